@@ -42,6 +42,15 @@ def axes(axis: Axis, ndim: int, name: str = "axis") -> tuple[int, ...]:
     return (single_axis(axis, ndim, name),)
 
 
+def euclidean(order: Any, axis: Any, ndim: int) -> tuple[int, ...] | None:
+    """Return the axes that a Euclidean norm reduces; `None` for another norm, or an axis that is no int or tuple."""
+    n = ndim if axis is None else 1 if type(axis) is int else len(axis) if type(axis) is tuple else 0
+    is_euclidean = (order is None and (axis is None or n in (1, 2))) or (n == 2 and order == "fro")
+    if not is_euclidean and not (n == 1 and type(order) in (int, float) and order == 2):
+        return None
+    return axes(axis, ndim)
+
+
 def single_axis(axis: Any, ndim: int, name: str = "axis") -> int:
     """Return `axis` as one non-negative int below `ndim`."""
     if type(axis) is int and -ndim <= axis < ndim:

@@ -46,9 +46,12 @@ def _bind(op: Any, runs_user_code: bool) -> Any:
     n_named, flags = code.co_argcount + code.co_kwonlyargcount, code.co_flags & _VARIADIC
     parameters = code.co_varnames[: n_named + flags.bit_count()]
     kinds = (code.co_posonlyargcount, code.co_argcount, code.co_kwonlyargcount, flags)
-    # the boundary of an op that only passes its arguments on calls the backend directly
-    passes_on = code.co_names == ("active", op.__name__) and code.co_code == _passed_on(*kinds).co_code
-    bind = _boundary(*kinds, passes_on, runs_user_code)
+    # the boundary of an op that only passes its arguments on, or is a composite, calls the backend directly
+    is_dispatched = code.co_names == ("active", op.__name__) and code.co_code == _passed_on(*kinds).co_code
+    if op.__module__.startswith("multiop.frontends.") and not (runs_user_code or _reads(code, op.__name__)):
+        _registry.add_composite(op)
+        is_dispatched = True
+    bind = _boundary(*kinds, is_dispatched, runs_user_code)
     names = {_NAME: op.__name__} | {f"_{i}": parameter for i, parameter in enumerate(parameters)}
     line = code.co_firstlineno + (1 if written is op else 2)  # the line of the `def`, for tracebacks
     inner = next(constant for constant in bind.co_consts if isinstance(constant, CodeType))
@@ -68,6 +71,11 @@ def _bind(op: Any, runs_user_code: bool) -> Any:
     return called
 
 
+def _reads(code: CodeType, name: str) -> bool:
+    """Say whether code, or a function in it, reads a name: that of a primitive op from the active backend."""
+    return name in code.co_names or any(_reads(part, name) for part in code.co_consts if isinstance(part, CodeType))
+
+
 _NAME = "op_name"
 _VARIADIC = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
@@ -81,10 +89,10 @@ def _renamed_all(constants: Any, names: dict[str, str]) -> Any:
 
 
 @functools.cache
-def _boundary(n_only: int, n: int, n_keywords: int, flags: int, passes_on: bool, runs_user_code: bool) -> CodeType:
+def _boundary(n_only: int, n: int, n_keywords: int, flags: int, is_dispatched: bool, runs_user_code: bool) -> CodeType:
     """Compile a function that makes boundaries for ops with these numbers of parameters of each kind."""
     takes, gives, arguments = _parameters(n_only, n, n_keywords, flags)
-    called = f"active().{_NAME}" if passes_on else "op"
+    called = f"active().{_NAME}" if is_dispatched else "op"
     # an exception that a user's function itself raises passes unchanged
     caught = "errors.MultiopError" if runs_user_code else "Exception"
     # arrays of ints where the op takes Python's; operands may be too many to name

@@ -83,7 +83,7 @@ class Primitives(Protocol):
     # multiop/backends/*/ops/convolution.py
 
     def op_conv(
-        self, inputs: Any, kernel: Any, strides: Any, padding: Any, data_format: Any, dilation_rate: Any, /
+        self, inputs: Any, kernel: Any, bias: Any, strides: Any, padding: Any, data_format: Any, dilation_rate: Any, /
     ) -> Any: ...
     def op_conv_transpose(
         self,

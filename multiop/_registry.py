@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from multiop import _names, errors
+from multiop import _kernels, _names, errors
 
 if TYPE_CHECKING:
     from multiop._contract import Backend
@@ -42,6 +42,7 @@ TESTED: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {
 settings: Any = None  # the module `config`, which imports this one and sets itself here
 
 _loaded: dict[str, Any] = {}
+_composites: dict[str, Callable[..., Any]] = {}  # the ops that no backend must have, and any may have a kernel for
 _loading = threading.RLock()  # importing two frameworks at the same time can fail
 
 
@@ -114,10 +115,9 @@ def is_compiling() -> bool:
     return _compiler is not None and bool(_compiler.is_compiling())
 
 
-def by_kernel(name: str, *args: Any) -> Any:
-    """Return what the optional function `name` of the active backend makes of `args`; `None` if there is none."""
-    kernel = getattr(active(), name, None)
-    return None if kernel is None else kernel(*args)
+def add_composite(op: Callable[..., Any]) -> None:
+    """Have every backend that is loaded from now on hold a composite op, as it does its primitives."""
+    _composites[op.__name__] = op
 
 
 def composite(op: F) -> F:
@@ -293,6 +293,7 @@ def _load(name: str) -> None:
     if hasattr(module, "is_compiling"):
         _compiler = module
         settings.floatx()  # read now, because a compiler that traces Python cannot read the configuration file
+    _kernels.join(module, _composites, settings.uses_kernels())
     _loaded[name] = module
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -105,6 +106,22 @@ def bias(shape: Sequence[int | None], kernel: Sequence[int | None]) -> None:
     """Raise an error for a bias that is not one number for each channel that a kernel gives."""
     if len(shape) != 1 or (isinstance(shape[0], int) and isinstance(kernel[-1], int) and shape[0] != kernel[-1]):
         raise errors.ArgumentError(f"bias must have the shape ({kernel[-1]},), got {tuple(shape)}")
+
+
+def along_channels(data_format: str, dims: int) -> tuple[int, ...]:
+    """Return the shape that a vector of one number for each channel takes beside images of `dims` dimensions."""
+    return (-1,) if data_format == "channels_last" else (-1, *[1] * dims)
+
+
+def is_exact_in_float32(old: int, new: int) -> bool:
+    """Say whether float32 holds the centres of `new` pixels, each of them between two of the `old` ones, exactly."""
+    step, parts = old // math.gcd(old, new), new // math.gcd(old, new)
+    return parts & (parts - 1) == 0 and step * parts % 2 == 0 and 2 * new * step < 2**24
+
+
+def is_pair(size: Any) -> bool:
+    """Say whether `size` is a height and a width in pixels."""
+    return type(size) in (tuple, list) and len(size) == 2 and all(type(n) is int and n > 0 for n in size)
 
 
 def fits(sizes: Sequence[int | None], spans: Sequence[int], pads: Sequence[Pair], name: str) -> None:

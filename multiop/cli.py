@@ -274,6 +274,7 @@ def info() -> None:
     add_setting("backend", _usable_backend)
     add_setting("floatx", multiop.floatx)
     add_setting("64-bit mode", lambda: "on" if multiop.x64() else "off")
+    add_setting("kernels", lambda: "on" if config.uses_kernels() else "off: each op is computed by its meaning alone")
     add_setting("configuration", _configuration)
     _console().print(table)
     typer.echo(f"next: {_next_step(wrong)}")

@@ -7,6 +7,7 @@ Each setting is read from its environment variable, else from the configuration 
 | backend | `MULTIOP_BACKEND` | `backend` | the first installed of torch, jax, tensorflow |
 | default float dtype | `MULTIOP_FLOATX` | `floatx` | `float32` |
 | 64-bit mode | `MULTIOP_X64` | `x64` | off |
+| kernels | `MULTIOP_KERNELS` | `kernels` | on: the faster forms of ops, which fall through to their meaning |
 | TensorFlow's NumPy behaviour | `MULTIOP_TENSORFLOW_NUMPY` | `tensorflow_numpy` | off |
 
 The file is `config.toml` in the user's configuration folder for multiop, or the path in `MULTIOP_CONFIG`.
@@ -254,6 +255,11 @@ def _settle_x64() -> None:
     _registry.retrace()
 
 
+def uses_kernels() -> bool:
+    """Say whether backends take their kernels: without them, each op is computed as `ops/` says."""
+    return _flag("MULTIOP_KERNELS", "kernels", True)
+
+
 def enable_x64(enable: bool = True) -> None:
     """Turn the 64-bit mode on or off, for every backend.
 
@@ -334,8 +340,8 @@ def _reach_frameworks() -> None:
             enable_tensorflow_numpy()
 
 
-def _flag(variable: str, key: str) -> bool:
-    value: object = os.environ.get(variable) or _file().get(key, False)
+def _flag(variable: str, key: str, default: bool = False) -> bool:
+    value: object = os.environ.get(variable) or _file().get(key, default)
     if isinstance(value, bool):
         return value
     text = str(value).strip().lower()

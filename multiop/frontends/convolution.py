@@ -7,10 +7,9 @@ from typing import Any
 
 from multiop import _windows
 from multiop._boundary import boundary
-from multiop._registry import active, by_kernel
+from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.conversion import op_shape, operands
-from multiop.frontends.elementwise import op_add
 from multiop.frontends.shapes import op_pad, op_reshape
 
 _CONTINUED = {"circular": "wrap", "reflect": "reflect"}  # how `op_pad` names them
@@ -61,16 +60,10 @@ def op_conv(
         inputs, kernel = operands(inputs, kernel)
         around = _windows.around(op_shape(inputs), op_shape(kernel), data_format, dilation_rate)
         inputs, padding = op_pad(inputs, around, _CONTINUED[padding]), "valid"
-    if bias is None:
-        return active().op_conv(inputs, kernel, strides, padding, data_format, dilation_rate)
-    inputs, kernel, bias = operands(inputs, kernel, bias)
-    _windows.bias(op_shape(bias), op_shape(kernel))
-    y = by_kernel("native_conv", inputs, kernel, bias, strides, padding, data_format, dilation_rate)
-    if y is None:
-        y = active().op_conv(inputs, kernel, strides, padding, data_format, dilation_rate)
-        shape = (-1,) if data_format == "channels_last" else (-1, *[1] * (len(op_shape(kernel)) - 2))
-        y = op_add(y, op_reshape(bias, shape))
-    return y
+    if bias is not None:
+        inputs, kernel, bias = operands(inputs, kernel, bias)
+        _windows.bias(op_shape(bias), op_shape(kernel))
+    return active().op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate)
 
 
 @boundary

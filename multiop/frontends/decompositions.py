@@ -10,7 +10,7 @@ import numpy as np
 
 from multiop import _args, errors
 from multiop._boundary import boundary
-from multiop._registry import active, by_kernel
+from multiop._registry import active
 from multiop._types import ArrayLike, Axis, Tensor
 from multiop.frontends.conversion import in_float32, on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape
 from multiop.frontends.creation import op_eye
@@ -635,8 +635,6 @@ def op_norm(
 
 
 def _euclidean(x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
-    if (found := by_kernel("native_norm", x, axes, keepdims)) is not None:
-        return found
     squares = op_square(x) if op_dtype(x) not in ("complex64", "complex128") else _squares(x)
     total = op_sum(squares, axes, keepdims)
     zero = op_equal(total, 0)  # there the gradient of the root is infinite
@@ -713,6 +711,4 @@ def op_cdist(x: ArrayLike, y: ArrayLike) -> Tensor:
     lengths = [_args.matrices(op_shape(z), name=name)[1] for z, name in ((x, "x"), (y, "y"))]
     if lengths[0] != lengths[1]:
         raise errors.ArgumentError(f"the rows of x have {lengths[0]} entries, those of y {lengths[1]}")
-    if (found := by_kernel("native_distances", x, y)) is not None:
-        return found
     return op_norm(op_subtract(op_expand_dims(x, -2), op_expand_dims(y, -3)), axis=-1)

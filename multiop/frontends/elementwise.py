@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 from multiop import _args, errors
 from multiop._boundary import boundary
@@ -1396,8 +1394,7 @@ def op_fmax(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         [2.0, 4.0]
     """
     x1, x2 = active().together(x1, x2)
-    found = found_without_nan(op_maximum, x1, x2)
-    return op_maximum(op_where(op_isnan(x1), x2, x1), op_where(op_isnan(x2), x1, x2)) if found is None else found
+    return op_maximum(op_where(op_isnan(x1), x2, x1), op_where(op_isnan(x2), x1, x2))
 
 
 @boundary
@@ -1426,17 +1423,7 @@ def op_fmin(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         [1.0, 4.0]
     """
     x1, x2 = active().together(x1, x2)
-    found = found_without_nan(op_minimum, x1, x2)
-    return op_minimum(op_where(op_isnan(x1), x2, x1), op_where(op_isnan(x2), x1, x2)) if found is None else found
-
-
-def found_without_nan(op: Callable[..., Tensor], *args: Any) -> Tensor | None:
-    """Return `op(*args)` if it is seen to hold no NaN, so that there is none to skip, else `None`."""
-    look = getattr(active(), "is_seen_without_nan", None)
-    if look is None:
-        return None
-    found = op(*args)
-    return found if look(found) else None
+    return op_minimum(op_where(op_isnan(x1), x2, x1), op_where(op_isnan(x2), x1, x2))
 
 
 # the series of sin(pi x) / (pi x) in the square of pi x, highest power first

@@ -13,7 +13,7 @@ import numpy as np
 
 from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
-from multiop._registry import active, by_kernel, composite, untraced
+from multiop._registry import active, composite, untraced
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
 from multiop.frontends.creation import op_arange, op_full_like
@@ -1156,29 +1156,13 @@ _METHODS: dict[str, Callable[[Any, Any, Any], Any]] = {
 def _interpolated(
     images: Tensor, axes: tuple[int, ...], target: Sequence[int], interpolation: str, antialias: bool
 ) -> Tensor:
-    """Return images of `target` pixels, by a kernel of the framework where it has one that is right."""
+    """Return images of `target` pixels."""
     shape = op_shape(images)
-    sizes = [shape[axis] for axis in axes]
-
-    def by_taps(images: Tensor) -> Tensor:
-        lines = zip(axes, sizes, target, strict=True)
-        for axis, old, new in sorted(lines, key=lambda line: line[2] / line[1]):  # the dimensions that shrink first
-            if old != new:
-                images = _resized(images, old, new, interpolation, antialias, axis - len(shape))
-        return images
-
-    widens = antialias and any(new < old for old, new in zip(sizes, target, strict=True))
-    if interpolation != "bilinear" or widens:
-        return by_taps(images)
-    is_exact = all(map(_is_exact_in_float32, sizes, target))
-    found = by_kernel("native_bilinear", images, axes, target, is_exact, by_taps)
-    return by_taps(images) if found is None else found
-
-
-def _is_exact_in_float32(old: int, new: int) -> bool:
-    """Say whether float32 holds the centres of `new` pixels, each of them between two of the `old` ones, exactly."""
-    step, parts = old // math.gcd(old, new), new // math.gcd(old, new)
-    return parts & (parts - 1) == 0 and step * parts % 2 == 0 and 2 * new * step < 2**24
+    lines = zip(axes, [shape[axis] for axis in axes], target, strict=True)
+    for axis, old, new in sorted(lines, key=lambda line: line[2] / line[1]):  # the dimensions that shrink first
+        if old != new:
+            images = _resized(images, old, new, interpolation, antialias, axis - len(shape))
+    return images
 
 
 def _resized(x: Tensor, *way: Any) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 
 from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
-from multiop._registry import active, by_kernel, composite
+from multiop._registry import active, composite
 from multiop._types import ArrayLike, Axis, Tensor
 from multiop.frontends.conversion import op_cast, op_dtype, operands, widened
 from multiop.frontends.statistics import op_moments
@@ -128,11 +128,6 @@ def op_batch_normalization_with_moments(
     offset, scale = (None if t is None else next(rest) for t in (offset, scale))
     axis = _args.single_axis(axis, len(x.shape), "axis")
     smallest = shift(epsilon)
-    found: tuple[Tensor, Tensor, Tensor] | None = by_kernel(
-        "native_batch_normalization", x, axis, offset, scale, smallest
-    )
-    if found is not None:
-        return found
     wide = widened(x)  # the variance of 16-bit floats may overflow
     mean, variance = op_moments(wide, [k for k in range(len(x.shape)) if k != axis])
     y = op_batch_normalization(wide, mean, variance, axis, offset, scale, smallest)

@@ -7,7 +7,7 @@ from typing import Any
 
 from multiop import _args, errors
 from multiop._boundary import boundary
-from multiop._registry import active, by_kernel, composite, recomputed
+from multiop._registry import active, composite, recomputed
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.conversion import in_float32, op_cast, op_convert_to_tensor, op_dtype, op_shape
 from multiop.frontends.creation import op_ones_like
@@ -317,8 +317,6 @@ def _cross(x1: Tensor, x2: Tensor, axisa: int, axisb: int, axisc: int) -> Tensor
         raise errors.ArgumentError(f"vectors must have two or three components, not {sizes[0]} and {sizes[1]}")
     if sizes == (2, 2):
         return op_subtract(op_multiply(a[..., 0], b[..., 1]), op_multiply(a[..., 1], b[..., 0]))
-    if sizes == (3, 3) and (found := by_kernel("native_cross", a, b)) is not None:
-        return op_moveaxis(found, -1, axisc)
     a, b = (op_pad(x, [(0, 0)] * (op_ndim(x) - 1) + [(0, 3 - n)]) for x, n in zip((a, b), sizes, strict=True))
     turned = op_subtract(op_multiply(a, op_roll(b, -1, -1)), op_multiply(op_roll(a, -1, -1), b))
     return op_moveaxis(op_roll(turned, -1, -1), -1, axisc)

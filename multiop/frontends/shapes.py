@@ -9,7 +9,7 @@ from typing import Any
 
 from multiop import _args, config, errors
 from multiop._boundary import boundary
-from multiop._registry import active, by_kernel, composite
+from multiop._registry import active, composite
 from multiop._types import ArrayLike, Axis, DType, Shape, Tensor
 from multiop.frontends.conversion import on_device_of, op_cast, op_shape, operands
 from multiop.frontends.creation import op_arange, op_eye, op_zeros_like
@@ -807,8 +807,6 @@ def op_diag(x: ArrayLike, k: int = 0) -> Tensor:
         return op_diagonal(x, k)
     if len(shape) != 1:
         raise errors.ArgumentError("x must have one or two dimensions")
-    if type(k) is int and (found := by_kernel("native_diag", x, k)) is not None:
-        return found
     n = shape[0] + abs(k)
     padded = op_pad(x, (max(k, 0), max(-k, 0)))
     return op_where(on_device_of(padded, op_eye(n, n, k, "bool")), padded, op_zeros_like(padded))
@@ -877,9 +875,6 @@ def op_tril(x: ArrayLike, k: int = 0) -> Tensor:
         [[1, 0], [3, 4]]
     """
     rows, columns = _args.matrices(op_shape(x))
-    found = _triangle(x, k, False)
-    if found is not None:
-        return found
     return op_where(on_device_of(x, op_tri(rows, columns, k, "bool")), x, op_zeros_like(x))
 
 
@@ -904,12 +899,4 @@ def op_triu(x: ArrayLike, k: int = 0) -> Tensor:
         [[1, 2], [0, 4]]
     """
     rows, columns = _args.matrices(op_shape(x))
-    found = _triangle(x, k, True)
-    if found is not None:
-        return found
     return op_where(on_device_of(x, op_tri(rows, columns, k - 1, "bool")), op_zeros_like(x), x)
-
-
-def _triangle(x: ArrayLike, k: Any, is_upper: bool) -> Tensor | None:
-    """Return `op_tril` or `op_triu` by the backend's kernel, `None` where it has none."""
-    return by_kernel("native_triangle", x, k, is_upper) if type(k) is int else None

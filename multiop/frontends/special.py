@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
-from multiop._registry import active, by_kernel, composite, recomputed
+from multiop._registry import active, composite, recomputed
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.conversion import op_cast
 from multiop.frontends.creation import op_zeros_like
@@ -161,8 +160,7 @@ def op_lgamma(x: ArrayLike) -> Tensor:
         [3.1781]
     """
     x, name = _real(x)
-    found = by_kernel("native_lgamma", x, _lgamma)
-    return op_cast(_lgamma(x) if found is None else found, name)
+    return op_cast(_lgamma(x), name)
 
 
 @boundary
@@ -184,9 +182,7 @@ def op_digamma(x: ArrayLike) -> Tensor:
         [-0.5772]
     """
     x, name = _real(x)
-    formula = functools.partial(_polygamma, 0)
-    found = by_kernel("native_digamma", x, formula)
-    return op_cast(formula(x) if found is None else found, name)
+    return op_cast(_polygamma(0, x), name)
 
 
 @boundary
@@ -423,8 +419,7 @@ def _incomplete(a: Any, x: Any, which: int) -> Any:
         raise errors.DTypeError(f"a and x must be real, got {name}")
     exact = "float64" if name == "float64" else "float32"
     a, x = op_cast(a, exact), op_cast(x, exact)
-    found = None if which else by_kernel("native_gammainc", a, x)
-    return op_cast(_incomplete_gamma(a, x, which) if found is None else found, name)
+    return op_cast(_incomplete_gamma(a, x, which), name)
 
 
 @composite

@@ -24,7 +24,6 @@ from multiop.frontends.conversion import (
 )
 from multiop.frontends.creation import op_full
 from multiop.frontends.elementwise import (
-    found_without_nan,
     op_abs,
     op_add,
     op_ceil,
@@ -65,7 +64,6 @@ from multiop.frontends.reduction import (
     op_mean,
     op_min,
     op_prod,
-    op_std,
     op_sum,
     op_var,
 )
@@ -144,8 +142,7 @@ def op_nansum(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
         >>> multiop.op_convert_to_numpy(multiop.op_nansum([1.0, float('nan'), 3.0])).tolist()
         4.0
     """
-    found = found_without_nan(op_sum, x, axis, keepdims)
-    return op_sum(_filled(x, 0), axis, keepdims) if found is None else found
+    return op_sum(_filled(x, 0), axis, keepdims)
 
 
 @boundary
@@ -173,8 +170,7 @@ def op_nanprod(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tenso
         >>> multiop.op_convert_to_numpy(multiop.op_nanprod([1.0, float('nan'), 3.0])).tolist()
         3.0
     """
-    found = found_without_nan(op_prod, x, axis, keepdims)
-    return op_prod(_filled(x, 1), axis, keepdims) if found is None else found
+    return op_prod(_filled(x, 1), axis, keepdims)
 
 
 @boundary
@@ -201,8 +197,7 @@ def op_nancumsum(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> 
         >>> multiop.op_convert_to_numpy(multiop.op_nancumsum([1.0, float('nan'), 3.0])).tolist()
         [1.0, 1.0, 4.0]
     """
-    found = found_without_nan(op_cumsum, x, axis, dtype)
-    return op_cumsum(_filled(x, 0), axis, dtype) if found is None else found
+    return op_cumsum(_filled(x, 0), axis, dtype)
 
 
 @boundary
@@ -229,8 +224,7 @@ def op_nancumprod(x: ArrayLike, axis: int | None = None, dtype: DType = None) ->
         >>> multiop.op_convert_to_numpy(multiop.op_nancumprod([1.0, float('nan'), 3.0])).tolist()
         [1.0, 1.0, 3.0]
     """
-    found = found_without_nan(op_cumprod, x, axis, dtype)
-    return op_cumprod(_filled(x, 1), axis, dtype) if found is None else found
+    return op_cumprod(_filled(x, 1), axis, dtype)
 
 
 @boundary
@@ -262,9 +256,6 @@ def op_nanmean(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tenso
     dtype = op_dtype(x)
     if dtype not in _dtypes.INEXACT:
         return op_mean(x, axis, keepdims)
-    found = found_without_nan(op_mean, x, axis, keepdims)
-    if found is not None:
-        return found
     count = op_sum(op_logical_not(op_isnan(x)), axis, keepdims)
     mean = op_divide(op_sum(_filled(widened(x), 0), axis, keepdims), op_maximum(count, 1))
     none = complex(math.nan, math.nan) if dtype in _dtypes.COMPLEX else math.nan
@@ -300,9 +291,6 @@ def op_nanvar(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
     x = op_convert_to_tensor(x)
     if op_dtype(x) not in _dtypes.INEXACT:
         return op_var(x, axis, keepdims)
-    found = found_without_nan(op_var, x, axis, keepdims)
-    if found is not None:
-        return found
     variance, none = _variance(x, axis, keepdims)
     return op_where(none, math.nan, variance)
 
@@ -333,9 +321,6 @@ def op_nanstd(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
         1.0
     """
     x = _floating(x)
-    found = found_without_nan(op_std, x, axis, keepdims)
-    if found is not None:
-        return found
     return in_float32(lambda x: _deviation(x, axis, keepdims), x)
 
 
@@ -792,9 +777,6 @@ def _variance(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Tensor]:
 
 
 def _nan_extreme(reduce: Callable[..., Tensor], worst: float, x: ArrayLike, axis: Axis, keepdims: bool) -> Tensor:
-    known = found_without_nan(reduce, x, axis, keepdims)
-    if known is not None:
-        return known
     x = op_convert_to_tensor(x)
     found = reduce(_filled(x, worst), axis, keepdims)
     if op_dtype(x) not in _dtypes.INEXACT:

@@ -2,7 +2,7 @@
 
 import jax
 
-from . import _cpu_compiler
+from . import _cpu_compiler, kernels as kernels
 from ._ops import *  # noqa: F403
 from ._random import (
     is_tracing as is_tracing,
@@ -37,7 +37,6 @@ from .conversion import (
     x64 as x64,
 )
 from .devices import device as device, to_device as to_device
-from .ops.decompositions import native_norm as native_norm
 from .ops.elementwise import is_at_hand as is_at_hand
 from .scopes import name_scope as name_scope
 

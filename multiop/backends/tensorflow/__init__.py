@@ -7,10 +7,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow logs its CPU fe
 
 import tensorflow as tf
 
-from . import _internals, _versions
+from . import _internals, _versions, kernels as kernels
 from ._ops import *  # noqa: F403
 from ._random import is_tracing as is_tracing, random_words as random_words, taken as taken, word as word
-from ._resizing import native_bilinear as native_bilinear
 from .autodiff.custom_gradient import custom_call as custom_call, linear as linear, stop_gradient as stop_gradient
 from .autodiff.gradients import gradients as gradients
 from .autodiff.tape import Tape as Tape
@@ -34,14 +33,7 @@ from .conversion import (
     together as together,
 )
 from .devices import device as device, to_device as to_device
-from .ops.convolution import native_conv as native_conv
 from .ops.elementwise import is_at_hand as is_at_hand
-from .ops.products import native_cross as native_cross
-from .ops.shapes import native_diag as native_diag, native_triangle as native_triangle
-from .ops.special import (
-    native_digamma as native_digamma,
-    native_lgamma as native_lgamma,
-)
 from .scopes import name_scope as name_scope
 
 if _internals.missing is not None:

@@ -4,11 +4,10 @@ import torch
 
 from multiop import _registry
 
-from . import _internals
-from ._internals import is_seen_without_nan as is_seen_without_nan, retrace as retrace
+from . import _internals, kernels as kernels
+from ._internals import retrace as retrace
 from ._ops import *  # noqa: F403
 from ._random import is_tracing as is_tracing, rounded as rounded, taken as taken, word as word
-from ._resizing import native_bilinear as native_bilinear
 from .autodiff.custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
 from .autodiff.gradients import gradients as gradients
 from .autodiff.tape import Tape as Tape
@@ -33,17 +32,7 @@ from .conversion import (
     together as together,
 )
 from .devices import device as device, to_device as to_device
-from .ops.convolution import native_conv as native_conv
-from .ops.decompositions import native_distances as native_distances, native_norm as native_norm
 from .ops.elementwise import is_at_hand as is_at_hand
-from .ops.normalization import native_batch_normalization as native_batch_normalization
-from .ops.products import native_cross as native_cross
-from .ops.shapes import native_diag as native_diag, native_triangle as native_triangle
-from .ops.special import (
-    native_digamma as native_digamma,
-    native_gammainc as native_gammainc,
-    native_lgamma as native_lgamma,
-)
 from .scopes import name_scope as name_scope
 
 if not _internals.IS_TESTED:

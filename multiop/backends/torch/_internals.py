@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import math
 import sys
 import threading
 
@@ -116,9 +115,9 @@ are_transforms_active = _part(
 _level = _part("torch.autograd.forward_ad._current_level", None, lambda part: part == _refuses_no_tangent())
 _forward_mode = _ForwardMode() if _level is None else forward_ad
 dispatch_depth = _part("torch._C._len_torch_dispatch_stack", lambda: 1, lambda part: type(part()) is int)
-_mode_kinds = _part("torch._C._TorchDispatchModeKey", None, lambda part: part.FAKE != part.PROXY != part.FUNCTIONAL)
-_mode_of_kind = _part("torch._C._get_dispatch_mode", lambda kind: True, lambda part: part(_mode_kinds.FAKE) is None)
-_tracing_state = _part("torch._C._get_tracing_state", lambda: "unknown", lambda part: part() is None)
+mode_kinds = _part("torch._C._TorchDispatchModeKey", None, lambda part: part.FAKE != part.PROXY != part.FUNCTIONAL)
+mode_of_kind = _part("torch._C._get_dispatch_mode", lambda kind: True, lambda part: part(mode_kinds.FAKE) is None)
+tracing_state = _part("torch._C._get_tracing_state", lambda: "unknown", lambda part: part() is None)
 set_grad_enabled = _part(
     "torch._C._set_grad_enabled", torch.set_grad_enabled, lambda part: part(torch.is_grad_enabled()) is None
 )
@@ -174,7 +173,7 @@ def is_tracked(*xs):
         is_dynamo_compiling()
         or are_transforms_active()
         or dispatch_depth()
-        or _tracing_state() is not None
+        or tracing_state() is not None
         or _forward_mode._current_level >= 0
     ):
         return True
@@ -182,64 +181,6 @@ def is_tracked(*xs):
         if x.requires_grad:
             return torch.is_grad_enabled()
     return False
-
-
-def is_finite(x):
-    """Say whether the values of `x`, floats, can be looked at, and all are finite."""
-    return is_plain() and _is_finite(x)
-
-
-def _is_finite(x):
-    # a look at the sum, which is not finite if an entry is not, takes a few percent of both ways; no GPU is waited for
-    return is_on_host(x) and math.isfinite((x.detach() if x.requires_grad else x).sum().item())
-
-
-def has_no_nan(x):
-    """Say whether the values of `x`, floats in plain mode, can be looked at, and none is NaN, as far as that is cheap.
-
-    For few entries, a comparison with itself takes a third of the time of a sum, which infinity spoils, too.
-    """
-    if x.numel() >= FEW:
-        return _is_finite(x)
-    return type(x) in _PLAIN and x.is_cpu and x.equal(x)
-
-
-def is_seen_without_nan(x):
-    if x.is_floating_point():
-        return is_plain() and has_no_nan(x)
-    return not x.is_complex()
-
-
-def is_readable(x):
-    """Say whether `x` has values, and they can be looked at."""
-    return is_plain() and is_on_host(x) and x.numel() > 0
-
-
-def is_on_host(x):
-    """Say whether `x` is a tensor of PyTorch itself, not of a subclass, on the CPU."""
-    return type(x) in _PLAIN and x.is_cpu
-
-
-def _is_imagined():
-    """Say whether operations are recorded, or tensors have no values: under a profiler's mode they have."""
-    if not dispatch_depth():
-        return False
-    return _mode_kinds is None or any(map(_mode_of_kind, (_mode_kinds.FAKE, _mode_kinds.PROXY, _mode_kinds.FUNCTIONAL)))
-
-
-def is_plain():
-    """Say whether operations run as they are called: nothing traces or transforms them."""
-    return not (
-        is_dynamo_compiling()
-        or are_transforms_active()
-        or _is_imagined()
-        or _tracing_state() is not None
-        or _forward_mode._current_level >= 0
-    )
-
-
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
-FEW = 2048  # entries
 
 
 # Levels of torch.func

@@ -9,14 +9,14 @@ import numpy as np
 from multiop import _windows, errors
 
 from ..conversion import convert, promote
-from .elementwise import bool_to_int32, is_cpu_default
+from .elementwise import bool_to_int32, is_cpu_default, op_add
 
 
-def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
+def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     spans = _windows.spans(kernel.shape[:-2], dilation)
-    return convolved(
+    y = convolved(
         inputs,
         kernel,
         strides,
@@ -25,6 +25,7 @@ def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
         dimension_numbers=dimension_numbers(len(axes), data_format, "IO"),
         feature_group_count=_windows.groups(inputs.shape[channels(data_format)], kernel.shape),
     )
+    return y if bias is None else op_add(y, bias.reshape(_windows.along_channels(data_format, len(axes))))
 
 
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):

@@ -73,10 +73,6 @@ def op_qr(x, mode):
     return _qr(matrices(x), mode == "complete")
 
 
-def native_norm(x, axes, keepdims):
-    return _norm(x, axes, keepdims)
-
-
 def op_svd(x, full_matrices, compute_uv):
     x = matrices(x)
     if not compute_uv:
@@ -187,9 +183,9 @@ def _eigh(x):
 
 
 @functools.partial(compiled, static_argnums=(1, 2))
-def _norm(x, axes, keepdims):
+def euclidean_norm(x, axes, keepdims):
     if x.dtype.itemsize == 2:  # squares overflow and vanish
-        return _norm(x.astype(np.float32), axes, keepdims).astype(x.dtype)
+        return euclidean_norm(x.astype(np.float32), axes, keepdims).astype(x.dtype)
     if is_complex(x):
         return root_of_sum(jnp.square(jnp.real(x)) + jnp.square(jnp.imag(x)), axes, keepdims)
     return length(x, axes, keepdims)

@@ -10,13 +10,13 @@ import tensorflow as tf
 from multiop import _windows, errors
 
 from ..conversion import are_floats, convert, promote, rank
-from .elementwise import bool_to_int32, in_float32_on_cpu
+from .elementwise import bool_to_int32, in_float32_on_cpu, op_add
 from .products import product_of
 
 _LAYOUT = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 
 
-def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
+def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     rank(inputs), rank(kernel)
     _, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
@@ -26,15 +26,12 @@ def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
         pads = _windows.pads(x.shape.as_list()[1:-1], spans, strides, padding)
         if padding != "valid":
             x, padding = tf.pad(x, [(0, 0), *pads, (0, 0)]), "valid"
-    return to_data_format(convolved(x, kernel, strides, padding, dilation), data_format)
-
-
-def native_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
-    """Return `op_conv` and a bias that is added by a kernel, whose gradient is one, too."""
-    if data_format != "channels_last" or not (are_floats(inputs, kernel) and are_floats(kernel, bias)):
-        return None
-    y = op_conv(inputs, kernel, strides, padding, data_format, dilation_rate)
-    return tf.raw_ops.BiasAdd(value=y, bias=bias)
+    y = to_data_format(convolved(x, kernel, strides, padding, dilation), data_format)
+    if bias is None:
+        return y
+    if data_format == "channels_last" and are_floats(y, bias):
+        return tf.raw_ops.BiasAdd(value=y, bias=bias)
+    return op_add(y, tf.reshape(bias, _windows.along_channels(data_format, len(strides))))
 
 
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):

@@ -7,7 +7,7 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from ..conversion import are_floats, promote, promote_all, rank
-from .elementwise import are_words, in_float32_on_cpu
+from .elementwise import in_float32_on_cpu
 
 # dtypes without kernels in TensorFlow; the results hold modulo 2**64
 _WIDER = {
@@ -69,10 +69,6 @@ def op_tensordot(x1, x2, axes):
             lambda x1, x2: tf.tensordot(tf.reduce_sum(x1, dims[0]), tf.reduce_sum(x2, dims[1]), 0), x1, x2
         )
     return product_of(lambda x1, x2: tf.tensordot(x1, x2, dims), x1, x2)
-
-
-def native_cross(x1, x2):
-    return tf.raw_ops.Cross(a=x1, b=x2) if are_words(x1, x2) and x1.shape == x2.shape else None
 
 
 def without_int8(*xs):

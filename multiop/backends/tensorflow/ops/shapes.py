@@ -159,19 +159,5 @@ def op_diagonal(x, offset, axis1, axis2):
     return tf.linalg.diag_part(x, k=offset)
 
 
-def native_triangle(x, k, is_upper):
-    x, beyond = convert(x), -k if is_upper else k  # the main diagonal
-    if beyond < 0 or (beyond and None in x.shape[-2:]):
-        return None
-    beyond = min(beyond, *x.shape[-2:]) if beyond else 0
-    return tf.raw_ops.MatrixBandPart(
-        input=x, num_lower=beyond if is_upper else -1, num_upper=-1 if is_upper else beyond
-    )
-
-
-def native_diag(x, k):
-    return tf.linalg.diag(convert(x), k=k)
-
-
 def sequence(xs):
     return tf.unstack(xs) if is_tensor(xs) else _args.sequence(xs)

@@ -7,7 +7,6 @@ from torch.nn import functional
 
 from multiop import _args
 
-from .._fused import fused
 from .._internals import is_forward_mode
 from ..conversion import convert, floating, in_comparable_dtype, is_float, is_float_along
 from .elementwise import bool_to_int32, in_float32, reject_complex
@@ -76,13 +75,8 @@ def op_gelu(x, approximate):
     form = "tanh" if approximate else "none"
     (x,) = (x,) if is_float(x) else reject_complex(floating(x))
     if x.dtype is torch.float16:  # the second derivative of the kernel overflows
-        pull = lambda upstream, x: [torch.ops.aten.gelu_backward(upstream, x, approximate=form)]  # noqa: E731
-        return fused(lambda x: functional.gelu(x, approximate=form), pull, lambda x: gelu_in_float32(x, form), x)
+        return in_float32(lambda x: functional.gelu(x, approximate=form), x)
     return functional.gelu(x, approximate=form)
-
-
-def gelu_in_float32(x, form):
-    return in_float32(lambda x: functional.gelu(x, approximate=form), x)
 
 
 def op_glu(x, axis):
@@ -120,17 +114,7 @@ def op_threshold(x, threshold, default_value):
 
 def op_hard_sigmoid(x):
     (x,) = reject_complex(floating(x))
-    if x.dtype is torch.float64:  # the kernel's derivative is 1/6 in float32
-        return hard_sigmoid(x)
-    return fused(functional.hardsigmoid, hard_sigmoid_gradient, hard_sigmoid, x)  # it has no second derivative
-
-
-def hard_sigmoid(x):
-    return functional.relu6(x + 3) / 6
-
-
-def hard_sigmoid_gradient(upstream, x):
-    return [torch.ops.aten.hardsigmoid_backward(upstream, x)]
+    return functional.relu6(x + 3) / 6  # torch.nn.functional.hardsigmoid has no second derivative
 
 
 def op_hard_silu(x):

@@ -10,8 +10,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from multiop import _args, errors
 
-from .._fused import recorded
-from .._internals import requires_grad
 from ..conversion import convert, together
 from .elementwise import reject_complex
 from .normalization import promote_operands
@@ -20,6 +18,12 @@ FUSED = "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scal
 
 
 def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap):
+    query, key, value, bias, mask, scale = accepted(query, key, value, bias, mask, scale)
+    attend = fused if flash else attended
+    return attend(query, key, value, bias, mask, scale, is_causal, cap)
+
+
+def accepted(query, key, value, bias, mask, scale):
     if isinstance(mask, torch.Tensor) and not isinstance(query, torch.Tensor):
         query, mask = together(query, mask)
     query, key, value, bias = promote_operands(query, key, value, bias)
@@ -28,19 +32,7 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
     if mask is not None and mask.dtype is not torch.bool:
         raise errors.DTypeError("mask must be bool; what is added to the logits is bias")
     reject_complex(query)
-    scale = 1 / math.sqrt(query.shape[3]) if scale is None else scale
-    if flash:
-        return fused(query, key, value, bias, mask, scale, is_causal, cap)
-    is_fit = cap is None and type(scale) is float and scale > 0 and not (bias is not None and requires_grad(bias))
-    if is_fit and flash is None:
-        return recorded(
-            lambda *xs: attended_by_kernel(*xs, bias, mask, scale, is_causal),
-            lambda *xs: attended(*xs, bias, mask, scale, is_causal, None),
-            query,
-            key,
-            value,
-        )
-    return attended(query, key, value, bias, mask, scale, is_causal, cap)
+    return query, key, value, bias, mask, 1 / math.sqrt(query.shape[3]) if scale is None else scale
 
 
 def attended(query, key, value, bias, mask, scale, is_causal, cap):
@@ -67,17 +59,6 @@ def attended(query, key, value, bias, mask, scale, is_causal, cap):
     weights = weights.to(value.dtype).reshape(batch, groups, heads // groups * queries, keys)
     seen = (weights @ value.permute(0, 2, 1, 3)).reshape(batch, groups, heads // groups, queries, value.shape[-1])
     return seen.permute(0, 3, 1, 2, 4).reshape(batch, queries, heads, value.shape[-1])
-
-
-def attended_by_kernel(query, key, value, bias, mask, scale, is_causal):
-    """Attend with PyTorch's fused kernels, which keep no logits in memory."""
-    whole = (query.shape[0], query.shape[2], query.shape[1], key.shape[1])
-    mask, is_causal = added_to_logits(bias, mask, is_causal, whole)
-    repeats = query.shape[2] // max(key.shape[2], 1)
-    if repeats > 1:  # with enable_gqa, the CPU has no fused kernel
-        key, value = (x.repeat_interleave(repeats, 2) for x in (key, value))
-    query, key, value = (x.transpose(1, 2) for x in (query, key, value))
-    return functional.scaled_dot_product_attention(query, key, value, mask, 0.0, is_causal, scale=scale).transpose(1, 2)
 
 
 def added_to_logits(bias, mask, is_causal, whole):

@@ -7,29 +7,16 @@ from torch.nn import functional
 
 from multiop import _windows, errors
 
-from .._internals import is_plain
 from ..conversion import are_autocast, are_floats, convert, promote
-from .elementwise import bool_to_int32, in_float32
+from .elementwise import bool_to_int32, in_float32, op_add
 
 _CONV = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
 _CONV_TRANSPOSE = {1: torch.conv_transpose1d, 2: torch.conv_transpose2d, 3: torch.conv_transpose3d}
 
 
-def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate):
-    return correlated(inputs, kernel, None, strides, padding, data_format, dilation_rate)
-
-
-def native_conv(inputs, kernel, bias, *options):
-    if (are_floats(inputs, kernel) and are_floats(kernel, bias)) or are_autocast(inputs, kernel, bias):
-        return correlated(inputs, kernel, bias, *options)
-    return None
-
-
-def correlated(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
-    y = correlated_at_once(inputs, kernel, bias, strides, padding, data_format, dilation_rate)
-    if y is not None:
-        return y
+def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     inputs, kernel = promote_factors(inputs, kernel)
+    is_fused = bias is None or are_floats(kernel, bias) or are_autocast(inputs, kernel, bias)
     axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     x, n = channels_first(inputs, data_format), len(axes)
     groups = _windows.groups(x.shape[1], kernel.shape)
@@ -42,27 +29,9 @@ def correlated(inputs, kernel, bias, strides, padding, data_format, dilation_rat
     x, kernel = integers_to_int64(x, torch.permute(kernel, (n + 1, n, *range(n))))
     if kernel.shape[0] == 1:  # the gradient of a CPU kernel requires it to be contiguous
         kernel = kernel.clone(memory_format=torch.contiguous_format)
-    y = _convolved(_CONV[n], x, kernel, bias, strides, both, dilation, groups)
-    return to_data_format(y if y.is_floating_point() else y.to(inputs.dtype), data_format)
-
-
-def correlated_at_once(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
-    """Return a convolution of the usual kind, padded to the same size by equal halves, or `None` for any other."""
-    are_plain = type(padding) is str and type(strides) is int and type(dilation_rate) is int
-    is_usual = are_plain and (padding, strides, dilation_rate, data_format) == ("same", 1, 1, "channels_first")
-    if not (
-        is_usual
-        and (are_floats(inputs, kernel) or are_autocast(inputs, kernel))
-        and kernel.ndim == inputs.ndim == 4
-        and inputs.numel()
-        and kernel.numel()
-        and is_plain()
-    ):
-        return None
-    height, width, channels, out = kernel.shape
-    if channels != inputs.shape[1] or out == 1 or not (height % 2 and width % 2):
-        return None
-    return torch.conv2d(inputs, kernel.permute(3, 2, 0, 1), bias, 1, (height // 2, width // 2))
+    y = _convolved(_CONV[n], x, kernel, bias if is_fused else None, strides, both, dilation, groups)
+    y = to_data_format(y if y.is_floating_point() else y.to(inputs.dtype), data_format)
+    return y if is_fused else op_add(y, bias.reshape(_windows.along_channels(data_format, n)))
 
 
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):

@@ -8,12 +8,9 @@ import torch
 
 from multiop import _args, errors
 
-from .._fused import recorded, with_formula
-from .._internals import is_autocast_on, is_finite, is_forward_mode, is_lifted, is_on_host, is_plain, is_tracked
+from .._internals import is_autocast_on, is_forward_mode, is_lifted, is_tracked
 from ..conversion import dtype_name, floating, promote
-from .elementwise import is_at_hand, is_known
-
-_LONG = (torch.float32, torch.float64)
+from .elementwise import is_at_hand
 
 
 def op_cholesky(x, upper):
@@ -31,8 +28,6 @@ def op_det(x):
     if not is_tracked(x):
         return det
     singular = det.detach() == 0  # there, the gradient of torch.linalg.det is 0
-    if is_known(singular) and not bool(singular.any()):  # it waits for an accelerator, which costs less than it saves
-        return det
     masks = singular[..., None, None]
     eye = torch.eye(x.shape[-1], dtype=x.dtype, device=x.device)
     change = singular_det(torch.where(masks, x, eye))
@@ -45,8 +40,6 @@ def op_slogdet(x):
     if not is_tracked(x):
         return sign, logabsdet
     singular = logabsdet.detach() == -math.inf
-    if is_known(singular) and not bool(singular.any()):
-        return sign, logabsdet
     eye = torch.eye(x.shape[-1], dtype=x.dtype, device=x.device)
     sign, logabsdet = log_determinant(torch.where(singular[..., None, None], eye, x))
     change = (x - x.detach()).abs().square().sum((-2, -1))
@@ -123,65 +116,15 @@ def op_svd(x, full_matrices, compute_uv):
 
 
 def op_eigh(x):
-    x = matrices(x, square=True)
-    seen = not x.is_complex() and is_finite(x)
-    x = hermitian(x) if is_tracked(x) or not seen else x  # PyTorch reads the lower triangle too
-    spoilt = None if seen else ~torch.isfinite(x.detach())  # torch.linalg.eigh returns finite numbers for some
-    if spoilt is not None and is_at_hand(spoilt) and bool(spoilt.any()):
+    x = hermitian(matrices(x, square=True))  # its gradient then is one, too
+    spoilt = ~torch.isfinite(x.detach())  # torch.linalg.eigh returns finite numbers for some
+    if is_at_hand(spoilt) and bool(spoilt.any()):
         raise errors.ArgumentError("x must be finite")
     return tuple(torch.linalg.eigh(x))
 
 
 def op_eig(x):
     return tuple(torch.linalg.eig(matrices(x, square=True)))
-
-
-def native_norm(x, axes, keepdims):
-    if not (axes and x.dtype in _LONG and is_on_host(x) and is_plain()):
-        return None
-    norm = torch.linalg.vector_norm(x, 2, axes, keepdim=keepdims)
-    if x.requires_grad and torch.is_grad_enabled() and not (norm.numel() and norm.detach().min().item() > 0):
-        return None  # at 0, its second derivative is NaN
-    return norm
-
-
-def native_distances(x, y):
-    """Return distances by PyTorch's kernel, which is differentiated once, and never in forward mode."""
-    if not (x.dtype in _LONG and is_on_host(x) and is_on_host(y) and is_plain()):
-        return None
-    if x.shape[-1] >= 32 and x.shape[:-2] == y.shape[:-2] and (found := distances_by_product(x, y)) is not None:
-        return found
-    return recorded(lambda x, y: torch.cdist(x, y, 2.0, "donot_use_mm_for_euclid_dist"), distances, x, y)
-
-
-def distances_by_product(x, y):
-    """Return distances by a matrix product; `None` where more than a few are short, whose digits cancel in it."""
-    with torch.no_grad():
-        squares = torch.square(x).sum(-1)[..., :, None] + torch.square(y).sum(-1)[..., None, :]
-        lengths = torch.sub(squares, x @ y.mT, alpha=2)
-        if not is_finite(lengths):
-            return None
-        *batch, row, column = torch.nonzero(lengths < squares.mul_(0.25), as_tuple=True)
-        if row.numel() > lengths.numel() // 64:
-            return None
-        short, of_x, of_y = (*batch, row, column), (*batch, row), (*batch, column)
-        lengths.sqrt_()[short] = torch.linalg.vector_norm(x[of_x] - y[of_y], dim=-1)
-
-    def pull(upstream, x, y, lengths, *short):
-        weights = upstream / lengths
-        among_short = torch.where(lengths[short] == 0, 0, weights[short])[:, None] * (x[of_x] - y[of_y])
-        weights[short] = 0
-        to_x = x * weights.sum(-1)[..., None] - weights @ y
-        to_y = y * weights.sum(-2)[..., None] - weights.mT @ x
-        return to_x.index_put_(of_x, among_short, True), to_y.index_put_(of_y, -among_short, True)
-
-    return with_formula(lengths, pull, distances, x, y, residuals=(lengths, *short))
-
-
-def distances(x, y):
-    squares = torch.square(x[..., :, None, :] - y[..., None, :, :]).sum(-1)
-    zero = squares == 0  # there the gradient of the root is infinite
-    return torch.where(zero, 0.0, torch.sqrt(torch.where(zero, 1.0, squares)))
 
 
 # operands and results

@@ -10,7 +10,6 @@ from torch.nn import functional
 
 from multiop import _host, errors
 
-from .._fused import fused
 from .._internals import VERSION, is_tracing, is_tracked
 from ..conversion import (
     are_floats,
@@ -84,17 +83,13 @@ def op_power(x1, x2):
         and x1.is_floating_point()
     ):
         return torch.pow(x1, x2)
-    if are_floats(x1, x2) and x1.dtype in _TO_NUMPY and not is_tracked(x1, x2):
-        return torch.pow(x1, x2)
     n = int(x2) if type(x2) in (int, float) and abs(x2) <= 16 and x2 == int(x2) else None
     x1, x2 = bool_to_int32(*promote(x1, x2))
     if x1.is_complex():
         return _complex.power_by_multiplication(x1, n) if n is not None else _complex.power(x1, x2)
     if not x1.is_floating_point():
         return integer_power(x1, x2)
-    return in_float32(
-        lambda *xs: fused(power_and_residual, power_gradients, float_power, *xs), *torch.broadcast_tensors(x1, x2)
-    )
+    return in_float32(float_power, *torch.broadcast_tensors(x1, x2))
 
 
 def op_negative(x):
@@ -147,13 +142,11 @@ def op_exp2(x):
 
 def op_expm1(x):
     x = floating(x)
-    if not is_tracked(x):
-        return torch.expm1(x)
     # torch.expm1's derivative is expm1(x) + 1, which loses digits
     if x.is_complex():
         low = x.real < -1
         return torch.where(low, torch.exp(torch.where(low, x, -1)) - 1, torch.expm1(x))
-    return fused(torch.expm1, lambda upstream, x: [torch.exp(x).mul_(upstream)], expm1, x)
+    return expm1(x)
 
 
 def op_log(x):
@@ -258,7 +251,7 @@ def op_arctan(x):
 
 def op_arctan2(x1, x2):
     x1, x2 = reject_complex(*promote_floating(x1, x2))
-    return in_float32(lambda *xs: fused(torch.atan2, arctan2_gradients, arctan2, *xs), *torch.broadcast_tensors(x1, x2))
+    return in_float32(arctan2, *torch.broadcast_tensors(x1, x2))
 
 
 def op_sinh(x):
@@ -275,20 +268,16 @@ def op_tanh(x):
 
 def op_arcsinh(x):
     x = floating(x)
-    if not is_tracked(x):
-        return torch.asinh(x)
     if x.is_complex():
-        return _complex.arcsinh(x)
-    return in_float32(lambda x: fused(torch.asinh, arcsinh_gradient, arcsinh, x), x)
+        return _complex.arcsinh(x) if is_tracked(x) else torch.asinh(x)
+    return in_float32(arcsinh, x)
 
 
 def op_arccosh(x):
     x = floating(x)
-    if not is_tracked(x):
-        return torch.acosh(x)
     if x.is_complex():
-        return _complex.arccosh(x)
-    return in_float32(lambda x: fused(torch.acosh, arccosh_gradient, arccosh, x), x)
+        return _complex.arccosh(x) if is_tracked(x) else torch.acosh(x)
+    return in_float32(arccosh, x)
 
 
 def op_arctanh(x):
@@ -298,7 +287,7 @@ def op_arctanh(x):
 
 def op_hypot(x1, x2):
     x1, x2 = reject_complex(*promote_floating(x1, x2))
-    return fused(hypot_and_residual, hypot_gradients, hypot, *torch.broadcast_tensors(x1, x2))
+    return hypot(*torch.broadcast_tensors(x1, x2))
 
 
 def op_real(x):
@@ -323,11 +312,11 @@ def op_divide_no_nan(x1, x2):
 
 
 def op_logaddexp(x1, x2):
-    return log_add_powers(x1, x2, 1.0)
+    return log_add(*reject_complex(*promote_floating(x1, x2)), 1.0)
 
 
 def op_logaddexp2(x1, x2):
-    return log_add_powers(x1, x2, math.log(2))
+    return log_add(*reject_complex(*promote_floating(x1, x2)), math.log(2))
 
 
 def op_nan_to_num(x, nan, posinf, neginf):
@@ -497,25 +486,10 @@ def checked_divide(divide, x1, x2):
 
 def truncated_remainder(x1, x2):
     """Do the same as torch.fmod, whose gradient in `x2` rounds the quotient before truncating it."""
-    if not x1.is_floating_point() or not is_tracked(x1, x2):
+    if not x1.is_floating_point():
         return torch.fmod(x1, x2)
-
-    def formula(x1, x2):
-        sign = torch.where(torch.signbit(x1.detach()), -1.0, 1.0).to(x1.dtype)
-        return sign * torch.remainder(sign * x1, x2.abs())
-
-    def pull(upstream, x1, x2, rest):
-        if not x2.requires_grad:
-            return upstream, None
-        # torch.fmod is NaN where the quotient overflows
-        rest = rest.masked_fill(torch.isnan(rest) & torch.isfinite(x1) & (x2 != 0), 0)
-        return upstream, torch.sub(x1, rest).div_(x2).round_().mul_(upstream).neg_()
-
-    def kernel(x1, x2):
-        rest = torch.fmod(x1, x2)
-        return [rest, rest]
-
-    return fused(kernel, pull, formula, *torch.broadcast_tensors(x1, x2))
+    sign = torch.where(torch.signbit(x1.detach()), -1.0, 1.0).to(x1.dtype)
+    return sign * torch.remainder(sign * x1, x2.abs())
 
 
 def integer_power(x1, x2):
@@ -582,24 +556,6 @@ def rounded_uint64(x, unit):
 _LARGEST = 2**63 - 1
 
 
-def power_and_residual(x1, x2):
-    y = torch.pow(x1, x2)
-    return [y, y]
-
-
-def power_gradients(upstream, x1, x2, y):
-    by_x1 = by_x2 = None
-    if x1.requires_grad:
-        below = torch.pow(x1, x2 - 1)
-        # an exponent this large is even, and one less may round to an even number too
-        wrong = (x1 < 0) & (torch.abs(x2) >= 2 / torch.finfo(x2.dtype).eps)
-        below = torch.where(wrong, -torch.abs(below), below)
-        by_x1 = (below * x2).masked_fill_(x2 == 0, 0).mul_(upstream)
-    if x2.requires_grad:
-        by_x2 = torch.log(x1).mul_(y).masked_fill_((x1 == 0) & (x2 >= 0), 0).mul_(upstream)
-    return by_x1, by_x2
-
-
 def float_power(x1, x2):
     # Where x1 is 0, the power is constant in x2, but torch.pow's second derivative is NaN. Where x2 is 0, torch.pow
     # loses the mixed second derivative: use exp(x2 log(x1)) there, or x1 ** (x2 + 1) / x1 for a negative x1.
@@ -629,15 +585,6 @@ def arctan2(x1, x2):
     return torch.where(flat, torch.atan2(x1.detach(), x2.detach()), turned)
 
 
-def arctan2_gradients(upstream, x1, x2):
-    scale = torch.maximum(torch.abs(x1), torch.abs(x2))
-    scale.masked_fill_(scale == 0, 1)
-    x1, x2 = x1 / scale, x2 / scale
-    square = torch.square(x1).addcmul_(x2, x2)
-    weight = (upstream / scale).div_(square.masked_fill_(square == 0, 1))
-    return x2.mul_(weight), x1.mul_(weight).neg_()
-
-
 def hypot(x1, x2):
     """Return `torch.hypot(x1, x2)`, whose gradient is NaN at the origin, and the second one where squares overflow."""
     flat = ((x1 == 0) & (x2 == 0)) | torch.isinf(x1) | torch.isinf(x2)
@@ -648,17 +595,6 @@ def hypot(x1, x2):
     unit = unit.masked_fill(largest < least, 1 / least)
     length = torch.hypot(torch.where(flat, 1, x1) * unit, torch.where(flat, 1, x2) * unit) / unit
     return torch.where(flat, torch.hypot(x1.detach(), x2.detach()), length)
-
-
-def hypot_and_residual(x1, x2):
-    y = torch.hypot(x1, x2)
-    return [y, y]
-
-
-def hypot_gradients(upstream, x1, x2, y):
-    zero = y == 0
-    y, upstream = y.masked_fill(zero, 1), upstream.masked_fill(zero, 0)  # which may be infinite
-    return (x1 / y).mul_(upstream), (x2 / y).mul_(upstream)
 
 
 def hyperbolic(fn, sign, x):
@@ -679,33 +615,9 @@ def arcsinh(x):
     return torch.where(far, line, torch.asinh(torch.where(far, 1, x)))
 
 
-def arcsinh_gradient(upstream, x):
-    return [torch.div(upstream, torch.hypot(x, x.new_ones(())))]
-
-
 def arccosh(x):
     """Return `torch.acosh(x)`, whose own slope loses digits close to 1, overflows, and is not NaN below -1."""
     return 2 * torch.asinh(torch.sqrt((x - 1) * 0.5))
-
-
-def arccosh_gradient(upstream, x):
-    return [torch.div(upstream, torch.sqrt(x - 1)).div_(torch.sqrt(x + 1))]
-
-
-def log_add_powers(x1, x2, base):
-    """Return the logarithm of the sum of two powers; `base` is the natural logarithm of the base."""
-    x1, x2 = reject_complex(*promote_floating(x1, x2))
-
-    def share(upstream, x1, x2):
-        above = (x1 - x2) * base
-        return torch.sigmoid(above).mul_(upstream), torch.sigmoid(-above).mul_(upstream)
-
-    def formula(x1, x2):
-        return log_add(x1, x2, base)
-
-    if x1.dtype not in _TO_NUMPY:
-        return formula(x1, x2)
-    return fused(torch.logaddexp if base == 1 else torch.logaddexp2, share, formula, *torch.broadcast_tensors(x1, x2))
 
 
 def log_add(x1, x2, base):

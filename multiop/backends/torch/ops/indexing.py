@@ -8,7 +8,7 @@ import torch
 
 from multiop import _args, errors
 
-from .._internals import is_readable, is_tracing, is_tracked
+from .._internals import is_tracing, is_tracked
 from ..conversion import (
     choose,
     convert,
@@ -154,20 +154,9 @@ def op_unravel_index(indices, shape):
     return tuple(index.to(torch.int32) for index in reversed([*found, indices][: len(shape)]))
 
 
-def are_within(indices, n):
-    """Say whether `indices` can be looked at, and all are from 0 to `n - 1`."""
-    if not is_readable(indices):
-        return False
-    least, most = torch.aminmax(indices)
-    return least.item() >= 0 and most.item() < n
-
-
 def op_one_hot(x, num_classes, axis, dtype):
     x = to_index_integers(x)
     axis = _args.single_axis(axis, x.ndim + 1)
-    if are_within(x, num_classes):
-        shape = (*x.shape[:axis], num_classes, *x.shape[axis:])
-        return torch.zeros(shape, dtype=native(dtype)).scatter_(axis, x.unsqueeze(axis), 1)
     classes = on_device_of(x, torch.arange(num_classes, device=x.device).reshape(-1, *[1] * (x.ndim - axis)))
     return (x.unsqueeze(axis) == classes).to(native(dtype))
 

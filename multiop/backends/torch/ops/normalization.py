@@ -9,7 +9,6 @@ from torch.nn import functional
 
 from multiop import _args, errors
 
-from .._fused import fused
 from ..conversion import are_alike, are_autocast, floating, is_float, promote_all
 from .elementwise import in_float32, reject_complex
 from .reduction import op_sum
@@ -27,29 +26,7 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
     for name, vector in (("mean", mean), ("variance", variance), ("offset", offset), ("scale", scale)):
         if vector is not None and vector.shape != (x.shape[axis],):
             raise errors.ArgumentError(f"{name} must have the shape ({x.shape[axis]},), got {tuple(vector.shape)}")
-    if x.ndim == 1 or not x.numel():  # the gradient of the kernel ends the process where there are no entries
-        return rescaled(x, mean, variance, offset, scale, axis, epsilon)
-
-    def kernel(x, mean, variance, offset, scale):
-        return torch.native_batch_norm(x, scale, offset, mean, variance, False, 0.0, epsilon)[0]
-
-    def pull(upstream, x, mean, variance, offset, scale):
-        of_moments = mean.requires_grad or variance.requires_grad
-        if x.is_cpu and x.dtype in (torch.float16, torch.bfloat16):  # its sums would be rounded to 16 bits
-            scale, mean, variance = (t if t is None else t.to(torch.float32) for t in (scale, mean, variance))
-        options = (scale, mean, variance, None, None, False, epsilon, (True, True, True))
-        slope, by_scale, total = torch.ops.aten.native_batch_norm_backward(upstream, x, *options)
-        if not of_moments:
-            return [slope, None, None, total, by_scale]
-        inverse = torch.rsqrt(variance + epsilon)
-        by_inverse, factor = (by_scale, inverse) if scale is None else (by_scale * scale, inverse * scale)
-        return [slope, total * -factor, by_inverse * inverse.square() * -0.5, total, by_scale]
-
-    def formula(x, *vectors):
-        return rescaled(x, *vectors, 1, epsilon)
-
-    y = fused(kernel, pull, formula, x.movedim(axis, 1), mean, variance, offset, scale)
-    return y.movedim(1, axis)
+    return rescaled(x, mean, variance, offset, scale, axis, epsilon)
 
 
 def rescaled(x, mean, variance, offset, scale, axis, epsilon):
@@ -62,49 +39,6 @@ def rescaled(x, mean, variance, offset, scale, axis, epsilon):
         factor = factor * scale.reshape(shape)
     x = (x - mean.reshape(shape)) * factor
     return (x if offset is None else x + offset.reshape(shape)).to(dtype)
-
-
-def native_batch_normalization(x, axis, offset, scale, epsilon):
-    """Return the result of PyTorch's kernel with the moments of `x`; `None` where it has none."""
-    if not is_float(x):
-        return None
-    dtype, (x, offset, scale) = x.dtype, promote_operands(x, offset, scale)
-    n = x.numel() // max(x.shape[axis], 1)
-    if x.ndim == 1 or n < 2 or any(t is not None and t.shape != (x.shape[axis],) for t in (offset, scale)):
-        return None
-    wide = torch.promote_types(x.dtype, torch.float32)  # the kernel takes its vectors in this dtype, too
-    if any(t is not None and t.dtype is not x.dtype for t in (offset, scale)):
-        dtype = wide  # under torch.autocast, moments are those of a model in float32
-
-    def kernel(x, offset, scale):
-        mean, variance = torch.zeros(2, x.shape[1], dtype=wide, device=x.device)
-        vectors = [t if t is None else t.to(wide) for t in (scale, offset)]
-        y, center, inverse = torch.native_batch_norm(x, *vectors, mean, variance, True, 1.0, epsilon)
-        variance = variance * ((n - 1) / n)  # the kernel's is the unbiased one
-        return [(y, mean.to(dtype), variance.to(dtype)), center, inverse]
-
-    def pull(upstream, by_mean, by_variance, x, offset, scale, center, inverse):
-        slope = by_scale = total = None
-        if upstream is not None:
-            scale = scale if scale is None else scale.to(wide)
-            options = (scale, None, None, center, inverse, True, epsilon, (True, True, True))
-            slope, by_scale, total = torch.ops.aten.native_batch_norm_backward(upstream, x, *options)
-        if by_mean is not None or by_variance is not None:
-            shape = [-1, *[1] * (x.ndim - 2)]
-            more = 0 if by_mean is None else by_mean.reshape(shape) / n
-            if by_variance is not None:
-                more = more + (x - center.reshape(shape)) * (by_variance * (2 / n)).reshape(shape)
-            slope = (more.expand_as(x) if slope is None else slope + more).to(x.dtype)
-        return [slope, total if offset is not None else None, by_scale if scale is not None else None]
-
-    def formula(x, offset, scale):
-        dims, wider = [dim for dim in range(x.ndim) if dim != 1], x.to(wide)
-        mean, variance = torch.mean(wider, dims), torch.var(wider, dims, correction=0)
-        y = rescaled(wider, mean, variance, offset, scale, 1, epsilon)
-        return y.to(x.dtype), mean.to(dtype), variance.to(dtype)
-
-    y, mean, variance = fused(kernel, pull, formula, x.movedim(axis, 1), offset, scale)
-    return y.movedim(1, axis), mean, variance
 
 
 def op_layer_normalization(x, gamma, beta, axis, epsilon):
@@ -127,32 +61,7 @@ def op_layer_normalization(x, gamma, beta, axis, epsilon):
 
 
 def layer_norm(x, gamma, beta, shape, epsilon):
-    """Return PyTorch's layer_norm, whose own third derivative, and the second one of forward mode, are wrong.
-
-    https://github.com/pytorch/pytorch/pull/176218, https://github.com/pytorch/pytorch/issues/196700
-    """
-
-    def kernel(x, gamma, beta):
-        return list(torch.native_layer_norm(x, shape, gamma, beta, epsilon))
-
-    def pull(upstream, *operands):
-        *given, mean, inverse = operands
-        is_rounded = upstream.is_cpu and upstream.dtype in (torch.float16, torch.bfloat16)  # sums over rows would be
-        wide = torch.float32 if is_rounded else upstream.dtype  # on a GPU, torch.autocast takes float32
-        x, gamma, beta = (t if t is None else t.to(wide) for t in given)
-        if is_rounded:
-            _, mean, inverse = torch.native_layer_norm(x, shape, None, None, epsilon)
-        options = shape, mean, inverse, gamma, beta, [t is not None and t.requires_grad for t in given]
-        grads = torch.ops.aten.native_layer_norm_backward(upstream.to(wide), x, *options)
-        return [t if t is None else t.to(x.dtype) for t, x in zip(grads, given, strict=True)]
-
-    def formula(x, gamma, beta):
-        return in_float32(lambda x: standardize(x, gamma, beta, shape, epsilon), x)
-
-    def native(x, gamma, beta):
-        return functional.layer_norm(x, shape, gamma, beta, epsilon)
-
-    return fused(kernel, pull, formula, x, gamma, beta, native=native)
+    return in_float32(lambda x: standardize(x, gamma, beta, shape, epsilon), x)
 
 
 def standardize(x, gamma, beta, shape, epsilon):

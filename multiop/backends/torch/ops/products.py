@@ -30,10 +30,6 @@ def op_tensordot(x1, x2, axes):
     return product(lambda x1, x2: torch.tensordot(x1, x2, dims), x1, x2)
 
 
-def native_cross(x1, x2):
-    return torch.linalg.cross(x1, x2) if are_floats(x1, x2) and x1.ndim == x2.ndim else None
-
-
 def without_int8(*xs):
     """Return `int8` as `int32`, in which sums of products are exact, as quantized code needs."""
     return [x.to(torch.int32) for x in xs] if xs[0].dtype is torch.int8 else xs

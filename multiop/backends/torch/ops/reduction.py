@@ -9,8 +9,7 @@ import torch
 
 from multiop import _args
 
-from .._fused import fused, with_formula
-from .._internals import is_plain, is_readable, is_tracked
+from .._internals import is_tracked
 from ..conversion import (
     convert,
     floating,
@@ -23,8 +22,6 @@ from ..conversion import (
     to_comparable,
 )
 from .elementwise import in_float32, op_maximum, op_minimum, reject_complex
-
-MANY = 4096  # from here on, separate steps are faster than the kernel of the variance
 
 _HALF = (torch.float16, torch.bfloat16)
 
@@ -64,63 +61,32 @@ def op_prod(x, axis, keepdims, dtype):
 
 def op_mean(x, axis, keepdims):
     if is_float_along(x, axis):
-        return mean_along(x, axis, keepdims)
+        return torch.mean(x, axis, keepdims)
     if axis is None and not keepdims and is_float(x):
-        return mean_along(x, None, False)
+        return torch.mean(x)
     x = floating(x)
     dims = _args.axes(axis, x.ndim)
-    return mean_along(x, dims, keepdims) if dims else x
-
-
-def mean_along(x, dims, keepdims):
-    if not (x.requires_grad and x.numel() >= MANY and x.dtype in (torch.float32, torch.float64) and is_plain()):
-        return torch.mean(x) if dims is None else torch.mean(x, dims, keepdims)
-    y = torch.sum(x, dims, keepdims)  # its gradient is a view; that of torch.mean is as large as x
-    return y / (x.numel() // y.numel())
+    return torch.mean(x, dims, keepdims) if dims else x
 
 
 def op_var(x, axis, keepdims):
-    if is_float_along(x, axis) and x.numel() < MANY:
+    if is_float_along(x, axis):
         return torch.var(x, axis, correction=0, keepdim=keepdims)
     x = floating(x)
     dims = _args.axes(axis, x.ndim)
     if not dims:
         return torch.zeros_like(x.real) + (x.real - x.real)
-    if x.numel() >= MANY and x.dtype in (torch.float32, torch.float64) and is_readable(x):
-        y = variance_by_steps(x, dims, keepdims)
-        if y is not None:
-            return y
     return torch.var(x, dims, correction=0, keepdim=keepdims)
-
-
-def variance_by_steps(x, dims, keepdims):
-    """Return the variance of `x` in a tenth of the time of `torch.var`; `None` where a step overflows.
-
-    Subtracting the first entry makes the mean of equal entries exact, and their variance 0.
-    """
-    with torch.no_grad():
-        first = x[tuple(slice(0, 1) if dim in dims else slice(None) for dim in range(x.ndim))]
-        rest = x - first
-        shift = rest.mean(dims, keepdim=True)
-        y = rest.sub_(shift).square_().mean(dims, keepdim=True)
-        if not math.isfinite(y.sum().item()):
-            return None
-        mean, n = first + shift, x.numel() // y.numel()
-    y = with_formula(
-        y,
-        lambda upstream, x, mean: [(x - mean).mul_(upstream * (2 / n))],
-        lambda x: torch.var(x, dims, correction=0, keepdim=True),
-        x,
-        residuals=(mean,),
-    )
-    return y if keepdims else y.squeeze(dims)
 
 
 def op_std(x, axis, keepdims):
     x = floating(x)
     if x.dtype in (torch.float16, torch.bfloat16):  # squares would overflow
         return op_std(x.to(torch.float32), axis, keepdims).to(x.dtype)
-    variance = op_var(x, axis, keepdims)
+    return deviation(op_var(x, axis, keepdims))
+
+
+def deviation(variance):
     if not is_tracked(variance):
         return torch.sqrt(variance)
     constant = variance == 0  # there, the root has an infinite gradient, but the deviation a gradient of 0
@@ -161,26 +127,13 @@ def op_logsumexp(x, axis, keepdims):
     if not dims or x.numel() == 0:
         return torch.logsumexp(x, dims, keepdims) if dims else x
 
-    def kernel(x):
-        y = torch.logsumexp(x, dims, True)
-        return [y, y]
-
-    def pull(upstream, x, y):
-        # its own is NaN where all entries are -inf, and loses digits where they are large
-        if len(dims) == 1:
-            return [torch.softmax(x, dims[0]).mul_(upstream).masked_fill_(torch.isneginf(y), 0)]
-        return [torch.sub(x, y.masked_fill(torch.isneginf(y), 0)).exp_().mul_(upstream)]
-
-    def formula(x):
-        top = torch.amax(x, dims, keepdim=True)
-        infinite = torch.isinf(top)
-        shift = torch.where(infinite, 0, top.detach())
-        total = shift + torch.log(torch.sum(torch.exp(torch.where(infinite, 0, x - shift)), dims, keepdim=True))
-        return torch.where(infinite, torch.where(top > 0, top, top.detach()), total)
-
     if x.dtype is torch.float16 and math.prod(x.shape[dim] for dim in dims) > 60000:  # the sum would overflow
         return op_logsumexp(x.to(torch.float32), axis, keepdims).to(x.dtype)
-    y = fused(kernel, pull, formula, x)
+    top = torch.amax(x, dims, keepdim=True)
+    infinite = torch.isinf(top)
+    shift = torch.where(infinite, 0, top.detach())
+    total = shift + torch.log(torch.sum(torch.exp(torch.where(infinite, 0, x - shift)), dims, keepdim=True))
+    y = torch.where(infinite, torch.where(top > 0, top, top.detach()), total)
     return y if keepdims else torch.squeeze(y, dims)
 
 

@@ -18,8 +18,6 @@ from ..conversion import (
 )
 from .elementwise import where_differentiated
 
-_WITHOUT_KERNEL = (torch.uint16, torch.uint32, torch.uint64)
-
 
 def op_reshape(x, newshape):
     return torch.reshape(x if isinstance(x, torch.Tensor) else convert(x), newshape)
@@ -154,17 +152,6 @@ def op_diagonal(x, offset, axis1, axis2):
     x = convert(x)
     axis1, axis2 = _args.two_axes(axis1, axis2, x.ndim)
     return torch.diagonal(x, offset, axis1, axis2)
-
-
-def native_triangle(x, k, is_upper):
-    x = convert(x)
-    if x.dtype in _WITHOUT_KERNEL:
-        return None
-    return torch.triu(x, k) if is_upper else torch.tril(x, k)
-
-
-def native_diag(x, k):
-    return torch.diag_embed(convert(x), k)
 
 
 def sequence(xs):

@@ -8,7 +8,6 @@ import torch
 
 from multiop import _args, errors
 
-from .._internals import FEW, is_finite, is_seen_without_nan
 from ..conversion import convert, is_compiling, promote, resolve_axis, to_comparable, together
 from .elementwise import is_at_hand, reject_complex
 from .indexing import index_add, to_index_integers
@@ -47,8 +46,6 @@ def op_searchsorted(sorted_sequence, values, side):
         sorted_sequence, values = sorted_sequence.to(torch.uint8), values.to(torch.uint8)
     if not values.is_floating_point():
         return torch.searchsorted(sorted_sequence, values, side=side, out_int32=True)
-    if is_seen_without_nan(sorted_sequence) and is_seen_without_nan(values):
-        return torch.searchsorted(sorted_sequence, values, side=side, out_int32=True)
     nan = torch.isnan(sorted_sequence)  # at which PyTorch takes a wrong turn
     below = torch.sum(~nan, -1, keepdim=nan.ndim > 1, dtype=torch.int32)
     found = torch.searchsorted(torch.where(nan, math.inf, sorted_sequence), values, side=side, out_int32=True)
@@ -59,19 +56,8 @@ def op_searchsorted(sorted_sequence, values, side):
 def op_top_k(x, k, sorted):
     (x,) = reject_complex(convert(x))
     _args.within_last(k, x.shape)
-    values, indices = distinct_top(x, k) or stable_sort(x, -1, descending=True)
+    values, indices = stable_sort(x, -1, descending=True)
     return values[..., :k], indices[..., :k].to(torch.int32)
-
-
-def distinct_top(x, k):
-    """Return the largest `k + 1` entries and their places; `None` where two may be equal: torch.topk is not stable.
-
-    Few entries are sorted sooner than that is looked for.
-    """
-    if x.numel() < FEW or k >= x.shape[-1] or not (x.is_floating_point() and is_finite(x)):
-        return None
-    values, indices = torch.topk(x, k + 1)
-    return None if bool((values[..., 1:] == values[..., :-1]).any()) else (values, indices)
 
 
 def op_digitize(x, bins):

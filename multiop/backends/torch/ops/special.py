@@ -6,8 +6,6 @@ import math
 
 import torch
 
-from .._fused import fused, recorded
-from .._internals import is_tracked
 from ..conversion import floating, is_float
 from .elementwise import in_float32, reject_complex
 
@@ -27,42 +25,9 @@ def op_erfinv(x):
     return torch.special.erfinv(*reject_complex(floating(x)))
 
 
-def native_lgamma(x, formula):
-    return recorded(torch.lgamma, formula, x)
-
-
-# in float64, these kernels are right to half a unit in the last place of float32; torch.special.gammaincc is not
-
-
-def native_digamma(x, formula):
-    def pull(upstream, x):
-        return [torch.polygamma(1, x.to(torch.float64)).to(torch.float32).mul_(upstream)]
-
-    def kernel(x):
-        return torch.digamma(x.to(torch.float64)).to(torch.float32)
-
-    return fused(kernel, pull, formula, x) if x.dtype is torch.float32 else None
-
-
-def native_gammainc(a, x):
-    if a.dtype is not torch.float32 or is_tracked(a, x):
-        return None
-    return torch.special.gammainc(a.to(torch.float64), x.to(torch.float64)).to(torch.float32)
-
-
 def op_i0(x):
     (x,) = reject_complex(floating(x))
-    if x.dtype is torch.float64:
-        return i0(x)
-
-    # in float32, torch.special.i0 overflows before its result does; it is NaN at infinity
-    def kernel(x):
-        return torch.special.i0(x.double().clamp(-200, 200)).to(x.dtype)
-
-    def pull(upstream, x):
-        return [torch.special.i1(x.double().clamp(-200, 200)).mul_(upstream).to(x.dtype)]
-
-    return fused(kernel, pull, lambda x: in_float32(i0, x), x)
+    return in_float32(i0, x)
 
 
 def i0(x):

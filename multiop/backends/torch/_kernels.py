@@ -1,9 +1,12 @@
-"""Fused kernels: their own first derivative in reverse mode, and that of a formula where another one is asked for.
+"""What kernels are made of: their own first derivative in reverse mode, the op's meaning for any other, and the looks.
 
-The choice depends on the mode alone, never on values: it is the same on a GPU, under autocast and under a profiler.
+`fused` and `recorded` choose by the mode alone: it is the same on a GPU, under autocast and under a profiler. A look at
+values takes place on the CPU alone.
 """
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch.autograd.function import Function
@@ -11,12 +14,19 @@ from torch.compiler import is_dynamo_compiling
 
 from ._internals import (
     are_transforms_active,
+    dispatch_depth,
     grads_of,
     is_batch_of_gradients,
+    is_forward_mode_on,
     is_lifted,
     keeps_graph,
+    mode_kinds,
+    mode_of_kind,
     requires_grad,
+    tracing_state,
 )
+
+FEW = 2048  # entries
 
 
 def fused(kernel, pull, formula, *xs, native=None):
@@ -128,3 +138,62 @@ class _Fused(Function):
         ends = [ys[k] for k in used], [inputs[k] for k in wanted], [upstreams[k] for k in used]
         grads = dict(zip(wanted, grads_of(*ends, is_recording, is_recording), strict=True))
         return None, None, None, *[grads.get(k) for k in range(len(xs))]
+
+
+# looks
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def is_finite(x):
+    """Say whether the values of `x`, floats, can be looked at, and all are finite."""
+    return is_plain() and _is_finite(x)
+
+
+def _is_finite(x):
+    # a look at the sum, which is not finite if an entry is not, takes a few percent of both ways; no GPU is waited for
+    return is_on_host(x) and math.isfinite((x.detach() if x.requires_grad else x).sum().item())
+
+
+def has_no_nan(x):
+    """Say whether the values of `x`, floats in plain mode, can be looked at, and none is NaN, as far as that is cheap.
+
+    For few entries, a comparison with itself takes a third of the time of a sum, which infinity spoils, too.
+    """
+    if x.numel() >= FEW:
+        return _is_finite(x)
+    return type(x) in _PLAIN and x.is_cpu and x.equal(x)
+
+
+def is_seen_without_nan(x):
+    if x.is_floating_point():
+        return is_plain() and has_no_nan(x)
+    return not x.is_complex()
+
+
+def is_readable(x):
+    """Say whether `x` has values, and they can be looked at."""
+    return is_plain() and is_on_host(x) and x.numel() > 0
+
+
+def is_on_host(x):
+    """Say whether `x` is a tensor of PyTorch itself, not of a subclass, on the CPU."""
+    return type(x) in _PLAIN and x.is_cpu
+
+
+def _is_imagined():
+    """Say whether operations are recorded, or tensors have no values: under a profiler's mode they have."""
+    if not dispatch_depth():
+        return False
+    return mode_kinds is None or any(map(mode_of_kind, (mode_kinds.FAKE, mode_kinds.PROXY, mode_kinds.FUNCTIONAL)))
+
+
+def is_plain():
+    """Say whether operations run as they are called: nothing traces or transforms them."""
+    return not (
+        is_dynamo_compiling()
+        or are_transforms_active()
+        or _is_imagined()
+        or tracing_state() is not None
+        or is_forward_mode_on()
+    )

@@ -1,0 +1,27 @@
+"""The one rule that joins speed to meaning: a kernel stands where its op stood, and falls through to it.
+
+A backend may have a module `kernels`. A function there has the name and the parameters of an op, primitive or
+composite, and one more, `otherwise`: the op itself, which it calls where it does not apply, and where another
+derivative is asked for than it has. So a hit costs no call more. `MULTIOP_KERNELS=0` leaves every kernel out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def join(backend: Any, composites: Mapping[str, Callable[..., Any]], are_used: bool) -> None:
+    """Complete a backend with the composite ops, and let its kernels stand for its ops, if they are used."""
+    for name, op in composites.items():
+        if not hasattr(backend, name):
+            setattr(backend, name, op)
+    for name in names(backend) if are_used else ():
+        kernel = getattr(backend.kernels, name)
+        kernel.__kwdefaults__ = {"otherwise": getattr(backend, name)}
+        setattr(backend, name, kernel)
+
+
+def names(backend: Any) -> list[str]:
+    """Return the names of the ops that a backend has kernels for."""
+    return sorted(name for name in dir(getattr(backend, "kernels", None)) if name.startswith("op_"))

@@ -1,0 +1,17 @@
+"""Faster forms of ops on TensorFlow: each stands for the op of its name, and falls through to it as `otherwise`."""
+
+from .images import (
+    op_image_resize as op_image_resize,
+)
+from .products import (
+    op_cross as op_cross,
+)
+from .shapes import (
+    op_diag as op_diag,
+    op_tril as op_tril,
+    op_triu as op_triu,
+)
+from .special import (
+    op_digamma as op_digamma,
+    op_lgamma as op_lgamma,
+)

@@ -1,0 +1,62 @@
+"""Faster forms of ops on PyTorch: each stands for the op of its name, and falls through to it as `otherwise`."""
+
+from .activations import (
+    op_gelu as op_gelu,
+    op_hard_sigmoid as op_hard_sigmoid,
+)
+from .attention import (
+    op_dot_product_attention as op_dot_product_attention,
+)
+from .convolution import (
+    op_conv as op_conv,
+)
+from .decompositions import (
+    op_cdist as op_cdist,
+    op_det as op_det,
+    op_norm as op_norm,
+    op_slogdet as op_slogdet,
+)
+from .elementwise import (
+    op_arccosh as op_arccosh,
+    op_arcsinh as op_arcsinh,
+    op_arctan2 as op_arctan2,
+    op_expm1 as op_expm1,
+    op_fmod as op_fmod,
+    op_hypot as op_hypot,
+    op_logaddexp as op_logaddexp,
+    op_logaddexp2 as op_logaddexp2,
+    op_power as op_power,
+)
+from .images import (
+    op_image_resize as op_image_resize,
+)
+from .indexing import op_one_hot as op_one_hot
+from .normalization import (
+    op_batch_normalization as op_batch_normalization,
+    op_batch_normalization_with_moments as op_batch_normalization_with_moments,
+    op_layer_normalization as op_layer_normalization,
+)
+from .products import (
+    op_cross as op_cross,
+)
+from .reduction import (
+    op_logsumexp as op_logsumexp,
+    op_mean as op_mean,
+    op_std as op_std,
+    op_var as op_var,
+)
+from .shapes import (
+    op_diag as op_diag,
+    op_tril as op_tril,
+    op_triu as op_triu,
+)
+from .sorting import (
+    op_searchsorted as op_searchsorted,
+    op_top_k as op_top_k,
+)
+from .special import (
+    op_digamma as op_digamma,
+    op_gammainc as op_gammainc,
+    op_i0 as op_i0,
+    op_lgamma as op_lgamma,
+)

@@ -1,0 +1,33 @@
+"""Activations by PyTorch's kernels, whose second derivative is missing or overflows."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+from .._kernels import fused
+from ..conversion import is_float
+
+
+def op_gelu(x, approximate, *, otherwise):
+    if not (is_float(x) and x.dtype is torch.float16):
+        return otherwise(x, approximate)
+    form = "tanh" if approximate else "none"
+
+    def kernel(x):
+        return functional.gelu(x, approximate=form)
+
+    def pull(upstream, x):
+        return [torch.ops.aten.gelu_backward(upstream, x, approximate=form)]
+
+    return fused(kernel, pull, lambda x: otherwise(x, approximate), x)
+
+
+def op_hard_sigmoid(x, *, otherwise):
+    if not is_float(x) or x.dtype is torch.float64:  # the kernel's derivative is 1/6 in float32
+        return otherwise(x)
+    return fused(functional.hardsigmoid, hard_sigmoid_gradient, otherwise, x)
+
+
+def hard_sigmoid_gradient(upstream, x):
+    return [torch.ops.aten.hardsigmoid_backward(upstream, x)]

@@ -1,0 +1,34 @@
+"""Attention by PyTorch's fused kernels, whose memory is linear in the length of a sequence."""
+
+from __future__ import annotations
+
+from torch.nn import functional
+
+from .._internals import requires_grad
+from .._kernels import recorded
+from ..ops.attention import accepted, added_to_logits
+
+
+def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap, *, otherwise):
+    query, key, value, bias, mask, scale = accepted(query, key, value, bias, mask, scale)
+    is_fit = type(scale) is float and scale > 0 and not (bias is not None and requires_grad(bias))
+    if flash is not None or cap is not None or not is_fit:
+        return otherwise(query, key, value, bias, mask, scale, is_causal, flash, cap)
+    return recorded(
+        lambda *xs: attended_by_kernel(*xs, bias, mask, scale, is_causal),
+        lambda *xs: otherwise(*xs, bias, mask, scale, is_causal, None, None),
+        query,
+        key,
+        value,
+    )
+
+
+def attended_by_kernel(query, key, value, bias, mask, scale, is_causal):
+    """Attend with PyTorch's fused kernels, which keep no logits in memory."""
+    whole = (query.shape[0], query.shape[2], query.shape[1], key.shape[1])
+    mask, is_causal = added_to_logits(bias, mask, is_causal, whole)
+    repeats = query.shape[2] // max(key.shape[2], 1)
+    if repeats > 1:  # with enable_gqa, the CPU has no fused kernel
+        key, value = (x.repeat_interleave(repeats, 2) for x in (key, value))
+    query, key, value = (x.transpose(1, 2) for x in (query, key, value))
+    return functional.scaled_dot_product_attention(query, key, value, mask, 0.0, is_causal, scale=scale).transpose(1, 2)

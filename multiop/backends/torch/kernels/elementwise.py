@@ -1,0 +1,149 @@
+"""Elementwise functions by PyTorch's kernels, whose own derivatives lose digits, overflow, or are NaN somewhere."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from .._internals import is_tracked
+from .._kernels import fused
+from ..conversion import are_floats, is_float, promote, promote_floating
+from ..ops.elementwise import in_float32
+
+_LONG = (torch.float32, torch.float64)
+
+
+def op_fmod(x1, x2, *, otherwise):
+    if not are_floats(x1, x2):
+        return otherwise(x1, x2)
+    return fused(remainder_and_residual, remainder_gradients, otherwise, *torch.broadcast_tensors(x1, x2))
+
+
+def remainder_and_residual(x1, x2):
+    rest = torch.fmod(x1, x2)
+    return [rest, rest]
+
+
+def remainder_gradients(upstream, x1, x2, rest):
+    if not x2.requires_grad:
+        return upstream, None
+    # torch.fmod is NaN where the quotient overflows
+    rest = rest.masked_fill(torch.isnan(rest) & torch.isfinite(x1) & (x2 != 0), 0)
+    return upstream, torch.sub(x1, rest).div_(x2).round_().mul_(upstream).neg_()
+
+
+def op_power(x1, x2, *, otherwise):
+    if type(x2) in (int, float):
+        return otherwise(x1, x2)
+    x1, x2 = promote(x1, x2)
+    if not x1.is_floating_point():
+        return otherwise(x1, x2)
+    if x1.dtype in _LONG and not is_tracked(x1, x2):
+        return torch.pow(x1, x2)
+    x1, x2 = torch.broadcast_tensors(x1, x2)
+    return in_float32(lambda *xs: fused(power_and_residual, power_gradients, otherwise, *xs), x1, x2)
+
+
+def power_and_residual(x1, x2):
+    y = torch.pow(x1, x2)
+    return [y, y]
+
+
+def power_gradients(upstream, x1, x2, y):
+    by_x1 = by_x2 = None
+    if x1.requires_grad:
+        below = torch.pow(x1, x2 - 1)
+        # an exponent this large is even, and one less may round to an even number too
+        wrong = (x1 < 0) & (torch.abs(x2) >= 2 / torch.finfo(x2.dtype).eps)
+        below = torch.where(wrong, -torch.abs(below), below)
+        by_x1 = (below * x2).masked_fill_(x2 == 0, 0).mul_(upstream)
+    if x2.requires_grad:
+        by_x2 = torch.log(x1).mul_(y).masked_fill_((x1 == 0) & (x2 >= 0), 0).mul_(upstream)
+    return by_x1, by_x2
+
+
+def op_expm1(x, *, otherwise):
+    if not is_float(x):
+        return otherwise(x)
+    return fused(torch.expm1, lambda upstream, x: [torch.exp(x).mul_(upstream)], otherwise, x)
+
+
+def op_arctan2(x1, x2, *, otherwise):
+    x1, x2 = promote_floating(x1, x2)
+    if x1.is_complex():
+        return otherwise(x1, x2)
+    x1, x2 = torch.broadcast_tensors(x1, x2)
+    return in_float32(lambda *xs: fused(torch.atan2, arctan2_gradients, otherwise, *xs), x1, x2)
+
+
+def arctan2_gradients(upstream, x1, x2):
+    scale = torch.maximum(torch.abs(x1), torch.abs(x2))
+    scale.masked_fill_(scale == 0, 1)
+    x1, x2 = x1 / scale, x2 / scale
+    square = torch.square(x1).addcmul_(x2, x2)
+    weight = (upstream / scale).div_(square.masked_fill_(square == 0, 1))
+    return x2.mul_(weight), x1.mul_(weight).neg_()
+
+
+def op_arcsinh(x, *, otherwise):
+    if not is_float(x):
+        return otherwise(x)
+    if not is_tracked(x):
+        return torch.asinh(x)
+    return in_float32(lambda x: fused(torch.asinh, arcsinh_gradient, otherwise, x), x)
+
+
+def arcsinh_gradient(upstream, x):
+    return [torch.div(upstream, torch.hypot(x, x.new_ones(())))]
+
+
+def op_arccosh(x, *, otherwise):
+    if not is_float(x):
+        return otherwise(x)
+    if not is_tracked(x):
+        return torch.acosh(x)
+    return in_float32(lambda x: fused(torch.acosh, arccosh_gradient, otherwise, x), x)
+
+
+def arccosh_gradient(upstream, x):
+    return [torch.div(upstream, torch.sqrt(x - 1)).div_(torch.sqrt(x + 1))]
+
+
+def op_hypot(x1, x2, *, otherwise):
+    x1, x2 = promote_floating(x1, x2)
+    if x1.is_complex():
+        return otherwise(x1, x2)
+    return fused(hypot_and_residual, hypot_gradients, otherwise, *torch.broadcast_tensors(x1, x2))
+
+
+def hypot_and_residual(x1, x2):
+    y = torch.hypot(x1, x2)
+    return [y, y]
+
+
+def hypot_gradients(upstream, x1, x2, y):
+    zero = y == 0
+    y, upstream = y.masked_fill(zero, 1), upstream.masked_fill(zero, 0)  # which may be infinite
+    return (x1 / y).mul_(upstream), (x2 / y).mul_(upstream)
+
+
+def op_logaddexp(x1, x2, *, otherwise):
+    return log_add_powers(torch.logaddexp, 1.0, x1, x2, otherwise)
+
+
+def op_logaddexp2(x1, x2, *, otherwise):
+    return log_add_powers(torch.logaddexp2, math.log(2), x1, x2, otherwise)
+
+
+def log_add_powers(kernel, base, x1, x2, otherwise):
+    """Return the logarithm of the sum of two powers; `base` is the natural logarithm of the base."""
+    x1, x2 = promote_floating(x1, x2)
+    if x1.dtype not in _LONG:
+        return otherwise(x1, x2)
+
+    def share(upstream, x1, x2):
+        above = (x1 - x2) * base
+        return torch.sigmoid(above).mul_(upstream), torch.sigmoid(-above).mul_(upstream)
+
+    return fused(kernel, share, otherwise, *torch.broadcast_tensors(x1, x2))

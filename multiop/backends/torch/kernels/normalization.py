@@ -1,0 +1,139 @@
+"""Normalization by PyTorch's kernels, which keep two numbers for each row or channel."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch.nn import functional
+
+from multiop import _args
+
+from .._kernels import fused
+from ..conversion import is_float
+from ..ops.normalization import apply_to_last, fit_parameter, promote_operands
+
+
+def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon, *, otherwise):
+    given = x, mean, variance, axis, offset, scale, epsilon
+    x, mean, variance, offset, scale = promote_operands(x, mean, variance, offset, scale)
+    axis = _args.single_axis(axis, x.ndim)
+    # the gradient of the kernel ends the process where there are no entries
+    if (
+        x.ndim == 1
+        or not x.numel()
+        or any(t is not None and t.shape != (x.shape[axis],) for t in (mean, variance, offset, scale))
+    ):
+        return otherwise(*given)
+
+    def kernel(x, mean, variance, offset, scale):
+        return torch.native_batch_norm(x, scale, offset, mean, variance, False, 0.0, epsilon)[0]
+
+    def pull(upstream, x, mean, variance, offset, scale):
+        of_moments = mean.requires_grad or variance.requires_grad
+        if x.is_cpu and x.dtype in (torch.float16, torch.bfloat16):  # its sums would be rounded to 16 bits
+            scale, mean, variance = (t if t is None else t.to(torch.float32) for t in (scale, mean, variance))
+        options = (scale, mean, variance, None, None, False, epsilon, (True, True, True))
+        slope, by_scale, total = torch.ops.aten.native_batch_norm_backward(upstream, x, *options)
+        if not of_moments:
+            return [slope, None, None, total, by_scale]
+        inverse = torch.rsqrt(variance + epsilon)
+        by_inverse, factor = (by_scale, inverse) if scale is None else (by_scale * scale, inverse * scale)
+        return [slope, total * -factor, by_inverse * inverse.square() * -0.5, total, by_scale]
+
+    def meaning(x, mean, variance, offset, scale):
+        return otherwise(x, mean, variance, 1, offset, scale, epsilon)
+
+    y = fused(kernel, pull, meaning, x.movedim(axis, 1), mean, variance, offset, scale)
+    return y.movedim(1, axis)
+
+
+def op_batch_normalization_with_moments(x, axis, offset, scale, epsilon, *, otherwise):
+    if not (is_float(x) and type(axis) is int and -x.ndim <= axis < x.ndim and is_epsilon(epsilon)):
+        return otherwise(x, axis, offset, scale, epsilon)
+    n, dtype = x.numel() // max(x.shape[axis], 1), x.dtype
+    given = x, axis, offset, scale, epsilon
+    x, offset, scale = promote_operands(x, offset, scale)
+    if x.ndim == 1 or n < 2 or any(t is not None and t.shape != (x.shape[axis],) for t in (offset, scale)):
+        return otherwise(*given)
+    wide = torch.promote_types(x.dtype, torch.float32)  # the kernel takes its vectors in this dtype, too
+    if any(t is not None and t.dtype is not x.dtype for t in (offset, scale)):
+        dtype = wide  # under torch.autocast, moments are those of a model in float32
+
+    def kernel(x, offset, scale):
+        mean, variance = torch.zeros(2, x.shape[1], dtype=wide, device=x.device)
+        vectors = [t if t is None else t.to(wide) for t in (scale, offset)]
+        y, center, inverse = torch.native_batch_norm(x, *vectors, mean, variance, True, 1.0, epsilon)
+        variance = variance * ((n - 1) / n)  # the kernel's is the unbiased one
+        return [(y, mean.to(dtype), variance.to(dtype)), center, inverse]
+
+    def pull(upstream, by_mean, by_variance, x, offset, scale, center, inverse):
+        slope = by_scale = total = None
+        if upstream is not None:
+            scale = scale if scale is None else scale.to(wide)
+            options = (scale, None, None, center, inverse, True, epsilon, (True, True, True))
+            slope, by_scale, total = torch.ops.aten.native_batch_norm_backward(upstream, x, *options)
+        if by_mean is not None or by_variance is not None:
+            shape = [-1, *[1] * (x.ndim - 2)]
+            more = 0 if by_mean is None else by_mean.reshape(shape) / n
+            if by_variance is not None:
+                more = more + (x - center.reshape(shape)) * (by_variance * (2 / n)).reshape(shape)
+            slope = (more.expand_as(x) if slope is None else slope + more).to(x.dtype)
+        return [slope, total if offset is not None else None, by_scale if scale is not None else None]
+
+    def meaning(x, offset, scale):
+        return otherwise(x, 1, offset, scale, epsilon)
+
+    y, mean, variance = fused(kernel, pull, meaning, x.movedim(axis, 1), offset, scale, native=meaning)
+    return y.movedim(1, axis), mean, variance
+
+
+def is_epsilon(epsilon):
+    return type(epsilon) in (int, float) and 0 <= epsilon < math.inf
+
+
+def op_layer_normalization(x, gamma, beta, axis, epsilon, *, otherwise):
+    x, gamma, beta = promote_operands(x, gamma, beta)
+    axis = sorted(_args.axes(axis, x.ndim))
+    last = list(range(x.ndim - len(axis), x.ndim))
+    if not axis:
+        return otherwise(x, gamma, beta, axis, epsilon)
+    shape = x.shape[last[0] :]
+    if axis == last and all(t is None or t.shape == shape for t in (gamma, beta)):
+        return layer_norm(x, gamma, beta, shape, epsilon, otherwise)
+    if x.dtype in (torch.float16, torch.bfloat16):  # the product with gamma may overflow where the sum does not
+        wide = (t if t is None else t.to(torch.float32) for t in (x, gamma, beta))
+        return op_layer_normalization(*wide, axis, epsilon, otherwise=otherwise).to(x.dtype)
+    gamma, beta = fit_parameter(gamma, x, axis, "gamma"), fit_parameter(beta, x, axis, "beta")
+    x = apply_to_last(lambda x, shape: layer_norm(x, None, None, shape, epsilon, otherwise), x, axis)
+    x = x if gamma is None else x * gamma
+    return x if beta is None else x + beta
+
+
+def layer_norm(x, gamma, beta, shape, epsilon, otherwise):
+    """Return PyTorch's layer_norm, whose own third derivative, and the second one of forward mode, are wrong.
+
+    https://github.com/pytorch/pytorch/pull/176218, https://github.com/pytorch/pytorch/issues/196700
+    """
+
+    def kernel(x, gamma, beta):
+        return list(torch.native_layer_norm(x, shape, gamma, beta, epsilon))
+
+    def pull(upstream, *operands):
+        *given, mean, inverse = operands
+        is_rounded = upstream.is_cpu and upstream.dtype in (torch.float16, torch.bfloat16)  # sums over rows would be
+        wide = torch.float32 if is_rounded else upstream.dtype  # on a GPU, torch.autocast takes float32
+        x, gamma, beta = (t if t is None else t.to(wide) for t in given)
+        if is_rounded:
+            _, mean, inverse = torch.native_layer_norm(x, shape, None, None, epsilon)
+        options = shape, mean, inverse, gamma, beta, [t is not None and t.requires_grad for t in given]
+        grads = torch.ops.aten.native_layer_norm_backward(upstream.to(wide), x, *options)
+        return [t if t is None else t.to(x.dtype) for t, x in zip(grads, given, strict=True)]
+
+    def meaning(x, gamma, beta):
+        return otherwise(x, gamma, beta, tuple(range(-len(shape), 0)), epsilon)
+
+    def native(x, gamma, beta):
+        return functional.layer_norm(x, shape, gamma, beta, epsilon)
+
+    return fused(kernel, pull, meaning, x, gamma, beta, native=native)

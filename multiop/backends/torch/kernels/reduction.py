@@ -1,0 +1,82 @@
+"""Reductions in a fraction of the time, or of the memory, that PyTorch's own take."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from multiop import _args
+
+from .._kernels import fused, is_readable, with_formula
+from ..conversion import is_float
+from ..ops.reduction import deviation
+
+_LONG = (torch.float32, torch.float64)
+MANY = 4096  # from here on, separate steps are faster than the kernel of the variance
+
+
+def op_mean(x, axis, keepdims, *, otherwise):
+    if not (is_float(x) and x.requires_grad and x.numel() >= MANY and x.dtype in _LONG):
+        return otherwise(x, axis, keepdims)
+    dims = _args.axes(axis, x.ndim)
+    y = torch.sum(x, dims, keepdims)  # its gradient is a view; that of torch.mean is as large as x
+    return y / (x.numel() // y.numel()) if dims else x
+
+
+def op_var(x, axis, keepdims, *, otherwise):
+    y = variance_by_steps(x, axis, keepdims, otherwise)
+    return otherwise(x, axis, keepdims) if y is None else y
+
+
+def op_std(x, axis, keepdims, *, otherwise):
+    y = variance_by_steps(x, axis, keepdims, lambda x, *options: torch.var(x, options[0], correction=0, keepdim=True))
+    return otherwise(x, axis, keepdims) if y is None else deviation(y)
+
+
+def variance_by_steps(x, dims, keepdims, otherwise):
+    """Return the variance of `x` in a tenth of the time of `torch.var`; `None` where it does not apply.
+
+    Subtracting the first entry makes the mean of equal entries exact, and their variance 0.
+    """
+    if not (is_float(x) and x.dtype in _LONG and x.numel() >= MANY and is_readable(x)):
+        return None
+    dims = _args.axes(dims, x.ndim)
+    if not dims:
+        return None
+    with torch.no_grad():
+        first = x[tuple(slice(0, 1) if dim in dims else slice(None) for dim in range(x.ndim))]
+        rest = x - first
+        shift = rest.mean(dims, keepdim=True)
+        y = rest.sub_(shift).square_().mean(dims, keepdim=True)
+        if not math.isfinite(y.sum().item()):
+            return None
+        mean, n = first + shift, x.numel() // y.numel()
+    y = with_formula(
+        y,
+        lambda upstream, x, mean: [(x - mean).mul_(upstream * (2 / n))],
+        lambda x: otherwise(x, dims, True),
+        x,
+        residuals=(mean,),
+    )
+    return y if keepdims else y.squeeze(dims)
+
+
+def op_logsumexp(x, axis, keepdims, *, otherwise):
+    if not is_float(x) or not x.numel() or not (dims := _args.axes(axis, x.ndim)):
+        return otherwise(x, axis, keepdims)
+    if x.dtype is torch.float16 and math.prod(x.shape[dim] for dim in dims) > 60000:  # the sum would overflow
+        return otherwise(x, axis, keepdims)
+
+    def kernel(x):
+        y = torch.logsumexp(x, dims, True)
+        return [y, y]
+
+    def pull(upstream, x, y):
+        # its own is NaN where all entries are -inf, and loses digits where they are large
+        if len(dims) == 1:
+            return [torch.softmax(x, dims[0]).mul_(upstream).masked_fill_(torch.isneginf(y), 0)]
+        return [torch.sub(x, y.masked_fill(torch.isneginf(y), 0)).exp_().mul_(upstream)]
+
+    y = fused(kernel, pull, lambda x: otherwise(x, dims, True), x)
+    return y if keepdims else torch.squeeze(y, dims)

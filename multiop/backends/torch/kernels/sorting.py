@@ -1,0 +1,32 @@
+"""Searches by PyTorch's kernels, which are right where no entry is NaN, or none of the largest are equal."""
+
+from __future__ import annotations
+
+import torch
+
+from .._kernels import FEW, is_finite, is_seen_without_nan
+from ..conversion import are_floats, is_float
+
+
+def op_searchsorted(sorted_sequence, values, side, *, otherwise):
+    if not (
+        are_floats(sorted_sequence, values)
+        and sorted_sequence.is_contiguous()
+        and values.is_contiguous()
+        and sorted_sequence.shape[:-1] == values.shape[:-1] * (sorted_sequence.ndim > 1)
+        and is_seen_without_nan(sorted_sequence)
+        and is_seen_without_nan(values)
+    ):
+        return otherwise(sorted_sequence, values, side)
+    return torch.searchsorted(sorted_sequence, values, side=side, out_int32=True)
+
+
+def op_top_k(x, k, sorted, *, otherwise):
+    # few entries are sorted sooner than equal ones are looked for: torch.topk is not stable
+    is_fit = is_float(x) and x.ndim and type(k) is int and x.numel() >= FEW and 0 <= k < x.shape[-1]
+    if not (is_fit and is_finite(x)):
+        return otherwise(x, k, sorted)
+    values, indices = torch.topk(x, k + 1)
+    if bool((values[..., 1:] == values[..., :-1]).any()):
+        return otherwise(x, k, sorted)
+    return values[..., :k], indices[..., :k].to(torch.int32)
