@@ -16,10 +16,16 @@ def join(backend: Any, composites: Mapping[str, Callable[..., Any]], are_used: b
     for name, op in composites.items():
         if not hasattr(backend, name):
             setattr(backend, name, op)
-    for name in names(backend) if are_used else ():
+    for name in names(backend):
+        getattr(backend.kernels, name).__kwdefaults__ = {"otherwise": getattr(backend, name)}
+    switch(backend, are_used)
+
+
+def switch(backend: Any, are_used: bool) -> None:
+    """Let the kernels of a backend stand for its ops, or the ops for themselves."""
+    for name in names(backend):
         kernel = getattr(backend.kernels, name)
-        kernel.__kwdefaults__ = {"otherwise": getattr(backend, name)}
-        setattr(backend, name, kernel)
+        setattr(backend, name, kernel if are_used else kernel.__kwdefaults__["otherwise"])
 
 
 def names(backend: Any) -> list[str]:

@@ -1,0 +1,184 @@
+"""Each kernel is its op: the same values and derivatives as the meaning that it stands for, and it does run."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import multiop as mo
+from multiop import _kernels, _registry
+from multiop.testing._case import call
+from multiop.testing._problem import Problem
+from multiop.testing._samplers import distinct, normal, positive
+from multiop.testing.cases import rows
+
+MOST = 4  # problems of an op in a dtype in which its kernel runs
+ROOT = Path(__file__).parent.parent
+ROUNDING = {"float16": 1e-2, "float32": 2e-4, "float64": 1e-9}
+LARGE = {  # calls of the sizes and options that a kernel is for, where the op's own rows are small
+    "op_cdist": [call(normal(9, 40), normal(7, 40)), call(normal(9, 3), normal(7, 3))],
+    "op_conv": [call(normal(2, 3, 8, 8), normal(3, 3, 3, 4), padding="same", data_format="channels_first")],
+    "op_det": [call(normal(4, 4))],
+    "op_diag": [call(normal(3), k=1)],
+    "op_image_resize": [
+        call(normal(2, 6, 6, 3), (12, 12)),
+        call(normal(3, 6, 6), (12, 12), data_format="channels_first"),
+    ],
+    "op_mean": [call(normal(80, 80), axis=0)],
+    "op_one_hot": [call(np.arange(4, dtype=np.int32), 5)],
+    "op_slogdet": [call(normal(4, 4))],
+    "op_std": [call(normal(80, 80), axis=1)],
+    "op_top_k": [call(distinct(60, 60), 3)],
+    "op_var": [call(normal(80, 80)), call(normal(80, 80), axis=1, keepdims=True)],
+    "op_searchsorted": [call(np.arange(6.0), positive(4))],
+}
+ONE_ORDER = {"op_slogdet"}  # at the sizes here, the second derivative of either form loses the digits to compare
+
+
+def problems(op, dtype):
+    row = rows()[op]
+    calls = [*row.calls, *(LARGE.get(op, ()) if dtype != "float16" else ())]
+    return [Problem(getattr(mo, op), each, dtype=dtype, seed=n, name=op) for n, each in enumerate(reversed(calls))]
+
+
+def results(problem, order, dtype):
+    """Return what the op gives of a problem: each part by its name."""
+    problem._results.clear()
+    parts = {"value": problem.run(problem.outputs)}
+    if not (rows()[problem.name].differentiable and problem.is_differentiable):
+        return parts
+    parts["value under a derivative"] = problem.run(problem.primal_tensors)
+    parts["gradient"] = problem.run(problem.gradient_tensors)
+    if dtype == "float16":
+        return parts
+    parts["tangent"] = problem.run(problem.forward_tensors)
+    if order >= 2 and problem.name not in ONE_ORDER:
+        parts["second derivative"] = problem.run(problem.second_tensors)
+        parts["tangent of the gradient"] = problem.run(problem.forward_over_reverse_tensors)
+    if rows()[problem.name].vmap:
+        stacked = [np.stack([array, array]) for array in problem.arrays]
+        mapped = mo.vmap(lambda *xs: tuple(problem.gradient_tensors(*xs)))
+        parts["batched gradient"] = problem.run(lambda *xs: list(mapped(*xs)), stacked)
+    return parts
+
+
+def compare(op, backend, patch):
+    """Compare a kernel with the op's meaning; return in how many problems it ran."""
+    kernel, ran = getattr(backend.kernels, op), 0
+    meaning = kernel.__kwdefaults__["otherwise"]
+    missed = []
+
+    def spied(*args):
+        missed.append(args)
+        return meaning(*args)
+
+    def runs(problem):
+        """Say whether the kernel gives the value of a problem, or the value beneath a gradient, without the meaning."""
+        with patch.context() as alone:
+            alone.setitem(kernel.__kwdefaults__, "otherwise", spied)
+            for part in (problem.outputs, *[problem.gradient_tensors] * problem.is_differentiable):
+                problem._results.clear()
+                _ = problem.cotangents  # which are made from the value
+                missed.clear()
+                problem.run(part, problem.arrays)
+                if not missed:
+                    return True
+        return False
+
+    dtypes = [dtype for dtype in ROUNDING if dtype in rows()[op].dtypes] or rows()[op].dtypes[:1]
+    for dtype in dtypes:
+        for problem in itertools.islice(filter(runs, problems(op, dtype)), MOST):
+            ran += 1
+            given = results(problem, rows()[op].order, dtype)
+            with patch.context() as alone:
+                alone.setattr(backend, op, meaning)
+                expected = results(problem, rows()[op].order, dtype)
+            assert list(given) == list(expected)
+            for what, arrays in given.items():
+                for x, y in zip(arrays, expected[what], strict=True):
+                    at, rounding = f"{op} {problem.call!r} {dtype}: {what}", ROUNDING.get(dtype, 0)
+                    room = rounding * max(1, np.abs(y).max(initial=0))
+                    np.testing.assert_allclose(x.astype(y.dtype), y, rounding, room, err_msg=at)
+    return ran
+
+
+@pytest.fixture
+def module(backend):
+    return _registry.load(backend)
+
+
+def test_every_kernel_is_its_op_and_runs(module, monkeypatch, multiop_x64):
+    names = _kernels.names(module)
+    assert names
+    assert {op: compare(op, module, monkeypatch) > 0 for op in names} == dict.fromkeys(names, True)
+
+
+def test_a_kernel_with_a_wrong_derivative_is_seen(backend, monkeypatch, multiop_x64):
+    if backend != "torch":
+        pytest.skip("planted in one backend; the comparison is the same")
+    from multiop.backends.torch.kernels import elementwise
+
+    right = elementwise.hypot_gradients
+    monkeypatch.setattr(elementwise, "hypot_gradients", lambda *xs: [2 * g for g in right(*xs)])
+    with pytest.raises(AssertionError, match="op_hypot .*: gradient"):
+        compare("op_hypot", _registry.load(backend), monkeypatch)
+
+
+def test_a_kernel_that_never_runs_is_seen(module, monkeypatch, multiop_x64):
+    op = _kernels.names(module)[0]
+
+    def idle(*args, otherwise):
+        return otherwise(*args)
+
+    idle.__kwdefaults__ = {"otherwise": getattr(module.kernels, op).__kwdefaults__["otherwise"]}
+    monkeypatch.setattr(module.kernels, op, idle)
+    monkeypatch.setattr(module, op, idle)
+    assert compare(op, module, monkeypatch) == 0
+
+
+def test_without_kernels_an_op_is_its_meaning(module):
+    kernels = {op: getattr(module, op) for op in _kernels.names(module)}
+    try:
+        _kernels.switch(module, False)
+        for op, kernel in kernels.items():
+            assert getattr(module, op) is kernel.__kwdefaults__["otherwise"]
+    finally:
+        _kernels.switch(module, True)
+    assert all(getattr(module, op) is kernel for op, kernel in kernels.items())
+
+
+def without_kernels(backend, tests):
+    names = ",".join(_kernels.names(_registry.load(backend)))
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "tests/test_conformance.py",
+        *tests,
+    ]
+    command += [f"--multiop-backends={backend}", f"--multiop-ops={names}", "--multiop-tier=default"]
+    environment = os.environ | {"MULTIOP_KERNELS": "0", "MULTIOP_BACKEND": backend}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+def test_the_suite_passes_on_what_kernels_stand_for(backend):
+    if backend != "torch":
+        pytest.skip("the others are in the full tier")
+    done = without_kernels(backend, ["-k", "value or test_gradient or second_order or pinned"])
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+@pytest.mark.tier("full")
+def test_the_whole_suite_passes_on_what_kernels_stand_for(backend):
+    done = without_kernels(backend, [])
+    assert done.returncode == 0, done.stdout[-3000:]
