@@ -1,8 +1,8 @@
 """The contract of a backend: what multiop calls on it, and what a backend may call on multiop's custom gradients.
 
-A backend is a module. `Backend` has a member for each name that the module must define, and `OPTIONAL` lists those that
-it may leave out; the primitive ops are in `_primitives.py`. mypy checks the built-in backends against the contract, and
-`gaps` checks each backend when it is loaded.
+A backend is a module. `Backend` has a member for each name that the module must define, and `Optional` one for each
+that it may leave out; the primitive ops are in `_primitives.py`. mypy checks the built-in backends against the contract,
+and `gaps` checks each backend when it is loaded.
 """
 
 from __future__ import annotations
@@ -80,6 +80,12 @@ class Backend(Primitives, Protocol):
     def on_device_of(self, x: Any, made: Tensor, /) -> Tensor:
         """Return `made`, a tensor that multiop created, on the device of `x`."""
 
+    def is_at_hand(self, x: Tensor, /) -> bool:
+        """Say whether the values of a tensor can be read without waiting for an accelerator."""
+
+    def name_scope(self, name: str, /) -> Any:
+        """Return a context that gives what is computed within it a name."""
+
     def together(self, *xs: Any) -> Sequence[Any]:
         """Return `xs` with host arrays as tensors that work with its tensors; Python scalars stay as they are."""
 
@@ -137,29 +143,76 @@ class Backend(Primitives, Protocol):
         """Return the outputs of `fun`; differentiating them runs `fun` again."""
 
 
-OPTIONAL = {
-    "kernels": "Functions that stand for ops, under their names, see `_kernels`.",
-    "is_compiling": "Say whether the framework's compiler is tracing Python code in this thread.",
-    "retrace": "Make that compiler, if it is tracing in this thread, trace from the start.",
-    "traced": "Return a user's function in the form that the framework's tracer needs.",
-    "composite": "Run a composite op as one program.",
-    "has_native_derivatives": "Say whether to take second derivatives of these tensors in reverse mode alone.",
-    "linear": "Return `fn(x)`, where `fn` is linear, and its derivatives are those of `fn.transpose`.",
-    "x64": "Say whether the framework's own 64-bit mode is on, where it has one.",
-    "is_at_hand": "Say whether the values of a tensor can be read without waiting for an accelerator.",
-    "is_unsupported": "Say whether an exception means that the framework cannot do this: it lacks a kernel, or a rule.",
-    "is_unknown_value": "Say whether an exception means that a value was read that compiled or mapped code lacks.",
-    "is_of_two_dtypes": "Say whether an exception means that its operator takes operands of one dtype alone.",
-    "name_scope": "Return a context that gives what is computed within it a name.",
-    "first_line": "Return the message of an exception without the framework's internals.",
-    "word": "The dtype in which 32-bit words of random numbers are multiplied, uint32 where there is no int64.",
-    "random_words": "Return random words as `multiop.random._philox` defines them, or `None`, from a faster source.",
-    "kept": "Return random words, of a key, so that its compiler does not compute them once for each use.",
-    "taken": "Return the entries of a vector at an index that is known to be inside.",
-    "rounded": "Return a product that its compiler does not merge with a sum: it is rounded first.",
-    "is_tracing": "Say whether what is called now is recorded, to run again without Python.",
-    "if_untested": "The end of the warning about a version that was never tested: what does not work on it.",
-}
+class Optional(Protocol):
+    """What a backend may leave out.
+
+    Attributes:
+        kernels: Functions that stand for ops, under their names, see `multiop._kernels`.
+        random: The parts of random numbers that are the framework's, a `RandomParts`.
+        if_untested: The end of the warning about a version that was never tested: what does not work on it.
+    """
+
+    kernels: Any
+    random: RandomParts
+    if_untested: str
+
+    def is_compiling(self) -> bool:
+        """Say whether the framework's compiler is tracing Python code in this thread."""
+
+    def retrace(self) -> None:
+        """Make that compiler, if it is tracing in this thread, trace from the start."""
+
+    def traced(self, fun: Callable[..., Any], /) -> Callable[..., Any]:
+        """Return a user's function in the form that the framework's tracer needs."""
+
+    def composite(self, op: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], /) -> Any:
+        """Run a composite op as one program."""
+
+    def has_native_derivatives(self, ys: Sequence[Tensor], /) -> bool:
+        """Say whether to take second derivatives of these tensors in reverse mode alone."""
+
+    def linear(self, fn: Any, x: Tensor, /) -> Tensor:
+        """Return `fn(x)`, where `fn` is linear, and its derivatives are those of `fn.transpose`."""
+
+    def x64(self) -> bool:
+        """Say whether the framework's own 64-bit mode is on, where it has one."""
+
+    def is_unsupported(self, error: Exception, /) -> bool:
+        """Say whether an exception means that the framework cannot do this: it lacks a kernel, or a rule."""
+
+    def is_unknown_value(self, error: Exception, /) -> bool:
+        """Say whether an exception means that a value was read that compiled or mapped code lacks."""
+
+    def is_of_two_dtypes(self, error: Exception, /) -> bool:
+        """Say whether an exception means that its operator takes operands of one dtype alone."""
+
+    def first_line(self, error: Exception, /) -> str:
+        """Return the message of an exception without the framework's internals."""
+
+
+class RandomParts(Protocol):
+    """The parts of random numbers that a framework does in its own way; a backend may leave out each.
+
+    Attributes:
+        word: The dtype in which 32-bit words are multiplied, `"uint32"` where there is no int64.
+    """
+
+    word: str
+
+    def random_words(self, key: Tensor, n: Any, counter: tuple[Any, Any, Any, Any], /) -> Tensor | None:
+        """Return random words as `multiop.random._philox` defines them, or `None`, from a faster source."""
+
+    def kept(self, words: Tensor, key: Tensor, /) -> Tensor:
+        """Return random words, of a key, so that its compiler does not compute them once for each use."""
+
+    def taken(self, x: Tensor, index: Tensor, /) -> Tensor:
+        """Return the entries of a vector at an index that is known to be inside."""
+
+    def rounded(self, product: Tensor, /) -> Tensor:
+        """Return a product that its compiler does not merge with a sum: it is rounded first."""
+
+    def is_tracing(self) -> bool:
+        """Say whether what is called now is recorded, to run again without Python."""
 
 
 class Call(Protocol):
@@ -222,25 +275,36 @@ class Tape(Protocol):
 def gaps(module: Any) -> list[str]:
     """Return the ways in which a module breaks the contract: missing names, and functions with wrong signatures."""
     problems = []
-    for name, member in _members(Backend).items():
-        try:
-            given = getattr(module, name)
-        except AttributeError:
-            problems.append(f"{name} is missing")
-            continue
-        if member is None:
-            continue
-        if not callable(given):
-            problems.append(f"{name} is not a function")
-            continue
-        n = len(inspect.signature(member).parameters) - 1
-        try:
-            inspect.signature(given).bind(*[None] * n)
-        except TypeError:
-            problems.append(f"{name}{inspect.signature(given)} must take {n} arguments by position")
-        except ValueError:  # native code without a signature
-            continue
+    for protocol, held, is_needed in (
+        (Backend, module, True),
+        (Optional, module, False),
+        (RandomParts, getattr(module, "random", None), False),
+    ):
+        for name, member in _members(protocol).items():
+            try:
+                given = getattr(held, name)
+            except AttributeError:
+                problems += [f"{name} is missing"] * is_needed
+                continue
+            if is_needed or given is not None:
+                problems += _misfits(name, given, member)
     return problems
+
+
+def _misfits(name: str, given: Any, member: Any) -> list[str]:
+    """Return what is wrong with a member that a backend gives, at most one thing."""
+    if member is None:
+        return []
+    if not callable(given):
+        return [f"{name} is not a function"]
+    n = len(inspect.signature(member).parameters) - 1
+    try:
+        inspect.signature(given).bind(*[None] * n)
+    except TypeError:
+        return [f"{name}{inspect.signature(given)} must take {n} arguments by position"]
+    except ValueError:  # native code without a signature
+        return []
+    return []
 
 
 def _members(protocol: type) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 def join(backend: Any, composites: Mapping[str, Callable[..., Any]], are_used: bool) -> None:
     """Complete a backend with the composite ops, and let its kernels stand for its ops, if they are used."""
     for name, op in composites.items():
-        if not hasattr(backend, name):
+        if name not in vars(backend):
             setattr(backend, name, op)
     for name in names(backend):
         getattr(backend.kernels, name).__kwdefaults__ = {"otherwise": getattr(backend, name)}

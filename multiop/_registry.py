@@ -120,6 +120,11 @@ def add_composite(op: Callable[..., Any]) -> None:
     _composites[op.__name__] = op
 
 
+def random_part(name: str) -> Any:
+    """Return one of the active backend's `RandomParts`; `None` if it leaves that out."""
+    return getattr(getattr(active(), "random", None), name, None)
+
+
 def composite(op: F) -> F:
     """Let a backend compile `op` as one program if, as on JAX, each eager step would be compiled separately."""
 

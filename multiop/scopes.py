@@ -53,14 +53,4 @@ class name_scope:
         keras = sys.modules.get("keras")
         if keras is not None and hasattr(keras, "name_scope") and keras.config.backend() == backend.name:
             return keras.name_scope(self.name, **self._of_keras)
-        return getattr(backend, "name_scope", _Nothing)(self.name)
-
-
-class _Nothing:
-    """The scope of a backend that has none."""
-
-    def __init__(self, name: str) -> None:
-        pass
-
-    def __enter__(self) -> None: ...
-    def __exit__(self, *error: Any) -> None: ...
+        return backend.name_scope(self.name)

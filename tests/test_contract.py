@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from multiop import _contract, _registry, errors
-from multiop._contract import Backend, gaps
+from multiop._contract import Backend, Optional, gaps
 
 pytestmark = pytest.mark.tier("quick")
 
@@ -35,7 +35,7 @@ def test_the_backend_fulfils_the_contract(module):
 
 
 def test_a_backend_holds_what_the_contract_names_and_its_own_files(module):
-    named = {*_contract._members(Backend), *_contract.OPTIONAL, *_registry._composites}
+    named = {*_contract._members(Backend), *_contract._members(Optional), *_registry._composites}
     others = {name: member for name, member in vars(module).items() if not name.startswith("_") and name not in named}
     strange = {name for name, member in others.items() if not isinstance(member, types.ModuleType)}
     assert not strange, "helpers of a file stay in it"
@@ -61,11 +61,13 @@ def test_every_gap_is_told_at_once(module, monkeypatch):
 
 
 def test_what_is_optional_is_documented_for_who_writes_a_backend(module):
-    for name in _contract.OPTIONAL:
+    assert len(_contract._members(Optional)) <= 15
+    for name in _contract._members(Optional):
         assert name not in _contract._members(Backend)
     assert all(
         inspect.getdoc(member)
-        for name, member in vars(Backend).items()
+        for protocol in (Backend, Optional, _contract.RandomParts)
+        for name, member in vars(protocol).items()
         if inspect.isfunction(member) and name[0] != "_"
     )
 
@@ -75,6 +77,6 @@ def test_what_is_read_of_a_backend_and_its_tape_is_in_the_contract():
     files = [file for folder in ("frontends", "autodiff", "testing") for file in (package / folder).rglob("*.py")]
     read = {name for file in files for name in BACKEND.findall(file.read_text(encoding="utf-8"))}
     assert {"convert", "op_add", "vjp", "Tape"} <= read
-    assert read <= {*_contract._members(Backend), *_contract.OPTIONAL}
+    assert read <= {*_contract._members(Backend), *_contract._members(Optional)}
     read = set(TAPE.findall((package / "autodiff" / "tape.py").read_text(encoding="utf-8")))
     assert {"watch", "gradient"} <= read <= set(vars(_contract.Tape))

@@ -23,6 +23,7 @@ GROUND = {
     "_dtypes",
     "_faults",
     "_host",
+    "_kernels",
     "_late",
     "_names",
     "_primitives",

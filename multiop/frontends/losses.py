@@ -271,8 +271,7 @@ def _outside(length: Tensor, most: Any, name: str) -> list[Tensor]:
 
 def _if_unknown(wrong: Tensor, message: str) -> list[Tensor]:
     """Return a list of the mask `wrong`; if its values are known, raise for any that is true, and return no mask."""
-    is_at_hand = getattr(active(), "is_at_hand", None)
-    if is_at_hand is None or not is_at_hand(wrong):
+    if not active().is_at_hand(wrong):
         return [wrong]
     if bool(op_any(wrong)):
         raise errors.ArgumentError(message)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from multiop import errors
-from multiop._registry import active, composite
+from multiop._registry import active, composite, random_part
 from multiop.frontends.bitwise import op_bitwise_and, op_bitwise_xor, op_right_shift
 from multiop.frontends.control_flow import op_fori_loop
 from multiop.frontends.conversion import op_cast
@@ -37,7 +37,7 @@ Words = Any
 
 def word() -> str:
     """Return the dtype of arithmetic with words: one that can hold a product of two words, if the backend has one."""
-    return getattr(active(), "word", "int64")
+    return random_part("word") or "int64"
 
 
 def words(key: Any, shape: tuple[Any, ...], stream: Any = 0) -> Words:
@@ -71,7 +71,7 @@ def hidden(x: Any, key: Any, shape: tuple[Any, ...], dtype: str) -> Any:
 
 def block_words(key: Any, n: Any, counter: tuple[Any, Any, Any, Any]) -> Words:
     """Return the first `n` words of the blocks that start at `counter`, which is four ints or tensors."""
-    native = getattr(active(), "random_words", None)
+    native = random_part("random_words")
     found = None if native is None else native(key, n, counter)
     return _block_words(key, n, counter) if found is None else found
 
@@ -82,7 +82,7 @@ def _block_words(key: Any, n: Any, counter: Sequence[Any]) -> Words:
     index = active().on_device_of(key, op_arange(-(-n // 4), dtype=dtype))
     first, *rest = [op_cast(one, dtype) if hasattr(one, "dtype") else one for one in counter]
     found = op_reshape(op_stack(_blocks(key, (wrapped_add(index, first), *rest)), -1), (-1,))[:n]
-    kept = getattr(active(), "kept", None)
+    kept = random_part("kept")
     return found if kept is None else kept(found, key)
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from multiop._registry import active
+from multiop._registry import active, random_part
 from multiop.frontends.conversion import op_cast
 from multiop.frontends.creation import op_arange
 from multiop.frontends.elementwise import op_maximum, op_minimum, op_subtract
@@ -44,7 +44,7 @@ def first_accepted(attempt: Attempt, key: Any, n: Any, parameters: Sequence[Any]
 
 def taken(x: Any, index: Any) -> Any:
     """Return the entries of a vector at an index that is known to be inside."""
-    take = getattr(active(), "taken", op_take)
+    take = random_part("taken") or op_take
     return take(x, index)
 
 

@@ -158,7 +158,7 @@ EQUIVALENT: dict[str, str] = {
     "jax/bitwise.op_lcm:promote(x1, x2) -> promote(x2, x1)": "the operands may change places",
     "torch/bitwise.op_lcm:divisible(x1, x2) -> divisible(x2, x1)": "the operands may change places",
     "torch/segment.op_segment_prod:True -> False": "the factors of a product may change places",
-    "jax/_random.kept:6 -> 7": "at most 32 bits are counted, so that either shift gives 0",
+    "jax/random.kept:6 -> 7": "at most 32 bits are counted, so that either shift gives 0",
     "tensorflow/pooling.is_finite:x.dtype == tf.float16 -> (x.dtype) != (tf.float16)": "where the sum overflows, the slower "
     "way gives the same answer",
     "tensorflow/gradients._is_nothing:8 -> 9": "a bound on a rounding error, which is smaller than either",

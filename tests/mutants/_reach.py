@@ -35,7 +35,7 @@ AUTODIFF = {
     "_closed_over": ["custom_gradient", "transforms"],
     "_flat": ["custom_gradient", "transforms", "bad_input", "gradients", "tape", "attach_gradient"],
     "_internals": ["custom_gradient", "transforms", "tape"],
-    "_random": ["random"],
+    "random": ["random"],
     "devices": ["devices"],
 }
 USUAL = ["custom_gradient", "transforms", "tape", "gradients"]

@@ -2,15 +2,8 @@
 
 import jax
 
-from . import _cpu_compiler, kernels as kernels
+from . import _cpu_compiler, kernels as kernels, random as random
 from ._ops import *  # noqa: F403
-from ._random import (
-    is_tracing as is_tracing,
-    kept as kept,
-    rounded as rounded,
-    taken as taken,
-    word as word,
-)
 from .autodiff._held import linear as linear
 from .autodiff.custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
 from .autodiff.gradients import gradients as gradients

@@ -7,9 +7,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow logs its CPU fe
 
 import tensorflow as tf
 
-from . import _internals, _versions, kernels as kernels
+from . import _internals, _versions, kernels as kernels, random as random
 from ._ops import *  # noqa: F403
-from ._random import is_tracing as is_tracing, random_words as random_words, taken as taken, word as word
 from .autodiff.custom_gradient import custom_call as custom_call, linear as linear, stop_gradient as stop_gradient
 from .autodiff.gradients import gradients as gradients
 from .autodiff.tape import Tape as Tape

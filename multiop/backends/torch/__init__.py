@@ -4,10 +4,9 @@ import torch
 
 from multiop import _registry
 
-from . import _internals, kernels as kernels
+from . import _internals, kernels as kernels, random as random
 from ._internals import retrace as retrace
 from ._ops import *  # noqa: F403
-from ._random import is_tracing as is_tracing, rounded as rounded, taken as taken, word as word
 from .autodiff.custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
 from .autodiff.gradients import gradients as gradients
 from .autodiff.tape import Tape as Tape

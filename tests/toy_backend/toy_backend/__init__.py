@@ -17,7 +17,13 @@ from .conversion import (
     together as together,
 )
 from .custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
-from .devices import device as device, on_device_of as on_device_of, to_device as to_device
+from .devices import (
+    device as device,
+    is_at_hand as is_at_hand,
+    name_scope as name_scope,
+    on_device_of as on_device_of,
+    to_device as to_device,
+)
 from .gradients import gradients as gradients
 from .tape import Tape as Tape
 from .transforms import checkpoint as checkpoint, jit as jit, jvp as jvp, vjp as vjp, vmap as vmap

@@ -1,5 +1,7 @@
 """Devices: there is one."""
 
+import contextlib
+
 from .conversion import convert
 
 
@@ -13,3 +15,12 @@ def to_device(x, device):
 
 def on_device_of(x, made):
     return made
+
+
+def is_at_hand(x):
+    return True
+
+
+@contextlib.contextmanager
+def name_scope(name):
+    yield

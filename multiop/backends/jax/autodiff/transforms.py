@@ -13,7 +13,7 @@ import numpy as np
 
 from multiop import _tree, config, errors
 
-from .. import _random, _versions
+from .. import _versions, random
 from ..conversion import CONCRETE, conjugate, convert, drop_weak_type, is_inexact
 from ._held import recomputed
 
@@ -134,7 +134,7 @@ def _filled(op, structure, options, where, *tensors):
 
 
 def checkpoint(fun, primals):
-    once = contextlib.nullcontext if _random.is_tracing() else _random.traced_to_run_once
+    once = contextlib.nullcontext if random.is_tracing() else random.traced_to_run_once
     variables = []
 
     def run(*primals):
