@@ -1,8 +1,8 @@
 """The contract of a backend: what multiop calls on it, and what a backend may call on multiop's custom gradients.
 
 A backend is a module. `Backend` has a member for each name that the module must define, and `Optional` one for each
-that it may leave out; the primitive ops are in `_primitives.py`. mypy checks the built-in backends against the contract,
-and `gaps` checks each backend when it is loaded.
+that it may leave out; the primitive ops are in `_primitives.py`. mypy checks the built-in backends against the
+contract, and `gaps` checks each backend when it is loaded.
 """
 
 from __future__ import annotations

@@ -61,6 +61,9 @@ def check(
     ] = _TIMEOUT,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     html: Annotated[Path | None, typer.Option(help="Also write the results to an HTML file.")] = None,
+    no_kernels: Annotated[
+        bool, typer.Option("--no-kernels", help="Leave out the faster forms of ops: compute each by its meaning.")
+    ] = False,
 ) -> None:
     """Run the functions of a file on every backend, and compare values, gradients and transforms.
 
@@ -86,7 +89,8 @@ def check(
         _stop(f"{html} cannot be written: there is no folder {html.parent}")
     names = _backends(backends)
     targets = [target for path in paths for target in _targets(path)]
-    request = {"targets": targets, "dtype": dtype, "seed": seed, "timeout": timeout}
+    kernels = config.uses_kernels() and not no_kernels
+    request = {"targets": targets, "dtype": dtype, "seed": seed, "timeout": timeout, "kernels": kernels}
     with _progress.Progress(names) as progress:
         runs = _processes.run_all(names, request, progress)
     _stop_on_usage_errors(runs, targets)
@@ -96,7 +100,7 @@ def check(
         _stop("nothing to check")
     agree = not broken and all(report.agrees for report in reports)
     versions = {name: run.version for name, run in runs.items()}
-    outcome = _Outcome(reports, versions, broken, dtype, seed, timeout, agree)
+    outcome = _Outcome(reports, versions, broken, dtype, seed, timeout, kernels, agree)
     if html is not None:
         page = _html.check_page(reports, outcome.summary(), list(broken.values()), list(map(outcome.again, reports)))
         try:
@@ -274,7 +278,7 @@ def info() -> None:
     add_setting("backend", _usable_backend)
     add_setting("floatx", multiop.floatx)
     add_setting("64-bit mode", lambda: "on" if multiop.x64() else "off")
-    add_setting("kernels", lambda: "on" if config.uses_kernels() else "off: each op is computed by its meaning alone")
+    add_setting("kernels", lambda: "on" if config.uses_kernels() else "off")
     add_setting("configuration", _configuration)
     _console().print(table)
     typer.echo(f"next: {_next_step(wrong)}")
@@ -452,6 +456,7 @@ class _Outcome:
     dtype: str
     seed: int
     timeout: float
+    kernels: bool
     agree: bool
 
     def summary(self) -> str:
@@ -469,13 +474,15 @@ class _Outcome:
         if vacuous:
             outcome += f"; {vacuous} {'is' if vacuous == 1 else 'are'} vacuous"
         counted = f"{len(self.reports)} check{'s' if len(self.reports) != 1 else ''}"
-        return f"{counted} in {self.dtype}, seed {self.seed}, on {against}: {outcome}"
+        without = "" if self.kernels else ", without kernels"
+        return f"{counted} in {self.dtype}, seed {self.seed}, on {against}{without}: {outcome}"
 
     def again(self, report: _report.Report) -> str:
         """Return the command that repeats the check of one function."""
         words = [f"{report.target}::{report.name}", f"--backends={','.join(self.versions)}", f"--dtype={self.dtype}"]
         limit = [f"--timeout={self.timeout:g}"] * (self.timeout != _TIMEOUT)
-        return shlex.join(["multiop", "check", *words, f"--seed={self.seed}", *limit])
+        without = ["--no-kernels"] * (not self.kernels)
+        return shlex.join(["multiop", "check", *words, f"--seed={self.seed}", *limit, *without])
 
 
 def _print_tables(outcome: _Outcome) -> None:
@@ -538,6 +545,7 @@ def _print_json(outcome: _Outcome) -> None:
         "dtype": outcome.dtype,
         "seed": outcome.seed,
         "timeout": outcome.timeout,
+        "kernels": outcome.kernels,
         "backends": outcome.versions,
         "died": outcome.broken,
         "checks": [

@@ -387,6 +387,7 @@ def test_info_names_versions_that_were_not_tested(monkeypatch):
     [
         ({"MULTIOP_BACKEND": "nowhere"}, "wrong: .*nowhere"),
         ({"MULTIOP_FLOATX": "float7"}, "wrong: .*float7"),
+        ({"MULTIOP_KERNELS": "some"}, "wrong: MULTIOP_KERNELS .*'some'"),
         ({"MULTIOP_CONFIG": "~nouser/multiop.toml"}, "wrong: .*nouser"),
     ],
 )
@@ -397,7 +398,7 @@ def test_info_reports_a_wrong_setting_and_prints_the_rest(variables, told):
     )
     assert done.returncode == 2
     assert re.search(told, done.stdout)
-    assert "64-bit mode" in done.stdout
+    assert "64-bit mode" in done.stdout and "kernels" in done.stdout
     assert "Traceback" not in done.stderr
 
 

@@ -244,7 +244,7 @@ def test_where_there_are_places_a_backend_has_several_processes(toy_paths, tmp_p
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
     monkeypatch.setattr(_processes, "places", lambda: 2)
     (tmp_path / "many.py").write_text(MANY)
-    request = {"targets": [("many.py", None)], "dtype": "float64", "seed": 0, "timeout": 120}
+    request = {"targets": [("many.py", None)], "dtype": "float64", "seed": 0, "timeout": 120, "kernels": True}
     runs = _processes.run_all(["toy"], request, Quiet())
     assert runs["toy"].death == ""
     names = ["first", *(f"f{k}" for k in range(7))]

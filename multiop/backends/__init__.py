@@ -1,8 +1,13 @@
 """What a backend is: the contract for whoever writes one.
 
-A backend is a module (a package with the same file names as `multiop/frontends` and `multiop/autodiff`) that holds,
-under the frontend's names and in its order, every primitive op as a short `def`. It imports its framework, NumPy, its
-siblings and multiop's private ground (`_args`, `_dtypes`, `_host`, `_tree`, `config`, `errors`), never a frontend.
+A backend is a module: a package with the frontend's file names in `ops`, and those of `multiop/autodiff` in `autodiff`.
+It holds, under the frontend's names and in its order, every primitive op as a short `def`. It imports its framework,
+NumPy, its siblings and multiop's private ground (`_args`, `_dtypes`, `_host`, `_tree`, `config`, `errors`), never a
+frontend.
+
+`ops` says what an op means, right in every mode. A faster form that is not right everywhere stands in `kernels` under
+the op's name, primitive or composite, and calls `otherwise`, the op itself, where it does not apply: see
+`multiop._kernels`.
 
 Arguments arrive by position, all of them, with the frontend's defaults filled in. Tensors may still be host values
 (Python scalars, NumPy arrays, lists); `convert`, `floating` and `promote` in `conversion.py` convert them. Errors are

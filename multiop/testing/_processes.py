@@ -250,6 +250,7 @@ async def _started(backend: str, request: dict[str, Any], noise: IO[str]) -> Asy
         | {
             "MULTIOP_BACKEND": backend,
             "MULTIOP_FLOATX": request["dtype"],
+            "MULTIOP_KERNELS": str(int(request["kernels"])),
             "MULTIOP_X64": "1" if request["dtype"] == "float64" else "0",
             "PYTHONUNBUFFERED": "1",
         }
