@@ -77,30 +77,6 @@ def test_kernels_have_their_limits_whether_or_not_a_gradient_is_taken(name, dtyp
     torch.testing.assert_close(f(x.requires_grad_()).detach(), y, equal_nan=True)
 
 
-SKIPPING = {
-    "nansum": (mo.op_nansum, mo.op_sum),
-    "nanmean": (mo.op_nanmean, mo.op_mean),
-    "nanmax": (mo.op_nanmax, mo.op_max),
-    "nanstd": (mo.op_nanstd, mo.op_std),
-    "nanprod": (mo.op_nanprod, mo.op_prod),
-    "fmax": (lambda x: mo.op_fmax(x, x.flip(1)), lambda x: mo.op_maximum(x, x.flip(1))),
-}
-
-
-@pytest.mark.parametrize("shape", [(2, 3), (2, 3000)])
-@pytest.mark.parametrize("name", SKIPPING)
-def test_where_there_is_no_nan_none_is_skipped(name, shape):
-    skipping, plain = SKIPPING[name]
-    x = tracked(*shape)
-    by_plain = names_of_nodes(plain(x))
-    assert names_of_nodes(skipping(x)) == by_plain
-    torch.testing.assert_close(skipping(x), plain(x), rtol=0, atol=0)
-    with torch.no_grad():
-        x[1, 2] = NAN
-    assert names_of_nodes(skipping(x)) != by_plain
-    assert not skipping(x).isnan().any()
-
-
 def test_digamma_in_float32_has_its_digits_at_its_roots():
     mp = pytest.importorskip("mpmath")
     points = [1.4616321449683623, -0.5040830082644554, -1.5734984731623905, -2.6107208684441445, 0.1, -7.3, 1e-20, 1e20]
