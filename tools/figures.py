@@ -29,6 +29,11 @@ LAYERS = {
     "frontends": "multiop/frontends/*.py",
     "autodiff": "multiop/autodiff/*.py",
     **{f"backends/{name}": f"multiop/backends/{name}/**/*.py" for name in BACKENDS},
+    **{
+        f"backends/{name}/{part}": f"multiop/backends/{name}/{part}/*.py"
+        for name in BACKENDS
+        for part in ("ops", "kernels", "autodiff")
+    },
     "testing": "multiop/testing/*.py",
     "rows of the suite": "multiop/testing/cases/*.py",
     "command": "multiop/cli.py",
@@ -128,6 +133,23 @@ def cycles(root: Path) -> int:
     return 0
 
 
+def shared_names(root: Path, backend: str) -> int:
+    """Return how many names, ops aside, the op files of a backend take from one another."""
+    names: set[str] = set()
+    for _, text in sources(root, f"multiop/backends/{backend}/ops/*.py"):
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ImportFrom) and node.level == 1:
+                names.update(alias.name for alias in node.names if not alias.name.startswith("op_"))
+    return len(names)
+
+
+def optional_members(root: Path) -> int:
+    """Return how many names a backend may leave out."""
+    tree = ast.parse((root / "multiop/_contract.py").read_text(encoding="utf-8"))
+    (optional,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Optional")
+    return sum(isinstance(node, (ast.AnnAssign, ast.FunctionDef)) for node in optional.body)
+
+
 RUN = """
 import os, sys, timeit, warnings
 warnings.simplefilter("ignore")
@@ -167,6 +189,8 @@ def figures(root: Path, dispatch: bool) -> dict[str, str]:
     places, lines = repeated(root)
     found["functions alike in three backends"] = f"{places} ({lines} lines)"
     found["cycles of imports"] = str(cycles(root))
+    found |= {f"names shared by op files of {backend}": str(shared_names(root, backend)) for backend in BACKENDS}
+    found["members that a backend may leave out"] = str(optional_members(root))
     for backend in BACKENDS:
         known = measured(root, backend, dispatch)
         found["names in dir(multiop)"] = known.pop("dir", "?")

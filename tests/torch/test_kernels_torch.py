@@ -11,7 +11,8 @@ torch = pytest.importorskip("torch")
 from torch.multiprocessing.reductions import StorageWeakRef
 
 import multiop as mo
-from multiop.backends.torch.ops import attention, elementwise, reduction
+from multiop.backends.torch.kernels import attention, reduction
+from multiop.backends.torch.ops import elementwise
 
 NAN = float("nan")
 MASK = torch.tensor([[True, False, True], [False, False, False], [True, True, True]])[
