@@ -7,7 +7,7 @@ import tensorflow as tf
 from multiop import _windows
 
 from ..autodiff.custom_gradient import can_link, linked
-from ..conversion import cached_ints, executing_eagerly, in_this_graph, is_finite
+from ..conversion import cached_ints, convert, executing_eagerly, in_this_graph, is_finite, is_tensor
 from ..ops.convolution import channels_last, to_data_format
 
 
@@ -17,6 +17,7 @@ def op_image_resize(images, size, *options, otherwise):
     is_usual = usual == ["bilinear", False, False, False, "constant"] and type(fill_value) in (int, float)
     if not (is_usual and data_format in (None, "channels_last", "channels_first") and _windows.is_pair(size)):
         return otherwise(images, size, *options)
+    images = convert(images) if is_tensor(images) else images
     return resized(images, tuple(size), data_format or "channels_last", lambda x: otherwise(x, size, *options))
 
 
