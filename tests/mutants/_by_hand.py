@@ -6,7 +6,7 @@ import ast
 
 from _fault import ROOT, Fault
 
-# (file somewhere below multiop/backends or multiop/autodiff, class of fault, old text, new text); the old text occurs once
+# (file of this name below multiop/backends or multiop/autodiff, class of fault, old text, new text); the old text occurs once
 TORCH = [
     ("elementwise", "wrong sign", "return torch.where(x < 0, functional.elu(x), torch.expm1(x))",
      "return torch.where(x < 0, -functional.elu(x), torch.expm1(x))"),
@@ -174,12 +174,13 @@ def faults_by_hand() -> list[Fault]:
     for group, table in (("torch", TORCH), ("jax", JAX), ("tensorflow", TENSORFLOW), ("autodiff", AUTODIFF)):
         folder = "multiop/autodiff" if group == "autodiff" else f"multiop/backends/{group}"
         for file, kind, old, new in table:
-            (place,) = (ROOT / folder).rglob(f"{file}.py")
-            path = place.relative_to(ROOT).as_posix()
-            source = (ROOT / path).read_text()
-            if source.count(old) != 1:
-                stale.append(f"{path}: {old!r} stands there {source.count(old)} times")
+            places = {place: place.read_text() for place in (ROOT / folder).rglob(f"{file}.py")}
+            counts = {place: source.count(old) for place, source in places.items()}
+            if sum(counts.values()) != 1:
+                stale.append(f"{group}/{file}.py: {old!r} stands there {sum(counts.values())} times")
                 continue
+            place = max(counts, key=lambda place: counts[place])
+            path, source = place.relative_to(ROOT).as_posix(), places[place]
             line = source.count("\n", 0, source.index(old) + len(old) - len(old.lstrip())) + 1
             owners = [node for node in ast.parse(source).body if node.lineno <= line <= node.end_lineno]
             changed = source.replace(old, new)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import tensorflow as tf
 
 from ..autodiff.custom_gradient import can_link, linked
-from ..conversion import choose, convert, executing_eagerly, in_this_graph, is_float, is_tensor, is_tracked
+from ..conversion import choose, executing_eagerly, floating, in_this_graph, is_tracked
 
 
 def op_lgamma(x, *, otherwise):
-    x = convert(x) if is_tensor(x) else x
-    if not is_float(x) or x.dtype is tf.float64 or not can_link(eagerly=True):
+    x = floating(x)
+    if x.dtype is tf.float64 or x.dtype.is_complex or not can_link(eagerly=True):
         return otherwise(x)
     if x.dtype is not tf.float32:
         return tf.cast(op_lgamma(tf.cast(x, tf.float32), otherwise=otherwise), x.dtype)
@@ -41,8 +41,8 @@ def pull(fn, xs, upstream):
 
 
 def op_digamma(x, *, otherwise):
-    x = convert(x) if is_tensor(x) else x
-    if not is_float(x) or x.dtype is tf.float64 or is_tracked():
+    x = floating(x)
+    if x.dtype is tf.float64 or x.dtype.is_complex or is_tracked():
         return otherwise(x)
     return tf.cast(digamma(tf.cast(x, tf.float32)), x.dtype)
 

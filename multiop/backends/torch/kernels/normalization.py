@@ -53,6 +53,8 @@ def op_batch_normalization_with_moments(x, axis, offset, scale, epsilon, *, othe
         return otherwise(x, axis, offset, scale, epsilon)
     n, dtype = x.numel() // max(x.shape[axis], 1), x.dtype
     given = x, axis, offset, scale, epsilon
+    if any(t is not None and not isinstance(t, torch.Tensor) for t in (offset, scale)):
+        return otherwise(*given)
     x, offset, scale = promote_operands(x, offset, scale)
     if x.ndim == 1 or n < 2 or any(t is not None and t.shape != (x.shape[axis],) for t in (offset, scale)):
         return otherwise(*given)

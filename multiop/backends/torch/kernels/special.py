@@ -9,12 +9,13 @@ import torch
 
 from .._internals import is_tracked
 from .._kernels import fused, recorded
-from ..conversion import are_floats, is_float
+from ..conversion import floating, is_float, promote_floating
 from ..ops.elementwise import in_float32
 
 
 def op_lgamma(x, *, otherwise):
-    return in_float32(lambda x: recorded(torch.lgamma, otherwise, x), x) if is_float(x) else otherwise(x)
+    x = floating(x)
+    return otherwise(x) if x.is_complex() else in_float32(lambda x: recorded(torch.lgamma, otherwise, x), x)
 
 
 def op_digamma(x, *, otherwise):
@@ -24,13 +25,15 @@ def op_digamma(x, *, otherwise):
     def kernel(x):
         return torch.digamma(x.to(torch.float64)).to(torch.float32)
 
-    if not is_float(x) or x.dtype is torch.float64:
+    x = floating(x)
+    if x.is_complex() or x.dtype is torch.float64:
         return otherwise(x)
     return in_float32(lambda x: fused(kernel, pull, otherwise, x), x)
 
 
 def op_gammainc(a, x, *, otherwise):
-    if not are_floats(a, x) or a.dtype is torch.float64 or is_tracked(a, x):
+    a, x = promote_floating(a, x)
+    if a.is_complex() or a.dtype is torch.float64 or is_tracked(a, x):
         return otherwise(a, x)
     return torch.special.gammainc(a.to(torch.float64), x.to(torch.float64)).to(torch.float32).to(x.dtype)
 
