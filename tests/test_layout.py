@@ -224,6 +224,19 @@ def test_backend_defines_every_primitive_in_the_frontends_order(name, frontend):
     assert found == wanted
 
 
+@pytest.mark.parametrize("name", BACKENDS)
+def test_meaning_knows_no_kernel_and_a_kernel_falls_through_to_it(name):
+    backend = PACKAGE / "backends" / name
+    for path in sources(backend / "ops"):
+        assert not {part for module in imports(path) for part in module.split(".") if "kernels" in part}, path
+    kernels = [(path, function) for path in sources(backend / "kernels") for function in op_list.functions(path)]
+    assert kernels
+    for path, function in kernels:
+        assert [keyword.arg for keyword in function.args.kwonlyargs] == ["otherwise"], (path, function.name)
+        calls = [node.id for node in ast.walk(function) if isinstance(node, ast.Name)]
+        assert "otherwise" in calls, (path, function.name)
+
+
 def test_every_frontend_file_has_primitives_or_composites():
     assert FRONTENDS
     for path in FRONTENDS:

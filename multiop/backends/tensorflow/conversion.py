@@ -103,15 +103,6 @@ def is_readable(x):
     )
 
 
-def is_finite(x):
-    """Say whether `x` is on the CPU, where NumPy can look at it, and all is finite: no sum of squares is otherwise."""
-    if is_readable(x):
-        entries = np.asarray(x).reshape(-1)
-        with np.errstate(over="ignore"):
-            return math.isfinite(entries.dot(entries))
-    return False
-
-
 def is_tracked():
     """Say whether a derivative may be taken or a graph is being built; if not, a native value is enough."""
     return not executing_eagerly() or anything_records()

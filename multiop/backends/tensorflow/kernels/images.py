@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import tensorflow as tf
 
 from multiop import _windows
 
 from ..autodiff.custom_gradient import can_link, linked
-from ..conversion import cached_ints, convert, executing_eagerly, in_this_graph, is_finite, is_tensor
+from ..conversion import cached_ints, convert, executing_eagerly, in_this_graph, is_readable, is_tensor
 from ..ops.convolution import channels_last, to_data_format
 
 
@@ -52,6 +55,15 @@ def resized(images, size, data_format, by_taps):
 
     value = resize if executing_eagerly() else lambda x: where_finite(resize, by_taps, x)
     return linked("op_image_resize", value, pull, images)
+
+
+def is_finite(x):
+    """Say whether `x` is on the CPU, where NumPy can look at it, and all is finite: no sum of squares is otherwise."""
+    if is_readable(x):
+        entries = np.asarray(x).reshape(-1)
+        with np.errstate(over="ignore"):
+            return math.isfinite(entries.dot(entries))
+    return False
 
 
 def where_finite(kernel, formula, x):
