@@ -26,7 +26,7 @@ FEW = {
     "multiop.backends.jax.autodiff._recorded.is_inexact_dtype",
     "multiop.backends.jax._versions.are_parts_known",
     "multiop.backends.jax.autodiff.custom_gradient._custom_call",
-    "multiop.backends.jax.ops.elementwise.is_cpu_default",
+    "multiop.backends.jax.devices.is_cpu_default",
     "multiop.backends.tensorflow._internals._check_calls",
     "multiop.backends.tensorflow.ops.elementwise.has_accelerator",
     "multiop.backends.torch.autodiff._effects._kinds",

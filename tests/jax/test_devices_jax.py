@@ -99,7 +99,7 @@ def test_integers_convolved_entry_by_entry(n, layout, padding, stride, rate, mon
 
 def test_an_integer_is_divided_by_a_number_where_the_default_device_is_no_cpu(monkeypatch):
     """The number is an array of NumPy, which is on no device of JAX."""
-    monkeypatch.setattr("multiop.backends.jax.ops.elementwise.is_cpu_default", lambda: False)
+    monkeypatch.setattr("multiop.backends.jax.devices.is_cpu_default", lambda: False)
     with mo.use_backend("jax"):
         x = mo.op_convert_to_tensor([1, 4, 9])
         assert mo.op_floor_divide(x, 2).tolist() == [0, 2, 4]

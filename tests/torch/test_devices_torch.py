@@ -8,8 +8,8 @@ torch = pytest.importorskip("torch")
 
 import multiop as mo
 from multiop._boundary import explain
+from multiop.backends.torch.devices import is_at_hand
 from multiop.backends.torch.ops.bitwise import in_wider_dtype_off_cpu
-from multiop.backends.torch.ops.elementwise import is_at_hand
 from multiop.backends.torch.ops.products import product_of_parts
 from multiop.backends.torch.ops.sorting import stable_sort_nan_last
 

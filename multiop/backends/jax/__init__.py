@@ -29,8 +29,7 @@ from .conversion import (
     together as together,
     x64 as x64,
 )
-from .devices import device as device, to_device as to_device
-from .ops.elementwise import is_at_hand as is_at_hand
+from .devices import device as device, is_at_hand as is_at_hand, to_device as to_device
 from .scopes import name_scope as name_scope
 
 _cpu_compiler.mend()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 
 from multiop import errors
@@ -49,3 +51,21 @@ def name_of(device):
 def available():
     found = jax.devices()
     return [name_of(one) for one in (found if found[0].platform == "cpu" else [*jax.devices("cpu"), *found])]
+
+
+def is_known(x):
+    """Say whether the values of `x` can be read, which they cannot inside a compiled or mapped function."""
+    return not isinstance(x, jax.core.Tracer)
+
+
+def is_at_hand(x):
+    """Say whether the values of `x` can be read without waiting for an accelerator."""
+    if not is_known(x):
+        return False
+    return is_cpu_default() or not isinstance(x, jax.Array) or all(device.platform == "cpu" for device in x.devices())
+
+
+@functools.cache
+def is_cpu_default():
+    """Say whether the CPU is JAX's default device; others are then only used if named."""
+    return jax.default_backend() == "cpu"

@@ -46,3 +46,13 @@ def name_of(place):
 def short(kind, number):
     kind, number = _KINDS.get(kind.upper(), kind.lower()), number or "0"
     return kind if (kind, number) == ("cpu", "0") else f"{kind}:{number}"
+
+
+def is_known(x):
+    """Say whether the values of `x` can be read, which they cannot inside a compiled or mapped function."""
+    return hasattr(x, "numpy")
+
+
+def is_at_hand(x):
+    """Say whether the values of `x` can be read without waiting for an accelerator."""
+    return is_known(x) and "CPU:" in x.device

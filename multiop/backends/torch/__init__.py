@@ -30,8 +30,7 @@ from .conversion import (
     set_x64 as set_x64,
     together as together,
 )
-from .devices import device as device, to_device as to_device
-from .ops.elementwise import is_at_hand as is_at_hand
+from .devices import device as device, is_at_hand as is_at_hand, to_device as to_device
 from .scopes import name_scope as name_scope
 
 if not _internals.IS_TESTED:

@@ -6,7 +6,8 @@ import torch
 
 from multiop import errors
 
-from .conversion import convert
+from ._internals import is_tracing, is_tracked
+from .conversion import convert, is_compiling
 
 
 def device(x):
@@ -35,3 +36,21 @@ def available():
     if accelerator is None:
         return ["cpu"]
     return ["cpu", *(f"{accelerator.type}:{i}" for i in range(torch.accelerator.device_count()))]
+
+
+def is_known(x):
+    """Say whether the values of `x` can be read, which they cannot inside a compiled or mapped function."""
+    if type(x) is torch.Tensor and not x.is_meta and not is_tracked(x):  # plain values, the usual case
+        return True
+    if is_compiling():
+        return False
+    try:
+        bool(x.any())
+    except RuntimeError:
+        return False
+    return not is_tracing()
+
+
+def is_at_hand(x):
+    """Say whether the values of `x` can be read without waiting for an accelerator."""
+    return x.device.type == "cpu" and is_known(x)

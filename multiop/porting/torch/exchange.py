@@ -9,7 +9,7 @@ import torch
 
 from multiop import _registry, config
 from multiop.backends.torch import _internals
-from multiop.backends.torch.ops.elementwise import is_known
+from multiop.backends.torch.devices import is_known
 from multiop.porting import _weights
 from multiop.porting._spec import Spec
 

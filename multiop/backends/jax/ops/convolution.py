@@ -9,7 +9,8 @@ import numpy as np
 from multiop import _windows, errors
 
 from ..conversion import convert, promote
-from .elementwise import bool_to_int32, is_cpu_default, op_add
+from ..devices import is_cpu_default
+from .elementwise import bool_to_int32, op_add
 
 
 def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):

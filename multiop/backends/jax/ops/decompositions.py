@@ -14,8 +14,9 @@ from multiop import _args, errors
 
 from ..autodiff._held import custom_jvp, recomputed, whole
 from ..conversion import compiled, dtype_name, floating, is_array, is_float, promote
+from ..devices import is_at_hand
 from ._complex import is_complex
-from .elementwise import divide, is_at_hand
+from .elementwise import divide
 
 lax = jax.lax
 

@@ -27,6 +27,7 @@ from ..conversion import (
     promote_floating,
     with_constants,
 )
+from ..devices import is_at_hand
 from . import _complex
 from ._complex import is_complex
 
@@ -484,24 +485,6 @@ def integer_power(x1, x2):
             raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
         return jnp.power(x1, x2)
     return jnp.where(negative, 0, jnp.power(x1, jnp.where(negative, 0, x2)))
-
-
-def is_known(x):
-    """Say whether the values of `x` can be read, which they cannot inside a compiled or mapped function."""
-    return not isinstance(x, jax.core.Tracer)
-
-
-def is_at_hand(x):
-    """Say whether the values of `x` can be read without waiting for an accelerator."""
-    if not is_known(x):
-        return False
-    return is_cpu_default() or not isinstance(x, jax.Array) or all(device.platform == "cpu" for device in x.devices())
-
-
-@functools.cache
-def is_cpu_default():
-    """Say whether the CPU is JAX's default device; others are then only used if named."""
-    return jax.default_backend() == "cpu"
 
 
 def with_changes(fn, *changes, of_result=False):

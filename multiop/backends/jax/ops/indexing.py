@@ -13,7 +13,8 @@ import numpy as np
 from multiop import _args, errors
 
 from ..conversion import convert, is_array, native, promote_all, resolve_axis
-from .elementwise import compiled, in_float32, is_at_hand, op_add, op_maximum, op_minimum, op_multiply
+from ..devices import is_at_hand
+from .elementwise import compiled, in_float32, op_add, op_maximum, op_minimum, op_multiply
 
 
 def op_take(x, indices, axis):

@@ -11,7 +11,8 @@ import numpy as np
 from multiop import _args, errors
 
 from ..conversion import floating, promote
-from .elementwise import _clip, compiled, divide, is_at_hand, reject_complex
+from ..devices import is_at_hand
+from .elementwise import _clip, compiled, divide, reject_complex
 
 EPSILON = 1e-7
 

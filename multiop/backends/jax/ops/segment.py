@@ -12,7 +12,8 @@ from multiop import _dtypes, errors
 
 from ..autodiff._held import custom_jvp
 from ..conversion import dtype_name
-from .elementwise import compiled, is_known, op_multiply, reject_complex
+from ..devices import is_known
+from .elementwise import compiled, op_multiply, reject_complex
 from .indexing import combine_segments, to_index_integers
 from .reduction import accumulation_dtype, choice
 

@@ -11,7 +11,8 @@ import numpy as np
 from multiop import _args, errors
 
 from ..conversion import compiled, convert, promote, resolve_axis
-from .elementwise import in_float32, is_at_hand, reject_complex
+from ..devices import is_at_hand
+from .elementwise import in_float32, reject_complex
 from .indexing import to_index_integers
 from .logical import op_less
 

@@ -20,7 +20,7 @@ from ..conversion import (
     promote,
     rank,
 )
-from .elementwise import is_at_hand
+from ..devices import is_at_hand
 
 # TensorFlow computes 1 / x of gaps between eigenvalues as x / (x ** 2 + 1e-20), which is wrong for small matrices and
 # silent where two are equal; some of its derivatives are missing. `with_gradient` replaces them.

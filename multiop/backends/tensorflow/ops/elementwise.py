@@ -27,6 +27,7 @@ from ..conversion import (
     is_tracked,
     promote_all,
 )
+from ..devices import is_at_hand
 from . import _complex
 
 
@@ -553,16 +554,6 @@ def integer_power(x1, x2):
             raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
         return tf.pow(x1, x2)
     return choose(negative, tf.zeros_like(x1), tf.pow(x1, choose(negative, tf.zeros_like(x2), x2)))
-
-
-def is_known(x):
-    """Say whether the values of `x` can be read, which they cannot inside a compiled or mapped function."""
-    return hasattr(x, "numpy")
-
-
-def is_at_hand(x):
-    """Say whether the values of `x` can be read without waiting for an accelerator."""
-    return is_known(x) and "CPU:" in x.device
 
 
 def floored_quotient(x1, x2):

@@ -11,7 +11,8 @@ from multiop import _args, errors
 
 from ..autodiff import _linear
 from ..conversion import choose, convert, dense, is_tensor, native, promote_all, rank, resolve_axis
-from .elementwise import in_float32, is_at_hand, op_add, op_maximum, op_minimum, op_multiply, where_differentiated
+from ..devices import is_at_hand
+from .elementwise import in_float32, op_add, op_maximum, op_minimum, op_multiply, where_differentiated
 from .logical import truth
 
 

@@ -10,7 +10,8 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from ..conversion import choose, floating, op_shape, promote, rank
-from .elementwise import is_at_hand, op_clip, reject_complex
+from ..devices import is_at_hand
+from .elementwise import op_clip, reject_complex
 from .indexing import are_known_inside
 from .reduction import op_argmax, op_max
 

@@ -9,7 +9,8 @@ import tensorflow as tf
 from multiop import errors
 
 from ..conversion import choose, dense
-from .elementwise import is_known, op_multiply, reject_complex
+from ..devices import is_known
+from .elementwise import op_multiply, reject_complex
 from .indexing import are_known_inside, combine_segments, to_index_integers
 from .reduction import in_float32, to_accumulation_dtype
 

@@ -11,8 +11,8 @@ from multiop import _args
 from .._internals import is_tracked
 from .._kernels import is_finite, is_on_host, is_plain, recorded, with_formula
 from ..conversion import are_floats, is_float
+from ..devices import is_known
 from ..ops.decompositions import determinant, log_determinant
-from ..ops.elementwise import is_known
 
 _LONG = (torch.float32, torch.float64)
 

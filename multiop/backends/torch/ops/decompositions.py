@@ -10,7 +10,7 @@ from multiop import _args, errors
 
 from .._internals import is_autocast_on, is_forward_mode, is_lifted, is_tracked
 from ..conversion import dtype_name, floating, promote
-from .elementwise import is_at_hand
+from ..devices import is_at_hand
 
 
 def op_cholesky(x, upper):

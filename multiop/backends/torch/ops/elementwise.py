@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from multiop import _host, errors
 
-from .._internals import VERSION, is_tracing, is_tracked
+from .._internals import VERSION, is_tracked
 from ..conversion import (
     are_floats,
     choose,
@@ -19,7 +19,6 @@ from ..conversion import (
     floating,
     in_comparable_dtype,
     in_wider_dtype,
-    is_compiling,
     is_exact_scalar,
     is_float,
     promote,
@@ -27,6 +26,7 @@ from ..conversion import (
     promote_floating,
     together,
 )
+from ..devices import is_at_hand
 from . import _complex
 
 _COMPLEX = (torch.complex64, torch.complex128)
@@ -502,24 +502,6 @@ def integer_power(x1, x2):
             raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
         return torch.pow(x1, x2)
     return torch.where(negative, 0, torch.pow(x1, torch.where(negative, 0, x2)))
-
-
-def is_known(x):
-    """Say whether the values of `x` can be read, which they cannot inside a compiled or mapped function."""
-    if type(x) is torch.Tensor and not x.is_meta and not is_tracked(x):  # plain values, the usual case
-        return True
-    if is_compiling():
-        return False
-    try:
-        bool(x.any())
-    except RuntimeError:
-        return False
-    return not is_tracing()
-
-
-def is_at_hand(x):
-    """Say whether the values of `x` can be read without waiting for an accelerator."""
-    return x.device.type == "cpu" and is_known(x)
 
 
 def rounded(x, decimals):

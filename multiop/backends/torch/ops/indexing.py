@@ -21,15 +21,8 @@ from ..conversion import (
     resolve_axis,
     together,
 )
-from .elementwise import (
-    in_float32,
-    is_at_hand,
-    op_add,
-    op_maximum,
-    op_minimum,
-    op_multiply,
-    where_differentiated,
-)
+from ..devices import is_at_hand
+from .elementwise import in_float32, op_add, op_maximum, op_minimum, op_multiply, where_differentiated
 from .logical import truth
 
 _INDEX = (torch.int32, torch.int64)

@@ -11,7 +11,8 @@ from torch.nn import functional
 from multiop import _args, errors
 
 from ..conversion import are_autocast, floating, promote
-from .elementwise import is_at_hand, op_clip, reject_complex
+from ..devices import is_at_hand
+from .elementwise import op_clip, reject_complex
 from .reduction import op_argmax, op_max
 
 EPSILON = 1e-7

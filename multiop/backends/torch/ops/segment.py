@@ -7,7 +7,8 @@ import torch
 from multiop import _dtypes, errors
 
 from ..conversion import convert, dtype_name, in_comparable_dtype, in_wider_dtype
-from .elementwise import is_known, op_multiply, reject_complex
+from ..devices import is_known
+from .elementwise import op_multiply, reject_complex
 from .indexing import combine_segments, to_index_integers
 from .reduction import _ACCUMULATED
 

@@ -9,7 +9,8 @@ import torch
 from multiop import _args, errors
 
 from ..conversion import convert, is_compiling, promote, resolve_axis, to_comparable, together
-from .elementwise import is_at_hand, reject_complex
+from ..devices import is_at_hand
+from .elementwise import reject_complex
 from .indexing import index_add, to_index_integers
 from .logical import op_less
 
