@@ -16,6 +16,23 @@ raised without the op's name: the frontend adds it.
 `Backend` in `multiop/_contract.py` lists what a backend holds besides the ops. Loading a backend checks it, and one
 error names everything that is missing.
 
+What the op files of the built-in backends share has one meaning and one signature:
+
+| name | what it does |
+|---|---|
+| `bool_to_int32(*xs)`, `not_bool(*xs)`, `reject_complex(*xs)` | cast bool, or refuse what an op does not take |
+| `in_float32(fn, *xs)` | compute 16-bit floats in `float32`, where `fn` would overflow or lose digits |
+| `where_differentiated(fn, x)` | the same for a selection, where its gradient, a sum, may be taken |
+| `promote_operands(*xs)` | tensors of one floating dtype; `None` stays |
+| `comparable(x1, x2)` | two tensors of one dtype that has an order |
+| `truth(x)` | a tensor of bool |
+| `to_index_integers(x)` | indices in a dtype that holds the size of a dimension |
+| `is_known(x)`, `is_at_hand(x)` | whether values can be read, and without waiting for an accelerator: for errors alone |
+| `product_of(fn, *xs)` | a product of matrices in a dtype that the framework multiplies |
+| `convolved(x, kernel, ...)` | the framework's convolution, where it takes the dtype |
+| `to_data_format(y, data_format)` | the result of a convolution or pooling in the layout of its inputs |
+| `combine_segments(combine, x, ids, n)` | the rows of each segment combined pairwise |
+
 Register it in the package's `pyproject.toml`:
 
     [project.entry-points."multiop.backends"]

@@ -15,19 +15,19 @@ def op_matmul(x1, x2):
     x1, x2 = promote(x1, x2)
     if x1.ndim == 0 or x2.ndim == 0:
         raise errors.ArgumentError("x1 and x2 must have at least one dimension")
-    return product(torch.matmul, *without_int8(x1, x2))
+    return product_of(torch.matmul, *without_int8(x1, x2))
 
 
 def op_einsum(subscripts, operands):
     if (len(operands) == 2 and are_floats(*operands)) or are_autocast(*operands):
         return torch.einsum(subscripts, *operands)
-    return product(lambda *xs: torch.einsum(subscripts, *xs), *without_int8(*promote_all(*operands)))
+    return product_of(lambda *xs: torch.einsum(subscripts, *xs), *without_int8(*promote_all(*operands)))
 
 
 def op_tensordot(x1, x2, axes):
     x1, x2 = promote_all(x1, x2)
     dims = _args.contracted(axes, x1.shape, x2.shape)
-    return product(lambda x1, x2: torch.tensordot(x1, x2, dims), x1, x2)
+    return product_of(lambda x1, x2: torch.tensordot(x1, x2, dims), x1, x2)
 
 
 def without_int8(*xs):
@@ -35,9 +35,9 @@ def without_int8(*xs):
     return [x.to(torch.int32) for x in xs] if xs[0].dtype is torch.int8 else xs
 
 
-def product(fn, *xs):
+def product_of(fn, *xs):
     if xs[0].dtype is torch.bool:  # NumPy's product of bools is `or` over `and`
-        return product(fn, *[x.to(torch.int32) for x in xs]) != 0
+        return product_of(fn, *[x.to(torch.int32) for x in xs]) != 0
     if len(xs) == 2 and not (xs[0].is_cpu or xs[0].is_floating_point() or xs[0].is_complex()):
         return product_of_parts(fn, *xs)
     y = in_wider_dtype(fn, *xs)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import torch
 
-from .products import product
+from .products import product_of
 
 
 def op_correlate(x1, x2, before, after):
     if x1.is_floating_point() or x1.is_complex():
         padded = torch.nn.functional.pad(x1, (before, after))
         return torch.nn.functional.conv1d(padded[None, None], x2[None, None])[0, 0]
-    return product(lambda x1, x2: correlate_windows(x1, x2, before, after), x1, x2)
+    return product_of(lambda x1, x2: correlate_windows(x1, x2, before, after), x1, x2)
 
 
 def correlate_windows(x1, x2, before, after):
