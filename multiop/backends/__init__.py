@@ -27,7 +27,7 @@ What the op files of the built-in backends share has one meaning and one signatu
 | `comparable(x1, x2)` | two tensors of one dtype that has an order |
 | `truth(x)` | a tensor of bool |
 | `to_index_integers(x)` | indices in a dtype that holds the size of a dimension |
-| `is_known(x)`, `is_at_hand(x)` | whether values can be read, and without waiting for an accelerator: for errors alone |
+| `is_known(x)`, `is_at_hand(x)` | whether values can be read, and without waiting for an accelerator, for errors |
 | `product_of(fn, *xs)` | a product of matrices in a dtype that the framework multiplies |
 | `convolved(x, kernel, ...)` | the framework's convolution, where it takes the dtype |
 | `to_data_format(y, data_format)` | the result of a convolution or pooling in the layout of its inputs |
