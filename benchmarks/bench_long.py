@@ -1,6 +1,7 @@
 """Measure training steps of a transformer block at the lengths and in the dtypes in which people train.
 
     python benchmarks/bench_long.py --backends torch
+    python benchmarks/bench_long.py --device cuda
 
 One sequence of 256, 1024 and 2048 tokens, 512 features, in float32 and bfloat16, eager and compiled, against the same
 block in the framework's own calls; on PyTorch, the memory of a step at its peak, too. It takes minutes, and runs on

@@ -257,9 +257,16 @@ def measure(bench: Bench) -> None:
 
 def peak(call: Callable[[], Any]) -> int:
     """Return the most bytes that PyTorch holds during a call, beyond what it held before."""
+    import torch
     from torch.profiler import ProfilerActivity, profile
 
-    call()
+    result = call()
+    if (result[0] if isinstance(result, tuple) else result).device.type != "cpu":
+        before = torch.accelerator.memory_allocated()
+        torch.accelerator.reset_peak_memory_stats()
+        call()
+        torch.accelerator.synchronize()
+        return int(torch.accelerator.max_memory_allocated() - before)
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
         call()
     events = [event for event in profiled.profiler.kineto_results.events() if event.name() == "[memory]"]

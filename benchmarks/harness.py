@@ -40,8 +40,9 @@ Contenders = dict[str, Callable[[], Any]]
 class Bench:
     """The rows of one suite on one backend, measured in this process; of the ops in `only`, if there are any."""
 
-    def __init__(self, backend: str, rounds: int, only: frozenset[str] = frozenset()) -> None:
+    def __init__(self, backend: str, rounds: int, only: frozenset[str] = frozenset(), device: str = "") -> None:
         self.backend = backend
+        self.device = device
         self.rounds = rounds
         self.only = only
         self.rows: list[dict[str, Any]] = []
@@ -54,6 +55,10 @@ class Bench:
         framework = importlib.import_module(self.backend)
         if self.backend == "jax":
             self.wait = framework.block_until_ready
+        elif self.device and self.backend == "torch":  # calls return before the device has computed
+            self.wait = lambda result: framework.accelerator.synchronize()
+        elif self.device:
+            self.wait = lambda result: framework.test.experimental.sync_devices()
         import multiop
 
         try:
@@ -73,7 +78,8 @@ class Bench:
 
         import multiop
 
-        return multiop.op_convert_to_tensor(np.random.default_rng(seed).normal(size=shape).astype("float32"))
+        x = multiop.op_convert_to_tensor(np.random.default_rng(seed).normal(size=shape).astype("float32"))
+        return multiop.to_device(x, self.device) if self.device else x
 
     def compare(
         self,
@@ -223,10 +229,13 @@ def run(suites: list[str], about: str | None = None, rounds: int = 101) -> None:
     parser.add_argument("--write", default=None, metavar="PATH", help="put the summary into this document")
     parser.add_argument("--from", dest="kept", nargs="+", metavar="PATH", help="measure nothing; read these JSON files")
     parser.add_argument("--only", default="", metavar="OPS", help="comma-separated: the rows of these ops alone")
+    parser.add_argument(
+        "--device", default="", help="where tensors lie, as cuda; default: where the framework puts them"
+    )
     parser.add_argument("--child", default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        bench = Bench(options.child, options.rounds, frozenset(filter(None, options.only.split(","))))
+        bench = Bench(options.child, options.rounds, frozenset(filter(None, options.only.split(","))), options.device)
         importlib.import_module(f"bench_{suites[0]}").measure(bench)
         print("\n" + json.dumps({"versions": bench.versions, "rows": bench.rows}))
         return
@@ -245,7 +254,7 @@ def run(suites: list[str], about: str | None = None, rounds: int = 101) -> None:
         kept = {"machine": about_machine(), "rounds": options.rounds, "results": []}
         for suite in suites:
             for backend in backends:
-                kept["results"].append(child(suite, backend, options.rounds, options.only))
+                kept["results"].append(child(suite, backend, options.rounds, options.only, options.device))
                 path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")  # an aborted run leaves its part
     show_missed(kept)
     if options.only:
@@ -273,11 +282,11 @@ def about_machine() -> dict[str, Any]:
     }
 
 
-def child(suite: str, backend: str, rounds: int, only: str = "") -> dict[str, Any]:
+def child(suite: str, backend: str, rounds: int, only: str = "", device: str = "") -> dict[str, Any]:
     """Measure one suite on one backend in a new process, and print its table."""
     start = time.perf_counter()
     command = [sys.executable, str(FOLDER / f"bench_{suite}.py"), "--child", backend, "--rounds", str(rounds)]
-    command += ["--only", only] * bool(only)
+    command += ["--only", only] * bool(only) + ["--device", device] * bool(device)
     environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"} | KEEP_MEMORY
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     if done.returncode:
