@@ -132,8 +132,8 @@ def shared_calls():
     )
     image, one = torch.rand(1, 4, 4, 3), torch.tensor([2.5])
     return [
-        (ops.clip, x, None, None), (ops.amax, x, ()), (ops.nansum, x, ()), (ops.nanmax, x, ()), (ops.nanmean, x, ()),
-        (ops.nanprod, x, ()), (ops.nanmin, x, ()), (ops.moments, x, ()), (ops.average, x, ()), (ops.abs, u),
+        (ops.clip, x, None, None), (ops.amax, x, ()),
+        (ops.moments, x, ()), (ops.average, x, ()), (ops.abs, u),
         (ops.relu, u), (ops.floor, n), (ops.image.pad_images, image, 0, 0, 0, 0), (ops.stop_gradient, x),
         (ops.einsum, "ij", x), (multiop.random.dropout, x, 0.0), (multiop.to_device, x, "cpu"), (ops.amin, x, ()),
         (ops.vectorized_map, lambda x: x, x), (ops.scan, lambda c, x: (c, x), one, x), (ops.cast, x, "float32"),
