@@ -17,7 +17,9 @@ def join(backend: Any, composites: Mapping[str, Callable[..., Any]], are_used: b
         if name not in vars(backend):
             setattr(backend, name, op)
     for name in names(backend):
-        getattr(backend.kernels, name).__kwdefaults__ = {"otherwise": getattr(backend, name)}
+        kernel, op = getattr(backend.kernels, name), getattr(backend, name)
+        if op is not kernel:  # it has been joined before, as where a module is loaded under two names
+            kernel.__kwdefaults__ = {"otherwise": op}
     switch(backend, are_used)
 
 

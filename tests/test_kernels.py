@@ -153,6 +153,13 @@ def test_without_kernels_an_op_is_its_meaning(module):
     assert all(getattr(module, op) is kernel for op, kernel in kernels.items())
 
 
+def test_a_backend_is_joined_with_its_kernels_once(module):
+    meanings = {op: getattr(module, op).__kwdefaults__["otherwise"] for op in _kernels.names(module)}
+    _kernels.join(module, {}, True)
+    for op, meaning in meanings.items():
+        assert getattr(module, op).__kwdefaults__["otherwise"] is meaning is not getattr(module, op)
+
+
 def without_kernels(backend, tests):
     names = ",".join(_kernels.names(_registry.load(backend)))
     command = [
