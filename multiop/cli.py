@@ -100,7 +100,7 @@ def check(
         _stop("nothing to check")
     agree = not broken and all(report.agrees for report in reports)
     versions = {name: run.version for name, run in runs.items()}
-    outcome = _Outcome(reports, versions, broken, dtype, seed, timeout, kernels, agree)
+    outcome = _Outcome(reports, versions, broken, dtype, seed, timeout, agree, kernels)
     if html is not None:
         page = _html.check_page(reports, outcome.summary(), list(broken.values()), list(map(outcome.again, reports)))
         try:
@@ -456,8 +456,8 @@ class _Outcome:
     dtype: str
     seed: int
     timeout: float
-    kernels: bool
     agree: bool
+    kernels: bool = True
 
     def summary(self) -> str:
         """Return the last line."""
