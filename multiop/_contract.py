@@ -303,7 +303,7 @@ def _misfits(name: str, given: Any, member: Any) -> list[str]:
     except TypeError:
         return [f"{name}{inspect.signature(given)} must take {n} arguments by position"]
     except ValueError:  # native code without a signature
-        return []
+        pass
     return []
 
 

@@ -27,6 +27,7 @@ from ._internals import (
 )
 
 FEW = 2048  # entries
+LONG = (torch.float32, torch.float64)
 
 
 def fused(kernel, pull, formula, *xs, native=None):
@@ -49,6 +50,16 @@ def fused(kernel, pull, formula, *xs, native=None):
     result = kernel(*[x if x is None else x.detach() for x in xs])
     y, *residuals = result if isinstance(result, list) else [result]
     return with_formula(y, pull, formula, *xs, residuals=residuals)
+
+
+def keeping(fn):
+    """Return `fn` as a kernel that keeps its result for the way back."""
+
+    def kernel(*xs):
+        y = fn(*xs)
+        return [y, y]
+
+    return kernel
 
 
 def recorded(kernel, formula, *xs):
@@ -147,28 +158,18 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 def is_finite(x):
     """Say whether the values of `x`, floats, can be looked at, and all are finite."""
-    return is_plain() and _is_finite(x)
-
-
-def _is_finite(x):
     # a look at the sum, which is not finite if an entry is not, takes a few percent of both ways; no GPU is waited for
-    return is_on_host(x) and math.isfinite((x.detach() if x.requires_grad else x).sum().item())
+    return is_plain() and is_on_host(x) and math.isfinite((x.detach() if x.requires_grad else x).sum().item())
 
 
-def has_no_nan(x):
-    """Say whether the values of `x`, floats in plain mode, can be looked at, and none is NaN, as far as that is cheap.
+def is_seen_without_nan(x):
+    """Say whether the values of `x`, floats, can be looked at, and none is NaN, as far as that is cheap.
 
     For few entries, a comparison with itself takes a third of the time of a sum, which infinity spoils, too.
     """
     if x.numel() >= FEW:
-        return _is_finite(x)
-    return type(x) in _PLAIN and x.is_cpu and x.equal(x)
-
-
-def is_seen_without_nan(x):
-    if x.is_floating_point():
-        return is_plain() and has_no_nan(x)
-    return not x.is_complex()
+        return is_finite(x)
+    return is_plain() and is_on_host(x) and x.equal(x)
 
 
 def is_readable(x):

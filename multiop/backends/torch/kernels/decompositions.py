@@ -9,12 +9,10 @@ import torch
 from multiop import _args
 
 from .._internals import is_tracked
-from .._kernels import is_finite, is_on_host, is_plain, recorded, with_formula
+from .._kernels import LONG, is_finite, is_on_host, is_plain, recorded, with_formula
 from ..conversion import are_floats, is_float
 from ..devices import is_known
 from ..ops.decompositions import determinant, log_determinant
-
-_LONG = (torch.float32, torch.float64)
 
 
 def op_det(x, *, otherwise):
@@ -37,11 +35,11 @@ def op_slogdet(x, *, otherwise):
 def is_large(x):
     """Say whether `x` holds square matrices of more than three rows that are differentiated."""
     is_square = isinstance(x, torch.Tensor) and x.ndim > 1 and x.shape[-1] == x.shape[-2] > 3
-    return is_square and x.dtype in (*_LONG, torch.complex64, torch.complex128) and is_tracked(x)
+    return is_square and x.dtype in (*LONG, torch.complex64, torch.complex128) and is_tracked(x)
 
 
 def op_norm(x, ord, axis, keepdims, *, otherwise):
-    is_fit = is_float(x) and x.dtype in _LONG and type(keepdims) is bool and is_on_host(x) and is_plain()
+    is_fit = is_float(x) and x.dtype in LONG and type(keepdims) is bool and is_on_host(x) and is_plain()
     axes = _args.euclidean(ord, axis, x.ndim) if is_fit else None
     if not axes:
         return otherwise(x, ord, axis, keepdims)
@@ -53,7 +51,7 @@ def op_norm(x, ord, axis, keepdims, *, otherwise):
 
 def op_cdist(x, y, *, otherwise):
     """Return distances by PyTorch's kernel, which is differentiated once, and never in forward mode."""
-    if not (are_floats(x, y) and x.dtype in _LONG and x.ndim > 1 < y.ndim and x.shape[-1] == y.shape[-1]):
+    if not (are_floats(x, y) and x.dtype in LONG and x.ndim > 1 < y.ndim and x.shape[-1] == y.shape[-1]):
         return otherwise(x, y)
     if not (is_on_host(x) and is_on_host(y) and is_plain()):
         return otherwise(x, y)

@@ -7,22 +7,15 @@ import math
 import torch
 
 from .._internals import is_tracked
-from .._kernels import fused
+from .._kernels import LONG, fused, keeping
 from ..conversion import are_floats, is_float, promote, promote_floating
 from ..ops.elementwise import in_float32
-
-_LONG = (torch.float32, torch.float64)
 
 
 def op_fmod(x1, x2, *, otherwise):
     if not are_floats(x1, x2):
         return otherwise(x1, x2)
-    return fused(remainder_and_residual, remainder_gradients, otherwise, *torch.broadcast_tensors(x1, x2))
-
-
-def remainder_and_residual(x1, x2):
-    rest = torch.fmod(x1, x2)
-    return [rest, rest]
+    return fused(keeping(torch.fmod), remainder_gradients, otherwise, *torch.broadcast_tensors(x1, x2))
 
 
 def remainder_gradients(upstream, x1, x2, rest):
@@ -39,15 +32,10 @@ def op_power(x1, x2, *, otherwise):
     x1, x2 = promote(x1, x2)
     if not x1.is_floating_point():
         return otherwise(x1, x2)
-    if x1.dtype in _LONG and not is_tracked(x1, x2):
+    if x1.dtype in LONG and not is_tracked(x1, x2):
         return torch.pow(x1, x2)
     x1, x2 = torch.broadcast_tensors(x1, x2)
-    return in_float32(lambda *xs: fused(power_and_residual, power_gradients, otherwise, *xs), x1, x2)
-
-
-def power_and_residual(x1, x2):
-    y = torch.pow(x1, x2)
-    return [y, y]
+    return in_float32(lambda *xs: fused(keeping(torch.pow), power_gradients, otherwise, *xs), x1, x2)
 
 
 def power_gradients(upstream, x1, x2, y):
@@ -114,12 +102,7 @@ def op_hypot(x1, x2, *, otherwise):
     x1, x2 = promote_floating(x1, x2)
     if x1.is_complex():
         return otherwise(x1, x2)
-    return fused(hypot_and_residual, hypot_gradients, otherwise, *torch.broadcast_tensors(x1, x2))
-
-
-def hypot_and_residual(x1, x2):
-    y = torch.hypot(x1, x2)
-    return [y, y]
+    return fused(keeping(torch.hypot), hypot_gradients, otherwise, *torch.broadcast_tensors(x1, x2))
 
 
 def hypot_gradients(upstream, x1, x2, y):
@@ -139,7 +122,7 @@ def op_logaddexp2(x1, x2, *, otherwise):
 def log_add_powers(kernel, base, x1, x2, otherwise):
     """Return the logarithm of the sum of two powers; `base` is the natural logarithm of the base."""
     x1, x2 = promote_floating(x1, x2)
-    if x1.dtype not in _LONG:
+    if x1.dtype not in LONG:
         return otherwise(x1, x2)
 
     def share(upstream, x1, x2):

@@ -7,10 +7,8 @@ from torch.nn import functional
 
 from multiop import _windows
 
-from .._kernels import is_finite, with_formula
+from .._kernels import LONG, is_finite, with_formula
 from ..conversion import is_float
-
-_LONG = (torch.float32, torch.float64)
 
 
 def op_image_resize(images, size, *options, otherwise):
@@ -21,9 +19,7 @@ def op_image_resize(images, size, *options, otherwise):
         return otherwise(images, size, *options)
 
     is_plain_resize = usual == ["bilinear", False, False, False, "constant"] and fill_value == 0
-    if not (
-        is_plain_resize and is_float(images) and images.dtype in _LONG and images.ndim in (3, 4) and images.numel()
-    ):
+    if not (is_plain_resize and is_float(images) and images.dtype in LONG and images.ndim in (3, 4) and images.numel()):
         return meaning(images)
     if not (_windows.is_pair(size) and data_format in (None, "channels_last", "channels_first") and is_finite(images)):
         return meaning(images)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import torch
@@ -11,7 +12,7 @@ from multiop import _args
 
 from .._kernels import fused
 from ..conversion import is_float
-from ..ops.normalization import apply_to_last, fit_parameter, promote_operands
+from ..ops.normalization import by_layer_norm, promote_operands
 
 
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon, *, otherwise):
@@ -49,10 +50,10 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon, *, o
 
 
 def op_batch_normalization_with_moments(x, axis, offset, scale, epsilon, *, otherwise):
-    if not (is_float(x) and type(axis) is int and -x.ndim <= axis < x.ndim and is_epsilon(epsilon)):
-        return otherwise(x, axis, offset, scale, epsilon)
-    n, dtype = x.numel() // max(x.shape[axis], 1), x.dtype
     given = x, axis, offset, scale, epsilon
+    if not (is_float(x) and type(axis) is int and -x.ndim <= axis < x.ndim and is_epsilon(epsilon)):
+        return otherwise(*given)
+    n, dtype = x.numel() // max(x.shape[axis], 1), x.dtype
     if any(t is not None and not isinstance(t, torch.Tensor) for t in (offset, scale)):
         return otherwise(*given)
     x, offset, scale = promote_operands(x, offset, scale)
@@ -95,24 +96,10 @@ def is_epsilon(epsilon):
 
 
 def op_layer_normalization(x, gamma, beta, axis, epsilon, *, otherwise):
-    x, gamma, beta = promote_operands(x, gamma, beta)
-    axis = sorted(_args.axes(axis, x.ndim))
-    last = list(range(x.ndim - len(axis), x.ndim))
-    if not axis:
-        return otherwise(x, gamma, beta, axis, epsilon)
-    shape = x.shape[last[0] :]
-    if axis == last and all(t is None or t.shape == shape for t in (gamma, beta)):
-        return layer_norm(x, gamma, beta, shape, epsilon, otherwise)
-    if x.dtype in (torch.float16, torch.bfloat16):  # the product with gamma may overflow where the sum does not
-        wide = (t if t is None else t.to(torch.float32) for t in (x, gamma, beta))
-        return op_layer_normalization(*wide, axis, epsilon, otherwise=otherwise).to(x.dtype)
-    gamma, beta = fit_parameter(gamma, x, axis, "gamma"), fit_parameter(beta, x, axis, "beta")
-    x = apply_to_last(lambda x, shape: layer_norm(x, None, None, shape, epsilon, otherwise), x, axis)
-    x = x if gamma is None else x * gamma
-    return x if beta is None else x + beta
+    return by_layer_norm(functools.partial(layer_norm, otherwise), x, gamma, beta, axis, epsilon)
 
 
-def layer_norm(x, gamma, beta, shape, epsilon, otherwise):
+def layer_norm(otherwise, x, gamma, beta, shape, epsilon):
     """Return PyTorch's layer_norm, whose own third derivative, and the second one of forward mode, are wrong.
 
     https://github.com/pytorch/pytorch/pull/176218, https://github.com/pytorch/pytorch/issues/196700

@@ -8,16 +8,15 @@ import torch
 
 from multiop import _args
 
-from .._kernels import fused, is_readable, with_formula
+from .._kernels import LONG, fused, is_readable, keeping, with_formula
 from ..conversion import is_float
-from ..ops.reduction import deviation
+from ..ops import reduction
 
-_LONG = (torch.float32, torch.float64)
 MANY = 4096  # from here on, separate steps are faster than the kernel of the variance
 
 
 def op_mean(x, axis, keepdims, *, otherwise):
-    if not (is_float(x) and x.requires_grad and x.numel() >= MANY and x.dtype in _LONG):
+    if not (is_float(x) and x.requires_grad and x.numel() >= MANY and x.dtype in LONG):
         return otherwise(x, axis, keepdims)
     dims = _args.axes(axis, x.ndim)
     y = torch.sum(x, dims, keepdims)  # its gradient is a view; that of torch.mean is as large as x
@@ -30,8 +29,8 @@ def op_var(x, axis, keepdims, *, otherwise):
 
 
 def op_std(x, axis, keepdims, *, otherwise):
-    y = variance_by_steps(x, axis, keepdims, lambda x, *options: torch.var(x, options[0], correction=0, keepdim=True))
-    return otherwise(x, axis, keepdims) if y is None else deviation(y)
+    y = variance_by_steps(x, axis, keepdims, reduction.op_var)
+    return otherwise(x, axis, keepdims) if y is None else reduction.deviation(y)
 
 
 def variance_by_steps(x, dims, keepdims, otherwise):
@@ -39,7 +38,7 @@ def variance_by_steps(x, dims, keepdims, otherwise):
 
     Subtracting the first entry makes the mean of equal entries exact, and their variance 0.
     """
-    if not (is_float(x) and x.dtype in _LONG and x.numel() >= MANY and is_readable(x)):
+    if not (is_float(x) and x.dtype in LONG and x.numel() >= MANY and is_readable(x)):
         return None
     dims = _args.axes(dims, x.ndim)
     if not dims:
@@ -68,15 +67,11 @@ def op_logsumexp(x, axis, keepdims, *, otherwise):
     if x.dtype is torch.float16 and math.prod(x.shape[dim] for dim in dims) > 60000:  # the sum would overflow
         return otherwise(x, axis, keepdims)
 
-    def kernel(x):
-        y = torch.logsumexp(x, dims, True)
-        return [y, y]
-
     def pull(upstream, x, y):
         # its own is NaN where all entries are -inf, and loses digits where they are large
         if len(dims) == 1:
             return [torch.softmax(x, dims[0]).mul_(upstream).masked_fill_(torch.isneginf(y), 0)]
         return [torch.sub(x, y.masked_fill(torch.isneginf(y), 0)).exp_().mul_(upstream)]
 
-    y = fused(kernel, pull, lambda x: otherwise(x, dims, True), x)
+    y = fused(keeping(lambda x: torch.logsumexp(x, dims, True)), pull, lambda x: otherwise(x, dims, True), x)
     return y if keepdims else torch.squeeze(y, dims)

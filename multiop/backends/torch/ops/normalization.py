@@ -42,6 +42,11 @@ def rescaled(x, mean, variance, offset, scale, axis, epsilon):
 
 
 def op_layer_normalization(x, gamma, beta, axis, epsilon):
+    return by_layer_norm(layer_norm, x, gamma, beta, axis, epsilon)
+
+
+def by_layer_norm(layer_norm, x, gamma, beta, axis, epsilon):
+    """Normalize along `axis` by `layer_norm`, which normalizes last dimensions of a given shape."""
     x, gamma, beta = promote_operands(x, gamma, beta)
     axis = sorted(_args.axes(axis, x.ndim))
     shape = x.shape[x.ndim - len(axis) :]
@@ -53,7 +58,7 @@ def op_layer_normalization(x, gamma, beta, axis, epsilon):
         return layer_norm(x, gamma, beta, shape, epsilon)
     if x.dtype in (torch.float16, torch.bfloat16):  # the product with gamma may overflow where the sum does not
         wide = (t if t is None else t.to(torch.float32) for t in (x, gamma, beta))
-        return op_layer_normalization(*wide, axis, epsilon).to(x.dtype)
+        return by_layer_norm(layer_norm, *wide, axis, epsilon).to(x.dtype)
     gamma, beta = fit_parameter(gamma, x, axis, "gamma"), fit_parameter(beta, x, axis, "beta")
     x = apply_to_last(lambda x, shape: layer_norm(x, None, None, shape, epsilon), x, axis)
     x = x if gamma is None else x * gamma
