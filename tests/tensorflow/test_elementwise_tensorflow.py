@@ -43,6 +43,19 @@ def test_compiled_powers_of_infinity_and_zero(exponent, compiler):
         np.testing.assert_allclose(gradient[1:], np.float32(exponent) * slope[1:], rtol=1e-6)
 
 
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
+def test_compiled_differences_from_zero_of_unsigned_integers(dtype, compiler):
+    x = np.array([0, 1, 5], dtype)
+
+    @COMPILERS[compiler]
+    def differences(x):
+        return multiop.op_subtract(0, x), multiop.op_subtract(multiop.op_zeros_like(x), x), multiop.op_negative(x)
+
+    for y in differences(tf.constant(x)):
+        np.testing.assert_array_equal(y, np.negative(x), strict=True)
+
+
 def test_a_compiled_power_keeps_the_sign_of_zero():
     y = tf.function(multiop.op_power)(tf.constant([-0.0, 0.0]), tf.constant([3.0, 3.0]))
     assert np.signbit(y).tolist() == [True, False]

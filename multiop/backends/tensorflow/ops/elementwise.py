@@ -42,7 +42,8 @@ def op_subtract(x1, x2):
     if are_floats(x1, x2) or is_exact_scalar(x1, x2):
         return tf.raw_ops.Sub(x=x1, y=x2)
     x1, x2 = not_bool(*align(x1, x2))
-    return tf.raw_ops.Sub(x=x1, y=x2)
+    # graphs turn 0 - x into a negation, which has no kernel for unsigned integers
+    return tf.raw_ops.Sub(x=hidden(x1) if x1.dtype.is_unsigned else x1, y=x2)
 
 
 def op_multiply(x1, x2):
@@ -94,7 +95,7 @@ def op_negative(x):
     if is_float(x):
         return tf.raw_ops.Neg(x=x)
     (x,) = not_bool(convert(x))
-    return tf.zeros_like(x) - x if x.dtype.is_unsigned else tf.negative(x)
+    return op_subtract(tf.zeros_like(x), x) if x.dtype.is_unsigned else tf.negative(x)
 
 
 def op_reciprocal(x):
@@ -623,7 +624,7 @@ def power(x1, x2):
 
 
 def hidden(x):
-    """Return a constant that graphs do not see: they replace a power of 0.5 or -0.5 by a root, of -inf and -0 too."""
+    """Return a constant that graphs do not see: a power of 0.5 would become a root, of -inf and -0 too."""
     return x if executing_eagerly() else tf.raw_ops.PlaceholderWithDefault(input=x, shape=x.shape)
 
 

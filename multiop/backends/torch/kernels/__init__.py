@@ -7,9 +7,6 @@ from .activations import (
 from .attention import (
     op_dot_product_attention as op_dot_product_attention,
 )
-from .convolution import (
-    op_conv as op_conv,
-)
 from .decompositions import (
     op_cdist as op_cdist,
     op_det as op_det,
