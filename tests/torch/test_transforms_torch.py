@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import gc
+import inspect
 import itertools
+import re
 import weakref
+from unittest import mock
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
 import numpy as np
+from torch import _refs
+from torch._decomp import decompositions
+from torch._inductor import decomposition
 
 import multiop as mo
 from multiop import errors
 from multiop.backends.torch import _internals
+from multiop.backends.torch.autodiff import transforms
 from multiop.testing import test_suite
 from multiop.testing._problem import Problem
 from multiop.testing._shared_process import x64_mode_for
@@ -294,6 +302,43 @@ def test_compiled_result_in_the_place_of_a_concatenated_part_is_not_lost():
     generator = torch.Generator().manual_seed(0)
     x, y, u, v = [torch.randn(shape, generator=generator) for shape in ((4, 3), (4, 3), (2, 4), (4, 4))]
     torch.testing.assert_close(mo.jit(f)(x, y, u, v), f(x, y, u, v))
+
+
+@pytest.mark.parametrize("shift", [mo.op_exp, mo.op_transpose, lambda x: mo.op_squeeze(mo.op_expand_dims(x, 0), 0)])
+def test_compiled_result_in_the_place_of_a_part_seen_through_a_view_is_not_lost(shift):
+    def f(x, y):
+        a, b = mo.op_exp(x), mo.op_exp(y)
+        whole = mo.op_concatenate([shift(a), shift(b)])
+        scaled = a * mo.op_max(whole)
+        return scaled, mo.op_cumsum(mo.op_matmul(whole, x))
+
+    x, y = torch.linspace(0, 1, 16).reshape(4, 4), torch.linspace(-1, 0, 16).reshape(4, 4)
+    torch.testing.assert_close(mo.jit(f)(x, y), f(x, y))
+
+
+@pytest.mark.compiler
+def test_compiled_memory_is_used_again_where_parts_have_no_other_use():
+    def f(x):
+        return mo.op_cumsum(mo.op_concatenate([mo.op_exp(x), mo.op_sin(x)])) * 2
+
+    with mock.patch.object(torch, "compile", side_effect=lambda f, **kwargs: f) as compiled:
+        mo.jit(f)(torch.rand(4))
+        mo.jit(lambda x: (f(x), mo.op_stack([x, x * 2])))(torch.rand(4))
+    assert [call.kwargs["options"]["inplace_buffers"] for call in compiled.call_args_list] == [True, False]
+
+
+def test_what_the_compiler_makes_concatenations_of_is_known():
+    joins = re.compile(r"\b(?:cat|[hv]?stack)\(")
+    names = set()
+    for module in (decompositions, decomposition, _refs):
+        source = inspect.getsource(module)
+        for function in ast.parse(source).body:
+            if isinstance(function, ast.FunctionDef) and joins.search("".join(map(ast.unparse, function.body))):
+                for decorator in map(ast.unparse, function.decorator_list):
+                    if decorator.startswith("register_decomposition"):
+                        names |= set(re.findall(r"aten\.(\w+)", decorator))
+    assert "diag_embed" in names
+    assert {name for name in names if not name.startswith(("rnn", "lstm", "gru"))} <= transforms.CONCATENATIONS
 
 
 class _Asymmetric(torch.autograd.Function):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
 import threading
 
 import torch
@@ -188,14 +189,9 @@ def jit(fun):
     return compiled
 
 
-_OPTIONS = {
-    # a result can be stored in one part of a concatenation's buffer; the whole buffer is reused after its last use, and
-    # the result is overwritten (as in https://github.com/pytorch/pytorch/issues/100314)
-    "inplace_buffers": False,
-    # a value that is used more than once and takes more operations than this is stored; at the default of 30, compiling
-    # indices that take many steps is ten times slower, because each use repeats their operations
-    "realize_opcount_threshold": 16,
-}
+# a value that is used more than once and takes more operations than this is stored; at the default of 30, compiling
+# indices that take many steps is ten times slower, because each use repeats their operations
+_OPTIONS = {"realize_opcount_threshold": 16}
 
 
 def _saved_apart():
@@ -225,7 +221,8 @@ class _Program:
         self.compiled = graph.forward  # calling a module is slow
         if any(node.op.startswith("call") for node in graph.graph.nodes):  # otherwise there is nothing to compile
             # no fullgraph=True: it counts compilations over all threads, and fails if two run at once
-            self.compiled = torch.compile(graph.forward, dynamic=False, options=_OPTIONS)
+            options = _OPTIONS | {"inplace_buffers": not _shares_parts(graph.graph)}
+            self.compiled = torch.compile(graph.forward, dynamic=False, options=options)
         self.pullback = jit(self.gradients)
 
     def __call__(self, *tensors):
@@ -332,6 +329,38 @@ def _(x):
 
 
 _CHOICES = (torch.ops.aten.amax.default, torch.ops.aten.amin.default, torch.ops.aten.scatter_reduce.two)
+
+
+# the operations that put parts together, and those that the compiler makes of them
+CONCATENATIONS = {
+    "_chunk_cat", "_euclidean_dist", "block_diag", "cat", "constant_pad_nd", "diag_embed", "glu_backward", "isin",
+    "stack", "tril_indices", "triu_indices", "upsample_bicubic2d",
+}  # fmt: skip
+
+
+def _shares_parts(graph):
+    """Say whether a part of a concatenation may have another use.
+
+    The compiler then computes a result in the place of that part, and gives the memory of the whole away after its last
+    use (as in https://github.com/pytorch/pytorch/issues/100314).
+    """
+    for node in graph.nodes:
+        name = node.target.overloadpacket.__name__ if is_operation(node.target) else ""
+        if name in CONCATENATIONS and (name != "cat" or any(map(_has_other_uses, node.args[0]))):
+            return True
+    return False
+
+
+def _has_other_uses(part):
+    """Say whether memory that a value of a graph is a view of is used otherwise."""
+    while part.op == "call_function":
+        if len(part.users) > 1:
+            return True
+        source = part.args[0] if part.target is operator.getitem else part  # of an operation with several results
+        if source.target._schema.returns[0].alias_info is None:
+            return False
+        part = part.args[0]
+    return False  # an argument is not written to
 
 
 def _store_operands_of_maxima(graph):
