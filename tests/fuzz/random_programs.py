@@ -572,8 +572,8 @@ def find(
             with multiop.use_backend(backend), compiled_by(inductor):
                 options: dict[str, Any] = {"dtype": dtype, "seed": seed, "name": "program"}
                 problem = Examined(source, call, **options, whole=backend == "jax")
+                loops = "while" in traits and backend == "jax"
                 try:
-                    loops = "while" in traits and backend == "jax"
                     reverse = not (loops and _has_none(problem, "gradient_tensors"))
                     # forward mode of a rule that differentiates a loop in reverse is refused with it
                     possible = [*COMPARED] if reverse else ["value", "forward mode"]
@@ -598,7 +598,8 @@ def find(
                 except Mismatch as error:
                     return Difference(what, (backend,), str(error))
                 except Exception as error:
-                    if _is_limit(error):
+                    # the program itself may differentiate a loop in reverse
+                    if _is_limit(error) or (loops and isinstance(error, errors.NoGradientError)):
                         notes.append(f"{what} on {backend} proves nothing: a limit of the framework")
                         continue
                     name = type(error).__name__
