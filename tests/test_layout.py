@@ -16,11 +16,13 @@ pytestmark = pytest.mark.tier("quick")
 PACKAGE = Path(multiop.__file__).parent
 GROUND = {
     "_args",
+    "_boundaries",
     "_boundary",
     "_closures",
     "_contract",
     "_deferred",
     "_dtypes",
+    "_explain",
     "_faults",
     "_host",
     "_kernels",
@@ -28,6 +30,7 @@ GROUND = {
     "_names",
     "_primitives",
     "_recent",
+    "_recover",
     "_registry",
     "_reruns",
     "_symbolic",
@@ -267,4 +270,4 @@ def test_no_module_is_called_after_nothing():
 def test_every_op_has_the_error_boundary(path):
     for function in op_list.functions(path):
         outermost = ast.unparse(function.decorator_list[0]) if function.decorator_list else None
-        assert outermost in ("boundary", "boundary(runs_user_code=True)"), f"{function.name} has no @boundary"
+        assert outermost == "boundary", f"{function.name} has no @boundary"
