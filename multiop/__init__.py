@@ -27,6 +27,9 @@ from multiop.autodiff.gradients import (
     AggregationMethod,
     gradients,
 )
+from multiop.autodiff.jit import (
+    jit,
+)
 from multiop.autodiff.stop_gradient import (
     op_stop_gradient,
 )
@@ -40,11 +43,12 @@ from multiop.autodiff.transforms import (
     hvp,
     jacfwd,
     jacrev,
-    jit,
     jvp,
     op_jvp,
     value_and_grad,
     vjp,
+)
+from multiop.autodiff.vmap import (
     vmap,
 )
 from multiop.config import (

@@ -78,8 +78,10 @@ OTHERS = {
     "multiop._types": "ArrayLike DType PyTree Tensor",
     "multiop.autodiff.checkpoint": "checkpoint",
     "multiop.autodiff.gradients": "AggregationMethod gradients",
+    "multiop.autodiff.jit": "jit",
     "multiop.autodiff.tape": "GradientTape UnconnectedGradients",
-    "multiop.autodiff.transforms": "grad hessian hvp jacfwd jacrev jit jvp value_and_grad vjp vmap",
+    "multiop.autodiff.transforms": "grad hessian hvp jacfwd jacrev jvp value_and_grad vjp",
+    "multiop.autodiff.vmap": "vmap",
     "multiop.config": (
         "available_backends backend enable_tensorflow_numpy enable_x64 floatx set_backend set_floatx use_backend x64"
     ),
