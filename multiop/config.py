@@ -28,6 +28,13 @@ from typing import Any
 from multiop import _late, _registry, errors
 from multiop._names import similar
 
+VARIABLES = {  # the key in the file -> the environment variable
+    "backend": "MULTIOP_BACKEND",
+    "floatx": "MULTIOP_FLOATX",
+    "x64": "MULTIOP_X64",
+    "kernels": "MULTIOP_KERNELS",
+    "tensorflow_numpy": "MULTIOP_TENSORFLOW_NUMPY",
+}
 FLOAT_TYPES = ("float16", "bfloat16", "float32", "float64")
 _LARGEST = 1 << 20  # bytes of a configuration file
 
@@ -80,17 +87,21 @@ def _file() -> dict[str, Any]:
         raise
     except ValueError as error:  # not TOML, not text, or a number of thousands of digits
         raise errors.ArgumentError(f"{path} is not valid TOML: {error}") from error
-    known = ("backend", "floatx", "x64", "tensorflow_numpy")
-    if unknown := set(settings) - set(known):
-        told = f"unknown setting {min(unknown)!r}; known: {', '.join(known)}{similar(min(unknown), known)}"
+    if unknown := set(settings) - set(VARIABLES):
+        told = f"unknown setting {min(unknown)!r}; known: {', '.join(VARIABLES)}{similar(min(unknown), VARIABLES)}"
         raise errors.ArgumentError(f"{path}: {told}")
     return settings
+
+
+def _given(key: str) -> Any:
+    """Return a setting as the environment or the file has it; `None` if neither does."""
+    return os.environ.get(VARIABLES[key]) or _file().get(key)
 
 
 @_registry.untraced
 def default_backend() -> str:
     """Return the name of the backend that is used unless code asks for another."""
-    if name := os.environ.get("MULTIOP_BACKEND") or _file().get("backend"):
+    if name := _given("backend"):
         return str(name)
     for name in _registry.known():
         if _registry.is_installed(name):
@@ -193,7 +204,7 @@ def floatx() -> str:
 
 @_registry.untraced
 def _settle_floatx() -> None:
-    set_floatx(str(os.environ.get("MULTIOP_FLOATX") or _file().get("floatx") or "float32"))
+    set_floatx(str(_given("floatx") or "float32"))
     _registry.retrace()
 
 
@@ -248,7 +259,7 @@ def how_to_enable_x64() -> str:
 @_registry.untraced
 def _settle_x64() -> None:
     global _x64
-    if _flag("MULTIOP_X64", "x64"):
+    if _flag("x64"):
         _set_x64(True)
     else:
         _x64 = False  # JAX's switch is left as it is
@@ -257,7 +268,7 @@ def _settle_x64() -> None:
 
 def uses_kernels() -> bool:
     """Say whether backends take their kernels: without them, each op is computed as `ops/` says."""
-    return _flag("MULTIOP_KERNELS", "kernels", True)
+    return _flag("kernels", True)
 
 
 def enable_x64(enable: bool = True) -> None:
@@ -333,23 +344,23 @@ def _give_numpy(tensorflow: Any) -> None:
 def _reach_frameworks() -> None:
     """Let the settings that a framework has too reach it; a setting that is wrong is an error where it is used."""
     with contextlib.suppress(errors.ArgumentError):
-        if _flag("MULTIOP_X64", "x64"):
+        if _flag("x64"):
             _set_x64(True)
     with contextlib.suppress(errors.ArgumentError):
-        if _flag("MULTIOP_TENSORFLOW_NUMPY", "tensorflow_numpy"):
+        if _flag("tensorflow_numpy"):
             enable_tensorflow_numpy()
 
 
-def _flag(variable: str, key: str, default: bool = False) -> bool:
-    value: object = os.environ.get(variable) or _file().get(key, default)
-    if isinstance(value, bool):
-        return value
+def _flag(key: str, default: bool = False) -> bool:
+    value = _given(key)
+    if value is None:
+        return default
     text = str(value).strip().lower()
     if text in ("1", "true", "yes", "on"):
         return True
     if text in ("0", "false", "no", "off", ""):
         return False
-    raise errors.ArgumentError(f"{variable} (or {key} in the configuration file) must be 0 or 1, got {value!r}")
+    raise errors.ArgumentError(f"{VARIABLES[key]} (or {key} in the configuration file) must be 0 or 1, got {value!r}")
 
 
 _registry.settings = sys.modules[__name__]

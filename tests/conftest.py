@@ -68,7 +68,7 @@ def passed_alone(request):
 @pytest.fixture
 def fresh(monkeypatch, tmp_path):
     """Forget every setting for one test, as in a new process without environment variables and without a file."""
-    for variable in ("MULTIOP_BACKEND", "MULTIOP_FLOATX", "MULTIOP_X64"):
+    for variable in config.VARIABLES.values():
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("MULTIOP_CONFIG", str(tmp_path / "config.toml"))
     before = config.x64()

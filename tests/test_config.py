@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import json
 import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,7 +57,7 @@ def test_file_in_the_configuration_folder(fresh, monkeypatch):
     ("text", "message"),
     [
         ("backend = ", "not valid TOML"),
-        ('backnd = "torch"\n', "unknown setting 'backnd'; known: backend, floatx, x64, tensorflow_numpy"),
+        ('backnd = "torch"\n', "unknown setting 'backnd'; known: backend, floatx, x64, kernels, tensorflow_numpy"),
     ],
 )
 def test_bad_file_is_an_error_that_names_it(fresh, text, message):
@@ -63,6 +65,37 @@ def test_bad_file_is_an_error_that_names_it(fresh, text, message):
     with pytest.raises(errors.ArgumentError, match=message) as caught:
         multiop.backend()
     assert str(fresh) in str(caught.value)
+
+
+def table(text):
+    """Return the keys and the variables in the table of settings of a text, in order."""
+    cells = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in text.splitlines() if line[:2] == "| "]
+    return {row[2]: row[1] for row in cells[1:]}
+
+
+def test_the_settings_are_those_of_the_documentation():
+    page = Path(__file__).parent.parent / "docs" / "configuration.md"
+    assert (
+        list(table(page.read_text()).items()) == list(table(config.__doc__).items()) == list(config.VARIABLES.items())
+    )
+
+
+@pytest.mark.parametrize("key", config.VARIABLES)
+def test_every_setting_is_read_from_the_file_and_the_environment_before_it(fresh, toy, monkeypatch, key):
+    read, value, other = {
+        "backend": (multiop.backend, "toy", "torch"),
+        "floatx": (multiop.floatx, "float16", "bfloat16"),
+        "x64": (multiop.x64, True, False),
+        "kernels": (config.uses_kernels, False, True),
+        "tensorflow_numpy": (lambda: config._flag("tensorflow_numpy"), True, False),
+    }[key]
+    fresh.write_text(f"{key} = {json.dumps(value)}\n")
+    assert read() == value
+    config._file.cache_clear()
+    config._floatx = config._x64 = None
+    fresh.write_text(f"{key} = {json.dumps(other)}\n")
+    monkeypatch.setenv(config.VARIABLES[key], str(value))
+    assert read() == value
 
 
 def test_file_that_is_not_text_is_an_error_that_names_it(fresh):
