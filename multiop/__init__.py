@@ -8,6 +8,9 @@ from multiop import (
     ops,
     random,
 )
+from multiop._names import (
+    PUBLIC as _PUBLIC,
+)
 from multiop._types import (
     ArrayLike,
     DType,
@@ -910,6 +913,8 @@ __all__ = [
     "vmap",
     "x64",
 ]
+
+_PUBLIC["multiop"] = __all__
 
 
 def __dir__() -> list[str]:

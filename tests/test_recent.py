@@ -20,7 +20,7 @@ FEW = {
     "multiop.backends.tensorflow.autodiff._public._replaces_captures",
     "multiop._recover._options",
     "multiop._dtypes._above",
-    "multiop.config._file",
+    "multiop._settings._file",
     "multiop.backends.jax.autodiff._recorded.is_inexact_dtype",
     "multiop.backends.jax._versions.are_parts_known",
     "multiop.backends.jax.autodiff.custom_gradient._custom_call",

@@ -387,6 +387,9 @@ def source(doc: str, exports: list[tuple[str, str, str]], module: str = "", vers
     lines = [f"# {HEADER}", f'"""{doc}"""', ""]
     if module:
         lines += ["import typing as _typing", ""]
+    is_asked = module in ("multiop", "multiop.ops")  # about names that are missing elsewhere
+    public = [here for _, _, here in exports]
+    exports = [*exports, *[("multiop._names", "PUBLIC", "_PUBLIC")] * is_asked]
     for origin in sorted({origin for origin, _, _ in exports}):
         names = {name: here for one, name, here in exports if one == origin}
         lines += [f"from {origin} import ("]
@@ -394,8 +397,11 @@ def source(doc: str, exports: list[tuple[str, str, str]], module: str = "", vers
         lines += [")"]
     if version:
         lines += ["", f'__version__ = "{version}"']
-    lines += ["", "__all__ = [", *(f'    "{here}",' for here in ordered(here for _, _, here in exports)), "]", "", ""]
+    lines += ["", "__all__ = [", *(f'    "{here}",' for here in ordered(public)), "]"]
+    lines += ["", f'_PUBLIC["{module}"] = __all__'] * is_asked
     lines += [
+        "",
+        "",
         "def __dir__() -> list[str]:",
         '    return [*__all__, "__version__"]' if version else "    return __all__",
     ]
