@@ -8,6 +8,9 @@ from multiop import (
     ops,
     random,
 )
+from multiop._names import (
+    PUBLIC as _PUBLIC,
+)
 from multiop._types import (
     ArrayLike,
     DType,
@@ -27,6 +30,9 @@ from multiop.autodiff.gradients import (
     AggregationMethod,
     gradients,
 )
+from multiop.autodiff.jit import (
+    jit,
+)
 from multiop.autodiff.stop_gradient import (
     op_stop_gradient,
 )
@@ -40,11 +46,12 @@ from multiop.autodiff.transforms import (
     hvp,
     jacfwd,
     jacrev,
-    jit,
     jvp,
     op_jvp,
     value_and_grad,
     vjp,
+)
+from multiop.autodiff.vmap import (
     vmap,
 )
 from multiop.config import (
@@ -906,6 +913,8 @@ __all__ = [
     "vmap",
     "x64",
 ]
+
+_PUBLIC["multiop"] = __all__
 
 
 def __dir__() -> list[str]:

@@ -149,12 +149,13 @@ class Optional(Protocol):
     Attributes:
         kernels: Functions that stand for ops, under their names, see `multiop._kernels`.
         random: The parts of random numbers that are the framework's, a `RandomParts`.
-        if_untested: The end of the warning about a version that was never tested: what does not work on it.
+        if_untested: The end of the warning about a version that was never tested: what does not work on it. `None`: the
+            backend itself warns, where it matters.
     """
 
     kernels: Any
     random: RandomParts
-    if_untested: str
+    if_untested: str | None
 
     def is_compiling(self) -> bool:
         """Say whether the framework's compiler is tracing Python code in this thread."""

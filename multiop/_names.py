@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import importlib
 import importlib.util
 import sys
 from collections.abc import Collection, Iterable
@@ -15,7 +14,7 @@ ELSEWHERE = {
     "unsqueeze": "expand_dims", "gather": "take", "inverse": "inv", "logsigmoid": "log_sigmoid",
 }  # fmt: skip
 
-NAMESPACES = ("multiop.ops", "multiop.random", "multiop")  # where a name may be that is not where it was looked for
+PUBLIC: dict[str, Collection[str]] = {}  # the names of each namespace, where one may be that was looked for elsewhere
 
 
 class _Missing(AttributeError):
@@ -50,8 +49,7 @@ def missing(module: str, name: str, known: Collection[str]) -> AttributeError:
         meant = ELSEWHERE.get(bare, bare)
         spellings = (meant, f"op_{meant}")
         found = [spelling for spelling in spellings if spelling in known]
-        for other in () if found else NAMESPACES:
-            names = importlib.import_module(other).__all__
+        for other, names in () if found else PUBLIC.items():
             found += [f"{other}.{spelling}" for spelling in spellings if spelling in names]
         spelt = next(iter(found), None)
         hint = f"; did you mean {spelt!r}?" if spelt else similar(name, known)

@@ -10,36 +10,20 @@ import functools
 import gc
 import importlib
 import importlib.util
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from multiop import _kernels, _names, errors
+from multiop import _kernels, _names, _settings, errors
+from multiop._built_in import BUILT_IN as BUILT_IN, INSTALL, TESTED as TESTED, compiling, untraced
 
 if TYPE_CHECKING:
     from multiop._contract import Backend
 
 F = TypeVar("F", bound=Callable[..., Any])
 ENTRY_POINT_GROUP = "multiop.backends"
-
-# name -> (module that implements the backend, the package that it needs, the pip command that installs it)
-BUILT_IN: dict[str, tuple[str, str, str]] = {
-    "torch": ("multiop.backends.torch", "torch", "pip install 'multiop[torch]'"),
-    "jax": ("multiop.backends.jax", "jax", "pip install 'multiop[jax]'"),
-    "tensorflow": ("multiop.backends.tensorflow", "tensorflow", "pip install 'multiop[tensorflow]'"),
-}
-
-# the versions of each framework that the suite passes on: the first one, and the first one that is too new
-TESTED: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {
-    "torch": ((2, 13), (2, 16)),
-    "jax": ((0, 7), (0, 13)),
-    "tensorflow": ((2, 18), (2, 22)),
-}
-
-settings: Any = None  # the module `config`, which imports this one and sets itself here
 
 _loaded: dict[str, Any] = {}
 _composites: dict[str, Callable[..., Any]] = {}  # the ops that no backend must have, and any may have a kernel for
@@ -59,32 +43,31 @@ def ready() -> Any:
     return _load_default() if type(module) is _Unloaded else module
 
 
+@untraced
 def _load_default() -> Any:
     with _loading:
         if isinstance(_backend, _Unloaded):  # no other thread has loaded it meanwhile
-            set_default(settings.default_backend())
+            set_default(default())
     retrace()
     return _backend
 
 
-def untraced(function: F) -> F:
-    """Make torch.compile call `function` while tracing, since it cannot trace an import or the reading of a file."""
-    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
-    return function
-
-
-untraced(_load_default)
+@untraced
+def default() -> str:
+    """Return the name of the backend that is used unless code asks for another."""
+    if name := _settings.given("backend"):
+        return str(name)
+    for name in known():
+        if is_installed(name):
+            return name
+    raise errors.BackendError(f"no backend is installed; {INSTALL}")
 
 
 def retrace() -> None:
-    """Make torch.compile, if it is tracing in this thread, start over: multiop's state has changed since it read it."""
+    """Make a compiler that traces Python in this thread start over: multiop's state has changed since it read it."""
     compiler = _compiler
-    if compiler is None:
-        dynamo = sys.modules.get("torch._dynamo.symbolic_convert")
-        # the module may be incomplete, while another thread imports it
-        if dynamo is None or getattr(getattr(dynamo, "tls", None), "current_tx", None) is None:
-            return
-        compiler = load("torch")
+    if compiler is None and (name := compiling()) is not None:
+        compiler = load(name)
     begin_again = getattr(compiler, "retrace", None)
     if begin_again is not None:
         begin_again()
@@ -93,7 +76,7 @@ def retrace() -> None:
 _backend: Any = _Unloaded()
 _overridden = False  # set for good by the first `use_backend`; until then no ContextVar is read
 _override: ContextVar[Any] = ContextVar("multiop_backend", default=None)
-_compiler: Any = None  # the loaded backend whose compiler traces Python itself (torch.compile)
+_compiler: Any = None  # the loaded backend whose compiler traces Python itself
 
 
 def active() -> Backend:
@@ -104,14 +87,14 @@ def active() -> Backend:
 
 
 def _selected() -> Any:
-    # torch.compile cannot trace a ContextVar; the backend of what it compiles is PyTorch by definition
+    # such a compiler cannot trace a ContextVar; the backend of what it compiles is its own by definition
     if _compiler is not None and _compiler.is_compiling():  # in this thread
         return _compiler
     return _override.get() or _backend
 
 
 def is_compiling() -> bool:
-    """Say whether a compiler that traces Python itself (torch.compile) is doing so."""
+    """Say whether a compiler that traces Python itself is doing so."""
     return _compiler is not None and bool(_compiler.is_compiling())
 
 
@@ -126,7 +109,7 @@ def random_part(name: str) -> Any:
 
 
 def composite(op: F) -> F:
-    """Let a backend compile `op` as one program if, as on JAX, each eager step would be compiled separately."""
+    """Let a backend compile `op` as one program, as where each eager step would be compiled separately."""
 
     @functools.wraps(op)
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -143,7 +126,7 @@ def recomputed(op: F) -> F:
 
 
 def traced(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a user's function in the form that the active backend's tracer needs; AutoGraph rewrites Python code."""
+    """Return a user's function in the form that the active backend's tracer needs: it may rewrite Python code."""
     rewrite = getattr(active(), "traced", None)
     return fun if rewrite is None else rewrite(fun)
 
@@ -286,19 +269,16 @@ def _load(name: str) -> None:
         raise errors.BackendError(f"backend {name!r} does not fulfil the contract: {'; '.join(missing)}")
     if not hasattr(module, "composite"):
         module.composite = None  # `composite` asks for it on each call, and a miss takes five times as long
-    if name in BUILT_IN and name != "jax" and not is_tested(name, module.version):  # JAX warns where it matters
-        warnings.warn(
-            untested(name, module.version) + getattr(module, "if_untested", ""),
-            stacklevel=2,
-        )
-    if settings._x64 is None:
-        settings._settle_x64()  # JAX was reached when it was imported
-    if settings._x64 and name not in BUILT_IN:  # if it is off, a framework's own switch is left as it is
+    lacks = getattr(module, "if_untested", "")
+    if name in BUILT_IN and lacks is not None and not is_tested(name, module.version):
+        warnings.warn(untested(name, module.version) + lacks, stacklevel=2)
+    _settings.settle_x64()
+    if _settings.x64 and name not in BUILT_IN:  # if it is off, a framework's own switch is left as it is
         module.set_x64(True)
     if hasattr(module, "is_compiling"):
         _compiler = module
-        settings.floatx()  # read now, because a compiler that traces Python cannot read the configuration file
-    _kernels.join(module, _composites, settings.uses_kernels())
+        _settings.settle_floatx()  # read now, because a compiler that traces Python cannot read the configuration file
+    _kernels.join(module, _composites, _settings.uses_kernels())
     _loaded[name] = module
 
 

@@ -27,7 +27,7 @@ def takes(arguments: dict[str, Any]) -> bool:
     """Say whether the op that failed with these arguments is the one to put into Keras's graph."""
     if not is_in(arguments):
         return False
-    frame = sys._getframe(2)  # from the caller of the op on
+    frame = sys._getframe(3)  # from the caller of the op on
     while frame is not None:
         if frame.f_code in boundaries and is_in(frame.f_locals):
             return False  # a composite op was called with a symbolic tensor, and is one operation as a whole

@@ -16,88 +16,14 @@ The file is `config.toml` in the user's configuration folder for multiop, or the
 from __future__ import annotations
 
 import contextlib
-import functools
-import os
-import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-from multiop import _late, _registry, errors
-from multiop._names import similar
-
-FLOAT_TYPES = ("float16", "bfloat16", "float32", "float64")
-_LARGEST = 1 << 20  # bytes of a configuration file
-
-_floatx: str | None = None  # None until first asked for or set
-_x64: bool | None = None  # what was asked for; JAX, while it is imported, has its own switch
-
-
-def config_path() -> Path:
-    """Return the path of the configuration file, whether or not it exists.
-
-    Raises:
-        ArgumentError: An environment variable names the home folder of a user that does not exist.
-    """
-    if path := os.environ.get("MULTIOP_CONFIG"):
-        return _expanded("MULTIOP_CONFIG", path)
-    if folder := os.environ.get("XDG_CONFIG_HOME"):
-        return _expanded("XDG_CONFIG_HOME", folder) / "multiop" / "config.toml"
-    return Path(os.path.expanduser("~/.config")) / "multiop" / "config.toml"  # a process may have no home
-
-
-def _expanded(variable: str, path: str) -> Path:
-    try:
-        return Path(path).expanduser()
-    except RuntimeError as error:
-        raise errors.ArgumentError(f"{variable}={path!r}: there is no such home folder") from error
-
-
-@functools.cache
-def _file() -> dict[str, Any]:
-    path = config_path()
-    try:
-        status = path.stat()
-        if path == Path(os.devnull):
-            return {}
-        if not stat.S_ISREG(status.st_mode):  # reading a pipe may never end
-            raise errors.ArgumentError(f"configuration file {str(path)!r}: it is not a regular file")
-        if status.st_size > _LARGEST:
-            raise errors.ArgumentError(f"configuration file {str(path)!r}: it has more than {_LARGEST} bytes")
-        text = path.read_text(encoding="utf-8-sig")
-        import tomllib  # a twentieth of the time that `import multiop` takes, and most users have no file
-
-        settings = tomllib.loads(text)
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except OSError as error:
-        raise errors.ArgumentError(f"configuration file {str(path)!r} cannot be read: {error.strerror}") from error
-    except RecursionError as error:
-        raise errors.ArgumentError(f"{path} is not valid TOML for settings: it is nested too deeply") from error
-    except errors.ArgumentError:
-        raise
-    except ValueError as error:  # not TOML, not text, or a number of thousands of digits
-        raise errors.ArgumentError(f"{path} is not valid TOML: {error}") from error
-    known = ("backend", "floatx", "x64", "tensorflow_numpy")
-    if unknown := set(settings) - set(known):
-        told = f"unknown setting {min(unknown)!r}; known: {', '.join(known)}{similar(min(unknown), known)}"
-        raise errors.ArgumentError(f"{path}: {told}")
-    return settings
-
-
-@_registry.untraced
-def default_backend() -> str:
-    """Return the name of the backend that is used unless code asks for another."""
-    if name := os.environ.get("MULTIOP_BACKEND") or _file().get("backend"):
-        return str(name)
-    for name in _registry.known():
-        if _registry.is_installed(name):
-            return name
-    raise errors.BackendError(
-        "no backend is installed; install one with: pip install 'multiop[torch]' (or [jax], [tensorflow])"
-    )
+from multiop import _late, _registry, _settings, errors
+from multiop._built_in import untraced
+from multiop._settings import config_path as config_path, uses_kernels as uses_kernels
 
 
 def backend() -> str:
@@ -113,7 +39,7 @@ def backend() -> str:
         'torch'
     """
     module = _registry.active()
-    return module.name if not isinstance(module, _registry._Unloaded) else default_backend()
+    return module.name if not isinstance(module, _registry._Unloaded) else _registry.default()
 
 
 def set_backend(name: str) -> None:
@@ -165,7 +91,7 @@ def use_backend(name: str) -> Iterator[None]:
         _registry.restore(token)
 
 
-@_registry.untraced
+@untraced
 def available_backends() -> list[str]:
     """Return the names of the backends that can be used here, built-in ones first.
 
@@ -185,15 +111,15 @@ def floatx() -> str:
         >>> multiop.floatx()
         'float32'
     """
-    if _floatx is None:
+    if _settings.floatx is None:
         _settle_floatx()
-    assert _floatx is not None
-    return _floatx
+    assert _settings.floatx is not None
+    return _settings.floatx
 
 
-@_registry.untraced
+@untraced
 def _settle_floatx() -> None:
-    set_floatx(str(os.environ.get("MULTIOP_FLOATX") or _file().get("floatx") or "float32"))
+    _settings.settle_floatx()
     _registry.retrace()
 
 
@@ -210,10 +136,7 @@ def set_floatx(dtype: str) -> None:
         >>> import multiop
         >>> multiop.set_floatx("float32")
     """
-    global _floatx
-    if dtype not in FLOAT_TYPES:
-        raise errors.ArgumentError(f"set_floatx: dtype must be one of {', '.join(FLOAT_TYPES)}; got {dtype!r}")
-    _floatx = dtype
+    _settings.set_floatx(dtype)
 
 
 def x64() -> bool:
@@ -224,20 +147,20 @@ def x64() -> bool:
         >>> isinstance(multiop.x64(), bool)
         True
     """
-    if _x64 is None:
+    if _settings.x64 is None:
         _settle_x64()
-    assert _x64 is not None
+    asked_for = bool(_settings.x64)
     module = _registry.active()
     if isinstance(module, _registry._Unloaded):
         jax = sys.modules.get("jax")
-        return bool(jax.config.jax_enable_x64) if jax is not None and default_backend() == "jax" else _x64
+        return bool(jax.config.jax_enable_x64) if jax is not None and _registry.default() == "jax" else asked_for
     own: Any = getattr(module, "x64", None)
-    return _x64 if own is None else bool(own())
+    return asked_for if own is None else bool(own())
 
 
 def how_to_enable_x64() -> str:
     """Return the words of an error about how to turn the 64-bit mode on."""
-    if _x64 and not x64():
+    if _settings.x64 and not x64():
         return (
             "it was turned on with multiop, and off again by jax.config.update('jax_enable_x64', False) or "
             "jax.enable_x64(False): turn it on there"
@@ -245,19 +168,10 @@ def how_to_enable_x64() -> str:
     return "turn the 64-bit mode on with multiop.enable_x64() or MULTIOP_X64=1"
 
 
-@_registry.untraced
+@untraced
 def _settle_x64() -> None:
-    global _x64
-    if _flag("MULTIOP_X64", "x64"):
-        _set_x64(True)
-    else:
-        _x64 = False  # JAX's switch is left as it is
+    _settings.settle_x64()
     _registry.retrace()
-
-
-def uses_kernels() -> bool:
-    """Say whether backends take their kernels: without them, each op is computed as `ops/` says."""
-    return _flag("MULTIOP_KERNELS", "kernels", True)
 
 
 def enable_x64(enable: bool = True) -> None:
@@ -288,27 +202,10 @@ def enable_x64(enable: bool = True) -> None:
 
 
 def _set_x64(enable: bool) -> None:
-    global _x64
-    if "jax" in sys.modules or enable or _x64:
-        _late.when_imported("jax", _switch_jax(enable))
-    _x64 = enable
+    _settings.set_x64(enable)
     for module in _registry.loaded().values():
         if module.name != "jax":
             module.set_x64(enable)
-
-
-def _switch_jax(enable: bool) -> Callable[[Any], None]:
-    def switch(jax: Any) -> None:
-        if jax.config.jax_enable_x64 == enable:
-            return
-        if _late.is_jax_tracing():
-            raise errors.ArgumentError(
-                "the 64-bit mode cannot be turned on or off inside a function that JAX traces, of which a part would "
-                "have other dtypes; import multiop, or call multiop.enable_x64, before"
-            )
-        jax.config.update("jax_enable_x64", enable)
-
-    return switch
 
 
 def enable_tensorflow_numpy() -> None:
@@ -333,24 +230,11 @@ def _give_numpy(tensorflow: Any) -> None:
 def _reach_frameworks() -> None:
     """Let the settings that a framework has too reach it; a setting that is wrong is an error where it is used."""
     with contextlib.suppress(errors.ArgumentError):
-        if _flag("MULTIOP_X64", "x64"):
-            _set_x64(True)
+        if _settings.flag("x64"):
+            _settings.set_x64(True)
     with contextlib.suppress(errors.ArgumentError):
-        if _flag("MULTIOP_TENSORFLOW_NUMPY", "tensorflow_numpy"):
+        if _settings.flag("tensorflow_numpy"):
             enable_tensorflow_numpy()
 
 
-def _flag(variable: str, key: str, default: bool = False) -> bool:
-    value: object = os.environ.get(variable) or _file().get(key, default)
-    if isinstance(value, bool):
-        return value
-    text = str(value).strip().lower()
-    if text in ("1", "true", "yes", "on"):
-        return True
-    if text in ("0", "false", "no", "off", ""):
-        return False
-    raise errors.ArgumentError(f"{variable} (or {key} in the configuration file) must be 0 or 1, got {value!r}")
-
-
-_registry.settings = sys.modules[__name__]
 _reach_frameworks()

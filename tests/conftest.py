@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from multiop import _registry, config
+from multiop import _registry, _settings, config
 
 TOY = Path(__file__).parent / "toy_backend"
 
@@ -68,14 +68,14 @@ def passed_alone(request):
 @pytest.fixture
 def fresh(monkeypatch, tmp_path):
     """Forget every setting for one test, as in a new process without environment variables and without a file."""
-    for variable in ("MULTIOP_BACKEND", "MULTIOP_FLOATX", "MULTIOP_X64"):
+    for variable in _settings.VARIABLES.values():
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("MULTIOP_CONFIG", str(tmp_path / "config.toml"))
     before = config.x64()
-    monkeypatch.setattr(config, "_floatx", None)
-    monkeypatch.setattr(config, "_x64", None)
+    monkeypatch.setattr(_settings, "floatx", None)
+    monkeypatch.setattr(_settings, "x64", None)
     monkeypatch.setattr(_registry, "_backend", _registry._Unloaded())
-    config._file.cache_clear()
+    _settings._file.cache_clear()
     yield tmp_path / "config.toml"
-    config._file.cache_clear()
+    _settings._file.cache_clear()
     config._set_x64(before)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import json
 import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import multiop
-from multiop import config, errors
+from multiop import _settings, config, errors
 
 pytestmark = pytest.mark.tier("quick")
 
@@ -55,7 +57,7 @@ def test_file_in_the_configuration_folder(fresh, monkeypatch):
     ("text", "message"),
     [
         ("backend = ", "not valid TOML"),
-        ('backnd = "torch"\n', "unknown setting 'backnd'; known: backend, floatx, x64, tensorflow_numpy"),
+        ('backnd = "torch"\n', "unknown setting 'backnd'; known: backend, floatx, x64, kernels, tensorflow_numpy"),
     ],
 )
 def test_bad_file_is_an_error_that_names_it(fresh, text, message):
@@ -63,6 +65,36 @@ def test_bad_file_is_an_error_that_names_it(fresh, text, message):
     with pytest.raises(errors.ArgumentError, match=message) as caught:
         multiop.backend()
     assert str(fresh) in str(caught.value)
+
+
+def table(text):
+    """Return the keys and the variables in the table of settings of a text, in order."""
+    cells = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in text.splitlines() if line[:2] == "| "]
+    return {row[2]: row[1] for row in cells[1:]}
+
+
+def test_the_settings_are_those_of_the_documentation():
+    page = Path(__file__).parent.parent / "docs" / "configuration.md"
+    for text in (page.read_text(), config.__doc__):
+        assert list(table(text).items()) == list(_settings.VARIABLES.items())
+
+
+@pytest.mark.parametrize("key", _settings.VARIABLES)
+def test_every_setting_is_read_from_the_file_and_the_environment_before_it(fresh, toy, monkeypatch, key):
+    read, value, other = {
+        "backend": (multiop.backend, "toy", "torch"),
+        "floatx": (multiop.floatx, "float16", "bfloat16"),
+        "x64": (multiop.x64, True, False),
+        "kernels": (config.uses_kernels, False, True),
+        "tensorflow_numpy": (lambda: _settings.flag("tensorflow_numpy"), True, False),
+    }[key]
+    fresh.write_text(f"{key} = {json.dumps(value)}\n")
+    assert read() == value
+    _settings._file.cache_clear()
+    _settings.floatx = _settings.x64 = None
+    fresh.write_text(f"{key} = {json.dumps(other)}\n")
+    monkeypatch.setenv(_settings.VARIABLES[key], str(value))
+    assert read() == value
 
 
 def test_file_that_is_not_text_is_an_error_that_names_it(fresh):
@@ -119,8 +151,8 @@ def test_paths_that_mean_no_file(fresh, monkeypatch):
     (fresh.parent / "file").write_text("")
     for path in (os.devnull, str(fresh), str(fresh.parent / "file" / "below")):
         monkeypatch.setenv("MULTIOP_CONFIG", path)
-        config._file.cache_clear()
-        assert config._file() == {}
+        _settings._file.cache_clear()
+        assert _settings._file() == {}
 
 
 def test_file_with_a_byte_order_mark(fresh):
@@ -138,11 +170,11 @@ def test_process_without_a_home(fresh, monkeypatch):
 def test_floatx_from_environment_then_file_then_default(fresh, monkeypatch):
     assert multiop.floatx() == "float32"
     fresh.write_text('floatx = "float16"\n')
-    config._file.cache_clear()
-    monkeypatch.setattr(config, "_floatx", None)
+    _settings._file.cache_clear()
+    monkeypatch.setattr(_settings, "floatx", None)
     assert multiop.floatx() == "float16"
     monkeypatch.setenv("MULTIOP_FLOATX", "bfloat16")
-    monkeypatch.setattr(config, "_floatx", None)
+    monkeypatch.setattr(_settings, "floatx", None)
     assert multiop.floatx() == "bfloat16"
 
 

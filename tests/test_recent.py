@@ -18,11 +18,9 @@ N = 5
 # functions of arguments of which there are few: dtypes, versions, signatures of ops, no argument at all
 FEW = {
     "multiop.backends.tensorflow.autodiff._public._replaces_captures",
-    "multiop._boundary._boundary",
-    "multiop._boundary._options",
-    "multiop._boundary._passed_on",
+    "multiop._recover._options",
     "multiop._dtypes._above",
-    "multiop.config._file",
+    "multiop._settings._file",
     "multiop.backends.jax.autodiff._recorded.is_inexact_dtype",
     "multiop.backends.jax._versions.are_parts_known",
     "multiop.backends.jax.autodiff.custom_gradient._custom_call",

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import ast
 import difflib
-import graphlib
 import io
 import itertools
 import os
@@ -20,6 +19,8 @@ import sys
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
+
+from import_graph import circles, graph
 
 ROOT = Path(__file__).parent.parent
 BACKENDS = ("torch", "jax", "tensorflow")
@@ -112,27 +113,6 @@ def repeated(root: Path, least: float = 0.6) -> tuple[int, int]:
     return len(alike), sum(alike)
 
 
-def cycles(root: Path) -> int:
-    """Return 1 if a file imports itself by way of others, else 0."""
-    known = {".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path
-             for path in root.glob("multiop/**/*.py")}  # fmt: skip
-    graph: dict[str, set[str]] = {}
-    for name, path in known.items():
-        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom):
-                parts = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
-                base = ".".join([*parts, *([node.module] if node.module else [])])
-                inside = [f"{base}.{alias.name}" for alias in node.names if f"{base}.{alias.name}" in known]
-                found = inside if len(inside) == len(node.names) else [base, *inside]
-                graph.setdefault(name, set()).update(x for x in found if x in known and x != name)
-    try:
-        list(graphlib.TopologicalSorter(graph).static_order())
-    except graphlib.CycleError:
-        return 1
-    return 0
-
-
 def shared_names(root: Path, backend: str) -> int:
     """Return how many names, ops aside, the op files of a backend take from one another."""
     names: set[str] = set()
@@ -188,7 +168,7 @@ def figures(root: Path, dispatch: bool) -> dict[str, str]:
     found["frontends: lines of error handling"] = str(lines_of_error_handling(root))
     places, lines = repeated(root)
     found["functions alike in three backends"] = f"{places} ({lines} lines)"
-    found["cycles of imports"] = str(cycles(root))
+    found["circles of imports"] = str(len(circles(graph(root))))
     found |= {f"names shared by op files of {backend}": str(shared_names(root, backend)) for backend in BACKENDS}
     found["members that a backend may leave out"] = str(optional_members(root))
     for backend in BACKENDS:

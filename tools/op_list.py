@@ -16,6 +16,7 @@ import functools
 import itertools
 import re
 import sys
+import textwrap
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -77,8 +78,10 @@ OTHERS = {
     "multiop._types": "ArrayLike DType PyTree Tensor",
     "multiop.autodiff.checkpoint": "checkpoint",
     "multiop.autodiff.gradients": "AggregationMethod gradients",
+    "multiop.autodiff.jit": "jit",
     "multiop.autodiff.tape": "GradientTape UnconnectedGradients",
-    "multiop.autodiff.transforms": "grad hessian hvp jacfwd jacrev jit jvp value_and_grad vjp vmap",
+    "multiop.autodiff.transforms": "grad hessian hvp jacfwd jacrev jvp value_and_grad vjp",
+    "multiop.autodiff.vmap": "vmap",
     "multiop.config": (
         "available_backends backend enable_tensorflow_numpy enable_x64 floatx set_backend set_floatx use_backend x64"
     ),
@@ -157,13 +160,46 @@ def is_primitive(function: ast.FunctionDef) -> bool:
     )
 
 
+def passes_on(function: ast.FunctionDef) -> bool:
+    """Say whether an op does nothing but pass its arguments on to the function of its name of the active backend."""
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    return [ast.unparse(node) for node in body] == [f"return active().{function.name}({passed(function.args)})"]
+
+
+def passed(arguments: ast.arguments) -> str:
+    """Return the arguments of a call that passes on what a function was given."""
+    given = [argument.arg for argument in [*arguments.posonlyargs, *arguments.args]]
+    given += [f"*{arguments.vararg.arg}"] if arguments.vararg else []
+    given += [f"{argument.arg}={argument.arg}" for argument in arguments.kwonlyargs]
+    given += [f"**{arguments.kwarg.arg}"] if arguments.kwarg else []
+    return ", ".join(given)
+
+
+def named(arguments: ast.arguments) -> str:
+    """Return a dict of what a function was given, by name."""
+    parameters = [*arguments.posonlyargs, *arguments.args, arguments.vararg, *arguments.kwonlyargs]
+    given = [f'"{parameter.arg}": {parameter.arg}' for parameter in parameters if parameter]
+    given += [f"**{arguments.kwarg.arg}"] if arguments.kwarg else []
+    return f"{{{', '.join(given)}}}"
+
+
 def signature(function: ast.FunctionDef) -> str:
     """Return the parameters of a function without their types."""
-    arguments = function.args
-    for one in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]:
-        if one is not None:
-            one.annotation = None
-    return f"({ast.unparse(arguments)})"
+    return f"({ast.unparse(without_types(function.args))})"
+
+
+def without_types(arguments: ast.arguments) -> ast.arguments:
+    """Remove the types of parameters."""
+    for node in ast.walk(arguments):
+        if isinstance(node, ast.arg):
+            node.annotation = None
+    return arguments
+
+
+def without_defaults(arguments: ast.arguments) -> ast.arguments:
+    """Remove the defaults of parameters."""
+    arguments.defaults, arguments.kw_defaults = [], [None] * len(arguments.kwonlyargs)
+    return arguments
 
 
 BACKENDS = ("torch", "jax", "tensorflow")
@@ -220,6 +256,60 @@ def primitives() -> str:
     return "\n".join(lines) + "\n"
 
 
+BOUNDARIES = '''# {header}
+# ruff: noqa
+# fmt: off
+# mypy: ignore-errors
+"""The functions through which ops are called: what fails within one is recovered, or explained, see `_recover`."""
+
+from multiop._recover import recover
+from multiop._registry import active
+from multiop.errors import MultiopError
+
+COMPOSITES = frozenset(
+    """
+{composites}
+    """.split()
+)
+'''
+
+BOUNDARY = """
+def {name}(op):
+ def {name}({parameters}):
+  try: return {called}({passed})
+  except {caught} as error: return recover(error, op, {named}{flag})
+ return {name}, {decorators}
+"""
+
+
+def boundaries() -> str:
+    """Return the file of the functions through which ops are called, each with the parameters of its op."""
+    made: dict[str, str] = {}
+    composites = []
+    for path in sorted((ROOT / "multiop").rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        for function in ast.parse(text).body if "\n@boundary\n" in text else ():
+            if isinstance(function, ast.FunctionDef) and "boundary" in map(ast.unparse, function.decorator_list):
+                # a user's function that is called may raise what it likes
+                runs_user_code = "Callable" in ast.unparse(function.args)
+                is_composite = path.parent.name == "frontends" and not (runs_user_code or is_primitive(function))
+                composites += [function.name] * is_composite
+                if function.name in made:
+                    raise SystemExit(f"{path}: another {function.name} has a boundary: one name has one")
+                made[function.name] = BOUNDARY.format(
+                    name=function.name,
+                    parameters=ast.unparse(without_defaults(without_types(function.args))),
+                    called=f"active().{function.name}" if is_composite or passes_on(function) else "op",
+                    passed=passed(function.args),
+                    caught="MultiopError" if runs_user_code else "Exception",
+                    named=named(function.args),
+                    flag=", True" if runs_user_code else "",
+                    decorators=len(function.decorator_list),
+                )
+    names = textwrap.fill(" ".join(composites), 118, initial_indent="    ", subsequent_indent="    ")
+    return BOUNDARIES.format(header=HEADER, composites=names) + "".join(made.values())
+
+
 def as_ruff_sorts(name: str) -> list[tuple[bool, int, str]]:
     """Return the key of a name in imports: `log2` stands before `log10`."""
     return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"(\d+)", name)]
@@ -245,6 +335,7 @@ def files() -> dict[Path, str]:
     spaces = {ROOT / f"multiop/ops/{name}.py": namespace(name) for name in NAMESPACES}
     return {
         **backends,
+        ROOT / "multiop/_boundaries.py": boundaries(),
         ROOT / "multiop/_primitives.py": primitives(),
         ROOT / "multiop/__init__.py": face(),
         ROOT / "multiop/ops/__init__.py": without_prefix(),
@@ -296,6 +387,9 @@ def source(doc: str, exports: list[tuple[str, str, str]], module: str = "", vers
     lines = [f"# {HEADER}", f'"""{doc}"""', ""]
     if module:
         lines += ["import typing as _typing", ""]
+    is_asked = module in ("multiop", "multiop.ops")  # about names that are missing elsewhere
+    public = [here for _, _, here in exports]
+    exports = [*exports, *[("multiop._names", "PUBLIC", "_PUBLIC")] * is_asked]
     for origin in sorted({origin for origin, _, _ in exports}):
         names = {name: here for one, name, here in exports if one == origin}
         lines += [f"from {origin} import ("]
@@ -303,8 +397,11 @@ def source(doc: str, exports: list[tuple[str, str, str]], module: str = "", vers
         lines += [")"]
     if version:
         lines += ["", f'__version__ = "{version}"']
-    lines += ["", "__all__ = [", *(f'    "{here}",' for here in ordered(here for _, _, here in exports)), "]", "", ""]
+    lines += ["", "__all__ = [", *(f'    "{here}",' for here in ordered(public)), "]"]
+    lines += ["", f'_PUBLIC["{module}"] = __all__'] * is_asked
     lines += [
+        "",
+        "",
         "def __dir__() -> list[str]:",
         '    return [*__all__, "__version__"]' if version else "    return __all__",
     ]

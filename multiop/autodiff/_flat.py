@@ -252,6 +252,16 @@ def take_outputs(returned: Any, backend: Any) -> tuple[Template, list[Any]]:
     return template, [backend.convert(y) for y in outputs]
 
 
+def leaf_name(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], i: int) -> str:
+    """Return a name for leaf `i` of `(args, kwargs)`."""
+    for position, argument in enumerate(args):
+        paths = _tree.paths(argument)
+        if i < len(paths):
+            return argument_name(fun, position) + paths[i]
+        i -= len(paths)
+    return f"argument {_tree.paths(kwargs)[i]}"
+
+
 class FlatFunction:
     """A user's function as a function of only the tensors in its chosen arguments, as a backend's transform takes it.
 

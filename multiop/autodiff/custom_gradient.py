@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 
 from multiop import _args, _dtypes, _host, _symbolic, _tree, errors
-from multiop._boundary import explain
+from multiop._explain import explain
 from multiop._registry import active
 from multiop.autodiff._flat import leaves_like, shapes_agree, static_shape
 from multiop.autodiff._transformed import transformed

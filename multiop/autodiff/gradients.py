@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from multiop import _args, _dtypes, _tree, errors
-from multiop._boundary import explain
+from multiop._explain import explain
 from multiop._registry import active, traced
 from multiop._types import PyTree
 from multiop.autodiff import _flat

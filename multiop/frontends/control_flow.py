@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from multiop import _args, _dtypes, _host, _tree, errors
-from multiop._boundary import boundary, explain
+from multiop._boundary import boundary
+from multiop._explain import explain
 from multiop._registry import active, traced
 from multiop._types import ArrayLike, PyTree, Tensor
 from multiop.frontends.shapes import op_broadcast_to, op_concatenate, op_flip, op_reshape, op_stack
@@ -26,7 +27,7 @@ _INTEGRAL = (int, np.integer)
 _INT32 = (-(2**31), 2**31 - 1)
 
 
-@boundary(runs_user_code=True)
+@boundary
 def op_cond(pred: ArrayLike, true_fn: Callable[[], PyTree], false_fn: Callable[[], PyTree]) -> PyTree:
     """Call `true_fn` if `pred` is true, otherwise `false_fn`.
 
@@ -59,7 +60,7 @@ def op_cond(pred: ArrayLike, true_fn: Callable[[], PyTree], false_fn: Callable[[
     return seen[0][0].fill(outputs)
 
 
-@boundary(runs_user_code=True)
+@boundary
 def op_switch(index: ArrayLike, branches: Sequence[Callable[..., PyTree]], *operands: PyTree) -> PyTree:
     """Call the function at `index` of `branches` with `operands`.
 
@@ -96,7 +97,7 @@ def op_switch(index: ArrayLike, branches: Sequence[Callable[..., PyTree]], *oper
     return seen[0][0].fill(outputs)
 
 
-@boundary(runs_user_code=True)
+@boundary
 def op_while_loop(
     cond: Callable[..., ArrayLike],
     body: Callable[..., PyTree],
@@ -152,7 +153,7 @@ def op_while_loop(
     return template.fill(active().op_while_loop(holds, step, tensors, maximum_iterations))
 
 
-@boundary(runs_user_code=True)
+@boundary
 def op_fori_loop(
     lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Tensor, PyTree], PyTree], init_val: PyTree
 ) -> PyTree:
@@ -198,7 +199,7 @@ def op_fori_loop(
     return template.fill(active().op_fori_loop(lower, upper, step, tensors))
 
 
-@boundary(runs_user_code=True)
+@boundary
 def op_scan(
     f: Callable[[PyTree, PyTree], tuple[PyTree, PyTree]],
     init: PyTree,
@@ -279,7 +280,7 @@ def _step(function: Callable[..., Any], state: str, *args: Any) -> Any:
 # composites
 
 
-@boundary(runs_user_code=True)
+@boundary
 def op_associative_scan(
     f: Callable[[PyTree, PyTree], PyTree], elems: PyTree, reverse: bool = False, axis: int = 0
 ) -> PyTree:
@@ -327,7 +328,7 @@ def op_associative_scan(
     return template.fill([op_flip(x, axis) for x in prefixes] if reverse else prefixes)
 
 
-@boundary(runs_user_code=True)
+@boundary
 def op_map(f: Callable[[PyTree], PyTree], xs: PyTree) -> PyTree:
     """Apply `f` to each entry of `xs` along the first axis, one after the other, and stack the results.
 
@@ -360,7 +361,7 @@ def op_map(f: Callable[[PyTree], PyTree], xs: PyTree) -> PyTree:
     return scan(lambda _, x: (None, traced(f)(x)), None, xs)[1]
 
 
-@boundary(runs_user_code=True)
+@boundary
 def op_vectorized_map(function: Callable[[PyTree], PyTree], elements: PyTree) -> PyTree:
     """Apply `function` to all entries of `elements` along the first axis at once.
 
@@ -392,7 +393,7 @@ def op_vectorized_map(function: Callable[[PyTree], PyTree], elements: PyTree) ->
     return _mapped(lambda row: traced(function)(template.fill(row)), columns, [0] * len(columns), size, "function")
 
 
-@boundary(runs_user_code=True)
+@boundary
 def op_vectorize(
     pyfunc: Callable[..., Any], *, excluded: Iterable[int | str] | None = None, signature: str | None = None
 ) -> Callable[..., Any]:

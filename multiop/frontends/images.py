@@ -13,7 +13,8 @@ import numpy as np
 
 from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
-from multiop._registry import active, composite, untraced
+from multiop._built_in import untraced
+from multiop._registry import active, composite
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
 from multiop.frontends.creation import op_arange, op_full_like

@@ -3,6 +3,9 @@
 
 import typing as _typing
 
+from multiop._names import (
+    PUBLIC as _PUBLIC,
+)
 from multiop.autodiff.attach_gradient import (
     op_attach_gradient as attach_gradient,
 )
@@ -824,6 +827,8 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+_PUBLIC["multiop.ops"] = __all__
 
 
 def __dir__() -> list[str]:

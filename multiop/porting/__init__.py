@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from multiop.porting._bridge import bridge
 from multiop.porting._compare import Check, Comparison, compare
+from multiop.porting._io import read_weights, write_weights
 from multiop.porting._map import WeightMap, map_weights
 from multiop.porting._port import Port, load, trace
 from multiop.porting._prove import Proof, prove
 from multiop.porting._taps import tap
-from multiop.porting._weights import Weights, read_weights, write_weights
+from multiop.porting._weights import Weights
 
 __all__ = [
     "Check",

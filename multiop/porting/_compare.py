@@ -18,7 +18,7 @@ from multiop.testing import _html
 from multiop.testing._shared_process import x64_mode_for
 from multiop.testing._tolerances import AGREEMENT_ULPS, eps, farthest, relative_error
 
-from . import _causes, _expressions, _map, _weights
+from . import _causes, _expressions, _io, _map, _weights
 from ._reference import Array, Record, Reference, cotangents_from, is_inexact
 from ._taps import Perturbed, Recorder, Replaced, recording
 
@@ -380,7 +380,7 @@ def _carried(
         return {}, {}
     target = _weights.Weights(*(_arrays(tree) for tree in (params, state or {})))
     if weight_map is None:
-        source = _weights.read_weights(reference)
+        source = _io.read_weights(reference)
         same = {name: x.shape for name, x in source.arrays.items()}
         if all(same.get(name) == x.shape for name, x in target.arrays.items()):
             weight_map = _map.WeightMap(same, target)

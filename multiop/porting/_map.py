@@ -16,7 +16,7 @@ import numpy as np
 
 from multiop import errors
 
-from . import _expressions, _layouts, _weights
+from . import _expressions, _io, _layouts, _weights
 from ._expressions import Expression, Name, Shape
 from ._weights import Weights
 
@@ -165,7 +165,7 @@ class WeightMap:
             ArgumentError: Something is unresolved, or the weights are not those of the source.
         """
         self._raise_unresolved(unresolved)
-        arrays = _weights.read_weights(weights).arrays
+        arrays = _io.read_weights(weights).arrays
         optional = dict.fromkeys(name for name in self.ignored if name not in arrays)
         _weights.check_names(arrays | optional, self.source, "the source's weights")
         for name, x in arrays.items():
@@ -513,7 +513,7 @@ def map_weights(source: Any, target: Any) -> WeightMap:
         fc.bias    3      fc.bias                      name
         2 weights mapped, none open
     """
-    source, target = _weights.read_weights(source), _weights.read_weights(target)
+    source, target = _io.read_weights(source), _io.read_weights(target)
     found = WeightMap({name: x.shape for name, x in source.arrays.items()}, target)
     found._source = source
     waiting, wanted = layers(source), layers(target)

@@ -15,7 +15,7 @@ import numpy as np
 
 import multiop
 from multiop import _tree, errors
-from multiop.porting import _expressions, _graph, _map, _prove, _source, _weights
+from multiop.porting import _expressions, _graph, _io, _map, _prove, _source, _weights
 
 _READERS = {
     "torch": "multiop.porting.torch.reader",
@@ -362,7 +362,7 @@ def load(directory: str | Path, name: str | None = None) -> Port:
 def _map_from(model: Any, params: dict[str, Any], state: dict[str, Any]) -> _map.WeightMap | None:
     """Return the map from the weights of a model to those of its port, if these have the model's names."""
     try:
-        original = _weights.read_weights(_weights_of(model))
+        original = _io.read_weights(_weights_of(model))
     except errors.MultiopError:
         return None
     arrays, target = original.arrays, _weights.Weights(params, state, original.framework, dict(original.kinds))

@@ -3,6 +3,7 @@
 docs/random.md explains how the numbers are computed, and how far the backends agree.
 """
 
+from multiop._names import PUBLIC as _PUBLIC
 from multiop.random._binomial import binomial
 from multiop.random._continuous import normal, truncated_normal, uniform
 from multiop.random._discrete import categorical, dropout, randint, shuffle, shuffle_along_axis
@@ -27,6 +28,8 @@ __all__ = [
     "truncated_normal",
     "uniform",
 ]
+
+_PUBLIC["multiop.random"] = __all__
 
 
 def __dir__() -> list[str]:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from multiop import _args, _dtypes, _host, config, errors
-from multiop._registry import active, untraced
+from multiop._built_in import untraced
+from multiop._registry import active
 from multiop.frontends.conversion import op_cast, op_shape
 from multiop.frontends.shapes import op_broadcast_to
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from multiop._boundary import boundary
-from multiop._registry import active, composite, untraced
+from multiop._built_in import untraced
+from multiop._registry import active, composite
 from multiop._types import ArrayLike, DType, Shape, Tensor
 from multiop.autodiff.stop_gradient import op_stop_gradient
 from multiop.frontends.conversion import op_cast

@@ -256,7 +256,7 @@ async def _started(backend: str, request: dict[str, Any], noise: IO[str]) -> Asy
         }
     )
     unsafe, environment["PYTHONPATH"] = _import_paths(request["targets"])
-    command = [sys.executable, "-P", str(Path(_start.__file__)), *unsafe]
+    command = [sys.executable, "-P", str(Path(_start.__file__)), "multiop.testing._worker", *unsafe]
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *command, stdin=pipe, stdout=pipe, stderr=noise, env=environment, limit=_LONGEST

@@ -1,6 +1,6 @@
 """Start the process of `multiop check`, so that no user file shadows a module of the standard library.
 
-It is run as a script, with `-P`; its arguments are folders to import from.
+It is run as a script, with `-P`; its arguments are the module to run and folders to import from.
 """
 
 from __future__ import annotations
@@ -19,6 +19,6 @@ def add_import_folder(folder: str) -> None:
 
 if __name__ == "__main__":
     os.environ.setdefault("TORCH_CUSTOM_PYTHONPATH", os.pathsep.join(sys.path))  # for the processes that PyTorch starts
-    for folder in reversed(sys.argv[1:]):
+    for folder in reversed(sys.argv[2:]):
         add_import_folder(folder)
-    importlib.import_module("multiop.testing._worker").main()
+    importlib.import_module(sys.argv[1]).main()

@@ -9,7 +9,7 @@ import pytest
 
 import multiop
 from multiop import errors
-from multiop._boundary import explain
+from multiop._explain import explain
 from multiop.testing._problem import Problem
 from multiop.testing.cases import control_flow, rows
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import multiop
-from multiop import _boundary, _tree, errors, ops
+from multiop import _recover, _tree, errors, ops
 
 X = np.arange(24, dtype="float32").reshape(2, 3, 4)
 M = X[0]
@@ -88,4 +88,4 @@ def test_no_operand_is_an_option():
     operands = {"x", "x1", "x2", "inputs", "indices", "a", "b", "images", "data", "values", "updates", "kernel"}
     for name in multiop.__all__:
         if name.startswith("op_"):
-            assert not _boundary._options(inspect.unwrap(getattr(multiop, name))) & operands, name
+            assert not _recover._options(inspect.unwrap(getattr(multiop, name))) & operands, name

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import multiop
-from multiop import _registry, config, errors
+from multiop import _registry, _settings, errors
 from multiop.backends.torch import _internals
 
 pytestmark = pytest.mark.compiler
@@ -61,9 +61,9 @@ def test_torch_compile_may_be_the_first_to_need_a_backend(first, monkeypatch):
         fresh.setattr(_registry, "_overridden", False)
         fresh.setattr(_registry, "_loaded", {})
         fresh.setattr(_registry, "_compiler", None)
-        fresh.setattr(config, "_floatx", None)
-        fresh.setattr(config, "_x64", None)
-        config._file.cache_clear()
+        fresh.setattr(_settings, "floatx", None)
+        fresh.setattr(_settings, "x64", None)
+        _settings._file.cache_clear()
         torch._dynamo.reset()
         compiled = torch.compile(fun, fullgraph=True, backend="eager")(x)
     with multiop.use_backend("torch"):

@@ -1,0 +1,2359 @@
+# made by tools/op_list.py: run `nox -s generate`, do not edit
+# ruff: noqa
+# fmt: off
+# mypy: ignore-errors
+"""The functions through which ops are called: what fails within one is recovered, or explained, see `_recover`."""
+
+from multiop._recover import recover
+from multiop._registry import active
+from multiop.errors import MultiopError
+
+COMPOSITES = frozenset(
+    """
+    op_sparse_plus op_sparse_sigmoid op_squareplus op_sparsemax op_hard_tanh op_hard_swish op_swish op_bitwise_not
+    op_bitwise_left_shift op_bitwise_right_shift op_view_as_real op_saturate_cast op_array op_depthwise_conv
+    op_separable_conv op_empty op_empty_like op_identity op_logdet op_cholesky_inverse op_lstsq op_matrix_power
+    op_matrix_rank op_norm op_cdist op_true_divide op_absolute op_conjugate op_fabs op_deg2rad op_rad2deg op_angle
+    op_fmax op_fmin op_sinc op_image_rgb_to_grayscale op_image_rgb_to_hsv op_image_hsv_to_rgb op_image_crop
+    op_image_pad op_image_resize op_image_affine_transform op_image_perspective_transform op_image_map_coordinates
+    op_image_extract_patches op_image_extract_patches_3d op_image_reconstruct_patches op_image_gaussian_blur
+    op_image_sobel_edges op_image_ssim op_image_elastic_transform op_image_scale_and_translate op_scatter op_set_item
+    op_add_at op_multiply_at op_maximum_at op_minimum_at op_subset op_multi_hot op_allclose op_psnr
+    op_batch_normalization_with_moments op_depth_to_space op_space_to_depth op_trace op_dot op_inner op_outer op_vdot
+    op_kron op_cross op_vander op_rearrange op_amax op_amin op_count_nonzero op_ptp op_average op_diff op_ravel
+    op_ndim op_size op_hstack op_vstack op_dstack op_column_stack op_append op_array_split op_hsplit op_vsplit
+    op_dsplit op_fliplr op_flipud op_rot90 op_meshgrid op_diag op_diagflat op_tri op_tril op_triu op_stft op_istft
+    op_in_top_k op_argpartition op_unique op_isin op_histogram op_logspace op_geomspace op_lgamma op_digamma
+    op_polygamma op_gammainc op_gammaincc op_nansum op_nanprod op_nancumsum op_nancumprod op_nanmean op_nanvar
+    op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin op_quantile op_percentile op_median op_nanquantile
+    op_nanpercentile op_nanmedian op_moments op_corrcoef op_trapezoid op_bartlett op_hanning op_hamming op_blackman
+    """.split()
+)
+
+def op_attach_gradient(op):
+ def op_attach_gradient(fx, gx, x, axis, fx_gx_manually_stopped, name):
+  try: return op(fx, gx, x, axis, fx_gx_manually_stopped, name)
+  except Exception as error: return recover(error, op, {"fx": fx, "gx": gx, "x": x, "axis": axis, "fx_gx_manually_stopped": fx_gx_manually_stopped, "name": name})
+ return op_attach_gradient, 1
+
+def op_stop_gradient(op):
+ def op_stop_gradient(variable):
+  try: return op(variable)
+  except Exception as error: return recover(error, op, {"variable": variable})
+ return op_stop_gradient, 1
+
+def device(op):
+ def device(x):
+  try: return active().device(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return device, 1
+
+def to_device(op):
+ def to_device(x, device):
+  try: return active().to_device(x, device)
+  except Exception as error: return recover(error, op, {"x": x, "device": device})
+ return to_device, 1
+
+def finfo(op):
+ def finfo(dtype):
+  try: return op(dtype)
+  except Exception as error: return recover(error, op, {"dtype": dtype})
+ return finfo, 1
+
+def iinfo(op):
+ def iinfo(dtype):
+  try: return op(dtype)
+  except Exception as error: return recover(error, op, {"dtype": dtype})
+ return iinfo, 1
+
+def dtype_name(op):
+ def dtype_name(dtype):
+  try: return op(dtype)
+  except Exception as error: return recover(error, op, {"dtype": dtype})
+ return dtype_name, 1
+
+def native_dtype(op):
+ def native_dtype(dtype):
+  try: return op(dtype)
+  except Exception as error: return recover(error, op, {"dtype": dtype})
+ return native_dtype, 1
+
+def op_relu(op):
+ def op_relu(x):
+  try: return active().op_relu(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_relu, 1
+
+def op_sigmoid(op):
+ def op_sigmoid(x):
+  try: return active().op_sigmoid(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_sigmoid, 1
+
+def op_softplus(op):
+ def op_softplus(x):
+  try: return active().op_softplus(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_softplus, 1
+
+def op_softmax(op):
+ def op_softmax(x, axis):
+  try: return op(x, axis)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis})
+ return op_softmax, 1
+
+def op_log_softmax(op):
+ def op_log_softmax(x, axis):
+  try: return op(x, axis)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis})
+ return op_log_softmax, 1
+
+def op_relu6(op):
+ def op_relu6(x):
+  try: return active().op_relu6(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_relu6, 1
+
+def op_leaky_relu(op):
+ def op_leaky_relu(x, negative_slope):
+  try: return op(x, negative_slope)
+  except Exception as error: return recover(error, op, {"x": x, "negative_slope": negative_slope})
+ return op_leaky_relu, 1
+
+def op_elu(op):
+ def op_elu(x, alpha):
+  try: return op(x, alpha)
+  except Exception as error: return recover(error, op, {"x": x, "alpha": alpha})
+ return op_elu, 1
+
+def op_celu(op):
+ def op_celu(x, alpha):
+  try: return op(x, alpha)
+  except Exception as error: return recover(error, op, {"x": x, "alpha": alpha})
+ return op_celu, 1
+
+def op_selu(op):
+ def op_selu(x):
+  try: return active().op_selu(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_selu, 1
+
+def op_silu(op):
+ def op_silu(x):
+  try: return active().op_silu(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_silu, 1
+
+def op_gelu(op):
+ def op_gelu(x, approximate):
+  try: return op(x, approximate)
+  except Exception as error: return recover(error, op, {"x": x, "approximate": approximate})
+ return op_gelu, 1
+
+def op_glu(op):
+ def op_glu(x, axis):
+  try: return active().op_glu(x, axis)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis})
+ return op_glu, 1
+
+def op_log_sigmoid(op):
+ def op_log_sigmoid(x):
+  try: return active().op_log_sigmoid(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_log_sigmoid, 1
+
+def op_softsign(op):
+ def op_softsign(x):
+  try: return active().op_softsign(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_softsign, 1
+
+def op_soft_shrink(op):
+ def op_soft_shrink(x, threshold):
+  try: return op(x, threshold)
+  except Exception as error: return recover(error, op, {"x": x, "threshold": threshold})
+ return op_soft_shrink, 1
+
+def op_hard_shrink(op):
+ def op_hard_shrink(x, threshold):
+  try: return op(x, threshold)
+  except Exception as error: return recover(error, op, {"x": x, "threshold": threshold})
+ return op_hard_shrink, 1
+
+def op_tanh_shrink(op):
+ def op_tanh_shrink(x):
+  try: return active().op_tanh_shrink(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_tanh_shrink, 1
+
+def op_threshold(op):
+ def op_threshold(x, threshold, default_value):
+  try: return op(x, threshold, default_value)
+  except Exception as error: return recover(error, op, {"x": x, "threshold": threshold, "default_value": default_value})
+ return op_threshold, 1
+
+def op_hard_sigmoid(op):
+ def op_hard_sigmoid(x):
+  try: return active().op_hard_sigmoid(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_hard_sigmoid, 1
+
+def op_hard_silu(op):
+ def op_hard_silu(x):
+  try: return active().op_hard_silu(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_hard_silu, 1
+
+def op_sparse_plus(op):
+ def op_sparse_plus(x):
+  try: return active().op_sparse_plus(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_sparse_plus, 3
+
+def op_sparse_sigmoid(op):
+ def op_sparse_sigmoid(x):
+  try: return active().op_sparse_sigmoid(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_sparse_sigmoid, 3
+
+def op_squareplus(op):
+ def op_squareplus(x, b):
+  try: return active().op_squareplus(x, b)
+  except Exception as error: return recover(error, op, {"x": x, "b": b})
+ return op_squareplus, 3
+
+def op_sparsemax(op):
+ def op_sparsemax(x, axis):
+  try: return active().op_sparsemax(x, axis)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis})
+ return op_sparsemax, 2
+
+def op_hard_tanh(op):
+ def op_hard_tanh(x):
+  try: return active().op_hard_tanh(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_hard_tanh, 1
+
+def op_hard_swish(op):
+ def op_hard_swish(x):
+  try: return active().op_hard_swish(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_hard_swish, 1
+
+def op_swish(op):
+ def op_swish(x):
+  try: return active().op_swish(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_swish, 1
+
+def op_dot_product_attention(op):
+ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash_attention, attn_logits_soft_cap):
+  try: return op(query, key, value, bias, mask, scale, is_causal, flash_attention, attn_logits_soft_cap)
+  except Exception as error: return recover(error, op, {"query": query, "key": key, "value": value, "bias": bias, "mask": mask, "scale": scale, "is_causal": is_causal, "flash_attention": flash_attention, "attn_logits_soft_cap": attn_logits_soft_cap})
+ return op_dot_product_attention, 1
+
+def op_bitwise_and(op):
+ def op_bitwise_and(x, y):
+  try: return active().op_bitwise_and(x, y)
+  except Exception as error: return recover(error, op, {"x": x, "y": y})
+ return op_bitwise_and, 1
+
+def op_bitwise_or(op):
+ def op_bitwise_or(x, y):
+  try: return active().op_bitwise_or(x, y)
+  except Exception as error: return recover(error, op, {"x": x, "y": y})
+ return op_bitwise_or, 1
+
+def op_bitwise_xor(op):
+ def op_bitwise_xor(x, y):
+  try: return active().op_bitwise_xor(x, y)
+  except Exception as error: return recover(error, op, {"x": x, "y": y})
+ return op_bitwise_xor, 1
+
+def op_bitwise_invert(op):
+ def op_bitwise_invert(x):
+  try: return active().op_bitwise_invert(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_bitwise_invert, 1
+
+def op_left_shift(op):
+ def op_left_shift(x, y):
+  try: return active().op_left_shift(x, y)
+  except Exception as error: return recover(error, op, {"x": x, "y": y})
+ return op_left_shift, 1
+
+def op_right_shift(op):
+ def op_right_shift(x, y):
+  try: return active().op_right_shift(x, y)
+  except Exception as error: return recover(error, op, {"x": x, "y": y})
+ return op_right_shift, 1
+
+def op_gcd(op):
+ def op_gcd(x1, x2):
+  try: return active().op_gcd(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_gcd, 1
+
+def op_lcm(op):
+ def op_lcm(x1, x2):
+  try: return active().op_lcm(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_lcm, 1
+
+def op_bitwise_not(op):
+ def op_bitwise_not(x):
+  try: return active().op_bitwise_not(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_bitwise_not, 1
+
+def op_bitwise_left_shift(op):
+ def op_bitwise_left_shift(x, y):
+  try: return active().op_bitwise_left_shift(x, y)
+  except Exception as error: return recover(error, op, {"x": x, "y": y})
+ return op_bitwise_left_shift, 1
+
+def op_bitwise_right_shift(op):
+ def op_bitwise_right_shift(x, y):
+  try: return active().op_bitwise_right_shift(x, y)
+  except Exception as error: return recover(error, op, {"x": x, "y": y})
+ return op_bitwise_right_shift, 1
+
+def op_cond(op):
+ def op_cond(pred, true_fn, false_fn):
+  try: return op(pred, true_fn, false_fn)
+  except MultiopError as error: return recover(error, op, {"pred": pred, "true_fn": true_fn, "false_fn": false_fn}, True)
+ return op_cond, 1
+
+def op_switch(op):
+ def op_switch(index, branches, *operands):
+  try: return op(index, branches, *operands)
+  except MultiopError as error: return recover(error, op, {"index": index, "branches": branches, "operands": operands}, True)
+ return op_switch, 1
+
+def op_while_loop(op):
+ def op_while_loop(cond, body, loop_vars, maximum_iterations):
+  try: return op(cond, body, loop_vars, maximum_iterations)
+  except MultiopError as error: return recover(error, op, {"cond": cond, "body": body, "loop_vars": loop_vars, "maximum_iterations": maximum_iterations}, True)
+ return op_while_loop, 1
+
+def op_fori_loop(op):
+ def op_fori_loop(lower, upper, body_fun, init_val):
+  try: return op(lower, upper, body_fun, init_val)
+  except MultiopError as error: return recover(error, op, {"lower": lower, "upper": upper, "body_fun": body_fun, "init_val": init_val}, True)
+ return op_fori_loop, 1
+
+def op_scan(op):
+ def op_scan(f, init, xs, length, reverse, unroll):
+  try: return op(f, init, xs, length, reverse, unroll)
+  except MultiopError as error: return recover(error, op, {"f": f, "init": init, "xs": xs, "length": length, "reverse": reverse, "unroll": unroll}, True)
+ return op_scan, 1
+
+def op_associative_scan(op):
+ def op_associative_scan(f, elems, reverse, axis):
+  try: return op(f, elems, reverse, axis)
+  except MultiopError as error: return recover(error, op, {"f": f, "elems": elems, "reverse": reverse, "axis": axis}, True)
+ return op_associative_scan, 1
+
+def op_map(op):
+ def op_map(f, xs):
+  try: return op(f, xs)
+  except MultiopError as error: return recover(error, op, {"f": f, "xs": xs}, True)
+ return op_map, 1
+
+def op_vectorized_map(op):
+ def op_vectorized_map(function, elements):
+  try: return op(function, elements)
+  except MultiopError as error: return recover(error, op, {"function": function, "elements": elements}, True)
+ return op_vectorized_map, 1
+
+def op_vectorize(op):
+ def op_vectorize(pyfunc, *, excluded, signature):
+  try: return op(pyfunc, excluded=excluded, signature=signature)
+  except MultiopError as error: return recover(error, op, {"pyfunc": pyfunc, "excluded": excluded, "signature": signature}, True)
+ return op_vectorize, 1
+
+def op_convert_to_tensor(op):
+ def op_convert_to_tensor(x, dtype, sparse, ragged):
+  try: return op(x, dtype, sparse, ragged)
+  except Exception as error: return recover(error, op, {"x": x, "dtype": dtype, "sparse": sparse, "ragged": ragged})
+ return op_convert_to_tensor, 1
+
+def op_convert_to_numpy(op):
+ def op_convert_to_numpy(x):
+  try: return active().op_convert_to_numpy(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_convert_to_numpy, 1
+
+def op_cast(op):
+ def op_cast(x, dtype):
+  try: return op(x, dtype)
+  except Exception as error: return recover(error, op, {"x": x, "dtype": dtype})
+ return op_cast, 1
+
+def op_view(op):
+ def op_view(x, dtype):
+  try: return op(x, dtype)
+  except Exception as error: return recover(error, op, {"x": x, "dtype": dtype})
+ return op_view, 1
+
+def op_view_as_complex(op):
+ def op_view_as_complex(x):
+  try: return op(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_view_as_complex, 1
+
+def op_dtype(op):
+ def op_dtype(x):
+  try: return active().op_dtype(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_dtype, 1
+
+def op_shape(op):
+ def op_shape(x):
+  try: return active().op_shape(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_shape, 1
+
+def op_is_tensor(op):
+ def op_is_tensor(x):
+  try: return active().op_is_tensor(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_is_tensor, 1
+
+def op_view_as_real(op):
+ def op_view_as_real(x):
+  try: return active().op_view_as_real(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_view_as_real, 1
+
+def op_saturate_cast(op):
+ def op_saturate_cast(x, dtype):
+  try: return active().op_saturate_cast(x, dtype)
+  except Exception as error: return recover(error, op, {"x": x, "dtype": dtype})
+ return op_saturate_cast, 1
+
+def op_array(op):
+ def op_array(x, dtype):
+  try: return active().op_array(x, dtype)
+  except Exception as error: return recover(error, op, {"x": x, "dtype": dtype})
+ return op_array, 1
+
+def op_conv(op):
+ def op_conv(inputs, kernel, strides, padding, data_format, dilation_rate, bias):
+  try: return op(inputs, kernel, strides, padding, data_format, dilation_rate, bias)
+  except Exception as error: return recover(error, op, {"inputs": inputs, "kernel": kernel, "strides": strides, "padding": padding, "data_format": data_format, "dilation_rate": dilation_rate, "bias": bias})
+ return op_conv, 1
+
+def op_conv_transpose(op):
+ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):
+  try: return op(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups)
+  except Exception as error: return recover(error, op, {"inputs": inputs, "kernel": kernel, "strides": strides, "padding": padding, "output_padding": output_padding, "data_format": data_format, "dilation_rate": dilation_rate, "groups": groups})
+ return op_conv_transpose, 1
+
+def op_unfold(op):
+ def op_unfold(x, kernel_size, dilation, padding, stride):
+  try: return active().op_unfold(x, kernel_size, dilation, padding, stride)
+  except Exception as error: return recover(error, op, {"x": x, "kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride})
+ return op_unfold, 1
+
+def op_fold(op):
+ def op_fold(x, output_size, kernel_size, dilation, padding, stride):
+  try: return active().op_fold(x, output_size, kernel_size, dilation, padding, stride)
+  except Exception as error: return recover(error, op, {"x": x, "output_size": output_size, "kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride})
+ return op_fold, 1
+
+def op_depthwise_conv(op):
+ def op_depthwise_conv(inputs, kernel, strides, padding, data_format, dilation_rate, bias):
+  try: return active().op_depthwise_conv(inputs, kernel, strides, padding, data_format, dilation_rate, bias)
+  except Exception as error: return recover(error, op, {"inputs": inputs, "kernel": kernel, "strides": strides, "padding": padding, "data_format": data_format, "dilation_rate": dilation_rate, "bias": bias})
+ return op_depthwise_conv, 1
+
+def op_separable_conv(op):
+ def op_separable_conv(inputs, depthwise_kernel, pointwise_kernel, strides, padding, data_format, dilation_rate, bias):
+  try: return active().op_separable_conv(inputs, depthwise_kernel, pointwise_kernel, strides, padding, data_format, dilation_rate, bias)
+  except Exception as error: return recover(error, op, {"inputs": inputs, "depthwise_kernel": depthwise_kernel, "pointwise_kernel": pointwise_kernel, "strides": strides, "padding": padding, "data_format": data_format, "dilation_rate": dilation_rate, "bias": bias})
+ return op_separable_conv, 1
+
+def op_zeros(op):
+ def op_zeros(shape, dtype):
+  try: return op(shape, dtype)
+  except Exception as error: return recover(error, op, {"shape": shape, "dtype": dtype})
+ return op_zeros, 1
+
+def op_ones(op):
+ def op_ones(shape, dtype):
+  try: return op(shape, dtype)
+  except Exception as error: return recover(error, op, {"shape": shape, "dtype": dtype})
+ return op_ones, 1
+
+def op_full(op):
+ def op_full(shape, fill_value, dtype):
+  try: return op(shape, fill_value, dtype)
+  except Exception as error: return recover(error, op, {"shape": shape, "fill_value": fill_value, "dtype": dtype})
+ return op_full, 1
+
+def op_zeros_like(op):
+ def op_zeros_like(x, dtype):
+  try: return op(x, dtype)
+  except Exception as error: return recover(error, op, {"x": x, "dtype": dtype})
+ return op_zeros_like, 1
+
+def op_ones_like(op):
+ def op_ones_like(x, dtype):
+  try: return op(x, dtype)
+  except Exception as error: return recover(error, op, {"x": x, "dtype": dtype})
+ return op_ones_like, 1
+
+def op_full_like(op):
+ def op_full_like(x, fill_value, dtype):
+  try: return op(x, fill_value, dtype)
+  except Exception as error: return recover(error, op, {"x": x, "fill_value": fill_value, "dtype": dtype})
+ return op_full_like, 1
+
+def op_arange(op):
+ def op_arange(start, stop, step, dtype):
+  try: return op(start, stop, step, dtype)
+  except Exception as error: return recover(error, op, {"start": start, "stop": stop, "step": step, "dtype": dtype})
+ return op_arange, 1
+
+def op_eye(op):
+ def op_eye(N, M, k, dtype):
+  try: return op(N, M, k, dtype)
+  except Exception as error: return recover(error, op, {"N": N, "M": M, "k": k, "dtype": dtype})
+ return op_eye, 1
+
+def op_copy(op):
+ def op_copy(x):
+  try: return active().op_copy(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_copy, 1
+
+def op_linspace(op):
+ def op_linspace(start, stop, num, endpoint, retstep, dtype, axis):
+  try: return op(start, stop, num, endpoint, retstep, dtype, axis)
+  except Exception as error: return recover(error, op, {"start": start, "stop": stop, "num": num, "endpoint": endpoint, "retstep": retstep, "dtype": dtype, "axis": axis})
+ return op_linspace, 1
+
+def op_empty(op):
+ def op_empty(shape, dtype):
+  try: return active().op_empty(shape, dtype)
+  except Exception as error: return recover(error, op, {"shape": shape, "dtype": dtype})
+ return op_empty, 1
+
+def op_empty_like(op):
+ def op_empty_like(x, dtype):
+  try: return active().op_empty_like(x, dtype)
+  except Exception as error: return recover(error, op, {"x": x, "dtype": dtype})
+ return op_empty_like, 1
+
+def op_identity(op):
+ def op_identity(n, dtype):
+  try: return active().op_identity(n, dtype)
+  except Exception as error: return recover(error, op, {"n": n, "dtype": dtype})
+ return op_identity, 1
+
+def op_cholesky(op):
+ def op_cholesky(x, upper):
+  try: return op(x, upper)
+  except Exception as error: return recover(error, op, {"x": x, "upper": upper})
+ return op_cholesky, 1
+
+def op_det(op):
+ def op_det(x):
+  try: return active().op_det(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_det, 1
+
+def op_slogdet(op):
+ def op_slogdet(x):
+  try: return op(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_slogdet, 1
+
+def op_inv(op):
+ def op_inv(x):
+  try: return active().op_inv(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_inv, 1
+
+def op_pinv(op):
+ def op_pinv(x, rcond, hermitian):
+  try: return op(x, rcond, hermitian)
+  except Exception as error: return recover(error, op, {"x": x, "rcond": rcond, "hermitian": hermitian})
+ return op_pinv, 1
+
+def op_solve(op):
+ def op_solve(a, b):
+  try: return active().op_solve(a, b)
+  except Exception as error: return recover(error, op, {"a": a, "b": b})
+ return op_solve, 1
+
+def op_solve_triangular(op):
+ def op_solve_triangular(a, b, lower):
+  try: return op(a, b, lower)
+  except Exception as error: return recover(error, op, {"a": a, "b": b, "lower": lower})
+ return op_solve_triangular, 1
+
+def op_expm(op):
+ def op_expm(x):
+  try: return active().op_expm(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_expm, 1
+
+def op_lu_factor(op):
+ def op_lu_factor(x):
+  try: return op(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_lu_factor, 1
+
+def op_qr(op):
+ def op_qr(x, mode):
+  try: return op(x, mode)
+  except Exception as error: return recover(error, op, {"x": x, "mode": mode})
+ return op_qr, 1
+
+def op_svd(op):
+ def op_svd(x, full_matrices, compute_uv):
+  try: return op(x, full_matrices, compute_uv)
+  except Exception as error: return recover(error, op, {"x": x, "full_matrices": full_matrices, "compute_uv": compute_uv})
+ return op_svd, 1
+
+def op_eigh(op):
+ def op_eigh(x, UPLO):
+  try: return op(x, UPLO)
+  except Exception as error: return recover(error, op, {"x": x, "UPLO": UPLO})
+ return op_eigh, 1
+
+def op_eig(op):
+ def op_eig(x):
+  try: return op(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_eig, 1
+
+def op_logdet(op):
+ def op_logdet(x):
+  try: return active().op_logdet(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_logdet, 1
+
+def op_cholesky_inverse(op):
+ def op_cholesky_inverse(x, upper):
+  try: return active().op_cholesky_inverse(x, upper)
+  except Exception as error: return recover(error, op, {"x": x, "upper": upper})
+ return op_cholesky_inverse, 1
+
+def op_lstsq(op):
+ def op_lstsq(a, b, rcond, residuals):
+  try: return active().op_lstsq(a, b, rcond, residuals)
+  except Exception as error: return recover(error, op, {"a": a, "b": b, "rcond": rcond, "residuals": residuals})
+ return op_lstsq, 1
+
+def op_matrix_power(op):
+ def op_matrix_power(x, n):
+  try: return active().op_matrix_power(x, n)
+  except Exception as error: return recover(error, op, {"x": x, "n": n})
+ return op_matrix_power, 1
+
+def op_matrix_rank(op):
+ def op_matrix_rank(x, tol):
+  try: return active().op_matrix_rank(x, tol)
+  except Exception as error: return recover(error, op, {"x": x, "tol": tol})
+ return op_matrix_rank, 1
+
+def op_norm(op):
+ def op_norm(x, ord, axis, keepdims):
+  try: return active().op_norm(x, ord, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "ord": ord, "axis": axis, "keepdims": keepdims})
+ return op_norm, 1
+
+def op_cdist(op):
+ def op_cdist(x, y):
+  try: return active().op_cdist(x, y)
+  except Exception as error: return recover(error, op, {"x": x, "y": y})
+ return op_cdist, 1
+
+def op_add(op):
+ def op_add(x1, x2):
+  try: return active().op_add(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_add, 1
+
+def op_subtract(op):
+ def op_subtract(x1, x2):
+  try: return active().op_subtract(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_subtract, 1
+
+def op_multiply(op):
+ def op_multiply(x1, x2):
+  try: return active().op_multiply(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_multiply, 1
+
+def op_divide(op):
+ def op_divide(x1, x2):
+  try: return active().op_divide(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_divide, 1
+
+def op_floor_divide(op):
+ def op_floor_divide(x1, x2):
+  try: return active().op_floor_divide(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_floor_divide, 1
+
+def op_mod(op):
+ def op_mod(x1, x2):
+  try: return active().op_mod(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_mod, 1
+
+def op_power(op):
+ def op_power(x1, x2):
+  try: return active().op_power(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_power, 1
+
+def op_negative(op):
+ def op_negative(x):
+  try: return active().op_negative(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_negative, 1
+
+def op_reciprocal(op):
+ def op_reciprocal(x):
+  try: return active().op_reciprocal(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_reciprocal, 1
+
+def op_sign(op):
+ def op_sign(x):
+  try: return active().op_sign(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_sign, 1
+
+def op_abs(op):
+ def op_abs(x):
+  try: return active().op_abs(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_abs, 1
+
+def op_square(op):
+ def op_square(x):
+  try: return active().op_square(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_square, 1
+
+def op_sqrt(op):
+ def op_sqrt(x):
+  try: return active().op_sqrt(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_sqrt, 1
+
+def op_rsqrt(op):
+ def op_rsqrt(x):
+  try: return active().op_rsqrt(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_rsqrt, 1
+
+def op_exp(op):
+ def op_exp(x):
+  try: return active().op_exp(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_exp, 1
+
+def op_exp2(op):
+ def op_exp2(x):
+  try: return active().op_exp2(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_exp2, 1
+
+def op_expm1(op):
+ def op_expm1(x):
+  try: return active().op_expm1(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_expm1, 1
+
+def op_log(op):
+ def op_log(x):
+  try: return active().op_log(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_log, 1
+
+def op_log2(op):
+ def op_log2(x):
+  try: return active().op_log2(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_log2, 1
+
+def op_log10(op):
+ def op_log10(x):
+  try: return active().op_log10(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_log10, 1
+
+def op_log1p(op):
+ def op_log1p(x):
+  try: return active().op_log1p(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_log1p, 1
+
+def op_maximum(op):
+ def op_maximum(x1, x2):
+  try: return active().op_maximum(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_maximum, 1
+
+def op_minimum(op):
+ def op_minimum(x1, x2):
+  try: return active().op_minimum(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_minimum, 1
+
+def op_clip(op):
+ def op_clip(x, x_min, x_max, *, a_min, a_max, min, max):
+  try: return op(x, x_min, x_max, a_min=a_min, a_max=a_max, min=min, max=max)
+  except Exception as error: return recover(error, op, {"x": x, "x_min": x_min, "x_max": x_max, "a_min": a_min, "a_max": a_max, "min": min, "max": max})
+ return op_clip, 1
+
+def op_round(op):
+ def op_round(x, decimals):
+  try: return active().op_round(x, decimals)
+  except Exception as error: return recover(error, op, {"x": x, "decimals": decimals})
+ return op_round, 1
+
+def op_floor(op):
+ def op_floor(x):
+  try: return active().op_floor(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_floor, 1
+
+def op_ceil(op):
+ def op_ceil(x):
+  try: return active().op_ceil(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_ceil, 1
+
+def op_trunc(op):
+ def op_trunc(x):
+  try: return active().op_trunc(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_trunc, 1
+
+def op_sin(op):
+ def op_sin(x):
+  try: return active().op_sin(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_sin, 1
+
+def op_cos(op):
+ def op_cos(x):
+  try: return active().op_cos(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_cos, 1
+
+def op_tan(op):
+ def op_tan(x):
+  try: return active().op_tan(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_tan, 1
+
+def op_arcsin(op):
+ def op_arcsin(x):
+  try: return active().op_arcsin(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_arcsin, 1
+
+def op_arccos(op):
+ def op_arccos(x):
+  try: return active().op_arccos(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_arccos, 1
+
+def op_arctan(op):
+ def op_arctan(x):
+  try: return active().op_arctan(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_arctan, 1
+
+def op_arctan2(op):
+ def op_arctan2(x1, x2):
+  try: return active().op_arctan2(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_arctan2, 1
+
+def op_sinh(op):
+ def op_sinh(x):
+  try: return active().op_sinh(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_sinh, 1
+
+def op_cosh(op):
+ def op_cosh(x):
+  try: return active().op_cosh(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_cosh, 1
+
+def op_tanh(op):
+ def op_tanh(x):
+  try: return active().op_tanh(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_tanh, 1
+
+def op_arcsinh(op):
+ def op_arcsinh(x):
+  try: return active().op_arcsinh(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_arcsinh, 1
+
+def op_arccosh(op):
+ def op_arccosh(x):
+  try: return active().op_arccosh(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_arccosh, 1
+
+def op_arctanh(op):
+ def op_arctanh(x):
+  try: return active().op_arctanh(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_arctanh, 1
+
+def op_hypot(op):
+ def op_hypot(x1, x2):
+  try: return active().op_hypot(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_hypot, 1
+
+def op_real(op):
+ def op_real(x):
+  try: return active().op_real(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_real, 1
+
+def op_imag(op):
+ def op_imag(x):
+  try: return active().op_imag(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_imag, 1
+
+def op_conj(op):
+ def op_conj(x):
+  try: return active().op_conj(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_conj, 1
+
+def op_divide_no_nan(op):
+ def op_divide_no_nan(x1, x2):
+  try: return active().op_divide_no_nan(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_divide_no_nan, 1
+
+def op_logaddexp(op):
+ def op_logaddexp(x1, x2):
+  try: return active().op_logaddexp(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_logaddexp, 1
+
+def op_logaddexp2(op):
+ def op_logaddexp2(x1, x2):
+  try: return active().op_logaddexp2(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_logaddexp2, 1
+
+def op_nan_to_num(op):
+ def op_nan_to_num(x, nan, posinf, neginf):
+  try: return op(x, nan, posinf, neginf)
+  except Exception as error: return recover(error, op, {"x": x, "nan": nan, "posinf": posinf, "neginf": neginf})
+ return op_nan_to_num, 1
+
+def op_cbrt(op):
+ def op_cbrt(x):
+  try: return active().op_cbrt(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_cbrt, 1
+
+def op_fmod(op):
+ def op_fmod(x1, x2):
+  try: return active().op_fmod(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_fmod, 1
+
+def op_heaviside(op):
+ def op_heaviside(x1, x2):
+  try: return active().op_heaviside(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_heaviside, 1
+
+def op_ldexp(op):
+ def op_ldexp(x1, x2):
+  try: return active().op_ldexp(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_ldexp, 1
+
+def op_nextafter(op):
+ def op_nextafter(x1, x2):
+  try: return active().op_nextafter(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_nextafter, 1
+
+def op_polar(op):
+ def op_polar(abs_, angle):
+  try: return active().op_polar(abs_, angle)
+  except Exception as error: return recover(error, op, {"abs_": abs_, "angle": angle})
+ return op_polar, 1
+
+def op_true_divide(op):
+ def op_true_divide(x1, x2):
+  try: return active().op_true_divide(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_true_divide, 1
+
+def op_absolute(op):
+ def op_absolute(x):
+  try: return active().op_absolute(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_absolute, 1
+
+def op_conjugate(op):
+ def op_conjugate(x):
+  try: return active().op_conjugate(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_conjugate, 1
+
+def op_fabs(op):
+ def op_fabs(x):
+  try: return active().op_fabs(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_fabs, 1
+
+def op_deg2rad(op):
+ def op_deg2rad(x):
+  try: return active().op_deg2rad(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_deg2rad, 1
+
+def op_rad2deg(op):
+ def op_rad2deg(x):
+  try: return active().op_rad2deg(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_rad2deg, 1
+
+def op_angle(op):
+ def op_angle(x):
+  try: return active().op_angle(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_angle, 1
+
+def op_fmax(op):
+ def op_fmax(x1, x2):
+  try: return active().op_fmax(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_fmax, 3
+
+def op_fmin(op):
+ def op_fmin(x1, x2):
+  try: return active().op_fmin(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_fmin, 3
+
+def op_sinc(op):
+ def op_sinc(x):
+  try: return active().op_sinc(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_sinc, 3
+
+def op_image_rgb_to_grayscale(op):
+ def op_image_rgb_to_grayscale(images, data_format):
+  try: return active().op_image_rgb_to_grayscale(images, data_format)
+  except Exception as error: return recover(error, op, {"images": images, "data_format": data_format})
+ return op_image_rgb_to_grayscale, 2
+
+def op_image_rgb_to_hsv(op):
+ def op_image_rgb_to_hsv(images, data_format):
+  try: return active().op_image_rgb_to_hsv(images, data_format)
+  except Exception as error: return recover(error, op, {"images": images, "data_format": data_format})
+ return op_image_rgb_to_hsv, 2
+
+def op_image_hsv_to_rgb(op):
+ def op_image_hsv_to_rgb(images, data_format):
+  try: return active().op_image_hsv_to_rgb(images, data_format)
+  except Exception as error: return recover(error, op, {"images": images, "data_format": data_format})
+ return op_image_hsv_to_rgb, 2
+
+def op_image_crop(op):
+ def op_image_crop(images, top_cropping, left_cropping, bottom_cropping, right_cropping, target_height, target_width, data_format):
+  try: return active().op_image_crop(images, top_cropping, left_cropping, bottom_cropping, right_cropping, target_height, target_width, data_format)
+  except Exception as error: return recover(error, op, {"images": images, "top_cropping": top_cropping, "left_cropping": left_cropping, "bottom_cropping": bottom_cropping, "right_cropping": right_cropping, "target_height": target_height, "target_width": target_width, "data_format": data_format})
+ return op_image_crop, 1
+
+def op_image_pad(op):
+ def op_image_pad(images, top_padding, left_padding, bottom_padding, right_padding, target_height, target_width, data_format):
+  try: return active().op_image_pad(images, top_padding, left_padding, bottom_padding, right_padding, target_height, target_width, data_format)
+  except Exception as error: return recover(error, op, {"images": images, "top_padding": top_padding, "left_padding": left_padding, "bottom_padding": bottom_padding, "right_padding": right_padding, "target_height": target_height, "target_width": target_width, "data_format": data_format})
+ return op_image_pad, 1
+
+def op_image_resize(op):
+ def op_image_resize(images, size, interpolation, antialias, crop_to_aspect_ratio, pad_to_aspect_ratio, fill_mode, fill_value, data_format):
+  try: return active().op_image_resize(images, size, interpolation, antialias, crop_to_aspect_ratio, pad_to_aspect_ratio, fill_mode, fill_value, data_format)
+  except Exception as error: return recover(error, op, {"images": images, "size": size, "interpolation": interpolation, "antialias": antialias, "crop_to_aspect_ratio": crop_to_aspect_ratio, "pad_to_aspect_ratio": pad_to_aspect_ratio, "fill_mode": fill_mode, "fill_value": fill_value, "data_format": data_format})
+ return op_image_resize, 2
+
+def op_image_affine_transform(op):
+ def op_image_affine_transform(images, transform, interpolation, fill_mode, fill_value, data_format):
+  try: return active().op_image_affine_transform(images, transform, interpolation, fill_mode, fill_value, data_format)
+  except Exception as error: return recover(error, op, {"images": images, "transform": transform, "interpolation": interpolation, "fill_mode": fill_mode, "fill_value": fill_value, "data_format": data_format})
+ return op_image_affine_transform, 2
+
+def op_image_perspective_transform(op):
+ def op_image_perspective_transform(images, start_points, end_points, interpolation, fill_value, data_format):
+  try: return active().op_image_perspective_transform(images, start_points, end_points, interpolation, fill_value, data_format)
+  except Exception as error: return recover(error, op, {"images": images, "start_points": start_points, "end_points": end_points, "interpolation": interpolation, "fill_value": fill_value, "data_format": data_format})
+ return op_image_perspective_transform, 2
+
+def op_image_map_coordinates(op):
+ def op_image_map_coordinates(inputs, coordinates, order, fill_mode, fill_value):
+  try: return active().op_image_map_coordinates(inputs, coordinates, order, fill_mode, fill_value)
+  except Exception as error: return recover(error, op, {"inputs": inputs, "coordinates": coordinates, "order": order, "fill_mode": fill_mode, "fill_value": fill_value})
+ return op_image_map_coordinates, 2
+
+def op_image_extract_patches(op):
+ def op_image_extract_patches(images, size, strides, dilation_rate, padding, data_format):
+  try: return active().op_image_extract_patches(images, size, strides, dilation_rate, padding, data_format)
+  except Exception as error: return recover(error, op, {"images": images, "size": size, "strides": strides, "dilation_rate": dilation_rate, "padding": padding, "data_format": data_format})
+ return op_image_extract_patches, 2
+
+def op_image_extract_patches_3d(op):
+ def op_image_extract_patches_3d(volumes, size, strides, dilation_rate, padding, data_format):
+  try: return active().op_image_extract_patches_3d(volumes, size, strides, dilation_rate, padding, data_format)
+  except Exception as error: return recover(error, op, {"volumes": volumes, "size": size, "strides": strides, "dilation_rate": dilation_rate, "padding": padding, "data_format": data_format})
+ return op_image_extract_patches_3d, 2
+
+def op_image_reconstruct_patches(op):
+ def op_image_reconstruct_patches(patches, size, output_size, strides, padding, data_format):
+  try: return active().op_image_reconstruct_patches(patches, size, output_size, strides, padding, data_format)
+  except Exception as error: return recover(error, op, {"patches": patches, "size": size, "output_size": output_size, "strides": strides, "padding": padding, "data_format": data_format})
+ return op_image_reconstruct_patches, 2
+
+def op_image_gaussian_blur(op):
+ def op_image_gaussian_blur(images, kernel_size, sigma, data_format):
+  try: return active().op_image_gaussian_blur(images, kernel_size, sigma, data_format)
+  except Exception as error: return recover(error, op, {"images": images, "kernel_size": kernel_size, "sigma": sigma, "data_format": data_format})
+ return op_image_gaussian_blur, 2
+
+def op_image_sobel_edges(op):
+ def op_image_sobel_edges(images, data_format):
+  try: return active().op_image_sobel_edges(images, data_format)
+  except Exception as error: return recover(error, op, {"images": images, "data_format": data_format})
+ return op_image_sobel_edges, 2
+
+def op_image_ssim(op):
+ def op_image_ssim(image1, image2, max_val, filter_size, filter_sigma, k1, k2, data_format):
+  try: return active().op_image_ssim(image1, image2, max_val, filter_size, filter_sigma, k1, k2, data_format)
+  except Exception as error: return recover(error, op, {"image1": image1, "image2": image2, "max_val": max_val, "filter_size": filter_size, "filter_sigma": filter_sigma, "k1": k1, "k2": k2, "data_format": data_format})
+ return op_image_ssim, 2
+
+def op_image_elastic_transform(op):
+ def op_image_elastic_transform(images, alpha, sigma, interpolation, fill_mode, fill_value, seed, data_format):
+  try: return active().op_image_elastic_transform(images, alpha, sigma, interpolation, fill_mode, fill_value, seed, data_format)
+  except Exception as error: return recover(error, op, {"images": images, "alpha": alpha, "sigma": sigma, "interpolation": interpolation, "fill_mode": fill_mode, "fill_value": fill_value, "seed": seed, "data_format": data_format})
+ return op_image_elastic_transform, 1
+
+def op_image_scale_and_translate(op):
+ def op_image_scale_and_translate(images, output_shape, scale, translation, spatial_dims, method, antialias):
+  try: return active().op_image_scale_and_translate(images, output_shape, scale, translation, spatial_dims, method, antialias)
+  except Exception as error: return recover(error, op, {"images": images, "output_shape": output_shape, "scale": scale, "translation": translation, "spatial_dims": spatial_dims, "method": method, "antialias": antialias})
+ return op_image_scale_and_translate, 2
+
+def op_take(op):
+ def op_take(x, indices, axis):
+  try: return active().op_take(x, indices, axis)
+  except Exception as error: return recover(error, op, {"x": x, "indices": indices, "axis": axis})
+ return op_take, 1
+
+def op_take_along_axis(op):
+ def op_take_along_axis(x, indices, axis):
+  try: return active().op_take_along_axis(x, indices, axis)
+  except Exception as error: return recover(error, op, {"x": x, "indices": indices, "axis": axis})
+ return op_take_along_axis, 1
+
+def op_get_item(op):
+ def op_get_item(x, key):
+  try: return active().op_get_item(x, key)
+  except Exception as error: return recover(error, op, {"x": x, "key": key})
+ return op_get_item, 1
+
+def op_slice(op):
+ def op_slice(inputs, start_indices, shape):
+  try: return op(inputs, start_indices, shape)
+  except Exception as error: return recover(error, op, {"inputs": inputs, "start_indices": start_indices, "shape": shape})
+ return op_slice, 1
+
+def op_slice_update(op):
+ def op_slice_update(inputs, start_indices, updates):
+  try: return op(inputs, start_indices, updates)
+  except Exception as error: return recover(error, op, {"inputs": inputs, "start_indices": start_indices, "updates": updates})
+ return op_slice_update, 1
+
+def op_scatter(op):
+ def op_scatter(indices, values, shape):
+  try: return active().op_scatter(indices, values, shape)
+  except Exception as error: return recover(error, op, {"indices": indices, "values": values, "shape": shape})
+ return op_scatter, 1
+
+def op_scatter_update(op):
+ def op_scatter_update(inputs, indices, updates, reduction):
+  try: return op(inputs, indices, updates, reduction)
+  except Exception as error: return recover(error, op, {"inputs": inputs, "indices": indices, "updates": updates, "reduction": reduction})
+ return op_scatter_update, 1
+
+def op_select(op):
+ def op_select(condlist, choicelist, default):
+  try: return op(condlist, choicelist, default)
+  except Exception as error: return recover(error, op, {"condlist": condlist, "choicelist": choicelist, "default": default})
+ return op_select, 1
+
+def op_unravel_index(op):
+ def op_unravel_index(indices, shape):
+  try: return op(indices, shape)
+  except Exception as error: return recover(error, op, {"indices": indices, "shape": shape})
+ return op_unravel_index, 1
+
+def op_one_hot(op):
+ def op_one_hot(x, num_classes, axis, dtype, sparse):
+  try: return op(x, num_classes, axis, dtype, sparse)
+  except Exception as error: return recover(error, op, {"x": x, "num_classes": num_classes, "axis": axis, "dtype": dtype, "sparse": sparse})
+ return op_one_hot, 1
+
+def op_set_item(op):
+ def op_set_item(x, key, value):
+  try: return active().op_set_item(x, key, value)
+  except Exception as error: return recover(error, op, {"x": x, "key": key, "value": value})
+ return op_set_item, 1
+
+def op_add_at(op):
+ def op_add_at(x, key, value):
+  try: return active().op_add_at(x, key, value)
+  except Exception as error: return recover(error, op, {"x": x, "key": key, "value": value})
+ return op_add_at, 1
+
+def op_multiply_at(op):
+ def op_multiply_at(x, key, value):
+  try: return active().op_multiply_at(x, key, value)
+  except Exception as error: return recover(error, op, {"x": x, "key": key, "value": value})
+ return op_multiply_at, 1
+
+def op_maximum_at(op):
+ def op_maximum_at(x, key, value):
+  try: return active().op_maximum_at(x, key, value)
+  except Exception as error: return recover(error, op, {"x": x, "key": key, "value": value})
+ return op_maximum_at, 1
+
+def op_minimum_at(op):
+ def op_minimum_at(x, key, value):
+  try: return active().op_minimum_at(x, key, value)
+  except Exception as error: return recover(error, op, {"x": x, "key": key, "value": value})
+ return op_minimum_at, 1
+
+def op_subset(op):
+ def op_subset(x, *indices):
+  try: return active().op_subset(x, *indices)
+  except Exception as error: return recover(error, op, {"x": x, "indices": indices})
+ return op_subset, 1
+
+def op_multi_hot(op):
+ def op_multi_hot(inputs, num_classes, axis, dtype, sparse, **kwargs):
+  try: return active().op_multi_hot(inputs, num_classes, axis, dtype, sparse, **kwargs)
+  except Exception as error: return recover(error, op, {"inputs": inputs, "num_classes": num_classes, "axis": axis, "dtype": dtype, "sparse": sparse, **kwargs})
+ return op_multi_hot, 1
+
+def op_equal(op):
+ def op_equal(x1, x2):
+  try: return active().op_equal(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_equal, 1
+
+def op_not_equal(op):
+ def op_not_equal(x1, x2):
+  try: return active().op_not_equal(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_not_equal, 1
+
+def op_less(op):
+ def op_less(x1, x2):
+  try: return active().op_less(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_less, 1
+
+def op_less_equal(op):
+ def op_less_equal(x1, x2):
+  try: return active().op_less_equal(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_less_equal, 1
+
+def op_greater(op):
+ def op_greater(x1, x2):
+  try: return active().op_greater(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_greater, 1
+
+def op_greater_equal(op):
+ def op_greater_equal(x1, x2):
+  try: return active().op_greater_equal(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_greater_equal, 1
+
+def op_isnan(op):
+ def op_isnan(x):
+  try: return active().op_isnan(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_isnan, 1
+
+def op_isinf(op):
+ def op_isinf(x):
+  try: return active().op_isinf(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_isinf, 1
+
+def op_isfinite(op):
+ def op_isfinite(x):
+  try: return active().op_isfinite(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_isfinite, 1
+
+def op_logical_and(op):
+ def op_logical_and(x1, x2):
+  try: return active().op_logical_and(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_logical_and, 1
+
+def op_logical_or(op):
+ def op_logical_or(x1, x2):
+  try: return active().op_logical_or(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_logical_or, 1
+
+def op_logical_xor(op):
+ def op_logical_xor(x1, x2):
+  try: return active().op_logical_xor(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_logical_xor, 1
+
+def op_logical_not(op):
+ def op_logical_not(x):
+  try: return active().op_logical_not(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_logical_not, 1
+
+def op_where(op):
+ def op_where(condition, x1, x2):
+  try: return op(condition, x1, x2)
+  except Exception as error: return recover(error, op, {"condition": condition, "x1": x1, "x2": x2})
+ return op_where, 1
+
+def op_nonzero(op):
+ def op_nonzero(x):
+  try: return active().op_nonzero(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_nonzero, 1
+
+def op_isposinf(op):
+ def op_isposinf(x):
+  try: return active().op_isposinf(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_isposinf, 1
+
+def op_isneginf(op):
+ def op_isneginf(x):
+  try: return active().op_isneginf(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_isneginf, 1
+
+def op_isreal(op):
+ def op_isreal(x):
+  try: return active().op_isreal(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_isreal, 1
+
+def op_signbit(op):
+ def op_signbit(x):
+  try: return active().op_signbit(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_signbit, 1
+
+def op_isclose(op):
+ def op_isclose(x1, x2, rtol, atol, equal_nan):
+  try: return op(x1, x2, rtol, atol, equal_nan)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2, "rtol": rtol, "atol": atol, "equal_nan": equal_nan})
+ return op_isclose, 1
+
+def op_allclose(op):
+ def op_allclose(x1, x2, rtol, atol, equal_nan):
+  try: return active().op_allclose(x1, x2, rtol, atol, equal_nan)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2, "rtol": rtol, "atol": atol, "equal_nan": equal_nan})
+ return op_allclose, 2
+
+def op_binary_crossentropy(op):
+ def op_binary_crossentropy(target, output, from_logits):
+  try: return op(target, output, from_logits)
+  except Exception as error: return recover(error, op, {"target": target, "output": output, "from_logits": from_logits})
+ return op_binary_crossentropy, 1
+
+def op_categorical_crossentropy(op):
+ def op_categorical_crossentropy(target, output, from_logits, axis):
+  try: return op(target, output, from_logits, axis)
+  except Exception as error: return recover(error, op, {"target": target, "output": output, "from_logits": from_logits, "axis": axis})
+ return op_categorical_crossentropy, 1
+
+def op_sparse_categorical_crossentropy(op):
+ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
+  try: return op(target, output, from_logits, axis)
+  except Exception as error: return recover(error, op, {"target": target, "output": output, "from_logits": from_logits, "axis": axis})
+ return op_sparse_categorical_crossentropy, 1
+
+def op_ctc_loss(op):
+ def op_ctc_loss(target, output, target_length, output_length, mask_index):
+  try: return op(target, output, target_length, output_length, mask_index)
+  except Exception as error: return recover(error, op, {"target": target, "output": output, "target_length": target_length, "output_length": output_length, "mask_index": mask_index})
+ return op_ctc_loss, 1
+
+def op_ctc_decode(op):
+ def op_ctc_decode(inputs, sequence_lengths, strategy, beam_width, top_paths, merge_repeated, mask_index):
+  try: return op(inputs, sequence_lengths, strategy, beam_width, top_paths, merge_repeated, mask_index)
+  except Exception as error: return recover(error, op, {"inputs": inputs, "sequence_lengths": sequence_lengths, "strategy": strategy, "beam_width": beam_width, "top_paths": top_paths, "merge_repeated": merge_repeated, "mask_index": mask_index})
+ return op_ctc_decode, 1
+
+def op_psnr(op):
+ def op_psnr(x1, x2, max_val):
+  try: return active().op_psnr(x1, x2, max_val)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2, "max_val": max_val})
+ return op_psnr, 2
+
+def op_normalize(op):
+ def op_normalize(x, axis, order, epsilon):
+  try: return op(x, axis, order, epsilon)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "order": order, "epsilon": epsilon})
+ return op_normalize, 1
+
+def op_batch_normalization(op):
+ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
+  try: return op(x, mean, variance, axis, offset, scale, epsilon)
+  except Exception as error: return recover(error, op, {"x": x, "mean": mean, "variance": variance, "axis": axis, "offset": offset, "scale": scale, "epsilon": epsilon})
+ return op_batch_normalization, 1
+
+def op_batch_normalization_with_moments(op):
+ def op_batch_normalization_with_moments(x, axis, offset, scale, epsilon):
+  try: return active().op_batch_normalization_with_moments(x, axis, offset, scale, epsilon)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "offset": offset, "scale": scale, "epsilon": epsilon})
+ return op_batch_normalization_with_moments, 2
+
+def op_layer_normalization(op):
+ def op_layer_normalization(x, gamma, beta, axis, epsilon, **kwargs):
+  try: return op(x, gamma, beta, axis, epsilon, **kwargs)
+  except Exception as error: return recover(error, op, {"x": x, "gamma": gamma, "beta": beta, "axis": axis, "epsilon": epsilon, **kwargs})
+ return op_layer_normalization, 1
+
+def op_rms_normalization(op):
+ def op_rms_normalization(x, scale, axis, epsilon):
+  try: return op(x, scale, axis, epsilon)
+  except Exception as error: return recover(error, op, {"x": x, "scale": scale, "axis": axis, "epsilon": epsilon})
+ return op_rms_normalization, 1
+
+def op_average_pool(op):
+ def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad):
+  try: return op(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad)
+  except Exception as error: return recover(error, op, {"inputs": inputs, "pool_size": pool_size, "strides": strides, "padding": padding, "data_format": data_format, "ceil_mode": ceil_mode, "count_include_pad": count_include_pad})
+ return op_average_pool, 1
+
+def op_max_pool(op):
+ def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
+  try: return op(inputs, pool_size, strides, padding, data_format, ceil_mode)
+  except Exception as error: return recover(error, op, {"inputs": inputs, "pool_size": pool_size, "strides": strides, "padding": padding, "data_format": data_format, "ceil_mode": ceil_mode})
+ return op_max_pool, 1
+
+def op_adaptive_average_pool(op):
+ def op_adaptive_average_pool(inputs, output_size, data_format):
+  try: return op(inputs, output_size, data_format)
+  except Exception as error: return recover(error, op, {"inputs": inputs, "output_size": output_size, "data_format": data_format})
+ return op_adaptive_average_pool, 1
+
+def op_adaptive_max_pool(op):
+ def op_adaptive_max_pool(inputs, output_size, data_format):
+  try: return op(inputs, output_size, data_format)
+  except Exception as error: return recover(error, op, {"inputs": inputs, "output_size": output_size, "data_format": data_format})
+ return op_adaptive_max_pool, 1
+
+def op_depth_to_space(op):
+ def op_depth_to_space(x, block_size, data_format):
+  try: return active().op_depth_to_space(x, block_size, data_format)
+  except Exception as error: return recover(error, op, {"x": x, "block_size": block_size, "data_format": data_format})
+ return op_depth_to_space, 1
+
+def op_space_to_depth(op):
+ def op_space_to_depth(x, block_size, data_format):
+  try: return active().op_space_to_depth(x, block_size, data_format)
+  except Exception as error: return recover(error, op, {"x": x, "block_size": block_size, "data_format": data_format})
+ return op_space_to_depth, 1
+
+def op_matmul(op):
+ def op_matmul(x1, x2):
+  try: return active().op_matmul(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_matmul, 1
+
+def op_einsum(op):
+ def op_einsum(subscripts, *operands, **kwargs):
+  try: return op(subscripts, *operands, **kwargs)
+  except Exception as error: return recover(error, op, {"subscripts": subscripts, "operands": operands, **kwargs})
+ return op_einsum, 1
+
+def op_tensordot(op):
+ def op_tensordot(x1, x2, axes):
+  try: return active().op_tensordot(x1, x2, axes)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2, "axes": axes})
+ return op_tensordot, 1
+
+def op_trace(op):
+ def op_trace(x, offset, axis1, axis2):
+  try: return active().op_trace(x, offset, axis1, axis2)
+  except Exception as error: return recover(error, op, {"x": x, "offset": offset, "axis1": axis1, "axis2": axis2})
+ return op_trace, 1
+
+def op_dot(op):
+ def op_dot(x1, x2):
+  try: return active().op_dot(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_dot, 1
+
+def op_inner(op):
+ def op_inner(x1, x2):
+  try: return active().op_inner(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_inner, 1
+
+def op_outer(op):
+ def op_outer(x1, x2):
+  try: return active().op_outer(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_outer, 3
+
+def op_vdot(op):
+ def op_vdot(x1, x2):
+  try: return active().op_vdot(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_vdot, 1
+
+def op_kron(op):
+ def op_kron(x1, x2):
+  try: return active().op_kron(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_kron, 1
+
+def op_cross(op):
+ def op_cross(x1, x2, axisa, axisb, axisc, axis):
+  try: return active().op_cross(x1, x2, axisa, axisb, axisc, axis)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2, "axisa": axisa, "axisb": axisb, "axisc": axisc, "axis": axis})
+ return op_cross, 3
+
+def op_vander(op):
+ def op_vander(x, N, increasing):
+  try: return active().op_vander(x, N, increasing)
+  except Exception as error: return recover(error, op, {"x": x, "N": N, "increasing": increasing})
+ return op_vander, 1
+
+def op_rearrange(op):
+ def op_rearrange(tensor, pattern, **axes_lengths):
+  try: return active().op_rearrange(tensor, pattern, **axes_lengths)
+  except Exception as error: return recover(error, op, {"tensor": tensor, "pattern": pattern, **axes_lengths})
+ return op_rearrange, 1
+
+def op_sum(op):
+ def op_sum(x, axis, keepdims, dtype):
+  try: return op(x, axis, keepdims, dtype)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims, "dtype": dtype})
+ return op_sum, 1
+
+def op_prod(op):
+ def op_prod(x, axis, keepdims, dtype):
+  try: return op(x, axis, keepdims, dtype)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims, "dtype": dtype})
+ return op_prod, 1
+
+def op_mean(op):
+ def op_mean(x, axis, keepdims, dtype):
+  try: return op(x, axis, keepdims, dtype)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims, "dtype": dtype})
+ return op_mean, 1
+
+def op_var(op):
+ def op_var(x, axis, keepdims):
+  try: return active().op_var(x, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
+ return op_var, 1
+
+def op_std(op):
+ def op_std(x, axis, keepdims):
+  try: return active().op_std(x, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
+ return op_std, 1
+
+def op_max(op):
+ def op_max(x, axis, keepdims, initial):
+  try: return active().op_max(x, axis, keepdims, initial)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims, "initial": initial})
+ return op_max, 1
+
+def op_min(op):
+ def op_min(x, axis, keepdims, initial):
+  try: return active().op_min(x, axis, keepdims, initial)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims, "initial": initial})
+ return op_min, 1
+
+def op_argmax(op):
+ def op_argmax(x, axis, keepdims):
+  try: return active().op_argmax(x, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
+ return op_argmax, 1
+
+def op_argmin(op):
+ def op_argmin(x, axis, keepdims):
+  try: return active().op_argmin(x, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
+ return op_argmin, 1
+
+def op_all(op):
+ def op_all(x, axis, keepdims):
+  try: return active().op_all(x, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
+ return op_all, 1
+
+def op_any(op):
+ def op_any(x, axis, keepdims):
+  try: return active().op_any(x, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
+ return op_any, 1
+
+def op_logsumexp(op):
+ def op_logsumexp(x, axis, keepdims):
+  try: return active().op_logsumexp(x, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
+ return op_logsumexp, 1
+
+def op_cumsum(op):
+ def op_cumsum(x, axis, dtype):
+  try: return op(x, axis, dtype)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "dtype": dtype})
+ return op_cumsum, 1
+
+def op_cumprod(op):
+ def op_cumprod(x, axis, dtype):
+  try: return op(x, axis, dtype)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "dtype": dtype})
+ return op_cumprod, 1
+
+def op_amax(op):
+ def op_amax(x, axis, keepdims):
+  try: return active().op_amax(x, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
+ return op_amax, 1
+
+def op_amin(op):
+ def op_amin(x, axis, keepdims):
+  try: return active().op_amin(x, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
+ return op_amin, 1
+
+def op_count_nonzero(op):
+ def op_count_nonzero(x, axis):
+  try: return active().op_count_nonzero(x, axis)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis})
+ return op_count_nonzero, 2
+
+def op_ptp(op):
+ def op_ptp(x, axis, keepdims):
+  try: return active().op_ptp(x, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
+ return op_ptp, 3
+
+def op_average(op):
+ def op_average(x, axis, weights):
+  try: return active().op_average(x, axis, weights)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "weights": weights})
+ return op_average, 1
+
+def op_diff(op):
+ def op_diff(a, n, axis):
+  try: return active().op_diff(a, n, axis)
+  except Exception as error: return recover(error, op, {"a": a, "n": n, "axis": axis})
+ return op_diff, 3
+
+def op_segment_sum(op):
+ def op_segment_sum(data, segment_ids, num_segments, sorted):
+  try: return op(data, segment_ids, num_segments, sorted)
+  except Exception as error: return recover(error, op, {"data": data, "segment_ids": segment_ids, "num_segments": num_segments, "sorted": sorted})
+ return op_segment_sum, 1
+
+def op_segment_max(op):
+ def op_segment_max(data, segment_ids, num_segments, sorted):
+  try: return op(data, segment_ids, num_segments, sorted)
+  except Exception as error: return recover(error, op, {"data": data, "segment_ids": segment_ids, "num_segments": num_segments, "sorted": sorted})
+ return op_segment_max, 1
+
+def op_segment_min(op):
+ def op_segment_min(data, segment_ids, num_segments, sorted):
+  try: return op(data, segment_ids, num_segments, sorted)
+  except Exception as error: return recover(error, op, {"data": data, "segment_ids": segment_ids, "num_segments": num_segments, "sorted": sorted})
+ return op_segment_min, 1
+
+def op_segment_prod(op):
+ def op_segment_prod(data, segment_ids, num_segments, sorted):
+  try: return op(data, segment_ids, num_segments, sorted)
+  except Exception as error: return recover(error, op, {"data": data, "segment_ids": segment_ids, "num_segments": num_segments, "sorted": sorted})
+ return op_segment_prod, 1
+
+def op_reshape(op):
+ def op_reshape(x, newshape):
+  try: return op(x, newshape)
+  except Exception as error: return recover(error, op, {"x": x, "newshape": newshape})
+ return op_reshape, 1
+
+def op_transpose(op):
+ def op_transpose(x, axes):
+  try: return active().op_transpose(x, axes)
+  except Exception as error: return recover(error, op, {"x": x, "axes": axes})
+ return op_transpose, 1
+
+def op_swapaxes(op):
+ def op_swapaxes(x, axis1, axis2):
+  try: return active().op_swapaxes(x, axis1, axis2)
+  except Exception as error: return recover(error, op, {"x": x, "axis1": axis1, "axis2": axis2})
+ return op_swapaxes, 1
+
+def op_moveaxis(op):
+ def op_moveaxis(x, source, destination):
+  try: return active().op_moveaxis(x, source, destination)
+  except Exception as error: return recover(error, op, {"x": x, "source": source, "destination": destination})
+ return op_moveaxis, 1
+
+def op_expand_dims(op):
+ def op_expand_dims(x, axis):
+  try: return active().op_expand_dims(x, axis)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis})
+ return op_expand_dims, 1
+
+def op_squeeze(op):
+ def op_squeeze(x, axis):
+  try: return active().op_squeeze(x, axis)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis})
+ return op_squeeze, 1
+
+def op_concatenate(op):
+ def op_concatenate(xs, axis):
+  try: return active().op_concatenate(xs, axis)
+  except Exception as error: return recover(error, op, {"xs": xs, "axis": axis})
+ return op_concatenate, 1
+
+def op_stack(op):
+ def op_stack(x, axis):
+  try: return active().op_stack(x, axis)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis})
+ return op_stack, 1
+
+def op_split(op):
+ def op_split(x, indices_or_sections, axis):
+  try: return active().op_split(x, indices_or_sections, axis)
+  except Exception as error: return recover(error, op, {"x": x, "indices_or_sections": indices_or_sections, "axis": axis})
+ return op_split, 1
+
+def op_broadcast_to(op):
+ def op_broadcast_to(x, shape):
+  try: return op(x, shape)
+  except Exception as error: return recover(error, op, {"x": x, "shape": shape})
+ return op_broadcast_to, 1
+
+def op_flip(op):
+ def op_flip(x, axis):
+  try: return active().op_flip(x, axis)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis})
+ return op_flip, 1
+
+def op_tile(op):
+ def op_tile(x, repeats):
+  try: return op(x, repeats)
+  except Exception as error: return recover(error, op, {"x": x, "repeats": repeats})
+ return op_tile, 1
+
+def op_repeat(op):
+ def op_repeat(x, repeats, axis):
+  try: return op(x, repeats, axis)
+  except Exception as error: return recover(error, op, {"x": x, "repeats": repeats, "axis": axis})
+ return op_repeat, 1
+
+def op_roll(op):
+ def op_roll(x, shift, axis):
+  try: return active().op_roll(x, shift, axis)
+  except Exception as error: return recover(error, op, {"x": x, "shift": shift, "axis": axis})
+ return op_roll, 1
+
+def op_pad(op):
+ def op_pad(x, pad_width, mode, constant_values):
+  try: return op(x, pad_width, mode, constant_values)
+  except Exception as error: return recover(error, op, {"x": x, "pad_width": pad_width, "mode": mode, "constant_values": constant_values})
+ return op_pad, 1
+
+def op_unstack(op):
+ def op_unstack(x, num, axis):
+  try: return active().op_unstack(x, num, axis)
+  except Exception as error: return recover(error, op, {"x": x, "num": num, "axis": axis})
+ return op_unstack, 1
+
+def op_diagonal(op):
+ def op_diagonal(x, offset, axis1, axis2):
+  try: return op(x, offset, axis1, axis2)
+  except Exception as error: return recover(error, op, {"x": x, "offset": offset, "axis1": axis1, "axis2": axis2})
+ return op_diagonal, 1
+
+def op_ravel(op):
+ def op_ravel(x):
+  try: return active().op_ravel(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_ravel, 1
+
+def op_ndim(op):
+ def op_ndim(x):
+  try: return active().op_ndim(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_ndim, 1
+
+def op_size(op):
+ def op_size(x):
+  try: return active().op_size(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_size, 1
+
+def op_hstack(op):
+ def op_hstack(xs):
+  try: return active().op_hstack(xs)
+  except Exception as error: return recover(error, op, {"xs": xs})
+ return op_hstack, 1
+
+def op_vstack(op):
+ def op_vstack(xs):
+  try: return active().op_vstack(xs)
+  except Exception as error: return recover(error, op, {"xs": xs})
+ return op_vstack, 1
+
+def op_dstack(op):
+ def op_dstack(xs):
+  try: return active().op_dstack(xs)
+  except Exception as error: return recover(error, op, {"xs": xs})
+ return op_dstack, 1
+
+def op_column_stack(op):
+ def op_column_stack(xs):
+  try: return active().op_column_stack(xs)
+  except Exception as error: return recover(error, op, {"xs": xs})
+ return op_column_stack, 1
+
+def op_append(op):
+ def op_append(x1, x2, axis):
+  try: return active().op_append(x1, x2, axis)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2, "axis": axis})
+ return op_append, 1
+
+def op_array_split(op):
+ def op_array_split(x, indices_or_sections, axis):
+  try: return active().op_array_split(x, indices_or_sections, axis)
+  except Exception as error: return recover(error, op, {"x": x, "indices_or_sections": indices_or_sections, "axis": axis})
+ return op_array_split, 1
+
+def op_hsplit(op):
+ def op_hsplit(x, indices_or_sections):
+  try: return active().op_hsplit(x, indices_or_sections)
+  except Exception as error: return recover(error, op, {"x": x, "indices_or_sections": indices_or_sections})
+ return op_hsplit, 1
+
+def op_vsplit(op):
+ def op_vsplit(x, indices_or_sections):
+  try: return active().op_vsplit(x, indices_or_sections)
+  except Exception as error: return recover(error, op, {"x": x, "indices_or_sections": indices_or_sections})
+ return op_vsplit, 1
+
+def op_dsplit(op):
+ def op_dsplit(x, indices_or_sections):
+  try: return active().op_dsplit(x, indices_or_sections)
+  except Exception as error: return recover(error, op, {"x": x, "indices_or_sections": indices_or_sections})
+ return op_dsplit, 1
+
+def op_fliplr(op):
+ def op_fliplr(x):
+  try: return active().op_fliplr(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_fliplr, 1
+
+def op_flipud(op):
+ def op_flipud(x):
+  try: return active().op_flipud(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_flipud, 1
+
+def op_rot90(op):
+ def op_rot90(array, k, axes):
+  try: return active().op_rot90(array, k, axes)
+  except Exception as error: return recover(error, op, {"array": array, "k": k, "axes": axes})
+ return op_rot90, 2
+
+def op_meshgrid(op):
+ def op_meshgrid(*x, indexing):
+  try: return active().op_meshgrid(*x, indexing=indexing)
+  except Exception as error: return recover(error, op, {"x": x, "indexing": indexing})
+ return op_meshgrid, 1
+
+def op_diag(op):
+ def op_diag(x, k):
+  try: return active().op_diag(x, k)
+  except Exception as error: return recover(error, op, {"x": x, "k": k})
+ return op_diag, 2
+
+def op_diagflat(op):
+ def op_diagflat(x, k):
+  try: return active().op_diagflat(x, k)
+  except Exception as error: return recover(error, op, {"x": x, "k": k})
+ return op_diagflat, 1
+
+def op_tri(op):
+ def op_tri(N, M, k, dtype):
+  try: return active().op_tri(N, M, k, dtype)
+  except Exception as error: return recover(error, op, {"N": N, "M": M, "k": k, "dtype": dtype})
+ return op_tri, 1
+
+def op_tril(op):
+ def op_tril(x, k):
+  try: return active().op_tril(x, k)
+  except Exception as error: return recover(error, op, {"x": x, "k": k})
+ return op_tril, 2
+
+def op_triu(op):
+ def op_triu(x, k):
+  try: return active().op_triu(x, k)
+  except Exception as error: return recover(error, op, {"x": x, "k": k})
+ return op_triu, 2
+
+def op_fft(op):
+ def op_fft(x):
+  try: return op(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_fft, 1
+
+def op_fft2(op):
+ def op_fft2(x):
+  try: return op(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_fft2, 1
+
+def op_ifft2(op):
+ def op_ifft2(x):
+  try: return op(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_ifft2, 1
+
+def op_rfft(op):
+ def op_rfft(x, fft_length):
+  try: return op(x, fft_length)
+  except Exception as error: return recover(error, op, {"x": x, "fft_length": fft_length})
+ return op_rfft, 1
+
+def op_irfft(op):
+ def op_irfft(x, fft_length):
+  try: return op(x, fft_length)
+  except Exception as error: return recover(error, op, {"x": x, "fft_length": fft_length})
+ return op_irfft, 1
+
+def op_extract_sequences(op):
+ def op_extract_sequences(x, sequence_length, sequence_stride):
+  try: return op(x, sequence_length, sequence_stride)
+  except Exception as error: return recover(error, op, {"x": x, "sequence_length": sequence_length, "sequence_stride": sequence_stride})
+ return op_extract_sequences, 1
+
+def op_stft(op):
+ def op_stft(x, sequence_length, sequence_stride, fft_length, window, center):
+  try: return active().op_stft(x, sequence_length, sequence_stride, fft_length, window, center)
+  except Exception as error: return recover(error, op, {"x": x, "sequence_length": sequence_length, "sequence_stride": sequence_stride, "fft_length": fft_length, "window": window, "center": center})
+ return op_stft, 1
+
+def op_istft(op):
+ def op_istft(x, sequence_length, sequence_stride, fft_length, length, window, center):
+  try: return active().op_istft(x, sequence_length, sequence_stride, fft_length, length, window, center)
+  except Exception as error: return recover(error, op, {"x": x, "sequence_length": sequence_length, "sequence_stride": sequence_stride, "fft_length": fft_length, "length": length, "window": window, "center": center})
+ return op_istft, 1
+
+def op_sort(op):
+ def op_sort(x, axis):
+  try: return active().op_sort(x, axis)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis})
+ return op_sort, 1
+
+def op_argsort(op):
+ def op_argsort(x, axis, descending):
+  try: return op(x, axis, descending)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "descending": descending})
+ return op_argsort, 1
+
+def op_searchsorted(op):
+ def op_searchsorted(sorted_sequence, values, side):
+  try: return op(sorted_sequence, values, side)
+  except Exception as error: return recover(error, op, {"sorted_sequence": sorted_sequence, "values": values, "side": side})
+ return op_searchsorted, 1
+
+def op_top_k(op):
+ def op_top_k(x, k, sorted, is_stable):
+  try: return op(x, k, sorted, is_stable)
+  except Exception as error: return recover(error, op, {"x": x, "k": k, "sorted": sorted, "is_stable": is_stable})
+ return op_top_k, 1
+
+def op_digitize(op):
+ def op_digitize(x, bins):
+  try: return active().op_digitize(x, bins)
+  except Exception as error: return recover(error, op, {"x": x, "bins": bins})
+ return op_digitize, 1
+
+def op_bincount(op):
+ def op_bincount(x, weights, minlength, sparse):
+  try: return op(x, weights, minlength, sparse)
+  except Exception as error: return recover(error, op, {"x": x, "weights": weights, "minlength": minlength, "sparse": sparse})
+ return op_bincount, 1
+
+def op_in_top_k(op):
+ def op_in_top_k(targets, predictions, k):
+  try: return active().op_in_top_k(targets, predictions, k)
+  except Exception as error: return recover(error, op, {"targets": targets, "predictions": predictions, "k": k})
+ return op_in_top_k, 1
+
+def op_argpartition(op):
+ def op_argpartition(x, kth, axis):
+  try: return active().op_argpartition(x, kth, axis)
+  except Exception as error: return recover(error, op, {"x": x, "kth": kth, "axis": axis})
+ return op_argpartition, 1
+
+def op_unique(op):
+ def op_unique(x, sorted, return_index, return_inverse, return_counts, axis, size, fill_value):
+  try: return active().op_unique(x, sorted, return_index, return_inverse, return_counts, axis, size, fill_value)
+  except Exception as error: return recover(error, op, {"x": x, "sorted": sorted, "return_index": return_index, "return_inverse": return_inverse, "return_counts": return_counts, "axis": axis, "size": size, "fill_value": fill_value})
+ return op_unique, 1
+
+def op_isin(op):
+ def op_isin(x1, x2, assume_unique, invert):
+  try: return active().op_isin(x1, x2, assume_unique, invert)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2, "assume_unique": assume_unique, "invert": invert})
+ return op_isin, 1
+
+def op_histogram(op):
+ def op_histogram(x, bins, range):
+  try: return active().op_histogram(x, bins, range)
+  except Exception as error: return recover(error, op, {"x": x, "bins": bins, "range": range})
+ return op_histogram, 1
+
+def op_logspace(op):
+ def op_logspace(start, stop, num, endpoint, base, dtype, axis):
+  try: return active().op_logspace(start, stop, num, endpoint, base, dtype, axis)
+  except Exception as error: return recover(error, op, {"start": start, "stop": stop, "num": num, "endpoint": endpoint, "base": base, "dtype": dtype, "axis": axis})
+ return op_logspace, 1
+
+def op_geomspace(op):
+ def op_geomspace(start, stop, num, endpoint, dtype, axis):
+  try: return active().op_geomspace(start, stop, num, endpoint, dtype, axis)
+  except Exception as error: return recover(error, op, {"start": start, "stop": stop, "num": num, "endpoint": endpoint, "dtype": dtype, "axis": axis})
+ return op_geomspace, 1
+
+def op_erf(op):
+ def op_erf(x):
+  try: return active().op_erf(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_erf, 1
+
+def op_erfc(op):
+ def op_erfc(x):
+  try: return active().op_erfc(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_erfc, 1
+
+def op_erfinv(op):
+ def op_erfinv(x):
+  try: return active().op_erfinv(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_erfinv, 1
+
+def op_i0(op):
+ def op_i0(x):
+  try: return active().op_i0(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_i0, 1
+
+def op_lgamma(op):
+ def op_lgamma(x):
+  try: return active().op_lgamma(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_lgamma, 1
+
+def op_digamma(op):
+ def op_digamma(x):
+  try: return active().op_digamma(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_digamma, 1
+
+def op_polygamma(op):
+ def op_polygamma(n, x):
+  try: return active().op_polygamma(n, x)
+  except Exception as error: return recover(error, op, {"n": n, "x": x})
+ return op_polygamma, 1
+
+def op_gammainc(op):
+ def op_gammainc(a, x):
+  try: return active().op_gammainc(a, x)
+  except Exception as error: return recover(error, op, {"a": a, "x": x})
+ return op_gammainc, 1
+
+def op_gammaincc(op):
+ def op_gammaincc(a, x):
+  try: return active().op_gammaincc(a, x)
+  except Exception as error: return recover(error, op, {"a": a, "x": x})
+ return op_gammaincc, 1
+
+def op_correlate(op):
+ def op_correlate(x1, x2, mode):
+  try: return op(x1, x2, mode)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2, "mode": mode})
+ return op_correlate, 1
+
+def op_nansum(op):
+ def op_nansum(x, axis, keepdims):
+  try: return active().op_nansum(x, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
+ return op_nansum, 3
+
+def op_nanprod(op):
+ def op_nanprod(x, axis, keepdims):
+  try: return active().op_nanprod(x, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
+ return op_nanprod, 3
+
+def op_nancumsum(op):
+ def op_nancumsum(x, axis, dtype):
+  try: return active().op_nancumsum(x, axis, dtype)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "dtype": dtype})
+ return op_nancumsum, 2
+
+def op_nancumprod(op):
+ def op_nancumprod(x, axis, dtype):
+  try: return active().op_nancumprod(x, axis, dtype)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "dtype": dtype})
+ return op_nancumprod, 2
+
+def op_nanmean(op):
+ def op_nanmean(x, axis, keepdims):
+  try: return active().op_nanmean(x, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
+ return op_nanmean, 3
+
+def op_nanvar(op):
+ def op_nanvar(x, axis, keepdims):
+  try: return active().op_nanvar(x, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
+ return op_nanvar, 3
+
+def op_nanstd(op):
+ def op_nanstd(x, axis, keepdims):
+  try: return active().op_nanstd(x, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
+ return op_nanstd, 3
+
+def op_nanmax(op):
+ def op_nanmax(x, axis, keepdims):
+  try: return active().op_nanmax(x, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
+ return op_nanmax, 3
+
+def op_nanmin(op):
+ def op_nanmin(x, axis, keepdims):
+  try: return active().op_nanmin(x, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
+ return op_nanmin, 3
+
+def op_nanargmax(op):
+ def op_nanargmax(x, axis, keepdims):
+  try: return active().op_nanargmax(x, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
+ return op_nanargmax, 2
+
+def op_nanargmin(op):
+ def op_nanargmin(x, axis, keepdims):
+  try: return active().op_nanargmin(x, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
+ return op_nanargmin, 2
+
+def op_quantile(op):
+ def op_quantile(x, q, axis, method, keepdims):
+  try: return active().op_quantile(x, q, axis, method, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "q": q, "axis": axis, "method": method, "keepdims": keepdims})
+ return op_quantile, 1
+
+def op_percentile(op):
+ def op_percentile(x, q, axis, method, keepdims):
+  try: return active().op_percentile(x, q, axis, method, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "q": q, "axis": axis, "method": method, "keepdims": keepdims})
+ return op_percentile, 1
+
+def op_median(op):
+ def op_median(x, axis, keepdims):
+  try: return active().op_median(x, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
+ return op_median, 1
+
+def op_nanquantile(op):
+ def op_nanquantile(x, q, axis, method, keepdims):
+  try: return active().op_nanquantile(x, q, axis, method, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "q": q, "axis": axis, "method": method, "keepdims": keepdims})
+ return op_nanquantile, 1
+
+def op_nanpercentile(op):
+ def op_nanpercentile(x, q, axis, method, keepdims):
+  try: return active().op_nanpercentile(x, q, axis, method, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "q": q, "axis": axis, "method": method, "keepdims": keepdims})
+ return op_nanpercentile, 1
+
+def op_nanmedian(op):
+ def op_nanmedian(x, axis, keepdims):
+  try: return active().op_nanmedian(x, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
+ return op_nanmedian, 1
+
+def op_moments(op):
+ def op_moments(x, axes, keepdims, synchronized):
+  try: return active().op_moments(x, axes, keepdims, synchronized)
+  except Exception as error: return recover(error, op, {"x": x, "axes": axes, "keepdims": keepdims, "synchronized": synchronized})
+ return op_moments, 1
+
+def op_corrcoef(op):
+ def op_corrcoef(x):
+  try: return active().op_corrcoef(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_corrcoef, 1
+
+def op_trapezoid(op):
+ def op_trapezoid(y, x, dx, axis):
+  try: return active().op_trapezoid(y, x, dx, axis)
+  except Exception as error: return recover(error, op, {"y": y, "x": x, "dx": dx, "axis": axis})
+ return op_trapezoid, 3
+
+def op_kaiser(op):
+ def op_kaiser(x, beta):
+  try: return op(x, beta)
+  except Exception as error: return recover(error, op, {"x": x, "beta": beta})
+ return op_kaiser, 1
+
+def op_bartlett(op):
+ def op_bartlett(x):
+  try: return active().op_bartlett(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_bartlett, 1
+
+def op_hanning(op):
+ def op_hanning(x):
+  try: return active().op_hanning(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_hanning, 1
+
+def op_hamming(op):
+ def op_hamming(x):
+  try: return active().op_hamming(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_hamming, 1
+
+def op_blackman(op):
+ def op_blackman(x):
+  try: return active().op_blackman(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_blackman, 1
+
+def binomial(op):
+ def binomial(shape, counts, probabilities, dtype, seed):
+  try: return op(shape, counts, probabilities, dtype, seed)
+  except Exception as error: return recover(error, op, {"shape": shape, "counts": counts, "probabilities": probabilities, "dtype": dtype, "seed": seed})
+ return binomial, 1
+
+def uniform(op):
+ def uniform(shape, minval, maxval, dtype, seed):
+  try: return op(shape, minval, maxval, dtype, seed)
+  except Exception as error: return recover(error, op, {"shape": shape, "minval": minval, "maxval": maxval, "dtype": dtype, "seed": seed})
+ return uniform, 1
+
+def normal(op):
+ def normal(shape, mean, stddev, dtype, seed):
+  try: return op(shape, mean, stddev, dtype, seed)
+  except Exception as error: return recover(error, op, {"shape": shape, "mean": mean, "stddev": stddev, "dtype": dtype, "seed": seed})
+ return normal, 1
+
+def truncated_normal(op):
+ def truncated_normal(shape, mean, stddev, dtype, seed):
+  try: return op(shape, mean, stddev, dtype, seed)
+  except Exception as error: return recover(error, op, {"shape": shape, "mean": mean, "stddev": stddev, "dtype": dtype, "seed": seed})
+ return truncated_normal, 1
+
+def randint(op):
+ def randint(shape, minval, maxval, dtype, seed):
+  try: return op(shape, minval, maxval, dtype, seed)
+  except Exception as error: return recover(error, op, {"shape": shape, "minval": minval, "maxval": maxval, "dtype": dtype, "seed": seed})
+ return randint, 1
+
+def categorical(op):
+ def categorical(logits, num_samples, dtype, seed):
+  try: return op(logits, num_samples, dtype, seed)
+  except Exception as error: return recover(error, op, {"logits": logits, "num_samples": num_samples, "dtype": dtype, "seed": seed})
+ return categorical, 1
+
+def dropout(op):
+ def dropout(inputs, rate, noise_shape, seed):
+  try: return op(inputs, rate, noise_shape, seed)
+  except Exception as error: return recover(error, op, {"inputs": inputs, "rate": rate, "noise_shape": noise_shape, "seed": seed})
+ return dropout, 1
+
+def shuffle(op):
+ def shuffle(x, axis, seed):
+  try: return op(x, axis, seed)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "seed": seed})
+ return shuffle, 1
+
+def shuffle_along_axis(op):
+ def shuffle_along_axis(x, axis, seed):
+  try: return op(x, axis, seed)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "seed": seed})
+ return shuffle_along_axis, 1
+
+def gamma(op):
+ def gamma(shape, alpha, dtype, seed):
+  try: return op(shape, alpha, dtype, seed)
+  except Exception as error: return recover(error, op, {"shape": shape, "alpha": alpha, "dtype": dtype, "seed": seed})
+ return gamma, 1
+
+def beta(op):
+ def beta(shape, alpha, beta, dtype, seed):
+  try: return op(shape, alpha, beta, dtype, seed)
+  except Exception as error: return recover(error, op, {"shape": shape, "alpha": alpha, "beta": beta, "dtype": dtype, "seed": seed})
+ return beta, 1
+
+def key(op):
+ def key(seed):
+  try: return op(seed)
+  except Exception as error: return recover(error, op, {"seed": seed})
+ return key, 1
+
+def split(op):
+ def split(seed, num):
+  try: return op(seed, num)
+  except Exception as error: return recover(error, op, {"seed": seed, "num": num})
+ return split, 1
+
+def fold_in(op):
+ def fold_in(seed, data):
+  try: return op(seed, data)
+  except Exception as error: return recover(error, op, {"seed": seed, "data": data})
+ return fold_in, 1

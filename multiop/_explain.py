@@ -1,0 +1,112 @@
+"""What an error of an op says: multiop's own names the op that the user called, a framework's becomes multiop's."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from multiop import _registry, errors
+from multiop._args import describe
+
+
+def explain(error: Exception, op: str, arguments: dict[str, Any], runs_user_code: bool = False) -> Exception:
+    """Return the exception to raise for `error`, which was raised in `op`, called with `arguments`.
+
+    multiop's own errors name the op that the user called, and its arguments; a framework's complaint about an argument
+    becomes an `ArgumentError`, the same class on every backend; anything else (out of memory) is the framework's own
+    and only gains a note.
+    """
+    call = f"{op}({', '.join(f'{name}={describe(value)}' for name, value in arguments.items())})"
+    if not isinstance(error, errors.MultiopError):
+        explained = _of_framework(error, op, arguments)
+        if explained is None:
+            if not runs_user_code:
+                _note(error, f"in {call}")
+            return error
+        explained.__cause__ = error
+        error = explained
+    elif error.op is not None and runs_user_code:  # an op inside the user's function has named itself
+        return error
+    identities = {name: id(value) for name, value in arguments.items()}
+    text = error.args[0] if error.args else ""
+    if error.op is not None:
+        text, within = error._explained
+        text = _renamed(text, within, identities)
+    error.op, error._explained = op, (text, identities)
+    error.args = (f"{op}: {text}\n  in {call}", *error.args[1:])
+    return error
+
+
+def _of_framework(error: Exception, op: str, arguments: dict[str, Any]) -> errors.MultiopError | None:
+    """Return multiop's error for an error of the framework, or `None` if no argument is to blame."""
+    backend = _registry.active()
+    first_line = getattr(backend, "first_line", lambda error: str(error).strip().split("\n")[0])
+    is_unsupported = getattr(backend, "is_unsupported", None)
+    if is_unsupported is not None and is_unsupported(error):
+        return errors.UnsupportedError(first_line(error))
+    is_unknown_value = getattr(backend, "is_unknown_value", None)
+    if is_unknown_value is not None and is_unknown_value(error) and not _is_of_rule(error):
+        advice = _ADVICE.get(op, "compute it outside, and give options as numbers of Python")
+        return errors.ArgumentError(f"a value that it needs is not known in compiled or mapped code; {advice}")
+    is_passed = isinstance(error, backend.passed_errors) or _is_of_rule(error)
+    if isinstance(error, backend.argument_errors) and not is_passed:
+        return errors.ArgumentError(_misfit(op, arguments) or first_line(error))
+    return None
+
+
+_ADVICE = {  # where the size of the result depends on values
+    "op_bincount": "use op_segment_sum with num_segments",
+    "op_get_item": "use op_where instead of a mask",
+    "op_nonzero": "use op_where with three arguments",
+    "op_unique": "give size",
+    "op_where": "give x1 and x2",
+}
+_PRODUCTS = ("op_matmul", "op_dot", "op_inner", "op_vdot", "op_tensordot")
+
+
+def _misfit(op: str, arguments: dict[str, Any]) -> str | None:
+    """Return the message for two operands whose shapes do not fit, since each framework words it differently."""
+    if not {"x1", "x2"} <= arguments.keys() or _registry.is_compiling():
+        return None
+    try:
+        shapes = [tuple(map(int, np.shape(arguments[name]))) for name in ("x1", "x2")]
+    except Exception:  # nested lists of unequal lengths, or a size that is unknown while tracing
+        return None
+    if op in _PRODUCTS:
+        return f"the shapes {shapes[0]} and {shapes[1]} do not fit a product"
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        return f"the shapes {shapes[0]} and {shapes[1]} do not broadcast"
+    return None
+
+
+def _renamed(text: str, within: dict[str, int], arguments: dict[str, int]) -> str:
+    """Return an inner op's message with the argument names of the op that the user called."""
+    for name, identity in within.items():
+        if arguments.get(name) == identity:
+            continue
+        others = [other for other, value in arguments.items() if value == identity]
+        if len(others) == 1:
+            text = re.sub(rf"(?<=')({name})(?=')|^({name})(?= (must|is|has|cannot|names) )", others[0], text)
+    return text
+
+
+def _note(error: Exception, note: str) -> None:
+    """Leave a single note about a call: that of the op that the user called."""
+    notes = getattr(error, "__notes__", [])
+    notes[:] = [note for note in notes if not note.startswith("in op_")]
+    error.add_note(note)
+
+
+def _is_of_rule(error: Exception) -> bool:
+    """Say whether a custom gradient's rule raised `error`; then no argument is to blame."""
+    trace = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        if frame.f_code.co_name == "backward" and frame.f_globals.get("__name__") == "multiop.autodiff.custom_gradient":
+            return True
+        trace = trace.tb_next
+    return False

@@ -1,0 +1,80 @@
+"""What an op that failed does before it raises: it tries again with Python's ints, or as an operation of Keras."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from multiop import _registry, _symbolic
+from multiop._explain import explain
+from multiop.errors import MultiopError
+
+
+def recover(error: Exception, op: Callable[..., Any], arguments: dict[str, Any], runs_user_code: bool = False) -> Any:
+    """Return the result of an op that failed, if it was given what it takes in another form; else raise the error.
+
+    Args:
+        error: What was raised.
+        op: The op, without its boundary.
+        arguments: Its arguments by name.
+        runs_user_code: Whether it calls the user's functions. An error that another op raises in there keeps the name
+            of that op, and one that a user's function itself raises passes unchanged.
+    """
+    caught = MultiopError if runs_user_code else Exception
+    if not _registry.is_compiling():
+        error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next  # from below the boundary on
+        plain = _of_python(op, arguments)
+        if plain is not None:
+            try:
+                return _call(op, op, plain)
+            except caught as refused:
+                error, refused.__suppress_context__ = refused, True
+        if _symbolic.takes(arguments):
+            try:
+                return _call(functools.partial(_symbolic.call, op.__name__), op, arguments)
+            except caught as refused:
+                error, refused.__suppress_context__ = refused, True
+    raise explain(error, op.__name__, arguments, runs_user_code)
+
+
+def _call(fun: Callable[..., Any], op: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Call `fun` with the arguments of `op`."""
+    code, by_name = inspect.unwrap(op).__code__, dict(arguments)
+    positional = [by_name.pop(name) for name in code.co_varnames[: code.co_argcount]]
+    if code.co_flags & inspect.CO_VARARGS:
+        positional += by_name.pop(code.co_varnames[code.co_argcount + code.co_kwonlyargcount])
+    return fun(*positional, **by_name)
+
+
+def _of_python(op: Any, arguments: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the arguments of a call that failed with Python's ints for NumPy's arrays of them, if an option is one."""
+    plain = {name: _ints(value) if name in _options(inspect.unwrap(op)) else value for name, value in arguments.items()}
+    return None if all(plain[name] is value for name, value in arguments.items()) else plain
+
+
+@functools.cache
+def _options(op: Any) -> set[str]:
+    """Return the names of the parameters of `op` that take ints: an axis, a shape, a number of entries."""
+    parameters = inspect.signature(op).parameters.values()
+    return {p.name for p in parameters if re.search(r"\b(int|Axis|Shape)\b", str(p.annotation))}
+
+
+def _ints(value: Any) -> Any:
+    """Return an array of ints or a static shape, also in tuples, as Python's ints and tuples; else `value` itself."""
+    if type(value).__name__ == "TensorShape" and value.rank is not None:
+        return tuple(value)
+    if isinstance(value, (np.ndarray, np.integer)):
+        return _tuples(value.tolist()) if value.dtype.kind in "iu" else value
+    if isinstance(value, (tuple, list)):
+        plain = tuple(map(_ints, value))
+        return value if all(one is other for one, other in zip(plain, value, strict=True)) else plain
+    return value
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -1,0 +1,146 @@
+"""Where settings come from: an environment variable, else the configuration file; and two that are kept here."""
+
+from __future__ import annotations
+
+import functools
+import os
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from multiop import _late, errors
+from multiop._names import similar
+
+VARIABLES = {  # the key in the file -> the environment variable
+    "backend": "MULTIOP_BACKEND",
+    "floatx": "MULTIOP_FLOATX",
+    "x64": "MULTIOP_X64",
+    "kernels": "MULTIOP_KERNELS",
+    "tensorflow_numpy": "MULTIOP_TENSORFLOW_NUMPY",
+}
+FLOAT_TYPES = ("float16", "bfloat16", "float32", "float64")
+_LARGEST = 1 << 20  # bytes of a configuration file
+
+floatx: str | None = None  # None until first asked for or set
+x64: bool | None = None  # what was asked for; JAX, while it is imported, has its own switch
+
+
+def config_path() -> Path:
+    """Return the path of the configuration file, whether or not it exists.
+
+    Raises:
+        ArgumentError: An environment variable names the home folder of a user that does not exist.
+    """
+    if path := os.environ.get("MULTIOP_CONFIG"):
+        return _expanded("MULTIOP_CONFIG", path)
+    if folder := os.environ.get("XDG_CONFIG_HOME"):
+        return _expanded("XDG_CONFIG_HOME", folder) / "multiop" / "config.toml"
+    return Path(os.path.expanduser("~/.config")) / "multiop" / "config.toml"  # a process may have no home
+
+
+def _expanded(variable: str, path: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise errors.ArgumentError(f"{variable}={path!r}: there is no such home folder") from error
+
+
+@functools.cache
+def _file() -> dict[str, Any]:
+    path = config_path()
+    try:
+        status = path.stat()
+        if path == Path(os.devnull):
+            return {}
+        if not stat.S_ISREG(status.st_mode):  # reading a pipe may never end
+            raise errors.ArgumentError(f"configuration file {str(path)!r}: it is not a regular file")
+        if status.st_size > _LARGEST:
+            raise errors.ArgumentError(f"configuration file {str(path)!r}: it has more than {_LARGEST} bytes")
+        text = path.read_text(encoding="utf-8-sig")
+        import tomllib  # a twentieth of the time that `import multiop` takes, and most users have no file
+
+        settings = tomllib.loads(text)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise errors.ArgumentError(f"configuration file {str(path)!r} cannot be read: {error.strerror}") from error
+    except RecursionError as error:
+        raise errors.ArgumentError(f"{path} is not valid TOML for settings: it is nested too deeply") from error
+    except errors.ArgumentError:
+        raise
+    except ValueError as error:  # not TOML, not text, or a number of thousands of digits
+        raise errors.ArgumentError(f"{path} is not valid TOML: {error}") from error
+    if unknown := set(settings) - set(VARIABLES):
+        told = f"unknown setting {min(unknown)!r}; known: {', '.join(VARIABLES)}{similar(min(unknown), VARIABLES)}"
+        raise errors.ArgumentError(f"{path}: {told}")
+    return settings
+
+
+def given(key: str) -> Any:
+    """Return a setting as the environment or the file has it; `None` if neither does."""
+    return os.environ.get(VARIABLES[key]) or _file().get(key)
+
+
+def flag(key: str, default: bool = False) -> bool:
+    """Return a setting that is on or off."""
+    value = given(key)
+    if value is None:
+        return default
+    text = str(value).strip().lower()
+    if text in ("1", "true", "yes", "on"):
+        return True
+    if text in ("0", "false", "no", "off", ""):
+        return False
+    raise errors.ArgumentError(f"{VARIABLES[key]} (or {key} in the configuration file) must be 0 or 1, got {value!r}")
+
+
+def uses_kernels() -> bool:
+    """Say whether backends take their kernels: without them, each op is computed as `ops/` says."""
+    return flag("kernels", True)
+
+
+def set_floatx(dtype: str) -> None:
+    """Set the dtype that Python floats get if nothing else determines it."""
+    global floatx
+    if dtype not in FLOAT_TYPES:
+        raise errors.ArgumentError(f"set_floatx: dtype must be one of {', '.join(FLOAT_TYPES)}; got {dtype!r}")
+    floatx = dtype
+
+
+def settle_floatx() -> None:
+    """Set that dtype from outside, unless it is set."""
+    if floatx is None:
+        set_floatx(str(given("floatx") or "float32"))
+
+
+def set_x64(enable: bool) -> None:
+    """Turn the 64-bit mode on or off, and JAX's switch with it."""
+    global x64
+    if "jax" in sys.modules or enable or x64:
+        _late.when_imported("jax", _switch_jax(enable))
+    x64 = enable
+
+
+def settle_x64() -> None:
+    """Turn the 64-bit mode on or off from outside, unless it has been: if it is off, JAX's switch is left as it is."""
+    global x64
+    if x64 is None and flag("x64"):
+        set_x64(True)
+    elif x64 is None:
+        x64 = False
+
+
+def _switch_jax(enable: bool) -> Callable[[Any], None]:
+    def switch(jax: Any) -> None:
+        if jax.config.jax_enable_x64 == enable:
+            return
+        if _late.is_jax_tracing():
+            raise errors.ArgumentError(
+                "the 64-bit mode cannot be turned on or off inside a function that JAX traces, of which a part would "
+                "have other dtypes; import multiop, or call multiop.enable_x64, before"
+            )
+        jax.config.update("jax_enable_x64", enable)
+
+    return switch

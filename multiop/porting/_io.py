@@ -1,0 +1,252 @@
+"""Reading and writing weights: of models, pytrees and files."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from multiop import errors
+
+from ._weights import (
+    OWNERS,
+    Array,
+    Weights,
+    check_names,
+    divided,
+    flat,
+    is_sorted,
+    nested,
+    owner,
+    rebuilt,
+)
+
+METADATA = "multiop"
+SUFFIXES = (".safetensors", ".npz", ".pt", ".pth", ".h5", ".keras")
+
+
+def reader(framework: str) -> Any:
+    """Return the module that reads and writes the weights of a framework's objects."""
+    return importlib.import_module(f"multiop.porting.{OWNERS[framework]}.weights")
+
+
+def read_weights(source: Any, *, like: Any = None) -> Weights:
+    """Read the weights of a model, a pytree or a file as NumPy arrays.
+
+    Args:
+        source: A `torch.nn.Module` or its `state_dict`; a Keras model or layer; a `tf.Module`, or a list of
+            variables; a pytree of JAX arrays (the variables of flax's linen, a module or state of nnx, a module of
+            equinox); nested dicts of NumPy arrays; or the path of a `.safetensors`, `.npz`, `.pt` or `.pth` file.
+        like: A model, or `Weights`, with the same names. A file says neither which arrays are parameters nor which
+            layers they belong to, unless multiop wrote it; `like` does.
+
+    Returns:
+        `Weights`: parameters and state, in the layouts that they have.
+
+    Raises:
+        ArgumentError: `source` holds no weights, or they are not those of `like`.
+        BackendError: The package that reads the file is not installed.
+
+    Example:
+        >>> import numpy as np
+        >>> from multiop import porting
+        >>> weights = porting.read_weights({"dense": {"kernel": np.ones((2, 3)), "bias": np.zeros(3)}})
+        >>> weights.params["dense"]["kernel"].shape
+        (2, 3)
+    """
+    weights = _read(source)
+    return weights if like is None else _as_in(weights, like if isinstance(like, Weights) else read_weights(like))
+
+
+def _read(source: Any) -> Weights:
+    if isinstance(source, Weights):
+        return source
+    if isinstance(source, (str, os.PathLike)):
+        return _read_file(Path(source))
+    found = owner(source)
+    if found is None and isinstance(source, (Mapping, list, tuple)):
+        leaves = list(_leaves(source))
+        owners = {name for leaf in leaves if (name := owner(leaf)) is not None}
+        if len({OWNERS[name] for name in owners}) > 1:
+            raise errors.ArgumentError(f"weights of several frameworks: {', '.join(sorted(owners))}")
+        found = next((name for name in OWNERS if name in owners), None)
+        if found is None and isinstance(source, Mapping) and leaves:
+            return _of_arrays(source)
+    if found is None:
+        raise errors.ArgumentError(
+            f"weights: a {type(source).__name__} holds none; give a module, a state_dict, a Keras model, variables, "
+            "a pytree of arrays, or a path"
+        )
+    weights: Weights = reader(found).read(source)
+    return weights
+
+
+def _leaves(tree: Any) -> Any:
+    if isinstance(tree, Mapping):
+        tree = tree.values()
+    elif not isinstance(tree, (list, tuple)):
+        yield tree
+        return
+    for one in tree:
+        yield from _leaves(one)
+
+
+def _of_arrays(tree: Mapping[str, Any]) -> Weights:
+    """Return the weights in nested dicts of NumPy arrays; flat names with dots are taken apart."""
+    arrays: dict[str, Array] = {}
+    for name, leaf in flat(tree).items():
+        arrays[name] = np.asarray(leaf)
+        if arrays[name].dtype.kind in "OUS":
+            raise errors.ArgumentError(f"weights: {name} is a {type(leaf).__name__}, not an array")
+    found = divided(arrays)
+    found.is_ordered = not is_sorted(found.params)
+    return found
+
+
+def _as_in(weights: Weights, like: Weights) -> Weights:
+    arrays, wanted = weights.arrays, like.arrays
+    check_names(arrays, wanted, "the weights")
+    for name, x in arrays.items():
+        if x.shape != wanted[name].shape:
+            raise errors.ArgumentError(f"{name}: shape {x.shape} where the model has {wanted[name].shape}")
+    return Weights(
+        rebuilt(like.params, arrays), rebuilt(like.state, arrays), like.framework, dict(like.kinds), like.is_ordered
+    )
+
+
+def _read_file(path: Path) -> Weights:
+    match path.suffix:
+        case ".safetensors":
+            return _read_safetensors(path)
+        case ".npz":
+            return _read_npz(path)
+        case ".pt" | ".pth":
+            weights: Weights = reader("torch").read_file(path)
+            return weights
+        case ".h5" | ".keras":
+            raise errors.ArgumentError(
+                f"{path.name}: only a Keras model can read it: model.load_weights({path.name!r}), then "
+                "read_weights(model)"
+            )
+        case _:
+            raise errors.ArgumentError(f"{path.name}: not one of {', '.join(SUFFIXES)}")
+
+
+def _safetensors() -> Any:
+    try:
+        return importlib.import_module("safetensors")
+    except ImportError:
+        raise errors.BackendError(
+            "safetensors is not installed, which reads and writes .safetensors: pip install 'multiop[porting]'"
+        ) from None
+
+
+def _read_safetensors(path: Path) -> Weights:
+    with _safetensors().safe_open(path, framework="numpy") as file:
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        return _with_metadata(arrays, (file.metadata() or {}).get(METADATA))
+
+
+def _read_npz(path: Path) -> Weights:
+    with np.load(path, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    metadata = arrays.pop(METADATA, None)
+    said = None if metadata is None else str(metadata)
+    dtypes = {} if said is None else json.loads(said)["dtypes"]
+    for name, x in arrays.items():
+        if name in dtypes:
+            arrays[name] = x.view(getattr(ml_dtypes, dtypes[name]))
+        elif x.dtype.kind == "V":
+            raise errors.ArgumentError(
+                f"{path.name}: {name} is raw bytes of dtype {x.dtype.str}, as NumPy saves bfloat16; write it with "
+                "porting.write_weights, or as .safetensors"
+            )
+    return _with_metadata(arrays, said)
+
+
+def _with_metadata(arrays: dict[str, Array], metadata: str | None) -> Weights:
+    """Return the weights of a file: as multiop described them, in its order, or as their names tell."""
+    if metadata is None:
+        separated = {name.replace("/", "."): x for name, x in arrays.items()}
+        if len(separated) < len(arrays):
+            raise errors.ArgumentError("two arrays of the file have the same name but for the separator")
+        found = divided(separated)
+        found.is_ordered = False
+        return found
+    said = json.loads(metadata)
+    check_names(arrays, dict.fromkeys([*said["params"], *said["state"]]), "the file's arrays")
+    params, state = ({name: arrays[name] for name in said[which]} for which in ("params", "state"))
+    return Weights(nested(params), nested(state), said["framework"], said["kinds"], said["is_ordered"])
+
+
+def _metadata(weights: Weights) -> str:
+    params, state = flat(weights.params), flat(weights.state)
+    if flat(nested(params)).keys() != params.keys() or _has_dots(weights.params) or _has_dots(weights.state):
+        raise errors.ArgumentError("a name with a dot in it cannot be written to a file")
+    said: dict[str, Any] = {"framework": weights.framework, "kinds": weights.kinds, "is_ordered": weights.is_ordered}
+    said |= {"params": list(params), "state": list(state)}
+    return json.dumps(said | {"dtypes": {n: x.dtype.name for n, x in weights.arrays.items() if x.dtype.kind == "V"}})
+
+
+def _has_dots(tree: Mapping[str, Any]) -> bool:
+    return any("." in str(key) or (isinstance(x, Mapping) and _has_dots(x)) for key, x in tree.items())
+
+
+def write_weights(destination: Any, weights: Any, *, cast: bool = False, partial: bool = False) -> Any:
+    """Write weights into a model, or to a file.
+
+    Args:
+        destination: A `torch.nn.Module`, a Keras model or layer, a `tf.Module`, a list of variables, or a module of
+            nnx, which is changed; a pytree of JAX arrays, whose structure the result has; or the path of a
+            `.safetensors`, `.npz`, `.pt` or `.pth` file.
+        weights: `Weights`, or what `read_weights` reads, in the destination's names, shapes and layouts.
+        cast: Whether weights may be rounded to the destination's dtypes.
+        partial: Whether the destination may have arrays that `weights` lacks; they stay. Counters always do.
+
+    Returns:
+        The model that was changed, the new pytree, or the path.
+
+    Raises:
+        ArgumentError: Names or shapes differ, or a dtype does and `cast` is false.
+        BackendError: The package that writes the file is not installed.
+
+    Example:
+        >>> import numpy as np, pathlib, tempfile
+        >>> from multiop import porting
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "weights.npz")
+        >>> _ = porting.write_weights(path, {"dense": {"kernel": np.ones((2, 3))}})
+        >>> porting.read_weights(path)
+        Weights(None: 1 parameters of 6 entries, 0 of state)
+    """
+    weights = read_weights(weights)
+    if isinstance(destination, (str, os.PathLike)):
+        return _write_file(Path(destination), weights)
+    found = owner(destination)
+    if found is None:
+        found = next((name for leaf in _leaves(destination) if (name := owner(leaf)) is not None), None)
+    if found is None:
+        raise errors.ArgumentError(f"weights cannot be written to a {type(destination).__name__}")
+    return reader(found).write(destination, weights, cast, partial)
+
+
+def _write_file(path: Path, weights: Weights) -> Path:
+    arrays = {name: np.ascontiguousarray(x) if x.ndim else x for name, x in weights.arrays.items()}
+    metadata = _metadata(weights)
+    match path.suffix:
+        case ".safetensors":
+            _safetensors()
+            importlib.import_module("safetensors.numpy").save_file(arrays, path, metadata={METADATA: metadata})
+        case ".npz":
+            named: dict[str, Any] = {**arrays, METADATA: np.asarray(metadata)}
+            np.savez(path, **named)
+        case ".pt" | ".pth":
+            reader("torch").write_file(path, arrays)
+        case _:
+            raise errors.ArgumentError(f"{path.name}: not one of .safetensors, .npz, .pt, .pth")
+    return path

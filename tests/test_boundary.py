@@ -1,0 +1,99 @@
+"""What stands between a user and an op: it is there for errors alone, and a user sees the op itself."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import pickle
+import traceback
+from pathlib import Path
+
+import op_list
+import pytest
+
+import multiop
+from multiop import _boundary, _recover, random
+
+pytestmark = pytest.mark.tier("quick")
+
+BAD = {  # an op that passes on, one that computes first, composites with one and three decorators, one that calls
+    "op_max": lambda: multiop.op_max([1.0], 7),
+    "op_sum": lambda: multiop.op_sum([1.0], 7),
+    "op_median": lambda: multiop.op_median([1.0], 7),
+    "op_ptp": lambda: multiop.op_ptp([1.0], 7),
+    "op_map": lambda: multiop.op_map(3, [1.0]),
+}
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", BAD)
+def test_a_traceback_shows_the_definition_of_the_op_that_was_called(backend, name):
+    with pytest.raises(multiop.errors.MultiopError) as caught:
+        BAD[name]()
+    frames = [frame for frame in traceback.extract_tb(caught.value.__traceback__) if frame.filename != __file__]
+    assert Path(frames[0].filename).parent.name == "frontends"
+    assert (frames[0].name, frames[0].line.split("(")[0]) == (name, f"def {name}")
+    assert frames[0].colno is None  # no marks below parts of a line that is not what ran
+    assert "_boundaries" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("module", [multiop, random], ids=lambda module: module.__name__)
+def test_an_op_is_to_python_what_its_source_says(module):
+    for name, op in vars(module).items():
+        if inspect.isfunction(op) and op.__code__ in multiop._symbolic.boundaries:
+            written = inspect.unwrap(op)
+            assert (op.__name__, op.__qualname__, op.__module__) == (name, name, written.__module__)
+            assert op.__doc__ and inspect.signature(op) == inspect.signature(written)
+            assert (op.__defaults__, op.__kwdefaults__) == (written.__defaults__, written.__kwdefaults__)
+            assert inspect.getsource(op) == inspect.getsource(written)
+            assert pickle.loads(pickle.dumps(op)) is op
+            definition = Path(op.__code__.co_filename).read_text().splitlines()[op.__code__.co_firstlineno - 1]
+            assert definition.startswith(f"def {name}(")
+            assert {line for *_, line in op.__code__.co_lines()} == {op.__code__.co_firstlineno}
+
+
+def test_an_op_that_only_passes_on_has_no_call_between_it_and_the_backend():
+    source = ast.parse("def op_f(x, *, k, **o):\n    '''Say.'''\n    return active().op_f(x, k=k, **o)").body[0]
+    assert op_list.passes_on(source)
+    for body in ("return active().op_f(k, k=k, **o)", "x = 1\n    return active().op_f(x, k=k, **o)"):
+        assert not op_list.passes_on(ast.parse(f"def op_f(x, *, k, **o):\n    {body}").body[0])
+    passed_on = {op.name for op in op_list.ops() if op.is_primitive and "op" not in direct_calls(op.name)}
+    assert len(passed_on) > 100
+    assert {"op_exp", "op_max"} <= passed_on and "op_sum" not in passed_on
+
+
+def direct_calls(name):
+    """Return the names that the boundary of an op calls before it fails."""
+    function = next(node for node in BOUNDARIES.body if isinstance(node, ast.FunctionDef) and node.name == name)
+    call = function.body[0].body[0].body[0].value
+    return {call.func.id} if isinstance(call.func, ast.Name) else {call.func.value.func.id, call.func.attr}
+
+
+BOUNDARIES = ast.parse(Path(inspect.getfile(multiop._boundaries)).read_text())
+
+
+def op_exp(x, dtype=None):
+    return active().op_exp(x)  # noqa: F821
+
+
+def op_max(x, axis, keepdims, initial):
+    return active().op_max(x, axis, bool(keepdims), initial)  # noqa: F821
+
+
+def op_unheard_of(x):
+    return x
+
+
+@pytest.mark.parametrize("op", [op_exp, op_max, op_unheard_of])
+def test_an_op_that_was_changed_asks_for_its_boundary_to_be_made_again(op):
+    with pytest.raises(ImportError, match=f"older than {op.__name__}; run: nox -s generate"):
+        _boundary.boundary(op)
+
+
+def variadic(x, *rest, k, **options):
+    return x, rest, k, options
+
+
+def test_a_failed_call_is_made_again_as_it_was():
+    arguments = {"x": 1, "rest": (2, 3), "k": 4, "other": 5}
+    assert _recover._call(variadic, variadic, arguments) == (1, (2, 3), 4, {"other": 5})
