@@ -9,7 +9,7 @@ from multiop._recent import Recent
 
 from .. import _internals
 from ..conversion import convert, in_this_graph
-from . import _closed_over, _effects, _linear, _public, _threads
+from . import _closed_over, _effects, _linear, _public
 from .custom_gradient import cut, fresh, transposing
 from .tape import differentiate
 
@@ -18,7 +18,7 @@ traced = _internals.traced
 
 def vjp(fun, primals, persistent=True):
     inputs = [fresh(x) for x in primals]
-    with _threads.Tape(is_first_order=True) as tape:
+    with _internals.of_first_order(), tf.GradientTape(persistent, watch_accessed_variables=False) as tape:
         tape.watch(inputs)
         outputs, aux = fun(*inputs)
 
@@ -39,9 +39,9 @@ def _gradient(tape, targets, sources, cotangents):
 
 def jvp(fun, primals, tangents):
     # the transpose of the vjp: ForwardAccumulator loses tangents that pass through tf.function or tf.cond
-    outputs, pullback, aux = vjp(fun, primals)
+    outputs, pullback, aux = vjp(fun, primals, persistent=False)
     cotangents = [tf.zeros_like(y) for y in outputs]
-    with _threads.Tape() as tape, transposing():
+    with tf.GradientTape(watch_accessed_variables=False) as tape, transposing():
         tape.watch([ct for ct in cotangents if ct.dtype.is_floating or ct.dtype.is_complex])
         grads = pullback(cotangents)
     return outputs, _gradient(tape, grads, cotangents, list(tangents)), aux
@@ -130,7 +130,7 @@ def checkpoint(fun, primals):
 
     def recompute(*upstreams):
         ours = _depending_on(primals, next(last for last in zip(ends, upstreams, strict=True) if last[1] is not None))
-        with _threads.Tape() as tape:
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch([*ours, *closed_over])
             with changed.before():
                 again = fun(*ours)
