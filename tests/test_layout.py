@@ -170,6 +170,19 @@ def test_one_file_of_a_backend_knows_its_frameworks_private_parts(backend):
     assert private(PACKAGE / "backends" / backend / "_internals.py", PRIVATE[backend])
 
 
+@pytest.mark.parametrize("backend", list(PRIVATE))
+def test_the_fallback_is_imported_in_one_place_and_on_a_condition(backend):
+    fallbacks = [
+        node in tree.body
+        for path in sources(PACKAGE / "backends" / backend)
+        for tree in [parse(path)]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        and "_public" in [*(node.module or "").split("."), *(a.name for a in node.names)]
+    ]
+    assert fallbacks == [False]
+
+
 def test_derivatives_of_ops_on_jax_are_held():
     """`jax.custom_jvp` forgets its rule inside of a loop that is differentiated twice, see `_held`."""
     uses = [path.name for path in (PACKAGE / "backends" / "jax").rglob("*.py") if "jax.custom_jvp(" in path.read_text()]

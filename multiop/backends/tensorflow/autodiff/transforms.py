@@ -9,8 +9,8 @@ from multiop._recent import Recent
 
 from .. import _internals
 from ..conversion import convert, in_this_graph
-from . import _closed_over, _effects, _linear, _public
-from .custom_gradient import cut, fresh, transposing
+from . import _closed_over, _effects, _linear
+from .custom_gradient import cut, fresh, in_state, transposing
 from .tape import differentiate
 
 traced = _internals.traced
@@ -56,13 +56,11 @@ def vmap(fun, in_axes, axis_size):
             return list(fun(*(x if axis is None else next(slices) for x, axis in zip(args, in_axes, strict=True))))
 
         try:
-            with _public.mapping():
+            with in_state("mapping"):
                 return list(tf.vectorized_map(run_row, moved, warn=False))
-        except errors.MultiopError:
-            raise
         except Exception as error:  # most control flow and some operations cannot be vectorized
-            if not axis_size:
-                raise _public.explain(error)
+            if not axis_size or (isinstance(error, errors.MultiopError) and _internals.missing is None):
+                raise
             rows = [run_row([x[k] for x in moved]) for k in range(axis_size)]
         return [tf.stack(column) for column in zip(*rows, strict=True)]
 
