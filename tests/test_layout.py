@@ -7,6 +7,7 @@ import graphlib
 from pathlib import Path
 
 import op_list
+import private_parts
 import pytest
 
 import multiop
@@ -168,6 +169,23 @@ def test_one_file_of_a_backend_knows_its_frameworks_private_parts(backend):
     ]
     assert {str(path): found for path in paths if (found := private(path, PRIVATE[backend]))} == {}
     assert private(PACKAGE / "backends" / backend / "_internals.py", PRIVATE[backend])
+
+
+def test_private_attributes_of_others_are_named_in_the_modules_that_are_for_that(tmp_path):
+    assert private_parts.outside(PACKAGE) == []
+    used = {
+        (path.relative_to(PACKAGE).as_posix(), node.attr if isinstance(node, ast.Attribute) else node.value)
+        for path in sources()
+        for node in ast.walk(parse(path))
+        if isinstance(node, (ast.Attribute, ast.Constant))
+    }
+    assert private_parts.ALLOWED.keys() <= used  # none that is no longer needed
+    planted = tmp_path / "planted.py"
+    planted.write_text("import torch\ntorch.zeros(3)._base\ngetattr(torch, '_C')\nself._mine\ntorch.zeros(3).__len__\n")
+    assert private_parts.outside(tmp_path) == [
+        "planted.py:2: torch.zeros(3)._base",
+        "planted.py:3: getattr(torch, '_C')",
+    ]
 
 
 @pytest.mark.parametrize("backend", list(PRIVATE))

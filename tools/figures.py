@@ -21,6 +21,8 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
+import private_parts
+
 ROOT = Path(__file__).parent.parent
 BACKENDS = ("torch", "jax", "tensorflow")
 FRAMEWORKS = {"torch", "jax", "jnp", "np", "tf", "lax"}
@@ -190,6 +192,7 @@ def figures(root: Path, dispatch: bool) -> dict[str, str]:
     found["functions alike in three backends"] = f"{places} ({lines} lines)"
     found["cycles of imports"] = str(cycles(root))
     found |= {f"names shared by op files of {backend}": str(shared_names(root, backend)) for backend in BACKENDS}
+    found["private parts outside their modules"] = str(len(private_parts.outside(root / "multiop")))
     found["members that a backend may leave out"] = str(optional_members(root))
     for backend in BACKENDS:
         known = measured(root, backend, dispatch)
