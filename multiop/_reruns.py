@@ -184,20 +184,20 @@ def _of_object(x: Any) -> list[Any]:
 
 
 def _state(x: Any) -> Any:
-    if x is np.random:
-        return np.random.get_state()  # noqa: NPY002
+    if x is np.random or isinstance(x, np.random.RandomState):
+        return x.get_state()
     if x is random or isinstance(x, random.Random):
         return None if isinstance(x, random.SystemRandom) else x.getstate()
-    return (getattr(x, "bit_generator", None) or getattr(x, "_bit_generator", x)).state
+    return getattr(x, "bit_generator", x).state
 
 
 def _restore(x: Any, state: Any) -> None:
-    if x is np.random:
-        np.random.set_state(state)  # noqa: NPY002
+    if x is np.random or isinstance(x, np.random.RandomState):
+        x.set_state(state)
     elif x is random or isinstance(x, random.Random):
         x.setstate(state)
     else:
-        (getattr(x, "bit_generator", None) or getattr(x, "_bit_generator", x)).state = state
+        getattr(x, "bit_generator", x).state = state
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import import_graph
 import op_list
+import private_parts
 import pytest
 
 import multiop
@@ -152,6 +153,36 @@ def test_one_file_of_a_backend_knows_its_frameworks_private_parts(backend):
     ]
     assert {str(path): found for path in paths if (found := private(path, PRIVATE[backend]))} == {}
     assert private(PACKAGE / "backends" / backend / "_internals.py", PRIVATE[backend])
+
+
+def test_private_attributes_of_others_are_named_in_the_modules_that_are_for_that(tmp_path):
+    assert private_parts.outside(PACKAGE) == []
+    used = {
+        (path.relative_to(PACKAGE).as_posix(), node.attr if isinstance(node, ast.Attribute) else node.value)
+        for path in sources()
+        for node in ast.walk(parse(path))
+        if isinstance(node, (ast.Attribute, ast.Constant))
+    }
+    assert private_parts.ALLOWED.keys() <= used  # none that is no longer needed
+    planted = tmp_path / "planted.py"
+    planted.write_text("import torch\ntorch.zeros(3)._base\ngetattr(torch, '_C')\nself._mine\ntorch.zeros(3).__len__\n")
+    assert private_parts.outside(tmp_path) == [
+        "planted.py:2: torch.zeros(3)._base",
+        "planted.py:3: getattr(torch, '_C')",
+    ]
+
+
+@pytest.mark.parametrize("backend", list(PRIVATE))
+def test_the_fallback_is_imported_in_one_place_and_on_a_condition(backend):
+    fallbacks = [
+        node in tree.body
+        for path in sources(PACKAGE / "backends" / backend)
+        for tree in [parse(path)]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        and "_public" in [*(node.module or "").split("."), *(a.name for a in node.names)]
+    ]
+    assert fallbacks == [False]
 
 
 def test_derivatives_of_ops_on_jax_are_held():

@@ -17,7 +17,6 @@ from multiop.testing._shared_process import without_torch_compiler
 N = 5
 # functions of arguments of which there are few: dtypes, versions, signatures of ops, no argument at all
 FEW = {
-    "multiop.backends.tensorflow.autodiff._public._replaces_captures",
     "multiop._recover._options",
     "multiop._dtypes._above",
     "multiop._settings._file",

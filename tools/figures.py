@@ -20,6 +20,7 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
+import private_parts
 from import_graph import circles, graph
 
 ROOT = Path(__file__).parent.parent
@@ -170,6 +171,7 @@ def figures(root: Path, dispatch: bool) -> dict[str, str]:
     found["functions alike in three backends"] = f"{places} ({lines} lines)"
     found["circles of imports"] = str(len(circles(graph(root))))
     found |= {f"names shared by op files of {backend}": str(shared_names(root, backend)) for backend in BACKENDS}
+    found["private parts outside their modules"] = str(len(private_parts.outside(root / "multiop")))
     found["members that a backend may leave out"] = str(optional_members(root))
     for backend in BACKENDS:
         known = measured(root, backend, dispatch)

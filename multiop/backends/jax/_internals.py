@@ -5,6 +5,8 @@ What differs between the tested versions is in `_since_*`.
 
 from __future__ import annotations
 
+import operator
+
 import jax
 from jax._src import linear_util
 from jax._src.ad_util import Zero as Zero, stop_gradient_p as stop_gradient_p
@@ -152,3 +154,7 @@ def vmap(function, in_axes, axis):
     """Map `function` over the `axis` that a batching rule was called with."""
     name = None if axis.name is no_axis_name else axis.name
     return jax.vmap(function, in_axes, axis_name=name, axis_size=axis.size, spmd_axis_name=axis.spmd_name)
+
+
+trace_of = operator.attrgetter("_trace")  # of a tracer
+is_committed = operator.attrgetter("_committed")  # an array, to its devices

@@ -253,6 +253,11 @@ def promote(x1, x2):
     return promote_all(x1, x2)
 
 
+def alike(x1, x2):
+    """Return two operands as tensors of one dtype; most are already."""
+    return (x1, x2) if are_floats(x1, x2) else promote(x1, x2)
+
+
 def promote_with_scalar(x, scalar):
     """Return tensor `x`, and a Python scalar as a NumPy scalar, which JAX reads in a tenth of the time."""
     dtype = _dtypes.result_type(promotion_dtype(x), _dtypes.of_scalar(scalar))
@@ -281,7 +286,7 @@ def on_device_of(x, made):
 def promote_floating(x1, x2):
     """Return two operands as tensors of one dtype of real or complex floats."""
     x1, x2 = promote(x1, x2)
-    return floating(x1), floating(x2)
+    return (x1, x2) if x1.dtype in _INEXACT else (floating(x1), floating(x2))
 
 
 def resolve_axis(x, axis):

@@ -24,16 +24,19 @@ try:
     if not IS_TESTED:
         raise ImportError(_registry.untested("tensorflow", tf.__version__))
     from tensorflow.python import pywrap_tfe
-    from tensorflow.python.eager import backprop, context, execute, record
+    from tensorflow.python.eager import backprop, context, execute, forwardprop, record
     from tensorflow.python.eager.polymorphic_function import concrete_function
     from tensorflow.python.framework import function_def_to_graph, op_def_registry, ops
-    from tensorflow.python.ops import resource_variable_ops
+    from tensorflow.python.ops import gradients_util, resource_variable_ops
 
     _variable_accessed = resource_variable_ops.variable_accessed
     _PARTS = (
         pywrap_tfe.TFE_Py_PackJVPs, pywrap_tfe.TFE_Py_TapeSetIsStopped, pywrap_tfe.TFE_Py_TapeSetStopOnThread,
         pywrap_tfe.TFE_Py_TapeSetRestartOnThread, pywrap_tfe.TFE_Py_RegisterGradientFunction,
-        backprop._gradient_function, context.Context.add_op_callback, context.Context.remove_op_callback,
+        backprop._gradient_function, backprop.GradientTape._push_tape,
+        forwardprop.ForwardAccumulator._push_accumulator, gradients_util.PossibleTapeGradientTypes,
+        gradients_util.POSSIBLE_GRADIENT_TYPES_FIRST_ORDER, gradients_util.POSSIBLE_GRADIENT_TYPES_HIGHER_ORDER,
+        context.Context.add_op_callback, context.Context.remove_op_callback,
         context.Context.get_function_def, execute.execute_with_callbacks,
         record.record_operation_backprop_only, record.record_operation_forwardprop_only,
         concrete_function.ConcreteFunction._select_forward_and_backward_functions,
@@ -102,6 +105,45 @@ if missing is None:
 
 
 @contextmanager
+def of_first_order():
+    """Note that the tape that is entered next takes first derivatives alone, as far as no other tape records too.
+
+    A persistent tape otherwise has TensorFlow prepare a compiled function for any order: it then passes zeros to its
+    intermediate results, and zero times infinity is NaN (https://github.com/tensorflow/tensorflow/issues/60468).
+    """
+    before = getattr(_local, "to_enter", -1)
+    _local.to_enter = -1 if anything_records() else 1
+    try:
+        yield
+    finally:
+        _local.to_enter = before
+
+
+def _counted(enter):
+    """Return a method that enters a tape or accumulator, and counts."""
+
+    @functools.wraps(enter)
+    def counted(self):
+        _local.to_enter = getattr(_local, "to_enter", -1) - 1
+        enter(self)
+
+    return counted
+
+
+def _possible_types(tensors):
+    found = _any_possible_types(tensors)
+    is_first = found == gradients_util.POSSIBLE_GRADIENT_TYPES_HIGHER_ORDER and getattr(_local, "to_enter", -1) == 0
+    return gradients_util.POSSIBLE_GRADIENT_TYPES_FIRST_ORDER if is_first and executing_eagerly() else found
+
+
+if missing is None:
+    backprop.GradientTape._push_tape = _counted(backprop.GradientTape._push_tape)
+    forwardprop.ForwardAccumulator._push_accumulator = _counted(forwardprop.ForwardAccumulator._push_accumulator)
+    _any_possible_types = gradients_util.PossibleTapeGradientTypes
+    gradients_util.PossibleTapeGradientTypes = _possible_types
+
+
+@contextmanager
 def variables_reported_to(report):
     """Call `report(variable)` for each variable that this thread reads inside the context, trainable or not."""
     before = getattr(_local, "reports", ())
@@ -155,6 +197,15 @@ def is_watched(x):
 def has_tangent(x):
     """Say whether a forward accumulator follows `x`."""
     return any(pywrap_tfe.TFE_Py_PackJVPs([x])[0])
+
+
+def has_recorded(tape, xs):
+    """Say whether a persistent tape that has ended watched or recorded any of `xs`, or a tape does that records now."""
+    pywrap_tfe.TFE_Py_TapeSetAdd(tape._tape._tape)
+    try:
+        return record.should_record_backprop([x.handle if isinstance(x, tf.Variable) else x for x in xs])
+    finally:
+        pywrap_tfe.TFE_Py_TapeSetRemove(tape._tape._tape)
 
 
 def tensor_id(x):

@@ -13,10 +13,7 @@ from multiop import _registry
 
 from . import _internals
 
-LACKS = (
-    _registry.REVERSE_MODE_ALONE + ", checkpoint saves no memory, and transforms differentiate only what their own "
-    "thread computes"
-)
+LACKS = _registry.REVERSE_MODE_ALONE + ", and checkpoint saves no memory"
 
 
 def warn_of_missing_parts():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import operator
 import sys
 import threading
 
@@ -398,3 +399,26 @@ def has_saved_tensor_hooks():
     """Say whether hooks, as those of a checkpoint, get what autograd saves in this thread now, as far as known."""
     top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
     return top is not None and top(False) is not None
+
+
+# of tensors, of nodes of autograd's graph, and of operations
+
+
+def is_view(x):
+    return x._is_view()
+
+
+def base_of(x):
+    """Return the tensor that `x` is a view of, or `None`."""
+    return x._base
+
+
+def storage_of(x):
+    """Return the address of a tensor's storage."""
+    return x.untyped_storage()._cdata
+
+
+number_of = operator.methodcaller("_sequence_nr")  # by which the nodes of a thread are ordered
+metadata_of = operator.attrgetter("_input_metadata")  # for each output of the node's operation
+reduction_of = operator.attrgetter("_saved_reduce")
+schema_of = operator.attrgetter("_schema")

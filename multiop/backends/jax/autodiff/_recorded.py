@@ -13,7 +13,7 @@ import numpy as np
 
 from multiop import _args, errors
 
-from .._internals import Tracer, pytype_aval_mappings, shard_arg_handlers
+from .._internals import Tracer, is_committed, pytype_aval_mappings, shard_arg_handlers, trace_of
 from ..conversion import CONCRETE
 
 here = threading.local()  # .eager: this thread's recording of plain evaluation
@@ -124,7 +124,7 @@ class Recorded(Tracer):
     device = property(lambda self: self.value.device)
     format = property(lambda self: self.value.format)
     committed = property(lambda self: self.value.committed)
-    _committed = property(lambda self: self.value._committed)
+    _committed = property(lambda self: is_committed(self.value))
     addressable_shards = property(lambda self: self.value.addressable_shards)
     global_shards = property(lambda self: self.value.global_shards)
     is_fully_addressable = property(lambda self: self.value.is_fully_addressable)
@@ -140,7 +140,7 @@ shard_arg_handlers[Recorded] = lambda xs, *rest: shard_arg_handlers[type(xs[0].v
 
 def refuse_elsewhere(x):
     """Raise if Recorded `x` is used in a thread other than that of an active tape that knows it."""
-    trace = x._trace
+    trace = trace_of(x)
     if trace.thread == threading.get_ident():
         return
     tapes, closure = tuple(trace.tapes), trace.closure
@@ -170,7 +170,7 @@ def keys_of(xs, originals):
 
 def lower(x):
     """Return the array in `x`, unless a tape that could record its use is active."""
-    while type(x) is Recorded and not x._trace.tapes:
+    while type(x) is Recorded and not trace_of(x).tapes:
         x = x.value
     return x
 

@@ -27,6 +27,7 @@ from .._internals import (
     set_current_trace,
     stop_gradient_p,
     trace_ctx,
+    trace_of,
 )
 from ._operations import Compiled, Custom, Primitive, kernels_of, unaliased
 from ._recorded import Recorded as Recorded, here, is_inexact_dtype, key_of, keys_of, number, refuse_elsewhere
@@ -227,8 +228,8 @@ class Recording(Trace):
     def values_of(self, args):
         """Return `args` as the surrounding trace should see them."""
         if self.parent_trace is eval_trace:
-            return [x if type(x) is not Recorded else x.value if x._trace is self else _of_another(x) for x in args]
-        return [x.value if type(x) is Recorded and x._trace is self else x for x in args]
+            return [x if type(x) is not Recorded else x.value if trace_of(x) is self else _of_another(x) for x in args]
+        return [x.value if type(x) is Recorded and trace_of(x) is self else x for x in args]
 
 
 class Bounds(Trace):

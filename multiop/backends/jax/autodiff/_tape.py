@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from multiop import errors
 
-from .._internals import Tracer, trace_ctx
+from .._internals import Tracer, trace_ctx, trace_of
 from ..conversion import conjugate, convert
 from ._recorded import Recorded, is_inexact_dtype, key_of, lower
 from ._recording import is_recording, recording_here
@@ -57,7 +57,7 @@ class Tape:
         x = convert(x)
         if not is_inexact_dtype(x.dtype):
             return x
-        if type(x) is Recorded and x._trace is not recording:
+        if type(x) is Recorded and trace_of(x) is not recording:
             x = lower(x)
         if not isinstance(x, Tracer):
             original = x
@@ -186,11 +186,7 @@ def _as_recorded(x, key):
 
 
 def _find(tapes, x):
-    for tape in tapes:
-        key = tape.find(x)
-        if key is not None:
-            return key
-    return None
+    return next((key for tape in tapes if (key := tape.find(x)) is not None), None)
 
 
 def _operation_of(tapes, key):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from multiop import _args
 
 from ..conversion import Tensor, is_inexact
-from ..ops.decompositions import euclidean_norm
+from ..ops.reduction import euclidean_norm
 
 
 def op_norm(x, ord, axis, keepdims, *, otherwise):

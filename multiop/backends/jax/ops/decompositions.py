@@ -12,11 +12,9 @@ import numpy as np
 
 from multiop import _args, errors
 
-from ..autodiff._held import custom_jvp, recomputed, whole
-from ..conversion import compiled, dtype_name, floating, is_array, is_float, promote
+from ..autodiff._held import custom_jvp, recomputed
+from ..conversion import compiled, dtype_name, floating, is_array, promote
 from ..devices import is_at_hand
-from ._complex import is_complex
-from .elementwise import divide
 
 lax = jax.lax
 
@@ -30,8 +28,7 @@ def op_det(x):
 
 
 def op_slogdet(x):
-    x = matrices(x, square=True)
-    return _native_slogdet(x) if is_float(x) else _slogdet(x)
+    return _slogdet(matrices(x, square=True))
 
 
 def op_inv(x):
@@ -58,7 +55,7 @@ def op_solve_triangular(a, b, lower):
     singular = jnp.any(jnp.diagonal(a, axis1=-2, axis2=-1) == 0, -1)
     if is_at_hand(singular) and bool(jnp.any(singular)):
         raise errors.ArgumentError("a is singular")
-    return _solve_triangular(a, b, vectors, lower)
+    return _solve(a, b, vectors, lower)
 
 
 def op_expm(x):
@@ -114,14 +111,14 @@ def _det(x):
 
 @compiled
 def _slogdet(x):
-    singular = lax.stop_gradient(jnp.linalg.slogdet(x)[1]) == -np.inf
-    sign, logabsdet = jnp.linalg.slogdet(jnp.where(singular[..., None, None], jnp.eye(x.shape[-1], dtype=x.dtype), x))
+    sign, logabsdet = jnp.linalg.slogdet(x)
     change = jnp.sum(jnp.square(jnp.abs(x - lax.stop_gradient(x))), (-2, -1))
-    none = jnp.sqrt(jnp.where(singular, change, 1))  # 0 with a gradient of NaN
-    return jnp.where(singular, none.astype(x.dtype), sign), jnp.where(singular, none - np.inf, logabsdet)
+    regular = logabsdet != -np.inf
+    none = jnp.sqrt(jnp.where(regular, 1, change)) - regular  # 0 with a gradient of NaN where x is singular
+    return sign + none, logabsdet + none
 
 
-_inv, _native_slogdet = compiled(jnp.linalg.inv), compiled(lambda x: tuple(jnp.linalg.slogdet(x)))
+_inv = compiled(jnp.linalg.inv)
 
 
 @compiled
@@ -134,23 +131,16 @@ def _expm(x):
     return power
 
 
-@functools.partial(compiled, static_argnums=2)
-def _solve(a, b, vectors):
-    b = b[..., None] if vectors else b
-    batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    a, b = jnp.broadcast_to(a, (*batch, *a.shape[-2:])), jnp.broadcast_to(b, (*batch, *b.shape[-2:]))
-    solution = jnp.linalg.solve(a, b)
-    return solution[..., 0] if vectors else solution
-
-
 @functools.partial(compiled, static_argnums=(2, 3))
-def _solve_triangular(a, b, vectors, lower):
+def _solve(a, b, vectors, lower=None):
     b = b[..., None] if vectors else b
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a, b = jnp.broadcast_to(a, (*batch, *a.shape[-2:])), jnp.broadcast_to(b, (*batch, *b.shape[-2:]))
-    solution = lax.linalg.triangular_solve(a, b, left_side=True, lower=lower)
-    singular = jnp.any(jnp.diagonal(a, axis1=-2, axis2=-1) == 0, -1)
-    solution = jnp.where(singular[..., None, None], np.nan, solution)
+    if lower is None:
+        solution = jnp.linalg.solve(a, b)
+    else:
+        singular = jnp.any(jnp.diagonal(a, axis1=-2, axis2=-1) == 0, -1)[..., None, None]
+        solution = jnp.where(singular, np.nan, lax.linalg.triangular_solve(a, b, left_side=True, lower=lower))
     return solution[..., 0] if vectors else solution
 
 
@@ -181,39 +171,6 @@ def _eigh(x):
     vectors, values = lax.linalg.eigh(hermitian(x), symmetrize_input=False)
     finite = jnp.all(jnp.isfinite(jnp.tril(x)), axis=(-2, -1))[..., None]  # the kernel ignores some NaN
     return jnp.where(finite, values, np.nan), vectors
-
-
-@functools.partial(compiled, static_argnums=(1, 2))
-def euclidean_norm(x, axes, keepdims):
-    if x.dtype.itemsize == 2:  # squares overflow and vanish
-        return euclidean_norm(x.astype(np.float32), axes, keepdims).astype(x.dtype)
-    if is_complex(x):
-        return root_of_sum(jnp.square(jnp.real(x)) + jnp.square(jnp.imag(x)), axes, keepdims)
-    return length(x, axes, keepdims)
-
-
-def root_of_sum(squares, axes, keepdims):
-    total = jnp.sum(squares, axes, keepdims=keepdims)
-    zero = total == 0  # there the gradient of the root is infinite
-    return jnp.where(zero, 0, jnp.sqrt(jnp.where(zero, 1, total)))
-
-
-@functools.partial(custom_jvp, options=2)
-def length(x, axes, keepdims):
-    return root_of_sum(jnp.square(x), axes, keepdims)
-
-
-@length.defjvp
-def length_jvp(axes, keepdims, primals, tangents):
-    (x,), (tangent,) = primals, tangents
-    y = length(x, axes, True)
-    return y if keepdims else lax.squeeze(y, axes), change_of_length(tangent, x, y, axes, keepdims)
-
-
-@functools.partial(whole, options=2)
-def change_of_length(tangent, x, y, axes, keepdims):
-    direction = jnp.where(y == 0, 0, divide(x, jnp.where(y == 0, 1, y)))
-    return jnp.sum(direction * tangent, axes, keepdims=keepdims)
 
 
 @compiled

@@ -15,12 +15,12 @@ from multiop import _host, errors
 from ..autodiff._held import custom_jvp, whole, with_slope
 from ..conversion import (
     FLOATING,
+    alike,
     are_floats,
     compiled,
     convert,
     floating,
     hashable,
-    is_exact_scalar,
     is_float,
     promote,
     promote_all,
@@ -33,34 +33,20 @@ from ._complex import is_complex
 
 
 def op_add(x1, x2):
-    if are_floats(x1, x2):
-        return _add(x1, x2)
-    if is_exact_scalar(x1, x2):
-        return _add(x1, np.array(x2, np.float32))
-    return jnp.add(*promote(x1, x2))
+    return _add(*alike(x1, x2))
 
 
 def op_subtract(x1, x2):
-    if are_floats(x1, x2):
-        return _subtract(x1, x2)
-    if is_exact_scalar(x1, x2):
-        return _subtract(x1, np.array(x2, np.float32))
-    return jnp.subtract(*not_bool(*promote(x1, x2)))
+    return _subtract(*not_bool(*alike(x1, x2)))
 
 
 def op_multiply(x1, x2):
-    if are_floats(x1, x2):
-        return _multiply(x1, x2)
-    if is_exact_scalar(x1, x2):
-        return _multiply(x1, np.array(x2, np.float32))
-    return jnp.multiply(*promote(x1, x2))
+    return _multiply(*alike(x1, x2))
 
 
 def op_divide(x1, x2):
     if are_floats(x1, x2):
         return _divide(x1, x2)
-    if is_exact_scalar(x1, x2):
-        return _divide(x1, np.array(x2, np.float32))
     return _divide(*promote_floating(x1, x2))
 
 
@@ -395,11 +381,11 @@ def not_bool(*xs):
 
 
 def in_float32(fn, *xs):
-    """Compute float16 and bfloat16 in float32: they would overflow or lose too many digits."""
+    """Compute float16 and bfloat16 in float32: they would overflow or lose too many digits; `None` stays `None`."""
     dtype = xs[0].dtype
     if dtype.itemsize != 2 or not jnp.issubdtype(dtype, np.floating):
         return fn(*xs)
-    return fn(*[x.astype(np.float32) for x in xs]).astype(dtype)
+    return fn(*[x if x is None else x.astype(np.float32) for x in xs]).astype(dtype)
 
 
 def beyond_float16(fn, *xs):
@@ -608,19 +594,13 @@ def logarithm(fn, base=math.e, start=0):
     return fn
 
 
-@custom_jvp
-def hypot(x1, x2):
-    return jnp.hypot(x1, x2)
-
-
-@hypot.defjvp
-def hypot_jvp(primals, tangents):
-    # jnp.hypot's gradient is not 0 at (0, 0), and its second derivative is wrong where x1 = x2 or x1 = -x2
-    y = hypot(*primals)
-    flat = y == 0
-    length = jnp.where(flat, 1, y)
-    changes = [divide(x, length) * t for x, t in zip(primals, tangents, strict=True)]
-    return y, jnp.where(flat, 0, changes[0] + changes[1])
+# jnp.hypot's gradient is not 0 at (0, 0), and its second derivative is wrong where x1 = x2 or x1 = -x2
+hypot = with_changes(
+    jnp.hypot,
+    whole(lambda tangent, y, x1, x2: jnp.where(y == 0, 0, _divide_no_nan(x1, y) * tangent)),
+    whole(lambda tangent, y, x1, x2: jnp.where(y == 0, 0, _divide_no_nan(x2, y) * tangent)),
+    of_result=True,
+)
 
 
 def arctan2_slopes(x1, x2):

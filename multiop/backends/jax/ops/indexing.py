@@ -129,14 +129,10 @@ def _wrap_indices(indices, size):
     return jnp.where(indices < 0, indices + size, indices), outside, jnp.any(outside)
 
 
-@functools.partial(compiled, static_argnums=2)
-def _take(x, indices, axis):
-    return in_float32(lambda x: jnp.take(x, indices, axis, mode="clip"), x)  # the gradient is a sum
-
-
-@functools.partial(compiled, static_argnums=2)
-def _take_along_axis(x, indices, axis):
-    return in_float32(lambda x: jnp.take_along_axis(x, indices, axis, mode="clip"), x)
+_take, _take_along_axis = (  # the gradient is a sum
+    compiled(lambda x, i, axis, fn=fn: in_float32(lambda x: fn(x, i, axis, mode="clip"), x), static_argnums=2)
+    for fn in (jnp.take, jnp.take_along_axis)
+)
 
 
 @jax.jit  # `_linearity` recognizes it by its name

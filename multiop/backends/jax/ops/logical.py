@@ -7,20 +7,16 @@ import functools
 import jax.numpy as jnp
 import numpy as np
 
-from ..conversion import are_floats, compiled, convert, promote
+from ..conversion import alike, compiled, convert, promote
 from .elementwise import bool_to_int32, comparable, reject_complex
 
 
 def op_equal(x1, x2):
-    if are_floats(x1, x2):
-        return _equal(x1, x2)
-    return _equal(*promote(x1, x2))
+    return _equal(*alike(x1, x2))
 
 
 def op_not_equal(x1, x2):
-    if are_floats(x1, x2):
-        return _not_equal(x1, x2)
-    return _not_equal(*promote(x1, x2))
+    return _not_equal(*alike(x1, x2))
 
 
 def op_less(x1, x2):

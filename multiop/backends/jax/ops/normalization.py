@@ -6,7 +6,6 @@ import functools
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from multiop import _args, errors
 
@@ -49,44 +48,34 @@ def _normalized(x, axis, order, epsilon):
 
 @functools.partial(jax.jit, inline=True, static_argnums=3)
 def _batch_normalized(x, mean, variance, axis, offset, scale, epsilon):
+    def normalized(x, mean, variance, offset, scale):
+        factor = jax.lax.rsqrt(variance + epsilon)
+        y = (x - mean) * (factor if scale is None else factor * scale)
+        return y if offset is None else y + offset
+
     others = [dim for dim in range(x.ndim) if dim != axis]
-    compute = jnp.promote_types(x.dtype, np.float32)
-
-    def along(vector):
-        return jnp.expand_dims(vector.astype(compute), others)
-
-    factor = jax.lax.rsqrt(along(variance) + epsilon)
-    if scale is not None:
-        factor = factor * along(scale)
-    y = (x.astype(compute) - along(mean)) * factor
-    return (y if offset is None else y + along(offset)).astype(x.dtype)
+    vectors = [v if v is None else jnp.expand_dims(v, others) for v in (mean, variance, offset, scale)]
+    return in_float32(normalized, x, *vectors)
 
 
 @functools.partial(jax.jit, inline=True, static_argnums=3)
 def _layer_normalized(x, gamma, beta, axis, epsilon):
-    given = [t for t in (gamma, beta) if t is not None]
+    def centered(x, gamma, beta):  # jax.nn.standardize subtracts squares, which cancel where the mean is large
+        x = scaled(x - jnp.mean(x, axis, keepdims=True), gamma, axis, epsilon)
+        return x if beta is None else x + beta
 
-    def scaled(x, *rest):
-        x, rest = layer_normalized(x, axis, epsilon), iter(rest)
-        x = x if gamma is None else x * next(rest)
-        return x if beta is None else x + next(rest)
-
-    return in_float32(scaled, x, *given)
+    return in_float32(centered, x, gamma, beta)
 
 
 @functools.partial(jax.jit, inline=True, static_argnums=2)
 def _rms_normalized(x, scale, axis, epsilon):
-    def scaled(x, *scale):
-        x = x * jax.lax.rsqrt(jnp.mean(x * x, axis, keepdims=True) + epsilon)
-        return x * scale[0] if scale else x
-
-    return in_float32(scaled, x, *[t for t in (scale,) if t is not None])
+    return in_float32(lambda x, scale: scaled(x, scale, axis, epsilon), x, scale)
 
 
-def layer_normalized(x, axis, epsilon):
-    """Normalize rows; jax.nn.standardize subtracts squares, which cancel where the mean is large."""
-    x = x - jnp.mean(x, axis, keepdims=True)
-    return x * jax.lax.rsqrt(jnp.mean(x * x, axis, keepdims=True) + epsilon)
+def scaled(x, scale, axis, epsilon):
+    """Return `x` divided by the root of its mean square, times `scale`."""
+    x = x * jax.lax.rsqrt(jnp.mean(x * x, axis, keepdims=True) + epsilon)
+    return x if scale is None else x * scale
 
 
 def normalize(x, axis, order, epsilon):

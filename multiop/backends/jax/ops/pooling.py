@@ -11,13 +11,14 @@ import numpy as np
 from multiop import _windows
 
 from ..conversion import convert, floating
-from .elementwise import bool_to_int32, reject_complex
+from .elementwise import bool_to_int32, in_float32, reject_complex
 
 
 def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad):
     x = floating(inputs)
     windows = _windows.pooling(x.shape, pool_size, strides, padding, data_format, ceil_mode)
-    return averaged_in_float32(lambda x: average(x, *windows, count_include_pad), x)
+    # JAX would round after each addition
+    return in_float32(lambda x: average(x, *windows, count_include_pad), x)
 
 
 def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
@@ -31,8 +32,8 @@ def op_adaptive_average_pool(inputs, output_size, data_format):
     size = _windows.spatial(output_size, len(axes), "output_size")
     if all(x.shape[axis] % bins == 0 for axis, bins in zip(axes, size, strict=True)):
         window = tuple(x.shape[axis] // bins for axis, bins in zip(axes, size, strict=True))
-        return averaged_in_float32(lambda x: average(x, axes, window, window), x)
-    return averaged_in_float32(lambda x: _adaptive_average(x, axes, size), x)
+        return in_float32(lambda x: average(x, axes, window, window), x)
+    return in_float32(lambda x: _adaptive_average(x, axes, size), x)
 
 
 def op_adaptive_max_pool(inputs, output_size, data_format):
@@ -92,9 +93,3 @@ def elementwise_max(entries):
 def broadcast_along(vector, axis, x):
     """Return `vector` in a shape that broadcasts along `axis` of `x`."""
     return vector.reshape([-1 if dim == axis else 1 for dim in range(x.ndim)])
-
-
-def averaged_in_float32(average, x):
-    """Average float16 and bfloat16 in float32: JAX would round after each addition."""
-    half = x.dtype.itemsize == 2
-    return average(x.astype(np.float32)).astype(x.dtype) if half else average(x)

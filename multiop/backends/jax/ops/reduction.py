@@ -14,7 +14,7 @@ from multiop import _args
 from ..autodiff._held import custom_jvp, whole
 from ..conversion import compiled, convert, floating, is_float_along, promote, resolve_axis
 from ._complex import is_complex
-from .elementwise import divide, in_float32, op_maximum, op_minimum, reject_complex, with_sum_of
+from .elementwise import in_float32, op_divide_no_nan, op_maximum, op_minimum, reject_complex, with_sum_of
 
 
 def op_sum(x, axis, keepdims):
@@ -32,18 +32,15 @@ def op_prod(x, axis, keepdims, dtype):
 
 
 def op_mean(x, axis, keepdims):
-    x = floating(x)
-    return _mean(x, _args.axes(axis, x.ndim), keepdims=keepdims)
+    return over(_mean, floating(x), axis, keepdims)
 
 
 def op_var(x, axis, keepdims):
-    x = floating(x)
-    return _var(x, _args.axes(axis, x.ndim), keepdims=keepdims)
+    return over(_var, floating(x), axis, keepdims)
 
 
 def op_std(x, axis, keepdims):
-    x = floating(x)
-    return _std(x, _args.axes(axis, x.ndim), keepdims)
+    return over(_std, floating(x), axis, keepdims)
 
 
 def op_max(x, axis, keepdims, initial):
@@ -63,46 +60,40 @@ def op_argmin(x, axis, keepdims):
 
 
 def op_all(x, axis, keepdims):
-    x = convert(x)
-    return _all(x, _args.axes(axis, x.ndim), keepdims)
+    return over(_all, convert(x), axis, keepdims)
 
 
 def op_any(x, axis, keepdims):
-    x = convert(x)
-    return _any(x, _args.axes(axis, x.ndim), keepdims)
+    return over(_any, convert(x), axis, keepdims)
 
 
 def op_logsumexp(x, axis, keepdims):
-    (x,) = reject_complex(floating(x))
-    return _logsumexp(x, _args.axes(axis, x.ndim), keepdims)
+    return over(_logsumexp, *reject_complex(floating(x)), axis, keepdims)
 
 
 def op_cumsum(x, axis, dtype):
-    if dtype is None and is_float_along(x, axis):
-        return _cumsum(x, axis)
-    x, axis = resolve_axis(to_summands(x, dtype), axis)
-    return _cumsum(x, axis)
+    return cumulated(_cumsum, x, axis, dtype)
 
 
 def op_cumprod(x, axis, dtype):
+    return cumulated(_cumprod, x, axis, dtype)
+
+
+def over(fn, x, axis, keepdims):
+    return fn(x, _args.axes(axis, x.ndim), keepdims=keepdims)
+
+
+def cumulated(fn, x, axis, dtype):
     if dtype is None and is_float_along(x, axis):
-        return _cumprod(x, axis)
-    x, axis = resolve_axis(to_summands(x, dtype), axis)
-    return _cumprod(x, axis)
+        return fn(x, axis)
+    x, axis = resolve_axis(convert(x, dtype), axis)
+    return fn(x if dtype is not None else x.astype(accumulation_dtype(x)), axis)
 
 
-def to_summands(x, dtype):
-    x = convert(x, dtype)
-    return x if dtype is not None or (wide := accumulation_dtype(x)) == x.dtype else x.astype(wide)
-
-
-@functools.partial(compiled, static_argnums=1)
-def _cumsum(x, axis):
-    half = x.dtype.itemsize == 2 and jnp.issubdtype(x.dtype, np.floating)
-    return jnp.cumsum(x, axis, np.float32 if half else x.dtype).astype(x.dtype)
-
-
-_cumprod = compiled(lambda x, axis: in_float32(lambda x: jnp.cumprod(x, axis, x.dtype), x), static_argnums=1)
+_cumsum, _cumprod = (
+    compiled(lambda x, axis, fn=fn: in_float32(lambda x: fn(x, axis, x.dtype), x), static_argnums=1)
+    for fn in (jnp.cumsum, jnp.cumprod)
+)
 
 
 @functools.partial(compiled, static_argnums=(1, 2))
@@ -112,27 +103,47 @@ def _std(x, dims, keepdims):
     return (deviation.fun if is_complex(x) else deviation)(x, dims, keepdims)
 
 
-@functools.partial(custom_jvp, options=2)
-def deviation(x, dims, keepdims):
-    variance = jnp.var(x, dims, keepdims=keepdims)
-    constant = variance == 0  # there, the root has an infinite gradient, but the deviation a gradient of 0
-    return jnp.where(constant, 0, jnp.sqrt(jnp.where(constant, 1, variance)))
+def reduced(fn, change):
+    """Return `fn(x, axes, keepdims)` with the tangent `change(tangent, x, y, axes, keepdims)`; `y` keeps all axes."""
+    fn, change = custom_jvp(fn, options=2), whole(change, options=2)
+
+    @fn.defjvp
+    def jvp(axes, keepdims, primals, tangents):
+        y = fn(*primals, axes, True)
+        tangent = change(*tangents, *primals, y, axes, keepdims)
+        return y if keepdims else jax.lax.squeeze(y, axes), tangent
+
+    return fn
 
 
-@deviation.defjvp
-def deviation_jvp(dims, keepdims, primals, tangents):
-    (x,), (tangent,) = primals, tangents
-    y = deviation(x, dims, True)
-    return y if keepdims else jax.lax.squeeze(y, dims), change_of_deviation(tangent, x, y, dims, keepdims)
+def root(x):
+    zero = x == 0  # there the gradient of the root is infinite
+    return jnp.where(zero, 0, jnp.sqrt(jnp.where(zero, 1, x)))
 
 
-@functools.partial(whole, options=2)
 def change_of_deviation(tangent, x, y, dims, keepdims):
     distance = x - jnp.mean(x, dims, keepdims=True)
     distance -= jnp.mean(distance, dims, keepdims=True)  # the mean of equal numbers may be rounded to another one
     number = float(math.prod(x.shape[dim] for dim in dims))
-    share = jnp.where(y == 0, 0, divide(distance, number * jnp.where(y == 0, 1, y)))
-    return jnp.sum(share * tangent, dims, keepdims=keepdims)
+    return jnp.sum(op_divide_no_nan(distance, number * y) * tangent, dims, keepdims=keepdims)
+
+
+deviation = reduced(lambda x, dims, keepdims: root(jnp.var(x, dims, keepdims=keepdims)), change_of_deviation)
+
+
+@functools.partial(compiled, static_argnums=(1, 2))
+def euclidean_norm(x, axes, keepdims):
+    if x.dtype.itemsize == 2:  # squares overflow and vanish
+        return euclidean_norm(x.astype(np.float32), axes, keepdims).astype(x.dtype)
+    if is_complex(x):
+        return root(jnp.sum(jnp.square(jnp.real(x)) + jnp.square(jnp.imag(x)), axes, keepdims=keepdims))
+    return length(x, axes, keepdims)
+
+
+length = reduced(
+    lambda x, axes, keepdims: root(jnp.sum(jnp.square(x), axes, keepdims=keepdims)),
+    lambda tangent, x, y, axes, keepdims: jnp.sum(op_divide_no_nan(x, y) * tangent, axes, keepdims=keepdims),
+)
 
 
 def is_not_0(x):
@@ -161,8 +172,7 @@ def _compile_extremum(native):
         return y if keepdims else jnp.squeeze(y, axis), jnp.sum(tangent * share, axis, keepdims=keepdims)
 
     def reduce(x, axis, keepdims):
-        is_float = jnp.issubdtype(x.dtype, np.floating)
-        return of_floats(x, axis, keepdims) if is_float else native(x, axis, keepdims=keepdims)
+        return (of_floats if jnp.issubdtype(x.dtype, np.floating) else of_floats.fun)(x, axis, keepdims)
 
     return compiled(reduce, static_argnames=("axis", "keepdims"))
 
@@ -211,23 +221,21 @@ def _mapped_choice(is_lost, again, once):
 _max, _min = _compile_extremum(jnp.max), _compile_extremum(jnp.min)
 
 
-@functools.partial(custom_jvp, options=3)
-def _product(x, axis, dtype, keepdims):
-    return jnp.prod(x, axis, dtype, keepdims=keepdims)
+@functools.partial(custom_jvp, options=2)
+def _product(x, axis, keepdims):
+    return jnp.prod(x, axis, x.dtype, keepdims=keepdims)
 
 
 @_product.defjvp
-def _product_jvp(axis, dtype, keepdims, primals, tangents):
+def _product_jvp(axis, keepdims, primals, tangents):
     # do not use the value of jax.jvp: it multiplies in another order, and may underflow where this one does not
-    _, tangent = jax.jvp(lambda x: jnp.prod(x, axis, dtype, keepdims=keepdims), primals, tangents)
-    return _product(*primals, axis, dtype, keepdims), tangent
+    _, tangent = jax.jvp(lambda x: jnp.prod(x, axis, x.dtype, keepdims=keepdims), primals, tangents)
+    return _product(*primals, axis, keepdims), tangent
 
 
 @functools.partial(compiled, static_argnums=(1, 2, 3))
 def _prod(x, axis, dtype, keepdims):
-    if x.dtype.itemsize == 2 and x.dtype == dtype:  # partial products may overflow
-        return in_float32(lambda x: _product(x, axis, x.dtype, keepdims), x)
-    return _product(x, axis, dtype, keepdims)
+    return in_float32(lambda x: _product(x, axis, keepdims), x.astype(dtype))  # partial products may overflow
 
 
 @functools.partial(compiled, static_argnums=(0, 2, 3))

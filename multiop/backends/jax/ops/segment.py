@@ -23,11 +23,11 @@ def op_segment_sum(x, ids, num_segments):
 
 
 def op_segment_max(x, ids, num_segments):
-    return segment_extremum("max", x, ids, num_segments)
+    return _segment_extremum(*reject_complex(x), *segments(ids, num_segments), "max")
 
 
 def op_segment_min(x, ids, num_segments):
-    return segment_extremum("min", x, ids, num_segments)
+    return _segment_extremum(*reject_complex(x), *segments(ids, num_segments), "min")
 
 
 def op_segment_prod(x, ids, num_segments):
@@ -44,14 +44,6 @@ def segments(ids, num_segments):
     return ids, num_segments
 
 
-def segment_extremum(reduce, x, ids, num_segments):
-    ids, n = segments(ids, num_segments)
-    (x,) = reject_complex(x)
-    if x.dtype == bool:
-        return _segment_extremum(x.astype(np.uint8), ids, n, reduce).astype(bool)
-    return _segment_extremum(x, ids, n, reduce)
-
-
 @functools.partial(compiled, static_argnums=2)
 def _sum(x, ids, n):
     return sum_segments(x.astype(accumulation_dtype(x)), mark_out_of_range(ids, n), n)[:n]
@@ -66,6 +58,8 @@ def _prod(x, ids, n):
 
 @functools.partial(compiled, static_argnums=(2, 3))
 def _segment_extremum(x, ids, n, reduce):
+    if x.dtype == bool:
+        return _segment_extremum(x.astype(np.uint8), ids, n, reduce).astype(bool)
     extremum = _extremum if jnp.issubdtype(x.dtype, np.floating) else _extremum.fun
     return extremum(x, mark_out_of_range(ids, n), n, reduce)[:n]
 

@@ -134,17 +134,13 @@ def sequence(xs):
     return list(xs) if isinstance(xs, jax.Array) else _args.sequence(xs)
 
 
-@functools.partial(compiled, static_argnums=2)
-def _pad(x, value, pairs):
-    return jnp.pad(x, pairs, constant_values=value)
-
-
 @functools.partial(compiled, static_argnums=(1, 2, 3))
 def _unstack(x, start, stop, axis):
     return [jax.lax.index_in_dim(x, i, axis, keepdims=False) for i in range(start, stop)]
 
 
 _AT_ONCE = 128
+_pad = compiled(lambda x, value, pairs: jnp.pad(x, pairs, constant_values=value), static_argnums=2)
 _roll = compiled(jnp.roll, static_argnums=(1, 2))
 _reshape, _concatenate, _stack, _broadcast_to = (
     compiled(fn, static_argnums=1) for fn in (jnp.reshape, jax.lax.concatenate, jnp.stack, jnp.broadcast_to)

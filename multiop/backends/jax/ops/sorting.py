@@ -58,9 +58,7 @@ def op_bincount(x, weights, minlength):
     return in_float32(lambda bins, weights: bins.at[x].add(weights), bins, weights)
 
 
-@functools.partial(compiled, static_argnums=1)
-def _argsort(x, axis):
-    return jnp.argsort(x, axis).astype(np.int32)
+_argsort = compiled(lambda x, axis: jnp.argsort(x, axis).astype(np.int32), static_argnums=1)
 
 
 @functools.partial(compiled, static_argnums=2)

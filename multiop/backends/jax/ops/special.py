@@ -30,21 +30,11 @@ def op_i0(x):
 # JAX's i0 overflows before its result does, and its gradient suffers from cancellation
 
 
-def i0_value(x):
-    x = clamp_to_1000(x)
+def unscaled(scaled, x):
+    """Return `scaled(x) * exp(abs(x))`."""
+    x = jax.lax.clamp(x.dtype.type(-1000), x, x.dtype.type(1000))  # where both have overflowed: at infinity, one is 0
     root = jnp.exp(jnp.abs(x) / 2)
-    return root * jax.lax.bessel_i0e(x) * root
-
-
-def i1_value(x):
-    x = clamp_to_1000(x)
-    root = jnp.exp(jnp.abs(x) / 2)
-    return root * jax.lax.bessel_i1e(x) * root
-
-
-def clamp_to_1000(x):
-    """Clamp `x` to where both functions have overflowed: at infinity, a factor is 0."""
-    return jax.lax.clamp(x.dtype.type(-1000), x, x.dtype.type(1000))
+    return root * scaled(x) * root
 
 
 def i1_slope(x):
@@ -52,5 +42,5 @@ def i1_slope(x):
     return jnp.where(near, 0.5 + 3 * x * x / 16, i0(x) - i1(x) / jnp.where(near, 1, x))
 
 
-i1 = with_slope(i1_value, i1_slope)
-i0 = with_slope(i0_value, i1)
+i1 = with_slope(lambda x: unscaled(jax.lax.bessel_i1e, x), i1_slope)
+i0 = with_slope(lambda x: unscaled(jax.lax.bessel_i0e, x), i1)

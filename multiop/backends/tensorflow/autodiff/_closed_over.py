@@ -12,7 +12,6 @@ import tensorflow as tf
 from multiop import _args, _closures
 
 from .. import _internals
-from . import _threads
 
 _local = threading.local()
 
@@ -40,8 +39,6 @@ class Tracker:
     def __enter__(self):
         _trackers().append(self)
         self.reporting.enter_context(_internals.variables_reported_to(self.note))
-        if self.graph is None:
-            self.reporting.enter_context(_threads.others_reported_to(self.link))
         self.catch_up = self.reporting.enter_context(_internals.operations_reported_to(self.step))
         return self
 

@@ -51,7 +51,7 @@ def custom_call(call, primals):
     # what only the rule closes over becomes an input, so that tf.vectorized_map sees what the gradient depends on
     hidden = [] if is_eager else tracker.outside_of(_closed_over.tensors_in(grad_fn))
     recorded += hidden
-    rule = _Rule(call, grad_fn, variables, len(hidden))
+    rule = Rule(call, grad_fn, variables, len(hidden))
     if outside:  # in a graph: their gradient may be taken later
         error = closed_over_error(call, _closed_over.names(tracker.named(outside), f))
         recorded += [_guarded(x, error) for x in outside]
@@ -88,11 +88,11 @@ def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True, use_results=None)
     n = len(outputs)
     specs = [(x.dtype, x.shape if x.shape.is_fully_defined() else tf.shape(x)) for x in outputs]
 
-    def dense(upstreams):
-        return [_dense(u, *spec) for u, spec in zip(upstreams, specs, strict=True)]
+    def densified(upstreams):
+        return [dense(u, *spec) for u, spec in zip(upstreams, specs, strict=True)]
 
     def backward(*upstreams):
-        upstreams = dense(upstreams)
+        upstreams = densified(upstreams)
         if not is_rule:
             return rule(*upstreams)
         with _run_of_rule() as transposed:
@@ -102,8 +102,8 @@ def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True, use_results=None)
 
     def transpose(*upstreams):
         if not is_rule:
-            return rule(*dense(upstreams))
-        grads, fault = _linear.run(rule, dense(upstreams), name)
+            return rule(*densified(upstreams))
+        grads, fault = _linear.run(rule, densified(upstreams), name)
         if fault:
             raise _linear.not_linear(name, fault)
         return grads + [None] * n_guards
@@ -123,7 +123,7 @@ def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True, use_results=None)
                 )
             if not is_rule or _internals.current_graph() is graph:
                 return [None] * n + backward(*upstreams[:n])
-            return [None] * n + _across_graphs(name, rule, dense(upstreams[:n]), inputs, n_guards)
+            return [None] * n + _across_graphs(name, rule, densified(upstreams[:n]), inputs, n_guards)
 
         results = _internals.identity_node([*outputs, *inputs], gradient)
         results[0].op.pfor_converter = lambda loop: _vectorized(name, rule, n, is_rule, loop)
@@ -170,7 +170,7 @@ def _link(name, outputs, rule, inputs, unused=0):
     specs = [(y.dtype, y.shape if is_alone or y.shape.is_fully_defined() else tf.shape(y)) for y in outputs]
 
     def backward(*upstreams):
-        return rule(*kept, *map(_dense, upstreams, *zip(*specs, strict=True)))
+        return rule(*kept, *map(dense, upstreams, *zip(*specs, strict=True)))
 
     if tf.executing_eagerly():
         outputs = [fresh(y) if any(y is x for x in inputs) else y for y in outputs]
@@ -230,10 +230,10 @@ def _linked_rows(name, n, rule, loop):
     return [_internals.mark_stacked(x) for x in [*_link(name, tensors[:n], mapped_rule, tensors[n:]), *tensors[n:]]]
 
 
-class _Rule:
+class Rule:
     """The rule of one call: one gradient or `None` per output in; one per primal, variable and hidden value out."""
 
-    def __init__(self, call, grad_fn, variables, n_hidden):
+    def __init__(self, call, grad_fn, variables, n_hidden=0):
         self.call, self.grad_fn, self.variables, self.n_hidden = call, grad_fn, variables, n_hidden
 
     def __call__(self, *upstreams):
@@ -241,7 +241,7 @@ class _Rule:
         return grads + variable_grads + [None] * self.n_hidden
 
 
-def _dense(upstream, dtype, shape):
+def dense(upstream, dtype, shape):
     if not (dtype.is_floating or dtype.is_complex):
         return None
     return tf.zeros(shape, dtype) if upstream is None else tf.convert_to_tensor(upstream)

@@ -11,7 +11,6 @@ from multiop import errors
 
 from .. import _internals, _versions
 from ..conversion import convert
-from . import _threads
 
 _local = threading.local()  # a thread uses the tapes that it entered
 
@@ -21,7 +20,7 @@ class Tape:
         if _internals.missing is not None:
             raise _versions.unknown("GradientTape on TensorFlow")
         # always persistent: inside its block, `gradients` may use any tape any number of times
-        self._tape = _threads.Tape(watch_accessed_variables)
+        self._tape = tf.GradientTape(persistent=True, watch_accessed_variables=watch_accessed_variables)
         self._stays, self._is_inside = persistent, False
 
     def __enter__(self):
@@ -39,7 +38,7 @@ class Tape:
 
     def concerns(self, ys):
         """Say whether it can differentiate `ys`: to a tape inside its block, an unknown tensor is a constant."""
-        return self._is_inside or self._tape.has_recorded(ys)
+        return self._is_inside or _internals.has_recorded(self._tape, ys)
 
     def watch(self, x):
         x = x if isinstance(x, tf.Variable) else convert(x)

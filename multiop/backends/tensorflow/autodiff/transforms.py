@@ -9,8 +9,8 @@ from multiop._recent import Recent
 
 from .. import _internals
 from ..conversion import convert, in_this_graph
-from . import _closed_over, _effects, _linear, _public, _threads
-from .custom_gradient import cut, fresh, transposing
+from . import _closed_over, _effects, _linear
+from .custom_gradient import cut, fresh, in_state, transposing
 from .tape import differentiate
 
 traced = _internals.traced
@@ -18,7 +18,7 @@ traced = _internals.traced
 
 def vjp(fun, primals, persistent=True):
     inputs = [fresh(x) for x in primals]
-    with _threads.Tape(is_first_order=True) as tape:
+    with _internals.of_first_order(), tf.GradientTape(persistent, watch_accessed_variables=False) as tape:
         tape.watch(inputs)
         outputs, aux = fun(*inputs)
 
@@ -39,9 +39,9 @@ def _gradient(tape, targets, sources, cotangents):
 
 def jvp(fun, primals, tangents):
     # the transpose of the vjp: ForwardAccumulator loses tangents that pass through tf.function or tf.cond
-    outputs, pullback, aux = vjp(fun, primals)
+    outputs, pullback, aux = vjp(fun, primals, persistent=False)
     cotangents = [tf.zeros_like(y) for y in outputs]
-    with _threads.Tape() as tape, transposing():
+    with tf.GradientTape(watch_accessed_variables=False) as tape, transposing():
         tape.watch([ct for ct in cotangents if ct.dtype.is_floating or ct.dtype.is_complex])
         grads = pullback(cotangents)
     return outputs, _gradient(tape, grads, cotangents, list(tangents)), aux
@@ -56,13 +56,11 @@ def vmap(fun, in_axes, axis_size):
             return list(fun(*(x if axis is None else next(slices) for x, axis in zip(args, in_axes, strict=True))))
 
         try:
-            with _public.mapping():
+            with in_state("mapping"):
                 return list(tf.vectorized_map(run_row, moved, warn=False))
-        except errors.MultiopError:
-            raise
         except Exception as error:  # most control flow and some operations cannot be vectorized
-            if not axis_size:
-                raise _public.explain(error)
+            if not axis_size or (isinstance(error, errors.MultiopError) and _internals.missing is None):
+                raise
             rows = [run_row([x[k] for x in moved]) for k in range(axis_size)]
         return [tf.stack(column) for column in zip(*rows, strict=True)]
 
@@ -130,7 +128,7 @@ def checkpoint(fun, primals):
 
     def recompute(*upstreams):
         ours = _depending_on(primals, next(last for last in zip(ends, upstreams, strict=True) if last[1] is not None))
-        with _threads.Tape() as tape:
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch([*ours, *closed_over])
             with changed.before():
                 again = fun(*ours)

@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from multiop import _args, errors
 
-from .._internals import is_traced, is_tracing
+from .._internals import base_of, is_traced, is_tracing, schema_of, storage_of
 
 _READS = frozenset({torch.Tensor.__array__, torch.Tensor.numpy, torch.Tensor.tolist, torch.Tensor.__dlpack__})
 _TRACING = "get value out of a tracing tensor"  # PyTorch's words where a number is read
@@ -71,15 +71,15 @@ class Changed(TorchDispatchMode):
         if draws:
             self._note_generators(func, args, kwargs)
         if is_writing and writes(func, args):
-            given = {a.name: x for a, x in zip(func._schema.arguments, args, strict=False)} | kwargs
-            written = [given[a.name] for a in func._schema.arguments if a.name in given and _is_written(a)]
+            given = {a.name: x for a, x in zip(schema_of(func).arguments, args, strict=False)} | kwargs
+            written = [given[a.name] for a in schema_of(func).arguments if a.name in given and _is_written(a)]
             for x in _tensors(written):
                 key = (_address(x), x.data_ptr(), x.shape, x.stride())
                 if key[0] not in self.fresh and key not in self.tensors:
                     self.tensors[key] = x, x.clone()
         results = func(*args, **kwargs)
         if type(results) is torch.Tensor and not is_writing:
-            if results._base is None and _address(results) not in map(_address, _tensors((args, kwargs))):
+            if base_of(results) is None and _address(results) not in map(_address, _tensors((args, kwargs))):
                 self.fresh.add(_address(results))
         else:
             self.fresh |= {_address(y) for y in _tensors(results)} - {_address(x) for x in _tensors((args, kwargs))}
@@ -153,9 +153,9 @@ def default_generator(device):
 @functools.cache
 def _kinds(func):
     """Say whether an operation may draw random numbers, and whether it may write to an operand."""
-    takes = any("Generator" in str(a.type) for a in func._schema.arguments)
+    takes = any("Generator" in str(a.type) for a in schema_of(func).arguments)
     draws = takes or torch.Tag.nondeterministic_seeded in func.tags
-    return draws, func._schema.is_mutable or func in _BATCH_NORMS
+    return draws, schema_of(func).is_mutable or func in _BATCH_NORMS
 
 
 # the schemas of these do not say that they write to the running statistics
@@ -167,7 +167,7 @@ _BATCH_NORMS = frozenset({
 
 def writes(func, args):
     """Say whether an operation of PyTorch writes to one of its operands."""
-    return func._schema.is_mutable or (func in _BATCH_NORMS and args[3] is not None and args[5])
+    return schema_of(func).is_mutable or (func in _BATCH_NORMS and args[3] is not None and args[5])
 
 
 def _is_written(argument):
@@ -181,6 +181,6 @@ def _tensors(tree):
 
 def _address(x):
     try:
-        return x.untyped_storage()._cdata
+        return storage_of(x)
     except NotImplementedError:  # a sparse tensor
         return id(x)

@@ -7,7 +7,7 @@ import threading
 
 import torch
 
-from .._internals import all_levels, hides_levels, requires_grad, sequence_number
+from .._internals import all_levels, hides_levels, metadata_of, number_of, requires_grad, sequence_number
 from .custom_gradient import hidden_edges, is_live
 
 _local = threading.local()
@@ -85,7 +85,7 @@ def _is_linked(y, start, verdicts):
 
 def is_older(node, start):
     """Say whether this thread recorded `node` before `start`; an accelerator's own threads have their own numbers."""
-    return 0 < start > node._sequence_nr() and node._input_metadata[0].device.type == "cpu"
+    return 0 < start > number_of(node) and metadata_of(node)[0].device.type == "cpu"
 
 
 def detach_unlinked(xs, start=0):

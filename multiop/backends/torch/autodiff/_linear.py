@@ -9,7 +9,7 @@ from torch.overrides import TorchFunctionMode
 
 from multiop import errors
 
-from .._internals import functorch, without_functorch, without_proxies
+from .._internals import functorch, reduction_of, without_functorch, without_proxies
 from ..conversion import is_compiling
 
 # Linear operations: their gradient uses only the shape or dtype of an operand
@@ -147,7 +147,7 @@ def _check(returned, level, name):
             or places == [_LINEAR_AT.get(kind)]
         ):
             continue
-        if kind in _LINEAR_REDUCE and node._saved_reduce in _LINEAR_REDUCE[kind]:
+        if kind in _LINEAR_REDUCE and reduction_of(node) in _LINEAR_REDUCE[kind]:
             continue
         kept = {saved for saved in _saved_names(type(node)) if _requires_grad(getattr(node, saved), level)}
         if kind in _STEPS or not (kept <= _UPSTREAM if places == [0] else not kept):

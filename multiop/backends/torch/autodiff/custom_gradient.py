@@ -25,10 +25,14 @@ from multiop import errors
 from .. import _internals
 from .._internals import (
     all_levels,
+    base_of,
     functorch,
     is_forward_mode_on,
     is_transformed,
+    is_view,
     keeps_graph,
+    metadata_of,
+    number_of,
     saved_tensors_hooks,
     sequence_number,
     unpack_dual,
@@ -128,7 +132,7 @@ def alias(x):
 
 def _detached(y, inputs):
     """Return a detached view; if it shares memory with an input it stays a view, so that autograd guards it."""
-    if any(y._base is (x if x._base is None else x._base) for x in inputs):
+    if any(base_of(y) is (x if base_of(x) is None else base_of(x)) for x in inputs):
         return y.view_as(y)
     return y.detach()
 
@@ -147,7 +151,7 @@ class Override(Function):
     def forward(ctx, plan, *inputs):
         ctx.call, ctx.box, places, ctx.reaches_beyond, outputs, residuals, returned, variables = plan
         ctx.inexact = are_inexact(outputs)
-        results = tuple([_detached(y, inputs) if y._is_view() else y.detach() for y in outputs])
+        results = tuple([_detached(y, inputs) if is_view(y) else y.detach() for y in outputs])
         save(ctx, places, results, residuals, returned, variables)
         if False in ctx.inexact:
             ctx.mark_non_differentiable(*[y for y, inexact in zip(results, ctx.inexact, strict=True) if not inexact])
@@ -248,7 +252,7 @@ class _Lifted(Function):
     def forward(plan, *tensors):
         outputs = tensors[plan.outputs_from : plan.residuals_from]
         # for a view, forward mode would require a tangent that is also a view
-        return tuple([y.clone() if y._is_view() else y.detach() for y in outputs])
+        return tuple([y.clone() if is_view(y) else y.detach() for y in outputs])
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -398,7 +402,7 @@ def _is_beyond(xs, seen, start):
         if node in passed:
             continue
         variable = getattr(node, "variable", None)
-        if node._sequence_nr() < start or (variable is not None and is_live(variable)):
+        if number_of(node) < start or (variable is not None and is_live(variable)):
             return True
         passed.add(node)
         nodes += [parent for parent, _ in node.next_functions]
@@ -421,7 +425,7 @@ def _find_foreign(call, outputs, seen, start):
         if node in seen:
             continue
         key = getattr(node, "variable", None)
-        number = node._sequence_nr()
+        number = number_of(node)
         if key is None:
             names, direct = (names_of(call), _named_edges(call)) if names is None else (names, direct)
             # older than the call, or from another thread, which has its own numbers: a closed-over tensor
@@ -471,7 +475,7 @@ def names_of(call):
 
 
 def _out_of_reach_fault(call, node, output):
-    shape = tuple(node._input_metadata[output].shape)
+    shape = tuple(metadata_of(node)[output].shape)
     return errors.ClosedOverError(
         f"{call.name} closes over a differentiable value of shape {shape} (computed by "
         f"{node.name().removesuffix('0').removesuffix('Backward')}) that is out of reach, so it cannot be among the "

@@ -9,7 +9,15 @@ import torch
 
 from multiop import errors
 
-from .._internals import IS_TESTED, are_transforms_active, outside_transforms, sequence_number, unknown
+from .._internals import (
+    IS_TESTED,
+    are_transforms_active,
+    is_view,
+    number_of,
+    outside_transforms,
+    sequence_number,
+    unknown,
+)
 from ..conversion import convert, is_compiling
 from ._graph import are_linked, detach_unlinked, enter, is_older, leave, nodes_of
 from .custom_gradient import edge_of, hidden_edges, is_live, leaf, recording
@@ -100,7 +108,7 @@ class Tape:
 
     def _is_left_over(self, x):
         """Say whether `x` is on a graph only because a tape recorded it that is over; it can be detached in place."""
-        if x.is_leaf or x._is_view() or self.begin or is_any_known(self):
+        if x.is_leaf or is_view(x) or self.begin or is_any_known(self):
             return False
         return not are_linked([x])[0]
 
@@ -150,7 +158,7 @@ class Tape:
         for node in nodes_of(targets) if edges else ():
             for edge in node.next_functions:
                 if (k := edges.get(edge)) is not None and node is not sources[k].grad_fn:
-                    uses[k].add(node._sequence_nr() < sources[k].grad_fn._sequence_nr())
+                    uses[k].add(number_of(node) < number_of(sources[k].grad_fn))
         for k, when in uses.items():
             if len(when) > 1:
                 raise errors.TapeError(
@@ -161,9 +169,9 @@ class Tape:
 
     def _is_outside(self, y):
         """Say whether `y` was computed outside the recording; sequence numbers are per thread, on accelerators too."""
-        if y.grad_fn is None or y._is_view() or y.device.type != "cpu" or self._thread != threading.get_ident():
+        if y.grad_fn is None or is_view(y) or y.device.type != "cpu" or self._thread != threading.get_ident():
             return False
-        number = y.grad_fn._sequence_nr()
+        number = number_of(y.grad_fn)
         if self._start is not None and number < self._start:
             return True
         # a number that this thread has not reached belongs to another thread
@@ -239,7 +247,7 @@ def _leaves(targets, begin):
             continue
         seen.add(node)
         reaches_beyond = reaches_beyond or is_older(node, begin) or hidden_edges(node) != []
-        number = node._sequence_nr()
+        number = number_of(node)
         for place, (parent, _) in enumerate(node.next_functions):
             if parent is None:
                 continue

@@ -33,6 +33,7 @@ from .._internals import (
     outside_transforms,
     refuse_inference_mode,
     requires_grad,
+    schema_of,
     set_grad_enabled,
     tracing_lock,
 )
@@ -390,7 +391,7 @@ def _eager(name):
     """Return PyTorch's operation `name`, and an alias of it that the compiler calls as it is."""
     packet, _, overload = name.partition(".")
     operation = getattr(getattr(torch.ops.aten, packet), overload or "default")
-    schema = str(operation._schema).partition("(")[2]
+    schema = str(schema_of(operation)).partition("(")[2]
     _library.define(f"{packet}({schema}", tags=(torch.Tag.pt2_compliant_tag,))
     _library.impl(packet, operation, "CompositeExplicitAutograd")
     return operation, getattr(torch.ops.multiop, packet).default
@@ -408,7 +409,7 @@ def _keep_digits(graph):
         if result.device.type != "cpu" or not result.is_floating_point():  # integers are exact
             continue
         for k, number in enumerate(node.args):
-            if isinstance(number, (int, float)) and node.target._schema.arguments[k].type.kind() == "TensorType":
+            if isinstance(number, (int, float)) and schema_of(node.target).arguments[k].type.kind() == "TensorType":
                 with graph.inserting_before(node):
                     like = {"dtype": result.dtype, "device": result.device}
                     node.update_arg(k, graph.call_function(torch.ops.aten.full.default, ([], number), like))
