@@ -15,7 +15,7 @@ import numpy as np
 
 import multiop
 from multiop import _tree, errors
-from multiop.porting import _expressions, _graph, _map, _prove, _source, _weights
+from multiop.porting import _expressions, _graph, _map, _printing, _prove, _weights
 
 _READERS = {
     "torch": "multiop.porting.torch.reader",
@@ -291,11 +291,11 @@ def trace(
     options: dict[str, Any] = {"dynamic_shapes": dynamic_shapes} | ({"keywords": keywords} if keywords else {})
     options |= {"partial": True} if partial else {}
     graph = reader.read(model, inputs, training=training, **options)
-    name = _source.snake(graph.kind) if name is None else name
+    name = _printing.snake(graph.kind) if name is None else name
     modes = [training]
     if training:
         other = reader.read(model, inputs, training=False, **options)
-        if _source.alike(graph, reader.evaluated(graph), other, other.nodes):
+        if _printing.alike(graph, reader.evaluated(graph), other, other.nodes):
             modes = [True, False]  # apart from dropout and batch normalization, evaluation computes the same
     about = {
         "modes": modes,
@@ -313,7 +313,7 @@ def trace(
     about |= {"draws always": True} if _graph.draws_always(graph.nodes) else {}
     if graph.paths is not None and (graph.constants or graph.paths != [[i] for i in range(len(graph.paths))]):
         about |= {"paths": graph.paths, "constants": [list(one) for one in graph.constants]}
-    text = _source.source(graph, name)
+    text = _printing.source(graph, name)
     trees = _weights.nested(graph.params), _weights.nested(graph.state)
     port = Port(name, text, *trees, about, _map_from(model, *trees))
     args, named = port._arguments(port.inputs())

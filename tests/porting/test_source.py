@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from multiop.porting import _graph, _source
+from multiop.porting import _graph, _printing
 from multiop.porting._graph import Call, Dim, Graph, Infix, Item, Node, Scope, Value, call
+from multiop.porting._printing import layout
 
 BATCH = Dim("batch", ("batch",))
 
@@ -38,7 +39,7 @@ class Model:
         graph = Graph(
             kind, self.inputs, self.params, self.state, self.nodes, outputs, self.leaves, "float32", "PyTorch"
         )
-        return _source.source(graph, "net")
+        return _printing.source(graph, "net")
 
 
 def body(source, name="net"):
@@ -235,7 +236,7 @@ def test_a_list_that_grows_by_the_result_of_each_step_is_a_loop():
 
 
 def test_a_docstring_is_not_broken_inside_of_a_shape():
-    lines = _source._wrapped_docstring(f"Compute {' '.join(['`x`: `(batch, 3, 224, 224)`'] * 6)}.")
+    lines = layout.wrapped_docstring(f"Compute {' '.join(['`x`: `(batch, 3, 224, 224)`'] * 6)}.")
     assert len(lines) > 1 and all(line.count("`") % 2 == 0 for line in lines)
 
 
@@ -256,4 +257,4 @@ def test_an_input_has_no_name_of_a_builtin_and_no_number_is_added_with_two_signs
     ],
 )
 def test_names_of_classes(kind, name):
-    assert _source.snake(kind) == name
+    assert _printing.snake(kind) == name

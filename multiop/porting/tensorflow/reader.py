@@ -34,7 +34,7 @@ from multiop.porting._graph import (
     Scope,
     Value,
 )
-from multiop.porting._source import snake
+from multiop.porting._printing import snake
 from multiop.porting.tensorflow import operations, patterns, weights
 from multiop.porting.tensorflow.flat import (
     Edge,
