@@ -490,10 +490,10 @@ def test_saved_and_loaded(tmp_path):
     port, inputs, (outputs, _, _) = made("conv net")
     port.save(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
-        "conv_net.map.toml",
-        "conv_net.py",
-        "conv_net.safetensors",
-        "test_conv_net.py",
+        "convnet.map.toml",
+        "convnet.py",
+        "convnet.safetensors",
+        "test_convnet.py",
     }
     again = porting.load(tmp_path)
     assert again.source == port.source and list(_weights.flat(again.params)) == sorted(_weights.flat(port.params))
@@ -558,7 +558,7 @@ def test_the_proof_sees_a_planted_fault(tmp_path, backend):
     port, _, _ = made("conv net")
     assert porting.prove(port, backend).agrees
     port.save(tmp_path)
-    file = tmp_path / "conv_net.py"
+    file = tmp_path / "convnet.py"
     file.write_text(file.read_text().replace("epsilon=0.001", "epsilon=0.0011"))
     wrong = porting.prove(porting.load(tmp_path), backend)
     assert not wrong.agrees and wrong.value > 1e-6 and wrong.gradient > 1e-6
@@ -654,7 +654,7 @@ def test_training_is_proven_unless_it_draws(tmp_path, backend):
     port, _, _ = made("conv net, training")
     port.save(tmp_path)
     assert port.modes == [False, True] and porting.prove(porting.load(tmp_path), backend, training=True).agrees
-    file = tmp_path / "conv_net.py"
+    file = tmp_path / "convnet.py"
     file.write_text(file.read_text().replace("momentum=0.3", "momentum=0.31"))
     wrong = porting.prove(porting.load(tmp_path), backend, training=True)
     assert not wrong.agrees and wrong.state > 1e-3 and wrong.value < 1e-9

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from multiop.porting._graph import SEED, TRAINING, Call, Dim, Expression, Infix, Value, call
-from multiop.porting.jax.primitives import is_number, sizes
+from multiop.porting._rows import sizes
+from multiop.porting.jax.primitives import is_number
 
 Made = Callable[[Expression], Expression]
 _REDUCTIONS = ("ops.sum", "ops.mean", "ops.max", "ops.min", "ops.prod", "ops.var", "ops.any", "ops.all")

@@ -13,18 +13,13 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from multiop.porting._graph import SEED, Call, Dim, DType, Expression, Infix, Item, Name, Value, call
-
-Row = Callable[..., Expression]
-
-
-class Untranslated(Exception):
-    """What stands in the way of a translation, in a few words."""
+from multiop.porting._rows import Row, Untranslated, binary, cast, short, sizes, unary
 
 
 def is_number(x: Expression) -> bool:
@@ -37,16 +32,6 @@ def is_floating(x: Value) -> bool:
     return x.dtype.startswith(("float", "bfloat"))
 
 
-def cast(x: Expression, dtype: str) -> Expression:
-    """Return `x` in a dtype; nothing happens to a tensor that has it."""
-    return x if isinstance(x, Value) and x.dtype == dtype else call("ops.cast", x, DType(dtype))
-
-
-def short(option: Sequence[Any]) -> Any:
-    """Write an option that is the same for each dimension of space as one."""
-    return option[0] if len(set(option)) == 1 else tuple(option)
-
-
 def axes_of(axes: Sequence[int], ndim: int) -> Any:
     """Return the axes of a reduction: `None` for all, the last one as -1."""
     axes = tuple(int(axis) for axis in axes)
@@ -55,23 +40,12 @@ def axes_of(axes: Sequence[int], ndim: int) -> Any:
     return (axes[0] if axes[0] < ndim - 1 else -1) if len(axes) == 1 else axes
 
 
-def sizes(shape: Sequence[Any]) -> tuple[Any, ...]:
-    """Return a shape for a reshape: the one dimension that is open as -1."""
-    if sum(isinstance(size, Dim) for size in shape) == 1 and 0 not in shape:
-        return tuple(-1 if isinstance(size, Dim) else size for size in shape)
-    return tuple(shape)
-
-
 def integers(numbers: Sequence[Any]) -> tuple[int, ...]:
     """Return dimensions as ints, which NumPy's may be."""
     return tuple(map(int, numbers))
 
 
 # entry by entry
-
-
-def unary(op: str) -> Row:
-    return lambda x: call(f"ops.{op}", x)
 
 
 def infix(operator: str, op: str) -> Row:
@@ -84,10 +58,6 @@ def infix(operator: str, op: str) -> Row:
         return Infix(operator, x, y)
 
     return row
-
-
-def binary(op: str) -> Row:
-    return lambda x, y: call(f"ops.{op}", x, y)
 
 
 def divide(x: Expression, y: Expression, out: Value) -> Expression:

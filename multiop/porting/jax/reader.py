@@ -21,7 +21,7 @@ from jax.extend import core
 
 import multiop
 from multiop import errors
-from multiop.porting import _graph, _hosts
+from multiop.porting import _converters, _graph, _hosts, _rows
 from multiop.porting._graph import (
     Apply,
     Call,
@@ -36,8 +36,8 @@ from multiop.porting._graph import (
     Value,
     call,
 )
+from multiop.porting._rows import Untranslated, single
 from multiop.porting.jax import models, patterns, primitives
-from multiop.porting.jax.primitives import Untranslated
 
 _PACKAGE = str(pathlib.Path(multiop.__file__).parent)
 _IGNORED = {  # where and how an array is kept, and how a product is computed
@@ -201,26 +201,18 @@ def _number(array: Any) -> Any:
 _HOMES = {"jax.lax": jax.lax, "jax.lax.linalg": jax.lax.linalg}  # where primitives are public
 
 
-def _spelled(value: Any) -> str:
-    """Return a parameter of a primitive as an expression of Python, if it has one."""
+def _spelled(value: Any) -> str | None:
+    """Return a parameter of a primitive that is JAX's own as an expression of Python."""
     if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
         return f'jax.numpy.dtype("{np.dtype(value)}")'
     home = f"jax.lax.{type(value).__name__}"
-    if getattr(jax.lax, type(value).__name__, None) is type(value):
-        if isinstance(value, enum.Enum):
-            return f"{home}.{value.name}"
-        fields = [*getattr(value, "_fields", ()), *getattr(value, "__dataclass_fields__", ())]
-        if fields:
-            return f"{home}({', '.join(f'{one}={_spelled(getattr(value, one))}' for one in fields)})"
-    if type(value) is tuple:
-        return f"({', '.join(map(_spelled, value))}{',' * (len(value) == 1)})"
-    if type(value) is list:
-        return f"[{', '.join(map(_spelled, value))}]"
-    if isinstance(value, float) and not math.isfinite(value):
-        return f'float("{value}")'
-    if value is None or type(value) in (bool, int, float, str):
-        return repr(value)
-    raise Untranslated("")
+    if getattr(jax.lax, type(value).__name__, None) is not type(value):
+        return None
+    if isinstance(value, enum.Enum):
+        return f"{home}.{value.name}"
+    fields = [*getattr(value, "_fields", ()), *getattr(value, "__dataclass_fields__", ())]
+    inner = ", ".join(f"{field}={_rows.spelled(getattr(value, field), _spelled)}" for field in fields)
+    return f"{home}({inner})" if fields else None
 
 
 class _Reader:
@@ -421,7 +413,7 @@ class _Reader:
         if not homes or equation.effects or any(_name_of(one.aval.dtype) == "key" for one in equation.outvars):
             raise Untranslated("")
         names = [f"x{i + 1}" for i in range(len(entries))]
-        given = [*names, *[f"{word}={_spelled(one)}" for word, one in equation.params.items()]]
+        given = [*names, *[f"{word}={_rows.spelled(one, _spelled)}" for word, one in equation.params.items()]]
         source = f"lambda {', '.join(names)}: {homes[0]}.{name}_p.bind({', '.join(given)})"
         apply = Apply(Foreign(name, source, "jax"), tuple(self.tensor(one) for one in entries))
         return self.emit(apply, *[self._skeleton(one.aval) for one in equation.outvars])
@@ -434,6 +426,9 @@ class _Reader:
         folded = self._folded(equation, entries)
         if folded is not None:
             return folded
+        own = _converters.find("jax", name)
+        if own is not None:
+            return self._row(own, equation, entries, params)
         if name in _UNCHANGED:
             return entries
         if name == "dim_as_value":
@@ -622,12 +617,13 @@ class _Reader:
         parameters = inspect.signature(row).parameters
         options = {}
         for name, value in params.items():
-            if name in parameters and parameters[name].kind is not inspect.Parameter.VAR_POSITIONAL:
+            if (name in parameters and parameters[name].kind is not inspect.Parameter.VAR_POSITIONAL) or (
+                _converters.is_converter(row) and _rows.takes_all(row)
+            ):
                 options[name] = _plain(value)
-            elif name not in _IGNORED and value is not None:
+            elif (name not in _IGNORED or _converters.is_converter(row)) and value is not None:
                 raise Untranslated(f"with {name}={value}")
-        special = {"out": out, "made": self.made, "emit": self.emit, **more}
-        return options | {name: value for name, value in special.items() if name in parameters}
+        return options | _rows.special(row, out=out, made=self.made, emit=self.emit, **more)
 
     def _row(self, row: Callable[..., Any], equation: Any, entries: list[Any], params: Any, **more: Any) -> list[Any]:
         outs = [self._skeleton(one.aval) for one in equation.outvars]
@@ -750,11 +746,11 @@ class _Reader:
             re.sub(r"\W", "_", name).strip("_") or "function",
             parameters,
             ahead,
-            _lone(outputs),
+            single(outputs),
             residuals,
             cotangents,
             rule_nodes,
-            _lone(gradients),
+            single(gradients),
         )
         return self.emit(_graph.Apply(custom, tuple(one for one in given if one is not None)), *outs)
 
@@ -804,12 +800,12 @@ class _Reader:
         wanted = [*keeps, *used[carried:]]
         outs = [self._skeleton(one.aval) if kept else None for one, kept in zip(equation.outvars, wanted, strict=True)]
         results = [one for one in outs if one is not None]
-        parameters = (_lone(listed), _lone(taken)) if listed else _lone(taken)
+        parameters = (single(listed), single(taken)) if listed else single(taken)
         name = "step" if listed else "row"
         body_consts = [self._closed_over(one) for one in body.consts]
         function, outputs = self._function(name, parameters, jaxpr, body_consts, [*consts, *carry, *parts], wanted)
-        given = _lone([one for one in rows if one is not None])
-        ys = _lone(outputs[len(listed) :])
+        given = single([one for one in rows if one is not None])
+        ys = single(outputs[len(listed) :])
         length = _dim(params["length"])
         if not listed:
             if not taken:
@@ -830,14 +826,14 @@ class _Reader:
         ):
             place, start = counted
             rest = [one for i, one in enumerate(listed) if i != place]
-            function.name, function.parameters = "body", (listed[place], _lone(rest))
-            function.outputs = _lone([one for i, one in enumerate(outputs) if i != place])
-            init = _lone([one for i, one in enumerate(one for one in starts if one is not None) if i != place])
+            function.name, function.parameters = "body", (listed[place], single(rest))
+            function.outputs = single([one for i, one in enumerate(outputs) if i != place])
+            init = single([one for i, one in enumerate(one for one in starts if one is not None) if i != place])
             expression = Call("ops.fori_loop", (start, start + length, function, init))
             results = [one for i, one in enumerate(results) if i != place]
         else:
-            function.outputs = (_lone(outputs[: len(listed)]), ys)
-            first = _lone([one for one in starts if one is not None])
+            function.outputs = (single(outputs[: len(listed)]), ys)
+            first = single([one for one in starts if one is not None])
             kwargs = (("length", None if taken else length), ("reverse", bool(params["reverse"])))
             expression = Call("ops.scan", (function, first, given), kwargs)
         self.emit(expression, *results)
@@ -876,7 +872,7 @@ class _Reader:
             hoisted = [self._closed_over(one) for one in closed.consts]
             every = [True] * len(closed.jaxpr.outvars)
             function, outputs = self._function(name, tuple(own), closed.jaxpr, hoisted, [*consts, *own], every)
-            function.outputs = _lone(outputs) if name == "holds" else tuple(outputs)
+            function.outputs = single(outputs) if name == "holds" else tuple(outputs)
             functions.append(function)
         self.emit(Call("ops.while_loop", (*functions, tuple(carry))), *outs)
         return list(outs)
@@ -892,7 +888,7 @@ class _Reader:
         for branch in branches:
             consts = [self._closed_over(one) for one in branch.consts]
             function, outputs = self._function("branch", (), branch.jaxpr, consts, entries[1:], used)
-            function.outputs = _lone(outputs)
+            function.outputs = single(outputs)
             functions.append(function)
         index = self.tensor(index)
         cast = self.made(index)
@@ -915,9 +911,6 @@ class _Reader:
             found = patterns.linear(node.expression, self.made, lambda one: getattr(one, "kind", "") == "params")
             node.expression = node.expression if found is None else found
         nodes = _graph.without_dead(nodes, outputs)
-        dtypes = collections.Counter(str(leaf.dtype) for leaf in self.params.values() if leaf.dtype.kind in "fV")
-        inputs = [value.dtype for value in self.inputs if value.dtype.startswith(("float", "bfloat"))]
-        dtype = dtypes.most_common(1)[0][0] if dtypes else inputs[0] if inputs else "float32"
         return Graph(
             self.model.kind,
             self.inputs,
@@ -926,7 +919,7 @@ class _Reader:
             nodes,
             outputs,
             self.leaves,
-            dtype,
+            _rows.dtype_of(self.params, self.inputs),
             self.model.framework,
         )
 
@@ -1055,11 +1048,6 @@ def _used_by(jaxpr: Any, used: Sequence[bool]) -> list[bool]:
         if any(one in needed for one in equation.outvars):
             needed.update(one for one in equation.invars if not _is_literal(one))
     return [one in needed for one in jaxpr.invars]
-
-
-def _lone(listed: Sequence[Any]) -> Any:
-    """Return what stands for some tensors: one as itself, several as a tuple, none as `None`."""
-    return None if not listed else listed[0] if len(listed) == 1 else tuple(listed)
 
 
 def _is_inexact(aval: Any) -> bool:

@@ -15,7 +15,8 @@ import numpy as np
 import tensorflow as tf
 
 from multiop.porting._graph import Dim, Expression, Scope, Value
-from multiop.porting.tensorflow.operations import UPDATES, Untranslated
+from multiop.porting._rows import Untranslated
+from multiop.porting.tensorflow.operations import UPDATES
 
 _FLOW = {
     "If": "_branches",

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Value, call
+from multiop.porting._rows import FLOATS, Row, Untranslated, binary, cast, short, sizes, unary
 
-Row = Callable[..., Expression]
-FLOATS = ("float16", "bfloat16", "float32", "float64")
 UPDATES = {  # of a variable: whether of entries, or of rows, and how
     f"ResourceScatter{kind}{name}": (kind, name)
     for kind in ("", "Nd")
@@ -52,15 +51,7 @@ STATIC = {
 }
 
 
-class Untranslated(Exception):
-    """What stands in the way of a translation, in a few words."""
-
-
 # rows that many operations share
-
-
-def unary(op: str) -> Row:
-    return lambda x: call(f"ops.{op}", x)
 
 
 def infix(operator: str, op: str) -> Row:
@@ -77,10 +68,6 @@ def infix(operator: str, op: str) -> Row:
         return Infix(operator, x, y)
 
     return row
-
-
-def binary(op: str) -> Row:
-    return lambda x, y: call(f"ops.{op}", x, y)
 
 
 def comparison(op: str) -> Row:
@@ -186,13 +173,6 @@ def add_n(inputs: Sequence[Value]) -> Expression:
 
 
 # shapes
-
-
-def sizes(shape: Sequence[Any]) -> tuple[Any, ...]:
-    """Write the one dimension that is open as -1."""
-    if sum(isinstance(size, Dim) for size in shape) == 1 and 0 not in shape:
-        return tuple(-1 if isinstance(size, Dim) else size for size in shape)
-    return tuple(shape)
 
 
 def reshaped(x: Expression, out: Value) -> Expression:
@@ -422,18 +402,7 @@ def one_hot(
     return call("ops.where", chosen, call("ops.cast", on_value, DType(out.dtype)), off_value)
 
 
-def cast(x: Expression, out: Value) -> Expression:
-    if isinstance(x, Value) and x.dtype == out.dtype:
-        return x
-    return call("ops.cast", x, DType(out.dtype))
-
-
 # convolution and pooling
-
-
-def short(option: Sequence[int]) -> Any:
-    """Write an option that is the same for each dimension of space as one int."""
-    return option[0] if len(set(option)) == 1 else tuple(option)
 
 
 def spatial(option: Sequence[Any], data_format: str) -> tuple[Any, ...]:
@@ -572,7 +541,7 @@ def resize(kind: str) -> Row:
         if kind == "bilinear":
             if not half_pixel_centers:
                 raise Untranslated("half_pixel_centers=False")
-            x = cast(images, out)  # TensorFlow has it in float32 alone
+            x = cast(images, out.dtype)  # TensorFlow has it in float32 alone
             return call("ops.image.resize", x, tuple(size), interpolation=kind, data_format="channels_last")
         y: Expression = images
         for axis, (before, after) in enumerate(zip(images.shape[1:3], size, strict=True), 1):
@@ -1028,7 +997,7 @@ ROWS: dict[str, Row] = {
     **{name: unary(op) for name, op in _UNARY.items()},
     "LeakyRelu": leaky_relu,
     "ClipByValue": clip,
-    "Cast": cast,
+    "Cast": lambda x, out: cast(x, out.dtype),
     "Bitcast": bitcast,
     **dict.fromkeys(("Identity", "Snapshot", "EnsureShape", "CheckNumerics"), unchanged),
     # arithmetic

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from multiop.porting._graph import SEED, TRAINING, Call, Dim, DType, Expression, Item, call
+from multiop.porting._rows import Untranslated, sizes
 from multiop.porting.tensorflow import operations
 from multiop.porting.tensorflow.flat import Edge, Operation
-from multiop.porting.tensorflow.operations import Untranslated
 
 _COMMUTES = {"Add", "AddV2", "Mul"}
 _SAME = {"Identity", "Snapshot"}
@@ -539,7 +539,7 @@ def collapsed(operation: Operation) -> Match | None:
     if is_reshape(first):
         while is_reshape(first):
             first = seen_through(first.operation.inputs[0])
-        return Match([first], lambda x: call("ops.reshape", x, operations.sizes(out.shape)))
+        return Match([first], lambda x: call("ops.reshape", x, sizes(out.shape)))
     return None
 
 

@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import functools
 import inspect
-import math
 import re
 import sys
 import warnings
@@ -18,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from multiop import errors
-from multiop.porting import _graph, _hosts
+from multiop.porting import _converters, _graph, _hosts, _rows
 from multiop.porting._graph import (
     Apply,
     Body,
@@ -35,6 +34,7 @@ from multiop.porting._graph import (
     Value,
 )
 from multiop.porting._printing import snake
+from multiop.porting._rows import FLOATS, Untranslated, single
 from multiop.porting.tensorflow import operations, patterns, weights
 from multiop.porting.tensorflow.flat import (
     Edge,
@@ -48,7 +48,6 @@ from multiop.porting.tensorflow.flat import (
     is_rule_of,
     registered,
 )
-from multiop.porting.tensorflow.operations import Untranslated
 
 _CONTAINERS = ("Functional", "Sequential")
 
@@ -541,21 +540,13 @@ _TENSORS = {getattr(tf, f"{kind}{bits}") for kind in ("float", "int", "uint") fo
 _TENSORS |= {tf.bool, tf.int8, tf.uint8, tf.bfloat16, tf.complex64, tf.complex128}
 
 
-def _spelled(value: Any, reason: str) -> str:
-    """Return an attribute of an operation as an expression of Python; raise for `reason` if it has none."""
+def _spelled(value: Any) -> str | None:
+    """Return an attribute of TensorFlow's own as an expression of Python."""
     if isinstance(value, tf.DType):
         return f"tensorflow.{value.name}"
     if isinstance(value, tf.TensorShape):
         return "None" if value.rank is None else repr(value.as_list())
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(_spelled(one, reason) for one in value)}]"
-    if isinstance(value, bytes):
-        return repr(value.decode())
-    if isinstance(value, float) and not math.isfinite(value):
-        return f'float("{value}")'
-    if isinstance(value, (bool, int, float, str)):
-        return repr(value)
-    raise Untranslated(reason)
+    return repr(value.decode()) if isinstance(value, bytes) else None
 
 
 def _target(operation: Operation) -> Any:
@@ -627,9 +618,7 @@ class _Reader:
         if described.has_layers:
             nodes = _in_depth(nodes, outputs)
             _group(nodes, list(described.variables))
-        dtypes = collections.Counter(str(leaf.dtype) for leaf in self.params.values() if leaf.dtype.kind == "f")
-        kinds = [value.dtype for value in self.inputs if value.dtype.startswith(("float", "bfloat"))]
-        dtype = dtypes.most_common(1)[0][0] if dtypes else kinds[0] if kinds else "float32"
+        dtype = _rows.dtype_of(self.params, self.inputs)
         self.graph = Graph(
             described.kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, dtype, "TensorFlow"
         )
@@ -728,11 +717,12 @@ class _Reader:
         if item is not None:
             self.plans[id(operation)] = lambda: self._bind(self.alone[id(item)], operation.outputs)
             return [item]
-        match = patterns.find(operation)
+        row = _converters.find("tensorflow", operation.kind)
+        match = patterns.find(operation) if row is None else None
         if match is not None:
             self.plans[id(operation)] = lambda: self._matched(operation, match)
             return match.edges
-        row = operations.ROWS.get(operation.kind)
+        row = row or operations.ROWS.get(operation.kind)
         if row is None:
             raise Untranslated("")
         if operation.is_overridden:
@@ -829,7 +819,9 @@ class _Reader:
         named, taken = {one.partition("=")[0] for one in given}, set(inspect.signature(function).parameters) - {"name"}
         if not named <= taken:
             raise Untranslated(reason)
-        given += [f"{name}={_spelled(operation.attribute(name), reason)}" for name in sorted(taken - named)]
+        given += [
+            f"{name}={_rows.spelled(operation.attribute(name), _spelled, reason)}" for name in sorted(taken - named)
+        ]
         names = ", ".join(f"x{i + 1}" for i in range(len(tensors)))
         source = f"lambda {names}: tensorflow.raw_ops.{operation.kind}({', '.join(given)})"
         self._bind(Apply(Foreign(snake(operation.kind), source, "tensorflow"), tuple(tensors)), operation.outputs)
@@ -847,7 +839,7 @@ class _Reader:
 
     def _bound(self, operation: Operation, row: Any, out: Any) -> dict[str, Any]:
         parameters = inspect.signature(row).parameters
-        takes_all = any(one.kind == one.VAR_KEYWORD for one in parameters.values())
+        takes_all = _rows.takes_all(row)
         given = iter(operation.inputs)
         arguments: dict[str, Any] = {}
         named = inputs_of(operation.node)[: len(operation.inputs)]  # the shape of a list's entries is no input here
@@ -877,11 +869,7 @@ class _Reader:
                 continue
             elif not defaults[name].HasField("default_value") or value != _default(defaults[name]):
                 raise Untranslated(f"with {name}={value}")
-        if "out" in parameters:
-            arguments["out"] = out
-        if "emit" in parameters:
-            arguments["emit"] = self._emit
-        return arguments
+        return arguments | _rows.special(row, out=out, emit=self._emit)
 
     def _operand(self, edge: Edge, as_tensor: bool = False) -> Expression:
         """Return what stands for a tensor: numbers for what is constant and has no dimensions."""
@@ -942,7 +930,7 @@ class _Reader:
         elif operation.kind != "AssignVariableOp":
             sign, op = ("+", "add") if operation.kind == "AssignAddVariableOp" else ("-", "subtract")
             old = self._operand(operation.inputs[0])
-            is_float = operation.outputs[0].dtype in operations.FLOATS
+            is_float = operation.outputs[0].dtype in FLOATS
             expression = Infix(sign, old, expression) if is_float else Call(f"ops.{op}", (old, expression))
         if path not in self.leaves:  # it is written, never read
             self.state[path] = np.array(self.described.variables[path].numpy())
@@ -950,7 +938,7 @@ class _Reader:
         edge = operation.outputs[0]
         self._bind(expression, [edge])
         self._add([self.flat.value(edge)], edge.expression, update=path)
-        if edge.dtype in operations.FLOATS and self._is_differentiated(edge.expression):
+        if edge.dtype in FLOATS and self._is_differentiated(edge.expression):
             self._bind(Call("ops.stop_gradient", (edge.expression,)), [edge])  # a variable does not know of what it is
 
     def _is_differentiated(self, expression: Expression) -> bool:
@@ -959,7 +947,7 @@ class _Reader:
         queue, seen = _graph.values(expression), set()
         while queue:
             one = queue.pop()
-            if one.kind == "params" or (one.kind == "input" and one.dtype in operations.FLOATS):
+            if one.kind == "params" or (one.kind == "input" and one.dtype in FLOATS):
                 return True
             if id(one) not in seen:
                 seen.add(id(one))
@@ -1069,7 +1057,7 @@ class _Reader:
             bodies = []
             for one in functions:
                 nodes, outputs = self._nested(one.operations, one.results)
-                bodies.append(Body("branch", (), nodes, _single(outputs)))
+                bodies.append(Body("branch", (), nodes, single(outputs)))
             chosen = self._operand(operation.inputs[0])
             if operation.kind.endswith("Case"):
                 made = patterns.seen_through(operation.inputs[0]).operation
@@ -1178,15 +1166,15 @@ class _Reader:
             values = [self.flat.value(operation.outputs[n]) for n in (*carried, *rows)]
             if not sources and not ys:
                 count = Value((), "int32", name="i") if count is None else count
-                body = Body("body", (count, _single(parameters)), nodes, _single(new))
-                expression = Call("ops.fori_loop", (0, trips, body, _single(initial)))
+                body = Body("body", (count, single(parameters)), nodes, single(new))
+                expression = Call("ops.fori_loop", (0, trips, body, single(initial)))
             else:
                 if count is not None:
                     xs.append(count)
                     sources.append(Call("ops.arange", (trips,), (("dtype", DType("int32")),)))
-                body = Body("step", (_single(parameters), _single(xs)), nodes, (_single(new), _single(ys)))
+                body = Body("step", (single(parameters), single(xs)), nodes, (single(new), single(ys)))
                 length = () if sources else (("length", trips),)
-                expression = Call("ops.scan", (body, _single(initial), _single(sources)), length)
+                expression = Call("ops.scan", (body, single(initial), single(sources)), length)
             self._add(values, expression)
             for number, value in zip((*carried, *rows), values, strict=True):
                 operation.outputs[number].expression = value
@@ -1264,11 +1252,6 @@ def _only_item(operation: Operation) -> Edge | None:
     loop = source.operation.loop
     is_last = loop is not None and any(source is loop.outputs[number] for number in loop.last)
     return source if is_last and operation.inputs[1].shape == (1,) else None
-
-
-def _single(parts: list[Any]) -> Any:
-    """Return what one part is, what none is, or the tuple of several."""
-    return None if not parts else parts[0] if len(parts) == 1 else tuple(parts)
 
 
 def _size(edge: Edge) -> Any:

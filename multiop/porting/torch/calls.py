@@ -8,21 +8,14 @@ its results. A call with an argument that its row does not take has no translati
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
 from multiop.porting._graph import SEED, TRAINING, Call, Dim, DType, Expression, Infix, Item, Value, call
-
-Row = Callable[..., Expression]
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
-
-
-class Untranslated(Exception):
-    """What stands in the way of a translation, in a few words."""
-
+from multiop.porting._rows import FLOATS, Row, Untranslated, cast, short, sizes
 
 # dtypes
 
@@ -30,11 +23,6 @@ class Untranslated(Exception):
 def name_of(dtype: torch.dtype) -> str:
     """Return multiop's name of a dtype."""
     return str(dtype).removeprefix("torch.")
-
-
-def cast(x: Expression, dtype: str) -> Expression:
-    """Return `x` in a dtype; nothing happens to a tensor that has it."""
-    return x if isinstance(x, Value) and x.dtype == dtype else call("ops.cast", x, DType(dtype))
 
 
 def result_type(left: Expression, right: Expression) -> str:
@@ -54,7 +42,7 @@ def alike(left: Expression, right: Expression) -> tuple[str, list[Expression]]:
 
 def floating(x: Value, out: Value) -> Expression:
     """Return an operand of a function whose result is floating."""
-    return x if x.dtype in _FLOATS or x.dtype.startswith("complex") else cast(x, out.dtype)
+    return x if x.dtype in FLOATS or x.dtype.startswith("complex") else cast(x, out.dtype)
 
 
 def last(out: Value, x: Expression, dtype: str) -> Expression:
@@ -90,7 +78,7 @@ def infix(operator: str, op: str) -> Row:
 
 def combined(operator: str, op: str, left: Expression, right: Expression, dtype: str) -> Expression:
     """Write an operation on operands that have their common dtype."""
-    if dtype not in _FLOATS or any(isinstance(one, Dim) for one in (left, right)):
+    if dtype not in FLOATS or any(isinstance(one, Dim) for one in (left, right)):
         return call(f"ops.{op}", left, right)
     return Infix(operator, left, right)
 
@@ -111,7 +99,7 @@ def comparison(op: str) -> Row:
 def binary(op: str) -> Row:
     def row(self: Value, other: Expression, out: Value) -> Expression:
         dtype, operands = alike(self, other)
-        if dtype not in _FLOATS and out.dtype in _FLOATS:
+        if dtype not in FLOATS and out.dtype in FLOATS:
             operands = [cast(one, out.dtype) if isinstance(one, Value) else one for one in operands]
             dtype = out.dtype
         return last(out, call(f"ops.{op}", *operands), dtype)
@@ -124,7 +112,7 @@ def divide(self: Value, other: Expression, out: Value, rounding_mode: str | None
     if rounding_mode == "floor":
         return last(out, call("ops.floor_divide", left, right), dtype)
     if rounding_mode == "trunc":
-        if dtype in _FLOATS:
+        if dtype in FLOATS:
             return last(out, call("ops.trunc", Infix("/", left, right)), dtype)
         if isinstance(right, int):
             quotient, sign = call("ops.floor_divide", call("ops.abs", left), abs(right)), call("ops.sign", left)
@@ -200,12 +188,6 @@ def reshape(self: Value, out: Value, **_: Any) -> Expression:
     if out.shape == self.shape:
         return self
     return call("ops.reshape", self, sizes(out.shape))
-
-
-def sizes(shape: Sequence[Any]) -> tuple[Any, ...]:
-    if sum(isinstance(size, Dim) for size in shape) == 1 and 0 not in shape:
-        return tuple(-1 if isinstance(size, Dim) else size for size in shape)
-    return tuple(shape)
 
 
 def flatten(self: Value, out: Value, start_dim: int = 0, end_dim: int = -1) -> Expression:
@@ -317,11 +299,6 @@ def padding_of(mode: str) -> Row:
 def spread(option: Any, ndim: int) -> tuple[int, ...]:
     option = (option,) if isinstance(option, int) else tuple(option)
     return option * ndim if len(option) == 1 else option
-
-
-def short(option: Sequence[int]) -> Any:
-    """Write an option that is the same for each dimension of space as one int."""
-    return option[0] if len(set(option)) == 1 else tuple(option)
 
 
 def conv(

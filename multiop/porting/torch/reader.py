@@ -19,8 +19,9 @@ import torch
 from torch.utils import _pytree
 
 from multiop import errors
-from multiop.porting import _graph, _hosts
+from multiop.porting import _converters, _graph, _hosts, _rows
 from multiop.porting._graph import Apply, Body, Call, Custom, Dim, Expression, Foreign, Graph, Node, Scope, Value, call
+from multiop.porting._rows import Row, Untranslated, cast, single
 from multiop.porting.torch import calls, functions
 
 _CONTAINERS = ("torch.nn.modules.container.", "torch.nn.modules.module.")
@@ -215,6 +216,13 @@ def _composed(target: Any) -> Any:
     if target.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd):
         return target.decompose
     return None
+
+
+def _converter(target: Any) -> Row | None:
+    """Return the user's converter of a call, or of the call that returns what an in-place one writes."""
+    name, overload = target._schema.name, target._overloadname or "default"
+    names = [name, name.removesuffix("_")] if target._schema.is_mutable else [name]
+    return _converters.find("torch", *[full for each in names for full in (f"{each}.{overload}", each)])
 
 
 def _may_be_written(target: Any) -> bool:
@@ -527,9 +535,7 @@ class _Reader:
         newest = {node.update: node for node in self.nodes if node.update is not None}
         nodes = [node for node in self.nodes if node.update is None or newest[node.update] is node]
         nodes = _graph.without_dead(nodes, outputs)
-        dtypes = collections.Counter(str(leaf.dtype) for leaf in self.params.values() if leaf.dtype.kind == "f")
-        inputs = [value.dtype for value in self.inputs if value.dtype.startswith(("float", "bfloat"))]
-        dtype = dtypes.most_common(1)[0][0] if dtypes else inputs[0] if inputs else "float32"
+        dtype = _rows.dtype_of(self.params, self.inputs)
         self.graph = Graph(kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, dtype, "PyTorch")
         self.graph.paths, self.graph.constants = self._paths()
 
@@ -614,7 +620,7 @@ class _Reader:
         text = re.sub(r"TruncToInt\((\d+)\.0\*ToFloat\((\w+)\)\)", r"\1*\2", text)
         text = re.sub(r"\bM(ax|in)\(", r"m\1(", text)
         if set(re.findall(r"(\w+)\(", text)) - {"max", "min"}:
-            raise calls.Untranslated(f"a size of {text}")
+            raise Untranslated(f"a size of {text}")
         return Dim(text, tuple(self.symbols[symbol] for symbol in symbols))
 
     def _argument(self, argument: Any, is_first: bool = True) -> Expression:
@@ -625,7 +631,7 @@ class _Reader:
             if isinstance(value, (torch.SymFloat, torch.SymBool)):
                 if value.node.expr.is_number:
                     return float(value.node.expr)
-                raise calls.Untranslated("a number computed from an open dimension")
+                raise Untranslated("a number computed from an open dimension")
             found = self.found[argument]
             if isinstance(found, _Constant) and not is_first and not found.value.shape:
                 return found.number  # a tensor without dimensions promotes as a Python number does
@@ -658,7 +664,7 @@ class _Reader:
             return
         try:
             self._translate(node)
-        except calls.Untranslated as reason:
+        except Untranslated as reason:
             self._miss(node, str(reason))
 
     def _inline(self, node: Any, name: str) -> None:
@@ -710,22 +716,20 @@ class _Reader:
             return False
         tensors: list[Expression] = []
 
-        def text(one: Any) -> str:
-            if isinstance(one, torch.fx.Node) and _tensor(one) is not None:
-                tensors.append(self._argument(one))
+        def own(argument: Any) -> str | None:
+            if isinstance(argument, torch.fx.Node) and _tensor(argument) is not None:
+                tensors.append(self._argument(argument))
                 return f"x{len(tensors)}"
-            if isinstance(one, (tuple, list)):
-                return f"[{', '.join(map(text, one))}]"
-            if isinstance(one, float) and not math.isfinite(one):
-                return f'float("{one}")'
-            if one is None or isinstance(one, (bool, int, float, str, torch.dtype)):
-                return repr(one)
-            raise calls.Untranslated("")
+            return repr(argument) if isinstance(argument, torch.dtype) else None
 
         try:
-            given = [text(one) for one in node.args]
-            given += [f"{name}={text(one)}" for name, one in node.kwargs.items() if name not in _IGNORED]
-        except calls.Untranslated:
+            given = [_rows.spelled(argument, own) for argument in node.args]
+            given += [
+                f"{name}={_rows.spelled(argument, own)}"
+                for name, argument in node.kwargs.items()
+                if name not in _IGNORED
+            ]
+        except Untranslated:
             return False
         names = ", ".join(f"x{i + 1}" for i in range(len(tensors)))
         packet, overload = target._schema.name.partition("::")[2], target._overloadname or "default"
@@ -771,6 +775,10 @@ class _Reader:
         packet = node.target._schema.name.partition("::")[2]
         overload = node.target._overloadname
         base = packet.removesuffix("_") if changed is not None else packet
+        own = _converter(node.target)
+        if own is not None:
+            self._write(node, own, bound)
+            return
         if node.target.namespace != "aten":
             self._miss(node)
             return
@@ -797,6 +805,11 @@ class _Reader:
         ):
             self.found[node] = self.found[node.args[0]]
             return
+        self._write(node, row, bound)
+
+    def _write(self, node: Any, row: Row, bound: dict[str, Any]) -> None:
+        """Add the statement that a row makes of a call."""
+        schema, changed = node.target._schema, _changed(node)
         value = node.meta.get("val")
         if isinstance(value, (tuple, list)):
             out: Any = tuple(self._skeleton(one) if isinstance(one, torch.Tensor) else None for one in value)
@@ -812,22 +825,18 @@ class _Reader:
 
     def _bound(self, row: Any, schema: Any, bound: dict[str, Any], out: Any) -> dict[str, Any]:
         parameters = inspect.signature(row).parameters
-        takes_all = any(one.kind == one.VAR_KEYWORD for one in parameters.values())
+        takes_all = _rows.takes_all(row)
         arguments: dict[str, Any] = {}
         first = next(iter(bound.values()), None)
         defaults = {one.name: one.default_value for one in schema.arguments if one.has_default_value()}
         for name, argument in bound.items():
-            if name in _IGNORED:
+            if name in _IGNORED and not _converters.is_converter(row):
                 continue
             if name in parameters or takes_all:
                 arguments[name] = self._argument(argument, is_first=argument is first)
             elif argument is not None and (name not in defaults or argument != defaults[name]):
-                raise calls.Untranslated(f"with {name}={argument}")
-        if "out" in parameters:
-            arguments["out"] = out
-        if "emit" in parameters:
-            arguments["emit"] = self._emit
-        return arguments
+                raise Untranslated(f"with {name}={argument}")
+        return arguments | _rows.special(row, out=out, emit=self._emit)
 
     def _emit(self, expression: Expression, *outputs: Value) -> list[Value]:
         self._add(list(outputs), expression)
@@ -858,7 +867,7 @@ class _Reader:
         """From here on, the tensor that was changed in place is what the call returned."""
         for one in [changed, *_chain(changed, self.origins)]:
             if (found := self.found.get(one)) is not None and getattr(found, "kind", "") == "params":
-                raise calls.Untranslated(f"a change of the parameter {found.name}")
+                raise Untranslated(f"a change of the parameter {found.name}")
             self.found[one] = value
             if one in self.buffers:
                 result = Value(value.shape, value.dtype)
@@ -958,7 +967,7 @@ class _Reader:
 
     def _carried(self, operands: list[Any]) -> list[Expression]:
         if not all(isinstance(one, torch.fx.Node) and _tensor(one) is not None for one in operands):
-            raise calls.Untranslated("with a Python number that changes from step to step")
+            raise Untranslated("with a Python number that changes from step to step")
         return [self._argument(one) for one in operands]
 
     def _call(self, node: Any, expression: Expression) -> None:
@@ -970,7 +979,7 @@ class _Reader:
         pred, yes, no, operands = node.args
         bodies = [self._body(node, one, list(operands), "branch") for one in (yes, no)]
         for body in bodies:
-            body.outputs = _one(body.outputs)
+            body.outputs = single(body.outputs)
         condition = self._argument(pred)
         if isinstance(condition, Value) and condition.shape:
             condition = call("ops.reshape", condition, ())
@@ -981,12 +990,12 @@ class _Reader:
         init = self._carried(carried)
         operands = [*[None] * len(carried), *others]
         holds, step = self._body(node, cond, operands, "cond"), self._body(node, body, operands, "body")
-        holds.outputs, step.outputs = self._flag(holds), _one(step.outputs)
-        self._call(node, Call("ops.while_loop", (holds, step, _one(tuple(init)))))
+        holds.outputs, step.outputs = self._flag(holds), single(step.outputs)
+        self._call(node, Call("ops.while_loop", (holds, step, single(tuple(init)))))
 
     def _flag(self, body: Body) -> Expression:
         """Return what a condition computes, as a scalar."""
-        flag = _one(body.outputs)
+        flag = single(body.outputs)
         if isinstance(flag, Value) and flag.shape:
             scalar = Value((), flag.dtype)
             body.nodes.append(Node([scalar], call("ops.reshape", flag, ())))
@@ -997,19 +1006,19 @@ class _Reader:
         combine, carried, xs, others = node.args
         init, columns = tuple(self._carried(carried)), tuple(self._carried(xs))
         if not columns:
-            raise calls.Untranslated("over nothing")
+            raise Untranslated("over nothing")
         step = self._body(node, combine, [*[None] * (len(init) + len(columns)), *others], "step")
         n = len(init)
-        step.parameters = (_one(step.parameters[:n]), _one(step.parameters[n:]))
-        step.outputs = (_one(step.outputs[:n]), _one(step.outputs[n:]))
-        self._call(node, Call("ops.scan", (step, _one(init), _one(columns))))
+        step.parameters = (single(step.parameters[:n]), single(step.parameters[n:]))
+        step.outputs = (single(step.outputs[:n]), single(step.outputs[n:]))
+        self._call(node, Call("ops.scan", (step, single(init), single(columns))))
 
     def _map(self, node: Any) -> None:
         function, xs, others = node.args
         columns = self._carried(xs)
         body = self._body(node, function, [*[None] * len(columns), *others], "body")
-        body.parameters, body.outputs = (_one(body.parameters),), _one(body.outputs)
-        self._call(node, Call("ops.map", (body, _one(tuple(columns)))))
+        body.parameters, body.outputs = (single(body.parameters),), single(body.outputs)
+        self._call(node, Call("ops.map", (body, single(tuple(columns)))))
 
     def _custom(self, node: Any) -> None:
         """Read the forward and the backward of an `autograd.Function`."""
@@ -1063,7 +1072,7 @@ class _Reader:
         for one in cotangents:
             one.name = ""
         name = recorded.name.strip("_")
-        return Custom(name, parameters, forward, _one(results), [], cotangents, rule, _one(found))
+        return Custom(name, parameters, forward, single(results), [], cotangents, rule, single(found))
 
     def _fitted(self, slope: Value, x: Value) -> Value:
         """Return a gradient in the dtype of its argument, and summed to its shape, as PyTorch does."""
@@ -1075,9 +1084,9 @@ class _Reader:
             slope = Value(x.shape, total.dtype)
             self._add([slope], call("ops.reshape", total, x.shape))
         if slope.dtype != x.dtype:
-            cast = Value(x.shape, x.dtype)
-            self._add([cast], calls.cast(slope, x.dtype))
-            slope = cast
+            fitted = Value(x.shape, x.dtype)
+            self._add([fitted], cast(slope, x.dtype))
+            slope = fitted
         return slope
 
     # outputs
@@ -1236,11 +1245,6 @@ def _leaves_of(tree: Any, path: tuple[int | str, ...] = ()) -> Iterator[tuple[li
         yield list(path), tree
     else:
         raise errors.TranslationError(f"an argument holds a {type(tree).__name__}; only dicts, tuples and lists can be")
-
-
-def _one(items: tuple[Any, ...]) -> Any:
-    """Return the one item of a tuple that has one, `None` for an empty one."""
-    return items if len(items) > 1 else items[0] if items else None
 
 
 def _plain(name: str) -> str:
