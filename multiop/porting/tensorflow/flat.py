@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from multiop.porting._graph import Dim, Expression, Scope, Value
 from multiop.porting._rows import Untranslated
+from multiop.porting.tensorflow import _internals
 from multiop.porting.tensorflow.operations import UPDATES
 
 _FLOW = {
@@ -72,7 +73,7 @@ class Operation:
     @property
     def is_overridden(self) -> bool:
         """Whether its gradient is another one than that of its kind: by `gradient_override_map`."""
-        return self.node is not None and self.kind not in CALLS and "_gradient_op_type" in self.node.node_def.attr
+        return self.node is not None and self.kind not in CALLS and _internals.RULE in self.node.node_def.attr
 
     def attribute(self, name: str) -> Any:
         """Return an attribute, strings as `str`; it has 32 bits, and as few digits as these need if nothing has 64."""
@@ -206,7 +207,7 @@ class Flat:
     def _captured(self, external: Any) -> Any:
         """Return the path of a captured variable, or the edge of a captured array."""
         if external.dtype == tf.resource:
-            path = self.variables.get(id(external)) or self.variables.get(_address(external))
+            path = self.variables.get(id(external)) or self.variables.get(_internals.address(external))
             return path if path is not None else external
         operation = Operation("Const", "constant", None, [])
         array = external.numpy()
@@ -229,14 +230,14 @@ class Flat:
             given = [found.get((one.op.name, one.value_index)) for one in node.inputs]
             for index, edge in enumerate(self._read(node, given, own)):
                 found[(node.name, index)] = edge
-            if node.type == "IdentityN" and "_gradient_op_type" in node.node_def.attr:
+            if node.type == "IdentityN" and _internals.RULE in node.node_def.attr:
                 self._rule(self.operations[-1], found)
         return [found.get((one.op.name, one.value_index)) for one in graph.outputs]
 
     def _read(self, node: Any, given: list[Any], scopes: tuple[Scope, ...]) -> list[Any]:
         if node.type in CALLS:
             function = node.get_attr("f").name
-            return self.inline(node.graph._get_function(function).graph, given, scopes)
+            return self.inline(_internals.function_graph(node, function), given, scopes)
         operation = Operation(node.type, node.name, node, given, scopes, _where(node), is_nested=self.depth > 0)
         if node.type in _FLOW:
             return getattr(self, _FLOW[node.type])(operation)
@@ -303,9 +304,6 @@ class Flat:
             self.operations = outer
             self.depth -= 1
 
-    def _graph(self, node: Any, name: str) -> Any:
-        return node.graph._get_function(name).graph
-
     def _branches(self, operation: Operation) -> list[Any]:
         """Read a choice between functions; one that is settled already is that function."""
         node = operation.node
@@ -314,7 +312,7 @@ class Flat:
             names = [node.get_attr(name).name for name in ("then_branch", "else_branch")]
         else:
             names = [one.name for one in node.get_attr("branches")]
-        graphs = [self._graph(node, name) for name in names]
+        graphs = [_internals.function_graph(node, name) for name in names]
         if chosen.static is not None and not isinstance(chosen.static.item(), Dim):
             number = chosen.static.item()
             number = (0 if number else 1) if node.type.endswith("If") else number
@@ -342,7 +340,7 @@ class Flat:
     def _while(self, operation: Operation) -> list[Any]:
         """Read a loop; what it passes on unchanged is closed over."""
         node, given = operation.node, operation.inputs
-        body, condition = (self._graph(node, node.get_attr(name).name) for name in ("body", "cond"))
+        body, condition = (_internals.function_graph(node, node.get_attr(name).name) for name in ("body", "cond"))
         current = dict(self.current)
 
         def starts() -> list[Any]:
@@ -469,7 +467,7 @@ class Flat:
     def _rule(self, operation: Operation, found: dict[Any, Any]) -> None:
         """Let a gradient that was registered add its operations, and read them."""
         node = operation.node
-        function = registered(operation.attribute("_gradient_op_type"))
+        function = registered(operation.attribute(_internals.RULE))
         cells = closed_over(function)
         if not is_rule_of(function, node):
             return
@@ -529,7 +527,9 @@ class Flat:
         """Let TensorFlow infer the shapes of the results at a point."""
         node, graph = operation.node, self.scratch[point]
         attributes = {
-            name: value for name, value in node.node_def.attr.items() if not name.startswith("_") or name == "_XlaShape"
+            name: value
+            for name, value in node.node_def.attr.items()
+            if not name.startswith("_") or name == _internals.SHAPE
         }
         with graph.as_default():
             given = [self._placed(edge, point) for edge in operation.inputs]
@@ -645,12 +645,7 @@ def _passed(edge: Any) -> Any:
 
 def registered(name: str) -> Any:
     """Return the function that was registered as a gradient: what `tf.custom_gradient` made of the user's."""
-    from tensorflow.python.framework import ops
-
-    try:
-        function = ops._gradient_registry.lookup(name)
-    except LookupError:
-        return None
+    function = _internals.gradient_of(name)
     return closed_over(function).get("tape_grad_fn", function)
 
 
@@ -687,10 +682,6 @@ def inputs_of(node: Any) -> list[tuple[str, int | None]]:
         else:
             found.append((argument.name, None))
     return found
-
-
-def _address(handle: Any) -> Any:
-    return getattr(handle, "_id", None)
 
 
 def _where(node: Any) -> str:

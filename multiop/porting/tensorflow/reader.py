@@ -35,7 +35,7 @@ from multiop.porting._graph import (
 )
 from multiop.porting._printing import snake
 from multiop.porting._rows import FLOATS, Untranslated, single
-from multiop.porting.tensorflow import operations, patterns, weights
+from multiop.porting.tensorflow import _internals, operations, patterns, weights
 from multiop.porting.tensorflow.flat import (
     Edge,
     Flat,
@@ -235,7 +235,7 @@ def _described(model: Any, training: bool, examples: list[Any], arguments: _Argu
         names, _, state, _ = weights._described(model)
         found = dict(_once(names))
         modules, layers = {}, []
-        for path, module in model._flatten(predicate=lambda one: isinstance(one, tf.Module), with_path=True):
+        for path, module in _internals.leaves(model, lambda leaf: isinstance(leaf, tf.Module)):
             modules.setdefault(id(module), (".".join(map(str, path)), type(module).__name__, False))
             layers.append(module)
         return _Model(
@@ -427,10 +427,11 @@ def _keras(keras: Any, model: Any, training: bool, examples: list[Any], argument
     names, _, state, _ = weights._described(model)
     paths = {id(variable): name for name, variable in names.items()}
     modules, layers = {}, []
-    for layer in model._flatten_layers(include_self=False):
+    for layer in _internals.layers(model):
         kind = type(layer).__name__
         if kind == "InputLayer":
             continue
+        inners = _internals.children(layer)
         own = [paths[id(one)] for one in layer.variables if id(one) in paths]
         prefixes = [name.split(".")[:-1] for name in own if "seed_generator" not in name]
         common = []
@@ -438,10 +439,10 @@ def _keras(keras: Any, model: Any, training: bool, examples: list[Any], argument
             if len(set(parts)) > 1:
                 break
             common.append(parts[0])
-        if len(common) > 1 and common[-1] in {inner.name for inner in layer._layers}:
+        if len(common) > 1 and common[-1] in {inner.name for inner in inners}:
             common.pop()
         path = ".".join(common) if prefixes else layer.name
-        is_simple = weights.is_keras(layer) and type(layer).__module__.startswith("keras.") and not layer._layers
+        is_simple = weights.is_keras(layer) and type(layer).__module__.startswith("keras.") and not inners
         modules[id(layer)] = (path, kind, not path or is_simple)
         layers.append(layer)
     variables = {name: getattr(variable, "value", variable) for name, variable in names.items()}
@@ -467,7 +468,7 @@ class _Watch:
         for layer in self.described.layers:
             if "__call__" not in dir(type(layer)):
                 continue
-            if hasattr(layer, "_flatten_layers"):
+            if _internals.has_layers(layer):
                 object.__setattr__(layer, "call", self._watched(layer.call, layer))
                 self.undo.callback(layer.__dict__.pop, "call", None)
                 continue
@@ -600,7 +601,8 @@ class _Reader:
         ]
         handles: dict[Any, Any] = {}
         for path, variable in described.variables.items():
-            handles |= {id(variable.handle): path, getattr(variable.handle, "_id", path): path, path: variable}
+            address = _internals.address(variable.handle)
+            handles |= {id(variable.handle): path, path if address is None else address: path, path: variable}
         self.flat = Flat(concrete.graph, shapes, sizes, handles, watch.scopes)
         self.inputs = []
         for number, edge in enumerate(self.flat.inputs):
@@ -962,13 +964,13 @@ class _Reader:
 
     def _custom(self, operation: Operation) -> list[Edge]:
         """A function with a gradient of its own; without one, tensors that are passed on."""
-        if "_gradient_op_type" not in operation.node.node_def.attr:
+        if _internals.RULE not in operation.node.node_def.attr:
             self.plans[id(operation)] = lambda: [
                 self._bind(self._operand(given), [out])
                 for given, out in zip(operation.inputs, operation.outputs, strict=True)
             ]
             return operation.inputs
-        rule = registered(operation.attribute("_gradient_op_type"))
+        rule = registered(operation.attribute(_internals.RULE))
         function = closed_over(rule).get("grad_fn") if is_rule_of(rule, operation.node) else None
         where = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
         if re.search(r"nn_impl\.(silu|swish)\b", where):

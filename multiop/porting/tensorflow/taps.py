@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from multiop import errors
 from multiop.porting._reference import Record, Reference, numbered
+from multiop.porting.tensorflow import _internals
 from multiop.porting.tensorflow.weights import _of_layer, is_keras, to_numpy
 
 
@@ -29,7 +30,7 @@ def record(model, inputs, cotangents, training):
     variables, _, state_names = _of_layer(model)
     before = {name: to_numpy(variables[name]) for name in state_names}
     seen, counts = [], {}
-    layers = [layer for layer in model._flatten_layers(include_self=False) if not is_input(layer)]
+    layers = [layer for layer in _internals.layers(model) if not is_input(layer)]
     own = {id(layer): dict(own_arrays(layer)) for layer in layers}
     paths = names(model, layers)
 
@@ -106,7 +107,7 @@ def names(model, layers):
     parents = [(model, "")]
     while parents:
         parent, prefix = parents.pop()
-        for layer in parent._flatten_layers(include_self=False, recursive=False):
+        for layer in _internals.layers(parent, recursive=False):
             if id(layer) not in found:
                 found[id(layer)] = f"{prefix}{layer.name}"
                 parents.append((layer, f"{prefix}{layer.name}."))

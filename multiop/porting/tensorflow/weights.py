@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from multiop import errors
 from multiop.porting import _weights
+from multiop.porting.tensorflow import _internals
 
 
 def read(source):
@@ -48,7 +49,7 @@ def _described(source):
     if is_keras(source):
         return *_of_layer(source), "keras"
     if isinstance(source, tf.Module):
-        found = source._flatten(predicate=lambda x: isinstance(x, tf.Variable), with_path=True)
+        found = _internals.leaves(source, lambda x: isinstance(x, tf.Variable))
         named = [(".".join(map(str, path)), variable) for path, variable in found]
         return *_of_variables(named), "tensorflow"
     if isinstance(source, dict):
@@ -107,7 +108,7 @@ def _distinct(names):
 
 def _of_layer(model):
     """Name the variables of a layer by their paths, and find the innermost layer that each belongs to."""
-    layers = sorted(model._flatten_layers(), key=lambda layer: -len(layer.weights))
+    layers = sorted(_internals.layers(model, include_self=True), key=lambda layer: -len(layer.weights))
     owner = {id(variable): layer for layer in layers for variable in layer.variables}
     variables = list(model.variables)
     names = _distinct(_numbered([_path(variable) for variable in variables]))

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils import _pytree
 
 from multiop import errors
 from multiop.porting import _converters, _graph, _hosts, _rows
 from multiop.porting._graph import Apply, Body, Call, Custom, Dim, Expression, Foreign, Graph, Node, Scope, Value, call
 from multiop.porting._rows import Row, Untranslated, cast, single
-from multiop.porting.torch import calls, functions
+from multiop.porting.torch import _internals, calls, functions
+from multiop.porting.torch._internals import pytree
 
 _CONTAINERS = ("torch.nn.modules.container.", "torch.nn.modules.module.")
 _IGNORED = {  # where and how a tensor is kept
@@ -115,7 +115,7 @@ def _observed(
     changed: set[str] = set()
     results = []
     for factor in (1, 0.5, 1):
-        args, named = _pytree.tree_map(functools.partial(_copied, factor=factor), (tuple(inputs), keywords))
+        args, named = pytree.tree_map(functools.partial(_copied, factor=factor), (tuple(inputs), keywords))
         with contextlib.suppress(Exception), warnings.catch_warnings(), torch.no_grad(), torch.random.fork_rng([]):
             warnings.simplefilter("ignore")
             torch.manual_seed(0)  # what fails, the export tells
@@ -195,9 +195,9 @@ def _translatable(program: Any, kind: str) -> tuple[Any, set[str]]:
         if not reader.untranslated:
             return changed, set()
         places = {place for found in reader.missing.values() for place in found}
-        known = _decompositions()
-        calls_left = [one for one in reader.untranslated if isinstance(one, torch._ops.OpOverload)]
-        table = {one: known.get(one) or _composed(one) for one in calls_left if _may_be_written(one)}
+        known = _internals.decompositions()
+        calls_left = [one for one in reader.untranslated if _internals.is_operation(one)]
+        table = {one: known.get(one) or _internals.composed(one) for one in calls_left if _may_be_written(one)}
         table = {one: made for one, made in table.items() if made is not None}
         if not table.keys() - done:
             return program, places
@@ -205,24 +205,12 @@ def _translatable(program: Any, kind: str) -> tuple[Any, set[str]]:
         changed = _decomposed(changed, table)
 
 
-@functools.cache
-def _decompositions() -> dict[Any, Any]:
-    found = {one: made for one, made in torch._decomp.decomposition_table.items() if "_refs" not in made.__module__}
-    return found | dict(torch.export.default_decompositions().items())
-
-
-def _composed(target: Any) -> Any:
-    """Return what writes a call as the calls that PyTorch itself composes it of; `None` if it is a kernel."""
-    if target.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd):
-        return target.decompose
-    return None
-
-
 def _converter(target: Any) -> Row | None:
     """Return the user's converter of a call, or of the call that returns what an in-place one writes."""
-    name, overload = target._schema.name, target._overloadname or "default"
-    names = [name, name.removesuffix("_")] if target._schema.is_mutable else [name]
-    return _converters.find("torch", *[full for each in names for full in (f"{each}.{overload}", each)])
+    packet, overload = _internals.names(target)
+    packets = [packet, packet.removesuffix("_")] if _internals.schema(target).is_mutable else [packet]
+    full = [f"{target.namespace}::{each}" for each in packets]
+    return _converters.find("torch", *[name for each in full for name in (f"{each}.{overload or 'default'}", each)])
 
 
 def _may_be_written(target: Any) -> bool:
@@ -231,9 +219,9 @@ def _may_be_written(target: Any) -> bool:
     PyTorch differentiates some calls through these; others have a formula, which agrees but for options that are about
     the gradient alone. Those are what is refused where there is a row, and embeddings have them.
     """
-    packet = target._schema.name.partition("::")[2]
-    has_row = packet in calls.ROWS or f"{packet}.{target._overloadname}" in calls.ROWS
-    is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), "CompositeImplicitAutograd")
+    packet, overload = _internals.names(target)
+    has_row = packet in calls.ROWS or f"{packet}.{overload}" in calls.ROWS
+    is_composite = _internals.is_composite(target)
     draws = torch.Tag.nondeterministic_seeded in target.tags
     is_lookup = "embedding" in packet and not packet.endswith("_loss")
     return target.namespace == "aten" and not is_lookup and not draws and (is_composite or not has_row)
@@ -241,10 +229,8 @@ def _may_be_written(target: Any) -> bool:
 
 def _hooked(model: torch.nn.Module) -> list[str]:
     """Return the modules and parameters that have hooks for the backward pass, which an export forgets."""
-    found = [
-        path or "the model" for path, one in model.named_modules() if one._backward_hooks or one._backward_pre_hooks
-    ]
-    return [*found, *[path for path, one in model.named_parameters() if one._backward_hooks]]
+    named = [*model.named_modules(), *model.named_parameters()]
+    return [path or "the model" for path, owner in named if _internals.has_backward_hooks(owner)]
 
 
 def _root_kind(program: Any) -> str:
@@ -258,14 +244,14 @@ def _exported(model: torch.nn.Module, inputs: tuple[Any, ...], dynamic_shapes: A
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if dynamic_shapes is None:
-            inputs, keywords = _pytree.tree_map(_more_than_one, (tuple(inputs), keywords))
+            inputs, keywords = pytree.tree_map(_more_than_one, (tuple(inputs), keywords))
             auto = torch.export.Dim.AUTO
 
             def first_open(leaf: Any) -> Any:
                 return {0: auto} if isinstance(leaf, torch.Tensor) and leaf.ndim and leaf.shape[0] > 1 else None
 
             bound = inspect.signature(model.forward).bind(*inputs, **keywords)
-            dynamic_shapes = _pytree.tree_map(first_open, dict(bound.arguments))
+            dynamic_shapes = pytree.tree_map(first_open, dict(bound.arguments))
         try:
             return torch.export.export(model, tuple(inputs), keywords, dynamic_shapes=dynamic_shapes, strict=False)
         except Exception as error:
@@ -295,79 +281,85 @@ def _in_mode(model: torch.nn.Module, training: bool) -> Iterator[None]:
         model.train(training)
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # it computes the same by operations without a gradient
-    written = {torch.nn.MultiheadAttention: _attend, torch.nn.modules.batchnorm._BatchNorm: _normalize}
-    originals = {kind: kind.forward for kind in written}
-    for kind, forward in written.items():
-        kind.forward = functools.partialmethod(forward, originals[kind])
+    classes = {module: type(module) for module in modes}
+    for module, kind in classes.items():
+        for written in (_Attention, _Normalization):
+            if isinstance(module, written.__base__):  # this module alone: others may run in another thread
+                module.__class__ = _below(kind, written)
     try:
         yield
     finally:
-        for kind, forward in originals.items():
-            kind.forward = forward
-        torch.backends.mha.set_fastpath_enabled(fast)
         for module, mode in modes.items():
-            module.training = mode
+            module.__class__, module.training = classes[module], mode
+        torch.backends.mha.set_fastpath_enabled(fast)
 
 
-def _attend(
-    self: Any,
-    original: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    key_padding_mask: Any = None,
-    need_weights: bool = True,
-    attn_mask: Any = None,
-    average_attn_weights: bool = True,
-    is_causal: bool = False,
-) -> Any:
-    """What `MultiheadAttention` computes, in the steps that a person would write."""
-    drops = self.training and self.dropout > 0
-    unusual = self.bias_k is not None or self.add_zero_attn or not self._qkv_same_embed_dim or query.dim() != 3
-    if unusual or (need_weights and drops):
-        return original(
-            self, query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal
-        )
-    F = torch.nn.functional
-    if query is key and key is value:
-        query = query if self.batch_first else query.transpose(0, 1)
-        q, k, v = F.linear(query, self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
-    else:
-        biases = [None] * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
-        operands = [one if self.batch_first else one.transpose(0, 1) for one in (query, key, value)]
-        q, k, v = map(F.linear, operands, self.in_proj_weight.chunk(3), biases)
-    q, k, v = (one.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2) for one in (q, k, v))
-    masks = [] if key_padding_mask is None else [key_padding_mask[:, None, None, :]]
-    if attn_mask is not None:
-        masks.append(attn_mask if attn_mask.dim() == 2 else attn_mask.unflatten(0, (-1, self.num_heads)))
-    masks = [
-        torch.zeros_like(one, dtype=q.dtype).masked_fill(one, -math.inf) if one.dtype == torch.bool else one
-        for one in masks
-    ]
-    bias = sum(masks[1:], masks[0]) if masks else None
-    y = F.scaled_dot_product_attention(q, k, v, bias, self.dropout if drops else 0.0)
-    y = self.out_proj(y.transpose(1, 2).flatten(2))
-    weights = None
-    if need_weights:
-        weights = q @ k.transpose(-1, -2) * self.head_dim**-0.5
-        weights = torch.softmax(weights if bias is None else weights + bias, -1)
-        weights = weights.mean(1) if average_attn_weights else weights
-    return (y if self.batch_first else y.transpose(0, 1)), weights
+def _below(kind: type, written: type) -> type:
+    """Return a class like `kind` whose `forward`, or what that calls by `super()`, is the one that is written here."""
+    bases = (written,) if kind is written.__base__ else (kind, written)
+    return type(kind.__name__, bases, {"__module__": kind.__module__, "__qualname__": kind.__qualname__})
 
 
-def _normalize(self: Any, original: Any, input: Any) -> Any:  # noqa: A002 - as in PyTorch
-    """What `BatchNorm` computes, without a Python number made of its count: `momentum=None` averages all batches."""
-    if self.momentum is not None or self.running_mean is None or not self.training:
-        return original(self, input)
-    self._check_input_dim(input)
-    mean, var = torch.zeros_like(self.running_mean), torch.zeros_like(self.running_var)
-    y = torch.nn.functional.batch_norm(input, mean, var, self.weight, self.bias, True, 1.0, self.eps)
-    with torch.no_grad():
-        self.num_batches_tracked.add_(1)
-        share = 1 / self.num_batches_tracked.to(mean.dtype)
-        self.running_mean.add_(share * (mean - self.running_mean))
-        self.running_var.add_(share * (var - self.running_var))
-    return y
+class _Attention(torch.nn.MultiheadAttention):
+    def forward(
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        key_padding_mask: Any = None,
+        need_weights: bool = True,
+        attn_mask: Any = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> Any:
+        """Compute what `MultiheadAttention` does, in the steps that a person would write."""
+        drops = self.training and self.dropout > 0
+        has_one_size = _internals.projects_one_size(self)
+        unusual = self.bias_k is not None or self.add_zero_attn or not has_one_size or query.dim() != 3
+        if unusual or (need_weights and drops):
+            options = (key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal)
+            return super().forward(query, key, value, *options)
+        F = torch.nn.functional
+        if query is key and key is value:
+            query = query if self.batch_first else query.transpose(0, 1)
+            q, k, v = F.linear(query, self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
+        else:
+            biases = [None] * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
+            operands = [x if self.batch_first else x.transpose(0, 1) for x in (query, key, value)]
+            q, k, v = map(F.linear, operands, self.in_proj_weight.chunk(3), biases)
+        q, k, v = (x.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2) for x in (q, k, v))
+        masks = [] if key_padding_mask is None else [key_padding_mask[:, None, None, :]]
+        if attn_mask is not None:
+            masks.append(attn_mask if attn_mask.dim() == 2 else attn_mask.unflatten(0, (-1, self.num_heads)))
+        masks = [
+            torch.zeros_like(mask, dtype=q.dtype).masked_fill(mask, -math.inf) if mask.dtype == torch.bool else mask
+            for mask in masks
+        ]
+        bias = sum(masks[1:], masks[0]) if masks else None
+        y = F.scaled_dot_product_attention(q, k, v, bias, self.dropout if drops else 0.0)
+        y = self.out_proj(y.transpose(1, 2).flatten(2))
+        weights = None
+        if need_weights:
+            weights = q @ k.transpose(-1, -2) * self.head_dim**-0.5
+            weights = torch.softmax(weights if bias is None else weights + bias, -1)
+            weights = weights.mean(1) if average_attn_weights else weights
+        return (y if self.batch_first else y.transpose(0, 1)), weights
+
+
+class _Normalization(_internals.BatchNorm):
+    def forward(self, input: Any) -> Any:  # noqa: A002 - as in PyTorch
+        """Compute what `BatchNorm` does, without a Python number of its count: `momentum=None` averages all batches."""
+        if self.momentum is not None or self.running_mean is None or not self.training:
+            return super().forward(input)
+        _internals.check_rank(self, input)
+        mean, var = torch.zeros_like(self.running_mean), torch.zeros_like(self.running_var)
+        y = torch.nn.functional.batch_norm(input, mean, var, self.weight, self.bias, True, 1.0, self.eps)
+        with torch.no_grad():
+            self.num_batches_tracked.add_(1)
+            share = 1 / self.num_batches_tracked.to(mean.dtype)
+            self.running_mean.add_(share * (mean - self.running_mean))
+            self.running_var.add_(share * (var - self.running_var))
+        return y
 
 
 def _tensor(node: Any) -> Any:
@@ -377,12 +369,12 @@ def _tensor(node: Any) -> Any:
 
 def _storage(node: Any) -> int | None:
     value = _tensor(node)
-    return None if value is None else value.untyped_storage()._cdata
+    return None if value is None else _internals.storage(value)
 
 
 def _is_mapped(graph: Any) -> bool:
     """Say whether `torch.func.vmap` is in a graph, which the decompositions take out."""
-    return any(torch._C._functorch.is_batchedtensor(x) for node in graph.nodes if (x := _tensor(node)) is not None)
+    return any(_internals.is_mapped(x) for node in graph.nodes if (x := _tensor(node)) is not None)
 
 
 def _changes_a_view(graph: Any) -> bool:
@@ -441,7 +433,7 @@ def _has_gradient(node: Any) -> bool:
 
 def _writes(node: Any) -> bool:
     """Say whether a call is given a tensor to write its result into, as by `out=`."""
-    schema = getattr(node.target, "_schema", None) if node.op == "call_function" else None
+    schema = _internals.schema(node.target) if node.op == "call_function" else None
     return schema is not None and any(one.is_out for one in schema.arguments)
 
 
@@ -490,7 +482,7 @@ def _chain(node: Any, origins: dict[Any, Any]) -> list[Any]:
 
 def _changed(node: Any) -> Any:
     """Return the tensor that a call changes in place."""
-    schema = getattr(node.target, "_schema", None) if node.op == "call_function" else None
+    schema = _internals.schema(node.target) if node.op == "call_function" else None
     if schema is None or not schema.is_mutable or not schema.name.endswith("_"):
         return None
     return node.args[0] if isinstance(node.args[0], torch.fx.Node) else None
@@ -709,10 +701,10 @@ class _Reader:
         """Leave a bridge to a call of ATen, if it is a function of its tensors."""
         target, results = node.target, node.meta.get("val")
         listed = results if isinstance(results, (tuple, list)) else [results]
-        if not isinstance(target, torch._ops.OpOverload) or not all(isinstance(one, torch.Tensor) for one in listed):
+        if not _internals.is_operation(target) or not all(isinstance(one, torch.Tensor) for one in listed):
             return False
         tags = {torch.Tag.nondeterministic_seeded, torch.Tag.inplace_view}
-        if target.namespace != "aten" or target._schema.is_mutable or tags & set(target.tags):
+        if target.namespace != "aten" or _internals.schema(target).is_mutable or tags & set(target.tags):
             return False
         tensors: list[Expression] = []
 
@@ -732,8 +724,8 @@ class _Reader:
         except Untranslated:
             return False
         names = ", ".join(f"x{i + 1}" for i in range(len(tensors)))
-        packet, overload = target._schema.name.partition("::")[2], target._overloadname or "default"
-        source = f"lambda {names}: torch.ops.aten.{packet}.{overload}({', '.join(given)})"
+        packet, overload = _internals.names(target)
+        source = f"lambda {names}: torch.ops.aten.{packet}.{overload or 'default'}({', '.join(given)})"
         call = Apply(Foreign(packet, source, "torch"), tuple(tensors))
         is_one = isinstance(results, torch.Tensor)
         out = self._skeleton(results) if is_one else tuple(self._skeleton(one) for one in listed)
@@ -754,10 +746,10 @@ class _Reader:
 
     def _translate(self, node: Any) -> None:
         control = {"cond": self._cond, "while_loop": self._while_loop, "scan": self._scan, "map_impl": self._map}
-        if isinstance(node.target, torch._ops.HigherOrderOperator) and str(node.target) in control:
+        if _internals.is_higher_order(node.target) and str(node.target) in control:
             control[str(node.target)](node)
             return
-        if not isinstance(node.target, torch._ops.OpOverload):
+        if not _internals.is_operation(node.target):
             self._miss(node)
             return
         if node.target is torch.ops.multiop.custom_function.default:
@@ -766,14 +758,13 @@ class _Reader:
         if node.target is torch.ops.multiop.stopped.default:
             self.found[node] = self._stopped(self.found[node.args[0]])
             return
-        schema = node.target._schema
+        schema = _internals.schema(node.target)
         bound = {argument.name: one for argument, one in zip(schema.arguments, node.args, strict=False)}
         bound |= node.kwargs
         changed = _changed(node)
         if changed is not None and self._is_count(node, changed):
             return
-        packet = node.target._schema.name.partition("::")[2]
-        overload = node.target._overloadname
+        packet, overload = _internals.names(node.target)
         base = packet.removesuffix("_") if changed is not None else packet
         own = _converter(node.target)
         if own is not None:
@@ -809,7 +800,7 @@ class _Reader:
 
     def _write(self, node: Any, row: Row, bound: dict[str, Any]) -> None:
         """Add the statement that a row makes of a call."""
-        schema, changed = node.target._schema, _changed(node)
+        schema, changed = _internals.schema(node.target), _changed(node)
         value = node.meta.get("val")
         if isinstance(value, (tuple, list)):
             out: Any = tuple(self._skeleton(one) if isinstance(one, torch.Tensor) else None for one in value)
@@ -1109,7 +1100,7 @@ class _Reader:
             elif spec.kind != OutputKind.USER_INPUT_MUTATION:
                 raise errors.TranslationError(f"the model returns something of kind {spec.kind.name}")
         spec = self.program.call_spec.out_spec
-        return _structure(_pytree.tree_unflatten(leaves, spec))
+        return _structure(pytree.tree_unflatten(leaves, spec))
 
     def _result(self, argument: Any) -> Any:
         return self._argument(argument) if isinstance(argument, torch.fx.Node) else argument
@@ -1143,7 +1134,7 @@ def run(
     """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state."""
     is_program = isinstance(model, torch.export.ExportedProgram)
     model = model.module() if is_program else model
-    args, named = _pytree.tree_map(_from_numpy, (list(inputs), keywords or {}))  # copies: the model may change them
+    args, named = pytree.tree_map(_from_numpy, (list(inputs), keywords or {}))  # copies: the model may change them
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     with torch.compiler.set_stance("default"), contextlib.nullcontext() if is_program else _in_mode(model, training):
         leaves = _graph.leaves(_structure(model(*args, **named)))
