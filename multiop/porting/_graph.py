@@ -249,25 +249,25 @@ def own(function: Body | Custom) -> list[Value]:
 
 def parts(function: Body | Custom) -> list[Expression]:
     """Return the expressions of a function, in the order in which they are written."""
-    found = [*[node.expression for node in function.nodes], function.outputs]
+    expressions = [*[node.expression for node in function.nodes], function.outputs]
     if isinstance(function, Custom):
-        found += [*[node.expression for node in function.rule_nodes], function.gradients]
-    return found
+        expressions += [*[node.expression for node in function.rule_nodes], function.gradients]
+    return expressions
 
 
 def functions(expression: Expression) -> list[Body | Custom]:
     """Return the functions in an expression, without those inside of these."""
-    return [one for one in walk(expression, inside=False) if isinstance(one, (Body, Custom))]
+    return [part for part in walk(expression, inside=False) if isinstance(part, (Body, Custom))]
 
 
 def bodies(expression: Expression) -> list[Body]:
     """Return the functions in an expression that have no gradient of their own."""
-    return [one for one in functions(expression) if isinstance(one, Body)]
+    return [function for function in functions(expression) if isinstance(function, Body)]
 
 
 def values(expression: Expression) -> list[Value]:
     """Return the tensors in an expression, as they are written; of a function, those that it closes over."""
-    return [one for one in walk(expression) if isinstance(one, Value)]
+    return [part for part in walk(expression) if isinstance(part, Value)]
 
 
 def rebuild(expression: Expression, change: Callable[[Expression], Expression], inside: bool = True) -> Expression:
@@ -301,23 +301,27 @@ def _rebuilt(function: Body | Custom, again: Callable[[Expression], Expression])
 
 def draws(nodes: Sequence[Node]) -> bool:
     """Say whether statements draw random numbers."""
-    return any(one == SEED for node in nodes for one in walk(node.expression) if isinstance(one, Name))
+    return any(part == SEED for node in nodes for part in walk(node.expression) if isinstance(part, Name))
 
 
 def draws_always(nodes: Sequence[Node]) -> bool:
     """Say whether statements draw random numbers that do not depend on the mode."""
-    found = [one for node in nodes for one in walk(node.expression) if isinstance(one, Call)]
-    return any(SEED in _options(one) and TRAINING not in _options(one) for one in found)
+    calls = [expression for node in nodes for expression in walk(node.expression) if isinstance(expression, Call)]
+    return any(SEED in _options(expression) and TRAINING not in _options(expression) for expression in calls)
 
 
 def _options(expression: Call) -> list[Expression]:
-    return [one for one in (*expression.args, *(one for _, one in expression.kwargs)) if isinstance(one, Name)]
+    return [
+        argument
+        for argument in (*expression.args, *(argument for _, argument in expression.kwargs))
+        if isinstance(argument, Name)
+    ]
 
 
 def is_literal(expression: Expression) -> bool:
     """Say whether an expression is made of Python literals alone."""
     if isinstance(expression, (tuple, list)):
-        return all(is_literal(one) for one in expression)
+        return all(is_literal(part) for part in expression)
     return expression is None or isinstance(expression, (bool, int, float, complex, str))
 
 
@@ -326,7 +330,7 @@ def leaves(tree: Any) -> list[Any]:
     if isinstance(tree, Mapping):
         return [leaf for name in sorted(tree) for leaf in leaves(tree[name])]
     if isinstance(tree, (tuple, list)):
-        return [leaf for one in tree for leaf in leaves(one)]
+        return [leaf for part in tree for leaf in leaves(part)]
     return [] if tree is None else [tree]
 
 
@@ -352,12 +356,12 @@ def evaluated(graph: Graph, change: Callable[[Expression], Expression]) -> list[
 
     `change` gives what a call computes there; a normalization then returns no new statistics.
     """
-    found = []
+    statements = []
     for node in graph.nodes:
         is_norm = node.update is not None and len(node.outputs) > 1
         outputs, update = (node.outputs[:1], None) if is_norm else (node.outputs, node.update)
-        found.append(Node(outputs, rebuild(node.expression, change), node.scopes, update))
-    return found
+        statements.append(Node(outputs, rebuild(node.expression, change), node.scopes, update))
+    return statements
 
 
 def listed(missing: Mapping[str, Sequence[str]]) -> str:

@@ -64,14 +64,14 @@ class Weights:
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Array]:
     """Return the arrays of nested dicts by their joined names."""
-    found: dict[str, Array] = {}
+    leaves: dict[str, Array] = {}
     for key, value in tree.items():
         name = f"{prefix}{key}"
         for leaf, array in (flat(value, name + ".") if isinstance(value, Mapping) else {name: value}).items():
-            if leaf in found:
+            if leaf in leaves:
                 raise errors.ArgumentError(f"{leaf}: two arrays have this name")
-            found[leaf] = array
-    return found
+            leaves[leaf] = array
+    return leaves
 
 
 def nested(arrays: Mapping[str, Any]) -> Tree:
@@ -149,21 +149,21 @@ def _read(source: Any) -> Weights:
         return source
     if isinstance(source, (str, os.PathLike)):
         return _read_file(Path(source))
-    found = owner(source)
-    if found is None and isinstance(source, (Mapping, list, tuple)):
+    framework = owner(source)
+    if framework is None and isinstance(source, (Mapping, list, tuple)):
         leaves = list(_leaves(source))
         owners = {name for leaf in leaves if (name := owner(leaf)) is not None}
         if len({OWNERS[name] for name in owners}) > 1:
             raise errors.ArgumentError(f"weights of several frameworks: {', '.join(sorted(owners))}")
-        found = next((name for name in OWNERS if name in owners), None)
-        if found is None and isinstance(source, Mapping) and leaves:
+        framework = next((name for name in OWNERS if name in owners), None)
+        if framework is None and isinstance(source, Mapping) and leaves:
             return _of_arrays(source)
-    if found is None:
+    if framework is None:
         raise errors.ArgumentError(
             f"weights: a {type(source).__name__} holds none; give a module, a state_dict, a Keras model, variables, "
             "a pytree of arrays, or a path"
         )
-    weights: Weights = reader(found).read(source)
+    weights: Weights = reader(framework).read(source)
     return weights
 
 
@@ -173,8 +173,8 @@ def _leaves(tree: Any) -> Any:
     elif not isinstance(tree, (list, tuple)):
         yield tree
         return
-    for one in tree:
-        yield from _leaves(one)
+    for part in tree:
+        yield from _leaves(part)
 
 
 def _of_arrays(tree: Mapping[str, Any]) -> Weights:
@@ -184,9 +184,9 @@ def _of_arrays(tree: Mapping[str, Any]) -> Weights:
         arrays[name] = np.asarray(leaf)
         if arrays[name].dtype.kind in "OUS":
             raise errors.ArgumentError(f"weights: {name} is a {type(leaf).__name__}, not an array")
-    found = divided(arrays)
-    found.is_ordered = not is_sorted(found.params)
-    return found
+    weights = divided(arrays)
+    weights.is_ordered = not is_sorted(weights.params)
+    return weights
 
 
 def is_sorted(tree: Mapping[str, Any]) -> bool:
@@ -221,17 +221,17 @@ def check_written(arrays: Mapping[str, Any], places: Mapping[str, Any], partial:
     check_names(arrays, dict.fromkeys([*needed, *(name for name in arrays if name in places)]), "the weights")
 
 
-def check_names(found: Mapping[str, Any], wanted: Mapping[str, Any], what: str) -> None:
+def check_names(names: Mapping[str, Any], wanted: Mapping[str, Any], what: str) -> None:
     """Raise `ArgumentError` unless two sets of names are equal."""
-    missing, unknown = [n for n in wanted if n not in found], [n for n in found if n not in wanted]
+    missing, unknown = [n for n in wanted if n not in names], [n for n in names if n not in wanted]
     if missing or unknown:
         said = [f"{listed(missing)} missing"] * bool(missing) + [f"{listed(unknown)} unknown"] * bool(unknown)
         raise errors.ArgumentError(f"{what}: {'; '.join(said)}")
 
 
-def listed(found: list[str], most: int = 6) -> str:
+def listed(names: list[str], most: int = 6) -> str:
     """Return some names as text, abridged."""
-    return ", ".join(found[:most]) + (f" and {len(found) - most} more" if len(found) > most else "")
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def fitted(name: str, x: Array, shape: tuple[int, ...], dtype: Any, cast: bool) -> Array:
@@ -250,11 +250,11 @@ def fitted(name: str, x: Array, shape: tuple[int, ...], dtype: Any, cast: bool) 
 def _keeps(before: Any, after: Any) -> bool:
     """Return whether each number of one dtype is one of the other; bfloat16 and float8 are not NumPy's own."""
     try:
-        one, other = ml_dtypes.finfo(before), ml_dtypes.finfo(after)  # type: ignore[no-untyped-call]
+        old, other = ml_dtypes.finfo(before), ml_dtypes.finfo(after)  # type: ignore[no-untyped-call]
     except ValueError:
         return np.can_cast(before, after, "safe")
     return bool(
-        one.nmant <= other.nmant and one.max <= other.max and one.smallest_subnormal >= other.smallest_subnormal
+        old.nmant <= other.nmant and old.max <= other.max and old.smallest_subnormal >= other.smallest_subnormal
     )
 
 
@@ -317,9 +317,9 @@ def _with_metadata(arrays: dict[str, Array], metadata: str | None) -> Weights:
         separated = {name.replace("/", "."): x for name, x in arrays.items()}
         if len(separated) < len(arrays):
             raise errors.ArgumentError("two arrays of the file have the same name but for the separator")
-        found = divided(separated)
-        found.is_ordered = False
-        return found
+        weights = divided(separated)
+        weights.is_ordered = False
+        return weights
     said = json.loads(metadata)
     check_names(arrays, dict.fromkeys([*said["params"], *said["state"]]), "the file's arrays")
     params, state = ({name: arrays[name] for name in said[which]} for which in ("params", "state"))
@@ -368,12 +368,12 @@ def write_weights(destination: Any, weights: Any, *, cast: bool = False, partial
     weights = read_weights(weights)
     if isinstance(destination, (str, os.PathLike)):
         return _write_file(Path(destination), weights)
-    found = owner(destination)
-    if found is None:
-        found = next((name for leaf in _leaves(destination) if (name := owner(leaf)) is not None), None)
-    if found is None:
+    framework = owner(destination)
+    if framework is None:
+        framework = next((name for leaf in _leaves(destination) if (name := owner(leaf)) is not None), None)
+    if framework is None:
         raise errors.ArgumentError(f"weights cannot be written to a {type(destination).__name__}")
-    return reader(found).write(destination, weights, cast, partial)
+    return reader(framework).write(destination, weights, cast, partial)
 
 
 def _write_file(path: Path, weights: Weights) -> Path:

@@ -20,4 +20,6 @@ def source(graph: Graph, name: str) -> str:
     outline = Outline(graph)
     names.name_functions(outline, name)
     definitions = [Definition(outline, function) for function in outline.functions]
-    return layout.module(outline, [layout.function(one, names.name_values(one)) for one in definitions])
+    return layout.module(
+        outline, [layout.function(definition, names.name_values(definition)) for definition in definitions]
+    )

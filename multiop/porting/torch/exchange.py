@@ -71,7 +71,7 @@ def depends_on_more(tape, xs, ys):
         variable = getattr(node, "variable", None)
         if variable is not None and id(variable) not in own:
             return True
-        queue += [one for one, _ in node.next_functions]
+        queue += [function for function, _ in node.next_functions]
     return False
 
 

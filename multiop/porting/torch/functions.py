@@ -74,7 +74,9 @@ class Recorded:
             leaves[i] = x
         args, kwargs = pytree.tree_unflatten(leaves, self.structure)
         given = [*args, *kwargs.values()]
-        context = _Context(tuple(isinstance(one, torch.Tensor) and one.is_floating_point() for one in given))
+        context = _Context(
+            tuple(isinstance(operand, torch.Tensor) and operand.is_floating_point() for operand in given)
+        )
         with torch.no_grad():
             if self.has_setup:
                 returned = self.forward(*args, **kwargs)
@@ -93,7 +95,7 @@ class Recorded:
         for y in outputs:
             upstream = next(given) if isinstance(y, torch.Tensor) else None
             if isinstance(y, torch.Tensor) and (
-                not y.is_floating_point() or any(y is one for one in context.non_differentiable)
+                not y.is_floating_point() or any(y is stopped for stopped in context.non_differentiable)
             ):
                 upstream = torch.zeros_like(y) if context.materialize_grads else None
             handed.append(upstream)
@@ -127,9 +129,9 @@ class Recorded:
         def both(*values: Any) -> tuple[list[Any], list[Any]]:
             context, outputs, _ = self.run(values[: len(xs)])
             gradients = self.backward(context, outputs, values[len(xs) :])
-            given[:] = [one is not None for one in gradients]
-            tensors = [one for one in outputs if isinstance(one, torch.Tensor)]
-            return tensors, [one for one in gradients if one is not None]
+            given[:] = [gradient is not None for gradient in gradients]
+            tensors = [y for y in outputs if isinstance(y, torch.Tensor)]
+            return tensors, [gradient for gradient in gradients if gradient is not None]
 
         mode = detect_fake_mode((*xs, *ys)) or FakeTensorMode()
         with mode, torch.no_grad():
@@ -146,7 +148,7 @@ def recorded(handle: int) -> Recorded:
 @contextlib.contextmanager
 def watched(missing: Any) -> Iterator[list[Recorded]]:
     """Record every custom function that runs; `missing(name, where)` is told of those that cannot be recorded."""
-    found: list[Recorded] = []
+    calls: list[Recorded] = []
     swapped: dict[Any, dict[str, Any]] = {}
 
     def restore(function: Any) -> None:
@@ -162,19 +164,19 @@ def watched(missing: Any) -> Iterator[list[Recorded]]:
         def forward(*args: Any, **kwargs: Any) -> Any:
             restore(function)
             call = Recorded(function, args if has_setup else args[1:], kwargs, where)
-            found.append(call)
+            calls.append(call)
             try:
                 ys = iter(torch.ops.multiop.custom_function(call.handle, call.tensors))
             except Refused as reason:
                 missing(f"autograd.Function {function.__name__}: {reason}", where)
                 return function.forward(*args, **kwargs)
-            leaves = [next(ys) if one is Ellipsis else one for one in call.template]
+            leaves = [next(ys) if slot is Ellipsis else slot for slot in call.template]
             return pytree.tree_unflatten(leaves, call.returned)
 
         new = {"forward": forward} | ({"setup_context": lambda ctx, inputs, output: None} if has_setup else {})
         swapped[function] = {name: vars(function).get(name) for name in new}
-        for name, one in new.items():
-            setattr(function, name, staticmethod(one))
+        for name, method in new.items():
+            setattr(function, name, staticmethod(method))
 
     def inline(function: Any) -> None:
         def forward(ctx: Any, run: Any, preserves: bool, *args: Any) -> Any:
@@ -203,7 +205,7 @@ def watched(missing: Any) -> Iterator[list[Recorded]]:
 
     try:
         with _internals.functions_seen(noted, in_a_transform) as original, _Hooks(missing):
-            yield found
+            yield calls
     finally:
         for function in list(swapped):
             restore(function)
