@@ -89,6 +89,21 @@ def test_what_differs_is_a_parameter_or_another_function():
     assert "negative_slope: float" in source and "def block_2(" in source
 
 
+def test_an_item_belongs_to_what_two_submodules_have_in_common():
+    """As of blocks that take one token each."""
+    model = Model((BATCH, 8))
+    x = model.inputs[0]
+    for i, item in enumerate((0, 1, 0)):
+        scope = Scope(f"b.{i}", f"b.{i}", "Block", False)
+        y = model.linear(x, f"b.{i}.first", 8, scope)
+        y = model.add(Item(y, (slice(None), slice(item, item + 1))), (BATCH, 1), scope)
+        y = model.add(Item(y, (slice(None), 0 if i < 2 else -1)), (BATCH,), scope)
+        x = model.add(Infix("+", x, call("ops.expand_dims", y, -1)), (BATCH, 8), scope)
+    source = model.source(x)
+    assert [source.count(f"[:, {key}]") for key in ("0:1", "1:2", "0", "-1")] == [2, 1, 2, 1]
+    assert [source.count(f"def {name}(") for name in ("block", "block_2", "block_3")] == [1, 1, 1]
+
+
 def test_a_loop_keeps_what_is_used_afterwards():
     model = Model((BATCH, 8), (BATCH, 8))
     x, y = model.inputs
@@ -254,6 +269,8 @@ def test_an_input_has_no_name_of_a_builtin_and_no_number_is_added_with_two_signs
         ("BasicBlock", "basic_block"),
         ("GPT2MLP", "gpt2_mlp"),
         ("LSTM", "lstm_"),
+        ("SqueezeNet", "squeezenet"),
+        ("ResNeXtStage", "resnext_stage"),
     ],
 )
 def test_names_of_classes(kind, name):
