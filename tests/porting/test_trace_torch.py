@@ -733,3 +733,47 @@ def test_the_command_tells_what_is_wrong_with_the_file(target, words, tmp_path):
     (tmp_path / "model.py").write_text(WRONG)
     done = CliRunner().invoke(cli.app, ["port", f"{tmp_path}/{target}", "--out", f"{tmp_path}/out", "--backends=torch"])
     assert done.exit_code == 2 and words in done.output.replace("\n", " "), done.output
+
+
+class Below(nn.MultiheadAttention):
+    """Calls what it inherits."""
+
+    def forward(self, x):
+        return super().forward(x, x, x, need_weights=False)[0] * 2
+
+
+class Averaged(nn.BatchNorm1d):
+    def forward(self, x):
+        return super().forward(x) * 2
+
+
+@pytest.mark.parametrize("kind", ["attention", "normalization"])
+def test_what_a_subclass_inherits_is_written_as_a_person_would(kind, backend):
+    torch.manual_seed(0)
+    model = Below(4, 2, batch_first=True) if kind == "attention" else Averaged(4, momentum=None)
+    x = torch.randn(3, 5, 4) if kind == "attention" else torch.randn(3, 4)
+    training = kind == "normalization"
+    port = porting.trace(model.double(), x.double(), training=training)
+    assert "ops.split(x, 3, axis=-1)" in port.source or training
+    assert porting.prove(port, backend, training).agrees
+
+
+def test_no_class_of_pytorch_is_changed_while_a_model_is_traced():
+    """Another thread may use them."""
+    kinds = (nn.MultiheadAttention, nn.BatchNorm1d, nn.Linear, torch.Tensor, torch.autograd.Function)
+    before = [dict(vars(kind)) for kind in kinds]
+    seen = []
+
+    class Watching(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention, self.norm = nn.MultiheadAttention(4, 2), nn.BatchNorm1d(4)
+
+        def forward(self, x):
+            seen.append([dict(vars(kind)) for kind in kinds] == before)
+            return self.norm(self.attention(x, x, x)[0].mean(1))
+
+    model = Watching().eval()
+    porting.trace(model, torch.randn(3, 5, 4))
+    assert seen and all(seen)
+    assert type(model.attention) is nn.MultiheadAttention and "forward" not in vars(model.norm)

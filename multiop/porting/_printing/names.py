@@ -21,10 +21,8 @@ _LETTERS = ("x", "y", "z", "u", "v", "w")
 
 
 def snake(kind: str) -> str:
-    """Return the name of a class as that of a function: `BasicBlock` is `basic_block`, `ResNet` is `resnet`."""
-    name = re.sub(
-        r"(?<=[a-z])(?:[A-Z][a-z](?![a-z])){2,}", lambda match: match[0].lower(), kind
-    )  # the `NeXt` of a name
+    """Return the name of a class as that of a function: `BasicBlock` is `basic_block`, `SmallNet` is `smallnet`."""
+    name = re.sub(r"(?<=[a-z])(?:[A-Z][a-z](?![a-z])){2,}", lambda syllables: syllables[0].lower(), kind)
     name = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=\d)(?=[A-Z]{2})", "_", name).lower()
     name = re.sub(r"^([a-z]+)_net(?![a-z])", r"\1net", re.sub(r"\W", "_", name))
     return name + "_" if keyword.iskeyword(name) or hasattr(_layers, name) or name in TAKEN else name

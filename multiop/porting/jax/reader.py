@@ -1149,19 +1149,12 @@ def _joint(shapes: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 def _identity(expression: Expression) -> Any:
     """Return what two expressions have in common if they are the same."""
-    if isinstance(expression, Value):
+    if isinstance(expression, (Value, _graph.Body, _graph.Custom)):
         return id(expression)
-    if isinstance(expression, Call):
-        kwargs = tuple((name, _identity(arg)) for name, arg in expression.kwargs)
-        return (expression.function, tuple(map(_identity, expression.args)), kwargs)
-    if isinstance(expression, (Infix, _graph.Item, tuple, list)):
-        name = expression.operator if isinstance(expression, Infix) else type(expression).__name__
-        return (name, *map(_identity, _graph.children(expression)))
-    if isinstance(expression, slice):
-        return ("slice", *map(_identity, _graph.children(expression)))
-    if isinstance(expression, (_graph.Body, _graph.Custom)):
-        return id(expression)
-    return (type(expression).__name__, repr(expression))
+    unfolded = _graph.unfold(expression)
+    if unfolded is None:
+        return (type(expression).__name__, repr(expression))
+    return (unfolded.label, *map(_identity, unfolded.parts))
 
 
 def _is_random(expression: Expression) -> bool:
