@@ -151,6 +151,9 @@ def _checked(operation: str, function: Callable[..., Any]) -> Row:
 def _check(operation: str, function: Callable[..., Any], result: Any, out: Any) -> Expression:
     name = f"the converter of {operation}, {_place(function)},"
     wanted = "it must return what porting.call returns, or an operand"
+    results = out if isinstance(out, (tuple, list)) else [out]
+    if any(part is skeleton for part in _graph.walk(result) for skeleton in results if skeleton is not None):
+        raise errors.ArgumentError(f"{name} computes with out, which has a shape and a dtype, and no content")
     if isinstance(result, _TENSORS):
         return result
     if not isinstance(out, (tuple, list)) or not isinstance(result, (tuple, list)):

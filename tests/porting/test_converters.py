@@ -253,6 +253,15 @@ def test_what_it_must_not_return_for_several_results(framework, function, error,
         porting.trace(model, x)
 
 
+@pytest.mark.parametrize("framework", ["torch", "jax"])
+def test_what_is_to_be_returned_is_no_operand(framework):
+    make, line, operation, _ = MODELS[framework]
+    porting.converter(operation, framework)(lambda x, out, **_: porting.call("ops.add", x, out))
+    model, x = make(line)
+    with pytest.raises(errors.ArgumentError, match="computes with out, which has a shape and a dtype"):
+        porting.trace(model, x)
+
+
 def test_what_cannot_be_registered():
     with pytest.raises(errors.ArgumentError, match="framework must be one of torch, jax, tensorflow, got 'keras'"):
         porting.converter("relu", "keras")
