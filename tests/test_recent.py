@@ -27,7 +27,7 @@ FEW = {
     "multiop.backends.tensorflow._internals._check_calls",
     "multiop.backends.tensorflow.ops.elementwise.has_accelerator",
     "multiop.backends.torch.autodiff._effects._kinds",
-    "multiop.porting.torch.reader._decompositions",
+    "multiop.porting.torch._internals.decompositions",
 }
 
 

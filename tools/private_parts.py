@@ -14,7 +14,7 @@ ALLOWED = {
     ("_symbolic.py", "_getframe"): "sys, of CPython",
     ("dtypes.py", "_fields"): "of a named tuple, and documented",
     ("_late.py", "_initializing"): "tells that a module is half imported; without it, it is taken for whole",
-    ("_registry.py", "_dynamo_marked_constant"): "what torch.compiler.assume_constant_result sets, without torch",
+    ("_built_in.py", "_dynamo_marked_constant"): "what torch.compiler.assume_constant_result sets, without torch",
     ("backends/jax/random.py", "_trace"): "has a stand-in, because random numbers need public parts alone",
 }
 

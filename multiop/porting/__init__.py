@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from multiop.porting._bridge import bridge
 from multiop.porting._compare import Check, Comparison, compare
+from multiop.porting._converters import call, converter
 from multiop.porting._io import read_weights, write_weights
 from multiop.porting._map import WeightMap, map_weights
 from multiop.porting._port import Port, load, trace
@@ -19,7 +20,9 @@ __all__ = [
     "WeightMap",
     "Weights",
     "bridge",
+    "call",
     "compare",
+    "converter",
     "load",
     "map_weights",
     "prove",

@@ -43,13 +43,13 @@ class _Function:
             xs = [there.adopt(x) for x in arrays]
             pull, outputs = self._vjp(xs, floats)
             self._check_unwritten(xs)
-            found = [there.share(y) for y in outputs]
+            given = [there.share(y) for y in outputs]
 
         def pullback(upstreams: Iterable[Any]) -> list[Any]:
             with config.use_backend(self.backend):
                 return [there.share(g) for g in pull([there.adopt(u) for u in upstreams])]
 
-        return found, pullback
+        return given, pullback
 
     def _check_unwritten(self, xs: Sequence[Any]) -> None:
         if any(map(exchange(self.backend).is_written, xs)):  # it is the caller's memory
@@ -90,8 +90,8 @@ class _Function:
             for size in (2, 3)
         ]
         return [
-            Spec(tuple(n if n == m else None for n, m in zip(one.shape, other.shape, strict=True)), one.dtype)
-            for one, other in zip(*tried, strict=True)
+            Spec(tuple(n if n == m else None for n, m in zip(first.shape, other.shape, strict=True)), first.dtype)
+            for first, other in zip(*tried, strict=True)
         ]
 
     def pulled(self, n: int, floats: tuple[int, ...]) -> _Function:
@@ -102,9 +102,9 @@ class _Function:
                 xs, upstreams = given[:n], given[n:]
                 return list(self._vjp(xs, floats)[0](upstreams))
 
-            found = _Function(pull, self.backend, f"the gradient of {self.name}")
-            found._floats = floats
-            self._pulled[n, floats] = found
+            foreign = _Function(pull, self.backend, f"the gradient of {self.name}")
+            foreign._floats = floats
+            self._pulled[n, floats] = foreign
         return self._pulled[n, floats]
 
     def _vjp(self, xs: list[Any], floats: Sequence[int]) -> tuple[Callable[..., Any], list[Any]]:
@@ -231,13 +231,13 @@ def _apply(
         else:
             arrays = [here.share(x) for x in xs]
             if pullback is not None:
-                found = pullback(arrays)
+                outputs = pullback(arrays)
             elif floats:
-                found, pull = called.value_and_pullback(arrays, floats)
+                outputs, pull = called.value_and_pullback(arrays, floats)
                 known = lambda given: pull(given[len(xs) :])  # noqa: E731
             else:
-                found = called.value(arrays)
-            ys = [here.adopt(y) for y in found]
+                outputs = called.value(arrays)
+            ys = [here.adopt(y) for y in outputs]
 
         def rule(*upstreams: Any) -> list[Any]:
             if order == here.orders:

@@ -19,56 +19,82 @@ from multiop.testing._tolerances import eps
 
 from ._reference import Array, Record
 
-Variations: TypeAlias = Iterator[tuple[str, Callable[[], Any]]]
-EPSILONS = (1e-3, 1e-5, 1e-6, 1e-8, 1e-12, 1e-7, 1e-4, 0.0)
+_Variations: TypeAlias = Iterator[tuple[str, Callable[[], Any]]]
+_EPSILONS = (1e-3, 1e-5, 1e-6, 1e-8, 1e-12, 1e-7, 1e-4, 0.0)
 
 
-def find(record: Record, found: Array, earlier: Sequence[Record] = ()) -> str | None:
-    """Return why `found` stands where the reference has `record.value`, or `None` if no suspect gives it."""
-    record, found = _one_example(record, found)
-    wanted, found = _wide(record.value), _wide(found)
-    tolerance = _tolerance(record.value, found)
-    for told, compute in itertools.chain(_of_kind(record, tolerance), _of_any(record, wanted, found, earlier)):
+def explain(
+    computed: Array,
+    wanted: Array,
+    record: Record | None = None,
+    *,
+    earlier: Sequence[Record] = (),
+    leaf: str = "",
+    before: Array | None = None,
+) -> str | None:
+    """Return why an array is not the reference's, or `None` if no suspect gives it.
+
+    Args:
+        computed: What stands where the reference has `wanted`.
+        wanted: A gradient of the reference, unless `record` says otherwise.
+        record: The layer of the reference that returns `wanted`, or whose statistic it is.
+        earlier: The layers in front of that one.
+        leaf: The name of the statistic.
+        before: The statistic before the step in training mode.
+    """
+    if record is None:
+        return _of_gradient(wanted, computed)
+    if before is not None:
+        return _of_state(record, leaf, before, wanted, computed)
+    return _of_value(record, computed, earlier)
+
+
+def _of_value(record: Record, computed: Array, earlier: Sequence[Record]) -> str | None:
+    """Return why the output of a layer differs."""
+    record, computed = _one_example(record, computed)
+    wanted, computed = _wide(record.value), _wide(computed)
+    tolerance = _tolerance(record.value, computed)
+    for told, compute in itertools.chain(_of_kind(record, tolerance), _of_any(record, wanted, computed, earlier)):
         try:
             with np.errstate(all="ignore"):
                 made = np.asarray(compute())
         except (ValueError, IndexError, ZeroDivisionError, KeyError, TypeError):  # this suspect does not fit this layer
             continue
-        if _is_like(made, found, tolerance) and not _is_like(made, wanted, tolerance):
+        if _is_like(made, computed, tolerance) and not _is_like(made, wanted, tolerance):
             return told
     return None
 
 
-def _one_example(record: Record, found: Array) -> tuple[Record, Array]:
+def _one_example(record: Record, computed: Array) -> tuple[Record, Array]:
     """Cut a large batch of images to its first: the windows of all of them may not fit into memory."""
     x = record.inputs[0] if record.inputs else record.value
     alone = record.kind.startswith(("Conv", "MaxPool", "AvgPool", "Upsample", "Linear", "Dense"))
-    if not alone or x.size < 1 << 20 or x.ndim < 3 or not len(x) == len(record.value) == len(found):
-        return record, found
-    return dataclasses.replace(record, value=record.value[:1], inputs=[y[:1] for y in record.inputs]), found[:1]
+    if not alone or x.size < 1 << 20 or x.ndim < 3 or not len(x) == len(record.value) == len(computed):
+        return record, computed
+    return dataclasses.replace(record, value=record.value[:1], inputs=[y[:1] for y in record.inputs]), computed[:1]
 
 
 def _wide(x: Array) -> Array:
     return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
 
 
-def _tolerance(value: Array, found: Array) -> float:
+def _tolerance(value: Array, computed: Array) -> float:
     return max(1e4 * max(eps(value.dtype), 1e-16), 1e-11)
 
 
-def _is_like(one: Array, other: Array, tolerance: float) -> bool:
-    if one.shape != other.shape or one.size == 0:
+def _is_like(x: Array, other: Array, tolerance: float) -> bool:
+    if x.shape != other.shape or x.size == 0:
         return False
     scale = np.abs(other[np.isfinite(other)]).max(initial=0.0)
     with np.errstate(invalid="ignore"):
-        close = np.abs(one - other) <= tolerance * max(scale, 1e-300)
-    return bool(np.all(close | (one == other) | (np.isnan(one) & np.isnan(other))))
+        close = np.abs(x - other) <= tolerance * max(scale, 1e-300)
+    return bool(np.all(close | (x == other) | (np.isnan(x) & np.isnan(other))))
 
 
-def _of_kind(record: Record, tolerance: float) -> Variations:
+def _of_kind(record: Record, tolerance: float) -> _Variations:
     """Return the suspects of a layer whose class is known, if computing it gives the reference's output."""
     name = record.kind
-    for prefix, suspects in SUSPECTS.items():
+    for prefix, suspects in _SUSPECTS.items():
         if name.startswith(prefix):
             try:
                 compute = suspects(record)
@@ -90,7 +116,7 @@ class _Layer:
         return self.compute()
 
     @property
-    def variations(self) -> Variations:
+    def variations(self) -> _Variations:
         for told, change in self.changes:
             yield told, lambda change=change: self.compute(**change)  # type: ignore[misc]
 
@@ -98,9 +124,9 @@ class _Layer:
 # any output
 
 
-def _of_any(record: Record, y: Array, found: Array, earlier: Sequence[Record]) -> Variations:
+def _of_any(record: Record, y: Array, computed: Array, earlier: Sequence[Record]) -> _Variations:
     inputs = [_wide(x) for x in record.inputs if x.dtype.kind in "fc" or x.dtype.name == "bfloat16"]
-    if found.shape == y.shape:
+    if computed.shape == y.shape:
         yield from _elementwise(inputs, y)
     for n, x in enumerate(inputs):
         if x.shape == y.shape:
@@ -113,15 +139,16 @@ def _of_any(record: Record, y: Array, found: Array, earlier: Sequence[Record]) -
         yield f"computed in {dtype}", lambda dtype=dtype: y.astype(dtype).astype(y.dtype)  # type: ignore[misc]
     if y.ndim >= 2:
         yield from _moved(y)
-    yield from _scaled(record, y, found)
-    for one in reversed(earlier):
-        if one.name != record.name:
-            yield f"the output is that of {one.name}: what follows it is missing", lambda one=one: _wide(one.value)  # type: ignore[misc]
+    yield from _scaled(record, y, computed)
+    for before in reversed(earlier):
+        if before.name != record.name:
+            told = f"the output is that of {before.name}: what follows it is missing"
+            yield told, lambda before=before: _wide(before.value)  # type: ignore[misc]
     if y.ndim:
         yield from _softmaxed(inputs, y)
 
 
-def _moved(y: Array) -> Variations:
+def _moved(y: Array) -> _Variations:
     for order in itertools.permutations(range(y.ndim)) if y.ndim <= 4 else ():
         if order != tuple(range(y.ndim)):
             yield f"the axes of the output are transposed, {list(order)}", lambda order=order: y.transpose(order)  # type: ignore[misc]
@@ -149,25 +176,25 @@ def _moved(y: Array) -> Variations:
         )
 
 
-def _scaled(record: Record, y: Array, found: Array) -> Variations:
+def _scaled(record: Record, y: Array, computed: Array) -> _Variations:
     """Find one factor, or one summand, that all entries share, along an axis or not, and say what it is."""
-    if y.shape != found.shape:
+    if y.shape != computed.shape:
         return
     with np.errstate(all="ignore"):
-        ratio = np.median((found / y)[y != 0].real) if (y != 0).any() else math.nan
+        ratio = np.median((computed / y)[y != 0].real) if (y != 0).any() else math.nan
     if math.isfinite(ratio) and ratio not in (0.0, 1.0):
         yield f"a scale is wrong or missing: {_number(ratio, record)} times the reference", lambda: y * ratio
-    offset = float(np.median((found - y).real))
+    offset = float(np.median((computed - y).real))
     if offset:
         yield f"an offset is wrong: {offset:.6g} is added", lambda: y + offset
-    low, high = float(found.real.min()), float(found.real.max())
+    low, high = float(computed.real.min()), float(computed.real.max())
     yield f"clipped to [{low:.6g}, {high:.6g}]", lambda: np.clip(y, low, high)
-    if found.ndim >= 2 and not found.any():
+    if computed.ndim >= 2 and not computed.any():
         yield "the output is zero everywhere", lambda: np.zeros_like(y)
 
 
 def _number(x: float, record: Record) -> str:
-    sizes = {n for one in (record.value, *record.inputs) for n in one.shape if n > 1}
+    sizes = {n for array in (record.value, *record.inputs) for n in array.shape if n > 1}
     for n in sorted(sizes | {2, 3, 4}):
         for text, value in ((f"sqrt({n})", n**0.5), (f"1/sqrt({n})", n**-0.5), (f"{n}", n), (f"1/{n}", 1 / n)):
             if math.isclose(x, value, rel_tol=1e-5):
@@ -192,7 +219,7 @@ def _leaky(a: float, x: Array) -> Array:
     return np.where(x > 0, x, a * x)
 
 
-ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+_ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "gelu (erf)": lambda x: x * 0.5 * (1 + _erf(x / 2**0.5)),
     "gelu with tanh": lambda x: 0.5 * x * (1 + np.tanh((2 / math.pi) ** 0.5 * (x + 0.044715 * x**3))),
     "gelu with a sigmoid": lambda x: x * _sigmoid(1.702 * x),
@@ -219,18 +246,18 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 }
 
 
-def _elementwise(inputs: list[Array], y: Array) -> Variations:
+def _elementwise(inputs: list[Array], y: Array) -> _Variations:
     """If the reference is an activation of its input, try the others."""
     for x in inputs[:1]:
         if x.shape != y.shape or x.size > 1 << 20 or x.dtype.kind == "c":
             continue
         with np.errstate(all="ignore"):
-            own = next((name for name, f in ACTIVATIONS.items() if _is_like(np.asarray(f(x)), y, 1e-6)), None)
+            own = next((name for name, f in _ACTIVATIONS.items() if _is_like(np.asarray(f(x)), y, 1e-6)), None)
         if own is not None:
-            for name, f in ACTIVATIONS.items():
+            for name, f in _ACTIVATIONS.items():
                 yield f"{name} where the reference has {own}", lambda f=f, x=x: f(x)  # type: ignore[misc]
             yield f"{own} is missing", lambda x=x: x  # type: ignore[misc]
-            yield f"{own} is applied twice", lambda own=own: ACTIVATIONS[own](y)  # type: ignore[misc]
+            yield f"{own} is applied twice", lambda own=own: _ACTIVATIONS[own](y)  # type: ignore[misc]
 
 
 def _softmax(x: Array, axis: int) -> Array:
@@ -238,7 +265,7 @@ def _softmax(x: Array, axis: int) -> Array:
     return e / e.sum(axis, keepdims=True)
 
 
-def _softmaxed(inputs: list[Array], y: Array) -> Variations:
+def _softmaxed(inputs: list[Array], y: Array) -> _Variations:
     for x in inputs[:1]:
         if x.shape != y.shape or x.dtype.kind == "c":
             continue
@@ -334,13 +361,13 @@ def _convolve(
     """Convolve images with channels last with a kernel (spatial, in / groups, out)."""
     x = np.pad(x, [(0, 0), *padding, (0, 0)], mode=mode)  # type: ignore[call-overload]
     window = kernel.shape[:-2]
-    found, _ = _patches(x, window, strides, dilation)
+    windows, _ = _patches(x, window, strides, dilation)
     flat = kernel.reshape(-1, *kernel.shape[-2:])
     if flat.shape[1] * groups != x.shape[-1]:
         raise ValueError("the channels do not fit")
     results = [
         np.tensordot(piece, part, axes=([-2, -1], [0, 1]))
-        for piece, part in zip(np.split(found, groups, -1), np.split(flat, groups, -1), strict=True)
+        for piece, part in zip(np.split(windows, groups, -1), np.split(flat, groups, -1), strict=True)
     ]
     return np.concatenate(results, -1) + bias
 
@@ -348,11 +375,11 @@ def _convolve(
 def _same(
     sizes: Sequence[int], window: Sequence[int], strides: Sequence[int], dilation: Sequence[int]
 ) -> list[tuple[int, int]]:
-    found = []
+    pads = []
     for size, k, s, d in zip(sizes, window, strides, dilation, strict=True):
         total = max((math.ceil(size / s) - 1) * s + (k - 1) * d + 1 - size, 0)
-        found.append((total // 2, total - total // 2))
-    return found
+        pads.append((total // 2, total - total // 2))
+    return pads
 
 
 def _pads(
@@ -600,7 +627,7 @@ def _norm(record: Record) -> _Layer:
         )
     elif is_batch and own[0] is not None:
         changes.append(("the running moments in place of those of the batch: evaluation mode", {"how": "running"}))
-    changes += [(f"epsilon {e:g} where the reference has {epsilon:g}", {"eps": e}) for e in EPSILONS if e != epsilon]
+    changes += [(f"epsilon {e:g} where the reference has {epsilon:g}", {"eps": e}) for e in _EPSILONS if e != epsilon]
     changes.append(("the variance is unbiased, divided by n - 1", {"ddof": 1}))
     changes.append(("the mean is subtracted", {"centred": True})) if is_rms else changes.append(
         ("the mean is not subtracted", {"centred": False, "root": "mean"})
@@ -654,14 +681,14 @@ def _pool(record: Record) -> _Layer:
                 extra[k] = (0, max((count - 1) * strides[k] + reach - size, 0))
         whole = [(a + c, b + d) for (a, b), (c, d) in zip(pads, extra, strict=True)]
         padded = np.pad(x, [(0, 0), *whole, (0, 0)], constant_values=fill if is_max else 0.0)
-        found, _ = _patches(padded, window, strides, dilation)
+        windows, _ = _patches(padded, window, strides, dilation)
         if is_max:
-            return _back(record, found.max(-2))
+            return _back(record, windows.max(-2))
         mark = np.pad(np.ones(x.shape[1:-1]), pads, constant_values=1.0 if include else 0.0)
         mark = np.pad(mark, extra)[None, ..., None]
         counts, _ = _patches(mark, window, strides, dilation)
         del inside
-        return _back(record, found.sum(-2) / counts.sum(-2))
+        return _back(record, windows.sum(-2) / counts.sum(-2))
 
     changes = _paddings(pads, _same(x.shape[1:-1], window, strides, dilation), "pads")
     if is_max:
@@ -764,7 +791,8 @@ def _recurrent(record: Record, gates: int) -> _Layer:
     changes += [("the sequence is read backwards", {"reverse": True})]
     changes += [("kernel and recurrent kernel are swapped", {"w": u, "u": w})]
     blocks = [
-        np.concatenate([one.T for one in np.split(z, gates)]) if z.shape[0] == gates * z.shape[1] else z for z in (w, u)
+        np.concatenate([gate.T for gate in np.split(z, gates)]) if z.shape[0] == gates * z.shape[1] else z
+        for z in (w, u)
     ]
     changes += [
         ("the kernels are transposed", {"w": blocks[0], "u": blocks[1]}),
@@ -970,7 +998,7 @@ def _dropout(record: Record) -> _Layer:
     )
 
 
-SUSPECTS: dict[str, Callable[[Record], _Layer]] = {
+_SUSPECTS: dict[str, Callable[[Record], _Layer]] = {
     "ConvTranspose": _conv_transpose,
     "Conv1D": _dense,  # of transformers
     "Conv": _conv,
@@ -992,33 +1020,33 @@ SUSPECTS: dict[str, Callable[[Record], _Layer]] = {
 # gradients and statistics
 
 
-def of_gradient(wanted: Array, found: Array) -> str | None:
+def _of_gradient(wanted: Array, computed: Array) -> str | None:
     """Return why a gradient differs where the values agree."""
-    wanted, found = _wide(wanted), _wide(found)
-    if wanted.shape != found.shape:
+    wanted, computed = _wide(wanted), _wide(computed)
+    if wanted.shape != computed.shape:
         return None
-    if not found.any():
+    if not computed.any():
         return "no gradient flows: op_stop_gradient, a rule that returns zero, or a step function"
-    if _is_like(-wanted, found, 1e-6):
+    if _is_like(-wanted, computed, 1e-6):
         return "the gradient has the wrong sign"
     with np.errstate(all="ignore"):
-        ratio = float(np.median((found / wanted)[wanted != 0].real)) if (wanted != 0).any() else math.nan
-    if math.isfinite(ratio) and ratio and abs(ratio - 1) > 1e-4 and _is_like(wanted * ratio, found, 1e-5):
+        ratio = float(np.median((computed / wanted)[wanted != 0].real)) if (wanted != 0).any() else math.nan
+    if math.isfinite(ratio) and ratio and abs(ratio - 1) > 1e-4 and _is_like(wanted * ratio, computed, 1e-5):
         return f"the gradient is scaled by {ratio:.6g}"
     bound = np.abs(wanted).max()
     beyond = 1 + 1e-4
-    if np.abs(found).max() > bound * beyond and _is_like(np.clip(found, -bound, bound), wanted, 1e-6):
+    if np.abs(computed).max() > bound * beyond and _is_like(np.clip(computed, -bound, bound), wanted, 1e-6):
         return f"the reference clips the gradient at {bound:.6g}: its rule is lost"
-    bound = np.abs(found).max()
-    if np.abs(wanted).max() > bound * beyond and _is_like(np.clip(wanted, -bound, bound), found, 1e-6):
+    bound = np.abs(computed).max()
+    if np.abs(wanted).max() > bound * beyond and _is_like(np.clip(wanted, -bound, bound), computed, 1e-6):
         return f"the gradient is clipped at {bound:.6g}"
     return None
 
 
-def of_state(record: Record, leaf: str, before: Array, wanted: Array, found: Array) -> str | None:
+def _of_state(record: Record, leaf: str, before: Array, wanted: Array, computed: Array) -> str | None:
     """Return why a running statistic differs after a step in training mode."""
-    before, wanted, found = (_wide(x) for x in (before, wanted, found))
-    if _is_like(before, found, 1e-7):
+    before, wanted, computed = (_wide(x) for x in (before, wanted, computed))
+    if _is_like(before, computed, 1e-7):
         return "the statistics are not updated"
     momentum = record.options.get("momentum")
     x = _spatial(record, _wide(record.inputs[0]))
@@ -1031,7 +1059,7 @@ def of_state(record: Record, leaf: str, before: Array, wanted: Array, found: Arr
         if m is None:
             continue
         batch = x.mean(axes) if is_mean else x.var(axes, ddof=ddof if count > 1 else 0)
-        if _is_like((1 - m) * before + m * batch, found, 1e-5):
+        if _is_like((1 - m) * before + m * batch, computed, 1e-5):
             said = []
             if momentum is not None and not math.isclose(m, momentum):
                 said.append(f"momentum {m:g} where the reference has {momentum:g}")

@@ -81,11 +81,11 @@ class Comparison:
     @property
     def first_difference(self) -> Check | None:
         """The first layer that differs, in single steps where these were compared; `None` if none does."""
-        found = self.differences
-        backend = found[0].backend if found else None
-        found = [check for check in found if check.backend == backend]
-        single = [check for check in found if check.mode == SINGLE]
-        return next(iter(single or found), None)
+        matching = self.differences
+        backend = matching[0].backend if matching else None
+        matching = [check for check in matching if check.backend == backend]
+        single = [check for check in matching if check.mode == SINGLE]
+        return next(iter(single or matching), None)
 
     @property
     def cause(self) -> str | None:
@@ -196,9 +196,9 @@ def _cell(checks: list[Check]) -> str:
     if not checks:
         return "-"
     for status in (DIFFERS, VACUOUS):
-        found = [check for check in checks if check.status == status]
-        if found:
-            worst = max(check.error for check in found)
+        matching = [check for check in checks if check.status == status]
+        if matching:
+            worst = max(check.error for check in matching)
             return f"DIFF {worst:.0e}" if status == DIFFERS else status
     return f"ok {max(check.error for check in checks):.0e}"
 
@@ -269,16 +269,16 @@ def compare(
     trees = [_weights.flat(_arrays(tree)) for tree in (params, state) if isinstance(tree, Mapping)]
     dtypes = {x.dtype.name for x in [*given, *(x for tree in trees for x in tree.values())] if is_inexact(x)}
     width = "float64" if dtypes & {"float64", "complex128"} else "float32"
-    found = _run_reference(reference, given, cotangents_from(seed), training, width)
+    recorded = _run_reference(reference, given, cotangents_from(seed), training, width)
     if backends == "all":
         backends = multiop.available_backends()
     elif isinstance(backends, str):
         backends = [backends]
-    comparison = Comparison(found.title, [], [], tuple(accept_vacuous))
-    gradients, states = _carried(reference, found, params, state, weight_map, comparison)
+    comparison = Comparison(recorded.title, [], [], tuple(accept_vacuous))
+    gradients, states = _carried(reference, recorded, params, state, weight_map, comparison)
     for backend in backends or [multiop.backend()]:
         with multiop.use_backend(backend), x64_mode_for(width):
-            run = _Run(candidate, given, params, state, found, dict(names or {}), channels_last, comparison)
+            run = _Run(candidate, given, params, state, recorded, dict(names or {}), channels_last, comparison)
             run.compare(gradients, states, end_to_end)
     return comparison
 
@@ -347,12 +347,12 @@ def _pull(
             filled[n] = x
         tree = _weights.rebuilt(params, {**leaves, **own}) if leaves else params
         with recording(Perturbed(zeros)):
-            found = _tree.leaves(function(tree, *filled))
-        return [y for y, w in zip(found, weights, strict=True) if w is not None]
+            flat = _tree.leaves(function(tree, *filled))
+        return [y for y, w in zip(flat, weights, strict=True) if w is not None]
 
-    found, pullback = multiop.vjp(outputs, own, zeros, [inputs[n] for n in which])
+    primals_out, pullback = multiop.vjp(outputs, own, zeros, [inputs[n] for n in which])
     kept = [w for w in weights if w is not None]
-    of_own, of_zeros, of_inputs = pullback([_like(w, y) for w, y in zip(kept, found, strict=True)])
+    of_own, of_zeros, of_inputs = pullback([_like(w, y) for w, y in zip(kept, primals_out, strict=True)])
     gradients: list[Array | None] = [None] * len(inputs)
     for n, g in zip(which, of_inputs, strict=True):
         gradients[n] = _numpy(g)
@@ -369,14 +369,14 @@ def _like(x: Array, y: Any) -> Any:
 
 def _carried(
     reference: Any,
-    found: Reference,
+    gradients: Reference,
     params: Any,
     state: Any,
     weight_map: _map.WeightMap | None,
     comparison: Comparison,
 ) -> tuple[dict[str, tuple[str, Array]], dict[str, tuple[str, Array]]]:
     """Return the reference's gradients, and its new state, by the candidate's names, with the reference's names."""
-    if params is None or not found.parameter_gradients:
+    if params is None or not gradients.parameter_gradients:
         return {}, {}
     target = _weights.Weights(*(_arrays(tree) for tree in (params, state or {})))
     if weight_map is None:
@@ -389,11 +389,11 @@ def _carried(
             weight_map = _map.map_weights(source, target)
             for line in weight_map.unresolved:
                 comparison.not_compared.append(f"parameter {line}; give a weight_map")
-    made = weight_map.apply_to_gradients(found.parameter_gradients)
+    made = weight_map.apply_to_gradients(gradients.parameter_gradients)
     new = {}
     for name, row in weight_map.rows.items():
-        if all(one in found.state for one in _expressions.names(row.expression)):
-            new[name] = _expressions.evaluate(row.expression, found.state)
+        if all(name in gradients.state for name in _expressions.names(row.expression)):
+            new[name] = _expressions.evaluate(row.expression, gradients.state)
     origin = {name: _expressions.names(row.expression)[0] for name, row in weight_map.rows.items()}
     return {n: (origin[n], g) for n, g in made.items()}, {n: (origin[n], x) for n, x in new.items()}
 
@@ -505,16 +505,16 @@ class _Run:
         quantity: str,
         name: str,
         wanted: Array,
-        found: Array,
+        computed: Array,
         depth: int,
         floor: float = 0.0,
     ) -> Check:
         """Compare two arrays: relative to the largest entry, in units of the reference's dtype times the depth."""
         allowed = AGREEMENT_ULPS * eps(wanted.dtype) * depth * (4 if quantity != VALUE else 1)
         check = Check(self.backend, mode, layer, quantity, name, OK, 0.0, allowed)
-        if wanted.shape != found.shape:
+        if wanted.shape != computed.shape:
             check.status, check.error = DIFFERS, float("inf")
-            check.detail = f"{quantity} of {name}: shape {found.shape} where the reference has {wanted.shape}"
+            check.detail = f"{quantity} of {name}: shape {computed.shape} where the reference has {wanted.shape}"
             return check
         if wanted.size == 0:
             check.status, check.detail = VACUOUS, "it is empty"
@@ -522,7 +522,7 @@ class _Run:
         wide = np.complex128 if wanted.dtype.kind == "c" else np.float64
         exact = not is_inexact(wanted)
         scale = 0.0 if exact else float(np.abs(wanted[np.isfinite(wanted)].astype(wide)).max(initial=0.0))
-        kept = np.asarray(found, wanted.dtype) if not exact and is_inexact(found) else found
+        kept = np.asarray(computed, wanted.dtype) if not exact and is_inexact(computed) else computed
         check.error = (
             relative_error(kept, wanted)
             if exact
@@ -530,11 +530,11 @@ class _Run:
         )
         if not check.error <= allowed:
             check.status = DIFFERS
-            where = farthest(found.astype(wide), wanted.astype(wide))
+            where = farthest(computed.astype(wide), wanted.astype(wide))
             check.detail = (
                 f"{quantity} of {name}, shape {wanted.shape}: relative error {check.error:.3g}, {allowed:.1g} is "
                 "allowed; worst is entry "
-                f"{list(where)}: {found.astype(wide)[where]:.9g} where {wanted.astype(wide)[where]:.9g} is expected"
+                f"{list(where)}: {computed.astype(wide)[where]:.9g} where {wanted.astype(wide)[where]:.9g} is expected"
             )
         elif quantity == VALUE and wanted.size > 1 and (wanted == wanted.flat[0]).all():
             check.status, check.detail = VACUOUS, f"all entries are {wanted.flat[0]!s}"
@@ -601,12 +601,14 @@ class _Run:
         order = sorted(shared, key=lambda n: list(self.reference.records).index(shared[n].name))
         for name in order:
             record = shared[name]
-            found = self.back(seen[name])
-            check = self.check(SINGLE, record.name, VALUE, record.name, record.value, found, 1)
+            computed = self.back(seen[name])
+            check = self.check(SINGLE, record.name, VALUE, record.name, record.value, computed, 1)
             if check.status == DIFFERS:
                 before = list(self.reference.records.values())
                 before = before[: next(k for k, r in enumerate(before) if r is record)]
-                check.cause = _narrower(record.value, found, check.error) or _causes.find(record, found, before)
+                check.cause = _narrower(record.value, computed, check.error) or _causes.explain(
+                    computed, record.value, record, earlier=before
+                )
             checks.append(check)
         self.outputs(SINGLE, ends, checks, 1)
         cotangents = [w for w in weights if w is not None]
@@ -620,31 +622,31 @@ class _Run:
         for name in reversed(order):
             record = shared[name]
             if name in of_free and record.gradient is not None:
-                found = self.back(_numpy(of_free[name]))
+                computed = self.back(_numpy(of_free[name]))
                 consumers = self.consumers(record, shared)
                 floor = self.noise(None, [r.gradient for r in consumers if r.gradient is not None])
                 layer = consumers[0].name if consumers else OUTPUT
                 told = f"{record.name}, which goes into {', '.join(r.name for r in consumers) or 'the output'}"
-                check = self.check(SINGLE, layer, GRADIENT, told, record.gradient, found, 1, floor)
-                self.explain(check, record.gradient, found)
+                check = self.check(SINGLE, layer, GRADIENT, told, record.gradient, computed, 1, floor)
+                self.explain(check, record.gradient, computed)
                 later.append(check)
         for n, g in zip(which, of_inputs, strict=True):
             wanted_gradient = self.reference.input_gradients[n]
             if wanted_gradient is not None:
-                found = self.back(_numpy(g))
+                computed = self.back(_numpy(g))
                 x = self.back(_numpy(self.inputs[n]))
                 consumers = self.consumers(Record("", x), shared)
                 floor = self.noise(None, [r.gradient for r in consumers if r.gradient is not None])
                 layer = consumers[0].name if consumers else OUTPUT
-                check = self.check(SINGLE, layer, INPUT, f"input {n}", wanted_gradient, found, 1, floor)
-                self.explain(check, wanted_gradient, found)
+                check = self.check(SINGLE, layer, INPUT, f"input {n}", wanted_gradient, computed, 1, floor)
+                self.explain(check, wanted_gradient, computed)
                 later.append(check)
         later += self.parameters(SINGLE, {n: _numpy(g) for n, g in of_own.items()}, gradients, shared, 1)
         checks += later
 
-    def explain(self, check: Check, wanted: Array, found: Array) -> None:
+    def explain(self, check: Check, wanted: Array, computed: Array) -> None:
         if check.status == DIFFERS:
-            check.cause = _causes.of_gradient(wanted, found)
+            check.cause = _causes.explain(computed, wanted)
 
     def consumers(self, record: Record, shared: dict[str, Record]) -> list[Record]:
         """Return the tapped layers that were given what a layer returned."""
@@ -655,27 +657,28 @@ class _Run:
         takes = [
             r for r in later if any(np.array_equal(x, record.value) for x in r.inputs if x.shape == record.value.shape)
         ]
-        found = [r for r in takes if r.name in tapped]
-        return found or [r for r in later if r.name in tapped][:1]
+        tapped_takers = [r for r in takes if r.name in tapped]
+        return tapped_takers or [r for r in later if r.name in tapped][:1]
 
     def parameters(
         self,
         mode: str,
-        found: dict[str, Array],
+        computed: dict[str, Array],
         wanted: dict[str, tuple[str, Array]],
         shared: dict[str, Record],
         depth: int,
     ) -> list[Check]:
         checks = []
         layers = sorted((r.name for r in shared.values()), key=len, reverse=True)
-        for name, gradient in found.items():
+        for name, gradient in computed.items():
             if name not in wanted:
                 if name not in self.statistics:  # which the reference does not differentiate
                     self.miss(f"gradient of {name}")
                 continue
             origin, expected = wanted[name]
             layer = next(
-                (one for one in layers if (origin + ".").startswith(one + ".")), origin.rpartition(".")[0] or OUTPUT
+                (layer for layer in layers if (origin + ".").startswith(layer + ".")),
+                origin.rpartition(".")[0] or OUTPUT,
             )
             same = [g for o, g in wanted.values() if o.rpartition(".")[0] == origin.rpartition(".")[0]]
             record = self.reference.records.get(layer)
@@ -685,19 +688,19 @@ class _Run:
             checks.append(check)
         return checks
 
-    def outputs(self, mode: str, found: list[Array], checks: list[Check], depth: int) -> None:
+    def outputs(self, mode: str, computed: list[Array], checks: list[Check], depth: int) -> None:
         wanted = self.reference.outputs
-        if len(found) != len(wanted):
-            detail = f"{len(found)} outputs where the reference has {len(wanted)}"
+        if len(computed) != len(wanted):
+            detail = f"{len(computed)} outputs where the reference has {len(wanted)}"
             checks.append(Check(self.backend, mode, OUTPUT, VALUE, OUTPUT, DIFFERS, float("inf"), 0.0, detail))
-        for n, (y, other) in enumerate(zip(found, wanted, strict=False)):
+        for n, (y, other) in enumerate(zip(computed, wanted, strict=False)):
             name = OUTPUT if len(wanted) == 1 else f"{OUTPUT}.{n}"
             y = self.back(y)
             check = self.check(mode, name, VALUE, name, other, y, depth)
             if check.status == DIFFERS:
                 earlier = list(self.reference.records.values())
                 inputs = [earlier[-1].value] if earlier else []
-                check.cause = _causes.find(Record(name, other, inputs), y, earlier)
+                check.cause = _causes.explain(y, other, Record(name, other, inputs), earlier=earlier)
             checks.append(check)
 
     def new_state(self, states: dict[str, tuple[str, Array]], checks: list[Check]) -> None:
@@ -718,7 +721,9 @@ class _Run:
                 x = x.astype(wanted.dtype)
             check = self.check(SINGLE, layer or OUTPUT, STATE, name, wanted, x, 1)
             if check.status == DIFFERS and layer in records and origin in self.reference.before:
-                check.cause = _causes.of_state(records[layer], leaf, self.reference.before[origin], wanted, x)
+                check.cause = _causes.explain(
+                    x, wanted, records[layer], leaf=leaf, before=self.reference.before[origin]
+                )
             checks.append(check)
 
     def end_to_end(
@@ -748,15 +753,15 @@ class _Run:
         for name in reversed(order):
             record = shared[name]
             if record.gradient is not None and name in at_taps:
-                found = self.back(at_taps[name])
+                computed = self.back(at_taps[name])
                 floor = self.noise(None, [r.gradient for r in shared.values() if r.gradient is not None])
                 checks.append(
-                    self.check(WHOLE, record.name, GRADIENT, record.name, record.gradient, found, 2 * depth, floor)
+                    self.check(WHOLE, record.name, GRADIENT, record.name, record.gradient, computed, 2 * depth, floor)
                 )
-        for n, (wanted, found) in enumerate(zip(self.reference.input_gradients, of_inputs, strict=True)):
-            if wanted is not None and found is not None:
+        for n, (wanted, computed) in enumerate(zip(self.reference.input_gradients, of_inputs, strict=True)):
+            if wanted is not None and computed is not None:
                 first = shared[order[0]].name if order else OUTPUT
-                checks.append(self.check(WHOLE, first, INPUT, f"input {n}", wanted, self.back(found), 2 * depth))
+                checks.append(self.check(WHOLE, first, INPUT, f"input {n}", wanted, self.back(computed), 2 * depth))
         checks += self.parameters(WHOLE, of_params, gradients, shared, 2 * depth)
 
 
@@ -776,10 +781,14 @@ class _Known(Mapping[str, Any]):
         return len(self.values_)
 
 
-def _narrower(wanted: Array, found: Array, error: float) -> str | None:
-    if not is_inexact(found) or not eps(wanted.dtype) < eps(found.dtype) or error > AGREEMENT_ULPS * eps(found.dtype):
+def _narrower(wanted: Array, computed: Array, error: float) -> str | None:
+    if (
+        not is_inexact(computed)
+        or not eps(wanted.dtype) < eps(computed.dtype)
+        or error > AGREEMENT_ULPS * eps(computed.dtype)
+    ):
         return None
-    return f"computed in {found.dtype} where the reference has {wanted.dtype}"
+    return f"computed in {computed.dtype} where the reference has {wanted.dtype}"
 
 
 def _tensors(tree: Any) -> Any:

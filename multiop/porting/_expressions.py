@@ -137,7 +137,7 @@ def names(expression: Expression) -> list[str]:
     if isinstance(expression, Name):
         return [expression.name]
     inner = (expression.inner,) if isinstance(expression, Piped) else expression.parts
-    return list(dict.fromkeys(name for one in inner for name in names(one)))
+    return list(dict.fromkeys(name for part in inner for name in names(part)))
 
 
 def substitute(expression: Expression, by: Mapping[str, Expression]) -> Expression:
@@ -146,7 +146,7 @@ def substitute(expression: Expression, by: Mapping[str, Expression]) -> Expressi
         return by[expression.name]
     if isinstance(expression, Piped):
         return piped(substitute(expression.inner, by), expression.step, expression.args)
-    return Joined(expression.how, expression.axis, tuple(substitute(one, by) for one in expression.parts))
+    return Joined(expression.how, expression.axis, tuple(substitute(part, by) for part in expression.parts))
 
 
 # values
@@ -166,7 +166,7 @@ def evaluate(expression: Expression, arrays: Mapping[str, Array], *, gradient: b
     if isinstance(expression, Piped):
         x = evaluate(expression.inner, arrays, gradient=gradient)
         return x if gradient and expression.step == "zero" else _apply(expression, x)
-    parts = [evaluate(one, arrays, gradient=gradient) for one in expression.parts]
+    parts = [evaluate(part, arrays, gradient=gradient) for part in expression.parts]
     if expression.how == "concat":
         return np.concatenate(parts, axis=expression.axis)
     if len({x.shape for x in parts}) > 1:
@@ -253,7 +253,7 @@ def solve(
                 del partial[left.inner, axis, size]
         elif left.step != "zero":
             waiting.append((left.inner, _undone(left, right)))
-    return {name: equal(*found) for name, found in solved.items()}, [inner for inner, _, _ in partial]
+    return {name: equal(*ways) for name, ways in solved.items()}, [inner for inner, _, _ in partial]
 
 
 def _undone(left: Piped, right: Expression) -> Expression:
@@ -271,14 +271,14 @@ def _undone(left: Piped, right: Expression) -> Expression:
 
 def _pulled_apart(left: Joined, right: Expression, shapes: Mapping[str, Shape]) -> list[tuple[Expression, Expression]]:
     if left.how == "sum":
-        return [(left.parts[0], right), *((one, zero(right)) for one in left.parts[1:])]
+        return [(left.parts[0], right), *((piece, zero(right)) for piece in left.parts[1:])]
     if left.how == "equal":
-        return [(one, right) for one in left.parts]
-    sizes = [shape(one, shapes)[left.axis] for one in left.parts]
+        return [(piece, right) for piece in left.parts]
+    sizes = [shape(piece, shapes)[left.axis] for piece in left.parts]
     starts = np.cumsum([0, *sizes]).tolist()
     return [
-        (one, part(right, left.axis, start, start + size, starts[-1]))
-        for one, start, size in zip(left.parts, starts, sizes, strict=False)
+        (piece, part(right, left.axis, start, start + size, starts[-1]))
+        for piece, start, size in zip(left.parts, starts, sizes, strict=False)
     ]
 
 
@@ -323,8 +323,8 @@ def _parse(tokens: list[str]) -> tuple[Expression, list[str]]:
         tokens = tokens[tokens.index("(") :]
         parts = []
         while tokens[0] != ")":
-            one, tokens = _parse(tokens[1:])
-            parts.append(one)
+            inner, tokens = _parse(tokens[1:])
+            parts.append(inner)
             if not tokens:
                 raise ValueError("a bracket is not closed")
         expression, tokens = Joined(how, axis, tuple(parts)), tokens[1:]

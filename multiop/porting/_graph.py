@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -171,26 +171,50 @@ def call(function: str, *args: Expression, **kwargs: Expression) -> Call:
     return Call(function, args, tuple(kwargs.items()))
 
 
-def children(expression: Expression) -> Iterator[Expression]:
-    """Yield the expressions that an expression is made of; a function has none."""
+class Unfolded(NamedTuple):
+    """An expression, taken apart."""
+
+    label: Any  # what it is, without its parts; hashable
+    parts: Sequence[Expression]  # in the order in which they are written
+    fold: Callable[[Sequence[Expression]], Expression]  # puts it together again, of other parts
+
+
+def unfold(expression: Expression) -> Unfolded | None:
+    """Take an expression apart; return `None` for what has no parts: a leaf, or a function, which has statements.
+
+    No other function knows the parts of each kind, but for the one that writes them.
+    """
     if isinstance(expression, Call):
-        yield from expression.args
-        yield from (value for _, value in expression.kwargs)
-    elif isinstance(expression, Apply):
-        yield expression.function
-        yield from expression.args
-    elif isinstance(expression, Infix):
-        yield expression.left
-        yield expression.right
-    elif isinstance(expression, Item):
-        yield expression.x
-        yield from expression.key
-    elif isinstance(expression, (tuple, list)):
-        yield from expression
-    elif isinstance(expression, Mapping):
-        yield from expression.values()
-    elif isinstance(expression, slice):
-        yield from (expression.start, expression.stop, expression.step)
+        function, count = expression.function, len(expression.args)
+        names = tuple(name for name, _ in expression.kwargs)
+        return Unfolded(
+            ("call", function, count, names),
+            (*expression.args, *(part for _, part in expression.kwargs)),
+            lambda parts: Call(function, tuple(parts[:count]), tuple(zip(names, parts[count:], strict=True))),
+        )
+    if isinstance(expression, Apply):
+        return Unfolded(
+            ("apply",), (expression.function, *expression.args), lambda parts: Apply(parts[0], tuple(parts[1:]))
+        )
+    if isinstance(expression, Infix):
+        operator = expression.operator
+        return Unfolded((operator,), (expression.left, expression.right), lambda parts: Infix(operator, *parts))
+    if isinstance(expression, Item):
+        return Unfolded(("item",), (expression.x, *expression.key), lambda parts: Item(parts[0], tuple(parts[1:])))
+    if isinstance(expression, slice):
+        return Unfolded(("slice",), (expression.start, expression.stop, expression.step), lambda parts: slice(*parts))
+    if isinstance(expression, (tuple, list)):
+        return Unfolded((type(expression).__name__,), expression, type(expression))
+    if isinstance(expression, Mapping):
+        keys = tuple(expression)
+        return Unfolded(("dict", keys), tuple(expression.values()), lambda parts: dict(zip(keys, parts, strict=True)))
+    return None
+
+
+def children(expression: Expression) -> Sequence[Expression]:
+    """Return the expressions that an expression is made of; a function has none."""
+    unfolded = unfold(expression)
+    return () if unfolded is None else unfolded.parts
 
 
 def walk(expression: Expression, inside: bool = True, bound: frozenset[int] = frozenset()) -> Iterator[Expression]:
@@ -225,25 +249,25 @@ def own(function: Body | Custom) -> list[Value]:
 
 def parts(function: Body | Custom) -> list[Expression]:
     """Return the expressions of a function, in the order in which they are written."""
-    found = [*[node.expression for node in function.nodes], function.outputs]
+    expressions = [*[node.expression for node in function.nodes], function.outputs]
     if isinstance(function, Custom):
-        found += [*[node.expression for node in function.rule_nodes], function.gradients]
-    return found
+        expressions += [*[node.expression for node in function.rule_nodes], function.gradients]
+    return expressions
 
 
 def functions(expression: Expression) -> list[Body | Custom]:
     """Return the functions in an expression, without those inside of these."""
-    return [one for one in walk(expression, inside=False) if isinstance(one, (Body, Custom))]
+    return [part for part in walk(expression, inside=False) if isinstance(part, (Body, Custom))]
 
 
 def bodies(expression: Expression) -> list[Body]:
     """Return the functions in an expression that have no gradient of their own."""
-    return [one for one in functions(expression) if isinstance(one, Body)]
+    return [function for function in functions(expression) if isinstance(function, Body)]
 
 
 def values(expression: Expression) -> list[Value]:
     """Return the tensors in an expression, as they are written; of a function, those that it closes over."""
-    return [one for one in walk(expression) if isinstance(one, Value)]
+    return [part for part in walk(expression) if isinstance(part, Value)]
 
 
 def rebuild(expression: Expression, change: Callable[[Expression], Expression], inside: bool = True) -> Expression:
@@ -255,28 +279,13 @@ def rebuild(expression: Expression, change: Callable[[Expression], Expression], 
         inside: Whether to rebuild functions, too; otherwise they stay the same objects, and `change` gets them.
     """
 
-    def again(one: Expression) -> Expression:
-        return rebuild(one, change, inside)
+    def again(part: Expression) -> Expression:
+        return rebuild(part, change, inside)
 
-    if isinstance(expression, Call):
-        args = tuple(map(again, expression.args))
-        kwargs = tuple((name, again(one)) for name, one in expression.kwargs)
-        return change(Call(expression.function, args, kwargs))
-    if isinstance(expression, Apply):
-        return change(Apply(again(expression.function), tuple(map(again, expression.args))))
-    if isinstance(expression, (Body, Custom)) and inside:
+    if inside and isinstance(expression, (Body, Custom)):
         return change(_rebuilt(expression, again))
-    if isinstance(expression, Infix):
-        return change(Infix(expression.operator, again(expression.left), again(expression.right)))
-    if isinstance(expression, Item):
-        return change(Item(again(expression.x), tuple(map(again, expression.key))))
-    if isinstance(expression, slice):
-        return slice(*map(again, (expression.start, expression.stop, expression.step)))
-    if isinstance(expression, (tuple, list)):
-        return change(type(expression)(map(again, expression)))
-    if isinstance(expression, Mapping):
-        return {name: again(one) for name, one in expression.items()}
-    return change(expression)
+    unfolded = unfold(expression)
+    return change(expression if unfolded is None else unfolded.fold([again(part) for part in unfolded.parts]))
 
 
 def _rebuilt(function: Body | Custom, again: Callable[[Expression], Expression]) -> Body | Custom:
@@ -292,23 +301,27 @@ def _rebuilt(function: Body | Custom, again: Callable[[Expression], Expression])
 
 def draws(nodes: Sequence[Node]) -> bool:
     """Say whether statements draw random numbers."""
-    return any(one == SEED for node in nodes for one in walk(node.expression) if isinstance(one, Name))
+    return any(part == SEED for node in nodes for part in walk(node.expression) if isinstance(part, Name))
 
 
 def draws_always(nodes: Sequence[Node]) -> bool:
     """Say whether statements draw random numbers that do not depend on the mode."""
-    found = [one for node in nodes for one in walk(node.expression) if isinstance(one, Call)]
-    return any(SEED in _options(one) and TRAINING not in _options(one) for one in found)
+    calls = [expression for node in nodes for expression in walk(node.expression) if isinstance(expression, Call)]
+    return any(SEED in _options(expression) and TRAINING not in _options(expression) for expression in calls)
 
 
 def _options(expression: Call) -> list[Expression]:
-    return [one for one in (*expression.args, *(one for _, one in expression.kwargs)) if isinstance(one, Name)]
+    return [
+        argument
+        for argument in (*expression.args, *(argument for _, argument in expression.kwargs))
+        if isinstance(argument, Name)
+    ]
 
 
 def is_literal(expression: Expression) -> bool:
     """Say whether an expression is made of Python literals alone."""
     if isinstance(expression, (tuple, list)):
-        return all(is_literal(one) for one in expression)
+        return all(is_literal(part) for part in expression)
     return expression is None or isinstance(expression, (bool, int, float, complex, str))
 
 
@@ -317,7 +330,7 @@ def leaves(tree: Any) -> list[Any]:
     if isinstance(tree, Mapping):
         return [leaf for name in sorted(tree) for leaf in leaves(tree[name])]
     if isinstance(tree, (tuple, list)):
-        return [leaf for one in tree for leaf in leaves(one)]
+        return [leaf for part in tree for leaf in leaves(part)]
     return [] if tree is None else [tree]
 
 
@@ -343,12 +356,12 @@ def evaluated(graph: Graph, change: Callable[[Expression], Expression]) -> list[
 
     `change` gives what a call computes there; a normalization then returns no new statistics.
     """
-    found = []
+    statements = []
     for node in graph.nodes:
         is_norm = node.update is not None and len(node.outputs) > 1
         outputs, update = (node.outputs[:1], None) if is_norm else (node.outputs, node.update)
-        found.append(Node(outputs, rebuild(node.expression, change), node.scopes, update))
-    return found
+        statements.append(Node(outputs, rebuild(node.expression, change), node.scopes, update))
+    return statements
 
 
 def listed(missing: Mapping[str, Sequence[str]]) -> str:

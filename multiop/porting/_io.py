@@ -69,21 +69,21 @@ def _read(source: Any) -> Weights:
         return source
     if isinstance(source, (str, os.PathLike)):
         return _read_file(Path(source))
-    found = owner(source)
-    if found is None and isinstance(source, (Mapping, list, tuple)):
+    framework = owner(source)
+    if framework is None and isinstance(source, (Mapping, list, tuple)):
         leaves = list(_leaves(source))
         owners = {name for leaf in leaves if (name := owner(leaf)) is not None}
         if len({OWNERS[name] for name in owners}) > 1:
             raise errors.ArgumentError(f"weights of several frameworks: {', '.join(sorted(owners))}")
-        found = next((name for name in OWNERS if name in owners), None)
-        if found is None and isinstance(source, Mapping) and leaves:
+        framework = next((name for name in OWNERS if name in owners), None)
+        if framework is None and isinstance(source, Mapping) and leaves:
             return _of_arrays(source)
-    if found is None:
+    if framework is None:
         raise errors.ArgumentError(
             f"weights: a {type(source).__name__} holds none; give a module, a state_dict, a Keras model, variables, "
             "a pytree of arrays, or a path"
         )
-    weights: Weights = reader(found).read(source)
+    weights: Weights = reader(framework).read(source)
     return weights
 
 
@@ -93,8 +93,8 @@ def _leaves(tree: Any) -> Any:
     elif not isinstance(tree, (list, tuple)):
         yield tree
         return
-    for one in tree:
-        yield from _leaves(one)
+    for part in tree:
+        yield from _leaves(part)
 
 
 def _of_arrays(tree: Mapping[str, Any]) -> Weights:
@@ -104,9 +104,9 @@ def _of_arrays(tree: Mapping[str, Any]) -> Weights:
         arrays[name] = np.asarray(leaf)
         if arrays[name].dtype.kind in "OUS":
             raise errors.ArgumentError(f"weights: {name} is a {type(leaf).__name__}, not an array")
-    found = divided(arrays)
-    found.is_ordered = not is_sorted(found.params)
-    return found
+    weights = divided(arrays)
+    weights.is_ordered = not is_sorted(weights.params)
+    return weights
 
 
 def _as_in(weights: Weights, like: Weights) -> Weights:
@@ -176,9 +176,9 @@ def _with_metadata(arrays: dict[str, Array], metadata: str | None) -> Weights:
         separated = {name.replace("/", "."): x for name, x in arrays.items()}
         if len(separated) < len(arrays):
             raise errors.ArgumentError("two arrays of the file have the same name but for the separator")
-        found = divided(separated)
-        found.is_ordered = False
-        return found
+        weights = divided(separated)
+        weights.is_ordered = False
+        return weights
     said = json.loads(metadata)
     check_names(arrays, dict.fromkeys([*said["params"], *said["state"]]), "the file's arrays")
     params, state = ({name: arrays[name] for name in said[which]} for which in ("params", "state"))
@@ -227,12 +227,12 @@ def write_weights(destination: Any, weights: Any, *, cast: bool = False, partial
     weights = read_weights(weights)
     if isinstance(destination, (str, os.PathLike)):
         return _write_file(Path(destination), weights)
-    found = owner(destination)
-    if found is None:
-        found = next((name for leaf in _leaves(destination) if (name := owner(leaf)) is not None), None)
-    if found is None:
+    framework = owner(destination)
+    if framework is None:
+        framework = next((name for leaf in _leaves(destination) if (name := owner(leaf)) is not None), None)
+    if framework is None:
         raise errors.ArgumentError(f"weights cannot be written to a {type(destination).__name__}")
-    return reader(found).write(destination, weights, cast, partial)
+    return reader(framework).write(destination, weights, cast, partial)
 
 
 def _write_file(path: Path, weights: Weights) -> Path:

@@ -63,7 +63,9 @@ def max_pool(x: Tensor, size: Any, stride: Any, pads: Sequence[tuple[int, int]] 
 def dilated_max_pool(x: Tensor, size: Any, stride: Any, pads: Sequence[tuple[int, int]], dilation: Any) -> Tensor:
     """Take the largest of entries that lie `dilation` apart in `(batch, channels, *space)`; the first one of equals."""
     ndim = len(x.shape) - 2
-    sizes, strides, steps = ([one] * ndim if isinstance(one, int) else one for one in (size, stride, dilation))
+    sizes, strides, steps = (
+        [option] * ndim if isinstance(option, int) else option for option in (size, stride, dilation)
+    )
     x = ops.pad(x, [(0, 0), (0, 0), *pads], constant_values=-float("inf"))
     counts = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], sizes, strides, steps, strict=True)]
     taps = []

@@ -148,7 +148,7 @@ def gru_torch(leaves: Leaves) -> list[Form]:
     for n, gate in enumerate("rz"):
         bounds = (n * units, (n + 1) * units, size)
         merged[f"bias_{gate}"] = total(part(first, 0, *bounds), part(second, 0, *bounds))
-    merged["bias_n"], merged["bias_hn"] = (part(one, 0, 2 * units, size, size) for one in (first, second))
+    merged["bias_n"], merged["bias_hn"] = (part(half, 0, 2 * units, size, size) for half in (first, second))
     return [{**form, "bias_input": first, "bias_recurrent": second}, merged]
 
 
@@ -270,15 +270,15 @@ def lstm_equinox(leaves: Leaves) -> list[Form]:
 
 def gru_equinox(leaves: Leaves) -> list[Form]:
     """`weight_ih`, `weight_hh` (3 units, in); gates r z n; `bias_n` is the bias inside the last."""
-    found = lstm_equinox(leaves)
-    if found and "bias" in leaves:
+    form = lstm_equinox(leaves)
+    if form and "bias" in leaves:
         size = leaves["bias"][0]
         units = size // 3
-        del found[0]["bias"]
+        del form[0]["bias"]
         for n, gate in enumerate("rzn"):
-            found[0][f"bias_{gate}"] = part(Name("bias"), 0, n * units, (n + 1) * units, size)
-        found[0]["bias_hn"] = Name("bias_n")
-    return found
+            form[0][f"bias_{gate}"] = part(Name("bias"), 0, n * units, (n + 1) * units, size)
+        form[0]["bias_hn"] = Name("bias_n")
+    return form
 
 
 def attention_torch(leaves: Leaves) -> list[Form]:
@@ -450,14 +450,14 @@ def _by_names(framework: str | None, leaves: Leaves) -> list[tuple[str, Layout]]
     name = _kernel(leaves)
     rank = 0 if name is None else len(leaves[name])
     if rank <= 1:
-        return [("norm", norm)] if any(one in ROLES for one in leaves) else []
+        return [("norm", norm)] if any(leaf in ROLES for leaf in leaves) else []
     native = name == "kernel"  # Keras and flax have one layout for what is called so
     if rank == 2:
-        found: list[tuple[str, Layout]] = [("dense", dense_in_out)]
+        layouts: list[tuple[str, Layout]] = [("dense", dense_in_out)]
         if not native:
-            found.append(("dense", dense_out_in))
-            found += [("embedding", embedding)] if name == "weight" and len(leaves) == 1 else []
-        return found
+            layouts.append(("dense", dense_out_in))
+            layouts += [("embedding", embedding)] if name == "weight" and len(leaves) == 1 else []
+        return layouts
     last: list[tuple[str, Layout]] = [("conv", conv_channels_last)]
     last += [("conv_transpose", transposed_in_out), ("conv_transpose", transposed_out_in)]
     if framework in (None, "keras", "tensorflow"):

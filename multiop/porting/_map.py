@@ -84,9 +84,9 @@ class WeightMap:
     @property
     def unresolved(self) -> list[str]:
         """What keeps the map from being applied, a line each."""
-        found = [f"{name}: ambiguous: {' or '.join(ways)}" for name, ways in self.ambiguous.items()]
-        found += [f"{name}: nothing in the source for it" for name in self.missing]
-        return found + [f"{name}: nothing in the target is made of it, or not of all of it" for name in self.unused]
+        problems = [f"{name}: ambiguous: {' or '.join(ways)}" for name, ways in self.ambiguous.items()]
+        problems += [f"{name}: nothing in the source for it" for name in self.missing]
+        return problems + [f"{name}: nothing in the target is made of it, or not of all of it" for name in self.unused]
 
     @property
     def by_order(self) -> list[str]:
@@ -143,10 +143,10 @@ class WeightMap:
         unknown = [name for name in _expressions.names(expression) if name not in self.source]
         if unknown:
             raise errors.ArgumentError(f"{target}: there is no {_weights.listed(unknown)} in the source")
-        found = _expressions.shape(expression, self.source)
-        if found != self.target[target]:
+        shape = _expressions.shape(expression, self.source)
+        if shape != self.target[target]:
             raise errors.ArgumentError(
-                f"{target}: {expression} has shape {found}, the target has {self.target[target]}"
+                f"{target}: {expression} has shape {shape}, the target has {self.target[target]}"
             )
 
     # use
@@ -183,7 +183,7 @@ class WeightMap:
         """
         made = {}
         for name, row in self.rows.items():
-            if all(one in gradients for one in _expressions.names(row.expression)):
+            if all(name in gradients for name in _expressions.names(row.expression)):
                 made[name] = _expressions.evaluate(row.expression, gradients, gradient=True)
         return made
 
@@ -233,14 +233,14 @@ class WeightMap:
         text = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
         ]
-        for title, found in (
+        for title, names in (
             ("missing", self.missing),
             ("unused", self.unused),
             ("kept", self.kept),
             ("ignored", self.ignored),
         ):
-            most = 6 if title in ("kept", "ignored") else len(found)
-            text += [f"{title}: {_weights.listed(found, most)}"] * bool(found)
+            most = 6 if title in ("kept", "ignored") else len(names)
+            text += [f"{title}: {_weights.listed(names, most)}"] * bool(names)
         text += [f"ambiguous: {name}: {' or '.join(ways)}" for name, ways in self.ambiguous.items()]
         if self.by_order:
             text.append(f"by order among layers of one shape: {len(self.by_order)} weights: check them, or compare")
@@ -293,21 +293,21 @@ class WeightMap:
                 params = {name: x for name, x in arrays.items() if name not in state}
                 trees = _weights.nested(params), _weights.nested(state)
                 ends[which] = Weights(*trees, layers["framework"] or None, layers["kinds"], layers["is_ordered"])
-            found = cls({name: tuple(shape) for name, shape in said["shapes"]["source"].items()}, ends["target"])
+            weight_map = cls({name: tuple(shape) for name, shape in said["shapes"]["source"].items()}, ends["target"])
             rows = {name: text for section in SECTIONS for name, text in said.get(section, {}).items()}
         except (KeyError, TypeError, AttributeError, tomllib.TOMLDecodeError) as error:
             raise errors.ArgumentError(f"{path}: not a map of weights: {error!r}") from None
-        found._source = ends["source"]
+        weight_map._source = ends["source"]
         for name, text in rows.items():
-            if name not in found.target:
+            if name not in weight_map.target:
                 raise errors.ArgumentError(f"{path}: there is no {name} in the target")
             expression = _expressions.parse(text)
-            found._check(name, expression)
-            found.rows[name] = Row(expression, "file")
-        found.kept, found.ignored = list(said["keep"]), list(said["ignore"])
-        found.ambiguous = {n: ways for n, ways in said.get("ambiguous", {}).items() if n not in rows}
-        found.settle()
-        return found
+            weight_map._check(name, expression)
+            weight_map.rows[name] = Row(expression, "file")
+        weight_map.kept, weight_map.ignored = list(said["keep"]), list(said["ignore"])
+        weight_map.ambiguous = {n: ways for n, ways in said.get("ambiguous", {}).items() if n not in rows}
+        weight_map.settle()
+        return weight_map
 
     _source: Weights | None = None
 
@@ -318,15 +318,15 @@ def _shaped(shape: Iterable[int]) -> Any:
 
 def _chosen(tree: Mapping[str, Any], arrays: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return the part of a tree that there are arrays for."""
-    found = {}
+    chosen = {}
     for key, value in tree.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):
             if inner := _chosen(value, arrays, name + "."):
-                found[key] = inner
+                chosen[key] = inner
         elif name in arrays:
-            found[key] = arrays[name]
-    return found
+            chosen[key] = arrays[name]
+    return chosen
 
 
 def _quoted(text: str) -> str:
@@ -362,7 +362,7 @@ COLLECTIONS = ("params", "batch_stats", "cache", "constants", "intermediates")
 
 def layers(weights: Weights) -> list[Layer]:
     """Take weights apart into layers, in order."""
-    found: dict[str, dict[str, str]] = {}  # path -> name in the layer -> full name
+    leaves_of: dict[str, dict[str, str]] = {}  # path -> name in the layer -> full name
     arrays = weights.arrays
     together = _wholes(weights)
     for name in arrays:
@@ -376,9 +376,9 @@ def layers(weights: Weights) -> list[Layer]:
             path, leaf = f"{path}@l{match[2]}{match[3] or ''}", match[1]
         elif leaf == "depthwise_kernel":
             path += "@depthwise"
-        found.setdefault(path, {})[leaf] = name
+        leaves_of.setdefault(path, {})[leaf] = name
     made = []
-    for path, names in found.items():
+    for path, names in leaves_of.items():
         leaves = {leaf: arrays[name].shape for leaf, name in names.items()}
         made.append(Layer(path, leaves, names, _layouts_of(weights, path, leaves, together)))
     return made
@@ -392,7 +392,7 @@ def _wholes(weights: Weights) -> dict[str, tuple[str, _layouts.Layout]]:
         parts = name.split(".")
         for n in range(len(parts)):
             children.setdefault(".".join(parts[:n]), set()).add(parts[n])
-    found: dict[str, tuple[str, _layouts.Layout]] = {}
+    wholes: dict[str, tuple[str, _layouts.Layout]] = {}
     for path, below in children.items():
         known = _layouts.KINDS.get(weights.framework or "", {}).get(weights.kinds.get(path, ""))
         whole = [(below, known)] if known is not None and known[0] in ("lstm", "gru", "rnn", "attention") else []
@@ -400,8 +400,8 @@ def _wholes(weights: Weights) -> dict[str, tuple[str, _layouts.Layout]]:
             if names <= below:
                 shapes = {n[len(path) + 1 if path else 0 :]: x.shape for n, x in arrays.items() if n.startswith(path)}
                 if layout[1](shapes):
-                    found.setdefault(path, layout)
-    return found
+                    wholes.setdefault(path, layout)
+    return wholes
 
 
 def _layouts_of(
@@ -430,12 +430,12 @@ def related(source: Layer, target: Layer) -> dict[str, list[Expression]]:
             continue
         for expressions in _through(before(source.leaves), after(target.leaves), target):
             full: dict[str, Expression] = {leaf: Name(name) for leaf, name in source.names.items()}
-            made = {leaf: _expressions.substitute(one, full) for leaf, one in expressions.items()}
-            if all(_fits(one, shapes, target.leaves[leaf]) for leaf, one in made.items()):
-                for leaf, one in made.items():
-                    found = ways.setdefault(target.names[leaf], [])
-                    if one not in found:
-                        found.append(one)
+            made = {leaf: _expressions.substitute(expression, full) for leaf, expression in expressions.items()}
+            if all(_fits(expression, shapes, target.leaves[leaf]) for leaf, expression in made.items()):
+                for leaf, expression in made.items():
+                    options = ways.setdefault(target.names[leaf], [])
+                    if expression not in options:
+                        options.append(expression)
     for leaf, shape in target.leaves.items():  # what no layout knows must have the same name and shape
         same = source.leaves.get(leaf) == shape
         if same and target.names[leaf] not in ways and (not source.layouts or not target.layouts or _is_extra(leaf)):
@@ -450,13 +450,13 @@ def _is_extra(leaf: str) -> bool:
 def _through(before: list[_layouts.Form], after: list[_layouts.Form], target: Layer) -> Iterable[dict[str, Expression]]:
     """Return the target's arrays in terms of the source's, by the first form that both have."""
     fallback = None
-    for one, other in itertools.product(before, after):
-        shared = [role for role in other if role in one]
+    for first, other in itertools.product(before, after):
+        shared = [role for role in other if role in first]
         if not shared:
             continue
         solved, _ = _expressions.solve([(other[role], Name(role)) for role in shared], target.leaves)
-        made = {leaf: _expressions.substitute(expression, one) for leaf, expression in solved.items()}
-        if set(one) == set(other):
+        made = {leaf: _expressions.substitute(expression, first) for leaf, expression in solved.items()}
+        if set(first) == set(other):
             return [made]
         if fallback is None or len(made) > len(fallback):
             fallback = made
@@ -478,13 +478,13 @@ def _simple(path: str) -> str:
 def _without_root(all_layers: list[Layer]) -> dict[str, list[Layer]]:
     """Return layers by their simple names, without the first part if all have it."""
     roots = {_simple(layer.path).partition(".")[0] for layer in all_layers}
-    found: dict[str, list[Layer]] = {}
+    layers_by_path: dict[str, list[Layer]] = {}
     for layer in all_layers:
         name = _simple(layer.path)
         if len(roots) == 1 and len(all_layers) > 1:
             name = name.partition(".")[2]
-        found.setdefault(name, []).append(layer)
-    return found
+        layers_by_path.setdefault(name, []).append(layer)
+    return layers_by_path
 
 
 def map_weights(source: Any, target: Any) -> WeightMap:
@@ -514,37 +514,37 @@ def map_weights(source: Any, target: Any) -> WeightMap:
         2 weights mapped, none open
     """
     source, target = _io.read_weights(source), _io.read_weights(target)
-    found = WeightMap({name: x.shape for name, x in source.arrays.items()}, target)
-    found._source = source
+    weight_map = WeightMap({name: x.shape for name, x in source.arrays.items()}, target)
+    weight_map._source = source
     waiting, wanted = layers(source), layers(target)
     for how, pairs in (("name", _by_path), ("similar name", _by_simple_path)):
-        _match(found, waiting, wanted, pairs(waiting, wanted), how)
-    _by_order(found, waiting, wanted, source.is_ordered and target.is_ordered)
-    _fused(found, waiting, wanted)
-    _flattened(found, source, target)
-    found.rows = {name: found.rows[name] for name in found.target if name in found.rows}
-    used = {n for row in found.rows.values() for n in _expressions.names(row.expression)}
+        _match(weight_map, waiting, wanted, pairs(waiting, wanted), how)
+    _by_order(weight_map, waiting, wanted, source.is_ordered and target.is_ordered)
+    _fused(weight_map, waiting, wanted)
+    _flattened(weight_map, source, target)
+    weight_map.rows = {name: weight_map.rows[name] for name in weight_map.target if name in weight_map.rows}
+    used = {n for row in weight_map.rows.values() for n in _expressions.names(row.expression)}
     counters = {name for name in [*source.arrays, *target.arrays] if name.rpartition(".")[2] in _weights.COUNTERS}
-    found.ignored = [name for name in source.arrays if name in counters and name not in used]
-    found.kept = [name for name in target.arrays if name in counters and name not in found.rows]
-    found.settle()
-    return found
+    weight_map.ignored = [name for name in source.arrays if name in counters and name not in used]
+    weight_map.kept = [name for name in target.arrays if name in counters and name not in weight_map.rows]
+    weight_map.settle()
+    return weight_map
 
 
 def _match(
-    found: WeightMap, waiting: list[Layer], wanted: list[Layer], pairs: list[tuple[Layer, Layer]], how: str
+    weight_map: WeightMap, waiting: list[Layer], wanted: list[Layer], pairs: list[tuple[Layer, Layer]], how: str
 ) -> None:
     """Put pairs of layers that are related into the map, and take them off the lists."""
-    for one, other in pairs:
-        ways = related(one, other)
+    for layer, other in pairs:
+        ways = related(layer, other)
         if not ways:
             continue
         for name, expressions in ways.items():
             if len(expressions) == 1:
-                found.rows[name] = Row(expressions[0], how)
+                weight_map.rows[name] = Row(expressions[0], how)
             else:
-                found.ambiguous[name] = list(map(str, expressions))
-        waiting.remove(one)
+                weight_map.ambiguous[name] = list(map(str, expressions))
+        waiting.remove(layer)
         wanted.remove(other)
 
 
@@ -554,41 +554,43 @@ def _by_path(waiting: list[Layer], wanted: list[Layer]) -> list[tuple[Layer, Lay
 
 
 def _by_simple_path(waiting: list[Layer], wanted: list[Layer]) -> list[tuple[Layer, Layer]]:
-    one, other = _without_root(waiting), _without_root(wanted)
+    own, other = _without_root(waiting), _without_root(wanted)
     # a number alone is no name: 1 is the second layer of a Sequential, and dense_1 the second dense layer
     named = [n for n in other if re.search("[a-z]", n)]
-    return [(one[n][0], other[n][0]) for n in named if len(other[n]) == 1 and len(one.get(n, ())) == 1]
+    return [(own[n][0], other[n][0]) for n in named if len(other[n]) == 1 and len(own.get(n, ())) == 1]
 
 
-def _by_order(found: WeightMap, waiting: list[Layer], wanted: list[Layer], is_ordered: bool) -> None:
+def _by_order(weight_map: WeightMap, waiting: list[Layer], wanted: list[Layer], is_ordered: bool) -> None:
     """Match the rest among layers of one type: in order if all fit, else those that fit one layer alone."""
     for kind in sorted({kind for layer in wanted for kind in layer.types}):
         sources = [layer for layer in waiting if kind in layer.types]
         targets = [layer for layer in wanted if kind in layer.types]
         pairs = list(zip(sources, targets, strict=False))
-        fit = [_complete(one, other) for one, other in pairs]
+        fit = [_complete(layer, other) for layer, other in pairs]
         if len(sources) == len(targets) and all(fit) and (is_ordered or len(pairs) == 1):
             shapes = [sorted(layer.leaves.values()) for layer in targets]
             for pair, own in zip(pairs, shapes, strict=True):
-                _match(found, waiting, wanted, [pair], "shape" if shapes.count(own) == 1 else "order")
+                _match(weight_map, waiting, wanted, [pair], "shape" if shapes.count(own) == 1 else "order")
             continue
         table = {(s.path, t.path): _complete(s, t) for s in sources for t in targets}
         for other in targets:
-            able = [one for one in sources if table[one.path, other.path]]
+            able = [source for source in sources if table[source.path, other.path]]
             if len(able) == 1 and sum(table[able[0].path, t.path] for t in targets) == 1:
-                _match(found, waiting, wanted, [(able[0], other)], "shape")
+                _match(weight_map, waiting, wanted, [(able[0], other)], "shape")
             elif able:
                 wanted.remove(other)
-                for one in able:
-                    for name, expressions in related(one, other).items():
-                        ways = found.ambiguous.setdefault(name, [])
+                for candidate in able:
+                    for name, expressions in related(candidate, other).items():
+                        ways = weight_map.ambiguous.setdefault(name, [])
                         ways += [str(expression) for expression in expressions if str(expression) not in ways]
 
 
 def _complete(source: Layer, target: Layer) -> bool:
     """Return whether all arrays of one layer, but for counters, are made of all those of the other."""
     ways = related(source, target)
-    used = {name for expressions in ways.values() for one in expressions for name in _expressions.names(one)}
+    used = {
+        name for expressions in ways.values() for expression in expressions for name in _expressions.names(expression)
+    }
     return _but_counters(target) <= set(ways) and _but_counters(source) <= used
 
 
@@ -596,7 +598,7 @@ def _but_counters(layer: Layer) -> set[str]:
     return {name for leaf, name in layer.names.items() if leaf not in _weights.COUNTERS}
 
 
-def _flattened(found: WeightMap, source: Weights, target: Weights) -> None:
+def _flattened(weight_map: WeightMap, source: Weights, target: Weights) -> None:
     """List the ways of a dense kernel that may stand behind a flattened image: it is flattened in two orders."""
     first = {"torch": True, "equinox": True, "keras": False, "flax": False, "tensorflow": False}
     before, after = first.get(source.framework or ""), first.get(target.framework or "")
@@ -610,16 +612,16 @@ def _flattened(found: WeightMap, source: Weights, target: Weights) -> None:
         elif layer.types == ["dense"] and forms and channels:
             size, out = _expressions.shape(forms[0]["kernel"], layer.leaves)
             (name,) = (n for leaf, n in layer.names.items() if leaf in _expressions.names(forms[0]["kernel"]))
-            if size % channels == 0 and size > channels and name in found.rows:
-                _list_flattened(found, name, forms[0]["kernel"], (channels, size // channels, out), before)
+            if size % channels == 0 and size > channels and name in weight_map.rows:
+                _list_flattened(weight_map, name, forms[0]["kernel"], (channels, size // channels, out), before)
             channels = None
 
 
 def _list_flattened(
-    found: WeightMap, name: str, kernel: Expression, sizes: tuple[int, int, int], from_first: bool
+    weight_map: WeightMap, name: str, kernel: Expression, sizes: tuple[int, int, int], from_first: bool
 ) -> None:
     channels, area, out = sizes
-    plain = found.rows.pop(name).expression
+    plain = weight_map.rows.pop(name).expression
     (leaf,) = _expressions.names(kernel)
     in_out = _expressions.substitute(kernel, {leaf: plain})
     ways = []
@@ -629,40 +631,41 @@ def _list_flattened(
         order = (1, 2, 0, 3) if from_first else (2, 0, 1, 3)
         moved = _expressions.transpose(_expressions.reshape(in_out, (channels * area, out), image), *order)
         moved = _expressions.reshape(moved, tuple(image[n] for n in order), (channels * area, out))
-        solved, _ = _expressions.solve([(kernel, Name("moved"))], {leaf: found.target[name]})
+        solved, _ = _expressions.solve([(kernel, Name("moved"))], {leaf: weight_map.target[name]})
         ways.append(str(_expressions.substitute(solved[leaf], {"moved": moved})))
-    found.ambiguous[name] = [*ways, str(plain)]
+    weight_map.ambiguous[name] = [*ways, str(plain)]
 
 
 THIRDS = [("q", "k", "v"), ("query", "key", "value"), ("q_proj", "k_proj", "v_proj"), ("wq", "wk", "wv")]
 
 
-def _fused(found: WeightMap, waiting: list[Layer], wanted: list[Layer]) -> None:
+def _fused(weight_map: WeightMap, waiting: list[Layer], wanted: list[Layer]) -> None:
     """List a dense layer that may be query, key and value at once: their order in it is not known."""
     for thirds in _thirds(wanted):
-        for one in [layer for layer in waiting if "dense" in layer.types]:
+        for fused in [layer for layer in waiting if "dense" in layer.types]:
             for n, other in enumerate(thirds):
-                _list_ways(found, _split(one, n, len(thirds)), other)
+                _list_ways(weight_map, _split(fused, n, len(thirds)), other)
     for thirds in _thirds(waiting):
         for other in [layer for layer in wanted if "dense" in layer.types]:
-            _list_ways(found, _side_by_side(thirds), other)
+            _list_ways(weight_map, _side_by_side(thirds), other)
 
 
 def _thirds(all_layers: list[Layer]) -> list[list[Layer]]:
     by_path = {layer.path: layer for layer in all_layers if "dense" in layer.types}
-    found = []
+    thirds = []
     for names in THIRDS:
         for path in by_path:
             parent, _, leaf = path.rpartition(".")
             paths = [f"{parent}.{name}".lstrip(".") for name in names]
-            if leaf == names[0] and all(one in by_path for one in paths):
-                found.append([by_path[one] for one in paths])
-    return found
+            trio = [by_path[each] for each in paths if each in by_path]
+            if leaf == names[0] and len(trio) == len(names):
+                thirds.append(trio)
+    return thirds
 
 
 def _split(layer: Layer, n: int, of: int) -> list[dict[str, tuple[Expression, Shape]]]:
     """Return, for each layout of a dense layer, the kernel and bias of one part of its outputs."""
-    found = []
+    pieces = []
     for kind, layout in layer.layouts:
         for form in layout(layer.leaves) if kind == "dense" else []:
             made = {}
@@ -672,8 +675,8 @@ def _split(layer: Layer, n: int, of: int) -> list[dict[str, tuple[Expression, Sh
                 width = shape[-1] // of
                 piece = _expressions.part(expression, len(shape) - 1, n * width, (n + 1) * width, shape[-1])
                 made[role] = (_expressions.substitute(piece, full), (*shape[:-1], width))
-            found.append(made)
-    return found
+            pieces.append(made)
+    return pieces
 
 
 def _side_by_side(thirds: list[Layer]) -> list[dict[str, tuple[Expression, Shape]]]:
@@ -686,11 +689,11 @@ def _side_by_side(thirds: list[Layer]) -> list[dict[str, tuple[Expression, Shape
         pieces = [forms[0][role] for forms in whole if role in forms[0]]
         *front, _ = pieces[0][1]
         width = sum(shape[-1] for _, shape in pieces)
-        made[role] = (_expressions.concat(len(front), *(one for one, _ in pieces)), (*front, width))
+        made[role] = (_expressions.concat(len(front), *(piece for piece, _ in pieces)), (*front, width))
     return [made]
 
 
-def _list_ways(found: WeightMap, forms: list[dict[str, tuple[Expression, Shape]]], target: Layer) -> None:
+def _list_ways(weight_map: WeightMap, forms: list[dict[str, tuple[Expression, Shape]]], target: Layer) -> None:
     for form, (kind, layout) in itertools.product(forms, target.layouts):
         for wanted in layout(target.leaves) if kind == "dense" else []:
             shared = [role for role in wanted if role in form]
@@ -699,6 +702,6 @@ def _list_ways(found: WeightMap, forms: list[dict[str, tuple[Expression, Shape]]
             solved, _ = _expressions.solve([(wanted[role], Name(role)) for role in shared], target.leaves)
             by = {role: expression for role, (expression, _) in form.items()}
             for leaf, expression in solved.items():
-                ways = found.ambiguous.setdefault(target.names[leaf], [])
+                ways = weight_map.ambiguous.setdefault(target.names[leaf], [])
                 text = str(_expressions.substitute(expression, by))
                 ways += [text] if text not in ways else []

@@ -15,7 +15,7 @@ import numpy as np
 
 import multiop
 from multiop import _tree, errors
-from multiop.porting import _expressions, _graph, _io, _map, _prove, _source, _weights
+from multiop.porting import _expressions, _graph, _io, _map, _printing, _prove, _weights
 
 _READERS = {
     "torch": "multiop.porting.torch.reader",
@@ -114,7 +114,7 @@ class Port:
         """Return the tensors among the arguments, in the order of the source; other arguments must be as traced."""
         paths, constants = self._about.get("paths"), self._about.get("constants", [])
         others = (dict, tuple, list, str, bool, int, float, type(None))
-        is_flat = not keywords and not any(isinstance(one, others) for one in inputs)
+        is_flat = not keywords and not any(isinstance(x, others) for x in inputs)
         if is_flat and paths is not None and len(inputs) == len(paths):
             return inputs
         if paths is None:
@@ -151,11 +151,11 @@ class Port:
                 return tree
             if all(isinstance(key, int) for key in tree):
                 return tuple(built(tree[key]) for key in sorted(tree))
-            return {key: built(one) for key, one in tree.items()}
+            return {key: built(part) for key, part in tree.items()}
 
         positional = sorted(key for key in root if isinstance(key, int))
         return [built(root[key]) for key in positional], {
-            key: built(one) for key, one in root.items() if isinstance(key, str)
+            key: built(part) for key, part in root.items() if isinstance(key, str)
         }
 
     def _check_mode(self, training: bool) -> None:
@@ -172,13 +172,13 @@ class Port:
         if len(leaves) != len(wanted):
             raise errors.ArgumentError(f"{self.name} takes {len(wanted)} inputs, got {len(leaves)}")
         for number, (leaf, sizes) in enumerate(zip(leaves, wanted, strict=True)):
-            found = tuple(leaf.shape)
-            fits = len(found) == len(sizes) and all(
-                a in (None, b) or b is None for a, b in zip(sizes, found, strict=True)
+            shape = tuple(leaf.shape)
+            fits = len(shape) == len(sizes) and all(
+                a in (None, b) or b is None for a, b in zip(sizes, shape, strict=True)
             )
             if not fits:
                 shown = ", ".join("any" if size is None else str(size) for size in sizes)
-                raise errors.ArgumentError(f"input {number} of {self.name} must have the shape ({shown}), got {found}")
+                raise errors.ArgumentError(f"input {number} of {self.name} must have the shape ({shown}), got {shape}")
 
     def with_weights(self, weights: Any) -> Port:
         """Return the port with other weights of the original.
@@ -197,7 +197,7 @@ class Port:
         made = self.map.apply(weights)
         params = _weights.nested(_weights.flat(self.params) | _weights.flat(made.params))
         state = _weights.nested(_weights.flat(self.state) | _weights.flat(made.state))
-        about = {name: one for name, one in self._about.items() if name not in _RECORDS.values()}
+        about = {name: entry for name, entry in self._about.items() if name not in _RECORDS.values()}
         return Port(self.name, self.source, params, state, about, self.map)
 
     def save(self, directory: str | Path) -> None:
@@ -291,11 +291,11 @@ def trace(
     options: dict[str, Any] = {"dynamic_shapes": dynamic_shapes} | ({"keywords": keywords} if keywords else {})
     options |= {"partial": True} if partial else {}
     graph = reader.read(model, inputs, training=training, **options)
-    name = _source.snake(graph.kind) if name is None else name
+    name = _printing.snake(graph.kind) if name is None else name
     modes = [training]
     if training:
         other = reader.read(model, inputs, training=False, **options)
-        if _source.alike(graph, reader.evaluated(graph), other, other.nodes):
+        if _printing.alike(graph, reader.evaluated(graph), other, other.nodes):
             modes = [True, False]  # apart from dropout and batch normalization, evaluation computes the same
     about = {
         "modes": modes,
@@ -303,17 +303,17 @@ def trace(
         "framework": graph.framework,
         "operations": len(graph.nodes),
         "shapes": [[size if isinstance(size, int) else None for size in value.shape] for value in graph.inputs],
-        "inputs": [reader.example(one) for one in _in_order(graph, inputs, keywords or {})],
+        "inputs": [reader.example(tensor) for tensor in _in_order(graph, inputs, keywords or {})],
     }
     bridged = [
-        one.name for node in graph.nodes for one in _graph.walk(node.expression) if isinstance(one, _graph.Foreign)
+        part.name for node in graph.nodes for part in _graph.walk(node.expression) if isinstance(part, _graph.Foreign)
     ]
     about |= {"bridged": bridged} if bridged else {}
     about |= {"draws": True} if _graph.draws(graph.nodes) else {}
     about |= {"draws always": True} if _graph.draws_always(graph.nodes) else {}
     if graph.paths is not None and (graph.constants or graph.paths != [[i] for i in range(len(graph.paths))]):
-        about |= {"paths": graph.paths, "constants": [list(one) for one in graph.constants]}
-    text = _source.source(graph, name)
+        about |= {"paths": graph.paths, "constants": [list(constant) for constant in graph.constants]}
+    text = _printing.source(graph, name)
     trees = _weights.nested(graph.params), _weights.nested(graph.state)
     port = Port(name, text, *trees, about, _map_from(model, *trees))
     args, named = port._arguments(port.inputs())
@@ -355,8 +355,8 @@ def load(directory: str | Path, name: str | None = None) -> Port:
     state = {path: leaves.pop(path) for path in about.pop("state")}
     source = (folder / f"{name}.py").read_text(encoding="utf-8")
     path = folder / f"{name}.map.toml"
-    found = _map.WeightMap.load(path) if path.exists() else None
-    return Port(name, source, _weights.nested(leaves), _weights.nested(state), about, found)
+    weight_map = _map.WeightMap.load(path) if path.exists() else None
+    return Port(name, source, _weights.nested(leaves), _weights.nested(state), about, weight_map)
 
 
 def _map_from(model: Any, params: dict[str, Any], state: dict[str, Any]) -> _map.WeightMap | None:
@@ -374,18 +374,18 @@ def _map_from(model: Any, params: dict[str, Any], state: dict[str, Any]) -> _map
         return None
     taken = {names[name] for name in wanted if name in names}
     left_out = [name for name in arrays if name not in taken]
-    found = _map.WeightMap({name: x.shape for name, x in arrays.items()}, target)
-    found._source = original
+    weight_map = _map.WeightMap({name: x.shape for name, x in arrays.items()}, target)
+    weight_map._source = original
     for name in wanted:
         if name not in names:  # a constant of the source
-            found.kept.append(name)
+            weight_map.kept.append(name)
             continue
         source = names[name]
         shared = [other for other in left_out if np.shares_memory(arrays[other], arrays[source])]
-        found.rows[name] = _map.Row(_expressions.equal(*map(_expressions.Name, (source, *shared))), "name")
-    found.settle()
-    found.ignore(*found.unused)
-    return found
+        weight_map.rows[name] = _map.Row(_expressions.equal(*map(_expressions.Name, (source, *shared))), "name")
+    weight_map.settle()
+    weight_map.ignore(*weight_map.unused)
+    return weight_map
 
 
 def _weights_of(model: Any) -> Any:
@@ -408,11 +408,11 @@ def _is_linen(model: Any) -> bool:
 def _leaves_of(tree: Any, path: tuple[int | str, ...] = ()) -> Iterator[tuple[tuple[int | str, ...], Any]]:
     """Yield the leaves of (positional, named) arguments, each with where it is."""
     if not path and isinstance(tree, tuple) and len(tree) == 2 and isinstance(tree[1], dict):
-        for key, one in [*enumerate(tree[0]), *tree[1].items()]:
-            yield from _leaves_of(one, (key,))
+        for key, branch in [*enumerate(tree[0]), *tree[1].items()]:
+            yield from _leaves_of(branch, (key,))
     elif isinstance(tree, (tuple, list, dict)):
-        for key, one in tree.items() if isinstance(tree, dict) else enumerate(tree):
-            yield from _leaves_of(one, (*path, key))
+        for key, branch in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            yield from _leaves_of(branch, (*path, key))
     else:
         yield path, tree
 
@@ -428,7 +428,7 @@ def _in_order(graph: Any, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> 
 def _shown(path: Any) -> str:
     first, *rest = path
     name = f"the input {first}" if isinstance(first, int) else f"the input {first!r}"
-    return name + "".join(f"[{one!r}]" for one in rest)
+    return name + "".join(f"[{step!r}]" for step in rest)
 
 
 def _reader(model: Any, inputs: tuple[Any, ...]) -> Any:

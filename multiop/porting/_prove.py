@@ -59,9 +59,9 @@ def digest(
         return [float(np.sum(leaf.real * weights(leaf.shape))), float(np.abs(leaf).sum())]
 
     return {
-        "outputs": [sums(one) for one in outputs],
-        "gradients": {name: sums(one) for name, one in gradients.items()},
-        "state": {name: sums(one) for name, one in state.items()},
+        "outputs": [sums(leaf) for leaf in outputs],
+        "gradients": {name: sums(leaf) for name, leaf in gradients.items()},
+        "state": {name: sums(leaf) for name, leaf in state.items()},
     }
 
 
@@ -74,7 +74,7 @@ def computed(
     def total(params: dict[str, Any]) -> tuple[Any, tuple[list[Any], Any]]:
         outputs, state = port.function(_weights.nested(params), port.state, *inputs, training=training)
         leaves = _graph.leaves(outputs)
-        terms = [ops.sum(one * ops.cast(weights(tuple(one.shape)), one.dtype)) for one in leaves if _is_float(one)]
+        terms = [ops.sum(leaf * ops.cast(weights(tuple(leaf.shape)), leaf.dtype)) for leaf in leaves if _is_float(leaf)]
         return sum(terms[1:], terms[0]) if terms else ops.zeros(()), (leaves, state)
 
     if flat:
@@ -82,8 +82,8 @@ def computed(
         (_, (leaves, state)), gradients = derivative(flat)
     else:
         (_, (leaves, state)), gradients = total(flat), {}
-    found, state = _tree.map(ops.convert_to_numpy, (gradients, _weights.flat(state)))
-    return [ops.convert_to_numpy(one) for one in leaves], found, state
+    slopes, state = _tree.map(ops.convert_to_numpy, (gradients, _weights.flat(state)))
+    return [ops.convert_to_numpy(leaf) for leaf in leaves], slopes, state
 
 
 def prove(port: Any, backend: str | None = None, training: bool = False) -> Proof:
@@ -104,34 +104,32 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
     expected = port.recorded(training)
     backend = backend or multiop.backend()
     with multiop.use_backend(backend):
-        found: dict[str, Any] = digest(*computed(port, port.inputs(), training))
-    if len(found["outputs"]) != len(expected["outputs"]):
+        computed_here: dict[str, Any] = digest(*computed(port, port.inputs(), training))
+    if len(computed_here["outputs"]) != len(expected["outputs"]):
         return Proof(backend, math.inf, math.inf, 0.0, 1, training)
-    pairs = list(zip(found["outputs"], expected["outputs"], strict=True))
-    slopes = [(found["gradients"][name], one) for name, one in expected["gradients"].items()]
-    states = [(found["state"][name], one) for name, one in expected["state"].items()]
+    pairs = list(zip(computed_here["outputs"], expected["outputs"], strict=True))
+    slopes = [(computed_here["gradients"][name], wanted) for name, wanted in expected["gradients"].items()]
+    states = [(computed_here["state"][name], wanted) for name, wanted in expected["state"].items()]
     # rounding is what is left of some gradients, and of the mean of what is normalized already
-    floor = 1e-4 * max((one[1] for _, one in slopes), default=0.0)
+    floor = 1e-4 * max((pair[1] for _, pair in slopes), default=0.0)
     kinds = {name: leaf.dtype.kind for name, leaf in _weights.flat(port.state).items()}
-    low = 1e-4 * max((one[1] for name, one in expected["state"].items() if kinds.get(name) != "i"), default=0.0)
-    dtypes = {str(leaf.dtype) for leaf in _weights.flat(port.params).values()} | {
-        str(one.dtype) for one in port.inputs()
-    }
+    low = 1e-4 * max((wanted[1] for name, wanted in expected["state"].items() if kinds.get(name) != "i"), default=0.0)
+    dtypes = {str(leaf.dtype) for leaf in _weights.flat(port.params).values()} | {str(x.dtype) for x in port.inputs()}
     floats = [_TOLERANCES.get(name, 2e-2) for name in dtypes if "float" in name]
     return Proof(
         backend,
         max((_difference(a, b, 0.0) for a, b in pairs), default=0.0),
         max((_difference(a, b, floor) for a, b in slopes), default=0.0),
         max(floats, default=1e-4),
-        sum(one[1] > 0 for _, one in [*pairs, *slopes]),
+        sum(pair[1] > 0 for _, pair in [*pairs, *slopes]),
         training,
         max((_difference(a, b, low) for a, b in states), default=0.0),
     )
 
 
-def _difference(found: list[float], expected: list[float], floor: float) -> float:
+def _difference(computed_here: list[float], expected: list[float], floor: float) -> float:
     size = max(expected[1], floor, 1e-30)
-    worst = max(abs(a - b) for a, b in zip(found, expected, strict=True)) / size
+    worst = max(abs(a - b) for a, b in zip(computed_here, expected, strict=True)) / size
     return worst if math.isfinite(worst) else math.inf
 
 

@@ -58,14 +58,14 @@ class Weights:
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Array]:
     """Return the arrays of nested dicts by their joined names."""
-    found: dict[str, Array] = {}
+    leaves: dict[str, Array] = {}
     for key, value in tree.items():
         name = f"{prefix}{key}"
         for leaf, array in (flat(value, name + ".") if isinstance(value, Mapping) else {name: value}).items():
-            if leaf in found:
+            if leaf in leaves:
                 raise errors.ArgumentError(f"{leaf}: two arrays have this name")
-            found[leaf] = array
-    return found
+            leaves[leaf] = array
+    return leaves
 
 
 def nested(arrays: Mapping[str, Any]) -> Tree:
@@ -126,17 +126,17 @@ def check_written(arrays: Mapping[str, Any], places: Mapping[str, Any], partial:
     check_names(arrays, dict.fromkeys([*needed, *(name for name in arrays if name in places)]), "the weights")
 
 
-def check_names(found: Mapping[str, Any], wanted: Mapping[str, Any], what: str) -> None:
+def check_names(names: Mapping[str, Any], wanted: Mapping[str, Any], what: str) -> None:
     """Raise `ArgumentError` unless two sets of names are equal."""
-    missing, unknown = [n for n in wanted if n not in found], [n for n in found if n not in wanted]
+    missing, unknown = [n for n in wanted if n not in names], [n for n in names if n not in wanted]
     if missing or unknown:
         said = [f"{listed(missing)} missing"] * bool(missing) + [f"{listed(unknown)} unknown"] * bool(unknown)
         raise errors.ArgumentError(f"{what}: {'; '.join(said)}")
 
 
-def listed(found: list[str], most: int = 6) -> str:
+def listed(names: list[str], most: int = 6) -> str:
     """Return some names as text, abridged."""
-    return ", ".join(found[:most]) + (f" and {len(found) - most} more" if len(found) > most else "")
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def fitted(name: str, x: Array, shape: tuple[int, ...], dtype: Any, cast: bool) -> Array:
@@ -155,11 +155,11 @@ def fitted(name: str, x: Array, shape: tuple[int, ...], dtype: Any, cast: bool) 
 def _keeps(before: Any, after: Any) -> bool:
     """Return whether each number of one dtype is one of the other; bfloat16 and float8 are not NumPy's own."""
     try:
-        one, other = ml_dtypes.finfo(before), ml_dtypes.finfo(after)  # type: ignore[no-untyped-call]
+        old, other = ml_dtypes.finfo(before), ml_dtypes.finfo(after)  # type: ignore[no-untyped-call]
     except ValueError:
         return np.can_cast(before, after, "safe")
     return bool(
-        one.nmant <= other.nmant and one.max <= other.max and one.smallest_subnormal >= other.smallest_subnormal
+        old.nmant <= other.nmant and old.max <= other.max and old.smallest_subnormal >= other.smallest_subnormal
     )
 
 

@@ -342,31 +342,31 @@ def leaves(tree):
 def original(function, params, inputs):
     """Return the outputs of a function, and the gradients of a weighted sum of them in parameters and inputs."""
     params = {name: jnp.asarray(leaf) for name, leaf in params.items()}
-    floats = {f"input {i}": one for i, one in enumerate(inputs) if jnp.issubdtype(one.dtype, jnp.floating)}
+    floats = {f"input {i}": x for i, x in enumerate(inputs) if jnp.issubdtype(x.dtype, jnp.floating)}
 
     def total(named):
-        own = [named.get(f"input {i}", one) for i, one in enumerate(inputs)]
+        own = [named.get(f"input {i}", x) for i, x in enumerate(inputs)]
         outputs = leaves(function({name: named[name] for name in params}, *own))
-        terms = [jnp.sum(one * weights(one.shape)) for one in outputs if jnp.issubdtype(one.dtype, jnp.floating)]
+        terms = [jnp.sum(y * weights(y.shape)) for y in outputs if jnp.issubdtype(y.dtype, jnp.floating)]
         return sum(terms, jnp.zeros((), "float64")), outputs
 
     (_, outputs), slopes = jax.value_and_grad(total, has_aux=True)(params | floats)
-    return [np.asarray(one) for one in outputs], {name: np.asarray(one) for name, one in slopes.items()}
+    return [np.asarray(y) for y in outputs], {name: np.asarray(slope) for name, slope in slopes.items()}
 
 
-def error_between(found, expected):
+def error_between(computed, expected):
     """Return the largest difference between two lists or dicts of arrays, relative to the largest entry of each.
 
     An array of entries that are small beside all the others may be what rounding left of a zero.
     """
     names = list(expected) if isinstance(expected, dict) else range(len(expected))
-    assert set(names) == (set(found) if isinstance(found, dict) else set(range(len(found))))
-    pairs = [(found[name].astype("float64"), expected[name].astype("float64")) for name in names]
+    assert set(names) == (set(computed) if isinstance(computed, dict) else set(range(len(computed))))
+    pairs = [(computed[name].astype("float64"), expected[name].astype("float64")) for name in names]
     largest = max((np.abs(other).max(initial=0) for _, other in pairs), default=0)
     worst = 0.0
-    for one, other in pairs:
-        assert one.shape == other.shape
-        difference = np.abs(one - other).max(initial=0)
+    for pair, other in pairs:
+        assert pair.shape == other.shape
+        difference = np.abs(pair - other).max(initial=0)
         worst = max(worst, float(difference / max(np.abs(other).max(initial=0), 1e-4 * largest, 1e-30)))
     return worst
 

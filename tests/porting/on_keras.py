@@ -44,5 +44,5 @@ def test_a_bridged_model_is_a_function_of_its_parameters():
     with multiop.use_backend("torch"):
         gradient = multiop.grad(lambda params: ops.sum(bridged(params, x) ** 2))(bridged.params)
         for variable, other in zip(variables, expected, strict=True):
-            found = multiop.op_convert_to_numpy(gradient[variable.path])
-            np.testing.assert_allclose(found, other.numpy(), rtol=1e-5, atol=1e-6)
+            computed = multiop.op_convert_to_numpy(gradient[variable.path])
+            np.testing.assert_allclose(computed, other.numpy(), rtol=1e-5, atol=1e-6)

@@ -144,7 +144,7 @@ def made(name):
         is_spread = variable.path.endswith(("variance", "gamma"))
         variable.assign(rng.uniform(0.5, 1.5, variable.shape) if is_spread else rng.normal(size=variable.shape) / 3)
     port = porting.trace(model, x, training=training)
-    names = {name: one.value for name, one in weights._described(model)[0].items() if "seed" not in name}
+    names = {name: variable.value for name, variable in weights._described(model)[0].items() if "seed" not in name}
     call = tf.function(lambda x: model(x, training=training), autograph=False)
     return port, x, tensorflow_rows.original(call, [x], names)
 
@@ -152,8 +152,8 @@ def made(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_values_gradients_and_statistics(name):
     port, x, (outputs, gradients, state) = made(name)
-    found, slopes, new = ported(port, [x], name.endswith("training"))
-    assert error_between(found, outputs) < 1e-10
+    computed, slopes, new = ported(port, [x], name.endswith("training"))
+    assert error_between(computed, outputs) < 1e-10
     assert error_between(slopes, gradients) < 1e-9
     assert set(slopes) == set(gradients) and set(new) == set(state)
     assert error_between(new, state) < 1e-10
@@ -165,8 +165,8 @@ def test_any_batch_size_and_both_modes():
     for name, variable in weights._described(model)[0].items():
         variable.assign((_weights.flat(port.params) | _weights.flat(port.state))[name])
     x = np.concatenate([x, x[:1] * 2])
-    found, _ = port.function(port.params, port.state, x)
-    np.testing.assert_allclose(ops.convert_to_numpy(found), model(x).numpy(), rtol=1e-9)
+    computed, _ = port.function(port.params, port.state, x)
+    np.testing.assert_allclose(ops.convert_to_numpy(computed), model(x).numpy(), rtol=1e-9)
 
 
 def test_what_a_person_would_write():
@@ -228,8 +228,8 @@ def test_a_model_of_several_inputs_and_outputs():
     model = keras.Model([a, b], {"sum": L.Dense(4)(a) + b, "a": a})
     x, y = np.ones((2, 3)), np.ones((2, 4))
     port = porting.trace(model, x, y)
-    found, _ = port.function(port.params, port.state, x, y)
-    np.testing.assert_allclose(ops.convert_to_numpy(found["sum"]), model([x, y])["sum"].numpy())
+    computed, _ = port.function(port.params, port.state, x, y)
+    np.testing.assert_allclose(ops.convert_to_numpy(computed["sum"]), model([x, y])["sum"].numpy())
 
 
 def test_an_error_names_the_layer():
@@ -252,5 +252,5 @@ def test_keras_on_another_backend_is_refused(monkeypatch):
 def test_a_saved_port_needs_no_keras(tmp_path):
     port, x, (outputs, _, _) = made("conv net")
     port.save(tmp_path)
-    found, _, _ = ported(porting.load(tmp_path), [x])
-    assert error_between(found, outputs) < 1e-10
+    computed, _, _ = ported(porting.load(tmp_path), [x])
+    assert error_between(computed, outputs) < 1e-10

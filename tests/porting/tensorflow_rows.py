@@ -392,24 +392,22 @@ def drawn(case):
 
 def original(function, inputs, variables=()):
     """Return the outputs, the gradients of a weighted sum of them in variables and inputs, and the new state."""
-    tensors = [tf.constant(one) for one in inputs]
+    tensors = [tf.constant(x) for x in inputs]
     before = {name: variable.numpy() for name, variable in dict(variables).items()}
-    trained = {name: one for name, one in dict(variables).items() if one.trainable}
-    floats = {f"input {i}": one for i, one in enumerate(tensors) if one.dtype.is_floating}
+    trained = {name: variable for name, variable in dict(variables).items() if variable.trainable}
+    floats = {f"input {i}": tensor for i, tensor in enumerate(tensors) if tensor.dtype.is_floating}
     with tf.GradientTape() as tape:
         tape.watch(list(floats.values()))
         outputs = leaves(function(*tensors))
-        terms = [
-            tf.reduce_sum(tf.cast(one, "float64") * weights(one.shape)) for one in outputs if one.dtype.is_floating
-        ]
+        terms = [tf.reduce_sum(tf.cast(y, "float64") * weights(y.shape)) for y in outputs if y.dtype.is_floating]
         total = tf.add_n(terms) if terms else tf.zeros((), "float64")
     named = {**trained, **floats}
-    found = tape.gradient(total, list(named.values()), unconnected_gradients="zero")
+    slopes = tape.gradient(total, list(named.values()), unconnected_gradients="zero")
     state = {name: variable.numpy() for name, variable in dict(variables).items() if name not in trained}
     for name, value in before.items():
         dict(variables)[name].assign(value)
-    gradients = {name: tf.convert_to_tensor(one).numpy() for name, one in zip(named, found, strict=True)}
-    return [one.numpy() for one in outputs], gradients, state
+    gradients = {name: tf.convert_to_tensor(slope).numpy() for name, slope in zip(named, slopes, strict=True)}
+    return [y.numpy() for y in outputs], gradients, state
 
 
 @functools.cache

@@ -65,10 +65,10 @@ def another_than(backend):
 @pytest.mark.parametrize("way", WAYS)
 @foreigns
 def test_a_foreign_function_is_what_it_computes(backend, foreign, way):
-    found, expected = numpy(WAYS[way](porting.bridge(NATIVE[foreign], foreign))), numpy(WAYS[way](own))
-    for one, other in zip(found, expected, strict=True):
-        assert one.dtype == other.dtype
-        np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-5)
+    computed, expected = numpy(WAYS[way](porting.bridge(NATIVE[foreign], foreign))), numpy(WAYS[way](own))
+    for y, other in zip(computed, expected, strict=True):
+        assert y.dtype == other.dtype
+        np.testing.assert_allclose(y, other, rtol=2e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64", "complex64"])
@@ -98,9 +98,9 @@ def test_pytrees_and_integers(backend):
     inputs = {"table": multiop.op_convert_to_tensor(X), "scale": 2.0}
     index = np.array([1, 0, 1], "int32")
     for f in (pick, multiop.jit(pick)):
-        found = f(inputs, index)
-        np.testing.assert_array_equal(numpy(found["chosen"])[0], 2 * X[index])
-        assert numpy(found["index"])[0].tolist() == [2, 1, 2]
+        computed = f(inputs, index)
+        np.testing.assert_array_equal(numpy(computed["chosen"])[0], 2 * X[index])
+        assert numpy(computed["index"])[0].tolist() == [2, 1, 2]
     gradient = multiop.grad(lambda inputs: ops.sum(pick(inputs, index)["chosen"]))(inputs)
     np.testing.assert_array_equal(numpy(gradient["table"])[0], [[2] * 3, [4] * 3])
     np.testing.assert_allclose(numpy(gradient["scale"])[0], X[index].sum(), rtol=1e-6)
@@ -157,16 +157,16 @@ def test_two_frameworks_in_one_training_step(backend):
         step = multiop.jit(
             multiop.value_and_grad(lambda w, v: ops.mean((ops.matmul(hidden(X, w), v) - 1.0) ** 2), (0, 1))
         )
-        found = []
+        values = []
         for _ in range(5):
             value, (dw, dv) = step(w, v)
             w, v = w - 0.1 * dw, v - 0.1 * dv
-            found.append(float(value))
-        return found
+            values.append(float(value))
+        return values
 
-    found = losses(porting.bridge(NATIVE[foreign], foreign))
-    assert found[0] > found[-1]
-    np.testing.assert_allclose(found, losses(own), rtol=1e-5)
+    computed = losses(porting.bridge(NATIVE[foreign], foreign))
+    assert computed[0] > computed[-1]
+    np.testing.assert_allclose(computed, losses(own), rtol=1e-5)
 
 
 def test_unknown_sizes_stay_open():

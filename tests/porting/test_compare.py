@@ -29,7 +29,7 @@ BLOCKS = {
 
 @pytest.fixture(scope="module")
 def blocks():
-    found = {}
+    computed = {}
     for name, (make, port, draw) in BLOCKS.items():
         torch.manual_seed(0)
         model = make().double().eval()
@@ -38,8 +38,8 @@ def blocks():
                 x.uniform_(0.3, 1.3) if x.ndim == 1 else x.normal_()
         weights = porting.read_weights(model)
         merged = {k: {**weights.params.get(k, {}), **weights.state.get(k, {})} for k in weights.params}
-        found[name] = (model, port, [draw(np.random.default_rng(0))], merged)
-    return found
+        computed[name] = (model, port, [draw(np.random.default_rng(0))], merged)
+    return computed
 
 
 def planted_in(blocks, mistake, backend="torch"):
@@ -51,29 +51,29 @@ def planted_in(blocks, mistake, backend="torch"):
 @pytest.mark.parametrize("block", ["image", "attention", pytest.param("sequences", marks=pytest.mark.tier("full"))])
 def test_the_right_port_agrees(blocks, block, backend):
     model, port, inputs, params = blocks[block]
-    found = porting.compare(model, port, inputs, params=params, backends=backend)
-    print(found)
-    dead = {check.layer for check in found.vacuous}
-    assert found.first_difference is None
+    computed = porting.compare(model, port, inputs, params=params, backends=backend)
+    print(computed)
+    dead = {check.layer for check in computed.vacuous}
+    assert computed.first_difference is None
     assert dead <= {"attn"}  # the gradient of a key's bias is zero, whatever it is
-    assert max(map(len, str(found).splitlines())) <= 80
-    page = found.to_html()
-    assert page.count("<tr>") == len(found.checks) + 1 and found.verdict.split()[0] in page
-    said = json.loads(found.to_json())
-    assert said["agree"] == found.agree
+    assert max(map(len, str(computed).splitlines())) <= 80
+    page = computed.to_html()
+    assert page.count("<tr>") == len(computed.checks) + 1 and computed.verdict.split()[0] in page
+    said = json.loads(computed.to_json())
+    assert said["agree"] == computed.agree
     assert {check["mode"] for check in said["checks"]} == {"single step", "end to end"}
 
 
 @pytest.mark.parametrize("name", planted.MISTAKES)
 def test_a_planted_mistake(blocks, name):
     mistake = planted.MISTAKES[name]
-    found = planted_in(blocks, mistake)
-    first = found.first_difference
-    assert (first.layer, first.mode) == (mistake.layer, "single step"), found.verdict
-    assert {check.layer for check in found.differences if check.quantity == "value"} <= {mistake.layer, "output"}
+    computed = planted_in(blocks, mistake)
+    first = computed.first_difference
+    assert (first.layer, first.mode) == (mistake.layer, "single step"), computed.verdict
+    assert {check.layer for check in computed.differences if check.quantity == "value"} <= {mistake.layer, "output"}
     if mistake.cause is not None:
-        assert found.cause is not None, first
-        assert mistake.cause in found.cause
+        assert computed.cause is not None, first
+        assert mistake.cause in computed.cause
     assert len(str(first)) < 1000
 
 
@@ -85,9 +85,9 @@ def test_the_table_of_mistakes_is_large_enough():
 @pytest.mark.parametrize("name", ["conv, TensorFlow's same", "attention, no scale", "gelu, gradient stopped"])
 def test_a_planted_mistake_on_each_backend(blocks, name, backend):
     mistake = planted.MISTAKES[name]
-    found = planted_in(blocks, mistake, backend)
-    assert (found.first_difference.layer, found.first_difference.backend) == (mistake.layer, backend)
-    assert mistake.cause in found.cause
+    computed = planted_in(blocks, mistake, backend)
+    assert (computed.first_difference.layer, computed.first_difference.backend) == (mistake.layer, backend)
+    assert mistake.cause in computed.cause
 
 
 def chain(x, wrong=False):
@@ -101,14 +101,14 @@ def test_tolerances_follow_the_dtype(dtype, backend):
     assert porting.compare(chain, chain, [x]).agree
     slightly = lambda x: tap("second", ops.sin(tap("first", ops.exp(x) * (1 + 3e-6))))
     assert porting.compare(chain, slightly, [x]).agree == (dtype != "float64")
-    found = porting.compare(chain, lambda x: chain(x, wrong=dtype != "float16"), [x])
-    assert (found.first_difference is None) == (dtype == "float16")
+    computed = porting.compare(chain, lambda x: chain(x, wrong=dtype != "float16"), [x])
+    assert (computed.first_difference is None) == (dtype == "float16")
 
 
 def test_a_narrower_dtype_is_a_cause(backend):
     narrow = lambda x: tap("second", ops.sin(tap("first", ops.exp(ops.cast(x, "float32")))))
-    found = porting.compare(chain, narrow, [np.linspace(-1, 1, 7)])
-    assert found.cause == "computed in float32 where the reference has float64"
+    computed = porting.compare(chain, narrow, [np.linspace(-1, 1, 7)])
+    assert computed.cause == "computed in float32 where the reference has float64"
     counted = lambda x: tap("second", ops.cast(ops.sin(tap("first", ops.exp(x))), "int32"))
     assert porting.compare(chain, counted, [np.linspace(-1, 1, 7)]).first_difference.layer == "second"
 
@@ -117,11 +117,11 @@ def test_what_could_not_fail_is_vacuous_and_no_agreement():
     dead = lambda x: tap("tail", tap("relu", ops.relu(x - 10)) * 2)
     wrong = lambda x: tap("tail", tap("relu", ops.relu(x - 10)) * 3)
     x = np.linspace(-1.0, 1.0, 5)
-    found = porting.compare(dead, dead, [x])
-    assert not found.agree
-    assert not found.differences
-    assert {check.layer for check in found.vacuous} >= {"relu", "tail"}
-    assert "could not have differed" in found.verdict
+    computed = porting.compare(dead, dead, [x])
+    assert not computed.agree
+    assert not computed.differences
+    assert {check.layer for check in computed.vacuous} >= {"relu", "tail"}
+    assert "could not have differed" in computed.verdict
     assert porting.compare(dead, wrong, [x]).first_difference.quantity == "gradient"
     assert porting.compare(dead, dead, [x], accept_vacuous=["relu", "tail", "output"]).agree
     assert not porting.compare(lambda x: x, lambda x: x, [np.zeros(0)]).agree
@@ -132,11 +132,11 @@ def test_a_lost_custom_gradient_is_found_where_the_value_is_exact():
     def clipped(x):
         return ops.exp(x), lambda upstream: ops.clip(upstream * ops.exp(x), -0.05, 0.05)
 
-    one = lambda x: tap("tail", ops.sin(tap("clipped", clipped(x))))
+    clipping = lambda x: tap("tail", ops.sin(tap("clipped", clipped(x))))
     other = lambda x: tap("tail", ops.sin(tap("clipped", ops.exp(x))))
-    found = porting.compare(one, other, [np.linspace(-1.0, 1.0, 5)])
-    assert (found.first_difference.layer, found.first_difference.quantity) == ("clipped", "input gradient")
-    assert "its rule is lost" in found.cause
+    computed = porting.compare(clipping, other, [np.linspace(-1.0, 1.0, 5)])
+    assert (computed.first_difference.layer, computed.first_difference.quantity) == ("clipped", "input gradient")
+    assert "its rule is lost" in computed.cause
 
 
 def test_statistics_after_a_step_in_training_mode():
@@ -162,11 +162,11 @@ def test_statistics_after_a_step_in_training_mode():
     x = np.random.default_rng(0).normal(size=(5, 3))
     causes = {}
     for options in ({}, {"momentum": 0.9}, {"ddof": 0}):
-        found = porting.compare(
+        computed = porting.compare(
             model, port(**options), [x], params=params, state=state, training=True, accept_vacuous=["0"]
         )
-        causes[str(options)] = found.cause
-        assert found.agree == (not options), found.verdict
+        causes[str(options)] = computed.cause
+        assert computed.agree == (not options), computed.verdict
     assert "momentum 0.9 where the reference has 0.1" in causes["{'momentum': 0.9}"]
     assert "biased" in causes["{'ddof': 0}"]
     assert not model[0].num_batches_tracked
@@ -174,9 +174,9 @@ def test_statistics_after_a_step_in_training_mode():
 
 def test_integers_have_values_alone(backend):
     count = lambda x: tap("count", x * 2 + 1)
-    found = porting.compare(count, count, [np.arange(4)])
-    assert found.agree
-    assert {check.quantity for check in found.checks} == {"value"}
+    computed = porting.compare(count, count, [np.arange(4)])
+    assert computed.agree
+    assert {check.quantity for check in computed.checks} == {"value"}
     assert porting.compare(count, lambda x: tap("count", x * 2), [np.arange(4)]).first_difference.layer == "count"
 
 
@@ -201,9 +201,9 @@ def test_taps_that_have_no_counterpart_are_listed():
     model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh()).double()
     w = porting.read_weights(model).params["0"]
     port = lambda x: tap("other", ops.tanh(tap("0", ops.add(x @ ops.transpose(w["weight"]), w["bias"]))))
-    found = porting.compare(model, port, [np.random.default_rng(0).normal(size=(3, 2))])
-    assert "tap other: the reference has no layer of this name" in found.not_compared
-    assert found.agree
+    computed = porting.compare(model, port, [np.random.default_rng(0).normal(size=(3, 2))])
+    assert "tap other: the reference has no layer of this name" in computed.not_compared
+    assert computed.agree
     named = porting.compare(model, port, [np.ones((3, 2))], names={"other": "1"})
     assert not named.not_compared
 
@@ -230,5 +230,5 @@ def test_images_with_channels_last():
     params = porting.Weights({"0": {"kernel": kernel, "bias": w["bias"]}}, {}, "keras", {"0": "Conv2D"})
     assert porting.compare(model, port, [x], params=params, channels_last=True).agree
     params.params["0"]["kernel"] = np.flip(kernel, (0, 1)).copy()
-    found = porting.compare(model, port, [x], params=params, channels_last=True)
-    assert "flipped" in found.cause
+    computed = porting.compare(model, port, [x], params=params, channels_last=True)
+    assert "flipped" in computed.cause

@@ -26,7 +26,7 @@ def test_row(case, backend):
     port, (outputs, gradients) = jax_rows.traced(case)
     _, inputs = jax_rows.drawn(case)
     with multiop.use_backend(backend):
-        found, slopes, _ = ported.ported(port, inputs)
-    assert [one.dtype.kind for one in found] == [one.dtype.kind for one in outputs]
-    assert jax_rows.error_between(found, outputs) < INEXACT.get(case, 1e-10)
+        computed, slopes, _ = ported.ported(port, inputs)
+    assert [y.dtype.kind for y in computed] == [y.dtype.kind for y in outputs]
+    assert jax_rows.error_between(computed, outputs) < INEXACT.get(case, 1e-10)
     assert jax_rows.error_between(slopes, gradients) < INEXACT.get(case, 1e-9)

@@ -41,16 +41,16 @@ def filled(weights):
 
 def check(reference, params, names):
     candidate = lambda change: lambda p, x: network(p, x, names, **change)
-    found = porting.compare(reference, candidate({}), [X], params=params)
-    assert found.agree, f"{found}"
-    assert {c.layer for c in found.checks} >= set(names)
+    computed = porting.compare(reference, candidate({}), [X], params=params)
+    assert computed.agree, f"{computed}"
+    assert {c.layer for c in computed.checks} >= set(names)
     for change, layer, cause in (
         ({"eps": 1e-5}, names[1], "epsilon 1e-05 where the reference has 0.001"),
         ({"act": ops.relu}, names[2], None),
     ):
-        found = porting.compare(reference, candidate(change), [X], params=params)
-        assert found.first_difference.layer == layer, found.verdict
-        assert cause is None or cause in found.cause
+        computed = porting.compare(reference, candidate(change), [X], params=params)
+        assert computed.first_difference.layer == layer, computed.verdict
+        assert cause is None or cause in computed.cause
     wrong = {**params, names[0]: {**params[names[0]], "kernel": params[names[0]]["kernel"].swapaxes(0, 1)}}
     assert "height and width of the kernel" in porting.compare(reference, candidate({}), [X], params=wrong).cause
 
@@ -135,7 +135,7 @@ def test_equinox(epsilon, backend, x64):
         return linear("1", x)
 
     x = np.random.default_rng(0).normal(size=5)
-    found = porting.compare(model, candidate, [x], params=porting.read_weights(model).params)
-    assert {check.layer for check in found.checks} >= {"layers.0", "norm", "layers.1"}
-    assert found.agree == (epsilon == 1e-5)
-    assert found.agree or found.first_difference.layer == "norm"
+    computed = porting.compare(model, candidate, [x], params=porting.read_weights(model).params)
+    assert {check.layer for check in computed.checks} >= {"layers.0", "norm", "layers.1"}
+    assert computed.agree == (epsilon == 1e-5)
+    assert computed.agree or computed.first_difference.layer == "norm"

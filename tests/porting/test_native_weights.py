@@ -22,14 +22,14 @@ CLOSE = {"rtol": 2e-4, "atol": 2e-5}
 def carried(layer, target):
     """Return the target's weights made of those of a layer; the way back is exact."""
     source = porting.read_weights(layer)
-    found = porting.map_weights(source, target)
-    made = found.apply(source)
-    inverse = found.invert()
+    weight_map = porting.map_weights(source, target)
+    made = weight_map.apply(source)
+    inverse = weight_map.invert()
     back = inverse.apply(made)
-    again = found.apply(porting.Weights(back.params, back.state | extra(source, back)))
+    again = weight_map.apply(porting.Weights(back.params, back.state | extra(source, back)))
     for name, x in made.arrays.items():
         np.testing.assert_array_equal(again.arrays[name], x, err_msg=name)
-    if " sum " not in f" {found} ":
+    if " sum " not in f" {weight_map} ":
         for name, x in back.arrays.items():
             np.testing.assert_array_equal(source.arrays[name], x, err_msg=name)
     return made
@@ -116,12 +116,12 @@ def test_linen(name):
     module = in_a_module(linen, flax_layers(linen)[name])
     variables = module.init(jax.random.key(0), x)
     if name == "transposed":  # whether it has transpose_kernel is not in the variables
-        found = porting.map_weights(layer, variables)
-        assert len(found.ambiguous) == 1
-        (kernel,) = found.ambiguous
-        made = found.choose(kernel, next(n for n, way in enumerate(found.ambiguous[kernel]) if "flip" in way)).apply(
-            layer
-        )
+        weight_map = porting.map_weights(layer, variables)
+        assert len(weight_map.ambiguous) == 1
+        (kernel,) = weight_map.ambiguous
+        made = weight_map.choose(
+            kernel, next(n for n, way in enumerate(weight_map.ambiguous[kernel]) if "flip" in way)
+        ).apply(layer)
     else:
         made = carried(layer, variables)
     filled = porting.write_weights(variables, made)
@@ -150,12 +150,12 @@ def test_nnx(name):
     layer, x, expected = native_layers.of_torch(name)
     module = nnx_layers(nnx, nnx.Rngs(0))[name]()
     if name == "gru":  # nnx's cell has no bias inside of the last gate: what would be dropped is listed
-        found = porting.map_weights(layer, module)
-        assert found.unused == ["layer.bias_hh_l0"]
+        weight_map = porting.map_weights(layer, module)
+        assert weight_map.unused == ["layer.bias_hh_l0"]
         with torch.no_grad():
             layer.layer.bias_hh_l0[6:] = 0.0
         expected = native_layers.run_torch(layer, x, False)
-        made = found.ignore("layer.bias_hh_l0").apply(layer)
+        made = weight_map.ignore("layer.bias_hh_l0").apply(layer)
     else:
         made = carried(layer, module)
     porting.write_weights(module, made)
@@ -197,18 +197,18 @@ def test_equinox(name):
 
         def run(sequence):
             state, outputs = (jnp.zeros(3),) * 2 if name == "lstm" else jnp.zeros(3), []
-            for one in sequence:
-                state = filled(one, state)
+            for step in sequence:
+                state = filled(step, state)
                 outputs.append(state[0] if name == "lstm" else state)
             return jnp.stack(outputs)
 
     elif name == "attention":
-        run = lambda one: filled(one, one, one)
+        run = lambda x_t: filled(x_t, x_t, x_t)
     elif native_layers.TORCH[name][2]:
-        run = lambda one: jnp.moveaxis(filled(jnp.moveaxis(one, -1, 0)), 0, -1)
+        run = lambda x_t: jnp.moveaxis(filled(jnp.moveaxis(x_t, -1, 0)), 0, -1)
     else:
         run = jax.vmap(filled) if name in ("layer norm", "embedding") else filled
-    np.testing.assert_allclose(np.stack([np.asarray(run(jnp.asarray(one))) for one in x]), expected, **CLOSE)
+    np.testing.assert_allclose(np.stack([np.asarray(run(jnp.asarray(row))) for row in x]), expected, **CLOSE)
 
 
 class Net(nn.Module):
@@ -251,8 +251,8 @@ def test_torch_files_and_half_precision(tmp_path):
     assert list(weights.state) == ["norm"]
     assert weights.arrays["fc1.weight"].dtype.name == "bfloat16"
     for suffix in (".pt", ".safetensors", ".npz"):
-        found = porting.read_weights(porting.write_weights(tmp_path / f"w{suffix}", weights), like=net)
-        fresh = porting.write_weights(Net().to(torch.bfloat16), found)
+        read = porting.read_weights(porting.write_weights(tmp_path / f"w{suffix}", weights), like=net)
+        fresh = porting.write_weights(Net().to(torch.bfloat16), read)
         for name, x in net.state_dict().items():
             assert fresh.state_dict()[name].dtype == x.dtype
             assert torch.equal(fresh.state_dict()[name], x)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from multiop.porting import _graph, _source
+from multiop.porting import _graph, _printing
 from multiop.porting._graph import Call, Dim, Graph, Infix, Item, Node, Scope, Value, call
+from multiop.porting._printing import layout
 
 BATCH = Dim("batch", ("batch",))
 
@@ -38,7 +39,7 @@ class Model:
         graph = Graph(
             kind, self.inputs, self.params, self.state, self.nodes, outputs, self.leaves, "float32", "PyTorch"
         )
-        return _source.source(graph, "net")
+        return _printing.source(graph, "net")
 
 
 def body(source, name="net"):
@@ -86,6 +87,21 @@ def test_what_differs_is_a_parameter_or_another_function():
     first = 'block(params["b"]["0"], x, negative_slope=0.1)'
     assert body(source)[0] == f'x = block(params["b"]["1"], {first}, negative_slope=0.2)'
     assert "negative_slope: float" in source and "def block_2(" in source
+
+
+def test_an_item_belongs_to_what_two_submodules_have_in_common():
+    """As of blocks that take one token each."""
+    model = Model((BATCH, 8))
+    x = model.inputs[0]
+    for i, item in enumerate((0, 1, 0)):
+        scope = Scope(f"b.{i}", f"b.{i}", "Block", False)
+        y = model.linear(x, f"b.{i}.first", 8, scope)
+        y = model.add(Item(y, (slice(None), slice(item, item + 1))), (BATCH, 1), scope)
+        y = model.add(Item(y, (slice(None), 0 if i < 2 else -1)), (BATCH,), scope)
+        x = model.add(Infix("+", x, call("ops.expand_dims", y, -1)), (BATCH, 8), scope)
+    source = model.source(x)
+    assert [source.count(f"[:, {key}]") for key in ("0:1", "1:2", "0", "-1")] == [2, 1, 2, 1]
+    assert [source.count(f"def {name}(") for name in ("block", "block_2", "block_3")] == [1, 1, 1]
 
 
 def test_a_loop_keeps_what_is_used_afterwards():
@@ -235,7 +251,7 @@ def test_a_list_that_grows_by_the_result_of_each_step_is_a_loop():
 
 
 def test_a_docstring_is_not_broken_inside_of_a_shape():
-    lines = _source._wrapped_docstring(f"Compute {' '.join(['`x`: `(batch, 3, 224, 224)`'] * 6)}.")
+    lines = layout.wrapped_docstring(f"Compute {' '.join(['`x`: `(batch, 3, 224, 224)`'] * 6)}.")
     assert len(lines) > 1 and all(line.count("`") % 2 == 0 for line in lines)
 
 
@@ -253,7 +269,9 @@ def test_an_input_has_no_name_of_a_builtin_and_no_number_is_added_with_two_signs
         ("BasicBlock", "basic_block"),
         ("GPT2MLP", "gpt2_mlp"),
         ("LSTM", "lstm_"),
+        ("SqueezeNet", "squeezenet"),
+        ("ResNeXtStage", "resnext_stage"),
     ],
 )
 def test_names_of_classes(kind, name):
-    assert _source.snake(kind) == name
+    assert _printing.snake(kind) == name

@@ -27,9 +27,9 @@ class Lines:
         self.nodes, self.scopes = [], scopes
 
     def add(self, expression, *shape, name="", dtype="float64", scopes=None):
-        found = value(*shape, name=name, dtype=dtype)
-        self.nodes.append(Node([found], expression, tuple(self.scopes if scopes is None else scopes)))
-        return found
+        added = value(*shape, name=name, dtype=dtype)
+        self.nodes.append(Node([added], expression, tuple(self.scopes if scopes is None else scopes)))
+        return added
 
     def several(self, expression, *outputs):
         self.nodes.append(Node(list(outputs), expression, tuple(self.scopes)))
@@ -41,13 +41,13 @@ class Graphed(Model):
 
     def __init__(self, *shapes):
         super().__init__(*shapes)
-        for one in self.inputs:
-            one.dtype = "float64"
+        for x in self.inputs:
+            x.dtype = "float64"
 
     def leaf(self, path, *shape, kind="params"):
-        found = super().leaf(path, *shape, kind=kind)
-        found.dtype = "float64"
-        return found
+        added = super().leaf(path, *shape, kind=kind)
+        added.dtype = "float64"
+        return added
 
     def several(self, expression, *outputs):
         self.nodes.append(Node(list(outputs), expression))
@@ -62,18 +62,18 @@ def computed(source, params, state, *inputs, gradients=True):
 
     def total(params, inputs):
         outputs, _ = module.net(params, state, *inputs)
-        outputs = [one for one in _graph.leaves(outputs) if "float" in ops.dtype(one)]
-        terms = [ops.sum(ops.sin(one)) * weight for one, weight in zip(outputs, weights, strict=False)]
+        outputs = [leaf for leaf in _graph.leaves(outputs) if "float" in ops.dtype(leaf)]
+        terms = [ops.sum(ops.sin(y)) * weight for y, weight in zip(outputs, weights, strict=False)]
         return sum(terms[1:], terms[0]), outputs
 
     tensors = ops.convert_to_tensor
-    params = _weights.nested({name: tensors(one) for name, one in params.items()})
+    params = _weights.nested({name: tensors(param) for name, param in params.items()})
     if not gradients:
-        return [ops.convert_to_numpy(one) for one in total(params, list(map(tensors, inputs)))[1]], []
+        return [ops.convert_to_numpy(y) for y in total(params, list(map(tensors, inputs)))[1]], []
     derivative = multiop.value_and_grad(total, (0, 1), has_aux=True)
     (_, outputs), (slopes, others) = derivative(params, list(map(tensors, inputs)))
-    arrays = [ops.convert_to_numpy(one) for one in (*_weights.flat(slopes).values(), *others)]
-    return [ops.convert_to_numpy(one) for one in outputs], arrays
+    arrays = [ops.convert_to_numpy(slope) for slope in (*_weights.flat(slopes).values(), *others)]
+    return [ops.convert_to_numpy(y) for y in outputs], arrays
 
 
 def expected(function, params, *inputs):
@@ -82,9 +82,9 @@ def expected(function, params, *inputs):
 
     def total(arrays):
         outputs = function(dict(zip(params, arrays, strict=False)), *arrays[len(params) :])
-        return sum(np.sum(np.sin(one)) * weight for one, weight in zip(outputs, weights, strict=False))
+        return sum(np.sum(np.sin(y)) * weight for y, weight in zip(outputs, weights, strict=False))
 
-    arrays = [np.asarray(one, "complex128") for one in (*params.values(), *inputs)]
+    arrays = [np.asarray(x, "complex128") for x in (*params.values(), *inputs)]
     slopes = []
     for array in arrays:
         slope = np.zeros(array.shape)
@@ -100,18 +100,18 @@ def expected(function, params, *inputs):
 def check(model, outputs, reference, backend, gradients=True):
     """Print the model, run it, compare it with NumPy; return the source."""
     generator = np.random.default_rng(0)
-    sizes = [tuple(4 if isinstance(n, _graph.Dim) else n for n in one.shape) for one in model.inputs]
+    sizes = [tuple(4 if isinstance(n, _graph.Dim) else n for n in x.shape) for x in model.inputs]
     inputs = [generator.normal(size=size) for size in sizes]
-    params = {name: generator.normal(size=one.shape) for name, one in model.params.items()}
+    params = {name: generator.normal(size=param.shape) for name, param in model.params.items()}
     source = model.source(outputs)
     with multiop.use_backend(backend):
-        found, slopes = computed(source, params, {}, *inputs, gradients=gradients)
+        results, slopes = computed(source, params, {}, *inputs, gradients=gradients)
     values, derivatives = expected(reference, params, *inputs)
-    for one, other in zip(found, values, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
+    for y, other in zip(results, values, strict=True):
+        np.testing.assert_allclose(y, other, rtol=1e-12, atol=1e-14)
     if gradients:
-        for one, other in zip(slopes, derivatives, strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-13)
+        for y, other in zip(slopes, derivatives, strict=True):
+            np.testing.assert_allclose(y, other, rtol=1e-11, atol=1e-13)
     return source
 
 
@@ -352,13 +352,13 @@ def test_a_gradient_of_its_own_inside_of_a_loop_with_a_choice(backend):
     model = Graphed((5, 3), (3,))
     x, start = model.inputs
     h, row = value(3, name="h"), value(3)
-    one, other, lines = Lines(), Lines(), Lines()
+    ahead, other, lines = Lines(), Lines(), Lines()
     inner = clipped(factor=1.0)
     for node in (*inner.nodes, *inner.rule_nodes):
         node.outputs[0].shape = (3,)
     inner.parameters[0].shape = inner.cotangents[0].shape = (3,)
-    first = one.add(Apply(inner, (h,)), 3)
-    yes = Body("branch", (), one.nodes, one.add(Infix("*", first, row), 3))
+    first = ahead.add(Apply(inner, (h,)), 3)
+    yes = Body("branch", (), ahead.nodes, ahead.add(Infix("*", first, row), 3))
     no = Body("branch", (), other.nodes, other.add(Infix("-", h, row), 3))
     pred = lines.add(call("ops.greater", Item(row, (0,)), 0.0), dtype="bool")
     z = lines.add(Call("ops.cond", (pred, yes, no)), 3)

@@ -21,8 +21,8 @@ def test_row(case, backend):
     port, (outputs, gradients, _) = tensorflow_rows.traced(case)
     _, inputs = tensorflow_rows.drawn(case)
     with multiop.use_backend(backend):
-        found, slopes, _ = ported(port, inputs)
+        computed, slopes, _ = ported(port, inputs)
     tolerance = 1e-5 if case in IN_SINGLE else 1e-9
-    assert [one.dtype.kind for one in found] == [one.dtype.kind for one in outputs]
-    assert error_between(found, outputs) < tolerance
+    assert [y.dtype.kind for y in computed] == [y.dtype.kind for y in outputs]
+    assert error_between(computed, outputs) < tolerance
     assert error_between(slopes, gradients) < tolerance

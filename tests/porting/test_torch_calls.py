@@ -19,7 +19,7 @@ def test_row(case, backend):
     port, (outputs, gradients, _) = torch_rows.traced(case)
     _, inputs = torch_rows.drawn(case)
     with multiop.use_backend(backend):
-        found, slopes, _ = torch_rows.ported(port, inputs)
-    assert [one.dtype.kind for one in found] == [one.dtype.kind for one in outputs]
-    assert torch_rows.error_between(found, outputs) < 1e-10
+        computed, slopes, _ = torch_rows.ported(port, inputs)
+    assert [y.dtype.kind for y in computed] == [y.dtype.kind for y in outputs]
+    assert torch_rows.error_between(computed, outputs) < 1e-10
     assert torch_rows.error_between(slopes, gradients) < INEXACT.get(case, 1e-9)

@@ -38,10 +38,10 @@ def in_float64(tree):
     leaves, structure = jax.tree.flatten(tree)
     generator = np.random.default_rng(7)
     drawn = [
-        jnp.asarray(generator.uniform(0.3, 1.2, one.shape) * generator.choice([-1, 1], one.shape) ** (one.ndim > 1))
-        if hasattr(one, "dtype") and jnp.issubdtype(one.dtype, jnp.floating)
-        else one
-        for one in leaves
+        jnp.asarray(generator.uniform(0.3, 1.2, leaf.shape) * generator.choice([-1, 1], leaf.shape) ** (leaf.ndim > 1))
+        if hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
+        else leaf
+        for leaf in leaves
     ]
     return jax.tree.unflatten(structure, drawn)
 
@@ -352,8 +352,8 @@ def made(name):
 def test_values_gradients_and_statistics(name, backend):
     port, inputs, (outputs, gradients), state = made(name)
     with multiop.use_backend(backend):
-        found, slopes, new = ported.ported(port, inputs, name.endswith("training"))
-    assert jax_rows.error_between(found, outputs) < 1e-10
+        computed, slopes, new = ported.ported(port, inputs, name.endswith("training"))
+    assert jax_rows.error_between(computed, outputs) < 1e-10
     assert jax_rows.error_between(slopes, gradients) < 1e-9
     own = {path: leaf for path, leaf in new.items() if not path.startswith("constant")}
     assert jax_rows.error_between(own, {path: np.asarray(leaf) for path, leaf in state.items()}) < 1e-10
@@ -367,7 +367,7 @@ def test_source_is_tidy(name):
     compile(source, "port.py", "exec")
 
 
-@pytest.mark.parametrize("name", [one for one in MODELS if "training" not in one])
+@pytest.mark.parametrize("name", [key for key in MODELS if "training" not in key])
 def test_any_batch_size(name):
     model, (x,) = model_of(name)
     port = made(name)[0]
@@ -378,8 +378,8 @@ def test_any_batch_size(name):
     state = {path: jnp.asarray(leaf) for path, leaf in form.state.items()}
     expected = jax.tree.leaves(form.call(form.params, state, None, longer)[0])
     with multiop.use_backend("jax"):
-        found = jax.tree.leaves(port.function(port.params, port.state, longer)[0])
-    assert jax_rows.error_between([np.asarray(one) for one in found], [np.asarray(one) for one in expected]) < 1e-10
+        computed = jax.tree.leaves(port.function(port.params, port.state, longer)[0])
+    assert jax_rows.error_between([np.asarray(y) for y in computed], [np.asarray(y) for y in expected]) < 1e-10
 
 
 def test_names_are_those_of_the_weights():
@@ -401,10 +401,10 @@ def test_later_weights_of_the_original_load(name, tmp_path):
     port = porting.load(tmp_path)
     weights = model[1] if isinstance(model, tuple) else model.args[0]
     later = jax.tree.map(lambda leaf: leaf * 1.5 if hasattr(leaf, "dtype") else leaf, weights)
-    found = port.with_weights(later)
-    for one, other in ((found.params, port.params), (found.state, port.state)):
+    again = port.with_weights(later)
+    for tree, other in ((again.params, port.params), (again.state, port.state)):
         for path, leaf in _weights.flat(other).items():
-            np.testing.assert_array_equal(_weights.flat(one)[path], leaf * 1.5, err_msg=path)
+            np.testing.assert_array_equal(_weights.flat(tree)[path], leaf * 1.5, err_msg=path)
     with pytest.raises(errors.MultiopError):
         port.with_weights({"params": {"other": normal(2)}})
 
@@ -425,8 +425,8 @@ def test_a_model_in_both_modes(backend):
     port, inputs, _, _ = made("linen, conv net, training")
     expected = made("linen, conv net")[2][0]
     with multiop.use_backend(backend):
-        found, state = port.function(port.params, port.state, *map(np.asarray, inputs))
-        assert jax_rows.error_between([ops.convert_to_numpy(found)], expected) < 1e-10
+        computed, state = port.function(port.params, port.state, *map(np.asarray, inputs))
+        assert jax_rows.error_between([ops.convert_to_numpy(computed)], expected) < 1e-10
     new, old = _weights.flat(state), _weights.flat(port.state)
     assert all((ops.convert_to_numpy(new[name]) == old[name]).all() for name in old)
 
@@ -460,9 +460,9 @@ def test_parameters_that_are_one_array_have_a_name(backend):
     port = porting.trace(functools.partial(lambda w, x: jnp.tanh(w * x), w), x)
     assert list(port.params) == ["value"]
     with multiop.use_backend(backend):
-        found, _ = port.function(port.params, port.state, np.asarray(x))
+        computed, _ = port.function(port.params, port.state, np.asarray(x))
         np.testing.assert_allclose(
-            multiop.op_convert_to_numpy(found), np.tanh(np.asarray(w) * np.asarray(x)), rtol=1e-6
+            multiop.op_convert_to_numpy(computed), np.tanh(np.asarray(w) * np.asarray(x)), rtol=1e-6
         )
 
 
@@ -576,8 +576,8 @@ def test_saved_and_loaded(tmp_path):
     again = porting.load(tmp_path)
     assert again.source == port.source
     with multiop.use_backend("jax"):
-        found, _, _ = ported.ported(again, inputs)
-    assert jax_rows.error_between(found, outputs) < 1e-10
+        computed, _, _ = ported.ported(again, inputs)
+    assert jax_rows.error_between(computed, outputs) < 1e-10
 
 
 MAKE = """

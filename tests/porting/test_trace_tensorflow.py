@@ -185,7 +185,9 @@ def made(name):
     model, training = make(), name.endswith("training")
     port = porting.trace(model, x, training=training)
     call = functools.partial(model, training=True) if training else model
-    names = {name: one for name, one in porting.tensorflow.weights._described(model)[0].items() if name != "output"}
+    names = {
+        name: variable for name, variable in porting.tensorflow.weights._described(model)[0].items() if name != "output"
+    }
     return port, x, tensorflow_rows.original(tf.function(call, autograph=False), [x], names)
 
 
@@ -193,8 +195,8 @@ def made(name):
 def test_values_gradients_and_statistics(name, backend):
     port, x, (outputs, gradients, state) = made(name)
     with multiop.use_backend(backend):
-        found, slopes, new = ported(port, [x], name.endswith("training"))
-    assert error_between(found, outputs) < 1e-10
+        computed, slopes, new = ported(port, [x], name.endswith("training"))
+    assert error_between(computed, outputs) < 1e-10
     assert error_between(slopes, gradients) < 1e-9
     assert set(slopes) == set(gradients) and set(new) == set(state)
     assert error_between(new, state) < 1e-10
@@ -222,10 +224,10 @@ def test_any_batch_size_and_both_modes(backend):
     port, _, _ = made("conv net, training")
     model, x = ConvNet(), drawn(7, 12, 12, 3, seed=9)
     with multiop.use_backend(backend):
-        found, state = port.function(port.params, port.state, x)
-        np.testing.assert_allclose(ops.convert_to_numpy(found), model(x).numpy(), rtol=1e-10)
-        found = {name: ops.convert_to_numpy(one) for name, one in _weights.flat(state).items()}
-        assert error_between(found, _weights.flat(port.state)) == 0
+        computed, state = port.function(port.params, port.state, x)
+        np.testing.assert_allclose(ops.convert_to_numpy(computed), model(x).numpy(), rtol=1e-10)
+        computed = {name: ops.convert_to_numpy(leaf) for name, leaf in _weights.flat(state).items()}
+        assert error_between(computed, _weights.flat(port.state)) == 0
 
 
 def test_sizes_that_are_not_the_batch_are_those_of_the_example():
@@ -245,8 +247,8 @@ def test_open_sizes_by_name(backend):
     port = porting.trace(tf.function(line), drawn(3, 2, 4), drawn(3, 4), dynamic_shapes=shapes)
     with multiop.use_backend(backend):
         x, y = drawn(5, 6, 4), drawn(5, 4)
-        found, _ = port.function(port.params, port.state, x, y)
-        np.testing.assert_allclose(ops.convert_to_numpy(found), line(x, y), rtol=1e-12)
+        computed, _ = port.function(port.params, port.state, x, y)
+        np.testing.assert_allclose(ops.convert_to_numpy(computed), line(x, y), rtol=1e-12)
 
 
 def test_inputs_with_sizes_of_their_own_stay_apart():
@@ -260,8 +262,8 @@ def test_a_choice_out_of_range_is_the_last_one(index, backend):
     x = drawn(2)
     port = switched()
     with multiop.use_backend(backend):
-        found, _ = port.function(port.params, port.state, np.array([index], "int32"), x)
-    np.testing.assert_allclose(ops.convert_to_numpy(found), x + (index + 1 if 0 <= index < 3 else 3))
+        computed, _ = port.function(port.params, port.state, np.array([index], "int32"), x)
+    np.testing.assert_allclose(ops.convert_to_numpy(computed), x + (index + 1 if 0 <= index < 3 else 3))
 
 
 @functools.cache
@@ -287,8 +289,8 @@ def test_inputs_in_dicts_and_by_name(backend):
     port = porting.trace(model, batch, 2.0, keywords={"mask": mask})
     assert porting.prove(port, backend).agrees
     with multiop.use_backend(backend):
-        found, _ = port.function(port.params, port.state, batch, 2.0, mask=mask)
-        np.testing.assert_allclose(ops.convert_to_numpy(found["z"]), model(batch, 2.0, mask=mask)["z"])
+        computed, _ = port.function(port.params, port.state, batch, 2.0, mask=mask)
+        np.testing.assert_allclose(ops.convert_to_numpy(computed["z"]), model(batch, 2.0, mask=mask)["z"])
         with pytest.raises(errors.ArgumentError, match=r"was traced with 2\.0"):
             port.function(port.params, port.state, batch, 3.0, mask=mask)
 
@@ -329,15 +331,15 @@ def test_saved_models_functions_and_concrete_functions(tmp_path):
     model.serve = tf.function(model.__call__, input_signature=[tf.TensorSpec([None, 4], "float64", name="x")])
     tf.saved_model.save(model, str(tmp_path), signatures=model.serve)
     loaded = tf.saved_model.load(str(tmp_path))
-    for one in (model.serve, model.serve.get_concrete_function(), loaded.signatures["serving_default"], loaded):
-        port = porting.trace(one, x, name="net")
+    for saved in (model.serve, model.serve.get_concrete_function(), loaded.signatures["serving_default"], loaded):
+        port = porting.trace(saved, x, name="net")
         assert porting.prove(port, "tensorflow").agrees
         shapes = sorted(leaf.shape for leaf in _weights.flat(port.params).values())
-        assert shapes == sorted(tuple(one.shape) for one in model.trainable_variables)
+        assert shapes == sorted(tuple(variable.shape) for variable in model.trainable_variables)
         with multiop.use_backend("tensorflow"):
-            found = port.function(port.params, port.state, np.concatenate([x, x]))[0]
-        (found,) = found.values() if isinstance(found, dict) else [found]
-        np.testing.assert_allclose(found[:3], expected, rtol=1e-10)
+            computed = port.function(port.params, port.state, np.concatenate([x, x]))[0]
+        (computed,) = computed.values() if isinstance(computed, dict) else [computed]
+        np.testing.assert_allclose(computed[:3], expected, rtol=1e-10)
 
 
 def test_a_saved_model_without_the_gradient_that_it_had_is_refused(tmp_path):

@@ -205,12 +205,12 @@ def made(name):
 def test_values_gradients_and_statistics(name, backend):
     port, inputs, (outputs, gradients, buffers) = made(name)
     with multiop.use_backend(backend):
-        found, slopes, state = torch_rows.ported(port, inputs, name.endswith("training"))
-    assert torch_rows.error_between(found, outputs) < 1e-10
+        computed, slopes, state = torch_rows.ported(port, inputs, name.endswith("training"))
+    assert torch_rows.error_between(computed, outputs) < 1e-10
     assert torch_rows.error_between(slopes, gradients) < 1e-9
-    assert set(_weights.flat(port.params)) == {one for one in gradients if not one.startswith("input ")} and set(
-        state
-    ) == set(buffers)
+    assert set(_weights.flat(port.params)) == {
+        gradient for gradient in gradients if not gradient.startswith("input ")
+    } and set(state) == set(buffers)
     assert torch_rows.error_between(state, buffers) < 1e-10
 
 
@@ -223,8 +223,8 @@ def test_any_batch_size_and_both_modes():
     )
     x = normal(7, 3, 16, 16)
     with multiop.use_backend("torch"):
-        found, state = port.function(port.params, port.state, x)
-        np.testing.assert_allclose(ops.convert_to_numpy(found), model(x).detach().numpy(), rtol=1e-10)
+        computed, state = port.function(port.params, port.state, x)
+        np.testing.assert_allclose(ops.convert_to_numpy(computed), model(x).detach().numpy(), rtol=1e-10)
         assert (
             torch_rows.error_between(
                 {k: ops.convert_to_numpy(v) for k, v in _weights.flat(state).items()}, _weights.flat(port.state)
@@ -336,9 +336,9 @@ def test_bridges_stay_where_there_is_no_translation(tmp_path, backend):
     assert port.source.count("special_bessel_j0 = porting.bridge(") == 1
     expected = model(x)
     with multiop.use_backend(backend):
-        found, _ = port.function(port.params, port.state, ops.convert_to_tensor(x.numpy()))
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(ops.convert_to_numpy(one), other.detach().numpy(), rtol=1e-10, atol=1e-12)
+        computed, _ = port.function(port.params, port.state, ops.convert_to_tensor(x.numpy()))
+    for y, other in zip(computed, expected, strict=True):
+        np.testing.assert_allclose(ops.convert_to_numpy(y), other.detach().numpy(), rtol=1e-10, atol=1e-12)
 
 
 class Bessel(nn.Module):
@@ -357,8 +357,8 @@ def test_gradients_go_through_bridges(backend):
     assert port.bridged == ["special_i1"]
     outputs, gradients, _ = torch_rows.original(model, (x,))
     with multiop.use_backend(backend):
-        found, slopes, _ = torch_rows.ported(port, (x,))
-    assert torch_rows.error_between(found, outputs) < 1e-10
+        computed, slopes, _ = torch_rows.ported(port, (x,))
+    assert torch_rows.error_between(computed, outputs) < 1e-10
     assert torch_rows.error_between(slopes, gradients) < 1e-9
 
 
@@ -410,8 +410,8 @@ def test_inputs_in_dicts_and_tuples_by_name_and_numbers(backend, tmp_path):
         batch, pair = {"a": there(a), "z": there(z)}, (there(x), [there(y)])
         named = {"bias": there(bias), "mask": there(mask), "scale": 3.0}
         for given, kept in (((batch, pair, 2), named), ((batch, pair, 2), {"mask": there(mask), "bias": there(bias)})):
-            found, _ = port.function(port.params, port.state, *given, **kept)
-            np.testing.assert_allclose(ops.convert_to_numpy(found), expected, rtol=1e-12)
+            computed, _ = port.function(port.params, port.state, *given, **kept)
+            np.testing.assert_allclose(ops.convert_to_numpy(computed), expected, rtol=1e-12)
         for given, kept, words in (
             ((batch, pair, 3), named, "was traced with 2 as the input 2, got 3"),
             (({"z": there(z)}, pair, 2), named, r"needs the input 0\['a'\]"),
@@ -468,8 +468,8 @@ def test_other_open_dimensions(name, backend):
     x = normal(*shape(3))
     outputs, gradients, _ = torch_rows.original(model, (x,))
     with multiop.use_backend(backend):
-        found, slopes, _ = torch_rows.ported(port, (x,))
-    assert torch_rows.error_between(found, outputs) < 1e-10
+        computed, slopes, _ = torch_rows.ported(port, (x,))
+    assert torch_rows.error_between(computed, outputs) < 1e-10
     assert torch_rows.error_between(slopes, gradients) < 1e-9
 
 
@@ -490,16 +490,16 @@ def test_saved_and_loaded(tmp_path):
     port, inputs, (outputs, _, _) = made("conv net")
     port.save(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
-        "conv_net.map.toml",
-        "conv_net.py",
-        "conv_net.safetensors",
-        "test_conv_net.py",
+        "convnet.map.toml",
+        "convnet.py",
+        "convnet.safetensors",
+        "test_convnet.py",
     }
     again = porting.load(tmp_path)
     assert again.source == port.source and list(_weights.flat(again.params)) == sorted(_weights.flat(port.params))
     with multiop.use_backend("torch"):
-        found, _, _ = torch_rows.ported(again, inputs)
-    assert torch_rows.error_between(found, outputs) < 1e-10
+        computed, _, _ = torch_rows.ported(again, inputs)
+    assert torch_rows.error_between(computed, outputs) < 1e-10
     with pytest.raises(errors.ArgumentError, match="holds the ports"):
         porting.load(tmp_path, "other")
 
@@ -515,8 +515,8 @@ def test_a_later_checkpoint_of_the_original_loads(name, tmp_path):
         later = porting.load(tmp_path).with_weights(source)
         outputs, gradients, _ = torch_rows.original(model, inputs)
         with multiop.use_backend("torch"):
-            found, slopes, _ = torch_rows.ported(later, inputs)
-        assert torch_rows.error_between(found, outputs) < 1e-10
+            computed, slopes, _ = torch_rows.ported(later, inputs)
+        assert torch_rows.error_between(computed, outputs) < 1e-10
         assert torch_rows.error_between(slopes, gradients) < 1e-9
         model = MODELS[name][0]().double().eval()
         model.load_state_dict(torch.load(tmp_path / "later.pt"))
@@ -558,7 +558,7 @@ def test_the_proof_sees_a_planted_fault(tmp_path, backend):
     port, _, _ = made("conv net")
     assert porting.prove(port, backend).agrees
     port.save(tmp_path)
-    file = tmp_path / "conv_net.py"
+    file = tmp_path / "convnet.py"
     file.write_text(file.read_text().replace("epsilon=0.001", "epsilon=0.0011"))
     wrong = porting.prove(porting.load(tmp_path), backend)
     assert not wrong.agrees and wrong.value > 1e-6 and wrong.gradient > 1e-6
@@ -579,8 +579,8 @@ def test_the_command_writes_and_proves(tmp_path):
     target = f"{tmp_path / 'model.py'}::make"
     done = CliRunner().invoke(cli.app, ["port", target, "--out", str(tmp_path / "out"), "--backends=torch", "--json"])
     assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert found["agree"] and found["backends"][0]["compared"] == 6
+    told = json.loads(done.stdout)
+    assert told["agree"] and told["backends"][0]["compared"] == 6
     assert (tmp_path / "out" / "net.py").exists()
     done = CliRunner().invoke(cli.app, ["port", f"{tmp_path / 'model.py'}::absent", "--out", str(tmp_path)])
     assert done.exit_code == 2 and "has no function 'absent'" in done.output
@@ -613,8 +613,8 @@ def test_what_is_decomposed_keeps_what_has_no_gradient_and_its_statistics(what, 
     port = porting.trace(model, x, training=training)
     outputs, gradients, state = torch_rows.original(model, [x], training)
     with multiop.use_backend(backend):
-        found, slopes, new = torch_rows.ported(port, [x], training)
-    assert torch_rows.error_between(found, outputs) < 1e-10
+        computed, slopes, new = torch_rows.ported(port, [x], training)
+    assert torch_rows.error_between(computed, outputs) < 1e-10
     assert torch_rows.error_between(slopes, gradients) < 1e-9
     assert set(new) == set(state) and torch_rows.error_between(new, state) < 1e-10
     if training:
@@ -654,7 +654,7 @@ def test_training_is_proven_unless_it_draws(tmp_path, backend):
     port, _, _ = made("conv net, training")
     port.save(tmp_path)
     assert port.modes == [False, True] and porting.prove(porting.load(tmp_path), backend, training=True).agrees
-    file = tmp_path / "conv_net.py"
+    file = tmp_path / "convnet.py"
     file.write_text(file.read_text().replace("momentum=0.3", "momentum=0.31"))
     wrong = porting.prove(porting.load(tmp_path), backend, training=True)
     assert not wrong.agrees and wrong.state > 1e-3 and wrong.value < 1e-9
@@ -678,10 +678,10 @@ def test_what_is_drawn_in_evaluation_too_comes_from_the_seed(training, backend):
     x = np.zeros((300, 6))
     with multiop.use_backend(backend):
         outputs = [port.function(port.params, port.state, x, training=training, seed=seed)[0] for seed in (1, 1, 2)]
-        found = [[multiop.op_convert_to_numpy(one) for one in pair] for pair in outputs]
-    assert all(map(np.array_equal, found[0], found[1]))
-    assert not np.array_equal(found[0][0], found[2][0])
-    kept = found[0][1]
+        computed = [[multiop.op_convert_to_numpy(side) for side in pair] for pair in outputs]
+    assert all(map(np.array_equal, computed[0], computed[1]))
+    assert not np.array_equal(computed[0][0], computed[2][0])
+    kept = computed[0][1]
     assert 0 <= kept.min() < 0.05 and 1.95 < kept.max() < 2 and abs(kept.mean() - 1) < 0.1
     mode = "training" if training else "evaluation"
     with pytest.raises(errors.ArgumentError, match=f"draws random numbers in {mode}"):
@@ -733,3 +733,47 @@ def test_the_command_tells_what_is_wrong_with_the_file(target, words, tmp_path):
     (tmp_path / "model.py").write_text(WRONG)
     done = CliRunner().invoke(cli.app, ["port", f"{tmp_path}/{target}", "--out", f"{tmp_path}/out", "--backends=torch"])
     assert done.exit_code == 2 and words in done.output.replace("\n", " "), done.output
+
+
+class Below(nn.MultiheadAttention):
+    """Calls what it inherits."""
+
+    def forward(self, x):
+        return super().forward(x, x, x, need_weights=False)[0] * 2
+
+
+class Averaged(nn.BatchNorm1d):
+    def forward(self, x):
+        return super().forward(x) * 2
+
+
+@pytest.mark.parametrize("kind", ["attention", "normalization"])
+def test_what_a_subclass_inherits_is_written_as_a_person_would(kind, backend):
+    torch.manual_seed(0)
+    model = Below(4, 2, batch_first=True) if kind == "attention" else Averaged(4, momentum=None)
+    x = torch.randn(3, 5, 4) if kind == "attention" else torch.randn(3, 4)
+    training = kind == "normalization"
+    port = porting.trace(model.double(), x.double(), training=training)
+    assert "ops.split(x, 3, axis=-1)" in port.source or training
+    assert porting.prove(port, backend, training).agrees
+
+
+def test_no_class_of_pytorch_is_changed_while_a_model_is_traced():
+    """Another thread may use them."""
+    kinds = (nn.MultiheadAttention, nn.BatchNorm1d, nn.Linear, torch.Tensor, torch.autograd.Function)
+    before = [dict(vars(kind)) for kind in kinds]
+    seen = []
+
+    class Watching(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention, self.norm = nn.MultiheadAttention(4, 2), nn.BatchNorm1d(4)
+
+        def forward(self, x):
+            seen.append([dict(vars(kind)) for kind in kinds] == before)
+            return self.norm(self.attention(x, x, x)[0].mean(1))
+
+    model = Watching().eval()
+    porting.trace(model, torch.randn(3, 5, 4))
+    assert seen and all(seen)
+    assert type(model.attention) is nn.MultiheadAttention and "forward" not in vars(model.norm)

@@ -88,7 +88,10 @@ def combined(model, x):
     return associative_scan(lambda a, b: a * b + 0.1 * (a + b), x, dim=0, combine_mode="generic")
 
 
-FLOWS = {one.__name__: one for one in (chosen, chosen_twice, scanned, scanned_backwards, each, counted, combined)}
+FLOWS = {
+    function.__name__: function
+    for function in (chosen, chosen_twice, scanned, scanned_backwards, each, counted, combined)
+}
 
 
 @functools.cache
@@ -102,8 +105,8 @@ def flow(name):
 def test_control_flow(name, backend):
     port, inputs, (outputs, gradients, _) = flow(name)
     with multiop.use_backend(backend):
-        found, slopes, _ = torch_rows.ported(port, inputs)
-    assert torch_rows.error_between(found, outputs) < 1e-10
+        computed, slopes, _ = torch_rows.ported(port, inputs)
+    assert torch_rows.error_between(computed, outputs) < 1e-10
     assert torch_rows.error_between(slopes, gradients) < 1e-9
 
 
@@ -111,13 +114,13 @@ def test_a_loop_until_a_condition_holds(backend):
     port, inputs, (outputs, gradients, _) = flow("until_large")
     if backend == "jax":  # no reverse mode
         with multiop.use_backend(backend):
-            found, _ = port.function(port.params, port.state, inputs[0].numpy())
-            found = [multiop.op_convert_to_numpy(found)]
+            computed, _ = port.function(port.params, port.state, inputs[0].numpy())
+            computed = [multiop.op_convert_to_numpy(computed)]
     else:
         with multiop.use_backend(backend):
-            found, slopes, _ = torch_rows.ported(port, inputs)
+            computed, slopes, _ = torch_rows.ported(port, inputs)
         assert torch_rows.error_between(slopes, gradients) < 1e-9
-    assert torch_rows.error_between(found, outputs) < 1e-10
+    assert torch_rows.error_between(computed, outputs) < 1e-10
 
 
 def test_control_flow_reads_well():
@@ -254,9 +257,9 @@ def custom(name):
 def test_custom_gradients(name, backend):
     port, inputs, (outputs, gradients, _) = custom(name)
     with multiop.use_backend(backend):
-        found, slopes, _ = torch_rows.ported(port, inputs)
+        computed, slopes, _ = torch_rows.ported(port, inputs)
     assert "@ops.custom_gradient" in port.source
-    assert torch_rows.error_between(found, outputs) < 1e-10
+    assert torch_rows.error_between(computed, outputs) < 1e-10
     assert torch_rows.error_between(slopes, gradients) < 1e-9
 
 

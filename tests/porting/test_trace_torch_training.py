@@ -162,8 +162,8 @@ def test_two_steps_change_the_state_as_the_original_does(name, backend):
     state = None
     with multiop.use_backend(backend):
         for outputs, gradients, buffers in steps:
-            found, slopes, state = torch_rows.ported(port, [x], True, state)
-            assert torch_rows.error_between(found, outputs) < 1e-10
+            computed, slopes, state = torch_rows.ported(port, [x], True, state)
+            assert torch_rows.error_between(computed, outputs) < 1e-10
             assert torch_rows.error_between(slopes, gradients) < 1e-9
             assert set(state) <= set(buffers) and torch_rows.error_between(state, buffers) < 1e-10
         assert porting.prove(port, training=True).agrees
@@ -176,7 +176,7 @@ def test_what_is_computed_again_is_so_in_the_mode_that_is_compared(reentrant):
     model = Model(lambda self, x: checkpoint.checkpoint(self.parts, self.line(x), use_reentrant=reentrant), parts=parts)
     model.train()
     port = porting.trace(model.double(), torch.randn(5, 4).double())
-    assert all(one.grad is None for one in model.parameters())
+    assert all(parameter.grad is None for parameter in model.parameters())
     assert porting.prove(port, "torch").agrees
 
 
@@ -236,10 +236,10 @@ REFUSED = {
 @pytest.mark.parametrize("forward", REFUSED)
 def test_what_an_export_forgets_is_refused(forward):
     model = Model(forward).double()
-    before = {name: one.clone() for name, one in model.state_dict().items()}
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     with pytest.raises(errors.TranslationError, match=REFUSED[forward]):
         porting.trace(model, torch.randn(3, 4).double(), training=True)
-    assert all(torch.equal(one, before[name]) for name, one in model.state_dict().items())
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
 def open_(line):
@@ -254,7 +254,7 @@ DRAWS = {  # functions of a tensor of shape (count, 6, 3)
     "normal": lambda x: torch.normal(x, x.abs() + 1),
     "randint": lambda x: torch.randint(-2, 4, x.shape) + torch.randint_like(x, 3),
     "multinomial": lambda x: x + torch.multinomial(torch.exp(x[0]), len(x), True).T[:, :, None],
-    "randperm": lambda x: torch.stack([x[:, 0] * 0 + one for one in torch.randperm(5).to(x).unbind()], 1)[:1],
+    "randperm": lambda x: torch.stack([x[:, 0] * 0 + row for row in torch.randperm(5).to(x).unbind()], 1)[:1],
     "gumbel_softmax": lambda x: F.gumbel_softmax(x, 0.7),
     "rrelu": lambda x: F.rrelu(x, training=True),
     "dropout1d": lambda x: F.dropout1d(x, 0.3),
@@ -273,16 +273,16 @@ def test_draws_are_distributed_as_those_of_the_original(name):
     port = porting.trace(model, x, training=True)
     expected = model(x).double().numpy()
     with multiop.use_backend("torch"):
-        one, other = (
+        drawn, other = (
             ops.convert_to_numpy(port.function(port.params, port.state, x.numpy(), training=True, seed=seed)[0])
             for seed in (1, 2)
         )
-    assert one.shape == expected.shape and not np.array_equal(one, other)
+    assert drawn.shape == expected.shape and not np.array_equal(drawn, other)
     if name == "randperm":
-        assert np.array_equal(np.sort(one, 1), np.sort(expected, 1))
+        assert np.array_equal(np.sort(drawn, 1), np.sort(expected, 1))
         return
     for moment in (1, 2, 3):
         error = np.std(expected**moment, 0) * (2 / count) ** 0.5
-        assert (np.abs(np.mean(one**moment, 0) - np.mean(expected**moment, 0)) <= 5 * error + 1e-9).all()
-    pairs = [np.mean(y[:, 0, 0] * y[:, 0, 1]) for y in (one, expected)]  # what is dropped together
+        assert (np.abs(np.mean(drawn**moment, 0) - np.mean(expected**moment, 0)) <= 5 * error + 1e-9).all()
+    pairs = [np.mean(y[:, 0, 0] * y[:, 0, 1]) for y in (drawn, expected)]  # what is dropped together
     assert abs(pairs[0] - pairs[1]) < 5 * np.std(expected[:, 0, 0] * expected[:, 0, 1]) * (2 / count) ** 0.5 + 1e-9

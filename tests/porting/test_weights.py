@@ -28,28 +28,28 @@ def weights():
     return porting.Weights(EVERY, STATE, "keras", {"a": "Dense"})
 
 
-def assert_same(found, expected):
-    assert list(found.arrays) == list(expected.arrays)
+def assert_same(computed, expected):
+    assert list(computed.arrays) == list(expected.arrays)
     for name, x in expected.arrays.items():
-        assert found.arrays[name].dtype == x.dtype, name
-        np.testing.assert_array_equal(found.arrays[name], x, err_msg=name)
+        assert computed.arrays[name].dtype == x.dtype, name
+        np.testing.assert_array_equal(computed.arrays[name], x, err_msg=name)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
 def test_files(suffix, tmp_path):
     path = porting.write_weights(tmp_path / f"w{suffix}", weights())
-    found = porting.read_weights(path)
-    assert_same(found, weights())
-    assert (found.framework, found.kinds, found.state.keys()) == ("keras", {"a": "Dense"}, STATE.keys())
+    read = porting.read_weights(path)
+    assert_same(read, weights())
+    assert (read.framework, read.kinds, read.state.keys()) == ("keras", {"a": "Dense"}, STATE.keys())
     assert_same(porting.read_weights(str(path), like=weights()), weights())
 
 
 def test_a_foreign_file_tells_state_by_name_and_dtype(tmp_path):
     np.savez(tmp_path / "w.npz", **{"fc/weight": np.ones((2, 2)), "bn/running_var": np.ones(2), "steps": np.array(3)})
-    found = porting.read_weights(tmp_path / "w.npz")
-    assert list(found.params) == ["fc"]
-    assert set(found.state) == {"bn", "steps"}
-    assert not found.is_ordered
+    read = porting.read_weights(tmp_path / "w.npz")
+    assert list(read.params) == ["fc"]
+    assert set(read.state) == {"bn", "steps"}
+    assert not read.is_ordered
     np.savez(tmp_path / "raw.npz", w=np.ones(3, ml_dtypes.bfloat16))
     with pytest.raises(errors.ArgumentError, match=r"w is raw bytes .* bfloat16"):
         porting.read_weights(tmp_path / "raw.npz")
@@ -102,18 +102,18 @@ def test_a_square_kernel_is_ambiguous_unless_its_layer_is_known():
 
 
 def test_a_shape_that_fits_one_way_decides():
-    found = porting.map_weights(dense("fc", (3, 2), "torch"), dense("fc", (2, 3), "keras", "Dense"))
-    assert str(found.rows["fc.kernel"].expression) == "fc.weight | transpose 1 0"
-    assert not found.unresolved
+    weight_map = porting.map_weights(dense("fc", (3, 2), "torch"), dense("fc", (2, 3), "keras", "Dense"))
+    assert str(weight_map.rows["fc.kernel"].expression) == "fc.weight | transpose 1 0"
+    assert not weight_map.unresolved
 
 
 def test_equal_layers_of_a_sorted_dict_are_not_matched_by_order():
     layers = {"alpha": {"kernel": np.ones((2, 2))}, "beta": {"kernel": np.zeros((2, 2))}}
     source = porting.Weights({"one": {"weight": np.ones((2, 2))}, "two": {"weight": np.ones((2, 2))}}, {}, "torch")
     source.kinds |= {"one": "Linear", "two": "Linear"}
-    found = porting.map_weights(source, layers)
-    assert list(found.ambiguous) == ["alpha.kernel", "beta.kernel"]
-    assert found.ambiguous["beta.kernel"] == ["one.weight | transpose 1 0", "two.weight | transpose 1 0"]
+    weight_map = porting.map_weights(source, layers)
+    assert list(weight_map.ambiguous) == ["alpha.kernel", "beta.kernel"]
+    assert weight_map.ambiguous["beta.kernel"] == ["one.weight | transpose 1 0", "two.weight | transpose 1 0"]
     ordered = porting.map_weights(source, {"in": layers["alpha"], "fc": layers["beta"]})
     assert [str(row.expression)[:3] for row in ordered.rows.values()] == ["one", "two"]
     assert {row.how for row in ordered.rows.values()} == {"order"}
@@ -127,25 +127,25 @@ def test_numbers_alone_are_no_names():
     target = porting.Weights(
         {"dense": {"kernel": np.ones((2, 2))}, "dense_1": {"kernel": np.ones((2, 2))}}, {}, "keras"
     )
-    found = porting.map_weights(source, target)
-    assert [(n, str(row.expression)[0], row.how) for n, row in found.rows.items()] == [
+    weight_map = porting.map_weights(source, target)
+    assert [(n, str(row.expression)[0], row.how) for n, row in weight_map.rows.items()] == [
         ("dense.kernel", "1", "order"),
         ("dense_1.kernel", "3", "order"),
     ]
-    assert found.by_order == ["dense.kernel", "dense_1.kernel"]
+    assert weight_map.by_order == ["dense.kernel", "dense_1.kernel"]
 
 
 def test_what_has_no_counterpart_is_listed():
     source = porting.Weights({"fc": {"weight": np.ones((3, 2))}, "old": {"weight": np.ones((7, 5))}}, {}, "torch")
     target = {"fc": {"kernel": np.ones((2, 3)), "bias": np.ones(3)}}
-    found = porting.map_weights(source, target)
-    assert (found.missing, found.unused) == (["fc.bias"], ["old.weight"])
+    weight_map = porting.map_weights(source, target)
+    assert (weight_map.missing, weight_map.unused) == (["fc.bias"], ["old.weight"])
     with pytest.raises(errors.ArgumentError, match="2 weights are unresolved"):
-        found.apply(source)
-    found.keep("fc.bias").ignore("old.weight")
-    assert list(found.apply(source).arrays) == ["fc.kernel"]
+        weight_map.apply(source)
+    weight_map.keep("fc.bias").ignore("old.weight")
+    assert list(weight_map.apply(source).arrays) == ["fc.kernel"]
     with pytest.raises(errors.ArgumentError, match="there is no new"):
-        found.keep("new")
+        weight_map.keep("new")
 
 
 def test_fused_query_key_value_are_proposed_and_not_taken():
@@ -153,16 +153,16 @@ def test_fused_query_key_value_are_proposed_and_not_taken():
         {"attn": {"qkv": {"weight": np.arange(24.0).reshape(12, 2), "bias": np.arange(12.0)}}}, {}, "torch"
     )
     fused.kinds["attn.qkv"] = "Linear"
-    one = {"kernel": np.ones((2, 4)), "bias": np.ones(4)}
-    target = {"attn": {"query": dict(one), "key": dict(one), "value": dict(one)}}
-    found = porting.map_weights(fused, target)
-    assert not found.rows
-    assert found.ambiguous["attn.key.kernel"] == ["attn.qkv.weight | transpose 1 0 | part 1 4:8/12"]
-    for name in found.target:
-        found.choose(name)
-    made = found.apply(fused)
+    dense = {"kernel": np.ones((2, 4)), "bias": np.ones(4)}
+    target = {"attn": {"query": dict(dense), "key": dict(dense), "value": dict(dense)}}
+    weight_map = porting.map_weights(fused, target)
+    assert not weight_map.rows
+    assert weight_map.ambiguous["attn.key.kernel"] == ["attn.qkv.weight | transpose 1 0 | part 1 4:8/12"]
+    for name in weight_map.target:
+        weight_map.choose(name)
+    made = weight_map.apply(fused)
     np.testing.assert_array_equal(made.arrays["attn.key.kernel"], fused.arrays["attn.qkv.weight"][4:8].T)
-    assert_same(found.invert().apply(made), fused)
+    assert_same(weight_map.invert().apply(made), fused)
     back = porting.map_weights(target, fused)
     assert back.ambiguous["attn.qkv.bias"] == ["concat 0 (attn.query.bias; attn.key.bias; attn.value.bias)"]
 
@@ -174,11 +174,11 @@ def test_a_dense_layer_behind_a_flattened_image_has_more_than_one_way():
     source.kinds |= {"c": "Conv2d", "d": "Linear"}
     target = porting.Weights({"c": {"kernel": np.ones((3, 3, 3, 4))}, "d": {"kernel": np.ones((48, 2))}}, {}, "keras")
     target.kinds |= {"c": "Conv2D", "d": "Dense"}
-    found = porting.map_weights(source, target)
-    assert len(found.ambiguous["d.kernel"]) == 7
-    assert found.ambiguous["d.kernel"][-1] == "d.weight | transpose 1 0"
+    weight_map = porting.map_weights(source, target)
+    assert len(weight_map.ambiguous["d.kernel"]) == 7
+    assert weight_map.ambiguous["d.kernel"][-1] == "d.weight | transpose 1 0"
     image = np.random.default_rng(0).normal(size=(4, 3, 4))  # channels, height, width
-    kernel = found.choose(
+    kernel = weight_map.choose(
         "d.kernel", "d.weight | reshape 2x48 -> 2x4x3x4 | transpose 2 3 1 0 | reshape 3x4x4x2 -> 48x2"
     )
     made = kernel.apply(source)
@@ -191,19 +191,19 @@ def test_a_dense_layer_behind_a_flattened_image_has_more_than_one_way():
 
 def test_a_map_is_saved_edited_and_loaded(tmp_path):
     source, target = dense("fc", (3, 3), "torch"), dense("fc", (3, 3), "keras", "Dense")
-    found = porting.map_weights(source, target)
-    path = found.save(tmp_path / "map.toml")
+    weight_map = porting.map_weights(source, target)
+    path = weight_map.save(tmp_path / "map.toml")
     again = porting.WeightMap.load(path)
     assert (again.unresolved, again.ambiguous, str(again.rows["fc.bias"].expression)) == (
-        found.unresolved,
-        found.ambiguous,
+        weight_map.unresolved,
+        weight_map.ambiguous,
         "fc.bias",
     )
     text = path.read_text().replace("\n[params]", '\n[params]\n"fc.kernel" = "fc.weight | transpose 1 0"')
     path.write_text(text)
     edited = porting.WeightMap.load(path)
     assert not edited.unresolved
-    assert_same(edited.apply(source), found.choose("fc.kernel", 1).apply(source))
+    assert_same(edited.apply(source), weight_map.choose("fc.kernel", 1).apply(source))
     assert_same(edited.invert().apply(edited.apply(source)), source)
     path.write_text(text.replace("| transpose 1 0", "| part 0 0:2/3", 1))
     with pytest.raises(errors.ArgumentError, match=r"fc.kernel: .* has shape \(2, 3\), the target has \(3, 3\)"):
@@ -214,11 +214,11 @@ def test_a_map_is_saved_edited_and_loaded(tmp_path):
 
 
 def test_apply_checks_the_weights():
-    found = porting.map_weights(dense("fc", (3, 2), "torch", "Linear"), dense("fc", (2, 3), "keras", "Dense"))
+    weight_map = porting.map_weights(dense("fc", (3, 2), "torch", "Linear"), dense("fc", (2, 3), "keras", "Dense"))
     with pytest.raises(errors.ArgumentError, match=r"fc.weight: shape \(3, 4\) where the map has \(3, 2\)"):
-        found.apply(dense("fc", (3, 4)))
+        weight_map.apply(dense("fc", (3, 4)))
     with pytest.raises(errors.ArgumentError, match="fc.bias missing"):
-        found.apply(dense("fc", (3, 2), bias=False))
+        weight_map.apply(dense("fc", (3, 2), bias=False))
 
 
 def test_importing_it_imports_no_framework():

@@ -539,20 +539,20 @@ def drawn(case):
 def original(model, inputs, training=False):
     """Return the outputs, the gradients of a weighted sum of them in parameters and inputs, and the new buffers."""
     model.train(training)
-    inputs = [one.clone().requires_grad_() if one.is_floating_point() else one for one in inputs]
+    inputs = [x.clone().requires_grad_() if x.is_floating_point() else x for x in inputs]
     with torch.compiler.set_stance("default"):  # PyTorch compiles branches and loops by a backend of its own
         outputs = leaves(model(*inputs))
-    total = sum((one * torch.from_numpy(weights(one.shape))).sum() for one in outputs if one.is_floating_point())
-    named = dict(model.named_parameters()) | {f"input {i}": one for i, one in enumerate(inputs) if one.requires_grad}
+    total = sum((y * torch.from_numpy(weights(y.shape))).sum() for y in outputs if y.is_floating_point())
+    named = dict(model.named_parameters()) | {f"input {i}": x for i, x in enumerate(inputs) if x.requires_grad}
     gradients = torch.autograd.grad(total, list(named.values()), allow_unused=True) if is_tracked(total) else None
     gradients = gradients or [None] * len(named)
     return (
-        [one.detach().numpy() for one in outputs],
+        [y.detach().numpy() for y in outputs],
         {
-            name: np.zeros(one.shape) if g is None else g.to_dense().numpy()
-            for (name, one), g in zip(named.items(), gradients, strict=True)
+            name: np.zeros(tensor.shape) if g is None else g.to_dense().numpy()
+            for (name, tensor), g in zip(named.items(), gradients, strict=True)
         },
-        {name: one.numpy().copy() for name, one in model.named_buffers()},
+        {name: buffer.numpy().copy() for name, buffer in model.named_buffers()},
     )
 
 

@@ -71,7 +71,7 @@ def infer(called, specs):
     """Return the specs of the results of a function of JAX."""
     with config.use_backend("jax"):
         results = jax.eval_shape(called.function, [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs])
-    return [Spec(one.shape, one.dtype.name) for one in results]
+    return [Spec(result.shape, result.dtype.name) for result in results]
 
 
 def functional(model):

@@ -97,7 +97,11 @@ def _names(function: Callable[..., Any], skipped: int) -> list[str]:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         return []
-    return [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)][skipped:]
+    return [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ][skipped:]
 
 
 # trees with names
@@ -109,15 +113,15 @@ def named_leaves(tree: Any) -> tuple[dict[str, Any], Callable[[dict[str, Any]], 
     names = [
         ".".join(map(weights.key_name, path)) or "value" if hasattr(leaf, "dtype") else None for path, leaf in flat
     ]
-    found = {name: leaf for name, (_, leaf) in zip(names, flat, strict=True) if name is not None}
-    if len(found) != sum(name is not None for name in names):
+    by_name = {name: leaf for name, (_, leaf) in zip(names, flat, strict=True) if name is not None}
+    if len(by_name) != sum(name is not None for name in names):
         raise errors.ArgumentError("two arrays of the parameters have the same name")
 
     def rebuilt(arrays: dict[str, Any]) -> Any:
         leaves = [leaf if name is None else arrays[name] for name, (_, leaf) in zip(names, flat, strict=True)]
         return jax.tree_util.tree_unflatten(structure, leaves)
 
-    return found, rebuilt
+    return by_name, rebuilt
 
 
 def _is_key(leaf: Any) -> bool:
@@ -154,13 +158,15 @@ def _linen(module: Any, variables: Any, training: bool) -> Model:
 
     def call(params: Any, state: Any, key: Any, *inputs: Any) -> Any:
         leaves = params | state
-        given = {name: rebuilt({one: leaves[one] for one in found}) for name, (found, rebuilt) in parts.items()}
+        given = {name: rebuilt({part: leaves[part] for part in by_name}) for name, (by_name, rebuilt) in parts.items()}
         rngs = {} if key is None else {"rngs": {"params": key}}
         with nn.intercept_methods(intercept):
             if not training or not collections:
                 return module.apply(given, *inputs, **flags, **rngs), state
             outputs, new = module.apply(given, *inputs, mutable=collections, **flags, **rngs)
-        return outputs, state | {one: leaf for name in collections for one, leaf in named_leaves(new[name])[0].items()}
+        return outputs, state | {
+            path: leaf for name in collections for path, leaf in named_leaves(new[name])[0].items()
+        }
 
     model.call = call
     return model
@@ -177,28 +183,28 @@ def _nnx(module: Any, training: bool) -> Model:
     structure, everything = nnx.split(module)
     flat = nnx.to_flat_state(everything)
     names = {path: ".".join(map(str, path)) for path, _ in flat}
-    random = {path for path, one in flat if isinstance(one, nnx.RngState)}
-    for path, one in flat:
+    random = {path for path, variable in flat if isinstance(variable, nnx.RngState)}
+    for path, variable in flat:
         if path not in random:
-            is_variable = isinstance(one, nnx.Variable)  # or an array that a module holds as it is
-            (model.params if isinstance(one, nnx.Param) else model.state)[names[path]] = (
-                one[...] if is_variable else one
+            is_variable = isinstance(variable, nnx.Variable)  # or an array that a module holds as it is
+            (model.params if isinstance(variable, nnx.Param) else model.state)[names[path]] = (
+                variable[...] if is_variable else variable
             )
 
     def call(params: Any, state: Any, key: Any, *inputs: Any) -> Any:
         leaves = params | state
         keys = 0
         replaced = []
-        for path, one in flat:
-            if not isinstance(one, nnx.Variable):
-                one = leaves[names[path]]
+        for path, variable in flat:
+            if not isinstance(variable, nnx.Variable):
+                variable = leaves[names[path]]
             elif path not in random:
-                one = one.replace(leaves[names[path]])
-            elif key is not None and isinstance(one, nnx.RngKey):
-                one, keys = one.replace(jax.random.fold_in(key, keys)), keys + 1
+                variable = variable.replace(leaves[names[path]])
+            elif key is not None and isinstance(variable, nnx.RngKey):
+                variable, keys = variable.replace(jax.random.fold_in(key, keys)), keys + 1
             else:
-                one = one.replace(one[...])
-            replaced.append((path, one))
+                variable = variable.replace(variable[...])
+            replaced.append((path, variable))
         merged = nnx.merge(structure, nnx.from_flat_state(replaced))
         merged.train() if training else merged.eval()
         nodes = {
@@ -209,7 +215,7 @@ def _nnx(module: Any, training: bool) -> Model:
         with _watched(model, nodes, [node for _, node in nnx.iter_graph(merged) if id(node) in nodes]):
             outputs = merged(*inputs, **flags)
         after = nnx.to_flat_state(nnx.state(merged))
-        new = {names[path]: jax.numpy.asarray(one) for path, one in after if names.get(path) in state}
+        new = {names[path]: jax.numpy.asarray(variable) for path, variable in after if names.get(path) in state}
         return outputs, state | new
 
     model.call = call
@@ -245,15 +251,15 @@ def _function(
         if clash := set(model.params) & set(model.state):
             raise errors.ArgumentError(f"a parameter and a part of the state have the name {min(clash)}")
     elif parts:
-        for one, leaf in parts[0][0].items():
+        for path, leaf in parts[0][0].items():
             if _is_key(leaf):
-                constants[one] = leaf
+                constants[path] = leaf
             else:
-                (model.params if _is_floating(leaf) else model.state)[one] = leaf
+                (model.params if _is_floating(leaf) else model.state)[path] = leaf
 
     def call(params: Any, state: Any, key: Any, *inputs: Any) -> Any:
         leaves = params | state | constants
-        built = [rebuilt({one: leaves[one] for one in found}) for found, rebuilt in parts]
+        built = [rebuilt({part: leaves[part] for part in by_name}) for by_name, rebuilt in parts]
         keys = {} if key is None or key_name is None else {key_name: key}
         nodes: dict[int, tuple[str, bool]] = {}
         modules: list[Any] = []
@@ -274,8 +280,8 @@ def _function(
 
 def _has_modules(tree: Any) -> bool:
     equinox = sys.modules["equinox"]
-    found = jax.tree.leaves(tree, is_leaf=lambda x: isinstance(x, equinox.Module))
-    return any(isinstance(one, equinox.Module) for one in found)
+    leaves = jax.tree.leaves(tree, is_leaf=lambda x: isinstance(x, equinox.Module))
+    return any(isinstance(leaf, equinox.Module) for leaf in leaves)
 
 
 def modules_in(tree: Any, path: str, nodes: dict[int, tuple[str, bool]], modules: list[Any], equinox: Any) -> None:
@@ -305,7 +311,7 @@ def _watched(model: Model, nodes: dict[int, tuple[str, bool]], modules: list[Any
 @contextlib.contextmanager
 def intercepted(modules: list[Any], intercept: Callable[..., Any]) -> Iterator[None]:
     """Have each call of a module be one of `intercept(module, call, args, kwargs)`, where `call` is the module's own."""
-    classes = dict.fromkeys(type(one) for one in modules)
+    classes = dict.fromkeys(type(module) for module in modules)
     owners = {cls: "__call__" in vars(cls) for cls in classes}
     originals = {cls: inspect.getattr_static(cls, "__call__", None) for cls in classes}
 

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from multiop.porting._graph import SEED, TRAINING, Call, Dim, Expression, Infix, Value, call
-from multiop.porting.jax.primitives import is_number, sizes
+from multiop.porting._rows import sizes
+from multiop.porting.jax.primitives import is_number
 
 Made = Callable[[Expression], Expression]
 _REDUCTIONS = ("ops.sum", "ops.mean", "ops.max", "ops.min", "ops.prod", "ops.var", "ops.any", "ops.all")
@@ -21,9 +22,9 @@ def simplified(expression: Expression, made: Made) -> Expression:
     """Return an expression in the terms of a person."""
     for _ in range(8):
         for rule in RULES:
-            found = rule(expression, made)
-            if found is not None:
-                expression = found
+            written = rule(expression, made)
+            if written is not None:
+                expression = written
                 break
         else:
             return expression
@@ -52,7 +53,7 @@ def axes(expression: Call, x: Value) -> tuple[int, ...]:
     """Return the axes of a reduction of `x`, counted from the front."""
     axis = option(expression, "axis")
     listed = range(x.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
-    return tuple(sorted(one % x.ndim for one in listed))
+    return tuple(sorted(item % x.ndim for item in listed))
 
 
 def shape_of(expression: Expression) -> Any:
@@ -134,7 +135,7 @@ def pooling_in_front(expression: Expression, made: Made) -> Expression | None:
     ndim = len(order)
     is_back = is_call(inner, "ops.transpose") and order == (0, ndim - 1, *range(1, ndim - 1))
     if is_back and tuple(inner.args[1]) == (0, *range(2, ndim), 1):
-        kwargs = tuple((name, "channels_first" if name == "data_format" else one) for name, one in pool.kwargs)
+        kwargs = tuple((name, "channels_first" if name == "data_format" else arg) for name, arg in pool.kwargs)
         return Call(pool.function, (inner.args[0], *pool.args[1:]), kwargs)
     return None
 
@@ -305,8 +306,8 @@ def gelu(expression: Expression, made: Made) -> Expression | None:
                 return call("ops.gelu", x, approximate=False)
         if not is_infix(inner, "+") or not close(number, 0.5):
             continue
-        one, function = (inner.left, made(inner.right)) if is_number(inner.left) else (inner.right, made(inner.left))
-        if not is_number(one) or one != 1:
+        factor, function = (inner.left, made(inner.right)) if is_number(inner.left) else (inner.right, made(inner.left))
+        if not is_number(factor) or factor != 1:
             continue
         if is_call(function, "ops.erf"):
             scale, of = factors(function.args[0], made)
@@ -347,14 +348,14 @@ def deviation(expression: Expression, made: Made) -> tuple[Value, Any, Expressio
         parts, roots = [over.left], [root]
     difference = None
     rest = []
-    for one in parts:
-        inner = made(one)
+    for part in parts:
+        inner = made(part)
         if is_call(inner, "ops.rsqrt"):
             roots.append(inner)
         elif is_infix(inner, "-") and difference is None and isinstance(inner.left, Value):
             difference = inner
         else:
-            rest.append(one)
+            rest.append(part)
     if number != 1 or len(roots) != 1 or difference is None or len(rest) > 1:
         return None
     added = made(roots[0].args[0])
@@ -369,10 +370,10 @@ def deviation(expression: Expression, made: Made) -> tuple[Value, Any, Expressio
 def normalization(expression: Expression, made: Made) -> Expression | None:
     if not is_infix(expression, "*/"):
         return None
-    found = deviation(expression, made)
-    if found is None:
+    parts = deviation(expression, made)
+    if parts is None:
         return None
-    x, center, variance, epsilon, scale = found
+    x, center, variance, epsilon, scale = parts
     average, spread = made(center), made(variance)
     if not isinstance(center, Value) or (scale is not None and not isinstance(scale, Value)):
         return None
@@ -433,7 +434,7 @@ def rms_normalization(expression: Expression, made: Made) -> Expression | None:
     if not is_infix(expression, "*"):
         return None
     number, parts = factors(expression, made)
-    roots = [one for one in parts if is_call(made(one), "ops.rsqrt")]
+    roots = [factor for factor in parts if is_call(made(factor), "ops.rsqrt")]
     if number != 1 or len(roots) != 1 or len(parts) not in (2, 3):
         return None
     added = made(made(roots[0]).args[0])
@@ -444,10 +445,10 @@ def rms_normalization(expression: Expression, made: Made) -> Expression | None:
     if not is_call(square, "ops.square") or not isinstance(square.args[0], Value):
         return None
     x = square.args[0]
-    rest = [one for one in parts if one is not roots[0]]
-    if not any(one is x for one in rest) or axes(average, x) != (x.ndim - 1,):
+    rest = [factor for factor in parts if factor is not roots[0]]
+    if not any(factor is x for factor in rest) or axes(average, x) != (x.ndim - 1,):
         return None
-    rest = [one for one in rest if one is not x]
+    rest = [factor for factor in rest if factor is not x]
     if rest and (not isinstance(rest[0], Value) or rest[0].shape != x.shape[-1:]):
         return None
     return call("ops.rms_normalization", x, rest[0] if rest else None, axis=-1, epsilon=added.right)
@@ -478,14 +479,16 @@ def einsum_of_transposes(expression: Expression, made: Made) -> Expression | Non
             left, _, right = inner.args[0].partition("->")
             if order is not None:
                 return call("ops.einsum", f"{left}->{''.join(right[axis] for axis in order)}", *inner.args[1:])
-        if isinstance(inner, Infix) and all(is_call(made(one), "ops.einsum") for one in (inner.left, inner.right)):
+        if isinstance(inner, Infix) and all(
+            is_call(made(operand), "ops.einsum") for operand in (inner.left, inner.right)
+        ):
             order = permutation(expression, None, expression.args[0])
             sides = []
-            for one in map(made, (inner.left, inner.right)):
-                left, _, right = one.args[0].partition("->")
+            for side in map(made, (inner.left, inner.right)):
+                left, _, right = side.args[0].partition("->")
                 if order is None or len(right) != len(order):
                     return None
-                sides.append(call("ops.einsum", f"{left}->{''.join(right[axis] for axis in order)}", *one.args[1:]))
+                sides.append(call("ops.einsum", f"{left}->{''.join(right[axis] for axis in order)}", *side.args[1:]))
             return Infix(inner.operator, *sides)
     return None
 
@@ -550,8 +553,8 @@ def attention(expression: Expression, made: Made) -> Expression | None:
     size = queries[0].shape[-1]
     if isinstance(size, int) and close(scale, size**-0.5):
         scale = None
-    found = call("ops.dot_product_attention", queries[0], keys[0], value, scale=scale)
-    return found if right == f"{b}{q}{h}{d}" else call("ops.swapaxes", found, 1, 2)
+    attended = call("ops.dot_product_attention", queries[0], keys[0], value, scale=scale)
+    return attended if right == f"{b}{q}{h}{d}" else call("ops.swapaxes", attended, 1, 2)
 
 
 def dropout(expression: Expression, made: Made) -> Expression | None:

@@ -13,18 +13,13 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from multiop.porting._graph import SEED, Call, Dim, DType, Expression, Infix, Item, Name, Value, call
-
-Row = Callable[..., Expression]
-
-
-class Untranslated(Exception):
-    """What stands in the way of a translation, in a few words."""
+from multiop.porting._rows import Row, Untranslated, binary, cast, short, sizes, unary
 
 
 def is_number(x: Expression) -> bool:
@@ -37,16 +32,6 @@ def is_floating(x: Value) -> bool:
     return x.dtype.startswith(("float", "bfloat"))
 
 
-def cast(x: Expression, dtype: str) -> Expression:
-    """Return `x` in a dtype; nothing happens to a tensor that has it."""
-    return x if isinstance(x, Value) and x.dtype == dtype else call("ops.cast", x, DType(dtype))
-
-
-def short(option: Sequence[Any]) -> Any:
-    """Write an option that is the same for each dimension of space as one."""
-    return option[0] if len(set(option)) == 1 else tuple(option)
-
-
 def axes_of(axes: Sequence[int], ndim: int) -> Any:
     """Return the axes of a reduction: `None` for all, the last one as -1."""
     axes = tuple(int(axis) for axis in axes)
@@ -55,23 +40,12 @@ def axes_of(axes: Sequence[int], ndim: int) -> Any:
     return (axes[0] if axes[0] < ndim - 1 else -1) if len(axes) == 1 else axes
 
 
-def sizes(shape: Sequence[Any]) -> tuple[Any, ...]:
-    """Return a shape for a reshape: the one dimension that is open as -1."""
-    if sum(isinstance(size, Dim) for size in shape) == 1 and 0 not in shape:
-        return tuple(-1 if isinstance(size, Dim) else size for size in shape)
-    return tuple(shape)
-
-
 def integers(numbers: Sequence[Any]) -> tuple[int, ...]:
     """Return dimensions as ints, which NumPy's may be."""
     return tuple(map(int, numbers))
 
 
 # entry by entry
-
-
-def unary(op: str) -> Row:
-    return lambda x: call(f"ops.{op}", x)
 
 
 def infix(operator: str, op: str) -> Row:
@@ -84,10 +58,6 @@ def infix(operator: str, op: str) -> Row:
         return Infix(operator, x, y)
 
     return row
-
-
-def binary(op: str) -> Row:
-    return lambda x, y: call(f"ops.{op}", x, y)
 
 
 def divide(x: Expression, y: Expression, out: Value) -> Expression:
@@ -115,12 +85,12 @@ def integer_power(x: Expression, y: int) -> Expression:
 
 def maximum(x: Expression, y: Expression, made: Any) -> Expression:
     """JAX reduces from the smallest number on, which changes nothing."""
-    for one, other in ((x, y), (y, x)):
-        if is_number(one) and one == -math.inf and isinstance(other, Value):
+    for bound, other in ((x, y), (y, x)):
+        if is_number(bound) and bound == -math.inf and isinstance(other, Value):
             return other
-    for one, other in ((x, y), (y, x)):
+    for bound, other in ((x, y), (y, x)):
         expression = made(other)
-        if is_number(one) and one == 0 and isinstance(expression, Call) and expression.function == "ops.var":
+        if is_number(bound) and bound == 0 and isinstance(expression, Call) and expression.function == "ops.var":
             return other  # a variance is not negative
     return call("ops.maximum", x, y)
 
@@ -147,7 +117,7 @@ def select(which: Expression, *cases: Expression, out: Value) -> Expression:
     if isinstance(which, Value) and which.dtype != "bool":
         which = call("ops.not_equal", which, 0)
     no, yes = cases
-    if not any(isinstance(one, Value) for one in cases):
+    if not any(isinstance(case, Value) for case in cases):
         yes = call("ops.cast", yes, DType(out.dtype))
     return call("ops.where", which, yes, no)
 
@@ -190,13 +160,13 @@ def total(op: str) -> Row:
     """A comparison for which NaN is larger than any number."""
 
     def row(x: Expression, y: Expression) -> Expression:
-        found = call(f"ops.{op}", x, y)
+        compared = call(f"ops.{op}", x, y)
         if not (isinstance(y, Value) and is_floating(y)):
-            return found
+            return compared
         is_last = call("ops.isnan", y)
         if op == "less" and isinstance(x, Value):
             is_last = call("ops.logical_and", is_last, call("ops.logical_not", call("ops.isnan", x)))
-        return call("ops.logical_or", found, is_last)
+        return call("ops.logical_or", compared, is_last)
 
     return row
 
@@ -221,7 +191,7 @@ def product(x: Value, y: Value, dimension_numbers: Any, out: Value) -> Expressio
     result += [first[axis] for axis in range(x.ndim) if axis not in (*x_sum, *x_batch)]
     result += [second[axis] for axis in range(y.ndim) if axis not in (*y_sum, *y_batch)]
     texts = ["".join(names[axis] for axis in range(len(names))) for names in (first, second)]
-    operands = [one if one.dtype == out.dtype else cast(one, out.dtype) for one in (x, y)]
+    operands = [operand if operand.dtype == out.dtype else cast(operand, out.dtype) for operand in (x, y)]
     return call("ops.einsum", f"{texts[0]},{texts[1]}->{''.join(result)}", *operands)
 
 
@@ -245,8 +215,8 @@ def sum_over_mapped(*xs: Value, axes: Any, axis_index_groups: Any, out: Any) -> 
 def extreme_index(op: str) -> Row:
     def row(x: Value, axes: Any, out: Value) -> Expression:
         (axis,) = axes
-        found = call(f"ops.{op}", x, axis=axes_of((axis,), x.ndim))
-        return found if out.dtype in ("int32", "int64") else cast(found, out.dtype)
+        position = call(f"ops.{op}", x, axis=axes_of((axis,), x.ndim))
+        return position if out.dtype in ("int32", "int64") else cast(position, out.dtype)
 
     return row
 
@@ -299,11 +269,11 @@ def tile(x: Value, reps: Any) -> Expression:
 def squeeze(x: Value, dimensions: Any, made: Any) -> Expression:
     axes = tuple(int(axis) % x.ndim for axis in dimensions)
     inner = made(x)
-    if isinstance(inner, Item) and isinstance(inner.x, Value) and all(isinstance(one, slice) for one in inner.key):
+    if isinstance(inner, Item) and isinstance(inner.x, Value) and all(isinstance(part, slice) for part in inner.key):
         key = [*inner.key, *[slice(None)] * (inner.x.ndim - len(inner.key))]
         starts = {axis: key[axis].start or 0 for axis in axes if inner.x.shape[axis] != 1}
         if len(starts) == len(axes):
-            return part(inner.x, [starts.get(axis, one) for axis, one in enumerate(key)])
+            return part(inner.x, [starts.get(axis, part) for axis, part in enumerate(key)])
     return call("ops.squeeze", x, axis=axes[0] if len(axes) == 1 else axes) if axes else x
 
 
@@ -343,17 +313,17 @@ def pad(x: Value, value: Expression, padding_config: Any, out: Value) -> Express
     if isinstance(value, Value):
         raise Untranslated("padding with a computed number")
     if any(inner for _, _, inner in padding_config):
-        if any(one < 0 for low, high, _ in padding_config for one in (low, high)):
+        if any(width < 0 for low, high, _ in padding_config for width in (low, high)):
             raise Untranslated("a negative padding, with more between the entries")
         key = tuple(slice(low or None, -high or None, inner + 1) for low, high, inner in padding_config)
         op = ("ops.zeros",) if value == 0 else ("ops.full", value)
         blank = call(op[0], out.shape, *op[1:], dtype=DType(out.dtype))
         return call("ops.set_item", blank, key, x)
     y: Expression = x
-    if any(one < 0 for low, high, _ in padding_config for one in (low, high)):
+    if any(width < 0 for low, high, _ in padding_config for width in (low, high)):
         y = part(x, [slice(-min(low, 0) or None, min(high, 0) or None) for low, high, _ in padding_config])
     widths = tuple((max(low, 0), max(high, 0)) for low, high, _ in padding_config)
-    if not any(one for pair in widths for one in pair):
+    if not any(width for pair in widths for width in pair):
         return y
     return call("ops.pad", y, widths, constant_values=value) if value else call("ops.pad", y, widths)
 
@@ -389,7 +359,7 @@ def dynamic_slice(x: Value, *starts: Expression, slice_sizes: Any, out: Value) -
     if (len(moving) == len(key) and len(key) > 1) or any(isinstance(x.shape[axis], Dim) for axis in moving):
         places = [bounded(start, size, count) for start, size, count in zip(starts, x.shape, slice_sizes, strict=True)]
         return call("ops.slice", x, call("ops.stack", places), out.shape)
-    y: Expression = part(x, [slice(None) if one is None else one for one in key])
+    y: Expression = part(x, [slice(None) if part is None else part for part in key])
     for axis in moving:
         count, start = slice_sizes[axis], bounded(starts[axis], x.shape[axis], slice_sizes[axis])
         index = start
@@ -431,7 +401,7 @@ def index_columns(indices: Any, count: int, made: Any) -> list[Expression]:
         if isinstance(inner, Value) and (axis == -1 or axis == inner.ndim):
             return [inner]
     if isinstance(expression, Call) and expression.function == "ops.concatenate" and len(expression.args[0]) == count:
-        return [index_columns(one, 1, made)[0] for one in expression.args[0]]
+        return [index_columns(arg, 1, made)[0] for arg in expression.args[0]]
     if isinstance(expression, Call) and expression.function in ("ops.zeros", "ops.ones") and count == 1:
         return [int(expression.function == "ops.ones")]
     if isinstance(expression, Call) and expression.function == "ops.full" and count == 1:
@@ -477,19 +447,19 @@ def gather(
             start_indices_batching_dims=numbers.start_indices_batching_dims,
         )
         inner = Value(tuple(out.shape[place] for place in kept), out.dtype)
-        found = gather(x, indices, changed, slice_sizes, mode, fill_value, inner, made)
+        gathered = gather(x, indices, changed, slice_sizes, mode, fill_value, inner, made)
         axis = places[0] if len(places) == 1 else tuple(places)
-        return call("ops.expand_dims", found, -1 if axis == out.ndim - 1 else axis)
+        return call("ops.expand_dims", gathered, -1 if axis == out.ndim - 1 else axis)
     picked, batch = integers(numbers.start_index_map), integers(numbers.operand_batching_dims)
     collapsed = integers(numbers.collapsed_slice_dims)
     index_shape = tuple(indices.shape[:-1])
     columns = index_columns(indices, len(picked), made)
     if isinstance(indices, np.ndarray) and indices.size == len(picked):
-        starts = [int(one) for one in indices.ravel()]
+        starts = [int(index) for index in indices.ravel()]
         return constant_slices(x, starts, picked, collapsed, slice_sizes, index_shape, out)
     pairs = list(zip(picked, columns, strict=True))
-    pairs = [(axis, one) for axis, one in pairs if not (one == 0 and slice_sizes[axis] == x.shape[axis] != 1)]
-    picked, columns = tuple(axis for axis, _ in pairs), [one for _, one in pairs]
+    pairs = [(axis, pair) for axis, pair in pairs if not (pair == 0 and slice_sizes[axis] == x.shape[axis] != 1)]
+    picked, columns = tuple(axis for axis, _ in pairs), [pair for _, pair in pairs]
     key: list[Any] = [slice(None)] * x.ndim
     if batch and not collapsed and len(picked) == 1 and slice_sizes[picked[0]] == 1:
         (axis,) = picked
@@ -498,25 +468,25 @@ def gather(
             index = wrapped(columns[0], x.shape[axis], made)
             index = call("ops.expand_dims", index, tuple(range(len(batch), x.ndim)))
             return call("ops.take_along_axis", x, index, axis=axis if axis < x.ndim - 1 else -1)
-    for axis, one in zip(picked, columns, strict=True):
-        if axis not in collapsed and type(one) is int and isinstance(slice_sizes[axis], int):
+    for axis, column in zip(picked, columns, strict=True):
+        if axis not in collapsed and type(column) is int and isinstance(slice_sizes[axis], int):
             key[axis] = slice(
-                one or None, one + slice_sizes[axis] if one + slice_sizes[axis] != x.shape[axis] else None
+                column or None, column + slice_sizes[axis] if column + slice_sizes[axis] != x.shape[axis] else None
             )
         elif axis not in collapsed:
             raise Untranslated("a gather of slices")
     whole = [axis for axis in range(x.ndim) if axis not in collapsed and axis not in (*batch, *picked)]
     if any(slice_sizes[axis] != x.shape[axis] for axis in whole) or set(collapsed) - set(picked):
         raise Untranslated("a gather of slices")
-    columns = [one for axis, one in zip(picked, columns, strict=True) if axis in collapsed]
+    columns = [column for axis, column in zip(picked, columns, strict=True) if axis in collapsed]
     picked = tuple(axis for axis in picked if axis in collapsed)
     source, offsets = part(x, key), integers(numbers.offset_dims)
     if batch:
-        found = along(source, x, columns, picked, numbers, index_shape, whole, made)
-        if found is None:
+        gathered = along(source, x, columns, picked, numbers, index_shape, whole, made)
+        if gathered is None:
             raise Untranslated("a gather with batch dimensions")
-        return found
-    columns = [wrapped(one, x.shape[axis], made) for one, axis in zip(columns, picked, strict=True)]
+        return gathered
+    columns = [wrapped(column, x.shape[axis], made) for column, axis in zip(columns, picked, strict=True)]
     where = out.ndim - len(offsets)
     if len(picked) == 1:
         (axis,) = picked
@@ -582,8 +552,8 @@ def constant_slices(
                 raise Untranslated("a slice of open size")
             stop = None if is_rest or start + count == size else start + count
             key.append(slice(start or None, stop))
-    found = part(x, key)
-    return found if not index_shape else call("ops.reshape", found, sizes(out.shape))
+    cut_out = part(x, key)
+    return cut_out if not index_shape else call("ops.reshape", cut_out, sizes(out.shape))
 
 
 def scatter(kind: str) -> Row:
@@ -598,7 +568,7 @@ def scatter(kind: str) -> Row:
             raise Untranslated("a scatter with batch dimensions")
         window = integers(numbers.update_window_dims)
         if isinstance(indices, np.ndarray) and indices.size == len(picked):
-            at = dict(zip(picked, [int(one) for one in indices.ravel()], strict=True))
+            at = dict(zip(picked, [int(index) for index in indices.ravel()], strict=True))
             spans = iter(window)
             key: list[Any] = []
             for axis, size in enumerate(x.shape):
@@ -622,7 +592,7 @@ def scatter(kind: str) -> Row:
             if window != tuple(range(updates.ndim - len(window), updates.ndim)):
                 raise Untranslated("a scatter of slices")
             columns = index_columns(indices, len(picked), made)
-            key = [wrapped(one, x.shape[axis], made) for one, axis in zip(columns, picked, strict=True)]
+            key = [wrapped(column, x.shape[axis], made) for column, axis in zip(columns, picked, strict=True)]
         while key and key[-1] == slice(None):
             key.pop()
         ops = {"set": "ops.set_item", "add": "ops.add_at", "mul": "ops.multiply_at"}
@@ -713,7 +683,7 @@ def conv(
         space = [x.shape[axis] for axis in x_spec[2:]]
         thinned = max(window_strides) > 1 and max(rhs_dilation) > 1
         strides = [1] * ndim if thinned else list(window_strides)
-        if any(one < 0 for pair in pads for one in pair):
+        if any(side < 0 for pair in pads for side in pair):
             raise Untranslated("a negative padding")
         named = named_padding(space, spans, strides, pads)
         y = Call(
@@ -787,7 +757,7 @@ def pooling(op: str) -> Row:
                 raise Untranslated("a window over open dimensions")
             y = call("ops.reshape", x, (-1, *space, math.prod(back)))
         named = named_padding(space, window, strides, pads)
-        if op == "max" and any(one >= size for pair, size in zip(pads, window, strict=True) for one in pair):
+        if op == "max" and any(side >= size for pair, size in zip(pads, window, strict=True) for side in pair):
             widths = [(0, 0), *pads, (0, 0)] if layout == "channels_last" else [(0, 0), (0, 0), *pads]
             y = call("ops.pad", y, tuple(widths), constant_values=-math.inf)
             named = "valid"
@@ -830,16 +800,16 @@ def qr(x: Value, full_matrices: bool, pivoting: bool = False, use_magma: Any = N
 
 def eigh(x: Value, lower: bool, sort_eigenvalues: bool, out: Any, emit: Any) -> Expression:
     vectors, values = out
-    found = emit(call("ops.eigh", x, **({} if lower else {"UPLO": "U"})), values, vectors)
-    return found[1], found[0]
+    factors = emit(call("ops.eigh", x, **({} if lower else {"UPLO": "U"})), values, vectors)
+    return factors[1], factors[0]
 
 
 def svd(x: Value, full_matrices: bool, compute_uv: bool, out: Any, emit: Any) -> Expression:
     if not compute_uv:
         return (call("ops.svd", x, compute_uv=False),)
     singular, left, right = out
-    found = emit(call("ops.svd", x, full_matrices=full_matrices), left, singular, right)
-    return found[1], found[0], found[2]
+    factors = emit(call("ops.svd", x, full_matrices=full_matrices), left, singular, right)
+    return factors[1], factors[0], factors[2]
 
 
 def cholesky(x: Value, symmetrize_input: bool = False) -> Expression:
@@ -888,14 +858,14 @@ def variance(x: Value, correction: Expression, body: Any, out: Value) -> Express
     if not is_number(correction):
         raise Untranslated("a correction that is computed")
     axes = of_body("reduce_sum", "axes", body)
-    found = call("ops.var", x, axis=axes_of(axes, x.ndim), keepdims=out.ndim == x.ndim)
+    biased = call("ops.var", x, axis=axes_of(axes, x.ndim), keepdims=out.ndim == x.ndim)
     if correction == 0:
-        return found
+        return biased
     counted = [x.shape[axis] for axis in axes]
     if any(isinstance(size, Dim) for size in counted) or math.prod(counted) <= correction:
         raise Untranslated("an unbiased variance along a dimension that is open")
     n = math.prod(counted)
-    return Infix("*", found, n / (n - correction))
+    return Infix("*", biased, n / (n - correction))
 
 
 def uniform(key: Any, low: Expression, high: Expression, out: Value) -> Expression:
@@ -906,7 +876,9 @@ def uniform(key: Any, low: Expression, high: Expression, out: Value) -> Expressi
 
 
 def bernoulli(key: Any, p: Expression, body: Any, out: Value) -> Expression:
-    dtype = next(one.params["jaxpr"].out_avals[0].dtype.name for one in body.eqns if "jaxpr" in one.params)
+    dtype = next(
+        equation.params["jaxpr"].out_avals[0].dtype.name for equation in body.eqns if "jaxpr" in equation.params
+    )
     return call("ops.less", call("random.uniform", out.shape, dtype=DType(dtype), seed=SEED), p)
 
 
@@ -924,8 +896,8 @@ def copysign(x: Expression, y: Expression) -> Expression:
 
 
 def logaddexp(x: Expression, y: Expression) -> Expression:
-    for one, other in ((x, y), (y, x)):
-        if is_number(one) and one == 0:
+    for bound, other in ((x, y), (y, x)):
+        if is_number(bound) and bound == 0:
             return call("ops.softplus", other)
     return call("ops.logaddexp", x, y)
 

@@ -21,7 +21,7 @@ from jax.extend import core
 
 import multiop
 from multiop import errors
-from multiop.porting import _graph, _hosts
+from multiop.porting import _converters, _graph, _hosts, _rows
 from multiop.porting._graph import (
     Apply,
     Call,
@@ -36,8 +36,8 @@ from multiop.porting._graph import (
     Value,
     call,
 )
+from multiop.porting._rows import Untranslated, single
 from multiop.porting.jax import models, patterns, primitives
-from multiop.porting.jax.primitives import Untranslated
 
 _PACKAGE = str(pathlib.Path(multiop.__file__).parent)
 _IGNORED = {  # where and how an array is kept, and how a product is computed
@@ -137,7 +137,7 @@ def read(
     if keywords:
         raise errors.ArgumentError(f"bind {', '.join(keywords)} with functools.partial, or give it by position")
     form = models.model_of(model, training)
-    arrays = [_array(one) for one in inputs]
+    arrays = [_array(x) for x in inputs]
     key = jax.random.key(0) if training else None
     *attempts, last = _specs(arrays, dynamic_shapes)
     for specs in attempts:  # what fails with open sizes may work with those of the examples
@@ -160,18 +160,18 @@ def _specs(arrays: list[Any], dynamic_shapes: Any) -> Iterator[list[Any]]:
     if dynamic_shapes is not None:
         scope = export.SymbolicScope()
         shapes = [
-            one.shape if text is None else export.symbolic_shape(text, scope=scope, like=one.shape)
-            for one, text in zip(arrays, dynamic_shapes, strict=True)
+            array.shape if text is None else export.symbolic_shape(text, scope=scope, like=array.shape)
+            for array, text in zip(arrays, dynamic_shapes, strict=True)
         ]
-        yield [spec(shape, one.dtype) for one, shape in zip(arrays, shapes, strict=True)]
+        yield [spec(shape, array.dtype) for array, shape in zip(arrays, shapes, strict=True)]
         return
-    firsts = list(dict.fromkeys(one.shape[0] for one in arrays if one.ndim))
+    firsts = list(dict.fromkeys(array.shape[0] for array in arrays if array.ndim))
     for count in dict.fromkeys((len(firsts), min(len(firsts), 1), 0)):
         names = [("batch", *[f"size{i}" for i in range(1, count)])[i] for i in range(count)]
         sizes = dict(zip(firsts, export.symbolic_shape(", ".join(names)) if names else (), strict=False))
         yield [
-            spec((sizes.get(one.shape[0], one.shape[0]), *one.shape[1:]) if one.ndim else (), one.dtype)
-            for one in arrays
+            spec((sizes.get(array.shape[0], array.shape[0]), *array.shape[1:]) if array.ndim else (), array.dtype)
+            for array in arrays
         ]
 
 
@@ -201,26 +201,18 @@ def _number(array: Any) -> Any:
 _HOMES = {"jax.lax": jax.lax, "jax.lax.linalg": jax.lax.linalg}  # where primitives are public
 
 
-def _spelled(value: Any) -> str:
-    """Return a parameter of a primitive as an expression of Python, if it has one."""
+def _spelled(value: Any) -> str | None:
+    """Return a parameter of a primitive that is JAX's own as an expression of Python."""
     if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
         return f'jax.numpy.dtype("{np.dtype(value)}")'
     home = f"jax.lax.{type(value).__name__}"
-    if getattr(jax.lax, type(value).__name__, None) is type(value):
-        if isinstance(value, enum.Enum):
-            return f"{home}.{value.name}"
-        fields = [*getattr(value, "_fields", ()), *getattr(value, "__dataclass_fields__", ())]
-        if fields:
-            return f"{home}({', '.join(f'{one}={_spelled(getattr(value, one))}' for one in fields)})"
-    if type(value) is tuple:
-        return f"({', '.join(map(_spelled, value))}{',' * (len(value) == 1)})"
-    if type(value) is list:
-        return f"[{', '.join(map(_spelled, value))}]"
-    if isinstance(value, float) and not math.isfinite(value):
-        return f'float("{value}")'
-    if value is None or type(value) in (bool, int, float, str):
-        return repr(value)
-    raise Untranslated("")
+    if getattr(jax.lax, type(value).__name__, None) is not type(value):
+        return None
+    if isinstance(value, enum.Enum):
+        return f"{home}.{value.name}"
+    fields = [*getattr(value, "_fields", ()), *getattr(value, "__dataclass_fields__", ())]
+    inner = ", ".join(f"{field}={_rows.spelled(getattr(value, field), _spelled)}" for field in fields)
+    return f"{home}({inner})" if fields else None
 
 
 class _Reader:
@@ -244,10 +236,10 @@ class _Reader:
                 *specs,
             )
         arguments: list[Any] = []
-        for kind, given, found in (("params", model.params, self.params), ("state", model.state, self.state)):
+        for kind, given, kept in (("params", model.params, self.params), ("state", model.state, self.state)):
             for name in sorted(given):
                 leaf = jax.numpy.asarray(given[name])
-                found[name] = np.array(leaf)
+                kept[name] = np.array(leaf)
                 self.leaves[name] = Value(tuple(leaf.shape), _name_of(leaf.dtype), kind, name)
                 arguments.append(self.leaves[name])
         arguments += [] if key is None else [Key()]
@@ -259,14 +251,14 @@ class _Reader:
             taken.add(name)
             self.inputs.append(Value(tuple(map(_dim, spec.shape)), _name_of(spec.dtype), "input", name))
         arguments += self.inputs
-        consts = [self._closed_over(one) for one in closed.consts]
+        consts = [self._closed_over(const) for const in closed.consts]
         results = self.run(closed.jaxpr, consts, arguments, (), [True] * len(closed.jaxpr.outvars))
         if self.missing:
             raise errors.TranslationError(_graph.listed(self.missing))
         outputs_tree, state_tree = jax.tree.structure(shapes[0]), jax.tree.structure(shapes[1])
         count = outputs_tree.num_leaves
         self.scopes = ()
-        outputs = _structure(jax.tree.unflatten(outputs_tree, [self.tensor(one) for one in results[:count]]))
+        outputs = _structure(jax.tree.unflatten(outputs_tree, [self.tensor(result) for result in results[:count]]))
         new = jax.tree.unflatten(state_tree, results[count:])
         for name, result in new.items():
             if result is not self.leaves[name]:
@@ -286,9 +278,9 @@ class _Reader:
         if isinstance(expression, Value) or primitives.is_number(expression):
             return expression
         key = _identity(expression) if not _is_random(expression) else None
-        found = next((one[key, self.scopes] for one in self.known if (key, self.scopes) in one), None)
-        if found is not None:
-            return found
+        bound = next((known[key, self.scopes] for known in self.known if (key, self.scopes) in known), None)
+        if bound is not None:
+            return bound
         out.name = self.scopes[-1].path.rpartition(".")[2] if self.scopes else ""
         self.nodes.append(Node([out], expression, self.scopes, None, self.where))
         self.made_by[id(out)] = expression
@@ -334,7 +326,7 @@ class _Reader:
             return self.bind(call("ops.full", entry.shape, number, dtype=dtype), out)
         inner = Value(tuple(entry.array.shape), entry.dtype)
         if entry.array.size <= 8:
-            numbers = [_number(one) for one in entry.array.ravel()]
+            numbers = [_number(number) for number in entry.array.ravel()]
             listed: Any = np.array(numbers, object).reshape(entry.array.shape).tolist()
             inner = self.bind(call("ops.convert_to_tensor", listed, dtype=DType(entry.dtype)), inner)
         else:
@@ -371,12 +363,16 @@ class _Reader:
         """Read the equations of a jaxpr whose results are used; return what stands for its results."""
         environment = dict(zip(jaxpr.constvars, consts, strict=True))
         environment |= dict(zip(jaxpr.invars, arguments, strict=True))
-        needed = {one for one, is_used in zip(jaxpr.outvars, used, strict=True) if is_used and not _is_literal(one)}
+        needed = {
+            variable
+            for variable, is_used in zip(jaxpr.outvars, used, strict=True)
+            if is_used and not _is_literal(variable)
+        }
         live = []
         for equation in reversed(jaxpr.eqns):
-            wanted = [one in needed for one in equation.outvars]
+            wanted = [variable in needed for variable in equation.outvars]
             if any(wanted):
-                needed.update(one for one in equation.invars if not _is_literal(one))
+                needed.update(variable for variable in equation.invars if not _is_literal(variable))
                 live.append((equation, wanted))
 
         def entry(variable: Any) -> Any:
@@ -386,13 +382,13 @@ class _Reader:
 
         for equation, wanted in reversed(live):
             own = self.model.scopes_of(str(equation.source_info.name_stack))
-            own = tuple(one for one in own if one not in scopes)
-            if scopes and any(not one.path.startswith(f"{scopes[-1].path}.") for one in own):
+            own = tuple(scope for scope in own if scope not in scopes)
+            if scopes and any(not scope.path.startswith(f"{scopes[-1].path}.") for scope in own):
                 own = ()
             self.scopes, self.where = (*scopes, *own), _where(equation) or self.where
-            results = self._results(equation, [entry(one) for one in equation.invars], wanted)
+            results = self._results(equation, [entry(variable) for variable in equation.invars], wanted)
             environment |= dict(zip(equation.outvars, results, strict=True))
-        return [entry(one) if is_used else None for one, is_used in zip(jaxpr.outvars, used, strict=True)]
+        return [entry(variable) if is_used else None for variable, is_used in zip(jaxpr.outvars, used, strict=True)]
 
     def _results(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
         scopes, where = self.scopes, self.where
@@ -408,7 +404,10 @@ class _Reader:
             with contextlib.suppress(Untranslated):
                 return self._bridged(equation, entries)
         self._miss(equation, reason)
-        return [Key() if _name_of(one.aval.dtype) == "key" else self._skeleton(one.aval) for one in equation.outvars]
+        return [
+            Key() if _name_of(variable.aval.dtype) == "key" else self._skeleton(variable.aval)
+            for variable in equation.outvars
+        ]
 
     def _miss(self, equation: Any, reason: str = "") -> None:
         name = _title(equation)
@@ -418,13 +417,17 @@ class _Reader:
         """Leave a bridge to a primitive, if it is a function of its tensors and can be written down."""
         name = equation.primitive.name
         homes = [home for home in _HOMES if getattr(_HOMES[home], f"{name}_p", None) is equation.primitive]
-        if not homes or equation.effects or any(_name_of(one.aval.dtype) == "key" for one in equation.outvars):
+        if (
+            not homes
+            or equation.effects
+            or any(_name_of(variable.aval.dtype) == "key" for variable in equation.outvars)
+        ):
             raise Untranslated("")
         names = [f"x{i + 1}" for i in range(len(entries))]
-        given = [*names, *[f"{word}={_spelled(one)}" for word, one in equation.params.items()]]
+        given = [*names, *[f"{word}={_rows.spelled(param, _spelled)}" for word, param in equation.params.items()]]
         source = f"lambda {', '.join(names)}: {homes[0]}.{name}_p.bind({', '.join(given)})"
-        apply = Apply(Foreign(name, source, "jax"), tuple(self.tensor(one) for one in entries))
-        return self.emit(apply, *[self._skeleton(one.aval) for one in equation.outvars])
+        apply = Apply(Foreign(name, source, "jax"), tuple(self.tensor(entry) for entry in entries))
+        return self.emit(apply, *[self._skeleton(variable.aval) for variable in equation.outvars])
 
     def _skeleton(self, aval: Any) -> Value:
         return Value(tuple(map(_dim, aval.shape)), _name_of(aval.dtype))
@@ -434,17 +437,20 @@ class _Reader:
         folded = self._folded(equation, entries)
         if folded is not None:
             return folded
+        own = _converters.find("jax", name)
+        if own is not None:
+            return self._row(own, equation, entries, params)
         if name in _UNCHANGED:
             return entries
         if name == "dim_as_value":
             return [Size(params["dim"], _name_of(equation.outvars[0].aval.dtype))]
-        if all(isinstance(one, Size) or _is_scalar(one) for one in entries) and entries:
-            found = self._size(equation, entries)
-            if found is not None:
-                return [found]
+        if all(isinstance(entry, Size) or _is_scalar(entry) for entry in entries) and entries:
+            size = self._size(equation, entries)
+            if size is not None:
+                return [size]
         if name == "platform_index":  # of branches for platforms, the one for any other is what all compute
             platforms = params["platforms"]
-            index = next((i for i, one in enumerate(platforms) if one is None or "cpu" in one), 0)
+            index = next((i for i, platform in enumerate(platforms) if platform is None or "cpu" in platform), 0)
             return [Constant(np.asarray(index, "int32"), (), "int32")]
         if name == "iota":
             out = self._skeleton(equation.outvars[0].aval)
@@ -461,7 +467,7 @@ class _Reader:
                 return [Wide(inner, shape)]
         if name == "select_n" and isinstance(entries[0], Constant) and entries[0].array.ndim == 0:
             return [entries[1 + int(entries[0].array)]]
-        if name.startswith("random_") or any(isinstance(one, Key) for one in entries):
+        if name.startswith("random_") or any(isinstance(entry, Key) for entry in entries):
             return self._random(equation, entries, used)
         if name in _INLINED:
             return self._inlined(equation, entries, used)
@@ -478,34 +484,40 @@ class _Reader:
     def _folded(self, equation: Any, entries: list[Any]) -> list[Any] | None:
         """Compute what depends on constants alone; one number for all entries stays one number."""
         name = equation.primitive.name
-        if not all(isinstance(one, Constant) for one in entries) or name in ("iota", "dim_as_value"):
+        if not all(isinstance(entry, Constant) for entry in entries) or name in ("iota", "dim_as_value"):
             return None
-        outs = [one.aval for one in equation.outvars]
-        scalars = all(one.dtype != "key" and one.array.ndim == 0 for one in entries)
+        outs = [variable.aval for variable in equation.outvars]
+        scalars = all(entry.dtype != "key" and entry.array.ndim == 0 for entry in entries)
         if name == "broadcast_in_dim" and scalars:
             shape = tuple(map(_dim, outs[0].shape))
             return [Constant(entries[0].array, shape, entries[0].dtype)]
         if name == "reshape" and scalars:
             return [Constant(entries[0].array, tuple(map(_dim, outs[0].shape)), entries[0].dtype)]
-        shapes = [size for one in outs for size in one.shape]
+        shapes = [size for skeleton in outs for size in skeleton.shape]
         if scalars and name in primitives.ENTRYWISE:
-            arrays = [one.array for one in entries]
-        elif all(isinstance(size, (int, np.integer)) for size in [*shapes, *(s for one in entries for s in one.shape)]):
-            if sum(math.prod(one.shape) for one in outs) > _FOLDED or not entries:
+            arrays = [entry.array for entry in entries]
+        elif all(
+            isinstance(size, (int, np.integer)) for size in [*shapes, *(s for entry in entries for s in entry.shape)]
+        ):
+            if sum(math.prod(skeleton.shape) for skeleton in outs) > _FOLDED or not entries:
                 return None
-            arrays = [one.array if one.dtype == "key" else np.broadcast_to(one.array, one.shape) for one in entries]
+            arrays = [
+                entry.array if entry.dtype == "key" else np.broadcast_to(entry.array, entry.shape) for entry in entries
+            ]
         else:
             return None
         operands = [
-            one if _is_key(one) else jax.numpy.asarray(one, variable.aval.dtype)
-            for one, variable in zip(arrays, equation.invars, strict=True)
+            array if _is_key(array) else jax.numpy.asarray(array, variable.aval.dtype)
+            for array, variable in zip(arrays, equation.invars, strict=True)
         ]
         with jax.ensure_compile_time_eval():
-            found = _evaluated(equation, operands)
+            computed = _evaluated(equation, operands)
         results = []
-        for one, aval in zip(found, outs, strict=True):
+        for array, aval in zip(computed, outs, strict=True):
             dtype = _name_of(aval.dtype)
-            results.append(Constant(one if dtype == "key" else np.asarray(one), tuple(map(_dim, aval.shape)), dtype))
+            results.append(
+                Constant(array if dtype == "key" else np.asarray(array), tuple(map(_dim, aval.shape)), dtype)
+            )
         return results
 
     def _size(self, equation: Any, entries: list[Any]) -> Any:
@@ -513,8 +525,8 @@ class _Reader:
         name, dtype = equation.primitive.name, _name_of(equation.outvars[0].aval.dtype)
         if name == "convert_element_type" and dtype != "bool":
             return Size(entries[0].expression, dtype)
-        numbers = [one.expression if isinstance(one, Size) else _number(one.array) for one in entries]
-        if not dtype.startswith(("int", "uint")) or any(isinstance(one, float) for one in numbers):
+        numbers = [entry.expression if isinstance(entry, Size) else _number(entry.array) for entry in entries]
+        if not dtype.startswith(("int", "uint")) or any(isinstance(number, float) for number in numbers):
             return None
         if name in ("add", "sub", "mul"):
             a, b = numbers
@@ -522,7 +534,7 @@ class _Reader:
         return None
 
     def _broadcast(self, entry: Any, out: Value, params: Any) -> Any:
-        dims = [int(one) for one in params["broadcast_dimensions"]]
+        dims = [int(param) for param in params["broadcast_dimensions"]]
         if isinstance(entry, Size):
             entry = self.tensor(entry)
         if isinstance(entry, Constant) and entry.array.ndim == 0:
@@ -547,9 +559,9 @@ class _Reader:
         return value if value.shape == out.shape else Wide(value, out.shape)
 
     def _expanded(self, value: Value, axes: tuple[int, ...], shape: tuple[Any, ...]) -> Value:
-        found = self._kept(value, axes, shape, 0)
-        if found is not None:
-            return found
+        kept = self._kept(value, axes, shape, 0)
+        if kept is not None:
+            return kept
         axis: Any = axes if len(axes) > 1 else axes[0] if axes[0] < len(shape) - 1 else -1
         return self.bind(call("ops.expand_dims", value, axis), Value(shape, value.dtype))
 
@@ -564,18 +576,18 @@ class _Reader:
                 return None
             if patterns.axes(expression, x) != axes:
                 return None
-            kwargs = tuple((name, True if name == "keepdims" else one) for name, one in expression.kwargs)
+            kwargs = tuple((name, True if name == "keepdims" else arg) for name, arg in expression.kwargs)
             return self.bind(Call(expression.function, expression.args, kwargs), Value(shape, value.dtype))
         is_entrywise = isinstance(expression, Infix) or expression.function.removeprefix("ops.") in _BY_ENTRY
         operands = _graph.values(expression)
-        if not is_entrywise or not operands or any(one.shape != value.shape for one in operands):
+        if not is_entrywise or not operands or any(operand.shape != value.shape for operand in operands):
             return None
         replaced = {}
-        for one in operands:
-            kept = self._kept(one, axes, shape, depth + 1)
+        for operand in operands:
+            kept = self._kept(operand, axes, shape, depth + 1)
             if kept is None:
                 return None
-            replaced[id(one)] = kept
+            replaced[id(operand)] = kept
         changed = _graph.rebuild(expression, lambda x: replaced.get(id(x), x) if isinstance(x, Value) else x)
         return self.bind(changed, Value(shape, value.dtype))
 
@@ -591,64 +603,65 @@ class _Reader:
 
     def _entrywise(self, row: Callable[..., Any], equation: Any, entries: list[Any], params: Any, **more: Any) -> Any:
         out = self._skeleton(equation.outvars[0].aval)
-        operands = [self._loose(one) for one in entries]
+        operands = [self._loose(entry) for entry in entries]
         name = equation.primitive.name
-        if any(isinstance(one, Dim) for one in operands):
-            is_plain = name in ("mul", "div", "add", "sub") and any(isinstance(one, Value) for one in operands)
+        if any(isinstance(operand, Dim) for operand in operands):
+            is_plain = name in ("mul", "div", "add", "sub") and any(isinstance(operand, Value) for operand in operands)
             if not is_plain or not primitives.is_floating(out):
                 operands = [self.tensor(a) if isinstance(b, Dim) else b for a, b in zip(entries, operands, strict=True)]
-        if not any(isinstance(one, Value) for one in operands):
+        if not any(isinstance(operand, Value) for operand in operands):
             operands[0] = self.tensor(entries[0])
         if name == "sub" and primitives.is_number(operands[1]) and operands[1] == 0 and isinstance(operands[0], Value):
             return operands[0] if operands[0].shape == out.shape else Wide(operands[0], out.shape)
         if name == "add" and not primitives.is_floating(out):
-            for one, other in ((operands[1], operands[0]), (operands[0], operands[1])):
-                if primitives.is_number(one) and one == 0:
+            for number, other in ((operands[1], operands[0]), (operands[0], operands[1])):
+                if primitives.is_number(number) and number == 0:
                     return other if other.shape == out.shape else Wide(other, out.shape)
         if name in ("mul", "div"):
-            for one, other in ((operands[1], operands[0]), (operands[0], operands[1])):
-                if primitives.is_number(one) and one == 1 and (name == "mul" or one is operands[1]):
+            for number, other in ((operands[1], operands[0]), (operands[0], operands[1])):
+                if primitives.is_number(number) and number == 1 and (name == "mul" or number is operands[1]):
                     return other if other.shape == out.shape else Wide(other, out.shape)
-        inner = _joint([one.shape for one in operands if isinstance(one, Value)])
+        inner = _joint([operand.shape for operand in operands if isinstance(operand, Value)])
         result = Value(inner, out.dtype)
         expression = row(*operands, **self._options(row, params, result, **more))
-        found = self.bind(expression, result)
-        if primitives.is_number(found):
-            return Constant(np.asarray(found, _dtype(out.dtype)), out.shape, out.dtype)
-        return found if found.shape == out.shape else Wide(found, out.shape)
+        bound = self.bind(expression, result)
+        if primitives.is_number(bound):
+            return Constant(np.asarray(bound, _dtype(out.dtype)), out.shape, out.dtype)
+        return bound if bound.shape == out.shape else Wide(bound, out.shape)
 
     def _options(self, row: Callable[..., Any], params: Any, out: Any, **more: Any) -> dict[str, Any]:
         """Return what a row takes by name; a parameter that it does not take must be one that changes nothing."""
         parameters = inspect.signature(row).parameters
         options = {}
         for name, value in params.items():
-            if name in parameters and parameters[name].kind is not inspect.Parameter.VAR_POSITIONAL:
+            if (name in parameters and parameters[name].kind is not inspect.Parameter.VAR_POSITIONAL) or (
+                _converters.is_converter(row) and _rows.takes_all(row)
+            ):
                 options[name] = _plain(value)
-            elif name not in _IGNORED and value is not None:
+            elif (name not in _IGNORED or _converters.is_converter(row)) and value is not None:
                 raise Untranslated(f"with {name}={value}")
-        special = {"out": out, "made": self.made, "emit": self.emit, **more}
-        return options | {name: value for name, value in special.items() if name in parameters}
+        return options | _rows.special(row, out=out, made=self.made, emit=self.emit, **more)
 
     def _row(self, row: Callable[..., Any], equation: Any, entries: list[Any], params: Any, **more: Any) -> list[Any]:
-        outs = [self._skeleton(one.aval) for one in equation.outvars]
+        outs = [self._skeleton(variable.aval) for variable in equation.outvars]
         out = tuple(outs) if len(outs) > 1 or (equation.primitive.multiple_results and not more) else outs[0]
         name = equation.primitive.name
         operands: list[Any] = []
-        for number, one in enumerate(entries):
-            is_known = isinstance(one, Constant) and not any(isinstance(size, Dim) for size in one.shape)
+        for number, entry in enumerate(entries):
+            is_known = isinstance(entry, Constant) and not any(isinstance(size, Dim) for size in entry.shape)
             if number == 1 and is_known and name.startswith(("gather", "scatter")):
-                operands.append(np.broadcast_to(one.array, one.shape))
+                operands.append(np.broadcast_to(entry.array, entry.shape))
                 continue
             is_free = name in ("dynamic_slice", "dynamic_update_slice", "pad") or more
-            if is_free and (isinstance(one, Size) or _is_scalar(one)) and one.shape == ():
-                operands.append(self._loose(one))
+            if is_free and (isinstance(entry, Size) or _is_scalar(entry)) and entry.shape == ():
+                operands.append(self._loose(entry))
             else:
-                operands.append(one if isinstance(one, Key) else self.tensor(one))
+                operands.append(entry if isinstance(entry, Key) else self.tensor(entry))
         expression = row(*operands, **self._options(row, params, out, **more))
         if not isinstance(out, tuple):
             return [self.bind(expression[0] if isinstance(expression, tuple) else expression, out)]
         if isinstance(expression, tuple):
-            return [self.bind(one, skeleton) for one, skeleton in zip(expression, outs, strict=True)]
+            return [self.bind(part, skeleton) for part, skeleton in zip(expression, outs, strict=True)]
         return list(self.emit(expression, *outs))
 
     # functions of functions
@@ -666,26 +679,26 @@ class _Reader:
         except Untranslated:
             if name.startswith("random."):
                 raise
-        return self.run(jaxpr, [self._closed_over(one) for one in consts], entries, self.scopes, used)
+        return self.run(jaxpr, [self._closed_over(const) for const in consts], entries, self.scopes, used)
 
     def _random(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
         """Follow keys, and translate what is drawn from them; in evaluation mode nothing may be."""
         name = equation.primitive.name
-        outs = [_name_of(one.aval.dtype) for one in equation.outvars]
+        outs = [_name_of(variable.aval.dtype) for variable in equation.outvars]
         if name in _INLINED:
             inner = equation.params[_INLINED[name]]
             if _origin(getattr(inner, "jaxpr", inner)) not in primitives.NAMED:
                 return self._inlined(equation, entries, used)
             if not self.training:
                 raise Untranslated("random numbers outside of training")
-            key = next(one for one in entries if isinstance(one, Key))
+            key = next(entry for entry in entries if isinstance(entry, Key))
             if key.is_used:
                 raise Untranslated("a key from which numbers are drawn twice")
             key.is_used = True
             return self._inlined(equation, entries, used)
-        is_derived = all(one == "key" for one in outs) and any(isinstance(one, Key) for one in entries)
+        is_derived = all(skeleton == "key" for skeleton in outs) and any(isinstance(entry, Key) for entry in entries)
         if is_derived and name in _OF_KEYS:  # one that is made twice in the same way is one key
-            made_of = [one.array.tobytes() if isinstance(one, Constant) else id(one) for one in entries]
+            made_of = [entry.array.tobytes() if isinstance(entry, Constant) else id(entry) for entry in entries]
             made_by = (name, str(sorted(equation.params.items())), *made_of)
             return [self.keys.setdefault((*made_by, i), Key()) for i in range(len(outs))]
         raise Untranslated("")
@@ -698,65 +711,65 @@ class _Reader:
         row = primitives.NAMED_ENTRYWISE.get(_origin(jaxpr))
         if row is not None:
             return [self._entrywise(row, equation, entries, {})]
-        if any(isinstance(one, Key) for one in entries):
+        if any(isinstance(entry, Key) for entry in entries):
             raise Untranslated("with a random key")
         return self._with_own_gradient(equation, entries, jaxpr, closed.consts, name)
 
     def _with_own_gradient(self, equation: Any, entries: list[Any], jaxpr: Any, consts: Any, name: str) -> list[Any]:
         """The rule is what JAX's reverse mode makes of the function: what depends on the gradient from above."""
         what = (name, str(jaxpr))
-        for one, operands, results in self.rules:
-            if one == what and all(map(_is_same, operands, entries)):
+        for rule, operands, results in self.rules:
+            if rule == what and all(map(_is_same, operands, entries)):
                 return list(results)  # the rule uses what the function returns
-        if sum(one == what for one, _, _ in self.rules) > 2:
+        if sum(rule == what for rule, _, _ in self.rules) > 2:
             raise Untranslated("its derivative is made of itself")
-        outs = [self._skeleton(one.aval) for one in equation.outvars]
-        given = [None if isinstance(one, Constant) else self.tensor(one) for one in entries]
-        parameters = [Value(one.shape, one.dtype) for one in given if one is not None]
-        cotangents = [Value(one.shape, one.dtype) for one in outs]
+        outs = [self._skeleton(variable.aval) for variable in equation.outvars]
+        given = [None if isinstance(entry, Constant) else self.tensor(entry) for entry in entries]
+        parameters = [Value(operand.shape, operand.dtype) for operand in given if operand is not None]
+        cotangents = [Value(skeleton.shape, skeleton.dtype) for skeleton in outs]
         with self._inside() as nodes:
             fresh = iter(parameters)
-            inner = [entry if one is None else next(fresh) for one, entry in zip(given, entries, strict=True)]
+            inner = [entry if operand is None else next(fresh) for operand, entry in zip(given, entries, strict=True)]
             scopes = self.scopes
-            closed_over = [self._closed_over(one) for one in consts]
-            outputs = [self.tensor(one) for one in self.run(jaxpr, closed_over, inner, scopes, [True] * len(outs))]
-            pulled = _pullback(equation, [one is not None for one in given])
-            arguments = [entry for entry, one in zip(inner, given, strict=True) if one is not None]
-            arguments += [one for one, out in zip(cotangents, equation.outvars, strict=True) if _is_inexact(out.aval)]
-            arguments += [entry for entry, one in zip(inner, given, strict=True) if one is None]
-            closed_over = [self._closed_over(one) for one in pulled.consts]
+            closed_over = [self._closed_over(const) for const in consts]
+            outputs = [self.tensor(entry) for entry in self.run(jaxpr, closed_over, inner, scopes, [True] * len(outs))]
+            pulled = _pullback(equation, [operand is not None for operand in given])
+            arguments = [entry for entry, operand in zip(inner, given, strict=True) if operand is not None]
+            arguments += [
+                cotangent for cotangent, out in zip(cotangents, equation.outvars, strict=True) if _is_inexact(out.aval)
+            ]
+            arguments += [entry for entry, operand in zip(inner, given, strict=True) if operand is None]
+            closed_over = [self._closed_over(const) for const in pulled.consts]
             self.rules.append((what, inner, outputs))
             slopes = self.run(pulled.jaxpr, closed_over, arguments, scopes, [True] * len(pulled.jaxpr.outvars))
             self.rules.pop()
-            found = iter([self.tensor(one) for one in slopes])
-            avals = [one.aval for one, entry in zip(equation.invars, given, strict=True) if entry is not None]
-            gradients = [next(found) if _is_inexact(aval) else None for aval in avals]
+            pulled_back = iter([self.tensor(slope) for slope in slopes])
+            avals = [variable.aval for variable, entry in zip(equation.invars, given, strict=True) if entry is not None]
+            gradients = [next(pulled_back) if _is_inexact(aval) else None for aval in avals]
         dependent = set(map(id, cotangents))
         rule_nodes = []
         for node in nodes:
-            if any(id(one) in dependent for one in _graph.values(node.expression)):
+            if any(id(value) in dependent for value in _graph.values(node.expression)):
                 dependent.update(map(id, node.outputs))
                 rule_nodes.append(node)
         ahead = [node for node in nodes if node not in rule_nodes]
         rule_nodes = _graph.without_dead(rule_nodes, gradients)
-        used = {id(one) for node in rule_nodes for one in _graph.values(node.expression)}
+        used = {id(value) for node in rule_nodes for value in _graph.values(node.expression)}
         used |= set(map(id, _graph.values(gradients)))
-        ahead = _graph.without_dead(
-            ahead, [*outputs, *[one for node in ahead for one in node.outputs if id(one) in used]]
-        )
-        residuals = [one for one in parameters if id(one) in used]
-        residuals += [one for node in ahead for one in node.outputs if id(one) in used]
+        ahead = _graph.without_dead(ahead, [*outputs, *[y for node in ahead for y in node.outputs if id(y) in used]])
+        residuals = [parameter for parameter in parameters if id(parameter) in used]
+        residuals += [y for node in ahead for y in node.outputs if id(y) in used]
         custom = _graph.Custom(
             re.sub(r"\W", "_", name).strip("_") or "function",
             parameters,
             ahead,
-            _lone(outputs),
+            single(outputs),
             residuals,
             cotangents,
             rule_nodes,
-            _lone(gradients),
+            single(gradients),
         )
-        return self.emit(_graph.Apply(custom, tuple(one for one in given if one is not None)), *outs)
+        return self.emit(_graph.Apply(custom, tuple(operand for operand in given if operand is not None)), *outs)
 
     @contextlib.contextmanager
     def _inside(self) -> Iterator[list[Node]]:
@@ -775,7 +788,7 @@ class _Reader:
         """Read a jaxpr as a function; its outputs are still to be arranged."""
         with self._inside() as nodes:
             results = self.run(jaxpr, consts, arguments, self.scopes, used)
-            outputs = [self.tensor(one) for one, is_used in zip(results, used, strict=True) if is_used]
+            outputs = [self.tensor(result) for result, is_used in zip(results, used, strict=True) if is_used]
         return _graph.Body(name, parameters, nodes, None), outputs
 
     def _scan(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
@@ -792,24 +805,27 @@ class _Reader:
                 break
             keeps = now
         takes = needed[count + carried :]
-        if any(isinstance(one, Key) for one, kept in zip([*init, *xs], [*keeps, *takes], strict=True) if kept):
+        if any(isinstance(entry, Key) for entry, kept in zip([*init, *xs], [*keeps, *takes], strict=True) if kept):
             raise Untranslated("random numbers inside of it")
-        starts = [self.tensor(one) if kept else None for one, kept in zip(init, keeps, strict=True)]
-        rows = [self.tensor(one) if kept else None for one, kept in zip(xs, takes, strict=True)]
+        starts = [self.tensor(entry) if kept else None for entry, kept in zip(init, keeps, strict=True)]
+        rows = [self.tensor(entry) if kept else None for entry, kept in zip(xs, takes, strict=True)]
         invars = jaxpr.invars
         carry = [self._skeleton(v.aval) for v in invars[count : count + carried]]
         parts = [self._skeleton(v.aval) for v in invars[count + carried :]]
-        listed = [one for one, kept in zip(carry, keeps, strict=True) if kept]
-        taken = [one for one, kept in zip(parts, takes, strict=True) if kept]
+        listed = [entry for entry, kept in zip(carry, keeps, strict=True) if kept]
+        taken = [entry for entry, kept in zip(parts, takes, strict=True) if kept]
         wanted = [*keeps, *used[carried:]]
-        outs = [self._skeleton(one.aval) if kept else None for one, kept in zip(equation.outvars, wanted, strict=True)]
-        results = [one for one in outs if one is not None]
-        parameters = (_lone(listed), _lone(taken)) if listed else _lone(taken)
+        outs = [
+            self._skeleton(variable.aval) if kept else None
+            for variable, kept in zip(equation.outvars, wanted, strict=True)
+        ]
+        results = [skeleton for skeleton in outs if skeleton is not None]
+        parameters = (single(listed), single(taken)) if listed else single(taken)
         name = "step" if listed else "row"
-        body_consts = [self._closed_over(one) for one in body.consts]
+        body_consts = [self._closed_over(const) for const in body.consts]
         function, outputs = self._function(name, parameters, jaxpr, body_consts, [*consts, *carry, *parts], wanted)
-        given = _lone([one for one in rows if one is not None])
-        ys = _lone(outputs[len(listed) :])
+        given = single([row for row in rows if row is not None])
+        ys = single(outputs[len(listed) :])
         length = _dim(params["length"])
         if not listed:
             if not taken:
@@ -824,20 +840,22 @@ class _Reader:
             and isinstance(length, int)
             and (
                 counted := self._counter(
-                    outputs, starts, listed, [one for one, kept in zip(used, keeps, strict=False) if kept]
+                    outputs, starts, listed, [entry for entry, kept in zip(used, keeps, strict=False) if kept]
                 )
             )
         ):
             place, start = counted
-            rest = [one for i, one in enumerate(listed) if i != place]
-            function.name, function.parameters = "body", (listed[place], _lone(rest))
-            function.outputs = _lone([one for i, one in enumerate(outputs) if i != place])
-            init = _lone([one for i, one in enumerate(one for one in starts if one is not None) if i != place])
+            rest = [entry for i, entry in enumerate(listed) if i != place]
+            function.name, function.parameters = "body", (listed[place], single(rest))
+            function.outputs = single([entry for i, entry in enumerate(outputs) if i != place])
+            init = single(
+                [start for i, start in enumerate(start for start in starts if start is not None) if i != place]
+            )
             expression = Call("ops.fori_loop", (start, start + length, function, init))
-            results = [one for i, one in enumerate(results) if i != place]
+            results = [entry for i, entry in enumerate(results) if i != place]
         else:
-            function.outputs = (_lone(outputs[: len(listed)]), ys)
-            first = _lone([one for one in starts if one is not None])
+            function.outputs = (single(outputs[: len(listed)]), ys)
+            first = single([start for start in starts if start is not None])
             kwargs = (("length", None if taken else length), ("reverse", bool(params["reverse"])))
             expression = Call("ops.scan", (function, first, given), kwargs)
         self.emit(expression, *results)
@@ -847,7 +865,7 @@ class _Reader:
         self, outputs: list[Value], starts: list[Any], listed: list[Value], used: list[bool]
     ) -> tuple[int, int] | None:
         """Return which of the tensors that a loop carries counts its steps, and from where."""
-        given = [one for one in starts if one is not None]
+        given = [start for start in starts if start is not None]
         if len(given) < 2:
             return None
         for place, (start, before, after) in enumerate(zip(given, listed, outputs, strict=False)):
@@ -865,18 +883,18 @@ class _Reader:
     def _while(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
         params = equation.params
         first, second = params["cond_nconsts"], params["body_nconsts"]
-        carry = [self.tensor(one) for one in entries[first + second :]]
-        outs = [self._skeleton(one.aval) for one in equation.outvars]
+        carry = [self.tensor(entry) for entry in entries[first + second :]]
+        outs = [self._skeleton(variable.aval) for variable in equation.outvars]
         functions = []
         for name, closed, consts in (
             ("holds", params["cond_jaxpr"], entries[:first]),
             ("body", params["body_jaxpr"], entries[first : first + second]),
         ):
             own = [self._skeleton(v.aval) for v in closed.jaxpr.invars[len(consts) :]]
-            hoisted = [self._closed_over(one) for one in closed.consts]
+            hoisted = [self._closed_over(const) for const in closed.consts]
             every = [True] * len(closed.jaxpr.outvars)
             function, outputs = self._function(name, tuple(own), closed.jaxpr, hoisted, [*consts, *own], every)
-            function.outputs = _lone(outputs) if name == "holds" else tuple(outputs)
+            function.outputs = single(outputs) if name == "holds" else tuple(outputs)
             functions.append(function)
         self.emit(Call("ops.while_loop", (*functions, tuple(carry))), *outs)
         return list(outs)
@@ -885,14 +903,17 @@ class _Reader:
         index, branches = entries[0], equation.params["branches"]
         if isinstance(index, Constant):
             chosen = branches[min(max(int(index.array), 0), len(branches) - 1)]
-            consts = [self._closed_over(one) for one in chosen.consts]
+            consts = [self._closed_over(const) for const in chosen.consts]
             return self.run(chosen.jaxpr, consts, entries[1:], self.scopes, used)
-        outs = [self._skeleton(one.aval) if kept else None for one, kept in zip(equation.outvars, used, strict=True)]
+        outs = [
+            self._skeleton(variable.aval) if kept else None
+            for variable, kept in zip(equation.outvars, used, strict=True)
+        ]
         functions = []
         for branch in branches:
-            consts = [self._closed_over(one) for one in branch.consts]
+            consts = [self._closed_over(const) for const in branch.consts]
             function, outputs = self._function("branch", (), branch.jaxpr, consts, entries[1:], used)
-            function.outputs = _lone(outputs)
+            function.outputs = single(outputs)
             functions.append(function)
         index = self.tensor(index)
         cast = self.made(index)
@@ -900,7 +921,7 @@ class _Reader:
             expression = Call("ops.cond", (cast.args[0], functions[1], functions[0]))
         else:
             expression = Call("ops.switch", (index, functions))
-        self.emit(expression, *[one for one in outs if one is not None])
+        self.emit(expression, *[skeleton for skeleton in outs if skeleton is not None])
         return outs
 
     # what is left to do when all is read
@@ -909,15 +930,12 @@ class _Reader:
         nodes = self._tracked(_graph.without_dead(self.nodes, outputs))
         nodes = _graph.without_dead(nodes, outputs)
         for node in nodes:
-            node.expression = _graph.rebuild(node.expression, lambda one: patterns.written(one, self.made))
+            node.expression = _graph.rebuild(node.expression, lambda part: patterns.written(part, self.made))
             if len(node.outputs) == 1:
                 self.made_by[id(node.outputs[0])] = node.expression
-            found = patterns.linear(node.expression, self.made, lambda one: getattr(one, "kind", "") == "params")
-            node.expression = node.expression if found is None else found
+            linear = patterns.linear(node.expression, self.made, lambda part: getattr(part, "kind", "") == "params")
+            node.expression = node.expression if linear is None else linear
         nodes = _graph.without_dead(nodes, outputs)
-        dtypes = collections.Counter(str(leaf.dtype) for leaf in self.params.values() if leaf.dtype.kind in "fV")
-        inputs = [value.dtype for value in self.inputs if value.dtype.startswith(("float", "bfloat"))]
-        dtype = dtypes.most_common(1)[0][0] if dtypes else inputs[0] if inputs else "float32"
         return Graph(
             self.model.kind,
             self.inputs,
@@ -926,13 +944,13 @@ class _Reader:
             nodes,
             outputs,
             self.leaves,
-            dtype,
+            _rows.dtype_of(self.params, self.inputs),
             self.model.framework,
         )
 
     def _tracked(self, nodes: list[Node]) -> list[Node]:
         """Put a normalization by the batch and the new statistics into one statement, which has an evaluation mode."""
-        found = list(nodes)
+        statements = list(nodes)
         updates = {node.update: node for node in nodes if node.update is not None}
         for number, node in enumerate(nodes):
             if not patterns.is_call(node.expression, "ops.batch_normalization"):
@@ -941,13 +959,13 @@ class _Reader:
             axes = tuple(range(x.ndim - 1))
             moments = [self.made(mean), self.made(variance)]
             if not all(
-                patterns.is_call(one, op) and one.args[0] is x and patterns.axes(one, x) == axes
-                for one, op in zip(moments, ("ops.mean", "ops.var"), strict=True)
+                patterns.is_call(moment, op) and moment.args[0] is x and patterns.axes(moment, x) == axes
+                for moment, op in zip(moments, ("ops.mean", "ops.var"), strict=True)
             ):
                 continue
-            fits = {name: self._average(name, update) for name, update in updates.items() if update in found}
-            of_mean = next((name for name, one in fits.items() if one and one[1] is mean), None)
-            of_variance = next((name for name, one in fits.items() if one and one[1] is variance), None)
+            fits = {name: self._average(name, update) for name, update in updates.items() if update in statements}
+            of_mean = next((name for name, fit in fits.items() if fit and fit[1] is mean), None)
+            of_variance = next((name for name, fit in fits.items() if fit and fit[1] is variance), None)
             if of_mean is None or of_variance is None or fits[of_mean][0] != fits[of_variance][0]:
                 continue
             path = of_mean.rpartition(".")[0]
@@ -957,9 +975,13 @@ class _Reader:
             kwargs += (("bias", bias), ("momentum", fits[of_mean][0]), ("epsilon", epsilon))
             expression = Call("tracked_channels_last_batch_norm", (x,), (*kwargs, ("training", _graph.TRAINING)))
             outputs = [*node.outputs, Value((), "dict")]
-            found[number] = Node(outputs, expression, node.scopes, path, node.where)
-            found = [one for one in found if one is not updates[of_mean] and one is not updates[of_variance]]
-        return found
+            statements[number] = Node(outputs, expression, node.scopes, path, node.where)
+            statements = [
+                statement
+                for statement in statements
+                if statement is not updates[of_mean] and statement is not updates[of_variance]
+            ]
+        return statements
 
     def _average(self, name: str, update: Node) -> tuple[float, Value] | None:
         """Return the momentum of a moving average of a leaf of the state, and what it takes in."""
@@ -990,11 +1012,11 @@ def _is_key(array: Any) -> bool:
     return isinstance(array, jax.Array) and jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key)
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def _is_same(entry: Any, other: Any) -> bool:
     """Say whether two operands are the same tensor, or the same number."""
-    if _is_scalar(one) and _is_scalar(other):
-        return bool(one.array == other.array) and one.shape == other.shape
-    return one is other
+    if _is_scalar(entry) and _is_scalar(other):
+        return bool(entry.array == other.array) and entry.shape == other.shape
+    return entry is other
 
 
 def _is_scalar(entry: Any) -> bool:
@@ -1007,7 +1029,7 @@ def _dtype(name: str) -> Any:
 
 def _evaluated(equation: Any, operands: Sequence[Any]) -> list[Any]:
     """Return the results of an equation for some operands."""
-    variables = [core.Var(one.aval) for one in equation.invars]
+    variables = [core.Var(variable.aval) for variable in equation.invars]
     alone = equation.replace(invars=variables)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # a jaxpr should say which function it is made of
@@ -1020,46 +1042,45 @@ def _pullback(equation: Any, is_open: list[bool]) -> Any:
 
     It takes these operands, the gradients of the results, and the operands that are constant.
     """
-    operands = [jax.ShapeDtypeStruct(one.aval.shape, one.aval.dtype) for one in equation.invars]
-    inexact = [_is_inexact(one.aval) for one in equation.invars]
-    results = [_is_inexact(one.aval) for one in equation.outvars]
+    operands = [jax.ShapeDtypeStruct(variable.aval.shape, variable.aval.dtype) for variable in equation.invars]
+    inexact = [_is_inexact(variable.aval) for variable in equation.invars]
+    results = [_is_inexact(variable.aval) for variable in equation.outvars]
     upstream = [
-        jax.ShapeDtypeStruct(one.aval.shape, one.aval.dtype) for one in equation.outvars if _is_inexact(one.aval)
+        jax.ShapeDtypeStruct(variable.aval.shape, variable.aval.dtype)
+        for variable in equation.outvars
+        if _is_inexact(variable.aval)
     ]
 
     def arranged(opened: Sequence[Any], fixed: Sequence[Any]) -> list[Any]:
         sources = iter(opened), iter(fixed)
-        return [next(sources[0] if one else sources[1]) for one in is_open]
+        return [next(sources[0] if is_opened else sources[1]) for is_opened in is_open]
 
     def gradients(opened: Any, upstream: Any, fixed: Any) -> Any:
         every = arranged(opened, fixed)
-        chosen = [i for i, one in enumerate(is_open) if one and inexact[i]]
+        chosen = [i for i, is_opened in enumerate(is_open) if is_opened and inexact[i]]
 
         def function(*differentiated: Any) -> list[Any]:
             replaced = dict(zip(chosen, differentiated, strict=True))
-            found = _evaluated(equation, [replaced.get(i, one) for i, one in enumerate(every)])
-            return [one for one, is_inexact in zip(found, results, strict=True) if is_inexact]
+            computed = _evaluated(equation, [replaced.get(i, operand) for i, operand in enumerate(every)])
+            return [result for result, is_inexact in zip(computed, results, strict=True) if is_inexact]
 
         _, pull = jax.vjp(function, *[every[i] for i in chosen])
         return pull(list(upstream))
 
-    opened = [one for one, is_one in zip(operands, is_open, strict=True) if is_one]
-    fixed = [one for one, is_one in zip(operands, is_open, strict=True) if not is_one]
+    opened = [operand for operand, is_one in zip(operands, is_open, strict=True) if is_one]
+    fixed = [operand for operand, is_one in zip(operands, is_open, strict=True) if not is_one]
     return jax.make_jaxpr(gradients)(opened, upstream, fixed)
 
 
 def _used_by(jaxpr: Any, used: Sequence[bool]) -> list[bool]:
     """Return which operands of a jaxpr some of its results depend on."""
-    needed = {one for one, is_used in zip(jaxpr.outvars, used, strict=True) if is_used and not _is_literal(one)}
+    needed = {
+        variable for variable, is_used in zip(jaxpr.outvars, used, strict=True) if is_used and not _is_literal(variable)
+    }
     for equation in reversed(jaxpr.eqns):
-        if any(one in needed for one in equation.outvars):
-            needed.update(one for one in equation.invars if not _is_literal(one))
-    return [one in needed for one in jaxpr.invars]
-
-
-def _lone(listed: Sequence[Any]) -> Any:
-    """Return what stands for some tensors: one as itself, several as a tuple, none as `None`."""
-    return None if not listed else listed[0] if len(listed) == 1 else tuple(listed)
+        if any(variable in needed for variable in equation.outvars):
+            needed.update(variable for variable in equation.invars if not _is_literal(variable))
+    return [variable in needed for variable in jaxpr.invars]
 
 
 def _is_inexact(aval: Any) -> bool:
@@ -1074,8 +1095,8 @@ def _takes(row: Callable[..., Any], count: int) -> bool:
 def _origin(jaxpr: Any) -> str:
     """Return the part of JAX and the name of one of its own functions, such as `nn.relu`; of others nothing."""
     info = str(getattr(getattr(jaxpr, "debug_info", None), "func_src_info", ""))
-    found = re.match(r"(\w+) at .*[/\\]jax[/\\]_src[/\\](\w+)", info)
-    return f"{found[2]}.{found[1]}" if found else ""
+    origin = re.match(r"(\w+) at .*[/\\]jax[/\\]_src[/\\](\w+)", info)
+    return f"{origin[2]}.{origin[1]}" if origin else ""
 
 
 def _function_name(jaxpr: Any) -> str:
@@ -1099,9 +1120,9 @@ def _where(equation: Any) -> str:
     traceback = equation.source_info.traceback
     if traceback is None:
         return ""
-    frames = [(one.file_name, one.line_num) for one in traceback.frames]
+    frames = [(frame.file_name, frame.line_num) for frame in traceback.frames]
     above = r"[/\\](jax|jaxlib|flax|equinox)[/\\]"
-    own = [one for one in frames if not one[0].startswith(_PACKAGE) and not re.search(above, one[0])]
+    own = [frame for frame in frames if not frame[0].startswith(_PACKAGE) and not re.search(above, frame[0])]
     if not own:
         return ""
     return f"{own[0][0]}:{own[0][1]}"
@@ -1110,7 +1131,7 @@ def _where(equation: Any) -> str:
 def _plain(value: Any) -> Any:
     """Return an option with sizes as ints and `Dim`s."""
     if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
-        return tuple(_plain(one) for one in value)
+        return tuple(_plain(part) for part in value)
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         return value if hasattr(value, "name") else int(value)
     return _dim(value) if export.is_symbolic_dim(value) else value
@@ -1128,36 +1149,29 @@ def _joint(shapes: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 def _identity(expression: Expression) -> Any:
     """Return what two expressions have in common if they are the same."""
-    if isinstance(expression, Value):
+    if isinstance(expression, (Value, _graph.Body, _graph.Custom)):
         return id(expression)
-    if isinstance(expression, Call):
-        kwargs = tuple((name, _identity(one)) for name, one in expression.kwargs)
-        return (expression.function, tuple(map(_identity, expression.args)), kwargs)
-    if isinstance(expression, (Infix, _graph.Item, tuple, list)):
-        name = expression.operator if isinstance(expression, Infix) else type(expression).__name__
-        return (name, *map(_identity, _graph.children(expression)))
-    if isinstance(expression, slice):
-        return ("slice", *map(_identity, _graph.children(expression)))
-    if isinstance(expression, (_graph.Body, _graph.Custom)):
-        return id(expression)
-    return (type(expression).__name__, repr(expression))
+    unfolded = _graph.unfold(expression)
+    if unfolded is None:
+        return (type(expression).__name__, repr(expression))
+    return (unfolded.label, *map(_identity, unfolded.parts))
 
 
 def _is_random(expression: Expression) -> bool:
-    return any(one == _graph.SEED for one in _graph.walk(expression) if isinstance(one, _graph.Name))
+    return any(part == _graph.SEED for part in _graph.walk(expression) if isinstance(part, _graph.Name))
 
 
 def _structure(tree: Any) -> Expression:
     """Return what the model returns as tuples and dicts."""
     if isinstance(tree, dict):
-        return {str(name): _structure(one) for name, one in tree.items()}
+        return {str(name): _structure(part) for name, part in tree.items()}
     if isinstance(tree, (tuple, list)):
-        return tuple(_structure(one) for one in tree)
+        return tuple(_structure(part) for part in tree)
     if tree is None or isinstance(tree, (Value, np.ndarray, jax.Array)):
         return tree
     if isinstance(tree, (bool, int, float, complex, np.generic)):
         return jax.numpy.asarray(tree)
-    return tuple(_structure(one) for one in jax.tree.leaves(tree))
+    return tuple(_structure(leaf) for leaf in jax.tree.leaves(tree))
 
 
 def run(
@@ -1173,9 +1187,9 @@ def run(
         outputs, new = form.call(params, state, key, *map(jax.numpy.asarray, inputs))
         leaves = _graph.leaves(_structure(outputs))
         terms = [
-            jax.numpy.sum(one * jax.numpy.asarray(weights(one.shape), one.dtype))
-            for one in leaves
-            if jax.numpy.issubdtype(one.dtype, np.floating)
+            jax.numpy.sum(leaf * jax.numpy.asarray(weights(leaf.shape), leaf.dtype))
+            for leaf in leaves
+            if jax.numpy.issubdtype(leaf.dtype, np.floating)
         ]
         return sum(terms[1:], terms[0]) if terms else jax.numpy.zeros(()), (leaves, new)
 
@@ -1183,7 +1197,7 @@ def run(
         (_, (leaves, new)), gradients = jax.value_and_grad(total, has_aux=True)(params)
     else:
         (_, (leaves, new)), gradients = total(params), {}
-    return [np.asarray(one) for one in leaves], *jax.tree.map(np.asarray, (gradients, new))
+    return [np.asarray(leaf) for leaf in leaves], *jax.tree.map(np.asarray, (gradients, new))
 
 
 def example(value: Any) -> tuple[list[int], str, int]:
@@ -1196,13 +1210,13 @@ def example(value: Any) -> tuple[list[int], str, int]:
 def evaluated(graph: Graph) -> list[Node]:
     """Return the statements of a graph that was traced in training mode, as evaluation would compute them."""
 
-    def change(one: Expression) -> Expression:
-        if patterns.is_call(one, "dropout"):
-            return one.args[0]
-        if patterns.is_call(one, "tracked_channels_last_batch_norm"):
-            of = dict(one.kwargs)
-            args = (one.args[0], of["mean"], of["var"], -1, of["bias"], of["scale"], of["epsilon"])
+    def change(part: Expression) -> Expression:
+        if patterns.is_call(part, "dropout"):
+            return part.args[0]
+        if patterns.is_call(part, "tracked_channels_last_batch_norm"):
+            of = dict(part.kwargs)
+            args = (part.args[0], of["mean"], of["var"], -1, of["bias"], of["scale"], of["epsilon"])
             return Call("ops.batch_normalization", args)
-        return one
+        return part
 
     return _graph.evaluated(graph, change)

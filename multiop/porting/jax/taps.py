@@ -67,20 +67,20 @@ class _Linen:
         variables = {**self.variables, "params": params} if params else self.variables
         mutable = [name for name in variables if name != "params"] if self.training else False
         with linen.intercept_methods(intercept):
-            found = self.module.apply(variables, *inputs, mutable=mutable)
-        return found if self.training else (found, {n: x for n, x in variables.items() if n != "params"})
+            outputs = self.module.apply(variables, *inputs, mutable=mutable)
+        return outputs if self.training else (outputs, {n: x for n, x in variables.items() if n != "params"})
 
     def params(self):
         return self.variables.get("params", {})
 
     def arrays(self, module, name):
-        found = {}
+        leaves = {}
         for collection in self.variables.values():
             for key in name.partition("#")[0].split("."):
                 collection = collection.get(key, {}) if hasattr(collection, "get") else {}
             if hasattr(collection, "items"):
-                found |= {key: np.array(x) for key, x in collection.items() if hasattr(x, "dtype")}
-        return found
+                leaves |= {key: np.array(x) for key, x in collection.items() if hasattr(x, "dtype")}
+        return leaves
 
     def names(self, tree):
         return weights._named(tree) if jax.tree.leaves(tree) else {}
@@ -101,8 +101,8 @@ class _Nnx:
         model = nnx.merge(self.graph, params, self.rest)
         modules = [(m, ".".join(map(str, path))) for path, m in nnx.iter_graph(model) if isinstance(m, nnx.Module)]
         with _watched(modules, watch):
-            found = model(*inputs)
-        return found, nnx.split(model, nnx.Param, ...)[2]
+            outputs = model(*inputs)
+        return outputs, nnx.split(model, nnx.Param, ...)[2]
 
     def params(self):
         return self.own
@@ -132,15 +132,15 @@ class _Equinox:
         model, nodes, modules = self.combine(params, self.rest), {}, []
         models.modules_in(model, "", nodes, modules, sys.modules["equinox"])
         with _watched([(module, nodes[id(module)][0]) for module in modules], watch):
-            found = model(*inputs)
-        return found, {}
+            outputs = model(*inputs)
+        return outputs, {}
 
     def params(self):
         return self.own
 
     def arrays(self, module, name):
-        found = {key: x for key, x in vars(module).items() if hasattr(x, "dtype")}
-        return {key: np.array(x) for key, x in found.items() if not isinstance(x, jax.core.Tracer)}
+        leaves = {key: x for key, x in vars(module).items() if hasattr(x, "dtype")}
+        return {key: np.array(x) for key, x in leaves.items() if not isinstance(x, jax.core.Tracer)}
 
     def names(self, tree):
         return {name: np.array(x) for name, x in models.named_leaves(tree)[0].items()} if jax.tree.leaves(tree) else {}
@@ -172,8 +172,8 @@ def _record(model, inputs, cotangents):
         filled = list(tensors)
         for n, x in zip(which, some, strict=True):
             filled[n] = x
-        found = jax.tree.leaves(model.run(params, filled, _Watch(zeros))[0])
-        return [y for y, w in zip(found, cotangent, strict=True) if w is not None]
+        leaves = jax.tree.leaves(model.run(params, filled, _Watch(zeros))[0])
+        return [y for y, w in zip(leaves, cotangent, strict=True) if w is not None]
 
     _, pull = jax.vjp(weighted, model.params(), zeros, [tensors[n] for n in which])
     of_params, of_zeros, of_inputs = pull([jax.numpy.asarray(w) for w in cotangent if w is not None])
@@ -198,15 +198,15 @@ def _record(model, inputs, cotangents):
 
 def options(module):
     """Return the options of a module by the names that PyTorch gives them."""
-    found = {}
+    plain = {}
     names = {"strides": "stride", "padding": "padding", "kernel_dilation": "dilation", "feature_group_count": "groups"}
     for theirs, ours in (names | {"epsilon": "eps", "num_groups": "num_groups"}).items():
         value = getattr(module, theirs, None)
         if value is not None:
-            found[ours] = value
+            plain[ours] = value
     for name in ("use_running_average",):
         if getattr(module, name, None) is not None:
-            found["training"] = not getattr(module, name)
+            plain["training"] = not getattr(module, name)
     if getattr(module, "momentum", None) is not None:
-        found["momentum"] = 1 - module.momentum
-    return found
+        plain["momentum"] = 1 - module.momentum
+    return plain

@@ -23,9 +23,9 @@ def read(source):
     if isinstance(source, dict) and isinstance(source.get("params"), dict):  # the variables of a linen module
         return _read_linen(source)
     arrays = _named(source)
-    found = _weights.divided(arrays, "flax" if _weights.owner(source) == "flax" or _like_flax(arrays) else None)
-    found.is_ordered = not _weights.is_sorted(found.params)
-    return found
+    weights = _weights.divided(arrays, "flax" if _weights.owner(source) == "flax" or _like_flax(arrays) else None)
+    weights.is_ordered = not _weights.is_sorted(weights.params)
+    return weights
 
 
 def _bare(source):
@@ -47,7 +47,7 @@ def _is_nnx(x):
 def _is_equinox(x):
     equinox = sys.modules.get("equinox")
     return equinox is not None and any(
-        isinstance(one, equinox.Module) for one in jax.tree.leaves(x, is_leaf=lambda y: isinstance(y, equinox.Module))
+        isinstance(leaf, equinox.Module) for leaf in jax.tree.leaves(x, is_leaf=lambda y: isinstance(y, equinox.Module))
     )
 
 
@@ -62,17 +62,17 @@ def key_name(key):
 
 def _named(tree):
     """Return the arrays of a pytree by name."""
-    found = {}
+    named = {}
     for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
         name = ".".join(map(key_name, path))
         if not hasattr(leaf, "dtype"):
             continue
-        if name in found:
+        if name in named:
             raise errors.ArgumentError(f"{name}: two arrays have this name")
-        found[name] = to_numpy(leaf)
-    if not found:
+        named[name] = to_numpy(leaf)
+    if not named:
         raise errors.ArgumentError("weights: the pytree holds no arrays")
-    return found
+    return named
 
 
 def to_numpy(x):
@@ -135,9 +135,9 @@ def _nnx_variables(source):
 
     state = source if isinstance(source, nnx.State) else nnx.state(source)
     # keys and counters of random numbers are no weights
-    flat = [one for one in nnx.to_flat_state(state) if not isinstance(one[1], nnx.RngState)]
+    flat = [entry for entry in nnx.to_flat_state(state) if not isinstance(entry[1], nnx.RngState)]
     if isinstance(source, nnx.Module):  # which come sorted by name
-        flat.sort(key=lambda one: _place(source, one[0]))
+        flat.sort(key=lambda entry: _place(source, entry[0]))
     return {".".join(map(str, path)): variable for path, variable in flat}
 
 
@@ -186,7 +186,7 @@ def _equinox_parts(tree):
 
     def visit(node, name):
         if isinstance(node, markers):
-            state.update(one for one in arrays if (one + ".").startswith(name + "."))
+            state.update(array for array in arrays if (array + ".").startswith(name + "."))
         elif isinstance(node, equinox.Module):
             kinds[name] = _equinox_kind(node)
         children = jax.tree_util.tree_flatten_with_path(node, is_leaf=lambda x: x is not node)[0]

@@ -76,7 +76,7 @@ def infer(called, specs):
     with config.use_backend("tensorflow"):
         traced = tf.function(lambda *xs: called.function(list(xs)), autograph=False)
         results = traced.get_concrete_function(*[tf.TensorSpec(spec.shape, spec.dtype) for spec in specs])
-    return [Spec(tuple(one.shape), one.dtype.name) for one in results.structured_outputs]
+    return [Spec(tuple(y.shape), y.dtype.name) for y in results.structured_outputs]
 
 
 def functional(model):

@@ -15,7 +15,9 @@ import numpy as np
 import tensorflow as tf
 
 from multiop.porting._graph import Dim, Expression, Scope, Value
-from multiop.porting.tensorflow.operations import UPDATES, Untranslated
+from multiop.porting._rows import Untranslated
+from multiop.porting.tensorflow import _internals
+from multiop.porting.tensorflow.operations import UPDATES
 
 _FLOW = {
     "If": "_branches",
@@ -71,12 +73,12 @@ class Operation:
     @property
     def is_overridden(self) -> bool:
         """Whether its gradient is another one than that of its kind: by `gradient_override_map`."""
-        return self.node is not None and self.kind not in CALLS and "_gradient_op_type" in self.node.node_def.attr
+        return self.node is not None and self.kind not in CALLS and _internals.RULE in self.node.node_def.attr
 
     def attribute(self, name: str) -> Any:
         """Return an attribute, strings as `str`; it has 32 bits, and as few digits as these need if nothing has 64."""
         value = self.node.get_attr(name)
-        if isinstance(value, float) and not any(one.dtype == "float64" for one in self.inputs):
+        if isinstance(value, float) and not any(edge.dtype == "float64" for edge in self.inputs):
             return float(str(np.float32(value)))
         return value.decode() if isinstance(value, bytes) else value
 
@@ -119,7 +121,7 @@ class Sizes:
     def __init__(self, symbols: dict[str, int]):
         """Make points for symbols, each with the size that it has in the example."""
         self.symbols = list(symbols)
-        degrees = [()] if not symbols else [()] + [(one,) for one in self.symbols]
+        degrees = [()] if not symbols else [()] + [(symbol,) for symbol in self.symbols]
         degrees += list(itertools.combinations_with_replacement(self.symbols, 2))
         self.monomials = degrees
         self.count = len(degrees) + 1 if symbols else 1
@@ -131,34 +133,34 @@ class Sizes:
         self.known: dict[tuple[int, ...], Any] = {}
         self.more: dict[tuple[int, ...], str] = {}
 
-    def size(self, found: tuple[int, ...]) -> Any:
+    def size(self, sizes: tuple[int, ...]) -> Any:
         """Return the size that has these values at the points."""
-        if len(set(found)) == 1:
-            return int(found[0])
-        if found not in self.known:
-            polynomial = self.polynomial(found)
+        if len(set(sizes)) == 1:
+            return int(sizes[0])
+        if sizes not in self.known:
+            polynomial = self.polynomial(sizes)
             if polynomial is None:
-                name = self.more.setdefault(found, f"size{len(self.symbols) + len(self.more)}")
+                name = self.more.setdefault(sizes, f"size{len(self.symbols) + len(self.more)}")
                 polynomial = Dim(name, (name,))
-            self.known[found] = polynomial
-        return self.known[found]
+            self.known[sizes] = polynomial
+        return self.known[sizes]
 
-    def polynomial(self, found: tuple[Any, ...]) -> Dim | None:
+    def polynomial(self, sizes: tuple[Any, ...]) -> Dim | None:
         """Return the polynomial with whole coefficients that passes through the points."""
         rows = [
             [float(np.prod([self.values[s][i] for s in term])) for term in self.monomials] for i in range(self.count)
         ]
-        target = np.array(found, "float64")
+        target = np.array(sizes, "float64")
         solution, *_ = np.linalg.lstsq(np.array(rows), target, rcond=None)
-        whole = [int(one) for one in np.rint(solution)]
+        whole = [int(coefficient) for coefficient in np.rint(solution)]
         exact = [sum(int(a) * b for a, b in zip(map(int, row), whole, strict=True)) for row in rows]
-        if any(a != b for a, b in zip(exact, found, strict=True)):
+        if any(a != b for a, b in zip(exact, sizes, strict=True)):
             return None
         terms, used = [], []
         for term, factor in zip(self.monomials[1:] + self.monomials[:1], whole[1:] + whole[:1], strict=True):
             if not factor:
                 continue
-            used += [one for one in term if one not in used]
+            used += [variable for variable in term if variable not in used]
             parts = ([] if factor == 1 and term else [str(factor)]) + list(term)
             terms.append("*".join(parts))
         text = " + ".join(terms).replace("+ -", "- ")
@@ -198,14 +200,14 @@ class Flat:
         edge = Edge(operation, index, dtype, shapes)
         if all(shape is not None for shape in shapes):
             by_axis = zip(*shapes, strict=True) if shapes[0] else ()
-            edge.shape = tuple(self.sizes.size(found) for found in by_axis)
+            edge.shape = tuple(self.sizes.size(axi) for axi in by_axis)
         operation.outputs.append(edge)
         return edge
 
     def _captured(self, external: Any) -> Any:
         """Return the path of a captured variable, or the edge of a captured array."""
         if external.dtype == tf.resource:
-            path = self.variables.get(id(external)) or self.variables.get(_address(external))
+            path = self.variables.get(id(external)) or self.variables.get(_internals.address(external))
             return path if path is not None else external
         operation = Operation("Const", "constant", None, [])
         array = external.numpy()
@@ -217,29 +219,29 @@ class Flat:
 
     def inline(self, graph: Any, arguments: list[Any], scopes: tuple[Scope, ...]) -> list[Any]:
         """Add the operations of a function that is called, and return its results."""
-        found: dict[Any, Any] = {}
+        edges: dict[Any, Any] = {}
         for placeholder, argument in zip(graph.inputs, arguments, strict=True):
-            found[(placeholder.op.name, placeholder.value_index)] = argument
+            edges[(placeholder.op.name, placeholder.value_index)] = argument
         for number, node in enumerate(graph.get_operations()):
-            is_argument = (node.name, 0) in found and not node.inputs
+            is_argument = (node.name, 0) in edges and not node.inputs
             if is_argument or (id(graph), node.name) in self.added:
                 continue
             own = (*scopes, *self.scopes(graph, number))
-            given = [found.get((one.op.name, one.value_index)) for one in node.inputs]
+            given = [edges.get((x.op.name, x.value_index)) for x in node.inputs]
             for index, edge in enumerate(self._read(node, given, own)):
-                found[(node.name, index)] = edge
-            if node.type == "IdentityN" and "_gradient_op_type" in node.node_def.attr:
-                self._rule(self.operations[-1], found)
-        return [found.get((one.op.name, one.value_index)) for one in graph.outputs]
+                edges[(node.name, index)] = edge
+            if node.type == "IdentityN" and _internals.RULE in node.node_def.attr:
+                self._rule(self.operations[-1], edges)
+        return [edges.get((y.op.name, y.value_index)) for y in graph.outputs]
 
     def _read(self, node: Any, given: list[Any], scopes: tuple[Scope, ...]) -> list[Any]:
         if node.type in CALLS:
             function = node.get_attr("f").name
-            return self.inline(node.graph._get_function(function).graph, given, scopes)
+            return self.inline(_internals.function_graph(node, function), given, scopes)
         operation = Operation(node.type, node.name, node, given, scopes, _where(node), is_nested=self.depth > 0)
         if node.type in _FLOW:
             return getattr(self, _FLOW[node.type])(operation)
-        if node.type.startswith("TensorList") and all(isinstance(one, Edge) for one in given):
+        if node.type.startswith("TensorList") and all(isinstance(edge, Edge) for edge in given):
             return self._list(operation)
         if node.type in ("ReadVariableOp", *ASSIGNMENTS, *UPDATES):
             return self._variable(operation)
@@ -253,7 +255,7 @@ class Flat:
             edge = self._edge(operation, 0, node.outputs[0].dtype.name, [array.shape] * self.sizes.count)
             edge.static, edge.points = array.astype(object), [array] * self.sizes.count
             return operation.outputs
-        if any(isinstance(one, str) or not isinstance(one, Edge) for one in operation.inputs):
+        if any(isinstance(edge, str) or not isinstance(edge, Edge) for edge in operation.inputs):
             for index, output in enumerate(node.outputs):  # a variable that something else than the above uses
                 self._edge(operation, index, output.dtype.name, [None] * self.sizes.count)
             return operation.outputs
@@ -302,9 +304,6 @@ class Flat:
             self.operations = outer
             self.depth -= 1
 
-    def _graph(self, node: Any, name: str) -> Any:
-        return node.graph._get_function(name).graph
-
     def _branches(self, operation: Operation) -> list[Any]:
         """Read a choice between functions; one that is settled already is that function."""
         node = operation.node
@@ -312,8 +311,8 @@ class Flat:
         if node.type.endswith("If"):
             names = [node.get_attr(name).name for name in ("then_branch", "else_branch")]
         else:
-            names = [one.name for one in node.get_attr("branches")]
-        graphs = [self._graph(node, name) for name in names]
+            names = [branch.name for branch in node.get_attr("branches")]
+        graphs = [_internals.function_graph(node, name) for name in names]
         if chosen.static is not None and not isinstance(chosen.static.item(), Dim):
             number = chosen.static.item()
             number = (0 if number else 1) if node.type.endswith("If") else number
@@ -325,8 +324,8 @@ class Flat:
         operation.inputs = [chosen]
         self.operations.append(operation)
         for index, output in enumerate(node.outputs):
-            results = [one.results[index] for one in operation.functions]
-            is_same = all(isinstance(one, Edge) and one.shapes == results[0].shapes for one in results)
+            results = [branch.results[index] for branch in operation.functions]
+            is_same = all(isinstance(branch, Edge) and branch.shapes == results[0].shapes for branch in results)
             shapes = results[0].shapes if is_same else [None] * self.sizes.count
             self._edge(operation, index, output.dtype.name, shapes)
         return operation.outputs
@@ -341,31 +340,33 @@ class Flat:
     def _while(self, operation: Operation) -> list[Any]:
         """Read a loop; what it passes on unchanged is closed over."""
         node, given = operation.node, operation.inputs
-        body, condition = (self._graph(node, node.get_attr(name).name) for name in ("body", "cond"))
+        body, condition = (_internals.function_graph(node, node.get_attr(name).name) for name in ("body", "cond"))
         current = dict(self.current)
 
         def starts() -> list[Any]:
-            found: list[Any] = []
-            for one in given:
-                if not isinstance(one, Edge):  # a variable
-                    found.append(one)
+            numbers: list[Any] = []
+            for start in given:
+                if not isinstance(start, Edge):  # a variable
+                    numbers.append(start)
                     continue
-                edge = self._edge(Operation("Input", "carried", None, []), 0, one.dtype, one.shapes)
-                edge.items = one.items
-                found.append(edge)
-            return found
+                edge = self._edge(Operation("Input", "carried", None, []), 0, start.dtype, start.shapes)
+                edge.items = start.items
+                numbers.append(edge)
+            return numbers
 
         first = starts()
         tried = self.function(body, first, operation.scopes)
         self._undo(current)
-        varying = [i for i, one in enumerate(tried.results) if isinstance(one, Edge) and _passed(one) is not first[i]]
+        varying = [
+            i for i, result in enumerate(tried.results) if isinstance(result, Edge) and _passed(result) is not first[i]
+        ]
         functions = []
         for graph in (condition, body):
             fresh = starts()
-            arguments = [fresh[i] if i in varying else one for i, one in enumerate(given)]
-            found = self.function(graph, arguments, operation.scopes)
+            arguments = [fresh[i] if i in varying else operand for i, operand in enumerate(given)]
+            read = self.function(graph, arguments, operation.scopes)
             self._undo(current)
-            functions.append(Function([fresh[i] for i in varying], found.operations, found.results))
+            functions.append(Function([fresh[i] for i in varying], read.operations, read.results))
         holds, step = functions
         step.results = [step.results[i] for i in varying]
         operation.functions = functions
@@ -378,8 +379,8 @@ class Flat:
             shapes, kind = (start.shapes if start.shapes == result.shapes else [None] * self.sizes.count), start.dtype
             if number in loop.written:
                 item = loop.written[number]
-                length = [1] * self.sizes.count if number in loop.last else [int(one) for one in loop.trips.points]
-                shapes = [None if one is None else (n, *one) for n, one in zip(length, item.shapes, strict=True)]
+                length = [1] * self.sizes.count if number in loop.last else [int(point) for point in loop.trips.points]
+                shapes = [None if shape is None else (n, *shape) for n, shape in zip(length, item.shapes, strict=True)]
                 kind = item.dtype
             edge = self._edge(operation, number, kind, shapes)
             if number in loop.written:
@@ -388,7 +389,7 @@ class Flat:
                 edge.static, edge.points = loop.trips.static, loop.trips.points
             loop.outputs.append(edge)
         outputs = iter(loop.outputs)
-        return [next(outputs) if i in varying else one for i, one in enumerate(given)]
+        return [next(outputs) if i in varying else operand for i, operand in enumerate(given)]
 
     def _count(self, holds: Function, step: Function, loop: Loop) -> None:
         """Find out how often a loop runs, if that does not depend on values."""
@@ -398,9 +399,9 @@ class Flat:
                 continue
             made = _passed(result).operation
             if made.kind in ("AddV2", "Add"):
-                for one, other in (made.inputs, made.inputs[::-1]):
+                for counting, other in (made.inputs, made.inputs[::-1]):
                     is_one = other.static is not None and other.static.size == 1 and other.static.item() == 1
-                    if _passed(one) is step.inputs[number] and is_one:
+                    if _passed(counting) is step.inputs[number] and is_one:
                         counters[id(holds.inputs[number])] = number
         queue, bounds = [holds.results[0]], []
         while queue:
@@ -414,8 +415,8 @@ class Flat:
             if id(counter) not in counters or bound.points is None or bound.static.ndim:
                 return
             bounds.append(bound)
-        least = [min(int(one.points[i]) for one in bounds) for i in range(self.sizes.count)] if bounds else []
-        exact = [one for one in bounds if [int(point) for point in one.points] == least]
+        least = [min(int(bound.points[i]) for bound in bounds) for i in range(self.sizes.count)] if bounds else []
+        exact = [bound for bound in bounds if [int(point) for point in bound.points] == least]
         if not exact or min(least) < 1:
             return
         trips = exact[0]
@@ -429,19 +430,19 @@ class Flat:
             index, item = _passed(made.inputs[1]), made.inputs[2]
             length = start.items[1]
             if index.static is not None and index.static.item() == 0 and length.points is not None:
-                if any(int(one) != 1 for one in length.points):
+                if any(int(point) != 1 for point in length.points):
                     return
                 loop.last.add(number)
             else:
-                own = {id(one) for i, one in enumerate(step.inputs) if i in counters.values()}
-                if id(index) not in own or length.points is None or [int(one) for one in length.points] != least:
+                own = {id(x) for i, x in enumerate(step.inputs) if i in counters.values()}
+                if id(index) not in own or length.points is None or [int(point) for point in length.points] != least:
                     return
             written[number] = item
         loop.trips, loop.counters, loop.written = trips, set(counters.values()), written
 
     def _list(self, operation: Operation) -> list[Any]:
         """Read an operation on a list of tensors, which loops read from and write to."""
-        kind, given = operation.kind, [_passed(one) for one in operation.inputs]
+        kind, given = operation.kind, [_passed(edge) for edge in operation.inputs]
         operation.inputs = given
         if kind in ("TensorListFromTensor", "TensorListReserve"):
             edge = self._edge(operation, 0, "variant", [()] * self.sizes.count)
@@ -465,36 +466,39 @@ class Flat:
             self._edge(operation, index, output.dtype.name, [None] * self.sizes.count)
         return operation.outputs
 
-    def _rule(self, operation: Operation, found: dict[Any, Any]) -> None:
+    def _rule(self, operation: Operation, edges: dict[Any, Any]) -> None:
         """Let a gradient that was registered add its operations, and read them."""
         node = operation.node
-        function = registered(operation.attribute("_gradient_op_type"))
+        function = registered(operation.attribute(_internals.RULE))
         cells = closed_over(function)
         if not is_rule_of(function, node):
             return
         graph = node.graph
         before = len(graph.get_operations())
         with graph.as_default():
-            upstream = [tf.compat.v1.placeholder(one.dtype, one.shape) for one in node.outputs]
+            upstream = [tf.compat.v1.placeholder(y.dtype, y.shape) for y in node.outputs]
             gradients = function(*upstream)
         nodes = graph.get_operations()[before:]
-        self.added.update((id(graph), one.name) for one in nodes)
+        self.added.update((id(graph), node.name) for node in nodes)
         count = cells["flat_result_len"]
         outer, self.operations = self.operations, []
         self.depth += 1
-        found = dict(found)
+        edges = dict(edges)
         cotangents = []
         for placeholder, output in zip(upstream, operation.outputs, strict=True):
             start = Operation("Input", placeholder.op.name, None, [])
             cotangents.append(self._edge(start, 0, output.dtype, output.shapes))
-            found[(placeholder.op.name, 0)] = cotangents[-1]
+            edges[(placeholder.op.name, 0)] = cotangents[-1]
         for inner in nodes:
-            if (inner.name, 0) in found:
+            if (inner.name, 0) in edges:
                 continue
-            given = [found.get((one.op.name, one.value_index)) for one in inner.inputs]
+            given = [edges.get((edge.op.name, edge.value_index)) for edge in inner.inputs]
             for index, edge in enumerate(self._read(inner, given, operation.scopes)):
-                found[(inner.name, index)] = edge
-        slopes = [None if one is None else found[(one.op.name, one.value_index)] for one in gradients[count:]]
+                edges[(inner.name, index)] = edge
+        slopes = [
+            None if gradient is None else edges[(gradient.op.name, gradient.value_index)]
+            for gradient in gradients[count:]
+        ]
         name = getattr(cells.get("grad_fn"), "__qualname__", "") or "custom"
         operation.rule = Rule(name, count, cotangents[:count], self.operations, slopes)
         self.operations = outer
@@ -520,27 +524,29 @@ class Flat:
         else:
             columns = [self._inferred(operation, point) for point in range(self.sizes.count)]
             shapes = [list(column) for column in zip(*columns, strict=True)]
-        for index, (kind, found) in enumerate(zip(kinds, shapes, strict=True)):
-            self._edge(operation, index, kind, found)
+        for index, (kind, sizes) in enumerate(zip(kinds, shapes, strict=True)):
+            self._edge(operation, index, kind, sizes)
         self._fold(operation)
 
     def _inferred(self, operation: Operation, point: int) -> list[Any]:
         """Let TensorFlow infer the shapes of the results at a point."""
         node, graph = operation.node, self.scratch[point]
         attributes = {
-            name: value for name, value in node.node_def.attr.items() if not name.startswith("_") or name == "_XlaShape"
+            name: value
+            for name, value in node.node_def.attr.items()
+            if not name.startswith("_") or name == _internals.SHAPE
         }
         with graph.as_default():
             given = [self._placed(edge, point) for edge in operation.inputs]
             made = graph.create_op(
                 node.type, given, [output.dtype for output in node.outputs], attrs=attributes, op_def=node.op_def
             )
-        found = []
+        inferred = []
         for output in made.outputs:
             shape = output.shape
             is_full = shape.rank is not None and None not in shape.as_list()
-            found.append(tuple(shape.as_list()) if is_full else None)
-        return found
+            inferred.append(tuple(shape.as_list()) if is_full else None)
+        return inferred
 
     def _placed(self, edge: Edge, point: int) -> Any:
         if point not in edge.placed:
@@ -566,13 +572,13 @@ class Flat:
         if len({array.shape for array in arrays}) > 1 or arrays[0].size > _LARGE:
             return
         entries = []
-        for found in zip(*[array.ravel().tolist() for array in arrays], strict=True):
-            if all(one == found[0] or (one != one and found[0] != found[0]) for one in found):
-                entries.append(found[0])
+        for column in zip(*[array.ravel().tolist() for array in arrays], strict=True):
+            if all(number == column[0] or (number != number and column[0] != column[0]) for number in column):
+                entries.append(column[0])
                 continue
-            polynomial = self.sizes.polynomial(found) if all(map(_is_whole, found)) else None
-            if polynomial is None and arrays[0].dtype.kind in "iu" and all(one > 0 for one in found):
-                size = self.sizes.known.get(tuple(found))
+            polynomial = self.sizes.polynomial(column) if all(map(_is_whole, column)) else None
+            if polynomial is None and arrays[0].dtype.kind in "iu" and all(number > 0 for number in column):
+                size = self.sizes.known.get(tuple(column))
                 polynomial = size if isinstance(size, Dim) else None
             if polynomial is None:
                 return
@@ -601,8 +607,8 @@ class Flat:
         for point in range(self.sizes.count):
             results = run(**self._arguments(operation, point, run))
             results = results if isinstance(results, (tuple, list)) else [results]
-            columns.append([one.numpy() for one in results])
-            constant = all(len({id(one) for one in edge.points or ()}) == 1 for edge in operation.inputs)
+            columns.append([edge.numpy() for edge in results])
+            constant = all(len({id(point) for point in edge.points or ()}) == 1 for edge in operation.inputs)
             if constant:
                 columns *= self.sizes.count
                 break
@@ -617,7 +623,9 @@ class Flat:
         for number, (name, count) in enumerate(inputs_of(operation.node)):
             name = name if name in wanted else wanted[number]  # some inputs have another name in Python
             arguments[name] = next(given) if count is None else [next(given) for _ in range(count)]
-        attributes = [one.name for one in operation.node.op_def.attr if one.name in operation.node.node_def.attr]
+        attributes = [
+            attribute.name for attribute in operation.node.op_def.attr if attribute.name in operation.node.node_def.attr
+        ]
         rest = [name for name in wanted if name not in arguments and name not in attributes]
         for name in attributes:
             if name in wanted:
@@ -644,12 +652,7 @@ def _passed(edge: Any) -> Any:
 
 def registered(name: str) -> Any:
     """Return the function that was registered as a gradient: what `tf.custom_gradient` made of the user's."""
-    from tensorflow.python.framework import ops
-
-    try:
-        function = ops._gradient_registry.lookup(name)
-    except LookupError:
-        return None
+    function = _internals.gradient_of(name)
     return closed_over(function).get("tape_grad_fn", function)
 
 
@@ -658,7 +661,7 @@ def is_rule_of(function: Any, node: Any) -> bool:
     cells = closed_over(function)
     if "flat_result_len" not in cells or "result" not in cells:
         return False
-    results = [one for one in tf.nest.flatten(cells["result"]) if isinstance(one, tf.Tensor)]
+    results = [tensor for tensor in tf.nest.flatten(cells["result"]) if isinstance(tensor, tf.Tensor)]
     given = node.inputs[: cells["flat_result_len"]]
     return len(results) == len(given) and all(a is b for a, b in zip(results, given, strict=True))
 
@@ -677,28 +680,24 @@ def _is_whole(number: Any) -> bool:
 
 def inputs_of(node: Any) -> list[tuple[str, int | None]]:
     """Return the names of the inputs of an operation, and for those that are lists how many there are."""
-    found: list[tuple[str, int | None]] = []
+    names: list[tuple[str, int | None]] = []
     for argument in node.op_def.input_arg:
         if argument.number_attr:
-            found.append((argument.name, node.get_attr(argument.number_attr)))
+            names.append((argument.name, node.get_attr(argument.number_attr)))
         elif argument.type_list_attr:
-            found.append((argument.name, len(node.get_attr(argument.type_list_attr))))
+            names.append((argument.name, len(node.get_attr(argument.type_list_attr))))
         else:
-            found.append((argument.name, None))
-    return found
-
-
-def _address(handle: Any) -> Any:
-    return getattr(handle, "_id", None)
+            names.append((argument.name, None))
+    return names
 
 
 def _where(node: Any) -> str:
     """Return the user's file and line: the innermost frame that is not of a library."""
-    found = ""
+    place = ""
     for frame in reversed(node.traceback or ()):
         name = frame.filename
         if any(f"/{library}/" in name for library in ("tensorflow", "keras", "multiop/porting")):
             continue
-        found = f"{name}:{frame.lineno}"
+        place = f"{name}:{frame.lineno}"
         break
-    return found
+    return place

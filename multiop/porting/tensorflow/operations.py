@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Value, call
+from multiop.porting._rows import FLOATS, Row, Untranslated, binary, cast, short, sizes, unary
 
-Row = Callable[..., Expression]
-FLOATS = ("float16", "bfloat16", "float32", "float64")
 UPDATES = {  # of a variable: whether of entries, or of rows, and how
     f"ResourceScatter{kind}{name}": (kind, name)
     for kind in ("", "Nd")
@@ -52,15 +51,7 @@ STATIC = {
 }
 
 
-class Untranslated(Exception):
-    """What stands in the way of a translation, in a few words."""
-
-
 # rows that many operations share
-
-
-def unary(op: str) -> Row:
-    return lambda x: call(f"ops.{op}", x)
 
 
 def infix(operator: str, op: str) -> Row:
@@ -68,7 +59,10 @@ def infix(operator: str, op: str) -> Row:
 
     def row(x: Expression, y: Expression, out: Value) -> Expression:
         if out.dtype in FLOATS:
-            x, y = (call("ops.cast", one, DType(out.dtype)) if isinstance(one, Dim) else one for one in (x, y))
+            x, y = (
+                call("ops.cast", operand, DType(out.dtype)) if isinstance(operand, Dim) else operand
+                for operand in (x, y)
+            )
         else:
             return call(f"ops.{op}", x, y)
         neutral = {"+": 0, "-": 0, "*": 1, "/": 1}[operator]
@@ -79,10 +73,6 @@ def infix(operator: str, op: str) -> Row:
     return row
 
 
-def binary(op: str) -> Row:
-    return lambda x, y: call(f"ops.{op}", x, y)
-
-
 def comparison(op: str) -> Row:
     return lambda x, y, incompatible_shape_error=True: call(f"ops.{op}", x, y)
 
@@ -91,7 +81,7 @@ def extremum(op: str) -> Row:
     """At a tie, the gradient goes to the tensor where the other one is a number."""
 
     def row(x: Expression, y: Expression) -> Expression:
-        bounds = [one for one in (x, y) if not isinstance(one, Value)]
+        bounds = [operand for operand in (x, y) if not isinstance(operand, Value)]
         if len(bounds) != 1 or isinstance(bounds[0], Dim):
             return call(f"ops.{op}", x, y)
         tensor, bound = (x, y) if isinstance(x, Value) else (y, x)
@@ -180,19 +170,12 @@ def bias_add(value: Value, bias: Value, data_format: str = "NHWC") -> Expression
 
 def add_n(inputs: Sequence[Value]) -> Expression:
     total: Expression = inputs[0]
-    for one in inputs[1:]:
-        total = Infix("+", total, one)
+    for x in inputs[1:]:
+        total = Infix("+", total, x)
     return total
 
 
 # shapes
-
-
-def sizes(shape: Sequence[Any]) -> tuple[Any, ...]:
-    """Write the one dimension that is open as -1."""
-    if sum(isinstance(size, Dim) for size in shape) == 1 and 0 not in shape:
-        return tuple(-1 if isinstance(size, Dim) else size for size in shape)
-    return tuple(shape)
 
 
 def reshaped(x: Expression, out: Value) -> Expression:
@@ -220,7 +203,7 @@ def transpose(x: Value, perm: Any) -> Expression:
 
 
 def concatenate(values: Sequence[Expression], axis: int) -> Expression:
-    parts = [one for one in values if not (isinstance(one, Value) and 0 in one.shape)]
+    parts = [value for value in values if not (isinstance(value, Value) and 0 in value.shape)]
     return parts[0] if len(parts) == 1 else call("ops.concatenate", parts, axis=axis)
 
 
@@ -231,7 +214,7 @@ def split(value: Value, split_dim: int, out: Sequence[Value], num_split: int = 0
 
 
 def split_at(value: Value, split_dim: int, out: Sequence[Value], size_splits: Any, num_split: int = 0) -> Expression:
-    parts = [one.shape[split_dim] for one in out]
+    parts = [skeleton.shape[split_dim] for skeleton in out]
     if len(parts) == 1:
         return (value,)
     if any(isinstance(part, Dim) for part in parts):
@@ -281,13 +264,13 @@ def strided_slice(
                 high = None
             key.append(slice(low, high, None if step == 1 else step))
             axis += 1
-    if Ellipsis in key and all(one == slice(None) for one in key[key.index(Ellipsis) + 1 :]):
+    if Ellipsis in key and all(part == slice(None) for part in key[key.index(Ellipsis) + 1 :]):
         key = key[: key.index(Ellipsis)]
     while Ellipsis not in key and key and key[-1] == slice(None):
         key.pop()
-    if any(isinstance(one, slice) and (one.step or 1) < 0 for one in key):  # PyTorch's brackets do not take these
-        back = [axis for axis, one in enumerate(key) if one == slice(None, None, -1)]
-        if all(one in (slice(None), slice(None, None, -1)) for one in key):
+    if any(isinstance(part, slice) and (part.step or 1) < 0 for part in key):  # PyTorch's brackets do not take these
+        back = [axis for axis, part in enumerate(key) if part == slice(None, None, -1)]
+        if all(part in (slice(None), slice(None, None, -1)) for part in key):
             return call("ops.flip", input, axis=back[0] if len(back) == 1 else tuple(back))
         return call("ops.get_item", input, tuple(key))
     return Item(input, tuple(key)) if key else input
@@ -313,7 +296,7 @@ def cut(input: Value, begin: Any, size: Any) -> Expression:
 
 
 def tile(input: Value, multiples: Any) -> Expression:
-    if all(one == 1 for one in multiples):
+    if all(multiple == 1 for multiple in multiples):
         return input
     return call("ops.tile", input, tuple(multiples))
 
@@ -328,9 +311,9 @@ def broadcast(input: Expression, shape: Any, out: Value) -> Expression:
 
 def pad(input: Value, paddings: Any, constant_values: Any = 0) -> Expression:
     widths = tuple(tuple(pair) for pair in paddings)
-    if any(isinstance(one, Dim) for pair in widths for one in pair):
+    if any(isinstance(side, Dim) for pair in widths for side in pair):
         raise Untranslated("a padding of open size")
-    if not any(one for pair in widths for one in pair):
+    if not any(side for pair in widths for side in pair):
         return input
     if isinstance(constant_values, Value) or constant_values:
         return call("ops.pad", input, widths, constant_values=constant_values)
@@ -356,7 +339,7 @@ def to_batch(input: Value, block_shape: Any, paddings: Any, out: Value) -> Expre
     blocks = tuple(block_shape)
     space = len(blocks)
     widths = ((0, 0), *[tuple(pair) for pair in paddings], *[(0, 0)] * (input.ndim - space - 1))
-    y: Expression = call("ops.pad", input, widths) if any(one for pair in widths for one in pair) else input
+    y: Expression = call("ops.pad", input, widths) if any(side for pair in widths for side in pair) else input
     shape: list[Any] = [input.shape[0]]
     for (low, high), size, block in zip(widths[1:], input.shape[1:], blocks, strict=False):
         if isinstance(size, Dim):
@@ -386,7 +369,7 @@ def from_batch(input: Value, block_shape: Any, crops: Any, out: Value) -> Expres
     large = [size * block for size, block in zip(input.shape[1:], blocks, strict=False)]
     y = call("ops.reshape", y, (-1, *large, *rest))
     key = tuple(slice(low or None, -high or None) for low, high in crops)
-    return Item(y, (slice(None), *key)) if any(one != slice(None) for one in key) else y
+    return Item(y, (slice(None), *key)) if any(part != slice(None) for part in key) else y
 
 
 # creation
@@ -422,18 +405,7 @@ def one_hot(
     return call("ops.where", chosen, call("ops.cast", on_value, DType(out.dtype)), off_value)
 
 
-def cast(x: Expression, out: Value) -> Expression:
-    if isinstance(x, Value) and x.dtype == out.dtype:
-        return x
-    return call("ops.cast", x, DType(out.dtype))
-
-
 # convolution and pooling
-
-
-def short(option: Sequence[int]) -> Any:
-    """Write an option that is the same for each dimension of space as one int."""
-    return option[0] if len(set(option)) == 1 else tuple(option)
 
 
 def spatial(option: Sequence[Any], data_format: str) -> tuple[Any, ...]:
@@ -446,7 +418,7 @@ def padded(x: Expression, padding: str, explicit: Sequence[int], value: float = 
     if padding != "EXPLICIT":
         return x, padding.lower()
     widths = tuple(tuple(explicit[i : i + 2]) for i in range(0, len(explicit), 2))
-    if not any(one for pair in widths for one in pair):
+    if not any(side for pair in widths for side in pair):
         return x, "valid"
     if value:
         return call("ops.pad", x, widths, constant_values=value), "valid"
@@ -547,7 +519,7 @@ def pool(op: str) -> Row:
         outside = (ksize[0], strides[0], *([ksize[1], strides[1]] if data_format.startswith("NC") else []))
         if data_format.endswith("C"):
             outside = (*outside, ksize[-1], strides[-1])
-        if any(one != 1 for one in outside):
+        if any(width != 1 for width in outside):
             raise Untranslated("windows over batch or channels")
         x, pads = padded(x, padding, explicit_paddings, -math.inf if op == "max_pool" else 0)
         first = data_format.startswith("NC")
@@ -567,12 +539,12 @@ def resize(kind: str) -> Row:
     def row(
         images: Value, size: Any, align_corners: bool = False, half_pixel_centers: bool = False, out: Any = None
     ) -> Expression:
-        if align_corners or any(isinstance(one, Dim) for one in (*size, *images.shape[1:3])):
+        if align_corners or any(isinstance(extent, Dim) for extent in (*size, *images.shape[1:3])):
             raise Untranslated("align_corners" if align_corners else "a resize between open sizes")
         if kind == "bilinear":
             if not half_pixel_centers:
                 raise Untranslated("half_pixel_centers=False")
-            x = cast(images, out)  # TensorFlow has it in float32 alone
+            x = cast(images, out.dtype)  # TensorFlow has it in float32 alone
             return call("ops.image.resize", x, tuple(size), interpolation=kind, data_format="channels_last")
         y: Expression = images
         for axis, (before, after) in enumerate(zip(images.shape[1:3], size, strict=True), 1):
@@ -609,16 +581,21 @@ def fused_batch_norm(
     if is_training:
         if exponential_avg_factor != 1:
             raise Untranslated("a moving average inside")
-        axes = tuple(one for one in range(x.ndim) if one != axis)
-        mean, variance = emit(call("ops.moments", x, axes), *[Value(one.shape, one.dtype) for one in out[1:3]])
+        axes = tuple(dim for dim in range(x.ndim) if dim != axis)
+        mean, variance = emit(
+            call("ops.moments", x, axes), *[Value(skeleton.shape, skeleton.dtype) for skeleton in out[1:3]]
+        )
     else:  # TensorFlow gives them no gradient
-        mean, variance = (one if one.kind == "state" else call("ops.stop_gradient", one) for one in (mean, variance))
+        mean, variance = (
+            statistic if statistic.kind == "state" else call("ops.stop_gradient", statistic)
+            for statistic in (mean, variance)
+        )
     y = call("ops.batch_normalization", x, mean, variance, axis, offset, scale, epsilon)
     if not is_training:
         return (y, mean, variance, None, None, None)[: len(out)]
     count = call("ops.cast", Infix("//", call("ops.size", x), x.shape[axis]), DType(variance.dtype))
     unbiased = Infix("*", variance, Infix("/", count, Infix("-", count, 1)))
-    statistics = [call("ops.stop_gradient", one) for one in (mean, unbiased)]  # as TensorFlow has it
+    statistics = [call("ops.stop_gradient", statistic) for statistic in (mean, unbiased)]  # as TensorFlow has it
     return (y, *statistics, None, None, None)[: len(out)]
 
 
@@ -705,8 +682,8 @@ def updated(kind: str, name: str) -> Row:
 
 def bounds(side: str) -> Row:
     def row(sorted_inputs: Value, values: Value, out: Value) -> Expression:
-        found = call("ops.searchsorted", sorted_inputs, values, **({} if side == "left" else {"side": side}))
-        return call("ops.cast", found, DType(out.dtype))
+        positions = call("ops.searchsorted", sorted_inputs, values, **({} if side == "left" else {"side": side}))
+        return call("ops.cast", positions, DType(out.dtype))
 
     return row
 
@@ -835,7 +812,7 @@ def clip(t: Value, clip_value_min: Expression, clip_value_max: Expression) -> Ex
 
 
 def unchanged(x: Expression = None, input: Expression = None, tensor: Expression = None, **_: Any) -> Expression:
-    return next(one for one in (x, input, tensor) if one is not None)
+    return next(operand for operand in (x, input, tensor) if operand is not None)
 
 
 def sparse_cross_entropy(features: Value, labels: Value, out: Sequence[Value]) -> Expression:
@@ -970,18 +947,18 @@ def softsign_gradient(gradients: Value, features: Value) -> Expression:
 def slice_gradient(shape: Any, begin: Any, end: Any, strides: Any, dy: Value, **masks: int) -> Expression:
     """Put the upstream gradient where the slice came from, and zeros elsewhere."""
     whole = Value(tuple(shape), dy.dtype)
-    found = strided_slice(whole, begin, end, strides, **masks)
-    if found is whole:
+    places = strided_slice(whole, begin, end, strides, **masks)
+    if places is whole:
         return dy
-    if isinstance(found, Call) and found.function == "ops.flip":
-        return Call(found.function, (dy, *found.args[1:]), found.kwargs)
-    key = found.key if isinstance(found, Item) else found.args[1]
+    if isinstance(places, Call) and places.function == "ops.flip":
+        return Call(places.function, (dy, *places.args[1:]), places.kwargs)
+    key = places.key if isinstance(places, Item) else places.args[1]
     return call("ops.set_item", call("ops.zeros", whole.shape, dtype=DType(dy.dtype)), key, dy)
 
 
 def bias_gradient(x: Value, data_format: str = "NHWC") -> Expression:
     axis = 1 if data_format.startswith("NC") else x.ndim - 1
-    return call("ops.sum", x, axis=tuple(one for one in range(x.ndim) if one != axis))
+    return call("ops.sum", x, axis=tuple(dim for dim in range(x.ndim) if dim != axis))
 
 
 def fourier(count: int, inverse: bool = False) -> Row:
@@ -1016,7 +993,7 @@ def inverse_real_fourier(count: int) -> Row:
 
 def first_entries(x: Value, counts: Sequence[Any]) -> Expression:
     """Return the first entries of the last axes, as many as each is to have; TensorFlow has padded what was shorter."""
-    if any(isinstance(one, Dim) for one in counts):
+    if any(isinstance(count, Dim) for count in counts):
         raise Untranslated("of an open number of entries")
     if tuple(counts) == tuple(x.shape[x.ndim - len(counts) :]):
         return x
@@ -1028,7 +1005,7 @@ ROWS: dict[str, Row] = {
     **{name: unary(op) for name, op in _UNARY.items()},
     "LeakyRelu": leaky_relu,
     "ClipByValue": clip,
-    "Cast": cast,
+    "Cast": lambda x, out: cast(x, out.dtype),
     "Bitcast": bitcast,
     **dict.fromkeys(("Identity", "Snapshot", "EnsureShape", "CheckNumerics"), unchanged),
     # arithmetic

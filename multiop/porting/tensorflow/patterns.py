@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from multiop.porting._graph import SEED, TRAINING, Call, Dim, DType, Expression, Item, call
+from multiop.porting._rows import Untranslated, sizes
 from multiop.porting.tensorflow import operations
 from multiop.porting.tensorflow.flat import Edge, Operation
-from multiop.porting.tensorflow.operations import Untranslated
 
 _COMMUTES = {"Add", "AddV2", "Mul"}
 _SAME = {"Identity", "Snapshot"}
@@ -38,25 +38,25 @@ class Match:
     build: Callable[..., Expression]  # of the expressions of the edges
 
 
-def matches(pattern: Any, edge: Edge, found: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def matches(pattern: Any, edge: Edge, bindings: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield what the names of a pattern stand for."""
     if isinstance(pattern, str):
-        known = found.get(pattern)
+        known = bindings.get(pattern)
         if known is None:
-            yield {**found, pattern: edge}
+            yield {**bindings, pattern: edge}
         elif known is edge:
-            yield found
+            yield bindings
         return
     edge = seen_through(edge)
     if isinstance(pattern, Number):
         number = scalar(edge)
         if number is not None:
-            yield {**found, pattern.name: number}
+            yield {**bindings, pattern.name: number}
         return
     if isinstance(pattern, (int, float)):
         number = scalar(edge)
         if number is not None and close(number, pattern, edge.dtype):
-            yield found
+            yield bindings
         return
     kinds, *inner = pattern
     operation = edge.operation
@@ -71,15 +71,15 @@ def matches(pattern: Any, edge: Edge, found: dict[str, Any]) -> Iterator[dict[st
     if operation.kind in _COMMUTES:
         orders.append(orders[0][::-1])
     for inputs in orders:
-        yield from _all(inner, inputs, found)
+        yield from _all(inner, inputs, bindings)
 
 
-def _all(patterns: Sequence[Any], edges: Sequence[Edge], found: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _all(patterns: Sequence[Any], edges: Sequence[Edge], bindings: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if not patterns:
-        yield found
+        yield bindings
         return
-    for one in matches(patterns[0], edges[0], found):
-        yield from _all(patterns[1:], edges[1:], one)
+    for match in matches(patterns[0], edges[0], bindings):
+        yield from _all(patterns[1:], edges[1:], match)
 
 
 def seen_through(edge: Edge) -> Edge:
@@ -114,11 +114,11 @@ def close(a: Any, b: float, dtype: str) -> bool:
 def leaf(edge: Edge) -> Edge:
     """Return the vector that was reshaped to stand behind dimensions of size 1."""
     start = seen_through(edge)
-    one = start
-    while is_reshape(one):
-        one = seen_through(one.operation.inputs[0])
-        if one.shape == (1,) * (len(one.shape) - 1) + edge.shape[-1:] and len(one.shape) <= len(edge.shape):
-            start = one
+    current = start
+    while is_reshape(current):
+        current = seen_through(current.operation.inputs[0])
+        if current.shape == (1,) * (len(current.shape) - 1) + edge.shape[-1:] and len(current.shape) <= len(edge.shape):
+            start = current
     ones = edge.shape[:-1] == (1,) * (len(edge.shape) - 1)
     return start if ones else seen_through(edge)
 
@@ -130,11 +130,11 @@ def is_reshape(edge: Edge) -> bool:
 def original(edge: Edge) -> Edge:
     """Return the tensor of the same shape, or else the first one, that was reshaped to this one."""
     edge = seen_through(edge)
-    one = edge
-    while is_reshape(one):
-        one = seen_through(one.operation.inputs[0])
-        if one.shape == edge.shape:
-            return one
+    current = edge
+    while is_reshape(current):
+        current = seen_through(current.operation.inputs[0])
+        if current.shape == edge.shape:
+            return current
     return edge
 
 
@@ -176,14 +176,14 @@ def norm(operation: Operation) -> Norm | None:
     if operation.kind not in ("AddV2", "Add"):
         return None
     for pattern in _NORMS:
-        for one in matches(pattern, operation.outputs[0], {}):
-            gamma, beta = one.get("gamma"), one.get("beta")
-            x, mean, variance = one["x"], original(one["mean"]), original(one["variance"])
+        for match in matches(pattern, operation.outputs[0], {}):
+            gamma, beta = match.get("gamma"), match.get("beta")
+            x, mean, variance = match["x"], original(match["mean"]), original(match["variance"])
             axes = moments(x, mean, variance)
             if axes is None:
                 mean, variance = leaf(mean), leaf(variance)
             gamma, beta = (None if each is None else leaf(each) for each in (gamma, beta))
-            return Norm(x, mean, variance, gamma, beta, one["epsilon"], axes)
+            return Norm(x, mean, variance, gamma, beta, match["epsilon"], axes)
     return None
 
 
@@ -198,14 +198,14 @@ def unsqueezed(edge: Edge) -> Edge:
 def moments(x: Edge, mean: Edge, variance: Edge) -> tuple[int, ...] | None:
     """Return the axes that mean and variance are the moments of `x` along."""
     mean, variance = unsqueezed(mean), unsqueezed(variance)
-    for one in matches(_SPREAD, variance, {}):
-        center = seen_through(one["center"])
+    for match in matches(_SPREAD, variance, {}):
+        center = seen_through(match["center"])
         if center.operation.kind == "StopGradient":
             center = seen_through(center.operation.inputs[0])
-        if one["x"] is not x or unsqueezed(center) is not mean:
+        if match["x"] is not x or unsqueezed(center) is not mean:
             continue
         for other in matches(_MEAN, mean, {}):
-            axes = [np.ravel(each["axes"].static).tolist() for each in (one, other)]
+            axes = [np.ravel(each["axes"].static).tolist() for each in (match, other)]
             if other["x"] is x and axes[0] == axes[1]:
                 return tuple(sorted(axis % len(x.shape) for axis in axes[0]))
     return None
@@ -217,20 +217,20 @@ def is_vector(edge: Edge | None, x: Edge) -> bool:
 
 def normalization(operation: Operation) -> Match | None:
     """Batch and layer normalization."""
-    found = norm(operation)
-    if found is None or not is_vector(found.gamma, found.x) or not is_vector(found.beta, found.x):
+    parts = norm(operation)
+    if parts is None or not is_vector(parts.gamma, parts.x) or not is_vector(parts.beta, parts.x):
         return None
-    ndim = len(found.x.shape)
-    options = [("gamma", found.gamma), ("beta", found.beta)]
-    edges = [found.x]
-    if found.axes is None:
-        if not is_vector(found.mean, found.x) or not is_vector(found.variance, found.x):
+    ndim = len(parts.x.shape)
+    options = [("gamma", parts.gamma), ("beta", parts.beta)]
+    edges = [parts.x]
+    if parts.axes is None:
+        if not is_vector(parts.mean, parts.x) or not is_vector(parts.variance, parts.x):
             return None
         function = "batch_normalization"
-        options = [("moving_mean", found.mean), ("moving_variance", found.variance), *options]
-    elif found.axes == tuple(range(ndim - 1)):
+        options = [("moving_mean", parts.mean), ("moving_variance", parts.variance), *options]
+    elif parts.axes == tuple(range(ndim - 1)):
         function = "batch_normalization_of_batch"
-    elif found.axes == (ndim - 1,):
+    elif parts.axes == (ndim - 1,):
         function = "layer_normalization"
     else:
         return None
@@ -238,7 +238,7 @@ def normalization(operation: Operation) -> Match | None:
     edges += [edge for _, edge in options if edge is not None]
 
     def build(x: Expression, *given: Expression) -> Expression:
-        kwargs = (*zip(names, given, strict=True), ("epsilon", found.epsilon))
+        kwargs = (*zip(names, given, strict=True), ("epsilon", parts.epsilon))
         return Call(function, (x,), kwargs)
 
     return Match(edges, build)
@@ -247,21 +247,21 @@ def normalization(operation: Operation) -> Match | None:
 def moving_average(assignment: Operation) -> tuple[Edge, Edge, float] | None:
     """Return the moving statistic, the new one and the momentum, if an assignment updates the one with the other."""
     pattern = ("AddV2|Add", ("Mul", "old", Number("momentum")), ("Mul", "new", Number("rest")))
-    for one in matches(pattern, assignment.inputs[-1], {}):
-        old = one["old"]
+    for match in matches(pattern, assignment.inputs[-1], {}):
+        old = match["old"]
         if old.variable != assignment.variable or old.changed:
             continue
-        if close(one["rest"] + one["momentum"], 1.0, "float32"):
-            return old, one["new"], one["momentum"]
+        if close(match["rest"] + match["momentum"], 1.0, "float32"):
+            return old, match["new"], match["momentum"]
     return None
 
 
 def tracked(operation: Operation, assignments: Sequence[Operation]) -> tuple[Match, list[Operation], str] | None:
     """Batch normalization by the batch, with the two assignments that keep moving statistics, and where these are."""
-    found = norm(operation)
-    if found is None or found.axes is None or found.axes != tuple(range(len(found.x.shape) - 1)):
+    parts = norm(operation)
+    if parts is None or parts.axes is None or parts.axes != tuple(range(len(parts.x.shape) - 1)):
         return None
-    if not is_vector(found.gamma, found.x) or not is_vector(found.beta, found.x):
+    if not is_vector(parts.gamma, parts.x) or not is_vector(parts.beta, parts.x):
         return None
     pairs = {}
     for assignment in assignments:
@@ -269,26 +269,26 @@ def tracked(operation: Operation, assignments: Sequence[Operation]) -> tuple[Mat
         if average is None:
             continue
         old, new, momentum = average
-        for name, moment in (("moving_mean", found.mean), ("moving_variance", found.variance)):
+        for name, moment in (("moving_mean", parts.mean), ("moving_variance", parts.variance)):
             if unsqueezed(new) is unsqueezed(moment):
                 pairs[name] = (assignment, old, momentum)
     if len(pairs) != 2 or pairs["moving_mean"][2] != pairs["moving_variance"][2]:
         return None
-    paths = {name: str(one[0].variable) for name, one in pairs.items()}
+    paths = {name: str(pair[0].variable) for name, pair in pairs.items()}
     prefix = paths["moving_mean"].rpartition(".")[0]
     if not prefix or any(path != f"{prefix}.{name}" for name, path in paths.items()):
         return None
-    options = [(name, one[1]) for name, one in pairs.items()]
-    options += [(name, edge) for name, edge in (("gamma", found.gamma), ("beta", found.beta)) if edge is not None]
+    options = [(name, pair[1]) for name, pair in pairs.items()]
+    options += [(name, edge) for name, edge in (("gamma", parts.gamma), ("beta", parts.beta)) if edge is not None]
     momentum = pairs["moving_mean"][2]
 
     def build(x: Expression, *given: Expression) -> Expression:
         kwargs = tuple(zip([name for name, _ in options], given, strict=True))
-        more = (("momentum", momentum), ("epsilon", found.epsilon), ("training", TRAINING))
+        more = (("momentum", momentum), ("epsilon", parts.epsilon), ("training", TRAINING))
         return Call("tracked_batch_normalization", (x,), (*kwargs, *more))
 
-    match = Match([found.x, *[edge for _, edge in options]], build)
-    return match, [one[0] for one in pairs.values()], prefix
+    match = Match([parts.x, *[edge for _, edge in options]], build)
+    return match, [pair[0] for pair in pairs.values()], prefix
 
 
 # products
@@ -392,10 +392,10 @@ def convolution(operation: Operation) -> Match | None:
     inner = seen_through(operation.inputs[0]).operation
     if inner.kind != "Conv2D" or inner.is_overridden or inner.attribute("data_format") != "NHWC":
         return None
-    lifted = [seen_through(one).operation for one in inner.inputs]
-    if any(one.kind != "ExpandDims" or one.is_overridden for one in lifted):
+    lifted = [seen_through(edge).operation for edge in inner.inputs]
+    if any(edge.kind != "ExpandDims" or edge.is_overridden for edge in lifted):
         return None
-    x, kernel = (one.inputs[0] for one in lifted)
+    x, kernel = (edge.inputs[0] for edge in lifted)
     space = 1
     if lifted[0].outputs[0].shape[1] != 1 or lifted[1].outputs[0].shape[0] != 1 or len(x.shape) != 3:
         return None
@@ -423,8 +423,8 @@ def _options(operation: Operation) -> dict[str, Any]:
 def silu(operation: Operation) -> Match | None:
     if operation.kind != "Mul":
         return None
-    for one in matches(("Mul", "x", ("Sigmoid", "x")), operation.outputs[0], {}):
-        return Match([one["x"]], lambda x: call("ops.silu", x))
+    for match in matches(("Mul", "x", ("Sigmoid", "x")), operation.outputs[0], {}):
+        return Match([match["x"]], lambda x: call("ops.silu", x))
     return None
 
 
@@ -453,8 +453,8 @@ def _activation(patterns: Sequence[Any], function: str, **kwargs: Any) -> Callab
         if operation.kind not in kinds:
             return None
         for pattern in patterns:
-            for one in matches(pattern, operation.outputs[0], {}):
-                return Match([one["x"]], lambda x: call(function, x, **kwargs))
+            for match in matches(pattern, operation.outputs[0], {}):
+                return Match([match["x"]], lambda x: call(function, x, **kwargs))
         return None
 
     return find
@@ -475,11 +475,11 @@ _DROPOUT = [
 def dropout(operation: Operation) -> Match | None:
     if operation.kind != "SelectV2":
         return None
-    found = next((one for pattern in _DROPOUT for one in matches(pattern, operation.outputs[0], {})), None)
-    if found is None:
+    bindings = next((match for pattern in _DROPOUT for match in matches(pattern, operation.outputs[0], {})), None)
+    if bindings is None:
         return None
-    x, rate = found["x"], found["rate"]
-    if rate >= 1 or not close(found["scale"], 1 / (1 - rate), "float32"):
+    x, rate = bindings["x"], bindings["rate"]
+    if rate >= 1 or not close(bindings["scale"], 1 / (1 - rate), "float32"):
         return None
     noise = seen_through(operation.inputs[0]).operation.inputs[0].shape
     if noise == x.shape:
@@ -539,7 +539,7 @@ def collapsed(operation: Operation) -> Match | None:
     if is_reshape(first):
         while is_reshape(first):
             first = seen_through(first.operation.inputs[0])
-        return Match([first], lambda x: call("ops.reshape", x, operations.sizes(out.shape)))
+        return Match([first], lambda x: call("ops.reshape", x, sizes(out.shape)))
     return None
 
 
@@ -566,7 +566,7 @@ def find(operation: Operation) -> Match | None:
     if not operation.outputs or operation.outputs[0].static is not None or operation.is_overridden:
         return None
     for finder in FINDERS:
-        found = finder(operation)
-        if found is not None:
-            return found
+        matched = finder(operation)
+        if matched is not None:
+            return matched
     return None

@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import functools
 import inspect
-import math
 import re
 import sys
 import warnings
@@ -18,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from multiop import errors
-from multiop.porting import _graph, _hosts
+from multiop.porting import _converters, _graph, _hosts, _rows
 from multiop.porting._graph import (
     Apply,
     Body,
@@ -34,8 +33,9 @@ from multiop.porting._graph import (
     Scope,
     Value,
 )
-from multiop.porting._source import snake
-from multiop.porting.tensorflow import operations, patterns, weights
+from multiop.porting._printing import snake
+from multiop.porting._rows import FLOATS, Untranslated, single
+from multiop.porting.tensorflow import _internals, operations, patterns, weights
 from multiop.porting.tensorflow.flat import (
     Edge,
     Flat,
@@ -48,7 +48,6 @@ from multiop.porting.tensorflow.flat import (
     is_rule_of,
     registered,
 )
-from multiop.porting.tensorflow.operations import Untranslated
 
 _CONTAINERS = ("Functional", "Sequential")
 
@@ -89,7 +88,7 @@ def read(
         TranslationError: Something has no translation; the message lists all of it.
     """
     arguments = _Arguments(inputs, keywords)
-    examples = [_tensor(one) for one in arguments.tensors]
+    examples = [_tensor(tensor) for tensor in arguments.tensors]
     described = _described(model, training, examples, arguments)
     choices = _choices(described, examples, dynamic_shapes)
     for number, opened in enumerate(choices, 1):
@@ -97,8 +96,8 @@ def read(
         try:
             concrete = described.concrete or _concrete(described, examples, opened, watch)
             symbols = {
-                name: one.shape[axis]
-                for one, names in zip(examples, opened, strict=True)
+                name: example.shape[axis]
+                for example, names in zip(examples, opened, strict=True)
                 for axis, name in names.items()
             }
             graph = _Reader(described, concrete, examples, opened, Sizes(symbols), watch, partial).graph
@@ -130,8 +129,8 @@ class _Arguments:
 
     def _find(self, tree: Any, path: list[int | str]) -> None:
         if isinstance(tree, (dict, list, tuple)):
-            for key, one in tree.items() if isinstance(tree, dict) else enumerate(tree):
-                self._find(one, [*path, key])
+            for key, part in tree.items() if isinstance(tree, dict) else enumerate(tree):
+                self._find(part, [*path, key])
         elif _is_tensor(tree):
             self.paths.append(path)
             self.tensors.append(tree)
@@ -144,9 +143,9 @@ class _Arguments:
 
         def build(tree: Any) -> Any:
             if isinstance(tree, dict):
-                return {key: build(one) for key, one in tree.items()}
+                return {key: build(part) for key, part in tree.items()}
             if isinstance(tree, (list, tuple)):
-                return type(tree)([build(one) for one in tree])
+                return type(tree)([build(part) for part in tree])
             return next(left) if _is_tensor(tree) else tree
 
         positional, named = self.trees
@@ -159,8 +158,10 @@ def _is_tensor(leaf: Any) -> bool:
 
 def _concrete(described: _Model, examples: list[Any], opened: list[dict[int, str]], watch: _Watch) -> Any:
     specs = [
-        tf.TensorSpec([None if axis in names else size for axis, size in enumerate(one.shape)], one.dtype, f"x{i}")
-        for i, (one, names) in enumerate(zip(examples, opened, strict=True))
+        tf.TensorSpec(
+            [None if axis in names else size for axis, size in enumerate(example.shape)], example.dtype, f"x{i}"
+        )
+        for i, (example, names) in enumerate(zip(examples, opened, strict=True))
     ]
     if described.has_layers:
         sys.modules["keras"].random.uniform(())  # the first time, Keras draws a seed from Python
@@ -179,20 +180,20 @@ def _choices(described: _Model, examples: list[Any], dynamic_shapes: Any) -> lis
     equal in the example, then those alone are open that equal the first, then none.
     """
     if dynamic_shapes is not None:
-        return [[{int(axis): str(name) for axis, name in (one or {}).items()} for one in dynamic_shapes]]
+        return [[{int(axis): str(name) for axis, name in (spec or {}).items()} for spec in dynamic_shapes]]
     if described.concrete is not None:
         shapes = [spec.shape for spec in _specs(described.concrete)]
         first = [bool(shape.rank) and shape.as_list()[0] is None for shape in shapes]
     else:
-        first = [len(one.shape) > 0 for one in examples]
+        first = [len(example.shape) > 0 for example in examples]
     keys = [
-        (i, int(one.shape[0])) if is_open else None
-        for i, (one, is_open) in enumerate(zip(examples, first, strict=True))
+        (i, int(example.shape[0])) if is_open else None
+        for i, (example, is_open) in enumerate(zip(examples, first, strict=True))
     ]
     known = [key for key in keys if key is not None]
     if not known:
         return [[{} for _ in keys]]
-    found = []
+    choices = []
     for merge in (
         lambda key: key,
         lambda key: key[1],
@@ -202,12 +203,12 @@ def _choices(described: _Model, examples: list[Any], dynamic_shapes: Any) -> lis
         names: dict[Any, str] = {}
         opened = []
         for key in keys:
-            one = None if key is None else merge(key)
-            name = names.setdefault(one, f"size{len(names)}" if names else "batch") if one is not None else None
+            merged = None if key is None else merge(key)
+            name = names.setdefault(merged, f"size{len(names)}" if names else "batch") if merged is not None else None
             opened.append({} if name is None else {0: name})
-        if opened not in found:
-            found.append(opened)
-    return found[:2] if described.concrete is not None else found
+        if opened not in choices:
+            choices.append(opened)
+    return choices[:2] if described.concrete is not None else choices
 
 
 def _specs(concrete: Any) -> list[Any]:
@@ -234,13 +235,18 @@ def _described(model: Any, training: bool, examples: list[Any], arguments: _Argu
         return _loose(signature, _captured(signature), "", signature, training, arguments)
     if isinstance(model, tf.Module):
         names, _, state, _ = weights._described(model)
-        found = dict(_once(names))
+        variables = dict(_once(names))
         modules, layers = {}, []
-        for path, module in model._flatten(predicate=lambda one: isinstance(one, tf.Module), with_path=True):
+        for path, module in _internals.leaves(model, lambda leaf: isinstance(leaf, tf.Module)):
             modules.setdefault(id(module), (".".join(map(str, path)), type(module).__name__, False))
             layers.append(module)
         return _Model(
-            _called(model, training, arguments), type(model).__name__, found, state & set(found), modules, layers
+            _called(model, training, arguments),
+            type(model).__name__,
+            variables,
+            state & set(variables),
+            modules,
+            layers,
         )
     if callable(model):  # what `tf.saved_model.load` returns
         concrete = _closed(model.__call__, training, examples, arguments)
@@ -250,8 +256,8 @@ def _described(model: Any, training: bool, examples: list[Any], arguments: _Argu
 
 def _captured(concrete: Any) -> list[Any]:
     """Return the variables of a function, in the order in which it reads them."""
-    order = {id(one): number for number, one in enumerate(concrete.captured_inputs)}
-    return sorted(concrete.graph.variables, key=lambda one: order.get(id(one.handle), len(order)))
+    order = {id(x): number for number, x in enumerate(concrete.captured_inputs)}
+    return sorted(concrete.graph.variables, key=lambda span: order.get(id(span.handle), len(order)))
 
 
 _BLOCK = re.compile(r"(\w*?block_?\d+[a-z]?_|\w*conv_\d+_(?=expand|depthwise|squeeze|project|add))")
@@ -264,8 +270,8 @@ def _group(nodes: list[Node], paths: list[str]) -> None:
     """
 
     def block(node: Node) -> str | None:
-        found = _BLOCK.match(node.scopes[0].path) if node.scopes else None
-        return found[1] if found else None
+        matched = _BLOCK.match(node.scopes[0].path) if node.scopes else None
+        return matched[1] if matched else None
 
     names = [block(node) for node in nodes]
     owners = {path.partition(".")[0] for path in paths}
@@ -296,11 +302,11 @@ def _join_shortcuts(nodes: list[Node], names: list[str | None], free: list[bool]
     """Give a block what stands beside it and belongs to its shortcut: what only it uses, and the sum with its input."""
     users: dict[int, list[int]] = collections.defaultdict(list)
     kinds = ("local", "input")
-    takes = [[id(one) for one in _graph.values(node.expression) if one.kind in kinds] for node in nodes]
-    gives = [[id(one) for one in node.outputs] for node in nodes]
+    takes = [[id(value) for value in _graph.values(node.expression) if value.kind in kinds] for node in nodes]
+    gives = [[id(y) for y in node.outputs] for node in nodes]
     for number, taken in enumerate(takes):
-        for one in taken:
-            users[one].append(number)
+        for value in taken:
+            users[value].append(number)
     start = 0
     while start < len(nodes):
         end = start + 1
@@ -308,18 +314,18 @@ def _join_shortcuts(nodes: list[Node], names: list[str | None], free: list[bool]
             end += 1
         if names[start] is not None:
             block = set(range(start, end))
-            own = {one for number in block for one in gives[number]}
-            inputs = {one for number in block for one in takes[number]} - own
+            own = {value for number in block for value in gives[number]}
+            inputs = {value for number in block for value in takes[number]} - own
             before = start - 1
             is_shortcut = before >= 0 and names[before] is None and free[before] and inputs.issuperset(takes[before])
             shortcut = set(gives[before]) if is_shortcut and takes[before] else set()
             if end < len(nodes) and names[end] is None and free[end]:
                 results, others = own.intersection(takes[end]), set(takes[end]) - own
-                if results and others and others <= inputs | shortcut and all(users[one] == [end] for one in results):
+                if results and others and others <= inputs | shortcut and all(users[edge] == [end] for edge in results):
                     names[end] = names[start]
                     block.add(end)
                     end += 1
-            if shortcut and all(number in block for one in shortcut for number in users[one]):
+            if shortcut and all(number in block for value in shortcut for number in users[value]):
                 names[before] = names[start]
         start = end
 
@@ -339,23 +345,23 @@ def _in_depth(nodes: list[Node], outputs: Expression) -> list[Node]:
     makers = {id(value): number for number, unit in enumerate(units) for node in unit for value in node.outputs}
 
     def needed(expressions: list[Expression]) -> list[int]:
-        return [makers[id(one)] for each in expressions for one in _graph.values(each) if id(one) in makers]
+        return [makers[id(value)] for each in expressions for value in _graph.values(each) if id(value) in makers]
 
     updates = [number for number, unit in enumerate(units) if any(node.update is not None for node in unit)]
-    found: list[Node] = []
+    ordered: list[Node] = []
     done: set[int] = set()
     waiting = [*reversed(updates), *reversed(needed([outputs]))]
     while waiting:
         number = waiting[-1]
-        before = [one for one in needed([node.expression for node in units[number]]) if one not in done | {number}]
+        before = [unit for unit in needed([node.expression for node in units[number]]) if unit not in done | {number}]
         if number not in done and before:
             waiting += reversed(before)
             continue
         if number not in done:
             done.add(number)
-            found += units[number]
+            ordered += units[number]
         waiting.pop()
-    return found
+    return ordered
 
 
 def _once(names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -369,7 +375,7 @@ def _once(names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _closed(function: Any, training: bool, examples: list[Any], arguments: _Arguments) -> Any:
     return tf.function(_called(function, training, arguments), autograph=False).get_concrete_function(
-        *[tf.TensorSpec(one.shape, one.dtype) for one in examples]
+        *[tf.TensorSpec(example.shape, example.dtype) for example in examples]
     )
 
 
@@ -391,7 +397,7 @@ def _called(model: Any, training: bool, arguments: _Arguments) -> Callable[..., 
 
 def _loose(model: Any, variables: Any, name: str, concrete: Any, training: bool, arguments: _Arguments) -> _Model:
     """Describe a function, whose variables are known by their own names."""
-    variables = [one for one in variables if one.dtype != tf.resource]
+    variables = [variable for variable in variables if variable.dtype != tf.resource]
     names, _, state, _ = weights._described(list(variables))
     kind = name if re.fullmatch(r"[A-Za-z]\w*", str(name)) else "Model"
     if concrete is None:
@@ -400,7 +406,7 @@ def _loose(model: Any, variables: Any, name: str, concrete: Any, training: bool,
         raise errors.ArgumentError(
             "a ConcreteFunction and a signature take tensors alone, in the order of their inputs"
         )
-    order = [one.op.name for one in _specs(concrete)]
+    order = [spec.op.name for spec in _specs(concrete)]
 
     def call(*xs: Any) -> Any:
         if concrete.structured_input_signature[1]:
@@ -428,21 +434,22 @@ def _keras(keras: Any, model: Any, training: bool, examples: list[Any], argument
     names, _, state, _ = weights._described(model)
     paths = {id(variable): name for name, variable in names.items()}
     modules, layers = {}, []
-    for layer in model._flatten_layers(include_self=False):
+    for layer in _internals.layers(model):
         kind = type(layer).__name__
         if kind == "InputLayer":
             continue
-        own = [paths[id(one)] for one in layer.variables if id(one) in paths]
+        inners = _internals.children(layer)
+        own = [paths[id(variable)] for variable in layer.variables if id(variable) in paths]
         prefixes = [name.split(".")[:-1] for name in own if "seed_generator" not in name]
         common = []
         for parts in zip(*prefixes, strict=False):
             if len(set(parts)) > 1:
                 break
             common.append(parts[0])
-        if len(common) > 1 and common[-1] in {inner.name for inner in layer._layers}:
+        if len(common) > 1 and common[-1] in {inner.name for inner in inners}:
             common.pop()
         path = ".".join(common) if prefixes else layer.name
-        is_simple = weights.is_keras(layer) and type(layer).__module__.startswith("keras.") and not layer._layers
+        is_simple = weights.is_keras(layer) and type(layer).__module__.startswith("keras.") and not inners
         modules[id(layer)] = (path, kind, not path or is_simple)
         layers.append(layer)
     variables = {name: getattr(variable, "value", variable) for name, variable in names.items()}
@@ -468,11 +475,11 @@ class _Watch:
         for layer in self.described.layers:
             if "__call__" not in dir(type(layer)):
                 continue
-            if hasattr(layer, "_flatten_layers"):
+            if _internals.has_layers(layer):
                 object.__setattr__(layer, "call", self._watched(layer.call, layer))
                 self.undo.callback(layer.__dict__.pop, "call", None)
                 continue
-            owner = next((one for one in type(layer).__mro__ if "__call__" in vars(one)), None)
+            owner = next((kind for kind in type(layer).__mro__ if "__call__" in vars(kind)), None)
             if owner is not None:
                 classes[owner] = vars(owner)["__call__"]
         for owner, original in classes.items():
@@ -513,7 +520,7 @@ class _Watch:
         """Return the submodules that an operation belongs to, outermost first."""
         if id(graph) not in self.table:
             rows: list[tuple[Scope, ...]] = [()] * len(graph.get_operations())
-            for start, end, scope in sorted(self.spans[id(graph)], key=lambda one: one[0] - one[1]):
+            for start, end, scope in sorted(self.spans[id(graph)], key=lambda span: span[0] - span[1]):
                 for i in range(start, end):
                     rows[i] = (*rows[i], scope)
             self.table[id(graph)] = rows
@@ -533,7 +540,7 @@ def _is_pure(operation: Operation) -> bool:
         and not operation.functions
         and not operation.is_overridden
         and not operation.kind.startswith("StatelessRandom")
-        and all(isinstance(one, Edge) and getattr(tf, one.dtype, None) in _TENSORS for one in edges)
+        and all(isinstance(edge, Edge) and getattr(tf, edge.dtype, None) in _TENSORS for edge in edges)
     )
 
 
@@ -541,21 +548,13 @@ _TENSORS = {getattr(tf, f"{kind}{bits}") for kind in ("float", "int", "uint") fo
 _TENSORS |= {tf.bool, tf.int8, tf.uint8, tf.bfloat16, tf.complex64, tf.complex128}
 
 
-def _spelled(value: Any, reason: str) -> str:
-    """Return an attribute of an operation as an expression of Python; raise for `reason` if it has none."""
+def _spelled(value: Any) -> str | None:
+    """Return an attribute of TensorFlow's own as an expression of Python."""
     if isinstance(value, tf.DType):
         return f"tensorflow.{value.name}"
     if isinstance(value, tf.TensorShape):
         return "None" if value.rank is None else repr(value.as_list())
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(_spelled(one, reason) for one in value)}]"
-    if isinstance(value, bytes):
-        return repr(value.decode())
-    if isinstance(value, float) and not math.isfinite(value):
-        return f'float("{value}")'
-    if isinstance(value, (bool, int, float, str)):
-        return repr(value)
-    raise Untranslated(reason)
+    return repr(value.decode()) if isinstance(value, bytes) else None
 
 
 def _target(operation: Operation) -> Any:
@@ -571,8 +570,8 @@ def _is_write(operation: Operation) -> bool:
 
 def _inputs(listed: list[Operation]) -> set[int]:
     """Return the ids of the tensors that operations take, and those inside of these."""
-    inner = [one for operation in listed for function in operation.functions for one in function.operations]
-    return {id(one) for operation in listed for one in operation.inputs} | (_inputs(inner) if inner else set())
+    inner = [inner for operation in listed for function in operation.functions for inner in function.operations]
+    return {id(edge) for operation in listed for edge in operation.inputs} | (_inputs(inner) if inner else set())
 
 
 class _Reader:
@@ -601,15 +600,17 @@ class _Reader:
         shapes = [
             [
                 tuple(
-                    sizes.values[names[axis]][point] if axis in names else size for axis, size in enumerate(one.shape)
+                    sizes.values[names[axis]][point] if axis in names else size
+                    for axis, size in enumerate(example.shape)
                 )
                 for point in range(sizes.count)
             ]
-            for one, names in zip(examples, opened, strict=True)
+            for example, names in zip(examples, opened, strict=True)
         ]
         handles: dict[Any, Any] = {}
         for path, variable in described.variables.items():
-            handles |= {id(variable.handle): path, getattr(variable.handle, "_id", path): path, path: variable}
+            address = _internals.address(variable.handle)
+            handles |= {id(variable.handle): path, path if address is None else address: path, path: variable}
         self.flat = Flat(concrete.graph, shapes, sizes, handles, watch.scopes)
         self.inputs = []
         for number, edge in enumerate(self.flat.inputs):
@@ -617,7 +618,7 @@ class _Reader:
             self.inputs.append(edge.expression)
         self.plans: dict[int, Callable[[], None]] = {}
         self._find_tracked()
-        self._statements(self.flat.operations, [one for one in self.flat.results if isinstance(one, Edge)])
+        self._statements(self.flat.operations, [result for result in self.flat.results if isinstance(result, Edge)])
         outputs = None if self.missing else self._outputs(concrete)
         if self.missing:
             raise errors.TranslationError(_graph.listed(self.missing))
@@ -627,15 +628,13 @@ class _Reader:
         if described.has_layers:
             nodes = _in_depth(nodes, outputs)
             _group(nodes, list(described.variables))
-        dtypes = collections.Counter(str(leaf.dtype) for leaf in self.params.values() if leaf.dtype.kind == "f")
-        kinds = [value.dtype for value in self.inputs if value.dtype.startswith(("float", "bfloat"))]
-        dtype = dtypes.most_common(1)[0][0] if dtypes else kinds[0] if kinds else "float32"
+        dtype = _rows.dtype_of(self.params, self.inputs)
         self.graph = Graph(
             described.kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, dtype, "TensorFlow"
         )
 
     def _input_name(self, concrete: Any, number: int) -> str:
-        names = [one.op.name for one in concrete.inputs]
+        names = [x.op.name for x in concrete.inputs]
         name = re.sub(r"\W", "_", names[number])
         if re.fullmatch(r"x\d+|xs_\d+|args_\d+", name):
             return "x" if len(self.flat.inputs) == 1 else f"x{number + 1}"
@@ -647,19 +646,19 @@ class _Reader:
         """Find the batch normalizations that keep moving statistics, and the assignments that are part of them."""
         random = self._random_state()
         operations = self.flat.operations
-        assigned = [one for one in operations if one.kind.startswith("Assign")]
-        writes = [one for one in assigned if _target(one) not in random]
-        self.left_out = {id(one) for one in assigned if _target(one) in random}
+        assigned = [assignment for assignment in operations if assignment.kind.startswith("Assign")]
+        writes = [assignment for assignment in assigned if _target(assignment) not in random]
+        self.left_out = {id(assignment) for assignment in assigned if _target(assignment) in random}
         self.tracked: dict[int, tuple[patterns.Match, str]] = {}
         read = set(map(id, self.flat.results)) | _inputs(operations)
         for operation in operations:
             if writes and operation.kind in ("AddV2", "Add"):
-                found = patterns.tracked(operation, writes)
-                if found is not None and not any(
-                    id(one) in self.left_out or id(one.outputs[0]) in read for one in found[1]
+                tracked = patterns.tracked(operation, writes)
+                if tracked is not None and not any(
+                    id(assignment) in self.left_out or id(assignment.outputs[0]) in read for assignment in tracked[1]
                 ):
-                    self.tracked[id(operation)] = found[0], found[2]
-                    self.left_out.update(map(id, found[1]))
+                    self.tracked[id(operation)] = tracked[0], tracked[2]
+                    self.left_out.update(map(id, tracked[1]))
 
     def _statements(self, listed: list[Operation], wanted: list[Edge]) -> None:
         """Add the statements that compute some tensors."""
@@ -674,16 +673,16 @@ class _Reader:
             if id(operation) in self.left_out:
                 continue  # others do what it does
             is_write = _is_write(operation)
-            if not is_write and not any(id(one) in needed for one in operation.outputs):
+            if not is_write and not any(id(edge) in needed for edge in operation.outputs):
                 continue
-            is_known = operation.kind == "Input" or all(one.static is not None for one in operation.outputs)
+            is_known = operation.kind == "Input" or all(edge.static is not None for edge in operation.outputs)
             if is_known and not is_write:
                 continue
             self.current = operation
             try:
                 edges = self._planned(operation)
             except Untranslated as reason:
-                edges = [one for one in operation.inputs if isinstance(one, Edge)]
+                edges = [edge for edge in operation.inputs if isinstance(edge, Edge)]
                 if self.partial and _is_pure(operation):
                     self.plans[id(operation)] = functools.partial(self._bridge, operation, str(reason))
                 else:
@@ -703,7 +702,7 @@ class _Reader:
         try:
             self._run_all(listed)
             self.current = current
-            return self.nodes, [self._operand(one, as_tensor=True) for one in results]
+            return self.nodes, [self._operand(edge, as_tensor=True) for edge in results]
         finally:
             self.nodes, self.current = outer, current
 
@@ -728,11 +727,12 @@ class _Reader:
         if item is not None:
             self.plans[id(operation)] = lambda: self._bind(self.alone[id(item)], operation.outputs)
             return [item]
-        match = patterns.find(operation)
+        row = _converters.find("tensorflow", operation.kind)
+        match = patterns.find(operation) if row is None else None
         if match is not None:
             self.plans[id(operation)] = lambda: self._matched(operation, match)
             return match.edges
-        row = operations.ROWS.get(operation.kind)
+        row = row or operations.ROWS.get(operation.kind)
         if row is None:
             raise Untranslated("")
         if operation.is_overridden:
@@ -742,7 +742,7 @@ class _Reader:
 
     def _random_state(self) -> set[Any]:
         """Return the variables that seeds are drawn from; a port has explicit keys in their place."""
-        found = set()
+        variables = set()
         for operation in self.flat.operations:
             if operation.kind not in (
                 "StatelessRandomGetKeyCounter",
@@ -752,17 +752,17 @@ class _Reader:
                 continue
             queue = list(operation.inputs)
             while queue:
-                one = queue.pop()
-                if not isinstance(one, Edge):
-                    found.add(one if isinstance(one, str) else id(one))
-                elif one.variable is not None and not one.changed:
-                    found.add(one.variable)
+                edge = queue.pop()
+                if not isinstance(edge, Edge):
+                    variables.add(edge if isinstance(edge, str) else id(edge))
+                elif edge.variable is not None and not edge.changed:
+                    variables.add(edge.variable)
                 else:
-                    queue += one.operation.inputs
-        return found
+                    queue += edge.operation.inputs
+        return variables
 
     def _miss(self, operation: Operation, reason: str = "") -> None:
-        scopes = [one.path for one in operation.scopes]
+        scopes = [scope.path for scope in operation.scopes]
         place = f"{scopes[-1]} ({operation.scopes[-1].kind})" if scopes else operation.where
         self.missing[f"{operation.kind}: {reason}" if reason else operation.kind].insert(0, place)
 
@@ -791,7 +791,7 @@ class _Reader:
         return list(outputs)
 
     def _hint(self) -> str:
-        scopes = [one for one in self.current.scopes if not one.is_container] if self.current is not None else []
+        scopes = [scope for scope in self.current.scopes if not scope.is_container] if self.current is not None else []
         return scopes[-1].path.rpartition(".")[2] if scopes else ""
 
     def _bind(self, expression: Expression, edges: list[Edge]) -> None:
@@ -818,7 +818,7 @@ class _Reader:
 
         def word(edge: Edge) -> str:
             sizes = None if edge.static is None or edge.dtype != "int32" else edge.static
-            if sizes is not None and not any(isinstance(one, Dim) for one in sizes.flat):
+            if sizes is not None and not any(isinstance(size, Dim) for size in sizes.flat):
                 return repr(sizes.astype(int).tolist())
             tensors.append(self._operand(edge, as_tensor=True))
             return f"x{len(tensors)}"
@@ -826,10 +826,15 @@ class _Reader:
         for name, count in inputs_of(operation.node):
             words = [word(next(edges)) for _ in range(1 if count is None else count)]
             given.append(f"{name}={words[0] if count is None else '[' + ', '.join(words) + ']'}")
-        named, taken = {one.partition("=")[0] for one in given}, set(inspect.signature(function).parameters) - {"name"}
+        named, taken = (
+            {edge.partition("=")[0] for edge in given},
+            set(inspect.signature(function).parameters) - {"name"},
+        )
         if not named <= taken:
             raise Untranslated(reason)
-        given += [f"{name}={_spelled(operation.attribute(name), reason)}" for name in sorted(taken - named)]
+        given += [
+            f"{name}={_rows.spelled(operation.attribute(name), _spelled, reason)}" for name in sorted(taken - named)
+        ]
         names = ", ".join(f"x{i + 1}" for i in range(len(tensors)))
         source = f"lambda {names}: tensorflow.raw_ops.{operation.kind}({', '.join(given)})"
         self._bind(Apply(Foreign(snake(operation.kind), source, "tensorflow"), tuple(tensors)), operation.outputs)
@@ -840,18 +845,18 @@ class _Reader:
     def _row(self, operation: Operation, row: Any) -> None:
         out = [Value(edge.shape, edge.dtype) for edge in operation.outputs]
         is_single = len(operation.node.op_def.output_arg) == 1 and not any(
-            one.number_attr or one.type_list_attr for one in operation.node.op_def.output_arg
+            argument.number_attr or argument.type_list_attr for argument in operation.node.op_def.output_arg
         )
         expression = row(**self._bound(operation, row, out[0] if is_single else out))
         self._bind(expression, operation.outputs)
 
     def _bound(self, operation: Operation, row: Any, out: Any) -> dict[str, Any]:
         parameters = inspect.signature(row).parameters
-        takes_all = any(one.kind == one.VAR_KEYWORD for one in parameters.values())
+        takes_all = _rows.takes_all(row)
         given = iter(operation.inputs)
         arguments: dict[str, Any] = {}
         named = inputs_of(operation.node)[: len(operation.inputs)]  # the shape of a list's entries is no input here
-        ndim = max((len(one.shape) for one in operation.inputs), default=0)
+        ndim = max((len(edge.shape) for edge in operation.inputs), default=0)
         for name, count in named:
             if len(named) == 1 and count is None and name not in parameters:
                 name = "x"
@@ -864,9 +869,9 @@ class _Reader:
                 arguments[name] = self._operand(edge) if edge.static is None else _literal(edge)
             else:
                 edge = next(given)
-                is_pair = [one for one, _ in named] == ["x", "y"]
+                is_pair = [label for label, _ in named] == ["x", "y"]
                 arguments[name] = self._operand(_shortened(edge, ndim) if is_pair else edge)
-        defaults = {one.name: one for one in operation.node.op_def.attr}
+        defaults = {attribute.name: attribute for attribute in operation.node.op_def.attr}
         for name in operation.node.node_def.attr:
             if name.startswith("_") or name not in defaults or defaults[name].type == "type":
                 continue
@@ -877,11 +882,7 @@ class _Reader:
                 continue
             elif not defaults[name].HasField("default_value") or value != _default(defaults[name]):
                 raise Untranslated(f"with {name}={value}")
-        if "out" in parameters:
-            arguments["out"] = out
-        if "emit" in parameters:
-            arguments["emit"] = self._emit
-        return arguments
+        return arguments | _rows.special(row, out=out, emit=self._emit)
 
     def _operand(self, edge: Edge, as_tensor: bool = False) -> Expression:
         """Return what stands for a tensor: numbers for what is constant and has no dimensions."""
@@ -897,7 +898,7 @@ class _Reader:
             return _literal(edge)
         if edge.expression is not None:
             return edge.expression
-        if edge.static.size > 16 and not any(isinstance(one, Dim) for one in edge.static.flat):
+        if edge.static.size > 16 and not any(isinstance(number, Dim) for number in edge.static.flat):
             edge.expression = self._constant(edge)
             return edge.expression
         value = self.flat.value(edge)
@@ -942,7 +943,7 @@ class _Reader:
         elif operation.kind != "AssignVariableOp":
             sign, op = ("+", "add") if operation.kind == "AssignAddVariableOp" else ("-", "subtract")
             old = self._operand(operation.inputs[0])
-            is_float = operation.outputs[0].dtype in operations.FLOATS
+            is_float = operation.outputs[0].dtype in FLOATS
             expression = Infix(sign, old, expression) if is_float else Call(f"ops.{op}", (old, expression))
         if path not in self.leaves:  # it is written, never read
             self.state[path] = np.array(self.described.variables[path].numpy())
@@ -950,20 +951,20 @@ class _Reader:
         edge = operation.outputs[0]
         self._bind(expression, [edge])
         self._add([self.flat.value(edge)], edge.expression, update=path)
-        if edge.dtype in operations.FLOATS and self._is_differentiated(edge.expression):
+        if edge.dtype in FLOATS and self._is_differentiated(edge.expression):
             self._bind(Call("ops.stop_gradient", (edge.expression,)), [edge])  # a variable does not know of what it is
 
     def _is_differentiated(self, expression: Expression) -> bool:
         """Say whether an expression depends on a parameter, or on an input that is floating."""
-        made = {id(one): node.expression for node in self.nodes for one in node.outputs}
+        made = {id(y): node.expression for node in self.nodes for y in node.outputs}
         queue, seen = _graph.values(expression), set()
         while queue:
-            one = queue.pop()
-            if one.kind == "params" or (one.kind == "input" and one.dtype in operations.FLOATS):
+            value = queue.pop()
+            if value.kind == "params" or (value.kind == "input" and value.dtype in FLOATS):
                 return True
-            if id(one) not in seen:
-                seen.add(id(one))
-                queue += _graph.values(made.get(id(one)))
+            if id(value) not in seen:
+                seen.add(id(value))
+                queue += _graph.values(made.get(id(value)))
         return False
 
     def _update_norm(self, operation: Operation, match: patterns.Match, prefix: str) -> None:
@@ -974,19 +975,19 @@ class _Reader:
 
     def _custom(self, operation: Operation) -> list[Edge]:
         """A function with a gradient of its own; without one, tensors that are passed on."""
-        if "_gradient_op_type" not in operation.node.node_def.attr:
+        if _internals.RULE not in operation.node.node_def.attr:
             self.plans[id(operation)] = lambda: [
                 self._bind(self._operand(given), [out])
                 for given, out in zip(operation.inputs, operation.outputs, strict=True)
             ]
             return operation.inputs
-        rule = registered(operation.attribute("_gradient_op_type"))
+        rule = registered(operation.attribute(_internals.RULE))
         function = closed_over(rule).get("grad_fn") if is_rule_of(rule, operation.node) else None
         where = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
         if re.search(r"nn_impl\.(silu|swish)\b", where):
             for pattern in (("Mul", "x", ("Sigmoid", "x")), ("Mul", "x", ("Sigmoid", ("Mul", 1.0, "x")))):
-                for one in patterns.matches(pattern, operation.inputs[0], {}):
-                    edge = one["x"]
+                for match in patterns.matches(pattern, operation.inputs[0], {}):
+                    edge = match["x"]
                     self.plans[id(operation)] = lambda edge=edge: self._bind(
                         Call("ops.silu", (self._operand(edge),)), operation.outputs[:1]
                     )
@@ -997,18 +998,18 @@ class _Reader:
 
     def _with_rule(self, operation: Operation, rule: Rule) -> list[Edge]:
         """Plan a function with a gradient of its own, which is traced too."""
-        arguments = [patterns.seen_through(one) for one in operation.inputs[rule.count :]]
+        arguments = [patterns.seen_through(edge) for edge in operation.inputs[rule.count :]]
         results = operation.inputs[: rule.count]
-        slopes = [one for one in rule.gradients if one is not None]
+        slopes = [gradient for gradient in rule.gradients if gradient is not None]
         self._plan(rule.operations, slopes)
-        made = {id(edge) for one in rule.operations for edge in one.outputs} | set(map(id, rule.cotangents))
+        made = {id(edge) for operation in rule.operations for edge in operation.outputs} | set(map(id, rule.cotangents))
         body, outside = _between(self.listed, arguments, [*results, *self._taken(rule.operations, slopes, made)])
         self._plan(body, results)
-        parameters = list({id(one): one for one in [*arguments, *outside]}.values())
+        parameters = list({id(edge): edge for edge in [*arguments, *outside]}.values())
 
         def run() -> None:
             values, given = [], []
-            before = [(edge, edge.expression) for one in body for edge in one.outputs]
+            before = [(edge, edge.expression) for inner in body for edge in inner.outputs]
             before += [(edge, edge.expression) for edge in parameters]
             given.extend(self._operand(edge, as_tensor=True) for edge in parameters)
             for edge in parameters:
@@ -1018,15 +1019,15 @@ class _Reader:
             nodes, outputs = self._nested(body, results)
             for edge in rule.cotangents:
                 edge.expression = self.flat.value(edge)
-            rule_nodes, found = self._nested(rule.operations, slopes)
-            known = dict(zip(map(id, slopes), found, strict=True))
+            rule_nodes, rule_outputs = self._nested(rule.operations, slopes)
+            known = dict(zip(map(id, slopes), rule_outputs, strict=True))
             own = dict(zip(map(id, arguments), rule.gradients, strict=False))
             gradients = [known.get(id(own.get(id(edge)))) for edge in parameters]
             inner = {id(value) for node in rule_nodes for value in node.outputs}
             inner |= {id(edge.expression) for edge in rule.cotangents}
             used = [value for node in rule_nodes for value in _graph.values(node.expression)]
             used += _graph.values(tuple(gradients))
-            residuals = list({id(one): one for one in used if id(one) not in inner}.values())
+            residuals = list({id(edge): edge for edge in used if id(edge) not in inner}.values())
             self.lifted = lifted
             for edge, expression in before:
                 edge.expression = expression
@@ -1035,7 +1036,7 @@ class _Reader:
                 values,
                 nodes,
                 outputs[0] if len(outputs) == 1 else tuple(outputs),
-                [one for one in residuals if one.kind == "local"],
+                [residual for residual in residuals if residual.kind == "local"],
                 [edge.expression for edge in rule.cotangents],
                 rule_nodes,
                 gradients[0] if len(gradients) == 1 else tuple(gradients),
@@ -1047,29 +1048,31 @@ class _Reader:
 
     def _taken(self, listed: list[Operation], results: list[Edge], made: set[int]) -> list[Edge]:
         """Return the tensors that planned operations take from outside."""
-        found: dict[int, Edge] = {}
-        for edge in [*results, *[edge for one in listed if id(one) in self.plans for edge in one.inputs]]:
+        taken: dict[int, Edge] = {}
+        for edge in [*results, *[edge for item in listed if id(item) in self.plans for edge in item.inputs]]:
             if isinstance(edge, Edge) and id(edge) not in made and edge.static is None:
-                found[id(edge)] = edge
-        return list(found.values())
+                taken[id(edge)] = edge
+        return list(taken.values())
 
     # branches and loops
 
     def _inside(self, function: Function, results: list[Edge]) -> list[Edge]:
         """Plan a function inside, and return the tensors that it closes over."""
         self._plan(function.operations, results)
-        made = {id(edge) for one in function.operations for edge in one.outputs} | set(map(id, function.inputs))
+        made = {id(edge) for operation in function.operations for edge in operation.outputs} | set(
+            map(id, function.inputs)
+        )
         return self._taken(function.operations, results, made)
 
     def _choice(self, operation: Operation) -> list[Edge]:
         functions = operation.functions
-        taken = [edge for one in functions for edge in self._inside(one, one.results)]
+        taken = [edge for function in functions for edge in self._inside(function, function.results)]
 
         def run() -> None:
             bodies = []
-            for one in functions:
-                nodes, outputs = self._nested(one.operations, one.results)
-                bodies.append(Body("branch", (), nodes, _single(outputs)))
+            for function in functions:
+                nodes, outputs = self._nested(function.operations, function.results)
+                bodies.append(Body("branch", (), nodes, single(outputs)))
             chosen = self._operand(operation.inputs[0])
             if operation.kind.endswith("Case"):
                 made = patterns.seen_through(operation.inputs[0]).operation
@@ -1103,10 +1106,10 @@ class _Reader:
         def run() -> None:
             initial = tuple(self._operand(loop.initial[number], as_tensor=True) for number in kept)
             bodies = []
-            for name, one in (("cond", holds), ("body", step)):
-                parameters = tuple(self._parameter(one.inputs[number]) for number in kept)
-                nodes, outputs = self._nested(one.operations, one.results if one is holds else results)
-                bodies.append(Body(name, parameters, nodes, outputs[0] if one is holds else tuple(outputs)))
+            for name, function in (("cond", holds), ("body", step)):
+                parameters = tuple(self._parameter(function.inputs[number]) for number in kept)
+                nodes, outputs = self._nested(function.operations, function.results if function is holds else results)
+                bodies.append(Body(name, parameters, nodes, outputs[0] if function is holds else tuple(outputs)))
             outputs = [operation.outputs[number] for number in kept]
             self._bind(Call("ops.while_loop", (*bodies, initial)), outputs)
 
@@ -1117,13 +1120,13 @@ class _Reader:
         """Say whether anything but what counts it reads what a loop carries."""
         holds, step = operation.functions
         for function, results in ((holds, holds.results), (step, step.results)):
-            others = [one for one in results if one is not (function is step and step.results[number])]
+            others = [edge for edge in results if edge is not (function is step and step.results[number])]
             self._plan(function.operations, others)
             own = {id(function.inputs[number])}
             if any(id(edge) in own for edge in self._taken(function.operations, others, set())):
                 return True
-            for one in function.operations:
-                self.plans.pop(id(one), None)
+            for inner in function.operations:
+                self.plans.pop(id(inner), None)
         return False
 
     def _parameter(self, edge: Edge) -> Value:
@@ -1145,9 +1148,9 @@ class _Reader:
                     self.left_out.add(id(inner))
         carried = [n for n in range(len(step.inputs)) if n not in loop.counters and n not in loop.written]
         results = [patterns.seen_through(step.results[n]) for n in carried]
-        writes = {n: patterns.seen_through(one) for n, one in loop.written.items()}
+        writes = {n: patterns.seen_through(edge) for n, edge in loop.written.items()}
         for number in sorted(loop.last):  # what the last step wrote is carried anyway
-            if not any(one is writes[number] for one in results):
+            if not any(edge is writes[number] for edge in results):
                 raise Untranslated("a loop that keeps what its last step wrote")
         rows = [n for n in sorted(loop.written) if n not in loop.last]
         written = [writes[n] for n in rows]
@@ -1155,8 +1158,8 @@ class _Reader:
         items = {id(edge) for _, edges in lists.values() for edge in edges}
         self._plan(step.operations, [*results, *written])
         used = self._taken(step.operations, [*results, *written], set())
-        counts = any(id(one) in counters for one in used)
-        taken = [one for one in taken if id(one) not in items]
+        counts = any(id(edge) in counters for edge in used)
+        taken = [edge for edge in taken if id(edge) not in items]
 
         def run() -> None:
             trips = _size(loop.trips)
@@ -1178,20 +1181,20 @@ class _Reader:
             values = [self.flat.value(operation.outputs[n]) for n in (*carried, *rows)]
             if not sources and not ys:
                 count = Value((), "int32", name="i") if count is None else count
-                body = Body("body", (count, _single(parameters)), nodes, _single(new))
-                expression = Call("ops.fori_loop", (0, trips, body, _single(initial)))
+                body = Body("body", (count, single(parameters)), nodes, single(new))
+                expression = Call("ops.fori_loop", (0, trips, body, single(initial)))
             else:
                 if count is not None:
                     xs.append(count)
                     sources.append(Call("ops.arange", (trips,), (("dtype", DType("int32")),)))
-                body = Body("step", (_single(parameters), _single(xs)), nodes, (_single(new), _single(ys)))
+                body = Body("step", (single(parameters), single(xs)), nodes, (single(new), single(ys)))
                 length = () if sources else (("length", trips),)
-                expression = Call("ops.scan", (body, _single(initial), _single(sources)), length)
+                expression = Call("ops.scan", (body, single(initial), single(sources)), length)
             self._add(values, expression)
             for number, value in zip((*carried, *rows), values, strict=True):
                 operation.outputs[number].expression = value
             for number in loop.last:
-                place = next(i for i, one in enumerate(results) if one is writes[number])
+                place = next(i for i, edge in enumerate(results) if edge is writes[number])
                 self.alone[id(operation.outputs[number])] = values[place]
                 self._bind(Call("ops.expand_dims", (values[place], 0)), [operation.outputs[number]])
 
@@ -1208,10 +1211,10 @@ class _Reader:
             if isinstance(tree, (tf.Tensor, tf.TensorSpec)):
                 return self._operand(next(results), as_tensor=True)
             if isinstance(tree, collections.abc.Mapping):  # in the order in which TensorFlow flattens it
-                found = {name: structured(tree[name]) for name in sorted(tree)}
-                return {str(name): found[name] for name in tree}
+                parts = {name: structured(tree[name]) for name in sorted(tree)}
+                return {str(name): parts[name] for name in tree}
             if isinstance(tree, (tuple, list)):
-                return tuple(structured(one) for one in tree)
+                return tuple(structured(part) for part in tree)
             return tree
 
         try:
@@ -1227,7 +1230,7 @@ def _between(
     """Return the operations that lead from arguments to results, in order, and the other tensors that these take."""
     inside = set(map(id, arguments))
     for operation in listed_all:
-        if any(id(one) in inside for one in operation.inputs):
+        if any(id(edge) in inside for edge in operation.inputs):
             inside.update(map(id, operation.outputs))
     own = set(map(id, arguments))
     listed: dict[int, Operation] = {}
@@ -1240,8 +1243,8 @@ def _between(
             outside[id(edge)] = edge
             return
         if id(edge.operation) not in listed:
-            for one in edge.operation.inputs:
-                visit(one)
+            for source in edge.operation.inputs:
+                visit(source)
             listed[id(edge.operation)] = edge.operation
 
     for edge in results:
@@ -1266,11 +1269,6 @@ def _only_item(operation: Operation) -> Edge | None:
     return source if is_last and operation.inputs[1].shape == (1,) else None
 
 
-def _single(parts: list[Any]) -> Any:
-    """Return what one part is, what none is, or the tuple of several."""
-    return None if not parts else parts[0] if len(parts) == 1 else tuple(parts)
-
-
 def _size(edge: Edge) -> Any:
     return edge.static.item()
 
@@ -1288,8 +1286,8 @@ def _static(name: str, edge: Edge) -> Any:
     return _nested(edge.static.tolist())
 
 
-def _nested(one: Any) -> Any:
-    return tuple(map(_nested, one)) if isinstance(one, list) else one
+def _nested(part: Any) -> Any:
+    return tuple(map(_nested, part)) if isinstance(part, list) else part
 
 
 def _literal(edge: Edge) -> Any:
@@ -1299,8 +1297,8 @@ def _literal(edge: Edge) -> Any:
 
 
 def _listed_entries(edge: Edge) -> Any:
-    def plain(one: Any) -> Any:
-        return [plain(inner) for inner in one] if isinstance(one, list) else patterns.number(one, edge.dtype)
+    def plain(part: Any) -> Any:
+        return [plain(inner) for inner in part] if isinstance(part, list) else patterns.number(part, edge.dtype)
 
     return plain(edge.static.tolist())
 
@@ -1310,8 +1308,8 @@ def _default(attribute: Any) -> Any:
     kind = value.WhichOneof("value")
     if kind == "list":
         return [*value.list.i, *value.list.s, *value.list.f]
-    found = getattr(value, kind) if kind else None
-    return found.decode() if isinstance(found, bytes) else found
+    default = getattr(value, kind) if kind else None
+    return default.decode() if isinstance(default, bytes) else default
 
 
 # what a port is compared with
@@ -1326,49 +1324,49 @@ def run(
 ) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
     """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state."""
     arguments = _Arguments(inputs, keywords)
-    tensors = [_tensor(one) for one in arguments.tensors]
+    tensors = [_tensor(tensor) for tensor in arguments.tensors]
     described = _described(model, training, tensors, arguments)
     before = {name: variable.numpy() for name, variable in described.variables.items() if name in described.state}
-    params = {name: one for name, one in described.variables.items() if name not in described.state}
+    params = {name: variable for name, variable in described.variables.items() if name not in described.state}
     with tf.GradientTape() as tape:
         tape.watch(list(params.values()))
         outputs = described.call(*tensors)
-        leaves = [one for one in _graph.leaves(_plain(outputs)) if isinstance(one, tf.Tensor)]
+        leaves = [leaf for leaf in _graph.leaves(_plain(outputs)) if isinstance(leaf, tf.Tensor)]
         terms = [
-            tf.reduce_sum(one * tf.cast(weights_of(tuple(one.shape)), one.dtype))
-            for one in leaves
-            if one.dtype.is_floating
+            tf.reduce_sum(leaf * tf.cast(weights_of(tuple(leaf.shape)), leaf.dtype))
+            for leaf in leaves
+            if leaf.dtype.is_floating
         ]
-        total = tf.add_n([tf.cast(one, terms[0].dtype) for one in terms]) if terms else None
+        total = tf.add_n([tf.cast(term, terms[0].dtype) for term in terms]) if terms else None
     slopes: dict[str, Any] = {}
     if params and total is not None:
-        found = tape.gradient(total, list(params.values()), unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        slopes = {name: np.array(tf.convert_to_tensor(one)) for name, one in zip(params, found, strict=True)}
+        gradients = tape.gradient(total, list(params.values()), unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        slopes = {name: np.array(tf.convert_to_tensor(slope)) for name, slope in zip(params, gradients, strict=True)}
     state = {name: described.variables[name].numpy() for name in before}
     for name, value in before.items():
         described.variables[name].assign(value)
-    return [np.array(one) for one in leaves], slopes, state
+    return [np.array(leaf) for leaf in leaves], slopes, state
 
 
 def _plain(tree: Any) -> Any:
     if isinstance(tree, collections.abc.Mapping):
-        return {str(name): _plain(one) for name, one in tree.items()}
+        return {str(name): _plain(part) for name, part in tree.items()}
     return tuple(map(_plain, tree)) if isinstance(tree, (tuple, list)) else tree
 
 
 def evaluated(graph: Graph) -> list[Node]:
     """Return the statements of a graph that was traced in training mode, as evaluation would compute them."""
 
-    def change(one: Expression) -> Expression:
-        if not isinstance(one, Call):
-            return one
-        if one.function in ("dropout", "block_dropout"):
-            return one.args[0]
-        if one.function == "tracked_batch_normalization":
+    def change(part: Expression) -> Expression:
+        if not isinstance(part, Call):
+            return part
+        if part.function in ("dropout", "block_dropout"):
+            return part.args[0]
+        if part.function == "tracked_batch_normalization":
             left_out = ("momentum", "training")
-            kwargs = tuple((name, value) for name, value in one.kwargs if name not in left_out)
-            return Call("batch_normalization", one.args, kwargs)
-        return one
+            kwargs = tuple((name, value) for name, value in part.kwargs if name not in left_out)
+            return Call("batch_normalization", part.args, kwargs)
+        return part
 
     return _graph.evaluated(graph, change)
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from multiop import errors
 from multiop.porting._reference import Record, Reference, numbered
+from multiop.porting.tensorflow import _internals
 from multiop.porting.tensorflow.weights import _of_layer, is_keras, to_numpy
 
 
@@ -29,7 +30,7 @@ def record(model, inputs, cotangents, training):
     variables, _, state_names = _of_layer(model)
     before = {name: to_numpy(variables[name]) for name in state_names}
     seen, counts = [], {}
-    layers = [layer for layer in model._flatten_layers(include_self=False) if not is_input(layer)]
+    layers = [layer for layer in _internals.layers(model) if not is_input(layer)]
     own = {id(layer): dict(own_arrays(layer)) for layer in layers}
     paths = names(model, layers)
 
@@ -83,13 +84,13 @@ def record(model, inputs, cotangents, training):
             own[id(layer)],
             options(layer, training),
         )
-    found = iter(at_inputs)
+    slopes = iter(at_inputs)
     return Reference(
         type(model).__name__ if model.name is None else model.name,
         records,
         values,
         weights,
-        [np.array(next(found)) if x.dtype.is_floating or x.dtype.is_complex else None for x in tensors],
+        [np.array(next(slopes)) if x.dtype.is_floating or x.dtype.is_complex else None for x in tensors],
         {name: np.array(tf.convert_to_tensor(g)) for name, g in zip(params, at_params, strict=True)},
         after,
         before,
@@ -102,15 +103,15 @@ def is_input(layer):
 
 def names(model, layers):
     """Return the names of layers: those below another layer than the model begin with its name."""
-    found = {}
+    names_of = {}
     parents = [(model, "")]
     while parents:
         parent, prefix = parents.pop()
-        for layer in parent._flatten_layers(include_self=False, recursive=False):
-            if id(layer) not in found:
-                found[id(layer)] = f"{prefix}{layer.name}"
+        for layer in _internals.layers(parent, recursive=False):
+            if id(layer) not in names_of:
+                names_of[id(layer)] = f"{prefix}{layer.name}"
                 parents.append((layer, f"{prefix}{layer.name}."))
-    return {id(layer): found.get(id(layer), layer.name) for layer in layers}
+    return {id(layer): names_of.get(id(layer), layer.name) for layer in layers}
 
 
 KINDS = {  # the class that has the same suspects
@@ -137,7 +138,7 @@ def own_arrays(layer):
 
 def options(layer, training):
     """Return the options of a layer by the names that PyTorch gives them."""
-    found = {"training": training}
+    plain = {"training": training}
     for ours, theirs in (
         ("stride", "strides"),
         ("padding", "padding"),
@@ -148,7 +149,7 @@ def options(layer, training):
         ("num_groups", "groups"),
     ):
         if hasattr(layer, theirs):
-            found[ours] = getattr(layer, theirs)
+            plain[ours] = getattr(layer, theirs)
     if type(layer).__name__ == "BatchNormalization":
-        found["momentum"] = 1 - layer.momentum
-    return found
+        plain["momentum"] = 1 - layer.momentum
+    return plain

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from multiop import errors
 from multiop.porting import _weights
+from multiop.porting.tensorflow import _internals
 
 
 def read(source):
@@ -48,8 +49,8 @@ def _described(source):
     if is_keras(source):
         return *_of_layer(source), "keras"
     if isinstance(source, tf.Module):
-        found = source._flatten(predicate=lambda x: isinstance(x, tf.Variable), with_path=True)
-        named = [(".".join(map(str, path)), variable) for path, variable in found]
+        variables = _internals.leaves(source, lambda x: isinstance(x, tf.Variable))
+        named = [(".".join(map(str, path)), variable) for path, variable in variables]
         return *_of_variables(named), "tensorflow"
     if isinstance(source, dict):
         named = list(_weights.flat(source).items())
@@ -72,14 +73,14 @@ def _path(variable):
 
 def _numbered(names):
     """Number the variables that Keras named from the first one of their layer, not from the first one of the program."""
-    counts, found = collections.Counter(), []
+    counts, numbered = collections.Counter(), []
     for name in names:
         layer, dot, leaf = name.rpartition(".")
         if dot and re.fullmatch(r"variable(_\d+)?", leaf):
             leaf = f"variable_{counts[layer]}" if counts[layer] else "variable"
             counts[layer] += 1
-        found.append(f"{layer}{dot}{leaf}")
-    return found
+        numbered.append(f"{layer}{dot}{leaf}")
+    return numbered
 
 
 def _of_variables(named):
@@ -95,19 +96,19 @@ def _of_variables(named):
 
 def _distinct(names):
     """Number the second and later occurrences of a name, as Keras does, at its layer."""
-    seen, found = {}, []
+    seen, numbered = {}, []
     for name in names:
         seen[name] = seen.get(name, -1) + 1
         parent, dot, leaf = name.rpartition(".")
-        found.append(name if not seen[name] else f"{parent or leaf}_{seen[name]}{dot}{leaf if dot else ''}")
-    if len(set(found)) < len(found):
+        numbered.append(name if not seen[name] else f"{parent or leaf}_{seen[name]}{dot}{leaf if dot else ''}")
+    if len(set(numbered)) < len(numbered):
         raise errors.ArgumentError("the names of the variables are not distinct; give the layers names")
-    return found
+    return numbered
 
 
 def _of_layer(model):
     """Name the variables of a layer by their paths, and find the innermost layer that each belongs to."""
-    layers = sorted(model._flatten_layers(), key=lambda layer: -len(layer.weights))
+    layers = sorted(_internals.layers(model, include_self=True), key=lambda layer: -len(layer.weights))
     owner = {id(variable): layer for layer in layers for variable in layer.variables}
     variables = list(model.variables)
     names = _distinct(_numbered([_path(variable) for variable in variables]))

@@ -8,21 +8,14 @@ its results. A call with an argument that its row does not take has no translati
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
 from multiop.porting._graph import SEED, TRAINING, Call, Dim, DType, Expression, Infix, Item, Value, call
-
-Row = Callable[..., Expression]
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
-
-
-class Untranslated(Exception):
-    """What stands in the way of a translation, in a few words."""
-
+from multiop.porting._rows import FLOATS, Row, Untranslated, cast, short, sizes
 
 # dtypes
 
@@ -32,29 +25,26 @@ def name_of(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def cast(x: Expression, dtype: str) -> Expression:
-    """Return `x` in a dtype; nothing happens to a tensor that has it."""
-    return x if isinstance(x, Value) and x.dtype == dtype else call("ops.cast", x, DType(dtype))
-
-
 def result_type(left: Expression, right: Expression) -> str:
     """Return the dtype that PyTorch computes with."""
     operands = [
-        torch.empty((1,) * min(one.ndim, 1), dtype=getattr(torch, one.dtype)) if isinstance(one, Value) else one
-        for one in (left, right)
+        torch.empty((1,) * min(operand.ndim, 1), dtype=getattr(torch, operand.dtype))
+        if isinstance(operand, Value)
+        else operand
+        for operand in (left, right)
     ]
-    return name_of(torch.result_type(*[1 if isinstance(one, Dim) else one for one in operands]))
+    return name_of(torch.result_type(*[1 if isinstance(operand, Dim) else operand for operand in operands]))
 
 
 def alike(left: Expression, right: Expression) -> tuple[str, list[Expression]]:
     """Return the dtype that PyTorch computes with, and the tensors in it; Python scalars stay."""
     dtype = result_type(left, right)
-    return dtype, [cast(one, dtype) if isinstance(one, Value) else one for one in (left, right)]
+    return dtype, [cast(operand, dtype) if isinstance(operand, Value) else operand for operand in (left, right)]
 
 
 def floating(x: Value, out: Value) -> Expression:
     """Return an operand of a function whose result is floating."""
-    return x if x.dtype in _FLOATS or x.dtype.startswith("complex") else cast(x, out.dtype)
+    return x if x.dtype in FLOATS or x.dtype.startswith("complex") else cast(x, out.dtype)
 
 
 def last(out: Value, x: Expression, dtype: str) -> Expression:
@@ -90,7 +80,7 @@ def infix(operator: str, op: str) -> Row:
 
 def combined(operator: str, op: str, left: Expression, right: Expression, dtype: str) -> Expression:
     """Write an operation on operands that have their common dtype."""
-    if dtype not in _FLOATS or any(isinstance(one, Dim) for one in (left, right)):
+    if dtype not in FLOATS or any(isinstance(operand, Dim) for operand in (left, right)):
         return call(f"ops.{op}", left, right)
     return Infix(operator, left, right)
 
@@ -111,8 +101,8 @@ def comparison(op: str) -> Row:
 def binary(op: str) -> Row:
     def row(self: Value, other: Expression, out: Value) -> Expression:
         dtype, operands = alike(self, other)
-        if dtype not in _FLOATS and out.dtype in _FLOATS:
-            operands = [cast(one, out.dtype) if isinstance(one, Value) else one for one in operands]
+        if dtype not in FLOATS and out.dtype in FLOATS:
+            operands = [cast(operand, out.dtype) if isinstance(operand, Value) else operand for operand in operands]
             dtype = out.dtype
         return last(out, call(f"ops.{op}", *operands), dtype)
 
@@ -124,15 +114,15 @@ def divide(self: Value, other: Expression, out: Value, rounding_mode: str | None
     if rounding_mode == "floor":
         return last(out, call("ops.floor_divide", left, right), dtype)
     if rounding_mode == "trunc":
-        if dtype in _FLOATS:
+        if dtype in FLOATS:
             return last(out, call("ops.trunc", Infix("/", left, right)), dtype)
         if isinstance(right, int):
             quotient, sign = call("ops.floor_divide", call("ops.abs", left), abs(right)), call("ops.sign", left)
             return last(out, Infix("*", quotient, sign if right > 0 else Infix("*", -1, sign)), dtype)
         quotient = call("ops.floor_divide", call("ops.abs", left), call("ops.abs", right))
         return last(out, Infix("*", quotient, Infix("*", call("ops.sign", left), call("ops.sign", right))), dtype)
-    left, right = (cast(one, out.dtype) if isinstance(one, Value) else one for one in (left, right))
-    if any(isinstance(one, Dim) for one in (left, right)):
+    left, right = (cast(operand, out.dtype) if isinstance(operand, Value) else operand for operand in (left, right))
+    if any(isinstance(operand, Dim) for operand in (left, right)):
         return call("ops.divide", left, right)
     return Infix("/", left, right)
 
@@ -164,10 +154,10 @@ def extreme_with_index(op: str) -> Row:
         index = call(f"ops.arg{op}", self, axis=dim, keepdims=True)
         axis = dim % self.ndim
         (index,) = emit(index, Value((*self.shape[:axis], 1, *self.shape[axis + 1 :]), "int64"))
-        found = call("ops.take_along_axis", self, index, axis=dim)
+        picked = call("ops.take_along_axis", self, index, axis=dim)
         if keepdim:
-            return found, index
-        return call("ops.squeeze", found, axis=dim), call("ops.squeeze", index, axis=dim)
+            return picked, index
+        return call("ops.squeeze", picked, axis=dim), call("ops.squeeze", index, axis=dim)
 
     return row
 
@@ -200,12 +190,6 @@ def reshape(self: Value, out: Value, **_: Any) -> Expression:
     if out.shape == self.shape:
         return self
     return call("ops.reshape", self, sizes(out.shape))
-
-
-def sizes(shape: Sequence[Any]) -> tuple[Any, ...]:
-    if sum(isinstance(size, Dim) for size in shape) == 1 and 0 not in shape:
-        return tuple(-1 if isinstance(size, Dim) else size for size in shape)
-    return tuple(shape)
 
 
 def flatten(self: Value, out: Value, start_dim: int = 0, end_dim: int = -1) -> Expression:
@@ -264,7 +248,7 @@ def squeeze(self: Value, out: Value, dim: Any = None) -> Expression:
 
 def split(self: Value, split_size: Any, out: Any, dim: int = 0) -> Expression:
     axis = dim % self.ndim
-    parts = [one.shape[axis] for one in out]
+    parts = [skeleton.shape[axis] for skeleton in out]
     if len(parts) == 1:
         return (self,)
     if any(isinstance(part, Dim) for part in parts):
@@ -289,14 +273,14 @@ def repeat_interleave(self: Value, repeats: Any, dim: Any = None, output_size: A
 def padded(self: Value, pad: Sequence[Any], mode: str = "constant", value: float | None = None) -> Expression:
     pairs = [tuple(pad[i : i + 2]) for i in range(0, len(pad), 2)][::-1]
     widths = ((0, 0),) * (self.ndim - len(pairs)) + tuple(pairs)
-    if any(isinstance(one, Dim) for pair in widths for one in pair):
+    if any(isinstance(side, Dim) for pair in widths for side in pair):
         raise Untranslated("a padding of open size")
     x: Expression = self
-    if any(one < 0 for pair in widths for one in pair):
+    if any(side < 0 for pair in widths for side in pair):
         key = tuple(slice(-min(a, 0) or None, min(b, 0) or None) for a, b in widths)
         x = Item(x, key)
         widths = tuple((max(a, 0), max(b, 0)) for a, b in widths)
-    if not any(one for pair in widths for one in pair):
+    if not any(side for pair in widths for side in pair):
         return x
     if mode == "constant":
         if value:
@@ -317,11 +301,6 @@ def padding_of(mode: str) -> Row:
 def spread(option: Any, ndim: int) -> tuple[int, ...]:
     option = (option,) if isinstance(option, int) else tuple(option)
     return option * ndim if len(option) == 1 else option
-
-
-def short(option: Sequence[int]) -> Any:
-    """Write an option that is the same for each dimension of space as one int."""
-    return option[0] if len(set(option)) == 1 else tuple(option)
 
 
 def conv(
@@ -426,8 +405,8 @@ def without_batch(self: Value, ndim: int) -> bool:
 
 def batched(self: Value, emit: Any) -> Value:
     """Return an image as a batch of one."""
-    (one,) = emit(call("ops.expand_dims", self, 0), Value((1, *self.shape), self.dtype))
-    return one
+    (batch,) = emit(call("ops.expand_dims", self, 0), Value((1, *self.shape), self.dtype))
+    return batch
 
 
 def max_pool(ndim: int) -> Row:
@@ -450,7 +429,7 @@ def max_pool(ndim: int) -> Row:
         size, strides, pads, more = windows(self, reach, stride, padding, ceil_mode)
         widths = tuple((p, p + m) for p, m in zip(pads, more, strict=True))
         if max(steps) > 1:
-            if any(isinstance(one, Dim) for one in self.shape[2:]):
+            if any(isinstance(size, Dim) for size in self.shape[2:]):
                 raise Untranslated("a dilation along an open dimension")
             sizes = short(spread(kernel_size, ndim))
             return call("dilated_max_pool", self, sizes, short(strides), widths, short(steps))
@@ -624,7 +603,7 @@ def attention(
         if query.ndim not in (2, 3) or {key.ndim, value.ndim} != {query.ndim}:
             raise Untranslated("operands that do not have 4 dimensions")
         return attention_of_one_head(query, key, value, mask, bias, is_causal, scale)
-    operands = [call("ops.swapaxes", one, 1, 2) for one in (query, key, value)]
+    operands = [call("ops.swapaxes", operand, 1, 2) for operand in (query, key, value)]
     if is_causal and query.shape[2] != key.shape[2]:
         raise Untranslated("is_causal where queries and keys are not equally many")
     y = call("ops.dot_product_attention", *operands, bias=bias, mask=mask, scale=scale, is_causal=is_causal)
@@ -633,11 +612,11 @@ def attention(
 
 def attention_in_groups(operands: Sequence[Value], mask: Any, options: dict[str, Any], out: Value) -> Expression:
     """Write `(..., heads, length, size)` with all but the last three dimensions as one."""
-    shapes = [one.shape[:-3] for one in operands]
-    if any(one != shapes[0] for one in shapes) or (mask is not None and mask.ndim > 3):
+    shapes = [operand.shape[:-3] for operand in operands]
+    if any(shape != shapes[0] for shape in shapes) or (mask is not None and mask.ndim > 3):
         raise Untranslated("operands of more than 4 dimensions that broadcast")
-    folded = [call("ops.reshape", one, (-1, *one.shape[-3:])) for one in operands]
-    given = [call("ops.swapaxes", one, 1, 2) for one in folded]
+    folded = [call("ops.reshape", operand, (-1, *operand.shape[-3:])) for operand in operands]
+    given = [call("ops.swapaxes", size, 1, 2) for size in folded]
     y = call("ops.swapaxes", call("ops.dot_product_attention", *given, **options), 1, 2)
     return call("ops.reshape", y, sizes(out.shape))
 
@@ -649,9 +628,11 @@ def attention_of_one_head(
     if is_causal and query.shape[-2] != key.shape[-2]:
         raise Untranslated("is_causal where queries and keys are not equally many")
     axes = 2 if query.ndim == 3 else (0, 2)
-    operands = [call("ops.expand_dims", one, axes) for one in (query, key, value)]
+    operands = [call("ops.expand_dims", operand, axes) for operand in (query, key, value)]
     if query.ndim == 3:  # a head between the batch and the lengths
-        mask, bias = (one if one is None or one.ndim < 3 else call("ops.expand_dims", one, 1) for one in (mask, bias))
+        mask, bias = (
+            term if term is None or term.ndim < 3 else call("ops.expand_dims", term, 1) for term in (mask, bias)
+        )
     y = call("ops.dot_product_attention", *operands, bias=bias, mask=mask, scale=scale, is_causal=is_causal)
     return call("ops.squeeze", y, axis=axes)
 
@@ -717,15 +698,15 @@ def recurrent(kind: str, activation: str | None = None) -> Row:
         for layer in range(num_layers):
             ys = []
             for direction in range(1 + bidirectional):
-                starts = [Item(one, (len(ends[0]),)) for one in states]
+                starts = [Item(state, (len(ends[0]),)) for state in states]
                 weights = tuple(zip(names, next(leaves), strict=False))
                 size = weights[1][1].shape[1]
                 skeletons = [Value((*shape[:2], size), input.dtype, name="sequence")]
-                skeletons += [Value((shape[1], size), input.dtype, name=one) for one in ("hidden", "cell")[:count]]
-                found = emit(Call(kind, (x, *starts), (*weights, *options, ("reverse", direction == 1))), *skeletons)
-                ys.append(found[0])
-                for end, one in zip(ends, found[1:], strict=True):
-                    end.append(one)
+                skeletons += [Value((shape[1], size), input.dtype, name=name) for name in ("hidden", "cell")[:count]]
+                results = emit(Call(kind, (x, *starts), (*weights, *options, ("reverse", direction == 1))), *skeletons)
+                ys.append(results[0])
+                for end, last in zip(ends, results[1:], strict=True):
+                    end.append(last)
             x = ys[0] if len(ys) == 1 else call("ops.concatenate", list(ys), axis=-1)
             if dropout and train and layer + 1 < num_layers:
                 x = call("dropout", x, dropout, SEED, TRAINING)
@@ -756,12 +737,12 @@ def alpha_dropout(each: bool) -> Row:
 
 
 def index(self: Value, indices: Sequence[Any]) -> Expression:
-    key = tuple(slice(None) if one is None else one for one in indices)
+    key = tuple(slice(None) if index is None else index for index in indices)
     return call("ops.get_item", self, key if len(key) > 1 else key[0])
 
 
 def index_put(self: Value, indices: Sequence[Any], values: Value, accumulate: bool = False) -> Expression:
-    key = tuple(slice(None) if one is None else one for one in indices)
+    key = tuple(slice(None) if index is None else index for index in indices)
     op = "ops.add_at" if accumulate else "ops.set_item"
     return call(op, self, key if len(key) > 1 else key[0], values)
 
@@ -779,8 +760,8 @@ def set_part(self: Value, src: Value, dim: int, index: int) -> Expression:
 
 
 def where(condition: Value, self: Expression, other: Expression, out: Value) -> Expression:
-    chosen = [cast(one, out.dtype) if isinstance(one, Value) else one for one in (self, other)]
-    if not any(isinstance(one, Value) for one in chosen):
+    chosen = [cast(operand, out.dtype) if isinstance(operand, Value) else operand for operand in (self, other)]
+    if not any(isinstance(operand, Value) for operand in chosen):
         chosen[0] = call("ops.cast", chosen[0], DType(out.dtype))
     return call("ops.where", condition, *chosen)
 
@@ -860,7 +841,7 @@ def gather(self: Value, dim: int, index: Value, sparse_grad: bool = False) -> Ex
     axis = dim % self.ndim
     sizes = list(enumerate(zip(self.shape, index.shape, strict=True)))
     key = tuple(slice(None, b if a != b and i != axis else None) for i, (a, b) in sizes)
-    x = Item(self, key) if any(one.stop is not None for one in key) else self
+    x = Item(self, key) if any(part.stop is not None for part in key) else self
     return call("ops.take_along_axis", x, index, axis=dim)
 
 
@@ -903,7 +884,7 @@ def to(self: Value, out: Value, dtype: Any = None, other: Any = None) -> Express
 
 def clamp(self: Value, out: Value, min: Any = None, max: Any = None) -> Expression:
     x = cast(self, out.dtype)
-    low, high = (cast(one, out.dtype) if isinstance(one, Value) else one for one in (min, max))
+    low, high = (cast(bound, out.dtype) if isinstance(bound, Value) else bound for bound in (min, max))
     if low is None:
         return call("ops.minimum", x, high) if isinstance(high, Value) else call("ops.clip", x, -math.inf, high)
     if high is None:
@@ -945,7 +926,7 @@ def addcdiv(self: Value, tensor1: Value, tensor2: Value, value: float = 1) -> Ex
 
 
 def cat(tensors: Sequence[Value], out: Value, dim: int = 0) -> Expression:
-    parts = [cast(one, out.dtype) for one in tensors if one.shape != (0,)]
+    parts = [cast(tensor, out.dtype) for tensor in tensors if tensor.shape != (0,)]
     return parts[0] if len(parts) == 1 < len(tensors) else call("ops.concatenate", parts, axis=dim)
 
 
@@ -1114,10 +1095,12 @@ def smooth_resize(mode: str) -> Row:
         input: Value, out: Value, output_size: Any = None, align_corners: bool = False, scale_factors: Any = None
     ) -> Expression:
         old, size = input.shape[2:], tuple(out.shape[2:])
-        if any(isinstance(one, Dim) for one in (*old, *size)):
+        if any(isinstance(extent, Dim) for extent in (*old, *size)):
             raise Untranslated("a resize between open sizes")
         factors = [] if scale_factors is None else scale_factors
-        if align_corners or any(after != before * one for before, after, one in zip(old, size, factors, strict=False)):
+        if align_corners or any(
+            after != before * factor for before, after, factor in zip(old, size, factors, strict=False)
+        ):
             raise Untranslated("with align_corners, or a factor that is not the ratio of the sizes")
         return call("ops.image.resize", input, size, interpolation=mode, antialias=True, data_format="channels_first")
 
@@ -1141,7 +1124,7 @@ def einsum(equation: str, tensors: Sequence[Value], path: Any = None) -> Express
 def norm(
     self: Value, p: Any = None, ord: Any = None, dim: Any = None, keepdim: bool = False, dtype: Any = None
 ) -> Expression:
-    order = next((one for one in (p, ord) if one is not None), 2)
+    order = next((order for order in (p, ord) if order is not None), 2)
     axes = axes_of(dim)
     if order == 1:
         return call("ops.sum", call("ops.abs", self), axis=axes, keepdims=keepdim)
@@ -1170,10 +1153,10 @@ def pick(self: Value, rank: int, axis: int, keepdim: bool, emit: Any) -> Express
     (order,) = emit(call("ops.argsort", self, axis=axis), Value(self.shape, "int64"))
     key = (slice(None),) * axis + (slice(rank, rank + 1),)
     (index,) = emit(Item(order, key), Value((*self.shape[:axis], 1, *self.shape[axis + 1 :]), "int64"))
-    found = call("ops.take_along_axis", self, index, axis=axis)
+    picked = call("ops.take_along_axis", self, index, axis=axis)
     if keepdim:
-        return found, index
-    return call("ops.squeeze", found, axis=axis), call("ops.squeeze", index, axis=axis)
+        return picked, index
+    return call("ops.squeeze", picked, axis=axis), call("ops.squeeze", index, axis=axis)
 
 
 def size_along(self: Value, axis: int) -> int:
@@ -1251,7 +1234,7 @@ def cholesky(self: Value, upper: bool = False) -> Expression:
 
 
 def difference(self: Value, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Expression:
-    parts = [one for one in (prepend, self, append) if one is not None]
+    parts = [piece for piece in (prepend, self, append) if piece is not None]
     return call("ops.diff", self if len(parts) == 1 else call("ops.concatenate", parts, axis=dim), n=n, axis=dim)
 
 
@@ -1505,7 +1488,7 @@ ROWS: dict[str, Row] = {
     "unbind": unbind,
     "cat": cat,
     "concat": cat,
-    "stack": lambda tensors, out, dim=0: call("ops.stack", [cast(one, out.dtype) for one in tensors], axis=dim),
+    "stack": lambda tensors, out, dim=0: call("ops.stack", [cast(tensor, out.dtype) for tensor in tensors], axis=dim),
     "repeat": repeat,
     "repeat_interleave.self_int": repeat_interleave,
     "roll": roll,

@@ -12,6 +12,7 @@ from multiop.backends.torch import _internals
 from multiop.backends.torch.devices import is_known
 from multiop.porting import _weights
 from multiop.porting._spec import Spec
+from multiop.porting.torch._internals import FakeTensorMode, version
 
 _called: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # handle -> the foreign function of a graph's node
 _handles = itertools.count()
@@ -38,7 +39,7 @@ def is_concrete(xs):
 
 def is_written(x):
     """Say whether somebody changed `x` in place."""
-    return x._version > 0
+    return version(x) > 0
 
 
 def closes_over(called, specs):
@@ -70,7 +71,7 @@ def depends_on_more(tape, xs, ys):
         variable = getattr(node, "variable", None)
         if variable is not None and id(variable) not in own:
             return True
-        queue += [one for one, _ in node.next_functions]
+        queue += [function for function, _ in node.next_functions]
     return False
 
 
@@ -128,8 +129,6 @@ def infer(called, specs):
 
 
 def _without_values(called, specs):
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
     with config.use_backend("torch"), FakeTensorMode(allow_non_fake_inputs=True), torch.enable_grad():
         return called.function([torch.empty(spec.shape, dtype=getattr(torch, spec.dtype)) for spec in specs])
 

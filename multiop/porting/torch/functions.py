@@ -9,15 +9,17 @@ from __future__ import annotations
 import contextlib
 import itertools
 import sys
+import traceback
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils import _pytree
+from torch.overrides import TorchFunctionMode
 
 from multiop import errors
+from multiop.porting.torch import _internals
+from multiop.porting.torch._internals import FakeTensorMode, detect_fake_mode, pytree
 
 _REENTRANT = ("CheckpointFunction",)  # its backward is that of what it runs, under `no_grad`
 _handles = itertools.count()
@@ -56,7 +58,7 @@ class Recorded:
         self.function, self.where, self.name = function, where, function.__name__
         self.forward, self.setup = function.forward, function.setup_context
         self.has_setup = self.setup is not torch.autograd.Function.setup_context
-        self.leaves, self.structure = _pytree.tree_flatten((args, kwargs))
+        self.leaves, self.structure = pytree.tree_flatten((args, kwargs))
         self.places = [i for i, leaf in enumerate(self.leaves) if isinstance(leaf, torch.Tensor)]
         self.tensors = [self.leaves[i] for i in self.places]
         self.takes = [x.is_floating_point() or x.is_complex() for x in self.tensors]  # a gradient
@@ -70,9 +72,11 @@ class Recorded:
         leaves = list(self.leaves)
         for i, x in zip(self.places, xs, strict=True):
             leaves[i] = x
-        args, kwargs = _pytree.tree_unflatten(leaves, self.structure)
+        args, kwargs = pytree.tree_unflatten(leaves, self.structure)
         given = [*args, *kwargs.values()]
-        context = _Context(tuple(isinstance(one, torch.Tensor) and one.is_floating_point() for one in given))
+        context = _Context(
+            tuple(isinstance(operand, torch.Tensor) and operand.is_floating_point() for operand in given)
+        )
         with torch.no_grad():
             if self.has_setup:
                 returned = self.forward(*args, **kwargs)
@@ -81,7 +85,7 @@ class Recorded:
                 returned = self.forward(context, *args, **kwargs)
         if context.dirty_tensors:
             raise Refused("it changes an argument in place")
-        outputs, structure = _pytree.tree_flatten(returned)
+        outputs, structure = pytree.tree_flatten(returned)
         return context, outputs, structure
 
     def backward(self, context: _Context, outputs: Sequence[Any], upstreams: Sequence[Any]) -> list[Any]:
@@ -91,7 +95,7 @@ class Recorded:
         for y in outputs:
             upstream = next(given) if isinstance(y, torch.Tensor) else None
             if isinstance(y, torch.Tensor) and (
-                not y.is_floating_point() or any(y is one for one in context.non_differentiable)
+                not y.is_floating_point() or any(y is stopped for stopped in context.non_differentiable)
             ):
                 upstream = torch.zeros_like(y) if context.materialize_grads else None
             handed.append(upstream)
@@ -104,7 +108,7 @@ class Recorded:
         with torch.no_grad():
             gradients = rule(context, *handed)
         gradients = list(gradients) if isinstance(gradients, (tuple, list)) else [gradients]
-        args, _ = _pytree.tree_unflatten(list(range(len(self.leaves))), self.structure)
+        args, _ = pytree.tree_unflatten(list(range(len(self.leaves))), self.structure)
         by_place = dict(zip(map(str, args), gradients, strict=False))  # an argument that is no leaf is no number
         return [by_place.get(str(i)) if takes else None for i, takes in zip(self.places, self.takes, strict=True)]
 
@@ -118,7 +122,6 @@ class Recorded:
         Returns:
             The graph, and which arguments have a gradient.
         """
-        from torch._guards import detect_fake_mode
         from torch.fx.experimental.proxy_tensor import make_fx
 
         given: list[bool] = []
@@ -126,9 +129,9 @@ class Recorded:
         def both(*values: Any) -> tuple[list[Any], list[Any]]:
             context, outputs, _ = self.run(values[: len(xs)])
             gradients = self.backward(context, outputs, values[len(xs) :])
-            given[:] = [one is not None for one in gradients]
-            tensors = [one for one in outputs if isinstance(one, torch.Tensor)]
-            return tensors, [one for one in gradients if one is not None]
+            given[:] = [gradient is not None for gradient in gradients]
+            tensors = [y for y in outputs if isinstance(y, torch.Tensor)]
+            return tensors, [gradient for gradient in gradients if gradient is not None]
 
         mode = detect_fake_mode((*xs, *ys)) or FakeTensorMode()
         with mode, torch.no_grad():
@@ -145,12 +148,7 @@ def recorded(handle: int) -> Recorded:
 @contextlib.contextmanager
 def watched(missing: Any) -> Iterator[list[Recorded]]:
     """Record every custom function that runs; `missing(name, where)` is told of those that cannot be recorded."""
-    from torch._functorch import utils
-    from torch.autograd import function as module
-
-    original = utils.unwrap_dead_wrappers  # `Function.apply` calls it, also where a user kept the bound method
-    mapped = module.custom_function_call
-    found: list[Recorded] = []
+    calls: list[Recorded] = []
     swapped: dict[Any, dict[str, Any]] = {}
 
     def restore(function: Any) -> None:
@@ -166,19 +164,19 @@ def watched(missing: Any) -> Iterator[list[Recorded]]:
         def forward(*args: Any, **kwargs: Any) -> Any:
             restore(function)
             call = Recorded(function, args if has_setup else args[1:], kwargs, where)
-            found.append(call)
+            calls.append(call)
             try:
                 ys = iter(torch.ops.multiop.custom_function(call.handle, call.tensors))
             except Refused as reason:
                 missing(f"autograd.Function {function.__name__}: {reason}", where)
                 return function.forward(*args, **kwargs)
-            leaves = [next(ys) if one is Ellipsis else one for one in call.template]
-            return _pytree.tree_unflatten(leaves, call.returned)
+            leaves = [next(ys) if slot is Ellipsis else slot for slot in call.template]
+            return pytree.tree_unflatten(leaves, call.returned)
 
         new = {"forward": forward} | ({"setup_context": lambda ctx, inputs, output: None} if has_setup else {})
         swapped[function] = {name: vars(function).get(name) for name in new}
-        for name, one in new.items():
-            setattr(function, name, staticmethod(one))
+        for name, method in new.items():
+            setattr(function, name, staticmethod(method))
 
     def inline(function: Any) -> None:
         def forward(ctx: Any, run: Any, preserves: bool, *args: Any) -> Any:
@@ -205,24 +203,29 @@ def watched(missing: Any) -> Iterator[list[Recorded]]:
             f"autograd.Function {function.__name__} inside of torch.func is called at {where}"
         )
 
-    def hooked(self: Any, hook: Any) -> Any:
-        where = _place(sys._getframe(1))
-        if "/torch/" not in where:  # PyTorch passes the call on to itself while it exports
-            missing("Tensor.register_hook: a gradient that a hook may change", where)
-        return register(self, hook)
-
-    register = torch.Tensor.register_hook
-    utils.unwrap_dead_wrappers = noted
-    module.custom_function_call = in_a_transform
-    torch.Tensor.register_hook = hooked
     try:
-        yield found
+        with _internals.functions_seen(noted, in_a_transform) as original, _Hooks(missing):
+            yield calls
     finally:
-        torch.Tensor.register_hook = register
-        utils.unwrap_dead_wrappers = original
-        module.custom_function_call = mapped
         for function in list(swapped):
             restore(function)
+
+
+class _Hooks(TorchFunctionMode):
+    """Tells of hooks on the gradients of tensors, which an export forgets."""
+
+    def __init__(self, missing: Any):
+        super().__init__()
+        self.missing = missing
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if function is torch.Tensor.register_hook:
+            frames = [frame for frame, _ in traceback.walk_stack(None)]  # an export passes the call on to itself
+            called = [frame.f_back for frame in frames if frame.f_code is torch.Tensor.register_hook.__code__]
+            where = _place(called[-1]) if called else ""
+            if "/torch/" not in where:
+                self.missing("Tensor.register_hook: a gradient that a hook may change", where)
+        return function(*args, **(kwargs or {}))
 
 
 def _place(frame: Any) -> str:

@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils import _pytree
 
 from multiop import errors
-from multiop.porting import _graph, _hosts
+from multiop.porting import _converters, _graph, _hosts, _rows
 from multiop.porting._graph import Apply, Body, Call, Custom, Dim, Expression, Foreign, Graph, Node, Scope, Value, call
-from multiop.porting.torch import calls, functions
+from multiop.porting._rows import Row, Untranslated, cast, single
+from multiop.porting.torch import _internals, calls, functions
+from multiop.porting.torch._internals import pytree
 
 _CONTAINERS = ("torch.nn.modules.container.", "torch.nn.modules.module.")
 _IGNORED = {  # where and how a tensor is kept
@@ -66,8 +67,8 @@ def read(
     differs = False
     if not isinstance(model, torch.export.ExportedProgram):
         with torch.compiler.set_stance("default"), _in_mode(model, training), _hosts.refused():
-            found, differs, changed = _observed(model, inputs, keywords or {})
-        missing |= {f"a change of the parameter {name}": [""] for name in found}
+            written, differs, changed = _observed(model, inputs, keywords or {})
+        missing |= {f"a change of the parameter {name}": [""] for name in written}
     # branches and loops are compiled on the way: a stance that forces another compiler would take them apart
     watched = functions.watched(lambda name, where: missing[name].append(where))
     with torch.compiler.set_stance("default"), watched:
@@ -94,7 +95,7 @@ def read(
     if differs and not _graph.draws(graph.nodes):
         unseen.append("something that is kept from call to call, but is no buffer")
     if unseen:
-        raise errors.TranslationError(_graph.listed({one: [""] for one in unseen}))
+        raise errors.TranslationError(_graph.listed({words: [""] for words in unseen}))
     return graph
 
 
@@ -109,21 +110,21 @@ def _observed(
     """
     params, before = (
         {name for name, _ in model.named_parameters()},
-        {name: _numpy(one) for name, one in model.state_dict().items()},
+        {name: _numpy(tensor) for name, tensor in model.state_dict().items()},
     )
     changed: set[str] = set()
     results = []
     for factor in (1, 0.5, 1):
-        args, named = _pytree.tree_map(functools.partial(_copied, factor=factor), (tuple(inputs), keywords))
+        args, named = pytree.tree_map(functools.partial(_copied, factor=factor), (tuple(inputs), keywords))
         with contextlib.suppress(Exception), warnings.catch_warnings(), torch.no_grad(), torch.random.fork_rng([]):
             warnings.simplefilter("ignore")
             torch.manual_seed(0)  # what fails, the export tells
-            results.append([_numpy(one) for one in _graph.leaves(_structure(model(*args, **named)))])
+            results.append([_numpy(leaf) for leaf in _graph.leaves(_structure(model(*args, **named)))])
         with torch.no_grad():
-            for name, one in model.state_dict().items():
-                if name in before and _numpy(one).tobytes() != before[name].tobytes():
+            for name, tensor in model.state_dict().items():
+                if name in before and _numpy(tensor).tobytes() != before[name].tobytes():
                     changed.add(name)
-                    one.copy_(_from_numpy(before[name]))
+                    tensor.copy_(_from_numpy(before[name]))
     same = len(results) < 3 or all(map(_is_close, results[0], results[2]))
     return changed & params, not same, changed - params
 
@@ -132,7 +133,7 @@ def _unseen(model: torch.nn.Module, graph: Graph, changed: set[str]) -> list[str
     """Return the buffers that a model changes and its graph does not."""
     buffers = dict(model.named_buffers(remove_duplicate=False))
     updates = [node.update for node in graph.nodes if node.update is not None]
-    known = {id(one) for name, one in buffers.items() for path in updates if f"{name}.".startswith(f"{path}.")}
+    known = {id(buffer) for name, buffer in buffers.items() for path in updates if f"{name}.".startswith(f"{path}.")}
     return [f"a change of the buffer {name}" for name in changed if id(buffers[name]) not in known]
 
 
@@ -143,13 +144,17 @@ def _copied(leaf: Any, factor: float) -> Any:
     return leaf * factor if leaf.is_floating_point() else leaf.clone()
 
 
-def _is_close(one: Any, other: Any) -> bool:
+def _is_close(result: Any, other: Any) -> bool:
     """Say whether two results are the same but for the order of sums."""
-    if one.dtype.kind not in "fc":
-        return bool((one == other).all())
+    if result.dtype.kind not in "fc":
+        return bool((result == other).all())
     return bool(
         np.allclose(
-            one, other, rtol=1e-3, atol=1e-3 * np.nan_to_num(np.abs(one), posinf=0.0).max(initial=0), equal_nan=True
+            result,
+            other,
+            rtol=1e-3,
+            atol=1e-3 * np.nan_to_num(np.abs(result), posinf=0.0).max(initial=0),
+            equal_nan=True,
         )
     )
 
@@ -193,28 +198,25 @@ def _translatable(program: Any, kind: str) -> tuple[Any, set[str]]:
         reader = _Reader(changed, kind, collections.defaultdict(list), partial=False, tries=True)
         if not reader.untranslated:
             return changed, set()
-        places = {place for found in reader.missing.values() for place in found}
-        known = _decompositions()
-        calls_left = [one for one in reader.untranslated if isinstance(one, torch._ops.OpOverload)]
-        table = {one: known.get(one) or _composed(one) for one in calls_left if _may_be_written(one)}
-        table = {one: made for one, made in table.items() if made is not None}
+        places = {place for where in reader.missing.values() for place in where}
+        known = _internals.decompositions()
+        calls_left = [target for target in reader.untranslated if _internals.is_operation(target)]
+        table = {
+            target: known.get(target) or _internals.composed(target) for target in calls_left if _may_be_written(target)
+        }
+        table = {target: made for target, made in table.items() if made is not None}
         if not table.keys() - done:
             return program, places
         done |= table.keys()
         changed = _decomposed(changed, table)
 
 
-@functools.cache
-def _decompositions() -> dict[Any, Any]:
-    found = {one: made for one, made in torch._decomp.decomposition_table.items() if "_refs" not in made.__module__}
-    return found | dict(torch.export.default_decompositions().items())
-
-
-def _composed(target: Any) -> Any:
-    """Return what writes a call as the calls that PyTorch itself composes it of; `None` if it is a kernel."""
-    if target.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd):
-        return target.decompose
-    return None
+def _converter(target: Any) -> Row | None:
+    """Return the user's converter of a call, or of the call that returns what an in-place one writes."""
+    packet, overload = _internals.names(target)
+    packets = [packet, packet.removesuffix("_")] if _internals.schema(target).is_mutable else [packet]
+    full = [f"{target.namespace}::{each}" for each in packets]
+    return _converters.find("torch", *[name for each in full for name in (f"{each}.{overload or 'default'}", each)])
 
 
 def _may_be_written(target: Any) -> bool:
@@ -223,9 +225,9 @@ def _may_be_written(target: Any) -> bool:
     PyTorch differentiates some calls through these; others have a formula, which agrees but for options that are about
     the gradient alone. Those are what is refused where there is a row, and embeddings have them.
     """
-    packet = target._schema.name.partition("::")[2]
-    has_row = packet in calls.ROWS or f"{packet}.{target._overloadname}" in calls.ROWS
-    is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), "CompositeImplicitAutograd")
+    packet, overload = _internals.names(target)
+    has_row = packet in calls.ROWS or f"{packet}.{overload}" in calls.ROWS
+    is_composite = _internals.is_composite(target)
     draws = torch.Tag.nondeterministic_seeded in target.tags
     is_lookup = "embedding" in packet and not packet.endswith("_loss")
     return target.namespace == "aten" and not is_lookup and not draws and (is_composite or not has_row)
@@ -233,10 +235,8 @@ def _may_be_written(target: Any) -> bool:
 
 def _hooked(model: torch.nn.Module) -> list[str]:
     """Return the modules and parameters that have hooks for the backward pass, which an export forgets."""
-    found = [
-        path or "the model" for path, one in model.named_modules() if one._backward_hooks or one._backward_pre_hooks
-    ]
-    return [*found, *[path for path, one in model.named_parameters() if one._backward_hooks]]
+    named = [*model.named_modules(), *model.named_parameters()]
+    return [path or "the model" for path, owner in named if _internals.has_backward_hooks(owner)]
 
 
 def _root_kind(program: Any) -> str:
@@ -250,14 +250,14 @@ def _exported(model: torch.nn.Module, inputs: tuple[Any, ...], dynamic_shapes: A
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if dynamic_shapes is None:
-            inputs, keywords = _pytree.tree_map(_more_than_one, (tuple(inputs), keywords))
+            inputs, keywords = pytree.tree_map(_more_than_one, (tuple(inputs), keywords))
             auto = torch.export.Dim.AUTO
 
             def first_open(leaf: Any) -> Any:
                 return {0: auto} if isinstance(leaf, torch.Tensor) and leaf.ndim and leaf.shape[0] > 1 else None
 
             bound = inspect.signature(model.forward).bind(*inputs, **keywords)
-            dynamic_shapes = _pytree.tree_map(first_open, dict(bound.arguments))
+            dynamic_shapes = pytree.tree_map(first_open, dict(bound.arguments))
         try:
             return torch.export.export(model, tuple(inputs), keywords, dynamic_shapes=dynamic_shapes, strict=False)
         except Exception as error:
@@ -266,9 +266,9 @@ def _exported(model: torch.nn.Module, inputs: tuple[Any, ...], dynamic_shapes: A
 
 def _cannot_trace(model: Any, error: Exception) -> str:
     """Return the words of an error that `torch.export` met, and where in the user's source that was."""
-    found = [(one.filename, one.lineno) for one in traceback.extract_tb(error.__traceback__)]
-    found += [(file, int(line)) for file, line in re.findall(r'File "([^"]+)", line (\d+)', str(error))]
-    own = [one for one in found if not re.search(r"/torch/|/multiop/porting/|<", one[0])]
+    places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    places += [(file, int(line)) for file, line in re.findall(r'File "([^"]+)", line (\d+)', str(error))]
+    own = [place for place in places if not re.search(r"/torch/|/multiop/porting/|<", place[0])]
     where = f", at {own[-1][0]}:{own[-1][1]}" if own else ""
     reason = (str(error).strip().splitlines() or [""])[0]
     return f"torch.export cannot trace {type(model).__name__}{where}: {type(error).__name__}: {reason}"
@@ -287,79 +287,85 @@ def _in_mode(model: torch.nn.Module, training: bool) -> Iterator[None]:
         model.train(training)
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # it computes the same by operations without a gradient
-    written = {torch.nn.MultiheadAttention: _attend, torch.nn.modules.batchnorm._BatchNorm: _normalize}
-    originals = {kind: kind.forward for kind in written}
-    for kind, forward in written.items():
-        kind.forward = functools.partialmethod(forward, originals[kind])
+    classes = {module: type(module) for module in modes}
+    for module, kind in classes.items():
+        for written in (_Attention, _Normalization):
+            if isinstance(module, written.__base__):  # this module alone: others may run in another thread
+                module.__class__ = _below(kind, written)
     try:
         yield
     finally:
-        for kind, forward in originals.items():
-            kind.forward = forward
-        torch.backends.mha.set_fastpath_enabled(fast)
         for module, mode in modes.items():
-            module.training = mode
+            module.__class__, module.training = classes[module], mode
+        torch.backends.mha.set_fastpath_enabled(fast)
 
 
-def _attend(
-    self: Any,
-    original: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    key_padding_mask: Any = None,
-    need_weights: bool = True,
-    attn_mask: Any = None,
-    average_attn_weights: bool = True,
-    is_causal: bool = False,
-) -> Any:
-    """What `MultiheadAttention` computes, in the steps that a person would write."""
-    drops = self.training and self.dropout > 0
-    unusual = self.bias_k is not None or self.add_zero_attn or not self._qkv_same_embed_dim or query.dim() != 3
-    if unusual or (need_weights and drops):
-        return original(
-            self, query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal
-        )
-    F = torch.nn.functional
-    if query is key and key is value:
-        query = query if self.batch_first else query.transpose(0, 1)
-        q, k, v = F.linear(query, self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
-    else:
-        biases = [None] * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
-        operands = [one if self.batch_first else one.transpose(0, 1) for one in (query, key, value)]
-        q, k, v = map(F.linear, operands, self.in_proj_weight.chunk(3), biases)
-    q, k, v = (one.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2) for one in (q, k, v))
-    masks = [] if key_padding_mask is None else [key_padding_mask[:, None, None, :]]
-    if attn_mask is not None:
-        masks.append(attn_mask if attn_mask.dim() == 2 else attn_mask.unflatten(0, (-1, self.num_heads)))
-    masks = [
-        torch.zeros_like(one, dtype=q.dtype).masked_fill(one, -math.inf) if one.dtype == torch.bool else one
-        for one in masks
-    ]
-    bias = sum(masks[1:], masks[0]) if masks else None
-    y = F.scaled_dot_product_attention(q, k, v, bias, self.dropout if drops else 0.0)
-    y = self.out_proj(y.transpose(1, 2).flatten(2))
-    weights = None
-    if need_weights:
-        weights = q @ k.transpose(-1, -2) * self.head_dim**-0.5
-        weights = torch.softmax(weights if bias is None else weights + bias, -1)
-        weights = weights.mean(1) if average_attn_weights else weights
-    return (y if self.batch_first else y.transpose(0, 1)), weights
+def _below(kind: type, written: type) -> type:
+    """Return a class like `kind` whose `forward`, or what that calls by `super()`, is the one that is written here."""
+    bases = (written,) if kind is written.__base__ else (kind, written)
+    return type(kind.__name__, bases, {"__module__": kind.__module__, "__qualname__": kind.__qualname__})
 
 
-def _normalize(self: Any, original: Any, input: Any) -> Any:  # noqa: A002 - as in PyTorch
-    """What `BatchNorm` computes, without a Python number made of its count: `momentum=None` averages all batches."""
-    if self.momentum is not None or self.running_mean is None or not self.training:
-        return original(self, input)
-    self._check_input_dim(input)
-    mean, var = torch.zeros_like(self.running_mean), torch.zeros_like(self.running_var)
-    y = torch.nn.functional.batch_norm(input, mean, var, self.weight, self.bias, True, 1.0, self.eps)
-    with torch.no_grad():
-        self.num_batches_tracked.add_(1)
-        share = 1 / self.num_batches_tracked.to(mean.dtype)
-        self.running_mean.add_(share * (mean - self.running_mean))
-        self.running_var.add_(share * (var - self.running_var))
-    return y
+class _Attention(torch.nn.MultiheadAttention):
+    def forward(
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        key_padding_mask: Any = None,
+        need_weights: bool = True,
+        attn_mask: Any = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> Any:
+        """Compute what `MultiheadAttention` does, in the steps that a person would write."""
+        drops = self.training and self.dropout > 0
+        has_one_size = _internals.projects_one_size(self)
+        unusual = self.bias_k is not None or self.add_zero_attn or not has_one_size or query.dim() != 3
+        if unusual or (need_weights and drops):
+            options = (key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal)
+            return super().forward(query, key, value, *options)
+        F = torch.nn.functional
+        if query is key and key is value:
+            query = query if self.batch_first else query.transpose(0, 1)
+            q, k, v = F.linear(query, self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
+        else:
+            biases = [None] * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
+            operands = [x if self.batch_first else x.transpose(0, 1) for x in (query, key, value)]
+            q, k, v = map(F.linear, operands, self.in_proj_weight.chunk(3), biases)
+        q, k, v = (x.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2) for x in (q, k, v))
+        masks = [] if key_padding_mask is None else [key_padding_mask[:, None, None, :]]
+        if attn_mask is not None:
+            masks.append(attn_mask if attn_mask.dim() == 2 else attn_mask.unflatten(0, (-1, self.num_heads)))
+        masks = [
+            torch.zeros_like(mask, dtype=q.dtype).masked_fill(mask, -math.inf) if mask.dtype == torch.bool else mask
+            for mask in masks
+        ]
+        bias = sum(masks[1:], masks[0]) if masks else None
+        y = F.scaled_dot_product_attention(q, k, v, bias, self.dropout if drops else 0.0)
+        y = self.out_proj(y.transpose(1, 2).flatten(2))
+        weights = None
+        if need_weights:
+            weights = q @ k.transpose(-1, -2) * self.head_dim**-0.5
+            weights = torch.softmax(weights if bias is None else weights + bias, -1)
+            weights = weights.mean(1) if average_attn_weights else weights
+        return (y if self.batch_first else y.transpose(0, 1)), weights
+
+
+class _Normalization(_internals.BatchNorm):
+    def forward(self, input: Any) -> Any:  # noqa: A002 - as in PyTorch
+        """Compute what `BatchNorm` does, without a Python number of its count: `momentum=None` averages all batches."""
+        if self.momentum is not None or self.running_mean is None or not self.training:
+            return super().forward(input)
+        _internals.check_rank(self, input)
+        mean, var = torch.zeros_like(self.running_mean), torch.zeros_like(self.running_var)
+        y = torch.nn.functional.batch_norm(input, mean, var, self.weight, self.bias, True, 1.0, self.eps)
+        with torch.no_grad():
+            self.num_batches_tracked.add_(1)
+            share = 1 / self.num_batches_tracked.to(mean.dtype)
+            self.running_mean.add_(share * (mean - self.running_mean))
+            self.running_var.add_(share * (var - self.running_var))
+        return y
 
 
 def _tensor(node: Any) -> Any:
@@ -369,12 +375,12 @@ def _tensor(node: Any) -> Any:
 
 def _storage(node: Any) -> int | None:
     value = _tensor(node)
-    return None if value is None else value.untyped_storage()._cdata
+    return None if value is None else _internals.storage(value)
 
 
 def _is_mapped(graph: Any) -> bool:
     """Say whether `torch.func.vmap` is in a graph, which the decompositions take out."""
-    return any(torch._C._functorch.is_batchedtensor(x) for node in graph.nodes if (x := _tensor(node)) is not None)
+    return any(_internals.is_mapped(x) for node in graph.nodes if (x := _tensor(node)) is not None)
 
 
 def _changes_a_view(graph: Any) -> bool:
@@ -390,9 +396,9 @@ def _changes_a_view(graph: Any) -> bool:
         if _writes(node):
             return True
         changed = _changed(node)
-        for one in _statistics(node) if changed is None else [changed]:
-            same = {one, *_chain(one, origins)}
-            for other in sharing[_storage(one) or 0]:
+        for statistic in _statistics(node) if changed is None else [changed]:
+            same = {statistic, *_chain(statistic, origins)}
+            for other in sharing[_storage(statistic) or 0]:
                 is_later = other in kept or any(order[user] > order[node] for user in other.users)
                 if other is not node and other not in same and order[other] < order[node] and is_later:
                     return True
@@ -402,7 +408,7 @@ def _changes_a_view(graph: Any) -> bool:
 def _statistics(node: Any) -> list[Any]:
     """Return the running statistics that a normalization changes."""
     is_normalization = str(node.target) in ("aten.batch_norm.default", "aten.instance_norm.default")
-    return [one for one in node.args[3:5] if one is not None] if is_normalization and node.args[5] else []
+    return [arg for arg in node.args[3:5] if arg is not None] if is_normalization and node.args[5] else []
 
 
 def _changes_without_gradient(graph: Any) -> Iterator[Any]:
@@ -410,8 +416,8 @@ def _changes_without_gradient(graph: Any) -> Iterator[Any]:
     for block in graph.find_nodes(op="call_function", target=torch.ops.higher_order.wrap_with_set_grad_enabled):
         if block.args[0] is False:
             inner, operands = _block(block)
-            changed = {_storage(one) for node in _with_blocks(inner) if (one := _changed(node)) is not None}
-            if any(_storage(one) in changed and _has_gradient(one) for one in operands):
+            changed = {_storage(tensor) for node in _with_blocks(inner) if (tensor := _changed(node)) is not None}
+            if any(_storage(operand) in changed and _has_gradient(operand) for operand in operands):
                 yield block
 
 
@@ -419,22 +425,22 @@ def _has_gradient(node: Any) -> bool:
     """Say whether a tensor is computed from a parameter or from an input."""
     queue, seen = [node] if node.op != "placeholder" else [], set()
     while queue:
-        one = queue.pop()
-        tensor = _tensor(one)
-        stops = "detach" in str(one.target) or str(one.target) in _BLOCKS
-        if one in seen or stops or tensor is None or not tensor.is_floating_point():
+        source = queue.pop()
+        tensor = _tensor(source)
+        stops = "detach" in str(source.target) or str(source.target) in _BLOCKS
+        if source in seen or stops or tensor is None or not tensor.is_floating_point():
             continue
-        if one.op == "placeholder" and not one.name.startswith(("b_", "c_")):
+        if source.op == "placeholder" and not source.name.startswith(("b_", "c_")):
             return True
-        seen.add(one)
-        queue += one.all_input_nodes
+        seen.add(source)
+        queue += source.all_input_nodes
     return False
 
 
 def _writes(node: Any) -> bool:
     """Say whether a call is given a tensor to write its result into, as by `out=`."""
-    schema = getattr(node.target, "_schema", None) if node.op == "call_function" else None
-    return schema is not None and any(one.is_out for one in schema.arguments)
+    schema = _internals.schema(node.target) if node.op == "call_function" else None
+    return schema is not None and any(argument.is_out for argument in schema.arguments)
 
 
 def _with_blocks(graph: Any) -> Iterator[Any]:
@@ -453,36 +459,36 @@ def _block(node: Any) -> tuple[Any, list[Any]]:
 
 def _origins(nodes: Collection[Any]) -> dict[Any, Any]:
     """Return for each node whose tensor is that of another node that node: what it changes, is given or hands out."""
-    found = {node: changed for node in nodes if (changed := _changed(node)) is not None}
+    origins = {node: changed for node in nodes if (changed := _changed(node)) is not None}
     firsts: dict[Any, Any] = {}
     for node in nodes:
         tensor = _tensor(node) if node.op == "placeholder" else None
         if tensor is not None and all(isinstance(size, int) and size for size in tensor.shape):
             first = firsts.setdefault((_storage(node), tensor.storage_offset(), tensor.shape, tensor.stride()), node)
-            found |= {node: first} if first is not node else {}
+            origins |= {node: first} if first is not node else {}
         if str(node.target) in _BLOCKS:
             graph, operands = _block(node)
-            found |= zip(graph.find_nodes(op="placeholder"), operands, strict=True)
+            origins |= zip(graph.find_nodes(op="placeholder"), operands, strict=True)
             (output,) = graph.find_nodes(op="output")
             results = output.args[0]
             if isinstance(results, (tuple, list)):
-                found |= {user: results[user.args[1]] for user in node.users if user.target is operator.getitem}
+                origins |= {user: results[user.args[1]] for user in node.users if user.target is operator.getitem}
             else:
-                found[node] = results
-    return found
+                origins[node] = results
+    return origins
 
 
 def _chain(node: Any, origins: dict[Any, Any]) -> list[Any]:
     """Return the nodes that are the same tensor as `node`, before it."""
-    found = []
+    aliases = []
     while (node := origins.get(node)) is not None:
-        found.append(node)
-    return found
+        aliases.append(node)
+    return aliases
 
 
 def _changed(node: Any) -> Any:
     """Return the tensor that a call changes in place."""
-    schema = getattr(node.target, "_schema", None) if node.op == "call_function" else None
+    schema = _internals.schema(node.target) if node.op == "call_function" else None
     if schema is None or not schema.is_mutable or not schema.name.endswith("_"):
         return None
     return node.args[0] if isinstance(node.args[0], torch.fx.Node) else None
@@ -501,7 +507,7 @@ class _Reader:
         self.program, self.partial = program, partial
         self.untranslated: set[Any] = set()  # the calls that have no translation
         self.normalized: set[str] = set()  # the batch normalizations whose new statistics a statement returns
-        self.found: dict[Any, Expression] = {}  # node -> what stands for it
+        self.entries: dict[Any, Expression] = {}  # node -> what stands for it
         self.buffers: dict[Any, str] = {}  # node of a buffer -> its path
         self.nodes: list[Node] = []
         self.origins = _origins(list(_with_blocks(program.graph)))  # node -> the node whose tensor it is
@@ -520,16 +526,14 @@ class _Reader:
             self._read(node)
         if tries:
             return
-        stuck_at = {name: found for name, found in self.missing.items() if not stuck or set(stuck) & set(found)}
+        stuck_at = {name: places for name, places in self.missing.items() if not stuck or set(stuck) & set(places)}
         if self.missing:
             raise errors.TranslationError(_graph.listed(stuck_at or self.missing))
         outputs = self._outputs()
         newest = {node.update: node for node in self.nodes if node.update is not None}
         nodes = [node for node in self.nodes if node.update is None or newest[node.update] is node]
         nodes = _graph.without_dead(nodes, outputs)
-        dtypes = collections.Counter(str(leaf.dtype) for leaf in self.params.values() if leaf.dtype.kind == "f")
-        inputs = [value.dtype for value in self.inputs if value.dtype.startswith(("float", "bfloat"))]
-        dtype = dtypes.most_common(1)[0][0] if dtypes else inputs[0] if inputs else "float32"
+        dtype = _rows.dtype_of(self.params, self.inputs)
         self.graph = Graph(kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, dtype, "PyTorch")
         self.graph.paths, self.graph.constants = self._paths()
 
@@ -546,27 +550,27 @@ class _Reader:
             spec = specs[node.name]
             if spec.kind == InputKind.USER_INPUT:
                 if _tensor(node) is None:
-                    self.found[node] = node.meta.get("val")
-                    if isinstance(self.found[node], (torch.SymInt, torch.SymFloat)):
+                    self.entries[node] = node.meta.get("val")
+                    if isinstance(self.entries[node], (torch.SymInt, torch.SymFloat)):
                         self.missing["an input that is a Python number"].append("")
                     continue
                 self.inputs.append(self._skeleton(node.meta["val"], "input", _plain(node.name)))
-                self.found[node] = self.inputs[-1]
+                self.entries[node] = self.inputs[-1]
                 continue
             tensor = self._leaf(spec)
             is_parameter = spec.kind == InputKind.PARAMETER
             if spec.kind == InputKind.CONSTANT_TENSOR and tensor.numel() == 1 and not tensor.is_complex():
-                self.found[node] = _Constant(tensor.item(), self._skeleton(node.meta["val"], "local", ""))
+                self.entries[node] = _Constant(tensor.item(), self._skeleton(node.meta["val"], "local", ""))
                 continue
             path = spec.target
             memory = (tensor.data_ptr(), tensor.shape, tensor.stride()) if tensor.numel() else path
             if memory in shared:  # one tensor under two names is one leaf, under the first of them
-                self.found[node] = shared[memory]
+                self.entries[node] = shared[memory]
                 continue
             kept = self.params if is_parameter else self.state
             kept[path] = _numpy(tensor)
             value = self._skeleton(node.meta["val"], "params" if is_parameter else "state", path)
-            self.leaves[path] = self.found[node] = value
+            self.leaves[path] = self.entries[node] = value
             shared[memory] = value
             if spec.kind == InputKind.BUFFER:
                 self.buffers[node] = path
@@ -577,17 +581,17 @@ class _Reader:
 
         specs = self.program.graph_signature.input_specs
         kinds = {spec.arg.name: spec.kind for spec in specs}
-        nodes = [one for one in self.program.graph.nodes if one.op == "placeholder"]
-        given = [one for one in nodes if kinds[one.name] == InputKind.USER_INPUT]
+        nodes = [node for node in self.program.graph.nodes if node.op == "placeholder"]
+        given = [node for node in nodes if kinds[node.name] == InputKind.USER_INPUT]
         args, keywords = self.program.call_spec.in_spec.unflatten(given)
-        found, constants = [], []
+        placed, constants = [], []
         for path, node in [*_leaves_of(list(args)), *_leaves_of(keywords)]:
             if _tensor(node) is None:
                 constants.append((path, node.meta.get("val")))
             else:
-                found.append((given.index(node), path))
-        found.sort(key=lambda one: one[0])
-        return [path for _, path in found], constants
+                placed.append((given.index(node), path))
+        placed.sort(key=lambda pair: pair[0])
+        return [path for _, path in placed], constants
 
     def _leaf(self, spec: Any) -> Any:
         for place in (self.program.state_dict, self.program.constants):
@@ -614,7 +618,7 @@ class _Reader:
         text = re.sub(r"TruncToInt\((\d+)\.0\*ToFloat\((\w+)\)\)", r"\1*\2", text)
         text = re.sub(r"\bM(ax|in)\(", r"m\1(", text)
         if set(re.findall(r"(\w+)\(", text)) - {"max", "min"}:
-            raise calls.Untranslated(f"a size of {text}")
+            raise Untranslated(f"a size of {text}")
         return Dim(text, tuple(self.symbols[symbol] for symbol in symbols))
 
     def _argument(self, argument: Any, is_first: bool = True) -> Expression:
@@ -625,13 +629,13 @@ class _Reader:
             if isinstance(value, (torch.SymFloat, torch.SymBool)):
                 if value.node.expr.is_number:
                     return float(value.node.expr)
-                raise calls.Untranslated("a number computed from an open dimension")
-            found = self.found[argument]
-            if isinstance(found, _Constant) and not is_first and not found.value.shape:
-                return found.number  # a tensor without dimensions promotes as a Python number does
-            return _as_value(self, found)
+                raise Untranslated("a number computed from an open dimension")
+            entry = self.entries[argument]
+            if isinstance(entry, _Constant) and not is_first and not entry.value.shape:
+                return entry.number  # a tensor without dimensions promotes as a Python number does
+            return _as_value(self, entry)
         if isinstance(argument, (list, tuple)):
-            return tuple(self._argument(one) for one in argument)
+            return tuple(self._argument(part) for part in argument)
         if isinstance(argument, torch.dtype):
             return calls.name_of(argument)
         return self._size(argument) if isinstance(argument, torch.SymInt) else argument
@@ -644,9 +648,9 @@ class _Reader:
         self.current = node
         value = node.meta.get("val")
         if node.target is operator.getitem:
-            source = self.found.get(node.args[0])
+            source = self.entries.get(node.args[0])
             if isinstance(source, (tuple, list)):
-                self.found[node] = source[node.args[1]]
+                self.entries[node] = source[node.args[1]]
             return
         if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool, int, float, bool)):
             return
@@ -658,7 +662,7 @@ class _Reader:
             return
         try:
             self._translate(node)
-        except calls.Untranslated as reason:
+        except Untranslated as reason:
             self._miss(node, str(reason))
 
     def _inline(self, node: Any, name: str) -> None:
@@ -669,7 +673,7 @@ class _Reader:
             return
         for inner in graph.nodes:
             if inner.op == "placeholder":
-                self.found[inner] = self.found.get(operands.pop(0))
+                self.entries[inner] = self.entries.get(operands.pop(0))
                 continue
             if inner.op == "output":
                 results = inner.args[0]
@@ -678,8 +682,8 @@ class _Reader:
         self.current = node
         stops = name == "wrap_with_set_grad_enabled" and options[0] is False
         listed = results if isinstance(results, (tuple, list)) else [results]
-        found = [self._stopped(self.found[one]) if stops else self.found[one] for one in listed]
-        self.found[node] = tuple(found) if isinstance(results, (tuple, list)) else found[0]
+        stopped = [self._stopped(self.entries[item]) if stops else self.entries[item] for item in listed]
+        self.entries[node] = tuple(stopped) if isinstance(results, (tuple, list)) else stopped[0]
 
     def _stopped(self, value: Any) -> Any:
         """Return a value without a gradient."""
@@ -691,49 +695,47 @@ class _Reader:
         """Say whether a value depends on a parameter, or on an input that is floating."""
         queue, seen = [value], set()
         while queue:
-            one = queue.pop()
-            if one.kind == "params" or (one.kind == "input" and "float" in one.dtype):
+            source = queue.pop()
+            if source.kind == "params" or (source.kind == "input" and "float" in source.dtype):
                 return True
-            if id(one) in self.made and id(one) not in seen:
-                seen.add(id(one))
-                queue += _graph.values(self.made[id(one)].expression)
+            if id(source) in self.made and id(source) not in seen:
+                seen.add(id(source))
+                queue += _graph.values(self.made[id(source)].expression)
         return False
 
     def _bridged(self, node: Any) -> bool:
         """Leave a bridge to a call of ATen, if it is a function of its tensors."""
         target, results = node.target, node.meta.get("val")
         listed = results if isinstance(results, (tuple, list)) else [results]
-        if not isinstance(target, torch._ops.OpOverload) or not all(isinstance(one, torch.Tensor) for one in listed):
+        if not _internals.is_operation(target) or not all(isinstance(item, torch.Tensor) for item in listed):
             return False
         tags = {torch.Tag.nondeterministic_seeded, torch.Tag.inplace_view}
-        if target.namespace != "aten" or target._schema.is_mutable or tags & set(target.tags):
+        if target.namespace != "aten" or _internals.schema(target).is_mutable or tags & set(target.tags):
             return False
         tensors: list[Expression] = []
 
-        def text(one: Any) -> str:
-            if isinstance(one, torch.fx.Node) and _tensor(one) is not None:
-                tensors.append(self._argument(one))
+        def own(argument: Any) -> str | None:
+            if isinstance(argument, torch.fx.Node) and _tensor(argument) is not None:
+                tensors.append(self._argument(argument))
                 return f"x{len(tensors)}"
-            if isinstance(one, (tuple, list)):
-                return f"[{', '.join(map(text, one))}]"
-            if isinstance(one, float) and not math.isfinite(one):
-                return f'float("{one}")'
-            if one is None or isinstance(one, (bool, int, float, str, torch.dtype)):
-                return repr(one)
-            raise calls.Untranslated("")
+            return repr(argument) if isinstance(argument, torch.dtype) else None
 
         try:
-            given = [text(one) for one in node.args]
-            given += [f"{name}={text(one)}" for name, one in node.kwargs.items() if name not in _IGNORED]
-        except calls.Untranslated:
+            given = [_rows.spelled(argument, own) for argument in node.args]
+            given += [
+                f"{name}={_rows.spelled(argument, own)}"
+                for name, argument in node.kwargs.items()
+                if name not in _IGNORED
+            ]
+        except Untranslated:
             return False
         names = ", ".join(f"x{i + 1}" for i in range(len(tensors)))
-        packet, overload = target._schema.name.partition("::")[2], target._overloadname or "default"
-        source = f"lambda {names}: torch.ops.aten.{packet}.{overload}({', '.join(given)})"
+        packet, overload = _internals.names(target)
+        source = f"lambda {names}: torch.ops.aten.{packet}.{overload or 'default'}({', '.join(given)})"
         call = Apply(Foreign(packet, source, "torch"), tuple(tensors))
         is_one = isinstance(results, torch.Tensor)
-        out = self._skeleton(results) if is_one else tuple(self._skeleton(one) for one in listed)
-        self.found[node] = self._bind(call, out)
+        out = self._skeleton(results) if is_one else tuple(self._skeleton(item) for item in listed)
+        self.entries[node] = self._bind(call, out)
         return True
 
     def _miss(self, node: Any, reason: str = "") -> None:
@@ -744,33 +746,38 @@ class _Reader:
         self.missing[f"{name}: {reason}" if reason else name].append(_where(node) or self.place)
         value = node.meta.get("val")
         if isinstance(value, (tuple, list)):
-            self.found[node] = tuple(self._skeleton(one) if isinstance(one, torch.Tensor) else None for one in value)
+            self.entries[node] = tuple(
+                self._skeleton(part) if isinstance(part, torch.Tensor) else None for part in value
+            )
         elif isinstance(value, torch.Tensor):
-            self.found[node] = self._skeleton(value)
+            self.entries[node] = self._skeleton(value)
 
     def _translate(self, node: Any) -> None:
         control = {"cond": self._cond, "while_loop": self._while_loop, "scan": self._scan, "map_impl": self._map}
-        if isinstance(node.target, torch._ops.HigherOrderOperator) and str(node.target) in control:
+        if _internals.is_higher_order(node.target) and str(node.target) in control:
             control[str(node.target)](node)
             return
-        if not isinstance(node.target, torch._ops.OpOverload):
+        if not _internals.is_operation(node.target):
             self._miss(node)
             return
         if node.target is torch.ops.multiop.custom_function.default:
             self._custom(node)
             return
         if node.target is torch.ops.multiop.stopped.default:
-            self.found[node] = self._stopped(self.found[node.args[0]])
+            self.entries[node] = self._stopped(self.entries[node.args[0]])
             return
-        schema = node.target._schema
-        bound = {argument.name: one for argument, one in zip(schema.arguments, node.args, strict=False)}
+        schema = _internals.schema(node.target)
+        bound = {argument.name: arg for argument, arg in zip(schema.arguments, node.args, strict=False)}
         bound |= node.kwargs
         changed = _changed(node)
         if changed is not None and self._is_count(node, changed):
             return
-        packet = node.target._schema.name.partition("::")[2]
-        overload = node.target._overloadname
+        packet, overload = _internals.names(node.target)
         base = packet.removesuffix("_") if changed is not None else packet
+        own = _converter(node.target)
+        if own is not None:
+            self._write(node, own, bound)
+            return
         if node.target.namespace != "aten":
             self._miss(node)
             return
@@ -784,7 +791,7 @@ class _Reader:
                     calls.batch_norm(**self._bound(calls.batch_norm, schema, bound, None)),
                     self._skeleton(node.meta["val"][0]),
                 )
-                self.found[node] = (y, None, None, *statistics)
+                self.entries[node] = (y, None, None, *statistics)
                 return
         if base == "instance_norm" and bound["use_input_stats"] and bound["running_mean"] is not None:
             self._move(node, bound, each=True)
@@ -793,41 +800,44 @@ class _Reader:
             self._miss(node)
             return
         if base in ("lift_fresh_copy", "lift_fresh", "clone", "detach", "alias") and isinstance(
-            self.found.get(node.args[0]), _Constant
+            self.entries.get(node.args[0]), _Constant
         ):
-            self.found[node] = self.found[node.args[0]]
+            self.entries[node] = self.entries[node.args[0]]
             return
+        self._write(node, row, bound)
+
+    def _write(self, node: Any, row: Row, bound: dict[str, Any]) -> None:
+        """Add the statement that a row makes of a call."""
+        schema, changed = _internals.schema(node.target), _changed(node)
         value = node.meta.get("val")
         if isinstance(value, (tuple, list)):
-            out: Any = tuple(self._skeleton(one) if isinstance(one, torch.Tensor) else None for one in value)
+            out: Any = tuple(self._skeleton(part) if isinstance(part, torch.Tensor) else None for part in value)
         else:
             out = self._skeleton(value)
         names = inspect.signature(row).parameters
         if changed is not None and "self" in bound and "self" not in names and "input" in names:
-            bound = {"input" if name == "self" else name: one for name, one in bound.items()}
+            bound = {"input" if name == "self" else name: argument for name, argument in bound.items()}
         expression = row(**self._bound(row, schema, bound, out))
-        self.found[node] = self._bind(expression, out)
+        self.entries[node] = self._bind(expression, out)
         if changed is not None:
-            self._replace(changed, self.found[node])
+            self._replace(changed, self.entries[node])
 
     def _bound(self, row: Any, schema: Any, bound: dict[str, Any], out: Any) -> dict[str, Any]:
         parameters = inspect.signature(row).parameters
-        takes_all = any(one.kind == one.VAR_KEYWORD for one in parameters.values())
+        takes_all = _rows.takes_all(row)
         arguments: dict[str, Any] = {}
         first = next(iter(bound.values()), None)
-        defaults = {one.name: one.default_value for one in schema.arguments if one.has_default_value()}
+        defaults = {
+            argument.name: argument.default_value for argument in schema.arguments if argument.has_default_value()
+        }
         for name, argument in bound.items():
-            if name in _IGNORED:
+            if name in _IGNORED and not _converters.is_converter(row):
                 continue
             if name in parameters or takes_all:
                 arguments[name] = self._argument(argument, is_first=argument is first)
             elif argument is not None and (name not in defaults or argument != defaults[name]):
-                raise calls.Untranslated(f"with {name}={argument}")
-        if "out" in parameters:
-            arguments["out"] = out
-        if "emit" in parameters:
-            arguments["emit"] = self._emit
-        return arguments
+                raise Untranslated(f"with {name}={argument}")
+        return arguments | _rows.special(row, out=out, emit=self._emit)
 
     def _emit(self, expression: Expression, *outputs: Value) -> list[Value]:
         self._add(list(outputs), expression)
@@ -835,7 +845,7 @@ class _Reader:
 
     def _add(self, outputs: list[Value], expression: Expression, update: str | None = None) -> None:
         node = Node(outputs, expression, _scopes(self.current), update, _where(self.current) or self.place)
-        self.made |= {id(one): node for one in outputs}
+        self.made |= {id(y): node for y in outputs}
         self.nodes.append(node)
 
     def _bind(self, expression: Expression, out: Any) -> Any:
@@ -849,20 +859,20 @@ class _Reader:
             )
         outputs = list(out) if isinstance(out, tuple) else [out]
         hint = _scopes(self.current)
-        for one in outputs:
-            one.name = hint[-1].path.rpartition(".")[2] if hint else ""
+        for output in outputs:
+            output.name = hint[-1].path.rpartition(".")[2] if hint else ""
         self._add(outputs, expression)
         return tuple(outputs) if isinstance(out, tuple) else out
 
     def _replace(self, changed: Any, value: Any) -> None:
         """From here on, the tensor that was changed in place is what the call returned."""
-        for one in [changed, *_chain(changed, self.origins)]:
-            if (found := self.found.get(one)) is not None and getattr(found, "kind", "") == "params":
-                raise calls.Untranslated(f"a change of the parameter {found.name}")
-            self.found[one] = value
-            if one in self.buffers:
+        for tensor in [changed, *_chain(changed, self.origins)]:
+            if (entry := self.entries.get(tensor)) is not None and getattr(entry, "kind", "") == "params":
+                raise Untranslated(f"a change of the parameter {entry.name}")
+            self.entries[tensor] = value
+            if tensor in self.buffers:
                 result = Value(value.shape, value.dtype)
-                self._add([result], value, update=self.buffers[one])
+                self._add([result], value, update=self.buffers[tensor])
 
     def _is_count(self, node: Any, changed: Any) -> bool:
         """Say whether a call counts the batches of a batch normalization, which its own statement does too."""
@@ -876,39 +886,41 @@ class _Reader:
     def _tracked_by(self, node: Any) -> str | None:
         """Return the submodule whose statistics a batch normalization alone reads and changes, under their usual names."""
         mean, var = node.args[3:5]
-        (prefix, _, first), (other, _, second) = (self._buffer(one).rpartition(".") for one in (mean, var))
+        (prefix, _, first), (other, _, second) = (self._buffer(statistic).rpartition(".") for statistic in (mean, var))
         if (prefix, first, second) != (other, "running_mean", "running_var"):
             return None
         counter = f"{prefix}.num_batches_tracked".strip(".")
-        names = [one for leaf in (mean, var) for one in (leaf, *_chain(leaf, self.origins))]
-        names += [one for one, path in self.buffers.items() if path == counter]
-        news = [one for one in node.users if one.target is operator.getitem and one.args[1] > 2]
-        news += [user for one, path in self.buffers.items() if path == counter for user in one.users]
-        readers = [user for one in names for user in list(one.users)[1:]] + [user for one in news for user in one.users]
+        names = [alias for leaf in (mean, var) for alias in (leaf, *_chain(leaf, self.origins))]
+        names += [buffer for buffer, path in self.buffers.items() if path == counter]
+        news = [user for user in node.users if user.target is operator.getitem and user.args[1] > 2]
+        news += [user for buffer, path in self.buffers.items() if path == counter for user in buffer.users]
+        readers = [user for name in names for user in list(name.users)[1:]] + [
+            user for new in news for user in new.users
+        ]
         return prefix if all(user.op == "output" for user in readers) else None
 
     def _tracked(self) -> set[str | None]:
         """Return the submodules whose statistics the statement of their batch normalization changes, too."""
-        targets = [f"aten.{one}.default" for one in _BATCH_NORMS]
-        nodes = [one for one in _with_blocks(self.program.graph) if str(one.target) in targets and one.args[5]]
-        return {self._tracked_by(one) for one in nodes} - {None}
+        targets = [f"aten.{name}.default" for name in _BATCH_NORMS]
+        nodes = [block for block in _with_blocks(self.program.graph) if str(block.target) in targets and block.args[5]]
+        return {self._tracked_by(node) for node in nodes} - {None}
 
     def _move(self, node: Any, bound: dict[str, Any], each: bool = False) -> list[Value]:
         """Add the statement that computes new running statistics, and leave a normalization without any in `bound`."""
         names = ("running_mean", "running_var")
         given = [self._argument(bound[name]) for name in names]
-        found = [Value(one.shape, one.dtype, name=name) for one, name in zip(given, names, strict=True)]
+        moved = [Value(operand.shape, operand.dtype, name=name) for operand, name in zip(given, names, strict=True)]
         x, momentum = self._argument(bound["input"]), bound["momentum"]
         options = {"each": True} if each else {}
-        self._add(found, call("moved_statistics", x, *given, momentum, **options))
-        for name, one in zip(names, found, strict=True):
+        self._add(moved, call("moved_statistics", x, *given, momentum, **options))
+        for name, statistic in zip(names, moved, strict=True):
             if not isinstance(node.meta["val"], tuple):  # a call that returns new statistics changes none
-                self._replace(bound[name], one)
+                self._replace(bound[name], statistic)
         bound |= dict.fromkeys(names)
-        return found
+        return moved
 
     def _batch_norm(self, node: Any, bound: dict[str, Any]) -> None:
-        arguments = {name: self._argument(one) for name, one in bound.items()}
+        arguments = {name: self._argument(argument) for name, argument in bound.items()}
         prefix = self._tracked_by(node) or ""
         names = {name: f"{prefix}.{name}".strip(".") for name in ("running_mean", "running_var", "num_batches_tracked")}
         leaves = {name: self.leaves[path] for name, path in names.items() if path in self.leaves}
@@ -922,7 +934,7 @@ class _Reader:
         out.name = scopes[-1].path.rpartition(".")[2] if scopes else ""
         self._add([out, statistics], Call("tracked_batch_norm", (arguments["input"],), kwargs), update=prefix)
         self.normalized.add(prefix)
-        self.found[node] = out if is_one else (out, *[None] * (len(value) - 1))
+        self.entries[node] = out if is_one else (out, *[None] * (len(value) - 1))
 
     # functions
 
@@ -944,33 +956,33 @@ class _Reader:
             for inner, operand in zip(graph.find_nodes(op="placeholder"), operands, strict=True):
                 if operand is None:
                     parameters.append(self._skeleton(inner.meta["val"]))
-                    self.found[inner] = parameters[-1]
+                    self.entries[inner] = parameters[-1]
                 else:
-                    self.found[inner] = self.found.get(operand)
+                    self.entries[inner] = self.entries.get(operand)
             for inner in graph.nodes:
                 self._read(inner)
             (output,) = graph.find_nodes(op="output")
             results = output.args[0]
             results = results if isinstance(results, (tuple, list)) else (results,)
-            outputs = tuple(self._argument(one) for one in results)
+            outputs = tuple(self._argument(result) for result in results)
             self.current = node
         return Body(name, tuple(parameters), nodes, outputs)
 
     def _carried(self, operands: list[Any]) -> list[Expression]:
-        if not all(isinstance(one, torch.fx.Node) and _tensor(one) is not None for one in operands):
-            raise calls.Untranslated("with a Python number that changes from step to step")
-        return [self._argument(one) for one in operands]
+        if not all(isinstance(operand, torch.fx.Node) and _tensor(operand) is not None for operand in operands):
+            raise Untranslated("with a Python number that changes from step to step")
+        return [self._argument(operand) for operand in operands]
 
     def _call(self, node: Any, expression: Expression) -> None:
-        out = tuple(self._skeleton(one) for one in node.meta["val"])
+        out = tuple(self._skeleton(y) for y in node.meta["val"])
         self._add(list(out), expression)
-        self.found[node] = out
+        self.entries[node] = out
 
     def _cond(self, node: Any) -> None:
         pred, yes, no, operands = node.args
-        bodies = [self._body(node, one, list(operands), "branch") for one in (yes, no)]
+        bodies = [self._body(node, branch, list(operands), "branch") for branch in (yes, no)]
         for body in bodies:
-            body.outputs = _one(body.outputs)
+            body.outputs = single(body.outputs)
         condition = self._argument(pred)
         if isinstance(condition, Value) and condition.shape:
             condition = call("ops.reshape", condition, ())
@@ -981,12 +993,12 @@ class _Reader:
         init = self._carried(carried)
         operands = [*[None] * len(carried), *others]
         holds, step = self._body(node, cond, operands, "cond"), self._body(node, body, operands, "body")
-        holds.outputs, step.outputs = self._flag(holds), _one(step.outputs)
-        self._call(node, Call("ops.while_loop", (holds, step, _one(tuple(init)))))
+        holds.outputs, step.outputs = self._flag(holds), single(step.outputs)
+        self._call(node, Call("ops.while_loop", (holds, step, single(tuple(init)))))
 
     def _flag(self, body: Body) -> Expression:
         """Return what a condition computes, as a scalar."""
-        flag = _one(body.outputs)
+        flag = single(body.outputs)
         if isinstance(flag, Value) and flag.shape:
             scalar = Value((), flag.dtype)
             body.nodes.append(Node([scalar], call("ops.reshape", flag, ())))
@@ -997,31 +1009,31 @@ class _Reader:
         combine, carried, xs, others = node.args
         init, columns = tuple(self._carried(carried)), tuple(self._carried(xs))
         if not columns:
-            raise calls.Untranslated("over nothing")
+            raise Untranslated("over nothing")
         step = self._body(node, combine, [*[None] * (len(init) + len(columns)), *others], "step")
         n = len(init)
-        step.parameters = (_one(step.parameters[:n]), _one(step.parameters[n:]))
-        step.outputs = (_one(step.outputs[:n]), _one(step.outputs[n:]))
-        self._call(node, Call("ops.scan", (step, _one(init), _one(columns))))
+        step.parameters = (single(step.parameters[:n]), single(step.parameters[n:]))
+        step.outputs = (single(step.outputs[:n]), single(step.outputs[n:]))
+        self._call(node, Call("ops.scan", (step, single(init), single(columns))))
 
     def _map(self, node: Any) -> None:
         function, xs, others = node.args
         columns = self._carried(xs)
         body = self._body(node, function, [*[None] * len(columns), *others], "body")
-        body.parameters, body.outputs = (_one(body.parameters),), _one(body.outputs)
-        self._call(node, Call("ops.map", (body, _one(tuple(columns)))))
+        body.parameters, body.outputs = (single(body.parameters),), single(body.outputs)
+        self._call(node, Call("ops.map", (body, single(tuple(columns)))))
 
     def _custom(self, node: Any) -> None:
         """Read the forward and the backward of an `autograd.Function`."""
         if node.meta.get("val") is None:  # it was refused when it was called
             return
         recorded = functions.recorded(node.args[0])
-        xs = [self._argument(one) for one in node.args[1]]
+        xs = [self._argument(arg) for arg in node.args[1]]
         name = f"autograd.Function {recorded.name}"
         ys = list(node.meta["val"])
-        self.found[node] = out = tuple(self._skeleton(one) for one in ys)
+        self.entries[node] = out = tuple(self._skeleton(y) for y in ys)
         try:
-            graph, given = recorded.traced([one.meta["val"] for one in node.args[1]], ys)
+            graph, given = recorded.traced([arg.meta["val"] for arg in node.args[1]], ys)
             if _changes_a_view(graph.graph):
                 raise functions.Refused("it changes memory that it reads through another tensor")
             with self._inside(recorded.where) as nodes:
@@ -1038,32 +1050,32 @@ class _Reader:
         arguments = []
         for inner in placeholders:
             arguments.append(self._skeleton(inner.meta["val"], "local", _plain(inner.name)))
-            self.found[inner] = arguments[-1]
+            self.entries[inner] = arguments[-1]
         for inner in module.graph.nodes:
             if inner.op == "get_attr":
                 tensor = getattr(module, inner.target)
                 if tensor.numel() != 1:
                     raise functions.Refused("it uses a tensor that is not among its arguments")
-                self.found[inner] = _Constant(tensor.item(), self._skeleton(tensor))
+                self.entries[inner] = _Constant(tensor.item(), self._skeleton(tensor))
             elif _changed(inner) in placeholders:
                 raise functions.Refused("it changes an argument in place")
             self._read(inner)
         (output,) = module.graph.find_nodes(op="output")
         outputs, gradients = output.args[0]
         self.current = output
-        results = tuple(self._argument(one) for one in outputs)
+        results = tuple(self._argument(y) for y in outputs)
         parameters, cotangents = arguments[:count], arguments[count:]
-        slopes = iter([self._argument(one) for one in gradients])
-        found = tuple(
+        slopes = iter([self._argument(gradient) for gradient in gradients])
+        fitted = tuple(
             self._fitted(next(slopes), x) if has_one else None for x, has_one in zip(parameters, given, strict=True)
         )
         forward = _graph.without_dead(nodes, results)
         kept = set(map(id, forward))
-        rule = _graph.without_dead([one for one in nodes if id(one) not in kept], found)
-        for one in cotangents:
-            one.name = ""
+        rule = _graph.without_dead([node for node in nodes if id(node) not in kept], fitted)
+        for cotangent in cotangents:
+            cotangent.name = ""
         name = recorded.name.strip("_")
-        return Custom(name, parameters, forward, _one(results), [], cotangents, rule, _one(found))
+        return Custom(name, parameters, forward, single(results), [], cotangents, rule, single(fitted))
 
     def _fitted(self, slope: Value, x: Value) -> Value:
         """Return a gradient in the dtype of its argument, and summed to its shape, as PyTorch does."""
@@ -1075,9 +1087,9 @@ class _Reader:
             slope = Value(x.shape, total.dtype)
             self._add([slope], call("ops.reshape", total, x.shape))
         if slope.dtype != x.dtype:
-            cast = Value(x.shape, x.dtype)
-            self._add([cast], calls.cast(slope, x.dtype))
-            slope = cast
+            fitted = Value(x.shape, x.dtype)
+            self._add([fitted], cast(slope, x.dtype))
+            slope = fitted
         return slope
 
     # outputs
@@ -1100,7 +1112,7 @@ class _Reader:
             elif spec.kind != OutputKind.USER_INPUT_MUTATION:
                 raise errors.TranslationError(f"the model returns something of kind {spec.kind.name}")
         spec = self.program.call_spec.out_spec
-        return _structure(_pytree.tree_unflatten(leaves, spec))
+        return _structure(pytree.tree_unflatten(leaves, spec))
 
     def _result(self, argument: Any) -> Any:
         return self._argument(argument) if isinstance(argument, torch.fx.Node) else argument
@@ -1113,11 +1125,11 @@ class _Constant:
         self.number, self.value = number, value
 
 
-def _as_value(reader: _Reader, found: Any) -> Any:
-    if not isinstance(found, _Constant):
-        return found
-    value = Value(found.value.shape, found.value.dtype)
-    number: Expression = Call("ops.cast", (found.number, _graph.DType(value.dtype)))
+def _as_value(reader: _Reader, entry: Any) -> Any:
+    if not isinstance(entry, _Constant):
+        return entry
+    value = Value(entry.value.shape, entry.value.dtype)
+    number: Expression = Call("ops.cast", (entry.number, _graph.DType(value.dtype)))
     if value.shape:
         number = Call("ops.reshape", (number, value.shape))
     reader._add([value], number)
@@ -1134,37 +1146,37 @@ def run(
     """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state."""
     is_program = isinstance(model, torch.export.ExportedProgram)
     model = model.module() if is_program else model
-    args, named = _pytree.tree_map(_from_numpy, (list(inputs), keywords or {}))  # copies: the model may change them
+    args, named = pytree.tree_map(_from_numpy, (list(inputs), keywords or {}))  # copies: the model may change them
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     with torch.compiler.set_stance("default"), contextlib.nullcontext() if is_program else _in_mode(model, training):
         leaves = _graph.leaves(_structure(model(*args, **named)))
         state = {name: _numpy(buffer) for name, buffer in model.named_buffers()}
-        named = {name: one for name, one in model.named_parameters() if one.requires_grad}
+        named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
         terms = [
-            (one * torch.from_numpy(weights(one.shape)).to(one)).sum() for one in leaves if one.is_floating_point()
+            (leaf * torch.from_numpy(weights(leaf.shape)).to(leaf)).sum() for leaf in leaves if leaf.is_floating_point()
         ]
         total = sum(terms[1:], terms[0]) if terms else None
-        found = {}
+        gradients = {}
         if named and total is not None and total.requires_grad:  # in the mode still: a checkpoint computes again
             slopes = _slopes(total, list(named.values()))
-            found = {name: _numpy(slope) for name, slope in zip(named, slopes, strict=True)}
+            gradients = {name: _numpy(slope) for name, slope in zip(named, slopes, strict=True)}
     with torch.no_grad():  # last, since the gradient may need what the model left there
         for name, buffer in model.named_buffers():
             if not torch.equal(buffer, before[name]):
                 buffer.copy_(before[name])
-    return [_numpy(one) for one in leaves], found, state
+    return [_numpy(leaf) for leaf in leaves], gradients, state
 
 
 def _slopes(total: Any, leaves: list[Any]) -> list[Any]:
     """Return the gradients in some leaves by `backward`, which a reentrant checkpoint needs."""
-    kept = [one.grad for one in leaves]
-    for one in leaves:
-        one.grad = None
+    kept = [leaf.grad for leaf in leaves]
+    for leaf in leaves:
+        leaf.grad = None
     total.backward()
-    found = [torch.zeros_like(one) if one.grad is None else one.grad.to_dense() for one in leaves]
-    for one, grad in zip(leaves, kept, strict=True):
-        one.grad = grad
-    return found
+    slopes = [torch.zeros_like(leaf) if leaf.grad is None else leaf.grad.to_dense() for leaf in leaves]
+    for leaf, grad in zip(leaves, kept, strict=True):
+        leaf.grad = grad
+    return slopes
 
 
 def _from_numpy(array: Any) -> Any:
@@ -1178,21 +1190,21 @@ def _from_numpy(array: Any) -> Any:
 def evaluated(graph: Graph) -> list[Node]:
     """Return the statements of a graph that was traced in training mode, as evaluation would compute them."""
 
-    def change(one: Expression) -> Expression:
-        if not isinstance(one, Call):
-            return one
-        if one.function in ("dropout", "channel_dropout", "alpha_dropout"):
-            return one.args[0]
-        if one.function == "attention":
-            query, key, value, *_ = one.args
-            options = dict(one.kwargs)
+    def change(part: Expression) -> Expression:
+        if not isinstance(part, Call):
+            return part
+        if part.function in ("dropout", "channel_dropout", "alpha_dropout"):
+            return part.args[0]
+        if part.function == "attention":
+            query, key, value, *_ = part.args
+            options = dict(part.kwargs)
             mask = options["mask"] if options["mask"] is not None else options["bias"]
             return calls.attention(query, key, value, query, attn_mask=mask, scale=options["scale"])
-        if one.function == "tracked_batch_norm":
-            kwargs = dict(one.kwargs)
+        if part.function == "tracked_batch_norm":
+            kwargs = dict(part.kwargs)
             weight, bias, mean, variance = (kwargs.get(n) for n in ("weight", "bias", "running_mean", "running_var"))
-            return calls.batch_norm(one.args[0], weight, bias, mean, variance, False, 0.0, kwargs["epsilon"])
-        return one
+            return calls.batch_norm(part.args[0], weight, bias, mean, variance, False, 0.0, kwargs["epsilon"])
+        return part
 
     return _graph.evaluated(graph, change)
 
@@ -1200,23 +1212,23 @@ def evaluated(graph: Graph) -> list[Node]:
 def _structure(tree: Any) -> Expression:
     """Return what the model returns as tuples and dicts."""
     if isinstance(tree, dict):
-        return {str(name): _structure(one) for name, one in tree.items()}
+        return {str(name): _structure(part) for name, part in tree.items()}
     if isinstance(tree, (tuple, list)):
-        return tuple(_structure(one) for one in tree)
+        return tuple(_structure(part) for part in tree)
     if hasattr(tree, "__dataclass_fields__") and not isinstance(tree, (Value, Dim)):
-        found = {name: getattr(tree, name) for name in tree.__dataclass_fields__}
-        return {name: _structure(one) for name, one in found.items() if one is not None}
+        fields = {name: getattr(tree, name) for name in tree.__dataclass_fields__}
+        return {name: _structure(part) for name, part in fields.items() if part is not None}
     return tree
 
 
 def _scopes(node: Any) -> tuple[Scope, ...]:
-    found = []
+    scopes = []
     for key, (path, kind) in (node.meta.get("nn_module_stack") or {}).items():
         if not path:
             continue
         name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
-        found.append(Scope(key, path, name.rpartition(".")[2], name.startswith(_CONTAINERS)))
-    return tuple(found)
+        scopes.append(Scope(key, path, name.rpartition(".")[2], name.startswith(_CONTAINERS)))
+    return tuple(scopes)
 
 
 def _where(node: Any) -> str:
@@ -1230,17 +1242,12 @@ def _where(node: Any) -> str:
 def _leaves_of(tree: Any, path: tuple[int | str, ...] = ()) -> Iterator[tuple[list[int | str], Any]]:
     """Yield the leaves of nested arguments, each with where it is."""
     if isinstance(tree, (list, tuple)) or type(tree) is dict:
-        for key, one in tree.items() if type(tree) is dict else enumerate(tree):
-            yield from _leaves_of(one, (*path, key))
+        for key, part in tree.items() if type(tree) is dict else enumerate(tree):
+            yield from _leaves_of(part, (*path, key))
     elif isinstance(tree, torch.fx.Node):
         yield list(path), tree
     else:
         raise errors.TranslationError(f"an argument holds a {type(tree).__name__}; only dicts, tuples and lists can be")
-
-
-def _one(items: tuple[Any, ...]) -> Any:
-    """Return the one item of a tuple that has one, `None` for an empty one."""
-    return items if len(items) > 1 else items[0] if items else None
 
 
 def _plain(name: str) -> str:

@@ -60,19 +60,19 @@ OPTIONS = [
 def record(module, inputs, cotangents, training):
     """Run a module forward and backward, with a hook on each of its modules."""
     records, hooks, counts, gradients = {}, [], {}, {}
-    was_training = [(one, one.training) for one in module.modules()]
+    was_training = [(inner, inner.training) for inner in module.modules()]
     module.train(training)
     before = state(module)
 
     def after(name):
-        def hook(one, args, kwargs, output):
+        def hook(layer, args, kwargs, output):
             given = [to_numpy(x) for x in [*args, *kwargs.values()] if isinstance(x, torch.Tensor)]
             tensors = flat(output)
             called = numbered(name, counts)
             for n, y in enumerate(tensors):
                 full = called if len(tensors) == 1 else f"{called}.{n}"
                 records[full] = Record(
-                    full, to_numpy(y), given, None, kind(one), own(one), options(one, args, kwargs), True
+                    full, to_numpy(y), given, None, kind(layer), own(layer), options(layer, args, kwargs), True
                 )
                 if y.requires_grad:
                     y.register_hook(lambda g, full=full: gradients.__setitem__(full, to_numpy(g)))
@@ -85,9 +85,9 @@ def record(module, inputs, cotangents, training):
             x.requires_grad_()
     params = {name: x for name, x in module.named_parameters(remove_duplicate=False) if x.requires_grad}
     try:
-        for name, one in module.named_modules():
+        for name, inner in module.named_modules():
             if name:
-                hooks.append(one.register_forward_hook(after(name), with_kwargs=True))
+                hooks.append(inner.register_forward_hook(after(name), with_kwargs=True))
         with torch.enable_grad(), without_fast_path():
             outputs = flat(module(*tensors))
             values = [to_numpy(y) for y in outputs]
@@ -96,7 +96,7 @@ def record(module, inputs, cotangents, training):
                 (y, to_tensor(w)) for y, w in zip(outputs, weights, strict=True) if w is not None and y.requires_grad
             ]
             wanted = [*(x for x in tensors if x.requires_grad), *params.values()]
-            found = (
+            slopes = (
                 torch.autograd.grad(
                     [y for y, _ in pairs], wanted, [w for _, w in pairs], allow_unused=True, materialize_grads=True
                 )
@@ -110,13 +110,13 @@ def record(module, inputs, cotangents, training):
                 x.copy_(to_tensor(before[name]))
         for hook in hooks:
             hook.remove()
-        for one, mode in was_training:
-            one.training = mode
+        for inner, mode in was_training:
+            inner.training = mode
     for name, gradient in gradients.items():
         records[name].gradient = gradient
-    found = [to_numpy(g) for g in found]
-    input_gradients = [found.pop(0) if x.requires_grad and found else None for x in tensors]
-    parameter_gradients = dict(zip(params, found, strict=False))
+    slopes = [to_numpy(g) for g in slopes]
+    input_gradients = [slopes.pop(0) if x.requires_grad and slopes else None for x in tensors]
+    parameter_gradients = dict(zip(params, slopes, strict=False))
     return Reference(
         type(module).__name__, records, values, weights, input_gradients, parameter_gradients, after_run, before
     )
@@ -145,17 +145,17 @@ def flat(output):
         return [output]
     if isinstance(output, dict):
         output = output.values()
-    return [y for one in output for y in flat(one)] if isinstance(output, (tuple, list, type({}.values()))) else []
+    return [y for part in output for y in flat(part)] if isinstance(output, (tuple, list, type({}.values()))) else []
 
 
 def own(module):
-    found = {name: to_numpy(x) for name, x in module.named_parameters() if x.numel() < 1 << 24}
-    return found | {name: to_numpy(x) for name, x in module.named_buffers() if x is not None}
+    arrays = {name: to_numpy(x) for name, x in module.named_parameters() if x.numel() < 1 << 24}
+    return arrays | {name: to_numpy(x) for name, x in module.named_buffers() if x is not None}
 
 
 def options(module, args, kwargs):
-    found = {name: getattr(module, name) for name in OPTIONS if hasattr(module, name)}
-    plain = {k: v for k, v in found.items() if not isinstance(v, (torch.Tensor, torch.nn.Module))}
+    given = {name: getattr(module, name) for name in OPTIONS if hasattr(module, name)}
+    plain = {k: v for k, v in given.items() if not isinstance(v, (torch.Tensor, torch.nn.Module))}
     masks = {k: to_numpy(v) for k, v in kwargs.items() if isinstance(v, torch.Tensor)}
     return plain | masks | {"is_causal": bool(kwargs.get("is_causal", False)), "n_inputs": len(args)}
 

@@ -111,18 +111,20 @@ def made(name, dtype):
             if isinstance(getattr(module, rate, None), float):
                 setattr(module, rate, 0.0)
     with torch.no_grad():
-        for path, one in model.named_parameters():
-            if one.ndim <= 1 or "layer_scale" in path:  # some begin as zeros, or so small that nothing comes through
-                is_scale = one.ndim != 1 or path.endswith(("weight", "gamma", "scale"))
-                one.uniform_(0.7, 1.3) if is_scale else one.normal_(0, 0.1)
-            elif not one.any():  # a head that begins as zeros
-                one.normal_(0, 0.1)
-    norms = [one for one in model.modules() if isinstance(one, torch.nn.modules.batchnorm._BatchNorm)]
-    momenta = [one.momentum for one in norms]
-    for one in norms:
-        one.momentum = 1.0  # statistics of the inputs: with others, nothing is left after many layers
+        for path, parameter in model.named_parameters():
+            if (
+                parameter.ndim <= 1 or "layer_scale" in path
+            ):  # some begin as zeros, or so small that nothing comes through
+                is_scale = parameter.ndim != 1 or path.endswith(("weight", "gamma", "scale"))
+                parameter.uniform_(0.7, 1.3) if is_scale else parameter.normal_(0, 0.1)
+            elif not parameter.any():  # a head that begins as zeros
+                parameter.normal_(0, 0.1)
+    norms = [module for module in model.modules() if isinstance(module, torch.nn.modules.batchnorm._BatchNorm)]
+    momenta = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.momentum = 1.0  # statistics of the inputs: with others, nothing is left after many layers
     with torch.no_grad():
         model.train()(*inputs)
-    for one, momentum in zip(norms, momenta, strict=True):
-        one.momentum = momentum
+    for norm, momentum in zip(norms, momenta, strict=True):
+        norm.momentum = momentum
     return model.eval(), inputs

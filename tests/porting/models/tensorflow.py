@@ -54,8 +54,10 @@ def made(name, dtype):
         if getattr(layer, "rate", None):
             layer.rate = 0.0
     rng = np.random.default_rng(1)
-    for one in model.variables:
-        if len(one.shape) == 1 and "seed" not in one.path:
-            is_scale = one.path.endswith(("gamma", "variance"))
-            one.assign(rng.uniform(0.7, 1.3, one.shape) if is_scale else 0.1 * rng.normal(size=one.shape))
+    for variable in model.variables:
+        if len(variable.shape) == 1 and "seed" not in variable.path:
+            is_scale = variable.path.endswith(("gamma", "variance"))
+            variable.assign(
+                rng.uniform(0.7, 1.3, variable.shape) if is_scale else 0.1 * rng.normal(size=variable.shape)
+            )
     return model, (x.astype(dtype) if x.dtype.kind == "f" else x,)

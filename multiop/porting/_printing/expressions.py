@@ -1,0 +1,159 @@
+"""The text of an expression."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from multiop.porting import _graph
+from multiop.porting._graph import Apply, Body, Call, Dim, DType, Expression, Foreign, Infix, Item, Name, Value
+from multiop.porting._printing.regions import Outline, Region, signature
+from multiop.porting._printing.terms import Attribute, Branch, Spread
+
+
+@dataclasses.dataclass
+class Naming:
+    """The names in a function, and in each function in it."""
+
+    names: dict[int, str] = dataclasses.field(default_factory=dict)  # id of a value -> its name
+    called: dict[int, str] = dataclasses.field(default_factory=dict)  # a function in this one -> its name
+    visible: dict[int, dict[int, str]] = dataclasses.field(default_factory=dict)  # ... -> the names in it
+    parameters: dict[int, list[tuple[str, Expression]]] = dataclasses.field(default_factory=dict)  # ... -> its own
+
+
+class Text:
+    """Writes the expressions of one function; a value that has no name yet is called `x`."""
+
+    def __init__(
+        self,
+        outline: Outline,
+        region: Region,
+        lambdas: Collection[int],
+        naming: Naming | None = None,
+        names: Mapping[int, str] | None = None,
+    ):
+        self.outline, self.region, self.lambdas = outline, region, lambdas
+        self.naming = Naming() if naming is None else naming
+        self.names = self.naming.names if names is None else names
+
+    def within(self, body: Body) -> Text:
+        """Return what writes the expressions of a function inside of this one."""
+        names = self.naming.visible.get(id(body), self.names)
+        return Text(self.outline, self.region, self.lambdas, self.naming, names)
+
+    def name(self, value: Value) -> str:
+        """Return the name of a value."""
+        return self.names.get(id(value), "x")
+
+    def __call__(self, expression: Expression, level: int = 0) -> str:
+        """Return the text of an expression.
+
+        Args:
+            expression: The expression.
+            level: How tightly what is around it binds: 1 for sums, 2 for products, 3 for calls.
+        """
+        match expression:
+            case Value():
+                if expression.kind in ("params", "state") and expression not in self.region.inputs:
+                    return self.branch(Branch(expression.kind, expression.name.removeprefix(self.region.prefix)))
+                return self.name(expression)
+            case Attribute():
+                return f"{self(expression.value)}.{expression.name}"
+            case Name():
+                return expression.text
+            case Foreign():
+                return self.outline.foreign[expression]
+            case Branch():
+                return self.branch(expression)
+            case Dim():
+                return expression.text.replace("*", " * ")
+            case DType():
+                return f'"{expression.name}"'
+            case Call() | Apply():
+                return f"{self.function(expression)}({', '.join(text for text, _ in self.arguments(expression))})"
+            case Body():
+                return self._function(expression, level)
+            case Infix():
+                return self._infix(expression, level)
+            case Item():
+                return f"{self(expression.x, 3)}[{', '.join(map(self._key, expression.key))}]"
+            case tuple():
+                return f"({', '.join(map(self, expression))}{',' if len(expression) == 1 else ''})"
+            case list():
+                return f"[{', '.join(map(self, expression))}]"
+            case dict():
+                return "{" + ", ".join(f'"{name}": {self(part)}' for name, part in expression.items()) + "}"
+            case str():
+                return f'"{expression}"'
+            case float():
+                return _number(expression)
+        return repr(expression)
+
+    def _function(self, body: Body, level: int) -> str:
+        if id(body) not in self.lambdas:
+            return self.naming.called.get(id(body), body.name)
+        parameters = ", ".join(name for name, _ in self.naming.parameters.get(id(body), ()))
+        text = f"lambda{' ' if parameters else ''}{parameters}: {self.within(body)(body.outputs)}"
+        return f"({text})" if level else text
+
+    def _infix(self, expression: Infix, level: int) -> str:
+        operator, right = expression.operator, expression.right
+        if operator == "+" and isinstance(right, (int, float)) and right < 0:
+            operator, right = "-", -right
+        own = 1 if operator in "+-" else 2
+        text = f"{self(expression.left, own)} {operator} {self(right, own + 1)}"
+        return f"({text})" if own < level else text
+
+    def _key(self, part: Any) -> str:
+        if not isinstance(part, slice):
+            return "..." if part is Ellipsis else self(part)
+        bounds = ["" if bound is None else self(bound) for bound in (part.start, part.stop)]
+        return ":".join(bounds) + ("" if part.step is None else f":{self(part.step)}")
+
+    def function(self, expression: Call | Apply) -> str:
+        """Return the text of what is called."""
+        if isinstance(expression, Apply):
+            return self(expression.function, 3)
+        return expression.function.removeprefix("self.")
+
+    def arguments(self, expression: Call | Apply) -> list[tuple[str, Expression]]:
+        """Return the text of each argument of a call and what it is, without those that are the defaults."""
+        args = [(self(arg), arg) for arg in expression.args]
+        if isinstance(expression, Apply):
+            return args
+        parameters = {} if expression.function.startswith("self.") else signature(expression.function)
+        for name, arg in expression.kwargs:
+            if isinstance(arg, Spread):
+                text = self.branch(arg.branch)
+                args.append((f'**layer({text}, "{arg.suffix}")' if arg.suffix else f"**{text}", arg))
+                continue
+            default = parameters[name].default if name in parameters else inspect.Parameter.empty
+            if _graph.is_literal(arg) and type(arg) is type(default) and arg == default:
+                continue
+            args.append((f"{name}={self(arg)}", arg))
+        return args
+
+    def branch(self, branch: Branch) -> str:
+        """Return the text of a subtree of the parameters or of the state."""
+        keys = branch.path.split(".") if branch.path else []
+        group = keys.pop() if keys and keys[-1].endswith("*") else ""
+        text = branch.kind + "".join(f"[{_quoted(key)}]" for key in keys)
+        return f"part({text}, {quoted(group[:-1])})" if group else text
+
+
+def quoted(text: str) -> str:
+    """Return the literal of a string, in which `{i}` is the number of a loop."""
+    return f'{"f" * ("{i}" in text)}"{text}"'
+
+
+def _quoted(key: str) -> str:
+    return "str(i)" if key == "{i}" else quoted(key)
+
+
+def _number(number: float) -> str:
+    if number in (float("inf"), -float("inf")):
+        return 'float("inf")' if number > 0 else '-float("inf")'
+    return 'float("nan")' if number != number else re.sub(r"e-0(?=\d)", "e-", repr(number))

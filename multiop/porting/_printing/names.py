@@ -1,0 +1,197 @@
+"""The names of functions and of values."""
+
+from __future__ import annotations
+
+import collections
+import keyword
+import re
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import multiop
+from multiop.porting import _graph, _layers
+from multiop.porting._graph import Body, Expression, Value
+from multiop.porting._printing.expressions import Naming
+from multiop.porting._printing.regions import LAYERS, TAKEN, Function, Outline, fresh
+from multiop.porting._printing.statements import Definition, listed, uses_of
+from multiop.porting._printing.terms import Statement
+
+_PLAIN = set(dir(multiop.ops)) | {"act", "activation", "bn", "drop", "out", "output", "norm", "self_attn", "fc", "mlp"}
+_LETTERS = ("x", "y", "z", "u", "v", "w")
+
+
+def snake(kind: str) -> str:
+    """Return the name of a class as that of a function: `BasicBlock` is `basic_block`, `SmallNet` is `smallnet`."""
+    name = re.sub(r"(?<=[a-z])(?:[A-Z][a-z](?![a-z])){2,}", lambda syllables: syllables[0].lower(), kind)
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=\d)(?=[A-Z]{2})", "_", name).lower()
+    name = re.sub(r"^([a-z]+)_net(?![a-z])", r"\1net", re.sub(r"\W", "_", name))
+    return name + "_" if keyword.iskeyword(name) or hasattr(_layers, name) or name in TAKEN else name
+
+
+def name_functions(outline: Outline, name: str) -> None:
+    """Give each function of a module a name; that of the whole model is given."""
+    outline.root.name = name
+    taken = {name} | set(vars(_layers))
+
+    def named(base: str) -> str:
+        chosen = fresh(base, taken)
+        taken.add(chosen)
+        return chosen
+
+    for foreign in outline.foreign:
+        outline.foreign[foreign] = named(snake(foreign.name.strip("_")))
+    for custom in outline.customs.values():
+        custom.name = named(snake(custom.kind))
+    by_kind = collections.defaultdict(list)
+    for function in outline.submodules:
+        if function is not outline.root:
+            by_kind[function.kind].append(function)
+    for kind, functions in by_kind.items():
+        functions.sort(key=lambda function: -len(function.instances))
+        common = _children(functions[0])
+        for function in functions:
+            hints = sorted(_children(function) - common)
+            hints = [hint for hint in hints if hint.isidentifier() and not re.search(r"\d", hint)]
+            function.name = named(snake(kind) + (f"_{snake(hints[0])}" if hints else ""))
+
+
+def _children(function: Function) -> set[str]:
+    """Return the names of the children whose leaves a function uses."""
+    region = function.instances[0]
+    values = [value for node in region.nodes() for value in _graph.values(node.expression)]
+    return {value.name.removeprefix(region.prefix).partition(".")[0] for value in values if region.owns(value)}
+
+
+def name_values(definition: Definition) -> Naming:
+    """Give each value of a function a name: that of the tensor it replaces, if that one is not used again."""
+    return _Namer(definition).naming
+
+
+class _Namer:
+    def __init__(self, definition: Definition):
+        self.definition, self.naming = definition, Naming()
+        outline, region, names = definition.outline, definition.region, self.naming.names
+        reserved = TAKEN | {statement.size for statement in definition.statements if statement.size} | set(LAYERS)
+        reserved |= {name for name, _ in definition.function.parameters} | set(outline.foreign.values())
+        reserved |= {function.name for function in outline.functions}
+        letters = list(_LETTERS)
+        for value in region.inputs:
+            keeps = definition.is_root or value.kind == "input" or value.dtype == "list"
+            keeps |= definition.custom is not None and _fits(_identifier(value.name))
+            base = value.name if keeps else (letters.pop(0) if letters else "x")
+            names[id(value)] = fresh(_identifier(base), reserved | set(names.values()))
+        if not any(statement.loop for statement in definition.statements):
+            reserved.discard("i")
+        self._name_block(definition.block, names, dict(names), reserved)
+
+    def _name_block(self, block: Body, names: dict[int, str], alive: dict[int, str], reserved: set[str]) -> None:
+        """Name the results of statements; `alive` are the names of what the function has got so far."""
+        statements: list[Any] = [*block.nodes, Statement([], block.outputs)]
+        last = {id(value): number for number, each in enumerate(statements) for value in uses_of(each.expression)}
+        for number, statement in enumerate(statements):
+            for inner in _graph.bodies(statement.expression):
+                reserved = self._name_function(inner, names, set(alive.values()), reserved)
+            uses = uses_of(statement.expression)
+            dying = [value for value in uses if last.get(id(value)) == number and id(value) in alive]
+            live = {name for key, name in alive.items() if last.get(key, -1) > number}
+            if statement.loop is not None:  # each step uses them
+                carried = None if statement.carry is None else statement.carry[0]
+                live |= {alive[id(value)] for value in uses if id(value) in alive and value is not carried}
+            for value in statement.outputs[: statement.results]:
+                if value is None:
+                    continue
+                if id(value) not in last:
+                    names[id(value)] = "_"
+                    continue
+                name = _inherited(statement, value, dying, alive, live) or _own(statement, value, live | reserved)
+                names[id(value)] = alive[id(value)] = name
+                live.add(name)
+            for value in dying:
+                alive.pop(id(value), None)
+
+    def _name_function(self, body: Body, names: dict[int, str], alive: set[str], reserved: set[str]) -> set[str]:
+        """Name a function in this one, and the values in it, apart from what it closes over."""
+        if id(body) not in self.definition.lambdas:
+            self.naming.called[id(body)] = fresh(_identifier(body.name) or "body", reserved | alive)
+            reserved = reserved | {self.naming.called[id(body)]}
+        used = {id(value) for part in _graph.parts(body) for value in uses_of(part)}
+        taken = reserved | {names[id(value)] for value in uses_of(body) if id(value) in names}
+        own: dict[int, str] = {}
+        parameters = self.naming.parameters[id(body)] = []
+        is_rule = self.definition.is_rule(body)
+
+        def chosen(options: Sequence[str]) -> str:
+            free = [option for option in options if option not in taken]
+            name = free[0] if free else fresh(options[-1], taken)
+            taken.add(name)
+            return name
+
+        def unpack(parameter: Expression) -> None:
+            if isinstance(parameter, (tuple, list)):
+                for part in parameter:
+                    unpack(part)
+            elif parameter is not None and id(parameter) in used:
+                hint = _identifier(parameter.name)
+                own[id(parameter)] = chosen([hint, *_LETTERS] if _fits(hint) else _LETTERS)
+
+        groups = iter(("carry", "inputs"))
+        given = listed(body.parameters)
+        for parameter in given:
+            is_group = isinstance(parameter, (tuple, list))
+            if not any(id(value) in used for value in _graph.values(parameter)):
+                name = chosen(["_"])
+            elif is_rule:
+                name = "upstream" if len(given) == 1 else f"upstream_{len(parameters) + 1}"
+                own[id(parameter)] = chosen([name])
+            elif is_group:
+                name = chosen([next(groups, "values")])
+                unpack(parameter)
+            else:
+                unpack(parameter)
+                name = own[id(parameter)]
+            parameters.append((name, parameter if is_group and name != "_" else None))
+        inner = {**names, **own}
+        self._name_block(body, inner, dict(own), taken - set(own.values()))
+        self.naming.visible[id(body)] = inner
+        return reserved
+
+
+def _inherited(
+    statement: Any, value: Value, dying: Sequence[Value], alive: dict[int, str], live: Collection[str]
+) -> str | None:
+    """Return the name of a tensor that a result replaces."""
+    if statement.carry is not None and value is statement.carry[1]:
+        name = alive.get(id(statement.carry[0]))
+        if name is not None and name not in live:
+            return name
+    if statement.loop is not None or value.dtype == "list" or statement.results != 1:
+        return None
+    free = [alive[id(each)] for each in dying if alive[id(each)] not in live and _may_hold(each, value)]
+    return free[0] if free else None
+
+
+def _own(statement: Any, value: Value, taken: set[str]) -> str:
+    """Return a name for a result: that of the submodule which computes it, if it says something, or a letter."""
+    hint = _identifier(value.name)
+    is_clear = len(hint) > 2 and _fits(hint) and hint not in _PLAIN and len(statement.outputs) < 3
+    options = [name for name in (*([hint] if is_clear else []), *_LETTERS) if name not in taken]
+    return options[0] if options else fresh("x", taken)
+
+
+def _fits(hint: str) -> bool:
+    return bool(hint) and not re.search(r"\d", hint) and not hasattr(_layers, hint)
+
+
+def _may_hold(before: Value, after: Value) -> bool:
+    """Say whether the variable of one tensor may hold another: what is called `input_ids` stays ids."""
+    if before.dtype == "list":
+        return False
+    is_letter = before.kind == "local" or _identifier(before.name) in _LETTERS
+    return is_letter or ("float" in before.dtype and "float" in after.dtype)
+
+
+def _identifier(name: str) -> str:
+    name = re.sub(r"\W", "_", name.rpartition(".")[2]).strip("_").lower()
+    name = re.sub(r"_(proj|projection|layer)$", "", name)
+    name = "x" if name == "input" else name  # a builtin of Python
+    return name if name.isidentifier() and not keyword.iskeyword(name) else ""

@@ -1,0 +1,178 @@
+"""Statements that undo each other, and steps that a person would write as one, taken out of a graph."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from multiop.porting import _graph
+from multiop.porting._graph import Body, Call, Custom, Dim, DType, Expression, Graph, Infix, Node, Value, call
+
+
+def simplified(graph: Graph) -> list[Node]:
+    """Return the statements without exchanges of axes that undo each other, and the like."""
+    nodes, graph.outputs = _shorter(graph.nodes, graph.outputs)
+    return _graph.without_dead(nodes, graph.outputs)
+
+
+def _shorter(nodes: Sequence[Node], outputs: Expression) -> tuple[list[Node], Expression]:
+    producers = {id(node.outputs[0]): node for node in nodes if len(node.outputs) == 1}
+    counts = collections.Counter(id(value) for node in nodes for value in _graph.values(node.expression))
+    counts.update(map(id, _graph.values(outputs)))
+
+    def change(expression: Expression) -> Expression:
+        if isinstance(expression, Call) and expression.function in ("ops.swapaxes", "ops.reshape"):
+            inner = expression.args[0]
+            if isinstance(inner, Value) and id(inner) in producers and producers[id(inner)].scopes == scopes:
+                inner = producers[id(inner)].expression
+            if isinstance(inner, Call) and inner.function == expression.function:
+                if expression.function == "ops.reshape":
+                    return Call("ops.reshape", (inner.args[0], *expression.args[1:]))
+                if inner.args[1:] == expression.args[1:]:
+                    return inner.args[0]
+            if expression.function == "ops.reshape":
+                return _shuffled(expression, producers) or _averaged(expression, producers, counts) or expression
+        if isinstance(expression, Call) and expression.function == "ops.cond" and len(expression.args) > 3:
+            return _without_operands(expression)
+        return expression
+
+    for node in nodes:
+        scopes = node.scopes
+        node.expression = _graph.rebuild(node.expression, change, inside=False)
+        for function in _graph.functions(node.expression):
+            if isinstance(function, Custom):
+                function.rule_nodes, function.gradients = _shorter(function.rule_nodes, function.gradients)
+            function.nodes, function.outputs = _shorter(function.nodes, function.outputs)
+    replaced: dict[int, Value] = {}
+
+    def follow(expression: Expression) -> Expression:
+        while isinstance(expression, Value) and id(expression) in replaced:
+            expression = replaced[id(expression)]
+        return expression
+
+    for node in nodes:
+        node.expression = _graph.rebuild(node.expression, follow)
+        if isinstance(node.expression, Value) and node.update is None:
+            replaced[id(node.outputs[0])] = node.expression
+    kept: list[Node] = []
+    for node in nodes:
+        if node.update is not None or not isinstance(node.expression, Value):
+            kept += _counted(node, producers) or [node]
+    return kept, _graph.rebuild(outputs, follow)
+
+
+def _produced(value: Expression, producers: Mapping[int, Node]) -> Expression:
+    """Return the expression that computes a value, or what is no value."""
+    return producers[id(value)].expression if isinstance(value, Value) and id(value) in producers else value
+
+
+def _shuffled(expression: Call, producers: Mapping[int, Node]) -> Call | None:
+    """Return the channel shuffle that a reshape is the last step of."""
+    swap = _produced(expression.args[0], producers)
+    if not isinstance(swap, Call) or swap.function != "ops.swapaxes" or swap.args[1:] != (1, 2):
+        return None
+    split = _produced(swap.args[0], producers)
+    if not isinstance(split, Call) or split.function != "ops.reshape" or not isinstance(split.args[0], Value):
+        return None
+    x, shape = split.args[0], tuple(split.args[1])
+    after = tuple(expression.args[1])
+    is_split = len(shape) == x.ndim + 1 and x.ndim > 2 and shape[3:] == x.shape[2:] == after[2:]
+    if not is_split or not all(isinstance(size, int) for size in (*shape[1:3], *after[1:])):
+        return None
+    is_same = shape[0] in (-1, x.shape[0]) and after[0] in (-1, x.shape[0]) and after[1] == x.shape[1]
+    return Call("channel_shuffle", (x, shape[1])) if is_same and shape[1] * shape[2] == x.shape[1] else None
+
+
+def _averaged(expression: Call, producers: Mapping[int, Node], counts: collections.Counter[int]) -> Call | None:
+    """Return the mean without the axes that a reshape of it takes away, or with those that it puts back."""
+    value, mean = expression.args[0], _produced(expression.args[0], producers)
+    if not isinstance(mean, Call) or mean.function != "ops.mean" or counts[id(value)] > 1:
+        return None
+    x, options = mean.args[0], dict(mean.kwargs)
+    axes = options.get("axis")
+    if not isinstance(x, Value) or not isinstance(axes, tuple):
+        return None
+    reduced = {axis % x.ndim for axis in axes}
+    keepdims = not options.get("keepdims", False)
+    after = [1 if axis in reduced else size for axis, size in enumerate(x.shape) if keepdims or axis not in reduced]
+    shape = list(expression.args[1])
+    is_same = len(shape) == len(after) and all(a in (-1, b) for a, b in zip(shape, after, strict=True))
+    return call("ops.mean", x, **options | {"keepdims": keepdims}) if is_same and shape.count(-1) < 2 else None
+
+
+def _without_operands(expression: Call) -> Call:
+    """Return a choice between functions of operands as one between functions that close over these."""
+    pred, *branches = expression.args[:3]
+    closures = []
+    for branch in branches:
+        operands = dict(zip(map(id, _graph.values(branch.parameters)), _leaves(expression.args[3:]), strict=True))
+        inner = _graph.rebuild(branch, functools.partial(_replaced, operands))
+        closures.append(dataclasses.replace(inner, parameters=()))
+    return Call(expression.function, (pred, *closures))
+
+
+def _replaced(by: Mapping[int, Expression], expression: Expression) -> Expression:
+    return by.get(id(expression), expression)
+
+
+def _leaves(expression: Expression) -> list[Expression]:
+    """Return the leaves of tuples and lists; `None` is none."""
+    if isinstance(expression, (tuple, list)):
+        return [leaf for part in expression for leaf in _leaves(part)]
+    return [] if expression is None else [expression]
+
+
+def _counted(node: Node, producers: Mapping[int, Node]) -> list[Node]:
+    """Return a loop that counts up to a fixed number as one over a range, which JAX differentiates; `[]` for others."""
+    expression = node.expression
+    if not isinstance(expression, Call) or expression.function != "ops.while_loop" or expression.kwargs:
+        return []
+    cond, body, init = expression.args
+    if not isinstance(init, tuple) or len(init) < 2:
+        return []
+    tested = {id(statement.outputs[0]): statement.expression for statement in cond.nodes}
+    test = tested.get(id(cond.outputs), cond.outputs)
+    if not (isinstance(test, Call) and test.function == "ops.less" and len(test.args) == 2):
+        return []
+    index, upper = test.args
+    number = next((i for i, parameter in enumerate(cond.parameters) if parameter is index), None)
+    if number is None or type(upper) not in (int, Dim):
+        return []
+    counter, after = body.parameters[number], body.outputs[number]
+    increment = next((inner for inner in body.nodes if any(value is after for value in inner.outputs)), None)
+    step = increment.expression if increment else None
+    adds = (isinstance(step, Infix) and step.operator == "+" and (step.left, step.right) == (counter, 1)) or (
+        isinstance(step, Call) and step.function == "ops.add" and step.args == (counter, 1)
+    )
+    lower = _produced(init[number], producers)
+    is_number = isinstance(lower, Call) and lower.function in ("ops.cast", "ops.convert_to_tensor", "ops.array")
+    lower = lower.args[0] if is_number else init[number]
+    if not adds or type(lower) is not int or (isinstance(upper, Dim) and lower != 0):
+        return []
+
+    def others(items: Any) -> Any:
+        rest = tuple(item for i, item in enumerate(items) if i != number)
+        return rest if len(rest) > 1 else rest[0]
+
+    rest = [inner for inner in body.nodes if inner is not increment]
+    kept = (*[inner.expression for inner in rest], others(body.outputs))
+    used = [value for part in kept for value in _graph.values(part)]
+    makes_ints = any(
+        "int" in value.dtype for inner in rest for value in inner.outputs if counter in _graph.values(inner.expression)
+    )
+    if after in used or makes_ints or counter in _graph.values(others(body.outputs)):
+        return []
+    loop = Body(body.name, (counter, others(body.parameters)), rest, others(body.outputs))
+    last = node.outputs[number]
+    total = upper if isinstance(upper, Dim) else max(lower, upper)
+    return [
+        dataclasses.replace(
+            node,
+            outputs=[value for value in node.outputs if value is not last],
+            expression=Call("ops.fori_loop", (lower, upper, loop, others(init))),
+        ),
+        dataclasses.replace(node, outputs=[last], expression=Call("ops.cast", (total, DType(last.dtype)))),
+    ]

@@ -1,0 +1,51 @@
+"""What a function that is printed is made of, beside the terms of the graph."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from multiop.porting._graph import Expression, Value
+
+
+@dataclasses.dataclass(frozen=True)
+class Branch:
+    """A subtree of the parameters or of the state."""
+
+    kind: str
+    path: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread:
+    """`**branch` among the arguments of a call."""
+
+    branch: Branch
+    suffix: str = ""  # of the leaves, in a recurrent network that has several layers
+
+
+@dataclasses.dataclass(frozen=True)
+class Attribute:
+    """`value.name`."""
+
+    value: Value
+    name: str
+
+
+@dataclasses.dataclass(eq=False)
+class Statement:
+    """`outputs = expression`; as a loop, `expression` for each `i` of a range."""
+
+    outputs: list[Value | None]
+    expression: Expression
+    pattern: Expression = None  # the tuples that the outputs stand in; `None` if it is the list of them
+    update: str | None = None  # the branch of the state that the last target replaces, relative to the function
+    loop: range | str | None = None  # what `i` is: numbers, or letters
+    carry: tuple[Any, Any] | None = None  # in a loop: what the first step takes, what the last one returns
+    grows: Value | None = None  # in a loop: the list that each step takes, and adds its result to
+    size: str = ""  # the symbol that the statement gives a value
+
+    @property
+    def results(self) -> int:
+        """How many results there are, without a new state."""
+        return len(self.outputs) - (self.update is not None)

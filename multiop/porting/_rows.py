@@ -1,0 +1,105 @@
+"""What the rows of the three readers have in common: a row says what one operation of a framework is in multiop.
+
+A row takes the operands and the options of an operation under their names, those that it supports, and returns an
+expression, or a tuple of one for each result. Some names are special: `out` is what the operation returns (`Value`s
+without content, for their shapes and dtypes), `emit` adds a statement in front and returns its results, and `made`, on
+JAX, returns the expression that computed a tensor. With an option that its row does not take, an operation has no
+translation.
+"""
+
+from __future__ import annotations
+
+import collections
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from multiop.porting._graph import Dim, DType, Expression, Value, call
+
+Row: TypeAlias = Callable[..., Expression]
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+class Untranslated(Exception):
+    """What stands in the way of a translation, in a few words."""
+
+
+# expressions that rows share
+
+
+def cast(x: Expression, dtype: str) -> Expression:
+    """Return `x` in a dtype; nothing happens to a tensor that has it."""
+    return x if isinstance(x, Value) and x.dtype == dtype else call("ops.cast", x, DType(dtype))
+
+
+def sizes(shape: Sequence[Any]) -> tuple[Any, ...]:
+    """Return a shape for a reshape: the one dimension that is open as -1."""
+    if sum(isinstance(size, Dim) for size in shape) == 1 and 0 not in shape:
+        return tuple(-1 if isinstance(size, Dim) else size for size in shape)
+    return tuple(shape)
+
+
+def short(option: Sequence[Any]) -> Any:
+    """Write an option that is the same for each dimension of space as one."""
+    return option[0] if len(set(option)) == 1 else tuple(option)
+
+
+def single(parts: Sequence[Any]) -> Any:
+    """Return what stands for some tensors: one as itself, several as a tuple, none as `None`."""
+    return None if not parts else parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def unary(op: str) -> Row:
+    """Make the row of an op of one tensor."""
+    return lambda x: call(f"ops.{op}", x)
+
+
+def binary(op: str) -> Row:
+    """Make the row of an op of two tensors."""
+    return lambda x, y: call(f"ops.{op}", x, y)
+
+
+# what readers share
+
+
+def special(row: Row, **given: Any) -> dict[str, Any]:
+    """Return those of the special arguments that a row takes."""
+    parameters = inspect.signature(row).parameters
+    return {name: value for name, value in given.items() if name in parameters}
+
+
+def takes_all(row: Row) -> bool:
+    """Say whether a row takes any option."""
+    return any(each.kind == each.VAR_KEYWORD for each in inspect.signature(row).parameters.values())
+
+
+def dtype_of(params: Mapping[str, Any], inputs: Sequence[Value]) -> str:
+    """Return the floating dtype that most parameters have; that of the inputs if there are none."""
+    dtypes = collections.Counter(str(leaf.dtype) for leaf in params.values() if leaf.dtype.kind in "fV")
+    floating = [value.dtype for value in inputs if value.dtype.startswith(("float", "bfloat"))]
+    return dtypes.most_common(1)[0][0] if dtypes else floating[0] if floating else "float32"
+
+
+def spelled(value: Any, own: Callable[[Any], str | None], reason: str = "") -> str:
+    """Return a value as an expression of Python.
+
+    Args:
+        value: The value.
+        own: Returns the text of what is not a literal of Python; `None` for what it does not know.
+        reason: What is raised for a value that has no text.
+
+    Raises:
+        Untranslated: It has none.
+    """
+    text = own(value)
+    if text is not None:
+        return text
+    if isinstance(value, (tuple, list)):
+        inner = ", ".join(spelled(part, own, reason) for part in value)
+        return f"({inner}{',' * (len(value) == 1)})" if type(value) is tuple else f"[{inner}]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return repr(value)
+    raise Untranslated(reason)

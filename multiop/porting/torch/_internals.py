@@ -1,0 +1,106 @@
+"""What PyTorch promises nothing about, in one place: the schemas of its operations, its dispatcher and its hooks."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch._decomp import decomposition_table
+from torch._functorch import utils
+from torch._guards import detect_fake_mode
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.autograd import function as autograd_function
+from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
+from torch.utils import _pytree as pytree
+
+__all__ = ["BatchNorm", "FakeTensorMode", "detect_fake_mode", "pytree"]
+
+
+def is_operation(target: Any) -> bool:
+    """Say whether what a node of a graph calls is an operation of the dispatcher."""
+    return isinstance(target, torch._ops.OpOverload)
+
+
+def is_higher_order(target: Any) -> bool:
+    """Say whether what a node of a graph calls takes graphs, such as a loop."""
+    return isinstance(target, torch._ops.HigherOrderOperator)
+
+
+def schema(target: Any) -> Any:
+    """Return the schema of an operation; `None` for what is none."""
+    return getattr(target, "_schema", None)
+
+
+def names(target: Any) -> tuple[str, str]:
+    """Return the name of an operation in its namespace, and that of its overload, which may be empty."""
+    return target._schema.name.partition("::")[2], target._overloadname
+
+
+@functools.cache
+def decompositions() -> dict[Any, Any]:
+    """Return what PyTorch writes operations as."""
+    table = {target: made for target, made in decomposition_table.items() if "_refs" not in made.__module__}
+    return table | dict(torch.export.default_decompositions().items())
+
+
+def is_composite(target: Any) -> bool:
+    """Say whether PyTorch differentiates an operation through those that it is composed of."""
+    return torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), "CompositeImplicitAutograd")
+
+
+def composed(target: Any) -> Any:
+    """Return what writes a call as the calls that PyTorch itself composes it of; `None` if it is a kernel."""
+    is_composed = target.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
+    return target.decompose if is_composed else None
+
+
+def has_backward_hooks(x: Any) -> bool:
+    """Say whether a module or a tensor has a hook for the backward pass."""
+    return bool(x._backward_hooks or getattr(x, "_backward_pre_hooks", None))
+
+
+def storage(x: torch.Tensor) -> int:
+    """Return what tensors that share memory have in common."""
+    return x.untyped_storage()._cdata
+
+
+def version(x: torch.Tensor) -> int:
+    """Return how often a tensor was changed in place."""
+    return x._version
+
+
+def is_mapped(x: torch.Tensor) -> bool:
+    """Say whether `torch.func.vmap` maps over a tensor."""
+    return torch._C._functorch.is_batchedtensor(x)
+
+
+def projects_one_size(attention: torch.nn.MultiheadAttention) -> bool:
+    """Say whether queries, keys and values have one size, and so one array of weights."""
+    return attention._qkv_same_embed_dim
+
+
+def check_rank(norm: Any, x: torch.Tensor) -> None:
+    """Refuse an input of other dimensions than a normalization takes."""
+    norm._check_input_dim(x)
+
+
+@contextlib.contextmanager
+def functions_seen(before: Callable[[Any], Any], mapped: Callable[..., Any]) -> Iterator[Callable[[Any], Any]]:
+    """See each call of an `autograd.Function`, for which PyTorch has no hook.
+
+    Args:
+        before: Replaces what `Function.apply` gives its arguments to first, also where a user kept the bound method.
+        mapped: Replaces what `Function.apply` does inside of a transform of `torch.func`.
+
+    Yields:
+        What `before` stands for.
+    """
+    original, called = utils.unwrap_dead_wrappers, autograd_function.custom_function_call
+    utils.unwrap_dead_wrappers, autograd_function.custom_function_call = before, mapped
+    try:
+        yield original
+    finally:
+        utils.unwrap_dead_wrappers, autograd_function.custom_function_call = original, called
