@@ -19,18 +19,28 @@ from multiop.testing._problem import Problem
 from multiop.testing._samplers import distinct, normal, positive
 from multiop.testing.cases import rows
 
-MOST = 4  # problems of an op in a dtype in which its kernel runs
+MOST = 4  # problems of an op in a dtype in which its kernel runs, beside those of `LARGE`
 ROOT = Path(__file__).parent.parent
 ROUNDING = {"float16": 1e-2, "float32": 2e-4, "float64": 1e-9}
+SEEN = np.array([[True, False, True], [False, False, False], [True, True, True]])  # a query sees nothing
+BIAS = [[0.5, -1.0, 2.0], [0.0, 1.0, 0.5], [-np.inf, 1.0, 0.0]]  # a list is no operand: it has no gradient
 LARGE = {  # calls of the sizes and options that a kernel is for, where the op's own rows are small
+    "op_batch_normalization": [
+        call(normal(3, 4, 5), normal(4), positive(4), 1, **{name: normal(4)}) for name in ("offset", "scale")
+    ],
     "op_cdist": [call(normal(9, 40), normal(7, 40)), call(normal(9, 3), normal(7, 3))],
     "op_conv": [call(normal(2, 3, 8, 8), normal(3, 3, 3, 4), padding="same", data_format="channels_first")],
     "op_det": [call(normal(4, 4))],
     "op_diag": [call(normal(3), k=1)],
+    "op_dot_product_attention": [
+        call(*[normal(2, 3, 2, 4)] * 3, bias=BIAS, mask=SEEN),
+        call(*[normal(2, 3, 2, 4)] * 3, bias=BIAS, is_causal=True),
+    ],
     "op_image_resize": [
         call(normal(2, 6, 6, 3), (12, 12)),
         call(normal(3, 6, 6), (12, 12), data_format="channels_first"),
     ],
+    "op_layer_normalization": [call(normal(3, 2), normal(3, 2), normal(3, 2), axis=None)],
     "op_mean": [call(normal(80, 80), axis=0)],
     "op_one_hot": [call(np.arange(4, dtype=np.int32), 5)],
     "op_slogdet": [call(normal(4, 4))],
@@ -104,7 +114,7 @@ def compare(op, backend, patch):
 
     dtypes = [dtype for dtype in ROUNDING if dtype in rows()[op].dtypes] or rows()[op].dtypes[:1]
     for dtype in dtypes:
-        for problem in itertools.islice(filter(runs, problems(op, dtype)), MOST):
+        for problem in itertools.islice(filter(runs, problems(op, dtype)), MOST + len(LARGE.get(op, ()))):
             ran += 1
             functions = parts(problem, dtype)
             given = results(functions, problem.arrays, eager=("value", "gradient"))
