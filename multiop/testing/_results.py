@@ -199,8 +199,8 @@ themselves, `op_custom_gradient`, `op_stop_gradient` and `op_jvp`: see
 _RIGHT = """: in values and dtypes, derivatives in both modes, under
 `vmap`, compiled, and in each answer that is pinned, as far as the op has them.
 """
-_READING = """The others are below. *all* means checked and right on every backend; a dash, that there is nothing to check.
-A number counts the dtypes in which value and dtype were checked, or the pinned answers that hold.
+_READING = """The others are below. *all* means checked and right on every backend; a dash, that there is nothing to
+check. A number counts the dtypes in which value and dtype were checked, or the pinned answers that hold.
 """
 _QUICK = "This copy has the results of the default tier: one dtype of each kind, and the first calls of each op.\n"
 
