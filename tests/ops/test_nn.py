@@ -14,42 +14,9 @@ Q = np.ones((1, 2, 2, 4), np.float32)
 LOGITS = np.zeros((1, 4, 3), np.float32)
 LENGTH = np.array([1])
 
-ACTIVATIONS = [
-    "op_relu6",
-    "op_leaky_relu",
-    "op_elu",
-    "op_celu",
-    "op_selu",
-    "op_silu",
-    "op_swish",
-    "op_gelu",
-    "op_log_sigmoid",
-    "op_softsign",
-    "op_soft_shrink",
-    "op_hard_shrink",
-    "op_tanh_shrink",
-    "op_hard_sigmoid",
-    "op_hard_silu",
-    "op_hard_swish",
-    "op_hard_tanh",
-    "op_sparse_plus",
-    "op_sparse_sigmoid",
-    "op_squareplus",
-    "op_sparsemax",
-    "op_normalize",
-    "op_layer_normalization",
-    "op_rms_normalization",
-]
-
 
 def numbers(x):
     return mo.op_convert_to_numpy(x).tolist()
-
-
-@pytest.mark.parametrize("op", ACTIVATIONS)
-def test_complex_operands(backend, op):
-    with pytest.raises(errors.DTypeError, match="complex"):
-        getattr(mo, op)(Z)
 
 
 @pytest.mark.parametrize(
