@@ -63,13 +63,18 @@ def bad_calls(op, kinds):
                 yield good | {name: BAD[kind]}, name, kind
 
 
-def complaint(op, arguments, name, kind):
-    """Return what is wrong with the error of a call, or `None`."""
+def apply(op, arguments):
+    """Call an op with arguments by name."""
     signature = inspect.signature(getattr(multiop, op))
     ordered = {key: arguments[key] for key in signature.parameters if key in arguments}
     given = inspect.BoundArguments(signature, ordered)
+    return getattr(multiop, op)(*given.args, **given.kwargs)
+
+
+def complaint(op, arguments, name, kind):
+    """Return what is wrong with the error of a call, or `None`."""
     try:
-        getattr(multiop, op)(*given.args, **given.kwargs)
+        apply(op, arguments)
     except errors.MultiopError as error:
         text = str(error)
         if error.op != op or not text.startswith(f"{op}: ") or text.count("\n  in ") != 1:
@@ -103,6 +108,14 @@ def test_a_bad_call_is_refused_in_the_words_of_the_call(backend):
 @pytest.mark.parametrize("kind", [kind for kind in BAD if kind not in ("an object", "ragged lists")])
 def test_any_bad_call_is_refused_in_the_words_of_the_call(backend, kind):
     assert not complaints(rows(), [kind])
+
+
+def test_an_axis_out_of_range(backend):
+    for op in rows():
+        signature = inspect.signature(getattr(multiop, op))
+        for axis in (99, -99) if "axis" in signature.parameters else ():
+            with pytest.raises(errors.ArgumentError, match=f"^{op}: .*ax[ei]s"):
+                apply(op, good_call(op) | {"axis": axis})
 
 
 @pytest.mark.parametrize(
