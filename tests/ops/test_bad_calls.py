@@ -118,6 +118,14 @@ def test_an_axis_out_of_range(backend):
                 apply(op, good_call(op) | {"axis": axis})
 
 
+def test_a_word_that_is_none_of_an_options_words(backend):
+    for op in rows():
+        for name, parameter in inspect.signature(getattr(multiop, op)).parameters.items():
+            if isinstance(parameter.default, str) or name == "data_format":
+                with pytest.raises(errors.ArgumentError, match=f"^{op}: .*{name} must be "):
+                    apply(op, good_call(op) | {name: "nonsense"})
+
+
 @pytest.mark.parametrize(
     ("call", "op", "text"),
     [

@@ -83,7 +83,6 @@ def numbers(x):
         ("op_ctc_decode", (LOGITS, [5]), {}, errors.ArgumentError, "sequence_lengths"),
         ("op_ctc_decode", (LOGITS, [1.0]), {}, errors.DTypeError, "sequence_lengths"),
         ("op_ctc_decode", (LOGITS[0], LENGTH), {}, errors.ArgumentError, "inputs"),
-        ("op_ctc_decode", (LOGITS, LENGTH), {"strategy": "beam"}, errors.ArgumentError, "strategy"),
         ("op_ctc_decode", (LOGITS, LENGTH), {"merge_repeated": 1}, errors.ArgumentTypeError, "merge_repeated"),
         (
             "op_ctc_decode",
