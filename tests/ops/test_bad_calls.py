@@ -40,7 +40,7 @@ def good_call(op):
 
     def call(*args, **kwargs):
         taken.append(inspect.signature(function).bind(*args, **kwargs).arguments)
-        return function(*args, **kwargs)
+        return lambda *_: None  # the arguments are all that is wanted
 
     function = getattr(multiop, op)
     dtype = next((name for name in ("float32", "int32") if name in row.dtypes), row.dtypes[0])
