@@ -118,7 +118,7 @@ def check(
 def report(
     results: Annotated[Path, typer.Argument(help="What pytest wrote with --multiop-results.")],
     html: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("report.html"),
-    table: Annotated[Path | None, typer.Option(help="Also write the table of ops as Markdown.")] = None,
+    table: Annotated[Path | None, typer.Option(help="Also write the ops that are not right as Markdown.")] = None,
 ) -> None:
     """Write a page of the shared suite's results: op by backend by property.
 

@@ -16,34 +16,7 @@ import multiop
 pytestmark = pytest.mark.tier("quick")
 
 PACKAGE = Path(multiop.__file__).parent
-GROUND = {
-    "_args",
-    "_boundaries",
-    "_boundary",
-    "_built_in",
-    "_closures",
-    "_contract",
-    "_deferred",
-    "_dtypes",
-    "_explain",
-    "_faults",
-    "_host",
-    "_kernels",
-    "_late",
-    "_names",
-    "_primitives",
-    "_recent",
-    "_recover",
-    "_registry",
-    "_reruns",
-    "_settings",
-    "_symbolic",
-    "_tree",
-    "_types",
-    "_windows",
-    "config",
-    "errors",
-}
+GROUND = {path.stem for path in PACKAGE.glob("_[a-z]*.py")} | {"config", "errors"}
 BACKENDS = {"torch": {"torch"}, "jax": {"jax", "jaxlib"}, "tensorflow": {"tensorflow"}}
 LAYERS_OF = {"tensorflow": {"keras"}, "jax": {"flax", "equinox"}}  # libraries of layers, whose models are ported
 FRAMEWORKS = {framework for frameworks in BACKENDS.values() for framework in frameworks} | {"keras", "flax", "equinox"}

@@ -1,7 +1,8 @@
-"""Print what the code weighs: lines per layer, functions that stand more than once, names, cycles, dispatch.
+"""Print what the code weighs: lines per layer and per op, looks, functions that stand more than once, names, cycles.
 
-python tools/figures.py                  of this tree
+python tools/figures.py                  of this tree; a figure with a goal stands beside it
 python tools/figures.py OTHER            of another tree too, side by side
+python tools/figures.py --ops jax        of the ops of a backend: the lines of each with its helpers, and what these are
 python tools/figures.py --dispatch       with what a call costs on each backend that is installed
 """
 
@@ -9,15 +10,18 @@ from __future__ import annotations
 
 import argparse
 import ast
+import dataclasses
 import difflib
+import functools
 import io
 import itertools
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import private_parts
@@ -26,10 +30,13 @@ from import_graph import circles, graph
 ROOT = Path(__file__).parent.parent
 BACKENDS = ("torch", "jax", "tensorflow")
 FRAMEWORKS = {"torch", "jax", "jnp", "np", "tf", "lax"}
-LAYERS = {
-    "ground": "multiop/_*.py multiop/errors.py multiop/config.py multiop/devices.py",
+LAYERS = {  # every file of the package is in one of these, or generated
+    "ground": "multiop/_[a-z]*.py multiop/errors.py multiop/config.py",
     "frontends": "multiop/frontends/*.py",
     "autodiff": "multiop/autodiff/*.py",
+    "random": "multiop/random/*.py",
+    "beside ops": " ".join(f"multiop/{name}.py" for name in ("devices", "dtypes", "keras", "operation", "scopes")),
+    "backends": "multiop/backends/*.py",
     **{f"backends/{name}": f"multiop/backends/{name}/**/*.py" for name in BACKENDS},
     **{
         f"backends/{name}/{part}": f"multiop/backends/{name}/{part}/*.py"
@@ -38,9 +45,27 @@ LAYERS = {
     },
     "testing": "multiop/testing/*.py",
     "rows of the suite": "multiop/testing/cases/*.py",
-    "command": "multiop/cli.py",
+    "porting": "multiop/porting/*.py",
+    **{f"porting/{name}": f"multiop/porting/{name}/**/*.py" for name in BACKENDS},
+    "command": "multiop/cli.py multiop/__main__.py",
 }
 GENERATED = "made by tools/op_list.py"
+GOALS = {  # the most that a figure may be
+    "backends/torch/ops: lines without docstrings": 2400,
+    "backends/jax/ops: lines without docstrings": 2100,
+    "backends/tensorflow/ops: lines without docstrings": 2600,
+    "backends/torch/autodiff: lines without docstrings": 1700,
+    "backends/jax/autodiff: lines without docstrings": 1800,
+    "backends/tensorflow/autodiff: lines without docstrings": 1600,
+    "median lines of an op of torch with its helpers": 10,
+    "median lines of an op of jax with its helpers": 9,
+    "median lines of an op of tensorflow with its helpers": 10,
+    **{f"looks that choose in ops/ of {name}": 0 for name in BACKENDS},
+    **{f"names shared by op files of {name}": 22 for name in BACKENDS},
+    "members that a backend may leave out": 15,
+    "circles of imports": 0,
+    "private parts outside their modules": 0,
+}
 
 
 def sources(root: Path, patterns: str) -> Iterator[tuple[Path, str]]:
@@ -52,10 +77,26 @@ def sources(root: Path, patterns: str) -> Iterator[tuple[Path, str]]:
                 yield path, text
 
 
-def lines_without_docstrings(text: str) -> int:
-    """Count the lines of a file that are neither empty nor of a docstring."""
-    documented: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
+def in_no_layer(root: Path) -> list[str]:
+    """Return the files of the package that are written by hand and that no layer counts."""
+    counted = {path for patterns in LAYERS.values() for path, _ in sources(root, patterns)}
+    return sorted(str(path.relative_to(root)) for path, _ in sources(root, "multiop/**/*.py") if path not in counted)
+
+
+def statements(tree: ast.AST) -> list[ast.AST]:
+    """Return a tree and every statement in it, at any depth."""
+    found = [tree]
+    for node in found:
+        for name in ("body", "orelse", "handlers", "finalbody"):
+            inner = getattr(node, name, [])
+            found += inner if isinstance(inner, list) else []
+    return found
+
+
+def documented(tree: ast.AST) -> set[int]:
+    """Return the numbers of the lines that are of a docstring."""
+    lines: set[int] = set()
+    for node in statements(tree):
         body = getattr(node, "body", None)
         if (
             isinstance(body, list)
@@ -63,8 +104,15 @@ def lines_without_docstrings(text: str) -> int:
             and isinstance(body[0], ast.Expr)
             and isinstance(body[0].value, ast.Constant)
         ):
-            documented.update(range(body[0].lineno, (body[0].end_lineno or 0) + 1))
-    return sum(bool(line.strip()) and n not in documented for n, line in enumerate(text.splitlines(), start=1))
+            lines.update(range(body[0].lineno, (body[0].end_lineno or 0) + 1))
+    return lines
+
+
+@functools.cache
+def lines_without_docstrings(text: str) -> int:
+    """Count the lines of a file that are neither empty nor of a docstring."""
+    left_out = documented(ast.parse(text))
+    return sum(bool(line.strip()) and n not in left_out for n, line in enumerate(text.splitlines(), start=1))
 
 
 def lines_of_error_handling(root: Path) -> int:
@@ -89,6 +137,12 @@ def tokens(function: ast.FunctionDef) -> list[str]:
     return ["framework" if token in FRAMEWORKS else token for token in found]
 
 
+def alike(a: list[str], b: list[str], least: float) -> bool:
+    """Say whether two lists of tokens have a share of `least` in common."""
+    match = difflib.SequenceMatcher(None, a, b, autojunk=False)
+    return all(ratio() >= least for ratio in (match.real_quick_ratio, match.quick_ratio, match.ratio))
+
+
 def repeated(root: Path, least: float = 0.6) -> tuple[int, int]:
     """Return how many functions of one name are alike in all backends, and how many lines they take.
 
@@ -102,16 +156,13 @@ def repeated(root: Path, least: float = 0.6) -> tuple[int, int]:
             for node in ast.parse(text).body:
                 if isinstance(node, ast.FunctionDef):
                     by_name.setdefault(node.name, []).append(((node.end_lineno or 0) - node.lineno + 1, tokens(node)))
-    alike = [
+    lines = [
         sum(n for n, _ in found)
         for found in by_name.values()
         if len(found) == len(BACKENDS) and sum(n for n, _ in found) > 9
-        and all(
-            difflib.SequenceMatcher(None, a, b, autojunk=False).ratio() >= least
-            for (_, a), (_, b) in itertools.combinations(found, 2)
-        )
+        and all(alike(a, b, least) for (_, a), (_, b) in itertools.combinations(found, 2))
     ]  # fmt: skip
-    return len(alike), sum(alike)
+    return len(lines), sum(lines)
 
 
 def shared_names(root: Path, backend: str) -> int:
@@ -122,6 +173,108 @@ def shared_names(root: Path, backend: str) -> int:
             if isinstance(node, ast.ImportFrom) and node.level == 1:
                 names.update(alias.name for alias in node.names if not alias.name.startswith("op_"))
     return len(names)
+
+
+@dataclasses.dataclass(frozen=True)
+class Definition:
+    """What an op file of a backend defines under a name: its lines of code, and the names that stand in it."""
+
+    node: ast.stmt
+    lines: int
+    names: frozenset[str]
+
+
+def definitions(root: Path, backend: str) -> dict[tuple[str, str], Definition | tuple[str, str]]:
+    """Return what the op files of a backend define, by (file, name); an imported name leads to its origin."""
+    found: dict[tuple[str, str], Definition | tuple[str, str]] = {}
+    for path, text in sources(root, f"multiop/backends/{backend}/ops/*.py"):
+        tree, lines = ast.parse(text), text.splitlines()
+        left_out = documented(tree) | {n for n, line in enumerate(lines, start=1) if not line.split("#")[0].strip()}
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom) and node.level == 1:
+                origin = node.module or ""
+                found |= {(path.stem, alias.asname or alias.name): (origin, alias.name) for alias in node.names}
+            names = [node.name] if isinstance(node, (ast.FunctionDef, ast.ClassDef)) else []
+            if isinstance(node, ast.Assign):
+                names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", []))])
+            count = len(set(range(first, (node.end_lineno or 0) + 1)) - left_out)
+            inside = frozenset(inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name))
+            found |= {(path.stem, name): Definition(node, count, inside) for name in names}
+    return found
+
+
+def ops_with_helpers(root: Path, backend: str) -> dict[str, tuple[int, list[str]]]:
+    """Return the lines of each op of a backend with those of its helpers, and the helpers' names.
+
+    A helper is what an op reaches, directly or not, in the backend's op files: not another op, nor a constant. What
+    `conversion.py` and `devices.py` have is the language in which ops are written, and is not counted.
+    """
+    known, found = definitions(root, backend), {}
+    for key in known:
+        if not key[1].startswith("op_") or isinstance(known[key], tuple):
+            continue
+        reached: dict[tuple[str, str], int] = {}
+        left = [key]
+        while left:
+            place = left.pop()
+            while isinstance(origin := known.get(place), tuple):
+                place = origin
+            is_other = place != key and (place[1].startswith("op_") or place[1].isupper())
+            if origin is not None and place not in reached and not is_other:
+                reached[place] = origin.lines
+                left += [(place[0], name) for name in origin.names]
+        found[key[1]] = sum(reached.values()), sorted(name for _, name in reached if name != key[1])
+    return found
+
+
+def looks(root: Path, backend: str) -> tuple[list[str], list[str]]:
+    """Return which functions of the op files ask whether values can be read: to choose a form, and for an error.
+
+    It is for an error where what the answer decides on raises, handles an error, or calls what does: the statement
+    that asks, and, where that goes on if there are values, what follows it. What is called `is_*` or `are_*`
+    asks in the place of its callers.
+    """
+    trees = {path.stem: ast.parse(text) for path, text in sources(root, f"multiop/backends/{backend}/ops/*.py")}
+    functions = [
+        (stem, node) for stem, tree in trees.items() for node in tree.body if isinstance(node, ast.FunctionDef)
+    ]
+    checks = ast.parse((root / "multiop/_args.py").read_text(encoding="utf-8")).body
+    raising: set[str] = set()
+    asking = {"is_at_hand", "is_known"}
+
+    def calls(node: ast.AST, names: set[str]) -> bool:
+        called = [inner.func for inner in ast.walk(node) if isinstance(inner, ast.Call)]
+        return any(getattr(function, "attr", getattr(function, "id", None)) in names for function in called)
+
+    def raises(node: ast.AST) -> bool:
+        return any(isinstance(inner, (ast.Raise, ast.Try)) for inner in ast.walk(node)) or calls(node, raising)
+
+    def is_predicate(function: ast.FunctionDef) -> bool:
+        return function.name.startswith(("is_", "are_"))
+
+    def decided(block: list[ast.stmt], after: Sequence[ast.stmt] = ()) -> Iterator[list[ast.stmt]]:
+        """Yield, for each statement of a block that asks, the statements that the answer decides on."""
+        for n, node in enumerate(block):
+            parts = list(ast.iter_child_nodes(node))
+            if any(calls(part, asking) for part in parts if not isinstance(part, ast.stmt)):
+                goes_on = isinstance(node, ast.If) and (
+                    isinstance(node.test, ast.UnaryOp) or all(isinstance(inner, ast.Assign) for inner in node.body)
+                )
+                yield [*block[n:], *after] if goes_on else [node]
+            for inner in (getattr(node, name, []) for name in ("body", "orelse", "finalbody")):
+                yield from decided(inner, [*block[n + 1 :], *after])
+
+    for _ in range(3):  # as deep as these call one another
+        raising |= {node.name for node in checks if isinstance(node, ast.FunctionDef) and raises(node)}
+        asking |= {node.name for _, node in functions if is_predicate(node) and calls(node, asking)}
+    raising |= {node.name for _, node in functions if any(isinstance(inner, ast.Raise) for inner in ast.walk(node))}
+    found: tuple[list[str], list[str]] = [], []
+    for stem, function in functions:
+        if not is_predicate(function):
+            for following in decided(function.body):
+                found[any(map(raises, following))].append(f"{stem}.{function.name}")
+    return found
 
 
 def optional_members(root: Path) -> int:
@@ -159,8 +312,11 @@ def measured(root: Path, backend: str, dispatch: bool) -> dict[str, str]:
     return dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())
 
 
-def figures(root: Path, dispatch: bool) -> dict[str, str]:
-    """Return the figures of a tree, by name."""
+@functools.cache
+def of_source(root: Path) -> dict[str, str]:
+    """Return the figures of a tree that its source tells, by name."""
+    if left_out := in_no_layer(root):
+        raise SystemExit(f"LAYERS of {__file__}: these files are in none: {', '.join(left_out)}")
     found = {}
     for layer, patterns in LAYERS.items():
         texts = [text for _, text in sources(root, patterns)]
@@ -170,18 +326,34 @@ def figures(root: Path, dispatch: bool) -> dict[str, str]:
     places, lines = repeated(root)
     found["functions alike in three backends"] = f"{places} ({lines} lines)"
     found["circles of imports"] = str(len(circles(graph(root))))
+    for backend in BACKENDS:
+        weights = [lines for lines, _ in ops_with_helpers(root, backend).values()]
+        found[f"median lines of an op of {backend} with its helpers"] = f"{statistics.median(weights):g}"
+        to_choose, for_errors = looks(root, backend)
+        found[f"looks that choose in ops/ of {backend}"] = str(len(to_choose))
+        found[f"looks for errors in ops/ of {backend}"] = str(len(for_errors))
     found |= {f"names shared by op files of {backend}": str(shared_names(root, backend)) for backend in BACKENDS}
     found["private parts outside their modules"] = str(len(private_parts.outside(root / "multiop")))
     found["members that a backend may leave out"] = str(optional_members(root))
+    for kind in ("primitive", "composite"):
+        guide = re.search(rf"A {kind} touches (\w+) files", (root / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+        found[f"files that a new {kind} touches"] = guide[1] if guide else "?"
+    return found
+
+
+def missed(found: dict[str, str]) -> set[str]:
+    """Return the figures that are above their goals."""
+    return {name for name, most in GOALS.items() if float(found[name]) > most}
+
+
+def figures(root: Path, dispatch: bool) -> dict[str, str]:
+    """Return the figures of a tree, by name."""
+    found = of_source(root)
     for backend in BACKENDS:
         known = measured(root, backend, dispatch)
         found["names in dir(multiop)"] = known.pop("dir", "?")
         found[f"names in the namespace of {backend}"] = known.pop("names", "not installed")
         found |= known
-    guide = re.search(r"A primitive touches (\w+) files", (root / "CONTRIBUTING.md").read_text(encoding="utf-8"))
-    found["files that a new primitive touches"] = guide[1] if guide else "?"
-    guide = re.search(r"A composite touches (\w+) files", (root / "CONTRIBUTING.md").read_text(encoding="utf-8"))
-    found["files that a new composite touches"] = guide[1] if guide else "?"
     return found
 
 
@@ -192,13 +364,19 @@ def main() -> None:
     parser.add_argument(
         "--dispatch", action="store_true", help="measure what an op costs around the backend's function"
     )
+    parser.add_argument("--ops", choices=BACKENDS, help="list a backend's ops by their lines, with their helpers")
     given = parser.parse_args()
+    if given.ops:
+        for name, (lines, helpers) in sorted(ops_with_helpers(ROOT, given.ops).items(), key=lambda item: item[1][0]):
+            print(f"{lines:4} {name}:", *helpers)
+        return
     trees = [tree for tree in (given.other, ROOT) if tree is not None]
     columns = [figures(tree, given.dispatch) for tree in trees]
-    print("|", " | ".join(["", *(["before", "after"] if given.other else ["now"])]), "|")
-    print("|---" * (len(trees) + 1) + "|")
+    print("|", " | ".join(["", *(["before", "after"] if given.other else ["now"]), "goal"]), "|")
+    print("|---" * (len(trees) + 2) + "|")
     for name in columns[-1]:
-        print("|", " | ".join([name, *(column.get(name, "") for column in columns)]), "|")
+        goal = f"≤ {GOALS[name]}" if name in GOALS else ""
+        print("|", " | ".join([name, *(column.get(name, "") for column in columns), goal]), "|")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Write what follows from the list of ops: `multiop`, `multiop.ops` with its namespaces, and docs/op_list.md.
+"""Write what follows from the list of ops: `multiop`, `multiop.ops` with its namespaces, what a backend has.
 
 The list is the source itself. An op is a function `op_*` of `multiop/frontends`: primitive where it calls the active
 backend's function of its name, composite where it does not. What the source does not say stands in the tables below.
@@ -340,7 +340,6 @@ def files() -> dict[Path, str]:
         ROOT / "multiop/__init__.py": face(),
         ROOT / "multiop/ops/__init__.py": without_prefix(),
         **spaces,
-        ROOT / "docs/op_list.md": table(),
     }
 
 
@@ -415,24 +414,23 @@ def ordered(names: Iterable[str]) -> list[str]:
 
 
 def table() -> str:
-    """Return the list of ops for people."""
+    """Return the list of ops for people: a page of the reference, which `tools/reference.py` writes."""
     frontends = [op for op in ops() if op.module.startswith("multiop.frontends.")]
     rest = [f"`{op.name}`" for op in ops() if op not in frontends]
     primitives = sum(op.is_primitive for op in frontends)
     lines = [
-        f"<!-- {HEADER} -->",
         "# List of ops",
         "",
         f"{len(frontends)} ops: {primitives} primitives, which every backend defines, and {len(frontends) - primitives}"
         " composites, which are written with other ops.",
         "Each is also in `multiop.ops` without `op_`, and in the namespace that is named: `multiop.op_relu` is"
         " `multiop.ops.relu` and `multiop.ops.nn.relu`.",
-        f"The other ops, {', '.join(rest)}, are on the page [Autodiff constructs on each backend](contract.md).",
+        f"The other ops, {', '.join(rest)}, are on the page [Gradients and transforms](autodiff.rst).",
     ]
     for file in NAMESPACE_OF_FILE:
         path = f"multiop/frontends/{file}.py"
         doc = ast.get_docstring(ast.parse((ROOT / path).read_text(encoding="utf-8"))) or ""
-        lines += ["", f"## {doc.partition(chr(10))[0].removesuffix('.')}", "", f"[{path}](../{path})", ""]
+        lines += ["", f"## {doc.partition(chr(10))[0].removesuffix('.')}", "", f"[{path}](../../{path})", ""]
         lines += ["| op | what it does | written as | namespace |", "|---|---|---|---|"]
         for op in frontends:
             if op.module.endswith(f".{file}"):

@@ -1,4 +1,4 @@
-"""Write the pages of the reference, one for each domain, from docstrings, docs/ops.md and the pinned answers.
+"""Write the pages of the reference, one for each domain and a list of ops, from the source, rows and docs/ops.md.
 
 docs/conf.py calls this at each build of the site; nothing of it is kept.
 """
@@ -57,12 +57,12 @@ INTRODUCTIONS = {
 def write(folder: Path) -> None:
     """Write all pages into `folder`; leave those that are as they would be written."""
     folder.mkdir(exist_ok=True)
-    texts = pages()
-    for path in folder.glob("*.rst"):
-        if path.stem not in texts:
+    texts = {folder / f"{name}.rst": text for name, text in pages().items()}
+    texts[folder / "op_list.md"] = op_list.table()
+    for path in folder.iterdir():
+        if path not in texts:
             path.unlink()
-    for name, text in texts.items():
-        path = folder / f"{name}.rst"
+    for path, text in texts.items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8", newline="\n")
 
@@ -77,12 +77,13 @@ def pages() -> dict[str, str]:
 def contents() -> Iterator[str]:
     """Yield the lines of the page that lists the others."""
     yield from heading("Reference")
-    yield "Each page is made from docstrings when the site is built. Below each op are its row of the table of results"
-    yield "(:doc:`../ops`) and the answers that are pinned and tested on every backend. :doc:`../op_list` has all ops"
+    yield "Each page is made from docstrings when the site is built. Below each op are what is tested of it"
+    yield "(:doc:`../ops`) and the answers that are pinned and tested on every backend. :doc:`op_list` has all ops"
     yield "with their signatures on one page."
     for caption, names in (("Gradients, tools and settings", OTHERS), ("Ops, by domain", op_list.NAMESPACE_OF_FILE)):
         yield from ["", ".. toctree::", "   :maxdepth: 1", f"   :caption: {caption}", ""]
         yield from (f"   {name}" for name in names)
+    yield "   op_list"
 
 
 def heading(text: str) -> list[str]:
@@ -156,21 +157,25 @@ def described(op: op_list.Op) -> Iterator[str]:
 
 
 @functools.cache
-def table_of_results() -> tuple[list[str], dict[str, list[str]]]:
-    """Return the heading of docs/ops.md, and its rows by op."""
+def exceptions() -> list[list[str]]:
+    """Return the heading and the rows of docs/ops.md, which has the ops that are not right everywhere."""
     lines = (ROOT / "docs/ops.md").read_text(encoding="utf-8").splitlines()
-    rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("| op")]
-    return rows[0][1:], {row[0]: row[1:] for row in rows[1:]}
+    return [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("| op")]
 
 
 def results(name: str) -> Iterator[str]:
-    """Yield an op's row of the table of results."""
-    columns, rows = table_of_results()
-    if name not in rows:
-        yield from ["It has no row in the table of results (:doc:`../ops`).", ""]
+    """Yield what the suite tests of an op, and its row of the table of exceptions."""
+    row = all_rows().get(name)
+    if row is None:
+        yield from ["It has no row in the shared suite: it is proved with gradients (:doc:`../contract`).", ""]
         return
-    yield from ["Tested on the three backends (:doc:`how to read this <../ops>`):", ""]
-    yield from grid("results", [columns, rows[name]])
+    derivatives = ["gradient", *["second order"] * (row.order > 1), "forward mode"] if row.differentiable else []
+    tested = [*derivatives, *["vmap"] * row.vmap, *["compiled"] * row.jit]
+    values = f"values and dtypes in {', '.join(row.dtypes)}"
+    told = "; ".join([values, *[", ".join(tested)] * bool(tested)])
+    yield from [f"Tested on the three backends (:doc:`../ops`): {told}.", ""]
+    if found := [cells for cells in exceptions() if cells[0] == name]:
+        yield from grid("results", [exceptions()[0], *found])
 
 
 @functools.cache

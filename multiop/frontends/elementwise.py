@@ -1295,7 +1295,7 @@ def op_fabs(x: ArrayLike) -> Tensor:
     """Compute the absolute value of each entry of `x`, as a float.
 
     Args:
-        x: Tensor, not complex; integers and bool become `floatx`.
+        x: Tensor; integers and bool become `floatx`.
 
     Returns:
         Tensor of the shape of `x`.

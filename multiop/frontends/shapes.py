@@ -606,7 +606,7 @@ def op_array_split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis:
     """
     if not isinstance(indices_or_sections, int):
         return op_split(x, indices_or_sections, axis)
-    size = op_shape(x)[axis]
+    size = op_shape(x)[_args.single_axis(axis, op_ndim(x))]
     if indices_or_sections < 1:
         raise errors.ArgumentError("there must be at least one part")
     small, larger = divmod(size, indices_or_sections)

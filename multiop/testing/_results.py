@@ -192,25 +192,34 @@ def own_version() -> str:
 COLUMNS = ("value", "dtype", "gradient", "second order", "forward mode", "vmap", "compiled", "pinned answers")
 _HEADER = """# Ops on each backend
 
-`nox -s conformance report` makes this table from the results of the shared suite. *all* means checked and right on
-every backend; a dash means that there is nothing to check. A number counts the dtypes in which the value, and the dtype
-of the result, were checked, or the pinned answers that hold. Known failures are named. Three ops carry gradients
+`nox -s conformance report` makes this page from the results of the shared suite. Three ops carry gradients
 themselves, `op_custom_gradient`, `op_stop_gradient` and `op_jvp`: see
 [Autodiff constructs on each backend](contract.md).
+"""
+_RIGHT = """: in values and dtypes, derivatives in both modes, under
+`vmap`, compiled, and in each answer that is pinned, as far as the op has them.
+"""
+_READING = """The others are below. *all* means checked and right on every backend; a dash, that there is nothing to
+check. A number counts the dtypes in which value and dtype were checked, or the pinned answers that hold.
 """
 _QUICK = "This copy has the results of the default tier: one dtype of each kind, and the first calls of each op.\n"
 
 
 def table(results: Results) -> str:
-    """Return the table of ops against properties as Markdown."""
-    measured = f"Measured with {', '.join(map(_escaped, results.packages))}."
-    head = [measured, "", "| op | " + " | ".join(COLUMNS) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
+    """Return how many ops are right, and the table of the others against properties, as Markdown."""
     by_op: dict[str, list[Result]] = {}
     for result in results.cases.values():
         by_op.setdefault(result.op, []).append(result)
-    lines = [f"| {_escaped(op)} | " + " | ".join(_row(by_op[op], results.backends)) + " |" for op in sorted(by_op)]
+    rows = {op: list(_row(by_op[op], results.backends)) for op in sorted(by_op)}
+    left = [op for op, cells in rows.items() if not all(cell == "–" or cell.startswith("all") for cell in cells)]
     quick = _QUICK if any("first calls" in result.case for result in results.cases.values()) else ""
-    return _HEADER + quick + "\n".join(["", *head, *lines]) + "\n"
+    measured = f"Measured with {', '.join(map(_escaped, results.packages))}."
+    right = f"{len(rows) - len(left)} of {len(rows)} ops are right on {', '.join(results.backends)}{_RIGHT}"
+    text = f"{_HEADER}{quick}\n{measured}\n\n{right}"
+    if not left:
+        return text
+    head = f"| op | {' | '.join(COLUMNS)} |\n{'|---' * (len(COLUMNS) + 1)}|\n"
+    return f"{text}{_READING}\n{head}" + "".join(f"| {_escaped(op)} | {' | '.join(rows[op])} |\n" for op in left)
 
 
 def _row(results: list[Result], backends: list[str]) -> Iterable[str]:

@@ -121,35 +121,6 @@ def test_a_derivative_keeps_the_operands_alone(name):
     assert {x.unsafe_buffer_pointer() for x in kept(f, *xs)} == {x.unsafe_buffer_pointer() for x in xs}
 
 
-@pytest.mark.parametrize("name", OPERANDS)
-def test_a_derivative_of_operands_is_that_of_every_transform(name):
-    f, n = OPERANDS[name]
-    xs = [jnp.linspace(0.5, 0.9, 4), jnp.linspace(0.8, 0.4, 4)][:n]
-    with mo.use_backend("jax"):
-
-        def energy(*xs):
-            return jnp.sum(jnp.sin(f(*xs)))
-
-        for order in (jax.jacrev, jax.jacfwd):
-            numerical = [
-                (
-                    energy(*[x + 1e-2 * (k == j) * e for k, x in enumerate(xs)])
-                    - energy(*[x - 1e-2 * (k == j) * e for k, x in enumerate(xs)])
-                )
-                / 2e-2
-                for j in range(n)
-                for e in jnp.eye(4)
-            ]
-            found = order(energy, tuple(range(n)))(*xs)
-            np.testing.assert_allclose(np.ravel(found), numerical, rtol=0.02, atol=2e-3)
-        over = jax.hessian(energy)(*xs)
-        for other in (jax.jacrev(jax.jacrev(energy)), jax.jit(jax.jacfwd(jax.jacfwd(energy)))):
-            np.testing.assert_allclose(other(*xs), over, rtol=1e-4, atol=1e-4)
-        rows = [jnp.stack([x, x[::-1]]) for x in xs]
-        mapped = jax.vmap(jax.grad(energy))(*rows)
-        np.testing.assert_allclose(mapped[1], jax.grad(energy)(*[row[1] for row in rows]), rtol=1e-5, atol=1e-6)
-
-
 def test_numbers_are_constants_of_the_first_programs(monkeypatch):
     monkeypatch.setattr(conversion, "_PROGRAMS_EACH", 2)
     traced = []

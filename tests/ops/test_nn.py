@@ -14,42 +14,9 @@ Q = np.ones((1, 2, 2, 4), np.float32)
 LOGITS = np.zeros((1, 4, 3), np.float32)
 LENGTH = np.array([1])
 
-ACTIVATIONS = [
-    "op_relu6",
-    "op_leaky_relu",
-    "op_elu",
-    "op_celu",
-    "op_selu",
-    "op_silu",
-    "op_swish",
-    "op_gelu",
-    "op_log_sigmoid",
-    "op_softsign",
-    "op_soft_shrink",
-    "op_hard_shrink",
-    "op_tanh_shrink",
-    "op_hard_sigmoid",
-    "op_hard_silu",
-    "op_hard_swish",
-    "op_hard_tanh",
-    "op_sparse_plus",
-    "op_sparse_sigmoid",
-    "op_squareplus",
-    "op_sparsemax",
-    "op_normalize",
-    "op_layer_normalization",
-    "op_rms_normalization",
-]
-
 
 def numbers(x):
     return mo.op_convert_to_numpy(x).tolist()
-
-
-@pytest.mark.parametrize("op", ACTIVATIONS)
-def test_complex_operands(backend, op):
-    with pytest.raises(errors.DTypeError, match="complex"):
-        getattr(mo, op)(Z)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +28,6 @@ def test_complex_operands(backend, op):
         ("op_celu", (X,), {"alpha": 0.0}, errors.ArgumentError, "alpha"),
         ("op_gelu", (X,), {"approximate": 1}, errors.ArgumentTypeError, "approximate"),
         ("op_glu", (X,), {}, errors.ArgumentError, "axis 1 has 3"),
-        ("op_glu", (X,), {"axis": 2}, errors.ArgumentError, "axis"),
         ("op_glu", (np.float32(1),), {}, errors.ArgumentError, "axis"),
         ("op_soft_shrink", (X,), {"threshold": -1}, errors.ArgumentError, "threshold"),
         ("op_hard_shrink", (X,), {"threshold": np.nan}, errors.ArgumentError, "threshold"),
@@ -69,20 +35,16 @@ def test_complex_operands(backend, op):
         ("op_threshold", (X, "a", 1.0), {}, errors.ArgumentTypeError, "threshold"),
         ("op_threshold", (X, 1.0, V), {}, errors.ArgumentTypeError, "default_value"),
         ("op_squareplus", (X,), {"b": -1}, errors.ArgumentError, "b must"),
-        ("op_sparsemax", (X,), {"axis": 2}, errors.ArgumentError, "axis"),
         ("op_sparsemax", (X,), {"axis": 0.5}, errors.ArgumentTypeError, "axis"),
-        ("op_normalize", (X,), {"axis": 2}, errors.ArgumentError, "axis"),
         ("op_normalize", (X,), {"order": 0}, errors.ArgumentError, "order"),
         ("op_normalize", (X,), {"order": 1.5}, errors.ArgumentTypeError, "order"),
         ("op_normalize", (X,), {"epsilon": 0.0}, errors.ArgumentError, "epsilon"),
         ("op_batch_normalization", (X, V, V, 0), {}, errors.ArgumentError, "(mean|variance)"),
-        ("op_batch_normalization", (X, V, V, 2), {}, errors.ArgumentError, "axis"),
         ("op_batch_normalization", (X, V, V, 1), {"offset": X}, errors.ArgumentError, "offset"),
         ("op_batch_normalization", (X, V, V, 1), {"scale": V[:2]}, errors.ArgumentError, "scale"),
         ("op_batch_normalization", (X, V, V, 1), {"epsilon": -1.0}, errors.ArgumentError, "epsilon"),
         ("op_layer_normalization", (X,), {"gamma": V, "axis": 0}, errors.ArgumentError, "gamma"),
         ("op_layer_normalization", (X,), {"beta": V[:2]}, errors.ArgumentError, "beta"),
-        ("op_layer_normalization", (X,), {"axis": -3}, errors.ArgumentError, "axis"),
         ("op_layer_normalization", (X,), {"rms_scaling": True}, errors.ArgumentTypeError, "rms_scaling"),
         ("op_rms_normalization", (X,), {"scale": V[:2]}, errors.ArgumentError, "scale"),
         ("op_rms_normalization", (X,), {"epsilon": "a"}, errors.ArgumentTypeError, "epsilon"),
@@ -90,7 +52,6 @@ def test_complex_operands(backend, op):
         ("op_binary_crossentropy", (X, X), {"from_logits": None}, errors.ArgumentTypeError, "from_logits"),
         ("op_binary_crossentropy", (X, Z), {}, errors.DTypeError, "complex"),
         ("op_categorical_crossentropy", (X, V), {}, errors.ArgumentError, "target .* output"),
-        ("op_categorical_crossentropy", (X, X), {"axis": 2}, errors.ArgumentError, "axis"),
         ("op_sparse_categorical_crossentropy", ([0, 3], X), {}, errors.ArgumentError, "target"),
         ("op_sparse_categorical_crossentropy", ([0, -1], X), {}, errors.ArgumentError, "target"),
         ("op_sparse_categorical_crossentropy", ([0, -100], X), {}, errors.ArgumentError, "target"),
@@ -98,7 +59,6 @@ def test_complex_operands(backend, op):
         ("op_sparse_categorical_crossentropy", ([True, False], X), {}, errors.DTypeError, "target"),
         ("op_sparse_categorical_crossentropy", ([0.0, 0.5], X), {}, errors.ArgumentError, "target"),
         ("op_sparse_categorical_crossentropy", ([0.0, np.inf], X), {}, errors.ArgumentError, "target"),
-        ("op_sparse_categorical_crossentropy", ([0, 1], X), {"axis": 2}, errors.ArgumentError, "axis"),
         ("op_psnr", (X, V, 1.0), {}, errors.ArgumentError, "x1 .* x2"),
         ("op_dot_product_attention", (Q[0], Q, Q), {}, errors.ArgumentError, "query"),
         ("op_dot_product_attention", (Q, Q[:, :1], Q), {}, errors.ArgumentError, "key"),
@@ -123,7 +83,6 @@ def test_complex_operands(backend, op):
         ("op_ctc_decode", (LOGITS, [5]), {}, errors.ArgumentError, "sequence_lengths"),
         ("op_ctc_decode", (LOGITS, [1.0]), {}, errors.DTypeError, "sequence_lengths"),
         ("op_ctc_decode", (LOGITS[0], LENGTH), {}, errors.ArgumentError, "inputs"),
-        ("op_ctc_decode", (LOGITS, LENGTH), {"strategy": "beam"}, errors.ArgumentError, "strategy"),
         ("op_ctc_decode", (LOGITS, LENGTH), {"merge_repeated": 1}, errors.ArgumentTypeError, "merge_repeated"),
         (
             "op_ctc_decode",

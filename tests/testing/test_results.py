@@ -87,6 +87,7 @@ def test_a_dtype_counts_once_however_it_was_checked():
     given = [
         (op, name, "value", case, PASSED, 1.0) for op, name, case in [*cases, ("op_add", "torch", "int32, first calls")]
     ]
+    given.append(("op_add", "jax", "vmap", "int32", FAILED, None))
     assert "| op_add | all 2 | all 2 |" in _results.table(results(*given, versions=VERSIONS))
 
 
@@ -159,8 +160,10 @@ def test_the_table():
     assert lines == [
         "| op_add | jax: failed float64 | jax: failed float64 | – | – | – | jax: known failure | – | – |",
         "| op_exp | – | – | jax: not run | – | – | – | – | – |",
-        "| op_max | all 1 | all 1 | – | – | – | – | – | – |",
     ]
+    assert "\n1 of 3 ops are right on jax, torch: in values" in _results.table(EXAMPLE)
+    right = results(*(tuple(vars(one).values()) for one in EXAMPLE.cases.values() if one.op == "op_max"))
+    assert "\n1 of 1 ops are right" in _results.table(right) and "|" not in _results.table(right)
 
 
 def test_the_page_holds_the_results_and_no_way_out_of_the_script():

@@ -381,11 +381,6 @@ def is_operation(target):
     return isinstance(target, torch._ops.OpOverload)
 
 
-def returns_view(operation):
-    """Say whether the first result of an operator may be a view of its first operand."""
-    return operation._schema.returns[0].alias_info is not None
-
-
 def without_values():
     """Return a context in which tensors are fake: they have no values."""
     from torch._subclasses.fake_tensor import FakeTensorMode

@@ -720,7 +720,8 @@ def next_16_bit(x1, x2):
     away = tf.equal(x2 > start, start > 0)
     sign = choose(x2 < 0, tf.constant(-(2**15), tf.int16), tf.zeros_like(bits))
     moved = choose(tf.equal(start, 0), sign + one, choose(away, bits + one, bits - one))
-    moved = choose(tf.equal(start, x2), start, tf.bitcast(moved, x1.dtype))
+    moved = choose(tf.equal(start, x2), x2, tf.bitcast(moved, x1.dtype))
     missing = tf.math.is_nan(start) | tf.math.is_nan(x2)
     moved = choose(missing, tf.constant(math.nan, x1.dtype), moved)
-    return tf.stop_gradient(moved) + choose(tf.math.is_finite(x1), x1 - start, tf.zeros_like(x1))
+    # what is added has the slope of x1, and is -0.0, which keeps the sign of any zero
+    return tf.stop_gradient(moved) + choose(tf.math.is_finite(x1), -(start - x1), -tf.zeros_like(x1))

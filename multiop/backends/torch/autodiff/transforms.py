@@ -358,7 +358,7 @@ def _has_other_uses(part):
         if len(part.users) > 1:
             return True
         source = part.args[0] if part.target is operator.getitem else part  # of an operation with several results
-        if source.target._schema.returns[0].alias_info is None:
+        if schema_of(source.target).returns[0].alias_info is None:
             return False
         part = part.args[0]
     return False  # an argument is not written to
