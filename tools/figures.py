@@ -45,7 +45,7 @@ LAYERS = {  # every file of the package is in one of these, or generated
     },
     "testing": "multiop/testing/*.py",
     "rows of the suite": "multiop/testing/cases/*.py",
-    "porting": "multiop/porting/*.py",
+    "porting": "multiop/porting/*.py multiop/porting/_printing/*.py",
     **{f"porting/{name}": f"multiop/porting/{name}/**/*.py" for name in BACKENDS},
     "command": "multiop/cli.py multiop/__main__.py",
 }
