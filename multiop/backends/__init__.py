@@ -16,14 +16,18 @@ raised without the op's name: the frontend adds it.
 `Backend` in `multiop/_contract.py` lists what a backend holds besides the ops. Loading a backend checks it, and one
 error names everything that is missing.
 
-What the op files of the built-in backends share has one meaning and one signature:
+What the op files of the built-in backends share has one meaning and one signature. The rules of dtypes stand in
+`conversion.py`:
 
 | name | what it does |
 |---|---|
-| `bool_to_int32(*xs)`, `not_bool(*xs)`, `reject_complex(*xs)` | cast bool, or refuse what an op does not take |
+| `bool_to_int32(*xs)`, `without_int8(*xs)`, `halves_to_float32(x)` | cast what the framework does not compute with |
+| `not_bool(*xs)`, `reject_complex(*xs)`, `reject_floats(*xs)` | refuse what an op does not take |
 | `in_float32(fn, *xs)` | compute 16-bit floats in `float32`, where `fn` would overflow or lose digits |
+| `beyond_float16(fn, *xs)` | the same for `float16` alone, where its range is too narrow |
 | `where_differentiated(fn, x)` | the same for a selection, where its gradient, a sum, may be taken |
 | `promote_operands(*xs)` | tensors of one floating dtype; `None` stays |
+| `to_wide_float(*xs)` | the dtype of a loss, and its operands in at least `float32` |
 | `comparable(x1, x2)` | two tensors of one dtype that has an order |
 | `truth(x)` | a tensor of bool |
 | `to_index_integers(x)` | indices in a dtype that holds the size of a dimension |

@@ -294,6 +294,93 @@ def resolve_axis(x, axis):
     return (x if x.ndim == 1 else x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))
 
 
+# rules of dtypes: what an op takes, and what it computes in
+
+
+def bool_to_int32(*xs):
+    """Return `xs` with bool cast to `int32`, for an op that needs numbers."""
+    return [x.astype(np.int32) if x.dtype == bool else x for x in xs]
+
+
+def not_bool(*xs):
+    if xs[0].dtype == bool:
+        raise errors.DTypeError("bool is not accepted; use a logical op, or cast to an integer first")
+    return xs
+
+
+def in_float32(fn, *xs):
+    """Compute float16 and bfloat16 in float32: they would overflow or lose too many digits; `None` stays `None`."""
+    dtype = xs[0].dtype
+    if dtype.itemsize != 2 or not jnp.issubdtype(dtype, np.floating):
+        return fn(*xs)
+    return fn(*[x if x is None else x.astype(np.float32) for x in xs]).astype(dtype)
+
+
+def beyond_float16(fn, *xs):
+    """Compute float16 in float32: on the way to an ordinary number, it would overflow or vanish."""
+    return in_float32(fn, *xs) if xs[0].dtype == np.float16 else fn(*xs)
+
+
+def reject_complex(*xs):
+    if xs[0].dtype.kind == "c":
+        raise errors.DTypeError(f"{xs[0].dtype} is not accepted: complex numbers have no order")
+    return xs
+
+
+def comparable(x1, x2):
+    """Return two operands as tensors of one dtype that has an order."""
+    return (x1, x2) if are_floats(x1, x2) else reject_complex(*promote(x1, x2))
+
+
+def reject_floats(*xs):
+    if xs[0].dtype.kind not in "biu":
+        raise errors.DTypeError(f"{xs[0].dtype} is not accepted: give integers")
+    return xs
+
+
+def promote_operands(*xs):
+    """Return tensors of one floating dtype; `None` stays `None`."""
+    given = reject_complex(*map(floating, promote_all(*[x for x in xs if x is not None])))
+    rest = iter(given)
+    return [None if x is None else next(rest) for x in xs]
+
+
+def to_index_integers(x):
+    """Return indices in a dtype of at least 32 bits, which can hold the size of a dimension."""
+    x = convert(x)
+    if x.dtype.kind not in "iu":
+        raise errors.DTypeError("indices must be integers")
+    if x.dtype.itemsize < 4:
+        return x.astype(np.int32)
+    if x.dtype.kind == "i":
+        return x
+    signed = x.astype(np.dtype(f"int{8 * x.dtype.itemsize}"))
+    return jnp.where(signed < 0, jnp.iinfo(signed.dtype).max, signed)  # a number that large is out of range
+
+
+def accumulation_dtype(x):
+    """Return the dtype in which a sum or product is computed: at least 32 bits."""
+    if x.dtype.kind in "biu" and x.dtype.itemsize < 4:
+        return np.dtype(np.uint32 if x.dtype.kind == "u" else np.int32)
+    return x.dtype
+
+
+def to_wide_float(*xs):
+    """Return the dtype of tensors, which is that of the result, and the tensors in at least float32."""
+    compute = jnp.promote_types(xs[0].dtype, np.float32)
+    return xs[0].dtype, *(x.astype(compute) for x in xs)
+
+
+def halves_to_float32(x):
+    """Return 16-bit floats, which have no transform, in float32."""
+    return x.astype(np.float32) if x.dtype.itemsize < 4 else x
+
+
+def without_int8(*xs):
+    """Return `int8` as `int32`, in which sums of products are exact, as quantized code needs."""
+    return [x.astype(jnp.int32) for x in xs] if xs[0].dtype == jnp.int8 else xs
+
+
 def op_convert_to_tensor(x, dtype, sparse, ragged):
     return convert(reject_leaked(x), dtype)
 

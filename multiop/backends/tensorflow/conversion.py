@@ -275,6 +275,130 @@ def resolve_axis(x, axis):
     return x, _args.single_axis(axis, rank(x))
 
 
+# rules of dtypes: what an op takes, and what it computes in
+
+
+def are_words(x1, x2):
+    """Say whether `x1` and `x2` are tensors of one dtype, float32 or float64."""
+    return are_floats(x1, x2) and x1.dtype.size > 2
+
+
+def in_float32(fn, *xs):
+    """Compute float16 and bfloat16 in float32: they would overflow or lose too many digits."""
+    dtype = xs[0].dtype
+    if dtype.size != 2 or not dtype.is_floating:
+        return fn(*xs)
+    return tf.cast(fn(*[tf.cast(x, tf.float32) for x in xs]), dtype)
+
+
+def in_float32_on_cpu(fn, *xs):
+    """Compute float16 and bfloat16 in float32 on a CPU, whose kernels round after each addition."""
+    return in_float32(fn, *xs) if xs[0].dtype.size == 2 and is_on_cpu(xs[0]) else fn(*xs)
+
+
+def is_on_cpu(x):
+    """Say whether `x` is on a CPU; in a graph, whether there is nothing else."""
+    return "CPU" in x.device if x.device else not has_accelerator()
+
+
+@functools.cache
+def has_accelerator():
+    return any(device.device_type != "CPU" for device in tf.config.list_logical_devices())
+
+
+def where_differentiated(fn, x):
+    """Return `fn(x)`, a selection of entries, whose gradient is a sum: in float32, where one may be taken."""
+    return in_float32(lambda x: fn(dense(x)), x) if x.dtype.size == 2 and is_tracked() else fn(x)
+
+
+def bool_to_int32(*xs):
+    """Return `xs` with bool cast to `int32`, for an op that needs numbers."""
+    return [tf.cast(x, tf.int32) if x.dtype is tf.bool else x for x in xs]
+
+
+def not_bool(*xs):
+    if xs[0].dtype is tf.bool:
+        raise errors.DTypeError("bool is not accepted; use a logical op, or cast to an integer first")
+    return xs
+
+
+def reject_complex(*xs):
+    if xs[0].dtype.is_complex:
+        raise errors.DTypeError(f"{xs[0].dtype.name} is not accepted: complex numbers have no order")
+    return xs
+
+
+def reject_floats(*xs):
+    if xs[0].dtype.is_floating or xs[0].dtype.is_complex:
+        raise errors.DTypeError(f"{xs[0].dtype.name} is not accepted: give integers")
+    return xs
+
+
+def promote_operands(*xs):
+    """Return tensors of one floating dtype; `None` stays `None`."""
+    given = reject_complex(*map(floating, promote_all(*[x for x in xs if x is not None])))
+    rest = iter(given)
+    return [None if x is None else next(rest) for x in xs]
+
+
+def truth(x):
+    return convert(x, "bool")
+
+
+def is_float_scalar(x, number):
+    """Say whether TensorFlow itself converts `number` to a tensor like `x`; -0.0 is equal to 0.0."""
+    return type(number) is float and is_float(x)
+
+
+def comparable(x1, x2):
+    """Return two operands as tensors of one dtype that TensorFlow can compare."""
+    x1, x2 = reject_complex(*promote(x1, x2))
+    return (tf.cast(x1, tf.uint8), tf.cast(x2, tf.uint8)) if x1.dtype is tf.bool else (x1, x2)
+
+
+def to_index_integers(x):
+    x = convert(x)
+    if not x.dtype.is_integer:
+        raise errors.DTypeError("indices must be integers")
+    signed = tf.cast(x, tf.int64)
+    if x.dtype is tf.uint64:  # a number that large is out of range
+        signed = tf.where(signed < 0, tf.int64.max, signed)
+    return signed
+
+
+_ACCUMULATED = {tf.bool: tf.int32, tf.int8: tf.int32, tf.int16: tf.int32, tf.uint8: tf.uint32, tf.uint16: tf.uint32}
+
+
+def to_summands(x, dtype):
+    return convert(x, dtype) if dtype else to_accumulation_dtype(convert(x))
+
+
+def to_accumulation_dtype(x):
+    return tf.cast(x, _ACCUMULATED[x.dtype]) if x.dtype in _ACCUMULATED else x
+
+
+def to_wide_float(*xs):
+    """Return the dtype of tensors, which is that of the result, and the tensors in at least float32."""
+    xs = reject_complex(*map(floating, xs))
+    dtype = xs[0].dtype
+    return dtype, *(tf.cast(x, tf.float32) if dtype in (tf.float16, tf.bfloat16) else x for x in xs)
+
+
+def halves_to_float32(x):
+    """Return 16-bit floats, which have no transform, in float32."""
+    return tf.cast(x, tf.float32) if x.dtype.size < 4 else x
+
+
+def without_int8(*xs):
+    """Return `int8` as `int32`, in which sums of products are exact, as quantized code needs."""
+    return [tf.cast(x, tf.int32) for x in xs] if xs[0].dtype is tf.int8 else xs
+
+
+def beyond_float16(fn, *xs):
+    """Return `fn(*xs)`: in float16, whose range is narrow, a part of it would overflow or vanish before the result."""
+    return in_float32(fn, *xs) if xs[0].dtype is tf.float16 else fn(*xs)
+
+
 def op_convert_to_tensor(x, dtype, sparse, ragged):
     return convert(x, dtype)
 

@@ -8,7 +8,7 @@ from torch.compiler import is_dynamo_compiling
 
 from multiop import _args, _dtypes, _host, config, errors
 
-from ._internals import dispatch_depth, is_autocast_on, is_tracing
+from ._internals import dispatch_depth, is_autocast_on, is_tracing, is_tracked
 
 Tensor = torch.Tensor
 
@@ -17,7 +17,9 @@ _TO_NAME = {_TO_NATIVE[name]: name for name in _dtypes.ALL}
 _FLOAT8 = {_TO_NATIVE[name]: name for name in _dtypes.FLOAT8}
 _INEXACT = {_TO_NATIVE[name] for name in _dtypes.INEXACT}
 _FLOATING = {_TO_NATIVE[name] for name in _dtypes.FLOATING}
-_AUTOCAST = {torch.float16, torch.bfloat16, torch.float32}
+HALF = (torch.float16, torch.bfloat16)
+_COMPLEX = (torch.complex64, torch.complex128)
+_AUTOCAST = {*HALF, torch.float32}
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
 _BYTES = (torch.int8, torch.uint8)
 _AS_THEY_ARE = set(map(np.dtype, ("float32", "int32", "bool")))  # arrays that need neither a cast nor a check
@@ -304,6 +306,123 @@ def resolve_axis(x, axis):
 def choose(condition, x1, x2):
     """Return `torch.where` of operands of one dtype, including unsigned integers, for which Inductor has no code."""
     return in_wider_dtype(lambda x1, x2: torch.where(condition, x1, x2), x1, x2)
+
+
+# rules of dtypes: what an op takes, and what it computes in
+
+
+def in_float32(fn, *xs):
+    """Compute float16 and bfloat16 in float32: they would overflow or lose too many digits."""
+    dtype = xs[0].dtype
+    if dtype in HALF:
+        return fn(*[x.to(torch.float32) for x in xs]).to(dtype)
+    return fn(*xs)
+
+
+def where_differentiated(fn, x):
+    """Return `fn(x)`, a selection of entries, whose gradient is a sum: in float32, where one may be taken."""
+    return in_float32(fn, x) if x.dtype in HALF and is_tracked(x) else fn(x)
+
+
+def bool_to_int32(*xs):
+    """Return `xs` with bool cast to `int32`, for an op that needs numbers."""
+    return [x.to(torch.int32) if x.dtype is torch.bool else x for x in xs]
+
+
+def not_bool(*xs):
+    if xs[0].dtype is torch.bool:
+        raise errors.DTypeError("bool is not accepted; use a logical op, or cast to an integer first")
+    return xs
+
+
+def reject_complex(*xs):
+    if xs[0].dtype in _COMPLEX:
+        raise errors.DTypeError(f"{dtype_name(xs[0])} is not accepted: complex numbers have no order")
+    return xs
+
+
+def reject_uint64(x):
+    if x.dtype is torch.uint64:
+        raise errors.UnsupportedError(
+            "PyTorch cannot divide uint64: https://github.com/pytorch/pytorch/issues/58734; cast to int64 or to a float"
+        )
+
+
+def reject_floats(*xs):
+    if xs[0].is_floating_point() or xs[0].is_complex():
+        raise errors.DTypeError(f"{dtype_name(xs[0])} is not accepted: give integers")
+    return xs
+
+
+def promote_operands(*xs):
+    """Return tensors of one floating dtype; `None` stays `None`, and under torch.autocast, `float32` beside 16 bits."""
+    given = [x for x in xs if x is not None]
+    if not are_alike(given):
+        if are_autocast(*given) and {x.dtype for x in given[1:]} == {torch.float32}:
+            return xs
+        given = promote_all(*given)
+    if not is_float(given[0]):
+        given = reject_complex(*map(floating, given))
+    rest = iter(given)
+    return [None if x is None else next(rest) for x in xs]
+
+
+def truths(x1, x2):
+    if not (isinstance(x1, torch.Tensor) and isinstance(x2, torch.Tensor)):
+        x1, x2 = together(x1, x2)
+    return truth(x1), truth(x2)
+
+
+def truth(x):
+    x = x if isinstance(x, torch.Tensor) else convert(x)
+    return x if x.dtype is torch.bool else x.to(torch.bool)
+
+
+ACCUMULATED = {
+    torch.bool: torch.int32,
+    torch.int8: torch.int32,
+    torch.int16: torch.int32,
+    torch.uint8: torch.uint32,
+    torch.uint16: torch.uint32,
+}
+
+
+def to_summands(x, dtype):
+    return convert(x, dtype) if dtype else to_accumulation_dtype(convert(x))
+
+
+def to_accumulation_dtype(x):
+    """Return `x` in the dtype in which a sum or product is computed: at least 32 bits."""
+    return x.to(ACCUMULATED[x.dtype]) if x.dtype in ACCUMULATED else x
+
+
+def to_wide_float(*xs):
+    """Return the dtype of the result, wide under torch.autocast, and the tensors in at least float32."""
+    xs = reject_complex(*map(floating, xs))
+    compute = torch.promote_types(xs[0].dtype, torch.float32)
+    return compute if are_autocast(*xs) else xs[0].dtype, *(x.to(compute) for x in xs)
+
+
+def halves_to_float32(x):
+    """Return 16-bit floats, which have no transform, in float32."""
+    return x.to(torch.float32) if x.element_size() < 4 else x
+
+
+def without_int8(*xs):
+    """Return `int8` as `int32`, in which sums of products are exact, as quantized code needs."""
+    return [x.to(torch.int32) for x in xs] if xs[0].dtype is torch.int8 else xs
+
+
+def to_index_integers(x, device=None):
+    x = convert(x, device=device)
+    if device is not None and x.is_cpu:  # like PyTorch, which accepts indices on the CPU
+        x = move_to(x, device)
+    if x.dtype is torch.bool or x.is_floating_point() or x.is_complex():
+        raise errors.DTypeError("indices must be integers")
+    signed = x.to(torch.int64)
+    if x.dtype is torch.uint64:  # a number that large is out of range
+        signed = torch.where(signed < 0, torch.iinfo(torch.int64).max, signed)
+    return signed
 
 
 def op_convert_to_tensor(x, dtype, sparse, ragged):

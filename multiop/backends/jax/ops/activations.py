@@ -9,17 +9,18 @@ import numpy as np
 from multiop import _args
 
 from ..autodiff._held import with_slope
-from ..conversion import compiled, convert, floating, is_float, is_float_along
-from .elementwise import (
-    _abs,
+from ..conversion import (
     beyond_float16,
     bool_to_int32,
+    compiled,
+    convert,
+    floating,
     in_float32,
-    of_reals,
-    reciprocal,
+    is_float,
+    is_float_along,
     reject_complex,
-    with_sum_of,
 )
+from .elementwise import _abs, of_reals, reciprocal, with_sum_of
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 GELU_SCALE = 2 * (2 / np.pi) ** 0.5

@@ -11,8 +11,7 @@ import numpy as np
 
 from multiop import _args, errors
 
-from ..conversion import convert
-from .normalization import promote_operands
+from ..conversion import convert, promote_operands
 
 FUSED = "https://docs.jax.dev/en/latest/_autosummary/jax.nn.dot_product_attention.html"
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from multiop import errors
-
-from ..conversion import compiled, convert, promote
-from .elementwise import bool_to_int32, not_bool
+from ..conversion import bool_to_int32, compiled, convert, not_bool, promote, reject_floats
 
 
 def op_bitwise_and(x, y):
@@ -40,12 +37,6 @@ def op_gcd(x1, x2):
 
 def op_lcm(x1, x2):
     return lcm(*not_bool(*reject_floats(*promote(x1, x2))))
-
-
-def reject_floats(*xs):
-    if xs[0].dtype.kind not in "biu":
-        raise errors.DTypeError(f"{xs[0].dtype} is not accepted: give integers")
-    return xs
 
 
 def magnitude(x):

@@ -8,9 +8,9 @@ import numpy as np
 
 from multiop import _windows, errors
 
-from ..conversion import convert, promote
+from ..conversion import bool_to_int32, convert, promote
 from ..devices import is_cpu_default
-from .elementwise import bool_to_int32, op_add
+from .elementwise import op_add
 
 
 def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):

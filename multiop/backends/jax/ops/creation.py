@@ -7,8 +7,7 @@ import numpy as np
 
 from multiop import _args, _dtypes, _host
 
-from ..conversion import convert, floating, native, promote
-from .elementwise import reject_complex
+from ..conversion import convert, floating, native, promote, reject_complex
 
 
 def op_zeros(shape, dtype):

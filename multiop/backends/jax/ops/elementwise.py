@@ -17,14 +17,19 @@ from ..conversion import (
     FLOATING,
     alike,
     are_floats,
+    beyond_float16,
+    bool_to_int32,
+    comparable,
     compiled,
     convert,
     floating,
     hashable,
     is_float,
+    not_bool,
     promote,
     promote_all,
     promote_floating,
+    reject_complex,
     with_constants,
 )
 from ..devices import is_at_hand
@@ -369,44 +374,9 @@ def _polar(abs_, angle):
 # operands
 
 
-def bool_to_int32(*xs):
-    """Return `xs` with bool cast to `int32`, for an op that needs numbers."""
-    return [x.astype(np.int32) if x.dtype == bool else x for x in xs]
-
-
-def not_bool(*xs):
-    if xs[0].dtype == bool:
-        raise errors.DTypeError("bool is not accepted; use a logical op, or cast to an integer first")
-    return xs
-
-
-def in_float32(fn, *xs):
-    """Compute float16 and bfloat16 in float32: they would overflow or lose too many digits; `None` stays `None`."""
-    dtype = xs[0].dtype
-    if dtype.itemsize != 2 or not jnp.issubdtype(dtype, np.floating):
-        return fn(*xs)
-    return fn(*[x if x is None else x.astype(np.float32) for x in xs]).astype(dtype)
-
-
-def beyond_float16(fn, *xs):
-    """Compute float16 in float32: on the way to an ordinary number, it would overflow or vanish."""
-    return in_float32(fn, *xs) if xs[0].dtype == np.float16 else fn(*xs)
-
-
 def with_sum_of(n, fn, x):
     """Return `fn(x)`, which adds up `n` numbers of at most 1: in float16, the sum may overflow."""
     return beyond_float16(fn, x) if n > 65504 else fn(x)
-
-
-def reject_complex(*xs):
-    if xs[0].dtype.kind == "c":
-        raise errors.DTypeError(f"{xs[0].dtype} is not accepted: complex numbers have no order")
-    return xs
-
-
-def comparable(x1, x2):
-    """Return two operands as tensors of one dtype that has an order."""
-    return (x1, x2) if are_floats(x1, x2) else reject_complex(*promote(x1, x2))
 
 
 def of_reals(op):

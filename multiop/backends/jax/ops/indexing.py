@@ -12,9 +12,9 @@ import numpy as np
 
 from multiop import _args, errors
 
-from ..conversion import convert, is_array, native, promote_all, resolve_axis
+from ..conversion import compiled, convert, in_float32, is_array, native, promote_all, resolve_axis, to_index_integers
 from ..devices import is_at_hand
-from .elementwise import compiled, in_float32, op_add, op_maximum, op_minimum, op_multiply
+from .elementwise import op_add, op_maximum, op_minimum, op_multiply
 
 
 def op_take(x, indices, axis):
@@ -138,19 +138,6 @@ _take, _take_along_axis = (  # the gradient is a sum
 @jax.jit  # `_linearity` recognizes it by its name
 def blank_out_of_range(x, outside):
     return jnp.where(outside, np.nan if jnp.issubdtype(x.dtype, np.inexact) else 0, x).astype(x.dtype)
-
-
-def to_index_integers(x):
-    """Return indices in a dtype of at least 32 bits, which can hold the size of a dimension."""
-    x = convert(x)
-    if x.dtype.kind not in "iu":
-        raise errors.DTypeError("indices must be integers")
-    if x.dtype.itemsize < 4:
-        return x.astype(np.int32)
-    if x.dtype.kind == "i":
-        return x
-    signed = x.astype(np.dtype(f"int{8 * x.dtype.itemsize}"))
-    return jnp.where(signed < 0, jnp.iinfo(signed.dtype).max, signed)  # a number that large is out of range
 
 
 def block_start(start_indices, x, shape):

@@ -7,8 +7,7 @@ import functools
 import jax.numpy as jnp
 import numpy as np
 
-from ..conversion import alike, compiled, convert, promote
-from .elementwise import bool_to_int32, comparable, reject_complex
+from ..conversion import alike, bool_to_int32, comparable, compiled, convert, promote, reject_complex
 
 
 def op_equal(x1, x2):

@@ -10,9 +10,9 @@ import numpy as np
 
 from multiop import _args, errors
 
-from ..conversion import floating, promote
+from ..conversion import compiled, floating, promote, reject_complex, to_wide_float
 from ..devices import is_at_hand
-from .elementwise import _clip, compiled, divide, reject_complex
+from .elementwise import _clip, divide
 
 EPSILON = 1e-7
 
@@ -182,12 +182,6 @@ def log_sum_exp(*logs):
     total = sum(jnp.exp(x - top) for x in logs)
     nothing = total == 0
     return jnp.where(nothing, -np.inf, top + jnp.log(jnp.where(nothing, 1, total)))
-
-
-def to_wide_float(*xs):
-    """Return the dtype of tensors, which is that of the result, and the tensors in at least float32."""
-    compute = jnp.promote_types(xs[0].dtype, np.float32)
-    return xs[0].dtype, *(x.astype(compute) for x in xs)
 
 
 def check_classes(target, size):

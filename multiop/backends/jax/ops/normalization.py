@@ -9,8 +9,8 @@ import jax.numpy as jnp
 
 from multiop import _args, errors
 
-from ..conversion import floating, promote_all
-from .elementwise import _abs, divide, in_float32, reject_complex
+from ..conversion import floating, in_float32, promote_operands, reject_complex
+from .elementwise import _abs, divide
 
 
 def op_normalize(x, axis, order, epsilon):
@@ -86,13 +86,6 @@ def normalize(x, axis, order, epsilon):
     total = jnp.where(largest == 0, 1, total)
     length = jnp.sqrt(total) if order == 2 else total ** (1 / order)
     return jnp.where(largest * length < epsilon, x / epsilon, divide(small, length))
-
-
-def promote_operands(*xs):
-    """Return tensors of one floating dtype; `None` stays `None`."""
-    given = reject_complex(*map(floating, promote_all(*[x for x in xs if x is not None])))
-    rest = iter(given)
-    return [None if x is None else next(rest) for x in xs]
 
 
 def fit_parameter(parameter, x, axis, name):

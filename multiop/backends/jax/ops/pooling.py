@@ -10,8 +10,7 @@ import numpy as np
 
 from multiop import _windows
 
-from ..conversion import convert, floating
-from .elementwise import bool_to_int32, in_float32, reject_complex
+from ..conversion import bool_to_int32, convert, floating, in_float32, reject_complex
 
 
 def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad):

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from multiop import _args, errors
 
-from ..conversion import are_floats, compiled, promote, promote_all
+from ..conversion import are_floats, compiled, promote, promote_all, without_int8
 
 
 def op_matmul(x1, x2):
@@ -25,11 +25,6 @@ def op_einsum(subscripts, operands):
 def op_tensordot(x1, x2, axes):
     x1, x2 = promote_all(x1, x2)
     return jnp.tensordot(x1, x2, _args.contracted(axes, x1.shape, x2.shape))
-
-
-def without_int8(*xs):
-    """Return `int8` as `int32`, in which sums of products are exact, as quantized code needs."""
-    return [x.astype(jnp.int32) for x in xs] if xs[0].dtype == jnp.int8 else xs
 
 
 _matmul, _einsum = compiled(jnp.matmul), compiled(jnp.einsum, static_argnums=0)

@@ -12,9 +12,19 @@ import numpy as np
 from multiop import _args
 
 from ..autodiff._held import custom_jvp, whole
-from ..conversion import compiled, convert, floating, is_float_along, promote, resolve_axis
+from ..conversion import (
+    accumulation_dtype,
+    compiled,
+    convert,
+    floating,
+    in_float32,
+    is_float_along,
+    promote,
+    reject_complex,
+    resolve_axis,
+)
 from ._complex import is_complex
-from .elementwise import in_float32, op_divide_no_nan, op_maximum, op_minimum, reject_complex, with_sum_of
+from .elementwise import op_divide_no_nan, op_maximum, op_minimum, with_sum_of
 
 
 def op_sum(x, axis, keepdims):
@@ -255,13 +265,6 @@ def _log_sum(x, dims):
     total = jnp.sum(jnp.exp(x - shift), dims, keepdims=True)
     nothing = total == 0  # a row of -inf, where jax.nn.logsumexp's gradient is NaN
     return jnp.where(nothing, -np.inf, shift + jnp.log(jnp.where(nothing, 1, total)))
-
-
-def accumulation_dtype(x):
-    """Return the dtype in which a sum or product is computed: at least 32 bits."""
-    if x.dtype.kind in "biu" and x.dtype.itemsize < 4:
-        return np.dtype(np.uint32 if x.dtype.kind == "u" else np.int32)
-    return x.dtype
 
 
 def extremum(reduce, pairwise, x, axis, keepdims, initial):

@@ -11,11 +11,11 @@ import numpy as np
 from multiop import _dtypes, errors
 
 from ..autodiff._held import custom_jvp
-from ..conversion import dtype_name
+from ..conversion import accumulation_dtype, compiled, dtype_name, reject_complex, to_index_integers
 from ..devices import is_known
-from .elementwise import compiled, op_multiply, reject_complex
-from .indexing import combine_segments, to_index_integers
-from .reduction import accumulation_dtype, choice
+from .elementwise import op_multiply
+from .indexing import combine_segments
+from .reduction import choice
 
 
 def op_segment_sum(x, ids, num_segments):

@@ -10,8 +10,7 @@ import numpy as np
 
 from multiop import _args, _host, errors
 
-from ..conversion import compiled, convert, dtype_name, hashable, promote_all, resolve_axis
-from .elementwise import in_float32
+from ..conversion import compiled, convert, dtype_name, hashable, in_float32, promote_all, resolve_axis
 
 
 def op_reshape(x, newshape):

@@ -6,12 +6,10 @@ import functools
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from multiop import _windows, errors
 
-from ..conversion import convert, floating, promote_floating
-from .elementwise import compiled, reject_complex
+from ..conversion import compiled, convert, floating, halves_to_float32, promote_floating, reject_complex
 
 
 def op_fft(x):
@@ -64,8 +62,3 @@ def _rfft(x, fft_length):
 @functools.partial(compiled, static_argnums=2)
 def _irfft(re, im, fft_length):
     return jnp.fft.irfft(jax.lax.complex(halves_to_float32(re), halves_to_float32(im)), fft_length).astype(re.dtype)
-
-
-def halves_to_float32(x):
-    """Return 16-bit floats, which have no transform, in float32."""
-    return x.astype(np.float32) if x.dtype.itemsize < 4 else x

@@ -10,10 +10,8 @@ import numpy as np
 
 from multiop import _args, errors
 
-from ..conversion import compiled, convert, promote, resolve_axis
+from ..conversion import compiled, convert, in_float32, promote, reject_complex, resolve_axis, to_index_integers
 from ..devices import is_at_hand
-from .elementwise import in_float32, reject_complex
-from .indexing import to_index_integers
 from .logical import op_less
 
 

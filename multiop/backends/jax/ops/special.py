@@ -5,9 +5,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from ..conversion import floating
+from ..conversion import floating, in_float32, reject_complex
 from ._complex import with_slope
-from .elementwise import in_float32, of_reals, reject_complex
+from .elementwise import of_reals
 
 
 def op_erf(x):

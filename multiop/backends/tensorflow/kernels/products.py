@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from ..ops.elementwise import are_words
+from ..conversion import are_words
 
 
 def op_cross(x1, x2, axisa, axisb, axisc, axis, *, otherwise):

@@ -9,8 +9,20 @@ import tensorflow as tf
 from multiop import _args
 
 from ..autodiff.custom_gradient import can_link, linked, unrecorded
-from ..conversion import choose, convert, floating, is_float, is_float_along, is_tracked, rank
-from .elementwise import bool_to_int32, in_float32, is_on_cpu, reject_complex
+from ..conversion import (
+    beyond_float16,
+    bool_to_int32,
+    choose,
+    convert,
+    floating,
+    in_float32,
+    is_float,
+    is_float_along,
+    is_on_cpu,
+    is_tracked,
+    rank,
+    reject_complex,
+)
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 
@@ -78,12 +90,12 @@ def op_selu(x):  # the gradient of tf.nn.selu at 0 is the one from the right; XL
 
 
 def op_silu(x):
-    return in_float32_if_narrow(lambda x: x * tf.sigmoid(x), *reject_complex(floating(x)))
+    return beyond_float16(lambda x: x * tf.sigmoid(x), *reject_complex(floating(x)))
 
 
 def op_gelu(x, approximate):  # tf.nn.gelu rounds its constants to float32, also for float64
     (x,) = reject_complex(floating(x))
-    return in_float32_if_narrow(gelu_tanh, x) if approximate else 0.5 * x * tf.math.erfc(x * -math.sqrt(0.5))
+    return beyond_float16(gelu_tanh, x) if approximate else 0.5 * x * tf.math.erfc(x * -math.sqrt(0.5))
 
 
 def op_glu(x, axis):
@@ -91,7 +103,7 @@ def op_glu(x, axis):
     rank(x)  # raises if it is unknown
     axis = _args.halved_axis(axis, x.shape)
     x, gate = tf.split(x, 2, axis)
-    return in_float32_if_narrow(lambda x, gate: x * tf.sigmoid(gate), x, gate)
+    return beyond_float16(lambda x, gate: x * tf.sigmoid(gate), x, gate)
 
 
 def op_log_sigmoid(x):
@@ -152,11 +164,6 @@ def by_output(name, kernel, inside, x):
         return linked(name, lambda _, y: y, rule, x, y, unused=1)
     y = tf.stop_gradient(y)
     return choose(inside(y) > tf.constant(0, x.dtype), x, y)
-
-
-def in_float32_if_narrow(fn, *xs):
-    """Return `fn(*xs)`: in float16, whose range is narrow, a part of it would overflow or vanish before the result."""
-    return in_float32(fn, *xs) if xs[0].dtype is tf.float16 else fn(*xs)
 
 
 def gelu_tanh(x):  # (1 + tanh(u)) / 2 is a sigmoid, which keeps its digits where it is small

@@ -8,9 +8,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from ..conversion import choose, convert, op_shape, rank
-from .elementwise import in_float32_on_cpu
-from .normalization import promote_operands
+from ..conversion import choose, convert, in_float32_on_cpu, op_shape, promote_operands, rank
 
 FUSED = "https://github.com/Dao-AILab/flash-attention/issues/35"
 

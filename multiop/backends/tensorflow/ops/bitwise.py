@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from multiop import errors
-
-from ..conversion import are_ints, choose, convert, promote
-from .elementwise import bool_to_int32, not_bool
+from ..conversion import are_ints, bool_to_int32, choose, convert, not_bool, promote, reject_floats
 from .indexing import are_known_inside
 from .logical import negation
 
@@ -66,12 +63,6 @@ def op_lcm(x1, x2):
     common = gcd(size1, size2)
     share = tf.math.floordiv(size1, choose(tf.equal(common, 0), tf.ones_like(common), common))
     return tf.cast(share * size2, x1.dtype)
-
-
-def reject_floats(*xs):
-    if xs[0].dtype.is_floating or xs[0].dtype.is_complex:
-        raise errors.DTypeError(f"{xs[0].dtype.name} is not accepted: give integers")
-    return xs
 
 
 def bits(x):

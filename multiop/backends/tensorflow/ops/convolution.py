@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from multiop import _windows, errors
 
-from ..conversion import are_floats, convert, promote, rank
-from .elementwise import bool_to_int32, in_float32_on_cpu, op_add
+from ..conversion import are_floats, bool_to_int32, convert, in_float32_on_cpu, promote, rank
+from .elementwise import op_add
 from .products import product_of
 
 _LAYOUT = {1: "NWC", 2: "NHWC", 3: "NDHWC"}

@@ -8,8 +8,7 @@ import tensorflow as tf
 
 from multiop import _args, _dtypes, _host
 
-from ..conversion import choose, convert, is_float, is_tensor, native, promote, rank
-from .elementwise import reject_complex
+from ..conversion import choose, convert, is_float, is_tensor, native, promote, rank, reject_complex
 
 
 def op_zeros(shape, dtype):

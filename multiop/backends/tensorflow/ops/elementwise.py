@@ -16,16 +16,20 @@ from ..conversion import (
     align_floating,
     are_floats,
     are_ints,
+    are_words,
+    bool_to_int32,
     choose,
     convert,
-    dense,
     executing_eagerly,
     floating,
+    in_float32,
     in_this_graph,
     is_exact_scalar,
     is_float,
     is_tracked,
+    not_bool,
     promote_all,
+    reject_complex,
 )
 from ..devices import is_at_hand
 from . import _complex
@@ -394,11 +398,6 @@ def op_polar(abs_, angle):
 # operands
 
 
-def are_words(x1, x2):
-    """Say whether `x1` and `x2` are tensors of one dtype, float32 or float64."""
-    return are_floats(x1, x2) and x1.dtype.size > 2
-
-
 def either(of_reals, of_complex, x):
     """Call a kernel for real floats, or a function of complex ones."""
     if is_float(x):
@@ -421,51 +420,6 @@ def together_in_shape(x1, x2):
         return x1, x2
     shape = tf.broadcast_dynamic_shape(tf.shape(x1), tf.shape(x2))
     return tf.broadcast_to(x1, shape), tf.broadcast_to(x2, shape)
-
-
-def in_float32(fn, *xs):
-    """Compute float16 and bfloat16 in float32: they would overflow or lose too many digits."""
-    dtype = xs[0].dtype
-    if dtype.size != 2 or not dtype.is_floating:
-        return fn(*xs)
-    return tf.cast(fn(*[tf.cast(x, tf.float32) for x in xs]), dtype)
-
-
-def in_float32_on_cpu(fn, *xs):
-    """Compute float16 and bfloat16 in float32 on a CPU, whose kernels round after each addition."""
-    return in_float32(fn, *xs) if xs[0].dtype.size == 2 and is_on_cpu(xs[0]) else fn(*xs)
-
-
-def is_on_cpu(x):
-    """Say whether `x` is on a CPU; in a graph, whether there is nothing else."""
-    return "CPU" in x.device if x.device else not has_accelerator()
-
-
-@functools.cache
-def has_accelerator():
-    return any(device.device_type != "CPU" for device in tf.config.list_logical_devices())
-
-
-def where_differentiated(fn, x):
-    """Return `fn(x)`, a selection of entries, whose gradient is a sum: in float32, where one may be taken."""
-    return in_float32(lambda x: fn(dense(x)), x) if x.dtype.size == 2 and is_tracked() else fn(x)
-
-
-def bool_to_int32(*xs):
-    """Return `xs` with bool cast to `int32`, for an op that needs numbers."""
-    return [tf.cast(x, tf.int32) if x.dtype is tf.bool else x for x in xs]
-
-
-def not_bool(*xs):
-    if xs[0].dtype is tf.bool:
-        raise errors.DTypeError("bool is not accepted; use a logical op, or cast to an integer first")
-    return xs
-
-
-def reject_complex(*xs):
-    if xs[0].dtype.is_complex:
-        raise errors.DTypeError(f"{xs[0].dtype.name} is not accepted: complex numbers have no order")
-    return xs
 
 
 def rounded(x, decimals):

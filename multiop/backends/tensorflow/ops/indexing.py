@@ -10,10 +10,22 @@ import tensorflow as tf
 from multiop import _args, errors
 
 from ..autodiff import _linear
-from ..conversion import choose, convert, dense, is_tensor, native, promote_all, rank, resolve_axis
+from ..conversion import (
+    choose,
+    convert,
+    dense,
+    in_float32,
+    is_tensor,
+    native,
+    promote_all,
+    rank,
+    resolve_axis,
+    to_index_integers,
+    truth,
+    where_differentiated,
+)
 from ..devices import is_at_hand
-from .elementwise import in_float32, op_add, op_maximum, op_minimum, op_multiply, where_differentiated
-from .logical import truth
+from .elementwise import op_add, op_maximum, op_minimum, op_multiply
 
 
 def op_take(x, indices, axis):
@@ -159,16 +171,6 @@ def check_indices(indices, x, axis):
 def mask_outside(x, outside):
     fill = tf.cast(math.nan if x.dtype.is_floating or x.dtype.is_complex else 0, x.dtype)
     return tf.raw_ops.SelectV2(condition=outside, t=fill, e=x, name=_linear.FILL)
-
-
-def to_index_integers(x):
-    x = convert(x)
-    if not x.dtype.is_integer:
-        raise errors.DTypeError("indices must be integers")
-    signed = tf.cast(x, tf.int64)
-    if x.dtype is tf.uint64:  # a number that large is out of range
-        signed = tf.where(signed < 0, tf.int64.max, signed)
-    return signed
 
 
 def block_start(start_indices, x, shape):

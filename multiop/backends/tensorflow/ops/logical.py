@@ -6,8 +6,20 @@ import math
 
 import tensorflow as tf
 
-from ..conversion import align, are_floats, broadcast, choose, convert, executing_eagerly, is_float, is_tracked, promote
-from .elementwise import reject_complex
+from ..conversion import (
+    align,
+    are_floats,
+    broadcast,
+    choose,
+    comparable,
+    convert,
+    executing_eagerly,
+    is_float_scalar,
+    is_tracked,
+    promote,
+    reject_complex,
+    truth,
+)
 
 
 def op_equal(x1, x2):
@@ -119,21 +131,6 @@ def op_isclose(x1, x2, rtol, atol, equal_nan):
     within = tf.less_equal(tf.abs(x1 - x2), atol + rtol * tf.abs(x2))
     close = tf.equal(x1, x2) | op_isfinite(x2) & within
     return close | op_isnan(x1) & op_isnan(x2) if equal_nan else close
-
-
-def truth(x):
-    return convert(x, "bool")
-
-
-def is_float_scalar(x, number):
-    """Say whether TensorFlow itself converts `number` to a tensor like `x`; -0.0 is equal to 0.0."""
-    return type(number) is float and is_float(x)
-
-
-def comparable(x1, x2):
-    """Return two operands as tensors of one dtype that TensorFlow can compare."""
-    x1, x2 = reject_complex(*promote(x1, x2))
-    return (tf.cast(x1, tf.uint8), tf.cast(x2, tf.uint8)) if x1.dtype is tf.bool else (x1, x2)
 
 
 def test_parts(test, join, x, otherwise):

@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from ..conversion import choose, floating, op_shape, promote, rank
+from ..conversion import choose, floating, op_shape, promote, rank, reject_complex, to_wide_float
 from ..devices import is_at_hand
-from .elementwise import op_clip, reject_complex
+from .elementwise import op_clip
 from .indexing import are_known_inside
 from .reduction import op_argmax, op_max
 
@@ -97,13 +97,6 @@ def op_ctc_decode(inputs, lengths, beam_width, top_paths, merge_repeated, blank)
     if beam_width:
         return beam_search(inputs, lengths, beam_width, top_paths, blank)
     return greedy(inputs, lengths, merge_repeated, blank)
-
-
-def to_wide_float(*xs):
-    """Return the dtype of tensors, which is that of the result, and the tensors in at least float32."""
-    xs = reject_complex(*map(floating, xs))
-    dtype = xs[0].dtype
-    return dtype, *(tf.cast(x, tf.float32) if dtype in (tf.float16, tf.bfloat16) else x for x in xs)
 
 
 def check_classes(target, size):

@@ -6,9 +6,8 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from ..conversion import choose, floating, promote_all, rank
-from .elementwise import power_by_multiplication, reject_complex
-from .reduction import in_float32
+from ..conversion import choose, floating, in_float32, promote_operands, rank, reject_complex
+from .elementwise import power_by_multiplication
 
 
 def op_normalize(x, axis, order, epsilon):
@@ -78,13 +77,6 @@ def normalize(x, axis, order, epsilon):
     total = choose(zero, one, total)
     length = tf.sqrt(total) if order == 2 else total ** (1 / order)
     return choose(largest * length < epsilon, x / epsilon, small / length)
-
-
-def promote_operands(*xs):
-    """Return tensors of one floating dtype; `None` stays `None`."""
-    given = reject_complex(*map(floating, promote_all(*[x for x in xs if x is not None])))
-    rest = iter(given)
-    return [None if x is None else next(rest) for x in xs]
 
 
 def fit_parameter(parameter, x, axis, name):

@@ -10,10 +10,8 @@ import tensorflow as tf
 
 from multiop import _windows
 
-from ..conversion import choose, convert, floating, op_shape, rank
+from ..conversion import bool_to_int32, choose, convert, floating, in_float32, op_shape, rank, reject_complex
 from .convolution import channels_last, same_padding, size, to_data_format
-from .elementwise import bool_to_int32, reject_complex
-from .reduction import in_float32
 
 
 def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad):

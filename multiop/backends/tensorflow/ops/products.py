@@ -6,8 +6,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from ..conversion import are_floats, promote, promote_all, rank
-from .elementwise import in_float32_on_cpu
+from ..conversion import are_floats, in_float32_on_cpu, promote, promote_all, rank, without_int8
 
 # dtypes without kernels in TensorFlow; the results hold modulo 2**64
 _WIDER = {
@@ -69,11 +68,6 @@ def op_tensordot(x1, x2, axes):
             lambda x1, x2: tf.tensordot(tf.reduce_sum(x1, dims[0]), tf.reduce_sum(x2, dims[1]), 0), x1, x2
         )
     return product_of(lambda x1, x2: tf.tensordot(x1, x2, dims), x1, x2)
-
-
-def without_int8(*xs):
-    """Return `int8` as `int32`, in which sums of products are exact, as quantized code needs."""
-    return [tf.cast(x, tf.int32) for x in xs] if xs[0].dtype is tf.int8 else xs
 
 
 def product_of(fn, *xs):

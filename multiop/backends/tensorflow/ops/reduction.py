@@ -15,17 +15,20 @@ from ..conversion import (
     choose,
     convert,
     floating,
+    in_float32,
     is_float_along,
     is_tracked,
     promote,
     rank,
+    reject_complex,
     resolve_axis,
+    to_accumulation_dtype,
+    to_summands,
 )
-from .elementwise import in_float32, op_maximum, op_minimum, reject_complex, with_nan
+from .elementwise import op_maximum, op_minimum, with_nan
 
 # sums and products are computed in at least 32 bits, where TensorFlow would round after each addition
 _HALF = {tf.float16, tf.bfloat16}
-_ACCUMULATED = {tf.bool: tf.int32, tf.int8: tf.int32, tf.int16: tf.int32, tf.uint8: tf.uint32, tf.uint16: tf.uint32}
 
 
 def op_sum(x, axis, keepdims):
@@ -155,10 +158,6 @@ def cumprod(x, axis):
     return tf.transpose(x, _args.moved(0, axis, rank(x)))
 
 
-def to_summands(x, dtype):
-    return convert(x, dtype) if dtype else to_accumulation_dtype(convert(x))
-
-
 def axes(axis, x):
     """Return the axes of `x` to reduce; `None` for all axes of an unknown rank."""
     return None if axis is None and x.shape.rank is None else _args.axes(axis, rank(x))
@@ -201,10 +200,6 @@ def squeezed(x, axis):
     """Drop the axes that a reduction over `axis` kept."""
     dims = axes(axis, x)
     return x if dims == () else tf.squeeze(x, dims)
-
-
-def to_accumulation_dtype(x):
-    return tf.cast(x, _ACCUMULATED[x.dtype]) if x.dtype in _ACCUMULATED else x
 
 
 def product(x, dims, keepdims):

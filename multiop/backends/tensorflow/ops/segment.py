@@ -8,11 +8,10 @@ import tensorflow as tf
 
 from multiop import errors
 
-from ..conversion import choose, dense
+from ..conversion import choose, dense, in_float32, reject_complex, to_accumulation_dtype, to_index_integers
 from ..devices import is_known
-from .elementwise import op_multiply, reject_complex
-from .indexing import are_known_inside, combine_segments, to_index_integers
-from .reduction import in_float32, to_accumulation_dtype
+from .elementwise import op_multiply
+from .indexing import are_known_inside, combine_segments
 
 
 def op_segment_sum(x, ids, num_segments):

@@ -17,8 +17,8 @@ from ..conversion import (
     promote_all,
     rank,
     resolve_axis,
+    where_differentiated,
 )
-from .elementwise import where_differentiated
 
 
 def op_reshape(x, newshape):

@@ -6,8 +6,7 @@ import tensorflow as tf
 
 from multiop import errors
 
-from ..conversion import convert, floating, promote_floating
-from .elementwise import reject_complex
+from ..conversion import convert, floating, halves_to_float32, promote_floating, reject_complex
 
 
 def op_fft(x):
@@ -61,11 +60,6 @@ def to_complex(x):
     if not re.shape.is_compatible_with(im.shape):
         raise errors.ArgumentError(f"x: parts of shapes {tuple(re.shape)} and {tuple(im.shape)} are not of one tensor")
     return tf.complex(halves_to_float32(re), halves_to_float32(im)), re.dtype
-
-
-def halves_to_float32(x):
-    """Return 16-bit floats, which have no transform, in float32."""
-    return tf.cast(x, tf.float32) if x.dtype.size < 4 else x
 
 
 def length(x):

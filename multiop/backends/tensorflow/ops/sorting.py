@@ -8,10 +8,18 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from ..conversion import choose, convert, dense, promote, rank, resolve_axis
+from ..conversion import (
+    choose,
+    convert,
+    dense,
+    in_float32,
+    promote,
+    rank,
+    reject_complex,
+    resolve_axis,
+    to_index_integers,
+)
 from ..devices import is_at_hand
-from .elementwise import in_float32, reject_complex
-from .indexing import to_index_integers
 from .logical import op_less
 
 

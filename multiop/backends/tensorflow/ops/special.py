@@ -6,8 +6,7 @@ import math
 
 import tensorflow as tf
 
-from ..conversion import choose, floating
-from .elementwise import in_float32, reject_complex
+from ..conversion import choose, floating, in_float32, reject_complex
 
 
 def op_erf(x):

@@ -8,8 +8,7 @@ import torch
 
 from .._internals import is_tracked
 from .._kernels import LONG, fused, keeping
-from ..conversion import are_floats, is_float, promote, promote_floating
-from ..ops.elementwise import in_float32
+from ..conversion import are_floats, in_float32, is_float, promote, promote_floating
 
 
 def op_fmod(x1, x2, *, otherwise):

@@ -7,8 +7,7 @@ import torch
 from multiop import _args
 
 from .._kernels import is_readable
-from ..conversion import native
-from ..ops.indexing import to_index_integers
+from ..conversion import native, to_index_integers
 
 
 def op_one_hot(x, num_classes, axis, dtype, *, otherwise):

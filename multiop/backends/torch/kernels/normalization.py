@@ -11,8 +11,8 @@ from torch.nn import functional
 from multiop import _args
 
 from .._kernels import fused
-from ..conversion import is_float
-from ..ops.normalization import by_layer_norm, promote_operands
+from ..conversion import is_float, promote_operands
+from ..ops.normalization import by_layer_norm
 
 
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon, *, otherwise):

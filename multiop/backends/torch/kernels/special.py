@@ -9,8 +9,7 @@ import torch
 
 from .._internals import is_tracked
 from .._kernels import fused, recorded
-from ..conversion import floating, is_float, promote_floating
-from ..ops.elementwise import in_float32
+from ..conversion import floating, in_float32, is_float, promote_floating
 
 
 def op_lgamma(x, *, otherwise):

@@ -8,8 +8,16 @@ from torch.nn import functional
 from multiop import _args
 
 from .._internals import is_forward_mode
-from ..conversion import convert, floating, in_comparable_dtype, is_float, is_float_along
-from .elementwise import bool_to_int32, in_float32, reject_complex
+from ..conversion import (
+    bool_to_int32,
+    convert,
+    floating,
+    in_comparable_dtype,
+    in_float32,
+    is_float,
+    is_float_along,
+    reject_complex,
+)
 
 
 def op_relu(x):

@@ -10,9 +10,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from multiop import _args, errors
 
-from ..conversion import convert, together
-from .elementwise import reject_complex
-from .normalization import promote_operands
+from ..conversion import convert, promote_operands, reject_complex, together
 
 FUSED = "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html"
 

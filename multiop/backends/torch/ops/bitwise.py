@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import torch
 
-from multiop import errors
-
-from ..conversion import convert, dtype_name, in_wider_dtype, promote
-from .elementwise import bool_to_int32, not_bool, reject_uint64
+from ..conversion import (
+    bool_to_int32,
+    convert,
+    in_wider_dtype,
+    not_bool,
+    promote,
+    reject_floats,
+    reject_uint64,
+)
 
 
 def op_bitwise_and(x, y):
@@ -46,12 +51,6 @@ def op_lcm(x1, x2):
 def in_wider_dtype_off_cpu(fn, x, y):
     """Call `fn`, which only has kernels for unsigned integers on the CPU."""
     return fn(x, y) if x.is_cpu else in_wider_dtype(fn, x, y)
-
-
-def reject_floats(*xs):
-    if xs[0].is_floating_point() or xs[0].is_complex():
-        raise errors.DTypeError(f"{dtype_name(xs[0])} is not accepted: give integers")
-    return xs
 
 
 def divisible(x1, x2):

@@ -7,8 +7,8 @@ from torch.nn import functional
 
 from multiop import _windows, errors
 
-from ..conversion import are_autocast, are_floats, convert, promote
-from .elementwise import bool_to_int32, in_float32, op_add
+from ..conversion import are_autocast, are_floats, bool_to_int32, convert, in_float32, promote
+from .elementwise import op_add
 
 _CONV = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
 _CONV_TRANSPOSE = {1: torch.conv_transpose1d, 2: torch.conv_transpose2d, 3: torch.conv_transpose3d}

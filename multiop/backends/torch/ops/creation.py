@@ -8,8 +8,7 @@ import torch
 
 from multiop import _args, _dtypes, errors
 
-from ..conversion import convert, is_float, native, promote
-from .elementwise import reject_complex
+from ..conversion import convert, is_float, native, promote, reject_complex
 
 
 def op_zeros(shape, dtype):

@@ -13,28 +13,30 @@ from multiop import _host, errors
 from .._internals import VERSION, is_tracked
 from ..conversion import (
     are_floats,
+    bool_to_int32,
     choose,
     convert,
     dtype_name,
     floating,
     in_comparable_dtype,
+    in_float32,
     in_wider_dtype,
     is_exact_scalar,
     is_float,
+    not_bool,
     promote,
     promote_all,
     promote_floating,
+    reject_complex,
+    reject_uint64,
     together,
 )
 from ..devices import is_at_hand
 from . import _complex
 
-_COMPLEX = (torch.complex64, torch.complex128)
 _TO_NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 _NUMBERS = (int, float)
 CLAMPS_WITH_SLOPE = VERSION < (2, 14)  # whether the gradient of torch.clamp is 1 at its bounds, as that of op_clip
-
-_HALF = (torch.float16, torch.bfloat16)
 
 # PyTorch has few kernels for uint16, uint32 and uint64: `in_wider_dtype` computes them in a wider dtype.
 
@@ -397,19 +399,6 @@ def op_polar(abs_, angle):
 # operands
 
 
-def in_float32(fn, *xs):
-    """Compute float16 and bfloat16 in float32: they would overflow or lose too many digits."""
-    dtype = xs[0].dtype
-    if dtype in _HALF:
-        return fn(*[x.to(torch.float32) for x in xs]).to(dtype)
-    return fn(*xs)
-
-
-def where_differentiated(fn, x):
-    """Return `fn(x)`, a selection of entries, whose gradient is a sum: in float32, where one may be taken."""
-    return in_float32(fn, x) if x.dtype in _HALF and is_tracked(x) else fn(x)
-
-
 def are_bounds(dtype, low, high):
     """Say whether `torch.clamp` takes these bounds: numbers within the dtype, or one of them `None`."""
     if low is None or high is None:
@@ -430,30 +419,6 @@ def raise_to(x, bound):
     """Return the maximum of `x` and a number, with the gradient 1 at a tie."""
     bound = torch.tensor(bound, dtype=x.dtype)
     return torch.threshold(x, torch.nextafter(bound, bound.new_tensor(-math.inf)).item(), bound.item())
-
-
-def bool_to_int32(*xs):
-    """Return `xs` with bool cast to `int32`, for an op that needs numbers."""
-    return [x.to(torch.int32) if x.dtype is torch.bool else x for x in xs]
-
-
-def not_bool(*xs):
-    if xs[0].dtype is torch.bool:
-        raise errors.DTypeError("bool is not accepted; use a logical op, or cast to an integer first")
-    return xs
-
-
-def reject_complex(*xs):
-    if xs[0].dtype in _COMPLEX:
-        raise errors.DTypeError(f"{dtype_name(xs[0])} is not accepted: complex numbers have no order")
-    return xs
-
-
-def reject_uint64(x):
-    if x.dtype is torch.uint64:
-        raise errors.UnsupportedError(
-            "PyTorch cannot divide uint64: https://github.com/pytorch/pytorch/issues/58734; cast to int64 or to a float"
-        )
 
 
 def expm1(x):

@@ -12,6 +12,7 @@ from .._internals import is_tracing, is_tracked
 from ..conversion import (
     choose,
     convert,
+    in_float32,
     in_wider_dtype,
     is_compiling,
     move_to,
@@ -19,11 +20,13 @@ from ..conversion import (
     on_device_of,
     promote_all,
     resolve_axis,
+    to_index_integers,
     together,
+    truth,
+    where_differentiated,
 )
 from ..devices import is_at_hand
-from .elementwise import in_float32, op_add, op_maximum, op_minimum, op_multiply, where_differentiated
-from .logical import truth
+from .elementwise import op_add, op_maximum, op_minimum, op_multiply
 
 _INDEX = (torch.int32, torch.int64)
 
@@ -215,18 +218,6 @@ def convert_with_indices(x, indices):
         return x, indices
     x, indices = together(x, indices) if isinstance(indices, torch.Tensor) else (x, indices)
     return convert(x), indices
-
-
-def to_index_integers(x, device=None):
-    x = convert(x, device=device)
-    if device is not None and x.is_cpu:  # like PyTorch, which accepts indices on the CPU
-        x = move_to(x, device)
-    if x.dtype is torch.bool or x.is_floating_point() or x.is_complex():
-        raise errors.DTypeError("indices must be integers")
-    signed = x.to(torch.int64)
-    if x.dtype is torch.uint64:  # a number that large is out of range
-        signed = torch.where(signed < 0, torch.iinfo(torch.int64).max, signed)
-    return signed
 
 
 def slice_by_key(x, key):

@@ -6,8 +6,18 @@ import torch
 
 from multiop import errors
 
-from ..conversion import are_floats, choose, convert, in_comparable_dtype, is_exact_scalar, promote, together
-from .elementwise import reject_complex
+from ..conversion import (
+    are_floats,
+    choose,
+    convert,
+    in_comparable_dtype,
+    is_exact_scalar,
+    promote,
+    reject_complex,
+    together,
+    truth,
+    truths,
+)
 
 
 def op_equal(x1, x2):
@@ -108,14 +118,3 @@ def op_isclose(x1, x2, rtol, atol, equal_nan):
         wide = torch.float32 if x1.is_floating_point() else torch.float64  # it holds integers exactly
         x1, x2 = x1.to(wide), x2.to(wide)
     return torch.isclose(x1, x2, rtol, atol, equal_nan)
-
-
-def truths(x1, x2):
-    if not (isinstance(x1, torch.Tensor) and isinstance(x2, torch.Tensor)):
-        x1, x2 = together(x1, x2)
-    return truth(x1), truth(x2)
-
-
-def truth(x):
-    x = x if isinstance(x, torch.Tensor) else convert(x)
-    return x if x.dtype is torch.bool else x.to(torch.bool)

@@ -10,9 +10,9 @@ from torch.nn import functional
 
 from multiop import _args, errors
 
-from ..conversion import are_autocast, floating, promote
+from ..conversion import floating, promote, reject_complex, to_wide_float
 from ..devices import is_at_hand
-from .elementwise import op_clip, reject_complex
+from .elementwise import op_clip
 from .reduction import op_argmax, op_max
 
 EPSILON = 1e-7
@@ -91,13 +91,6 @@ def op_ctc_decode(inputs, lengths, beam_width, top_paths, merge_repeated, blank)
     else:
         labels, scores = greedy(inputs, lengths, merge_repeated, blank)
     return labels.to(torch.int32), scores
-
-
-def to_wide_float(*xs):
-    """Return the dtype of the result, wide under torch.autocast, and the tensors in at least float32."""
-    xs = reject_complex(*map(floating, xs))
-    compute = torch.promote_types(xs[0].dtype, torch.float32)
-    return compute if are_autocast(*xs) else xs[0].dtype, *(x.to(compute) for x in xs)
 
 
 def log_sum_exp(*logs):

@@ -9,8 +9,12 @@ from torch.nn import functional
 
 from multiop import _args, errors
 
-from ..conversion import are_alike, are_autocast, floating, is_float, promote_all
-from .elementwise import in_float32, reject_complex
+from ..conversion import (
+    floating,
+    in_float32,
+    promote_operands,
+    reject_complex,
+)
 from .reduction import op_sum
 
 
@@ -97,19 +101,6 @@ def normalize(x, axis, order, epsilon):
     total = torch.where(largest == 0, 1, total)
     length = torch.sqrt(total) if order == 2 else total ** (1 / order)
     return torch.where(largest * length < epsilon, x / epsilon, small / length)
-
-
-def promote_operands(*xs):
-    """Return tensors of one floating dtype; `None` stays `None`, and under torch.autocast, `float32` beside 16 bits."""
-    given = [x for x in xs if x is not None]
-    if not are_alike(given):
-        if are_autocast(*given) and {x.dtype for x in given[1:]} == {torch.float32}:
-            return xs
-        given = promote_all(*given)
-    if not is_float(given[0]):
-        given = reject_complex(*map(floating, given))
-    rest = iter(given)
-    return [None if x is None else next(rest) for x in xs]
 
 
 def fit_parameter(parameter, x, axis, name):

@@ -7,9 +7,8 @@ from torch.nn import functional
 
 from multiop import _windows
 
-from ..conversion import convert, floating, in_comparable_dtype
+from ..conversion import bool_to_int32, convert, floating, in_comparable_dtype, reject_complex
 from .convolution import channels_first, to_data_format
-from .elementwise import bool_to_int32, reject_complex
 
 _AVERAGE = {1: functional.avg_pool1d, 2: functional.avg_pool2d, 3: functional.avg_pool3d}
 _ADAPTIVE_AVERAGE = {

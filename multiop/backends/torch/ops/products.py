@@ -6,7 +6,7 @@ import torch
 
 from multiop import _args, errors
 
-from ..conversion import are_autocast, are_floats, in_wider_dtype, promote, promote_all
+from ..conversion import are_autocast, are_floats, in_wider_dtype, promote, promote_all, without_int8
 
 
 def op_matmul(x1, x2):
@@ -28,11 +28,6 @@ def op_tensordot(x1, x2, axes):
     x1, x2 = promote_all(x1, x2)
     dims = _args.contracted(axes, x1.shape, x2.shape)
     return product_of(lambda x1, x2: torch.tensordot(x1, x2, dims), x1, x2)
-
-
-def without_int8(*xs):
-    """Return `int8` as `int32`, in which sums of products are exact, as quantized code needs."""
-    return [x.to(torch.int32) for x in xs] if xs[0].dtype is torch.int8 else xs
 
 
 def product_of(fn, *xs):

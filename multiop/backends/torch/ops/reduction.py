@@ -11,30 +11,25 @@ from multiop import _args
 
 from .._internals import is_tracked
 from ..conversion import (
+    ACCUMULATED,
+    HALF,
     convert,
     floating,
     in_comparable_dtype,
+    in_float32,
     in_wider_dtype,
     is_float,
     is_float_along,
     promote,
+    reject_complex,
     resolve_axis,
     to_comparable,
+    to_summands,
 )
-from .elementwise import in_float32, op_maximum, op_minimum, reject_complex
+from .elementwise import op_maximum, op_minimum
 
-_HALF = (torch.float16, torch.bfloat16)
 
 # sums and products are computed in at least 32 bits
-_ACCUMULATED = {
-    torch.bool: torch.int32,
-    torch.int8: torch.int32,
-    torch.int16: torch.int32,
-    torch.uint8: torch.uint32,
-    torch.uint16: torch.uint32,
-}
-
-
 def op_sum(x, axis, keepdims):
     if is_float_along(x, axis):
         return torch.sum(x, axis, keepdims)
@@ -42,7 +37,7 @@ def op_sum(x, axis, keepdims):
         return torch.sum(x)
     x = convert(x)
     dims = _args.axes(axis, x.ndim)
-    dtype = _ACCUMULATED.get(x.dtype, x.dtype)
+    dtype = ACCUMULATED.get(x.dtype, x.dtype)  # as it sums, PyTorch casts without a copy
     if not dims:
         return x.to(dtype)
     if dtype in (torch.uint32, torch.uint64):  # PyTorch cannot sum these
@@ -51,10 +46,9 @@ def op_sum(x, axis, keepdims):
 
 
 def op_prod(x, axis, keepdims, dtype):
-    if dtype is None and is_float_along(x, axis) and x.dtype not in _HALF and not is_tracked(x):
+    if dtype is None and is_float_along(x, axis) and x.dtype not in HALF and not is_tracked(x):
         return torch.prod(x, axis, keepdims)
-    x = convert(x, dtype)
-    x = x.to(_ACCUMULATED.get(x.dtype, x.dtype)) if dtype is None else x
+    x = to_summands(x, dtype)
     dims = sorted(_args.axes(axis, x.ndim), reverse=True)
     return in_float32(lambda x: functools.reduce(lambda x, dim: product(x, dim, keepdims), dims, x), x)
 
@@ -81,7 +75,7 @@ def op_var(x, axis, keepdims):
 
 def op_std(x, axis, keepdims):
     x = floating(x)
-    if x.dtype in (torch.float16, torch.bfloat16):  # squares would overflow
+    if x.dtype in HALF:  # squares would overflow
         return op_std(x.to(torch.float32), axis, keepdims).to(x.dtype)
     return deviation(op_var(x, axis, keepdims))
 
@@ -138,10 +132,10 @@ def op_logsumexp(x, axis, keepdims):
 
 
 def op_cumsum(x, axis, dtype):
-    if dtype is None and is_float_along(x, axis) and x.dtype not in _HALF:
+    if dtype is None and is_float_along(x, axis) and x.dtype not in HALF:
         return torch.cumsum(x, axis)
     x, axis = resolve_axis(to_summands(x, dtype), axis)
-    if x.dtype in _HALF:
+    if x.dtype in HALF:
         return torch.cumsum(x, axis, dtype=torch.float32).to(x.dtype)
     if is_float(x):
         return torch.cumsum(x, axis)
@@ -162,11 +156,6 @@ def cumprod(x, axis):
         x = torch.cat([x.narrow(axis, 0, step), later * earlier], axis)
         step *= 2
     return x
-
-
-def to_summands(x, dtype):
-    x = convert(x, dtype)
-    return x.to(_ACCUMULATED[x.dtype]) if dtype is None and x.dtype in _ACCUMULATED else x
 
 
 def product(x, dim, keepdim):

@@ -6,16 +6,23 @@ import torch
 
 from multiop import _dtypes, errors
 
-from ..conversion import convert, dtype_name, in_comparable_dtype, in_wider_dtype
+from ..conversion import (
+    convert,
+    dtype_name,
+    in_comparable_dtype,
+    in_wider_dtype,
+    reject_complex,
+    to_accumulation_dtype,
+    to_index_integers,
+)
 from ..devices import is_known
-from .elementwise import op_multiply, reject_complex
-from .indexing import combine_segments, to_index_integers
-from .reduction import _ACCUMULATED
+from .elementwise import op_multiply
+from .indexing import combine_segments
 
 
 def op_segment_sum(x, ids, num_segments):
     ids, n = segments(x, ids, num_segments)
-    x = x.to(_ACCUMULATED.get(x.dtype, x.dtype))
+    x = to_accumulation_dtype(x)
     return in_wider_dtype(lambda x: sum_segments(x, ids, n), x)[:n]
 
 
@@ -29,7 +36,7 @@ def op_segment_min(x, ids, num_segments):
 
 def op_segment_prod(x, ids, num_segments):
     ids, n = segments(x, ids, num_segments)
-    x = x.to(_ACCUMULATED.get(x.dtype, x.dtype))
+    x = to_accumulation_dtype(x)
     order = torch.sort(ids, stable=True).indices
     ids = ids[order]
     return in_wider_dtype(lambda x: combine_segments(op_multiply, x[order], ids, n), x)

@@ -15,8 +15,8 @@ from ..conversion import (
     on_device_of,
     promote_all,
     resolve_axis,
+    where_differentiated,
 )
-from .elementwise import where_differentiated
 
 
 def op_reshape(x, newshape):

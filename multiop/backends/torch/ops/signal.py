@@ -6,8 +6,7 @@ import torch
 
 from multiop import errors
 
-from ..conversion import convert, floating, promote_floating
-from .elementwise import reject_complex
+from ..conversion import convert, floating, halves_to_float32, promote_floating, reject_complex
 
 
 def op_fft(x):
@@ -58,8 +57,3 @@ def to_complex(x):
     if re.shape != im.shape:
         raise errors.ArgumentError(f"x: parts of shapes {tuple(re.shape)} and {tuple(im.shape)} are not of one tensor")
     return torch.complex(halves_to_float32(re), halves_to_float32(im)), re.dtype
-
-
-def halves_to_float32(x):
-    """Return 16-bit floats, which have no transform, in float32."""
-    return x.to(torch.float32) if x.element_size() < 4 else x

@@ -8,10 +8,18 @@ import torch
 
 from multiop import _args, errors
 
-from ..conversion import convert, is_compiling, promote, resolve_axis, to_comparable, together
+from ..conversion import (
+    convert,
+    is_compiling,
+    promote,
+    reject_complex,
+    resolve_axis,
+    to_comparable,
+    to_index_integers,
+    together,
+)
 from ..devices import is_at_hand
-from .elementwise import reject_complex
-from .indexing import index_add, to_index_integers
+from .indexing import index_add
 from .logical import op_less
 
 

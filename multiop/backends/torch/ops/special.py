@@ -6,8 +6,7 @@ import math
 
 import torch
 
-from ..conversion import floating, is_float
-from .elementwise import in_float32, reject_complex
+from ..conversion import floating, in_float32, is_float, reject_complex
 
 
 def op_erf(x):
