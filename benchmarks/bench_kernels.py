@@ -45,6 +45,7 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
         [(2, 1024, 4, 64)] * 3,
         lambda op, query, key, value: op(query, key, value),
     ),
+    "op_expm": ([(256, 16, 16)], lambda op, x: op(x)),
     "op_expm1": ([MANY], lambda op, x: op(x)),
     "op_fmod": ([MANY, MANY], lambda op, x, y: op(x, y)),
     "op_gammainc": ([MANY, MANY], lambda op, a, x: op(a * a, x * x)),
@@ -54,6 +55,7 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
     "op_i0": ([MANY], lambda op, x: op(x)),
     "op_image_resize": ([(4, 128, 128, 3)], lambda op, x: op(x, (256, 256))),
     "op_layer_normalization": ([MANY, (1024,), (1024,)], lambda op, x, gamma, beta: op(x, gamma, beta)),
+    "op_left_shift": ([MANY], lambda op, x: op(labels(x, 64), labels(x, 32))),
     "op_lgamma": ([MANY], lambda op, x: op(x)),
     "op_logaddexp": ([MANY, MANY], lambda op, x, y: op(x, y)),
     "op_logaddexp2": ([MANY, MANY], lambda op, x, y: op(x, y)),
@@ -62,7 +64,9 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
     "op_norm": ([MANY], lambda op, x: op(x, axis=-1)),
     "op_one_hot": ([MANY], lambda op, x: op(labels(x, 64), 64)),
     "op_power": ([MANY, MANY], lambda op, x, y: op(x * x, y)),
+    "op_right_shift": ([MANY], lambda op, x: op(labels(x, 64), labels(x, 32))),
     "op_searchsorted": ([(1024,), MANY], lambda op, x, y: op(counted(1024), y)),
+    "op_segment_sum": ([(65536, 8), (1024, 64)], lambda op, x, y: op(x, rows_of(y), 64)),
     "op_slogdet": ([(256, 16, 16)], lambda op, x: op(x)[1]),
     "op_std": ([MANY], lambda op, x: op(x, -1)),
     "op_top_k": ([(64, 32_000)], lambda op, x: op(x, 8)[0]),
@@ -70,7 +74,7 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
     "op_triu": ([MANY], lambda op, x: op(x)),
     "op_var": ([MANY], lambda op, x: op(x, -1)),
 }
-FLAT = {"op_one_hot", "op_searchsorted"}  # their results have no gradient
+FLAT = {"op_left_shift", "op_one_hot", "op_right_shift", "op_searchsorted"}  # their results have no gradient
 SHORT = {"op_gelu": "float16"}  # the dtype that a kernel is for, where that is not float32
 TOLERANCE = {"op_gelu": 1e-2, "op_det": 1e-3}
 _KEPT: dict[Any, Any] = {}
@@ -80,9 +84,18 @@ def labels(x: Any, n: int) -> Any:
     """Return integers below `n`, as many as `x` has entries, the same at each call."""
     import multiop
 
-    if "labels" not in _KEPT:
-        _KEPT["labels"] = multiop.op_mod(multiop.op_cast(multiop.op_abs(x[:, :64] * 1000), "int32"), n)
-    return _KEPT["labels"]
+    if (kept := ("labels", n)) not in _KEPT:
+        _KEPT[kept] = multiop.op_mod(multiop.op_cast(multiop.op_abs(x[:, :64] * 1000), "int32"), n)
+    return _KEPT[kept]
+
+
+def rows_of(x: Any) -> Any:
+    """Return a vector of integers below 64, one for each entry of 64 columns, the same at each call."""
+    import multiop
+
+    if "rows" not in _KEPT:
+        _KEPT["rows"] = multiop.op_reshape(labels(x, 64), (-1,))
+    return _KEPT["rows"]
 
 
 def counted(n: int) -> Any:

@@ -1,10 +1,21 @@
 """Faster forms of ops on TensorFlow: each stands for the op of its name, and falls through to it as `otherwise`."""
 
+from .bitwise import (
+    op_left_shift as op_left_shift,
+    op_right_shift as op_right_shift,
+)
+from .decompositions import (
+    op_det as op_det,
+    op_expm as op_expm,
+)
 from .images import (
     op_image_resize as op_image_resize,
 )
 from .products import (
     op_cross as op_cross,
+)
+from .segment import (
+    op_segment_sum as op_segment_sum,
 )
 from .shapes import (
     op_diag as op_diag,

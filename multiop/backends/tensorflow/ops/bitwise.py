@@ -5,7 +5,6 @@ from __future__ import annotations
 import tensorflow as tf
 
 from ..conversion import are_ints, bool_to_int32, choose, convert, not_bool, promote, reject_floats
-from .indexing import are_known_inside
 from .logical import negation
 
 
@@ -36,20 +35,11 @@ def op_bitwise_invert(x):
 
 
 def op_left_shift(x, y):
-    x, y = (x, y) if are_ints(x, y) else reject_floats(*bool_to_int32(*promote(x, y)))
-    if are_known_inside(y, bits(x)):
-        return tf.raw_ops.LeftShift(x=x, y=y)
-    within = shiftable(y)  # TensorFlow's shifts are undefined beyond the number of bits
-    return choose(within, tf.bitwise.left_shift(x, choose(within, y, tf.zeros_like(y))), tf.zeros_like(x))
+    return shifted(tf.bitwise.left_shift, *shiftable(x, y))
 
 
 def op_right_shift(x, y):
-    x, y = (x, y) if are_ints(x, y) else reject_floats(*bool_to_int32(*promote(x, y)))
-    if are_known_inside(y, bits(x)):
-        return tf.raw_ops.RightShift(x=x, y=y)
-    within = shiftable(y)
-    beyond = tf.zeros_like(x) if x.dtype.is_unsigned else tf.bitwise.right_shift(x, tf.constant(bits(x) - 1, x.dtype))
-    return choose(within, tf.bitwise.right_shift(x, choose(within, y, tf.zeros_like(y))), beyond)
+    return shifted(tf.bitwise.right_shift, *shiftable(x, y))
 
 
 def op_gcd(x1, x2):
@@ -69,8 +59,15 @@ def bits(x):
     return 8 * x.dtype.size
 
 
-def shiftable(y):
-    return tf.greater_equal(y, tf.zeros_like(y)) & tf.less(y, tf.constant(bits(y), y.dtype))
+def shiftable(x, y):
+    return (x, y) if are_ints(x, y) else reject_floats(*bool_to_int32(*promote(x, y)))
+
+
+def shifted(shift, x, y):
+    """Shift; beyond the number of bits, where TensorFlow's is undefined, until `x` is empty, or its sign alone."""
+    within = (y >= 0) & (y < bits(x))
+    beyond = shift(shift(x, tf.constant(bits(x) - 1, x.dtype)), tf.constant(1, x.dtype))
+    return choose(within, shift(x, choose(within, y, tf.constant(0, y.dtype))), beyond)
 
 
 def magnitude(x):

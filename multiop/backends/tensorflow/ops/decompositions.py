@@ -45,14 +45,8 @@ def op_det(x):
         return tf.linalg.det(x)
     singular = tf.equal(tf.stop_gradient(tf.linalg.det(x)), 0)  # there, tf.linalg.det has no gradient
     masks, eye = singular[..., None, None], tf.eye(x.shape[-1], dtype=x.dtype)
-
-    def some_singular():
-        change = singular_det(choose(masks, x, eye))
-        return choose(singular, change - tf.stop_gradient(change), regular_det(choose(masks, eye, x)))
-
-    if is_at_hand(singular):
-        return some_singular() if bool(tf.reduce_any(singular)) else regular_det(x)
-    return some_singular()
+    change = singular_det(choose(masks, x, eye))
+    return choose(singular, change - tf.stop_gradient(change), regular_det(choose(masks, eye, x)))
 
 
 def op_slogdet(x):
@@ -114,15 +108,7 @@ def op_expm(x):
         return x
     # Higham, "The scaling and squaring method for the matrix exponential revisited"; tf.linalg.expm has only 3 digits
     wide = tf.cast(x, tf.complex128 if x.dtype.is_complex else tf.float64)
-    norm = tf.stop_gradient(tf.reduce_max(tf.reduce_sum(tf.abs(wide), -2, keepdims=True), -1, keepdims=True))
-    times = tf.math.ceil(tf.math.log(tf.maximum(norm / PADE_NORM, 1)) / math.log(2))
-    power = pade(wide * tf.cast(tf.pow(tf.constant(0.5, tf.float64), times), wide.dtype))
-    most = MOST_SQUARINGS
-    if is_at_hand(times):
-        most = int(min(most, np.max(np.nan_to_num(np.asarray(times)), initial=0)))
-    for i in range(most):
-        power = choose(i < times, tf.matmul(power, power), power)
-    return tf.cast(choose(times <= MOST_SQUARINGS, power, tf.cast(math.nan, wide.dtype)), x.dtype)
+    return tf.cast(exponential(wide, squarings(wide), MOST_SQUARINGS), x.dtype)
 
 
 def op_lu_factor(x):
@@ -513,6 +499,20 @@ MOST_SQUARINGS = 16  # the limit that JAX uses
 PADE_NORM = 5.371920351148152  # the largest norm at which the approximation is accurate to float64
 PADE = [1, 182, 16380, 960960, 40840800, 1323241920, 33522128640, 670442572800, 10559470521600, 129060195264000]
 PADE += [1187353796428800, 7771770303897600, 32382376266240000, 64764752532480000]
+
+
+def squarings(x):
+    """Return how often the exponential of a fraction of each matrix is squared."""
+    norm = tf.stop_gradient(tf.reduce_max(tf.reduce_sum(tf.abs(x), -2, keepdims=True), -1, keepdims=True))
+    return tf.math.ceil(tf.math.log(tf.maximum(norm / PADE_NORM, 1)) / math.log(2))
+
+
+def exponential(x, times, most):
+    """Return the exponentials of matrices, each squared `times` times, which is `most` at the most."""
+    power = pade(x * tf.cast(tf.pow(tf.constant(0.5, tf.float64), times), x.dtype))
+    for i in range(most):
+        power = choose(i < times, tf.matmul(power, power), power)
+    return choose(times <= MOST_SQUARINGS, power, tf.cast(math.nan, x.dtype))
 
 
 def pade(x):

@@ -26,6 +26,7 @@ from ..conversion import (
 )
 from ..devices import is_at_hand
 from .elementwise import op_add, op_maximum, op_minimum, op_multiply
+from .shapes import op_moveaxis
 
 
 def op_take(x, indices, axis):
@@ -36,10 +37,8 @@ def op_take(x, indices, axis):
 
 
 def _take(x, indices, axis):
-    if are_known_inside(indices, x.shape[axis]):
-        return tf.raw_ops.GatherV2(params=x, indices=indices, axis=axis)
     indices, outside = check_indices(indices, x, axis)
-    picked = tf.gather(x, indices, axis=axis)
+    picked = tf.raw_ops.GatherV2(params=x, indices=indices, axis=axis)
     return picked if outside is None else mask_outside(picked, outside[(..., *[None] * (rank(x) - axis - 1))])
 
 
@@ -49,17 +48,16 @@ def op_take_along_axis(x, indices, axis):
 
 
 def _take_along_axis(x, indices, axis):
-    if axis + 1 == rank(x) and are_known_inside(indices, x.shape[axis]) and indices.shape[:-1] == x.shape[:-1]:
-        return tf.raw_ops.GatherV2(params=x, indices=indices, axis=axis, batch_dims=axis)
     indices, outside = check_indices(indices, x, axis)
     if rank(indices) != rank(x):
         raise errors.ArgumentError(f"indices has {rank(indices)} dimensions, x has {rank(x)}")
-    to_end, back = _args.moved(axis, -1, rank(x)), _args.moved(-1, axis, rank(x))
-    x, indices = tf.transpose(x, to_end), tf.transpose(indices, to_end)
-    batch = tf.broadcast_dynamic_shape(tf.shape(x)[:-1], tf.shape(indices)[:-1])
-    x = tf.broadcast_to(x, tf.concat([batch, tf.shape(x)[-1:]], 0))
-    indices = tf.broadcast_to(indices, tf.concat([batch, tf.shape(indices)[-1:]], 0))
-    picked = tf.transpose(tf.gather(x, indices, batch_dims=rank(x) - 1), back)
+    x, indices = op_moveaxis(x, axis, -1), op_moveaxis(indices, axis, -1)
+    if x.shape[:-1] != indices.shape[:-1] or not x.shape[:-1].is_fully_defined():
+        batch = tf.broadcast_dynamic_shape(tf.shape(x)[:-1], tf.shape(indices)[:-1])
+        x = tf.broadcast_to(x, tf.concat([batch, tf.shape(x)[-1:]], 0))
+        indices = tf.broadcast_to(indices, tf.concat([batch, tf.shape(indices)[-1:]], 0))
+    last = rank(x) - 1
+    picked = op_moveaxis(tf.raw_ops.GatherV2(params=x, indices=indices, axis=last, batch_dims=last), -1, axis)
     return picked if outside is None else mask_outside(picked, outside)
 
 
@@ -138,7 +136,7 @@ def op_unravel_index(indices, shape):
 
 
 def op_one_hot(x, num_classes, axis, dtype):
-    x = x if isinstance(x, tf.Tensor) and x.dtype in (tf.int32, tf.int64) else to_index_integers(x)
+    x = x if are_indices(x) else to_index_integers(x)
     axis = _args.single_axis(axis, rank(x) + 1)
     if dtype == "float32":
         return tf.one_hot(x, num_classes, axis=axis)
@@ -147,20 +145,26 @@ def op_one_hot(x, num_classes, axis, dtype):
 
 def are_known_inside(indices, size):
     """Say whether `indices` are a tensor of ints that are known to lie from 0 to `size`."""
-    unsigned = _UNSIGNED.get(indices.dtype) if size and isinstance(indices, tf.Tensor) else None
-    return unsigned is not None and is_at_hand(indices) and np.asarray(indices).view(unsigned).max(initial=0) < size
+    if not size or not are_indices(indices) or not is_at_hand(indices):
+        return False
+    return np.asarray(indices).view(_UNSIGNED[indices.dtype]).max(initial=0) < size
 
 
 _UNSIGNED = {tf.int32: np.uint32, tf.int64: np.uint64}  # in which negative numbers are the largest
 
 
+def are_indices(x):
+    """Say whether `x` are tensors of a dtype that TensorFlow takes for indices."""
+    return isinstance(x, tf.Tensor) and x.dtype in _UNSIGNED
+
+
 def check_indices(indices, x, axis):
     """Return non-negative indices, and a mask of those out of range; if the values are known, raise, and no mask."""
-    indices = indices if isinstance(indices, np.ndarray) else to_index_integers(indices)
+    indices = indices if isinstance(indices, np.ndarray) or are_indices(indices) else to_index_integers(indices)
     if x.shape[axis] is not None:
-        known = _args.host_indices(np.asarray(indices) if is_at_hand(indices) else indices, x.shape[axis])
+        known = _args.host_indices(given := np.asarray(indices) if is_at_hand(indices) else indices, x.shape[axis])
         if known is not None:
-            return tf.constant(known, tf.int64), None
+            return indices if known is given else tf.constant(known), None
     indices = to_index_integers(indices)
     size = tf.shape(x, tf.int64)[axis]
     outside = tf.logical_or(indices < -size, indices >= size)

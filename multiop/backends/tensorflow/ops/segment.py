@@ -11,15 +11,12 @@ from multiop import errors
 from ..conversion import choose, dense, in_float32, reject_complex, to_accumulation_dtype, to_index_integers
 from ..devices import is_known
 from .elementwise import op_multiply
-from .indexing import are_known_inside, combine_segments
+from .indexing import combine_segments
 
 
 def op_segment_sum(x, ids, num_segments):
-    x = to_accumulation_dtype(x)
-    if are_known_inside(ids, num_segments):
-        return in_float32(lambda x: tf.math.unsorted_segment_sum(x, ids, num_segments), x)
     ids, n = segments(ids, num_segments)
-    return sum_segments(x, ids, n)[:n]
+    return sum_segments(to_accumulation_dtype(x), ids, n + 1)[:n]
 
 
 def op_segment_max(x, ids, num_segments):
@@ -48,8 +45,7 @@ def segments(ids, num_segments):
 
 
 def sum_segments(x, ids, n):
-    """Return the sum of each segment and of what is out of range."""
-    return in_float32(lambda x: tf.math.unsorted_segment_sum(x, ids, n + 1), x)
+    return in_float32(lambda x: tf.math.unsorted_segment_sum(x, ids, n), x)
 
 
 def segment_extremum(reduce, start, x, ids, num_segments):
