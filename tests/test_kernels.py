@@ -42,6 +42,7 @@ LARGE = {  # calls of the sizes and options that a kernel is for, where the op's
         call(normal(3, 6, 6), (12, 12), data_format="channels_first"),
     ],
     "op_layer_normalization": [call(normal(3, 2), normal(3, 2), normal(3, 2), axis=None)],
+    **{name: [call(*[np.arange(4, dtype=np.int32)] * 2)] for name in ("op_left_shift", "op_right_shift")},
     "op_mean": [call(normal(400, 400), axis=0)],
     "op_one_hot": [call(np.arange(4, dtype=np.int32), 5)],
     "op_slogdet": [call(normal(4, 4))],

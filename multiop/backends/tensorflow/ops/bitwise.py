@@ -9,24 +9,15 @@ from .logical import negation
 
 
 def op_bitwise_and(x, y):
-    if are_ints(x, y):
-        return tf.raw_ops.BitwiseAnd(x=x, y=y)
-    x, y = reject_floats(*promote(x, y))
-    return tf.logical_and(x, y) if x.dtype is tf.bool else tf.bitwise.bitwise_and(x, y)
+    return of_bits(tf.raw_ops.BitwiseAnd, tf.logical_and, x, y)
 
 
 def op_bitwise_or(x, y):
-    if are_ints(x, y):
-        return tf.raw_ops.BitwiseOr(x=x, y=y)
-    x, y = reject_floats(*promote(x, y))
-    return tf.logical_or(x, y) if x.dtype is tf.bool else tf.bitwise.bitwise_or(x, y)
+    return of_bits(tf.raw_ops.BitwiseOr, tf.logical_or, x, y)
 
 
 def op_bitwise_xor(x, y):
-    if are_ints(x, y):
-        return tf.raw_ops.BitwiseXor(x=x, y=y)
-    x, y = reject_floats(*promote(x, y))
-    return tf.not_equal(x, y) if x.dtype is tf.bool else tf.bitwise.bitwise_xor(x, y)
+    return of_bits(tf.raw_ops.BitwiseXor, tf.not_equal, x, y)
 
 
 def op_bitwise_invert(x):
@@ -53,6 +44,11 @@ def op_lcm(x1, x2):
     common = gcd(size1, size2)
     share = tf.math.floordiv(size1, choose(tf.equal(common, 0), tf.ones_like(common), common))
     return tf.cast(share * size2, x1.dtype)
+
+
+def of_bits(kernel, of_bools, x, y):
+    x, y = (x, y) if are_ints(x, y) else reject_floats(*promote(x, y))
+    return of_bools(x, y) if x.dtype is tf.bool else kernel(x=x, y=y)
 
 
 def bits(x):

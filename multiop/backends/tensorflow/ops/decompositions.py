@@ -60,7 +60,8 @@ def op_slogdet(x):
     singular = tf.equal(tf.math.real(tf.stop_gradient(tf.linalg.slogdet(x)[1])), -math.inf)
     safe = choose(singular[..., None, None], tf.eye(x.shape[-1], dtype=x.dtype), x)
     sign, logabsdet = with_gradient(slogdet_rule, safe, *tf.linalg.slogdet(safe))
-    change = tf.reduce_sum(squares(x - tf.stop_gradient(x)), [-2, -1])
+    change = x - tf.stop_gradient(x)
+    change = tf.reduce_sum(tf.math.real(change * tf.math.conj(change)), [-2, -1])
     none = tf.sqrt(choose(singular, change, tf.ones_like(change)))  # 0 with a gradient of NaN
     return choose(singular, tf.cast(none, x.dtype), sign), choose(singular, none - math.inf, tf.math.real(logabsdet))
 
@@ -394,10 +395,6 @@ def hermitian(x):
     """Return the Hermitian matrices given by the lower triangles of `x`."""
     strict = strictly_lower(x)
     return with_diagonal(strict + tf.linalg.adjoint(strict), tf.math.real(tf.linalg.diag_part(x)))
-
-
-def squares(x):
-    return tf.square(tf.math.real(x)) + tf.square(tf.math.imag(x)) if x.dtype.is_complex else tf.square(x)
 
 
 def check_finite(result):

@@ -212,22 +212,15 @@ def op_round(x, decimals):
 
 
 def op_floor(x):
-    if is_float(x) and not is_tracked():
-        return tf.raw_ops.Floor(x=x)
-    (x,) = reject_complex(convert(x))
-    return connect(tf.floor(x), x) if x.dtype.is_floating else x
+    return whole(tf.floor, x)
 
 
 def op_ceil(x):
-    if is_float(x) and not is_tracked():
-        return tf.raw_ops.Ceil(x=x)
-    (x,) = reject_complex(convert(x))
-    return connect(tf.math.ceil(x), x) if x.dtype.is_floating else x
+    return whole(tf.math.ceil, x)
 
 
 def op_trunc(x):
-    (x,) = reject_complex(convert(x))
-    return connect(choose(x < 0, tf.math.ceil(x), tf.floor(x)), x) if x.dtype.is_floating else x
+    return whole(lambda x: choose(x < 0, tf.math.ceil(x), tf.floor(x)), x)
 
 
 def op_sin(x):
@@ -280,21 +273,11 @@ def op_tanh(x):
 
 
 def op_arcsinh(x):
-    x = floating(x)
-    if x.dtype.is_complex:
-        return _complex.arcsinh(x)
-    if not is_tracked():
-        return tf.raw_ops.Asinh(x=x)
-    return in_float32(lambda x: inverse_hyperbolic(tf.asinh, x, tf.abs(x)), x)
+    return either(lambda x: inverse_hyperbolic(tf.asinh, tf.abs, x), _complex.arcsinh, x)
 
 
 def op_arccosh(x):
-    x = floating(x)
-    if x.dtype.is_complex:
-        return _complex.arccosh(x)
-    if not is_tracked():
-        return tf.raw_ops.Acosh(x=x)
-    return in_float32(lambda x: inverse_hyperbolic(tf.acosh, x, x), x)
+    return either(lambda x: inverse_hyperbolic(tf.acosh, lambda x: x, x), _complex.arccosh, x)
 
 
 def op_arctanh(x):
@@ -420,6 +403,14 @@ def together_in_shape(x1, x2):
         return x1, x2
     shape = tf.broadcast_dynamic_shape(tf.shape(x1), tf.shape(x2))
     return tf.broadcast_to(x1, shape), tf.broadcast_to(x2, shape)
+
+
+def whole(fn, x):
+    """Return whole numbers near `x`, which are constant: `fn(x)`."""
+    (x,) = reject_complex(convert(x))
+    if not x.dtype.is_floating:
+        return x
+    return connect(fn(x), x) if is_tracked() else fn(x)
 
 
 def rounded(x, decimals):
@@ -620,9 +611,14 @@ def hypot_rule(x1, x2, y, upstream):
     return [*[choose(flat, tf.zeros_like(x), upstream * (x / size)) for x in sides], None]
 
 
-def inverse_hyperbolic(fn, x, size):
+def inverse_hyperbolic(fn, size_of, x):
     """Return `fn(x)`, an inverse hyperbolic function, with a slope that keeps its digits for large `x`."""
-    far, one = size > 2 * EPS[x.dtype] ** -0.5, tf.constant(1, x.dtype)
+    if not is_tracked():
+        return fn(x)
+    if x.dtype.size == 2:
+        return in_float32(lambda x: inverse_hyperbolic(fn, size_of, x), x)
+    size, one = size_of(x), tf.constant(1, x.dtype)
+    far = size > 2 * EPS[x.dtype] ** -0.5
     line = tf.sign(x) * (tf.math.log(choose(far, size, one)) + math.log(2))
     return choose(far, line, fn(choose(far, one, x)))
 

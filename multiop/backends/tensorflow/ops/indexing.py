@@ -75,6 +75,7 @@ def _gather(x, entries, arrays):
     if len(arrays) == 1:
         picked = tf.gather(dense(x) if start == 0 else x, found[0][0], axis=start)
     else:
+        found = [(tf.cast(indices, tf.int64), outside) for indices, outside in found]
         indices = found[0][0]
         for other, _ in found[1:]:
             indices = indices + tf.zeros_like(other)
@@ -164,7 +165,7 @@ def check_indices(indices, x, axis):
     if x.shape[axis] is not None:
         known = _args.host_indices(given := np.asarray(indices) if is_at_hand(indices) else indices, x.shape[axis])
         if known is not None:
-            return indices if known is given else tf.constant(known), None
+            return convert(indices if known is given else known), None
     indices = to_index_integers(indices)
     size = tf.shape(x, tf.int64)[axis]
     outside = tf.logical_or(indices < -size, indices >= size)
@@ -206,7 +207,7 @@ def flat_indices(indices, x):
     cells, left_out = tf.zeros(tf.shape(indices)[:-1], tf.int64), []
     for dim in range(depth):
         column, outside = check_indices(indices[..., dim], x, dim)
-        cells = cells * tf.shape(x, tf.int64)[dim] + column
+        cells = cells * tf.shape(x, tf.int64)[dim] + tf.cast(column, tf.int64)
         left_out += [] if outside is None else [outside]
     for outside in left_out:
         cells = choose(outside, tf.constant(-1, tf.int64), cells)

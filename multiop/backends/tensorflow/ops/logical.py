@@ -23,39 +23,27 @@ from ..conversion import (
 
 
 def op_equal(x1, x2):
-    if are_floats(x1, x2) or is_float_scalar(x1, x2):
-        return tf.raw_ops.Equal(x=x1, y=x2)
-    return tf.equal(*promote(x1, x2))
+    return compared(tf.raw_ops.Equal, promote, x1, x2)
 
 
 def op_not_equal(x1, x2):
-    if are_floats(x1, x2) or is_float_scalar(x1, x2):
-        return tf.raw_ops.NotEqual(x=x1, y=x2)
-    return tf.not_equal(*promote(x1, x2))
+    return compared(tf.raw_ops.NotEqual, promote, x1, x2)
 
 
 def op_less(x1, x2):
-    if are_floats(x1, x2) or is_float_scalar(x1, x2):
-        return tf.raw_ops.Less(x=x1, y=x2)
-    return tf.less(*comparable(x1, x2))
+    return compared(tf.raw_ops.Less, comparable, x1, x2)
 
 
 def op_less_equal(x1, x2):
-    if are_floats(x1, x2) or is_float_scalar(x1, x2):
-        return tf.raw_ops.LessEqual(x=x1, y=x2)
-    return tf.less_equal(*comparable(x1, x2))
+    return compared(tf.raw_ops.LessEqual, comparable, x1, x2)
 
 
 def op_greater(x1, x2):
-    if are_floats(x1, x2) or is_float_scalar(x1, x2):
-        return tf.raw_ops.Greater(x=x1, y=x2)
-    return tf.greater(*comparable(x1, x2))
+    return compared(tf.raw_ops.Greater, comparable, x1, x2)
 
 
 def op_greater_equal(x1, x2):
-    if are_floats(x1, x2) or is_float_scalar(x1, x2):
-        return tf.raw_ops.GreaterEqual(x=x1, y=x2)
-    return tf.greater_equal(*comparable(x1, x2))
+    return compared(tf.raw_ops.GreaterEqual, comparable, x1, x2)
 
 
 def op_isnan(x):
@@ -131,6 +119,12 @@ def op_isclose(x1, x2, rtol, atol, equal_nan):
     within = tf.less_equal(tf.abs(x1 - x2), atol + rtol * tf.abs(x2))
     close = tf.equal(x1, x2) | op_isfinite(x2) & within
     return close | op_isnan(x1) & op_isnan(x2) if equal_nan else close
+
+
+def compared(kernel, convert, x1, x2):
+    if not (are_floats(x1, x2) or is_float_scalar(x1, x2)):
+        x1, x2 = convert(x1, x2)
+    return kernel(x=x1, y=x2)
 
 
 def test_parts(test, join, x, otherwise):

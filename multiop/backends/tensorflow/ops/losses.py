@@ -60,9 +60,7 @@ def loss_of_class(target, logs):
         return -tf.gather(tf.nn.log_softmax(logs), target, batch_dims=rank(logs) - 1)
     if rank(logs) == 2:
         return tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(features=logs, labels=target)[0]
-    rows = tf.reshape(logs, [-1, logs.shape[-1]])
-    loss, _ = tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(features=rows, labels=tf.reshape(target, [-1]))
-    return tf.reshape(loss, op_shape(target))
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(target, logs)
 
 
 def op_ctc_loss(target, output, target_length, output_length, blank):

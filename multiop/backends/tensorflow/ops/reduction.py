@@ -73,17 +73,11 @@ def op_std(x, axis, keepdims):
 
 
 def op_max(x, axis, keepdims, initial):
-    if initial is None and is_float_along(x, axis) and x.shape[axis]:
-        y = tf.raw_ops.Max(input=x, axis=axis, keep_dims=bool(keepdims))
-        return with_nan(y, lambda: tf.reduce_any(tf.math.is_nan(x), axis, keepdims))
-    return extremum(tf.reduce_max, op_maximum, x, axis, keepdims, initial)
+    return extremum(tf.raw_ops.Max, tf.reduce_max, op_maximum, x, axis, keepdims, initial)
 
 
 def op_min(x, axis, keepdims, initial):
-    if initial is None and is_float_along(x, axis) and x.shape[axis]:
-        y = tf.raw_ops.Min(input=x, axis=axis, keep_dims=bool(keepdims))
-        return with_nan(y, lambda: tf.reduce_any(tf.math.is_nan(x), axis, keepdims))
-    return extremum(tf.reduce_min, op_minimum, x, axis, keepdims, initial)
+    return extremum(tf.raw_ops.Min, tf.reduce_min, op_minimum, x, axis, keepdims, initial)
 
 
 def op_argmax(x, axis, keepdims):
@@ -225,25 +219,24 @@ def halved(x):
     return tf.concat([x[:half] * x[half : 2 * half], x[2 * half :]], 0)
 
 
-def extremum(reduce, pairwise, x, axis, keepdims, initial):
+def extremum(kernel, reduce, pairwise, x, axis, keepdims, initial):
+    if initial is None and is_float_along(x, axis) and x.shape[axis]:
+        y = kernel(input=x, axis=axis, keep_dims=bool(keepdims))
+        return with_nan(y, lambda: tf.reduce_any(tf.math.is_nan(x), axis, keepdims))
     (x,) = reject_complex(convert(x))
     dims = axes(axis, x)
     if x.dtype is tf.bool and initial is not None:
         x = promote(x, initial)[0]
     if x.dtype is tf.bool:
-        return tf.cast(extremum(reduce, pairwise, tf.cast(x, tf.uint8), axis, keepdims, initial), tf.bool)
+        return tf.cast(extremum(kernel, reduce, pairwise, tf.cast(x, tf.uint8), axis, keepdims, initial), tf.bool)
     if dims is not None and any(x.shape[dim] == 0 for dim in dims):
         if initial is None:
             raise errors.ArgumentError("x: an empty reduction has no extreme value; give initial")
         shape = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdims or d not in dims]
         return tf.broadcast_to(promote(x, initial)[1], shape)
-    x = reduced_with_nan(reduce, x, axis, keepdims)
-    return x if initial is None else pairwise(x, initial)
-
-
-def reduced_with_nan(reduce, x, axis, keepdims):
     y = reduced(reduce, x, axis, keepdims)
-    return with_nan(y, lambda: reduced(tf.reduce_any, tf.math.is_nan(x), axis, keepdims))
+    y = with_nan(y, lambda: reduced(tf.reduce_any, tf.math.is_nan(x), axis, keepdims))
+    return y if initial is None else pairwise(y, initial)
 
 
 def arg_extremum(reduce, x, axis, keepdims):

@@ -21,23 +21,18 @@ from ..conversion import (
 )
 from ..devices import is_at_hand
 from .logical import op_less
+from .shapes import op_moveaxis
 
 
 def op_sort(x, axis):
     x, axis = resolve_axis(*reject_complex(convert(x)), axis)
-    if axis == rank(x) - 1:
-        return tf.gather(dense(x), stable_argsort(x), batch_dims=axis)
-    to_end, back = _args.moved(axis, -1, rank(x)), _args.moved(-1, axis, rank(x))
-    x = tf.transpose(x, to_end)
-    return tf.transpose(tf.gather(x, stable_argsort(x), batch_dims=rank(x) - 1), back)
+    x = op_moveaxis(dense(x) if rank(x) == 1 else x, axis, -1)
+    return op_moveaxis(tf.gather(x, stable_argsort(x), batch_dims=rank(x) - 1), -1, axis)
 
 
 def op_argsort(x, axis):
     x, axis = resolve_axis(*reject_complex(convert(x)), axis)
-    if axis == rank(x) - 1:
-        return stable_argsort(x)
-    to_end, back = _args.moved(axis, -1, rank(x)), _args.moved(-1, axis, rank(x))
-    return tf.transpose(stable_argsort(tf.transpose(x, to_end)), back)
+    return op_moveaxis(stable_argsort(op_moveaxis(x, axis, -1)), -1, axis)
 
 
 def op_searchsorted(sorted_sequence, values, side):
