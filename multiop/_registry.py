@@ -30,6 +30,7 @@ BUILT_IN: dict[str, tuple[str, str, str]] = {
     "torch": ("multiop.backends.torch", "torch", "pip install 'multiop[torch]'"),
     "jax": ("multiop.backends.jax", "jax", "pip install 'multiop[jax]'"),
     "tensorflow": ("multiop.backends.tensorflow", "tensorflow", "pip install 'multiop[tensorflow]'"),
+    "numpy": ("multiop.backends.numpy", "numpy", "pip install multiop"),
 }
 
 # the versions of each framework that the suite passes on: the first one, and the first one that is too new
@@ -37,6 +38,7 @@ TESTED: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {
     "torch": ((2, 13), (2, 16)),
     "jax": ((0, 7), (0, 13)),
     "tensorflow": ((2, 18), (2, 22)),
+    "numpy": ((2, 0), (2, 5)),
 }
 
 settings: Any = None  # the module `config`, which imports this one and sets itself here
@@ -123,6 +125,11 @@ def add_composite(op: Callable[..., Any]) -> None:
 def random_part(name: str) -> Any:
     """Return one of the active backend's `RandomParts`; `None` if it leaves that out."""
     return getattr(getattr(active(), "random", None), name, None)
+
+
+def no_derivatives() -> str | None:
+    """Return why the active backend has values alone; `None` if it has derivatives."""
+    return getattr(ready(), "no_derivatives", None)
 
 
 def composite(op: F) -> F:

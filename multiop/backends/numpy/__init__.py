@@ -1,0 +1,37 @@
+"""The NumPy backend: what each op means, in its shortest form."""
+
+import numpy as np
+
+from . import _ops
+from ._ops import *  # noqa: F403
+from .autodiff.custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
+from .autodiff.gradients import NO_DERIVATIVES, gradients as gradients
+from .autodiff.tape import Tape as Tape
+from .autodiff.transforms import checkpoint as checkpoint, jit as jit, jvp as jvp, vjp as vjp, vmap as vmap
+from .conversion import (
+    Tensor as Tensor,
+    convert as convert,
+    dtype_name as dtype_name,
+    floating as floating,
+    is_tensor as is_tensor,
+    primitive,
+    promote as promote,
+    promote_floating as promote_floating,
+    set_x64 as set_x64,
+    together as together,
+)
+from .devices import (
+    device as device,
+    is_at_hand as is_at_hand,
+    on_device_of as on_device_of,
+    to_device as to_device,
+)
+from .scopes import name_scope as name_scope
+
+name = "numpy"
+version = np.__version__
+no_derivatives = NO_DERIVATIVES
+argument_errors = (ValueError, TypeError, IndexError)
+passed_errors = ()
+
+globals().update({_name: primitive(_op) for _name, _op in vars(_ops).items() if _name.startswith("op_")})
