@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from multiop import errors
 
-
 NO_DERIVATIVES = (
     "the NumPy backend has values alone in this version, and no derivatives: install a framework, with "
     "pip install 'multiop[torch]' (or [jax], [tensorflow]), and use it, with multiop.set_backend('torch')"

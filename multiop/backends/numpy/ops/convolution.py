@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from multiop import _windows, errors
@@ -38,9 +40,9 @@ def op_unfold(x, kernel_size, dilation, padding, stride):
     x = convert(x)
     if x.ndim != 4:
         raise errors.ArgumentError(f"x must have 4 dimensions, not {x.ndim}")
-    kernel, rates, pads, steps, _ = _windows.blocks(x.shape[2:], kernel_size, dilation, padding, stride)
+    kernel, rates, pads, steps, number = _windows.blocks(x.shape[2:], kernel_size, dilation, padding, stride)
     view = windows(np.pad(x, [(0, 0), (0, 0), *[(pad, pad) for pad in pads]]), (2, 3), kernel, steps, rates)
-    return np.moveaxis(view, (4, 5), (2, 3)).reshape(x.shape[0], x.shape[1] * kernel[0] * kernel[1], -1)
+    return np.moveaxis(view, (4, 5), (2, 3)).reshape(x.shape[0], x.shape[1] * math.prod(kernel), math.prod(number))
 
 
 def op_fold(x, output_size, kernel_size, dilation, padding, stride):
@@ -48,7 +50,7 @@ def op_fold(x, output_size, kernel_size, dilation, padding, stride):
     output_size = _windows.spatial(output_size, 2, "output_size")
     kernel, rates, pads, steps, number = _windows.blocks(output_size, kernel_size, dilation, padding, stride)
     _windows.folded(x.shape, kernel, number)
-    blocks = x.reshape(x.shape[0], -1, *kernel, *number)
+    blocks = x.reshape(x.shape[0], x.shape[1] // math.prod(kernel), *kernel, *number)
     y = in_float32(lambda blocks: summed(blocks, output_size, pads, steps, rates), blocks)
     return y[:, :, pads[0] : pads[0] + output_size[0], pads[1] : pads[1] + output_size[1]]
 

@@ -55,7 +55,8 @@ def op_linspace(start, stop, num, endpoint, dtype, axis):
     given = _dtypes.to_floating(dtype_name(start))
     # in float32, large integers would be rounded, and numbers near 0 with them
     wide = np.float32 if start.dtype in HALVES else np.float64 if start.dtype.kind in "biu" else start.dtype
-    axis = _args.single_axis(axis, np.broadcast(start, stop).ndim + 1)
+    shape = np.broadcast_shapes(start.shape, stop.shape)
+    axis = _args.single_axis(axis, len(shape) + 1)
     samples, step = np.linspace(start.astype(wide), stop.astype(wide), num, endpoint, True, axis=axis)
     samples = np.floor(*reject_complex(samples)) if dtype in _dtypes.INTEGER else samples
-    return convert(samples, dtype or given), convert(step, given)
+    return convert(samples, dtype or given), convert(np.broadcast_to(step, shape), given)

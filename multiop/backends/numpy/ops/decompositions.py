@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import scipy
 
@@ -52,7 +54,7 @@ def op_expm(x):
 def op_lu_factor(x):
     x = matrices(x)
     (factor,) = scipy.linalg.get_lapack_funcs(("getrf",), (x,))
-    found = [factor(one) for one in x.reshape(-1, *x.shape[-2:])]
+    found = [factor(one) for one in x.reshape(math.prod(x.shape[:-2]), *x.shape[-2:])] if x.size else []
     pivots = np.array([one[1] for one in found], np.int32).reshape(*x.shape[:-2], min(x.shape[-2:]))
     return np.array([one[0] for one in found], x.dtype).reshape(x.shape), pivots
 

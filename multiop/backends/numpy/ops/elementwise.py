@@ -210,7 +210,8 @@ def op_imag(x):
 
 
 def op_conj(x):
-    return np.conj(convert(x))
+    x = convert(x)
+    return np.conj(x) if x.dtype.kind == "c" else x
 
 
 def op_divide_no_nan(x1, x2):
@@ -280,8 +281,9 @@ def rounded(x, decimals):
     """Round floats, ties to even; what is too large to have these decimals stays."""
     scale = _host.power_of_10(abs(decimals))
     large = x * scale if decimals > 0 else x / scale
-    y = np.rint(large) / scale if decimals > 0 else np.rint(large) * scale if decimals else np.rint(x)
-    return np.where(np.isfinite(large) & np.isfinite(x), y, x)
+    level = np.rint(large)
+    y = level / scale if decimals > 0 else np.where(level == 0, level, level * scale)
+    return np.where(np.isfinite(large), y, x)
 
 
 def rounded_integer(x, decimals):

@@ -81,8 +81,9 @@ def within(indices, size):
 
 def block(start_indices, x, shape):
     """Return the key of a block of `shape` in `x`."""
-    starts = _args.corner(integers(start_indices).reshape(-1).tolist(), x.shape, shape)
-    return tuple(slice(start, start + n) for start, n in zip(starts, shape, strict=True))
+    starts = _args.host_ints(start_indices)
+    starts = integers(start_indices).reshape(-1).tolist() if starts is None else starts
+    return tuple(slice(k, k + n) for k, n in zip(_args.corner(starts, x.shape, shape), shape, strict=True))
 
 
 def updated(x, cells, updates, reduction):

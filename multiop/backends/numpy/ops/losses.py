@@ -43,7 +43,7 @@ def op_ctc_loss(target, output, target_length, output_length, blank):
 def op_ctc_decode(inputs, lengths, beam_width, top_paths, merge_repeated, blank):
     if not beam_width:
         return greedy(inputs, lengths, merge_repeated, blank)
-    logs, steps = log_softmax(inputs, 2), inputs.shape[1]
+    logs, steps = log_softmax(inputs.astype(np.float64), 2), inputs.shape[1]
     found = [beam_search(x[:n], beam_width, top_paths, blank) for x, n in zip(logs, lengths, strict=True)]
     labels = [[(*path, *[-1] * (steps - len(path))) for path, _ in paths] for paths in found]
     labels = np.array(labels, np.int32).reshape(inputs.shape[0], top_paths, steps)

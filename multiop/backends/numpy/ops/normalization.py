@@ -28,14 +28,14 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
 
 def op_layer_normalization(x, gamma, beta, axis, epsilon):
     x, gamma, beta = promote_operands(x, gamma, beta)
-    axis = sorted(_args.axes(axis, x.ndim))
+    axis = tuple(sorted(_args.axes(axis, x.ndim)))
     gamma, beta = fit_parameter(gamma, x, axis, "gamma", 1), fit_parameter(beta, x, axis, "beta", 0)
-    return in_float32(lambda x, gamma, beta: standardize(x, tuple(axis), epsilon) * gamma + beta, x, gamma, beta)
+    return in_float32(lambda x, gamma, beta: standardize(x, axis, epsilon) * gamma + beta, x, gamma, beta)
 
 
 def op_rms_normalization(x, scale, axis, epsilon):
     x, scale = promote_operands(x, scale)
-    axis = sorted(_args.axes(axis, x.ndim))
+    axis = tuple(sorted(_args.axes(axis, x.ndim)))
     scale = fit_parameter(scale, x, axis, "scale", 1)
     return in_float32(lambda x, scale: x / np.sqrt(mean(x * x, axis, True) + epsilon) * scale, x, scale)
 

@@ -28,7 +28,7 @@ def op_adaptive_average_pool(inputs, output_size, data_format):
     x = floating(inputs)
     axes = _windows.axes(x.shape, data_format)
     size = _windows.spatial(output_size, len(axes), "output_size")
-    return in_float32(lambda x: in_bins(lambda x, axis: mean(x, [axis], False), x, axes, size), x)
+    return in_float32(lambda x: in_bins(lambda x, axis: mean(x, (axis,), False), x, axes, size), x)
 
 
 def op_adaptive_max_pool(inputs, output_size, data_format):

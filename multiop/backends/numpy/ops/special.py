@@ -26,4 +26,4 @@ def op_i0(x):
 
 def i0(x):
     half = np.exp(np.abs(x) / 2)  # its square overflows before the result does
-    return scipy.special.i0e(x) * half * half
+    return np.where(np.isinf(x), np.abs(x), scipy.special.i0e(x) * half * half)
