@@ -30,6 +30,7 @@ from .scopes import name_scope as name_scope
 
 name = "numpy"
 version = np.__version__
+is_eager = True
 no_derivatives = NO_DERIVATIVES
 argument_errors = (ValueError, TypeError, IndexError)
 passed_errors = ()

@@ -49,7 +49,9 @@ def native(dtype):
 
 
 def dtype_name(x):
-    return _dtypes.name(x.dtype)
+    name = _dtypes.name(x.dtype, _dtypes.FLOAT8)
+    _dtypes.refuse_float8(name)
+    return name
 
 
 def convert(x, dtype=None):
@@ -130,7 +132,7 @@ def reject_complex(*xs):
 
 
 def op_convert_to_tensor(x, dtype, sparse, ragged):
-    return convert(x, dtype)
+    return _host.as_numpy(x, dtype, "numpy") if dtype and is_tensor(x) else convert(x, dtype)  # it refuses to wrap
 
 
 def op_convert_to_numpy(x):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..conversion import own
 from .gradients import refused
 
 
@@ -40,10 +41,10 @@ def jit(fun):
 
     def run(*tensors):
         outputs, finish = fun(*tensors)
-        return finish(outputs)
+        return finish(own(outputs, tensors))
 
     return run
 
 
 def checkpoint(fun, primals):
-    return fun(*primals)
+    return own(list(fun(*primals)), primals)

@@ -11,10 +11,12 @@ from multiop import _args, errors
 from ..conversion import convert, in_float32, reject_complex
 from .normalization import promote_operands
 
+ROUTINES = "https://numpy.org/doc/stable/reference/routines.linalg.html"
+
 
 def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap):
     if flash:
-        raise errors.UnsupportedError("flash_attention: NumPy has no fused kernel")
+        raise errors.UnsupportedError(f"flash_attention: NumPy has no fused kernel: {ROUTINES}")
     query, key, value, bias = promote_operands(query, key, value, bias)
     _args.attention(query.shape, key.shape, value.shape)
     reject_complex(query)

@@ -61,7 +61,7 @@ def op_reciprocal(x):
 
 
 def op_sign(x):
-    return np.sign(*not_bool(convert(x)))
+    return in_float32(np.sign, *not_bool(convert(x)))
 
 
 def op_abs(x):
@@ -105,7 +105,8 @@ def op_log10(x):
 
 
 def op_log1p(x):
-    return np.log1p(floating(x))
+    x = floating(x)
+    return log1p(x) if x.dtype.kind == "c" else np.log1p(x)
 
 
 def op_maximum(x1, x2):
@@ -229,9 +230,11 @@ def op_logaddexp2(x1, x2):
 
 def op_nan_to_num(x, nan, posinf, neginf):
     x = convert(x)
+    if x.dtype.kind in "biu":
+        return x
     if x.dtype.kind == "c":
         return complex_of(*(op_nan_to_num(part, nan, posinf, neginf) for part in (x.real, x.imag)))
-    least, largest = _dtypes.EXTREMES.get(dtype_name(x), (0, 0))
+    least, largest = _dtypes.EXTREMES[dtype_name(x)]
     x = np.where(x != x, convert(nan, dtype_name(x)), x)
     x = np.where(x == np.inf, convert(largest if posinf is None else posinf, dtype_name(x)), x)
     return np.where(x == -np.inf, convert(least if neginf is None else neginf, dtype_name(x)), x)
@@ -275,6 +278,12 @@ def divisible(x1, x2):
     if x2.dtype.kind in "iu" and np.broadcast(x1, x2).size and not x2.all():
         raise errors.ArgumentError("x2: an integer cannot be divided by 0")
     return x1, x2
+
+
+def log1p(z):
+    """Return `log1p` of complex numbers; the real part of NumPy's has few digits near 0."""
+    x, y, log = z.real, z.imag, np.log(complex_of(z.real + 1, z.imag))
+    return complex_of(np.where(np.abs(z) < 0.5, np.log1p(x * (2 + x) + y * y) / 2, log.real), log.imag)
 
 
 def rounded(x, decimals):

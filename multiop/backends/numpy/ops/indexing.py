@@ -8,7 +8,7 @@ import numpy as np
 
 from multiop import _args, errors
 
-from ..conversion import convert, in_float32, native, promote_all
+from ..conversion import convert, in_float32, native, promote_all, reject_complex
 from .logical import truth
 from .reduction import flat_along
 
@@ -41,6 +41,7 @@ def op_slice_update(x, start_indices, updates):
 
 
 def op_scatter_update(x, indices, updates, reduction):
+    (x,) = reject_complex(x) if reduction in ("max", "min") else (x,)
     columns = np.moveaxis(convert(indices), -1, 0)
     cells = tuple(within(column, size) for column, size in zip(columns, x.shape, strict=False))
     return in_float32(lambda x, updates: updated(x, cells, updates, reduction), x, updates)

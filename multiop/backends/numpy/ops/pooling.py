@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from multiop import _dtypes, _windows
+from multiop import _windows
 
-from ..conversion import bool_to_int32, convert, dtype_name, floating, in_float32, reject_complex
+from ..conversion import bool_to_int32, convert, floating, in_float32, reject_complex
 from .convolution import windows
-from .reduction import mean
+from .reduction import identity, mean
 
 
 def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad):
@@ -20,8 +20,7 @@ def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode,
 def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
     (x,) = reject_complex(*bool_to_int32(convert(inputs)))
     layout = _windows.pooling(x.shape, pool_size, strides, padding, data_format, ceil_mode)
-    least = _dtypes.IDENTITY[dtype_name(x)][0]
-    return np.max(padded_windows(x, *layout, least), tuple(range(x.ndim, 2 * x.ndim - 2)))
+    return np.max(padded_windows(x, *layout, identity(x)[0]), tuple(range(x.ndim, 2 * x.ndim - 2)))
 
 
 def op_adaptive_average_pool(inputs, output_size, data_format):

@@ -8,7 +8,7 @@ import numpy as np
 
 from multiop import _args, _dtypes
 
-from ..conversion import convert, dtype_name, floating, in_float32, reject_complex
+from ..conversion import convert, dtype_name, floating, in_float32, promote, reject_complex
 from .elementwise import op_maximum, op_minimum
 
 # sums and products are computed in at least 32 bits
@@ -93,9 +93,16 @@ def variance(x, axes, keepdims):
 
 def extremum(reduce, pairwise, which, x, axis, keepdims, initial):
     (x,) = reject_complex(convert(x))
-    least = {} if initial is None else {"initial": _dtypes.IDENTITY.get(dtype_name(x), (False, True))[which]}
-    y = reduce(x, _args.axes(axis, x.ndim), keepdims=keepdims, **least)
-    return y if initial is None else pairwise(y, initial)
+    axes = _args.axes(axis, x.ndim)
+    if initial is None:
+        return reduce(x, axes, keepdims=keepdims)
+    x, initial = promote(x, initial)
+    return pairwise(reduce(x, axes, keepdims=keepdims, initial=identity(x)[which]), initial)
+
+
+def identity(x):
+    """Return the maximum and the minimum of no entries in the dtype of `x`."""
+    return _dtypes.IDENTITY.get(dtype_name(x), (False, True))
 
 
 def along(x, axis):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from multiop import _dtypes
-
-from ..conversion import convert, dtype_name, in_float32, reject_complex
+from ..conversion import convert, in_float32, reject_complex
 from .indexing import integers
-from .reduction import summands
+from .reduction import identity, summands
 
 
 def op_segment_sum(x, ids, num_segments):
@@ -17,12 +15,12 @@ def op_segment_sum(x, ids, num_segments):
 
 def op_segment_max(x, ids, num_segments):
     (x,) = reject_complex(convert(x))
-    return reduced(np.maximum, _dtypes.IDENTITY.get(dtype_name(x), (False, True))[0], x, ids, num_segments)
+    return reduced(np.maximum, identity(x)[0], x, ids, num_segments)
 
 
 def op_segment_min(x, ids, num_segments):
     (x,) = reject_complex(convert(x))
-    return reduced(np.minimum, _dtypes.IDENTITY.get(dtype_name(x), (False, True))[1], x, ids, num_segments)
+    return reduced(np.minimum, identity(x)[1], x, ids, num_segments)
 
 
 def op_segment_prod(x, ids, num_segments):
