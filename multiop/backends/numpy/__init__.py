@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from . import _ops
 from ._ops import *  # noqa: F403
 from .autodiff.custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
 from .autodiff.gradients import NO_DERIVATIVES, gradients as gradients
@@ -10,11 +9,11 @@ from .autodiff.tape import Tape as Tape
 from .autodiff.transforms import checkpoint as checkpoint, jit as jit, jvp as jvp, vjp as vjp, vmap as vmap
 from .conversion import (
     Tensor as Tensor,
+    around as around,
     convert as convert,
     dtype_name as dtype_name,
     floating as floating,
     is_tensor as is_tensor,
-    primitive,
     promote as promote,
     promote_floating as promote_floating,
     set_x64 as set_x64,
@@ -34,5 +33,3 @@ is_eager = True
 no_derivatives = NO_DERIVATIVES
 argument_errors = (ValueError, TypeError, IndexError)
 passed_errors = ()
-
-globals().update({_name: primitive(_op) for _name, _op in vars(_ops).items() if _name.startswith("op_")})

@@ -15,13 +15,13 @@ Tensor = (np.ndarray, np.generic)
 HALVES = [_dtypes.to_numpy(dtype) for dtype in ("float16", "bfloat16")]
 
 
-def primitive(op):
-    """Return an op as a backend has it: its results are arrays that share no memory with others, and it never warns."""
+def around(op):
+    """Return an op as the backend holds it: its results are arrays that share no memory, and NumPy warns of nothing."""
 
     @functools.wraps(op)
-    def run(*args):
+    def run(*args, **kwargs):
         with np.errstate(all="ignore"):
-            return own(op(*args), args)
+            return own(op(*args, **kwargs), args)
 
     return run
 
