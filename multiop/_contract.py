@@ -150,7 +150,6 @@ class Optional(Protocol):
         kernels: Functions that stand for ops, under their names, see `multiop._kernels`.
         random: The parts of random numbers that are the framework's, a `RandomParts`.
         if_untested: The end of the warning about a version that was never tested: what does not work on it.
-        is_eager: Whether `jit` and `vmap` run Python code on values, so that what depends on these raises there too.
         no_derivatives: Of a backend that has values alone, the reason, which its errors about derivatives give: the
             suite and `multiop check` then leave derivatives out.
     """
@@ -158,7 +157,6 @@ class Optional(Protocol):
     kernels: Any
     random: RandomParts
     if_untested: str
-    is_eager: bool
     no_derivatives: str
 
     def is_compiling(self) -> bool:

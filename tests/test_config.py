@@ -182,7 +182,7 @@ def test_enable_x64_takes_a_bool(fresh):
         multiop.enable_x64("yes")
 
 
-def test_x64_decides_what_64_bit_numpy_input_becomes(fresh, backend):
+def test_x64_decides_what_64_bit_numpy_input_becomes(fresh, backend, host_arrays):
     wide = np.array([1.0, 2.0])
     multiop.enable_x64(False)
     with pytest.warns(errors.PrecisionWarning, match="float64 NumPy input becomes float32"):

@@ -4,7 +4,7 @@ import numpy as np
 
 from ._ops import *  # noqa: F403
 from .autodiff.custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
-from .autodiff.gradients import NO_DERIVATIVES, gradients as gradients
+from .autodiff.gradients import gradients as gradients, no_derivatives as no_derivatives
 from .autodiff.tape import Tape as Tape
 from .autodiff.transforms import checkpoint as checkpoint, jit as jit, jvp as jvp, vjp as vjp, vmap as vmap
 from .conversion import (
@@ -29,7 +29,5 @@ from .scopes import name_scope as name_scope
 
 name = "numpy"
 version = np.__version__
-is_eager = True
-no_derivatives = NO_DERIVATIVES
 argument_errors = (ValueError, TypeError, IndexError)
 passed_errors = ()

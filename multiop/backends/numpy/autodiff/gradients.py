@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from multiop import errors
 
-NO_DERIVATIVES = (
+no_derivatives = (
     "the NumPy backend has values alone in this version, and no derivatives: install a framework, with "
     "pip install 'multiop[torch]' (or [jax], [tensorflow]), and use it, with multiop.set_backend('torch')"
 )
@@ -12,7 +12,7 @@ NO_DERIVATIVES = (
 
 def refused(what):
     """Return the error about a derivative."""
-    return errors.UnsupportedError(f"{what}: {NO_DERIVATIVES}")
+    return errors.UnsupportedError(f"{what}: {no_derivatives}")
 
 
 def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradients, colocate):
