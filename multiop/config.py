@@ -4,7 +4,7 @@ Each setting is read from its environment variable, else from the configuration 
 
 | setting | variable | key in the file | default |
 |---|---|---|---|
-| backend | `MULTIOP_BACKEND` | `backend` | the first installed of torch, jax, tensorflow |
+| backend | `MULTIOP_BACKEND` | `backend` | the first installed of torch, jax, tensorflow; without any, numpy |
 | default float dtype | `MULTIOP_FLOATX` | `floatx` | `float32` |
 | 64-bit mode | `MULTIOP_X64` | `x64` | off |
 | kernels | `MULTIOP_KERNELS` | `kernels` | on: the faster forms of ops, which fall through to their meaning |
@@ -90,21 +90,26 @@ def _file() -> dict[str, Any]:
 @_registry.untraced
 def default_backend() -> str:
     """Return the name of the backend that is used unless code asks for another."""
-    if name := os.environ.get("MULTIOP_BACKEND") or _file().get("backend"):
-        return str(name)
-    for name in _registry.known():
-        if _registry.is_installed(name):
-            return name
-    raise errors.BackendError(
-        "no backend is installed; install one with: pip install 'multiop[torch]' (or [jax], [tensorflow])"
-    )
+    return chosen_backend()[0]
+
+
+def chosen_backend() -> tuple[str, str]:
+    """Return that name, and what chose it."""
+    if name := os.environ.get("MULTIOP_BACKEND"):
+        return name, "MULTIOP_BACKEND"
+    if name := _file().get("backend"):
+        return str(name), "the configuration file"
+    frameworks = [name for name in _registry.BUILT_IN if name != "numpy"]
+    for name in filter(_registry.is_installed, frameworks):
+        return name, f"the first installed of {', '.join(frameworks)}"
+    return "numpy", "no framework is installed"
 
 
 def backend() -> str:
     """Return the name of the active backend, without loading it.
 
     Returns:
-        `"torch"`, `"jax"`, `"tensorflow"`, or the name of a registered third-party backend.
+        `"numpy"`, `"torch"`, `"jax"`, `"tensorflow"`, or the name of a registered third-party backend.
 
     Example:
         >>> import multiop
@@ -122,7 +127,7 @@ def set_backend(name: str) -> None:
     Tensors that exist already stay tensors of the backend that made them.
 
     Args:
-        name: `"torch"`, `"jax"`, `"tensorflow"` or a registered third-party backend.
+        name: `"numpy"`, `"torch"`, `"jax"`, `"tensorflow"` or a registered third-party backend.
 
     Raises:
         BackendError: The name is unknown, or its framework is not installed.
@@ -143,7 +148,7 @@ def use_backend(name: str) -> Iterator[None]:
     """Make `name` the active backend inside a `with` block, only for this thread or async task.
 
     Args:
-        name: `"torch"`, `"jax"`, `"tensorflow"` or a registered third-party backend.
+        name: `"numpy"`, `"torch"`, `"jax"`, `"tensorflow"` or a registered third-party backend.
 
     Raises:
         BackendError: The name is unknown, or its framework is not installed.

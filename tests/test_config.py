@@ -34,10 +34,11 @@ def test_backend_falls_back_on_the_first_that_is_installed(fresh):
     assert multiop.backend() == multiop.available_backends()[0]
 
 
-def test_no_backend_installed_says_how_to_get_one(fresh, monkeypatch):
+def test_without_any_framework_it_is_numpy(fresh, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(errors.BackendError, match=r"no backend is installed; .*pip install 'multiop\[torch\]'"):
-        multiop.backend()
+    assert config.chosen_backend() == ("numpy", "no framework is installed")
+    monkeypatch.setenv("MULTIOP_BACKEND", "jax")
+    assert config.chosen_backend() == ("jax", "MULTIOP_BACKEND")
 
 
 def test_file_in_the_configuration_folder(fresh, monkeypatch):
