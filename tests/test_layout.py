@@ -37,7 +37,7 @@ GROUND = {
     "config",
     "errors",
 }
-BACKENDS = {"torch": {"torch"}, "jax": {"jax", "jaxlib"}, "tensorflow": {"tensorflow"}}
+BACKENDS = {"numpy": set(), "torch": {"torch"}, "jax": {"jax", "jaxlib"}, "tensorflow": {"tensorflow"}}
 LAYERS_OF = {"tensorflow": {"keras"}, "jax": {"flax", "equinox"}}  # libraries of layers, whose models are ported
 FRAMEWORKS = {framework for frameworks in BACKENDS.values() for framework in frameworks} | {"keras", "flax", "equinox"}
 
@@ -255,7 +255,9 @@ def test_backends_have_the_same_files():
         files = {
             name: {path.name for path in (PACKAGE / "backends" / name / folder).glob("[a-z]*.py")} for name in BACKENDS
         }
-        assert files["torch"] == files["jax"] == files["tensorflow"]
+        assert (
+            files["torch"] == files["jax"] == files["tensorflow"] == files["numpy"] | ({"random.py"} & files["torch"])
+        )
 
 
 def test_no_module_is_called_after_nothing():
