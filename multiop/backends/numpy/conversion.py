@@ -21,7 +21,7 @@ def around(op):
     @functools.wraps(op)
     def run(*args, **kwargs):
         with np.errstate(all="ignore"):
-            return own(op(*args, **kwargs), args)
+            return own(op(*args, **kwargs), [*args, *(x for arg in args if isinstance(arg, list) for x in arg)])
 
     return run
 

@@ -6,11 +6,11 @@ import numpy as np
 
 
 def op_cond(pred, true_fn, false_fn):
-    return true_fn() if pred else false_fn()
+    return [np.array(y) for y in (true_fn() if pred else false_fn())]
 
 
 def op_switch(index, branches):
-    return branches[min(max(int(index), 0), len(branches) - 1)]()
+    return [np.array(y) for y in branches[min(max(int(index), 0), len(branches) - 1)]()]
 
 
 def op_while_loop(cond, body, xs, maximum_iterations):
@@ -30,7 +30,7 @@ def op_fori_loop(lower, upper, body, xs):
 def op_scan(f, init, xs, length, reverse, unroll):
     carry, rows = init, []
     for k in range(length)[:: -1 if reverse else 1]:
-        carry, ys = f(carry, [x[k] for x in xs])
+        carry, ys = f(carry, [np.array(x[k]) for x in xs])
         rows.append(ys)
     if not rows:
         ys = f(init, [np.zeros(x.shape[1:], x.dtype) for x in xs])[1]
