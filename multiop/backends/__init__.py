@@ -31,7 +31,6 @@ What the op files of the built-in backends share has one meaning and one signatu
 |---|---|
 | `bool_to_int32(*xs)`, `not_bool(*xs)`, `reject_complex(*xs)` | cast bool, or refuse what an op does not take |
 | `in_float32(fn, *xs)` | compute 16-bit floats in `float32`, where `fn` would overflow or lose digits |
-| `complex_of(re, im)` | complex numbers of their parts, infinite ones and the sign of 0 included |
 | `where_differentiated(fn, x)` | the same for a selection, where its gradient, a sum, may be taken |
 | `promote_operands(*xs)` | tensors of one floating dtype; `None` stays |
 | `comparable(x1, x2)` | two tensors of one dtype that has an order |
