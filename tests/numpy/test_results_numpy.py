@@ -59,6 +59,14 @@ def test_a_function_that_returns_what_it_is_given_shares_no_memory(transform):
     assert not np.shares_memory(x, mo.op_stop_gradient(x))
 
 
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_a_mask_is_not_lost(dtype):
+    masked = np.ma.masked_array(np.ones(2, dtype), [True, False])
+    for call in (mo.op_copy, mo.op_abs, lambda x: mo.op_cast(x, "int8"), lambda x: mo.op_add(x, 1.0)):
+        with pytest.raises(errors.ArgumentTypeError, match="masked array"):
+            call(masked)
+
+
 X = np.ones(3, np.float32)
 DIFFERENTIATED = {
     "grad": lambda: mo.grad(mo.op_sum)(X),

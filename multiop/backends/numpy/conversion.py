@@ -21,7 +21,9 @@ def around(op):
     @functools.wraps(op)
     def run(*args, **kwargs):
         with np.errstate(all="ignore"):
-            return own(op(*args, **kwargs), [*args, *(x for arg in args if isinstance(arg, list) for x in arg)])
+            result = op(*args, **kwargs)
+        given = [*args, *kwargs.values()]
+        return own(result, [*given, *(x for arg in given if isinstance(arg, list) for x in arg)])
 
     return run
 
@@ -65,9 +67,10 @@ def convert(x, dtype=None):
 
 
 def cast(x, dtype):
-    if dtype in _dtypes.INTEGER and x.dtype.kind in "iu":
-        return np.asarray(x).astype(dtype, copy=False)  # what does not fit wraps around
-    return _host.as_numpy(x, dtype or _dtypes.name(x.dtype, _dtypes.FLOAT8), "numpy")
+    given = _dtypes.name(x.dtype, _dtypes.FLOAT8)
+    if dtype in _dtypes.INTEGER and given in _dtypes.INTEGER:
+        return _host.as_numpy(x, given, "numpy").astype(dtype, copy=False)  # what does not fit wraps around
+    return _host.as_numpy(x, dtype or given, "numpy")
 
 
 def floating(x):

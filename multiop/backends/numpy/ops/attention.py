@@ -32,10 +32,10 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
 
 def attended(query, key, value, bias, mask, scale, cap):
     key, value = (np.repeat(x, query.shape[2] // x.shape[2], 2) for x in (key, value))
-    logits = np.einsum("bqhd,bkhd->bhqk", query * query.dtype.type(scale), key)
+    logits = np.einsum("bqhd,bkhd->bhqk", query * query.dtype.type(scale), key, optimize=True)
     logits = logits if cap is None else cap * np.tanh(logits / cap)
     logits = np.where(mask, logits + bias, -np.inf)
     top = np.max(logits, -1, keepdims=True, initial=-np.inf)
     weights = np.exp(logits - np.where(top == -np.inf, 0, top))
     total = np.sum(weights, -1, keepdims=True)
-    return np.einsum("bhqk,bkhd->bqhd", weights / np.where(total == 0, 1, total), value)
+    return np.einsum("bhqk,bkhd->bqhd", weights / np.where(total == 0, 1, total), value, optimize=True)

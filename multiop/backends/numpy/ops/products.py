@@ -17,7 +17,7 @@ def op_matmul(x1, x2):
 
 
 def op_einsum(subscripts, operands):
-    return in_float32(lambda *xs: np.einsum(subscripts, *xs), *without_int8(*promote_all(*operands)))
+    return in_float32(lambda *xs: np.einsum(subscripts, *xs, optimize=True), *without_int8(*promote_all(*operands)))
 
 
 def op_tensordot(x1, x2, axes):
