@@ -151,11 +151,14 @@ class Optional(Protocol):
         random: The parts of random numbers that are the framework's, a `RandomParts`.
         if_untested: The end of the warning about a version that was never tested: what does not work on it. `None`: the
             backend itself warns, where it matters.
+        no_derivatives: Of a backend that has values alone, the reason, which its errors about derivatives give: the
+            suite and `multiop check` then leave derivatives out.
     """
 
     kernels: Any
     random: RandomParts
     if_untested: str | None
+    no_derivatives: str
 
     def is_compiling(self) -> bool:
         """Say whether the framework's compiler is tracing Python code in this thread."""
@@ -165,6 +168,9 @@ class Optional(Protocol):
 
     def traced(self, fun: Callable[..., Any], /) -> Callable[..., Any]:
         """Return a user's function in the form that the framework's tracer needs."""
+
+    def around(self, op: Callable[..., Any], /) -> Callable[..., Any]:
+        """Return an op, primitive or composite, with what the backend does around each of its ops."""
 
     def composite(self, op: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], /) -> Any:
         """Run a composite op as one program."""

@@ -189,7 +189,7 @@ def test_a_generator_is_known_under_any_number_of_transforms(transform):
         f = transform(f)
 
 
-def test_a_checkpoint_repeats_what_was_drawn_and_leaves_what_one_run_leaves(backend):
+def test_a_checkpoint_repeats_what_was_drawn_and_leaves_what_one_run_leaves(derivatives, backend):
     compare("gradient", (seed_generator, numpy_generator, *ON[backend]))
 
 
@@ -237,6 +237,7 @@ def test_a_generator_without_a_seed_is_made_outside(backend):
         block(mo.op_convert_to_tensor(X))
 
 
+@pytest.mark.traced
 def test_a_compiled_checkpoint_takes_no_generator(backend):
     generator = mo.random.SeedGenerator(7)
     compiled = mo.jit(mo.checkpoint(lambda x: mo.random.dropout(x, 0.5, seed=generator)))

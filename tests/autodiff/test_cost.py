@@ -90,6 +90,7 @@ def test_no_recursion_limit(backend, run):
         sys.setrecursionlimit(before)
 
 
+@pytest.mark.traced
 def test_jit_traces_once_per_signature(backend):
     traces = []
 
@@ -117,6 +118,7 @@ def test_jit_traces_once_per_signature(backend):
     assert new_traces(x, y=x * 2, mode=("b", int("2"))) == 0
 
 
+@pytest.mark.traced
 def test_jit_traces_of_pytrees_and_numbers(backend):
     traces = []
 

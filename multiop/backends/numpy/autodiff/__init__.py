@@ -1,0 +1,1 @@
+"""The autodiff constructs: values alone, so far."""
