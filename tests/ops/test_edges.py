@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import multiop
+from multiop import _registry
 from multiop.frontends import activations as frontend
 from multiop.testing._case import samplers
 from multiop.testing.cases import activations, elementwise, special
@@ -34,7 +35,10 @@ def ops(n):
 
 
 def answers(op, xs, i):
-    """Return the value, the gradient and the tangent with respect to operand `i`, entry by entry, in each backend."""
+    """Return the value, the gradient and the tangent with respect to operand `i`, entry by entry, in each backend.
+
+    Of a backend that has no derivatives, the value alone.
+    """
     found = {}
     for name in multiop.available_backends():
         with multiop.use_backend(name):
@@ -43,6 +47,9 @@ def answers(op, xs, i):
             def f(x, tensors=tensors):
                 return getattr(multiop, op)(*tensors[:i], x, *tensors[i + 1 :])
 
+            if _registry.no_derivatives():
+                found[name] = [multiop.op_convert_to_numpy(f(tensors[i]))]
+                continue
             ones = multiop.op_ones_like(tensors[i])
             y, tangent = multiop.jvp(f, (tensors[i],), (ones,))
             _, pullback = multiop.vjp(f, tensors[i])
@@ -59,14 +66,14 @@ def equal(a, b):
 
 def check(op, xs, i):
     found = answers(op, xs, i)
-    assert len(found) == 3
+    assert {*found} == {*_registry.BUILT_IN}
     value, gradient, _ = found["torch"]
     finite = np.isfinite(xs).all(0)
     number = finite & np.isfinite(value)
     pinned = finite if hasattr(frontend, op) else np.True_
     for name, answer in found.items():
         assert np.all(equal(answer[0], value) | ~pinned), f"values of {op} on {name}"
-        for kind, slopes in zip(["gradient", "tangent"], answer[1:], strict=True):
+        for kind, slopes in zip(["gradient", "tangent"], answer[1:], strict=False):
             differs = number & ~equal(slopes, gradient)
             points = [tuple(x[k] for x in xs) for k in np.flatnonzero(differs)]
             assert not points, f"{kind} of {op} with respect to operand {i} on {name} at {points}"
