@@ -1,32 +1,91 @@
-"""Transforms of flat functions: those that need no derivative."""
+"""Transforms of flat functions, on top of reverse mode."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from multiop import errors
+
+from .._record import array_of, is_inexact, ops
 from ..conversion import own
-from .gradients import refused
+from .walk import history, leaf, now, settled, walk
 
 
 def vjp(fun, primals, persistent=True):
-    raise refused("reverse mode")
+    outputs, pullback, aux, span = followed(fun, primals)
+    return settled(outputs, span), pullback, settled(aux, span)
+
+
+def followed(fun, primals):
+    """Return what `vjp` does, its outputs and aux still as they were recorded, and when that was."""
+    start = now()
+    leaves = [leaf(x) for x in primals]
+    outputs, aux = fun(*leaves)
+    span = start, now()
+
+    def pullback(cotangents):
+        start = now()
+        grads = walk(outputs, cotangents, leaves)
+        filled = [np.zeros(x.shape, x.dtype) if g is None else g for x, g in zip(leaves, grads, strict=True)]
+        return settled(filled, span, (start, math.inf))
+
+    return outputs, pullback, aux, span
 
 
 def jvp(fun, primals, tangents):
-    raise refused("forward mode")
+    """Forward mode: the pullback is linear in the cotangents, and the pullback of that is the Jacobian again."""
+    outputs, pullback, aux, span = followed(fun, primals)
+    where = [k for k, y in enumerate(outputs) if is_inexact(y)]
+
+    def pull(*cotangents):
+        given = dict(zip(where, cotangents, strict=True))
+        return pullback([given.get(k) for k in range(len(outputs))]), []
+
+    inexact = [outputs[k] for k in where]
+    _, push, _ = vjp(pull, [np.zeros(y.shape, y.dtype) for y in inexact])
+    pushed = settled(push(tangents), (span[0], math.inf))
+    refuse_not_linear(pull, inexact, tangents, pushed)
+    given = dict(zip(where, pushed, strict=True))
+    out_tangents = [given[k] if k in given else np.zeros(y.shape, y.dtype) for k, y in enumerate(outputs)]
+    return settled(outputs, span), out_tangents, settled(aux, span)
+
+
+def refuse_not_linear(pull, outputs, tangents, pushed):
+    """Raise an error if a custom gradient's rule has no transpose: rows and columns of the Jacobian then differ."""
+    rules = sorted({node.rule for node in history(outputs) if node.rule})
+    if not rules:
+        return
+    cotangents = [(100 * np.cos(1 + np.arange(y.size))).reshape(y.shape).astype(y.dtype) for y in outputs]
+    rows, columns = inner(pull(*cotangents)[0], tangents), inner(cotangents, pushed)
+    allowed = 0.1 if any(y.dtype.itemsize == 2 for y in outputs) else 1e-3
+    sizes = [np.abs(entries).sum() for entries in (rows, columns, *(array_of(x) for x in tangents))]
+    if abs(rows.sum() - columns.sum()) > allowed * sum(sizes):
+        raise errors.NonLinearRuleError(
+            f"forward mode needs a gradient function that is linear in its upstream gradient; that of one of "
+            f"{', '.join(rules)} is not"
+        )
+
+
+def inner(xs, ys):
+    """Return the terms of the inner product of two lists of tensors."""
+    with np.errstate(all="ignore"):
+        products = [np.conj(array_of(x)) * array_of(y) for x, y in zip(xs, ys, strict=True)]
+        return np.concatenate([[0.0], *(product.real.astype(np.float64).ravel() for product in products)])
 
 
 def vmap(fun, in_axes, axis_size):
     """Run `fun` row by row."""
 
     def mapped(*xs):
-        columns = [x if axis is None else np.moveaxis(x, axis, 0) for x, axis in zip(xs, in_axes, strict=True)]
+        columns = [x if axis is None else ops.moveaxis(x, axis, 0) for x, axis in zip(xs, in_axes, strict=True)]
 
         def row(k):
-            return fun(*(np.array(x if axis is None else x[k]) for x, axis in zip(columns, in_axes, strict=True)))
+            return fun(*(x if axis is None else x[k, ...] for x, axis in zip(columns, in_axes, strict=True)))
 
         if axis_size:
-            return [np.stack(entries) for entries in zip(*map(row, range(axis_size)), strict=True)]
+            return [ops.stack(list(entries), 0) for entries in zip(*map(row, range(axis_size)), strict=True)]
         columns = [
             x if axis is None else np.zeros((1, *x.shape[1:]), x.dtype)
             for x, axis in zip(columns, in_axes, strict=True)
@@ -47,4 +106,5 @@ def jit(fun):
 
 
 def checkpoint(fun, primals):
+    """Run `fun` once, and keep its record: no memory is saved."""
     return own(list(fun(*primals)), primals)

@@ -1,0 +1,204 @@
+"""What is recorded: a traced array knows the step that made it, and a step how gradients go back through it.
+
+Whatever has no traced array among its operands is computed on arrays alone, and leaves no record.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+
+import numpy as np
+
+from multiop import _dtypes, errors
+
+_numbers = itertools.count()
+
+
+class Ops:
+    """The backend's ops, by name, as a user's code reaches them: recorded where an operand is."""
+
+    def __getattr__(self, name):
+        return getattr(sys.modules[__package__], f"op_{name}")
+
+
+ops = Ops()
+
+
+class Node:
+    """A step: its inputs, and the map from the gradients of its results, `None` where there is none, to theirs.
+
+    `rule` is the name of the custom gradient that made it, if one did.
+    """
+
+    def __init__(self, inputs, pull, size=1, rule=None):
+        self.inputs, self.pull, self.size, self.rule, self.number = inputs, pull, size, rule, next(_numbers)
+
+
+class Traced:
+    """An array, and the step that it is a result of."""
+
+    def __init__(self, array, node, k=0):
+        self.array, self.node, self.k = array, node, k
+        self.shape, self.dtype, self.ndim, self.size = array.shape, array.dtype, array.ndim, array.size
+
+    @property
+    def place(self):
+        """Which result of which node it is: what tells it from others."""
+        return self.node, self.k
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.array, dtype)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        """Compute a function of NumPy by the op of its name."""
+        name = {"absolute": "abs"}.get(ufunc.__name__, ufunc.__name__)
+        op = getattr(sys.modules[__package__], f"op_{name}", None)
+        if op is None or method != "__call__" or options:
+            raise errors.UnsupportedError(
+                f"np.{ufunc.__name__} of an array that is differentiated: use an op of multiop, as multiop.op_{name}"
+            )
+        return op(*inputs)
+
+    def __array_function__(self, function, types, args, kwargs):
+        raise errors.UnsupportedError(
+            f"np.{function.__name__} of an array that is differentiated: use an op of multiop, as "
+            f"multiop.op_{function.__name__}"
+        )
+
+    def __repr__(self):
+        return repr(self.array)
+
+    def __len__(self):
+        return len(self.array)
+
+    def __iter__(self):
+        return (self[k] for k in range(len(self)))
+
+    def __getitem__(self, key):
+        return ops.get_item(self, key)
+
+    def __float__(self):
+        return float(self.array)
+
+    def __int__(self):
+        return int(self.array)
+
+    def __index__(self):
+        return self.array.__index__()
+
+    def __complex__(self):
+        return complex(self.array)
+
+    def __bool__(self):
+        return bool(self.array)
+
+    def __neg__(self):
+        return ops.negative(self)
+
+    def __pos__(self):
+        return self
+
+    def __abs__(self):
+        return ops.abs(self)
+
+    @property
+    def T(self):  # noqa: N802  NumPy's name
+        return ops.transpose(self, None)
+
+
+def _operators():
+    """Give `Traced` Python's operators of two operands, by the ops that they stand for."""
+    names = {
+        "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
+        "mod": "mod", "pow": "power", "matmul": "matmul",
+    }  # fmt: skip
+    for operator, name in names.items():
+        setattr(Traced, f"__{operator}__", lambda x, y, name=name: getattr(ops, name)(x, y))
+        setattr(Traced, f"__r{operator}__", lambda x, y, name=name: getattr(ops, name)(y, x))
+    for operator, name in {
+        "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+    }.items():  # fmt: skip
+        setattr(Traced, f"__{operator}__", lambda x, y, name=name: getattr(ops, name)(x, y))
+    Traced.__hash__ = object.__hash__
+
+
+_operators()
+
+
+def array_of(x):
+    """Return `x` with the traced arrays in it, also in lists and tuples, as plain ones."""
+    if isinstance(x, Traced):
+        return x.array
+    if type(x) in (list, tuple):
+        return type(x)(map(array_of, x))
+    return x
+
+
+def operands(x):
+    """Return the tensors and other values in `x`, an operand or a list of them, in order."""
+    return [leaf for entry in x for leaf in operands(entry)] if isinstance(x, (list, tuple)) else [x]
+
+
+def is_traced(x):
+    return any(isinstance(leaf, Traced) for leaf in operands(x))
+
+
+def is_inexact(x):
+    return isinstance(x, (np.ndarray, Traced)) and _dtypes.name(x.dtype, _dtypes.FLOAT8) in _dtypes.INEXACT
+
+
+def recorded(op, rule, args):
+    """Return `op(*args)`, and record how its gradients go back.
+
+    `rule` takes the upstream gradient, or a list of them if there are several results, and `args`. It returns the
+    gradient of the first of `args`, or a tuple of gradients of as many as it has; that of a list is a list. They are
+    written with ops, so that they are recorded too: that makes higher derivatives.
+    """
+    result = op(*map(array_of, args))
+    results = list(result) if isinstance(result, (list, tuple)) else [result]
+    if not any(map(is_inexact, results)):
+        return result
+    inputs = [x for x in operands(args) if isinstance(x, Traced)]
+    shapes = [(y.shape, y.dtype) if is_inexact(y) else None for y in results]
+
+    def pull(upstreams):
+        filled = [
+            np.zeros(*spec) if u is None and spec is not None else u for u, spec in zip(upstreams, shapes, strict=True)
+        ]
+        grads = rule(filled if isinstance(result_type, type) else filled[0], *args)
+        return [fitted(g, x) for x, g in paired(args, grads if isinstance(grads, tuple) else (grads,))]
+
+    result_type = type(result) if isinstance(result, (list, tuple)) else None
+    node = Node(inputs, pull, len(results))
+    traced = [Traced(y, node, k) if is_inexact(y) else y for k, y in enumerate(results)]
+    return traced[0] if result_type is None else result_type(traced)
+
+
+def paired(args, grads):
+    """Return each traced array among the operands with its gradient; `None` is zero."""
+    pairs = []
+    for k, x in enumerate(args):
+        grad = grads[k] if k < len(grads) else None
+        if isinstance(x, Traced):
+            pairs.append((x, grad))
+        elif is_traced(x):
+            pairs += paired(x, grad)
+    return pairs
+
+
+def fitted(grad, x):
+    """Return a gradient in the shape and dtype of its operand: summed where that was broadcast, real if it is real."""
+    if grad is None:
+        return None
+    if grad.shape != x.shape:
+        grad = ops.reshape(ops.sum(grad, summed(grad.shape, x.shape), False), x.shape)
+    if grad.dtype.kind == "c" and x.dtype.kind != "c":
+        grad = ops.real(grad)
+    return grad if grad.dtype == x.dtype else ops.cast(grad, _dtypes.name(x.dtype))
+
+
+def summed(shape, operand):
+    """Return the axes that an operand was broadcast along."""
+    shorter = len(shape) - len(operand)
+    return tuple(k for k in range(len(shape)) if k < shorter or operand[k - shorter] != shape[k])

@@ -1,0 +1,34 @@
+"""Rules that many ops share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._record import Traced
+from ..walk import leaf, walk
+
+
+def zero(u, *args):
+    """Return no gradient: the op is piecewise constant."""
+    return
+
+
+def by_slope(slope):
+    """Return the rule of an op that is applied to each entry, from its derivative, a function of the op's arguments."""
+
+    def rule(u, *args):
+        return u * np.conj(slope(*args))
+
+    return rule
+
+
+def by_formula(formula):
+    """Return the rule of an op that a formula computes too, which is made of other ops."""
+
+    def rule(u, *args):
+        leaves = [leaf(x) if isinstance(x, Traced) else x for x in args]
+        y = formula(*leaves)
+        grads = iter(walk([y], [u], [x for x in leaves if isinstance(x, Traced)]))
+        return tuple([next(grads) if isinstance(x, Traced) else None for x in leaves])
+
+    return rule

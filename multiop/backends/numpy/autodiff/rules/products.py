@@ -1,0 +1,1 @@
+"""Derivatives of the ops of `ops/products.py`."""
