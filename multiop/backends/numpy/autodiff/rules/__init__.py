@@ -41,7 +41,9 @@ from . import (
 from .formula import zero
 
 MODULES = (
-    activations, attention, bitwise, control_flow, conversion, convolution, creation, decompositions, elementwise, indexing, logical, losses, normalization, pooling, products, reduction, segment, shapes, signal, sorting, special, statistics, windows,
+    activations, attention, bitwise, control_flow, conversion, convolution, creation, decompositions, elementwise,
+    indexing, logical, losses, normalization, pooling, products, reduction, segment, shapes, signal, sorting,
+    special, statistics, windows,
 )  # fmt: skip
 RULES = {name: rule for module in MODULES for name, rule in vars(module).items() if name.startswith("op_")}
 STRUCTURAL = {"op_cond", "op_switch", "op_while_loop", "op_fori_loop", "op_scan"}  # they run functions of traced arrays
