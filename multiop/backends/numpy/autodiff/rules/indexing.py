@@ -8,7 +8,6 @@ import numpy as np
 
 from ..._record import array_of, ops
 from .formula import by_formula, zero
-from .reduction import wide
 
 
 def put(u, places, shape):
@@ -77,9 +76,9 @@ def updated(combine):
     @by_formula
     def rule(x, cells, updates):
         places = numbered(x)[cells]
-        flat = ops.reshape(ops.broadcast_to(wide(updates), places.shape), (-1,))
+        flat = ops.reshape(ops.broadcast_to(updates, places.shape), (-1,))
         ends, joined = combined(combine, flat, places.ravel())
-        y = ops.reshape(wide(x), (-1,))
+        y = ops.reshape(x, (-1,))
         y = ops.scatter_update(y, ends[:, None], combine(ops.take(y, ends, 0), joined), None)
         return ops.reshape(y, x.shape)
 
