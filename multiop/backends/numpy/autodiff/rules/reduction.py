@@ -99,7 +99,7 @@ def extremum(reduce, pairwise, lowest):
 
     @by_formula
     def started(x, axis, keepdims, initial):
-        y = reduce(x, axis, keepdims, None) if x.size else reduce(array_of(x), axis, keepdims, lowest)
+        y = reduce(x, axis, keepdims, None) if math.prod(ops.shape(x)) else reduce(array_of(x), axis, keepdims, lowest)
         return pairwise(y, initial)
 
     return rule
