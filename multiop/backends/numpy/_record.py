@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import weakref
 
 import numpy as np
 
@@ -26,13 +27,16 @@ ops = Ops()
 
 
 class Node:
-    """A step: its inputs, and the map from the gradients of its results, `None` where there is none, to theirs.
+    """A step: its inputs, and the map from the gradients of its results to theirs, `None` where there is none.
 
-    `rule` is the name of the custom gradient that made it, if one did.
+    `rule` is the name of the custom gradient that made it, if one did. `owner` is a weak reference to what may still
+    ask for gradients with respect to it: a transform that runs, or a tape.
     """
 
-    def __init__(self, inputs, pull, size=1, rule=None):
-        self.inputs, self.pull, self.size, self.rule, self.number = inputs, pull, size, rule, next(_numbers)
+    def __init__(self, inputs, pull, results, rule=None, owner=None):
+        self.inputs, self.pull = [x.held() for x in inputs], pull
+        self.specs = [(y.shape, y.dtype) if is_inexact(y) else None for y in results]
+        self.rule, self.owner, self.number = rule, owner, next(_numbers)
 
 
 class Traced:
@@ -46,6 +50,10 @@ class Traced:
     def place(self):
         """Which result of which node it is: what tells it from others."""
         return self.node, self.k
+
+    def held(self):
+        """Return it in the form that a node keeps."""
+        return self
 
     def __array__(self, dtype=None, copy=None):
         return np.array(self.array, dtype)
@@ -126,13 +134,26 @@ def _operators():
 _operators()
 
 
+class Output(Traced):
+    """A result of a custom gradient's function as its rule closes over it, which its node must not hold: that is a cycle."""
+
+    @property
+    def node(self):
+        return self.outer() or self.inner
+
+    def held(self):
+        return Traced(self.array, *self.place)
+
+
+def become_output(x, node, k):
+    """Make `x`, a traced array within a custom gradient's function, a result of the function."""
+    x.inner = vars(x).pop("node")
+    x.__class__, x.outer, x.k = Output, weakref.ref(node), k
+
+
 def array_of(x):
     """Return `x` with the traced arrays in it, also in lists and tuples, as plain ones."""
-    if isinstance(x, Traced):
-        return x.array
-    if type(x) in (list, tuple):
-        return type(x)(map(array_of, x))
-    return x
+    return each(lambda leaf: leaf.array if isinstance(leaf, Traced) else leaf, x)
 
 
 def operands(x):
@@ -153,26 +174,38 @@ def recorded(op, rule, args):
 
     `rule` takes the upstream gradient, or a list of them if there are several results, and `args`. It returns the
     gradient of the first of `args`, or a tuple of gradients of as many as it has; that of a list is a list. They are
-    written with ops, so that they are recorded too: that makes higher derivatives.
+    written with ops, so that they are recorded too: that makes higher derivatives. It computes 16-bit floats in
+    `float32`: on the way to an ordinary number, they would overflow or vanish.
     """
     result = op(*map(array_of, args))
-    results = list(result) if isinstance(result, (list, tuple)) else [result]
+    several = isinstance(result, (list, tuple))
+    results = list(result) if several else [result]
     if not any(map(is_inexact, results)):
         return result
-    inputs = [x for x in operands(args) if isinstance(x, Traced)]
-    shapes = [(y.shape, y.dtype) if is_inexact(y) else None for y in results]
+    args = [each(kept, x) for x in args]
 
     def pull(upstreams):
-        filled = [
-            np.zeros(*spec) if u is None and spec is not None else u for u, spec in zip(upstreams, shapes, strict=True)
-        ]
-        grads = rule(filled if isinstance(result_type, type) else filled[0], *args)
+        upstreams, wide = map(in_float32, upstreams), [each(in_float32, x) for x in args]
+        grads = rule(list(upstreams) if several else next(upstreams), *wide)
         return [fitted(g, x) for x, g in paired(args, grads if isinstance(grads, tuple) else (grads,))]
 
-    result_type = type(result) if isinstance(result, (list, tuple)) else None
-    node = Node(inputs, pull, len(results))
+    node = Node([x for x in operands(args) if isinstance(x, Traced)], pull, results)
     traced = [Traced(y, node, k) if is_inexact(y) else y for k, y in enumerate(results)]
-    return traced[0] if result_type is None else result_type(traced)
+    return type(result)(traced) if several else traced[0]
+
+
+def each(fn, x):
+    """Return `fn(x)`; for a list, that of each entry."""
+    return type(x)(each(fn, entry) for entry in x) if type(x) in (list, tuple) else fn(x)
+
+
+def kept(x):
+    """Return what a node keeps of an operand: a copy of an array, which its owner may change."""
+    return x.copy() if isinstance(x, np.ndarray) else x
+
+
+def in_float32(x):
+    return ops.cast(x, "float32") if is_inexact(x) and x.dtype.itemsize == 2 else x
 
 
 def paired(args, grads):

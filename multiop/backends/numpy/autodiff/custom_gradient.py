@@ -2,39 +2,48 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from multiop import errors
 
-from .._record import Node, Traced, array_of, is_inexact
+from .._record import Node, Traced, array_of, become_output, is_inexact
 from ..conversion import convert, own
 from .walk import history, leaf, now
 
 
 def stop_gradient(x):
-    return own(convert(array_of(x)), [x])
+    x = array_of(x)
+    return own(convert(x), [x])
 
 
 def custom_call(call, primals):
     start = now()
     leaves = [leaf(x) if isinstance(x, Traced) else x for x in primals]
     outputs, rule = call.forward(leaves)
-    if any(node.number < start for node in history(outputs, {x.node for x in leaves if isinstance(x, Traced)})):
+    inside = {x.node for x in leaves if isinstance(x, Traced)}
+    variables = closed_over(outputs, inside, start)
+    if variables and not call.wants_variables():
         raise errors.ClosedOverError(
             f"{call.name} closes over a differentiable value whose gradient would be dropped; pass it as an argument, "
             f"or take op_stop_gradient of it"
         )
     arrays = own(list(map(array_of, outputs)), list(map(array_of, primals)))
-    if not any(isinstance(x, Traced) for x in primals):
+    inputs = [*(x for x in primals if isinstance(x, Traced)), *variables]
+    if not inputs:
         return arrays
-    specs = [(y.shape, y.dtype) if is_inexact(y) else None for y in arrays]
 
     def pull(upstreams):
-        filled = [
-            np.zeros(*spec) if u is None and spec is not None else u for u, spec in zip(upstreams, specs, strict=True)
-        ]
-        grads = call.backward(rule, filled, [])[0]
-        return [grad for x, grad in zip(primals, grads, strict=True) if isinstance(x, Traced)]
+        grads, grads_of_variables = call.backward(rule, upstreams, variables)
+        grads = [grad for x, grad in zip(primals, grads, strict=True) if isinstance(x, Traced)]
+        return [grad.held() if isinstance(grad, Traced) else grad for grad in (*grads, *grads_of_variables)]
 
-    node = Node([x for x in primals if isinstance(x, Traced)], pull, len(outputs), call.name)
-    return [Traced(y, node, k) if spec else y for k, (y, spec) in enumerate(zip(arrays, specs, strict=True))]
+    node = Node(inputs, pull, arrays, call.name)
+    for k, y in enumerate(outputs):
+        if type(y) is Traced and y.node.number > start and y.node not in inside:
+            become_output(y, node, k)
+    return [Traced(y, node, k) if is_inexact(y) else y for k, y in enumerate(arrays)]
+
+
+def closed_over(outputs, inside, start):
+    """Return the traced arrays from before `start` that went into `outputs`, in the order of their use."""
+    nodes = [node for node in history(outputs, inside) if node.number > start]
+    used = [x for node in nodes for x in node.inputs] + [y for y in outputs if isinstance(y, Traced)]
+    return list({x.place: x for x in used if x.node.number < start}.values())

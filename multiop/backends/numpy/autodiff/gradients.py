@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .walk import walk
+from .walk import settled, walk
 
 
 def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradients, colocate):
-    return walk(ys, grad_ys, xs, stop_gradients)
+    return settled(walk(ys, grad_ys, xs, stop_gradients))

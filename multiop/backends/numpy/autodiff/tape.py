@@ -9,11 +9,12 @@ import numpy as np
 
 from .._record import Traced
 from ..conversion import convert
-from .walk import history, leaf, now, walk
+from .walk import Owner, history, leaf, now, settled, walk
 
 
 class Tape:
     def __init__(self, persistent, watch_accessed_variables):
+        self._persistent = persistent
         self.reset()
 
     def __enter__(self):
@@ -24,7 +25,7 @@ class Tape:
         self._spans[-1][1] = now()
 
     def watch(self, x):
-        x = leaf(convert(x))
+        x = leaf(convert(x), self._owner)
         self._watched.add(x.node)
         return x
 
@@ -36,7 +37,9 @@ class Tape:
             if node in self._watched or (was_recorded and any(x.node in known for x in node.inputs)):
                 known.add(node)
         sources = [x if isinstance(x, Traced) and x.node in self._watched | known else None for x in sources]
-        return walk(targets, seeds, sources, (), sorted(known, key=lambda node: node.number))
+        grads = walk(targets, seeds, sources, (), sorted(known, key=lambda node: node.number))
+        is_recording = self._persistent and self._spans[-1][1] == math.inf
+        return settled(grads, *(() if is_recording else (self._owner,)))
 
     @contextmanager
     def stop_recording(self):
@@ -48,7 +51,7 @@ class Tape:
 
     def reset(self):
         is_running = bool(getattr(self, "_spans", None))
-        self._spans, self._watched = [], set()
+        self._spans, self._watched, self._owner = [], set(), Owner()
         if is_running:
             self.__enter__()
 

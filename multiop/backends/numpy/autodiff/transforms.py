@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from multiop import errors
 
 from .._record import array_of, is_inexact, ops
 from ..conversion import own
-from .walk import history, leaf, now, settled, walk
+from .walk import Owner, history, leaf, settled, walk
 
 
 def vjp(fun, primals, persistent=True):
-    outputs, pullback, aux, span = followed(fun, primals)
-    return settled(outputs, span), pullback, settled(aux, span)
+    outputs, pullback, aux = followed(fun, primals)
+    return settled(outputs), pullback, settled(aux)
 
 
 def followed(fun, primals):
-    """Return what `vjp` does, its outputs and aux still as they were recorded, and when that was."""
-    start = now()
-    leaves = [leaf(x) for x in primals]
+    """Return what `vjp` does, its outputs and aux still as they were recorded."""
+    owner = Owner()
+    leaves = [leaf(x, owner) for x in primals]
     outputs, aux = fun(*leaves)
-    span = start, now()
 
     def pullback(cotangents):
-        start = now()
         grads = walk(outputs, cotangents, leaves)
-        filled = [np.zeros(x.shape, x.dtype) if g is None else g for x, g in zip(leaves, grads, strict=True)]
-        return settled(filled, span, (start, math.inf))
+        return settled([np.zeros(x.shape, x.dtype) if g is None else g for x, g in zip(leaves, grads, strict=True)])
 
-    return outputs, pullback, aux, span
+    return outputs, pullback, aux
 
 
 def jvp(fun, primals, tangents):
     """Forward mode: the pullback is linear in the cotangents, and the pullback of that is the Jacobian again."""
-    outputs, pullback, aux, span = followed(fun, primals)
+    outputs, pullback, aux = followed(fun, primals)
     where = [k for k, y in enumerate(outputs) if is_inexact(y)]
 
     def pull(*cotangents):
@@ -45,11 +40,11 @@ def jvp(fun, primals, tangents):
 
     inexact = [outputs[k] for k in where]
     _, push, _ = vjp(pull, [np.zeros(y.shape, y.dtype) for y in inexact])
-    pushed = settled(push(tangents), (span[0], math.inf))
+    pushed = push(tangents)
     refuse_not_linear(pull, inexact, tangents, pushed)
     given = dict(zip(where, pushed, strict=True))
     out_tangents = [given[k] if k in given else np.zeros(y.shape, y.dtype) for k, y in enumerate(outputs)]
-    return settled(outputs, span), out_tangents, settled(aux, span)
+    return settled(outputs), out_tangents, settled(aux)
 
 
 def refuse_not_linear(pull, outputs, tangents, pushed):

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 
 from .._record import Node, Traced, ops
 
 
-def leaf(x):
+class Owner:
+    """What may ask for gradients with respect to the leaves that it made, as long as it lives."""
+
+
+def leaf(x, owner=None):
     """Return `x` as a traced array of its own that gradients can be asked for; they go on to `x`."""
+    owner = owner and weakref.ref(owner)
     if isinstance(x, Traced):
-        return Traced(x.array, Node([x], lambda grads: grads))
-    return Traced(np.asarray(x), Node([], lambda grads: []))
+        return Traced(x.array, Node([x], lambda grads: grads, [x], None, owner))
+    x = np.array(x)
+    return Traced(x, Node([], lambda grads: [], [x], None, owner))
 
 
+@np.errstate(all="ignore")
 def walk(ys, grad_ys, xs, stops=(), nodes=None):
     """Return the gradient for each of `xs`, `None` where none arrives; nothing passes through `stops`."""
     grads = {}
@@ -26,9 +35,10 @@ def walk(ys, grad_ys, xs, stops=(), nodes=None):
         receive(y, grad)
     stopped = {x.place for x in stops if isinstance(x, Traced)}
     for node in reversed(between(xs, history(ys) if nodes is None else nodes)):
-        upstreams = [None if (node, k) in stopped else grads.get((node, k)) for k in range(node.size)]
+        upstreams = [None if (node, k) in stopped else grads.get((node, k)) for k in range(len(node.specs))]
         if any(grad is not None for grad in upstreams):
-            for x, grad in zip(node.inputs, node.pull(upstreams), strict=True):
+            filled = [spec and np.zeros(*spec) if u is None else u for u, spec in zip(upstreams, node.specs, strict=True)]
+            for x, grad in zip(node.inputs, node.pull(filled), strict=True):
                 receive(x, grad)
     return [grads.get(x.place) if isinstance(x, Traced) else None for x in xs]
 
@@ -44,20 +54,24 @@ def history(ys, until=()):
     return sorted(nodes, key=lambda node: node.number)
 
 
-def settled(ys, *spans):
-    """Return `ys`, as plain arrays where nothing that they came from is older than a transform, told by its `spans`."""
+def settled(ys, *done):
+    """Return `ys`, with arrays of their own where nobody, but for the owners in `done`, may still differentiate them."""
     return [
-        y.array
-        if isinstance(y, Traced)
-        and all(any(start <= node.number <= end for start, end in spans) for node in history([y]))
+        y.array.copy()
+        if isinstance(y, Traced) and not any(is_owned(node, done) for node in history([y]))
         else y
         for y in ys
     ]
 
 
+def is_owned(node, done):
+    owner = node.owner and node.owner()
+    return owner is not None and owner not in done
+
+
 def now():
     """Return a number between those of the nodes so far and of those to come."""
-    return Node((), None).number
+    return Node((), None, ()).number
 
 
 def between(xs, nodes):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._record import Traced
+from ..._record import Traced, ops
 from ..walk import leaf, walk
 
 
@@ -32,3 +32,12 @@ def by_formula(formula):
         return tuple([next(grads) if isinstance(x, Traced) else None for x in leaves])
 
     return rule
+
+
+def is_complex(x):
+    return np.iscomplexobj(x) or (isinstance(x, Traced) and x.dtype.kind == "c")
+
+
+def complex_of(re, im):
+    """Return complex numbers of their parts: in the sum with `1j * im`, a zero would lose its sign."""
+    return ops.view_as_complex(ops.stack([re, im], -1))
