@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._record import ops
+
 
 def op_cond(pred, true_fn, false_fn):
     return true_fn() if pred else false_fn()
@@ -28,11 +30,11 @@ def op_fori_loop(lower, upper, body, xs):
 
 
 def op_scan(f, init, xs, length, reverse, unroll):
-    carry, rows = init, []
+    columns, carry, rows = [ops.unstack(x, length, 0) for x in xs], init, []
     for k in range(length)[:: -1 if reverse else 1]:
-        carry, ys = f(carry, [x[k] for x in xs])
+        carry, ys = f(carry, [column[k] for column in columns])
         rows.append(ys)
     if not rows:
         ys = f(init, [np.zeros(x.shape[1:], x.dtype) for x in xs])[1]
         return carry, [np.zeros((0, *y.shape), y.dtype) for y in ys]
-    return carry, [np.stack(column) for column in zip(*rows[:: -1 if reverse else 1], strict=True)]
+    return carry, [ops.stack(column, 0) for column in zip(*rows[:: -1 if reverse else 1], strict=True)]

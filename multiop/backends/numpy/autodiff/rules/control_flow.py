@@ -1,1 +1,1 @@
-"""Derivatives of the ops of `ops/control_flow.py`."""
+"""Derivatives of control flow are those of the ops in it."""

@@ -1,1 +1,99 @@
-"""Derivatives of the ops of `ops/indexing.py`."""
+"""Derivatives of selections by index: what is picked passes its gradient to where it came from."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from ..._record import array_of, ops
+from .formula import by_formula, zero
+from .reduction import wide
+
+
+def put(u, places, shape):
+    """Return a tensor of `shape` that holds the sum of the entries of `u` at each of their flat `places`.
+
+    A place of -1 is none. Both may be lists.
+    """
+    us, places = (u, places) if isinstance(u, list) else ([u], [places])
+    entries = ops.concatenate([ops.reshape(v, (-1,)) for v in us], 0)
+    places = np.concatenate([np.ravel(p) for p in places])
+    return ops.reshape(ops.segment_sum(entries, places, int(np.prod(shape))), shape)
+
+
+def numbered(x):
+    """Return an array of the shape of `x` with the number of each entry."""
+    return np.arange(x.size).reshape(x.shape)
+
+
+def selection(name):
+    """Return the rule of an op that selects entries of its first operand: of numbers, it says which."""
+
+    def rule(u, x, *options):
+        return put(u, getattr(ops, name)(numbered(x), *array_of(options)), x.shape)
+
+    return rule
+
+
+op_unravel_index = op_one_hot = zero
+op_take = selection("take")
+op_take_along_axis = selection("take_along_axis")
+op_get_item = selection("get_item")
+op_slice = selection("slice")
+
+
+def op_slice_update(u, x, start_indices, updates):
+    return (
+        ops.slice_update(u, start_indices, np.zeros(updates.shape, u.dtype)),
+        None,
+        ops.slice(u, start_indices, updates.shape),
+    )
+
+
+def op_scatter_update(u, x, indices, updates, reduction):
+    cells = tuple(np.moveaxis(np.asarray(array_of(indices)), -1, 0))
+    if reduction not in (None, "add"):
+        return updated({"max": ops.maximum, "min": ops.minimum, "mul": ops.multiply}[reduction])(u, x, cells, updates)
+    there = ops.get_item(u, cells)
+    if reduction == "add":
+        return u, None, there
+    numbers = numbered(there)
+    last = ops.scatter_update(np.full(x.shape, -1), indices, numbers, None)
+    return ops.where(last < 0, u, 0), None, ops.where(last[cells] == numbers, there, 0)
+
+
+def op_select(u, condlist, choicelist, default):
+    grads = []
+    for condition in condlist:
+        grads.append(ops.where(condition, u, 0))
+        u = ops.where(condition, 0, u)
+    return [None] * len(condlist), grads, u
+
+
+def updated(combine):
+    """Return the rule of entries that are combined with updates: with a segment of them for each entry."""
+
+    @by_formula
+    def rule(x, cells, updates):
+        places = numbered(x)[cells]
+        flat = ops.reshape(ops.broadcast_to(wide(updates), places.shape), (-1,))
+        ends, joined = combined(combine, flat, places.ravel())
+        y = ops.reshape(wide(x), (-1,))
+        y = ops.scatter_update(y, ends[:, None], combine(ops.take(y, ends, 0), joined), None)
+        return ops.reshape(y, x.shape)
+
+    return rule
+
+
+def combined(combine, x, ids):
+    """Return the ids that there are, in order, and the rows of `x` that have each of them, combined in pairs."""
+    order = np.argsort(ids, stable=True)
+    x, ids = ops.take(x, order, 0), ids[order]
+    while (ids[1:] == ids[:-1]).any():
+        even = (np.arange(len(ids)) - np.searchsorted(ids, ids)) % 2 == 0  # the place of a row among those of its id
+        pairs = np.flatnonzero(even[:-1] & (ids[1:] == ids[:-1]))
+        joined = combine(ops.take(x, pairs, 0), ops.take(x, pairs + 1, 0))
+        x = ops.take(ops.scatter_update(x, pairs[:, None], joined, None), np.flatnonzero(even), 0)
+        ids = ids[even]
+    return ids, x
