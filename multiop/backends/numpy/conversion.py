@@ -12,7 +12,6 @@ import numpy as np
 from multiop import _args, _dtypes, _host, errors
 
 from ._record import Traced, array_of, ops
-from .autodiff.rules import differentiable
 
 Tensor = (np.ndarray, np.generic, Traced)
 HALVES = [_dtypes.to_numpy(dtype) for dtype in ("float16", "bfloat16")]
@@ -20,6 +19,7 @@ HALVES = [_dtypes.to_numpy(dtype) for dtype in ("float16", "bfloat16")]
 
 def around(op):
     """Return an op as the backend holds it: recorded where an operand is, and with results of their own."""
+    from .autodiff.rules import differentiable  # the rules use the ops, which use conversion
 
     @functools.wraps(op)
     def run(*args, **kwargs):
