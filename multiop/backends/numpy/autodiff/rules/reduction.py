@@ -8,11 +8,7 @@ import numpy as np
 
 from multiop import _args
 
-<<<<<<< HEAD
 from ..._record import array_of, in_float32, ops
-=======
-from ..._record import array_of, ops
->>>>>>> c221c0ca1f796a4e10859f6763b21c23497fbbd9
 from .formula import by_formula, zero
 
 op_argmax = op_argmin = op_all = op_any = zero
@@ -26,18 +22,13 @@ def op_sum(u, x, axis, keepdims):
 def op_prod(x, axis, keepdims, dtype):
     if not x.size:
         return np.ones(())
-<<<<<<< HEAD
     x, axes = in_float32(ops.cast(x, dtype) if dtype else x), _args.axes(axis, x.ndim)
-=======
-    x, axes = wide(x, dtype), _args.axes(axis, x.ndim)
->>>>>>> c221c0ca1f796a4e10859f6763b21c23497fbbd9
     for dim in axes:
         x = ops.take(ops.cumprod(x, dim, None), [-1], dim)
     return x if keepdims else ops.squeeze(x, axes)
 
 
 def op_mean(u, x, axis, keepdims):
-<<<<<<< HEAD
     return ops.broadcast_to(ops.divide(kept(u, x, axis), count(x, axis)), x.shape)
 
 
@@ -46,17 +37,6 @@ def op_var(u, x, axis, keepdims):
 
 
 def op_std(u, x, axis, keepdims):
-=======
-    return ops.broadcast_to(ops.divide(kept(wide(u), x, axis), count(x, axis)), x.shape)
-
-
-def op_var(u, x, axis, keepdims):
-    return kept(wide(u), x, axis) * 2 * (centered(wide(x), axis) / count(x, axis))
-
-
-def op_std(u, x, axis, keepdims):
-    x = wide(x)
->>>>>>> c221c0ca1f796a4e10859f6763b21c23497fbbd9
     y = ops.std(x, axis, True)
     constant = ops.equal(y, 0)  # there, the root has an infinite gradient, but the deviation a gradient of 0
     distance = centered(centered(x, axis), axis)  # the mean of equal numbers may be rounded to another one
@@ -72,10 +52,6 @@ def op_min(u, x, axis, keepdims, initial):
 
 
 def op_logsumexp(u, x, axis, keepdims):
-<<<<<<< HEAD
-=======
-    x = wide(x)
->>>>>>> c221c0ca1f796a4e10859f6763b21c23497fbbd9
     top = np.max(array_of(x), _args.axes(axis, x.ndim), keepdims=True, initial=-np.inf)
     terms = np.exp(x - np.where(np.isfinite(top), top, 0))
     total = ops.sum(terms, axis, True)
@@ -90,11 +66,7 @@ def op_cumsum(u, x, axis, dtype):
 @by_formula
 def op_cumprod(x, axis, dtype):
     x, axis = (ops.reshape(x, (-1,)), 0) if axis is None else (x, axis)
-<<<<<<< HEAD
     x, n, step = in_float32(ops.cast(x, dtype) if dtype else x), x.shape[axis], 1
-=======
-    x, n, step = wide(x, dtype), x.shape[axis], 1
->>>>>>> c221c0ca1f796a4e10859f6763b21c23497fbbd9
     while step < n:  # in pairs: a quotient would fail at 0
         first, later = ops.split(x, [step], axis)
         x = ops.concatenate([first, later * ops.split(x, [n - step], axis)[0]], axis)
@@ -116,35 +88,18 @@ def centered(x, axis):
     return x - ops.mean(x, axis, True)
 
 
-<<<<<<< HEAD
-=======
-def wide(x, dtype=None):
-    """Return `x`, cast to `dtype`, with 16-bit floats in `float32`: what comes between might overflow."""
-    x = ops.cast(x, dtype) if dtype else x
-    return ops.cast(x, "float32") if x.dtype.itemsize == 2 else x
-
-
->>>>>>> c221c0ca1f796a4e10859f6763b21c23497fbbd9
 def extremum(reduce, pairwise, lowest):
     """Return the rule of a largest or smallest entry: those of a tie share the gradient."""
 
     def rule(u, x, axis, keepdims, initial):
         if initial is not None:
             return started(u, x, axis, keepdims, initial)
-<<<<<<< HEAD
         equal = ops.equal(x, reduce(x, axis, True, None)).astype(u.dtype)
-=======
-        equal = ops.equal(x, reduce(x, axis, True, None)).astype(wide(u).dtype)
->>>>>>> c221c0ca1f796a4e10859f6763b21c23497fbbd9
         return kept(u, x, axis) * ops.divide(equal, equal.sum(_args.axes(axis, x.ndim), keepdims=True))
 
     @by_formula
     def started(x, axis, keepdims, initial):
-<<<<<<< HEAD
         y = reduce(x, axis, keepdims, None) if math.prod(ops.shape(x)) else reduce(array_of(x), axis, keepdims, lowest)
-=======
-        y = reduce(x, axis, keepdims, None) if x.size else reduce(array_of(x), axis, keepdims, lowest)
->>>>>>> c221c0ca1f796a4e10859f6763b21c23497fbbd9
         return pairwise(y, initial)
 
     return rule
