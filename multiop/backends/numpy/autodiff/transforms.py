@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 
 from multiop import errors
 
-from .._record import array_of, is_inexact, ops
+from .._record import Node, Owner, Traced, array_of, is_inexact, ops
 from ..conversion import own
-from .walk import Owner, history, leaf, settled, walk
+from .custom_gradient import closed_over
+from .walk import history, leaf, now, settled, walk
 
 
 def vjp(fun, primals, persistent=True):
@@ -18,9 +21,9 @@ def vjp(fun, primals, persistent=True):
 
 def followed(fun, primals):
     """Return what `vjp` does, its outputs and aux still as they were recorded."""
-    owner = Owner()
-    leaves = [leaf(x, owner) for x in primals]
-    outputs, aux = fun(*leaves)
+    with Owner() as owner:
+        leaves = [leaf(x, owner) for x in primals]
+        outputs, aux = fun(*leaves)
 
     def pullback(cotangents):
         grads = walk(outputs, cotangents, leaves)
@@ -101,5 +104,22 @@ def jit(fun):
 
 
 def checkpoint(fun, primals):
-    """Run `fun` once, and keep its record: no memory is saved."""
-    return own(list(fun(*primals)), primals)
+    """Run `fun`, forget its record, and run it again for the way back."""
+    start = now()
+    outputs = fun(*primals)
+    inputs, arrays = closed_over(outputs, start), own(list(map(array_of, outputs)), list(map(array_of, primals)))
+    if not inputs:
+        return arrays
+
+    owners = {owner for x in inputs for owner in x.node.owners}
+
+    def pull(upstreams):
+        with contextlib.ExitStack() as stack:
+            for owner in owners:
+                if not owner.is_open:
+                    stack.enter_context(owner)
+            again = fun(*primals)
+        return walk(again, upstreams, inputs)
+
+    node = Node(inputs, pull, arrays)
+    return [Traced(y, node, k) if is_inexact(y) else y for k, y in enumerate(arrays)]
