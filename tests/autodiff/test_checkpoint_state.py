@@ -149,6 +149,7 @@ ON = {
     "torch": (torch_generator, torch_global, torch_statistics, torch_buffer),
     "tensorflow": (tensorflow_generator, tensorflow_variable),
     "jax": (),
+    "numpy": (),
 }
 
 
