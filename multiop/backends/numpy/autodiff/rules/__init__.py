@@ -12,7 +12,7 @@ import functools
 from multiop import errors
 from multiop._primitives import Primitives
 
-from ..._record import array_of, is_traced, recorded
+from ..._record import Traced, array_of, is_inexact, is_traced, operands, ops, recorded
 from . import (
     activations,
     attention,
@@ -48,6 +48,11 @@ MODULES = (
 RULES = {name: rule for module in MODULES for name, rule in vars(module).items() if name.startswith("op_")}
 STRUCTURAL = {"op_cond", "op_switch", "op_while_loop", "op_fori_loop", "op_scan"}  # they run functions of traced arrays
 
+SEQUENCES = {  # they take several tensors as a list, which is one tensor anywhere else
+    "op_concatenate", "op_stack", "op_select", "op_einsum", "op_fft", "op_fft2", "op_ifft2", "op_irfft",
+    "op_convert_to_tensor",
+}  # fmt: skip
+
 
 def differentiable(name, op, run):
     """Return `run`, which computes an op on arrays, so that it is recorded for traced arrays among its operands."""
@@ -63,6 +68,13 @@ def differentiable(name, op, run):
             return run(*map(array_of, args))
         if rule is None:
             raise errors.UnsupportedError(f"{name} has no derivative on NumPy")
-        return recorded(run, rule, args)
+        return recorded(run, rule, args if name in SEQUENCES else [one_tensor(x) for x in args])
 
     return called
+
+
+def one_tensor(x):
+    """Return a list of tensors that are differentiated as a tensor."""
+    if isinstance(x, Traced) or not any(isinstance(leaf, Traced) and is_inexact(leaf) for leaf in operands(x)):
+        return x
+    return ops.convert_to_tensor(x, None, None, None)

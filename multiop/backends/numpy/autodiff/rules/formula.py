@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._record import Traced, ops
+from ..._record import Traced, array_of, ops
 from ..walk import leaf, walk
 
 
@@ -35,7 +35,7 @@ def by_formula(formula):
 
 
 def is_complex(x):
-    return np.iscomplexobj(x) or (isinstance(x, Traced) and x.dtype.kind == "c")
+    return np.iscomplexobj(array_of(x))
 
 
 def complex_of(re, im):

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-import functools
+import math
 
 import numpy as np
 
 from ..._record import array_of, ops
 from .formula import by_formula, zero
-from .reduction import wide
-
-
-def put(u, places, shape):
-    """Return a tensor of `shape` that holds the sum of the entries of `u` at each of their flat `places`.
-
-    A place of -1 is none. Both may be lists.
-    """
-    us, places = (u, places) if isinstance(u, list) else ([u], [places])
-    entries = ops.concatenate([ops.reshape(v, (-1,)) for v in us], 0)
-    places = np.concatenate([np.ravel(p) for p in places])
-    return ops.reshape(ops.segment_sum(entries, places, int(np.prod(shape))), shape)
-
-
-def numbered(x):
-    """Return an array of the shape of `x` with the number of each entry."""
-    return np.arange(x.size).reshape(x.shape)
 
 
 def selection(name):
@@ -36,7 +19,20 @@ def selection(name):
     return rule
 
 
-op_unravel_index = op_one_hot = zero
+def numbered(x):
+    """Return an array of the shape of `x` with the number of each entry."""
+    shape = ops.shape(x)
+    return np.arange(math.prod(shape)).reshape(shape)
+
+
+def put(u, places, shape):
+    """Return the sum of the entries of `u` at each of their places in a tensor of `shape`; both may be lists."""
+    us, places = (u, places) if isinstance(u, list) else ([u], [places])
+    entries = ops.concatenate([ops.reshape(v, (-1,)) for v in us], 0)
+    places = np.concatenate([np.ravel(numbers) for numbers in places])
+    return ops.reshape(ops.segment_sum(entries, places, math.prod(shape)), shape)
+
+
 op_take = selection("take")
 op_take_along_axis = selection("take_along_axis")
 op_get_item = selection("get_item")
@@ -44,17 +40,15 @@ op_slice = selection("slice")
 
 
 def op_slice_update(u, x, start_indices, updates):
-    return (
-        ops.slice_update(u, start_indices, np.zeros(updates.shape, u.dtype)),
-        None,
-        ops.slice(u, start_indices, updates.shape),
-    )
+    block = ops.slice(u, start_indices, updates.shape)
+    return ops.slice_update(u, start_indices, np.zeros(updates.shape, u.dtype)), None, block
 
 
 def op_scatter_update(u, x, indices, updates, reduction):
     cells = tuple(np.moveaxis(np.asarray(array_of(indices)), -1, 0))
-    if reduction not in (None, "add"):
-        return updated({"max": ops.maximum, "min": ops.minimum, "mul": ops.multiply}[reduction])(u, x, cells, updates)
+    if reduction in ("max", "min", "mul"):
+        combine = {"max": ops.maximum, "min": ops.minimum, "mul": ops.multiply}[reduction]
+        return updated(u, x, cells, updates, combine)
     there = ops.get_item(u, cells)
     if reduction == "add":
         return u, None, there
@@ -71,29 +65,25 @@ def op_select(u, condlist, choicelist, default):
     return [None] * len(condlist), grads, u
 
 
-def updated(combine):
-    """Return the rule of entries that are combined with updates: with a segment of them for each entry."""
+op_unravel_index = op_one_hot = zero
 
-    @by_formula
-    def rule(x, cells, updates):
-        places = numbered(x)[cells]
-        flat = ops.reshape(ops.broadcast_to(wide(updates), places.shape), (-1,))
-        ends, joined = combined(combine, flat, places.ravel())
-        y = ops.reshape(wide(x), (-1,))
-        y = ops.scatter_update(y, ends[:, None], combine(ops.take(y, ends, 0), joined), None)
-        return ops.reshape(y, x.shape)
 
-    return rule
+@by_formula
+def updated(x, cells, updates, combine):
+    """Return `x` with each entry combined with what its updates are when combined."""
+    places = numbered(x)[cells]
+    flat, updates = ops.reshape(x, (-1,)), ops.reshape(ops.broadcast_to(updates, places.shape), (-1,))
+    rows, updates = combined(combine, updates, places.ravel())
+    return ops.reshape(ops.scatter_update(flat, rows[:, None], combine(flat[rows], updates), None), x.shape)
 
 
 def combined(combine, x, ids):
     """Return the ids that there are, in order, and the rows of `x` that have each of them, combined in pairs."""
     order = np.argsort(ids, stable=True)
-    x, ids = ops.take(x, order, 0), ids[order]
+    x, ids = x[order], ids[order]
     while (ids[1:] == ids[:-1]).any():
         even = (np.arange(len(ids)) - np.searchsorted(ids, ids)) % 2 == 0  # the place of a row among those of its id
         pairs = np.flatnonzero(even[:-1] & (ids[1:] == ids[:-1]))
-        joined = combine(ops.take(x, pairs, 0), ops.take(x, pairs + 1, 0))
-        x = ops.take(ops.scatter_update(x, pairs[:, None], joined, None), np.flatnonzero(even), 0)
+        x = ops.scatter_update(x, pairs[:, None], combine(x[pairs], x[pairs + 1]), None)[even]
         ids = ids[even]
     return ids, x

@@ -8,7 +8,7 @@ import numpy as np
 
 from multiop import _args
 
-from ..._record import array_of, ops
+from ..._record import array_of, in_float32, ops
 from .formula import by_formula, zero
 
 op_argmax = op_argmin = op_all = op_any = zero
@@ -22,22 +22,21 @@ def op_sum(u, x, axis, keepdims):
 def op_prod(x, axis, keepdims, dtype):
     if not x.size:
         return np.ones(())
-    x, axes = wide(x, dtype), _args.axes(axis, x.ndim)
+    x, axes = in_float32(ops.cast(x, dtype) if dtype else x), _args.axes(axis, x.ndim)
     for dim in axes:
         x = ops.take(ops.cumprod(x, dim, None), [-1], dim)
     return x if keepdims else ops.squeeze(x, axes)
 
 
 def op_mean(u, x, axis, keepdims):
-    return ops.broadcast_to(ops.divide(kept(wide(u), x, axis), count(x, axis)), x.shape)
+    return ops.broadcast_to(ops.divide(kept(u, x, axis), count(x, axis)), x.shape)
 
 
 def op_var(u, x, axis, keepdims):
-    return kept(wide(u), x, axis) * 2 * (centered(wide(x), axis) / count(x, axis))
+    return kept(u, x, axis) * 2 * (centered(x, axis) / count(x, axis))
 
 
 def op_std(u, x, axis, keepdims):
-    x = wide(x)
     y = ops.std(x, axis, True)
     constant = ops.equal(y, 0)  # there, the root has an infinite gradient, but the deviation a gradient of 0
     distance = centered(centered(x, axis), axis)  # the mean of equal numbers may be rounded to another one
@@ -53,7 +52,6 @@ def op_min(u, x, axis, keepdims, initial):
 
 
 def op_logsumexp(u, x, axis, keepdims):
-    x = wide(x)
     top = np.max(array_of(x), _args.axes(axis, x.ndim), keepdims=True, initial=-np.inf)
     terms = np.exp(x - np.where(np.isfinite(top), top, 0))
     total = ops.sum(terms, axis, True)
@@ -68,7 +66,7 @@ def op_cumsum(u, x, axis, dtype):
 @by_formula
 def op_cumprod(x, axis, dtype):
     x, axis = (ops.reshape(x, (-1,)), 0) if axis is None else (x, axis)
-    x, n, step = wide(x, dtype), x.shape[axis], 1
+    x, n, step = in_float32(ops.cast(x, dtype) if dtype else x), x.shape[axis], 1
     while step < n:  # in pairs: a quotient would fail at 0
         first, later = ops.split(x, [step], axis)
         x = ops.concatenate([first, later * ops.split(x, [n - step], axis)[0]], axis)
@@ -90,24 +88,18 @@ def centered(x, axis):
     return x - ops.mean(x, axis, True)
 
 
-def wide(x, dtype=None):
-    """Return `x`, cast to `dtype`, with 16-bit floats in `float32`: what comes between might overflow."""
-    x = ops.cast(x, dtype) if dtype else x
-    return ops.cast(x, "float32") if x.dtype.itemsize == 2 else x
-
-
 def extremum(reduce, pairwise, lowest):
     """Return the rule of a largest or smallest entry: those of a tie share the gradient."""
 
     def rule(u, x, axis, keepdims, initial):
         if initial is not None:
             return started(u, x, axis, keepdims, initial)
-        equal = ops.equal(x, reduce(x, axis, True, None)).astype(wide(u).dtype)
+        equal = ops.equal(x, reduce(x, axis, True, None)).astype(u.dtype)
         return kept(u, x, axis) * ops.divide(equal, equal.sum(_args.axes(axis, x.ndim), keepdims=True))
 
     @by_formula
     def started(x, axis, keepdims, initial):
-        y = reduce(x, axis, keepdims, None) if x.size else reduce(array_of(x), axis, keepdims, lowest)
+        y = reduce(x, axis, keepdims, None) if math.prod(ops.shape(x)) else reduce(array_of(x), axis, keepdims, lowest)
         return pairwise(y, initial)
 
     return rule

@@ -7,7 +7,6 @@ import numpy as np
 from ..._record import array_of, ops
 from .formula import by_formula
 from .indexing import combined
-from .reduction import wide
 
 
 def op_segment_sum(u, x, ids, num_segments):
@@ -27,7 +26,7 @@ def op_segment_prod(x, ids, num_segments):
     ids = np.asarray(ids)
     n = ids.max(initial=-1) + 1 if num_segments is None else num_segments
     inside = np.flatnonzero((ids >= 0) & (ids < n))
-    rows, products = combined(ops.multiply, ops.take(wide(x), inside, 0), ids[inside])
+    rows, products = combined(ops.multiply, ops.take(x, inside, 0), ids[inside])
     return ops.scatter_update(np.ones((n, *x.shape[1:]), products.dtype), rows[:, None], products, None)
 
 
@@ -42,5 +41,5 @@ def spread(y, ids):
 def share(u, x, ids, y):
     """Return the gradient of an extremum `y`, which those of a tie share."""
     chosen = ops.logical_or(ops.isnan(x), ops.equal(x, spread(y, ids)))
-    number = ops.segment_sum(chosen.astype(wide(u).dtype), ids, len(y))
+    number = ops.segment_sum(chosen.astype(u.dtype), ids, len(y))
     return ops.where(chosen, spread(ops.divide(u, np.maximum(number, 1)), ids), 0)

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._record import array_of, is_traced, ops
-from .indexing import put, selection
-
-op_flip = selection("flip")
-op_tile = selection("tile")
-op_repeat = selection("repeat")
-op_roll = selection("roll")
-op_split = selection("split")
-op_diagonal = selection("diagonal")
+from ..._record import ops
+from .indexing import numbered, put, selection
 
 
 def op_reshape(u, x, newshape):
@@ -41,24 +34,34 @@ def op_squeeze(u, x, axis):
 
 def op_concatenate(u, xs, axis):
     ends = np.cumsum([ops.shape(x)[axis] for x in xs])
-    return ops.split(u, ends[:-1].tolist(), axis)
+    grads = ops.split(u, ends[:-1].tolist(), axis)
+    return grads if isinstance(xs, (tuple, list)) else ops.stack(grads, 0)
 
 
 def op_stack(u, x, axis):
-    return ops.unstack(u, None, axis)
+    return ops.moveaxis(u, axis, 0)  # its rows are those of the operands
+
+
+op_split = selection("split")
 
 
 def op_broadcast_to(u, x, shape):
     return u
 
 
+op_flip = selection("flip")
+op_tile = selection("tile")
+op_repeat = selection("repeat")
+op_roll = selection("roll")
+
+
 def op_pad(u, x, pad_width, mode, constant_values):
-    if mode != "constant":
-        return selection("pad")(u, x, pad_width, mode, 0)
-    places = ops.pad(np.arange(x.size).reshape(x.shape), pad_width, mode, -1)
-    inside = places >= 0
-    return put(u, places, x.shape), ops.where(inside, 0, u)
+    places = ops.pad(numbered(x), pad_width, mode, -1)
+    return put(u, places, ops.shape(x)), None, None, ops.where(places < 0, u, 0)
 
 
 def op_unstack(us, x, num, axis):
     return ops.stack(us, axis)
+
+
+op_diagonal = selection("diagonal")
