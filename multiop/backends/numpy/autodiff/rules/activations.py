@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from ...ops.activations import ALPHA, SCALE
 from ..._record import ops
+from ...ops.activations import ALPHA, SCALE
 from .formula import by_formula, by_slope
 
 
@@ -30,6 +30,11 @@ def op_relu6(u, x):
 
 def op_leaky_relu(u, x, negative_slope):
     return ops.where(ops.greater(x, 0), u, negative_slope * u)
+
+
+@by_slope
+def op_softplus(x):
+    return ops.sigmoid(x)
 
 
 @by_slope
@@ -90,12 +95,11 @@ def op_hard_silu(x):
 
 
 op_sigmoid = by_slope(lambda x: ops.sigmoid(x) * ops.sigmoid(-x))
-op_softplus = by_slope(lambda x: ops.sigmoid(x))
 op_log_sigmoid = by_slope(lambda x: ops.sigmoid(-x))
 op_softsign = by_slope(lambda x: np.square(1 / (1 + abs(x))))
 op_tanh_shrink = by_slope(lambda x: np.square(np.tanh(x)))
 
 
 def below(x):
-    """Return `x` where it is not above 0."""
-    return ops.where(ops.greater(x, 0), 0, x)
+    """Return `x` where it is below 0: at 0, there is no second derivative."""
+    return ops.where(ops.less(x, 0), x, 0)

@@ -22,7 +22,9 @@ def op_conv(u, inputs, kernel, bias, strides, padding, data_format, dilation_rat
     groups = inputs.shape[-1 if data_format == "channels_last" else 1] // kernel.shape[-2]
     return (
         ops.conv_transpose(u, np.conj(kernel), strides, pads, left, data_format, rates, groups),
-        of_kernel(channels_last(inputs, data_format), channels_last(u, data_format), kernel.shape, strides, pads, rates),
+        of_kernel(
+            channels_last(inputs, data_format), channels_last(u, data_format), kernel.shape, strides, pads, rates
+        ),
         channels_last(u, data_format),
     )
 
@@ -38,7 +40,7 @@ def op_conv_transpose(u, inputs, kernel, strides, padding, output_padding, data_
     grad = grad[:, *(slice(size) for size in x.shape[1:-1])]  # without windows in zeros that were appended
     return (
         grad if data_format == "channels_last" else ops.moveaxis(grad, -1, 1),
-        of_kernel(y, x, kernel.shape, strides, pads, rates),
+        np.conj(of_kernel(y, x, kernel.shape, strides, pads, rates)),
     )
 
 

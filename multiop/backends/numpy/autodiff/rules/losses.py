@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._record import array_of, ops
+from ..._record import ops
 from ...ops.losses import EPSILON, beam_search
 from .formula import by_formula
 
