@@ -224,7 +224,7 @@ WAYS = {"eager": lambda lib: lambda f: f, "jit": lambda lib: mo.jit, "compiler":
     "way", ["eager", "jit", pytest.param("compiler", marks=[pytest.mark.compiler, pytest.mark.tier("full")])]
 )
 @pytest.mark.parametrize("dtype", ROUNDING)
-def test_a_step_whose_layers_are_cast_is_the_native_one(backend, dtype, way, derivatives):
+def test_a_step_whose_layers_are_cast_is_the_native_one(backend, dtype, way):
     ours = trained(of_multiop(), gradient, dtype, compiled=WAYS[way](NATIVE[backend]()))
     assert [mo.op_dtype(y) for y in ours[1]] == [dtype] * 6 + ["float32"]
     compare(ours, native_step(backend, dtype), native_step(backend, "float32"), ROUNDING[dtype])
