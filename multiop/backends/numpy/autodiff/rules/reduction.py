@@ -40,7 +40,7 @@ def op_std(u, x, axis, keepdims):
     y = ops.std(x, axis, True)
     constant = ops.equal(y, 0)  # there, the root has an infinite gradient, but the deviation a gradient of 0
     distance = centered(centered(x, axis), axis)  # the mean of equal numbers may be rounded to another one
-    return kept(u, x, axis) * ops.where(constant, 0, distance / (count(x, axis) * ops.where(constant, 1, y)))
+    return ops.where(constant, 0, kept(u, x, axis) / (count(x, axis) * ops.where(constant, 1, y))) * distance
 
 
 def op_max(u, x, axis, keepdims, initial):
@@ -94,8 +94,9 @@ def extremum(reduce, pairwise, lowest):
     def rule(u, x, axis, keepdims, initial):
         if initial is not None:
             return started(u, x, axis, keepdims, initial)
-        equal = ops.equal(x, reduce(x, axis, True, None)).astype(u.dtype)
-        return kept(u, x, axis) * ops.divide(equal, equal.sum(_args.axes(axis, x.ndim), keepdims=True))
+        equal = ops.equal(x, reduce(x, axis, True, None))
+        number = ops.sum(equal.astype(u.dtype), axis, True)
+        return ops.where(equal, ops.divide(kept(u, x, axis), number), 0)
 
     @by_formula
     def started(x, axis, keepdims, initial):
