@@ -1,6 +1,6 @@
 """What is recorded: a traced array knows the step that made it, and a step how gradients go back through it.
 
-Whatever has no traced array among its operands is computed on arrays alone, and leaves no record.
+Whatever has no traced array among its operands, or none whose owner is open, is computed on arrays alone.
 """
 
 from __future__ import annotations
@@ -29,17 +29,30 @@ class Ops:
 ops = Ops()
 
 
+class Owner:
+    """What takes gradients: a transform, or a tape. What comes from its leaves is recorded while it is open."""
+
+    is_open = False
+
+    def __enter__(self):
+        self.is_open = True
+        return self
+
+    def __exit__(self, *error):
+        self.is_open = False
+
+
 class Node:
     """A step: its inputs, and the map from the gradients of its results to theirs, `None` where there is none.
 
-    `rule` is the name of the custom gradient that made it, if one did. `owner` is a weak reference to what may still
-    ask for gradients with respect to it: a transform that runs, or a tape.
+    `rule` is the name of the custom gradient that made it, if one did.
     """
 
-    def __init__(self, inputs, pull, results, rule=None, owner=None):
+    def __init__(self, inputs, pull, results, owners=(), rule=None):
         self.inputs, self.pull = [x.held() for x in inputs], pull
+        self.owners = {owner for x in inputs for owner in x.node.owners if owner.is_open}.union(owners)
         self.specs = [(y.shape, y.dtype) if is_inexact(y) else None for y in results]
-        self.rule, self.owner, self.number = rule, owner, next(_numbers)
+        self.rule, self.number = rule, next(_numbers)
 
 
 class Traced:
@@ -63,6 +76,8 @@ class Traced:
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         """Compute a function of NumPy by the op of its name."""
+        if not any(map(is_traced, inputs)):
+            return getattr(ufunc, method)(*map(array_of, inputs), **options)
         name = {"absolute": "abs"}.get(ufunc.__name__, ufunc.__name__)
         op = getattr(sys.modules[__package__], f"op_{name}", None)
         if op is None or method != "__call__" or options:
@@ -72,6 +87,8 @@ class Traced:
         return op(*inputs)
 
     def __array_function__(self, function, types, args, kwargs):
+        if not is_traced(args):
+            return function(*map(array_of, args), **kwargs)
         raise errors.UnsupportedError(
             f"np.{function.__name__} of an array that is differentiated: use an op of multiop, as "
             f"multiop.op_{function.__name__}"
@@ -165,7 +182,8 @@ def operands(x):
 
 
 def is_traced(x):
-    return any(isinstance(leaf, Traced) for leaf in operands(x))
+    """Say whether what is computed of `x`, an operand or a list of them, is recorded."""
+    return any(isinstance(leaf, Traced) and any(owner.is_open for owner in leaf.node.owners) for leaf in operands(x))
 
 
 def is_inexact(x):
@@ -203,8 +221,8 @@ def each(fn, x):
 
 
 def kept(x):
-    """Return what a node keeps of an operand: a copy of an array, which its owner may change."""
-    return x.copy() if isinstance(x, np.ndarray) else x
+    """Return what a node keeps of an operand: a copy of an array, which the caller may change."""
+    return x if is_traced(x) else array_of(x).copy() if isinstance(x, (np.ndarray, Traced)) else x
 
 
 def in_float32(x):
@@ -214,12 +232,11 @@ def in_float32(x):
 def paired(args, grads):
     """Return each traced array among the operands with its gradient; `None` is zero."""
     pairs = []
-    for k, x in enumerate(args):
-        grad = grads[k] if k < len(grads) else None
+    for x, grad in itertools.zip_longest(args, grads):
         if isinstance(x, Traced):
             pairs.append((x, grad))
-        elif is_traced(x):
-            pairs += paired(x, grad)
+        elif isinstance(x, (list, tuple)):
+            pairs += paired(x, () if grad is None else grad)
     return pairs
 
 

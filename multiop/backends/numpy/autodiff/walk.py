@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import weakref
-
 import numpy as np
 
-from .._record import Node, Traced, ops
+from .._record import Node, Traced, array_of, is_traced, ops
 
 
-class Owner:
-    """What may ask for gradients with respect to the leaves that it made, as long as it lives."""
-
-
-def leaf(x, owner=None):
+def leaf(x, *owners):
     """Return `x` as a traced array of its own that gradients can be asked for; they go on to `x`."""
-    owner = owner and weakref.ref(owner)
-    if isinstance(x, Traced):
-        return Traced(x.array, Node([x], lambda grads: grads, [x], None, owner))
-    x = np.array(x)
-    return Traced(x, Node([], lambda grads: [], [x], None, owner))
+    if is_traced(x):
+        return Traced(x.array, Node([x], lambda grads: grads, [x], owners))
+    x = np.array(array_of(x))
+    return Traced(x, Node([], lambda grads: [], [x], owners))
 
 
 @np.errstate(all="ignore")
@@ -45,28 +38,20 @@ def walk(ys, grad_ys, xs, stops=(), nodes=None):
     return [grads.get(x.place) if isinstance(x, Traced) else None for x in xs]
 
 
-def history(ys, until=()):
-    """Return the nodes that `ys` came from, oldest first, without those of `until` and before."""
+def history(ys, since=-1):
+    """Return the nodes that `ys` came from, oldest first, without those of the number `since` and before."""
     nodes, stack = set(), [y.node for y in ys if isinstance(y, Traced)]
     while stack:
         node = stack.pop()
-        if node not in nodes and node not in until:
+        if node not in nodes and node.number > since:
             nodes.add(node)
             stack += [x.node for x in node.inputs]
     return sorted(nodes, key=lambda node: node.number)
 
 
-def settled(ys, *done):
-    """Return `ys`, with arrays of their own where nobody, but for the owners in `done`, may still differentiate them."""
-    return [
-        y.array.copy() if isinstance(y, Traced) and not any(is_owned(node, done) for node in history([y])) else y
-        for y in ys
-    ]
-
-
-def is_owned(node, done):
-    owner = node.owner and node.owner()
-    return owner is not None and owner not in done
+def settled(ys):
+    """Return `ys`, as arrays of their own where nothing records them any more."""
+    return [y if y is None or is_traced(y) else np.array(array_of(y)) for y in ys]
 
 
 def now():

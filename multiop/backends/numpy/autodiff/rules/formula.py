@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..._record import Traced, array_of, ops
+from ..._record import Owner, Traced, array_of, ops
 from ..walk import leaf, walk
 
 
@@ -26,8 +26,9 @@ def by_formula(formula):
     """Return the rule of an op that a formula computes too, which is made of other ops."""
 
     def rule(u, *args):
-        leaves = [leaf(x) if isinstance(x, Traced) else x for x in args]
-        y = formula(*leaves)
+        with Owner() as owner:
+            leaves = [leaf(x, owner) if isinstance(x, Traced) else x for x in args]
+            y = formula(*leaves)
         grads = iter(walk([y], [u], [x for x in leaves if isinstance(x, Traced)]))
         return tuple([next(grads) if isinstance(x, Traced) else None for x in leaves])
 
