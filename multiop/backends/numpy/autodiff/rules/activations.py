@@ -89,9 +89,8 @@ def op_hard_sigmoid(u, x):
     return ops.where(ops.less(abs(x), 3), u / 6, 0)
 
 
-@by_slope
-def op_hard_silu(x):
-    return ops.where(ops.less(abs(x), 3), x / 3 + 0.5, ops.where(ops.greater(x, 0), 1.0, 0.0))
+def op_hard_silu(u, x):
+    return ops.where(ops.less(abs(x), 3), u * (x / 3 + 0.5), ops.where(ops.greater(x, 0), u, 0))
 
 
 op_sigmoid = by_slope(lambda x: ops.sigmoid(x) * ops.sigmoid(-x))

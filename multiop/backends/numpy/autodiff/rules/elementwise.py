@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ..._record import ops
+from ...conversion import promote
 from .formula import by_formula, by_slope, complex_of, is_complex, zero
 
 
@@ -31,6 +32,7 @@ def op_mod(u, x1, x2):
 
 
 def op_power(u, x1, x2):
+    x1, x2 = promote(x1, x2)  # of a number alone, ops would give float32
     of_zero = ops.equal(x1, 0) & ops.greater_equal(ops.real(x2), 0)
     flat = ops.equal(x2, 0) & (of_zero | ~ops.isfinite(x1))
     exponent = ops.where(of_zero, ops.stop_gradient(x2), x2)

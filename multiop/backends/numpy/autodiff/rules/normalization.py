@@ -7,6 +7,7 @@ import numpy as np
 from multiop import _args
 
 from ..._record import array_of, ops
+from ...ops.normalization import promote_operands
 from .formula import by_formula
 
 
@@ -23,6 +24,7 @@ def op_normalize(x, axis, order, epsilon):
 
 @by_formula
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
+    x, mean, variance, offset, scale = promote_operands(x, mean, variance, offset, scale)
     axis = _args.single_axis(axis, x.ndim)
     others = [dim for dim in range(x.ndim) if dim != axis]
     factor = ops.rsqrt(ops.expand_dims(variance, others) + epsilon)
@@ -33,7 +35,8 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
 
 @by_formula
 def op_layer_normalization(x, gamma, beta, axis, epsilon):
-    x = ops.subtract(x, ops.mean(x, axis, True))
+    x, gamma, beta = promote_operands(x, gamma, beta)
+    x = x - ops.mean(x, axis, True)
     y = x * ops.rsqrt(ops.mean(np.square(x), axis, True) + epsilon)
     y = y if gamma is None else y * along(gamma, x, axis)
     return y if beta is None else y + along(beta, x, axis)
@@ -41,6 +44,7 @@ def op_layer_normalization(x, gamma, beta, axis, epsilon):
 
 @by_formula
 def op_rms_normalization(x, scale, axis, epsilon):
+    x, scale = promote_operands(x, scale)
     y = x * ops.rsqrt(ops.mean(np.square(x), axis, True) + epsilon)
     return y if scale is None else y * along(scale, x, axis)
 
