@@ -151,14 +151,11 @@ class Optional(Protocol):
         random: The parts of random numbers that are the framework's, a `RandomParts`.
         if_untested: The end of the warning about a version that was never tested: what does not work on it. `None`: the
             backend itself warns, where it matters.
-        no_derivatives: Of a backend that has values alone, the reason, which its errors about derivatives give: the
-            suite and `multiop check` then leave derivatives out.
     """
 
     kernels: Any
     random: RandomParts
     if_untested: str | None
-    no_derivatives: str
 
     def is_compiling(self) -> bool:
         """Say whether the framework's compiler is tracing Python code in this thread."""

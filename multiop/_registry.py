@@ -113,11 +113,6 @@ def random_part(name: str) -> Any:
     return getattr(getattr(active(), "random", None), name, None)
 
 
-def no_derivatives() -> str | None:
-    """Return why the active backend has values alone; `None` if it has derivatives."""
-    return getattr(ready(), "no_derivatives", None)
-
-
 def composite(op: F) -> F:
     """Let a backend compile `op` as one program, as where each eager step would be compiled separately."""
 

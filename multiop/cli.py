@@ -204,10 +204,7 @@ def port(
     for proof in proofs:
         status = "ok" if proof.agrees else "failed"
         word = Text("agrees" if proof.agrees else "differs" if proof.compared else "nothing compared", STYLES[status])
-        cells = [
-            "-" if one is None else f"{one:.1e}"
-            for one in (proof.value, proof.gradient, proof.state)[: 3 if training else 2]
-        ]
+        cells = [f"{one:.1e}" for one in (proof.value, proof.gradient, proof.state)[: 3 if training else 2]]
         table.add_row(proof.backend, *[_MODES[proof.training]][: len(modes)], *cells, f"{proof.tolerance:.0e}", word)
     typer.echo(plain(f"{out / ported.name}.py: {lines} lines"))
     if ported.bridged:

@@ -40,13 +40,6 @@ def host_arrays(multiop_backend):
 
 
 @pytest.fixture
-def derivatives(multiop_backend):
-    """Skip the test on a backend that has values alone."""
-    if reason := _registry.no_derivatives():
-        pytest.skip(reason)
-
-
-@pytest.fixture
 def toy_paths(tmp_path):
     """The paths on which the toy backend is installed, for a subprocess."""
     return install_toy(tmp_path)

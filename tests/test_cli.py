@@ -59,7 +59,7 @@ def not_marked(x):
 
 
 @pytest.mark.once
-def test_good_file(run, backend, derivatives):
+def test_good_file(run, backend):
     result = run("check", "good.py", "--backends", backend, "--json", good=GOOD)
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
@@ -102,7 +102,7 @@ def clipped(x):
 
 
 @pytest.mark.once
-def test_odd_rules(run, backend, derivatives):
+def test_odd_rules(run, backend):
     result = run("check", "odd.py", "--backends", backend, "--json", odd=ODD)
     assert result.exit_code == 1
     checks = {one["function"]: one for one in json.loads(result.stdout)["checks"]}

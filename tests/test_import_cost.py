@@ -85,7 +85,7 @@ print("found:", *map(float, found))
 """
 
 
-def test_a_backend_needs_no_other_framework(backend, derivatives):
+def test_a_backend_needs_no_other_framework(backend):
     others = FRAMEWORKS - {backend} - ({"keras"} if backend == "tensorflow" else set())  # TensorFlow loads Keras itself
     variables = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "MULTIOP_BACKEND": ""}
     program = ALONE.format(others=others, backend=backend)

@@ -19,8 +19,7 @@ error names everything that is missing.
 What an op means, read in `numpy/ops`: each in its shortest form. Write the files of ops in the order in which they
 import each other: `conversion`, `creation`, `elementwise`, `reduction`, `shapes`, `logical`, `indexing`, `sorting`,
 `products`, then the rest in any order; and run the suite after each: `pytest tests/test_conformance.py
---backends=mine -k op_name`. Values come first: with `no_derivatives`, a module's string that says why, whose text is
-in every error about a derivative, the suite skips what differentiates, and `multiop check` leaves it out.
+--backends=mine -k op_name`.
 
 Results are tensors, also those without dimensions, and share no memory with what a caller may change. What a backend
 does around each of its ops, primitive or composite, stands in one place: `around(op)`, see `numpy/conversion.py`.

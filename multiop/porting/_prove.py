@@ -10,7 +10,6 @@ import numpy as np
 
 import multiop
 from multiop import _tree, ops
-from multiop._registry import no_derivatives
 from multiop.porting import _graph, _weights
 
 _TOLERANCES = {"float64": 1e-9, "float32": 1e-4}  # relative to the sum of the magnitudes; 2e-2 for fewer bits
@@ -23,7 +22,7 @@ class Proof:
     Attributes:
         backend: The name of the backend.
         value: The largest difference of an output.
-        gradient: The largest difference of the gradient in a parameter; `None` on a backend that has no derivatives.
+        gradient: The largest difference of the gradient in a parameter.
         tolerance: What each may be at most.
         compared: How many outputs and gradients were compared that are not zero.
         training: Whether this is about training mode.
@@ -32,7 +31,7 @@ class Proof:
 
     backend: str
     value: float
-    gradient: float | None
+    gradient: float
     tolerance: float
     compared: int
     training: bool = False
@@ -41,7 +40,7 @@ class Proof:
     @property
     def agrees(self) -> bool:
         """Whether the port agrees with the original; never where there was nothing to compare."""
-        return self.compared > 0 and max(self.value, self.gradient or 0.0, self.state) <= self.tolerance
+        return self.compared > 0 and max(self.value, self.gradient, self.state) <= self.tolerance
 
 
 def weights(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -69,10 +68,7 @@ def digest(
 def computed(
     port: Any, inputs: tuple[Any, ...], training: bool = False
 ) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
-    """Return outputs, gradients of their weighted sum in the parameters, and new state of a port, as NumPy arrays.
-
-    On a backend that has no derivatives, there are no gradients.
-    """
+    """Return outputs, gradients of their weighted sum in the parameters, and new state of a port, as NumPy arrays."""
     flat = {name: ops.convert_to_tensor(leaf) for name, leaf in _weights.flat(port.params).items()}
 
     def total(params: dict[str, Any]) -> tuple[Any, tuple[list[Any], Any]]:
@@ -81,7 +77,7 @@ def computed(
         terms = [ops.sum(leaf * ops.cast(weights(tuple(leaf.shape)), leaf.dtype)) for leaf in leaves if _is_float(leaf)]
         return sum(terms[1:], terms[0]) if terms else ops.zeros(()), (leaves, state)
 
-    if flat and no_derivatives() is None:
+    if flat:
         derivative: Any = multiop.value_and_grad(total, has_aux=True)
         (_, (leaves, state)), gradients = derivative(flat)
     else:
@@ -109,12 +105,10 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
     backend = backend or multiop.backend()
     with multiop.use_backend(backend):
         computed_here: dict[str, Any] = digest(*computed(port, port.inputs(), training))
-        differentiates = no_derivatives() is None
     if len(computed_here["outputs"]) != len(expected["outputs"]):
         return Proof(backend, math.inf, math.inf, 0.0, 1, training)
     pairs = list(zip(computed_here["outputs"], expected["outputs"], strict=True))
-    wanted_slopes = expected["gradients"] if differentiates else {}
-    slopes = [(computed_here["gradients"][name], wanted) for name, wanted in wanted_slopes.items()]
+    slopes = [(computed_here["gradients"][name], wanted) for name, wanted in expected["gradients"].items()]
     states = [(computed_here["state"][name], wanted) for name, wanted in expected["state"].items()]
     # rounding is what is left of some gradients, and of the mean of what is normalized already
     floor = 1e-4 * max((pair[1] for _, pair in slopes), default=0.0)
@@ -125,7 +119,7 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
     return Proof(
         backend,
         max((_difference(a, b, 0.0) for a, b in pairs), default=0.0),
-        max((_difference(a, b, floor) for a, b in slopes), default=0.0) if differentiates else None,
+        max((_difference(a, b, floor) for a, b in slopes), default=0.0),
         max(floats, default=1e-4),
         sum(pair[1] > 0 for _, pair in [*pairs, *slopes]),
         training,

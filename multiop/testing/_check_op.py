@@ -24,7 +24,6 @@ from ._tolerances import AGREEMENT_ULPS, Mismatch
 Array = np.ndarray[Any, Any]
 __tracebackhide__ = True  # pytest leaves out the frames of this module
 MODES = ("reverse", "forward")
-DERIVATIVES = {"gradient", "second order", "forward mode"}
 COMPARED = ("value", "gradient", "second order")  # compared with the other backends and with a reference
 
 
@@ -74,7 +73,6 @@ def check_op(
         Mismatch: Something differs. The message names the function, the backend, the argument, the worst entry, both
             values, the tolerance, and how to reproduce it.
         ArgumentError: An option is not one of those above.
-        UnsupportedError: Derivatives are asked for, and none of the backends has them.
 
     Example:
         >>> import multiop
@@ -262,11 +260,9 @@ def _in_dtype(
     fn: Callable[..., Any], call: Call, dtype: str, options: _Options, reference: Callable[..., Any] | None
 ) -> Iterator[tuple[str, float]]:
     results: dict[str, dict[str, _Result]] = {}
-    without: list[str | None] = []
     for backend in _backends(options.backends):
         with multiop.use_backend(backend):
             problem = Problem(fn, call, dtype=dtype, seed=options.seed, name=_name(fn))
-            without.append(_registry.no_derivatives())
             try:
                 yield from _alone(problem, options)
                 results[backend] = _compared(problem, options)
@@ -274,10 +270,6 @@ def _in_dtype(
                 raise
             except Exception as error:
                 raise Mismatch(f"{problem.name}({call.abridged()}) on {backend} raises {told(error)}") from None
-    if all(without) and problem.inexact and problem.differentiable_value and not DERIVATIVES.isdisjoint(options.wanted):
-        raise errors.UnsupportedError(
-            f"check_op: nothing is differentiated; give order=0 for values alone: {without[0]}"
-        )
     for what in COMPARED:
         measured = {backend: found[what] for backend, found in results.items() if what in found}
         if measured:

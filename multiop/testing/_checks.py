@@ -13,7 +13,6 @@ import numpy as np
 
 import multiop
 from multiop import _dtypes
-from multiop._registry import no_derivatives
 
 from . import _numerical
 from ._case import OPEN, Call, Pin, Row, has_gradient
@@ -287,15 +286,12 @@ def check_agreement(problem_on: Callable[[], Problem], backends: list[str], grad
         with multiop.use_backend(name):
             problem = problem_on()
             found = problem.value + (problem.gradient if gradient and problem.is_differentiable else [])
-            results[name] = (problem, found, measured_noise(problem, gradient), no_derivatives() is None)
+            results[name] = (problem, found, measured_noise(problem, gradient))
     worst = 0.0
     for one in backends:
         for other in backends[backends.index(one) + 1 :]:
-            problem, found, moved, has_derivatives = results[one]
-            _, expected, also_moved, other_has = results[other]
-            if has_derivatives != other_has:  # they agree on values
-                n = len(problem.value)
-                found, moved, expected, also_moved = found[:n], moved[:n], expected[:n], also_moved[:n]
+            problem, found, moved = results[one]
+            _, expected, also_moved = results[other]
             what = f"{problem.name}({problem.call.abridged()}) on {one} against {other}"
             worst = max(worst, assert_agree(found, moved, expected, also_moved, what))
     return worst
@@ -410,7 +406,6 @@ def check_pin(
     With `whole`, the gradient is compiled as one program; the value is still computed step by step.
     """
     dtype = _dtypes.to_numpy(pin.dtype)
-    with_gradient = has_gradient(pin) and no_derivatives() is None
 
     def operand(x: Any) -> Any:
         return np.asarray(x, dtype) if isinstance(x, (list, float, complex)) else x
@@ -419,7 +414,7 @@ def check_pin(
     what, worst = _at(problem), 0.0
     _ = problem.value
     problem.whole, problem.together = whole, ("primal_tensors", "gradient_tensors")
-    if with_gradient:
+    if has_gradient(pin):
         problem.cotangents = [np.ones_like(y) for y in problem.differentiable_value]
     if pin.value is not None:
         values = pin.value if isinstance(pin.value, tuple) else (pin.value,)
@@ -427,11 +422,11 @@ def check_pin(
             raise Mismatch(f"{what}: {len(problem.value)} results, {len(values)} are pinned")
         for found, value in zip(problem.value, values, strict=True):
             worst = max(worst, assert_close(found, np.asarray(value).astype(found.dtype), what, ulps=ulps))
-            if with_gradient and len(values) == len(problem.differentiable_value) == 1:
+            if has_gradient(pin) and len(values) == len(problem.differentiable_value) == 1:
                 (found,) = problem.run(problem.primal_tensors)
                 expected = np.asarray(value).astype(found.dtype)
                 worst = max(worst, assert_close(found, expected, f"differentiated {what}", ulps=ulps))
-    if with_gradient:
+    if has_gradient(pin):
         grads = pin.gradient if isinstance(pin.gradient, tuple) else (pin.gradient,)
         if len(grads) != len(problem.gradient):
             raise Mismatch(f"{what}: {len(problem.gradient)} gradients, {len(grads)} are pinned")

@@ -98,15 +98,8 @@ def compare(target: str, name: str, inputs: str, measured: dict[str, dict[str, A
     properties = {backend: one["properties"] for backend, one in measured.items()}
     cells: dict[str, dict[str, Cell]] = {}
     broken = {backend for backend, one in properties.items() if any("raised" in found for found in one.values())}
-    undifferentiated = {
-        backend: one.get("value", {}).get("undifferentiated", "") for backend, one in properties.items()
-    }
     for which in PROPERTIES:
-        found = {
-            backend: one.get(which)
-            for backend, one in properties.items()
-            if which in one or not undifferentiated[backend]
-        }
+        found = {backend: one.get(which) for backend, one in properties.items()}
         cells[which] = _raised(found, broken)
         working = {backend: one for backend, one in found.items() if backend not in cells[which]}
         if which in COMPARED:
@@ -115,11 +108,11 @@ def compare(target: str, name: str, inputs: str, measured: dict[str, dict[str, A
             cells[which] |= {backend: _checked(one) for backend, one in working.items()}
         else:
             cells[which] |= {backend: _numeric(one) for backend, one in working.items()}
-        cells[which] = {backend: cells[which].get(backend, Cell(NONE)) for backend in measured}
+        cells[which] = {backend: cells[which][backend] for backend in measured}
     for backend, one in properties.items():
         _mark_vacuous({which: by_backend[backend] for which, by_backend in cells.items()}, one)
-    reasons = list(undifferentiated.values())
-    reason = reasons[0] if all(reasons) else ""
+    undifferentiated = [one.get("value", {}).get("undifferentiated", "") for one in properties.values()]
+    reason = undifferentiated[0] if all(undifferentiated) else ""
     return Report(target, name, inputs, custom, cells, heading or inputs, reason)
 
 

@@ -193,36 +193,15 @@ def _by_op(items: list[pytest.Item]) -> list[pytest.Item]:
     return [next(together) if item in asked else item for item in items]
 
 
-def _skip_derivative(error: Exception) -> None:
-    """Skip the test if the error is about a derivative, on a backend that says that it has none."""
-    from multiop import _registry
-
-    if (reason := _registry.no_derivatives()) and reason in str(error):
-        pytest.skip(reason)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup() -> Generator[None, Any, Any]:
-    """Skip what needs derivatives where there are none."""
-    from multiop import errors
-
-    try:
-        return (yield)
-    except errors.UnsupportedError as error:
-        _skip_derivative(error)
-        raise
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Any:
-    """Skip what needs derivatives where there are none; expect what a third-party backend says is not implemented."""
+    """Mark what a third-party backend declares as not implemented as an expected failure, with the reason it gives."""
     from multiop import _registry, errors
 
     name = getattr(pyfuncitem, "callspec", None) and pyfuncitem.callspec.params.get("multiop_backend")
     try:
         return (yield)
     except errors.UnsupportedError as error:
-        _skip_derivative(error)
         if name is None or name in _registry.BUILT_IN:  # built-in backends list theirs in known_failures.py, with URLs
             raise
         pytest.xfail(f"{name}: {error}")

@@ -143,13 +143,6 @@ def x64(multiop_x64: None) -> None:
     """Turn on the 64-bit mode, so that float64 is float64 on every backend."""
 
 
-@pytest.fixture
-def derivatives(multiop_backend: str) -> None:
-    """Skip the test on a backend that says that it has values alone."""
-    if reason := _registry.no_derivatives():
-        pytest.skip(reason)
-
-
 @pytest.mark.parametrize(("op", "dtype"), [(op, dtype) for op, row in ROWS.items() for dtype in row.dtypes])
 def test_value(
     multiop_backend: str, op: str, dtype: str, whole: bool, request: pytest.FixtureRequest, measured: Measured
@@ -177,13 +170,7 @@ def _check_host_value(problem: Problem, row: Row) -> None:
 
 @pytest.mark.parametrize("op", _DIFFERENTIABLE)
 def test_gradient(
-    multiop_backend: str,
-    op: str,
-    whole: bool,
-    x64: None,
-    derivatives: None,
-    pytestconfig: pytest.Config,
-    measured: Measured,
+    multiop_backend: str, op: str, whole: bool, x64: None, pytestconfig: pytest.Config, measured: Measured
 ) -> None:
     row, problems = ROWS[op], _some(_differentiable(ROWS[op], whole), pytestconfig, 2)
     for one in problems:
@@ -195,13 +182,7 @@ def test_gradient(
 
 @pytest.mark.parametrize("op", [op for op in _DIFFERENTIABLE if "complex128" in ROWS[op].dtypes])
 def test_complex_gradient(
-    multiop_backend: str,
-    op: str,
-    whole: bool,
-    x64: None,
-    derivatives: None,
-    pytestconfig: pytest.Config,
-    measured: Measured,
+    multiop_backend: str, op: str, whole: bool, x64: None, pytestconfig: pytest.Config, measured: Measured
 ) -> None:
     problems = (problem for problem in _problems(ROWS[op], "complex128", whole) if problem.is_differentiable)
     problems = _some(problems, pytestconfig, 1)
@@ -210,26 +191,14 @@ def test_complex_gradient(
 
 @pytest.mark.parametrize("op", _SECOND)
 def test_second_order(
-    multiop_backend: str,
-    op: str,
-    whole: bool,
-    x64: None,
-    derivatives: None,
-    pytestconfig: pytest.Config,
-    measured: Measured,
+    multiop_backend: str, op: str, whole: bool, x64: None, pytestconfig: pytest.Config, measured: Measured
 ) -> None:
     measured(max(map(_checks.check_second_order, _some(_differentiable(ROWS[op], whole), pytestconfig, 1))), "float64")
 
 
 @pytest.mark.parametrize("op", _DIFFERENTIABLE)
 def test_forward_mode(
-    multiop_backend: str,
-    op: str,
-    whole: bool,
-    x64: None,
-    derivatives: None,
-    pytestconfig: pytest.Config,
-    measured: Measured,
+    multiop_backend: str, op: str, whole: bool, x64: None, pytestconfig: pytest.Config, measured: Measured
 ) -> None:
     measured(max(map(_checks.check_forward_mode, _some(_differentiable(ROWS[op], whole), pytestconfig, 1))), "float64")
 

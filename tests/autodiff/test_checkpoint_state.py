@@ -149,6 +149,7 @@ ON = {
     "torch": (torch_generator, torch_global, torch_statistics, torch_buffer),
     "tensorflow": (tensorflow_generator, tensorflow_variable),
     "jax": (),
+    "numpy": (),
 }
 
 
@@ -189,7 +190,7 @@ def test_a_generator_is_known_under_any_number_of_transforms(transform):
         f = transform(f)
 
 
-def test_a_checkpoint_repeats_what_was_drawn_and_leaves_what_one_run_leaves(derivatives, backend):
+def test_a_checkpoint_repeats_what_was_drawn_and_leaves_what_one_run_leaves(backend):
     compare("gradient", (seed_generator, numpy_generator, *ON[backend]))
 
 

@@ -6,6 +6,7 @@ import multiop
 
 
 @pytest.fixture(autouse=True)
-def _on_numpy():
+def on_numpy():
+    """Run each test here with this backend active, whichever is the default."""
     with multiop.use_backend("numpy"):
         yield

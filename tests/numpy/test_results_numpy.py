@@ -9,7 +9,6 @@ import pytest
 
 import multiop as mo
 from multiop import _dtypes, errors
-from multiop.testing import check_gradients
 from multiop.testing._case import Call
 from multiop.testing._problem import Problem
 from multiop.testing.cases import rows
@@ -68,28 +67,6 @@ def test_a_mask_is_not_lost(dtype):
 
 
 X = np.ones(3, np.float32)
-DIFFERENTIATED = {
-    "grad": lambda: mo.grad(mo.op_sum)(X),
-    "value_and_grad": lambda: mo.value_and_grad(mo.op_sum)(X),
-    "vjp": lambda: mo.vjp(mo.op_sin, X),
-    "jvp": lambda: mo.jvp(mo.op_sin, (X,), (X,)),
-    "jacrev": lambda: mo.jacrev(mo.op_sin)(X),
-    "jacfwd": lambda: mo.jacfwd(mo.op_sin)(X),
-    "hessian": lambda: mo.hessian(mo.op_sum)(X),
-    "hvp": lambda: mo.hvp(mo.op_sum, (X,), (X,)),
-    "gradients": lambda: mo.gradients(mo.op_sin, X),
-    "gradients of tensors": lambda: mo.gradients(mo.op_sin(X), X),
-    "GradientTape": lambda: mo.GradientTape().__enter__(),
-    "mapped": lambda: mo.vmap(mo.grad(mo.op_square))(X),
-    "compiled": lambda: mo.jit(mo.grad(mo.op_sum))(X),
-    "check_gradients": lambda: check_gradients(mo.op_sin, X, backends=["numpy"]),
-}
-
-
-@pytest.mark.parametrize("name", DIFFERENTIATED)
-def test_a_derivative_is_refused_and_never_wrong(name):
-    with pytest.raises(errors.UnsupportedError, match="no derivatives.*pip install 'multiop.torch.'"):
-        DIFFERENTIATED[name]()
 
 
 def test_values_of_custom_gradients():

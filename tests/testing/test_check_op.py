@@ -138,7 +138,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("f", "inputs", "message"), [one[1:] for one in FAULTS], ids=[one[0] for one in FAULTS])
-def test_faults_in_functions(backend, f, inputs, message, derivatives):
+def test_faults_in_functions(backend, f, inputs, message):
     args = inputs if isinstance(inputs, tuple) else [normal(4)] * inputs
     with pytest.raises(Mismatch, match=f"(?s){message}") as caught:
         check_op(f, *args, backends=[backend])
@@ -152,7 +152,7 @@ def wrong_transform(monkeypatch, name, fault):
     monkeypatch.setattr(mo, name, lambda *args, **kwargs: fault(faultless, *args, **kwargs))
 
 
-def test_a_rule_ignored_in_forward_mode(backend, monkeypatch, derivatives):
+def test_a_rule_ignored_in_forward_mode(backend, monkeypatch):
     wrong_transform(monkeypatch, "jvp", lambda jvp, f, xs, ts: (jvp(f, xs, ts)[0], [t * 0 for t in jvp(f, xs, ts)[1]]))
     with pytest.raises(Mismatch, match="forward mode of product"):
         check_op(product, normal(3), normal(3), backends=[backend])
@@ -164,7 +164,7 @@ def test_entries_mixed_up_by_vmap(backend, monkeypatch):
         check_op(product, normal(3), normal(3), backends=[backend])
 
 
-def test_a_gradient_lost_by_the_compiler(backend, monkeypatch, derivatives):
+def test_a_gradient_lost_by_the_compiler(backend, monkeypatch):
     wrong_transform(monkeypatch, "jit", lambda jit, f: lambda *xs: [f(*xs)[0], *(y * 0 for y in f(*xs)[1:])])
     with pytest.raises(Mismatch, match="compiled gradient of product"):
         check_op(product, normal(3), normal(3), backends=[backend])
@@ -205,7 +205,7 @@ def test_keywords_of_the_function_pass(backend):
     assert check_op(raised, normal(3), backends=[backend], compiled=False, dtype=1, orders=1)
 
 
-def test_a_rule_that_differs_on_purpose(backend, derivatives):
+def test_a_rule_that_differs_on_purpose(backend):
     @mo.op_custom_gradient
     def straight_through(x):
         return mo.op_round(x), lambda u: u
@@ -247,7 +247,7 @@ def check_row(op):
 
 
 @pytest.mark.parametrize(("op", "fault"), BACKEND_FAULTS, ids=[op for op, _ in BACKEND_FAULTS])
-def test_faults_in_a_backend(backend, multiop_x64, monkeypatch, op, fault, derivatives):
+def test_faults_in_a_backend(backend, multiop_x64, monkeypatch, op, fault):
     check_row(op)
     monkeypatch.setattr(_registry.active(), op, fault(getattr(_registry.active(), op)))
     with pytest.raises(Mismatch, match=f"{op}.* on {backend}"):

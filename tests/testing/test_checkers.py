@@ -200,7 +200,7 @@ def test_compiled_that_loses_the_rule(backend, monkeypatch):
         check_gradient_through_compiled(problem)
 
 
-def test_wrong_pinned_answer(backend, derivatives):
+def test_wrong_pinned_answer(backend):
     assert (
         check_pin(
             multiop.op_exp, pin([0.0, np.inf, np.nan], value=[1.0, np.inf, np.nan], gradient=[1.0, np.inf, np.nan])

@@ -86,7 +86,7 @@ LONGEST = 25  # lines, with the source of the test
 
 
 @pytest.mark.once
-def test_a_failure_is_told_in_a_few_lines_without_a_frame_of_multiop(backend, tmp_path, derivatives):
+def test_a_failure_is_told_in_a_few_lines_without_a_frame_of_multiop(backend, tmp_path):
     (tmp_path / "test_planted.py").write_text(PLANTED.replace("BACKEND", backend))
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--disable-warnings"]

@@ -4,7 +4,7 @@ import numpy as np
 
 from ._ops import *  # noqa: F403
 from .autodiff.custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
-from .autodiff.gradients import gradients as gradients, no_derivatives as no_derivatives
+from .autodiff.gradients import gradients as gradients
 from .autodiff.tape import Tape as Tape
 from .autodiff.transforms import checkpoint as checkpoint, jit as jit, jvp as jvp, vjp as vjp, vmap as vmap
 from .conversion import (

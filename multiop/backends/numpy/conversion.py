@@ -11,12 +11,15 @@ import numpy as np
 
 from multiop import _args, _dtypes, _host, errors
 
-Tensor = (np.ndarray, np.generic)
+from ._record import Traced, array_of, ops
+
+Tensor = (np.ndarray, np.generic, Traced)
 HALVES = [_dtypes.to_numpy(dtype) for dtype in ("float16", "bfloat16")]
 
 
 def around(op):
-    """Return an op as the backend holds it: its results are arrays that share no memory, and NumPy warns of nothing."""
+    """Return an op as the backend holds it: recorded where an operand is, and with results of their own."""
+    from .autodiff.rules import differentiable  # the rules use the ops, which use conversion
 
     @functools.wraps(op)
     def run(*args, **kwargs):
@@ -25,14 +28,14 @@ def around(op):
         given = [*args, *kwargs.values()]
         return own(result, [*given, *(x for arg in given if isinstance(arg, list) for x in arg)])
 
-    return run
+    return differentiable(op.__name__, op, run)
 
 
 def own(result, operands):
     """Return the result of an op with arrays of its own: no views, and none of the operands."""
     if isinstance(result, (tuple, list)):
         return type(result)(own(entry, operands) for entry in result)
-    if not is_tensor(result):
+    if not isinstance(result, (np.ndarray, np.generic)):
         return result
     shares = isinstance(result, np.ndarray) and (result.base is not None or any(result is x for x in operands))
     return np.array(result, copy=True) if shares else np.asarray(result)
@@ -60,7 +63,9 @@ def convert(x, dtype=None):
     """Return `x`, a tensor or a host value, as an array; `dtype` is a name."""
     if isinstance(x, (list, tuple)) and any(map(is_tensor, _host.flat(x))):
         dtype = dtype or _dtypes.result_type(*map(promotion_dtype, _host.flat(x)))
-        return np.stack([convert(entry, dtype) for entry in x])
+        return ops.stack([convert(entry, dtype) for entry in x], 0)
+    if isinstance(x, Traced):
+        return x if dtype in (None, dtype_name(x)) else ops.cast(x, dtype)
     value = _host.value_of_variable(x)
     x = x if value is None else value
     return cast(x, dtype) if is_tensor(x) else _host.as_numpy(x, dtype, "numpy")
@@ -139,7 +144,7 @@ def op_convert_to_tensor(x, dtype, sparse, ragged):
 
 
 def op_convert_to_numpy(x):
-    return convert(x)
+    return convert(array_of(x))
 
 
 def op_cast(x, dtype):

@@ -1,1 +1,1 @@
-"""The autodiff constructs: values alone, so far."""
+"""The autodiff constructs: a record of steps, and a walk back through it."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from multiop import _windows
 
+from .._record import ops
 from ..conversion import bool_to_int32, convert, floating, in_float32, reject_complex
 from .convolution import windows
 from .reduction import identity, mean
@@ -56,6 +57,6 @@ def in_bins(reduce, x, axes, numbers):
     """Reduce the entries of each bin, one axis after the other."""
     for axis, number in zip(axes, numbers, strict=True):
         places, counts = _windows.bins(x.shape[axis], number)
-        bins = [np.take(x, places[:count, k], axis) for k, count in enumerate(counts)]
-        x = np.stack([reduce(entries, axis) for entries in bins], axis)
+        bins = [ops.take(x, places[:count, k], axis) for k, count in enumerate(counts)]
+        x = ops.stack([reduce(entries, axis) for entries in bins], axis)
     return x
