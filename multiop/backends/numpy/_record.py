@@ -55,6 +55,16 @@ class Node:
         self.rule, self.number = rule, next(_numbers)
 
 
+def has_op(name):
+    return hasattr(sys.modules[__package__], f"op_{name}")
+
+
+def refused(function, name):
+    """Return the error for a function of NumPy that would lose the record."""
+    which = f"multiop.op_{name}" if has_op(name) else "one of those in docs/ops.md"
+    return errors.UnsupportedError(f"np.{function} of an array that is differentiated: use an op of multiop, {which}")
+
+
 class Traced:
     """An array, and the step that it is a result of."""
 
@@ -72,27 +82,31 @@ class Traced:
         return self
 
     def __array__(self, dtype=None, copy=None):
+        if is_traced(self):
+            raise refused("asarray", "convert_to_numpy")
         return np.array(self.array, dtype)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         """Compute a function of NumPy by the op of its name."""
         if not any(map(is_traced, inputs)):
             return getattr(ufunc, method)(*map(array_of, inputs), **options)
-        name = {"absolute": "abs"}.get(ufunc.__name__, ufunc.__name__)
-        op = getattr(sys.modules[__package__], f"op_{name}", None)
-        if op is None or method != "__call__" or options:
-            raise errors.UnsupportedError(
-                f"np.{ufunc.__name__} of an array that is differentiated: use an op of multiop, as multiop.op_{name}"
-            )
-        return op(*inputs)
+        name = {"absolute": "abs", "remainder": "mod"}.get(ufunc.__name__, ufunc.__name__)
+        if not has_op(name) or method != "__call__" or options:
+            raise refused(ufunc.__name__, name)
+        return getattr(ops, name)(*inputs)
 
     def __array_function__(self, function, types, args, kwargs):
         if not is_traced(args):
             return function(*map(array_of, args), **kwargs)
-        raise errors.UnsupportedError(
-            f"np.{function.__name__} of an array that is differentiated: use an op of multiop, as "
-            f"multiop.op_{function.__name__}"
-        )
+        raise refused(function.__name__, function.__name__)
+
+    def __getattr__(self, name):
+        """Return what an array has, of one that is no longer differentiated."""
+        if name.startswith("__") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"a tensor has no attribute {name!r}")
+        if is_traced(self):
+            raise AttributeError(str(refused(f"ndarray.{name}", name)))
+        return getattr(self.array, name)
 
     def __repr__(self):
         return repr(self.array)
@@ -155,7 +169,7 @@ _operators()
 
 
 class Output(Traced):
-    """A result of a custom gradient's function as its rule closes over it, which its node must not hold: that is a cycle."""
+    """A result of a custom gradient's function as its rule, which the node holds, closes over it: without a cycle."""
 
     @property
     def node(self):

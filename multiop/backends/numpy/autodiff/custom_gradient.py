@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 
-from multiop import errors
+import numpy as np
+
+from multiop import _closures, errors
 
 from .._record import Node, Traced, array_of, become_output, is_inexact, is_traced
 from ..conversion import convert, own
@@ -35,15 +38,40 @@ def custom_call(call, primals):
         return arrays
 
     def pull(upstreams):
-        grads, grads_of_variables = call.backward(rule, upstreams, variables)
+        with carrying(constants, rule) as carried:
+            grads, grads_of_variables = call.backward(carried, upstreams, variables)
         grads = *itertools.compress(grads, are_traced), *grads_of_variables
         return [grad.held() if isinstance(grad, Traced) else grad for grad in grads]
 
     node = Node(inputs, pull, arrays, (), call.name)
+    constants = {}
     for k, y in enumerate(outputs):
         if type(y) is Traced and y.node.number > start and y.node not in inside:
             become_output(y, node, k)
+        elif is_inexact(y) and not isinstance(y, Traced) and not any(y is x for x in leaves):
+            constants[id(y)] = constant = Traced(y, Node([], None, [y]))
+            become_output(constant, node, k)
     return [Traced(y, node, k) if is_inexact(y) else y for k, y in enumerate(arrays)]
+
+
+@contextlib.contextmanager
+def carrying(constants, rule):
+    """Yield the rule with traced arrays in place of the arrays of the function's outputs that it closes over, by id."""
+    box, changed = [rule], []
+    walk = _closures.Walk(np.ndarray, lambda x: id(x) in constants)
+    if constants:
+        walk.enter(box, True)
+    try:
+        for place in walk.places:
+            if any(id(walk.tensors[k]) in constants for k in place.numbers):
+                content = place.make([constants.get(id(x), x) for x in walk.tensors])
+                place.put(content)
+                changed.append((place, content))
+        yield box[0]
+    finally:
+        for place, content in reversed(changed):
+            if place.get() is content:  # otherwise the rule wrote to it
+                place.put(place.content)
 
 
 def closed_over(outputs, start, inside=()):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 
-from multiop import errors
 from multiop._primitives import Primitives
 
 from ..._record import Traced, array_of, is_inexact, is_traced, operands, ops, recorded
@@ -57,14 +56,12 @@ def differentiable(name, op, run):
     """Return `run`, which computes an op on arrays, so that it is recorded for traced arrays among its operands."""
     if name in STRUCTURAL or not hasattr(Primitives, name):  # a composite is differentiated as what it is made of
         return op
-    rule = RULES.get(name)
+    rule = RULES[name]
 
     @functools.wraps(run)
     def called(*args, **kwargs):
         if not is_traced(args):
             return run(*map(array_of, args), **kwargs)
-        if rule is None:
-            raise errors.UnsupportedError(f"{name} has no derivative on NumPy")
         return recorded(run, rule, args if name in SEQUENCES else [one_tensor(x) for x in args])
 
     return called

@@ -24,7 +24,9 @@ def op_prod(x, axis, keepdims, dtype):
         return np.ones(())
     x, axes = in_float32(ops.cast(x, dtype) if dtype else x), _args.axes(axis, x.ndim)
     for dim in axes:
-        x = ops.take(ops.cumprod(x, dim, None), [-1], dim)
+        while (half := x.shape[dim] // 2) > 0:  # in pairs: a quotient would fail at 0
+            first, second, rest = ops.split(x, [half, 2 * half], dim)
+            x = ops.concatenate([first * second, rest], dim)
     return x if keepdims else ops.squeeze(x, axes)
 
 
@@ -67,7 +69,7 @@ def op_cumsum(u, x, axis, dtype):
 def op_cumprod(x, axis, dtype):
     x, axis = (ops.reshape(x, (-1,)), 0) if axis is None else (x, axis)
     x, n, step = in_float32(ops.cast(x, dtype) if dtype else x), x.shape[axis], 1
-    while step < n:  # in pairs: a quotient would fail at 0
+    while step < n:
         first, later = ops.split(x, [step], axis)
         x = ops.concatenate([first, later * ops.split(x, [n - step], axis)[0]], axis)
         step *= 2
