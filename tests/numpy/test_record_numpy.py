@@ -120,3 +120,15 @@ def test_a_constant_output_that_the_rule_closes_over():
     x = np.ones(2)
     h = mo.op_custom_gradient(lambda x: (x, lambda u: u * 5 * x))  # an input that is returned stays an input
     np.testing.assert_allclose(mo.grad(total(mo.grad(total(h))))(x), [5, 5])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_formula_in_16_bits(dtype):
+    """Its operands are cast when the transform that recorded them is over."""
+    x, y = mo.op_cast(X, dtype), mo.op_cast(0.25 * X * X, dtype)
+    for f in (mo.op_divide_no_nan, lambda x, y: mo.op_clip(x, -1.5, y)):
+        found = mo.grad(lambda *xs: mo.op_sum(f(*xs)), (0, 1))(x, y)
+        wanted = mo.grad(lambda *xs: mo.op_sum(f(*xs)), (0, 1))(X, 0.25 * X * X)
+        for one, other in zip(found, wanted, strict=True):
+            assert one.dtype.name == dtype and other.any()
+            np.testing.assert_allclose(one.astype("float32"), other, rtol=2**-7)

@@ -5,11 +5,11 @@ import numpy as np
 from ._ops import *  # noqa: F403
 from .autodiff.custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
 from .autodiff.gradients import gradients as gradients
+from .autodiff.rules import around as around
 from .autodiff.tape import Tape as Tape
 from .autodiff.transforms import checkpoint as checkpoint, jit as jit, jvp as jvp, vjp as vjp, vmap as vmap
 from .conversion import (
     Tensor as Tensor,
-    around as around,
     convert as convert,
     dtype_name as dtype_name,
     floating as floating,

@@ -240,7 +240,10 @@ def kept(x):
 
 
 def in_float32(x):
-    return ops.cast(x, "float32") if is_inexact(x) and x.dtype.itemsize == 2 else x
+    if not is_inexact(x) or x.dtype.itemsize != 2:
+        return x
+    y = ops.cast(x, "float32")
+    return Traced(y, *x.place) if isinstance(x, Traced) and not isinstance(y, Traced) else y  # rules ask which are
 
 
 def paired(args, grads):

@@ -5,8 +5,6 @@ A tensor is an array of NumPy, or one of its scalars, which its operators return
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from multiop import _args, _dtypes, _host, errors
@@ -15,20 +13,6 @@ from ._record import Traced, array_of, ops
 
 Tensor = (np.ndarray, np.generic, Traced)
 HALVES = [_dtypes.to_numpy(dtype) for dtype in ("float16", "bfloat16")]
-
-
-def around(op):
-    """Return an op as the backend holds it: recorded where an operand is, and with results of their own."""
-    from .autodiff.rules import differentiable  # the rules use the ops, which use conversion
-
-    @functools.wraps(op)
-    def run(*args, **kwargs):
-        with np.errstate(all="ignore"):
-            result = op(*args, **kwargs)
-        given = [*args, *kwargs.values()]
-        return own(result, [*given, *(x for arg in given if isinstance(arg, list) for x in arg)])
-
-    return differentiable(op.__name__, op, run)
 
 
 def own(result, operands):

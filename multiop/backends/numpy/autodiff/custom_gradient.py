@@ -11,7 +11,7 @@ from multiop import _closures, errors
 
 from .._record import Node, Traced, array_of, become_output, is_inexact, is_traced
 from ..conversion import convert, own
-from .walk import history, leaf, now
+from ._walk import history, leaf, now
 
 
 def stop_gradient(x):

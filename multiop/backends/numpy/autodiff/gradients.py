@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._record import Traced
-from .walk import settled, walk
+from ._walk import settled, walk
 
 
 def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradients, colocate):

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._record import Owner, Traced
 from ..conversion import convert
-from .walk import history, leaf, settled, walk
+from ._walk import history, leaf, settled, walk
 
 
 class Tape:

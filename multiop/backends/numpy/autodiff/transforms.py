@@ -10,8 +10,8 @@ from multiop import errors
 
 from .._record import Node, Owner, Traced, array_of, is_inexact, ops
 from ..conversion import own
+from ._walk import history, leaf, now, settled, walk
 from .custom_gradient import closed_over
-from .walk import history, leaf, now, settled, walk
 
 
 def vjp(fun, primals, persistent=True):

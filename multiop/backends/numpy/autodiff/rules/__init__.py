@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
+
 from multiop._primitives import Primitives
 
 from ..._record import Traced, array_of, is_inexact, is_traced, operands, ops, recorded
+from ...conversion import own
 from . import (
     activations,
     attention,
@@ -52,15 +55,24 @@ SEQUENCES = {  # they take several tensors as a list, which is one tensor anywhe
 }  # fmt: skip
 
 
-def differentiable(name, op, run):
-    """Return `run`, which computes an op on arrays, so that it is recorded for traced arrays among its operands."""
+def around(op):
+    """Return an op as the backend holds it: recorded where an operand is, and with results of their own."""
+
+    @functools.wraps(op)
+    def run(*args, **kwargs):
+        with np.errstate(all="ignore"):
+            result = op(*args, **kwargs)
+        given = [*args, *kwargs.values()]
+        return own(result, [*given, *(x for arg in given if isinstance(arg, list) for x in arg)])
+
+    name = op.__name__
     if name in STRUCTURAL or not hasattr(Primitives, name):  # a composite is differentiated as what it is made of
-        return op
+        return run
     rule = RULES[name]
 
     @functools.wraps(run)
     def called(*args, **kwargs):
-        if not is_traced(args):
+        if name == "op_convert_to_numpy" or not is_traced(args):
             return run(*map(array_of, args), **kwargs)
         return recorded(run, rule, args if name in SEQUENCES else [one_tensor(x) for x in args])
 

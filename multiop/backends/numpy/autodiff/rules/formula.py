@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._record import Owner, Traced, array_of, ops
-from ..walk import leaf, walk
+from .._walk import leaf, walk
 
 
 def zero(u, *args):
