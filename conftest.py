@@ -44,6 +44,7 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "once: does not depend on the backend, so that outside the full tier one backend is enough"
     )
+    config.addinivalue_line("markers", "traced: about compiled or mapped code that does not know values")
     config.addinivalue_line("markers", "compiler: about what the framework's own compiler makes of a program")
     config.addinivalue_line(
         "markers", "whole: about the collected tests themselves, so left out where a part is collected"
@@ -172,6 +173,14 @@ def _without_torch_compiler(pytestconfig):
 
     with without_torch_compiler(pytestconfig.getoption("hasty")):
         yield
+
+
+def pytest_runtest_setup(item):
+    """Skip what is about code without values where all code has them."""
+    if item.get_closest_marker("traced"):
+        name = item.callspec.params["multiop_backend"]
+        if name == "numpy":
+            pytest.skip(f"{name} runs Python code on values, under jit and vmap too")
 
 
 def pytest_collection_finish():

@@ -533,7 +533,7 @@ def _bounds(part: slice) -> tuple[Any, Any, Any]:
 def is_mask(one: Any) -> bool:
     """Say whether an entry of a key is a mask, a bool tensor."""
     if isinstance(one, (slice, np.ndarray)):  # torch.compile cannot call hasattr on a slice
-        return isinstance(one, np.ndarray)  # `_entry` converts every other NumPy array
+        return isinstance(one, np.ndarray) and one.dtype == bool
     return hasattr(one, "shape") and _registry.active().dtype_name(one) == "bool"
 
 

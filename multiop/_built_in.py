@@ -13,16 +13,17 @@ BUILT_IN: dict[str, tuple[str, str, str]] = {
     "torch": ("multiop.backends.torch", "torch", "pip install 'multiop[torch]'"),
     "jax": ("multiop.backends.jax", "jax", "pip install 'multiop[jax]'"),
     "tensorflow": ("multiop.backends.tensorflow", "tensorflow", "pip install 'multiop[tensorflow]'"),
+    "numpy": ("multiop.backends.numpy", "numpy", "pip install multiop"),
 }
+EMBEDDED = "numpy"  # it needs no framework
 
 # the versions of each framework that the suite passes on: the first one, and the first one that is too new
 TESTED: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {
     "torch": ((2, 13), (2, 16)),
     "jax": ((0, 7), (0, 13)),
     "tensorflow": ((2, 18), (2, 22)),
+    "numpy": ((2, 0), (2, 5)),
 }
-
-INSTALL = "install one with: pip install 'multiop[torch]' (or [jax], [tensorflow])"
 
 
 def compiling() -> str | None:

@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from multiop import _kernels, _names, _settings, errors
-from multiop._built_in import BUILT_IN as BUILT_IN, INSTALL, TESTED as TESTED, compiling, untraced
+from multiop._built_in import BUILT_IN as BUILT_IN, EMBEDDED, TESTED as TESTED, compiling, untraced
 
 if TYPE_CHECKING:
     from multiop._contract import Backend
@@ -55,12 +55,17 @@ def _load_default() -> Any:
 @untraced
 def default() -> str:
     """Return the name of the backend that is used unless code asks for another."""
+    return chosen()[0]
+
+
+def chosen() -> tuple[str, str]:
+    """Return that name, and what chose it."""
     if name := _settings.given("backend"):
-        return str(name)
-    for name in known():
-        if is_installed(name):
-            return name
-    raise errors.BackendError(f"no backend is installed; {INSTALL}")
+        return str(name), _settings.source("backend")
+    frameworks = [name for name in BUILT_IN if name != EMBEDDED]
+    for name in filter(is_installed, frameworks):
+        return name, f"the first installed of {', '.join(frameworks)}"
+    return EMBEDDED, "no framework is installed"
 
 
 def retrace() -> None:

@@ -83,6 +83,11 @@ def given(key: str) -> Any:
     return os.environ.get(VARIABLES[key]) or _file().get(key)
 
 
+def source(key: str) -> str:
+    """Return what gives a setting that is given, in words."""
+    return VARIABLES[key] if os.environ.get(VARIABLES[key]) else "the configuration file"
+
+
 def flag(key: str, default: bool = False) -> bool:
     """Return a setting that is on or off."""
     value = given(key)

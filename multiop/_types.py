@@ -28,9 +28,13 @@ def _imported(classes: dict[str, tuple[str, ...]]) -> tuple[type, ...]:
     return tuple([cls for cls in candidates if cls is not None])
 
 
-def _third_party() -> list[Any]:
-    """Return the third-party backends that are loaded."""
-    return [backend for name, backend in _registry.loaded().items() if name not in _registry.BUILT_IN]
+def _asked() -> list[Any]:
+    """Return the backends that say what a tensor is: third-party ones that are loaded, and NumPy while it is active."""
+    active: Any = _registry.active()
+    is_numpy = not isinstance(active, _registry._Unloaded) and active.name == "numpy"
+    return [backend for name, backend in _registry.loaded().items() if name not in _registry.BUILT_IN] + [
+        active
+    ] * is_numpy
 
 
 class _NativeMeta(_ProtocolMeta):
@@ -39,12 +43,12 @@ class _NativeMeta(_ProtocolMeta):
     def __instancecheck__(cls, x: Any) -> bool:  # noqa: N805, a metaclass
         if cls is not Tensor:
             return super().__instancecheck__(x)
-        return isinstance(x, _imported(_CLASSES)) or any(backend.is_tensor(x) for backend in _third_party())
+        return isinstance(x, _imported(_CLASSES)) or any(backend.is_tensor(x) for backend in _asked())
 
     def __subclasscheck__(cls, other: type) -> bool:  # noqa: N805
         if cls is not Tensor:
             return super().__subclasscheck__(other)
-        native = (_imported(_CLASSES), _imported(_TRACERS), *[backend.Tensor for backend in _third_party()])
+        native = (_imported(_CLASSES), _imported(_TRACERS), *[backend.Tensor for backend in _asked()])
         return other is Tensor or issubclass(other, native)
 
 
@@ -54,8 +58,8 @@ class Tensor(Protocol, metaclass=_NativeMeta):  # noqa: PLW1641, some frameworks
 
     To a type checker, anything with the attributes and operators below is a `Tensor`. The tensors of every framework
     have them, so a `torch.Tensor` and a `jax.Array` are `Tensor` too. At run time, `isinstance(x, multiop.Tensor)` is
-    true for the tensors, variables and tracers of each framework that is imported, and false for NumPy arrays, lists
-    and numbers. It imports no framework.
+    true for the tensors, variables and tracers of each framework that is imported, and false for lists and numbers; for
+    NumPy arrays while the NumPy backend is active. It imports no framework.
 
     Example:
         >>> import multiop

@@ -287,7 +287,7 @@ def info() -> None:
 
 def _next_step(wrong: bool) -> str:
     """Say what a newcomer does next."""
-    if not any(map(_registry.is_installed, _registry.known())):
+    if not any(_registry.is_installed(name) for name in _registry.known() if name != "numpy"):
         return "install a framework with pip install 'multiop[torch]' (or [jax], [tensorflow]), then multiop info again"
     if wrong:
         return "correct the setting marked wrong; MULTIOP_BACKEND, MULTIOP_FLOATX and MULTIOP_X64 override the file"
@@ -308,12 +308,12 @@ def _described(name: str) -> str:
 
 
 def _usable_backend() -> str:
-    name = multiop.backend()
+    name, reason = _registry.chosen()
     if name not in _registry.known():
         raise errors.BackendError(_registry.unknown(name))
     if not _registry.is_installed(name):
         raise errors.BackendError(f"backend {name!r} is not installed")
-    return name
+    return f"{name} ({reason})"
 
 
 def _configuration() -> str:
@@ -344,10 +344,7 @@ def _backends(asked: str) -> list[str]:
             _stop(_registry.unknown(name))
         if not _registry.is_installed(name):
             _stop(f"backend {name!r} is not installed; install it with: {_registry.BUILT_IN[name][2]}")
-    names = names or multiop.available_backends()
-    if not names:
-        _stop("no backend is installed; install one with: pip install 'multiop[torch]' (or [jax], [tensorflow])")
-    return names
+    return names or multiop.available_backends()
 
 
 def _targets(path: str) -> list[tuple[str, str | None]]:

@@ -4,7 +4,7 @@ Each setting is read from its environment variable, else from the configuration 
 
 | setting | variable | key in the file | default |
 |---|---|---|---|
-| backend | `MULTIOP_BACKEND` | `backend` | the first installed of torch, jax, tensorflow |
+| backend | `MULTIOP_BACKEND` | `backend` | the first installed of torch, jax, tensorflow; without any, numpy |
 | default float dtype | `MULTIOP_FLOATX` | `floatx` | `float32` |
 | 64-bit mode | `MULTIOP_X64` | `x64` | off |
 | kernels | `MULTIOP_KERNELS` | `kernels` | on: the faster forms of ops, which fall through to their meaning |
@@ -30,7 +30,7 @@ def backend() -> str:
     """Return the name of the active backend, without loading it.
 
     Returns:
-        `"torch"`, `"jax"`, `"tensorflow"`, or the name of a registered third-party backend.
+        `"numpy"`, `"torch"`, `"jax"`, `"tensorflow"`, or the name of a registered third-party backend.
 
     Example:
         >>> import multiop
@@ -48,7 +48,7 @@ def set_backend(name: str) -> None:
     Tensors that exist already stay tensors of the backend that made them.
 
     Args:
-        name: `"torch"`, `"jax"`, `"tensorflow"` or a registered third-party backend.
+        name: `"numpy"`, `"torch"`, `"jax"`, `"tensorflow"` or a registered third-party backend.
 
     Raises:
         BackendError: The name is unknown, or its framework is not installed.
@@ -69,7 +69,7 @@ def use_backend(name: str) -> Iterator[None]:
     """Make `name` the active backend inside a `with` block, only for this thread or async task.
 
     Args:
-        name: `"torch"`, `"jax"`, `"tensorflow"` or a registered third-party backend.
+        name: `"numpy"`, `"torch"`, `"jax"`, `"tensorflow"` or a registered third-party backend.
 
     Raises:
         BackendError: The name is unknown, or its framework is not installed.

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import multiop
-from multiop import _settings, config, errors
+from multiop import _registry, _settings, config, errors
 
 pytestmark = pytest.mark.tier("quick")
 
@@ -36,10 +36,11 @@ def test_backend_falls_back_on_the_first_that_is_installed(fresh):
     assert multiop.backend() == multiop.available_backends()[0]
 
 
-def test_no_backend_installed_says_how_to_get_one(fresh, monkeypatch):
+def test_without_any_framework_it_is_numpy(fresh, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(errors.BackendError, match=r"no backend is installed; .*pip install 'multiop\[torch\]'"):
-        multiop.backend()
+    assert _registry.chosen() == ("numpy", "no framework is installed")
+    monkeypatch.setenv("MULTIOP_BACKEND", "jax")
+    assert _registry.chosen() == ("jax", "MULTIOP_BACKEND")
 
 
 def test_file_in_the_configuration_folder(fresh, monkeypatch):
@@ -214,7 +215,7 @@ def test_enable_x64_takes_a_bool(fresh):
         multiop.enable_x64("yes")
 
 
-def test_x64_decides_what_64_bit_numpy_input_becomes(fresh, backend):
+def test_x64_decides_what_64_bit_numpy_input_becomes(fresh, backend, host_arrays):
     wide = np.array([1.0, 2.0])
     multiop.enable_x64(False)
     with pytest.warns(errors.PrecisionWarning, match="float64 NumPy input becomes float32"):

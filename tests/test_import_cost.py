@@ -74,7 +74,7 @@ for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
 def ten(x):
     return x * x, lambda upstream: 10 * x * upstream
 
-assert multiop.available_backends() == ["{backend}"]
+assert {{*multiop.available_backends()}} == {{"{backend}", "numpy"}}
 found = [multiop.grad(ten)(3.0), multiop.grad(multiop.grad(ten))(3.0), multiop.jvp(ten, (3.0,), (1.0,))[1]]
 found += [multiop.jit(multiop.grad(ten))(3.0), multiop.vmap(multiop.grad(ten))(multiop.op_ones(2))[0]]
 with multiop.GradientTape() as tape:

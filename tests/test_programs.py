@@ -350,6 +350,7 @@ DIFFERENCES: dict[tuple[str, str], tuple[dict[str, int], dict[str, int], str]] =
 }
 
 
+@pytest.mark.traced
 @pytest.mark.compiler
 @pytest.mark.parametrize("program", SHAPES)
 def test_program_holds_the_operations_of_the_native_one(backend, program):

@@ -773,6 +773,7 @@ def test_threads_share_a_generator(backend):
     assert len(set(found)) == 200
 
 
+@pytest.mark.traced
 def test_a_compiled_function_takes_a_key_and_no_generator(backend):
     generator = random.SeedGenerator(5)
     for seed in (generator, None):

@@ -202,7 +202,7 @@ def without_defaults(arguments: ast.arguments) -> ast.arguments:
     return arguments
 
 
-BACKENDS = ("torch", "jax", "tensorflow")
+BACKENDS = ("numpy", "torch", "jax", "tensorflow")
 
 
 def method(name: str, parameters: list[str]) -> str:
@@ -330,7 +330,7 @@ def files() -> dict[Path, str]:
     for op in ops():
         if op.is_primitive:
             by_file.setdefault(op.file, []).append(op.name)
-    titles = zip(BACKENDS, ("PyTorch", "JAX", "TensorFlow"), strict=True)
+    titles = zip(BACKENDS, ("NumPy", "PyTorch", "JAX", "TensorFlow"), strict=True)
     backends = {ROOT / f"multiop/backends/{name}/_ops.py": of_backend(title, by_file) for name, title in titles}
     spaces = {ROOT / f"multiop/ops/{name}.py": namespace(name) for name in NAMESPACES}
     return {

@@ -16,6 +16,14 @@ raised without the op's name: the frontend adds it.
 `Backend` in `multiop/_contract.py` lists what a backend holds besides the ops. Loading a backend checks it, and one
 error names everything that is missing.
 
+What an op means, read in `numpy/ops`: each in its shortest form. Write the files of ops in the order in which they
+import each other: `conversion`, `creation`, `elementwise`, `reduction`, `shapes`, `logical`, `indexing`, `sorting`,
+`products`, then the rest in any order; and run the suite after each: `pytest tests/test_conformance.py
+--backends=mine -k op_name`.
+
+Results are tensors, also those without dimensions, and share no memory with what a caller may change. What a backend
+does around each of its ops, primitive or composite, stands in one place: `around(op)`, see `numpy/autodiff/rules`.
+
 What the op files of the built-in backends share has one meaning and one signature. The rules of dtypes stand in
 `conversion.py`:
 

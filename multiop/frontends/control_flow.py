@@ -21,6 +21,7 @@ from multiop._boundary import boundary
 from multiop._explain import explain
 from multiop._registry import active, traced
 from multiop._types import ArrayLike, PyTree, Tensor
+from multiop.frontends.creation import op_copy
 from multiop.frontends.shapes import op_broadcast_to, op_concatenate, op_flip, op_reshape, op_stack
 
 _INTEGRAL = (int, np.integer)
@@ -324,7 +325,7 @@ def op_associative_scan(
         return template.like(before).same(returned, "what f returns", "its arguments")
 
     xs = [op_flip(x, axis) for x in xs] if reverse else xs
-    prefixes = _prefixes(combine, xs, axis)
+    prefixes = [op_copy(y) if y is x else y for x, y in zip(xs, _prefixes(combine, xs, axis), strict=True)]
     return template.fill([op_flip(x, axis) for x in prefixes] if reverse else prefixes)
 
 

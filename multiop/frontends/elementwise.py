@@ -1454,9 +1454,12 @@ def op_sinc(x: ArrayLike) -> Tensor:
     near = op_abs(active().stop_gradient(x)) < 0.25
     far = op_where(near, 0.5, x)
     whole = op_round(active().stop_gradient(op_real(far)))  # sin(pi x) is exact in the remainder
-    wave = op_divide(op_multiply(1 - 2 * (whole % 2), op_sin(op_subtract(far, whole) * math.pi)), far * math.pi)
-    small, series = op_where(near, x, 0) * math.pi, _SINC[0]
+    wave = op_divide(
+        op_multiply(1 - 2 * (whole % 2), op_sin(op_multiply(op_subtract(far, whole), math.pi))),
+        op_multiply(far, math.pi),
+    )
+    small, series = op_multiply(op_where(near, x, 0), math.pi), _SINC[0]
     square = small * small
     for coefficient in _SINC[1:]:  # near 0, the derivatives of the quotient lose digits
-        series = series * square + coefficient
+        series = op_add(op_multiply(series, square), coefficient)
     return op_where(near, series, wave)

@@ -413,7 +413,7 @@ def _framework(reference: Callable[..., Any], call: Call, dtype: str, seed: int)
     """Say whose tensors `reference` takes, by calling it with NumPy arrays, then with each framework's tensors."""
     problem = Problem(reference, call, dtype=dtype, seed=seed)
     reasons = []
-    for name in ("numpy", *multiop.available_backends()):
+    for name in dict.fromkeys(["numpy", *multiop.available_backends()]):
         try:
             if name == "numpy":
                 found = _tree.leaves(problem.apply(reference, problem.arrays))

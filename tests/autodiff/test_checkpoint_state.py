@@ -149,6 +149,7 @@ ON = {
     "torch": (torch_generator, torch_global, torch_statistics, torch_buffer),
     "tensorflow": (tensorflow_generator, tensorflow_variable),
     "jax": (),
+    "numpy": (),
 }
 
 
@@ -237,6 +238,7 @@ def test_a_generator_without_a_seed_is_made_outside(backend):
         block(mo.op_convert_to_tensor(X))
 
 
+@pytest.mark.traced
 def test_a_compiled_checkpoint_takes_no_generator(backend):
     generator = mo.random.SeedGenerator(7)
     compiled = mo.jit(mo.checkpoint(lambda x: mo.random.dropout(x, 0.5, seed=generator)))

@@ -90,6 +90,7 @@ def test_no_recursion_limit(backend, run):
         sys.setrecursionlimit(before)
 
 
+@pytest.mark.traced
 def test_jit_traces_once_per_signature(backend):
     traces = []
 
@@ -117,6 +118,7 @@ def test_jit_traces_once_per_signature(backend):
     assert new_traces(x, y=x * 2, mode=("b", int("2"))) == 0
 
 
+@pytest.mark.traced
 def test_jit_traces_of_pytrees_and_numbers(backend):
     traces = []
 
@@ -133,6 +135,7 @@ def test_jit_traces_of_pytrees_and_numbers(backend):
     assert traces[1:] == [2.0, 3.0]  # a Python number is: once for each
 
 
+@pytest.mark.traced
 @pytest.mark.parametrize("outer", [lambda f: mo.jit(mo.value_and_grad(f)), lambda f: mo.value_and_grad(mo.jit(f))])
 def test_jit_of_a_gradient_traces_once(backend, outer):
     traces = []

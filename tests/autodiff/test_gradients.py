@@ -246,6 +246,10 @@ def test_native_control_flow(backend, tape):
 
         y = tf.function(lambda x: tf.cond(x > 1, lambda: x * x, lambda: x))(x)
         z = tf.function(lambda x: tf.while_loop(lambda i, c: i < 3, lambda i, c: (i + 1, c * x), (0, x * 1.0))[1])(x)
+    elif backend == "numpy":  # Python's
+        y, z = x * x if x > 1 else x, x * 1.0
+        for _ in range(3):
+            z *= x
     else:
         import torch
 
@@ -349,6 +353,8 @@ def test_lookup_error(backend, tape):
 
         y = jax.pure_callback(lambda x: np.asarray(x), jax.ShapeDtypeStruct(x.shape, x.dtype), x)
         message = "callback"
+    elif backend == "numpy":
+        pytest.skip("each op of multiop has a derivative on NumPy, and nothing else is recorded")
     else:
         import torch
 
@@ -452,7 +458,8 @@ def test_gradients_after_a_persistent_tape(backend):
         dx, dy = mo.gradients(z, [x, y], stop_gradients=y)
         assert dx is None
         np.testing.assert_allclose(mo.op_convert_to_numpy(dy), [18.0, 2.0])
-        np.testing.assert_allclose(mo.op_convert_to_numpy(mo.gradients(z, given)[0]), [108.0, 4.0])
+        if backend != "numpy":  # where it is no tensor that is recorded
+            np.testing.assert_allclose(mo.op_convert_to_numpy(mo.gradients(z, given)[0]), [108.0, 4.0])
         np.testing.assert_allclose(mo.op_convert_to_numpy(tape.gradient(z, x)), [108.0, 4.0])
 
 

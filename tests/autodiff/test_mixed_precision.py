@@ -167,6 +167,12 @@ def of_tensorflow():
 NATIVE = {"torch": of_torch, "jax": of_jax, "tensorflow": of_tensorflow}
 
 
+@pytest.fixture(autouse=True)
+def _native(multiop_backend):
+    if multiop_backend not in NATIVE:
+        pytest.skip(f"{multiop_backend} has no derivatives of its own")
+
+
 def gradient(f, parameters):
     (loss, seen), grads = mo.value_and_grad(f, has_aux=True)(parameters)
     return loss, seen, grads

@@ -580,6 +580,7 @@ def test_bad_vmap(backend, call, error, message):
 # jit
 
 
+@pytest.mark.traced
 @construct("jit: values, pytrees, static values")
 @pytest.mark.compiler
 def test_jit(backend, numpy):
@@ -633,6 +634,7 @@ def test_jit_of_what_arguments_do_not_reach(backend, numpy, reaches):
         np.testing.assert_allclose(numpy(found[k]), right if k in reaches else 0 * right, rtol=1e-6)
 
 
+@pytest.mark.traced
 @construct("jit: traced once per signature, and each trace has its own output structure")
 @pytest.mark.compiler
 def test_jit_traces_once(backend, numpy):

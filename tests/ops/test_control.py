@@ -31,6 +31,7 @@ DIFFERENT = {
 }
 
 
+@pytest.mark.traced
 @pytest.mark.parametrize("case", DIFFERENT)
 def test_what_changes_is_refused(backend, case):
     first, second = DIFFERENT[case]

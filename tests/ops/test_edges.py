@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import multiop
+from multiop import _registry
 from multiop.frontends import activations as frontend
 from multiop.testing._case import samplers
 from multiop.testing.cases import activations, elementwise, special
@@ -59,14 +60,14 @@ def equal(a, b):
 
 def check(op, xs, i):
     found = answers(op, xs, i)
-    assert len(found) == 3
+    assert {*found} == {*_registry.BUILT_IN}
     value, gradient, _ = found["torch"]
     finite = np.isfinite(xs).all(0)
     number = finite & np.isfinite(value)
     pinned = finite if hasattr(frontend, op) else np.True_
     for name, answer in found.items():
         assert np.all(equal(answer[0], value) | ~pinned), f"values of {op} on {name}"
-        for kind, slopes in zip(["gradient", "tangent"], answer[1:], strict=True):
+        for kind, slopes in zip(["gradient", "tangent"], answer[1:], strict=False):
             differs = number & ~equal(slopes, gradient)
             points = [tuple(x[k] for x in xs) for k in np.flatnonzero(differs)]
             assert not points, f"{kind} of {op} with respect to operand {i} on {name} at {points}"

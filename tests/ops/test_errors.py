@@ -116,6 +116,11 @@ def test_a_shape_that_is_none(backend, shape):
 def test_an_integer_divided_by_0(backend, op):
     with pytest.raises(errors.ArgumentError, match="divided by 0"):
         getattr(mo, op)([5, 6], [0, 2])
+
+
+@pytest.mark.traced
+@pytest.mark.parametrize("op", ["op_floor_divide", "op_mod"])
+def test_an_integer_divided_by_0_in_compiled_code(backend, op):
     compiled = mo.jit(lambda x, y: getattr(mo, op)(x, y))(
         mo.op_convert_to_tensor([5, 6]), mo.op_convert_to_tensor([0, 4])
     )
@@ -126,6 +131,10 @@ def test_an_integer_to_a_negative_power(backend):
     for exponent in (-1, [-1, 2]):
         with pytest.raises(errors.ArgumentError, match="negative power"):
             mo.op_power([2, 3], exponent)
+
+
+@pytest.mark.traced
+def test_an_integer_to_a_negative_power_in_compiled_code(backend):
     compiled = mo.jit(lambda x, y: mo.op_power(x, y))(mo.op_convert_to_tensor([5, 6]), mo.op_convert_to_tensor([-1, 2]))
     assert mo.op_convert_to_numpy(compiled).tolist() == [0, 36]
 
@@ -194,6 +203,7 @@ def test_indices_have_to_be_integers(backend):
             mo.op_take(X, indices)
 
 
+@pytest.mark.traced
 def test_a_bad_index_in_compiled_code_is_blank(backend):
     indices = mo.op_convert_to_tensor([0, 5, -1])
 

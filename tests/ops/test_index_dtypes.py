@@ -100,7 +100,10 @@ def test_an_unsigned_index_does_not_become_negative(name, dtype, number, backend
     far = ops.convert_to_tensor(np.array([number, *indices[1:]], dtype))
     with pytest.raises(errors.ArgumentError, match="out of range"):
         f(far)
-    if backend != "torch":  # a compiler cannot raise: NaN where an entry is read, no change where one is written
+    if backend not in (
+        "torch",
+        "numpy",
+    ):  # a compiler cannot raise: NaN where an entry is read, no change where one is written
         found = values(multiop.jit(f)(far))
         good = f(ops.convert_to_tensor(indices, dtype="int32"))
         if name in ("take", "get_item of pairs"):

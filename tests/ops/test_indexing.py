@@ -196,6 +196,7 @@ def test_the_largest_unsigned_index_is_no_negative_one(backend, dtype):
             call()
 
 
+@pytest.mark.traced
 def test_bad_indices_in_compiled_code(backend):
     def picked(x, i):
         return (
@@ -318,6 +319,7 @@ def test_updates_by_key_are_numpys(backend, key):
             np.testing.assert_array_equal(found, expected, strict=True)
 
 
+@pytest.mark.traced
 def test_masks_that_are_traced(backend):
     mask = X % 2 == 0
     expected = np.where(mask, np.float32(7), X)
@@ -337,6 +339,7 @@ def test_masks_that_are_traced(backend):
             each(tensor(X), tensor(mask))
 
 
+@pytest.mark.traced
 def test_bad_keys_in_compiled_code(backend):
     def put(x, i):
         return [

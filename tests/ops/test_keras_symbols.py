@@ -94,7 +94,7 @@ def test_a_name_scope_names_what_is_computed(backend):
 
         names = [op.name for op in tf.function(f, autograph=False).get_concrete_function(x).graph.get_operations()]
         assert any(name.startswith("inner/") for name in names)
-    else:
+    elif backend == "torch":
         import torch
 
         with torch.profiler.profile() as profile:

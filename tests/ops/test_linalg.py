@@ -263,6 +263,7 @@ def test_sixteen_bits_are_too_few(backend, op, dtype):
         getattr(multiop, f"op_{op}")(multiop.op_cast([[1.0]], dtype))
 
 
+@pytest.mark.traced
 @pytest.mark.parametrize("name", ["op_cholesky", "op_solve"])
 def test_compiled_or_mapped_singular_matrices_never_give_numbers(backend, name):
     """They give what is not finite, or TensorFlow's own error when it runs."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import multiop
-from multiop import _tree
+from multiop import _dtypes, _tree
 from multiop.testing._problem import Problem
 from multiop.testing.cases import control_flow, rows
 
@@ -39,3 +39,33 @@ def differing():
 @pytest.mark.tier("full")
 def test_every_op_takes_lists(backend):
     assert not differing()
+
+
+def nested(x):
+    """Return a tensor as lists of its entries."""
+    return [nested(row) for row in x] if len(x.shape) else x
+
+
+def slope(problem, k, given, others):
+    """Return the gradient of a call by its input `k`, which the op gets as `given` says, and the others likewise."""
+
+    def f(x):
+        inputs = [given(x) if place == k else others(y) for place, y in enumerate(problem.arrays)]
+        outputs = filter(is_float, _tree.leaves(problem.apply(problem.f, inputs)))
+        return sum(multiop.op_sum(multiop.op_sin(multiop.op_real(y))) for y in outputs)
+
+    return multiop.op_convert_to_numpy(multiop.grad(f)(multiop.op_convert_to_tensor(problem.arrays[k])))
+
+
+def is_float(y):
+    return multiop.op_is_tensor(y) and multiop.op_dtype(y) in _dtypes.INEXACT
+
+
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("op", [op for op, row in ROWS.items() if row.differentiable and "float32" in row.dtypes])
+def test_a_list_of_tensors_is_differentiated(backend, op):
+    problem = Problem(getattr(multiop, op), ROWS[op].calls[0], dtype="float32")
+    for k in problem.inexact:
+        if problem.arrays[k].size:
+            expected = slope(problem, k, lambda x: x, lambda x: x)
+            np.testing.assert_allclose(slope(problem, k, nested, np.ndarray.tolist), expected, rtol=1e-4, atol=1e-5)

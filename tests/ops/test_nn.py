@@ -160,6 +160,7 @@ def test_parameters_of_all_dimensions_broadcast(backend):
     ]
 
 
+@pytest.mark.traced
 def test_options_in_compiled_code(backend):
     logits = mo.op_convert_to_tensor(np.zeros((1, 2, 3), np.float32))
     target = mo.op_convert_to_tensor(np.array([3], np.int32))

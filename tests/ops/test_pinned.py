@@ -127,7 +127,7 @@ def test_44_and_45_promotion(backend):
     assert mo.op_dtype(mo.op_add(mo.op_ones(1, "float16"), mo.op_ones(1, "bfloat16"))) == "float32"
 
 
-def test_46_64_bit_input(backend):
+def test_46_64_bit_input(backend, host_arrays):
     with pytest.warns(errors.PrecisionWarning):
         assert mo.op_dtype(mo.op_add(np.float64(1), 1)) == "float32"
 

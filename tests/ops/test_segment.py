@@ -48,12 +48,14 @@ def test_complex_numbers_have_no_order(backend, op):
         getattr(mo, op)(np.ones(3, np.complex64), IDS, 2)
 
 
+@pytest.mark.traced
 @pytest.mark.parametrize("op", OPS)
 def test_mapped_code_must_know_how_many(backend, op):
     with pytest.raises(errors.ArgumentError, match="num_segments must be given"):
         mo.vmap(lambda ids: getattr(mo, op)(X, ids))(mo.op_convert_to_tensor(np.stack([IDS, IDS])))
 
 
+@pytest.mark.traced
 @pytest.mark.parametrize("op", OPS)
 def test_compiled_code_must_know_how_many(backend, op):
     with pytest.raises(Exception, match="num_segments must be given"):

@@ -44,6 +44,7 @@ CALLS |= {name: (op, f, [X]) for name, (op, f) in WITH_OPTIONS.items()}
 
 
 REWRITTEN = {  # the compiler adds a zero, or computes as if numbers were real
+    "numpy": (),
     "torch": (),
     "jax": (),
     "tensorflow": ("power", "subtract"),

@@ -61,8 +61,8 @@ def test_a_run_is_kept(backend, tmp_path):
     assert what == {"value", "gradient", "second order", "forward mode", "vmap", "compiled", "pinned answers"}
     assert all(one.op == "op_floor" and one.outcome == PASSED for one in found.cases.values())
     assert {one.case for one in found.cases.values() if one.what == "value"} >= {"float32", "float64", "bfloat16"}
-    native = {"torch": "[0.]", "jax": "[1.]", "tensorflow": "[0.]"}[backend]
-    assert found.natives == {"gradient of abs at 0": {backend: native}}
+    natives = {"torch": "[0.]", "jax": "[1.]", "tensorflow": "[0.]"}
+    assert found.natives == ({"gradient of abs at 0": {backend: natives[backend]}} if backend in natives else {})
 
 
 @pytest.mark.tier("full")

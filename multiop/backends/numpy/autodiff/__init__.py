@@ -1,0 +1,1 @@
+"""The autodiff constructs: a record of steps, and a walk back through it."""

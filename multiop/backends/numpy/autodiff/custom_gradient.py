@@ -1,0 +1,81 @@
+"""Custom gradients: the rule is the map of one step, whose results are all those of the function."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+
+import numpy as np
+
+from multiop import _closures, errors
+
+from .._record import Node, Traced, array_of, become_output, is_inexact, is_traced
+from ..conversion import convert, own
+from ._walk import history, leaf, now
+
+
+def stop_gradient(x):
+    """Return the value; what was traced stays it, so that it can be the output of a function with a rule."""
+    array = own(convert(array_of(x)), [array_of(x)])
+    return Traced(array, Node([], lambda grads: [], [array], x.node.owners)) if is_traced(x) else array
+
+
+def custom_call(call, primals):
+    start = now()
+    leaves = [leaf(x) if is_traced(x) else array_of(x) for x in primals]
+    outputs, rule = call.forward(leaves)
+    inside = {x.node for x in leaves if isinstance(x, Traced)}
+    variables = closed_over(outputs, start, inside)
+    if variables and not call.wants_variables():
+        raise errors.ClosedOverError(
+            f"{call.name} closes over a differentiable value whose gradient would be dropped; pass it as an argument, "
+            f"or take op_stop_gradient of it"
+        )
+    arrays = own(list(map(array_of, outputs)), list(map(array_of, primals)))
+    are_traced = [isinstance(x, Traced) for x in leaves]
+    inputs = [*itertools.compress(primals, are_traced), *variables]
+    if not inputs:
+        return arrays
+
+    def pull(upstreams):
+        with carrying(constants, rule) as carried:
+            grads, grads_of_variables = call.backward(carried, upstreams, variables)
+        grads = *itertools.compress(grads, are_traced), *grads_of_variables
+        return [grad.held() if isinstance(grad, Traced) else grad for grad in grads]
+
+    node = Node(inputs, pull, arrays, (), call.name)
+    constants = {}
+    for k, y in enumerate(outputs):
+        if type(y) is Traced and y.node.number > start and y.node not in inside:
+            become_output(y, node, k)
+        elif is_inexact(y) and not isinstance(y, Traced) and not any(y is x for x in leaves):
+            constants[id(y)] = constant = Traced(y, Node([], None, [y]))
+            become_output(constant, node, k)
+    return [Traced(y, node, k) if is_inexact(y) else y for k, y in enumerate(arrays)]
+
+
+@contextlib.contextmanager
+def carrying(constants, rule):
+    """Yield the rule with traced arrays in place of the arrays of the function's outputs that it closes over, by id."""
+    box, changed = [rule], []
+    walk = _closures.Walk(np.ndarray, lambda x: id(x) in constants)
+    if constants:
+        walk.enter(box, True)
+    try:
+        for place in walk.places:
+            if any(id(walk.tensors[k]) in constants for k in place.numbers):
+                content = place.make([constants.get(id(x), x) for x in walk.tensors])
+                place.put(content)
+                changed.append((place, content))
+        yield box[0]
+    finally:
+        for place, content in reversed(changed):
+            if place.get() is content:  # otherwise the rule wrote to it
+                place.put(place.content)
+
+
+def closed_over(outputs, start, inside=()):
+    """Return the traced arrays from before `start` that went into `outputs`, in the order of their use."""
+    nodes = [node for node in history(outputs, start) if node not in inside]
+    used = [x for node in nodes for x in node.inputs] + [y for y in outputs if is_traced(y)]
+    return list({x.place: x for x in used if x.node.number < start}.values())

@@ -1,0 +1,12 @@
+"""Gradients of traced arrays."""
+
+from __future__ import annotations
+
+from .._record import Traced
+from ._walk import settled, walk
+
+
+def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradients, colocate):
+    if not any(isinstance(y, Traced) for y in ys):
+        return None
+    return settled(walk(ys, grad_ys, xs, stop_gradients))

@@ -1,0 +1,86 @@
+"""The derivative of each primitive op: how the gradient of its result goes back to its operands.
+
+A rule has the name of its op. It takes the upstream gradient, a list of them if the op has several results, and the
+op's arguments. It returns the gradient of the first argument, or of as many as the tuple has that it returns; that of a
+list of tensors is a list. What was broadcast is summed afterwards, and the gradient of a real operand is real.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from multiop._primitives import Primitives
+
+from ..._record import Traced, array_of, is_inexact, is_traced, operands, ops, recorded
+from ...conversion import own
+from . import (
+    activations,
+    attention,
+    bitwise,
+    control_flow,
+    conversion,
+    convolution,
+    creation,
+    decompositions,
+    elementwise,
+    indexing,
+    logical,
+    losses,
+    normalization,
+    pooling,
+    products,
+    reduction,
+    segment,
+    shapes,
+    signal,
+    sorting,
+    special,
+    statistics,
+    windows,
+)
+
+MODULES = (
+    activations, attention, bitwise, control_flow, conversion, convolution, creation, decompositions, elementwise,
+    indexing, logical, losses, normalization, pooling, products, reduction, segment, shapes, signal, sorting,
+    special, statistics, windows,
+)  # fmt: skip
+RULES = {name: rule for module in MODULES for name, rule in vars(module).items() if name.startswith("op_")}
+STRUCTURAL = {"op_cond", "op_switch", "op_while_loop", "op_fori_loop", "op_scan"}  # they run functions of traced arrays
+
+SEQUENCES = {  # they take several tensors as a list, which is one tensor anywhere else
+    "op_concatenate", "op_stack", "op_select", "op_einsum", "op_fft", "op_fft2", "op_ifft2", "op_irfft",
+    "op_convert_to_tensor",
+}  # fmt: skip
+
+
+def around(op):
+    """Return an op as the backend holds it: recorded where an operand is, and with results of their own."""
+
+    @functools.wraps(op)
+    def run(*args, **kwargs):
+        with np.errstate(all="ignore"):
+            result = op(*args, **kwargs)
+        given = [*args, *kwargs.values()]
+        return own(result, [*given, *(x for arg in given if isinstance(arg, list) for x in arg)])
+
+    name = op.__name__
+    if name in STRUCTURAL or not hasattr(Primitives, name):  # a composite is differentiated as what it is made of
+        return run
+    rule = RULES[name]
+
+    @functools.wraps(run)
+    def called(*args, **kwargs):
+        if name == "op_convert_to_numpy" or not is_traced(args):
+            return run(*map(array_of, args), **kwargs)
+        return recorded(run, rule, args if name in SEQUENCES else [one_tensor(x) for x in args])
+
+    return called
+
+
+def one_tensor(x):
+    """Return a list of tensors that are differentiated as a tensor."""
+    if isinstance(x, Traced) or not any(isinstance(leaf, Traced) and is_inexact(leaf) for leaf in operands(x)):
+        return x
+    return ops.convert_to_tensor(x, None, None, None)

@@ -1,0 +1,1 @@
+"""Derivatives of control flow are those of the ops in it."""

@@ -1,0 +1,70 @@
+"""Derivatives of convolution: that of the inputs is a transposed convolution, and the other way round."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from multiop import _windows
+
+from ..._record import ops
+from ...conversion import convert
+from ...ops.convolution import reached
+
+
+def op_conv(u, inputs, kernel, bias, strides, padding, data_format, dilation_rate):
+    inputs, kernel = convert(inputs), convert(kernel)
+    axes, strides, rates = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
+    sizes, spans = [inputs.shape[axis] for axis in axes], _windows.spans(kernel.shape[:-2], rates)
+    pads = _windows.pads(sizes, spans, strides, padding)
+    left = [(n + sum(pad) - s) % step for n, pad, s, step in zip(sizes, pads, spans, strides, strict=True)]
+    groups = inputs.shape[-1 if data_format == "channels_last" else 1] // kernel.shape[-2]
+    return (
+        ops.conv_transpose(u, np.conj(kernel), strides, pads, left, data_format, rates, groups),
+        of_kernel(
+            channels_last(inputs, data_format), channels_last(u, data_format), kernel.shape, strides, pads, rates
+        ),
+        channels_last(u, data_format),
+    )
+
+
+def op_conv_transpose(u, inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):
+    inputs, kernel = convert(inputs), convert(kernel)
+    axes, strides, rates = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
+    spans = _windows.spans(kernel.shape[:-2], rates)
+    crops = _windows.crops([inputs.shape[axis] for axis in axes], spans, strides, padding, output_padding, rates)
+    pads = [(start, max(end, 0)) for start, end in crops]
+    x, y = channels_last(inputs, data_format), channels_last(u, data_format)
+    grad = ops.conv(y, np.conj(kernel), None, strides, pads, "channels_last", rates)
+    grad = grad[:, *(slice(size) for size in x.shape[1:-1])]  # without windows in zeros that were appended
+    return (
+        grad if data_format == "channels_last" else ops.moveaxis(grad, -1, 1),
+        np.conj(of_kernel(y, x, kernel.shape, strides, pads, rates)),
+    )
+
+
+def of_kernel(x, u, shape, strides, pads, rates):
+    """Return the gradient of the kernel of a convolution of `x`: for each of its places, a product of matrices."""
+    x, number = ops.pad(x, [(0, 0), *pads, (0, 0)], "constant", 0), u.shape[1:-1]
+    groups = x.shape[-1] // shape[-2]
+    rows = (math.prod(u.shape[:-1]), groups)
+    u = ops.transpose(ops.reshape(u, (*rows, shape[-1] // groups)), (1, 0, 2))
+    taps = [
+        ops.transpose(ops.reshape(x[:, *reached(place, number, strides, rates)], (*rows, shape[-2])), (1, 2, 0))
+        for place in np.ndindex(shape[:-2])
+    ]
+    grads = ops.transpose(ops.matmul(np.conj(ops.stack(taps, 0)), u), (0, 2, 1, 3))
+    return ops.reshape(grads, shape)
+
+
+def op_unfold(u, x, *layout):
+    return ops.fold(u, x.shape[2:], *layout)
+
+
+def op_fold(u, x, output_size, *layout):
+    return ops.unfold(u, *layout)
+
+
+def channels_last(x, data_format):
+    return x if data_format == "channels_last" else ops.moveaxis(x, 1, -1)

@@ -1,0 +1,199 @@
+"""Derivatives of elementwise arithmetic and functions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..._record import ops
+from ...conversion import promote
+from .formula import by_formula, by_slope, complex_of, is_complex, zero
+
+
+def op_add(u, x1, x2):
+    return u, u
+
+
+def op_subtract(u, x1, x2):
+    return u, -u
+
+
+def op_multiply(u, x1, x2):
+    return u * np.conj(x2), u * np.conj(x1)
+
+
+def op_divide(u, x1, x2):
+    return u / np.conj(x2), -u * np.conj(ops.divide(ops.divide(x1, x2), x2))
+
+
+def op_mod(u, x1, x2):
+    return u, -u * quotient(ops.mod, x1, x2)
+
+
+def op_power(u, x1, x2):
+    x1, x2 = promote(x1, x2)  # of a number alone, ops would give float32
+    of_zero = ops.equal(x1, 0) & ops.greater_equal(ops.real(x2), 0)
+    flat = ops.equal(x2, 0) & (of_zero | ~ops.isfinite(x1))
+    exponent = ops.where(of_zero, ops.stop_gradient(x2), x2)
+    sign = 1
+    if not is_complex(u):  # an exponent this large is even, and one less may be rounded to an even number too
+        sign = ops.where(ops.less(x1, 0) & ops.greater_equal(abs(x2), 2 / np.finfo(u.dtype).eps), -1.0, 1.0)
+    below = exponent * ops.power(ops.where(flat, 1, x1 * sign), exponent - 1) * sign
+    logarithm = ops.power(x1, x2) * ops.log(ops.where(of_zero, 1, x1))
+    return u * np.conj(ops.where(flat, 0, below)), u * np.conj(ops.where(of_zero, 0, logarithm))
+
+
+def op_negative(u, x):
+    return -u
+
+
+def op_sign(u, x):
+    if not is_complex(x):
+        return None
+    y, size = ops.sign(x), abs(ops.where(ops.equal(x, 0), 1, x))
+    return ops.where(ops.equal(x, 0), 0, (u - y * ops.real(np.conj(y) * u)) / size)
+
+
+def op_abs(u, x):
+    return u * ops.sign(x)
+
+
+def op_maximum(u, x1, x2):
+    return to_larger(u, x1, x2), to_larger(u, x2, x1)
+
+
+def op_minimum(u, x1, x2):
+    return to_larger(u, x2, x1), to_larger(u, x1, x2)
+
+
+def to_larger(u, x1, x2):
+    """Return `u` where `x1` is larger, and half of it where they are equal."""
+    return ops.where(ops.equal(x1, x2), 0.5 * u, ops.where(ops.greater(x1, x2), u, 0))
+
+
+@by_formula
+def op_clip(x, x_min, x_max):
+    x = x if x_min is None else ops.where(ops.less(x, x_min), x_min, x)
+    return x if x_max is None else ops.where(ops.greater(x, x_max), x_max, x)
+
+
+def op_arctan2(u, x1, x2):
+    size = ops.hypot(x1, x2)
+    sine, cosine = ops.divide_no_nan(x1, size), ops.divide_no_nan(x2, size)
+    return u * ops.divide_no_nan(cosine, size), -u * ops.divide_no_nan(sine, size)
+
+
+def op_hypot(u, x1, x2):
+    size = ops.hypot(x1, x2)
+    return u * ops.divide_no_nan(x1, size), u * ops.divide_no_nan(x2, size)
+
+
+def op_real(u, x):
+    return u
+
+
+def op_imag(u, x):
+    return u * 1j
+
+
+def op_conj(u, x):
+    return np.conj(u)
+
+
+@by_formula
+def op_divide_no_nan(x1, x2):
+    return ops.where(ops.equal(x2, 0), 0, ops.divide(x1, ops.where(ops.equal(x2, 0), 1, x2)))
+
+
+def op_logaddexp(u, x1, x2):
+    return u * share(x1, x2), u * share(x2, x1)
+
+
+def op_logaddexp2(u, x1, x2):
+    return u * share(x1, x2, math.log(2)), u * share(x2, x1, math.log(2))
+
+
+def share(x1, x2, base=1.0):
+    """Return the share of `exp(base * x1)` in the sum with `exp(base * x2)`."""
+    return ops.sigmoid(ops.subtract(x1, x2) * base)
+
+
+def op_nan_to_num(u, x, *replaced):
+    if is_complex(x):
+        return complex_of(*(op_nan_to_num(part(u), part(x)) for part in (ops.real, ops.imag)))
+    return ops.where(ops.isfinite(x), u, 0)
+
+
+def op_fmod(u, x1, x2):
+    return u, -u * quotient(ops.fmod, x1, x2)
+
+
+def quotient(rest, x1, x2):
+    """Return the whole number that a remainder left of `x1 / x2`, which may itself have been rounded to another one."""
+    return ops.round(ops.divide(x1, x2) - ops.divide(rest(x1, x2), x2), 0)
+
+
+def op_heaviside(u, x1, x2):
+    return None, ops.where(ops.equal(x1, 0), u, 0)
+
+
+def op_ldexp(u, x1, x2):
+    return ops.ldexp(u, x2)
+
+
+def op_nextafter(u, x1, x2):
+    return u
+
+
+@by_formula
+def op_polar(abs_, angle):
+    return complex_of(abs_ * np.cos(angle), abs_ * np.sin(angle))
+
+
+def plus(z, number):
+    """Return `z + number`; for complex numbers, NumPy's sum loses the sign of a zero, which tells the side of a cut."""
+    return complex_of(ops.real(z) + number, ops.imag(z)) if is_complex(z) else z + number
+
+
+def arcsin_slope(x):
+    return ops.rsqrt(plus(-x, 1)) * ops.rsqrt(plus(x, 1))
+
+
+@by_slope
+def op_arctan(x):
+    if is_complex(x):
+        return np.reciprocal(1 + 1j * x) * np.reciprocal(1 - 1j * x)
+    return np.square(np.reciprocal(ops.hypot(x, 1.0)))
+
+
+@by_slope
+def op_arcsinh(x):
+    if is_complex(x):
+        return arcsin_slope(complex_of(-ops.imag(x), ops.real(x)))
+    return np.reciprocal(ops.hypot(x, 1.0))
+
+
+op_floor_divide = op_round = op_floor = op_ceil = op_trunc = zero
+op_reciprocal = by_slope(lambda x: -np.square(np.reciprocal(x)))
+op_square = by_slope(lambda x: 2 * x)
+op_sqrt = by_slope(lambda x: 0.5 * np.reciprocal(np.sqrt(x)))
+op_rsqrt = by_slope(lambda x: -0.5 * ops.rsqrt(x) / x)
+op_exp = by_slope(np.exp)
+op_exp2 = by_slope(lambda x: np.exp2(x) * math.log(2))
+op_expm1 = by_slope(np.exp)
+op_log = by_slope(np.reciprocal)
+op_log2 = by_slope(lambda x: np.reciprocal(x) / math.log(2))
+op_log10 = by_slope(lambda x: np.reciprocal(x) / math.log(10))
+op_log1p = by_slope(lambda x: np.reciprocal(1 + x))
+op_sin = by_slope(np.cos)
+op_cos = by_slope(lambda x: -np.sin(x))
+op_tan = by_slope(lambda x: 1 + np.square(np.tan(x)))
+op_arcsin = by_slope(arcsin_slope)
+op_arccos = by_slope(lambda x: -arcsin_slope(x))
+op_sinh = by_slope(np.cosh)
+op_cosh = by_slope(np.sinh)
+op_tanh = by_slope(lambda x: 1 - np.square(np.tanh(x)))
+op_arccosh = by_slope(lambda x: ops.rsqrt(plus(x, -1)) * ops.rsqrt(plus(x, 1)))
+op_arctanh = by_slope(lambda x: np.reciprocal(1 - x) * np.reciprocal(1 + x))
+op_cbrt = by_slope(lambda x: np.square(np.reciprocal(np.cbrt(x))) / 3)

@@ -1,0 +1,44 @@
+"""Rules that many ops share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._record import Owner, Traced, array_of, ops
+from .._walk import leaf, walk
+
+
+def zero(u, *args):
+    """Return no gradient: the op is piecewise constant."""
+    return
+
+
+def by_slope(slope):
+    """Return the rule of an op that is applied to each entry, from its derivative, a function of the op's arguments."""
+
+    def rule(u, *args):
+        return u * np.conj(slope(*args))
+
+    return rule
+
+
+def by_formula(formula):
+    """Return the rule of an op that a formula computes too, which is made of other ops."""
+
+    def rule(u, *args):
+        with Owner() as owner:
+            leaves = [leaf(x, owner) if isinstance(x, Traced) else x for x in args]
+            y = formula(*leaves)
+        grads = iter(walk([y], [u], [x for x in leaves if isinstance(x, Traced)]))
+        return tuple([next(grads) if isinstance(x, Traced) else None for x in leaves])
+
+    return rule
+
+
+def is_complex(x):
+    return np.iscomplexobj(array_of(x))
+
+
+def complex_of(re, im):
+    """Return complex numbers of their parts: in the sum with `1j * im`, a zero would lose its sign."""
+    return ops.view_as_complex(ops.stack([re, im], -1))

@@ -1,0 +1,89 @@
+"""Derivatives of selections by index: what is picked passes its gradient to where it came from."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..._record import array_of, ops
+from .formula import by_formula, zero
+
+
+def selection(name):
+    """Return the rule of an op that selects entries of its first operand: of numbers, it says which."""
+
+    def rule(u, x, *options):
+        return put(u, getattr(ops, name)(numbered(x), *array_of(options)), x.shape)
+
+    return rule
+
+
+def numbered(x):
+    """Return an array of the shape of `x` with the number of each entry."""
+    shape = ops.shape(x)
+    return np.arange(math.prod(shape)).reshape(shape)
+
+
+def put(u, places, shape):
+    """Return the sum of the entries of `u` at each of their places in a tensor of `shape`; both may be lists."""
+    us, places = (u, places) if isinstance(u, list) else ([u], [places])
+    entries = ops.concatenate([ops.reshape(v, (-1,)) for v in us], 0)
+    places = np.concatenate([np.ravel(numbers) for numbers in places])
+    return ops.reshape(ops.segment_sum(entries, places, math.prod(shape)), shape)
+
+
+op_take = selection("take")
+op_take_along_axis = selection("take_along_axis")
+op_get_item = selection("get_item")
+op_slice = selection("slice")
+
+
+def op_slice_update(u, x, start_indices, updates):
+    block = ops.slice(u, start_indices, updates.shape)
+    return ops.slice_update(u, start_indices, np.zeros(updates.shape, u.dtype)), None, block
+
+
+def op_scatter_update(u, x, indices, updates, reduction):
+    cells = tuple(np.moveaxis(np.asarray(array_of(indices)), -1, 0))
+    if reduction in ("max", "min", "mul"):
+        combine = {"max": ops.maximum, "min": ops.minimum, "mul": ops.multiply}[reduction]
+        return updated(u, x, cells, updates, combine)
+    there = ops.get_item(u, cells)
+    if reduction == "add":
+        return u, None, there
+    numbers = numbered(there)
+    last = ops.scatter_update(np.full(x.shape, -1), indices, numbers, None)
+    return ops.where(last < 0, u, 0), None, ops.where(last[cells] == numbers, there, 0)
+
+
+def op_select(u, condlist, choicelist, default):
+    grads = []
+    for condition in condlist:
+        grads.append(ops.where(condition, u, 0))
+        u = ops.where(condition, 0, u)
+    return [None] * len(condlist), grads, u
+
+
+op_unravel_index = op_one_hot = zero
+
+
+@by_formula
+def updated(x, cells, updates, combine):
+    """Return `x` with each entry combined with what its updates are when combined."""
+    places = numbered(x)[cells]
+    flat, updates = ops.reshape(x, (-1,)), ops.reshape(ops.broadcast_to(updates, places.shape), (-1,))
+    rows, updates = combined(combine, updates, places.ravel())
+    return ops.reshape(ops.scatter_update(flat, rows[:, None], combine(flat[rows], updates), None), x.shape)
+
+
+def combined(combine, x, ids):
+    """Return the ids that there are, in order, and the rows of `x` that have each of them, combined in pairs."""
+    order = np.argsort(ids, stable=True)
+    x, ids = x[order], ids[order]
+    while (ids[1:] == ids[:-1]).any():
+        even = (np.arange(len(ids)) - np.searchsorted(ids, ids)) % 2 == 0  # the place of a row among those of its id
+        pairs = np.flatnonzero(even[:-1] & (ids[1:] == ids[:-1]))
+        x = ops.scatter_update(x, pairs[:, None], combine(x[pairs], x[pairs + 1]), None)[even]
+        ids = ids[even]
+    return ids, x

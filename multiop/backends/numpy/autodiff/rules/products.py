@@ -1,0 +1,82 @@
+"""Derivatives of products of matrices and of tensors."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import string
+
+import numpy as np
+
+from multiop import _args
+
+from ..._record import ops
+from ...conversion import convert
+from .formula import by_formula
+
+
+def adjoint(x):
+    return np.conj(ops.swapaxes(x, -1, -2))
+
+
+def op_matmul(u, x1, x2):
+    x1, x2 = convert(x1), convert(x2)
+    row, column = x1.ndim == 1, x2.ndim == 1
+    u = ops.expand_dims(u, -1) if column else u
+    u = ops.expand_dims(u, -2) if row else u
+    rows, columns = ops.expand_dims(x1, 0) if row else x1, ops.expand_dims(x2, 1) if column else x2
+    grad = ops.matmul(adjoint(rows), u)
+    return ops.matmul(u, adjoint(columns)), ops.squeeze(grad, -1) if column else grad
+
+
+def op_einsum(u, subscripts, operands):
+    operands = list(map(convert, operands))
+    terms, result = labels(subscripts, [x.ndim for x in operands])
+    return None, [
+        of_operand(u, result, terms[:k] + terms[k + 1 :], operands[:k] + operands[k + 1 :], terms[k], x.shape)
+        for k, x in enumerate(operands)
+    ]
+
+
+def of_operand(u, result, terms, others, term, shape):
+    """Return the gradient of an operand: the product of `u` and the other ones, on the diagonal of repeated labels."""
+    wanted, factors, fresh = "", list(map(np.conj, others)), unused("".join([result, *terms, term]))
+    terms = [result, *terms]
+    for label, size in zip(term, shape, strict=True):
+        if label in wanted:  # twice in this operand
+            twin = next(fresh)
+            terms, factors, label = [*terms, label + twin], [*factors, np.eye(size, dtype=u.dtype)], twin
+        elif not any(label in other for other in terms):  # summed over, in this operand alone
+            terms, factors = [*terms, label], [*factors, np.ones(size, u.dtype)]
+        wanted += label
+    return ops.einsum(f"{','.join(terms)}->{wanted}", (u, *factors))
+
+
+def labels(subscripts, ndims):
+    """Return the labels of each operand and of the result, with letters in place of an ellipsis."""
+    terms, arrow, result = subscripts.replace(" ", "").partition("->")
+    if not arrow:
+        result = "".join(sorted(c for c in terms if c.isalpha() and terms.count(c) == 1))
+    terms = terms.split(",")
+    widest = max([ndim - len(term) + 3 for term, ndim in zip(terms, ndims, strict=True) if "..." in term], default=0)
+    dims = "".join(itertools.islice(unused(subscripts), widest))
+    given = [
+        term.replace("...", dims[len(dims) - (ndim - len(term) + 3) :]) for term, ndim in zip(terms, ndims, strict=True)
+    ]
+    return given, result.replace("...", dims)
+
+
+def unused(letters):
+    return (c for c in string.ascii_letters if c not in letters)
+
+
+@by_formula
+def op_tensordot(x1, x2, axes):
+    x1, x2 = convert(x1), convert(x2)
+    dims1, dims2 = _args.contracted(axes, x1.shape, x2.shape)
+    rest1, rest2 = ([k for k in range(x.ndim) if k not in dims] for x, dims in ((x1, dims1), (x2, dims2)))
+    n = math.prod(x1.shape[k] for k in dims1)
+    shape1, shape2 = [x1.shape[k] for k in rest1], [x2.shape[k] for k in rest2]
+    rows = ops.reshape(ops.transpose(x1, [*rest1, *dims1]), (math.prod(shape1), n))
+    columns = ops.reshape(ops.transpose(x2, [*dims2, *rest2]), (n, math.prod(shape2)))
+    return ops.reshape(ops.matmul(rows, columns), [*shape1, *shape2])

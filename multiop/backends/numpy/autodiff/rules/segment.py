@@ -1,0 +1,45 @@
+"""Derivatives of reductions over segments."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._record import array_of, ops
+from .formula import by_formula
+from .indexing import combined
+
+
+def op_segment_sum(u, x, ids, num_segments):
+    return spread(u, ids)
+
+
+def op_segment_max(u, x, ids, num_segments):
+    return share(u, x, ids, ops.segment_max(array_of(x), ids, num_segments))
+
+
+def op_segment_min(u, x, ids, num_segments):
+    return share(u, x, ids, ops.segment_min(array_of(x), ids, num_segments))
+
+
+@by_formula
+def op_segment_prod(x, ids, num_segments):
+    ids = np.asarray(ids)
+    n = ids.max(initial=-1) + 1 if num_segments is None else num_segments
+    inside = np.flatnonzero((ids >= 0) & (ids < n))
+    rows, products = combined(ops.multiply, ops.take(x, inside, 0), ids[inside])
+    return ops.scatter_update(np.ones((n, *x.shape[1:]), products.dtype), rows[:, None], products, None)
+
+
+def spread(y, ids):
+    """Return for each id the row of its segment, and zeros where it is out of range."""
+    ids = np.asarray(array_of(ids))
+    n = y.shape[0]
+    rows = ops.concatenate([y, np.zeros((1, *y.shape[1:]), y.dtype)], 0)
+    return ops.take(rows, np.where((ids >= 0) & (ids < n), ids, n), 0)
+
+
+def share(u, x, ids, y):
+    """Return the gradient of an extremum `y`, which those of a tie share."""
+    chosen = ops.logical_or(ops.isnan(x), ops.equal(x, spread(y, ids)))
+    number = ops.segment_sum(chosen.astype(u.dtype), ids, len(y))
+    return ops.where(chosen, spread(ops.divide(u, np.maximum(number, 1)), ids), 0)

@@ -1,0 +1,45 @@
+"""Derivatives of Fourier transforms: real pairs stand for complex numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._record import ops
+from .formula import by_formula
+
+
+def transposed(name):
+    """Return the rule of a transform whose matrix is symmetric: the conjugate of the transform of the conjugate."""
+
+    def rule(u, x):
+        re, im = getattr(ops, name)((u[0], -u[1]))
+        return [re, -im]
+
+    return rule
+
+
+op_fft, op_fft2, op_ifft2 = transposed("fft"), transposed("fft2"), transposed("ifft2")
+
+
+def op_rfft(u, x, fft_length):
+    n = x.shape[-1] if fft_length is None else fft_length
+    re, _ = ops.fft((resized(u[0], n), -resized(u[1], n)))
+    return resized(re, x.shape[-1])
+
+
+def op_irfft(u, x, fft_length):
+    given, n = x[0].shape[-1], u.shape[-1]
+    counts = np.where(np.arange(n // 2 + 1) * 2 % n == 0, 1, 2)  # the others stand for two frequencies
+    return [resized(part * (counts / n), given) for part in ops.rfft(u, n)]
+
+
+@by_formula
+def op_extract_sequences(x, sequence_length, sequence_stride):
+    starts = np.arange(0, x.shape[-1] - sequence_length + 1, sequence_stride)
+    return ops.take(x, starts[:, None] + np.arange(sequence_length), -1)
+
+
+def resized(x, size):
+    """Return `x` with `size` entries along the last axis: the first ones, or zeros after them."""
+    more = max(size - x.shape[-1], 0)
+    return ops.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, more)], "constant", 0)[..., :size]

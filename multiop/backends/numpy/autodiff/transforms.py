@@ -1,0 +1,128 @@
+"""Transforms of flat functions, on top of reverse mode."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+
+from multiop import errors
+
+from .._record import Node, Owner, Traced, array_of, is_inexact, ops
+from ..conversion import own
+from ._walk import history, leaf, now, settled, walk
+from .custom_gradient import closed_over
+
+
+def vjp(fun, primals, persistent=True):
+    outputs, pullback, aux = followed(fun, primals)
+    return settled(outputs), pullback, settled(aux)
+
+
+def followed(fun, primals):
+    """Return what `vjp` does, its outputs and aux still as they were recorded."""
+    with Owner() as owner:
+        leaves = [leaf(x, owner) for x in primals]
+        outputs, aux = fun(*leaves)
+
+    def pullback(cotangents):
+        grads = walk(outputs, cotangents, leaves)
+        return settled([np.zeros(x.shape, x.dtype) if g is None else g for x, g in zip(leaves, grads, strict=True)])
+
+    return outputs, pullback, aux
+
+
+def jvp(fun, primals, tangents):
+    """Forward mode: the pullback is linear in the cotangents, and the pullback of that is the Jacobian again."""
+    outputs, pullback, aux = followed(fun, primals)
+    where = [k for k, y in enumerate(outputs) if is_inexact(y)]
+
+    def pull(*cotangents):
+        given = dict(zip(where, cotangents, strict=True))
+        return pullback([given.get(k) for k in range(len(outputs))]), []
+
+    inexact = [outputs[k] for k in where]
+    cotangents, others = anything_like(inexact, 1), anything_like(inexact, 40)
+    pulled, push, _ = vjp(pull, cotangents)
+    pushed = push(tangents)
+    if rules := sorted({node.rule for node in history(outputs) if node.rule}):
+        refuse_not_linear(rules, cotangents, pulled, tangents, pushed)
+        refuse_not_linear(rules, others, pull(*others)[0], tangents, pushed)
+    given = dict(zip(where, pushed, strict=True))
+    out_tangents = [given[k] if k in given else np.zeros(y.shape, y.dtype) for k, y in enumerate(outputs)]
+    return settled(outputs), out_tangents, settled(aux)
+
+
+def anything_like(xs, scale):
+    """Return arrays of the shapes and dtypes of `xs` whose entries have nothing to do with each other."""
+    return [scale * np.cos(scale + 1.7 * np.arange(x.size)).reshape(x.shape).astype(x.dtype) for x in xs]
+
+
+def refuse_not_linear(rules, cotangents, pulled, tangents, pushed):
+    """Raise an error if a custom gradient's rule has no transpose: rows and columns of the Jacobian then differ."""
+    rows, columns = inner(pulled, tangents), inner(cotangents, pushed)
+    allowed = 0.1 if any(y.dtype.itemsize == 2 for y in cotangents) else 1e-3
+    if abs(rows.sum() - columns.sum()) > allowed * (np.abs(rows).sum() + np.abs(columns).sum()):
+        raise errors.NonLinearRuleError(
+            f"forward mode needs a gradient function that is linear in its upstream gradient; that of one of "
+            f"{', '.join(rules)} is not"
+        )
+
+
+def inner(xs, ys):
+    """Return the terms of the inner product of two lists of tensors."""
+    with np.errstate(all="ignore"):
+        products = [np.conj(array_of(x)) * array_of(y) for x, y in zip(xs, ys, strict=True)]
+        return np.concatenate([[0.0], *(product.real.astype(np.float64).ravel() for product in products)])
+
+
+def vmap(fun, in_axes, axis_size):
+    """Run `fun` row by row."""
+
+    def mapped(*xs):
+        columns = [x if axis is None else ops.moveaxis(x, axis, 0) for x, axis in zip(xs, in_axes, strict=True)]
+
+        def row(k):
+            return fun(*(x if axis is None else x[k, ...] for x, axis in zip(columns, in_axes, strict=True)))
+
+        if axis_size:
+            return [ops.stack(list(entries), 0) for entries in zip(*map(row, range(axis_size)), strict=True)]
+        columns = [
+            x if axis is None else np.zeros((1, *x.shape[1:]), x.dtype)
+            for x, axis in zip(columns, in_axes, strict=True)
+        ]
+        return [np.zeros((0, *y.shape), y.dtype) for y in row(0)]
+
+    return mapped
+
+
+def jit(fun):
+    """Return a function that runs `fun`: NumPy has no compiler."""
+
+    def run(*tensors):
+        outputs, finish = fun(*tensors)
+        return finish(own(outputs, tensors))
+
+    return run
+
+
+def checkpoint(fun, primals):
+    """Run `fun`, forget its record, and run it again for the way back."""
+    start = now()
+    outputs = fun(*primals)
+    inputs, arrays = closed_over(outputs, start), own(list(map(array_of, outputs)), list(map(array_of, primals)))
+    if not inputs:
+        return arrays
+
+    owners = {owner for x in inputs for owner in x.node.owners}
+
+    def pull(upstreams):
+        with contextlib.ExitStack() as stack:
+            for owner in owners:
+                if not owner.is_open:
+                    stack.enter_context(owner)
+            again = fun(*primals)
+        return walk(again, upstreams, inputs)
+
+    node = Node(inputs, pull, arrays)
+    return [Traced(y, node, k) if is_inexact(y) else y for k, y in enumerate(arrays)]

@@ -1,0 +1,158 @@
+"""Conversion: the one place where host values become arrays, and where results become tensors.
+
+A tensor is an array of NumPy, or one of its scalars, which its operators return in place of an array of no dimensions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from multiop import _args, _dtypes, _host, errors
+
+from ._record import Traced, array_of, ops
+
+Tensor = (np.ndarray, np.generic, Traced)
+HALVES = [_dtypes.to_numpy(dtype) for dtype in ("float16", "bfloat16")]
+
+
+def own(result, operands):
+    """Return the result of an op with arrays of its own: no views, and none of the operands."""
+    if isinstance(result, (tuple, list)):
+        return type(result)(own(entry, operands) for entry in result)
+    if not isinstance(result, (np.ndarray, np.generic)):
+        return result
+    shares = isinstance(result, np.ndarray) and (result.base is not None or any(result is x for x in operands))
+    return np.array(result, copy=True) if shares else np.asarray(result)
+
+
+def is_tensor(x):
+    return isinstance(x, Tensor)
+
+
+def set_x64(enable):
+    """NumPy has 64-bit dtypes in either mode."""
+
+
+def native(dtype):
+    return _dtypes.to_numpy(dtype)
+
+
+def dtype_name(x):
+    name = _dtypes.name(x.dtype, _dtypes.FLOAT8)
+    _dtypes.refuse_float8(name)
+    return name
+
+
+def convert(x, dtype=None):
+    """Return `x`, a tensor or a host value, as an array; `dtype` is a name."""
+    if isinstance(x, (list, tuple)) and any(map(is_tensor, _host.flat(x))):
+        dtype = dtype or _dtypes.result_type(*map(promotion_dtype, _host.flat(x)))
+        return ops.stack([convert(entry, dtype) for entry in x], 0)
+    if isinstance(x, Traced):
+        return x if dtype in (None, dtype_name(x)) else ops.cast(x, dtype)
+    value = _host.value_of_variable(x)
+    x = x if value is None else value
+    return cast(x, dtype) if is_tensor(x) else _host.as_numpy(x, dtype, "numpy")
+
+
+def cast(x, dtype):
+    given = _dtypes.name(x.dtype, _dtypes.FLOAT8)
+    if dtype in _dtypes.INTEGER and given in _dtypes.INTEGER:
+        return _host.as_numpy(x, given, "numpy").astype(dtype, copy=False)  # what does not fit wraps around
+    return _host.as_numpy(x, dtype or given, "numpy")
+
+
+def floating(x):
+    """Return `x` as an array of real or complex floats: integers and bool become `floatx`."""
+    x = convert(x)
+    return convert(x, _dtypes.to_floating(dtype_name(x)))
+
+
+def promotion_dtype(x):
+    """Return the name of the dtype of an operand; that of a Python scalar is weak."""
+    return _dtypes.of_scalar(x) if _host.is_scalar(x) else dtype_name(convert(x))
+
+
+def promote_all(*xs):
+    """Return any number of operands as arrays of the dtype that the promotion table gives them."""
+    dtype = _dtypes.result_type(*map(promotion_dtype, xs))
+    return [convert(x, dtype) for x in xs]
+
+
+def promote(x1, x2):
+    return promote_all(x1, x2)
+
+
+def promote_floating(x1, x2):
+    return [floating(x) for x in promote_all(x1, x2)]
+
+
+def together(*xs):
+    """Return `xs` as arrays; Python scalars stay what they are."""
+    return [x if _host.is_scalar(x) else convert(x) for x in xs]
+
+
+def complex_of(re, im):
+    """Return complex numbers of their parts: the sum with `1j * im` would be NaN beside infinity."""
+    z = np.empty(np.broadcast_shapes(re.shape, im.shape), np.result_type(re, np.complex64))
+    z.real, z.imag = re, im
+    return z
+
+
+def in_float32(fn, *xs):
+    """Compute 16-bit floats in `float32`, where `fn` would overflow or lose digits."""
+    if xs[0].dtype not in HALVES:
+        return fn(*xs)
+    y = fn(*(x.astype(np.float32) for x in xs))
+    return y.astype(xs[0].dtype) if y.dtype == np.float32 else y
+
+
+def bool_to_int32(*xs):
+    return [x.astype(np.int32) if x.dtype == bool else x for x in xs]
+
+
+def not_bool(*xs):
+    if xs[0].dtype == bool:
+        raise errors.DTypeError("bool is not accepted; use a logical op, or cast to an integer first")
+    return xs
+
+
+def reject_complex(*xs):
+    if xs[0].dtype.kind == "c":
+        raise errors.DTypeError(f"{xs[0].dtype} is not accepted: complex numbers have no order")
+    return xs
+
+
+def op_convert_to_tensor(x, dtype, sparse, ragged):
+    return _host.as_numpy(x, dtype, "numpy") if dtype and is_tensor(x) else convert(x, dtype)  # it refuses to wrap
+
+
+def op_convert_to_numpy(x):
+    return convert(array_of(x))
+
+
+def op_cast(x, dtype):
+    return convert(x, dtype)
+
+
+def op_view(x, dtype):
+    x = convert(x)
+    bits = native("uint8" if dtype == "bool" else dtype or dtype_name(x))
+    _args.viewed(x.shape, x.dtype.itemsize, bits.itemsize)
+    return x.copy().view(bits).astype(dtype or x.dtype, copy=False)
+
+
+def op_view_as_complex(x):
+    return complex_of(x[..., 0], x[..., 1])
+
+
+def op_dtype(x):
+    return _dtypes.name(convert(x).dtype, _dtypes.FLOAT8)
+
+
+def op_shape(x):
+    return convert(x).shape
+
+
+def op_is_tensor(x):
+    return is_tensor(x)

@@ -1,0 +1,1 @@
+"""What each primitive op means, in NumPy and SciPy as they are."""

@@ -1,0 +1,41 @@
+"""Attention."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from multiop import _args, errors
+
+from ..conversion import convert, in_float32, reject_complex
+from .normalization import promote_operands
+
+ROUTINES = "https://numpy.org/doc/stable/reference/routines.linalg.html"
+
+
+def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap):
+    if flash:
+        raise errors.UnsupportedError(f"flash_attention: NumPy has no fused kernel: {ROUTINES}")
+    query, key, value, bias = promote_operands(query, key, value, bias)
+    _args.attention(query.shape, key.shape, value.shape)
+    reject_complex(query)
+    mask = np.True_ if mask is None else convert(mask)
+    if mask.dtype != bool:
+        raise errors.DTypeError("mask must be bool; what is added to the logits is bias")
+    if is_causal:
+        mask = mask & np.tri(query.shape[1], key.shape[1], dtype=bool)
+    bias = query.dtype.type(0) if bias is None else bias
+    scale = 1 / math.sqrt(query.shape[3]) if scale is None else scale
+    return in_float32(lambda *xs: attended(*xs, mask, scale, cap), query, key, value, bias)
+
+
+def attended(query, key, value, bias, mask, scale, cap):
+    key, value = (np.repeat(x, query.shape[2] // x.shape[2], 2) for x in (key, value))
+    logits = np.einsum("bqhd,bkhd->bhqk", query * query.dtype.type(scale), key, optimize=True)
+    logits = logits if cap is None else cap * np.tanh(logits / cap)
+    logits = np.where(mask, logits + bias, -np.inf)
+    top = np.max(logits, -1, keepdims=True, initial=-np.inf)
+    weights = np.exp(logits - np.where(top == -np.inf, 0, top))
+    total = np.sum(weights, -1, keepdims=True)
+    return np.einsum("bhqk,bkhd->bqhd", weights / np.where(total == 0, 1, total), value, optimize=True)

@@ -1,0 +1,75 @@
+"""Normalization: rescaling entries to a common magnitude."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from multiop import _args, errors
+
+from ..conversion import floating, in_float32, promote_all, reject_complex
+from .reduction import mean
+
+
+def op_normalize(x, axis, order, epsilon):
+    (x,) = reject_complex(floating(x))
+    return in_float32(lambda x: normalize(x, _args.axes(axis, x.ndim), order, epsilon), x)
+
+
+def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
+    x, mean, variance, offset, scale = promote_operands(x, mean, variance, offset, scale)
+    axis = _args.single_axis(axis, x.ndim)
+    for name, vector in {"mean": mean, "variance": variance, "offset": offset, "scale": scale}.items():
+        if vector is not None and vector.shape != (x.shape[axis],):
+            raise errors.ArgumentError(f"{name} must have the shape ({x.shape[axis]},), got {vector.shape}")
+    others = [dim for dim in range(x.ndim) if dim != axis]
+    vectors = (np.expand_dims(default(v, x, n), others) for v, n in ((mean, 0), (variance, 0), (offset, 0), (scale, 1)))
+    return in_float32(lambda x, m, v, offset, scale: (x - m) * (scale / np.sqrt(v + epsilon)) + offset, x, *vectors)
+
+
+def op_layer_normalization(x, gamma, beta, axis, epsilon):
+    x, gamma, beta = promote_operands(x, gamma, beta)
+    axis = tuple(sorted(_args.axes(axis, x.ndim)))
+    gamma, beta = fit_parameter(gamma, x, axis, "gamma", 1), fit_parameter(beta, x, axis, "beta", 0)
+    return in_float32(lambda x, gamma, beta: standardize(x, axis, epsilon) * gamma + beta, x, gamma, beta)
+
+
+def op_rms_normalization(x, scale, axis, epsilon):
+    x, scale = promote_operands(x, scale)
+    axis = tuple(sorted(_args.axes(axis, x.ndim)))
+    scale = fit_parameter(scale, x, axis, "scale", 1)
+    return in_float32(lambda x, scale: x / np.sqrt(mean(x * x, axis, True) + epsilon) * scale, x, scale)
+
+
+def normalize(x, axis, order, epsilon):
+    # divide by the largest entry first, so that no power overflows
+    largest = np.max(np.abs(x), axis, keepdims=True, initial=0)
+    largest = np.where(largest == 0, 1, largest)
+    small = x / largest
+    length = np.sum(np.abs(small) ** order, axis, keepdims=True) ** x.dtype.type(1 / order)
+    return np.where(largest * length < epsilon, x / epsilon, small / length)
+
+
+def standardize(x, axis, epsilon):
+    centred = x - mean(x, axis, True)
+    return centred / np.sqrt(mean(centred * centred, axis, True) + epsilon)
+
+
+def promote_operands(*xs):
+    """Return tensors of one floating dtype; `None` stays."""
+    given = iter(reject_complex(*map(floating, promote_all(*[x for x in xs if x is not None]))))
+    return [None if x is None else next(given) for x in xs]
+
+
+def default(vector, x, number):
+    return np.full((1,), number, x.dtype) if vector is None else vector
+
+
+def fit_parameter(parameter, x, axis, name, number):
+    """Return `parameter`, or a number in its place, with as many dimensions as `x`, from those of the axes `axis`."""
+    if parameter is None:
+        return x.dtype.type(number)
+    if parameter.ndim == x.ndim:
+        return parameter
+    if parameter.shape != tuple(x.shape[dim] for dim in axis):
+        raise errors.ArgumentError(f"{name} has the shape {parameter.shape}, which does not fit axis {axis}")
+    return parameter.reshape([x.shape[dim] if dim in axis else 1 for dim in range(x.ndim)])

@@ -1,0 +1,31 @@
+"""Products of matrices and of tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from multiop import _args, errors
+
+from ..conversion import in_float32, promote, promote_all
+
+
+def op_matmul(x1, x2):
+    x1, x2 = without_int8(*promote(x1, x2))
+    if x1.ndim == 0 or x2.ndim == 0:
+        raise errors.ArgumentError("x1 and x2 must have at least one dimension")
+    return in_float32(np.matmul, x1, x2)
+
+
+def op_einsum(subscripts, operands):
+    return in_float32(lambda *xs: np.einsum(subscripts, *xs, optimize=True), *without_int8(*promote_all(*operands)))
+
+
+def op_tensordot(x1, x2, axes):
+    x1, x2 = promote(x1, x2)
+    dims = _args.contracted(axes, x1.shape, x2.shape)
+    return in_float32(lambda x1, x2: np.tensordot(x1, x2, dims), x1, x2)
+
+
+def without_int8(*xs):
+    """Return `int8` as `int32`, in which sums of products are exact, as quantized code needs."""
+    return [x.astype(np.int32) if x.dtype == np.int8 else x for x in xs]

@@ -1,0 +1,122 @@
+"""Reductions along axes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from multiop import _args, _dtypes
+
+from ..conversion import convert, dtype_name, floating, in_float32, promote, reject_complex
+from .elementwise import op_maximum, op_minimum
+
+# sums and products are computed in at least 32 bits
+ACCUMULATED = {"bool": "int32", "int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
+
+
+def op_sum(x, axis, keepdims):
+    x = summands(x, None)
+    return in_float32(lambda x: np.sum(x, _args.axes(axis, x.ndim), x.dtype, keepdims=keepdims), x)
+
+
+def op_prod(x, axis, keepdims, dtype):
+    x = summands(x, dtype)
+    return in_float32(lambda x: np.prod(x, _args.axes(axis, x.ndim), x.dtype, keepdims=keepdims), x)
+
+
+def op_mean(x, axis, keepdims):
+    return in_float32(lambda x: mean(x, _args.axes(axis, x.ndim), keepdims), floating(x))
+
+
+def op_var(x, axis, keepdims):
+    return in_float32(lambda x: variance(x, _args.axes(axis, x.ndim), keepdims), floating(x))
+
+
+def op_std(x, axis, keepdims):
+    return in_float32(lambda x: np.sqrt(variance(x, _args.axes(axis, x.ndim), keepdims)), floating(x))
+
+
+def op_max(x, axis, keepdims, initial):
+    return extremum(np.max, op_maximum, 0, x, axis, keepdims, initial)
+
+
+def op_min(x, axis, keepdims, initial):
+    return extremum(np.min, op_minimum, 1, x, axis, keepdims, initial)
+
+
+def op_argmax(x, axis, keepdims):
+    return np.argmax(*along(x, axis), keepdims=keepdims).astype(np.int32)
+
+
+def op_argmin(x, axis, keepdims):
+    return np.argmin(*along(x, axis), keepdims=keepdims).astype(np.int32)
+
+
+def op_all(x, axis, keepdims):
+    x = convert(x, "bool")
+    return np.all(x, _args.axes(axis, x.ndim), keepdims=keepdims)
+
+
+def op_any(x, axis, keepdims):
+    x = convert(x, "bool")
+    return np.any(x, _args.axes(axis, x.ndim), keepdims=keepdims)
+
+
+def op_logsumexp(x, axis, keepdims):
+    return in_float32(lambda x: logsumexp(x, _args.axes(axis, x.ndim), keepdims), *reject_complex(floating(x)))
+
+
+def op_cumsum(x, axis, dtype):
+    x, axis = flat_along(summands(x, dtype), axis)
+    return in_float32(lambda x: np.cumsum(x, axis, x.dtype), x)
+
+
+def op_cumprod(x, axis, dtype):
+    x, axis = flat_along(summands(x, dtype), axis)
+    return in_float32(lambda x: np.cumprod(x, axis, x.dtype), x)
+
+
+def summands(x, dtype):
+    x = convert(x, dtype)
+    return x if dtype else convert(x, ACCUMULATED.get(dtype_name(x)))
+
+
+def mean(x, axes, keepdims):
+    n = math.prod(x.shape[axis] for axis in axes)
+    return np.sum(x, axes, keepdims=keepdims) / x.dtype.type(n)
+
+
+def variance(x, axes, keepdims):
+    return mean(np.square(np.abs(x - mean(x, axes, True))), axes, keepdims)
+
+
+def extremum(reduce, pairwise, which, x, axis, keepdims, initial):
+    (x,) = reject_complex(convert(x))
+    axes = _args.axes(axis, x.ndim)
+    if initial is None:
+        return reduce(x, axes, keepdims=keepdims)
+    x, initial = promote(x, initial)
+    return pairwise(reduce(x, axes, keepdims=keepdims, initial=identity(x)[which]), initial)
+
+
+def identity(x):
+    """Return the maximum and the minimum of no entries in the dtype of `x`."""
+    return _dtypes.IDENTITY.get(dtype_name(x), (False, True))
+
+
+def along(x, axis):
+    (x,) = reject_complex(convert(x))
+    return x, None if axis is None else _args.single_axis(axis, x.ndim)
+
+
+def flat_along(x, axis):
+    """Return `x` and `axis` as a non-negative int; for `None`, `x` flattened and 0."""
+    return (x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))
+
+
+def logsumexp(x, axes, keepdims):
+    top = np.max(x, axes, keepdims=True, initial=-np.inf)
+    shift = np.where(np.isfinite(top), top, x.dtype.type(0))
+    y = np.log(np.sum(np.exp(x - shift), axes, keepdims=True)) + shift
+    return y if keepdims else np.squeeze(y, axes)

@@ -1,0 +1,52 @@
+"""Fourier transforms, and sequences of a signal."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from multiop import errors
+
+from ..conversion import complex_of, convert, floating, promote_floating, reject_complex
+
+
+def op_fft(x):
+    return transformed(np.fft.fft, x)
+
+
+def op_fft2(x):
+    return transformed(np.fft.fft2, x)
+
+
+def op_ifft2(x):
+    return transformed(np.fft.ifft2, x)
+
+
+def op_rfft(x, fft_length):
+    (x,) = reject_complex(floating(x))
+    return parts(np.fft.rfft(x.astype(np.result_type(x.dtype, np.float32)), fft_length), x.dtype)
+
+
+def op_irfft(x, fft_length):
+    z, dtype = whole(x)
+    return np.fft.irfft(z, fft_length).astype(dtype)
+
+
+def op_extract_sequences(x, sequence_length, sequence_stride):
+    return np.lib.stride_tricks.sliding_window_view(convert(x), sequence_length, -1)[..., ::sequence_stride, :]
+
+
+def transformed(transform, x):
+    z, dtype = whole(x)
+    return parts(transform(z), dtype)
+
+
+def whole(x):
+    """Return the complex tensor of its two parts, and their dtype."""
+    re, im = reject_complex(*promote_floating(*x))
+    if re.shape != im.shape:
+        raise errors.ArgumentError(f"x: parts of shapes {re.shape} and {im.shape} are not of one tensor")
+    return complex_of(re, im), re.dtype
+
+
+def parts(z, dtype):
+    return z.real.astype(dtype), z.imag.astype(dtype)

@@ -1,0 +1,134 @@
+"""The record of the NumPy backend: what it holds, for how long, and what NumPy's own functions do with it."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+import multiop as mo
+from multiop import errors
+from multiop.backends.numpy._record import Node
+
+X = np.array([0.5, -1.0, 2.0], np.float32)
+
+
+@mo.op_custom_gradient
+def exponential(x):
+    y = mo.op_exp(x)
+    return y, lambda u: u * y
+
+
+def nodes_with_a_past():
+    return sum(isinstance(x, Node) and bool(x.inputs) for x in gc.get_objects())
+
+
+def loss(x):
+    return mo.op_sum(exponential(x) * mo.op_sin(x))
+
+
+def by_tape(x):
+    with mo.GradientTape() as tape:
+        x = tape.watch(x)
+        y = loss(x)
+    return y, tape.gradient(y, x)
+
+
+STEPS = {
+    "tape": by_tape,
+    "value_and_grad": mo.value_and_grad(loss),
+    "jvp": lambda x: mo.jvp(loss, (x,), (x,)),
+    "second order": lambda x: (loss(x), mo.grad(lambda x: mo.op_sum(mo.grad(loss)(x)))(x)),
+    "checkpoint": lambda x: mo.value_and_grad(mo.checkpoint(loss))(x),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_loop_keeps_no_record(name):
+    """Nothing waits for the cycle collector, though the losses are kept."""
+    gc.collect()
+    gc.disable()
+    try:
+        x, losses, before = X, [], nodes_with_a_past()
+        for _ in range(20):
+            value, gradient = STEPS[name](x)
+            losses.append(value)
+            x = x - 0.01 * gradient
+            assert type(gradient) is np.ndarray
+        assert nodes_with_a_past() == before
+    finally:
+        gc.enable()
+
+
+def test_results_are_arrays_of_their_own():
+    given, factor, ones = X.copy(), X.copy(), np.ones(3, np.float32)
+    value, pullback = mo.vjp(lambda x, y: x * factor + y * x, given, given)
+    for changed in (given, factor, value):
+        changed += 10
+    first, second = pullback(ones)
+    np.testing.assert_allclose(first, 2 * X)
+    np.testing.assert_allclose(second, X)
+    first, second = mo.vjp(lambda x, y: x + y, X, X)[1](ones)
+    first += 1
+    assert second.tolist() == ones.tolist() == [1, 1, 1]
+
+
+def test_what_a_running_transform_needs_is_recorded():
+    with mo.GradientTape(persistent=True) as tape:
+        x = tape.watch(X)
+
+        def inner(s):  # the tape is older than the transform
+            return mo.op_sum(tape.gradient(x * s, x))
+
+        assert float(mo.grad(inner)(2.0)) == 3
+        g = tape.gradient(x * x * x, x)
+    np.testing.assert_allclose(tape.gradient(g, x), 6 * X)
+    with mo.GradientTape() as outer, mo.GradientTape() as tape:
+        x = tape.watch(outer.watch(X))  # made while both record
+        y = x * x * x
+        g = tape.gradient(y, x)
+    np.testing.assert_allclose(outer.gradient(g, x), 6 * X)
+
+
+def test_functions_of_numpy():
+    with mo.GradientTape() as tape:
+        x = tape.watch(X)
+        y = np.sin(x) + np.hypot(x, 1.0) + np.remainder(x, 0.75) + X * x
+        for call in (np.rint, np.sum, np.asarray, lambda x: np.array([x, x]), lambda x: np.add(x, x, where=x > 0)):
+            with pytest.raises(errors.UnsupportedError, match=r"np\.\w+ of an array that is differentiated: use an op"):
+                call(x)
+        with pytest.raises(AttributeError, match=r"multiop\.op_mean"):
+            x.mean()
+    np.testing.assert_allclose(tape.gradient(y, x), np.cos(X) + X / np.hypot(X, 1) + 1 + X, rtol=1e-6)
+    assert np.sum(y) == y.sum()  # nothing differentiates it any more
+
+
+def test_a_constant_output_that_the_rule_closes_over():
+    """The second derivative is by the rule: the output is the function's, though no argument went into it."""
+    wanted, box = np.array([2.0, 3.0]), []
+
+    def f(x):
+        y = np.array([2.0, 3.0])
+        box[:] = [y]
+        return y, lambda u: u * y * box[0]
+
+    g = mo.op_custom_gradient(f)
+    total = lambda f: lambda x: mo.op_sum(f(x))
+    np.testing.assert_allclose(mo.grad(total(mo.grad(total(g))))(np.ones(2)), 2 * wanted**3)
+    assert type(box[0]) is np.ndarray
+    x = np.ones(2)
+    h = mo.op_custom_gradient(lambda x: (x, lambda u: u * 5 * x))  # an input that is returned stays an input
+    np.testing.assert_allclose(mo.grad(total(mo.grad(total(h))))(x), [5, 5])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_formula_in_16_bits(dtype):
+    """Its operands are cast when the transform that recorded them is over."""
+    x, y = mo.op_cast(X, dtype), mo.op_cast(0.25 * X * X, dtype)
+    for f in (mo.op_divide_no_nan, lambda x, y: mo.op_clip(x, -1.5, y)):
+        found = mo.grad(lambda *xs: mo.op_sum(f(*xs)), (0, 1))(x, y)
+        wanted = mo.grad(lambda *xs: mo.op_sum(f(*xs)), (0, 1))(X, 0.25 * X * X)
+        for one, other in zip(found, wanted, strict=True):
+            assert one.dtype.name == dtype and other.any()
+            np.testing.assert_allclose(one.astype("float32"), other, rtol=2**-7)
