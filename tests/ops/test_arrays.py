@@ -54,6 +54,11 @@ def test_quantiles_of_shares_that_are_tensors(backend):
     assert numbers(gradient(lambda q: multiop.op_quantile(x, q), tensor(0.25))).tolist() == 2.0
     with pytest.raises(errors.ArgumentError):
         multiop.op_quantile(x, tensor([0.5, 1.5]))
+
+
+@pytest.mark.traced
+def test_quantiles_of_shares_that_are_not_known(backend):
+    x = tensor([4.0, 1.0, 2.0])
     beyond = multiop.jit(lambda x, q: multiop.op_quantile(x, q))(x, tensor([0.5, -0.5, NAN]))
     np.testing.assert_array_equal(numbers(beyond), [2.0, NAN, NAN])
 

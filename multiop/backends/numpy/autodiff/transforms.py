@@ -8,7 +8,7 @@ import numpy as np
 
 from multiop import errors
 
-from .._record import Node, Owner, Traced, array_of, is_inexact, ops
+from .._record import Node, Owner, Traced, array_of, is_inexact, is_traced, ops
 from ..conversion import own
 from ._walk import history, leaf, now, settled, walk
 from .custom_gradient import closed_over
@@ -80,7 +80,7 @@ def vmap(fun, in_axes, axis_size):
     """Run `fun` row by row."""
 
     def mapped(*xs):
-        columns = [x if axis is None else ops.moveaxis(x, axis, 0) for x, axis in zip(xs, in_axes, strict=True)]
+        columns = [x if axis is None else first(x, axis) for x, axis in zip(xs, in_axes, strict=True)]
 
         def row(k):
             return fun(*(x if axis is None else x[k, ...] for x, axis in zip(columns, in_axes, strict=True)))
@@ -94,6 +94,11 @@ def vmap(fun, in_axes, axis_size):
         return [np.zeros((0, *y.shape), y.dtype) for y in row(0)]
 
     return mapped
+
+
+def first(x, axis):
+    """Return `x` with an axis moved to the front, in memory of its own."""
+    return ops.moveaxis(x, axis, 0) if is_traced(x) else np.moveaxis(x, axis, 0).copy()
 
 
 def jit(fun):
