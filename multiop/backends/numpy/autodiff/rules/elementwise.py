@@ -80,13 +80,13 @@ def op_clip(x, x_min, x_max):
 
 def op_arctan2(u, x1, x2):
     size = ops.hypot(x1, x2)
-    u = ops.where(ops.equal(size, 0), 0, u)  # which may be infinite
     sine, cosine = ops.divide_no_nan(x1, size), ops.divide_no_nan(x2, size)
     return u * ops.divide_no_nan(cosine, size), -u * ops.divide_no_nan(sine, size)
 
 
 def op_hypot(u, x1, x2):
     size = ops.hypot(x1, x2)
+    u = ops.where(ops.equal(size, 0), 0, u)  # which may be infinite
     return u * ops.divide_no_nan(x1, size), u * ops.divide_no_nan(x2, size)
 
 
