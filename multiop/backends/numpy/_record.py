@@ -33,9 +33,15 @@ ops = Ops()
 
 
 class Owner:
-    """What takes gradients: a transform, or a tape. What comes from its leaves is recorded while it is open."""
+    """What takes gradients: a transform, or a tape. What comes from its leaves is recorded while it is open.
+
+    Within a tape, code reads numbers, as to print them; within a transform, that would drop a gradient.
+    """
 
     is_open = False
+
+    def __init__(self, is_tape=False):
+        self.is_tape = is_tape
 
     def __enter__(self):
         self.is_open = True
@@ -84,6 +90,15 @@ class Traced:
         """Return it in the form that a node keeps."""
         return self
 
+    def number(self, kind):
+        """Return the array for Python's conversion, which NumPy calls where an entry of an array is set, too."""
+        if any(owner.is_open and not owner.is_tape for owner in self.node.owners):
+            raise errors.UnsupportedError(
+                f"{kind}() of an array that is differentiated, or an entry of another array set to it, would drop its "
+                f"gradient: build arrays with multiop.op_stack or op_set_item, and take op_stop_gradient for its value"
+            )
+        return self.array
+
     def __array__(self, dtype=None, copy=None):
         if is_traced(self):
             raise refused("asarray", "convert_to_numpy")
@@ -124,7 +139,7 @@ class Traced:
         return ops.get_item(self, key)
 
     def __float__(self):
-        return float(self.array)
+        return float(self.number("float"))
 
     def __int__(self):
         return int(self.array)
@@ -133,7 +148,7 @@ class Traced:
         return self.array.__index__()
 
     def __complex__(self):
-        return complex(self.array)
+        return complex(self.number("complex"))
 
     def __bool__(self):
         return bool(self.array)

@@ -13,7 +13,7 @@ from ._walk import history, leaf, settled, walk
 
 class Tape:
     def __init__(self, persistent, watch_accessed_variables):
-        self._owner, self._used = Owner(), []
+        self._owner, self._used = Owner(is_tape=True), []
 
     def __enter__(self):
         self._owner.__enter__()
@@ -41,7 +41,7 @@ class Tape:
             self.__enter__()
 
     def reset(self):
-        self._owner = Owner().__enter__()
+        self._owner = Owner(is_tape=True).__enter__()
 
     def watched_variables(self):
         return ()
