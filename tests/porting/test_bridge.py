@@ -26,6 +26,18 @@ Y = np.linspace(2, -1, 6, dtype="float32").reshape(3, 2)
 foreigns = pytest.mark.parametrize("foreign", NATIVE)
 
 
+@pytest.fixture(autouse=True)
+def _a_framework(request):
+    """Skip the test on NumPy, which has no bridge, as an error says."""
+    if "backend" in request.fixturenames and request.getfixturevalue("backend") == "numpy":
+        pytest.skip("there is no way from the numpy backend to another")
+
+
+def test_there_is_no_way_from_numpy():
+    with multiop.use_backend("numpy"), pytest.raises(errors.UnsupportedError, match="no way from the numpy backend"):
+        porting.bridge(lambda x: x, "torch")(X)
+
+
 def numpy(tree):
     return [np.asarray(multiop.op_convert_to_numpy(leaf)) for leaf in (tree if isinstance(tree, tuple) else (tree,))]
 

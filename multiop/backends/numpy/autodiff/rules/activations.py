@@ -93,7 +93,7 @@ def op_hard_silu(u, x):
     return ops.where(ops.less(abs(x), 3), u * (x / 3 + 0.5), ops.where(ops.greater(x, 0), u, 0))
 
 
-op_sigmoid = by_slope(lambda x: ops.sigmoid(x) * ops.sigmoid(-x))
+op_sigmoid = by_slope(lambda x: ops.sigmoid(x) * (1 - ops.sigmoid(x)))  # as that of the frameworks
 op_log_sigmoid = by_slope(lambda x: ops.sigmoid(-x))
 op_softsign = by_slope(lambda x: np.square(1 / (1 + abs(x))))
 op_tanh_shrink = by_slope(lambda x: np.square(np.tanh(x)))
