@@ -25,7 +25,7 @@ FEW = {
     "multiop.backends.jax.autodiff.custom_gradient._custom_call",
     "multiop.backends.jax.devices.is_cpu_default",
     "multiop.backends.tensorflow._internals._check_calls",
-    "multiop.backends.tensorflow.ops.elementwise.has_accelerator",
+    "multiop.backends.tensorflow.conversion.has_accelerator",
     "multiop.backends.torch.autodiff._effects._kinds",
     "multiop.porting.torch._internals.decompositions",
 }
@@ -106,6 +106,7 @@ def test_what_is_kept_does_not_grow_with_functions_and_shapes(backend):
     assert sum(ref() is not None for ref in references) <= 3  # those of the last call, by its caches
 
 
+@pytest.mark.traced
 def test_jit_keeps_a_bounded_number_of_traces_and_programs(backend, monkeypatch):
     most = 4
     monkeypatch.setattr(_recent.Recent.__init__, "__defaults__", (most,))
