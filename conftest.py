@@ -58,6 +58,18 @@ def pytest_configure(config):
         config.pluginmanager.register(VersionTable(config.getoption("versions_table"), name))
 
 
+# tests of tools, which the default tier runs on the frameworks alone
+TOOLS = (
+    "test_cli",
+    "test_examples",
+    "test_import_cost",
+    "test_package",
+    "test_programs",
+    "test_toy",
+    "test_version_table",
+)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Leave to the full tier all backends but one of what depends on none; in a hasty run, leave out the compilers."""
@@ -70,7 +82,10 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.tier("full"), append=False)
         params = getattr(getattr(item, "callspec", None), "params", {})
         slow = [mark.kwargs.items() for mark in item.iter_markers("slow_on")]
-        if any(all(params.get(name) == value for name, value in pairs) for pairs in slow):
+        of_tools = item.path.parent.name in ("porting", "testing") or item.path.stem.startswith(TOOLS)
+        if any(all(params.get(name) == value for name, value in pairs) for pairs in slow) or (
+            of_tools and params.get("multiop_backend") == "numpy"  # its part of the default tier takes two minutes
+        ):
             item.add_marker(pytest.mark.tier("full"), append=False)
         if item.name in DIGITS_BY_FUSION:
             item.add_marker(pytest.mark.compiler)
