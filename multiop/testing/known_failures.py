@@ -113,12 +113,4 @@ KNOWN_FAILURES += [
         raises=errors.NonLinearRuleError,
         before=(0, 8),
     ),
-    KnownFailure(
-        "test_value",
-        "numpy",
-        "https://github.com/jax-ml/ml_dtypes/issues/189",
-        "the sum of a bfloat16 array and a Python float is float32",
-        {"op": "op_fori_loop", "dtype": "bfloat16"},
-        raises=errors.ArgumentError,
-    ),
 ]
