@@ -8,7 +8,7 @@ import torch
 
 from multiop import _args
 
-from .._kernels import LONG, fused, is_readable, keeping, with_formula
+from .._kernels import FEW, LONG, fused, is_readable, keeping, with_formula
 from ..conversion import is_float
 from ..ops import reduction
 
@@ -16,7 +16,7 @@ MANY = 1 << 17  # from here on, separate steps are faster than the kernel of the
 
 
 def op_mean(x, axis, keepdims, *, otherwise):
-    if not (is_float(x) and x.requires_grad and x.numel() >= MANY and x.dtype in LONG):
+    if not (is_float(x) and x.requires_grad and x.numel() >= FEW and x.dtype in LONG):
         return otherwise(x, axis, keepdims)
     dims = _args.axes(axis, x.ndim)
     y = torch.sum(x, dims, keepdims)  # its gradient is a view; that of torch.mean is as large as x
