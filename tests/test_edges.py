@@ -37,7 +37,7 @@ def test_every_op_is_searched_or_left_out_for_a_reason():
     assert ops - searched == set(EXCLUDED)
 
 
-def test_a_fault_is_found(backend, multiop_x64, monkeypatch, derivatives):
+def test_a_fault_is_found(backend, multiop_x64, monkeypatch):
     entries = [entry for entry in edge_scalars.UNARY if entry.op == "op_sin"]
     wrong = [dataclasses.replace(entry, slopes=(lambda x: -entry.slopes[0](x),)) for entry in entries]
     monkeypatch.setattr(edge_search, "UNARY", wrong)

@@ -127,7 +127,7 @@ def test_a_random_program_is_the_same_on_every_backend(seed):
 
 
 @pytest.mark.parametrize("name", KEPT)
-def test_what_was_found_stays_mended(backend, name, derivatives):
+def test_what_was_found_stays_mended(backend, name):
     traits, way, source = KEPT[name]
     assert find(source, [backend], traits=traits, only=way) is None
 
@@ -186,7 +186,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("way", FAULTS)
-def test_a_fault_is_found(backend, way, derivatives):
+def test_a_fault_is_found(backend, way):
     difference = find(HEAD + FAULTS[way], [backend], inputs=("x",), only=way)
     assert difference is not None
     assert (difference.what, difference.raised) == (way, "")
@@ -310,7 +310,7 @@ SEAM_FAULTS = {  # what it is called -> program, what is replaced, and by what, 
 
 
 @pytest.mark.parametrize("name", SEAM_FAULTS)
-def test_a_fault_of_a_training_loop_is_found(backend, name, monkeypatch, derivatives):
+def test_a_fault_of_a_training_loop_is_found(backend, name, monkeypatch):
     program, (owner, attribute), replaced = SEAM_FAULTS[name]
     if not program.frame.is_random:  # a checkpoint may draw again, or is refused by name
         assert program.look([backend]) is None
@@ -341,7 +341,7 @@ ADD_ONE = {"eager": (ops, "sin"), "compiled": (multiop, "jit"), "gradient": (mul
 
 
 @pytest.mark.parametrize("what", ADD_ONE)
-def test_a_fault_at_size_is_found(backend, what, monkeypatch, derivatives):
+def test_a_fault_at_size_is_found(backend, what, monkeypatch):
     step = ("ops.sin(a)", "np.sin(a)", True)
     program = Sized(0, "float32", (("a", "rng.normal(size=16385)"),), (step,))
     assert program.look([backend]) is None

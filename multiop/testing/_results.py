@@ -214,7 +214,8 @@ def table(results: Results) -> str:
     left = [op for op, cells in rows.items() if not all(cell == "–" or cell.startswith("all") for cell in cells)]
     quick = _QUICK if any("first calls" in result.case for result in results.cases.values()) else ""
     measured = f"Measured with {', '.join(map(_escaped, results.packages))}."
-    right = f"{len(rows) - len(left)} of {len(rows)} ops are right on {', '.join(map(_escaped, results.backends))}{_RIGHT}"
+    backends = ", ".join(map(_escaped, results.backends))
+    right = f"{len(rows) - len(left)} of {len(rows)} ops are right on {backends}{_RIGHT}"
     text = f"{_HEADER}{quick}\n{measured}\n\n{right}"
     if not left:
         return text
