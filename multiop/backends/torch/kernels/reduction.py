@@ -12,7 +12,7 @@ from .._kernels import FEW, LONG, fused, is_readable, keeping, with_formula
 from ..conversion import is_float
 from ..ops import reduction
 
-MANY = 1 << 17  # from here on, separate steps are faster than the kernel of the variance
+MANY = 4096  # from here on, separate steps are faster than the kernel of the variance along rows of some length
 
 
 def op_mean(x, axis, keepdims, *, otherwise):
