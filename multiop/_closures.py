@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 import gc
 import sys
 import types
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import optree
@@ -137,6 +138,23 @@ def _immutable(value: Any) -> tuple[list[Any], Any] | None:
         attributes = dict(vars(value))
         return [value.func, *value.args, *value.keywords.values()], build
     return None
+
+
+@contextlib.contextmanager
+def carrying(places: Collection[Place], tensors: Sequence[Any]) -> Iterator[None]:
+    """Let places hold the tensors of a walk in another form; places that are bound anew stay so."""
+    changed = []
+    try:
+        for place in places:
+            if place.get() is place.content:
+                content = place.make(tensors)
+                place.put(content)
+                changed.append((place, content))
+        yield
+    finally:
+        for place, content in reversed(changed):
+            if place.get() is content:  # otherwise somebody wrote to it
+                place.put(place.content)
 
 
 def _count_holders(box: list[Any]) -> int:

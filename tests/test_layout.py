@@ -138,10 +138,16 @@ def test_private_attributes_of_others_are_named_in_the_modules_that_are_for_that
     }
     assert private_parts.ALLOWED.keys() <= used  # none that is no longer needed
     planted = tmp_path / "planted.py"
-    planted.write_text("import torch\ntorch.zeros(3)._base\ngetattr(torch, '_C')\nself._mine\ntorch.zeros(3).__len__\n")
+    planted.write_text(
+        "import torch._dynamo\ntorch.zeros(3)._base\ngetattr(torch, '_C')\nself._mine\ntorch.zeros(3).__len__\n"
+        "x._version\ngetattr(node, '_schema')\n"
+    )
     assert private_parts.outside(tmp_path) == [
+        "planted.py:1: torch._dynamo",
         "planted.py:2: torch.zeros(3)._base",
         "planted.py:3: getattr(torch, '_C')",
+        "planted.py:6: x._version",
+        "planted.py:7: getattr(node, '_schema')",
     ]
 
 
@@ -158,51 +164,11 @@ def test_the_fallback_is_imported_in_one_place_and_on_a_condition(backend):
     assert fallbacks == [False]
 
 
-def own_names(folder):
-    """Return the private names that the files of a folder define themselves, or take from the package."""
-    own = set()
-    for node in (node for path in sources(folder) for node in ast.walk(parse(path))):
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            own.add(node.name)
-        elif isinstance(node, (ast.Attribute, ast.Name)) and isinstance(node.ctx, ast.Store):
-            base = getattr(node, "value", None)
-            if base is None or (isinstance(base, ast.Name) and base.id == "self"):
-                own.add(node.id if base is None else node.attr)
-        elif isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] == "multiop"):
-            own.update(alias.name for alias in node.names)
-    return own
-
-
-def parts_of_frameworks(path, own):
-    """Return the private attributes and modules that are not the package's own: of a framework, or of a tensor."""
-    used = []
-    for node in ast.walk(parse(path)):
-        if isinstance(node, ast.Attribute) and ast.unparse(node) not in ("sys._getframe",):
-            used += [(node.attr, ast.unparse(node))] if node.attr not in own else []
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr", "setattr", "delattr"):
-            name = node.args[1]
-            used += (
-                [(name.value, ast.unparse(node))] if isinstance(name, ast.Constant) and name.value not in own else []
-            )
-    names = [name for name in imports(path) if name.split(".")[0] not in ("multiop", "__future__")]
-    used += [(part, name) for name in names for part in name.split(".")]
-    allowed = {"_fields"}  # of a named tuple
-    is_private = [(part, text) for part, text in used if str(part).startswith("_") and part not in allowed]
-    return sorted({text for part, text in is_private if not part.startswith("__")})
-
-
-def test_one_file_of_a_reader_knows_its_frameworks_parts_of_frameworks(tmp_path, monkeypatch):
+@pytest.mark.parametrize("framework", ["torch", "tensorflow"])
+def test_one_file_of_a_reader_knows_its_frameworks_private_parts(framework):
     porting = PACKAGE / "porting"
-    own = own_names(porting)
-    paths = [path for path in sources(porting) if path.stem != "_internals"]
-    assert {str(path): parts for path in paths if (parts := parts_of_frameworks(path, own))} == {}
-    for framework in ("torch", "tensorflow"):
-        assert parts_of_frameworks(porting / framework / "_internals.py", own)
-    monkeypatch.setitem(globals(), "PACKAGE", tmp_path / "multiop")
-    planted = tmp_path / "multiop" / "planted.py"
-    planted.parent.mkdir()
-    planted.write_text("import torch._dynamo\nx._version\ngetattr(node, '_schema')\n")
-    assert parts_of_frameworks(planted, own) == ["getattr(node, '_schema')", "torch._dynamo", "x._version"]
+    assert not [text for text in private_parts.outside(PACKAGE) if text.startswith("porting")]
+    assert list(private_parts.reached(porting / framework / "_internals.py", PACKAGE))
 
 
 def test_derivatives_of_ops_on_jax_are_held():

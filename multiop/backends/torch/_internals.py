@@ -16,6 +16,7 @@ import threading
 import torch
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
+from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
 
 from multiop import _registry, errors
 

@@ -57,21 +57,13 @@ def custom_call(call, primals):
 @contextlib.contextmanager
 def carrying(constants, rule):
     """Yield the rule with traced arrays in place of the arrays of the function's outputs that it closes over, by id."""
-    box, changed = [rule], []
+    box = [rule]
     walk = _closures.Walk(np.ndarray, lambda x: id(x) in constants)
     if constants:
         walk.enter(box, True)
-    try:
-        for place in walk.places:
-            if any(id(walk.tensors[k]) in constants for k in place.numbers):
-                content = place.make([constants.get(id(x), x) for x in walk.tensors])
-                place.put(content)
-                changed.append((place, content))
+    places = [place for place in walk.places if any(id(walk.tensors[k]) in constants for k in place.numbers)]
+    with _closures.carrying(places, [constants.get(id(x), x) for x in walk.tensors]):
         yield box[0]
-    finally:
-        for place, content in reversed(changed):
-            if place.get() is content:  # otherwise the rule wrote to it
-                place.put(place.content)
 
 
 def closed_over(outputs, start, inside=()):

@@ -103,9 +103,7 @@ def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True, use_results=None)
     def transpose(*upstreams):
         if not is_rule:
             return rule(*densified(upstreams))
-        # a reshape has a dense gradient: forward mode takes no tf.IndexedSlices
-        upstreams = [tf.raw_ops.Reshape(tensor=u, shape=tf.shape(u)) for u in densified(upstreams)]
-        grads, fault = _linear.run(rule, upstreams, name)
+        grads, fault = _linear.run(rule, densified(upstreams), name)
         if fault:
             raise _linear.not_linear(name, fault)
         return grads + [None] * n_guards

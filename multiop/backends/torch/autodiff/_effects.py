@@ -8,11 +8,10 @@ import functools
 import optree
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from multiop import _args, errors
 
-from .._internals import base_of, is_traced, is_tracing, schema_of, storage_of
+from .._internals import TorchDispatchMode, base_of, is_traced, is_tracing, schema_of, storage_of
 
 _READS = frozenset({torch.Tensor.__array__, torch.Tensor.numpy, torch.Tensor.tolist, torch.Tensor.__dlpack__})
 _TRACING = "get value out of a tracing tensor"  # PyTorch's words where a number is read

@@ -13,7 +13,7 @@ import types
 import torch
 
 from multiop import errors
-from multiop._closures import PLAIN, VIEWS, Walk, attributes, read
+from multiop._closures import PLAIN, VIEWS, Walk, attributes, carrying, read
 
 from .._internals import functorch, is_of_transform
 
@@ -71,18 +71,8 @@ def with_tensors(box, found, carried):
 
     What belongs to a transform is only usable in its own thread, so no other thread can see the change.
     """
-    changed = []
-    try:
-        for place in found:
-            if place.is_carried and place.get() is place.content:
-                content = place.make(carried)
-                place.put(content)
-                changed.append((place, content))
+    with carrying([place for place in found if place.is_carried], carried):
         yield box[0]
-    finally:
-        for place, content in reversed(changed):
-            if place.get() is content:  # otherwise the rule wrote to it
-                place.put(place.content)
 
 
 @contextlib.contextmanager
