@@ -154,7 +154,10 @@ from multiop import ops
 def alive():
     """Count the tensors of every framework."""
     gc.collect()
-    return sum(type(x).__name__ in ("Tensor", "EagerTensor", "ArrayImpl") for x in gc.get_objects())
+    objects = gc.get_objects()
+    if multiop.backend() == "numpy":  # arrays are not tracked, what holds them is
+        objects = {id(x): x for x in gc.get_referents(*objects)}.values()
+    return sum(type(x).__name__ in ("Tensor", "EagerTensor", "ArrayImpl", "ndarray") for x in objects)
 
 
 def overwrite(x):
@@ -217,7 +220,7 @@ class Frame:
             *call.split("\n"),
             f"for result in [{returned[:-2]}]:",
             '    assert not getattr(result, "requires_grad", False), "graph: a result requires grad"',
-            f"steps.append([ops.convert_to_numpy(result) for result in [{returned[:-2]}]])",
+            f"steps.append([ops.convert_to_numpy(result).tolist() for result in [{returned[:-2]}]])",
             "w = w - 0.1 * gradient",
         ]
         if self.threads == 1:

@@ -51,12 +51,13 @@ def _take_along_axis(x, indices, axis):
     indices, outside = check_indices(indices, x, axis)
     if rank(indices) != rank(x):
         raise errors.ArgumentError(f"indices has {rank(indices)} dimensions, x has {rank(x)}")
-    x, indices = dense(op_moveaxis(x, axis, -1)), op_moveaxis(indices, axis, -1)
+    x, indices = op_moveaxis(x, axis, -1), op_moveaxis(indices, axis, -1)
     if x.shape[:-1] != indices.shape[:-1] or not x.shape[:-1].is_fully_defined():
         batch = tf.broadcast_dynamic_shape(tf.shape(x)[:-1], tf.shape(indices)[:-1])
         x = tf.broadcast_to(x, tf.concat([batch, tf.shape(x)[-1:]], 0))
         indices = tf.broadcast_to(indices, tf.concat([batch, tf.shape(indices)[-1:]], 0))
     last = rank(x) - 1
+    x = dense(x) if last == 0 else x  # with batch dimensions, the gradient is
     picked = op_moveaxis(tf.raw_ops.GatherV2(params=x, indices=indices, axis=last, batch_dims=last), -1, axis)
     return picked if outside is None else mask_outside(picked, outside)
 
