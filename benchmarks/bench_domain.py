@@ -56,7 +56,8 @@ def torch_contenders() -> Any:
         "SVD": lambda x: torch.linalg.svd(x, full_matrices=False)[1],
         "resize": lambda x: functional.interpolate(x, (128, 128), mode="bilinear", align_corners=False),
     }
-    return types.SimpleNamespace(ops=ops, layout="first", modes={"eager": lambda f: f}, both_ways=both_ways)
+    modes = {"eager": lambda f: f}
+    return types.SimpleNamespace(ops=ops, layout="first", modes=modes, both_ways=both_ways, compiles=torch.compile)
 
 
 def jax_contenders() -> Any:
@@ -86,7 +87,7 @@ def jax_contenders() -> Any:
         "resize": lambda x: jax.image.resize(x, (8, 128, 128, 3), "bilinear", antialias=False),
     }
     modes = {"eager": lambda f: f, "jit": jax.jit}
-    return types.SimpleNamespace(ops=ops, layout="last", modes=modes, both_ways=both_ways)
+    return types.SimpleNamespace(ops=ops, layout="last", modes=modes, both_ways=both_ways, compiles=jax.jit)
 
 
 def tensorflow_contenders() -> Any:
@@ -117,8 +118,12 @@ def tensorflow_contenders() -> Any:
         "SVD": lambda x: tf.linalg.svd(x)[0],
         "resize": lambda x: tf.image.resize(x, (128, 128)),
     }
-    modes = {"eager": lambda f: f, "tf.function": lambda f: tf.function(f, autograph=False)}
-    return types.SimpleNamespace(ops=ops, layout="last", modes=modes, both_ways=both_ways)
+
+    def compiles(f: Any) -> Any:
+        return tf.function(f, autograph=False)
+
+    modes = {"eager": lambda f: f, "tf.function": compiles}
+    return types.SimpleNamespace(ops=ops, layout="last", modes=modes, both_ways=both_ways, compiles=compiles)
 
 
 NATIVE = {"torch": torch_contenders, "jax": jax_contenders, "tensorflow": tensorflow_contenders}

@@ -40,29 +40,36 @@ def torch_models() -> dict[str, tuple[Any, tuple[int, ...]]]:
             h = torch.relu(self.bn1(self.conv1(x)))
             return torch.relu(self.bn2(self.conv2(h)) + self.downsample(x))
 
-    class Layer(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.query, self.key, self.value, self.output = (nn.Linear(WIDTH, WIDTH) for _ in range(4))
-            self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
-            self.norm1, self.norm2 = nn.LayerNorm(WIDTH, 1e-12), nn.LayerNorm(WIDTH, 1e-12)
-
-        def forward(self, x: Any) -> Any:
-            parts = [
-                layer(x).unflatten(-1, (HEADS, -1)).transpose(1, 2) for layer in (self.query, self.key, self.value)
-            ]
-            seen = nn.functional.scaled_dot_product_attention(*parts).transpose(1, 2).flatten(-2)
-            x = self.norm1(self.output(seen) + x)
-            return self.norm2(self.down(nn.functional.gelu(self.up(x))) + x)
-
     stem = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
     sizes = [(64, 64, 1), (64, 64, 1), (64, 128, 2), (128, 128, 1), (128, 256, 2), (256, 256, 1), (256, 512, 2)]
     blocks = [Block(*size) for size in [*sizes, (512, 512, 1)]]
     resnet = nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
     return {
         "ResNet-18": (resnet, (IMAGES, 3, SIZE, SIZE)),
-        "layer of BERT": (Layer(), (SENTENCES, TOKENS, WIDTH)),
+        "layer of BERT": (bert_layer(WIDTH, HEADS), (SENTENCES, TOKENS, WIDTH)),
     }
+
+
+def bert_layer(width: int, heads: int) -> Any:
+    """Return a layer of BERT."""
+    from torch import nn
+
+    class Layer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.query, self.key, self.value, self.output = (nn.Linear(width, width) for _ in range(4))
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+            self.norm1, self.norm2 = nn.LayerNorm(width, 1e-12), nn.LayerNorm(width, 1e-12)
+
+        def forward(self, x: Any) -> Any:
+            parts = [
+                layer(x).unflatten(-1, (heads, -1)).transpose(1, 2) for layer in (self.query, self.key, self.value)
+            ]
+            seen = nn.functional.scaled_dot_product_attention(*parts).transpose(1, 2).flatten(-2)
+            x = self.norm1(self.output(seen) + x)
+            return self.norm2(self.down(nn.functional.gelu(self.up(x))) + x)
+
+    return Layer()
 
 
 def torch_step(model: Any, compiled: bool) -> Callable[[Any], Any]:
