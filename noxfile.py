@@ -439,6 +439,15 @@ def distributed(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", default=False)
+def accelerator(session: nox.Session) -> None:
+    """Prove multiop on the accelerator at hand: suite, waits, times, memory; `tools/accelerator.py` needs no nox.
+
+    Without an accelerator: the quick tier, and what tensors without values can show, 6 minutes.
+    """
+    run(session, "tools/accelerator.py", *session.posargs, environment={})
+
+
+@nox.session(venv_backend="none", default=False)
 def examples(session: nox.Session) -> None:
     """Check the functions of the examples on all three backends, `multiop check examples`: 2 minutes."""
     run(session, "multiop.cli", "check", "examples")

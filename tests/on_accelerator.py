@@ -1,0 +1,89 @@
+"""On an accelerator, nothing waits for the device: each op, and its gradient, with guards that raise where one would.
+
+`tools/accelerator.py` runs this file where there is a device; `tests/torch/elsewhere.py` asks the same of tensors
+without values, on a CPU.
+"""
+
+import contextlib
+import functools
+
+import pytest
+
+import multiop as mo
+from multiop.testing._problem import Problem
+from multiop.testing.cases import rows
+
+ROWS = rows()
+# the shape of the result depends on values, or values decide what runs
+WAITS = {"op_bincount", "op_cond", "op_nonzero", "op_switch", "op_unique", "op_while_loop", "op_convert_to_numpy"}
+OF_THE_HOST = {"op_is_tensor", "op_ndim", "op_shape", "op_size", "op_dtype"}
+# docs/devices.md: the framework itself waits, or JAX computes it on the CPU
+OF_THE_FRAMEWORK = {
+    "torch": {"op_eig", "op_eigh", "op_svd", "op_pinv", "op_lstsq", "op_matrix_rank", "op_det", "op_slogdet"},
+    "jax": {"op_eig"},
+}
+
+
+@pytest.fixture(autouse=True)
+def device(backend, pytestconfig):
+    """The device that was asked for; there is none on a CPU, where nothing can wait."""
+    name = pytestconfig.getoption("multiop_device")
+    if name is None or name.startswith("cpu"):
+        pytest.skip("there is no accelerator")
+    return name
+
+
+@contextlib.contextmanager
+def without_waiting(backend):
+    if backend == "jax":
+        import jax
+
+        with jax.transfer_guard_device_to_host("disallow_explicit"):
+            yield
+        return
+    torch = pytest.importorskip("torch")
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def problems(op, backend):
+    if op in OF_THE_FRAMEWORK.get(backend, ()):
+        pytest.skip("the framework itself waits")
+    row = ROWS[op]
+    dtype = "float32" if "float32" in row.dtypes else row.dtypes[0]
+    found = [Problem(getattr(mo, op), call, dtype=dtype, name=op) for call in row.calls[:2]]
+    return [problem for problem in found if problem.arrays]
+
+
+def run(fun, backend, device, arrays):
+    xs = [mo.to_device(x, device) for x in arrays]
+    fun(*xs)  # what is looked up once, and may wait
+    with without_waiting(backend):
+        fun(*xs)
+
+
+@pytest.mark.parametrize("op", sorted(set(ROWS) - WAITS - OF_THE_HOST))
+def test_no_value_waits(op, backend, device):
+    for problem in problems(op, backend):
+        run(lambda *xs, problem=problem: problem.outputs(*xs), backend, device, problem.arrays)
+
+
+@pytest.mark.parametrize("op", sorted(op for op, row in ROWS.items() if row.differentiable and op not in WAITS))
+def test_no_gradient_waits(op, backend, device):
+    def total(problem, *xs):
+        inexact = [y for y in problem.outputs(*xs) if mo.op_dtype(y).startswith(("float", "bfloat", "complex"))]
+        return functools.reduce(mo.op_add, [mo.op_sum(mo.op_abs(y)) for y in inexact])
+
+    for problem in problems(op, backend):
+        if problem.inexact:
+            gradient = mo.grad(functools.partial(total, problem), argnums=tuple(problem.inexact))
+            run(gradient, backend, device, problem.arrays)
+
+
+def test_a_wait_is_seen(backend, device):
+    x = mo.to_device([1.0, 2.0], device)
+    with without_waiting(backend), pytest.raises(Exception, match=r"synchroniz|[Tt]ransfer"):
+        float(x[0])
