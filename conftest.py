@@ -27,6 +27,8 @@ pytest_plugins = ["multiop.testing.plugin"]
 
 
 def pytest_addoption(parser):
+    if not importlib.util.find_spec("pytest_timeout"):  # as on a machine that has a framework and pytest alone
+        parser.addini("timeout", "after how many seconds pytest-timeout ends a test")
     parser.addoption("--backends", dest="multiop_backends", default=None, help="the same as --multiop-backends")
     parser.addoption("--tier", dest="multiop_tier", default=None, help="the same as --multiop-tier")
     parser.addoption(
