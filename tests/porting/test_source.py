@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from multiop.porting import _graph, _printing
 from multiop.porting._graph import Call, Dim, Graph, Infix, Item, Node, Scope, Value, call
 from multiop.porting._printing import layout
+from multiop.porting._printing.expressions import Text, quoted
 
 BATCH = Dim("batch", ("batch",))
 
@@ -275,3 +280,62 @@ def test_an_input_has_no_name_of_a_builtin_and_no_number_is_added_with_two_signs
 )
 def test_names_of_classes(kind, name):
     assert _printing.snake(kind) == name
+
+
+def test_nested_results_are_broken_at_their_entries():
+    model = Model((BATCH, 3))
+    towers = {
+        f"{name}_model_output": {
+            key: model.linear(model.inputs[0], f"{name}.{key}", 3) for key in ("last_hidden_state", "pooler_output")
+        }
+        for name in ("text", "vision")
+    }
+    text = model.source({"logits": model.inputs[0], 'of "all"': towers})
+    returned = ast.parse(text).body[-1].body[-1].value.elts[0]
+    assert [ast.literal_eval(name) for name in returned.keys] == ["logits", 'of "all"']
+    assert [ast.literal_eval(name) for name in returned.values[1].keys] == ["text_model_output", "vision_model_output"]
+
+
+LEAVES = st.one_of(
+    st.integers(0, 99),
+    st.floats(),
+    st.text(max_size=40),
+    st.none(),
+    st.builds(_graph.Name, st.just("layer_normalization_output")),
+)
+
+
+def larger(parts):
+    """Return what is made of parts: nested structures, calls, operators and items."""
+    keys = st.one_of(st.text(max_size=12), st.integers())
+    calls = st.builds(call, st.just("concatenate"), st.lists(parts, max_size=4), axis=st.integers(2, 9))
+    return st.one_of(
+        st.lists(parts, max_size=4),
+        st.lists(parts, max_size=4).map(tuple),
+        st.dictionaries(keys, parts, max_size=4),
+        *[st.builds(Infix, st.sampled_from("+-*/@"), parts, parts)] * 3,  # more often than not
+        calls,
+    )
+
+
+@given(expression=st.recursive(LEAVES, larger, max_leaves=30), indent=st.sampled_from([4, 80]))
+@settings(max_examples=300, deadline=None)
+def test_a_broken_line_says_what_the_line_says(expression, indent):
+    """The oracle is the parser: both texts are the same program, and literals are what they are."""
+    write = Text(SimpleNamespace(foreign={}), SimpleNamespace(inputs=[], prefix=""), ())
+    line = f"f(x)[0] = {write(expression)}, state"
+    broken = layout.laid_out(write, "f(x)[0] = ", expression, ", state", indent)
+    wrapped = "if x:\n" + "\n".join(broken)  # it is indented
+    assert ast.dump(ast.parse(wrapped).body[0].body[0]) == ast.dump(ast.parse(line).body[0])
+
+
+@given(value=st.recursive(st.text(), lambda parts: st.dictionaries(st.text(), parts) | st.lists(parts), max_leaves=9))
+@settings(max_examples=200, deadline=None)
+def test_strings_are_written_as_they_are(value):
+    write = Text(SimpleNamespace(foreign={}), SimpleNamespace(inputs=[], prefix=""), ())
+    assert ast.literal_eval(write(value)) == value
+
+
+@given(parts=st.lists(st.text(), min_size=1, max_size=3))
+def test_the_number_of_a_loop_stands_in_a_string(parts):
+    assert eval(quoted("{i}".join(parts)), {"i": 7}) == "7".join(parts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import re
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -85,9 +86,9 @@ class Text:
             case list():
                 return f"[{', '.join(map(self, expression))}]"
             case dict():
-                return "{" + ", ".join(f'"{name}": {self(part)}' for name, part in expression.items()) + "}"
+                return "{" + ", ".join(f"{key(name)}: {self(part)}" for name, part in expression.items()) + "}"
             case str():
-                return f'"{expression}"'
+                return literal(expression)
             case float():
                 return _number(expression)
         return repr(expression)
@@ -100,10 +101,7 @@ class Text:
         return f"({text})" if level else text
 
     def _infix(self, expression: Infix, level: int) -> str:
-        operator, right = expression.operator, expression.right
-        if operator == "+" and isinstance(right, (int, float)) and right < 0:
-            operator, right = "-", -right
-        own = 1 if operator in "+-" else 2
+        operator, right, own = written(expression)
         text = f"{self(expression.left, own)} {operator} {self(right, own + 1)}"
         return f"({text})" if own < level else text
 
@@ -144,9 +142,29 @@ class Text:
         return f"part({text}, {quoted(group[:-1])})" if group else text
 
 
+def written(expression: Infix) -> tuple[str, Expression, int]:
+    """Return the operator and the right operand as they are written, and how tightly the operator binds."""
+    operator, right = expression.operator, expression.right
+    if operator == "+" and isinstance(right, (int, float)) and right < 0:
+        operator, right = "-", -right
+    return operator, right, 1 if operator in "+-" else 2
+
+
+def literal(text: str) -> str:
+    """Return the literal of a string, in double quotes."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def key(name: Any) -> str:
+    """Return the text of the key of a dict."""
+    return literal(name) if isinstance(name, str) else repr(name)
+
+
 def quoted(text: str) -> str:
     """Return the literal of a string, in which `{i}` is the number of a loop."""
-    return f'{"f" * ("{i}" in text)}"{text}"'
+    if "{i}" not in text:
+        return literal(text)
+    return "f" + literal(re.sub(r"[{}]", r"\g<0>\g<0>", text).replace("{{i}}", "{i}"))
 
 
 def _quoted(key: str) -> str:

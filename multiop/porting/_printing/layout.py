@@ -9,7 +9,7 @@ from typing import Any
 
 from multiop.porting import _graph
 from multiop.porting._graph import SEED, Apply, Body, Call, Dim, Expression, Infix, Name, Value
-from multiop.porting._printing.expressions import Naming, Text, quoted
+from multiop.porting._printing.expressions import Naming, Text, key, quoted, written
 from multiop.porting._printing.regions import LAYERS, Outline, Region
 from multiop.porting._printing.statements import Definition, listed, uses_of
 from multiop.porting._printing.terms import Branch, Spread, Statement
@@ -153,20 +153,22 @@ class _Lines:
         covered = [str(each.update).replace("{i}", str(i)) for each in statements for i in each.loop or "0"]
         groups = tuple(path[:-1] for path in covered if path.endswith("*"))
 
-        def level(path: str) -> str:
-            parts: dict[str, str | None] = {}
+        def entries(path: str) -> list[str]:
+            parts: dict[str, list[str] | None] = {}
             below = sorted({leaf.removeprefix(path).partition(".")[0] for leaf in leaves if leaf.startswith(path)})
             for name in below:
                 if f"{path}{name}" in covered or f"{path}{name}".startswith(groups):
                     continue
                 is_above = any(other.startswith(f"{path}{name}.") for other in covered)
-                parts[name] = level(f"{path}{name}.") if is_above else None
-            inner = [f'"{name}": {text}' for name, text in parts.items() if text is not None]
+                parts[name] = entries(f"{path}{name}.") if is_above else None
+            inner = [f"{key(name)}: {{{', '.join(texts)}}}" for name, texts in parts.items() if texts is not None]
             if None in parts.values():
                 inner.insert(0, f"**{self.text.branch(Branch('state', path.rstrip('.')))}")
-            return "{" + ", ".join(inner) + "}"
+            return inner
 
-        return _dict("new_state: dict[str, Any] = ", level(""), 4)
+        left, inner = "    new_state: dict[str, Any] = {", entries("")
+        text = f"{left}{', '.join(inner)}}}"
+        return [text] if len(text) <= _WIDTH else [left, *[f"        {entry}," for entry in inner], "    }"]
 
     # statements
 
@@ -292,40 +294,7 @@ class _Lines:
             return Name(f"keys[i {'+' if offset > 0 else '-'} {abs(offset)}]" if offset else "keys[i]")
 
         expression = _graph.rebuild(expression, change, inside=False)
-        return self._laid_out(f"{', '.join(targets)} = " if targets else left, expression, "", indent)
-
-    def _laid_out(self, left: str, expression: Expression, right: str, indent: int) -> list[str]:
-        """Break a line that is too long as a formatter would: at the arguments of its outermost call."""
-        text = self.text(expression)
-        space = " " * indent
-        if indent + len(left) + len(text) + len(right) <= _WIDTH:
-            return [f"{space}{left}{text}{right}"]
-        if isinstance(expression, Infix):
-            return [
-                f"{space}{left}(",
-                *self._laid_out("", expression.left, "", indent + 4),
-                *self._laid_out(f"{expression.operator} ", expression.right, "", indent + 4),
-                f"{space}){right}",
-            ]
-        if isinstance(expression, (Call, Apply)):
-            opened, closed = f"{self.text.function(expression)}(", ")"
-            parts = self.text.arguments(expression)
-        elif isinstance(expression, (list, tuple)):
-            opened, closed = ("[", "]") if isinstance(expression, list) else ("(", ")")
-            parts = [(self.text(part), part) for part in expression]
-        else:
-            return [f"{space}{left}{text}{right}"]
-        inner = ", ".join(text for text, _ in parts)
-        if indent + 4 + len(inner) <= _WIDTH:
-            return [f"{space}{left}{opened}", f"{space}    {inner}", f"{space}{closed}{right}"]
-        lines = [f"{space}{left}{opened}"]
-        for text, part in parts:
-            if indent + 5 + len(text) <= _WIDTH or isinstance(part, Spread):
-                lines.append(f"{space}    {text},")
-            else:
-                keyword = re.match(r"\w+=", text)
-                lines += self._laid_out(keyword[0] if keyword else "", part, ",", indent + 4)
-        return [*lines, f"{space}{closed}{right}"]
+        return laid_out(self.text, f"{', '.join(targets)} = " if targets else left, expression, "", indent)
 
     # what is returned
 
@@ -333,7 +302,7 @@ class _Lines:
         if self.definition.is_whole(block):
             new = self._returned_state()
             if self.is_root:
-                return _dict("return ", ", ".join([self.text(block.outputs), *new]), indent)
+                return laid_out(self.text, "return ", block.outputs, "".join(f", {name}" for name in new), indent)
             names = [self.text.name(value) for value in self.region.outputs] + new
             return [f"{' ' * indent}return {', '.join(names)}"]
         outputs = block.outputs
@@ -360,6 +329,44 @@ class _Lines:
         if not new:
             return lines
         return [f"{lines[0]}, {new[0]}"] if len(lines) == 1 and len(lines[0]) + 12 <= _WIDTH else None
+
+
+def laid_out(write: Text, left: str, expression: Expression, right: str, indent: int, level: int = 0) -> list[str]:
+    """Break a line that is too long as a formatter would: at the arguments of its outermost call."""
+    text = write(expression, level)
+    space = " " * indent
+    if indent + len(left) + len(text) + len(right) <= _WIDTH:
+        return [f"{space}{left}{text}{right}"]
+    if isinstance(expression, Infix):
+        operator, operand, own = written(expression)
+        return [
+            f"{space}{left}(",
+            *laid_out(write, "", expression.left, "", indent + 4, own),
+            *laid_out(write, f"{operator} ", operand, "", indent + 4, own + 1),
+            f"{space}){right}",
+        ]
+    if isinstance(expression, (Call, Apply)):
+        opened, closed = f"{write.function(expression)}(", ")"
+        parts = write.arguments(expression)
+    elif isinstance(expression, (list, tuple)):
+        opened, closed = ("[", "]") if isinstance(expression, list) else ("(", ")")
+        parts = [(write(part), part) for part in expression]
+    elif isinstance(expression, dict):
+        opened, closed = "{", "}"
+        parts = [(f"{key(name)}: {write(part)}", part) for name, part in expression.items()]
+    else:
+        return [f"{space}{left}{text}{right}"]
+    inner = ", ".join(text for text, _ in parts)
+    comma = "," if isinstance(expression, tuple) and len(parts) == 1 else ""
+    if indent + 4 + len(inner) + len(comma) <= _WIDTH and not isinstance(expression, dict):
+        return [f"{space}{left}{opened}", f"{space}    {inner}{comma}", f"{space}{closed}{right}"]
+    lines = [f"{space}{left}{opened}"]
+    for text, part in parts:
+        if indent + 5 + len(text) <= _WIDTH or isinstance(part, Spread):
+            lines.append(f"{space}    {text},")
+        else:
+            lines += laid_out(write, text.removesuffix(write(part)), part, ",", indent + 4)
+    return [*lines, f"{space}{closed}{right}"]
 
 
 def _seeds_in(expression: Expression, inside: bool = True) -> int:
@@ -402,20 +409,6 @@ def _head(name: str, parameters: list[str], result: str, indent: int = 0) -> lis
     if 4 + len(inner) <= _WIDTH:
         return [left, f"    {inner}", right]
     return [left, *[f"    {parameter}," for parameter in parameters], right]
-
-
-def _dict(left: str, text: str, indent: int) -> list[str]:
-    """Return the lines of a statement, a dict in it that is too long in lines of its own."""
-    space = " " * indent
-    if indent + len(left) + len(text) <= _WIDTH or not text.startswith("{"):
-        return [f"{space}{left}{text}"]
-    parts, depth, start = [], 0, 1
-    for place, character in enumerate(text):
-        depth += (character in "{[(") - (character in "}])")
-        if (character == "," and depth == 1) or (place == len(text) - 1):
-            parts.append(text[start:place].strip())
-            start = place + 1
-    return [f"{space}{left}{{", *[f"{space}    {part}," for part in parts if part], f"{space}}}"]
 
 
 def wrapped_docstring(text: str) -> list[str]:
