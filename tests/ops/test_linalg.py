@@ -216,7 +216,6 @@ def test_second_derivative_of_the_determinant_of_a_singular_matrix(backend, zero
         ("op_eig", ([[1.0, 2.0]],)),
         ("op_lu_factor", ([1.0],)),
         ("op_qr", ([1.0],)),
-        ("op_qr", ([[1.0]], "raw")),
         ("op_svd", ([1.0],)),
         ("op_pinv", ([1.0],)),
         ("op_matrix_rank", ([1.0],)),
