@@ -30,6 +30,8 @@ from ..devices import is_at_hand
 
 def op_cholesky(x, upper):
     x = matrices(x, square=True)
+    if x.shape[-1] == 0:
+        return x
     # TensorFlow's own reads the lower triangle alone, but its gradient is for both
     factor = tf.linalg.cholesky(x if x.dtype.is_floating and not is_tracked() else hermitian(x))
     if is_at_hand(factor) and not np.isfinite(factor).all():
@@ -149,6 +151,8 @@ def op_svd(x, full_matrices, compute_uv):
 
 def op_eigh(x):
     x = matrices(x, square=True)
+    if x.shape[-1] == 0:
+        return tf.math.real(tf.zeros(tf.shape(x)[:-1], x.dtype)), x
     # TensorFlow's own reads the lower triangle alone, but its gradient is for both
     x = x if x.dtype.is_floating and not is_tracked() else hermitian(x)
     values, vectors = tf.linalg.eigh(x)
