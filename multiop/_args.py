@@ -583,3 +583,14 @@ def not_negative(value: Any, name: str) -> float:
     if not as_float >= 0:
         raise errors.ArgumentError(f"{name} must not be negative, got {as_float}")
     return as_float
+
+
+def check_unchosen(function: Any, run_without_values: Any) -> None:
+    """Run an unchosen function without values, so that its result is checked whatever the values are."""
+    try:
+        run_without_values(function)
+    except errors.MultiopError as error:
+        if error.op is None:  # not an error of an op inside it
+            raise
+    except Exception:  # the function reads values, or only works for those that choose it
+        return

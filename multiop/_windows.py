@@ -69,6 +69,14 @@ def axes(shape: Sequence[int | None], data_format: str) -> tuple[int, ...]:
     return tuple(range(1, len(shape) - 1) if data_format == "channels_last" else range(2, len(shape)))
 
 
+def adaptive(
+    shape: Sequence[int | None], output_size: Any, data_format: str
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the spatial axes of the inputs, and how many windows there are along each."""
+    dims = axes(shape, data_format)
+    return dims, spatial(output_size, len(dims), "output_size")
+
+
 def convolution(
     shape: Sequence[int | None], kernel: Sequence[int], strides: Any, data_format: str, dilation_rate: Any
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:

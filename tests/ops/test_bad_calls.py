@@ -31,6 +31,8 @@ LOOPS = {row.op for row in control_flow.ROWS}
 LEAKS = ("{{", "__wrapped__", "[Op:", "Tracer", "device:", "DynamicJaxpr")
 # an object is as good as any other: it is or is no tensor, or is read as true
 TAKES_ANYTHING = {("op_is_tensor", "x"), *((op, "keepdims") for op in rows()), ("op_vander", "increasing")}
+AXES = {"axis", "axis1", "axis2", "axisa", "axisb", "axisc", "source", "destination"}
+UNLIKE = {"op_outer", "op_kron", "op_cross", "op_append", "op_isin"}  # take two tensors of any shapes
 NOT_READ = {("op_ctc_decode", "beam_width"), ("op_ctc_decode", "top_paths")}  # in the greedy strategy of the first call
 
 
@@ -112,10 +114,23 @@ def test_any_bad_call_is_refused_in_the_words_of_the_call(backend, kind):
 
 def test_an_axis_out_of_range(backend):
     for op in rows():
-        signature = inspect.signature(getattr(multiop, op))
-        for axis in (99, -99) if "axis" in signature.parameters else ():
-            with pytest.raises(errors.ArgumentError, match=f"^{op}: .*ax[ei]s"):
-                apply(op, good_call(op) | {"axis": axis})
+        for name in AXES & {*inspect.signature(getattr(multiop, op)).parameters}:
+            for axis in (99, -99):
+                with pytest.raises(errors.ArgumentError, match=f"^{op}: .*(ax[ei]s|{name})"):
+                    apply(op, good_call(op) | {name: axis})
+
+
+def test_shapes_that_do_not_broadcast(backend):
+    found = []
+    for op, row in rows().items():
+        names = [*inspect.signature(getattr(multiop, op)).parameters][:2]
+        if names in (["x1", "x2"], ["x", "y"]) and op not in UNLIKE:
+            dtype = next(name for name in ("float32", "int32") if name in row.dtypes)
+            pair = np.ones((2, 3), dtype), np.ones(2, "int32" if op == "op_ldexp" else dtype)
+            with pytest.raises(errors.ArgumentError, match=f"^{op}: "):
+                apply(op, good_call(op) | dict(zip(names, pair, strict=True)))
+            found.append(op)
+    assert len(found) > 40
 
 
 def test_a_word_that_is_none_of_an_options_words(backend):

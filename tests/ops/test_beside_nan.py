@@ -13,34 +13,26 @@ import multiop as mo
 X = [0.0, -0.0, 1.0, -1.0, 0.5, 6.0, 2.5, -3.0, -7.5, 1e-3, 40.0]
 Y = [0.5, 0.0, 1.0, 2.0, -0.5, 6.0, -2.5, 3.0, 0.25, -1e-3, 1.0]
 RNG = np.random.default_rng(0)
+
+
+def of_one(names):
+    return {name: lambda x, y, name=name: getattr(mo, f"op_{name}")(x) for name in names.split()}
+
+
+def of_two(names):
+    return {name: lambda x, y, name=name: getattr(mo, f"op_{name}")(x, y) for name in names.split()}
+
+
 ENTRIES = {
-    "abs": lambda x, y: mo.op_abs(x),
-    "sign": lambda x, y: mo.op_sign(x),
-    "relu": lambda x, y: mo.op_relu(x),
-    "relu6": lambda x, y: mo.op_relu6(x),
-    "silu": lambda x, y: mo.op_silu(x),
-    "gelu": lambda x, y: mo.op_gelu(x, approximate=False),
-    "gelu by tanh": lambda x, y: mo.op_gelu(x),
-    "leaky_relu": lambda x, y: mo.op_leaky_relu(x),
-    "elu": lambda x, y: mo.op_elu(x),
-    "selu": lambda x, y: mo.op_selu(x),
-    "softsign": lambda x, y: mo.op_softsign(x),
-    "hard_sigmoid": lambda x, y: mo.op_hard_sigmoid(x),
-    "hard_silu": lambda x, y: mo.op_hard_silu(x),
-    "sinh": lambda x, y: mo.op_sinh(x),
-    "expm1": lambda x, y: mo.op_expm1(x),
-    "cosh": lambda x, y: mo.op_cosh(x),
-    "logaddexp": lambda x, y: mo.op_logaddexp(x, y),
-    "logaddexp2": lambda x, y: mo.op_logaddexp2(x, y),
-    "i0": lambda x, y: mo.op_i0(x),
+    **of_one("abs sign relu relu6 silu gelu leaky_relu elu selu softsign hard_sigmoid hard_silu sinh expm1 cosh i0"),
+    **of_two("logaddexp logaddexp2 maximum minimum"),
+    "gelu by erf": lambda x, y: mo.op_gelu(x, approximate=False),
     "lgamma": lambda x, y: mo.op_lgamma(x + 8),
     "mod": lambda x, y: mo.op_mod(x, y + 8.3),
     "binary_crossentropy": lambda x, y: mo.op_binary_crossentropy(mo.op_sigmoid(y), x, from_logits=True),
     "clip": lambda x, y: mo.op_clip(x, -1.0, 1),
     "clip from below": lambda x, y: mo.op_clip(x, 0.5, None),
     "clip to tensors": lambda x, y: mo.op_clip(x, y - 1, y + 1),
-    "maximum": lambda x, y: mo.op_maximum(x, y),
-    "minimum": lambda x, y: mo.op_minimum(x, y),
     "maximum with a number": lambda x, y: mo.op_maximum(0.5, x),
     "minimum with a number": lambda x, y: mo.op_minimum(x, -1),
     "hypot": lambda x, y: mo.op_hypot(x, y + 8),

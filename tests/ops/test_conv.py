@@ -55,7 +55,6 @@ def numpy(x):
         ("op_fold", (U[0], 4, 2), {}, "x must have 3 dimensions"),
         ("op_average_pool", (X, 5), {}, "pool_size spans"),
         ("op_average_pool", (X, 0), {}, "pool_size must be at least 1"),
-        ("op_average_pool", (X, 2), {"padding": "VALUE"}, "padding must be one of"),
         ("op_max_pool", (X[0, 0], 2), {}, "inputs must have"),
         ("op_max_pool", (X[..., :0], 2), {}, "inputs may be empty"),
         ("op_max_pool", (X, 2), {"strides": (1,)}, "strides must be an int or 2 of them"),

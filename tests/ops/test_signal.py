@@ -33,7 +33,6 @@ def value(x):
         ("op_extract_sequences", (X, 0, 1), errors.ArgumentError, "sequence_length must be at least 1"),
         ("op_extract_sequences", (X, 2, 0), errors.ArgumentError, "sequence_stride must be at least 1"),
         ("op_stft", (X, 4, 1, 3), errors.ArgumentError, "below sequence_length"),
-        ("op_stft", (X, 2, 1, 2, "kaiser"), errors.ArgumentError, "window must be one of"),
         ("op_stft", (X, 2, 1, 2, [1.0, 1.0, 1.0]), errors.ArgumentError, "window must have the shape"),
         ("op_stft", (X, 2, 1, 8, None, False), errors.ArgumentError, "does not fit in 4"),
         ("op_stft", (X, 2, 1, 2, "hann", 1), errors.ArgumentTypeError, "center"),

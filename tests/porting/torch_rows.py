@@ -61,6 +61,10 @@ def entrywise(*names, draw=X, module=torch):
     return {f"{module.__name__.rpartition('.')[2]}.{name}": (getattr(module, name), draw) for name in names}
 
 
+def named(names, *draws, module=torch):
+    return {name: (getattr(module, name), *draws) for name in names.split()}
+
+
 def changed_view(x):
     y = x * 1
     y[:, 1] = 0.5
@@ -77,7 +81,7 @@ def changed_base(x):
 
 ROWS = {
     **entrywise("sigmoid", "tanh", "exp", "sin", "cos", "sinh", "cosh", "erf", "erfc", "expm1", "exp2", "abs", "neg"),
-    **entrywise("sign", "floor", "ceil", "round", "trunc", "square", "relu", "selu", "asinh", "atan", "isnan"),
+    **entrywise("sign", "floor", "ceil", "round", "trunc", "square", "relu", "selu", "asinh", "atan"),
     **entrywise("log", "sqrt", "rsqrt", "log2", "log10", "reciprocal", "log1p", draw=positive(3, 4)),
     **entrywise("asin", "acos", "atanh", "erfinv", "tan", draw=unit(3, 4)),
     "acosh": (torch.acosh, lambda: torch.rand(3, 4, dtype=torch.float64) + 1.5),
@@ -96,7 +100,6 @@ ROWS = {
     "softmax first": (lambda x: torch.softmax(x, 0), normal(3, 4)),
     "log_softmax": (lambda x: torch.log_softmax(x, -1), X),
     "logsumexp": (lambda x: torch.logsumexp(x, (1,), keepdim=True), X),
-    "isfinite": (torch.isfinite, X),
     "logical_not": (lambda x: torch.logical_not(x > 0), X),
     "bitwise_not": (lambda x: ~(x > 0), X),
     # arithmetic
@@ -123,11 +126,8 @@ ROWS = {
     "pow half": (lambda x: x**-0.5, positive(3, 4)),
     "pow tensor": (lambda x, y: x**y, positive(3, 4), X),
     "pow base": (lambda x: 2.0**x, X),
-    "maximum": (torch.maximum, X, normal(3, 4)),
-    "minimum": (torch.minimum, X, normal(3, 4)),
+    **named("maximum minimum atan2 logaddexp copysign fmax fmin hypot", X, normal(3, 4)),
     "max other": (torch.max, X, normal(3, 4)),
-    "atan2": (torch.atan2, X, normal(3, 4)),
-    "logaddexp": (torch.logaddexp, X, normal(3, 4)),
     "clamp": (lambda x: torch.clamp(x, -0.3, 0.4), X),
     "clamp min": (lambda x: torch.clamp(x, min=0.1), X),
     "clamp max": (lambda x: torch.clamp_max(x, 0.1), X),
@@ -137,16 +137,12 @@ ROWS = {
     "comparisons": (lambda x, y: (x > y, x >= 0.1, x < y, x <= 0, x == y, x != y), X, X),
     "logical": (lambda x, y: ((x > 0) & (y > 0), (x > 0) | (y > 0), (x > 0) ^ (y > 0)), X, X),
     **entrywise("digamma", "lgamma", draw=positive(3, 4)),
-    **entrywise("angle", "signbit"),
+    **entrywise("angle", "signbit", "isnan", "isfinite"),
     "i0": (torch.special.i0, X),
     "polygamma": (lambda x: torch.polygamma(2, x), positive(3, 4)),
     "gammainc": (lambda x: torch.special.gammainc(torch.full_like(x, 1.5).detach(), x), positive(3, 4)),
     "gammaincc": (lambda x: torch.special.gammaincc(torch.full_like(x, 1.5).detach(), x), positive(3, 4)),
-    "copysign": (torch.copysign, X, normal(3, 4)),
     "copysign number": (lambda x: torch.copysign(x, -2.0), X),
-    "fmax": (torch.fmax, X, normal(3, 4)),
-    "fmin": (torch.fmin, X, normal(3, 4)),
-    "hypot": (torch.hypot, X, normal(3, 4)),
     "gcd": (lambda x, y: torch.gcd(x, y) + torch.lcm(x, y), integers(3, 4, below=30), integers(3, 4, below=30)),
     "shifts": (lambda x: ((x << 2) + (x >> 1), torch.bitwise_left_shift(x, x)), integers(3, 4)),
     "rrelu": (lambda x: F.rrelu(x, 0.1, 0.5), X),
@@ -453,18 +449,14 @@ ROWS = {
     "sort": (lambda x: x.sort(1), X),
     "sort descending": (lambda x: x.sort(0, descending=True)[0], X),
     # matrices
-    "inv": (torch.linalg.inv, matrices),
-    "det": (torch.linalg.det, matrices),
+    **named("inv det qr slogdet matrix_exp", matrices, module=torch.linalg),
     "solve": (torch.linalg.solve, matrices, normal(2, 3, 4)),
     "cholesky": (lambda x: torch.linalg.cholesky(x @ x.mT), matrices),
     "cholesky upper": (lambda x: torch.linalg.cholesky(x @ x.mT, upper=True), matrices),
-    "qr": (torch.linalg.qr, matrices),
     "eigvalsh": (lambda x: torch.linalg.eigvalsh(x + x.mT), matrices),
     "eigh": (lambda x: (lambda w, v: (w, (v * v).sum(-1)))(*torch.linalg.eigh(x + x.mT, UPLO="U")), matrices),
     "svdvals": (torch.linalg.svdvals, normal(2, 3, 4)),
     "svd": (lambda x: (lambda u, s, v: ((u * u).sum(-1), s, u * s[..., None, :] @ v))(*torch.linalg.svd(x)), matrices),
-    "slogdet": (torch.linalg.slogdet, matrices),
-    "matrix_exp": (torch.linalg.matrix_exp, matrices),
     "pinv": (torch.linalg.pinv, normal(2, 4, 3)),
     "solve_triangular": (
         lambda x, y: torch.linalg.solve_triangular(x.tril(), y, upper=False),

@@ -73,6 +73,11 @@ def count(function, xs):
     return counted
 
 
+def named(module, names, *xs):
+    """Return the rows of ops whose names and operands are those of functions of PyTorch."""
+    return [(name, getattr(mo, f"op_{name}"), getattr(module, name), xs) for name in names.split()]
+
+
 def rows(dtype, device="meta", batch=2, t=2048, width=512):
     """Return `(name, multiop's function, PyTorch's, operands)` of what people train with."""
 
@@ -96,18 +101,10 @@ def rows(dtype, device="meta", batch=2, t=2048, width=512):
     return [
         ("gelu_tanh", lambda x: mo.op_gelu(x), lambda x: functional.gelu(x, approximate="tanh"), [x]),
         ("gelu", lambda x: mo.op_gelu(x, approximate=False), functional.gelu, [x]),
-        ("relu", mo.op_relu, torch.relu, [x]),
-        ("relu6", mo.op_relu6, functional.relu6, [x]),
-        ("silu", mo.op_silu, functional.silu, [x]),
-        ("sigmoid", mo.op_sigmoid, torch.sigmoid, [x]),
-        ("tanh", mo.op_tanh, torch.tanh, [x]),
-        ("softplus", mo.op_softplus, functional.softplus, [x]),
-        ("elu", mo.op_elu, functional.elu, [x]),
+        *named(functional, "relu relu6 silu sigmoid tanh softplus elu softsign glu", x),
         ("leaky_relu", mo.op_leaky_relu, lambda x: functional.leaky_relu(x, 0.2), [x]),
         ("hard_silu", mo.op_hard_silu, functional.hardswish, [x]),
         ("hard_sigmoid", mo.op_hard_sigmoid, functional.hardsigmoid, [x]),
-        ("softsign", mo.op_softsign, functional.softsign, [x]),
-        ("glu", mo.op_glu, functional.glu, [x]),
         ("softmax", mo.op_softmax, lambda x: torch.softmax(x, -1), [x]),
         ("log_softmax", mo.op_log_softmax, lambda x: torch.log_softmax(x, -1), [x]),
         ("logsumexp", lambda x: mo.op_logsumexp(x, -1), lambda x: torch.logsumexp(x, -1), [x]),
@@ -135,17 +132,10 @@ def rows(dtype, device="meta", batch=2, t=2048, width=512):
             lambda x, g, b: functional.batch_norm(x, mean.clone(), variance.clone(), g, b, True, 1.0, 1e-5),
             [image, channels, more],
         ),
-        ("maximum", mo.op_maximum, torch.maximum, [x, other]),
-        ("minimum", mo.op_minimum, torch.minimum, [x, other]),
+        *named(torch, "abs sign square exp log", x),
+        *named(torch, "maximum minimum add multiply", x, other),
         ("maximum_of_number", lambda x: mo.op_maximum(x, 0.5), lambda x: torch.clamp(x, min=0.5), [x]),
         ("clip", lambda x: mo.op_clip(x, -1.0, 1.0), lambda x: torch.clamp(x, -1.0, 1.0), [x]),
-        ("abs", mo.op_abs, torch.abs, [x]),
-        ("sign", mo.op_sign, torch.sign, [x]),
-        ("square", mo.op_square, torch.square, [x]),
-        ("exp", mo.op_exp, torch.exp, [x]),
-        ("log", mo.op_log, torch.log, [x]),
-        ("add", mo.op_add, torch.add, [x, other]),
-        ("multiply", mo.op_multiply, torch.mul, [x, other]),
         ("matmul", mo.op_matmul, torch.matmul, [x, weight]),
         ("mean", lambda x: mo.op_mean(x, -1), lambda x: torch.mean(x, -1), [x]),
         ("sum", lambda x: mo.op_sum(x, -1), lambda x: torch.sum(x, -1), [x]),

@@ -30,6 +30,11 @@ def count(function, xs, n):
         return jax.jit(both).lower(upstream, *xs).compile().cost_analysis()["bytes accessed"]
 
 
+def named(module, names, *xs):
+    """Return the rows of ops whose names and operands are those of functions of JAX."""
+    return [(name, getattr(mo, f"op_{name}"), getattr(module, name), xs, len(xs)) for name in names.split()]
+
+
 def rows(dtype, batch=2, t=256, width=128):
     """Return `(name, multiop's function, JAX's, operands, how many have a gradient)` of what people train with."""
     given = functools.partial(jax.ShapeDtypeStruct, dtype=dtype)
@@ -77,20 +82,9 @@ def rows(dtype, batch=2, t=256, width=128):
     return [
         ("gelu_tanh", mo.op_gelu, nn.gelu, [x], 1),
         ("gelu", lambda x: mo.op_gelu(x, approximate=False), lambda x: nn.gelu(x, approximate=False), [x], 1),
-        ("relu", mo.op_relu, nn.relu, [x], 1),
-        ("relu6", mo.op_relu6, nn.relu6, [x], 1),
-        ("silu", mo.op_silu, nn.silu, [x], 1),
-        ("sigmoid", mo.op_sigmoid, nn.sigmoid, [x], 1),
-        ("tanh", mo.op_tanh, jnp.tanh, [x], 1),
-        ("softplus", mo.op_softplus, nn.softplus, [x], 1),
-        ("elu", mo.op_elu, nn.elu, [x], 1),
+        *named(nn, "relu relu6 silu sigmoid tanh softplus elu hard_silu hard_sigmoid glu softmax log_softmax", x),
         ("leaky_relu", mo.op_leaky_relu, lambda x: nn.leaky_relu(x, 0.2), [x], 1),
-        ("hard_silu", mo.op_hard_silu, nn.hard_silu, [x], 1),
-        ("hard_sigmoid", mo.op_hard_sigmoid, nn.hard_sigmoid, [x], 1),
         ("softsign", mo.op_softsign, nn.soft_sign, [x], 1),
-        ("glu", mo.op_glu, nn.glu, [x], 1),
-        ("softmax", mo.op_softmax, nn.softmax, [x], 1),
-        ("log_softmax", mo.op_log_softmax, nn.log_softmax, [x], 1),
         ("logsumexp", lambda x: mo.op_logsumexp(x, -1), lambda x: nn.logsumexp(x, -1), [x], 1),
         (
             "layer_normalization",
@@ -122,17 +116,10 @@ def rows(dtype, batch=2, t=256, width=128):
             [image, channels, channels],
             3,
         ),
-        ("maximum", mo.op_maximum, jnp.maximum, [x, x], 2),
-        ("minimum", mo.op_minimum, jnp.minimum, [x, x], 2),
+        *named(jnp, "abs sign square exp log", x),
+        *named(jnp, "maximum minimum add multiply", x, x),
         ("maximum_of_number", lambda x: mo.op_maximum(x, 0.5), lambda x: jnp.maximum(x, 0.5), [x], 1),
         ("clip", lambda x: mo.op_clip(x, -1.0, 1.0), lambda x: jnp.clip(x, -1.0, 1.0), [x], 1),
-        ("abs", mo.op_abs, jnp.abs, [x], 1),
-        ("sign", mo.op_sign, jnp.sign, [x], 1),
-        ("square", mo.op_square, jnp.square, [x], 1),
-        ("exp", mo.op_exp, jnp.exp, [x], 1),
-        ("log", mo.op_log, jnp.log, [x], 1),
-        ("add", mo.op_add, jnp.add, [x, x], 2),
-        ("multiply", mo.op_multiply, jnp.multiply, [x, x], 2),
         ("matmul", mo.op_matmul, jnp.matmul, [x, weight], 2),
         ("mean", lambda x: mo.op_mean(x, -1), lambda x: jnp.mean(x, -1), [x], 1),
         ("sum", lambda x: mo.op_sum(x, -1), lambda x: jnp.sum(x, -1), [x], 1),

@@ -46,6 +46,11 @@ def nodes(function, xs):
     return sorted(node.op for node in optimized.node if node.op not in FREE)
 
 
+def named(module, names, *xs):
+    """Return the rows of ops whose names and operands are those of functions of TensorFlow."""
+    return [(name, getattr(mo, f"op_{name}"), getattr(module, name), xs) for name in names.split()]
+
+
 def rows(dtype):
     """Return `(name, multiop's function, TensorFlow's, operands)` of what people train with."""
 
@@ -71,20 +76,9 @@ def rows(dtype):
     return [
         ("gelu_tanh", mo.op_gelu, lambda x: tf.nn.gelu(x, True), [x]),
         ("gelu", lambda x: mo.op_gelu(x, approximate=False), tf.nn.gelu, [x]),
-        ("relu", mo.op_relu, tf.nn.relu, [x]),
-        ("relu6", mo.op_relu6, tf.nn.relu6, [x]),
-        ("leaky_relu", mo.op_leaky_relu, tf.nn.leaky_relu, [x]),
-        ("elu", mo.op_elu, tf.nn.elu, [x]),
-        ("selu", mo.op_selu, tf.nn.selu, [x]),
-        ("silu", mo.op_silu, tf.nn.silu, [x]),
-        ("sigmoid", mo.op_sigmoid, tf.nn.sigmoid, [x]),
-        ("tanh", mo.op_tanh, tf.nn.tanh, [x]),
-        ("softplus", mo.op_softplus, tf.nn.softplus, [x]),
-        ("softsign", mo.op_softsign, tf.nn.softsign, [x]),
+        *named(tf.nn, "relu relu6 leaky_relu elu selu silu sigmoid tanh softplus softsign softmax log_softmax", x),
         ("hard_sigmoid", mo.op_hard_sigmoid, hard_sigmoid, [x]),
         ("hard_silu", mo.op_hard_silu, lambda x: x * hard_sigmoid(x), [x]),
-        ("softmax", mo.op_softmax, tf.nn.softmax, [x]),
-        ("log_softmax", mo.op_log_softmax, tf.nn.log_softmax, [x]),
         ("logsumexp", lambda x: mo.op_logsumexp(x, -1), lambda x: tf.reduce_logsumexp(x, -1), [x]),
         (
             "layer_normalization",
@@ -110,15 +104,9 @@ def rows(dtype):
             lambda x, g, b: standardize(x, [0, 1, 2], g, b),
             [image, vector, shift],
         ),
-        ("maximum", mo.op_maximum, tf.maximum, [x, other]),
-        ("minimum", mo.op_minimum, tf.minimum, [x, other]),
+        *named(tf.math, "abs square exp log", x),
+        *named(tf.math, "maximum minimum add multiply", x, other),
         ("clip", lambda x: mo.op_clip(x, -1.0, 1.0), lambda x: tf.clip_by_value(x, -1.0, 1.0), [x]),
-        ("abs", mo.op_abs, tf.abs, [x]),
-        ("square", mo.op_square, tf.square, [x]),
-        ("exp", mo.op_exp, tf.exp, [x]),
-        ("log", mo.op_log, tf.math.log, [x]),
-        ("add", mo.op_add, tf.add, [x, other]),
-        ("multiply", mo.op_multiply, tf.multiply, [x, other]),
         ("matmul", mo.op_matmul, tf.matmul, [x, weight]),
         ("mean", lambda x: mo.op_mean(x, -1), lambda x: tf.reduce_mean(x, -1), [x]),
         ("sum", lambda x: mo.op_sum(x, -1), lambda x: tf.reduce_sum(x, -1), [x]),

@@ -63,10 +63,17 @@ def test_the_gradient_of_a_product_over_an_unknown_dimension():
     np.testing.assert_array_equal(traced(slope, [None, 1])(x), [[0.0], [6.0], [0.0]])
 
 
-@pytest.mark.parametrize(
-    "op", ["sum", "squeeze", "concatenate", "stack", "split", "softmax", "flip", "moveaxis", "zeros"]
-)
+@pytest.mark.parametrize("op", ["sum", "squeeze", "concatenate", "stack", "split", "flip", "moveaxis", "zeros"])
 def test_an_unknown_number_of_dimensions_raises(op):
     with pytest.raises(errors.ArgumentError, match=r"known only at run time; say what it is with tf\.ensure_shape"):
         traced(OPS[op], None)(tf.constant(X))
     assert traced(lambda x: mo.op_sum(x), None)(tf.constant([1.0, 2.0])) == 3.0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
+@pytest.mark.parametrize("op", [mo.op_softmax, mo.op_log_softmax])
+def test_the_last_axis_needs_no_number_of_dimensions(op, dtype):
+    found = traced(lambda x: op(mo.op_cast(x, dtype)), None)(tf.constant(X))
+    np.testing.assert_allclose(tf.cast(found, tf.float32), tf.cast(op(mo.op_cast(X, dtype)), tf.float32), rtol=1e-6)
+    with pytest.raises(errors.ArgumentError, match="known only at run time"):
+        traced(lambda x: op(mo.op_cast(x, dtype), 1), None)(tf.constant(X))

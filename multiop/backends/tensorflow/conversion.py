@@ -182,6 +182,12 @@ def rank(x):
     return x.shape.rank
 
 
+def known_shape(x):
+    """Return the shape of a tensor as a list, with `None` for what is known only at run time."""
+    rank(x)
+    return x.shape.as_list()
+
+
 def promote(x1, x2):
     """Return two operands as tensors of the dtype that the promotion table gives them; Python scalars are weak."""
     if isinstance(x1, Tensor) and _host.is_scalar(x2):
@@ -245,8 +251,7 @@ def align(x1, x2):
     x1, x2 = promote(x1, x2)
     if x1.dtype.size > 2 or x1.shape == x2.shape or not x1.dtype.is_floating or not is_tracked():
         return x1, x2
-    shape = tf.broadcast_dynamic_shape(tf.shape(x1), tf.shape(x2))
-    return broadcast(x1, shape), broadcast(x2, shape)
+    return broadcast_together(x1, x2)
 
 
 def align_floating(x1, x2):
@@ -261,6 +266,19 @@ def broadcast(x, shape):
         return tf.raw_ops.BroadcastTo(input=x, shape=shape)
     wide = tf.raw_ops.BroadcastTo(input=tf.cast(x, tf.float32), shape=shape)
     return tf.raw_ops.Cast(x=wide, DstT=x.dtype)
+
+
+def broadcast_together(x1, x2, inner=0):
+    """Return two tensors with the same shape but for the last `inner` dimensions, which stay as they are."""
+    outer1, outer2 = (x.shape[: x.shape.rank - inner] if inner else x.shape for x in (x1, x2))
+    if outer1 == outer2 and outer1.is_fully_defined():
+        return x1, x2
+    shape1, shape2 = tf.shape(x1), tf.shape(x2)
+    if not inner:
+        shape = tf.broadcast_dynamic_shape(shape1, shape2)
+        return broadcast(x1, shape), broadcast(x2, shape)
+    shape = tf.broadcast_dynamic_shape(shape1[:-inner], shape2[:-inner])
+    return [broadcast(x, tf.concat([shape, full[-inner:]], 0)) for x, full in ((x1, shape1), (x2, shape2))]
 
 
 def dense(x):

@@ -27,8 +27,7 @@ def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
 
 def op_adaptive_average_pool(inputs, output_size, data_format):
     x = floating(inputs)
-    axes = _windows.axes(x.shape, data_format)
-    size = _windows.spatial(output_size, len(axes), "output_size")
+    axes, size = _windows.adaptive(x.shape, output_size, data_format)
     if all(x.shape[axis] % bins == 0 for axis, bins in zip(axes, size, strict=True)):
         window = tuple(x.shape[axis] // bins for axis, bins in zip(axes, size, strict=True))
         return in_float32(lambda x: average(x, axes, window, window), x)
@@ -37,8 +36,7 @@ def op_adaptive_average_pool(inputs, output_size, data_format):
 
 def op_adaptive_max_pool(inputs, output_size, data_format):
     (x,) = reject_complex(*bool_to_int32(convert(inputs)))
-    axes = _windows.axes(x.shape, data_format)
-    return _adaptive_max(x, axes, _windows.spatial(output_size, len(axes), "output_size"))
+    return _adaptive_max(x, *_windows.adaptive(x.shape, output_size, data_format))
 
 
 def average(x, axes, size, strides, pads=((0, 0),) * 3, overhangs=(0,) * 3, count_include_pad=False):

@@ -26,15 +26,13 @@ def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
 
 def op_adaptive_average_pool(inputs, output_size, data_format):
     x = floating(inputs)
-    axes = _windows.axes(x.shape, data_format)
-    size = _windows.spatial(output_size, len(axes), "output_size")
+    axes, size = _windows.adaptive(x.shape, output_size, data_format)
     return in_float32(lambda x: in_bins(lambda x, axis: mean(x, (axis,), False), x, axes, size), x)
 
 
 def op_adaptive_max_pool(inputs, output_size, data_format):
     (x,) = reject_complex(*bool_to_int32(convert(inputs)))
-    axes = _windows.axes(x.shape, data_format)
-    return in_bins(np.max, x, axes, _windows.spatial(output_size, len(axes), "output_size"))
+    return in_bins(np.max, x, *_windows.adaptive(x.shape, output_size, data_format))
 
 
 def padded_windows(x, axes, size, strides, pads, overhangs, value):

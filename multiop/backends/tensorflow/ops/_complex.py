@@ -10,6 +10,7 @@ import math
 import tensorflow as tf
 
 from ..conversion import choose, is_tracked
+from .logical import op_isfinite
 
 
 def parts(z):
@@ -41,17 +42,12 @@ def side(part):
     return choose(negative, -one, one)
 
 
-def is_finite(z):
-    x, y = parts(z)
-    return tf.math.is_finite(x) & tf.math.is_finite(y)
-
-
 def sloped(fn, z, line):
     """Return `fn(z)` with the derivatives of `line` wherever that is finite."""
     if not is_tracked():
         return fn(z)
     constant = tf.stop_gradient(line(z))
-    finite = is_finite(constant)
+    finite = op_isfinite(constant)
     here, other = choose(finite, z, tf.zeros_like(z)), choose(finite, tf.zeros_like(z), z)
     return choose(finite, fn(tf.stop_gradient(z)) + (line(here) - constant), fn(other))
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from multiop import _args
 
-from ..autodiff.custom_gradient import can_link, linked, unrecorded
+from ..autodiff.custom_gradient import can_link, linked, unrecorded, with_rule
 from ..conversion import (
     beyond_float16,
     bool_to_int32,
@@ -16,10 +16,10 @@ from ..conversion import (
     convert,
     floating,
     in_float32,
-    is_float,
+    in_float32_on_cpu,
     is_float_along,
-    is_on_cpu,
     is_tracked,
+    known_shape,
     rank,
     reject_complex,
 )
@@ -44,21 +44,11 @@ def op_softplus(x):
 
 
 def op_softmax(x, axis):
-    if is_float(x) and x.dtype.size == 2 and is_on_cpu(x):
-        return in_float32(lambda x: op_softmax(x, axis), x)
-    if axis == -1 and is_float_along(x, axis):
-        return tf.raw_ops.Softmax(logits=x)
-    (x,) = reject_complex(floating(x))
-    return tf.nn.softmax(x, _args.single_axis(axis, rank(x)))
+    return normalized(tf.raw_ops.Softmax, tf.nn.softmax, x, axis)
 
 
 def op_log_softmax(x, axis):
-    if is_float(x) and x.dtype.size == 2 and is_on_cpu(x):
-        return in_float32(lambda x: op_log_softmax(x, axis), x)
-    if axis == -1 and is_float(x):
-        return tf.raw_ops.LogSoftmax(logits=x)
-    (x,) = reject_complex(floating(x))
-    return tf.nn.log_softmax(x, _args.single_axis(axis, rank(x)))
+    return normalized(tf.raw_ops.LogSoftmax, tf.nn.log_softmax, x, axis)
 
 
 def op_relu6(x):
@@ -100,8 +90,7 @@ def op_gelu(x, approximate):  # tf.nn.gelu rounds its constants to float32, also
 
 def op_glu(x, axis):
     (x,) = reject_complex(floating(x))
-    rank(x)  # raises if it is unknown
-    axis = _args.halved_axis(axis, x.shape)
+    axis = _args.halved_axis(axis, known_shape(x))
     x, gate = tf.split(x, 2, axis)
     return beyond_float16(lambda x, gate: x * tf.sigmoid(gate), x, gate)
 
@@ -112,11 +101,7 @@ def op_log_sigmoid(x):
 
 def op_softsign(x):
     (x,) = reject_complex(floating(x))
-    if can_link(eagerly=True):
-        return linked("op_softsign", softsign, softsign_rule, x)
-    size, zero = 1 + tf.abs(x), tf.constant(0, x.dtype)
-    # for large x, the slope of the quotient would suffer from cancellation
-    return choose(size < 2, choose(size < 2, x, zero) / size, tf.sign(x) * (1 - tf.math.reciprocal(size)))
+    return with_rule("op_softsign", [unrecorded(softsign, x)], softsign_rule, x)[0]
 
 
 def op_soft_shrink(x, threshold):
@@ -145,9 +130,8 @@ def op_hard_sigmoid(x):
 
 def op_hard_silu(x):
     (x,) = reject_complex(floating(x))
-    if can_link(eagerly=True):  # the products of the formula's derivative would overflow, or be NaN, before they vanish
-        return linked("op_hard_silu", hard_silu, hard_silu_rule, x)
-    return hard_silu(x)
+    # the products of the formula's derivative would overflow, or be NaN, before they vanish
+    return with_rule("op_hard_silu", [unrecorded(hard_silu, x)], hard_silu_rule, x)[0]
 
 
 def by_output(name, kernel, inside, x):
@@ -166,6 +150,15 @@ def by_output(name, kernel, inside, x):
     return choose(inside(y) > tf.constant(0, x.dtype), x, y)
 
 
+def normalized(kernel, native, x, axis):
+    """Return a softmax, or its logarithm, along `axis`; -1 is the last of any number of dimensions."""
+    if axis == -1 and is_float_along(x, axis):
+        return kernel(logits=x)
+    (x,) = reject_complex(floating(x))
+    axis = -1 if axis == -1 and x.shape.rank is None else _args.single_axis(axis, rank(x))
+    return in_float32_on_cpu(lambda x: native(x, axis), x)
+
+
 def gelu_tanh(x):  # (1 + tanh(u)) / 2 is a sigmoid, which keeps its digits where it is small
     return x * tf.sigmoid(2 * math.sqrt(2 / math.pi) * (x * (1 + 0.044715 * tf.square(x))))
 
@@ -181,7 +174,8 @@ def softsign(x):
 
 
 def softsign_rule(x, upstream):
-    return [linked("op_softsign/slope", softsign_slope, softsign_slope_rule, x, upstream)]
+    slope = unrecorded(softsign_slope, x, upstream)
+    return with_rule("op_softsign/slope", [slope], softsign_slope_rule, x, upstream)
 
 
 def softsign_slope(x, upstream):

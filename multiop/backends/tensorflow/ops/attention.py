@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from multiop import _args, errors
 
-from ..conversion import choose, convert, in_float32_on_cpu, op_shape, promote_operands, rank
+from ..conversion import choose, convert, in_float32_on_cpu, known_shape, op_shape, promote_operands
 
 FUSED = "https://github.com/Dao-AILab/flash-attention/issues/35"
 
@@ -16,8 +16,7 @@ FUSED = "https://github.com/Dao-AILab/flash-attention/issues/35"
 def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap):
     query, key, value, bias = promote_operands(query, key, value, bias)
     mask = None if mask is None else convert(mask)
-    rank(query), rank(key), rank(value)
-    _args.attention(query.shape, key.shape, value.shape)
+    _args.attention(*map(known_shape, (query, key, value)))
     if mask is not None and mask.dtype is not tf.bool:
         raise errors.DTypeError("mask must be bool; what is added to the logits is bias")
     if flash:

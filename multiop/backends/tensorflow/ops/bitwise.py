@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from ..conversion import are_ints, bool_to_int32, choose, convert, not_bool, promote, reject_floats
+from ..conversion import are_ints, bool_to_int32, broadcast_together, choose, convert, not_bool, promote, reject_floats
 from .logical import negation
 
 
@@ -73,9 +73,8 @@ def magnitude(x):
 
 def gcd(x1, x2):
     """Return the greatest common divisor of unsigned integers by Euclid's algorithm."""
-    shape = tf.broadcast_dynamic_shape(tf.shape(x1), tf.shape(x2))
     static = tf.broadcast_static_shape(x1.shape, x2.shape)
-    x1, x2 = (tf.ensure_shape(tf.broadcast_to(x, shape), static) for x in (x1, x2))
+    x1, x2 = (tf.ensure_shape(x, static) for x in broadcast_together(x1, x2))
 
     def step(x1, x2):
         done = tf.equal(x2, tf.zeros_like(x2))

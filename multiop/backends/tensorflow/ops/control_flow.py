@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from multiop import errors
+from multiop import _args, errors
 
 from .. import _internals
 
@@ -13,7 +13,7 @@ def op_cond(pred, true_fn, false_fn):
     if isinstance(pred, bool) or tf.executing_eagerly():
         chosen, other = (true_fn, false_fn) if pred else (false_fn, true_fn)
         outputs = chosen()
-        check_unchosen(other)
+        _args.check_unchosen(other, run_without_values)
         return outputs
     return _build(lambda: tf.cond(pred, true_fn, false_fn))
 
@@ -24,7 +24,7 @@ def op_switch(index, branches):
         outputs = chosen()
         for other in branches:
             if other is not chosen:
-                check_unchosen(other)
+                _args.check_unchosen(other, run_without_values)
         return outputs
     last = tf.constant(len(branches) - 1, index.dtype)
     index = tf.cast(tf.minimum(tf.maximum(index, tf.zeros([], index.dtype)), last), tf.int32)
@@ -55,7 +55,7 @@ def op_while_loop(cond, body, xs, maximum_iterations):
     while steps != maximum_iterations and cond(*xs):
         xs, steps = body(*xs), steps + 1
     if not steps:
-        check_unchosen(lambda: body(*start))
+        _args.check_unchosen(lambda: body(*start), run_without_values)
     return xs
 
 
@@ -74,7 +74,7 @@ def op_fori_loop(lower, upper, body, xs):
     for index in indices:
         xs = body(tf.constant(index, dtype), *xs)
     if not indices:
-        check_unchosen(lambda: body(tf.zeros([], dtype), *xs))
+        _args.check_unchosen(lambda: body(tf.zeros([], dtype), *xs), run_without_values)
     return xs
 
 
@@ -101,17 +101,6 @@ def run_without_values(function):
     """Run a function without values; return its results as tensors without values."""
     with _internals.without_running():
         return function()
-
-
-def check_unchosen(function):
-    """Run an unchosen function without values, so that its result is checked whatever the values are."""
-    try:
-        run_without_values(function)
-    except errors.MultiopError as error:
-        if error.op is None:  # not an error of an op inside it
-            raise
-    except Exception:  # the function reads values
-        return
 
 
 def _loop(cond, body, xs, maximum_iterations):

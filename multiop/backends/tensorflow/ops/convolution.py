@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from multiop import _windows, errors
 
-from ..conversion import are_floats, bool_to_int32, convert, in_float32_on_cpu, promote, rank
+from ..conversion import are_floats, bool_to_int32, convert, in_float32_on_cpu, known_shape, op_shape, promote, rank
 from .elementwise import op_add
 from .products import product_of
 
@@ -18,12 +18,12 @@ _LAYOUT = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 
 def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     inputs, kernel = bool_to_int32(*promote(inputs, kernel))
-    rank(inputs), rank(kernel)
-    _, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
+    shapes = known_shape(inputs), known_shape(kernel)
+    _, strides, dilation = _windows.convolution(*shapes, strides, data_format, dilation_rate)
     x = channels_last(inputs, data_format)
     if padding != "same":
         spans = _windows.spans(kernel.shape[:-2], dilation)
-        pads = _windows.pads(x.shape.as_list()[1:-1], spans, strides, padding)
+        pads = _windows.pads(known_shape(x)[1:-1], spans, strides, padding)
         if padding != "valid":
             x, padding = tf.pad(x, [(0, 0), *pads, (0, 0)]), "valid"
     y = to_data_format(convolved(x, kernel, strides, padding, dilation), data_format)
@@ -36,12 +36,12 @@ def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
 
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):
     inputs, kernel = bool_to_int32(*promote(inputs, kernel))
-    rank(inputs), rank(kernel)
-    axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
+    shapes = known_shape(inputs), known_shape(kernel)
+    axes, strides, dilation = _windows.convolution(*shapes, strides, data_format, dilation_rate)
     x, n = channels_last(inputs, data_format), len(axes)
     groups = _windows.transposed(x.shape[-1], kernel.shape, groups)
     spans = _windows.spans(kernel.shape[:-2], dilation)
-    crops = _windows.crops(x.shape.as_list()[1:-1], spans, strides, padding, output_padding, dilation)
+    crops = _windows.crops(known_shape(x)[1:-1], spans, strides, padding, output_padding, dilation)
     # where TensorFlow has no kernel or returns a wrong shape (see convolved), spread the inputs and convolve
     if not x.dtype.is_floating or max(dilation) > 1 or groups > 1 or x.shape[0] == 0:
         pads = [(span - 1 - start, span - 1 - end) for span, (start, end) in zip(spans, crops, strict=True)]
@@ -80,8 +80,7 @@ def op_fold(x, output_size, kernel_size, dilation, padding, stride):
     (x,) = bool_to_int32(convert(x))
     output_size = _windows.spatial(output_size, 2, "output_size")
     kernel, rates, pads, steps, number = _windows.blocks(output_size, kernel_size, dilation, padding, stride)
-    rank(x)
-    _windows.folded(x.shape, kernel, number)
+    _windows.folded(known_shape(x), kernel, number)
     height, width = (length + 2 * pad for length, pad in zip(output_size, pads, strict=True))
     rows, columns = map(_windows.positions, number, kernel, steps, rates)
     place = (rows[:, None, :, None] * width + columns[None, :, None, :]).reshape(-1)
@@ -118,10 +117,7 @@ def in_phases(x, kernel, strides, padding, dilation):
     n, axes = len(strides), range(1, len(strides) + 1)
     spans = _windows.spans(kernel.shape[:-2], dilation)
     if padding == "same":
-        pads = [
-            same_padding(size(x, axis), span, stride) for axis, span, stride in zip(axes, spans, strides, strict=True)
-        ]
-        x = tf.pad(x, [(0, 0), *pads, (0, 0)])
+        x = tf.pad(x, [(0, 0), *_windows.pads(op_shape(x)[1:-1], spans, strides, padding, maximum=larger), (0, 0)])
     number = [(size(x, axis) - span) // stride + 1 for axis, span, stride in zip(axes, spans, strides, strict=True)]
     steps = [stride // math.gcd(stride, rate) for stride, rate in zip(strides, dilation, strict=True)]
     rates = [rate // math.gcd(stride, rate) for stride, rate in zip(strides, dilation, strict=True)]
@@ -148,17 +144,17 @@ def grouped(x, kernel, groups, strides, padding, dilation):
     for i, (k, stride, rate) in enumerate(zip(kernel.shape, strides, dilation, strict=False)):
         axis, span = 1 + 2 * i, (k - 1) * rate + 1
         if padding == "same":
-            pads = same_padding(size(x, axis), span, stride)
+            pads = _windows.same(size(x, axis), span, stride, larger)
             x = tf.pad(x, [pads if dim == axis else (0, 0) for dim in range(rank(x))])
         start = tf.range((size(x, axis) - span) // stride + 1) * stride
         x = tf.gather(x, start[:, None] + tf.range(k) * rate, axis=axis)
     n = len(strides)
-    x = tf.reshape(x, [*[size(x, axis) for axis in range(rank(x) - 1)], groups, kernel.shape[-2]])
+    x = tf.reshape(x, [*op_shape(x)[:-1], groups, kernel.shape[-2]])
     kernel = tf.reshape(kernel, [*kernel.shape[:-1], groups, kernel.shape[-1] // groups])
     places, blocks = "abc"[:n], "def"[:n]
     windows = "".join(block + place for block, place in zip(blocks, places, strict=True))
     y = tf.einsum(f"n{windows}gi,{places}igo->n{blocks}go", x, kernel)
-    return tf.reshape(y, [*[size(y, axis) for axis in range(n + 1)], groups * kernel.shape[-1]])
+    return tf.reshape(y, [*op_shape(y)[: n + 1], groups * kernel.shape[-1]])
 
 
 def insert_zeros(x, strides):
@@ -185,9 +181,8 @@ def sizes(x):
     return x.shape[2:]
 
 
-def same_padding(size, span, stride):
-    """Return the padding at the start and the end for `padding="same"`."""
-    return _windows.same(size, span, stride, max if isinstance(size, int) else tf.maximum)
+def larger(a, b):
+    return max(a, b) if isinstance(a, int) and isinstance(b, int) else tf.maximum(a, b)
 
 
 def channels_last(x, data_format):

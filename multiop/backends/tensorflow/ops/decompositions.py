@@ -11,19 +11,21 @@ from multiop import _args, errors
 
 from ..autodiff.custom_gradient import with_rule
 from ..conversion import (
+    broadcast_together,
     cached_ints,
     choose,
     dtype_name,
     floating,
     in_this_graph,
     is_tracked,
+    known_shape,
     promote,
     rank,
 )
 from ..devices import is_at_hand
 
 # TensorFlow computes 1 / x of gaps between eigenvalues as x / (x ** 2 + 1e-20), which is wrong for small matrices and
-# silent where two are equal; some of its derivatives are missing. `with_gradient` replaces them.
+# silent where two are equal; some of its derivatives are missing. `with_gradients` replaces them.
 
 
 def op_cholesky(x, upper):
@@ -51,15 +53,12 @@ def op_det(x):
 
 def op_slogdet(x):
     x = matrices(x, square=True)
-    if x.shape[-1] == 0:
-        one = tf.ones(tf.shape(x)[:-2], x.dtype)
-        return one, tf.math.real(tf.zeros_like(one))
     if not is_tracked():
         sign, logabsdet = tf.linalg.slogdet(x)
         return sign, tf.math.real(logabsdet)
     singular = tf.equal(tf.math.real(tf.stop_gradient(tf.linalg.slogdet(x)[1])), -math.inf)
     safe = choose(singular[..., None, None], tf.eye(x.shape[-1], dtype=x.dtype), x)
-    sign, logabsdet = with_gradient(slogdet_rule, safe, *tf.linalg.slogdet(safe))
+    sign, logabsdet = with_gradients(safe, tf.linalg.slogdet(safe), slogdet_rule)
     change = x - tf.stop_gradient(x)
     change = tf.reduce_sum(tf.math.real(change * tf.math.conj(change)), [-2, -1])
     none = tf.sqrt(choose(singular, change, tf.ones_like(change)))  # 0 with a gradient of NaN
@@ -67,8 +66,7 @@ def op_slogdet(x):
 
 
 def op_inv(x):
-    x = matrices(x, square=True)
-    return invertible(tf.linalg.inv, "x", x) if x.shape[-1] else x
+    return invertible(tf.linalg.inv, "x", matrices(x, square=True))
 
 
 def op_pinv(x, rcond):
@@ -81,25 +79,23 @@ def op_pinv(x, rcond):
     counts = s > tf.cast(rcond, s.dtype) * s[..., :1]
     inverses = choose(counts, 1 / choose(counts, s, tf.ones_like(s)), tf.zeros_like(s))
     inverse = tf.matmul(v * tf.cast(inverses, x.dtype)[..., None, :], u, adjoint_b=True)
-    return with_gradient(pinv_rule, x, inverse)[0]
+    return with_gradients(x, [inverse], pinv_rule)[0]
 
 
 def op_solve(a, b):
     a, b = map(accepted, map(floating, promote(a, b)))
-    vectors = _args.is_vector_rhs(shape(a), shape(b))
-    a, b = broadcast_batch(a, b[..., None] if vectors else b)
-    solution = invertible(tf.linalg.solve, "a", a, b) if a.shape[-1] else b
+    vectors = _args.is_vector_rhs(known_shape(a), known_shape(b))
+    solution = invertible(tf.linalg.solve, "a", *broadcast_together(a, b[..., None] if vectors else b, 2))
     return solution[..., 0] if vectors else solution
 
 
 def op_solve_triangular(a, b, lower):
     a, b = map(accepted, map(floating, promote(a, b)))
-    vectors = _args.is_vector_rhs(shape(a), shape(b))
+    vectors = _args.is_vector_rhs(known_shape(a), known_shape(b))
     singular = tf.reduce_any(tf.equal(tf.linalg.diag_part(a), 0)) if a.shape[-1] else tf.constant(False)
     if is_at_hand(singular) and bool(singular):
         raise errors.ArgumentError("a is singular")
-    a, b = broadcast_batch(a, b[..., None] if vectors else b)
-    solution = tf.linalg.triangular_solve(a, b, lower) if a.shape[-1] else b
+    solution = tf.linalg.triangular_solve(*broadcast_together(a, b[..., None] if vectors else b, 2), lower)
     return solution[..., 0] if vectors else solution
 
 
@@ -121,14 +117,12 @@ def op_lu_factor(x):
         factors, order = tf.linalg.lu(x)
     except tf.errors.InvalidArgumentError:  # TensorFlow refuses singular matrices
         return eliminated(x)
-    return with_gradient(lu_rule(order), x, factors)[0], pivots(order)
+    return with_gradients(x, [factors], lu_rule(order))[0], pivots(order)
 
 
 def op_qr(x, mode):
     x = matrices(x)
     rows, columns = x.shape[-2:]
-    if 0 in (rows, columns):
-        return (tf.eye(rows, rows, tf.shape(x)[:-2], x.dtype), x) if mode == "complete" else empty_svd(x)[::2]
     if rows < columns:
         q, r = tf.linalg.qr(x[..., :rows])
         return q, tf.concat([r, tf.matmul(q, x[..., rows:], adjoint_a=True)], -1)
@@ -145,7 +139,7 @@ def op_svd(x, full_matrices, compute_uv):
     if 0 in x.shape[-2:]:
         u, s, vh = empty_svd(x, full_matrices)
         return (u, s, vh) if compute_uv else s
-    s, u, v = with_gradients(singular_value_rule, singular_vector_rule, x, *tf.linalg.svd(x))
+    s, u, v = with_gradients(x, tf.linalg.svd(x), singular_value_rule, singular_vector_rule)
     s = check_finite(s)
     if not compute_uv:
         return s
@@ -162,76 +156,60 @@ def op_eigh(x):
     # TensorFlow's own reads the lower triangle alone, but its gradient is for both
     x = x if x.dtype.is_floating and not is_tracked() else hermitian(x)
     values, vectors = tf.linalg.eigh(x)
-    values, vectors = with_gradients(eigh_value_rule, eigh_vector_rule, x, tf.math.real(values), vectors)
+    values, vectors = with_gradients(x, [tf.math.real(values), vectors], eigh_value_rule, eigh_vector_rule)
     return check_finite(values), vectors
 
 
 def op_eig(x):
     x = matrices(x, square=True)
     x = x if x.dtype.is_complex else tf.complex(x, tf.zeros_like(x))
-    if x.shape[-1] == 0:
-        return tf.zeros(tf.shape(x)[:-1], x.dtype), x
-    values, vectors = with_gradients(eig_value_rule, eig_vector_rule, x, *tf.linalg.eig(x))
+    values, vectors = with_gradients(x, tf.linalg.eig(x), eig_value_rule, eig_vector_rule)
     return check_finite(values), vectors
 
 
 # derivatives
 
 
-def with_gradient(rule, x, *results):
-    """Return `results` with the gradient `rule(x, results, upstreams)` for `x`, to all orders."""
-    if not is_tracked():
-        return results
+def with_gradients(x, results, rule, rule_of_others=None):
+    """Return `results` with the gradients `rule(x, results, *upstreams)` for `x`, to all orders.
 
-    def pull(x, results, upstreams):
-        return rule(x, with_gradient(rule, x, *results), upstreams)
-
-    return with_pull(pull, x, results, results)
-
-
-def with_gradients(of_values, of_vectors, x, values, *vectors):
-    """Do as `with_gradient`, by a rule each for values and for vectors, which have no gradient where values coincide.
-
-    TensorFlow gives zeros for what is not used; in a shared rule these would be NaN there, or NaN would be lost.
+    Vectors have none where values coincide: `rule_of_others` is theirs, and `rule` that of the first result, the
+    values. TensorFlow gives zeros for what is not used; in a shared rule these would be NaN there, or NaN be lost.
     """
-    results = values, *vectors
     if not is_tracked():
         return results
+    x, *results = map(in_this_graph, (x, *results))
+    n = len(results)
 
-    def pull(rule):
-        return lambda x, results, upstreams: rule(with_gradients(of_values, of_vectors, x, *results), *upstreams)
+    def linked(rule_of_these, these):
+        def pull(x, *tensors):
+            linked_results = with_gradients(x, tensors[:n], rule, rule_of_others)
+            return [rule_of_these(x, linked_results, *tensors[n:]), *[None] * n]
 
-    return *with_pull(pull(of_values), x, [values], results), *with_pull(pull(of_vectors), x, vectors, results)
+        return with_rule("decomposition", these, pull, x, *results)
 
-
-def with_pull(pull, x, outputs, residuals):
-    """Return `outputs`, the gradient of which is `pull(x, residuals, upstreams)` for `x`."""
-    x, *tensors = map(in_this_graph, (x, *outputs, *residuals))
-    n = len(residuals)
-
-    def rule(x, *tensors):
-        return [pull(x, tensors[:n], tensors[n:]), *[None] * n]
-
-    return with_rule("decomposition", tensors[: len(outputs)], rule, x, *tensors[len(outputs) :])
+    if rule_of_others is None:
+        return linked(rule, results)
+    return linked(rule, results[:1]) + linked(rule_of_others, results[1:])
 
 
-def eigh_value_rule(results, upstream):
+def eigh_value_rule(x, results, upstream):
     _, vectors = results
     return between(vectors * tf.cast(upstream, vectors.dtype)[..., None, :], vectors)
 
 
-def eigh_vector_rule(results, upstream):
+def eigh_vector_rule(x, results, upstream):
     values, vectors = results
     turned = tf.matmul(vectors, upstream, adjoint_a=True)
     return between(tf.matmul(vectors, divide_by_gaps(tf.cast(values, vectors.dtype), turned)), vectors)
 
 
-def singular_value_rule(results, upstream):
+def singular_value_rule(x, results, upstream):
     _, u, v = results
     return between(u * tf.cast(upstream, u.dtype)[..., None, :], v)
 
 
-def singular_vector_rule(results, gu, gv):
+def singular_vector_rule(x, results, gu, gv):
     s, u, v = results
     squared, s = tf.cast(tf.square(s), u.dtype), tf.cast(s, u.dtype)
     uu, vv = tf.matmul(u, gu, adjoint_a=True), tf.matmul(v, gv, adjoint_a=True)
@@ -252,12 +230,12 @@ def singular_vector_rule(results, gu, gv):
     return gradient
 
 
-def eig_value_rule(results, upstream):
+def eig_value_rule(x, results, upstream):
     _, vectors = results
     return turned_back(tf.linalg.diag(upstream), vectors)
 
 
-def eig_vector_rule(results, upstream):
+def eig_vector_rule(x, results, upstream):
     values, vectors = results
     turned = tf.matmul(vectors, upstream, adjoint_a=True)
     length = tf.cast(tf.math.real(tf.linalg.diag_part(turned)), turned.dtype)
@@ -270,8 +248,8 @@ def turned_back(middle, vectors):
     return tf.linalg.solve(tf.linalg.adjoint(vectors), tf.matmul(middle, vectors, adjoint_b=True))
 
 
-def pinv_rule(x, results, upstreams):
-    (inverse,), (g,) = results, map(tf.linalg.adjoint, upstreams)
+def pinv_rule(x, results, upstream):
+    (inverse,), g = results, tf.linalg.adjoint(upstream)
     conjugate = tf.linalg.adjoint(inverse)
     rows = tf.matmul(tf.matmul(g, inverse), conjugate)
     columns = tf.matmul(conjugate, tf.matmul(inverse, g))
@@ -279,26 +257,25 @@ def pinv_rule(x, results, upstreams):
     return gradient - tf.matmul(tf.matmul(conjugate, tf.linalg.adjoint(g)), conjugate)
 
 
-def det_rule(x, results, upstreams):
+def det_rule(x, results, upstream):
     # TensorFlow's own gradient multiplies by the determinant of a complex matrix instead of its conjugate
-    return (upstreams[0] * tf.math.conj(results[0]))[..., None, None] * tf.linalg.inv(x, adjoint=True)
+    return (upstream * tf.math.conj(results[0]))[..., None, None] * tf.linalg.inv(x, adjoint=True)
 
 
 def regular_det(x):
-    return with_gradient(det_rule, x, tf.linalg.det(x))[0]
+    return with_gradients(x, [tf.linalg.det(x)], det_rule)[0]
 
 
-def slogdet_rule(x, results, upstreams):
-    slope = upstreams[1]
+def slogdet_rule(x, results, of_sign, slope):
     if x.dtype.is_complex:  # tf.linalg.slogdet has no gradient for the sign
-        turn = -tf.math.imag(tf.math.conj(upstreams[0]) * results[0])
+        turn = -tf.math.imag(tf.math.conj(of_sign) * results[0])
         slope = tf.complex(tf.math.real(slope), turn)
     return slope[..., None, None] * tf.linalg.inv(x, adjoint=True)
 
 
 def lu_rule(order):
-    def rule(x, results, upstreams):
-        (factors,), (g,) = results, upstreams
+    def rule(x, results, g):
+        (factors,) = results
         lower = tf.linalg.set_diag(tf.linalg.band_part(factors, -1, 0), tf.ones_like(factors[..., 0]))
         upper = tf.linalg.band_part(factors, 0, -1)
         below = tf.matmul(lower, strictly_lower(g), adjoint_a=True)
@@ -332,10 +309,6 @@ def reciprocal(x):
     return choose(zero, tf.constant(math.nan, x.dtype), 1 / choose(zero, tf.ones_like(x), x))
 
 
-def with_diagonal(x, diagonal):
-    return tf.linalg.set_diag(x, tf.cast(diagonal, x.dtype))
-
-
 def between(left, right):
     return tf.matmul(left, right, adjoint_b=True)
 
@@ -349,14 +322,9 @@ def accepted(x):
     return x
 
 
-def shape(x):
-    rank(x)
-    return x.shape.as_list()
-
-
 def matrices(x, square=False):
     x = accepted(floating(x))
-    _args.matrices(shape(x), square)
+    _args.matrices(known_shape(x), square)
     return x
 
 
@@ -368,14 +336,6 @@ def invertible(fn, name, *xs):
         if "not invertible" in error.message:
             raise errors.ArgumentError(f"{name} is singular") from error
         raise
-
-
-def broadcast_batch(a, b):
-    """Return `a` and `b` with the same leading dimensions."""
-    if a.shape[:-2] == b.shape[:-2] and a.shape.is_fully_defined():
-        return a, b
-    batch = tf.broadcast_dynamic_shape(tf.shape(a)[:-2], tf.shape(b)[:-2])
-    return [tf.broadcast_to(x, tf.concat([batch, tf.shape(x)[-2:]], 0)) for x in (a, b)]
 
 
 def empty_svd(x, full=False):
@@ -394,7 +354,8 @@ def strictly_lower(x):
 def hermitian(x):
     """Return the Hermitian matrices given by the lower triangles of `x`."""
     strict = strictly_lower(x)
-    return with_diagonal(strict + tf.linalg.adjoint(strict), tf.math.real(tf.linalg.diag_part(x)))
+    diagonal = tf.cast(tf.math.real(tf.linalg.diag_part(x)), x.dtype)
+    return tf.linalg.set_diag(strict + tf.linalg.adjoint(strict), diagonal)
 
 
 def check_finite(result):
@@ -494,8 +455,7 @@ def singular_det(x):
 
 MOST_SQUARINGS = 16  # the limit that JAX uses
 PADE_NORM = 5.371920351148152  # the largest norm at which the approximation is accurate to float64
-PADE = [1, 182, 16380, 960960, 40840800, 1323241920, 33522128640, 670442572800, 10559470521600, 129060195264000]
-PADE += [1187353796428800, 7771770303897600, 32382376266240000, 64764752532480000]
+PADE = [math.perm(26 - k, 13) // math.factorial(k) for k in range(14)]  # its coefficients, that of 1 first
 
 
 def squarings(x):
@@ -514,7 +474,7 @@ def exponential(x, times, most):
 
 def pade(x):
     """Return the Padé approximation of degree 13 to the exponentials of matrices."""
-    b = [tf.constant(float(one), x.dtype) for one in reversed(PADE)]
+    b = [tf.constant(float(one), x.dtype) for one in PADE]
     eye = tf.eye(x.shape[-1], dtype=x.dtype)
     x2 = tf.matmul(x, x)
     x4 = tf.matmul(x2, x2)

@@ -18,6 +18,7 @@ from ..conversion import (
     are_ints,
     are_words,
     bool_to_int32,
+    broadcast_together,
     choose,
     convert,
     executing_eagerly,
@@ -30,6 +31,7 @@ from ..conversion import (
     not_bool,
     promote_all,
     reject_complex,
+    to_wide_float,
 )
 from ..devices import is_at_hand
 from . import _complex
@@ -186,14 +188,11 @@ def op_clip(x, x_min, x_max):
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
     x, *bounds = reject_complex(*promote_all(x, *bounds))
     bounds = [align(x, bound)[1] for bound in bounds]
-    if x.dtype is tf.bool:
-        x = x if x_min is None else x | bounds[0]
-        return x if x_max is None else x & bounds[-1]
-    if x_min is not None:
-        x = larger_or_smaller(tf.raw_ops.Maximum, x, bounds[0])
-    if x_max is not None:
-        x = larger_or_smaller(tf.raw_ops.Minimum, x, bounds[-1])
-    return x
+    larger, smaller = tf.logical_or, tf.logical_and
+    if x.dtype is not tf.bool:
+        larger, smaller = (functools.partial(larger_or_smaller, of) for of in (tf.raw_ops.Maximum, tf.raw_ops.Minimum))
+    x = x if x_min is None else larger(x, bounds[0])
+    return x if x_max is None else smaller(x, bounds[-1])
 
 
 def op_round(x, decimals):
@@ -256,8 +255,7 @@ def op_arctan2(x1, x2):
     x1, x2 = reject_complex(*align_floating(x1, x2))
     if not is_tracked():
         return tf.atan2(x1, x2)
-    x1, x2 = together_in_shape(x1, x2)
-    return in_float32(arctan2, x1, x2)
+    return in_float32(arctan2, *map(in_this_graph, broadcast_together(x1, x2)))
 
 
 def op_sinh(x):
@@ -285,7 +283,7 @@ def op_arctanh(x):
 
 
 def op_hypot(x1, x2):
-    x1, x2 = together_in_shape(*reject_complex(*align_floating(x1, x2)))
+    x1, x2 = broadcast_together(*reject_complex(*align_floating(x1, x2)))
     return in_float32(hypot, in_this_graph(x1), in_this_graph(x2)) if is_tracked() else in_float32(length, x1, x2)
 
 
@@ -372,9 +370,7 @@ def op_nextafter(x1, x2):
 
 
 def op_polar(abs_, angle):
-    abs_, angle = reject_complex(*align_floating(abs_, angle))
-    if abs_.dtype is not tf.float64:
-        abs_, angle = tf.cast(abs_, tf.float32), tf.cast(angle, tf.float32)
+    _, abs_, angle = to_wide_float(*align_floating(abs_, angle))
     return tf.complex(abs_ * tf.cos(angle), abs_ * tf.sin(angle))
 
 
@@ -395,14 +391,6 @@ def logarithm(x, base):
     if x.dtype.size == 2 and is_tracked():  # the square of 1 / x overflows before it is divided
         return in_float32(lambda x: logarithm(x, base), x)
     return tf.math.log(x) / tf.constant(math.log(base), x.dtype)
-
-
-def together_in_shape(x1, x2):
-    """Return two operands broadcast to one shape."""
-    if x1.shape == x2.shape and x1.shape.is_fully_defined():
-        return x1, x2
-    shape = tf.broadcast_dynamic_shape(tf.shape(x1), tf.shape(x2))
-    return tf.broadcast_to(x1, shape), tf.broadcast_to(x2, shape)
 
 
 def whole(fn, x):
@@ -574,19 +562,17 @@ def hidden(x):
 
 
 def arctan2(x1, x2):
-    """Return `tf.atan2(x1, x2)`, whose gradient is NaN at the origin, and where squares overflow or underflow."""
-    constants = tf.stop_gradient(x1), tf.stop_gradient(x2)
-    flat, scale = angle_scale(*constants)
-    one = tf.ones_like(scale)
-    turned = tf.atan2(choose(flat, one, x1) / scale, choose(flat, one, x2) / scale)
-    return choose(flat, tf.atan2(*constants), turned)
+    """Return angles; the gradient of tf.atan2 is NaN at the origin, and where squares overflow or underflow."""
+    return with_rule("op_arctan2", [unrecorded(tf.atan2, x1, x2)], arctan2_rule, x1, x2)[0]
 
 
-def angle_scale(x1, x2):
-    """Return where an angle is constant, and elsewhere the larger of its two sides: as a constant, it cancels out."""
-    largest = tf.stop_gradient(tf.maximum(tf.abs(x1), tf.abs(x2)))
-    flat = tf.equal(largest, 0) | tf.math.is_inf(largest)
-    return flat, choose(flat, tf.ones_like(largest), largest)
+def arctan2_rule(x1, x2, upstream):
+    flat = tf.equal(x1, 0) & tf.equal(x2, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
+    sides = [choose(flat, tf.ones_like(x), x) for x in (x1, x2)]
+    scale = tf.stop_gradient(tf.maximum(*map(tf.abs, sides)))
+    y, x = (side / scale for side in sides)
+    slope = choose(flat, tf.zeros_like(x1), upstream / (y * y + x * x) / scale)
+    return [slope * x, -slope * y]
 
 
 def length(x1, x2):

@@ -11,11 +11,13 @@ from multiop import _args, errors
 
 from ..autodiff import _linear
 from ..conversion import (
+    broadcast_together,
     choose,
     convert,
     dense,
     in_float32,
     is_tensor,
+    known_shape,
     native,
     promote_all,
     rank,
@@ -52,10 +54,7 @@ def _take_along_axis(x, indices, axis):
     if rank(indices) != rank(x):
         raise errors.ArgumentError(f"indices has {rank(indices)} dimensions, x has {rank(x)}")
     x, indices = op_moveaxis(x, axis, -1), op_moveaxis(indices, axis, -1)
-    if x.shape[:-1] != indices.shape[:-1] or not x.shape[:-1].is_fully_defined():
-        batch = tf.broadcast_dynamic_shape(tf.shape(x)[:-1], tf.shape(indices)[:-1])
-        x = tf.broadcast_to(x, tf.concat([batch, tf.shape(x)[-1:]], 0))
-        indices = tf.broadcast_to(indices, tf.concat([batch, tf.shape(indices)[-1:]], 0))
+    x, indices = broadcast_together(x, indices, 1)
     last = rank(x) - 1
     x = dense(x) if last == 0 else x  # with batch dimensions, the gradient is
     picked = op_moveaxis(tf.raw_ops.GatherV2(params=x, indices=indices, axis=last, batch_dims=last), -1, axis)
@@ -64,8 +63,7 @@ def _take_along_axis(x, indices, axis):
 
 def op_get_item(x, key):
     x = convert(x)
-    rank(x)
-    entries, arrays = _args.normalize_key(key, x.shape)
+    entries, arrays = _args.normalize_key(key, known_shape(x))
     x = x[tuple(slice(None) if place in arrays else entry for place, entry in enumerate(entries))] if entries else x
     return where_differentiated(lambda x: _gather(x, entries, arrays), x) if arrays else x
 
@@ -181,16 +179,16 @@ def mask_outside(x, outside):
 
 def block_start(start_indices, x, shape):
     """Return where a block of `shape` starts in `x` and, if the values are not known, whether it exceeds `x`."""
-    rank(x)
+    sizes = known_shape(x)
     starts = _args.host_ints(start_indices)
     if starts is None:
         starts = to_index_integers(start_indices)
         if is_at_hand(starts):
             starts = tf.reshape(starts, [-1]).numpy().tolist()
-    if not is_tensor(starts) and x.shape.is_fully_defined():
-        return _args.corner(starts, x.shape, shape), None
+    if not is_tensor(starts) and None not in sizes:
+        return _args.corner(starts, sizes, shape), None
     starts = tf.convert_to_tensor(starts, tf.int64)
-    _args.block(starts, x.shape, shape)
+    _args.block(starts, sizes, shape)
     sizes = tf.shape(x, tf.int64)
     starts = choose(starts < 0, starts + sizes, starts)
     most = sizes - tf.constant(list(shape), tf.int64)
@@ -236,6 +234,19 @@ def scatter_rows(rows, cells, updates, reduction):
 _COMBINE = {"add": op_add, "max": op_maximum, "min": op_minimum, "mul": op_multiply}
 
 
+def by_doubling(fn, x):
+    """Return `x` after `x = fn(step, x)` for the steps 1, 2, 4, ... below its length."""
+    if x.shape[0] is None:
+        start = tf.constant(1, tf.int64), x
+        return tf.while_loop(
+            lambda step, x: step < tf.shape(x, tf.int64)[0], lambda step, x: (2 * step, fn(step, x)), start
+        )[1]
+    step = 1
+    while step < x.shape[0]:
+        step, x = 2 * step, fn(step, x)
+    return x
+
+
 def combine_segments(combine, x, ids, n):
     """Return the rows of each segment combined pairwise, ones for an empty one; the ids are sorted, and `n` is none."""
     size = tf.shape(x, tf.int64)[0] if x.shape[0] is None else x.shape[0]
@@ -243,17 +254,12 @@ def combine_segments(combine, x, ids, n):
     first = tf.minimum(tf.math.unsorted_segment_min(rows, ids, n + 1), size)
     place = rows - tf.gather(first, ids)
 
-    def halved(step, x):
+    def joined_at(step, x):
         same = tf.logical_and(tf.equal(ids[:-step], ids[step:]), ids[:-step] < n)
         joins = tf.reshape(tf.logical_and(tf.equal(place[:-step] % (2 * step), 0), same), [-1, *behind])
         joined = combine(choose(joins, x[:-step], one), choose(joins, x[step:], one))
-        return 2 * step, tf.concat([choose(joins, joined, x[:-step]), x[-step:]], 0)
+        return tf.concat([choose(joins, joined, x[:-step]), x[-step:]], 0)
 
-    step = 1
-    if x.shape[0] is None:
-        x = tf.while_loop(lambda step, x: step < size, halved, (tf.constant(1, tf.int64), x))[1]
-    else:
-        while step < size:
-            step, x = halved(step, x)
+    x = by_doubling(joined_at, x)
     x = tf.concat([x, tf.ones(tf.concat([[1], tf.shape(x)[1:]], 0), x.dtype)], 0)
     return tf.gather(dense(x), first[:n])

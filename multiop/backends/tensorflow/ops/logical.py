@@ -138,5 +138,4 @@ def test_parts(test, join, x, otherwise):
 
 def test_floats(test, x):
     """Apply a test of real floats; integers and bools fail it."""
-    (x,) = reject_complex(convert(x))
-    return test(x) if x.dtype.is_floating else tf.fill(tf.shape(x), False)
+    return test_parts(test, tf.logical_or, *reject_complex(convert(x)), False)

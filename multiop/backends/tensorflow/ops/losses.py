@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 import tensorflow as tf
@@ -13,7 +12,7 @@ from ..conversion import choose, floating, op_shape, promote, rank, reject_compl
 from ..devices import is_at_hand
 from .elementwise import op_clip
 from .indexing import are_known_inside
-from .reduction import op_argmax, op_max
+from .reduction import logsumexp, op_argmax, op_max
 
 EPSILON = 1e-7
 
@@ -114,12 +113,7 @@ def shape(x):
 
 def log_sum_exp(*logs):
     """Return the logarithm of the sum of exponentials, with a gradient of 0 at -inf."""
-    top = tf.stop_gradient(functools.reduce(tf.maximum, logs))
-    top = choose(tf.equal(top, -math.inf), tf.zeros([], top.dtype), top)
-    total = tf.add_n([tf.exp(x - top) for x in logs])
-    nothing = tf.equal(total, 0)
-    total = top + tf.math.log(choose(nothing, tf.ones([], top.dtype), total))
-    return choose(nothing, tf.constant(-math.inf, top.dtype), total)
+    return logsumexp(tf.stack(logs), 0, False)
 
 
 def greedy(inputs, lengths, merge_repeated, blank):

@@ -10,8 +10,18 @@ import tensorflow as tf
 
 from multiop import _windows
 
-from ..conversion import bool_to_int32, choose, convert, floating, in_float32, op_shape, rank, reject_complex
-from .convolution import channels_last, same_padding, size, to_data_format
+from ..conversion import (
+    bool_to_int32,
+    choose,
+    convert,
+    floating,
+    in_float32,
+    known_shape,
+    op_shape,
+    rank,
+    reject_complex,
+)
+from .convolution import channels_last, larger, size, to_data_format
 
 
 def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad):
@@ -62,7 +72,7 @@ def largest_along_axes(x, axes, window, strides, padding):
     """Take the largest entries along one axis after the other, where TensorFlow has no kernel."""
     for axis, k, stride in reversed(list(zip(axes, window, strides, strict=True))):
         if padding == "same":
-            x = with_edges(x, axis, *same_padding(size(x, axis), k, stride))
+            x = with_edges(x, axis, *_windows.same(size(x, axis), k, stride, larger))
         n = size(x, axis)
         last = (n - k) // stride * stride + 1
         x = elementwise_max([x[(*[slice(None)] * axis, slice(i, i + last, stride))] for i in range(k)])
@@ -71,9 +81,7 @@ def largest_along_axes(x, axes, window, strides, padding):
 
 def op_adaptive_average_pool(inputs, output_size, data_format):
     x = floating(inputs)
-    rank(x)
-    axes = _windows.axes(x.shape, data_format)
-    bins = _windows.spatial(output_size, len(axes), "output_size")
+    bins = _windows.adaptive(known_shape(x), output_size, data_format)[1]
     x = channels_last(x, data_format)
     known = None not in x.shape[1:-1]
     if known and not any(n % number for n, number in zip(x.shape[1:-1], bins, strict=True)):
@@ -86,9 +94,7 @@ def op_adaptive_average_pool(inputs, output_size, data_format):
 
 def op_adaptive_max_pool(inputs, output_size, data_format):
     (x,) = reject_complex(*bool_to_int32(convert(inputs)))
-    rank(x)
-    axes = _windows.axes(x.shape, data_format)
-    bins = _windows.spatial(output_size, len(axes), "output_size")
+    axes, bins = _windows.adaptive(known_shape(x), output_size, data_format)
     for axis, number in reversed(list(zip(axes, bins, strict=True))):
         x = elementwise_max([tf.gather(x, index, axis=axis) for index in _windows.bins(x.shape[axis], number)[0]])
     return x
@@ -96,7 +102,7 @@ def op_adaptive_max_pool(inputs, output_size, data_format):
 
 def average(x, window, strides, padding):
     if len(window) == 3:  # TensorFlow only has a float32 kernel: average rows and columns, then the depth
-        batch, depth, height, width, channels = [size(x, axis) for axis in range(5)]
+        batch, depth, height, width, channels = op_shape(x)
         x = tf.reshape(x, [batch * depth, height, width, channels])
         x = tf.nn.avg_pool2d(x, window[1:], strides[1:], padding.upper())
         height, width = size(x, 1), size(x, 2)
@@ -123,10 +129,6 @@ def with_edges(x, axis, start, end):
     """Repeat the edges, which are in the windows of a maximum that extend beyond them."""
     n = size(x, axis)
     return tf.gather(x, tf.clip_by_value(tf.range(-start, n + end), 0, n - 1), axis=axis)
-
-
-def larger(a, b):
-    return max(a, b) if isinstance(a, int) and isinstance(b, int) else tf.maximum(a, b)
 
 
 def average_in_wider_dtype(average, x):

@@ -26,9 +26,7 @@ from ..conversion import (
     to_summands,
 )
 from .elementwise import op_maximum, op_minimum, with_nan
-
-# sums and products are computed in at least 32 bits, where TensorFlow would round after each addition
-_HALF = {tf.float16, tf.bfloat16}
+from .indexing import by_doubling
 
 
 def op_sum(x, axis, keepdims):
@@ -62,9 +60,10 @@ def op_var(x, axis, keepdims):
 
 
 def op_std(x, axis, keepdims):
-    x = floating(x)
-    if x.dtype in _HALF:  # squares would overflow
-        return tf.cast(op_std(tf.cast(x, tf.float32), axis, keepdims), x.dtype)
+    return in_float32(lambda x: deviation(x, axis, keepdims), floating(x))  # squares would overflow
+
+
+def deviation(x, axis, keepdims):
     variance = op_var(x, axis, keepdims)
     if not is_tracked():
         return tf.sqrt(variance)
@@ -138,17 +137,8 @@ def op_cumprod(x, axis, dtype):
 
 def cumprod(x, axis):
     order = _args.moved(axis, 0, rank(x))
-    x = tf.transpose(x, order)
-
-    def doubled(step, x):  # tf.math.cumprod's gradient divides by the entries
-        return 2 * step, tf.concat([x[:step], x[step:] * x[:-step]], 0)
-
-    step = 1
-    if x.shape[0] is None:
-        x = tf.while_loop(lambda step, x: step < tf.shape(x)[0], doubled, (step, x))[1]
-    else:
-        while step < x.shape[0]:
-            step, x = doubled(step, x)
+    # tf.math.cumprod's gradient divides by the entries
+    x = by_doubling(lambda step, x: tf.concat([x[:step], x[step:] * x[:-step]], 0), tf.transpose(x, order))
     return tf.transpose(x, _args.moved(0, axis, rank(x)))
 
 

@@ -14,6 +14,7 @@ from ..conversion import (
     dense,
     dtype_name,
     is_tensor,
+    known_shape,
     promote_all,
     rank,
     resolve_axis,
@@ -57,8 +58,7 @@ def op_squeeze(x, axis):
     x = convert(x)
     if axis is None:
         return tf.squeeze(x)
-    rank(x)
-    dims = _args.squeezed(axis, x.shape)
+    dims = _args.squeezed(axis, known_shape(x))
     return tf.squeeze(x, dims) if dims else x  # tf.squeeze takes an empty list for all
 
 
@@ -99,9 +99,7 @@ def op_tile(x, repeats):
     missing = len(repeats) - rank(x)
     x = tf.reshape(x, tf.concat([[1] * missing, tf.shape(x)], 0)) if missing > 0 else x
     repeats = (*(1,) * -missing, *repeats)
-    if x.dtype is not tf.uint16:
-        return where_differentiated(lambda x: tf.tile(x, repeats), x)
-    return tf.cast(tf.tile(tf.cast(x, tf.int32), repeats), x.dtype)  # TensorFlow cannot tile uint16
+    return tiled(lambda x: tf.tile(x, repeats), x)
 
 
 def op_repeat(x, repeats, axis):
@@ -109,9 +107,7 @@ def op_repeat(x, repeats, axis):
     if len(repeats) != 1 and x.shape[axis] not in (None, len(repeats)):
         raise errors.ArgumentError(f"{len(repeats)} numbers of repeats do not fit {x.shape[axis]} entries")
     repeats = repeats[0] if len(repeats) == 1 else repeats
-    if x.dtype is not tf.uint16:
-        return where_differentiated(lambda x: tf.repeat(x, repeats, axis), x)
-    return tf.cast(tf.repeat(tf.cast(x, tf.int32), repeats, axis), x.dtype)  # TensorFlow cannot tile uint16
+    return tiled(lambda x: tf.repeat(x, repeats, axis), x)
 
 
 def op_roll(x, shift, axis):
@@ -144,8 +140,7 @@ def op_pad(x, pad_width, mode, constant_values):
 
 def op_unstack(x, num, axis):
     x = convert(x)
-    rank(x)
-    return tf.unstack(x, num, _args.unstacked(axis, num, x.shape))
+    return tf.unstack(x, num, _args.unstacked(axis, num, known_shape(x)))
 
 
 def op_diagonal(x, offset, axis1, axis2):
@@ -157,6 +152,11 @@ def op_diagonal(x, offset, axis1, axis2):
     if None not in (rows, columns) and not -rows < offset < columns:
         return x[..., 0, :0]  # tf.linalg.diag_part rejects it
     return tf.linalg.diag_part(x, k=offset)
+
+
+def tiled(fn, x):
+    """Return `fn(x)`, which repeats entries: TensorFlow has no kernel for uint16."""
+    return tf.cast(fn(tf.cast(x, tf.int32)), x.dtype) if x.dtype is tf.uint16 else where_differentiated(fn, x)
 
 
 def sequence(xs):

@@ -7,6 +7,7 @@ import tensorflow as tf
 from multiop import errors
 
 from ..conversion import convert, floating, halves_to_float32, promote_floating, reject_complex
+from .convolution import size
 
 
 def op_fft(x):
@@ -23,7 +24,7 @@ def op_ifft2(x):
 
 def op_rfft(x, fft_length):
     (x,) = reject_complex(floating(x))
-    n = length(x) if fft_length is None else fft_length
+    n = size(x, -1) if fft_length is None else fft_length
     wide = resize_last(halves_to_float32(x), n)
     complex_ = tf.complex128 if wide.dtype is tf.float64 else tf.complex64
     return parts(tf.raw_ops.RFFT(input=wide, fft_length=[n], Tcomplex=complex_), x.dtype)
@@ -31,13 +32,13 @@ def op_rfft(x, fft_length):
 
 def op_irfft(x, fft_length):
     x, dtype = to_complex(x)
-    n = 2 * (length(x) - 1) if fft_length is None else fft_length
+    n = 2 * (size(x, -1) - 1) if fft_length is None else fft_length
     return tf.cast(tf.signal.irfft(resize_last(x, n // 2 + 1), [n]), dtype)
 
 
 def op_extract_sequences(x, sequence_length, sequence_stride):
     x = convert(x)
-    starts = tf.range(0, length(x) - sequence_length + 1, sequence_stride)
+    starts = tf.range(0, size(x, -1) - sequence_length + 1, sequence_stride)
     return tf.gather(x, starts[:, None] + tf.range(sequence_length), axis=-1)
 
 
@@ -62,13 +63,9 @@ def to_complex(x):
     return tf.complex(halves_to_float32(re), halves_to_float32(im)), re.dtype
 
 
-def length(x):
-    return tf.shape(x)[-1] if x.shape[-1] is None else x.shape[-1]
-
-
 def resize_last(x, n):
     """Truncate or zero-pad the last dimension to `n` entries: the native gradient accepts no other size."""
     if x.shape[-1] == n:
         return x
-    widths = [[0, 0]] * (x.shape.rank - 1) + [[0, tf.maximum(n - length(x), 0)]]
+    widths = [[0, 0]] * (x.shape.rank - 1) + [[0, tf.maximum(n - size(x, -1), 0)]]
     return tf.pad(x[..., :n], widths)

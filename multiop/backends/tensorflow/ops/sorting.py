@@ -13,6 +13,7 @@ from ..conversion import (
     convert,
     dense,
     in_float32,
+    known_shape,
     promote,
     rank,
     reject_complex,
@@ -27,18 +28,18 @@ from .shapes import op_moveaxis
 def op_sort(x, axis):
     x, axis = resolve_axis(*reject_complex(convert(x)), axis)
     x = op_moveaxis(dense(x) if rank(x) == 1 else x, axis, -1)
-    return op_moveaxis(tf.gather(x, stable_argsort(x), batch_dims=rank(x) - 1), -1, axis)
+    return op_moveaxis(tf.gather(x, tf.argsort(to_sortable(x), stable=True), batch_dims=rank(x) - 1), -1, axis)
 
 
 def op_argsort(x, axis):
     x, axis = resolve_axis(*reject_complex(convert(x)), axis)
-    return op_moveaxis(stable_argsort(op_moveaxis(x, axis, -1)), -1, axis)
+    return op_moveaxis(tf.argsort(to_sortable(op_moveaxis(x, axis, -1)), stable=True), -1, axis)
 
 
 def op_searchsorted(sorted_sequence, values, side):
     sorted_sequence, values = reject_complex(*promote(sorted_sequence, values))
-    one, _ = rank(sorted_sequence) == 1, rank(values)
-    _args.rows(sorted_sequence.shape, values.shape)
+    one = rank(sorted_sequence) == 1
+    _args.rows(known_shape(sorted_sequence), known_shape(values))
     wide = {tf.bool: tf.int32, tf.float16: tf.float32, tf.bfloat16: tf.float32}.get(values.dtype, values.dtype)
     sequence, flat = tf.cast(sorted_sequence, wide), tf.cast(values, wide)
     flat = tf.reshape(flat, [-1]) if one else flat
@@ -87,8 +88,3 @@ def to_sortable(x):
     x = choose(tf.equal(x, 0), tf.zeros_like(x), choose(tf.math.is_nan(x), tf.constant(math.nan, x.dtype), x))
     bits = tf.bitcast(x, tf.int64 if x.dtype is tf.float64 else tf.int32)
     return choose(bits < 0, bits.dtype.min - bits - 1, bits)
-
-
-def stable_argsort(x):
-    """Return the indices that stably sort `x` along its last axis, NaN last."""
-    return tf.argsort(to_sortable(x), stable=True)

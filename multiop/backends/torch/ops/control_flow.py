@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from multiop import errors
+from multiop import _args
 
 from .. import _internals
 from .._internals import is_tracing
@@ -15,7 +15,7 @@ def op_cond(pred, true_fn, false_fn):
     if isinstance(pred, bool) or _is_readable(pred):
         chosen, other = (true_fn, false_fn) if pred else (false_fn, true_fn)
         outputs = chosen()
-        check_unchosen(other)
+        _args.check_unchosen(other, run_without_values)
         return outputs
     yes, no = true_fn(), false_fn()
     if not torch.compiler.is_dynamo_compiling():  # under vmap
@@ -30,7 +30,7 @@ def op_switch(index, branches):
         outputs = branches[chosen]()
         for place, other in enumerate(branches):
             if place != chosen:
-                check_unchosen(other)
+                _args.check_unchosen(other, run_without_values)
         return outputs
     if len(branches) == 1:
         return branches[0]()
@@ -59,7 +59,7 @@ def op_while_loop(cond, body, xs, maximum_iterations):
             xs = [torch.where(going, y, x) for y, x in zip(stepped, xs, strict=True)]
         steps += 1
     if not steps:
-        check_unchosen(lambda: body(*xs))
+        _args.check_unchosen(lambda: body(*xs), run_without_values)
     return xs
 
 
@@ -74,7 +74,7 @@ def op_fori_loop(lower, upper, body, xs):
     for index in indices:
         xs = body(torch.scalar_tensor(index, dtype=dtype), *xs)
     if not indices:
-        check_unchosen(lambda: body(torch.scalar_tensor(0, dtype=dtype), *xs))
+        _args.check_unchosen(lambda: body(torch.scalar_tensor(0, dtype=dtype), *xs), run_without_values)
     return xs
 
 
@@ -96,17 +96,6 @@ def run_without_values(function):
         return function()
     with torch.no_grad(), _internals.without_values():
         return function()
-
-
-def check_unchosen(function):
-    """Run an unchosen function without values, so that its result is checked whatever the values are."""
-    try:
-        run_without_values(function)
-    except errors.MultiopError as error:
-        if error.op is None:  # not an error of an op inside it
-            raise
-    except Exception:  # the function reads values, or only works for those that choose it
-        return
 
 
 def _is_readable(x):

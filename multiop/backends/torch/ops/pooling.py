@@ -48,14 +48,14 @@ def largest_of_each(x, size, strides, pads, overhangs):
 
 def op_adaptive_average_pool(inputs, output_size, data_format):
     inputs = floating(inputs)
-    size = _windows.spatial(output_size, len(_windows.axes(inputs.shape, data_format)), "output_size")
+    _, size = _windows.adaptive(inputs.shape, output_size, data_format)
     x = channels_first(inputs, data_format)
     return to_data_format(average_in_wider_dtype(lambda x: _ADAPTIVE_AVERAGE[len(size)](x, size), x), data_format)
 
 
 def op_adaptive_max_pool(inputs, output_size, data_format):
     (inputs,) = reject_complex(*bool_to_int32(convert(inputs)))
-    size = _windows.spatial(output_size, len(_windows.axes(inputs.shape, data_format)), "output_size")
+    _, size = _windows.adaptive(inputs.shape, output_size, data_format)
     x = channels_first(inputs, data_format)
     if not x.is_floating_point():
         return to_data_format(in_comparable_dtype(lambda x: adaptive_integer_max(x, size), x), data_format)

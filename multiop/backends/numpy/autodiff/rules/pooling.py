@@ -32,15 +32,13 @@ def op_max_pool(x, *layout):
 
 @by_formula
 def op_adaptive_average_pool(x, output_size, data_format):
-    axes = _windows.axes(x.shape, data_format)
-    size = _windows.spatial(output_size, len(axes), "output_size")
+    axes, size = _windows.adaptive(x.shape, output_size, data_format)
     return in_bins(lambda x, axis: ops.mean(x, axis, False), x, axes, size)
 
 
 @by_formula
 def op_adaptive_max_pool(x, output_size, data_format):
-    axes = _windows.axes(x.shape, data_format)
-    size = _windows.spatial(output_size, len(axes), "output_size")
+    axes, size = _windows.adaptive(x.shape, output_size, data_format)
     return in_bins(largest, x, axes[::-1], size[::-1])
 
 
