@@ -147,7 +147,7 @@ class TensorflowShim:
     def full(self, n: int, value: float, like: Any) -> Any:
         import tensorflow as tf
 
-        return tf.fill([n], tf.cast(value, like.dtype))
+        return tf.fill([n], tf.constant(value, like.dtype))
 
     def log(self, x: Any) -> Any:
         import tensorflow as tf

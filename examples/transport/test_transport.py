@@ -44,7 +44,7 @@ def test_the_gradients_are_those_of_the_definition(multiop_backend, multiop_x64)
     for k, gradient in enumerate(grads):
         direction = RNG.normal(size=gradient.shape)
         direction -= direction.mean() * (k > 0)  # weights have a sum
-        ends = [[x + size * direction * (n == k) for n, x in enumerate((COST, A, B))] for size in (-1e-5, 1e-5)]
+        ends = [[x + size * direction if n == k else x for n, x in enumerate((COST, A, B))] for size in (-1e-5, 1e-5)]
         low, high = (scaled(*given) for given in ends)
         assert np.sum(gradient * direction) == pytest.approx((high - low) / 2e-5, rel=1e-7)
 
