@@ -4,8 +4,6 @@ Each framework has a class, with a method for each function that the library nee
 known reaches the framework: in another way on each, not at all on NumPy, and to the first order alone.
 """
 
-# ruff: noqa: D102  each method is the function that it is named after
-
 from __future__ import annotations
 
 import sys
