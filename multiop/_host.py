@@ -58,6 +58,24 @@ def flat(x: Any) -> Iterator[Any]:
             yield entry
 
 
+def with_digits(given: Any, tensors: list[Any], convert: Any, dtype_name: Any) -> list[Any]:
+    """Return `tensors` made of `given`, those of lists and Python scalars with 64 bits if another tensor has them.
+
+    By itself, a float of a list is `floatx`, in which 0.1 has lost digits that it has in `float64`.
+    """
+    if not any(isinstance(x, (list, tuple, *SCALARS)) for x in given):
+        return tensors
+    names = [None if is_scalar(x) else dtype_name(x) for x in tensors]
+    if "float64" not in names and "complex128" not in names:
+        return tensors
+    return [
+        convert(a, _dtypes.result_type(name, "float64"))
+        if name in _dtypes.INEXACT and (is_scalar(a) or isinstance(a, (list, tuple)))
+        else x
+        for a, x, name in zip(given, tensors, names, strict=True)
+    ]
+
+
 def as_numpy(x: Any, dtype: str | None, backend: str, wide: bool = False) -> np.ndarray[Any, Any]:
     """Return host value `x` as a NumPy array of the dtype that its tensor has on every backend.
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import figures
 import numpy as np
 import pytest
 
@@ -60,12 +61,24 @@ def test_log1pexp_prints_the_stable_gradient_and_the_nan(backend):
         np.testing.assert_allclose(rows[x], 1 / (1 + np.exp(-x)), atol=1e-6)
 
 
-@pytest.mark.parametrize(("library", "needs"), [("density", "scipy"), ("einops_backend", "einops")])
+@pytest.mark.tier("default")
+@pytest.mark.once
+def test_a_library_says_what_its_shim_cost(backend):
+    shim, library = (EXAMPLES / "transport" / "before.py").read_text(encoding="utf-8").split("# the library\n")
+    after = (EXAMPLES / "transport" / "transport.py").read_text(encoding="utf-8")
+    lines = [figures.lines_without_docstrings(text) for text in (shim, library, after)]
+    said = "The shim of `before.py` has {} lines of code, and the library {}. Here there are {},".format(*lines)
+    assert said in " ".join(after.split())
+
+
+@pytest.mark.parametrize(
+    ("library", "needs"), [("density", "scipy"), ("einops_backend", "einops"), ("transport", "scipy")]
+)
 def test_a_library_passes_its_own_tests(backend, library, needs):
     pytest.importorskip(needs)
     folder, option = str(EXAMPLES / library), f"--multiop-backends={backend}"
     out = python(backend, "-m", "pytest", "-q", "-p", "no:cacheprovider", folder, option)
-    passed = {"density": 5, "einops_backend": 38}
+    passed = {"density": 5, "einops_backend": 38, "transport": 4}
     assert f"{passed[library]} passed" in out
 
 

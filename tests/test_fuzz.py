@@ -95,6 +95,17 @@ KEPT: dict[str, tuple[tuple[str, ...], str, str]] = {  # name -> traits, the way
         "        return f(a), lambda upstream: multiop.vjp(f, a)[1](upstream)[0]\n"
         "    return custom(x)\n",
     ),
+    "a checkpoint of inputs that come from each other": (
+        (),
+        "",
+        HEAD + "def program(x, y, z, s):\n"
+        "    return multiop.checkpoint(lambda a, b: ops.sin(a) * b)(z, ops.flip(ops.square(z), axis=0))\n",
+    ),
+    "the gradient of a gradient that is zero, through a kernel": (
+        (),
+        "second order",
+        HEAD + "def program(x, y, z, s):\n    return ops.abs(ops.arctan2(x, 1 + ops.square(x)))\n",
+    ),
     "forward mode of a rule that differentiates a loop in reverse": (
         ("alone", "while"),
         "forward mode",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _dtypes, errors
+from multiop import _dtypes, _host, errors
 from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, DType, Tensor
@@ -225,7 +225,8 @@ def op_is_tensor(x: Any) -> bool:
 
 def operands(*xs: ArrayLike) -> list[Tensor]:
     """Return `xs` as tensors; host values go to the device of the first tensor among them."""
-    return [op_convert_to_tensor(x) for x in active().together(*xs)]
+    tensors = [op_convert_to_tensor(x) for x in active().together(*xs)]
+    return _host.with_digits(xs, tensors, op_convert_to_tensor, op_dtype)
 
 
 def real_operand(x: ArrayLike) -> tuple[Tensor, str]:
@@ -309,6 +310,8 @@ def op_saturate_cast(x: ArrayLike, dtype: DType) -> Tensor:
         [0, 7, 255]
     """
     backend, dtype = active(), _dtypes.name(dtype)
+    if dtype in ("float64", "complex128"):  # no number is beyond its range, and a host value keeps its digits
+        return op_cast(x, dtype)
     x = backend.convert(x)
     given = backend.dtype_name(x)
     if dtype in _dtypes.COMPLEX:

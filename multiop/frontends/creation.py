@@ -245,6 +245,7 @@ def op_linspace(
         endpoint: Whether `stop` is the last of them; otherwise it would be the next one.
         retstep: Whether to return the spacing as well.
         dtype: Dtype of the result, rounded down to integers; by default that of the operands, `floatx` for integers.
+            With 64 bits, the ends and the spacing have them too.
         axis: Where the new dimension, of size `num`, is put.
 
     Returns:
@@ -263,14 +264,13 @@ def op_linspace(
         >>> multiop.op_convert_to_numpy(multiop.op_linspace(0, 10, 5)).tolist()
         [0.0, 2.5, 5.0, 7.5, 10.0]
     """
-    samples, step = active().op_linspace(
-        start,
-        stop,
-        _args.count(num, "num"),
-        _args.bool_flag(endpoint, "endpoint"),
-        _dtypes.name_or_none(dtype),
-        axis,
-    )
+    num, dtype = _args.count(num, "num"), _dtypes.name_or_none(dtype)
+    if dtype in ("float64", "complex128"):  # in their own dtype, the ends would lack digits; one promotes the other
+        if _host.is_scalar(start) and not _host.is_scalar(stop):
+            stop = active().convert(stop, dtype)
+        else:
+            start = active().convert(start, dtype)
+    samples, step = active().op_linspace(start, stop, num, _args.bool_flag(endpoint, "endpoint"), dtype, axis)
     return (samples, step) if _args.bool_flag(retstep, "retstep") else samples
 
 

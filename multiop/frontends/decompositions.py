@@ -610,8 +610,8 @@ def op_norm(
         DTypeError: The norm needs singular values, and the dtype has 16 bits.
 
     Gradient:
-        0 where all entries are 0; ties between entries or sums split evenly. Singular values that `op_matrix_rank`
-        counts as 0 have none.
+        0 at an entry that is 0, and where all are 0; ties between entries or sums split evenly. Singular values that
+        `op_matrix_rank` counts as 0 have none.
 
     Example:
         >>> import multiop
@@ -660,10 +660,10 @@ def _vector_norm(x: Tensor, p: Any, axis: int, keepdims: bool) -> Tensor:
         return op_min(x, axis, keepdims)
     if p == 1:
         return op_sum(x, axis, keepdims)
-    total = op_sum(op_power(x, float(p)), axis, keepdims)
-    zero = op_equal(total, 0)  # there the gradient of the root is infinite
-    root = op_power(op_where(zero, 1.0, total), 1.0 / float(p))
-    return op_where(zero, 0.0 if p > 0 else math.inf, root)
+    zero, limit = op_equal(x, 0), 0.0 if p > 0 else math.inf  # at 0, powers below 1 are infinitely steep
+    total = op_sum(op_where(zero, limit, op_power(op_where(zero, 1.0, x), float(p))), axis, keepdims)
+    zero = op_equal(total, limit)  # and so is the root
+    return op_where(zero, 0.0, op_power(op_where(zero, 1.0, total), 1.0 / float(p)))
 
 
 def _matrix_norm(x: Tensor, p: Any, axes: tuple[int, ...], keepdims: bool) -> Tensor:

@@ -299,7 +299,7 @@ def op_unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Tensor, ...]:
 
     Raises:
         ArgumentError: An index is out of range. In compiled or mapped code, which cannot raise an error, the first of
-            the tensors is out of range in its place.
+            the tensors is out of range in its place. Or a dimension of `shape` has indices beyond `int32`.
         DTypeError: `indices` are not integers.
 
     Example:
@@ -307,7 +307,10 @@ def op_unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Tensor, ...]:
         >>> [multiop.op_convert_to_numpy(i).tolist() for i in multiop.op_unravel_index([1, 5], (2, 3))]
         [[0, 1], [1, 2]]
     """
-    return active().op_unravel_index(indices, _args.size(shape))
+    sizes = _args.size(shape)
+    if any(isinstance(n, int) and n > 2**31 for n in sizes):
+        raise errors.ArgumentError(f"shape {sizes} has indices beyond int32")
+    return active().op_unravel_index(indices, sizes)
 
 
 @boundary

@@ -47,7 +47,7 @@ def op_logspace(
         >>> multiop.op_convert_to_numpy(multiop.op_logspace(0, 3, 4, base=2)).tolist()
         [1.0, 2.0, 4.0, 8.0]
     """
-    return _converted(op_power(base, op_linspace(start, stop, num, endpoint, axis=axis)), dtype)
+    return _converted(op_power(base, op_linspace(start, stop, num, endpoint, False, _wide(dtype), axis)), dtype)
 
 
 @boundary
@@ -84,7 +84,7 @@ def op_geomspace(
     for name, end in (("start", start), ("stop", stop)):
         if _host.is_scalar(end) and end == 0:
             raise errors.ArgumentError(f"{name} must not be 0: nothing is a multiple of 0")
-    ends = op_linspace(start, stop, 2)  # of one dtype and shape
+    ends = op_linspace(start, stop, 2, dtype=_wide(dtype))  # of one dtype and shape
     if op_dtype(ends) in _dtypes.COMPLEX:
         raise errors.DTypeError(f"{op_dtype(ends)} is not accepted: give real numbers")
     first, last, sign = ends[0], ends[1], op_sign(ends[0])
@@ -95,6 +95,12 @@ def op_geomspace(
     if endpoint and num > 1:
         numbers = op_where(op_equal(index, num - 1), last, numbers)
     return _converted(op_moveaxis(numbers, 0, axis), dtype)
+
+
+def _wide(dtype: DType) -> str | None:
+    """Return the name of a dtype whose digits its powers need; `None` for those that they are rounded to."""
+    name = _dtypes.name_or_none(dtype)
+    return name if name in ("float64", "complex128") else None
 
 
 def _converted(x: Tensor, dtype: DType) -> Tensor:

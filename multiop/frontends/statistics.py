@@ -688,6 +688,7 @@ def op_corrcoef(x: ArrayLike) -> Tensor:
     x = _floating(x)
     if op_ndim(x) not in (1, 2):
         raise errors.ArgumentError("x must have one or two dimensions")
+    x = x[0] if op_ndim(x) == 2 and op_shape(x)[0] == 1 else x
     dtype = op_dtype(x)
     x = widened(x)
     x = op_subtract(x, op_mean(x, -1, True))

@@ -839,6 +839,29 @@ def test_checkpoint_closure(backend, native):
         assert float(tape.gradient(y, weight)) == 12.0
 
 
+# x -> x * x**2 at 2, each as a checkpoint whose inputs come from each other
+DEPENDENT = {
+    "an argument of another": lambda f, x: f(lambda p, q: p * q)(x, x * x),
+    "in the other order": lambda f, x: f(lambda p, q: p * q)(x * x, x),
+    "an argument of what is closed over": lambda f, x: f(lambda p: p * x)(x * x),
+    "an argument that what is closed over comes from": lambda f, x: (lambda y: f(lambda p: p * y)(x))(x * x),
+    "within another": lambda f, x: f(lambda r: f(lambda p, q: p * q)(r, r * r))(x),
+    "a chain": lambda f, x: f(lambda p, q: p * q)(*(lambda y: (x, f(lambda p, q: p * q)(y, y / y)))(x * x)),
+}
+
+
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_checkpoint_of_inputs_that_come_from_each_other(backend, name):
+    f = lambda x: DEPENDENT[name](mo.checkpoint, x)
+    assert float(mo.grad(f)(2.0)) == 12.0
+    assert float(mo.jvp(f, (2.0,), (1.0,))[1]) == 12.0
+    assert float(mo.grad(mo.grad(f))(2.0)) == pytest.approx(12.0, rel=1e-5)
+    with mo.GradientTape() as tape:
+        x = tape.watch(mo.op_convert_to_tensor(2.0))
+        y = f(x)
+    assert float(tape.gradient(y, x)) == 12.0
+
+
 # nesting
 
 

@@ -112,6 +112,7 @@ CALLS = {
     "native": "gradient = ops.convert_to_numpy(native_grad({fun})(w, t))",
 }
 NATIVE = {
+    "numpy": "native_grad = multiop.grad\n\n",  # it has no transform of its own
     "jax": "import jax\n\nnative_grad = jax.grad\n",
     "torch": "import torch\n\n\ndef native_grad(fun):\n"
     "    return lambda w, t: torch.func.grad(fun)(torch.as_tensor(w), torch.as_tensor(t))\n\n",

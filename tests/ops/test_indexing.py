@@ -71,6 +71,7 @@ def gradient(f, *xs):
         ("op_select", ([], []), {}),
         ("op_unravel_index", ([6], (2, 3)), {}),
         ("op_unravel_index", ([-1], (2, 3)), {}),
+        ("op_unravel_index", ([3], (2, 2**31 + 1)), {}),
         ("op_one_hot", ([1], -1), {}),
         ("op_multi_hot", (1, 3), {}),
         ("op_top_k", (X, 5), {}),

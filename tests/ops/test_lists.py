@@ -19,8 +19,13 @@ def called(op, given):
     row = ROWS[op]
     dtype = next((name for name in ("float32", "int32") if name in row.dtypes), row.dtypes[0])  # which lists become
     problem = Problem(getattr(multiop, op), row.calls[0], dtype=dtype)
-    outputs = _tree.leaves(problem.apply(problem.f, list(map(given, problem.arrays))))
-    return [np.asarray(multiop.op_convert_to_numpy(y)) for y in outputs if y is not None and not isinstance(y, str)]
+    return outputs(problem, list(map(given, problem.arrays)))
+
+
+def outputs(problem, given):
+    """Return what a call makes of `given`, as arrays."""
+    leaves = _tree.leaves(problem.apply(problem.f, given))
+    return [np.asarray(multiop.op_convert_to_numpy(y)) for y in leaves if y is not None and not isinstance(y, str)]
 
 
 def differing():
@@ -39,6 +44,27 @@ def differing():
 @pytest.mark.tier("full")
 def test_every_op_takes_lists(backend):
     assert not differing()
+
+
+IN_DEFAULT = ("op_add", "op_where", "op_linspace", "op_set_item", "op_digitize")  # each converts in a way of its own
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        op if op in IN_DEFAULT else pytest.param(op, marks=pytest.mark.tier("full"))
+        for op, row in ROWS.items()
+        if "float64" in row.dtypes
+    ],
+)
+def test_a_list_beside_64_bits_keeps_its_digits(backend, op, multiop_x64):
+    problem = Problem(getattr(multiop, op), ROWS[op].calls[0], dtype="float64")
+    of_arrays = outputs(problem, problem.arrays)
+    for k in problem.inexact if len(problem.inexact) > 1 else ():
+        given = [x if place == k else x.tolist() for place, x in enumerate(problem.arrays)]
+        for x, y in zip(of_arrays, outputs(problem, given), strict=True):
+            assert x.dtype == y.dtype
+            np.testing.assert_allclose(y, x, rtol=1e-12, atol=1e-13)
 
 
 def nested(x):

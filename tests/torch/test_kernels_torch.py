@@ -11,7 +11,10 @@ torch = pytest.importorskip("torch")
 from torch.multiprocessing.reductions import StorageWeakRef
 
 import multiop as mo
+from multiop import _kernels, _registry
 from multiop.backends.torch.ops import elementwise
+from multiop.testing._problem import Problem
+from multiop.testing.cases import rows
 
 NAN = float("nan")
 MASK = torch.tensor([[True, False, True], [False, False, False], [True, True, True]])[
@@ -317,3 +320,26 @@ def test_batch_normalization_in_16_bits_has_moments_that_may_overflow(dtype):
     x = torch.tensor([[-600.0], [600.0]], dtype=dtype).requires_grad_()
     y, mean, _ = mo.op_batch_normalization_with_moments(x, 1)
     assert (y.tolist(), mean.tolist()) == ([[-1.0], [1.0]], [0.0])
+
+
+@pytest.mark.parametrize("op", [op for op in _kernels.names(_registry.load("torch")) if rows()[op].differentiable])
+def test_a_kernel_takes_an_upstream_of_zeros_without_memory(op, multiop_x64):
+    """PyTorch passes it where the gradient of a gradient is zero, as that of `sign` is, and refuses to write to it."""
+    for call in rows()[op].calls:
+        dtype = "float64" if "float64" in rows()[op].dtypes else rows()[op].dtypes[0]
+        problem = Problem(getattr(mo, op), call, dtype=dtype)
+        tensors = [mo.op_convert_to_tensor(x) for x in problem.arrays]
+        tracked = [tensors[k].requires_grad_() for k in problem.inexact]
+        outputs = problem.apply(problem.f, tensors)
+        ys = [y for y in (outputs if isinstance(outputs, (list, tuple)) else [outputs]) if y.requires_grad]
+        upstreams = [torch._efficientzerotensor(y.shape, dtype=y.dtype) for y in ys]
+        for grad in torch.autograd.grad(ys, tracked, upstreams, allow_unused=True) if ys and tracked else ():
+            assert grad is None or not grad.any()
+
+
+def test_the_gradient_of_a_gradient_that_is_zero_goes_through_a_kernel(multiop_x64):
+    x = tracked(5)
+    (slope,) = torch.autograd.grad(mo.op_abs(mo.op_arctan2(x, 1 + x * x)).sum(), x, create_graph=True)
+    (found,) = torch.autograd.grad(slope.sum(), x)
+    (slope,) = torch.autograd.grad(torch.atan(x / (1 + x * x)).abs().sum(), x, create_graph=True)
+    torch.testing.assert_close(found, torch.autograd.grad(slope.sum(), x)[0])

@@ -268,14 +268,14 @@ def promote_all(*xs):
     """Return any number of operands as tensors of the dtype that the promotion table gives them."""
     if are_alike(xs):
         return xs
-    xs = [x if _host.is_scalar(x) else convert(x) for x in xs]
+    xs = together(*xs)
     dtype = _dtypes.result_type(*[promotion_dtype(x) for x in xs])
     return [convert(x, dtype) for x in xs]
 
 
 def together(*xs):
     """Return `xs` with host arrays as tensors; Python scalars stay what they are."""
-    return [x if _host.is_scalar(x) else convert(x) for x in xs]
+    return _host.with_digits(xs, [x if _host.is_scalar(x) else convert(x) for x in xs], convert, dtype_name)
 
 
 def on_device_of(x, made):

@@ -89,7 +89,7 @@ def promote_floating(x1, x2):
 
 def together(*xs):
     """Return `xs` as arrays; Python scalars stay what they are."""
-    return [x if _host.is_scalar(x) else convert(x) for x in xs]
+    return _host.with_digits(xs, [x if _host.is_scalar(x) else convert(x) for x in xs], convert, dtype_name)
 
 
 def complex_of(re, im):

@@ -327,6 +327,7 @@ sequence_number = _known("torch.autograd._get_sequence_nr") or int  # 0, before 
 saved_tensors_hooks = _known("torch._C._autograd._top_saved_tensors_default_hooks")
 keeps_graph = _known("torch._C._autograd._get_current_graph_task_keep_graph") or (lambda: True)
 is_batch_of_gradients = _known("torch._C._functorch.is_legacy_batchedtensor") or (lambda upstream: True)
+is_without_memory = _known("torch._is_zerotensor") or (lambda upstream: True)
 forward_mode_enabled = _known("torch.autograd.forward_ad._set_fwd_grad_enabled")
 without_proxies = _known("torch.fx.experimental.proxy_tensor.disable_proxy_modes_tracing")
 _has_proxy = _known("torch.fx.experimental.proxy_tensor.has_proxy_slot")

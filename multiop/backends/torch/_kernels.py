@@ -19,6 +19,7 @@ from ._internals import (
     is_batch_of_gradients,
     is_forward_mode_on,
     is_lifted,
+    is_without_memory,
     keeps_graph,
     mode_kinds,
     mode_of_kind,
@@ -132,6 +133,8 @@ class _Fused(Function):
         # for a batch of gradients a kernel may be wrong
         is_batch = are_transforms_active() or any(u is not None and is_batch_of_gradients(u) for u in upstreams)
         if not is_recording and not is_batch:
+            # PyTorch may pass zeros that nothing can be written to
+            upstreams = [u if u is None or not is_without_memory(u) else u.clone() for u in upstreams]
             grads = ctx.pull(*upstreams, *ctx.saved_tensors)
             return (
                 None,

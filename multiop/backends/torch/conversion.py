@@ -241,9 +241,8 @@ def promote_all(*xs):
 def together(*xs):
     """Return `xs` with host arrays as tensors, on the device of the first tensor; Python scalars stay what they are."""
     first = next((x for x in xs if isinstance(x, Tensor)), None)
-    if first is None:
-        return [x if _host.is_scalar(x) else convert(x) for x in xs]
-    return [x if isinstance(x, Tensor) or _host.is_scalar(x) else on_device_of(first, x) for x in xs]
+    tensors = [x if isinstance(x, Tensor) or _host.is_scalar(x) else on_device_of(first, x) for x in xs]
+    return _host.with_digits(xs, tensors, lambda x, dtype: on_device_of(first, convert(x, dtype)), dtype_name)
 
 
 def on_device_of(x, made):
