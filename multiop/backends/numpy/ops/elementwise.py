@@ -150,7 +150,7 @@ def op_ldexp(x1, x2):
     x1, x2 = reject_complex(floating(x1))[0], convert(x2)
     if x2.dtype.kind not in "biu":
         raise errors.DTypeError(f"x2: {dtype_name(x2)} is not accepted: give integers")
-    return in_float32(lambda x1: np.ldexp(x1, np.clip(x2, -5000, 5000).astype(np.int32)), x1)
+    return in_float32(lambda x1: np.ldexp(x1, np.clip(x2.astype(float), -5000, 5000).astype(np.int32)), x1)
 
 
 def op_nextafter(x1, x2):
