@@ -146,7 +146,7 @@ def test_a_new_op_touches_few_files_and_takes_few_lines():
         "CHANGELOG.md",
     ]
     sizes = [size(name, text) for name, text in primitive]
-    assert sizes == [3, 1, 1, 2, 2, 2, 0, 1]  # as CONTRIBUTING.md says
+    assert sizes == [3, 3, 1, 2, 2, 2, 0, 1]  # as CONTRIBUTING.md says
     assert sum(sizes) <= 15
     assert len(composite) == 3
     assert sum(size(name, text) for name, text in composite) == 5

@@ -13,7 +13,19 @@ def i0(x):
     return np.where(np.isinf(x), np.abs(x), scipy.special.i0e(x) * half * half)
 
 
-op_erf = of_reals(scipy.special.erf)
-op_erfc = of_reals(scipy.special.erfc)
-op_erfinv = of_reals(scipy.special.erfinv)
+@of_reals
+def op_erf(x):
+    return scipy.special.erf(x)  # SciPy imports this part when it is named first
+
+
+@of_reals
+def op_erfc(x):
+    return scipy.special.erfc(x)
+
+
+@of_reals
+def op_erfinv(x):
+    return scipy.special.erfinv(x)
+
+
 op_i0 = of_reals(i0)
