@@ -60,7 +60,7 @@ def pytest_configure(config):
         config.pluginmanager.register(VersionTable(config.getoption("versions_table"), name))
 
 
-# tests of tools, which the default tier runs on the frameworks alone
+# tests of tools, which the default tier runs on the frameworks, and on NumPy where no other backend is asked for
 TOOLS = (
     "test_cli",
     "test_examples",
@@ -79,6 +79,7 @@ def pytest_collection_modifyitems(config, items):
 
     names = asked_backends(config)
     one = "jax" if "jax" in names else names[0]  # the one that starts fastest
+    beside_others = len(names) > 1
     for item in items:
         if item.get_closest_marker("once") and item.callspec.params["multiop_backend"] != one:
             item.add_marker(pytest.mark.tier("full"), append=False)
@@ -86,7 +87,7 @@ def pytest_collection_modifyitems(config, items):
         slow = [mark.kwargs.items() for mark in item.iter_markers("slow_on")]
         of_tools = item.path.parent.name in ("porting", "testing") or item.path.stem.startswith(TOOLS)
         if any(all(params.get(name) == value for name, value in pairs) for pairs in slow) or (
-            of_tools and params.get("multiop_backend") == "numpy"  # its part of the default tier takes two minutes
+            of_tools and beside_others and params.get("multiop_backend") == "numpy"  # of that tier, it has two minutes
         ):
             item.add_marker(pytest.mark.tier("full"), append=False)
         if item.name in DIGITS_BY_FUSION:

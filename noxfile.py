@@ -24,7 +24,12 @@ nox.options.error_on_missing_interpreters = True
 nox.options.default_venv_backend = "virtualenv"
 nox.options.sessions = ["lint", "types", "tests"]
 
-BACKENDS = {"torch": "torch", "jax": "jax", "tensorflow": "tensorflow-cpu"}  # name -> extra
+BACKENDS = {  # name -> what an environment has that has it alone
+    "torch": "torch,dev",
+    "jax": "jax,dev",
+    "tensorflow": "tensorflow-cpu,dev",
+    "numpy": "dev",  # no framework
+}
 QUIETLY = ["-q", "--no-compile"]  # most of a framework's modules are never imported
 CONSTRAINTS = "--constraint=constraints.txt"
 WORKERS = ["-n", "2", "--dist=worksteal"]  # the slow tests, which compile, stand beside each other
@@ -127,7 +132,7 @@ def prove_pyright(session: nox.Session, *_: str) -> None:
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """Prove every op and every sentence of the contract once, on the three backends together: 14 minutes."""
+    """Prove every op and every sentence of the contract once, on all backends together: 14 minutes."""
     what = ["pytest", *WORKERS, "--tier=default", *session.posargs]
     run(session, *what, "--hasty", environment=HASTY)
     run(session, *what, "-m", "compiler", success=[0, 5])  # what is about the compilers
@@ -135,7 +140,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def quick(session: nox.Session) -> None:
-    """Give a contributor a first answer, on one backend, `-- jax` (or torch, tensorflow): 3 minutes.
+    """Give a contributor a first answer, on one backend, `-- jax` (or torch, tensorflow, numpy): 3 minutes.
 
     Lint, types, the layout, every op's value, gradient and pinned answers, and the autodiff contract.
     """
@@ -150,7 +155,7 @@ def quick(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def op(session: nox.Session) -> None:
-    """Prove all there is to prove of some ops, `-- op_erf op_max`, on the three backends: a minute for each.
+    """Prove all there is to prove of some ops, `-- op_erf op_max`, on all backends: a minute for each.
 
     Every property, keyword and dtype, their docstrings' examples and their rows of the benchmark.
     """
@@ -168,7 +173,7 @@ def op(session: nox.Session) -> None:
         *chosen,
         environment=ENVIRONMENT | {"MULTIOP_BACKEND": "torch"},
     )
-    others = [f"--tx=popen//env:MULTIOP_BACKEND={backend}" for backend in ("jax", "tensorflow")]
+    others = [f"--tx=popen//env:MULTIOP_BACKEND={backend}" for backend in BACKENDS if backend != "torch"]
     run(session, "pytest", "--dist=each", *others, *chosen)  # the examples, in a process for each
     run(session, "benchmarks/bench_ops.py", "--rounds", "15", "--only", names)
 
@@ -205,12 +210,12 @@ def prove_others(session: nox.Session, backend: str, *more: str) -> None:
 @nox.session(venv_backend="none", default=False)
 @nox.parametrize("backend", list(BACKENDS))
 def alone(session: nox.Session, backend: str) -> None:
-    """Run what depends on the frameworks at hand with one installed alone: the quick tier, command line and plugin."""
+    """Run what depends on the frameworks at hand with one alone, or none: the quick tier, command line and plugin."""
     prove_alone(session, backend, *session.posargs)
 
 
 def prove_alone(session: nox.Session, backend: str, *more: str) -> None:
-    python = made(session, backend, f"{BACKENDS[backend]},dev")
+    python = made(session, backend, BACKENDS[backend])
     chosen = ["pytest", *WORKERS, "--hasty", f"--backends={backend}", "-m", "not cross", *more]
     variables = HASTY | {"MULTIOP_BACKEND": backend}
     run(session, *chosen, "--tier=quick", environment=variables, python=python)
@@ -232,7 +237,7 @@ def prove_doctests(session: nox.Session, backend: str, *more: str) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def cross(session: nox.Session) -> None:
-    """Compare the three backends with each other, on every call of every op, and on the examples."""
+    """Compare the backends with each other, on every call of every op, and on the examples."""
     prove_cross(session, "all", *session.posargs)
 
 
@@ -243,10 +248,11 @@ def prove_cross(session: nox.Session, backend: str, *more: str) -> None:
 
 AT_HAND = ["tests/testing", "tests/porting", "tests/test_cli.py", "tests/test_config.py", "tests/test_pages.py"]
 SLICES = 3
-MINUTES = {  # on two cores: of the product, the other tests, docstrings, a framework alone
+MINUTES = {  # on two cores: of the product, the other tests, docstrings, a framework alone or none
     "torch": (7.0, 10.0, 0.5, 3.5),
     "jax": (21.5, 12.0, 0.5, 4.0),
     "tensorflow": (4.5, 8.5, 0.5, 3.5),
+    "numpy": (4.5, 5.0, 0.5, 3.0),
 }
 Prove: TypeAlias = Callable[..., None]
 
@@ -280,9 +286,9 @@ def parts() -> list[Part]:
 def full(session: nox.Session) -> None:
     """Prove everything, before a release: under 90 minutes.
 
-    The product of ops, properties, calls and dtypes; each framework installed alone; every docstring on every backend;
-    properties at length, examples, false alarms, scale. `-- --list` says how long each part takes, `-- --shard 2/5` and
-    `-- --backend jax` run some of them.
+    The product of ops, properties, calls and dtypes; each framework installed alone, and none; every docstring on every
+    backend; properties at length, examples, false alarms, scale. `-- --list` says how long each part takes,
+    `-- --shard 2/5` and `-- --backend jax` run some of them.
     """
     words = [word for argument in session.posargs for word in argument.split("=")]
     options = dict(itertools.pairwise(words))
@@ -323,6 +329,8 @@ VERSIONS = [  # backend, Python, what pip is asked for: the oldest and the newes
     ("tensorflow", "3.11", "tensorflow-cpu==2.19.*"),
     ("tensorflow", "3.12", "tensorflow-cpu==2.20.*"),
     ("tensorflow", "3.13", "tensorflow-cpu"),
+    ("numpy", "3.11", "numpy==2.0.*"),
+    ("numpy", "3.13", "numpy"),
     ("torch", "3.11", "torch==2.11.*"),
     ("torch", "3.11", "torch==2.12.*"),
     ("torch", "3.11", "torch==2.13.*"),
@@ -449,7 +457,7 @@ def accelerator(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def examples(session: nox.Session) -> None:
-    """Check the functions of the examples on all three backends, `multiop check examples`: 2 minutes."""
+    """Check the functions of the examples on all backends, `multiop check examples`: 2 minutes."""
     run(session, "multiop.cli", "check", "examples")
 
 

@@ -22,7 +22,7 @@ TESTED: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {
     "torch": ((2, 13), (2, 16)),
     "jax": ((0, 7), (0, 13)),
     "tensorflow": ((2, 18), (2, 22)),
-    "numpy": ((2, 0), (2, 5)),
+    "numpy": ((2, 0), (2, 6)),
 }
 
 

@@ -166,8 +166,8 @@ class Optional(Protocol):
     def traced(self, fun: Callable[..., Any], /) -> Callable[..., Any]:
         """Return a user's function in the form that the framework's tracer needs."""
 
-    def around(self, op: Callable[..., Any], /) -> Callable[..., Any]:
-        """Return an op, primitive or composite, with what the backend does around each of its ops."""
+    def around(self, name: str, op: Callable[..., Any], /) -> Callable[..., Any]:
+        """Return the op of a name, primitive or composite, with what the backend does around each of its ops."""
 
     def composite(self, op: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], /) -> Any:
         """Run a composite op as one program."""

@@ -18,7 +18,7 @@ def join(backend: Any, composites: Mapping[str, Callable[..., Any]], are_used: b
             setattr(backend, name, op)
     if hasattr(backend, "around"):
         for name in [name for name in dir(backend) if name.startswith("op_")]:
-            setattr(backend, name, backend.around(getattr(backend, name)))
+            setattr(backend, name, backend.around(name, getattr(backend, name)))
     for name in names(backend):
         kernel, op = getattr(backend.kernels, name), getattr(backend, name)
         if op is not kernel:  # it has been joined before, as where a module is loaded under two names

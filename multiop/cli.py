@@ -287,13 +287,14 @@ def info() -> None:
 
 def _next_step(wrong: bool) -> str:
     """Say what a newcomer does next."""
-    if not any(_registry.is_installed(name) for name in _registry.known() if name != "numpy"):
-        return "install a framework with pip install 'multiop[torch]' (or [jax], [tensorflow]), then multiop info again"
     if wrong:
         return "correct the setting marked wrong; MULTIOP_BACKEND, MULTIOP_FLOATX and MULTIOP_X64 override the file"
-    return (
+    step = (
         "prove a function of yours with multiop check FILE.py; help(multiop.op_custom_gradient) has one to start from"
     )
+    if any(_registry.is_installed(name) for name in _registry.known() if name != _registry.EMBEDDED):
+        return step
+    return f"{step}; pip install 'multiop[torch]' (or [jax], [tensorflow]) brings a framework to compare with"
 
 
 def _described(name: str) -> str:

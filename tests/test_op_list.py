@@ -139,12 +139,14 @@ def test_a_new_op_touches_few_files_and_takes_few_lines():
     primitive, composite = examples()
     assert [name for name, _ in primitive] == [
         "multiop/frontends/special.py",
-        *(f"multiop/backends/{backend}/ops/special.py" for backend in ("numpy", "torch", "jax", "tensorflow")),
+        "multiop/backends/numpy/ops/special.py",
+        "multiop/backends/numpy/autodiff/rules/special.py",
+        *(f"multiop/backends/{backend}/ops/special.py" for backend in ("torch", "jax", "tensorflow")),
         "multiop/testing/cases/special.py",
         "CHANGELOG.md",
     ]
     sizes = [size(name, text) for name, text in primitive]
-    assert sizes == [3, 2, 2, 2, 2, 0, 1]  # as CONTRIBUTING.md says
+    assert sizes == [3, 3, 1, 2, 2, 2, 0, 1]  # as CONTRIBUTING.md says
     assert sum(sizes) <= 15
     assert len(composite) == 3
     assert sum(size(name, text) for name, text in composite) == 5

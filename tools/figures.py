@@ -47,7 +47,7 @@ LAYERS = {  # every file of the package is in one of these, or generated
     "testing": "multiop/testing/*.py",
     "rows of the suite": "multiop/testing/cases/*.py",
     "porting": "multiop/porting/*.py multiop/porting/_printing/*.py",
-    **{f"porting/{name}": f"multiop/porting/{name}/**/*.py" for name in BACKENDS},
+    **{f"porting/{name}": f"multiop/porting/{name}/**/*.py" for name in ("numpy", *BACKENDS)},
     "command": "multiop/cli.py multiop/__main__.py",
 }
 GENERATED = "made by tools/op_list.py"
@@ -64,6 +64,8 @@ GOALS = {  # the most that a figure may be
     **{f"looks that choose in ops/ of {name}": 0 for name in BACKENDS},
     **{f"names shared by op files of {name}": 22 for name in BACKENDS},
     "backends/numpy: lines without docstrings": 2500,
+    "median lines of an op of numpy with its helpers": 3,
+    "private parts in backends/numpy": 0,
     "members that a backend may leave out": 15,
     "circles of imports": 0,
     "private parts outside their modules": 0,
@@ -328,14 +330,20 @@ def of_source(root: Path) -> dict[str, str]:
     places, lines = repeated(root)
     found["functions alike in three backends"] = f"{places} ({lines} lines)"
     found["circles of imports"] = str(len(circles(graph(root))))
-    for backend in BACKENDS:
+    for backend in ("numpy", *BACKENDS):
         weights = [lines for lines, _ in ops_with_helpers(root, backend).values()]
         found[f"median lines of an op of {backend} with its helpers"] = f"{statistics.median(weights):g}"
+    for backend in BACKENDS:
         to_choose, for_errors = looks(root, backend)
         found[f"looks that choose in ops/ of {backend}"] = str(len(to_choose))
         found[f"looks for errors in ops/ of {backend}"] = str(len(for_errors))
     found |= {f"names shared by op files of {backend}": str(shared_names(root, backend)) for backend in BACKENDS}
-    found["private parts outside their modules"] = str(len(private_parts.outside(root / "multiop")))
+    package = root / "multiop"
+    of_numpy = [
+        part for path in package.glob("backends/numpy/**/*.py") for part in private_parts.reached(path, package)
+    ]
+    found["private parts in backends/numpy"] = str(len(of_numpy))
+    found["private parts outside their modules"] = str(len(private_parts.outside(package)))
     found["members that a backend may leave out"] = str(optional_members(root))
     for kind in ("primitive", "composite"):
         guide = re.search(rf"A {kind} touches (\w+) files", (root / "CONTRIBUTING.md").read_text(encoding="utf-8"))
@@ -366,7 +374,9 @@ def main() -> None:
     parser.add_argument(
         "--dispatch", action="store_true", help="measure what an op costs around the backend's function"
     )
-    parser.add_argument("--ops", choices=BACKENDS, help="list a backend's ops by their lines, with their helpers")
+    parser.add_argument(
+        "--ops", choices=("numpy", *BACKENDS), help="list a backend's ops by their lines, with their helpers"
+    )
     given = parser.parse_args()
     if given.ops:
         for name, (lines, helpers) in sorted(ops_with_helpers(ROOT, given.ops).items(), key=lambda item: item[1][0]):

@@ -430,7 +430,11 @@ def table() -> str:
     for file in NAMESPACE_OF_FILE:
         path = f"multiop/frontends/{file}.py"
         doc = ast.get_docstring(ast.parse((ROOT / path).read_text(encoding="utf-8"))) or ""
-        lines += ["", f"## {doc.partition(chr(10))[0].removesuffix('.')}", "", f"[{path}](../../{path})", ""]
+        links = [f"[{path}](../../{path})"]
+        specification = f"multiop/backends/numpy/{place(file).replace('.', '/')}.py"
+        if (ROOT / specification).exists():
+            links.append(f"what the primitives mean, in NumPy: [{specification}](../../{specification})")
+        lines += ["", f"## {doc.partition(chr(10))[0].removesuffix('.')}", "", "; ".join(links), ""]
         lines += ["| op | what it does | written as | namespace |", "|---|---|---|---|"]
         for op in frontends:
             if op.module.endswith(f".{file}"):

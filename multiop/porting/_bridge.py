@@ -13,7 +13,7 @@ from multiop.autodiff.custom_gradient import op_custom_gradient
 from multiop.autodiff.transforms import vjp
 from multiop.porting._spec import Spec
 
-_EXCHANGES = ("torch", "jax", "tensorflow")
+_EXCHANGES = ("torch", "jax", "tensorflow")  # to a function of theirs; from these and from NumPy
 
 
 class _Function:
@@ -127,7 +127,8 @@ def exchange(backend: str) -> Any:
 def bridge(function: Callable[..., Any], backend: str | None = None) -> Callable[..., Any]:
     """Call a differentiable function of another framework with the active backend's tensors.
 
-    The values and the gradients are the other framework's own. On a CPU, tensors change hands by DLPack without a copy.
+    The values and the gradients are the other framework's own. On a CPU, tensors change hands by DLPack without a copy,
+    but for NumPy's arrays.
     The function works in eager mode, inside `jax.jit`, `tf.function` and `multiop.jit`, under `vmap`, and at second
     order where the other framework has it.
 
@@ -194,7 +195,7 @@ def _bridged(function: Callable[..., Any], backend: str) -> Callable[..., Any]:
     @functools.wraps(function, updated=())
     def bridged(*args: Any) -> Any:
         here = _registry.active()
-        if here.name not in _EXCHANGES:
+        if here.name not in (*_EXCHANGES, "numpy"):
             raise errors.UnsupportedError(f"bridge: there is no way from the {here.name} backend to {backend}")
         if _registry.is_compiling() and here.name != backend:
             return exchange(here.name).untraced(bridged)(*args)

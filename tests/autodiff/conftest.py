@@ -126,7 +126,22 @@ def native(backend):
     """The framework's own transforms and compilers, under common names."""
     if backend == "numpy":
         pytest.skip(f"{backend} has no transforms of its own")
-    return {"torch": Torch, "jax": Jax, "tensorflow": TensorFlow}[backend]()
+    return BESIDE[backend]()
+
+
+@pytest.fixture
+def beside(backend):
+    """The same, for tests that are about more: NumPy has none of these."""
+    return BESIDE.get(backend, Nothing)()
+
+
+class Nothing:
+    """What has no ways of its own."""
+
+    def reverse(self):
+        return {}
+
+    forward = compilers = reverse
 
 
 class Torch:
@@ -388,3 +403,6 @@ def numpy():
         return array.astype(np.float32) if array.dtype.name in ("bfloat16", "float16") else array
 
     return convert
+
+
+BESIDE = {"torch": Torch, "jax": Jax, "tensorflow": TensorFlow}

@@ -166,14 +166,14 @@ def test_forward(backend, numpy):
 
 
 @construct("attach_gradient: jit, vmap and native transforms")
-def test_transforms(backend, native, numpy):
+def test_transforms(backend, beside, numpy):
     f = lambda x: mo.op_attach_gradient(x * x, x * x * x, x)
     x = mo.op_convert_to_tensor(X)
     np.testing.assert_allclose(numpy(mo.jit(mo.grad(lambda x: mo.op_sum(f(x))))(x)), X**3, rtol=1e-6)
     np.testing.assert_allclose(numpy(mo.vmap(mo.grad(f))(x)), X**3, rtol=1e-6)
-    for name, way in native.reverse().items():
+    for name, way in beside.reverse().items():
         np.testing.assert_allclose(numpy(way(f)(x)), X**3, rtol=1e-6, err_msg=name)
-    for name, way in native.forward().items():
+    for name, way in beside.forward().items():
         np.testing.assert_allclose(numpy(way(f)(x, mo.op_ones_like(x))), X**3, rtol=1e-6, err_msg=name)
 
 

@@ -1121,11 +1121,8 @@ def test_half_output_of_rule(backend, numpy, dtype):
 
 
 @construct("an output that the rule closes over, of a function that takes variables")
-def test_output_of_rule_with_variables(backend, native, numpy):
-    if backend == "jax":
-        w = mo.op_convert_to_tensor(3.0)
-    else:
-        w = native.variable(3.0)
+def test_output_of_rule_with_variables(backend, beside, numpy):
+    w = mo.op_convert_to_tensor(3.0) if backend in ("jax", "numpy") else beside.variable(3.0)
 
     @mo.op_custom_gradient
     def f(x):
@@ -1455,7 +1452,7 @@ def test_variables_order(backend, native):
 
 
 @construct("variables come in the order of their first use")
-def test_variables_come_in_order_of_use(backend, native):
+def test_variables_come_in_order_of_use(backend, beside):
     order = [3, 1, 4, 0, 2]
 
     def weighted(weights):
@@ -1470,11 +1467,11 @@ def test_variables_come_in_order_of_use(backend, native):
 
         return mo.op_custom_gradient(f)
 
-    if backend == "jax":  # which has no variables: closed-over values of an outer transform
+    if backend in ("jax", "numpy"):  # which have no variables: closed-over values of an outer transform
         weights = [mo.op_convert_to_tensor(float(k)) for k in range(5)]
         found = mo.grad(lambda weights: weighted(weights)(mo.op_convert_to_tensor(2.0)))(weights)
     else:
-        weights = [_variable(native, backend, float(k)) for k in range(5)]
+        weights = [_variable(beside, backend, float(k)) for k in range(5)]
         with mo.GradientTape() as tape:
             y = weighted(weights)(tape.watch(mo.op_convert_to_tensor(2.0)))
         found = tape.gradient(y, weights)
@@ -1638,10 +1635,10 @@ def _through_a_loop(x):
 
 @pytest.mark.parametrize("f", [_refuses, _broken, _through_a_loop])
 @construct("the value alone of a function whose rule raises")
-def test_a_rule_that_raises_is_no_matter_to_the_value(backend, native, numpy, f):
+def test_a_rule_that_raises_is_no_matter_to_the_value(backend, beside, numpy, f):
     f = mo.op_custom_gradient(f)
     x, xs = mo.op_convert_to_tensor(X), mo.op_convert_to_tensor(np.stack([X, 2 * X]))
-    compilers = native.compilers().values() if f.__name__ != "_through_a_loop" else []  # whose length is a value
+    compilers = beside.compilers().values() if f.__name__ != "_through_a_loop" else []  # whose length is a value
     for run in (f, mo.jit(f), *(compiled(f) for compiled in compilers)):
         np.testing.assert_allclose(numpy(run(x)), 2 * X)
     for run in (mo.vmap(f), mo.jit(mo.vmap(f)), mo.vmap(mo.jit(f))):

@@ -26,18 +26,6 @@ Y = np.linspace(2, -1, 6, dtype="float32").reshape(3, 2)
 foreigns = pytest.mark.parametrize("foreign", NATIVE)
 
 
-@pytest.fixture(autouse=True)
-def _a_framework(request):
-    """Skip the test on NumPy, which has no bridge, as an error says."""
-    if "backend" in request.fixturenames and request.getfixturevalue("backend") == "numpy":
-        pytest.skip("there is no way from the numpy backend to another")
-
-
-def test_there_is_no_way_from_numpy():
-    with multiop.use_backend("numpy"), pytest.raises(errors.UnsupportedError, match="no way from the numpy backend"):
-        porting.bridge(lambda x: x, "torch")(X)
-
-
 def numpy(tree):
     return [np.asarray(multiop.op_convert_to_numpy(leaf)) for leaf in (tree if isinstance(tree, tuple) else (tree,))]
 
@@ -118,16 +106,18 @@ def test_pytrees_and_integers(backend):
     np.testing.assert_allclose(numpy(gradient["scale"])[0], X[index].sum(), rtol=1e-6)
 
 
-def test_memory_is_shared_on_a_cpu(backend):
+@pytest.mark.parametrize("active", ["torch", "jax", "tensorflow"])  # NumPy's arrays are copied
+def test_memory_is_shared_on_a_cpu(active):
     seen = []
 
     def address(x):
         seen.append(x.data_ptr() if isinstance(x, torch.Tensor) else torch.from_dlpack(x).data_ptr())
         return x * 1.0
 
-    x = multiop.op_convert_to_tensor(np.ones(1024, "float32"))
-    porting.bridge(address, "tensorflow" if backend == "torch" else "torch")(x)
-    assert seen[-1:] == [x.unsafe_buffer_pointer() if backend == "jax" else torch.from_dlpack(x).data_ptr()]
+    with multiop.use_backend(active):
+        x = multiop.op_convert_to_tensor(np.ones(1024, "float32"))
+        porting.bridge(address, "tensorflow" if active == "torch" else "torch")(x)
+    assert seen[-1:] == [x.unsafe_buffer_pointer() if active == "jax" else torch.from_dlpack(x).data_ptr()]
 
 
 @pytest.mark.parametrize("active", ["jax", "tensorflow"])
@@ -206,10 +196,36 @@ def test_in_the_users_own_compiler():
     np.testing.assert_allclose(gradient, expected.grad, rtol=1e-5, atol=1e-5)
 
 
-def test_forward_mode_is_refused(backend):
-    f = porting.bridge(NATIVE[another_than(backend)], another_than(backend))
-    with pytest.raises(errors.NonLinearRuleError, match="forward mode"):
+@pytest.mark.parametrize("active", ["torch", "jax", "tensorflow"])
+def test_forward_mode_is_refused(active):
+    f = porting.bridge(NATIVE[another_than(active)], another_than(active))
+    with multiop.use_backend(active), pytest.raises(errors.NonLinearRuleError, match="forward mode"):
         multiop.jvp(lambda x: f(x, Y), (X,), (X,))
+
+
+@foreigns
+def test_numpy_transposes_the_gradient_for_forward_mode(foreign):
+    f = porting.bridge(NATIVE[foreign], foreign)
+    with multiop.use_backend("numpy"):
+        found, expected = (multiop.jvp(f, (X, Y), (X + 1, Y - 2)) for f in (f, own))
+        np.testing.assert_allclose(numpy(found[1])[0], numpy(expected[1])[0], rtol=1e-5, atol=1e-6)
+
+
+def test_on_numpy_a_parameter_that_is_closed_over_is_refused():
+    layer = torch.nn.Linear(3, 2)
+    f = porting.bridge(lambda x: layer(x).sum(), "torch")
+    with multiop.use_backend("numpy"):
+        for way in (f, multiop.grad(f)):
+            with pytest.raises(errors.ClosedOverError, match="pass the parameter as an argument"):
+                way(X)
+
+
+def test_on_numpy_an_argument_is_a_copy():
+    """A function that writes into it is told, and the caller's array is as it was."""
+    f, x = porting.bridge(lambda x: x.add_(1), "torch"), np.array([1, 2], "int32")
+    with multiop.use_backend("numpy"), pytest.raises(errors.ArgumentError, match="writes into an argument"):
+        f(x)
+    assert x.tolist() == [1, 2]
 
 
 def test_a_third_derivative():

@@ -14,8 +14,9 @@ from multiop.testing import _results
 HEAD = """# Versions
 
 What `nox -s versions` found: every op's value, gradient and pinned answers, and the autodiff contract, each version in
-its own environment. What fails is named below. PyTorch 2.13, JAX 0.10 and TensorFlow 2.21 are tested with the whole
-suite; the other versions of PyTorch are builds for CUDA, run on a CPU with `nox -s versions -- torch`.
+its own environment, that of NumPy without any framework. What fails is named below. PyTorch 2.13, JAX 0.10,
+TensorFlow 2.21 and NumPy 2.4 are tested with the whole suite; the other versions of PyTorch are builds for CUDA, run on
+a CPU with `nox -s versions -- torch`.
 
 | framework | version | Python | NumPy | passed | failed, as is known |
 |---|---|---|---|---|---|

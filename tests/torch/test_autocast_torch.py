@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 
 import pytest
-from counted import rows
 
 import multiop as mo
 
 torch = pytest.importorskip("torch")
+
+from counted import rows
+
 functional = torch.nn.functional
 
 LOW = {"bfloat16": torch.bfloat16, "float16": torch.float16}

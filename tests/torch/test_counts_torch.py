@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from counted import DEARER, Count, count, rows
 
 torch = pytest.importorskip("torch")
+
+from counted import DEARER, Count, count, rows
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 

@@ -107,6 +107,27 @@ def in_float32(fn, *xs):
     return y.astype(xs[0].dtype) if y.dtype == np.float32 else y
 
 
+def of_floats(fn):
+    """Return the op that computes `fn(x, *options)`, where `x` is of floats or complex numbers."""
+    return lambda x, *options: in_float32(lambda x: fn(x, *options), floating(x))
+
+
+def of_reals(fn):
+    """Return the op that computes `fn(x, *options)`, where `x` is of floats."""
+    return lambda x, *options: in_float32(lambda x: fn(x, *options), *reject_complex(floating(x)))
+
+
+def pipeline(*steps):
+    """Return the op that takes its tensors through `steps`, each of which returns what the next one takes."""
+
+    def op(*xs):
+        for step in steps:
+            xs = step(*xs) if isinstance(xs, (tuple, list)) else step(xs)
+        return xs
+
+    return op
+
+
 def bool_to_int32(*xs):
     return [x.astype(np.int32) if x.dtype == bool else x for x in xs]
 
@@ -121,6 +142,16 @@ def reject_complex(*xs):
     if xs[0].dtype.kind == "c":
         raise errors.DTypeError(f"{xs[0].dtype} is not accepted: complex numbers have no order")
     return xs
+
+
+def reject_floats(*xs):
+    if xs[0].dtype.kind not in "biu":
+        raise errors.DTypeError(f"{dtype_name(xs[0])} is not accepted: give integers")
+    return xs
+
+
+def truths(*xs):
+    return [convert(x, "bool") for x in xs]
 
 
 def op_convert_to_tensor(x, dtype, sparse, ragged):

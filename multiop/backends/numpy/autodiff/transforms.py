@@ -55,7 +55,7 @@ def jvp(fun, primals, tangents):
 
 def anything_like(xs, scale):
     """Return arrays of the shapes and dtypes of `xs` whose entries have nothing to do with each other."""
-    return [scale * np.cos(scale + 1.7 * np.arange(x.size)).reshape(x.shape).astype(x.dtype) for x in xs]
+    return [(scale * np.cos(scale + 1.7 * np.arange(x.size))).reshape(x.shape).astype(x.dtype) for x in xs]
 
 
 def refuse_not_linear(rules, cotangents, pulled, tangents, pushed):

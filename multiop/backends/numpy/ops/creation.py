@@ -22,13 +22,11 @@ def op_full(shape, fill_value, dtype):
 
 
 def op_zeros_like(x, dtype):
-    x = convert(x)
-    return np.zeros(x.shape, native(dtype or dtype_name(x)))
+    return op_full_like(x, 0, dtype)
 
 
 def op_ones_like(x, dtype):
-    x = convert(x)
-    return np.ones(x.shape, native(dtype or dtype_name(x)))
+    return op_full_like(x, 1, dtype)
 
 
 def op_full_like(x, fill_value, dtype):

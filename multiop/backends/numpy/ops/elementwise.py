@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from multiop import _dtypes, _host, errors
@@ -14,6 +16,9 @@ from ..conversion import (
     floating,
     in_float32,
     not_bool,
+    of_floats,
+    of_reals,
+    pipeline,
     promote,
     promote_all,
     promote_floating,
@@ -21,28 +26,33 @@ from ..conversion import (
 )
 
 
-def op_add(x1, x2):
-    return np.add(*promote(x1, x2))
+def divisible(x1, x2):
+    """Return the operands of a division; an integer that is divided by 0 raises."""
+    x1, x2 = reject_complex(*bool_to_int32(x1, x2))
+    if x2.dtype.kind in "iu" and np.broadcast(x1, x2).size and not x2.all():
+        raise errors.ArgumentError("x2: an integer cannot be divided by 0")
+    return x1, x2
 
 
-def op_subtract(x1, x2):
-    return np.subtract(*not_bool(*promote(x1, x2)))
+def log1p(x):
+    """Return NumPy's `log1p`, but the real part of complex numbers, which has few digits near 0."""
+    if x.dtype.kind != "c":
+        return np.log1p(x)
+    re, im, log = x.real, x.imag, np.log(complex_of(x.real + 1, x.imag))
+    return complex_of(np.where(np.abs(x) < 0.5, np.log1p(re * (2 + re) + im * im) / 2, log.real), log.imag)
 
 
-def op_multiply(x1, x2):
-    return np.multiply(*promote(x1, x2))
+def of_fractions(fn):
+    """Return `fn` for numbers that may have fractions; integers and bool stay."""
+    return lambda x: x if x.dtype.kind in "biu" else fn(x)
 
 
-def op_divide(x1, x2):
-    return np.divide(*promote_floating(x1, x2))
-
-
-def op_floor_divide(x1, x2):
-    return np.floor_divide(*divisible(x1, x2))
-
-
-def op_mod(x1, x2):
-    return np.remainder(*divisible(x1, x2))
+op_add = pipeline(promote, np.add)
+op_subtract = pipeline(promote, not_bool, np.subtract)
+op_multiply = pipeline(promote, np.multiply)
+op_divide = pipeline(promote_floating, np.divide)
+op_floor_divide = pipeline(promote, divisible, np.floor_divide)
+op_mod = pipeline(promote, divisible, np.remainder)
 
 
 def op_power(x1, x2):
@@ -52,69 +62,22 @@ def op_power(x1, x2):
     return np.power(x1, x2)
 
 
-def op_negative(x):
-    return np.negative(*not_bool(convert(x)))
-
-
-def op_reciprocal(x):
-    return np.reciprocal(floating(x))
-
-
-def op_sign(x):
-    return in_float32(np.sign, *not_bool(convert(x)))
-
-
-def op_abs(x):
-    return np.abs(convert(x))
-
-
-def op_square(x):
-    return np.square(*bool_to_int32(convert(x)))
-
-
-def op_sqrt(x):
-    return np.sqrt(floating(x))
-
-
-def op_rsqrt(x):
-    return in_float32(lambda x: np.reciprocal(np.sqrt(x)), floating(x))
-
-
-def op_exp(x):
-    return np.exp(floating(x))
-
-
-def op_exp2(x):
-    return np.exp2(floating(x))
-
-
-def op_expm1(x):
-    return np.expm1(floating(x))
-
-
-def op_log(x):
-    return np.log(floating(x))
-
-
-def op_log2(x):
-    return np.log2(floating(x))
-
-
-def op_log10(x):
-    return np.log10(floating(x))
-
-
-def op_log1p(x):
-    x = floating(x)
-    return log1p(x) if x.dtype.kind == "c" else np.log1p(x)
-
-
-def op_maximum(x1, x2):
-    return np.maximum(*reject_complex(*promote(x1, x2)))
-
-
-def op_minimum(x1, x2):
-    return np.minimum(*reject_complex(*promote(x1, x2)))
+op_negative = pipeline(convert, not_bool, np.negative)
+op_reciprocal = of_floats(np.reciprocal)
+op_sign = pipeline(convert, not_bool, functools.partial(in_float32, np.sign))
+op_abs = pipeline(convert, np.abs)
+op_square = pipeline(convert, bool_to_int32, np.square)
+op_sqrt = of_floats(np.sqrt)
+op_rsqrt = of_floats(lambda x: np.reciprocal(np.sqrt(x)))
+op_exp = of_floats(np.exp)
+op_exp2 = of_floats(np.exp2)
+op_expm1 = of_floats(np.expm1)
+op_log = of_floats(np.log)
+op_log2 = of_floats(np.log2)
+op_log10 = of_floats(np.log10)
+op_log1p = of_floats(log1p)
+op_maximum = pipeline(promote, reject_complex, np.maximum)
+op_minimum = pipeline(promote, reject_complex, np.minimum)
 
 
 def op_clip(x, x_min, x_max):
@@ -131,83 +94,25 @@ def op_round(x, decimals):
     return rounded_integer(x, decimals) if x.dtype.kind in "iu" else in_float32(lambda x: rounded(x, decimals), x)
 
 
-def op_floor(x):
-    (x,) = reject_complex(convert(x))
-    return x if x.dtype.kind in "biu" else np.floor(x)
-
-
-def op_ceil(x):
-    (x,) = reject_complex(convert(x))
-    return x if x.dtype.kind in "biu" else np.ceil(x)
-
-
-def op_trunc(x):
-    (x,) = reject_complex(convert(x))
-    return x if x.dtype.kind in "biu" else np.trunc(x)
-
-
-def op_sin(x):
-    return np.sin(floating(x))
-
-
-def op_cos(x):
-    return np.cos(floating(x))
-
-
-def op_tan(x):
-    return np.tan(floating(x))
-
-
-def op_arcsin(x):
-    return np.arcsin(floating(x))
-
-
-def op_arccos(x):
-    return np.arccos(floating(x))
-
-
-def op_arctan(x):
-    return np.arctan(floating(x))
-
-
-def op_arctan2(x1, x2):
-    return np.arctan2(*reject_complex(*promote_floating(x1, x2)))
-
-
-def op_sinh(x):
-    return np.sinh(floating(x))
-
-
-def op_cosh(x):
-    return np.cosh(floating(x))
-
-
-def op_tanh(x):
-    return np.tanh(floating(x))
-
-
-def op_arcsinh(x):
-    return np.arcsinh(floating(x))
-
-
-def op_arccosh(x):
-    return np.arccosh(floating(x))
-
-
-def op_arctanh(x):
-    return np.arctanh(floating(x))
-
-
-def op_hypot(x1, x2):
-    return np.hypot(*reject_complex(*promote_floating(x1, x2)))
-
-
-def op_real(x):
-    return np.real(convert(x))
-
-
-def op_imag(x):
-    return np.imag(convert(x))
+op_floor = pipeline(convert, reject_complex, of_fractions(np.floor))
+op_ceil = pipeline(convert, reject_complex, of_fractions(np.ceil))
+op_trunc = pipeline(convert, reject_complex, of_fractions(np.trunc))
+op_sin = of_floats(np.sin)
+op_cos = of_floats(np.cos)
+op_tan = of_floats(np.tan)
+op_arcsin = of_floats(np.arcsin)
+op_arccos = of_floats(np.arccos)
+op_arctan = of_floats(np.arctan)
+op_arctan2 = pipeline(promote_floating, reject_complex, np.arctan2)
+op_sinh = of_floats(np.sinh)
+op_cosh = of_floats(np.cosh)
+op_tanh = of_floats(np.tanh)
+op_arcsinh = of_floats(np.arcsinh)
+op_arccosh = of_floats(np.arccosh)
+op_arctanh = of_floats(np.arctanh)
+op_hypot = pipeline(promote_floating, reject_complex, np.hypot)
+op_real = pipeline(convert, np.real)
+op_imag = pipeline(convert, np.imag)
 
 
 def op_conj(x):
@@ -220,12 +125,8 @@ def op_divide_no_nan(x1, x2):
     return np.divide(x1, x2, out=np.zeros_like(x1), where=x2 != 0)
 
 
-def op_logaddexp(x1, x2):
-    return np.logaddexp(*reject_complex(*promote_floating(x1, x2)))
-
-
-def op_logaddexp2(x1, x2):
-    return np.logaddexp2(*reject_complex(*promote_floating(x1, x2)))
+op_logaddexp = pipeline(promote_floating, reject_complex, np.logaddexp)
+op_logaddexp2 = pipeline(promote_floating, reject_complex, np.logaddexp2)
 
 
 def op_nan_to_num(x, nan, posinf, neginf):
@@ -240,23 +141,16 @@ def op_nan_to_num(x, nan, posinf, neginf):
     return np.where(x == -np.inf, convert(least if neginf is None else neginf, dtype_name(x)), x)
 
 
-def op_cbrt(x):
-    return np.cbrt(*reject_complex(floating(x)))
-
-
-def op_fmod(x1, x2):
-    return np.fmod(*divisible(x1, x2))
-
-
-def op_heaviside(x1, x2):
-    return np.heaviside(*reject_complex(*promote_floating(x1, x2)))
+op_cbrt = of_reals(np.cbrt)
+op_fmod = pipeline(promote, divisible, np.fmod)
+op_heaviside = pipeline(promote_floating, reject_complex, np.heaviside)
 
 
 def op_ldexp(x1, x2):
     x1, x2 = reject_complex(floating(x1))[0], convert(x2)
     if x2.dtype.kind not in "biu":
         raise errors.DTypeError(f"x2: {dtype_name(x2)} is not accepted: give integers")
-    return in_float32(lambda x1: np.ldexp(x1, np.clip(x2, -5000, 5000).astype(np.int32)), x1)
+    return in_float32(lambda x1: np.ldexp(x1, np.clip(x2.astype(float), -5000, 5000).astype(np.int32)), x1)
 
 
 def op_nextafter(x1, x2):
@@ -271,21 +165,7 @@ def op_polar(abs_, angle):
     return complex_of(abs_ * np.cos(angle), abs_ * np.sin(angle))
 
 
-# operands
-
-
-def divisible(x1, x2):
-    """Return the operands of a division; an integer that is divided by 0 raises."""
-    x1, x2 = reject_complex(*bool_to_int32(*promote(x1, x2)))
-    if x2.dtype.kind in "iu" and np.broadcast(x1, x2).size and not x2.all():
-        raise errors.ArgumentError("x2: an integer cannot be divided by 0")
-    return x1, x2
-
-
-def log1p(z):
-    """Return `log1p` of complex numbers; the real part of NumPy's has few digits near 0."""
-    x, y, log = z.real, z.imag, np.log(complex_of(z.real + 1, z.imag))
-    return complex_of(np.where(np.abs(z) < 0.5, np.log1p(x * (2 + x) + y * y) / 2, log.real), log.imag)
+# rounding
 
 
 def rounded(x, decimals):

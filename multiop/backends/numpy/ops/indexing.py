@@ -9,7 +9,6 @@ import numpy as np
 from multiop import _args, errors
 
 from ..conversion import convert, in_float32, native, promote_all, reject_complex
-from .logical import truth
 from .reduction import flat_along
 
 
@@ -50,7 +49,7 @@ def op_scatter_update(x, indices, updates, reduction):
 def op_select(condlist, choicelist, default):
     *choices, result = promote_all(*choicelist, default)
     for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
-        result = np.where(truth(condition), choice, result)
+        result = np.where(convert(condition, "bool"), choice, result)
     return result
 
 

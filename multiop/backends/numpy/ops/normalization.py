@@ -6,13 +6,19 @@ import numpy as np
 
 from multiop import _args, errors
 
-from ..conversion import floating, in_float32, promote_all, reject_complex
+from ..conversion import floating, in_float32, of_reals, promote_all, reject_complex
 from .reduction import mean
 
 
+@of_reals
 def op_normalize(x, axis, order, epsilon):
-    (x,) = reject_complex(floating(x))
-    return in_float32(lambda x: normalize(x, _args.axes(axis, x.ndim), order, epsilon), x)
+    axis = _args.axes(axis, x.ndim)
+    # divide by the largest entry first, so that no power overflows
+    largest = np.max(np.abs(x), axis, keepdims=True, initial=0)
+    largest = np.where(largest == 0, 1, largest)
+    small = x / largest
+    length = np.sum(np.abs(small) ** order, axis, keepdims=True) ** x.dtype.type(1 / order)
+    return np.where(largest * length < epsilon, x / epsilon, small / length)
 
 
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
@@ -38,15 +44,6 @@ def op_rms_normalization(x, scale, axis, epsilon):
     axis = tuple(sorted(_args.axes(axis, x.ndim)))
     scale = fit_parameter(scale, x, axis, "scale", 1)
     return in_float32(lambda x, scale: x / np.sqrt(mean(x * x, axis, True) + epsilon) * scale, x, scale)
-
-
-def normalize(x, axis, order, epsilon):
-    # divide by the largest entry first, so that no power overflows
-    largest = np.max(np.abs(x), axis, keepdims=True, initial=0)
-    largest = np.where(largest == 0, 1, largest)
-    small = x / largest
-    length = np.sum(np.abs(small) ** order, axis, keepdims=True) ** x.dtype.type(1 / order)
-    return np.where(largest * length < epsilon, x / epsilon, small / length)
 
 
 def standardize(x, axis, epsilon):

@@ -8,11 +8,21 @@ import numpy as np
 
 from multiop import _args, _dtypes
 
-from ..conversion import convert, dtype_name, floating, in_float32, promote, reject_complex
+from ..conversion import convert, dtype_name, in_float32, of_floats, of_reals, promote, reject_complex
 from .elementwise import op_maximum, op_minimum
 
 # sums and products are computed in at least 32 bits
 ACCUMULATED = {"bool": "int32", "int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
+
+
+def mean(x, axis, keepdims):
+    axes = _args.axes(axis, x.ndim)
+    n = math.prod(x.shape[axis] for axis in axes)
+    return np.sum(x, axes, keepdims=keepdims) / x.dtype.type(n)
+
+
+def variance(x, axis, keepdims):
+    return mean(np.square(np.abs(x - mean(x, axis, True))), axis, keepdims)
 
 
 def op_sum(x, axis, keepdims):
@@ -25,16 +35,9 @@ def op_prod(x, axis, keepdims, dtype):
     return in_float32(lambda x: np.prod(x, _args.axes(axis, x.ndim), x.dtype, keepdims=keepdims), x)
 
 
-def op_mean(x, axis, keepdims):
-    return in_float32(lambda x: mean(x, _args.axes(axis, x.ndim), keepdims), floating(x))
-
-
-def op_var(x, axis, keepdims):
-    return in_float32(lambda x: variance(x, _args.axes(axis, x.ndim), keepdims), floating(x))
-
-
-def op_std(x, axis, keepdims):
-    return in_float32(lambda x: np.sqrt(variance(x, _args.axes(axis, x.ndim), keepdims)), floating(x))
+op_mean = of_floats(mean)
+op_var = of_floats(variance)
+op_std = of_floats(lambda x, axis, keepdims: np.sqrt(variance(x, axis, keepdims)))
 
 
 def op_max(x, axis, keepdims, initial):
@@ -63,8 +66,13 @@ def op_any(x, axis, keepdims):
     return np.any(x, _args.axes(axis, x.ndim), keepdims=keepdims)
 
 
+@of_reals
 def op_logsumexp(x, axis, keepdims):
-    return in_float32(lambda x: logsumexp(x, _args.axes(axis, x.ndim), keepdims), *reject_complex(floating(x)))
+    axes = _args.axes(axis, x.ndim)
+    top = np.max(x, axes, keepdims=True, initial=-np.inf)
+    shift = np.where(np.isfinite(top), top, x.dtype.type(0))
+    y = np.log(np.sum(np.exp(x - shift), axes, keepdims=True)) + shift
+    return y if keepdims else np.squeeze(y, axes)
 
 
 def op_cumsum(x, axis, dtype):
@@ -80,15 +88,6 @@ def op_cumprod(x, axis, dtype):
 def summands(x, dtype):
     x = convert(x, dtype)
     return x if dtype else convert(x, ACCUMULATED.get(dtype_name(x)))
-
-
-def mean(x, axes, keepdims):
-    n = math.prod(x.shape[axis] for axis in axes)
-    return np.sum(x, axes, keepdims=keepdims) / x.dtype.type(n)
-
-
-def variance(x, axes, keepdims):
-    return mean(np.square(np.abs(x - mean(x, axes, True))), axes, keepdims)
 
 
 def extremum(reduce, pairwise, which, x, axis, keepdims, initial):
@@ -113,10 +112,3 @@ def along(x, axis):
 def flat_along(x, axis):
     """Return `x` and `axis` as a non-negative int; for `None`, `x` flattened and 0."""
     return (x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))
-
-
-def logsumexp(x, axes, keepdims):
-    top = np.max(x, axes, keepdims=True, initial=-np.inf)
-    shift = np.where(np.isfinite(top), top, x.dtype.type(0))
-    y = np.log(np.sum(np.exp(x - shift), axes, keepdims=True)) + shift
-    return y if keepdims else np.squeeze(y, axes)

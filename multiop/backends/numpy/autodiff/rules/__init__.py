@@ -8,6 +8,8 @@ list of tensors is a list. What was broadcast is summed afterwards, and the grad
 from __future__ import annotations
 
 import functools
+import importlib
+import pkgutil
 
 import numpy as np
 
@@ -15,37 +17,8 @@ from multiop._primitives import Primitives
 
 from ..._record import Traced, array_of, is_inexact, is_traced, operands, ops, recorded
 from ...conversion import own
-from . import (
-    activations,
-    attention,
-    bitwise,
-    control_flow,
-    conversion,
-    convolution,
-    creation,
-    decompositions,
-    elementwise,
-    indexing,
-    logical,
-    losses,
-    normalization,
-    pooling,
-    products,
-    reduction,
-    segment,
-    shapes,
-    signal,
-    sorting,
-    special,
-    statistics,
-    windows,
-)
 
-MODULES = (
-    activations, attention, bitwise, control_flow, conversion, convolution, creation, decompositions, elementwise,
-    indexing, logical, losses, normalization, pooling, products, reduction, segment, shapes, signal, sorting,
-    special, statistics, windows,
-)  # fmt: skip
+MODULES = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
 RULES = {name: rule for module in MODULES for name, rule in vars(module).items() if name.startswith("op_")}
 STRUCTURAL = {"op_cond", "op_switch", "op_while_loop", "op_fori_loop", "op_scan"}  # they run functions of traced arrays
 
@@ -55,7 +28,7 @@ SEQUENCES = {  # they take several tensors as a list, which is one tensor anywhe
 }  # fmt: skip
 
 
-def around(op):
+def around(name, op):
     """Return an op as the backend holds it: recorded where an operand is, and with results of their own."""
 
     @functools.wraps(op)
@@ -65,7 +38,6 @@ def around(op):
         given = [*args, *kwargs.values()]
         return own(result, [*given, *(x for arg in given if isinstance(arg, list) for x in arg)])
 
-    name = op.__name__
     if name in STRUCTURAL or not hasattr(Primitives, name):  # a composite is differentiated as what it is made of
         return run
     rule = RULES[name]

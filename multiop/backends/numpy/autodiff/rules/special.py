@@ -15,19 +15,18 @@ op_erfc = by_slope(lambda x: np.exp(-np.square(x)) * (-2 / math.sqrt(math.pi)))
 op_erfinv = by_slope(lambda x: np.exp(np.square(ops.erfinv(x))) * (math.sqrt(math.pi) / 2))
 
 
-def i1(x):
-    return recorded(i1_value, i1_rule, (x,)) if is_traced(x) else i1_value(array_of(x))
-
-
-def i1_value(x):
-    half = np.exp(np.abs(x) / 2)  # its square overflows before the result does
-    return np.where(np.isinf(x), x, scipy.special.i1e(x) * half * half)
-
-
 @by_slope
-def i1_rule(x):
-    near = ops.less(abs(x), 1e-4)
-    return ops.where(near, 0.5 + np.square(x) * 0.1875, ops.i0(x) - i1(x) / ops.where(near, 1, x))
+def op_i0(x):
+    half = np.exp(abs(x) / 2)  # its square overflows before the result does
+    return ops.where(ops.isinf(x), x, ive(1, x) * half * half)
 
 
-op_i0 = by_slope(i1)
+def ive(order, x):
+    """Return the modified Bessel function of an order, times `exp(-abs(x))`."""
+
+    def value(x):
+        beyond = np.maximum(np.abs(x), 1e8) / 1e8  # there, it falls as this root does, and SciPy's may be NaN
+        return np.asarray(scipy.special.ive(order, np.clip(x, -1e8, 1e8)) / np.sqrt(beyond))
+
+    slope = by_slope(lambda x: (ive(order - 1, x) + ive(order + 1, x)) / 2 - ops.sign(x) * ive(order, x))
+    return recorded(value, slope, (x,)) if is_traced(x) else value(array_of(x))

@@ -1,0 +1,1 @@
+"""NumPy: its arrays cross to a framework's function, and its results back."""
