@@ -36,11 +36,11 @@ def scaled(cost, a, b, blur=1.0):
 
 
 def test_the_cost_is_that_of_its_definition(multiop_backend, multiop_x64):
-    assert float(transport.transport(COST, A, B)) == pytest.approx(scaled(COST, A, B), rel=1e-10)
+    assert float(transport._transport(COST, A, B)) == pytest.approx(scaled(COST, A, B), rel=1e-10)
 
 
 def test_the_gradients_are_those_of_the_definition(multiop_backend, multiop_x64):
-    grads = map(ops.convert_to_numpy, multiop.grad(transport.transport, (0, 1, 2))(COST, A, B))
+    grads = map(ops.convert_to_numpy, multiop.grad(transport._transport, (0, 1, 2))(COST, A, B))
     for k, gradient in enumerate(grads):
         direction = RNG.normal(size=gradient.shape)
         direction -= direction.mean() * (k > 0)  # weights have a sum

@@ -17,7 +17,7 @@ from multiop.testing import example_inputs, uniform
 
 
 @multiop.op_custom_gradient
-def transport(cost: Any, a: Any, b: Any, blur: float = 1.0, steps: int = 10) -> Any:
+def _transport(cost: Any, a: Any, b: Any, blur: float = 1.0, steps: int = 10) -> Any:
     """Return the least cost of moving the weights `a` (m) to the weights `b` (n), blurred by entropy.
 
     Autodiff would keep all the steps. At their end, the gradients are known: the plan, and the prices `f` and `g`.
@@ -34,4 +34,5 @@ def transport(cost: Any, a: Any, b: Any, blur: float = 1.0, steps: int = 10) -> 
 def distance(x: Any, y: Any, blur: float = 1.0) -> Any:
     """Return the cost of moving points `x` (m, d) to points `y` (n, d), for the squares of their distances."""
     cost = ops.sum((x[:, None] - y[None]) ** 2, -1)
-    return transport(cost, ops.full_like(x[:, 0], 1 / len(x)), ops.full_like(y[:, 0], 1 / len(y)), blur)
+    alike_x, alike_y = (ops.softmax(ops.zeros_like(points[:, 0])) for points in (x, y))
+    return _transport(cost, alike_x, alike_y, blur)
