@@ -21,7 +21,8 @@ from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
 from multiop import _registry, errors
 
 VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
-IS_TESTED = _registry.is_tested("torch", torch.__version__)
+_registry.refuse_old("torch", torch.__version__)
+IS_TESTED = _registry.is_whole("torch", torch.__version__)
 MISSING = []  # paths of the parts that are missing
 
 
