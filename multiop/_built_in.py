@@ -52,3 +52,9 @@ def untraced(function: F) -> F:
     """Make such a compiler call `function` while tracing, since it cannot trace an import or the reading of a file."""
     function._dynamo_marked_constant = True  # type: ignore[attr-defined]
     return function
+
+
+@untraced
+def is_traced() -> bool:
+    """Say whether a compiler that traces Python itself calls this."""
+    return compiling() is not None
