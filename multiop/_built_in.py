@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -17,12 +17,27 @@ BUILT_IN: dict[str, tuple[str, str, str]] = {
 }
 EMBEDDED = "numpy"  # it needs no framework
 
-# the versions of each framework that the suite passes on: the first one, and the first one that is too new
-TESTED: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {
-    "torch": ((2, 13), (2, 16)),
-    "jax": ((0, 7), (0, 13)),
-    "tensorflow": ((2, 18), (2, 22)),
-    "numpy": ((2, 0), (2, 6)),
+
+
+class Versions(NamedTuple):
+    """Where each level begins among the versions of a framework, see docs/versions.md.
+
+    Attributes:
+        reverse: The first that is not refused. Custom gradients have reverse mode alone, on public API.
+        whole: The first on which everything works.
+        end: The first that the suite was never run on. It is taken for one of the level `reverse`, with a warning.
+    """
+
+    reverse: tuple[int, int]
+    whole: tuple[int, int]
+    end: tuple[int, int]
+
+
+VERSIONS = {
+    "torch": Versions(reverse=(2, 11), whole=(2, 11), end=(2, 16)),
+    "jax": Versions(reverse=(0, 7), whole=(0, 7), end=(0, 13)),
+    "tensorflow": Versions(reverse=(2, 18), whole=(2, 18), end=(2, 22)),
+    "numpy": Versions(reverse=(2, 0), whole=(2, 0), end=(2, 6)),
 }
 
 
@@ -37,3 +52,9 @@ def untraced(function: F) -> F:
     """Make such a compiler call `function` while tracing, since it cannot trace an import or the reading of a file."""
     function._dynamo_marked_constant = True  # type: ignore[attr-defined]
     return function
+
+
+@untraced
+def is_traced() -> bool:
+    """Say whether a compiler that traces Python itself calls this."""
+    return compiling() is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import sys
 import threading
@@ -60,8 +61,9 @@ def is_jax_tracing() -> bool:
     """Say whether JAX, which is imported, is tracing a function in this thread; a new thread never is."""
     core: Any = importlib.import_module("jax.extend.core")
     state = getattr(core, "get_opaque_trace_state", None) or importlib.import_module("jax.core").get_opaque_trace_state
+    ask = functools.partial(state, convention=None)  # JAX 0.5 wants that argument, which stands for nothing
     elsewhere: list[Any] = []
-    thread = threading.Thread(target=lambda: elsewhere.append(state()))
+    thread = threading.Thread(target=lambda: elsewhere.append(ask()))
     thread.start()
     thread.join()
-    return bool(state() != elsewhere[0])
+    return bool(ask() != elsewhere[0])

@@ -17,7 +17,14 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from multiop import _kernels, _names, _settings, errors
-from multiop._built_in import BUILT_IN as BUILT_IN, EMBEDDED as EMBEDDED, TESTED as TESTED, compiling, untraced
+from multiop._built_in import (
+    BUILT_IN as BUILT_IN,
+    EMBEDDED as EMBEDDED,
+    VERSIONS as VERSIONS,
+    Versions as Versions,
+    compiling,
+    untraced,
+)
 
 if TYPE_CHECKING:
     from multiop._contract import Backend
@@ -178,29 +185,45 @@ def is_package(name: str) -> bool:
     return spec is not None and spec.origin is not None
 
 
-def is_tested(name: str, version: str) -> bool:
-    """Say whether `version` of the framework of a backend is one that the suite passes on."""
-    oldest, newest = TESTED[name]
-    major, minor = version.split(".")[:2]
-    return oldest <= (int(major), int(minor)) < newest
+def level(name: str, version: str) -> str:
+    """Return what works on `version` of the framework of a backend: "refused", "reverse", "whole", or "untested"."""
+    versions = VERSIONS[name]
+    major, minor = (int(part) for part in version.split(".")[:2])
+    begins = {"refused": (0, 0), "reverse": versions.reverse, "whole": versions.whole, "untested": versions.end}
+    return [level for level, first in begins.items() if first <= (major, minor)][-1]
 
 
-def tested(name: str) -> str:
-    """Return the versions that the suite passes on, as a requirement for pip."""
-    oldest, newest = (".".join(map(str, version)) for version in TESTED[name])
+def is_whole(name: str, version: str) -> bool:
+    """Say whether `version` of the framework of a backend is one that everything works on."""
+    return level(name, version) == "whole"
+
+
+def refuse_old(name: str, version: str) -> None:
+    """Raise if `version` of the framework of a backend is too old."""
+    if level(name, version) == "refused":
+        oldest = ".".join(map(str, VERSIONS[name].reverse))
+        raise errors.BackendError(
+            f"the {name} backend needs {BUILT_IN[name][1]}>={oldest}, and {version} is installed; upgrade it with: "
+            f"{BUILT_IN[name][2].replace('install', 'install --upgrade')}"
+        )
+
+
+def whole(name: str) -> str:
+    """Return the versions that everything works on, as a requirement for pip."""
+    _, oldest, newest = (".".join(map(str, version)) for version in VERSIONS[name])
     return f"{BUILT_IN[name][1]}>={oldest},<{newest}"
 
 
 def untested(name: str, version: str) -> str:
     """Return the message about a version that the suite was never run on."""
-    return f"{name} {version} is outside the versions that multiop was tested on ({tested(name)})"
+    return f"{name} {version} is outside the versions that multiop was tested on ({whole(name)})"
 
 
 def lacking(name: str, version: str, missing: object) -> str:
     """Return the message about a tested version without some of the private parts that it should have."""
     return (
         f"{name} {version} lacks parts that multiop needs ({missing}), unlike the versions that it was tested on "
-        f"({tested(name)})"
+        f"({whole(name)})"
     )
 
 
@@ -212,7 +235,7 @@ def unknown_parts(name: str, title: str, version: str, what: str) -> errors.Unsu
     """Return the error for `what`, which needs parts of the framework that are not known on this version."""
     return errors.UnsupportedError(
         f"{what} needs parts of {title} that are not public, and multiop does not know those of {name} {version}: "
-        f"install a version that it was tested on, with: pip install '{tested(name)}'"
+        f"install a version that it was tested on, with: pip install '{whole(name)}'"
     )
 
 
@@ -275,7 +298,7 @@ def _load(name: str) -> None:
     if not hasattr(module, "composite"):
         module.composite = None  # `composite` asks for it on each call, and a miss takes five times as long
     lacks = getattr(module, "if_untested", "")
-    if name in BUILT_IN and lacks is not None and not is_tested(name, module.version):
+    if name in BUILT_IN and lacks is not None and level(name, module.version) == "untested":
         warnings.warn(untested(name, module.version) + lacks, stacklevel=2)
     _settings.settle_x64()
     if _settings.x64 and name not in BUILT_IN:  # if it is off, a framework's own switch is left as it is

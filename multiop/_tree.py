@@ -54,7 +54,8 @@ def broadcast(prefix: Any, tree: Any) -> list[Any]:
     """Return, for each leaf of `tree`, the leaf of `prefix` above it; raise `ValueError` if there is none."""
     prefix_leaves, treedef = flatten(prefix)
     subtrees = treedef.flatten_up_to(tree)
-    return [leaf for leaf, subtree in zip(prefix_leaves, subtrees, strict=True) for _ in leaves(subtree)]
+    pairs = list(zip(prefix_leaves, subtrees, strict=True))  # before PyTorch 2.9, Dynamo cannot break in a strict zip
+    return [leaf for leaf, subtree in pairs for _ in leaves(subtree)]
 
 
 def is_leaf(tree: Any) -> bool:

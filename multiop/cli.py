@@ -303,9 +303,17 @@ def _described(name: str) -> str:
     if name not in _registry.BUILT_IN:
         return f"plug-in {_registry.plugins()[name].value}"
     version = _results.version(name)
-    if _results.is_unknown(version) or _registry.is_tested(name, version):
+    if _results.is_unknown(version):
         return version
-    return f"{version}, outside the tested versions: {_registry.tested(name)}"
+    return version + _LEVELS[_registry.level(name, version)].format(whole=_registry.whole(name))
+
+
+_LEVELS = {
+    "whole": "",
+    "reverse": ", custom gradients in reverse mode alone, no GradientTape; everything: {whole}",
+    "refused": ", too old: {whole}",
+    "untested": ", outside the tested versions: {whole}",
+}
 
 
 def _usable_backend() -> str:

@@ -19,6 +19,7 @@ from multiop import _registry, errors
 
 ROOT = Path(__file__).parent.parent
 pytestmark = pytest.mark.tier("quick")
+LEVELS = {"reverse": (1, 5), "whole": (1, 10), "end": (2, 4)}
 
 
 @pytest.mark.parametrize("use", [multiop.set_backend, lambda name: multiop.use_backend(name).__enter__()])
@@ -146,17 +147,30 @@ def test_tensors_of_the_other_built_in_frameworks(backend, other):
 
 
 @pytest.mark.parametrize("name", list(_registry.BUILT_IN))
-def test_the_oldest_tested_version_is_the_one_that_is_asked_for(name):
+def test_the_oldest_version_that_is_not_refused_is_the_one_that_is_asked_for(name):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = project["dependencies"] if name == "numpy" else project["optional-dependencies"][name]
-    assert _registry.tested(name).partition(",")[0] in needed
+    oldest = ".".join(map(str, _registry.VERSIONS[name].reverse))
+    assert f"{_registry.BUILT_IN[name][1]}>={oldest}" in needed
+
+
+@pytest.mark.parametrize("name", list(_registry.BUILT_IN))
+def test_levels_begin_where_the_table_says(name, monkeypatch):
+    monkeypatch.setitem(_registry.VERSIONS, name, _registry.VERSIONS[name]._replace(**LEVELS))
+    versions = ["0.9.9", "1.4.0a1", "1.5.0", "1.9.3", "1.10.0+cpu", "2.3.1", "2.4.0.dev20260101", "3.0.0"]
+    levels = ["refused"] * 2 + ["reverse"] * 2 + ["whole"] * 2 + ["untested"] * 2
+    assert [_registry.level(name, version) for version in versions] == levels
+    assert _registry.whole(name) == f"{_registry.BUILT_IN[name][1]}>=1.10,<2.4"
+    with pytest.raises(errors.BackendError, match=rf"{name} backend needs {name}>=1.5, and 1.4.1 is .* --upgrade "):
+        _registry.refuse_old(name, "1.4.1")
+    _registry.refuse_old(name, "1.5.0")
 
 
 @pytest.mark.parametrize("name", ["torch", "tensorflow"])
 def test_a_version_that_was_not_tested_is_told_once(name, monkeypatch):
     pytest.importorskip(name)
     monkeypatch.setattr(_registry, "_loaded", {})
-    monkeypatch.setitem(_registry.TESTED, name, ((0, 1), (0, 2)))
+    monkeypatch.setitem(_registry.VERSIONS, name, _registry.Versions((0, 1), (0, 1), (0, 2)))
     with pytest.warns(UserWarning, match=rf"{name} .* is outside the versions .*{name}>=0\.1,<0\.2"):
         _registry.load(name)
     with warnings.catch_warnings():

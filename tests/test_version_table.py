@@ -70,9 +70,9 @@ def test_a_run_that_is_cut_short_changes_nothing(table, body):
 
 
 def ends(backend):
-    """Return the oldest and the newest version of the tested range of a framework."""
-    oldest, (major, minor) = _registry.TESTED[backend]
-    return [".".join(map(str, version)) for version in (oldest, (major, minor - 1))]
+    """Return the oldest version of a framework, the oldest on which everything works, and the newest."""
+    oldest, whole, (major, minor) = _registry.VERSIONS[backend]
+    return [".".join(map(str, version)) for version in (oldest, whole, (major, minor - 1))]
 
 
 @pytest.mark.parametrize("backend", NAMES)
@@ -84,7 +84,7 @@ def test_each_end_of_a_range_has_passed(backend):
 
 @pytest.mark.parametrize("backend", NAMES)
 def test_a_range_is_the_same_everywhere(backend):
-    oldest, newest = ends(backend)
+    oldest, _, newest = ends(backend)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     assert f"{backend}>={oldest}" in (project["dependencies"] if backend == "numpy" else extras[backend])

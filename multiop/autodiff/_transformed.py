@@ -8,6 +8,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from multiop._built_in import is_traced
+
 
 def transformed(
     fun: Callable[..., Any], make: Callable[..., Any], *options: Any
@@ -22,7 +24,8 @@ class Transformed:
     def __init__(
         self, call: Callable[..., Any], fun: Callable[..., Any], make: Callable[..., Any], options: tuple[Any, ...]
     ) -> None:
-        functools.update_wrapper(self, fun)
+        # before PyTorch 2.12, torch.compile cannot trace an update of an object's attributes
+        functools.update_wrapper(self, fun, updated=() if is_traced() else functools.WRAPPER_UPDATES)
         # names of multiop's own: what wraps this, as tf.function, takes every attribute over into itself
         self._multiop_call, self._multiop_made_by = call, (make, (fun, *options))
 

@@ -83,7 +83,7 @@ def _gradient(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: st
         value, grads = differentiated(*args, **kwargs)
         return (grads, value[1]) if has_aux else grads
 
-    vars(gradient)["__wrapped__"] = fun  # whose parameters errors name
+    gradient.__wrapped__ = fun  # type: ignore[attr-defined]  # whose parameters errors name
     return gradient
 
 
@@ -510,7 +510,7 @@ def _free_of_rules(fun: Callable[..., Any]) -> Callable[..., Any]:
             raise _HasRuleError
         return output
 
-    vars(free)["__wrapped__"] = fun  # whose parameters errors name
+    free.__wrapped__ = fun  # type: ignore[attr-defined]  # whose parameters errors name
     return free
 
 

@@ -29,7 +29,7 @@ def sigmoid(x):
 @pytest.fixture(autouse=True)
 def unknown(monkeypatch):
     """Take the installed JAX for one that is newer than any tested."""
-    monkeypatch.setitem(_registry.TESTED, "jax", ((0, 1), (0, 2)))
+    monkeypatch.setitem(_registry.VERSIONS, "jax", _registry.Versions((0, 1), (0, 1), (0, 2)))
     for cached in (_versions.are_parts_known, custom_gradient._custom_call):
         cached.cache_clear()
     with warnings.catch_warnings():
@@ -252,13 +252,10 @@ def test_parts_that_are_missing_are_not_missed(simulated, told):
     assert taken == "[7]"
 
 
-@pytest.mark.parametrize("version", ["0.6.2", "0.4.38"])
-def test_a_version_that_is_too_old_is_refused(version):
-    info = tuple(map(int, version.split(".")))
-    as_if = f"import jax; jax.__version__, jax.__version_info__ = {version!r}, {info}"
-    done = run(f"{as_if}; import multiop; multiop.op_exp(1)")
+def test_a_version_that_is_too_old_is_refused():
+    done = run("import jax; jax.__version__ = '0.4.38'; import multiop; multiop.op_exp(1)")
     assert "BackendError" in done.stderr
-    assert f"the jax backend needs jax>=0.7.0, and {version} is installed" in done.stderr
+    assert "the jax backend needs jax>=0.5, and 0.4.38 is installed" in done.stderr
 
 
 def run(program):

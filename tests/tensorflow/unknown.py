@@ -23,7 +23,7 @@ PARTS = {
 }  # fmt: skip
 CASE = os.environ["MULTIOP_TEST_PARTS"]
 if CASE != "lacking":  # that is a version that was tested
-    _registry.TESTED["tensorflow"] = (2, 0), (2, 1)
+    _registry.VERSIONS["tensorflow"] = _registry.Versions((2, 0), (2, 0), (2, 1))
 
 
 def other(needed, *, also):
@@ -94,11 +94,11 @@ def equal(found, expected):
 
 
 def refused():
-    return pytest.raises(errors.UnsupportedError, match="not public.*" + re.escape(_registry.tested("tensorflow")))
+    return pytest.raises(errors.UnsupportedError, match="not public.*" + re.escape(_registry.whole("tensorflow")))
 
 
 def test_it_is_said_once():
-    said = [message for message in WARNED if _registry.tested("tensorflow") in message]
+    said = [message for message in WARNED if _registry.whole("tensorflow") in message]
     assert len(said) == 1
     assert "reverse mode alone" in said[0]
 

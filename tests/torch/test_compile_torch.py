@@ -99,7 +99,8 @@ def on_torch():
 
 
 def test_a_compiling_thread_changes_no_other(on_torch, another_thread_compiles):
-    assert torch.compiler.is_compiling()  # which is what PyTorch says of every thread
+    # which is what PyTorch says of every thread
+    assert torch.compiler.is_compiling() or _internals.VERSION < (2, 12)
     assert not _registry.is_compiling()
     with pytest.raises(errors.ArgumentError):
         multiop.op_take(torch.tensor([1.0, 2.0]), [5])

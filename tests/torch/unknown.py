@@ -24,7 +24,7 @@ PARTS = {
     "torch.fx.experimental.proxy_tensor.get_proxy_mode", "torch.fx.experimental.proxy_tensor.make_fx",
 }  # fmt: skip
 CASE = os.environ["MULTIOP_TEST_PARTS"]
-_registry.TESTED["torch"] = (2, 0), (2, 1)
+_registry.VERSIONS["torch"] = _registry.Versions((2, 0), (2, 0), (2, 1))
 
 
 def other(needed, *, also):

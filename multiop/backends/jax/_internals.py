@@ -56,9 +56,7 @@ from jax._src.interpreters.partial_eval import (
     trace_to_jaxpr_dynamic,
 )
 from jax._src.interpreters.pxla import shard_arg_handlers as shard_arg_handlers
-from jax._src.pjit import jit_p as jit_p
 from jax._src.sharding_impls import UNSPECIFIED as UNSPECIFIED
-from jax._src.util import weakref_cache_key_types as weakref_cache_key_types
 
 from multiop import errors
 
@@ -66,6 +64,14 @@ if jax.__version_info__ >= (0, 11):
     from jax.extend.core import ClosedJaxpr
 else:
     from jax._src.core import ClosedJaxpr  # jax.extend imports Pallas, which takes 25 ms
+
+if jax.__version_info__ >= (0, 7):
+    from jax._src.pjit import jit_p as jit_p
+    from jax._src.util import weakref_cache_key_types as weakref_cache_key_types
+else:
+    from jax._src.pjit import pjit_p as jit_p
+
+    weakref_cache_key_types = set()  # its caches hold the last 2048 of their keys
 
 if jax.__version_info__ >= (0, 11):
     from . import _since_0_11 as differing
@@ -130,7 +136,7 @@ def trace(function, avals):
 def trace_with_constants(function, avals):
     """Trace a flat function on `avals`; return its jaxpr, of which the values that it closes over are constants."""
     wrapped = linear_util.wrap_init(function, debug_info=debug_info("custom_gradient", function, avals, {}))
-    jaxpr, _, closed_over = trace_to_jaxpr_dynamic(wrapped, avals)
+    jaxpr, _, closed_over, *_ = trace_to_jaxpr_dynamic(wrapped, avals)  # up to JAX 0.6, there is a fourth
     return ClosedJaxpr(jaxpr, closed_over)
 
 

@@ -1,4 +1,4 @@
-"""JAX's parts as they are in 0.7 and 0.8."""
+"""JAX's parts as they are in 0.5 to 0.8."""
 
 from __future__ import annotations
 

@@ -40,7 +40,9 @@ def scan_sizes(params):
 
 def varying(aval):
     """Return the axes of a mesh along which values of type `aval` vary in `shard_map`."""
-    return aval.mat.varying if hasattr(aval, "mat") else aval.vma  # `mat` from 0.10 on
+    if hasattr(aval, "mat"):  # from 0.10 on
+        return aval.mat.varying
+    return getattr(aval, "vma", frozenset())  # from 0.6 on
 
 
 def vary(x, axes):

@@ -1,7 +1,7 @@
 """The versions of JAX that are known.
 
 Ops and transforms only use JAX's public API. Custom gradients and the tape need private parts: on a version that is
-untested, or lacks some of them, they use the public API as far as it goes, see `_public`.
+not of the level `whole`, or lacks some of them, they use the public API as far as it goes, see `_public`.
 """
 
 from __future__ import annotations
@@ -11,21 +11,18 @@ import warnings
 
 import jax
 
-from multiop import _registry, errors
+from multiop import _registry
 
-OLDEST = (0, 7, 0)
-
-if jax.__version_info__ < OLDEST:
-    raise errors.BackendError(
-        f"the jax backend needs jax>={'.'.join(map(str, OLDEST))}, and {jax.__version__} is installed; "
-        f"upgrade it with: pip install --upgrade 'multiop[jax]'"
-    )
+_registry.refuse_old("jax", jax.__version__)
 
 
 @functools.cache
 def are_parts_known():
     """Say whether this JAX is known to have the parts that custom gradients and the tape need; warn once if not."""
-    if not _registry.is_tested("jax", jax.__version__):
+    level = _registry.level("jax", jax.__version__)
+    if level == "reverse":
+        return False
+    if level == "untested":
         told = _registry.untested("jax", jax.__version__)
     else:
         try:

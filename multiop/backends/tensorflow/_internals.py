@@ -14,7 +14,8 @@ import tensorflow as tf
 
 from multiop import _registry, errors
 
-IS_TESTED = _registry.is_tested("tensorflow", tf.__version__)
+_registry.refuse_old("tensorflow", tf.__version__)
+IS_TESTED = _registry.is_whole("tensorflow", tf.__version__)
 MOST_NESTED = 8  # how many forward accumulators may be nested
 # pfor's _create_op copies only the attributes of an operation
 COPIES = "https://github.com/tensorflow/tensorflow/blob/v2.21.0/tensorflow/python/ops/parallel_for/pfor.py"

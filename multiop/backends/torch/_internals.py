@@ -21,7 +21,8 @@ from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
 from multiop import _registry, errors
 
 VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
-IS_TESTED = _registry.is_tested("torch", torch.__version__)
+_registry.refuse_old("torch", torch.__version__)
+IS_TESTED = _registry.is_whole("torch", torch.__version__)
 MISSING = []  # paths of the parts that are missing
 
 
@@ -341,7 +342,7 @@ def out_of_graphs(function):
     """Make torch.compile run `function` eagerly: it breaks the graph there, or fails under fullgraph=True."""
 
     def run_out_of_graphs(*args):
-        if not is_dynamo_compiling():
+        if not is_dynamo_compiling() or may_trace_pullbacks():
             return function(*args)
         from .autodiff._untraced import (
             run,  # imported only when torch.compile gets here: torch._dynamo takes a second to import
@@ -350,6 +351,32 @@ def out_of_graphs(function):
         return run(function, *args)
 
     return run_out_of_graphs
+
+
+# where torch.compile traces a pullback of torch.func that it did not trace the beginning of, as after a graph break,
+# the gradients are 0: https://github.com/pytorch/pytorch/issues/172386
+LOSES_PULLBACKS = not IS_TESTED or VERSION < (2, 12)
+
+
+@_constant
+def may_trace_pullbacks():
+    """Say whether torch.compile may trace what calls torch.func: all of it if nothing may break the graph."""
+    if not LOSES_PULLBACKS:
+        return True
+    transaction = sys.modules["torch._dynamo.symbolic_convert"].tls.current_tx
+    return IS_TESTED and bool(getattr(transaction, "one_graph", False))  # fullgraph=True
+
+
+@_constant
+def refuse_break():
+    """Raise where torch.func is traced and a break of the graph would lose its pullback."""
+    if are_transforms_active() and not may_trace_pullbacks():
+        raise errors.UnsupportedError(
+            f"inside torch.func transforms, torch.compile of PyTorch {torch.__version__} cannot compile a custom "
+            f"gradient that is differentiated twice, forwards or by autograd around it, and computes 0 if it leaves it "
+            f"out: use multiop's transforms or multiop.jit, or install torch>=2.12: "
+            f"https://github.com/pytorch/pytorch/issues/172386"
+        )
 
 
 _lock = threading.RLock()

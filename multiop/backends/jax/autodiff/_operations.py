@@ -146,7 +146,7 @@ class Kernels:
         plain = (
             not params["jaxpr"].effects
             and True not in params["donated_invars"]
-            and params["ctx_mesh"].empty
+            and (params["ctx_mesh"] is None or params["ctx_mesh"].empty)  # `None` up to JAX 0.6
             and not params["compiler_options_kvs"]
             and all(s is UNSPECIFIED for s in (*params["in_shardings"], *params["out_shardings"]))
             and not any((*params["in_layouts"], *params["out_layouts"]))

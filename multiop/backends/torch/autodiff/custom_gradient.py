@@ -301,6 +301,8 @@ class _Lifted(Function):
 def _traced_call(call, primals):
     """Run the call under Dynamo, which captures what the rule closes over; there is no second order."""
     levels = _internals.count_levels()
+    if _internals.VERSION < (2, 11) and levels:
+        _internals.refuse_break()  # there it is one anyway
     if is_forward_mode_on() or levels > 1 or _internals.traces_autograd():
         return _untraced_call(call, primals)
     # aliases: Dynamo refuses the same tensor twice, and only knows `requires_grad` of tensors that it computed
@@ -328,6 +330,7 @@ def _traced_call(call, primals):
 
 
 def _untraced_call(call, primals):
+    _internals.refuse_break()
     from ._untraced import run  # imported only when torch.compile gets here: torch._dynamo takes a second to import
 
     return run(custom_call, call, primals)

@@ -19,7 +19,7 @@ from multiop import errors
 from multiop._recent import Recent
 
 from .._internals import (
-    IS_TESTED,
+    LOSES_PULLBACKS,
     are_transforms_active,
     autocast_state,
     autocast_to,
@@ -474,5 +474,13 @@ def checkpoint(fun, primals):
     return list(torch.utils.checkpoint.checkpoint(run, *primals, use_reentrant=False))
 
 
-if not IS_TESTED:  # its compiler may mishandle transforms: in PyTorch 2.8, gradients were 0
-    vjp, jvp, vmap = out_of_graphs(vjp), out_of_graphs(jvp), out_of_graphs(vmap)
+if LOSES_PULLBACKS:
+    _vjp, _vmap = out_of_graphs(vjp), vmap
+    jvp = out_of_graphs(jvp)
+
+    def vjp(fun, primals, persistent=True):
+        outputs, pullback, aux = _vjp(fun, primals, persistent)
+        return outputs, out_of_graphs(pullback), aux
+
+    def vmap(fun, in_axes, axis_size):
+        return out_of_graphs(_vmap(fun, in_axes, axis_size))
