@@ -2,7 +2,7 @@
 
 import jax
 
-from . import _versions  # isort: skip  # the oldest version is refused before anything is imported
+from . import _versions as _versions  # isort: skip  # the oldest version is refused before anything is imported
 from . import _cpu_compiler, kernels as kernels, random as random
 from ._ops import *  # noqa: F403
 from .autodiff._held import linear as linear
