@@ -70,6 +70,8 @@ def test_the_first_commands_of_the_readme():
     """They are what a stranger types, and what CI runs."""
     found = re.findall(r"^python3 -m venv .*$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
     assert found == [
+        "python3 -m venv .venv && .venv/bin/pip install -q -c constraints.txt -e . "
+        "&& .venv/bin/multiop check examples/log1pexp.py",
         "python3 -m venv .venv && .venv/bin/pip install -q -c constraints.txt -e '.[cpu,examples]' "
         "&& .venv/bin/multiop check examples",
         "python3 -m venv .venv && .venv/bin/pip install -q -c constraints.txt nox && .venv/bin/nox",
