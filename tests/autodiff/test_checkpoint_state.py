@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import gc
 import os
 import random
 import subprocess
@@ -356,3 +357,34 @@ def test_a_profiler_of_one_pass_changes_no_kernel(backend, name, is_seen_forward
     with nothing if is_seen_forwards else counter:
         y.backward()
     np.testing.assert_allclose(x.grad, expected, rtol=1e-3, atol=1e-4)
+
+
+SAVES = {  # what saves a result of its own for its gradient
+    "jit": lambda x: mo.jit(lambda a: a * mo.op_tanh(x))(x),
+    "jit of a gradient": lambda x: mo.jit(lambda a: mo.grad(lambda b: mo.op_sum(b * mo.op_exp(b) * x))(a))(x),
+    "a custom gradient": lambda x: mo.op_custom_gradient(lambda a: (mo.op_tanh(a), lambda u: u * mo.op_exp(a)))(x),
+    "a checkpoint": lambda x: mo.checkpoint(lambda a: a * mo.op_sqrt(x))(x),
+    "a loop": lambda x: mo.op_fori_loop(0, 2, lambda _, a: a * mo.op_tanh(x), x),
+}
+
+
+@pytest.mark.parametrize("name", SAVES)
+def test_what_a_checkpoint_computes_beside_its_result_is_freed(backend, name):
+    f = mo.checkpoint(lambda x: (SAVES[name](x), mo.op_sum(x * x))[1])
+    x, counts = mo.op_convert_to_tensor(X), []
+    for _ in range(4):
+        f_of_x, pull = mo.vjp(f, x)
+        del f_of_x, pull  # no way back frees anything
+        gc.collect()
+        counts.append(sum(type(y).__name__ in ("Tensor", "EagerTensor", "ArrayImpl") for y in gc.get_objects()))
+    assert counts[3] <= counts[1]
+
+
+@pytest.mark.parametrize("name", SAVES)
+def test_a_checkpoint_around_what_saves_has_the_same_second_order(backend, name):
+    def second(f):
+        return host(
+            mo.grad(lambda x: mo.op_sum(mo.grad(lambda x: mo.op_sum(f(x)))(x) ** 2))(mo.op_convert_to_tensor(X))
+        )
+
+    np.testing.assert_allclose(second(mo.checkpoint(SAVES[name])), second(SAVES[name]), rtol=1e-5)

@@ -199,7 +199,8 @@ def _saved_apart():
     """Return a context for a trace: within a checkpoint, it is no part of what that one computes again."""
     if not has_saved_tensor_hooks():  # torch.func takes no hooks
         return contextlib.nullcontext()
-    return torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
+    # a result that is saved as it is holds the step that saves it: nothing would ever free the two
+    return torch.autograd.graph.saved_tensors_hooks(torch.Tensor.detach, lambda x: x)
 
 
 class _Program:
