@@ -105,7 +105,7 @@ class _Parameters:
         self.defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
         self.keyword_only = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
         self.bare: list[tuple[Any, list[Any]]] = [(None, [_Position(i)]) for i in range(len(self.names))]
-        self.rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
+        self.rest = ([p.name for p in parameters if p.kind is p.VAR_POSITIONAL] or ["args"])[0]
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Put each argument in its parameter's place and fill in defaults, so that `f(x, y=y)` is `f(x, y)`."""
@@ -433,8 +433,8 @@ class CustomCall:
         return self.backend.convert(grad, dtype)
 
     def _on_upstream_device(self, upstreams: Sequence[Any], grad: Any) -> Any:
-        known = next((upstream for upstream in upstreams if upstream is not None), None)
-        return grad if known is None else self.backend.on_device_of(known, grad)
+        known = [upstream for upstream in upstreams if upstream is not None]
+        return self.backend.on_device_of(known[0], grad) if known else grad
 
     def _fault(self, message: str) -> errors.GradientRuleError:
         return errors.GradientRuleError(f"the gradient function of {self.name} {message}")

@@ -325,7 +325,11 @@ def _known(path):
 
 
 sequence_number = _known("torch.autograd._get_sequence_nr") or int  # 0, before which nothing is
-saved_tensors_hooks = _known("torch._C._autograd._top_saved_tensors_default_hooks")
+saved_tensors_hooks = (
+    _known("torch._C._autograd._top_saved_tensors_default_hooks")
+    if hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks")
+    else lambda ignores_tracing: "unknown"  # PyTorch 2.6
+)
 keeps_graph = _known("torch._C._autograd._get_current_graph_task_keep_graph") or (lambda: True)
 is_batch_of_gradients = _known("torch._C._functorch.is_legacy_batchedtensor") or (lambda upstream: True)
 forward_mode_enabled = _known("torch.autograd.forward_ad._set_fwd_grad_enabled")

@@ -228,22 +228,28 @@ def promote_with_scalar(x, number):
     return convert(x, dtype), scalar(number, dtype, x.device)
 
 
+def device_among(xs):
+    """Return the device of the first tensor among `xs`, or `None`."""
+    devices = [x.device for x in xs if isinstance(x, Tensor)]  # Dynamo knew no default of `next` before PyTorch 2.9
+    return devices[0] if devices else None
+
+
 def promote_all(*xs):
     """Return any number of operands as tensors of the dtype that the promotion table gives them."""
     if are_alike(xs):
         return xs
     xs = together(*xs)
-    device = next((x.device for x in xs if isinstance(x, Tensor)), None)
+    device = device_among(xs)
     dtype = _dtypes.result_type(*[promotion_dtype(x) for x in xs])
     return [convert(x, dtype, device) for x in xs]
 
 
 def together(*xs):
     """Return `xs` with host arrays as tensors, on the device of the first tensor; Python scalars stay what they are."""
-    first = next((x for x in xs if isinstance(x, Tensor)), None)
-    if first is None:
+    tensors = [x for x in xs if isinstance(x, Tensor)]
+    if not tensors:
         return [x if _host.is_scalar(x) else convert(x) for x in xs]
-    return [x if isinstance(x, Tensor) or _host.is_scalar(x) else on_device_of(first, x) for x in xs]
+    return [x if isinstance(x, Tensor) or _host.is_scalar(x) else on_device_of(tensors[0], x) for x in xs]
 
 
 def on_device_of(x, made):
