@@ -217,7 +217,7 @@ class CustomCall:
     @staticmethod
     def _filled(structure: Any, leaves: list[Any], tensors: Any) -> Any:
         """Return the pytree in which each `_Position` among `leaves` is replaced by the tensor at that position."""
-        filled = [tensors[leaf] if type(leaf) is _Position else leaf for leaf in leaves]
+        filled = [tensors[leaf.number] if type(leaf) is _Position else leaf for leaf in leaves]
         return filled[0] if structure is None else _tree.unflatten(structure, filled)
 
     def _set_output(self, output: Any) -> list[Any]:
@@ -317,7 +317,7 @@ class CustomCall:
                     ) from None
             for leaf, grad in zip(leaves, leaf_grads, strict=True):
                 if type(leaf) is _Position:
-                    grads[leaf] = self._checked(grad, leaf, i, upstreams)
+                    grads[leaf.number] = self._checked(grad, leaf.number, i, upstreams)
                 elif grad is not None and not _host.is_scalar(leaf):
                     raise self._fault(
                         f"returned a gradient for {_args.describe(leaf)} in argument {self.argument_name(i)!r}, which "
@@ -364,12 +364,12 @@ class CustomCall:
     def _entries_of_flat(self, by_primal: dict[int, Any]) -> dict[int, Any]:
         entries = {}
         for i, (structure, leaves) in enumerate(self.arguments):
-            grads = [by_primal.get(leaf) if type(leaf) is _Position else None for leaf in leaves]
+            grads = [by_primal.get(leaf.number) if type(leaf) is _Position else None for leaf in leaves]
             entries[i] = grads[0] if structure is None else _tree.unflatten(structure, grads)
         return entries
 
     def _is_inexact(self, leaf: Any) -> bool:
-        return type(leaf) is _Position and self.backend.dtype_name(self.specs[leaf]) in _dtypes.INEXACT
+        return type(leaf) is _Position and self.backend.dtype_name(self.specs[leaf.number]) in _dtypes.INEXACT
 
     def _fits(self, i: int, entry: Any) -> bool:
         structure, _ = self.arguments[i]
@@ -447,8 +447,11 @@ class _Spec(NamedTuple):
     dtype: Any
 
 
-class _Position(int):
-    """The position of a tensor leaf among the primals (or outputs): a subclass, to tell it from a static int."""
+class _Position:
+    """The position of a tensor leaf among the primals (or outputs)."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
 
 
 _ONE_LEAF: list[Any] = [_Position(0)]
