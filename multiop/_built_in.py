@@ -18,7 +18,6 @@ BUILT_IN: dict[str, tuple[str, str, str]] = {
 EMBEDDED = "numpy"  # it needs no framework
 
 
-
 class Versions(NamedTuple):
     """Where each level begins among the versions of a framework, see docs/versions.md.
 

@@ -17,7 +17,14 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from multiop import _kernels, _names, _settings, errors
-from multiop._built_in import BUILT_IN as BUILT_IN, EMBEDDED, VERSIONS as VERSIONS, Versions as Versions, compiling, untraced
+from multiop._built_in import (
+    BUILT_IN as BUILT_IN,
+    EMBEDDED,
+    VERSIONS as VERSIONS,
+    Versions as Versions,
+    compiling,
+    untraced,
+)
 
 if TYPE_CHECKING:
     from multiop._contract import Backend
