@@ -375,9 +375,9 @@ def refuse_break():
     """Raise where torch.func is traced and a break of the graph would lose its pullback."""
     if are_transforms_active() and not may_trace_pullbacks():
         raise errors.UnsupportedError(
-            f"inside torch.func transforms, torch.compile of PyTorch {torch.__version__} cannot compile a custom "
-            f"gradient that is differentiated twice, forwards or by autograd around it, and computes 0 if it leaves it "
-            f"out: use multiop's transforms or multiop.jit, or install torch>=2.12: "
+            f"inside torch.func transforms, torch.compile of PyTorch {torch.__version__} cannot compile all of multiop's "
+            f"transforms, loops, branches and custom gradients, and computes 0 where it leaves one out: use multiop's "
+            f"transforms instead of torch.func's, or multiop.jit, or install torch>=2.12: "
             f"https://github.com/pytorch/pytorch/issues/172386"
         )
 
