@@ -347,6 +347,7 @@ def out_of_graphs(function):
     def run_out_of_graphs(*args):
         if not is_dynamo_compiling() or may_trace_pullbacks():
             return function(*args)
+        refuse_break()
         from .autodiff._untraced import (
             run,  # imported only when torch.compile gets here: torch._dynamo takes a second to import
         )
