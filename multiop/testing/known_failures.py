@@ -84,7 +84,7 @@ KNOWN_FAILURES += [
         "https://docs.pytorch.org/docs/stable/notes/autograd.html#hooks-for-saved-tensors",
         "PyTorch did not tell whether a checkpoint is around what multiop.jit traces",
         raises=RuntimeError,
-        before=(2, 7),
+        before=(2, 8),
     ),
     KnownFailure(
         "test_value",

@@ -328,7 +328,7 @@ sequence_number = _known("torch.autograd._get_sequence_nr") or int  # 0, before 
 saved_tensors_hooks = (
     _known("torch._C._autograd._top_saved_tensors_default_hooks")
     if hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks")
-    else lambda ignores_tracing: "unknown"  # before PyTorch 2.7
+    else lambda ignores_tracing: "unknown"  # before PyTorch 2.8
 )
 keeps_graph = _known("torch._C._autograd._get_current_graph_task_keep_graph") or (lambda: True)
 is_batch_of_gradients = _known("torch._C._functorch.is_legacy_batchedtensor") or (lambda upstream: True)
