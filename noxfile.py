@@ -7,7 +7,9 @@ A test belongs to a tier, `quick`, `default` or `full`: see docs/testing.md. Tim
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import itertools
+import json
 import os
 import pathlib
 import shutil
@@ -318,57 +320,106 @@ def shards(chosen: list[Part], n: int) -> list[list[Part]]:
     return dealt
 
 
-VERSIONS = [  # backend, Python, what pip is asked for: the oldest and the newest of each range, and each change between
-    ("jax", "3.11", "jax==0.7.2"),
-    ("jax", "3.11", "jax==0.8.*"),
-    ("jax", "3.12", "jax==0.9.*"),
-    ("jax", "3.12", "jax==0.10.*"),
-    ("jax", "3.13", "jax==0.11.*"),
-    ("jax", "3.13", "jax"),
-    ("tensorflow", "3.11", "tensorflow-cpu==2.18.*"),
-    ("tensorflow", "3.11", "tensorflow-cpu==2.19.*"),
-    ("tensorflow", "3.12", "tensorflow-cpu==2.20.*"),
-    ("tensorflow", "3.13", "tensorflow-cpu"),
-    ("numpy", "3.11", "numpy==2.0.*"),
-    ("numpy", "3.13", "numpy"),
-    ("torch", "3.11", "torch==2.11.*"),
-    ("torch", "3.11", "torch==2.12.*"),
-    ("torch", "3.11", "torch==2.13.*"),
-    ("torch", "3.11", "torch==2.14.*"),
-    ("torch", "3.11", "torch==2.15.*"),
+VERSIONS = [  # backend, Python, what pip is asked for, MB to download: both ends of each range, and what is between
+    ("jax", "3.11", "jax==0.7.2", 150),
+    ("jax", "3.11", "jax==0.8.*", 150),
+    ("jax", "3.12", "jax==0.9.*", 150),
+    ("jax", "3.12", "jax==0.10.*", 150),
+    ("jax", "3.13", "jax==0.11.*", 150),
+    ("jax", "3.13", "jax", 150),
+    ("tensorflow", "3.11", "tensorflow-cpu==2.18.* numpy==2.0.*", 320),
+    ("tensorflow", "3.11", "tensorflow-cpu==2.19.*", 350),
+    ("tensorflow", "3.12", "tensorflow-cpu==2.20.*", 350),
+    ("tensorflow", "3.13", "tensorflow-cpu", 350),
+    ("numpy", "3.11", "numpy==2.0.*", 60),
+    ("numpy", "3.13", "numpy", 60),
+    ("torch", "3.11", "torch==2.6.* numpy==2.0.*", 2700),
+    ("torch", "3.11", "torch==2.7.*", 2900),
+    ("torch", "3.11", "torch==2.8.*", 3000),
+    ("torch", "3.11", "torch==2.9.*", 3000),
+    ("torch", "3.11", "torch==2.10.*", 3000),
+    ("torch", "3.11", "torch==2.11.*", 2500),
+    ("torch", "3.11", "torch==2.12.*", 2500),
+    ("torch", "3.11", "torch==2.13.*", 2500),
+    ("torch", "3.11", "torch==2.14.*", 2500),
+    ("torch", "3.11", "torch==2.15.*", 2500),
 ]
+NEXT = [  # the same for what is not released yet, with `-- --pre`
+    ("jax", "3.13", "--pre jax", 150),
+    ("tensorflow", "3.13", "--pre tf-nightly-cpu", 350),
+    ("torch", "3.13", "--pre torch", 2500),
+]
+MEASURED = pathlib.Path(".nox", "versions.json")  # name of a row -> digest of the source that passed or failed on it
 
 
 @nox.session(venv_backend="none", default=False)
 def versions(session: nox.Session) -> None:
     """Run a short suite on the oldest and the newest version of each framework, five minutes each: `-- jax`, `-- 0.9`.
 
-    Every op's value and gradient, and the autodiff contract, in an environment of their own; docs/versions.md is made
-    of what comes out. It fails if a test does that is not known to fail on that version. PyTorch's wheels bring CUDA,
-    5 GB for each version, so they have to be named: `-- torch`, `-- torch==2.15`.
+    Every op's value and gradient, the autodiff contract, and what was silently wrong in some version, in an environment
+    of their own; docs/versions.md is made of what comes out. It fails if a test does that is not known to fail on that
+    version. A version that this source has passed on is left out, so that a run that was cut short goes on where it
+    was: `-- --again` repeats it.
+    PyTorch's wheels bring CUDA, 5 GB for each version, so they have to be named: `-- torch`, `-- torch==2.15`.
+    `-- --pre` reports what the next version of each framework breaks, and never fails. See docs/new_release.md.
     """
-    words = session.posargs
-    chosen = [one for one in VERSIONS if all(word in "{0} {2} {1}".format(*one) for word in words)]
-    chosen = [one for one in chosen if words or one[0] != "torch"]
+    words = [word for word in session.posargs if not word.startswith("--")]
+    rows = NEXT if "--pre" in session.posargs else VERSIONS
+    chosen = [row for row in rows if all(word in "{0} {2} {1}".format(*row) for word in words)]
+    chosen = [row for row in chosen if words or rows is NEXT or row[0] != "torch"]
     if not chosen:
-        session.error(f"no version is named {' '.join(words)!r}; there are: {VERSIONS}")
+        session.error(f"no version is named {' '.join(words)!r}; there are: {rows}")
+    measured = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
+    source = _digest()
+    if "--again" not in session.posargs and rows is not NEXT:
+        passed = [row for row in chosen if measured.get(_folder(row).name) == source]
+        session.log(f"passed by this source already: {', '.join(row[2] for row in passed) or 'none'}")
+        chosen = [row for row in chosen if row not in passed]
+    for row in chosen:
+        size = "made already" if _folder(row).exists() else f"about {row[3]} MB to download"
+        session.log(f"  {row[2]} on Python {row[1]}: {size}")
     failed = []
-    for backend, interpreter, requirement in chosen:
-        python = _made_for(session, interpreter, requirement)
+    for row in chosen:
+        backend, interpreter, requirement, _ = row
+        python = _made_for(session, row)
         environment = ENVIRONMENT | {"MULTIOP_BACKEND": backend}
         environment["JAX_COMPILATION_CACHE_DIR"] = str(pathlib.Path(python).absolute().parents[1] / "jax-cache")
-        what = ["tests/test_conformance.py", "tests/autodiff", "--versions-table=docs/versions.md"]
-        what += ["--tier=quick", "--hasty", f"--backends={backend}", "-m", "not cross and not once"]
+        what = ["tests/test_conformance.py", "tests/autodiff", "--tier=quick", "--hasty", f"--backends={backend}"]
+        what += ["-m", "not cross and not once"]
+        what += ["--as-tested"] if rows is NEXT else ["--versions-table=docs/versions.md"]
+        silent = [f"tests/{backend}/test_versions_{backend}.py", "--tier=full", f"--backends={backend}"]
         try:
+            run(session, "pytest", *WORKERS, *silent, environment=environment, python=python)
             run(session, "pytest", *WORKERS, *what, environment=environment, python=python)
         except nox.command.CommandFailed:
             failed.append(f"{requirement} on Python {interpreter}")
-    if failed:
+            continue
+        measured[_folder(row).name] = source
+        MEASURED.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+    if failed and rows is NEXT:
+        session.warn(f"the next version breaks tests: {'; '.join(failed)}")
+    elif failed:
         session.error(f"failed: {'; '.join(failed)}")
 
 
-def _made_for(session: nox.Session, interpreter: str, requirement: str) -> str:
-    folder = pathlib.Path(".nox", f"{interpreter}-{requirement.replace('==', '-').replace('.*', '')}")
+def _digest() -> str:
+    """Return a digest of what a row of the table is measured with."""
+    digest = hashlib.sha256()
+    for folder in ("multiop", "tests/autodiff", "tests/test_conformance.py", "conftest.py"):
+        path = pathlib.Path(folder)
+        for part in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(part.as_posix().encode() + part.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _folder(row: tuple[str, str, str, int]) -> pathlib.Path:
+    name = row[2].partition(" --index-url")[0].replace("==", "-").replace(".*", "").replace("--pre ", "next-")
+    return pathlib.Path(".nox", f"{row[1]}-{name.replace(' ', '-')}")
+
+
+def _made_for(session: nox.Session, row: tuple[str, str, str, int]) -> str:
+    _, interpreter, requirement, _ = row
+    folder = _folder(row)
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not python.exists():
         found = shutil.which(f"python{interpreter}")
@@ -376,8 +427,13 @@ def _made_for(session: nox.Session, interpreter: str, requirement: str) -> str:
             session.error(f"there is no python{interpreter} here")
         chosen = {"PYENV_VERSION": interpreter}  # pyenv hides all Pythons but one
         session.run(found, "-m", "venv", str(folder), env=chosen, external=True)
-    what = ["-e", ".[testing]", requirement, "hypothesis", "mpmath", "pytest-timeout", "pytest-xdist"]
-    session.run(str(python), "-m", "pip", "install", *QUIETLY, "--upgrade", *what, external=True)  # the newest by now
+    pip = [str(python), "-m", "pip", "install", *QUIETLY, "--upgrade"]
+    tools = ["-e", ".[testing]", "hypothesis", "mpmath", "pytest-timeout", "pytest-xdist"]
+    if requirement.startswith("--pre"):  # an index of nightly builds has little else
+        session.run(*pip, *tools, external=True)
+        session.run(*pip, *requirement.split(), external=True)
+    else:
+        session.run(*pip, *tools, *requirement.split(), external=True)  # the newest by now
     return str(python)
 
 

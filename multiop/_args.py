@@ -372,6 +372,7 @@ def entry(value: Any, size: int, name: str) -> int:
 
 def function(value: Any, name: str) -> Any:
     """Return `value` if it can be called."""
+    _registry.refuse_break()
     if isinstance(value, classmethod):
         raise errors.ArgumentTypeError(f"{name} must be a function, got a classmethod; put @classmethod above it")
     if not callable(value):

@@ -163,6 +163,9 @@ class Optional(Protocol):
     def retrace(self) -> None:
         """Make that compiler, if it is tracing in this thread, trace from the start."""
 
+    def refuse_break(self) -> None:
+        """Raise where that compiler, if it is tracing in this thread, would be wrong about what takes a function."""
+
     def traced(self, fun: Callable[..., Any], /) -> Callable[..., Any]:
         """Return a user's function in the form that the framework's tracer needs."""
 

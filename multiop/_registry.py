@@ -110,6 +110,12 @@ def is_compiling() -> bool:
     return _compiler is not None and bool(_compiler.is_compiling())
 
 
+def refuse_break() -> None:
+    """Raise where such a compiler cannot trace what takes a function, and would be wrong without it."""
+    if is_compiling() and (refuse := getattr(_compiler, "refuse_break", None)) is not None:
+        refuse()
+
+
 def add_composite(op: Callable[..., Any]) -> None:
     """Have every backend that is loaded from now on hold a composite op, as it does its primitives."""
     _composites[op.__name__] = op

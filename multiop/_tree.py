@@ -11,6 +11,8 @@ import optree
 from multiop import _registry
 
 NAMESPACE = "multiop"
+_SEQUENCES = (list, tuple)
+_SCALARS = (bool, int, float, complex, str, type(None))
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
@@ -60,6 +62,11 @@ def broadcast(prefix: Any, tree: Any) -> list[Any]:
 
 def is_leaf(tree: Any) -> bool:
     """Say whether `tree` is a single leaf."""
+    if _registry.is_compiling():  # before PyTorch 2.9, Dynamo cannot trace optree
+        if type(tree) in _SEQUENCES or type(tree) is dict:
+            return False
+        if type(tree) in _SCALARS or _registry.active().is_tensor(tree):
+            return True
     return optree.tree_is_leaf(tree, none_is_leaf=True, namespace=NAMESPACE)
 
 
@@ -118,8 +125,14 @@ def _one_level(tree: Any) -> tuple[list[Any], Any, Any]:
     if type(tree) is dict:
         keys = sorted(tree)  # optree's order, which determines the order of the leaves
         return [tree[key] for key in keys], keys, functools.partial(_dict_of, list(tree))
+    if type(tree) in _SEQUENCES:
+        return list(tree), None, functools.partial(_sequence_of, type(tree))
     subtrees, metadata, _, make = optree.tree_flatten_one_level(tree, none_is_leaf=True, namespace=NAMESPACE)
     return list(subtrees), metadata, make
+
+
+def _sequence_of(kind: Any, _: None, values: list[Any]) -> Any:
+    return kind(values)
 
 
 def _dict_of(order: list[Any], keys: list[Any], values: list[Any]) -> dict[Any, Any]:

@@ -5,6 +5,7 @@ A version has a row in docs/versions.md only if its last whole run passed.
 
 from __future__ import annotations
 
+import datetime
 import platform
 import re
 import tomllib
@@ -22,8 +23,8 @@ pytest_plugins = ["pytester"]
 ROOT = Path(__file__).parent.parent
 NAMES = {"torch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow", "numpy": "NumPy"}
 PYTHON = ".".join(platform.python_version_tuple()[:2])
-OLDER = "| jax | 0.7.2 | 3.11 | 2.4.6 | 1805 | 3 |\n"
-BEFORE = "| jax | 0.10.2 | 3.11 | 2.4.6 | 99 | 9 |\n"
+OLDER = "| jax | 0.7.2 | whole | 3.11 | 2.4.6 | 1805 | 3 | 2026-01-02 |\n"
+BEFORE = "| jax | 0.10.2 | whole | 3.11 | 2.4.6 | 99 | 9 | 2026-01-02 |\n"
 NOTED = NOTES + "\nBy hand.\n"
 PASSES = "import pytest\ndef test_one(): pass\ndef test_two(): pass\n"
 KNOWN = "@pytest.mark.xfail(strict=True)\ndef test_three(): assert {}\n"
@@ -45,7 +46,8 @@ def table(pytester, tmp_path, monkeypatch):
 
 
 def test_a_run_that_passes_is_a_row(table):
-    row = f"| jax | 0.10.2 | {PYTHON} | {np.__version__} | 2 | 1 |\n"
+    today = datetime.date.today().isoformat()
+    row = f"| jax | 0.10.2 | whole | {PYTHON} | {np.__version__} | 2 | 1 | {today} |\n"
     assert table(PASSES + KNOWN.format(False)) == HEAD + OLDER + row + NOTED
 
 
@@ -78,8 +80,9 @@ def ends(backend):
 @pytest.mark.parametrize("backend", NAMES)
 def test_each_end_of_a_range_has_passed(backend):
     table = (ROOT / "docs/versions.md").read_text(encoding="utf-8")
-    passed = re.findall(rf"^\| {backend} \| (\d+\.\d+)\S* \|", table, re.M)
-    assert {*ends(backend)} <= {*passed}
+    rows = dict(re.findall(rf"^\| {backend} \| (\d+\.\d+)\S* \| (\w+) \|", table, re.M))
+    assert {*ends(backend)} <= {*rows}
+    assert rows == {version: _registry.level(backend, version) for version in rows}
 
 
 @pytest.mark.parametrize("backend", NAMES)

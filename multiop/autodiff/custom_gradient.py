@@ -105,7 +105,7 @@ class _Parameters:
         self.defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
         self.keyword_only = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
         self.bare: list[tuple[Any, list[Any]]] = [(None, [_Position(i)]) for i in range(len(self.names))]
-        self.rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
+        self.rest = ([p.name for p in parameters if p.kind is p.VAR_POSITIONAL] or ["args"])[0]
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Put each argument in its parameter's place and fill in defaults, so that `f(x, y=y)` is `f(x, y)`."""
@@ -217,7 +217,7 @@ class CustomCall:
     @staticmethod
     def _filled(structure: Any, leaves: list[Any], tensors: Any) -> Any:
         """Return the pytree in which each `_Position` among `leaves` is replaced by the tensor at that position."""
-        filled = [tensors[leaf] if type(leaf) is _Position else leaf for leaf in leaves]
+        filled = [tensors[leaf.number] if type(leaf) is _Position else leaf for leaf in leaves]
         return filled[0] if structure is None else _tree.unflatten(structure, filled)
 
     def _set_output(self, output: Any) -> list[Any]:
@@ -317,7 +317,7 @@ class CustomCall:
                     ) from None
             for leaf, grad in zip(leaves, leaf_grads, strict=True):
                 if type(leaf) is _Position:
-                    grads[leaf] = self._checked(grad, leaf, i, upstreams)
+                    grads[leaf.number] = self._checked(grad, leaf.number, i, upstreams)
                 elif grad is not None and not _host.is_scalar(leaf):
                     raise self._fault(
                         f"returned a gradient for {_args.describe(leaf)} in argument {self.argument_name(i)!r}, which "
@@ -364,12 +364,12 @@ class CustomCall:
     def _entries_of_flat(self, by_primal: dict[int, Any]) -> dict[int, Any]:
         entries = {}
         for i, (structure, leaves) in enumerate(self.arguments):
-            grads = [by_primal.get(leaf) if type(leaf) is _Position else None for leaf in leaves]
+            grads = [by_primal.get(leaf.number) if type(leaf) is _Position else None for leaf in leaves]
             entries[i] = grads[0] if structure is None else _tree.unflatten(structure, grads)
         return entries
 
     def _is_inexact(self, leaf: Any) -> bool:
-        return type(leaf) is _Position and self.backend.dtype_name(self.specs[leaf]) in _dtypes.INEXACT
+        return type(leaf) is _Position and self.backend.dtype_name(self.specs[leaf.number]) in _dtypes.INEXACT
 
     def _fits(self, i: int, entry: Any) -> bool:
         structure, _ = self.arguments[i]
@@ -433,8 +433,8 @@ class CustomCall:
         return self.backend.convert(grad, dtype)
 
     def _on_upstream_device(self, upstreams: Sequence[Any], grad: Any) -> Any:
-        known = next((upstream for upstream in upstreams if upstream is not None), None)
-        return grad if known is None else self.backend.on_device_of(known, grad)
+        known = [upstream for upstream in upstreams if upstream is not None]
+        return self.backend.on_device_of(known[0], grad) if known else grad
 
     def _fault(self, message: str) -> errors.GradientRuleError:
         return errors.GradientRuleError(f"the gradient function of {self.name} {message}")
@@ -447,8 +447,11 @@ class _Spec(NamedTuple):
     dtype: Any
 
 
-class _Position(int):
-    """The position of a tensor leaf among the primals (or outputs): a subclass, to tell it from a static int."""
+class _Position:
+    """The position of a tensor leaf among the primals (or outputs)."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
 
 
 _ONE_LEAF: list[Any] = [_Position(0)]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import collections
+import datetime
 import platform
 import re
 
 import numpy as np
 import pytest
 
+from multiop import _registry
 from multiop.testing import _results
 
 HEAD = """# Versions
@@ -18,8 +20,15 @@ its own environment, that of NumPy without any framework. What fails is named be
 TensorFlow 2.21 and NumPy 2.4 are tested with the whole suite; the other versions of PyTorch are builds for CUDA, run on
 a CPU with `nox -s versions -- torch`.
 
-| framework | version | Python | NumPy | passed | failed, as is known |
-|---|---|---|---|---|---|
+A version has one of three levels, from the table in `multiop/_built_in.py`; `multiop info` names the one at hand:
+
+- *whole*: everything works.
+- *reverse*: ops, transforms and `jit` work, and custom gradients have reverse mode, to any order; their forward mode,
+  `vmap` of them and the tape are a clear error. It uses public API alone, and is also what a newer version gets.
+- *refused*: the backend does not load, and pip does not install it. Everything older than this table is.
+
+| framework | version | level | Python | NumPy | passed | failed, as is known | measured |
+|---|---|---|---|---|---|---|---|
 """
 NOTES = "\n## What fails\n"
 
@@ -43,7 +52,8 @@ class VersionTable:
             return
         version = _results.version(self.backend)
         python = ".".join(platform.python_version_tuple()[:2])
-        row = [self.backend, version, python, np.__version__, str(self.counts["passed"]), str(self.counts["known"])]
+        row = [self.backend, version, _registry.level(self.backend, version), python, np.__version__]
+        row += [str(self.counts["passed"]), str(self.counts["known"]), datetime.date.today().isoformat()]
         text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
         lines = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("| framework")]
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]

@@ -2,7 +2,9 @@
 
 import jax
 
-from . import _versions as _versions  # isort: skip  # the oldest version is refused before anything is imported
+from . import _versions as _versions  # first: it refuses what is too old
+
+# isort: split
 from . import _cpu_compiler, kernels as kernels, random as random
 from ._ops import *  # noqa: F403
 from .autodiff._held import linear as linear

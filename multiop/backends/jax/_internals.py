@@ -69,6 +69,8 @@ if jax.__version_info__ >= (0, 7):
     from jax._src.pjit import jit_p as jit_p
     from jax._src.util import weakref_cache_key_types as weakref_cache_key_types
 else:
+    from jax._src.pjit import pjit_p as jit_p  # noqa: F401
+
     weakref_cache_key_types = set()  # its caches hold the last 2048 of their keys
 
 if jax.__version_info__ >= (0, 11):

@@ -33,6 +33,8 @@ from .conversion import (
 from .devices import device as device, is_at_hand as is_at_hand, to_device as to_device
 from .scopes import name_scope as name_scope
 
+if _internals.VERSION < (2, 11):  # its compiler cannot trace what takes a function
+    from ._internals import refuse_break as refuse_break
 if not _internals.IS_TESTED:
     from .autodiff._public import custom_call as custom_call
 

@@ -325,7 +325,11 @@ def _known(path):
 
 
 sequence_number = _known("torch.autograd._get_sequence_nr") or int  # 0, before which nothing is
-saved_tensors_hooks = _known("torch._C._autograd._top_saved_tensors_default_hooks")
+saved_tensors_hooks = (
+    _known("torch._C._autograd._top_saved_tensors_default_hooks")
+    if hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks")
+    else lambda ignores_tracing: "unknown"  # before PyTorch 2.8
+)
 keeps_graph = _known("torch._C._autograd._get_current_graph_task_keep_graph") or (lambda: True)
 is_batch_of_gradients = _known("torch._C._functorch.is_legacy_batchedtensor") or (lambda upstream: True)
 is_without_memory = _known("torch._is_zerotensor") or (lambda upstream: True)
@@ -344,6 +348,7 @@ def out_of_graphs(function):
     def run_out_of_graphs(*args):
         if not is_dynamo_compiling() or may_trace_pullbacks():
             return function(*args)
+        refuse_break()
         from .autodiff._untraced import (
             run,  # imported only when torch.compile gets here: torch._dynamo takes a second to import
         )
@@ -372,9 +377,9 @@ def refuse_break():
     """Raise where torch.func is traced and a break of the graph would lose its pullback."""
     if are_transforms_active() and not may_trace_pullbacks():
         raise errors.UnsupportedError(
-            f"inside torch.func transforms, torch.compile of PyTorch {torch.__version__} cannot compile a custom "
-            f"gradient that is differentiated twice, forwards or by autograd around it, and computes 0 if it leaves it "
-            f"out: use multiop's transforms or multiop.jit, or install torch>=2.12: "
+            f"inside torch.func transforms, torch.compile of PyTorch {torch.__version__} cannot compile all of "
+            f"multiop's transforms, loops, branches and custom gradients, and computes 0 where it leaves one out: use "
+            f"multiop's transforms instead of torch.func's, or multiop.jit, or install torch>=2.12: "
             f"https://github.com/pytorch/pytorch/issues/172386"
         )
 

@@ -228,12 +228,18 @@ def promote_with_scalar(x, number):
     return convert(x, dtype), scalar(number, dtype, x.device)
 
 
+def device_among(xs):
+    """Return the device of the first tensor among `xs`, or `None`."""
+    devices = [x.device for x in xs if isinstance(x, Tensor)]  # Dynamo knew no default of `next` before PyTorch 2.9
+    return devices[0] if devices else None
+
+
 def promote_all(*xs):
     """Return any number of operands as tensors of the dtype that the promotion table gives them."""
     if are_alike(xs):
         return xs
     xs = together(*xs)
-    device = next((x.device for x in xs if isinstance(x, Tensor)), None)
+    device = device_among(xs)
     dtype = _dtypes.result_type(*[promotion_dtype(x) for x in xs])
     return [convert(x, dtype, device) for x in xs]
 

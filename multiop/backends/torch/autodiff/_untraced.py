@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import torch
 
+from .._internals import VERSION
 
-@torch.compiler.disable(
-    reason="torch.compile would drop a custom gradient: inside torch.func transforms (use multiop.jit instead; "
+_REASON = {
+    "reason": "torch.compile would drop a custom gradient: inside torch.func transforms (use multiop.jit instead; "
     "https://github.com/pytorch/pytorch/issues/193279), in forward mode "
     "(https://github.com/pytorch/pytorch/issues/192985), or where the function closes over a differentiable value "
     "(pass it as an argument, or use multiop.jit)"
-)
+}
+
+
+@torch.compiler.disable(**_REASON if VERSION >= (2, 8) else {})  # PyTorch 2.6 takes none
 def run(function, *args):
     """Break the graph, or fail under fullgraph=True: `function` would be compiled wrongly, so it runs eagerly."""
     return function(*args)

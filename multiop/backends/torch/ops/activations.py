@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from multiop import _args
 
-from .._internals import is_forward_mode
+from .._internals import VERSION, is_forward_mode
 from ..conversion import (
     bool_to_int32,
     convert,
@@ -126,4 +126,8 @@ def op_hard_sigmoid(x):
 
 
 def op_hard_silu(x):
-    return functional.hardswish(*reject_complex(floating(x)))
+    (x,) = reject_complex(floating(x))
+    if VERSION >= (2, 8):
+        return functional.hardswish(x)
+    # its gradient at the bounds was that of the parabola: https://github.com/pytorch/pytorch/issues/147801
+    return torch.where(x.abs() < 3, functional.hardswish(x), functional.relu(x))

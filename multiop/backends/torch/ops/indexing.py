@@ -12,6 +12,7 @@ from .._internals import is_tracing, is_tracked
 from ..conversion import (
     choose,
     convert,
+    device_among,
     in_float32,
     in_wider_dtype,
     is_compiling,
@@ -79,7 +80,7 @@ def _take_along_axis(x, indices, axis):
 def op_get_item(x, key):
     if not isinstance(x, torch.Tensor):
         parts = key if isinstance(key, tuple) else (key,)
-        x = convert(x, device=next((part.device for part in parts if isinstance(part, torch.Tensor)), None))
+        x = convert(x, device=device_among(parts))
     entries, arrays = _args.normalize_key(key, x.shape)
     x = slice_by_key(x, [slice(None) if place in arrays else entry for place, entry in enumerate(entries)])
     if not arrays:
