@@ -149,22 +149,15 @@ class Optional(Protocol):
     Attributes:
         kernels: Functions that stand for ops, under their names, see `multiop._kernels`.
         random: The parts of random numbers that are the framework's, a `RandomParts`.
+        compiler: The framework's compiler, if it traces Python itself, a `Compiler`.
         if_untested: The end of the warning about a version that was never tested: what does not work on it. `None`: the
             backend itself warns, where it matters.
     """
 
     kernels: Any
     random: RandomParts
+    compiler: Compiler
     if_untested: str | None
-
-    def is_compiling(self) -> bool:
-        """Say whether the framework's compiler is tracing Python code in this thread."""
-
-    def retrace(self) -> None:
-        """Make that compiler, if it is tracing in this thread, trace from the start."""
-
-    def refuse_break(self) -> None:
-        """Raise where that compiler, if it is tracing in this thread, would be wrong about what takes a function."""
 
     def traced(self, fun: Callable[..., Any], /) -> Callable[..., Any]:
         """Return a user's function in the form that the framework's tracer needs."""
@@ -195,6 +188,19 @@ class Optional(Protocol):
 
     def first_line(self, error: Exception, /) -> str:
         """Return the message of an exception without the framework's internals."""
+
+
+class Compiler(Protocol):
+    """A compiler that traces Python itself."""
+
+    def is_compiling(self) -> bool:
+        """Say whether it is tracing Python code in this thread."""
+
+    def retrace(self) -> None:
+        """If it is tracing in this thread, make it trace from the start."""
+
+    def refuse_break(self) -> None:
+        """Raise if it is tracing in this thread, and would be wrong about what takes a function."""
 
 
 class RandomParts(Protocol):
@@ -286,6 +292,7 @@ def gaps(module: Any) -> list[str]:
         (Backend, module, True),
         (Optional, module, False),
         (RandomParts, getattr(module, "random", None), False),
+        (Compiler, getattr(module, "compiler", None), hasattr(module, "compiler")),
     ):
         for name, member in _members(protocol).items():
             try:

@@ -80,9 +80,8 @@ def retrace() -> None:
     compiler = _compiler
     if compiler is None and (name := compiling()) is not None:
         compiler = load(name)
-    begin_again = getattr(compiler, "retrace", None)
-    if begin_again is not None:
-        begin_again()
+    if hasattr(compiler, "compiler"):
+        compiler.compiler.retrace()
 
 
 _backend: Any = _Unloaded()
@@ -100,20 +99,20 @@ def active() -> Backend:
 
 def _selected() -> Any:
     # such a compiler cannot trace a ContextVar; the backend of what it compiles is its own by definition
-    if _compiler is not None and _compiler.is_compiling():  # in this thread
+    if _compiler is not None and _compiler.compiler.is_compiling():  # in this thread
         return _compiler
     return _override.get() or _backend
 
 
 def is_compiling() -> bool:
     """Say whether a compiler that traces Python itself is doing so."""
-    return _compiler is not None and bool(_compiler.is_compiling())
+    return _compiler is not None and bool(_compiler.compiler.is_compiling())
 
 
 def refuse_break() -> None:
     """Raise where such a compiler cannot trace what takes a function, and would be wrong without it."""
-    if is_compiling() and (refuse := getattr(_compiler, "refuse_break", None)) is not None:
-        refuse()
+    if is_compiling():
+        _compiler.compiler.refuse_break()
 
 
 def add_composite(op: Callable[..., Any]) -> None:
@@ -309,7 +308,7 @@ def _load(name: str) -> None:
     _settings.settle_x64()
     if _settings.x64 and name not in BUILT_IN:  # if it is off, a framework's own switch is left as it is
         module.set_x64(True)
-    if hasattr(module, "is_compiling"):
+    if hasattr(module, "compiler"):
         _compiler = module
         _settings.settle_floatx()  # read now, because a compiler that traces Python cannot read the configuration file
     _kernels.join(module, _composites, _settings.uses_kernels())

@@ -4,8 +4,7 @@ import torch
 
 from multiop import _registry
 
-from . import _internals, kernels as kernels, random as random
-from ._internals import retrace as retrace
+from . import _internals, compiler as compiler, kernels as kernels, random as random
 from ._ops import *  # noqa: F403
 from .autodiff.custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
 from .autodiff.gradients import gradients as gradients
@@ -22,7 +21,6 @@ from .conversion import (
     convert as convert,
     dtype_name as dtype_name,
     floating as floating,
-    is_compiling as is_compiling,
     is_tensor as is_tensor,
     on_device_of as on_device_of,
     promote as promote,
@@ -33,8 +31,6 @@ from .conversion import (
 from .devices import device as device, is_at_hand as is_at_hand, to_device as to_device
 from .scopes import name_scope as name_scope
 
-if _internals.VERSION < (2, 11):  # its compiler cannot trace what takes a function
-    from ._internals import refuse_break as refuse_break
 if not _internals.IS_TESTED:
     from .autodiff._public import custom_call as custom_call
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import torch
 
-from .._internals import VERSION
-
 _REASON = {
     "reason": "torch.compile would drop a custom gradient: inside torch.func transforms (use multiop.jit instead; "
     "https://github.com/pytorch/pytorch/issues/193279), in forward mode "
@@ -14,7 +12,7 @@ _REASON = {
 }
 
 
-@torch.compiler.disable(**_REASON if VERSION >= (2, 8) else {})  # PyTorch 2.6 takes none
+@torch.compiler.disable(**_REASON if torch.__version__ >= "2.8" else {})  # PyTorch 2.6 takes none
 def run(function, *args):
     """Break the graph, or fail under fullgraph=True: `function` would be compiled wrongly, so it runs eagerly."""
     return function(*args)

@@ -1,0 +1,12 @@
+"""What multiop asks of torch.compile, which traces Python itself: see `multiop._contract.Compiler`."""
+
+from __future__ import annotations
+
+from . import _internals
+from ._internals import retrace as retrace
+from .conversion import is_compiling as is_compiling
+
+
+def refuse_break():
+    if _internals.VERSION < (2, 11):  # it cannot trace what takes a function inside of torch.func
+        _internals.refuse_break()
