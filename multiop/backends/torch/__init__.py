@@ -4,7 +4,7 @@ import torch
 
 from multiop import _registry
 
-from . import _internals, compiler as compiler, kernels as kernels, random as random
+from . import _compiler, _internals, kernels as kernels, random as random
 from ._ops import *  # noqa: F403
 from .autodiff.custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
 from .autodiff.gradients import gradients as gradients
@@ -35,6 +35,7 @@ if not _internals.IS_TESTED:
     from .autodiff._public import custom_call as custom_call
 
 name = "torch"
+compiler = _compiler
 if_untested = _registry.REVERSE_MODE_ALONE
 version = torch.__version__
 Tensor = torch.Tensor
