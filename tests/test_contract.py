@@ -66,7 +66,7 @@ def test_what_is_optional_is_documented_for_who_writes_a_backend(module):
         assert name not in _contract._members(Backend)
     assert all(
         inspect.getdoc(member)
-        for protocol in (Backend, Optional, _contract.RandomParts)
+        for protocol in (Backend, Optional, _contract.Compiler, _contract.RandomParts)
         for name, member in vars(protocol).items()
         if inspect.isfunction(member) and name[0] != "_"
     )
