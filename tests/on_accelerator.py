@@ -8,15 +8,13 @@ import contextlib
 import functools
 
 import pytest
+from elsewhere_table import OF_THE_HOST, WAITS
 
 import multiop as mo
 from multiop.testing._problem import Problem
 from multiop.testing.cases import rows
 
 ROWS = rows()
-# the shape of the result depends on values, or values decide what runs
-WAITS = {"op_bincount", "op_cond", "op_nonzero", "op_switch", "op_unique", "op_while_loop", "op_convert_to_numpy"}
-OF_THE_HOST = {"op_is_tensor", "op_ndim", "op_shape", "op_size", "op_dtype"}
 # docs/devices.md: the framework itself waits, or JAX computes it on the CPU
 OF_THE_FRAMEWORK = {
     "torch": {"op_eig", "op_eigh", "op_svd", "op_pinv", "op_lstsq", "op_matrix_rank", "op_det", "op_slogdet"},

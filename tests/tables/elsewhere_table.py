@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import re
 
+# the shape of the result depends on values, or values decide what runs
+WAITS = {"op_bincount", "op_cond", "op_nonzero", "op_switch", "op_unique", "op_while_loop", "op_convert_to_numpy"}
+# their results are no tensors, and lie where the suite makes tensors of them
+OF_THE_HOST = {"op_is_tensor", "op_ndim", "op_shape", "op_size", "op_dtype"}
+
 UNSEEN = "values are looked at on the CPU alone: a look would wait for the GPU"
 INTEGERS = "PyTorch has no kernel for integers on a GPU"
 DIGITS = "the GPU's logarithm has fewer digits here"

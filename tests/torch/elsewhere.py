@@ -11,6 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from elsewhere_table import OF_THE_HOST, WAITS
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import backend_registration
 
@@ -20,10 +21,6 @@ from multiop.testing.cases import rows
 
 ROWS = rows()
 NAME = "npy"  # the one device for which PyTorch can be told that it exists
-# the shape of the result depends on values, or values decide what runs
-WAITS = {"op_bincount", "op_cond", "op_nonzero", "op_switch", "op_unique", "op_while_loop", "op_convert_to_numpy"}
-# their results are no tensors, and lie where the suite makes tensors of them
-OF_THE_HOST = {"op_is_tensor", "op_ndim", "op_shape", "op_size", "op_dtype"}
 # call a function of their own with the operands one by one
 OF_FUNCTIONS = {
     "op_associative_scan",

@@ -228,10 +228,16 @@ def promote_with_scalar(x, number):
     return convert(x, dtype), scalar(number, dtype, x.device)
 
 
+def first_among(xs):
+    """Return the first tensor among `xs`, or `None`."""
+    tensors = [x for x in xs if isinstance(x, Tensor)]  # Dynamo knew no default of `next` before PyTorch 2.9
+    return tensors[0] if tensors else None
+
+
 def device_among(xs):
     """Return the device of the first tensor among `xs`, or `None`."""
-    devices = [x.device for x in xs if isinstance(x, Tensor)]  # Dynamo knew no default of `next` before PyTorch 2.9
-    return devices[0] if devices else None
+    first = first_among(xs)
+    return None if first is None else first.device
 
 
 def promote_all(*xs):
@@ -246,7 +252,7 @@ def promote_all(*xs):
 
 def together(*xs):
     """Return `xs` with host arrays as tensors, on the device of the first tensor; Python scalars stay what they are."""
-    first = next((x for x in xs if isinstance(x, Tensor)), None)
+    first = first_among(xs)
     tensors = [x if isinstance(x, Tensor) or _host.is_scalar(x) else on_device_of(first, x) for x in xs]
     return _host.with_digits(xs, tensors, lambda x, dtype: on_device_of(first, convert(x, dtype)), dtype_name)
 
