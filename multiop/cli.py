@@ -21,6 +21,7 @@ from rich.text import Text
 
 import multiop
 from multiop import _faults, _names, _registry, config, errors, porting
+from multiop.porting._port import MODULES
 from multiop.testing import _discovery, _html, _processes, _progress, _report, _results
 from multiop.testing._processes import Run
 from multiop.testing._progress import STYLES, plain
@@ -152,19 +153,23 @@ def port(
     partial: Annotated[
         bool, typer.Option("--partial", help="Leave bridges to the original where something has no translation.")
     ] = False,
+    to: Annotated[str, typer.Option(help="torch, flax or keras: write NAME_torch.py too, which makes a module.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Turn a model into source that runs on every backend, and prove it against the original.
 
     MAKE takes nothing and returns the model and a tuple of example inputs. Writes NAME.py, NAME.safetensors,
     NAME.map.toml and test_NAME.py, and compares values and gradients with those of the original on each backend; with
-    --training also those of a step in training mode and the new statistics, unless it draws random numbers.
+    --training also those of a step in training mode and the new statistics, unless it draws random numbers. With --to,
+    a file more has a function that returns the port as a module of PyTorch, flax (nnx) or Keras.
 
     On stderr, a line tells of each step as it begins.
 
     Exit status: 0 if all agree, 1 if not, 2 if the command is wrong or a part of the model has no translation.
     """
     names = _backends(backends)
+    if to and to not in MODULES:
+        _stop(f"--to must be one of {', '.join(MODULES)}; got {to!r}")
     start = time.monotonic()
 
     def begin(step: str) -> None:
@@ -181,7 +186,7 @@ def port(
             raise
         except Exception as error:  # the model's own, or of its framework
             _stop(f"{target} cannot be traced{_at(error, target.partition('::')[0])}: {type(error).__name__}: {error}")
-        ported.save(out)
+        ported.save(out, to or None)
         if any(str(leaf.dtype) == "float64" for leaf in ported.inputs()):
             multiop.enable_x64()
         for name in names:
@@ -207,6 +212,8 @@ def port(
         cells = [f"{one:.1e}" for one in (proof.value, proof.gradient, proof.state)[: 3 if training else 2]]
         table.add_row(proof.backend, *[_MODES[proof.training]][: len(modes)], *cells, f"{proof.tolerance:.0e}", word)
     typer.echo(plain(f"{out / ported.name}.py: {lines} lines"))
+    if to:
+        typer.echo(plain(f"{out / ported.name}_{to}.py: make() returns it as a module of {to}"))
     if ported.bridged:
         typer.echo(plain(f"bridges stay for {', '.join(dict.fromkeys(ported.bridged))}"))
     if training and True not in ported.modes:

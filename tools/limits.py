@@ -29,7 +29,7 @@ from multiop import errors
 from multiop.testing._results import version
 
 PAGE = ROOT / "docs/limits.md"
-BACKENDS = {"torch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow"}
+BACKENDS = {"torch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow", "numpy": "NumPy"}
 START = "<!-- the table is made by tools/limits.py, do not edit -->"
 END = "<!-- end of the table -->"
 NAN, INF = math.nan, math.inf
@@ -102,7 +102,7 @@ def table() -> list[str]:
             answers = tuple(every[backend][name, xs][k] for backend in BACKENDS)
             if len(set(answers)) > 1:
                 found.setdefault((what, xs, answers), []).append(f"`{name}`")
-    lines = [f"| ops | of | at | {' | '.join(BACKENDS.values())} |", "|---|---|---|---|---|---|"]
+    lines = [f"| ops | of | at | {' | '.join(BACKENDS.values())} |", "|---|---|---|" + "---|" * len(BACKENDS)]
     for (what, xs, answers), names in sorted(found.items(), key=lambda row: (row[0][0] == "gradient", row[0][1])):
         lines.append(f"| {', '.join(names)} | {what} | `{xs}` | {' | '.join(f'`{x}`' for x in answers)} |")
     return lines

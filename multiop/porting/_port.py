@@ -6,7 +6,6 @@ import functools
 import importlib
 import json
 import sys
-import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,11 @@ _READERS = {
     "tensorflow": "multiop.porting.tensorflow.reader",
 }
 _JAX = "multiop.porting.jax.reader"
+MODULES = {  # what computes a port in the framework's own terms
+    "torch": ("multiop.porting.torch.module", "PortedModule"),
+    "flax": ("multiop.porting.jax.module", "PortedModule"),
+    "keras": ("multiop.porting.tensorflow.module", "PortedLayer"),
+}
 _RECORDS = {False: "recorded", True: "recorded_training"}
 
 
@@ -48,9 +52,16 @@ class Port:
     ):
         self.name, self.source, self.params, self.state = name, source, params, state
         self._about, self.map = about, weight_map
-        module = types.ModuleType(name)
-        exec(compile(source, f"<{name}.py>", "exec"), vars(module))
-        self._function: Callable[..., Any] = getattr(module, name)
+        scope: dict[str, Any] = {}  # without __name__, by which torch.compile would import it
+        exec(compile(source, f"<{name}.py>", "exec"), scope)
+        self._function: Callable[..., Any] = scope[name]
+
+    def __repr__(self) -> str:
+        weights = _weights.Weights(self.params, self.state, self._about.get("framework"))
+        return f"Port({self.name}, {self.operations} operations, {weights!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Port, (self.name, self.source, self.params, self.state, self._about, self.map)
 
     def function(
         self, params: Any, state: Any, *inputs: Any, training: bool = False, seed: Any = None, **keywords: Any
@@ -93,6 +104,10 @@ class Port:
         """The values of `training` that `prove` can compare: those of which it is recorded what the original does."""
         return [training for training in (False, True) if _RECORDS[training] in self._about]
 
+    def draws(self, training: bool) -> bool:
+        """Say whether random numbers are drawn in training, or in evaluation."""
+        return bool(self._about.get("draws" if training else "draws always"))
+
     def recorded(self, training: bool = False) -> dict[str, Any]:
         """Return what the original computed for `inputs()`: sums of its outputs, gradients and new state.
 
@@ -105,7 +120,7 @@ class Port:
         if training in self.modes:
             return self._about[_RECORDS[training]]
         self._check_mode(training)
-        if not self._about.get("draws" if training else "draws always"):
+        if not self.draws(training):
             raise errors.ArgumentError(f"{self.name} has other weights than the model had that was traced")
         mode = "training" if training else "evaluation"
         raise errors.ArgumentError(f"{self.name} draws random numbers in {mode}, which no other framework draws")
@@ -200,10 +215,48 @@ class Port:
         about = {name: entry for name, entry in self._about.items() if name not in _RECORDS.values()}
         return Port(self.name, self.source, params, state, about, self.map)
 
-    def save(self, directory: str | Path) -> None:
-        """Write `NAME.py`, `NAME.safetensors`, `NAME.map.toml` and `test_NAME.py` into a directory."""
+    def as_module(self, framework: str, **options: Any) -> Any:
+        """Return the port as a module of a framework, for its optimizers, checkpoints and data parallelism.
+
+        Args:
+            framework: "torch" for a `torch.nn.Module`, "flax" for an `nnx.Module`, "keras" for a `keras.layers.Layer`
+                on Keras's backend.
+            **options: On flax `rngs`, an `nnx.Rngs`, if the port draws random numbers. On Keras `seed`, and what a
+                layer takes.
+
+        Returns:
+            A module with copies of the port's weights under the original's names: parameters are trained, state is
+            what buffers, `nnx.BatchStat` and non-trainable weights are. In training mode, a call changes the state.
+            On PyTorch and flax it starts in evaluation mode.
+
+        Raises:
+            ArgumentError: There is no such framework.
+            BackendError: The framework is not installed.
+        """
+        _check_framework(framework)
+        path, name = MODULES[framework]
+        try:
+            module = importlib.import_module(path)
+        except ModuleNotFoundError as error:
+            raise errors.BackendError(f"a module of {framework} needs the package {error.name}") from error
+        params, state = _tree.map(lambda leaf: None, (self.params, self.state))
+        bare = Port(self.name, self.source, params, state, self._about)
+        return getattr(module, name)(bare, self.params, self.state, **options)
+
+    def save(self, directory: str | Path, to: str | None = None) -> None:
+        """Write `NAME.py`, `NAME.safetensors`, `NAME.map.toml` and `test_NAME.py` into a directory.
+
+        Args:
+            directory: The folder, which is made.
+            to: "torch", "flax" or "keras" to write `NAME_torch.py` too, whose `make()` returns the port as a module.
+
+        Raises:
+            ArgumentError: There is no such framework.
+        """
         from safetensors.numpy import save_file
 
+        if to is not None:
+            _check_framework(to)
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{self.name}.py").write_text(self.source, encoding="utf-8")
@@ -214,6 +267,9 @@ class Port:
         if self.map is not None:
             self.map.save(folder / f"{self.name}.map.toml")
         (folder / f"test_{self.name}.py").write_text(_TEST.replace("NAME", self.name), encoding="utf-8")
+        if to is not None:
+            text = _MODULE.replace("NAME", self.name).replace("FRAMEWORK", to)
+            (folder / f"{self.name}_{to}.py").write_text(text, encoding="utf-8")
 
     def inputs(self, seed: int = 0) -> tuple[Any, ...]:
         """Draw inputs of the shapes and dtypes that the model was traced with; integers stay below those seen."""
@@ -226,6 +282,19 @@ class Port:
                 drawn.append(generator.integers(0, top + 1, shape).astype(dtype))
         return tuple(drawn)
 
+
+_MODULE = '''"""NAME as a module of FRAMEWORK, with the weights that stand beside this file."""
+
+from pathlib import Path
+from typing import Any
+
+from multiop import porting
+
+
+def make(**options: Any) -> Any:
+    """Return the module; `options` are those of `Port.as_module`."""
+    return porting.load(Path(__file__).parent, "NAME").as_module("FRAMEWORK", **options)
+'''
 
 _TEST = '''"""NAME computes what the original did, on every installed backend."""
 
@@ -357,6 +426,11 @@ def load(directory: str | Path, name: str | None = None) -> Port:
     path = folder / f"{name}.map.toml"
     weight_map = _map.WeightMap.load(path) if path.exists() else None
     return Port(name, source, _weights.nested(leaves), _weights.nested(state), about, weight_map)
+
+
+def _check_framework(framework: str) -> None:
+    if framework not in MODULES:
+        raise errors.ArgumentError(f"the framework must be one of {', '.join(MODULES)}, got {framework!r}")
 
 
 def _map_from(model: Any, params: dict[str, Any], state: dict[str, Any]) -> _map.WeightMap | None:
