@@ -18,6 +18,8 @@ ALLOWED = {
     ("porting/torch/functions.py", "_getframe"): "sys, of CPython",
     ("dtypes.py", "_fields"): "of a named tuple, and documented",
     ("porting/jax/reader.py", "_fields"): "of a named tuple, and documented",
+    ("porting/jax/optimizers.py", "_fields"): "of a named tuple, and documented",
+    ("porting/jax/optimizers.py", "_replace"): "of a named tuple, and documented",
     ("porting/_printing/loops.py", "_replace"): "of a named tuple, and documented",
     ("_late.py", "_initializing"): "tells that a module is half imported; without it, it is taken for whole",
     ("_built_in.py", "_dynamo_marked_constant"): "what torch.compiler.assume_constant_result sets, without torch",

@@ -7,16 +7,20 @@ from multiop.porting._compare import Check, Comparison, compare
 from multiop.porting._converters import call, converter
 from multiop.porting._io import read_weights, write_weights
 from multiop.porting._map import WeightMap, map_weights
+from multiop.porting._optimizers import OptimizerState
 from multiop.porting._port import Port, load, trace
 from multiop.porting._prove import Proof, prove
 from multiop.porting._taps import tap
+from multiop.porting._training import Training, prove_training, read_optimizer, write_optimizer
 from multiop.porting._weights import Weights
 
 __all__ = [
     "Check",
     "Comparison",
+    "OptimizerState",
     "Port",
     "Proof",
+    "Training",
     "WeightMap",
     "Weights",
     "bridge",
@@ -26,9 +30,12 @@ __all__ = [
     "load",
     "map_weights",
     "prove",
+    "prove_training",
+    "read_optimizer",
     "read_weights",
     "tap",
     "trace",
+    "write_optimizer",
     "write_weights",
 ]
 

@@ -129,7 +129,7 @@ def _kinds_of_auto_names(tree, prefix=""):
     return kinds
 
 
-def _nnx_variables(source):
+def nnx_variables(source):
     """Return the variables of an nnx module, or of its state, by name."""
     from flax import nnx
 
@@ -158,7 +158,7 @@ def _place(node, path):
 def _read_nnx(source):
     from flax import nnx
 
-    variables = _nnx_variables(source)
+    variables = nnx_variables(source)
     params, state, kinds = {}, {}, {}
     for name, variable in variables.items():
         (params if isinstance(variable, nnx.Param) else state)[name] = to_numpy(variable[...])
@@ -242,7 +242,7 @@ def placed(name, x, leaf, cast):
 def _write_nnx(destination, weights, cast, partial):
     from flax import nnx
 
-    variables, arrays = _nnx_variables(destination), weights.arrays
+    variables, arrays = nnx_variables(destination), weights.arrays
     _weights.check_written(arrays, variables, partial)
     made = {name: placed(name, x, variables[name][...], cast) for name, x in arrays.items()}
     if isinstance(destination, nnx.State):

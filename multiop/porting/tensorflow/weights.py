@@ -44,9 +44,16 @@ def to_numpy(variable):
     return np.array(sys.modules["keras"].ops.convert_to_numpy(value))
 
 
+def variables(source):
+    """Return the variables of a model by the names that `read` gives them."""
+    return _described(source)[0]
+
+
 def _described(source):
     """Return the variables by name, the classes of the layers, the names of state, and whose layouts they are."""
     if is_keras(source):
+        if hasattr(source, "port"):  # a port, whose weights have the original's names
+            return source.params | source.state, {}, set(source.state), None
         return *_of_layer(source), "keras"
     if isinstance(source, tf.Module):
         variables = _internals.leaves(source, lambda x: isinstance(x, tf.Variable))

@@ -1,0 +1,100 @@
+"""Optimizers of Keras, whose backend may be any of the three."""
+
+from __future__ import annotations
+
+import keras
+
+from multiop import errors
+from multiop.porting import _optimizers
+from multiop.porting.tensorflow import weights
+
+KINDS = {"SGD": "sgd", "Adam": "adam", "AdamW": "adamw", "RMSprop": "rmsprop"}
+ADAM = {"momentum": "first", "velocity": "second", "velocity_hat": "largest"}
+SLOTS = {
+    "sgd": {"momentum": "momentum"},
+    "adam": ADAM,
+    "adamw": ADAM,
+    "rmsprop": {"velocity": "second", "momentum": "momentum", "average_gradient": "first"},
+}
+OPTIONS = ("momentum", "nesterov", "beta_1", "beta_2", "epsilon", "amsgrad", "rho", "centered")
+EPSILON = {"adam": "the root", "adamw": "the root", "rmsprop": "the square"}
+ALONE = ("use_ema", "gradient_accumulation_steps", "loss_scale_factor")
+
+
+def read(optimizer, model):
+    kind, options = kind_of(optimizer), options_of(optimizer)
+    if not optimizer.built:
+        raise errors.ArgumentError("the optimizer has made no step yet")
+    scale = scale_of(kind, options)
+    slots = {
+        slot: {name: weights.to_numpy(x) / (scale if slot == "momentum" else 1) for name, x in held.items()}
+        for slot, held in held_by(optimizer, model, kind, options).items()
+    }
+    return _optimizers.OptimizerState(kind, int(weights.to_numpy(optimizer.iterations)), slots, options)
+
+
+def write(optimizer, state, model):
+    kind, options = kind_of(optimizer), options_of(optimizer)
+    names = named(model)
+    if not optimizer.built:
+        optimizer.build(list(names.values()))
+    scale = scale_of(kind, options)
+    slots = held_by(optimizer, model, kind, options)
+    _optimizers.check(state, kind, slots, options, names)
+    made = [
+        (variable, _optimizers.fitted(slot, name, x * (scale if slot == "momentum" else 1), variable, x.dtype))
+        for slot, held in slots.items()
+        for name, variable in held.items()
+        for x in (state.slots[slot][name],)
+    ]
+    for variable, x in made:
+        variable.assign(x)
+    optimizer.iterations.assign(state.step)
+    return optimizer
+
+
+def kind_of(optimizer):
+    own = [kind.__name__ for kind in type(optimizer).__mro__ if kind.__module__.startswith("keras.")]
+    if not isinstance(optimizer, keras.optimizers.Optimizer) or own[0] not in KINDS:
+        raise errors.ArgumentError(f"optimizer must be one of {', '.join(KINDS)}, got {type(optimizer).__name__}")
+    alone = [name for name in ALONE if getattr(optimizer, name, None)]
+    if alone:
+        raise errors.ArgumentError(f"{alone[0]} is an option that Keras alone has")
+    return KINDS[own[0]]
+
+
+def options_of(optimizer):
+    kind = kind_of(optimizer)
+    options = {name: getattr(optimizer, name) for name in OPTIONS if hasattr(optimizer, name)}
+    options["learning_rate"] = float(weights.to_numpy(optimizer.learning_rate))
+    options |= {"weight_decay": optimizer.weight_decay or 0.0, "l2": 0.0}
+    return options | ({"epsilon is added to": EPSILON[kind]} if kind in EPSILON else {})
+
+
+def scale_of(kind, options):
+    """Return what Keras has multiplied the sum of what was subtracted by."""
+    return -options["learning_rate"] if kind == "sgd" else options["learning_rate"]
+
+
+def named(model):
+    """Return the parameters that are trained by the names that `read_weights` gives them."""
+    if not weights.is_keras(model):
+        raise errors.ArgumentTypeError(f"model must be the model of Keras that is trained, got {type(model).__name__}")
+    return {name: x for name, x in weights.variables(model).items() if x.trainable}
+
+
+def held_by(optimizer, model, kind, options):
+    """Return the variables of the optimizer by slot and parameter."""
+    needed = {"momentum": "momentum", "velocity_hat": "amsgrad", "average_gradient": "centered"}
+    kept = [own for own in SLOTS[kind] if own not in needed or SLOTS[kind][own] == "first" or options[needed[own]]]
+    kept = [own for own in kept if own != "average_gradient" or options["centered"]]
+    places = {variable.path.rpartition("/")[2]: variable for variable in optimizer.variables}
+    slots = {}
+    for own in kept:
+        slots[SLOTS[kind][own]] = held = {}
+        for name, variable in named(model).items():
+            place = f"{variable.path.replace('/', '_')}_{own}"
+            if place not in places:
+                raise errors.ArgumentError(f"the optimizer does not train {name}")
+            held[name] = places[place]
+    return slots

@@ -1,0 +1,104 @@
+"""Optimizers of PyTorch."""
+
+from __future__ import annotations
+
+import torch
+
+from multiop import errors
+from multiop.porting import _optimizers
+from multiop.porting.torch.weights import numpy_dtype, to_numpy, to_tensor
+
+# the most special class first
+KINDS = {"AdamW": "adamw", "Adam": "adam", "SGD": "sgd", "RMSprop": "rmsprop"}
+ADAM = {"exp_avg": "first", "exp_avg_sq": "second", "max_exp_avg_sq": "largest"}
+SLOTS = {
+    "sgd": {"momentum_buffer": "momentum"},
+    "adam": ADAM,
+    "adamw": ADAM,
+    "rmsprop": {"square_avg": "second", "momentum_buffer": "momentum", "grad_avg": "first"},
+}
+OPTIONS = {  # by Keras's names
+    "lr": "learning_rate",
+    "momentum": "momentum",
+    "nesterov": "nesterov",
+    "eps": "epsilon",
+    "amsgrad": "amsgrad",
+    "alpha": "rho",
+    "centered": "centered",
+}
+EPSILON = {"adam": "the corrected root", "adamw": "the corrected root", "rmsprop": "the root"}
+
+
+def read(optimizer, model):
+    kind, options = kind_of(optimizer), options_of(optimizer)
+    names = named(optimizer, model)
+    slots, steps = {slot: {} for slot in slots_of(kind, options).values()}, set()
+    for name, parameter in names.items():
+        kept = optimizer.state.get(parameter, {})
+        steps |= {int(kept["step"])} if "step" in kept else set()
+        for own, slot in slots_of(kind, options).items():
+            held = kept.get(own)  # nothing where there was no gradient so far
+            slots[slot][name] = to_numpy(torch.zeros_like(parameter) if held is None else held)
+    if len(steps) > 1:
+        raise errors.ArgumentError(f"parameters have made different numbers of steps: {sorted(steps)}")
+    return _optimizers.OptimizerState(kind, max(steps, default=0), slots, options)
+
+
+def write(optimizer, state, model):
+    kind, options = kind_of(optimizer), options_of(optimizer)
+    names, slots = named(optimizer, model), slots_of(kind, options)
+    _optimizers.check(state, kind, slots.values(), options, names)
+    made = {}
+    for name, parameter in names.items():
+        made[parameter] = {} if kind == "sgd" else {"step": torch.tensor(float(state.step))}
+        for own, slot in slots.items():
+            x = _optimizers.fitted(slot, name, state.slots[slot][name], parameter, numpy_dtype(parameter.dtype))
+            made[parameter][own] = to_tensor(x).to(parameter.device)
+    optimizer.state.update(made)
+    return optimizer
+
+
+def kind_of(optimizer):
+    if isinstance(optimizer, torch.optim.Optimizer):
+        for name, kind in KINDS.items():
+            if isinstance(optimizer, getattr(torch.optim, name)):
+                return kind
+    raise errors.ArgumentError(f"optimizer must be one of {', '.join(KINDS)}, got {type(optimizer).__name__}")
+
+
+def slots_of(kind, options):
+    """Return the slots that an optimizer of these settings keeps, by PyTorch's names."""
+    needed = {"momentum_buffer": "momentum", "max_exp_avg_sq": "amsgrad", "grad_avg": "centered"}
+    return {own: slot for own, slot in SLOTS[kind].items() if own not in needed or options[needed[own]]}
+
+
+def options_of(optimizer):
+    """Return the settings that all groups of parameters share, by Keras's names."""
+    first, *others = optimizer.param_groups
+    for name in ("dampening", "maximize"):
+        if any(group.get(name) for group in optimizer.param_groups):
+            raise errors.ArgumentError(f"{name} is an option that PyTorch alone has")
+    kind = kind_of(optimizer)
+    shared = {name: x for name, x in first.items() if all(group[name] == x for group in others if name != "params")}
+    options = {OPTIONS[name]: value_of(x) for name, x in shared.items() if name in OPTIONS}
+    if "betas" in shared:
+        options |= dict(zip(("beta_1", "beta_2"), map(value_of, shared["betas"]), strict=True))
+    if "weight_decay" in shared:  # AdamW alone decays weights; the others add their squares to the loss
+        decay = value_of(shared["weight_decay"])
+        options |= {"weight_decay": decay if kind == "adamw" else 0.0, "l2": 0.0 if kind == "adamw" else decay}
+    return options | ({"epsilon is added to": EPSILON[kind]} if kind in EPSILON else {})
+
+
+def value_of(x):
+    return x.item() if isinstance(x, torch.Tensor) else x
+
+
+def named(optimizer, model):
+    """Return the parameters that the optimizer trains by their names in the model."""
+    if not isinstance(model, torch.nn.Module):
+        raise errors.ArgumentTypeError(f"model must be the torch.nn.Module that is trained, got {type(model).__name__}")
+    trained = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    names = {name: parameter for name, parameter in model.named_parameters() if id(parameter) in trained}
+    if len(names) < len(trained):
+        raise errors.ArgumentError(f"{len(trained) - len(names)} trained parameters are not those of the model")
+    return names
