@@ -619,8 +619,7 @@ def log_add_powers(x1, x2, base):
     same = tf.equal(x1, x2) & tf.math.is_inf(x1)
     first = tf.greater_equal(x1, x2)
     larger, smaller = choose(first, x1, x2), choose(first, x2, x1)
-    half, base = tf.constant(0.5, x1.dtype), tf.constant(base, x1.dtype)
-    larger = choose(same, choose(x1 > 0, half * x1 + half * x2, tf.constant(-math.inf, x1.dtype)), larger)
+    base = tf.constant(base, x1.dtype)
     apart = choose(same, tf.zeros_like(larger), smaller - larger)
     return larger + tf.math.log1p(tf.exp(base * apart)) / base
 

@@ -571,7 +571,6 @@ def log_add(x1, x2, base):
     same = (x1 == x2) & torch.isinf(x1)
     first = x1 >= x2
     larger, smaller = torch.where(first, x1, x2), torch.where(first, x2, x1)
-    larger = torch.where(same, torch.where(x1 > 0, 0.5 * x1 + 0.5 * x2, -math.inf), larger)
     # torch.logaddexp's gradient is NaN at equal infinities, its second derivative also where operands are far apart
     return larger + torch.log1p(torch.exp(base * torch.where(same, 0, smaller - larger))) / base
 
