@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import io
 import json
 import math
@@ -170,6 +171,8 @@ def port(
     names = _backends(backends)
     if to and to not in MODULES:
         _stop(f"--to must be one of {', '.join(MODULES)}; got {to!r}")
+    if importlib.util.find_spec("safetensors") is None:
+        _stop("safetensors is not installed, which keeps the weights: pip install 'multiop[porting]'")
     start = time.monotonic()
 
     def begin(step: str) -> None:

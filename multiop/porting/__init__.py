@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multiop.porting._adapters import merge_adapter
 from multiop.porting._bridge import bridge
 from multiop.porting._compare import Check, Comparison, compare
 from multiop.porting._converters import call, converter
@@ -29,6 +30,7 @@ __all__ = [
     "converter",
     "load",
     "map_weights",
+    "merge_adapter",
     "prove",
     "prove_training",
     "read_optimizer",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,8 @@ from ._weights import (
 )
 
 METADATA = "multiop"
-SUFFIXES = (".safetensors", ".npz", ".pt", ".pth", ".h5", ".keras")
+SUFFIXES = (".safetensors", ".npz", ".pt", ".pth", ".bin", ".h5", ".keras")
+INDEX = ".index.json"  # which file of several has which array, as the Hugging Face hub has it
 
 
 def reader(framework: str) -> Any:
@@ -42,9 +45,11 @@ def read_weights(source: Any, *, like: Any = None) -> Weights:
     Args:
         source: A `torch.nn.Module` or its `state_dict`; a Keras model or layer; a `tf.Module`, or a list of
             variables; a pytree of JAX arrays (the variables of flax's linen, a module or state of nnx, a module of
-            equinox); nested dicts of NumPy arrays; or the path of a `.safetensors`, `.npz`, `.pt` or `.pth` file.
+            equinox); nested dicts of NumPy arrays; or the path of a `.safetensors`, `.npz`, `.pt`, `.pth` or `.bin`
+            file, of the index of several (`model.safetensors.index.json`), or of the folder of a checkpoint.
         like: A model, or `Weights`, with the same names. A file says neither which arrays are parameters nor which
-            layers they belong to, unless multiop wrote it; `like` does.
+            layers they belong to, unless multiop wrote it; `like` does. Its names may have a prefix that those of the
+            checkpoint lack, or lack one that these have; an array that `like` shares under two names may be there once.
 
     Returns:
         `Weights`: parameters and state, in the layouts that they have.
@@ -110,7 +115,8 @@ def _of_arrays(tree: Mapping[str, Any]) -> Weights:
 
 
 def _as_in(weights: Weights, like: Weights) -> Weights:
-    arrays, wanted = weights.arrays, like.arrays
+    wanted = like.arrays
+    arrays = _with_shared(_with_prefix(weights.arrays, wanted), wanted)
     check_names(arrays, wanted, "the weights")
     for name, x in arrays.items():
         if x.shape != wanted[name].shape:
@@ -120,13 +126,83 @@ def _as_in(weights: Weights, like: Weights) -> Weights:
     )
 
 
+def _with_prefix(arrays: dict[str, Array], wanted: Mapping[str, Any]) -> dict[str, Array]:
+    """Return arrays under the names in `wanted`, if one prefix of all names is what tells them from theirs."""
+    present = [name for name in wanted if name in arrays]
+    if present or not arrays or not wanted:
+        return arrays
+    theirs, ours = _shared_parts(arrays), _shared_parts(wanted)
+    ways = [{name.split(".", n)[n]: x for name, x in arrays.items()} for n in range(1, len(theirs) + 1)]
+    ways += [{".".join([*ours[:n], name]): x for name, x in arrays.items()} for n in range(1, len(ours) + 1)]
+    fits = [way for way in ways if way.keys() <= wanted.keys()]
+    return fits[0] if len(fits) == 1 else arrays
+
+
+def _shared_parts(names: Iterable[str]) -> list[str]:
+    """Return the parts, between dots, with which all names begin."""
+    columns = zip(*(name.split(".")[:-1] for name in names), strict=False)
+    return [column[0] for column in itertools.takewhile(lambda column: len(set(column)) == 1, columns)]
+
+
+def _with_shared(arrays: dict[str, Array], wanted: Mapping[str, Array]) -> dict[str, Array]:
+    """Return arrays with those that stand under another name, because `wanted` has one array under both."""
+    given = {id(x): name for name, x in wanted.items() if name in arrays}
+    missing = {name: arrays[given[id(x)]] for name, x in wanted.items() if name not in arrays and id(x) in given}
+    return arrays | missing
+
+
+def _read_folder(path: Path) -> Weights:
+    """Read a checkpoint of one file, of several with an index, or of several that are numbered."""
+    for suffix in (".safetensors", ".bin", ".pt", ".pth", ".npz"):
+        indices = sorted(path.glob(f"*{suffix}{INDEX}"))
+        files = sorted(path.glob(f"*{suffix}"))
+        if len(indices) == 1:
+            return _read_shards(indices[0])
+        if files and all(re.search(r"-\d+-of-\d+$", file.stem) for file in files):
+            (count,) = {int(file.stem.rpartition("-")[2]) for file in files}
+            if count != len(files):
+                raise errors.ArgumentError(f"{path} has {len(files)} of {count} parts of a checkpoint")
+            return _joined(files)
+        if len(files) == 1:
+            return _read_file(files[0])
+        if files or indices:
+            names = ", ".join(file.name for file in [*indices, *files])
+            raise errors.ArgumentError(f"{path} holds several checkpoints, name one: {names}")
+    raise errors.ArgumentError(f"{path}: there is no {', '.join(SUFFIXES[:5])} file in this folder")
+
+
+def _read_shards(index: Path) -> Weights:
+    names = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+    weights = _joined([index.parent / file for file in dict.fromkeys(names.values())])
+    check_names(weights.arrays, names, index.name)
+    return weights
+
+
+def _joined(files: list[Path]) -> Weights:
+    parts = [_read_file(file) for file in files]
+    arrays: dict[str, Array] = {}
+    for part in parts:
+        arrays |= part.arrays
+    if len(arrays) < sum(len(part.arrays) for part in parts):
+        raise errors.ArgumentError(
+            f"two of the files {', '.join(file.name for file in files)} have an array of one name"
+        )
+    weights = divided(arrays, parts[0].framework)
+    weights.is_ordered = False
+    return weights
+
+
 def _read_file(path: Path) -> Weights:
+    if path.is_dir():
+        return _read_folder(path)
+    if path.name.endswith(INDEX):
+        return _read_shards(path)
     match path.suffix:
         case ".safetensors":
             return _read_safetensors(path)
         case ".npz":
             return _read_npz(path)
-        case ".pt" | ".pth":
+        case ".pt" | ".pth" | ".bin":
             weights: Weights = reader("torch").read_file(path)
             return weights
         case ".h5" | ".keras":

@@ -165,7 +165,7 @@ class WeightMap:
             ArgumentError: Something is unresolved, or the weights are not those of the source.
         """
         self._raise_unresolved(unresolved)
-        arrays = _io.read_weights(weights).arrays
+        arrays = self._with_shared(_io.read_weights(weights).arrays)
         optional = dict.fromkeys(name for name in self.ignored if name not in arrays)
         _weights.check_names(arrays | optional, self.source, "the source's weights")
         for name, x in arrays.items():
@@ -175,6 +175,15 @@ class WeightMap:
         like = self._target
         trees = _chosen(like.params, made), _chosen(like.state, made)
         return Weights(*trees, like.framework, dict(like.kinds), like.is_ordered)
+
+    def _with_shared(self, arrays: dict[str, _weights.Array]) -> dict[str, _weights.Array]:
+        """Return arrays with those that are missing, but are to be equal to one that is there: tied weights."""
+        for row in self.rows.values():
+            names = _expressions.names(row.expression)
+            present = [name for name in names if name in arrays]
+            if isinstance(row.expression, _expressions.Joined) and row.expression.how == "equal" and present:
+                arrays = {name: arrays[present[0]] for name in names if name not in arrays} | arrays
+        return arrays
 
     def apply_to_gradients(self, gradients: Mapping[str, Any]) -> dict[str, Any]:
         """Make the gradients of the target's parameters from those of the source's, by name.

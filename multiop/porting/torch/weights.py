@@ -49,8 +49,9 @@ def read(source):
     check(entries)
     if not kinds and not any(isinstance(x, torch.nn.Parameter) for x in entries.values()):
         return _weights.divided({name: to_numpy(x) for name, x in entries.items()}, "torch")
-    params = {name: to_numpy(x) for name, x in entries.items() if isinstance(x, torch.nn.Parameter)}
-    state = {name: to_numpy(x) for name, x in entries.items() if name not in params}
+    arrays = {id(x): to_numpy(x) for x in entries.values()}  # what is shared is one array
+    params = {name: arrays[id(x)] for name, x in entries.items() if isinstance(x, torch.nn.Parameter)}
+    state = {name: arrays[id(x)] for name, x in entries.items() if name not in params}
     return _weights.Weights(_weights.nested(params), _weights.nested(state), "torch", kinds)
 
 
