@@ -208,7 +208,7 @@ def _cell(checks: list[Check]) -> str:
 
 def compare(
     reference: Any,
-    candidate: Callable[..., Any],
+    candidate: Port | Callable[..., Any],
     inputs: Sequence[Any],
     *,
     params: Any = None,

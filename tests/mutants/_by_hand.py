@@ -158,6 +158,7 @@ EQUIVALENT: dict[str, str] = {
     "way gives the same answer",
     "tensorflow/gradients._is_nothing:8 -> 9": "a bound on a rounding error, which is smaller than either",
     "tensorflow/special.op_erf:30 -> 31": "erf is 1 from 6 on, and TensorFlow's kernel fails only beyond 1e100",
+    "torch/elementwise.arcsinh:1 -> 2": "what is given to the logarithm, or to asinh, is not chosen there",
     "jax/special.i1_jvp:1 -> 2": "what is divided by near 0 is not chosen there",
     "jax/_recorded.keys_of:0 -> 1": "a key is the address of an object or below 0: 1 is none, and is looked up in vain",
 }
