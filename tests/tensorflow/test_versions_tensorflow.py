@@ -33,6 +33,8 @@ MONOTONE = {
     "ceil": (ops.ceil, np.float32([1.2, 1.1, 0.9, 0.3, 1.7])),
     "round": (ops.round, np.float32([1.2, 1.1, 0.9, 0.3, 1.4])),
     "sign": (ops.sign, np.float32([3.0, 4.0, -3.0, -4.0])),
+    "sign of integers": (ops.sign, np.int32([3, 4, -3, -4])),
+    "relu of bytes": (ops.relu, np.int8([1, -1, -5, 2])),
     "negative of relu": (lambda x: -ops.relu(x), np.float32([1.0, -1.0, -5.0, 2.0])),
     "tanh": (ops.tanh, np.float32([10.0, 20.0, 5.0, -30.0, -40.0])),
     "exp": (ops.exp, np.float32([100.0, 200.0, 50.0, -200.0, -300.0])),
@@ -74,6 +76,8 @@ def test_extrema_of_monotone_functions(name, compiler):
 
 
 BESIDE_NAN = {
+    "top_k of roots": (lambda x: ops.top_k(ops.sqrt(x - 2), 2)[1], [0, 3]),
+    "argsort of roots": (lambda x: ops.argsort(ops.sqrt(x - 2)), [1, 2, 0, 3]),
     "top_k": (lambda x: ops.top_k(x, 3)[0], [NAN, 3.0, 2.0]),
     "sort": (ops.sort, [1.0, 2.0, 3.0, NAN]),
     "argsort": (ops.argsort, [0, 1, 2, 3]),
