@@ -34,7 +34,7 @@ class Versions(NamedTuple):
 
 VERSIONS = {
     "torch": Versions(reverse=(2, 6), whole=(2, 6), end=(2, 16)),
-    "jax": Versions(reverse=(0, 7), whole=(0, 7), end=(0, 13)),
+    "jax": Versions(reverse=(0, 5), whole=(0, 5), end=(0, 13)),
     "tensorflow": Versions(reverse=(2, 18), whole=(2, 18), end=(2, 22)),
     "numpy": Versions(reverse=(2, 0), whole=(2, 0), end=(2, 6)),
 }

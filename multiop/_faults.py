@@ -41,7 +41,7 @@ FAULTS = (
     ),
     Fault(
         "jax",
-        (0, 7),
+        (0, 5),
         _NEVER,
         "CPU: an update of a slice by a shifted slice of the same tensor, and then a reshape, is wrong when compiled",
         (f"{_XLA}issues/49176",),
@@ -49,7 +49,7 @@ FAULTS = (
     ),
     Fault(
         "jax",
-        (0, 7),
+        (0, 5),
         (0, 11),
         "the compiler takes integer squares and absolute values that overflow for positive numbers",
         (f"{_XLA}pull/46628",),
@@ -65,7 +65,7 @@ FAULTS = (
     ),
     Fault(
         "jax",
-        (0, 7),
+        (0, 5),
         (0, 11),
         "CPU: exp, exp2, sinh and cosh of what the compiler knows to be NaN is any number",
         (f"{_JAX}29537",),
@@ -73,7 +73,7 @@ FAULTS = (
     ),
     Fault(
         "jax",
-        (0, 7),
+        (0, 5),
         _NEVER,
         "the angle of what the compiler knows to be 0 + 0i is NaN when compiled",
         (f"{_JAX}38681",),
@@ -81,7 +81,7 @@ FAULTS = (
     ),
     Fault(
         "jax",
-        (0, 7),
+        (0, 5),
         _NEVER,
         "a dynamic slice of a dynamic slice, as after op_roll by a tensor, is another one where a start is too large",
         (f"{_XLA}issues/49121",),
@@ -89,7 +89,7 @@ FAULTS = (
     ),
     Fault(
         "jax",
-        (0, 7),
+        (0, 5),
         _NEVER,
         "log(exp(x)), sqrt(x * x) and exp(x) * exp(y) are simplified where a step overflows or vanishes",
         (f"{_JAX}37919", f"{_XLA}issues/42732"),

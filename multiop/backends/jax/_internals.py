@@ -88,7 +88,8 @@ varying, vary = differing.varying, differing.vary
 
 def usual_lowering(primitive):
     """Return the rule by which a primitive is lowered on every platform that has no rule of its own."""
-    return _lowerings[primitive].rule
+    found = _lowerings[primitive]
+    return getattr(found, "rule", found)  # up to JAX 0.6, the rule itself
 
 
 def refuse_leaked(x):

@@ -158,19 +158,21 @@ def _qr(x, complete):
 
 @functools.partial(compiled, static_argnums=1)
 def _svd(x, full_matrices):
+    x, scale = scaled(x)
     u, s, vh = jnp.linalg.svd(x, full_matrices=False)
     if full_matrices and x.shape[-2] > x.shape[-1]:
         u = complete_basis(u)
     if full_matrices and x.shape[-2] < x.shape[-1]:
         vh = jnp.conj(complete_basis(jnp.conj(vh.mT)).mT)
-    return u, s, vh
+    return u, s * scale[..., 0], vh
 
 
 @compiled
 def _eigh(x):
-    vectors, values = lax.linalg.eigh(hermitian(x), symmetrize_input=False)
+    scaled_x, scale = scaled(hermitian(x))
+    vectors, values = lax.linalg.eigh(scaled_x, symmetrize_input=False)
     finite = jnp.all(jnp.isfinite(jnp.tril(x)), axis=(-2, -1))[..., None]  # the kernel ignores some NaN
-    return jnp.where(finite, values, np.nan), vectors
+    return jnp.where(finite, values * scale[..., 0], np.nan), vectors
 
 
 @compiled
@@ -198,6 +200,18 @@ def hermitian(x):
     strict = jnp.tril(x, -1)
     diagonal = jnp.where(jnp.eye(x.shape[-1], dtype=bool), jnp.real(x), 0).astype(x.dtype)
     return strict + jnp.conj(strict.mT) + diagonal
+
+
+def scaled(x):
+    """Return matrices divided by powers of 2, so that their entries are near 1, and these numbers.
+
+    JAX adds 1 to eigenvalues and squares singular values where it differentiates their vectors, and loses the digits of
+    large ones: https://github.com/jax-ml/jax/issues/40141
+    """
+    largest = jnp.max(jnp.abs(lax.stop_gradient(x)), (-2, -1), keepdims=True, initial=0)
+    exponent = jnp.maximum(jnp.frexp(largest)[1] - 1, jnp.finfo(x.dtype).minexp)
+    scale = jnp.ldexp(jnp.ones_like(largest), exponent)
+    return x / scale, scale
 
 
 def is_spoilt(result):

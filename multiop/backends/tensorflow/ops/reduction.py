@@ -236,6 +236,9 @@ def arg_extremum(reduce, x, axis, keepdims):
         return tf.reshape(found, tf.ones_like(tf.shape(x))) if keepdims else found
     axis = _args.single_axis(axis, rank(x))
     x = tf.cast(x, tf.uint8) if x.dtype is tf.bool else x
+    if x.dtype.is_integer and not executing_eagerly():
+        # Grappler takes the place in x for that in sign(x), https://github.com/tensorflow/tensorflow/issues/116436
+        x, reduce = tf.bitwise.invert(x), tf.raw_ops.ArgMin if reduce is tf.raw_ops.ArgMax else tf.raw_ops.ArgMax
     found = reduce(input=x, dimension=axis, output_type=tf.int32)
     if x.dtype.is_floating:
         nan = tf.raw_ops.IsNan(x=x)  # the first NaN wins; TensorFlow ignores them
