@@ -78,6 +78,12 @@ def dilated_max_pool(x: Tensor, size: Any, stride: Any, pads: Sequence[tuple[int
     return ops.squeeze(largest, axis=-1)
 
 
+def overhang(n: int, size: int, stride: int, pad: int) -> int:
+    """Return by how much the last window reaches over the end: none begins behind the `n` entries and their `pad`."""
+    count = min(-(-(n + 2 * pad - size) // stride) + 1, -(-(n + pad) // stride))
+    return max((count - 1) * stride + size - (n + 2 * pad), 0)
+
+
 def average_pool(
     x: Tensor, size: Any, stride: Any, counted: Sequence[tuple[int, int]], pads: Sequence[tuple[int, int]]
 ) -> Tensor:
@@ -87,6 +93,23 @@ def average_pool(
     x = ops.pad(ops.pad(x, [(0, 0), (0, 0), *counted]), [(0, 0), (0, 0), *pads])
     total = ops.average_pool(x, size, stride, data_format="channels_first")
     return total / ops.average_pool(ones, size, stride, data_format="channels_first")
+
+
+def pad_or_crop(x: Tensor, widths: Sequence[tuple[int, int]], value: float = 0) -> Tensor:
+    """Add entries at both ends of the dimensions, or take away as many as a negative width says."""
+    x = x[tuple(slice(max(-a, 0), -max(-b, 0) or None) for a, b in widths)]
+    return ops.pad(x, [(max(a, 0), max(b, 0)) for a, b in widths], constant_values=value)
+
+
+def resize_nearest(x: Tensor, size: Sequence[int], scales: Sequence[float] = (), exact: bool = False) -> Tensor:
+    """Resize the space of `(batch, channels, *space)` by entries at the start of a pixel, or `exact` at its centre."""
+    for axis, after in enumerate(size, 2):
+        before = ops.shape(x)[axis]
+        ratio = 1 / scales[axis - 2] if scales else before / after
+        at = ops.arange(after, dtype="float32")  # as PyTorch rounds
+        at = ops.floor((at + 0.5 if exact else at) * ratio)
+        x = ops.take(x, ops.cast(ops.minimum(at, before - 1), "int32"), axis=axis)
+    return x
 
 
 def resize(

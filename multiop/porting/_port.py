@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import importlib
 import json
+import math
+import re
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -171,14 +173,25 @@ class Port:
         leaves = [leaf for leaf in _tree.leaves(inputs) if leaf is not None]
         if len(leaves) != len(wanted):
             raise errors.ArgumentError(f"{self.name} takes {len(wanted)} inputs, got {len(leaves)}")
+        known: dict[str, int] = {}  # the open sizes, by name
         for number, (leaf, sizes) in enumerate(zip(leaves, wanted, strict=True)):
             shape = tuple(leaf.shape)
             fits = len(shape) == len(sizes) and all(
-                a in (None, b) or b is None for a, b in zip(sizes, shape, strict=True)
+                not isinstance(a, int) or b in (None, a) for a, b in zip(sizes, shape, strict=True)
             )
             if not fits:
-                shown = ", ".join("any" if size is None else str(size) for size in sizes)
+                shown = ", ".join(str(size) if isinstance(size, int) else "any" for size in sizes)
                 raise errors.ArgumentError(f"input {number} of {self.name} must have the shape ({shown}), got {shape}")
+            known |= {size: length for size, length in zip(sizes, shape, strict=True) if isinstance(size, str)}
+        self._check_guards(known)
+
+    def _check_guards(self, known: dict[str, Any]) -> None:
+        """Refuse open sizes with which the original computes something else than with those that it was traced with."""
+        for guard in self._about.get("guards", []):
+            names = set(re.findall(r"(?<![.\w])[a-z]+\d*(?!\()\b", guard)) & set(known)
+            if all(isinstance(known[name], int) for name in names) and not eval(guard, {"math": math}, known):
+                given = ", ".join(f"{name} = {known[name]}" for name in sorted(names))
+                raise errors.ArgumentError(f"{self.name} was traced where {guard}, got {given}: trace it with such sizes")
 
     def with_weights(self, weights: Any) -> Port:
         """Return the port with other weights of the original.
@@ -302,7 +315,8 @@ def trace(
         "name": name,
         "framework": graph.framework,
         "operations": len(graph.nodes),
-        "shapes": [[size if isinstance(size, int) else None for size in value.shape] for value in graph.inputs],
+        "shapes": [[size if isinstance(size, int) else size.text for size in value.shape] for value in graph.inputs],
+        "guards": graph.guards,
         "inputs": [reader.example(tensor) for tensor in _in_order(graph, inputs, keywords or {})],
     }
     bridged = [

@@ -36,6 +36,7 @@ def module(outline: Outline, functions: Sequence[str]) -> str:
         "",
     ]
     standard = {
+        r"(?<![.\w])math\.": "import math",
         r"\bSequence\b": "from collections.abc import Sequence",
         r"\bproduct\(": "from itertools import product",
         r"\bAny\b": "from typing import Any",

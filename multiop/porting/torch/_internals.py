@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -60,6 +60,12 @@ def composed(target: Any) -> Any:
 def has_backward_hooks(x: Any) -> bool:
     """Say whether a module or a tensor has a hook for the backward pass."""
     return bool(x._backward_hooks or getattr(x, "_backward_pre_hooks", None))
+
+
+def guards(sizes: Iterable[Any]) -> list[Any]:
+    """Return what open sizes have to fulfil so that a trace holds, as relations of sympy."""
+    environments = {id(size.node.shape_env): size.node.shape_env for size in sizes if isinstance(size, torch.SymInt)}
+    return [guard.expr for environment in environments.values() for guard in environment.guards]
 
 
 def storage(x: torch.Tensor) -> int:

@@ -14,7 +14,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from multiop.porting._graph import SEED, TRAINING, Call, Dim, DType, Expression, Infix, Item, Value, call
+from multiop.porting._graph import (
+    SEED,
+    TRAINING,
+    Call,
+    Dim,
+    DType,
+    Expression,
+    Infix,
+    Item,
+    Number,
+    Value,
+    call,
+)
 from multiop.porting._rows import FLOATS, Row, Untranslated, cast, short, sizes
 
 # dtypes
@@ -33,13 +45,34 @@ def result_type(left: Expression, right: Expression) -> str:
         else operand
         for operand in (left, right)
     ]
-    return name_of(torch.result_type(*[1 if isinstance(operand, Dim) else operand for operand in operands]))
+    numbers = {Dim: 1, Number: 1.0}
+    return name_of(torch.result_type(*[numbers.get(type(operand), operand) for operand in operands]))
 
 
 def alike(left: Expression, right: Expression) -> tuple[str, list[Expression]]:
     """Return the dtype that PyTorch computes with, and the tensors in it; Python scalars stay."""
     dtype = result_type(left, right)
-    return dtype, [cast(operand, dtype) if isinstance(operand, Value) else operand for operand in (left, right)]
+    return dtype, [in_dtype(operand, dtype) for operand in (left, right)]
+
+
+def in_dtype(operand: Expression, dtype: str) -> Expression:
+    """Return a tensor, or a number that is computed from open sizes, in a dtype; Python scalars stay."""
+    if not isinstance(operand, Number):
+        return cast(operand, dtype) if isinstance(operand, Value) else operand
+    exact = dtype if dtype in ("float32", "float64") else "float32"
+
+    def computed(part: Expression) -> Expression:
+        if isinstance(part, Infix) and part.operator in ("+", "-", "*", "/", "**"):
+            return Infix(part.operator, computed(part.left), computed(part.right))
+        if isinstance(part, Call) and part.function in _OF_FLOATS:
+            return call(f"ops.{_OF_FLOATS[part.function]}", *map(computed, part.args))
+        return part if isinstance(part, (int, float)) else call("ops.cast", part, DType(exact))
+
+    number = computed(operand.expression)
+    return number if exact == dtype else call("ops.cast", number, DType(dtype))
+
+
+_OF_FLOATS = {f"math.{name}": name for name in ("cos", "cosh", "exp", "log", "log2", "sin", "sinh", "tan", "tanh")}
 
 
 def floating(x: Value, out: Value) -> Expression:
@@ -164,7 +197,12 @@ def extreme_with_index(op: str) -> Row:
 
 def variance(op: str) -> Row:
     def row(
-        self: Value, dim: Any = None, correction: float | None = None, keepdim: bool = False, unbiased: bool = True
+        self: Value,
+        out: Value,
+        dim: Any = None,
+        correction: float | None = None,
+        keepdim: bool = False,
+        unbiased: bool = True,
     ) -> Expression:
         axes = axes_of(dim)
         biased = call(f"ops.{op}", self, axis=axes, keepdims=keepdim)
@@ -173,11 +211,16 @@ def variance(op: str) -> Row:
             return biased
         listed = range(self.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
         sizes = [self.shape[axis] for axis in listed]
-        if any(isinstance(size, Dim) for size in sizes):
-            raise Untranslated("an unbiased variance along a dimension that is open")
-        n = math.prod(sizes)
-        factor = n / (n - correction)
-        return Infix("*", biased, factor if op == "var" else math.sqrt(factor))
+        known = math.prod(size for size in sizes if not isinstance(size, Dim))
+        opened = [size for size in sizes if isinstance(size, Dim)]
+        if not opened:
+            factor = known / (known - correction)
+            return Infix("*", biased, factor if op == "var" else math.sqrt(factor))
+        n: Expression = opened[0]
+        for size in [*opened[1:], *([known] if known != 1 else [])]:
+            n = Infix("*", n, size)
+        share = in_dtype(Number(Infix("/", n, Infix("-", n, correction))), out.dtype)
+        return Infix("*", biased, share if op == "var" else call("ops.sqrt", share))
 
     return row
 
@@ -217,8 +260,6 @@ def expand(self: Value, out: Value, size: Any = None) -> Expression:
 
 
 def select(self: Value, dim: int, index: Any) -> Expression:
-    if isinstance(index, Dim):
-        raise Untranslated("an index that depends on an open dimension")
     return Item(self, (slice(None),) * (dim % self.ndim) + (index,))
 
 
@@ -251,11 +292,24 @@ def split(self: Value, split_size: Any, out: Any, dim: int = 0) -> Expression:
     parts = [skeleton.shape[axis] for skeleton in out]
     if len(parts) == 1:
         return (self,)
-    if any(isinstance(part, Dim) for part in parts):
-        raise Untranslated("a split of an open dimension")
     if len(set(parts)) == 1:
         return call("ops.split", self, len(parts), axis=dim)
+    if any(isinstance(part, Dim) for part in parts):
+        return tuple(
+            Item(self, (slice(None),) * axis + (slice(total(parts[:i]) or None, total(parts[: i + 1])),))
+            for i in range(len(parts) - 1)
+        ) + (Item(self, (slice(None),) * axis + (slice(total(parts[:-1]), None),)),)
     return call("ops.split", self, tuple(sum(parts[: i + 1]) for i in range(len(parts) - 1)), axis=dim)
+
+
+def total(parts: Sequence[Any]) -> Any:
+    """Return the sum of some sizes."""
+    known = sum(part for part in parts if not isinstance(part, Dim))
+    opened = [part for part in parts if isinstance(part, Dim)]
+    if not opened:
+        return known
+    text = " + ".join([*[part.text for part in opened], *([str(known)] if known else [])])
+    return Dim(text, tuple(dict.fromkeys(symbol for part in opened for symbol in part.symbols)))
 
 
 def repeat(self: Value, repeats: Sequence[Any]) -> Expression:
@@ -274,7 +328,9 @@ def padded(self: Value, pad: Sequence[Any], mode: str = "constant", value: float
     pairs = [tuple(pad[i : i + 2]) for i in range(0, len(pad), 2)][::-1]
     widths = ((0, 0),) * (self.ndim - len(pairs)) + tuple(pairs)
     if any(isinstance(side, Dim) for pair in widths for side in pair):
-        raise Untranslated("a padding of open size")
+        if mode != "constant":
+            raise Untranslated(f"a padding of open size in mode {mode}")
+        return call("pad_or_crop", self, widths, value=value or 0)
     x: Expression = self
     if any(side < 0 for pair in widths for side in pair):
         key = tuple(slice(-min(a, 0) or None, min(b, 0) or None) for a, b in widths)
@@ -387,11 +443,12 @@ def windows(self: Value, size: Any, stride: Any, padding: Any, ceil_mode: bool) 
     ndim = len(size)
     strides = spread(stride, ndim) if stride not in ([], (), None) else size
     pads = spread(padding, ndim)
-    more = [0] * ndim
+    more: list[Any] = [0] * ndim
     if ceil_mode:
         for i, n in enumerate(self.shape[-ndim:]):
             if isinstance(n, Dim):
-                raise Untranslated("ceil_mode along an open dimension")
+                more[i] = Dim(f"overhang({n.text}, {size[i]}, {strides[i]}, {pads[i]})", n.symbols)
+                continue
             count = -(-(n + 2 * pads[i] - size[i]) // strides[i]) + 1
             if (count - 1) * strides[i] >= n + pads[i]:
                 count -= 1
@@ -429,8 +486,6 @@ def max_pool(ndim: int) -> Row:
         size, strides, pads, more = windows(self, reach, stride, padding, ceil_mode)
         widths = tuple((p, p + m) for p, m in zip(pads, more, strict=True))
         if max(steps) > 1:
-            if any(isinstance(size, Dim) for size in self.shape[2:]):
-                raise Untranslated("a dilation along an open dimension")
             sizes = short(spread(kernel_size, ndim))
             return call("dilated_max_pool", self, sizes, short(strides), widths, short(steps))
         if not any(pads) and not any(more):
@@ -852,8 +907,8 @@ def full(shape: Any, value: Any, dtype: str) -> Expression:
     shape = tuple(shape)
     if value in (0, 1) and not isinstance(value, (Dim, Value)):
         return call("ops.ones" if value else "ops.zeros", shape, dtype=DType(dtype))
-    if isinstance(value, Value):
-        return call("ops.broadcast_to", cast(value, dtype), shape)
+    if isinstance(value, (Number, Value)):
+        return call("ops.broadcast_to", in_dtype(value, dtype), shape)
     return call("ops.full", shape, value, dtype=DType(dtype))
 
 
@@ -884,7 +939,7 @@ def to(self: Value, out: Value, dtype: Any = None, other: Any = None) -> Express
 
 def clamp(self: Value, out: Value, min: Any = None, max: Any = None) -> Expression:
     x = cast(self, out.dtype)
-    low, high = (cast(bound, out.dtype) if isinstance(bound, Value) else bound for bound in (min, max))
+    low, high = (in_dtype(bound, out.dtype) for bound in (min, max))
     if low is None:
         return call("ops.minimum", x, high) if isinstance(high, Value) else call("ops.clip", x, -math.inf, high)
     if high is None:
@@ -1023,9 +1078,14 @@ def as_complex(real: Value, imag: Value) -> Expression:
 
 def variance_and_mean(op: str) -> Row:
     def row(
-        self: Value, dim: Any = None, correction: float | None = None, keepdim: bool = False, unbiased: bool = True
+        self: Value,
+        out: Any,
+        dim: Any = None,
+        correction: float | None = None,
+        keepdim: bool = False,
+        unbiased: bool = True,
     ) -> Expression:
-        spread_of = variance(op)(self, dim, correction, keepdim, unbiased)
+        spread_of = variance(op)(self, out[0], dim, correction, keepdim, unbiased)
         return spread_of, call("ops.mean", self, axis=axes_of(dim), keepdims=keepdim)
 
     return row
@@ -1061,8 +1121,11 @@ def interpolate(kind: str) -> Row:
         scale_factors: Any = None,
     ) -> Expression:
         old, new_size = input.shape[2:], out.shape[2:]
+        factors = [] if scale_factors is None else list(scale_factors)
         if any(isinstance(size, Dim) for size in (*old, *new_size)):
-            raise Untranslated("a resize between open sizes")
+            return open_resize(input, old, new_size, kind, align_corners, factors)
+        if kind == "nearest_exact":
+            return call("resize_nearest", input, tuple(new_size), tuple(factors), exact=True)
         if kind == "nearest":
             y: Expression = input
             for axis, (before, after) in enumerate(zip(old, new_size, strict=True), 2):
@@ -1077,7 +1140,6 @@ def interpolate(kind: str) -> Row:
                     picked = [min(int(np.float32(i) * ratio), before - 1) for i in range(after)]  # as the kernel rounds
                     y = call("ops.take", y, picked, axis=axis)
             return y
-        factors = [] if scale_factors is None else list(scale_factors)
         is_ratio = all(after == before * factor for before, after, factor in zip(old, new_size, factors, strict=False))
         if tuple(old) == tuple(new_size) and (is_ratio or align_corners):
             return input
@@ -1088,6 +1150,23 @@ def interpolate(kind: str) -> Row:
         return call("resize", input, tuple(new_size), kind, align_corners=align_corners, scales=scales)
 
     return row
+
+
+def open_resize(
+    input: Value, old: Sequence[Any], size: Sequence[Any], kind: str, align_corners: bool, factors: Sequence[float]
+) -> Expression:
+    """Resize between sizes that are open."""
+    whole = [int(factor) for factor in factors if factor == int(factor) > 0]
+    is_ratio = len(whole) == len(factors) or align_corners
+    if kind == "nearest" and factors and is_ratio:
+        y: Expression = input
+        for axis, factor in enumerate(whole, 2):
+            y = call("ops.repeat", y, factor, axis=axis) if factor > 1 else y
+        return y
+    scales = () if is_ratio else tuple(factors)
+    if kind.startswith("nearest"):
+        return call("resize_nearest", input, tuple(size), scales, exact=kind == "nearest_exact")
+    return call("resize", input, tuple(size), kind, align_corners=align_corners, scales=scales)
 
 
 def smooth_resize(mode: str) -> Row:
@@ -1147,11 +1226,11 @@ def matrix_norm(
     return call("ops.norm", self, ord=ord, axis=tuple(dim), keepdims=keepdim)
 
 
-def pick(self: Value, rank: int, axis: int, keepdim: bool, emit: Any) -> Expression:
+def pick(self: Value, rank: Any, axis: int, keepdim: bool, emit: Any) -> Expression:
     """Return the entry of a rank along an axis, and its index."""
     axis %= self.ndim
     (order,) = emit(call("ops.argsort", self, axis=axis), Value(self.shape, "int64"))
-    key = (slice(None),) * axis + (slice(rank, rank + 1),)
+    key = (slice(None),) * axis + (slice(rank, total([rank, 1])),)
     (index,) = emit(Item(order, key), Value((*self.shape[:axis], 1, *self.shape[axis + 1 :]), "int64"))
     picked = call("ops.take_along_axis", self, index, axis=axis)
     if keepdim:
@@ -1159,23 +1238,23 @@ def pick(self: Value, rank: int, axis: int, keepdim: bool, emit: Any) -> Express
     return call("ops.squeeze", picked, axis=axis), call("ops.squeeze", index, axis=axis)
 
 
-def size_along(self: Value, axis: int) -> int:
-    """Return the size of a dimension that has to be known."""
-    size = self.shape[axis]
-    if isinstance(size, Dim):
-        raise Untranslated("along an open dimension")
-    return int(size)
+def middle(*sizes: Any) -> Any:
+    """Return the rank of the entry in the middle, of two the lower one."""
+    opened = [size for size in sizes if isinstance(size, Dim)]
+    count = math.prod(size for size in sizes if not isinstance(size, Dim))
+    if not opened:
+        return (count - 1) // 2
+    text = "*".join([*([str(count)] if count != 1 else []), *[f"({size.text})" for size in opened]])
+    return Dim(f"({text} - 1) // 2", tuple(dict.fromkeys(symbol for size in opened for symbol in size.symbols)))
 
 
 def median_along(self: Value, dim: int, emit: Any, keepdim: bool = False) -> Expression:
-    """Of two entries in the middle, PyTorch takes the lower one."""
-    return pick(self, (size_along(self, dim) - 1) // 2, dim, keepdim, emit)
+    return pick(self, middle(self.shape[dim]), dim, keepdim, emit)
 
 
 def median(self: Value) -> Expression:
-    count = math.prod(size_along(self, axis) for axis in range(self.ndim))
     flat = self if self.ndim == 1 else call("ops.reshape", self, (-1,))
-    return Item(call("ops.sort", flat), ((count - 1) // 2,))
+    return Item(call("ops.sort", flat), (middle(*self.shape),))
 
 
 def smallest(self: Value, k: int, emit: Any, dim: int = -1, keepdim: bool = False) -> Expression:
@@ -1480,7 +1559,7 @@ ROWS: dict[str, Row] = {
     "broadcast_to": lambda self, size, out: expand(self, out),
     "select": select,
     "slice": cut,
-    "narrow": lambda self, dim, start, length, out: cut(self, out, dim, start, start + length),
+    "narrow": lambda self, dim, start, length, out: cut(self, out, dim, start, total([start, length])),
     "split": split,
     "split_with_sizes": lambda self, split_sizes, out, dim=0: split(self, None, out, dim),
     "chunk": chunk,
@@ -1538,6 +1617,7 @@ ROWS: dict[str, Row] = {
     "upsample_nearest1d.vec": interpolate("nearest"),
     "upsample_nearest2d.vec": interpolate("nearest"),
     "upsample_nearest3d.vec": interpolate("nearest"),
+    **{f"_upsample_nearest_exact{n}d.vec": interpolate("nearest_exact") for n in (1, 2, 3)},
     "upsample_linear1d.vec": interpolate("linear"),
     "upsample_bilinear2d.vec": interpolate("linear"),
     "upsample_trilinear3d.vec": interpolate("linear"),

@@ -19,9 +19,23 @@ import torch
 
 from multiop import errors
 from multiop.porting import _converters, _graph, _hosts, _rows
-from multiop.porting._graph import Apply, Body, Call, Custom, Dim, Expression, Foreign, Graph, Node, Scope, Value, call
+from multiop.porting._graph import (
+    Apply,
+    Body,
+    Call,
+    Custom,
+    Dim,
+    Expression,
+    Foreign,
+    Graph,
+    Node,
+    Number,
+    Scope,
+    Value,
+    call,
+)
 from multiop.porting._rows import Row, Untranslated, cast, single
-from multiop.porting.torch import _internals, calls, functions
+from multiop.porting.torch import _internals, calls, functions, sizes
 from multiop.porting.torch._internals import pytree
 
 _CONTAINERS = ("torch.nn.modules.container.", "torch.nn.modules.module.")
@@ -536,6 +550,7 @@ class _Reader:
         dtype = _rows.dtype_of(self.params, self.inputs)
         self.graph = Graph(kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, dtype, "PyTorch")
         self.graph.paths, self.graph.constants = self._paths()
+        self.graph.guards = self._guards()
 
     # inputs and leaves
 
@@ -607,29 +622,28 @@ class _Reader:
     def _size(self, size: Any) -> Any:
         if isinstance(size, int):
             return size
-        expression = size.node.expr
-        if expression.is_Integer:
-            return int(expression)
-        symbols = sorted(map(str, expression.free_symbols))
-        text = str(expression)
-        for symbol in symbols:
-            name = self.symbols.setdefault(symbol, "batch" if not self.symbols else f"size{len(self.symbols)}")
-            text = re.sub(rf"\b{symbol}\b", name, text)
-        text = re.sub(r"TruncToInt\((\d+)\.0\*ToFloat\((\w+)\)\)", r"\1*\2", text)
-        text = re.sub(r"\bM(ax|in)\(", r"m\1(", text)
-        if set(re.findall(r"(\w+)\(", text)) - {"max", "min"}:
-            raise Untranslated(f"a size of {text}")
-        return Dim(text, tuple(self.symbols[symbol] for symbol in symbols))
+        return sizes.size(size.node.expr, self._symbol)
+
+    def _symbol(self, symbol: str) -> str:
+        """Return the name of an open size."""
+        return self.symbols.setdefault(symbol, "batch" if not self.symbols else f"size{len(self.symbols)}")
+
+    def _guards(self) -> list[str]:
+        """Return what the open sizes of the inputs have to fulfil, where this is not plain from their names."""
+        placeholders = self.program.graph.find_nodes(op="placeholder")
+        opened = [size for node in placeholders if (x := _tensor(node)) is not None for size in x.shape]
+        known = set(self.symbols)
+        relations = [guard for guard in _internals.guards(opened) if {str(each) for each in guard.free_symbols} <= known]
+        return list(dict.fromkeys(sizes.condition(relation, self._symbol) for relation in relations))
 
     def _argument(self, argument: Any, is_first: bool = True) -> Expression:
         if isinstance(argument, torch.fx.Node):
             value = argument.meta.get("val")
             if isinstance(value, torch.SymInt):
                 return self._size(value)
-            if isinstance(value, (torch.SymFloat, torch.SymBool)):
-                if value.node.expr.is_number:
-                    return float(value.node.expr)
-                raise Untranslated("a number computed from an open dimension")
+            if isinstance(value, torch.SymFloat):
+                number = sizes.expression(value.node.expr, self._symbol)
+                return number if isinstance(number, float) else Number(number)
             entry = self.entries[argument]
             if isinstance(entry, _Constant) and not is_first and not entry.value.shape:
                 return entry.number  # a tensor without dimensions promotes as a Python number does
@@ -638,6 +652,8 @@ class _Reader:
             return tuple(self._argument(part) for part in argument)
         if isinstance(argument, torch.dtype):
             return calls.name_of(argument)
+        if isinstance(argument, torch.SymFloat):
+            return Number(sizes.expression(argument.node.expr, self._symbol))
         return self._size(argument) if isinstance(argument, torch.SymInt) else argument
 
     # calls
