@@ -266,6 +266,21 @@ def alpha_dropout(x: Tensor, rate: float, seed: Any, training: bool, each: bool 
     return scale * (ops.where(dropped, -limit, x) + rate * limit)
 
 
+def ctc_loss(
+    log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0
+) -> Tensor:
+    """Compute minus the log-probability of labels `(batch, labels)` under `(time, batch, classes)`.
+
+    The gradient is that of logits, as PyTorch has it, whether the probabilities sum to 1 or not.
+    """
+    x = ops.swapaxes(log_probs, 0, 1)
+    loss = ops.ctc_loss(targets, x, target_lengths, input_lengths, blank)
+    probs = ops.exp(x)
+    rest = ops.sum(probs - ops.stop_gradient(probs), axis=-1) - ops.logsumexp(x, axis=-1)
+    inside = ops.less(ops.arange(ops.shape(x)[1], dtype="int32"), ops.cast(input_lengths, "int32")[:, None])
+    return loss + ops.sum(ops.where(inside, rest, 0.0), axis=1)
+
+
 def embedding(indices: Tensor, weight: Tensor, padding_idx: int) -> Tensor:
     """Pick rows of `(count, size)`; the row `padding_idx` gets no gradient."""
     y = ops.take(weight, indices, axis=0)
@@ -360,6 +375,7 @@ def lstm(
     weight_hh: Tensor,
     bias_ih: Tensor | None = None,
     bias_hh: Tensor | None = None,
+    weight_hr: Tensor | None = None,
     reverse: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Run a long short-term memory over `(time, batch, in)`; the gates are input, forget, cell, output."""
@@ -370,6 +386,7 @@ def lstm(
         i, f, g, o = ops.split(gates, 4, axis=-1)
         cell = ops.sigmoid(f) * cell + ops.sigmoid(i) * ops.tanh(g)
         hidden = ops.sigmoid(o) * ops.tanh(cell)
+        hidden = hidden if weight_hr is None else linear(hidden, weight_hr)
         return (hidden, cell), hidden
 
     (hidden, cell), y = ops.scan(step, (hidden, cell), linear(x, weight_ih, bias_ih), reverse=reverse)

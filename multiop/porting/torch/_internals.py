@@ -68,6 +68,11 @@ def guards(sizes: Iterable[Any]) -> list[Any]:
     return [guard.expr for environment in environments.values() for guard in environment.guards]
 
 
+def checks_distributions() -> bool:
+    """Say whether distributions check their values where nothing else is asked for."""
+    return torch.distributions.Distribution._validate_args
+
+
 def storage(x: torch.Tensor) -> int:
     """Return what tensors that share memory have in common."""
     return x.untyped_storage()._cdata

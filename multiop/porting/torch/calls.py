@@ -302,7 +302,7 @@ def split(self: Value, split_size: Any, out: Any, dim: int = 0) -> Expression:
     return call("ops.split", self, tuple(sum(parts[: i + 1]) for i in range(len(parts) - 1)), axis=dim)
 
 
-def total(parts: Sequence[Any]) -> Any:
+def total(parts: Any) -> Any:
     """Return the sum of some sizes."""
     known = sum(part for part in parts if not isinstance(part, Dim))
     opened = [part for part in parts if isinstance(part, Dim)]
@@ -738,26 +738,26 @@ def recurrent(kind: str, activation: str | None = None) -> Row:
         out: Sequence[Value],
         emit: Any,
     ) -> Expression:
-        states = hx if kind == "lstm" else [hx]
+        states = [hx] if isinstance(hx, Value) else hx
         x: Expression = input
         shape = tuple(input.shape)
         if batch_first:
             x, shape = call("ops.swapaxes", x, 0, 1), (shape[1], shape[0], shape[2])
-        count, per_layer = len(states), 4 if has_biases else 2
+        count, per_layer = len(states), len(params) // (num_layers * (1 + bidirectional))
         ends: list[list[Value]] = [[] for _ in states]
-        if len(params) != num_layers * (1 + bidirectional) * per_layer:
-            raise Untranslated("a projection")
         leaves = iter([tuple(params[i : i + per_layer]) for i in range(0, len(params), per_layer)])
-        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        names = ("weight_ih", "weight_hh", *(("bias_ih", "bias_hh") if has_biases else ()), "weight_hr")
         options = () if activation is None else (("activation", activation),)
         for layer in range(num_layers):
             ys = []
             for direction in range(1 + bidirectional):
                 starts = [Item(state, (len(ends[0]),)) for state in states]
                 weights = tuple(zip(names, next(leaves), strict=False))
-                size = weights[1][1].shape[1]
-                skeletons = [Value((*shape[:2], size), input.dtype, name="sequence")]
-                skeletons += [Value((shape[1], size), input.dtype, name=name) for name in ("hidden", "cell")[:count]]
+                ends_in = [(shape[1], state.shape[-1]) for state in states]
+                skeletons = [Value((shape[0], *ends_in[0]), input.dtype, name="sequence")]
+                skeletons += [
+                    Value(end, input.dtype, name=name) for end, name in zip(ends_in, ("hidden", "cell"), strict=False)
+                ]
                 results = emit(Call(kind, (x, *starts), (*weights, *options, ("reverse", direction == 1))), *skeletons)
                 ys.append(results[0])
                 for end, last in zip(ends, results[1:], strict=True):
@@ -933,6 +933,10 @@ def arange(out: Value, end: Any = None, start: Any = 0, step: Any = 1, dtype: An
     return call("ops.arange", *args, dtype=DType(out.dtype))
 
 
+def linspace(start: float, end: float, steps: Any, out: Value, dtype: Any = None) -> Expression:
+    return call("ops.linspace", start, end, steps, dtype=DType(out.dtype))
+
+
 def to(self: Value, out: Value, dtype: Any = None, other: Any = None) -> Expression:
     return cast(self, out.dtype)
 
@@ -941,9 +945,11 @@ def clamp(self: Value, out: Value, min: Any = None, max: Any = None) -> Expressi
     x = cast(self, out.dtype)
     low, high = (in_dtype(bound, out.dtype) for bound in (min, max))
     if low is None:
-        return call("ops.minimum", x, high) if isinstance(high, Value) else call("ops.clip", x, -math.inf, high)
+        is_clip = isinstance(high, (int, float)) and out.dtype in FLOATS
+        return call("ops.clip", x, -math.inf, high) if is_clip else call("ops.minimum", x, high)
     if high is None:
-        return call("ops.maximum", x, low) if isinstance(low, Value) else call("ops.clip", x, low, math.inf)
+        is_clip = isinstance(low, (int, float)) and out.dtype in FLOATS
+        return call("ops.clip", x, low, math.inf) if is_clip else call("ops.maximum", x, low)
     return call("ops.clip", x, low, high)
 
 
@@ -1687,7 +1693,11 @@ ROWS: dict[str, Row] = {
     "lift_fresh": unchanged,
     "detach": detach,
     "detach_copy": detach,
+    "linspace": linspace,
     # losses
+    "ctc_loss": lambda log_probs, targets, input_lengths, target_lengths, blank: call(
+        "ctc_loss", log_probs, targets, input_lengths, target_lengths, blank=blank
+    ),
     "mse_loss": mse,
     "l1_loss": l1,
 }

@@ -35,7 +35,7 @@ from multiop.porting._graph import (
     call,
 )
 from multiop.porting._rows import Row, Untranslated, cast, single
-from multiop.porting.torch import _internals, calls, functions, sizes
+from multiop.porting.torch import _internals, calls, functions, sizes, written
 from multiop.porting.torch._internals import pytree
 
 _CONTAINERS = ("torch.nn.modules.container.", "torch.nn.modules.module.")
@@ -273,7 +273,8 @@ def _exported(model: torch.nn.Module, inputs: tuple[Any, ...], dynamic_shapes: A
             bound = inspect.signature(model.forward).bind(*inputs, **keywords)
             dynamic_shapes = pytree.tree_map(first_open, dict(bound.arguments))
         try:
-            return torch.export.export(model, tuple(inputs), keywords, dynamic_shapes=dynamic_shapes, strict=False)
+            with written.followed():
+                return torch.export.export(model, tuple(inputs), keywords, dynamic_shapes=dynamic_shapes, strict=False)
         except Exception as error:
             raise errors.TranslationError(_cannot_trace(model, error)) from error
 
@@ -303,9 +304,9 @@ def _in_mode(model: torch.nn.Module, training: bool) -> Iterator[None]:
     torch.backends.mha.set_fastpath_enabled(False)  # it computes the same by operations without a gradient
     classes = {module: type(module) for module in modes}
     for module, kind in classes.items():
-        for written in (_Attention, _Normalization):
-            if isinstance(module, written.__base__):  # this module alone: others may run in another thread
-                module.__class__ = _below(kind, written)
+        for own in (_Attention, _Normalization, _Encoder, _Decoder):
+            if isinstance(module, own.__base__):  # this module alone: others may run in another thread
+                module.__class__ = _below(kind, own)
     try:
         yield
     finally:
@@ -364,6 +365,29 @@ class _Attention(torch.nn.MultiheadAttention):
             weights = torch.softmax(weights if bias is None else weights + bias, -1)
             weights = weights.mean(1) if average_attn_weights else weights
         return (y if self.batch_first else y.transpose(0, 1)), weights
+
+
+class _Encoder(torch.nn.TransformerEncoder):
+    def forward(self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: Any = None) -> Any:
+        """Compute what `TransformerEncoder` does, without a look at the mask: that it is causal is a hint."""
+        return super().forward(src, mask, src_key_padding_mask, bool(is_causal))
+
+
+class _Decoder(torch.nn.TransformerDecoder):
+    def forward(
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        tgt_is_causal: Any = None,
+        memory_is_causal: bool = False,
+    ) -> Any:
+        """Compute what `TransformerDecoder` does, without a look at the mask: that it is causal is a hint."""
+        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+        return super().forward(tgt, memory, *masks, bool(tgt_is_causal), memory_is_causal)
 
 
 class _Normalization(_internals.BatchNorm):
@@ -794,7 +818,7 @@ class _Reader:
         if own is not None:
             self._write(node, own, bound)
             return
-        if node.target.namespace != "aten":
+        if node.target.namespace not in ("aten", "multiop"):
             self._miss(node)
             return
         if base in _BATCH_NORMS and bound["training"] and bound["running_mean"] is not None:
