@@ -32,19 +32,15 @@ def conv_transpose(
     weight: Tensor,
     bias: Tensor | None = None,
     stride: Any = 1,
-    crop: Sequence[int] = (),
+    crop: Any = 0,
     output_padding: Any = 0,
     groups: int = 1,
     dilation: Any = 1,
 ) -> Tensor:
     """Place copies of kernels `(in, out / groups, *window)`, each times an entry of `(batch, in, *space)`, and crop."""
     ndim = len(weight.shape) - 2
-    parts = []
-    for part, kernel in zip(ops.split(x, groups, axis=1), ops.split(weight, groups, axis=0), strict=True):
-        kernel = ops.transpose(kernel, (*range(2, ndim + 2), 1, 0))
-        parts.append(ops.conv_transpose(part, kernel, stride, "valid", output_padding, "channels_first", dilation))
-    y = ops.concatenate(parts, axis=1)
-    y = y[(slice(None), slice(None), *[slice(pad, -pad or None) for pad in crop])]
+    kernel = ops.transpose(weight, (*range(2, ndim + 2), 1, 0))
+    y = ops.conv_transpose(x, kernel, stride, crop, output_padding, "channels_first", dilation, groups)
     return y if bias is None else y + ops.reshape(bias, (-1, *[1] * ndim))
 
 
@@ -279,6 +275,74 @@ def ctc_loss(
     rest = ops.sum(probs - ops.stop_gradient(probs), axis=-1) - ops.logsumexp(x, axis=-1)
     inside = ops.less(ops.arange(ops.shape(x)[1], dtype="int32"), ops.cast(input_lengths, "int32")[:, None])
     return loss + ops.sum(ops.where(inside, rest, 0.0), axis=1)
+
+
+def running_extreme(x: Tensor, axis: int, largest: bool = True) -> tuple[Tensor, Tensor]:
+    """Return the largest or smallest of each entry and those before it along `axis`, and where it is; the last of equals."""
+    reaches, combine = (ops.greater_equal, ops.maximum) if largest else (ops.less_equal, ops.minimum)
+    best = ops.associative_scan(combine, ops.stop_gradient(x), axis=axis)
+    is_new = ops.logical_or(reaches(x, best), ops.not_equal(x, x))
+    places = ops.reshape(ops.arange(ops.shape(x)[axis], dtype="int32"), (-1, *[1] * (len(x.shape) - axis - 1)))
+    index = ops.associative_scan(ops.maximum, ops.where(is_new, places, 0), axis=axis)
+    return ops.take_along_axis(x, index, axis=axis), index
+
+
+def running_logsumexp(x: Tensor, axis: int) -> Tensor:
+    """Return the logarithm of the sum of the exponentials of each entry and those before it along `axis`."""
+    return ops.associative_scan(ops.logaddexp, x, axis=axis)
+
+
+def histogram(x: Tensor, bins: int, low: float, high: float) -> Tensor:
+    """Count the entries in bins of equal width, from the smallest to the largest entry if `low` is `high`."""
+    x = ops.reshape(ops.stop_gradient(x), (-1,))
+    first, last = (ops.min(x), ops.max(x)) if low == high else (low, high)
+    is_one = ops.equal(first, last)
+    first, last = ops.where(is_one, first - 1.0, first), ops.where(is_one, last + 1.0, last)
+    place = ops.cast((x - first) * bins / (last - first), "int32")
+    inside = ops.logical_and(ops.greater_equal(x, first), ops.less_equal(x, last))
+    place = ops.where(inside, ops.minimum(place, bins - 1), 0)
+    return ops.segment_sum(ops.cast(inside, x.dtype), place, bins)
+
+
+def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """Write the entries of `source`, one after the other, where `mask` is true."""
+    mask = ops.broadcast_to(mask, ops.shape(x))
+    place = ops.cumsum(ops.cast(ops.reshape(mask, (-1,)), "int32"), axis=0) - 1
+    picked = ops.take(ops.reshape(source, (-1,)), ops.maximum(place, 0))
+    return ops.where(mask, ops.reshape(picked, ops.shape(x)), x)
+
+
+def set_diagonal(x: Tensor, y: Tensor, offset: int, axes: tuple[int, int]) -> Tensor:
+    """Write `(..., count)` to the diagonal of `x` over two axes that is `offset` above the main one."""
+    x = ops.moveaxis(x, axes, (-2, -1))
+    places = ops.arange(ops.shape(y)[-1], dtype="int32")
+    key = (..., places + max(-offset, 0), places + max(offset, 0))
+    return ops.moveaxis(ops.set_item(x, key, y), (-2, -1), axes)
+
+
+def fill_diagonal(x: Tensor, value: float) -> Tensor:
+    """Write `value` where all indices are equal."""
+    places = ops.arange(min(ops.shape(x)), dtype="int32")
+    return ops.set_item(x, (places,) * len(x.shape), value)
+
+
+def strided(x: Tensor, size: Sequence[int], stride: Sequence[int], offset: int = 0) -> Tensor:
+    """Pick entries of the flattened `x`: a step along an axis of the result is `stride` entries of it."""
+    place = ops.full([1] * len(size), offset, dtype="int32")
+    for axis, (n, step) in enumerate(zip(size, stride, strict=True), 1):
+        place = place + ops.reshape(ops.arange(n, dtype="int32") * step, (-1, *[1] * (len(size) - axis)))
+    return ops.take(ops.reshape(x, (-1,)), place)
+
+
+def triangle_indices(rows: int, columns: int, offset: int = 0, upper: bool = False) -> Tensor:
+    """Return the indices `(2, count)` of the entries of a matrix up to a diagonal, or from it on."""
+    places = [(i, j) for i in range(rows) for j in range(columns) if (j >= i + offset if upper else j <= i + offset)]
+    return ops.transpose(ops.reshape(ops.convert_to_tensor(places, dtype="int32"), (-1, 2)))
+
+
+def pair_distances(x: Tensor, pairs: Tensor) -> Tensor:
+    """Return the distance between two rows of `x` for each column of `pairs`."""
+    return ops.norm(ops.take(x, pairs[0], axis=0) - ops.take(x, pairs[1], axis=0), axis=-1)
 
 
 def embedding(indices: Tensor, weight: Tensor, padding_idx: int) -> Tensor:

@@ -78,6 +78,12 @@ def storage(x: torch.Tensor) -> int:
     return x.untyped_storage()._cdata
 
 
+def is_whole(x: torch.Tensor) -> bool:
+    """Say whether a tensor is all of its memory, in order."""
+    size = x.untyped_storage().nbytes()
+    return x.is_contiguous() and x.storage_offset() == 0 and bool(size == x.numel() * x.element_size())
+
+
 def version(x: torch.Tensor) -> int:
     """Return how often a tensor was changed in place."""
     return x._version

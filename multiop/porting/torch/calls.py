@@ -411,28 +411,17 @@ def conv_transpose(
     dilation: Any = 1,
 ) -> Expression:
     ndim = weight.ndim - 2
-    if input.ndim != weight.ndim:
-        raise Untranslated("an input without batch")
-    strides, dilations = spread(stride, ndim), spread(dilation, ndim)
-    extra = spread(output_padding, ndim)
-    if max(strides) > 1 and max(dilations) > 1:
-        raise Untranslated("a stride together with a dilation")
-    if any(more >= step for more, step in zip(extra, strides, strict=True) if more):
-        raise Untranslated("an output_padding that is not below the stride")
-    pads = spread(padding, ndim)
-    return Call(
-        "conv_transpose",
-        (input,),
-        (
-            ("weight", weight),
-            ("bias", bias),
-            ("stride", short(strides)),
-            ("crop", pads if any(pads) else ()),
-            ("output_padding", short(extra)),
-            ("groups", groups),
-            ("dilation", short(dilations)),
-        ),
-    )
+    has_batch = input.ndim == weight.ndim
+    options = {
+        "stride": short(spread(stride, ndim)),
+        "crop": short(spread(padding, ndim)),
+        "output_padding": short(spread(output_padding, ndim)),
+        "groups": groups,
+        "dilation": short(spread(dilation, ndim)),
+    }
+    x = input if has_batch else call("ops.expand_dims", input, 0)
+    y = call("conv_transpose", x, weight=weight, bias=bias, **options)
+    return y if has_batch else call("ops.squeeze", y, 0)
 
 
 def windows(self: Value, size: Any, stride: Any, padding: Any, ceil_mode: bool) -> Any:
@@ -646,12 +635,15 @@ def attention(
 ) -> Expression:
     mask = attn_mask if attn_mask is not None and attn_mask.dtype == "bool" else None
     bias = attn_mask if mask is None else None
+    if is_causal and query.shape[-2] != key.shape[-2]:  # the first query sees the first key
+        shape = (query.shape[-2], key.shape[-2])
+        mask, is_causal = call("ops.tril", call("ops.ones", shape, dtype=DType("bool"))), False
     if dropout_p:
         if is_causal or enable_gqa:
             raise Untranslated("dropout with is_causal or enable_gqa")
         options = {"mask": mask, "bias": bias, "scale": scale}
         return call("attention", query, key, value, dropout_p, SEED, TRAINING, **options)
-    if query.ndim > 4 and not enable_gqa and (not is_causal or query.shape[-2] == key.shape[-2]):
+    if query.ndim > 4 and not enable_gqa:
         options = {"bias": bias, "mask": mask, "scale": scale, "is_causal": is_causal}
         return attention_in_groups((query, key, value), attn_mask, options, out)
     if query.ndim != 4:
@@ -659,8 +651,6 @@ def attention(
             raise Untranslated("operands that do not have 4 dimensions")
         return attention_of_one_head(query, key, value, mask, bias, is_causal, scale)
     operands = [call("ops.swapaxes", operand, 1, 2) for operand in (query, key, value)]
-    if is_causal and query.shape[2] != key.shape[2]:
-        raise Untranslated("is_causal where queries and keys are not equally many")
     y = call("ops.dot_product_attention", *operands, bias=bias, mask=mask, scale=scale, is_causal=is_causal)
     return call("ops.swapaxes", y, 1, 2)
 
@@ -680,13 +670,11 @@ def attention_of_one_head(
     query: Value, key: Value, value: Value, mask: Any, bias: Any, is_causal: bool, scale: float | None
 ) -> Expression:
     """Write `(length, size)` and `(batch, length, size)`, which `ops.dot_product_attention` takes with heads alone."""
-    if is_causal and query.shape[-2] != key.shape[-2]:
-        raise Untranslated("is_causal where queries and keys are not equally many")
     axes = 2 if query.ndim == 3 else (0, 2)
     operands = [call("ops.expand_dims", operand, axes) for operand in (query, key, value)]
     if query.ndim == 3:  # a head between the batch and the lengths
         mask, bias = (
-            term if term is None or term.ndim < 3 else call("ops.expand_dims", term, 1) for term in (mask, bias)
+            term if not isinstance(term, Value) or term.ndim < 3 else call("ops.expand_dims", term, 1) for term in (mask, bias)
         )
     y = call("ops.dot_product_attention", *operands, bias=bias, mask=mask, scale=scale, is_causal=is_causal)
     return call("ops.squeeze", y, axis=axes)
@@ -850,14 +838,51 @@ def scatter_value(self: Value, dim: int, index: Value, value: Any) -> Expression
 
 
 _COMBINED = {"sum": "add_at", "prod": "multiply_at", "amax": "maximum_at", "amin": "minimum_at"}
+_COMBINED |= {"add": "add_at", "multiply": "multiply_at"}
+_NEUTRAL = {"sum": 0, "prod": 1, "amax": -math.inf, "amin": math.inf, "mean": 0}
 
 
 def scatter_reduce(
-    self: Value, dim: int, index: Value, src: Value, reduce: str, include_self: bool = True
+    self: Value, dim: int, index: Value, src: Expression, reduce: str, emit: Any, include_self: bool = True
 ) -> Expression:
-    if reduce not in _COMBINED or not include_self:
-        raise Untranslated(f"reduce={reduce}, include_self={include_self}")
-    return scattered(_COMBINED[reduce])(self, dim, index, src)
+    def put(op: str, x: Value, values: Expression) -> Expression:
+        return scattered(op)(x, dim, index, values)
+
+    return combined_at(self, src, reduce, include_self, put, emit)
+
+
+def scatter_reduced_value(self: Value, dim: int, index: Value, value: Any, reduce: str, emit: Any) -> Expression:
+    return scatter_reduce(self, dim, index, value, reduce, emit)
+
+
+def index_reduce(
+    self: Value, dim: int, index: Value, source: Value, reduce: str, emit: Any, include_self: bool = True
+) -> Expression:
+    key = (*(slice(None),) * (dim % self.ndim), index)
+
+    def put(op: str, x: Value, values: Expression) -> Expression:
+        return call(f"ops.{op}", x, key, values)
+
+    return combined_at(self, source, reduce, include_self, put, emit)
+
+
+def combined_at(
+    self: Value, source: Expression, reduce: str, include_self: bool, put: Any, emit: Any
+) -> Expression:
+    """Combine entries with those that `put` puts there; without `include_self`, with these alone."""
+    if self.dtype not in FLOATS and (not include_self or reduce == "mean"):
+        raise Untranslated(f"reduce={reduce}, include_self={include_self} of {self.dtype}")
+    x, like = self, Value(self.shape, self.dtype)
+    counts = None
+    if not include_self:
+        (ones,) = emit(call("ops.ones_like", self), like)
+        (counts,) = emit(put("set_item", ones, 0.0), Value(self.shape, self.dtype))  # of what stays
+        (x,) = emit(call("ops.where", call("ops.equal", counts, 0), _NEUTRAL[reduce], self), Value(self.shape, self.dtype))
+    if reduce != "mean":
+        return put(_COMBINED[reduce], x, source)
+    if counts is None:
+        (counts,) = emit(call("ops.ones_like", self), like)
+    return Infix("/", put("add_at", x, source), put("add_at", counts, 1.0))
 
 
 def places(self: Value, boundaries: Value, out: Value, right: bool, side: str | None = None) -> Expression:
@@ -967,6 +992,12 @@ def addmm(self: Value, mat1: Value, mat2: Value, beta: float = 1, alpha: float =
 
 def baddbmm(self: Value, batch1: Value, batch2: Value, beta: float = 1, alpha: float = 1) -> Expression:
     return addmm(self, batch1, batch2, beta, alpha)
+
+
+def addbmm(self: Value, batch1: Value, batch2: Value, beta: float = 1, alpha: float = 1) -> Expression:
+    product: Expression = call("ops.sum", call("ops.matmul", batch1, batch2), axis=0)
+    product = product if alpha == 1 else Infix("*", product, alpha)
+    return Infix("+", self if beta == 1 else Infix("*", self, beta), product)
 
 
 def softmax(op: str) -> Row:
@@ -1130,7 +1161,7 @@ def interpolate(kind: str) -> Row:
         factors = [] if scale_factors is None else list(scale_factors)
         if any(isinstance(size, Dim) for size in (*old, *new_size)):
             return open_resize(input, old, new_size, kind, align_corners, factors)
-        if kind == "nearest_exact":
+        if kind == "nearest exact":
             return call("resize_nearest", input, tuple(new_size), tuple(factors), exact=True)
         if kind == "nearest":
             y: Expression = input
@@ -1171,7 +1202,7 @@ def open_resize(
         return y
     scales = () if is_ratio else tuple(factors)
     if kind.startswith("nearest"):
-        return call("resize_nearest", input, tuple(size), scales, exact=kind == "nearest_exact")
+        return call("resize_nearest", input, tuple(size), scales, exact=kind == "nearest exact")
     return call("resize", input, tuple(size), kind, align_corners=align_corners, scales=scales)
 
 
@@ -1267,15 +1298,109 @@ def smallest(self: Value, k: int, emit: Any, dim: int = -1, keepdim: bool = Fals
     return pick(self, k - 1, dim, keepdim, emit)
 
 
-def topk(self: Value, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Expression:
-    if dim % self.ndim != self.ndim - 1 or not largest:
-        raise Untranslated("the smallest entries, or an axis that is not the last")
-    return call("ops.top_k", self, k)
+def topk(
+    self: Value, k: Any, out: Any, emit: Any, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> Expression:
+    axis = dim % self.ndim
+    if axis == self.ndim - 1 and largest:
+        return call("ops.top_k", self, k)
+    (order,) = emit(call("ops.argsort", self, axis=axis, descending=largest), Value(self.shape, "int64"))
+    (index,) = emit(Item(order, (*(slice(None),) * axis, slice(None, k))), Value(out[1].shape, "int64"))
+    return call("ops.take_along_axis", self, index, axis=axis), index
 
 
 def sort(self: Value, out: Any, emit: Any, dim: int = -1, descending: bool = False) -> Expression:
     (order,) = emit(call("ops.argsort", self, axis=dim, descending=descending), Value(out[1].shape, "int64"))
     return call("ops.take_along_axis", self, order, axis=dim), order
+
+
+def running_extreme(largest: bool) -> Row:
+    return lambda self, dim: call("running_extreme", self, dim % max(self.ndim, 1), largest=largest)
+
+
+def histogram(self: Value, bins: int = 100, min: float = 0, max: float = 0) -> Expression:
+    return call("histogram", self, bins, min, max)
+
+
+def masked_scatter(self: Value, mask: Value, source: Value, out: Value) -> Expression:
+    x = self if self.shape == out.shape else call("ops.broadcast_to", self, out.shape)
+    return call("masked_scatter", x, mask, source)
+
+
+def masked_select(self: Value, mask: Value) -> Expression:
+    if self.shape != mask.shape:
+        raise Untranslated("operands that broadcast")
+    return call("ops.get_item", self, mask)
+
+
+def diagonal_scatter(self: Value, src: Value, offset: Any = 0, dim1: int = 0, dim2: int = 1) -> Expression:
+    return call("set_diagonal", self, src, offset, (dim1, dim2))
+
+
+def fill_diagonal(self: Value, fill_value: float, wrap: bool = False) -> Expression:
+    if wrap:
+        raise Untranslated("with wrap=True")
+    return call("fill_diagonal", self, fill_value)
+
+
+def as_strided(self: Value, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None) -> Expression:
+    return call("strided", self, tuple(size), tuple(stride), offset=storage_offset or 0)
+
+
+def bincount(self: Value, weights: Any = None, minlength: int = 0) -> Expression:
+    return call("ops.bincount", self, weights=weights, minlength=minlength)
+
+
+def put(self: Value, index: Value, source: Value, out: Value, accumulate: bool = False) -> Expression:
+    flat, places, values = (
+        x if x.ndim == 1 else call("ops.reshape", x, (-1,)) for x in (self, index, source)
+    )
+    y = call("ops.add_at" if accumulate else "ops.set_item", flat, places, values)
+    return y if self.ndim == 1 else call("ops.reshape", y, out.shape)
+
+
+def window(first: float, *others: float) -> Row:
+    """A sum of cosines, over a period or from end to end."""
+
+    def row(
+        window_length: Any, out: Value, periodic: bool = True, alpha: Any = None, beta: Any = None, dtype: Any = None
+    ) -> Expression:
+        weights = (first if alpha is None else alpha, *(others if beta is None else (-beta,)))
+        if not isinstance(window_length, int):
+            raise Untranslated("an open number of entries")
+        count = window_length if periodic else window_length - 1
+        line = call("ops.arange", window_length, dtype=DType(out.dtype))
+        if window_length < 2:
+            return call("ops.ones_like", line)
+        y: Expression = weights[0]
+        for i, weight in enumerate(weights[1:], 1):
+            term = Infix("*", call("ops.cos", Infix("*", line, 2 * math.pi * i / count)), abs(weight))
+            y = Infix("+" if weight > 0 else "-", y, term)
+        return y
+
+    return row
+
+
+def triangle(op: str) -> Row:
+    return lambda row, col, offset=0: call("triangle_indices", row, col, offset, upper=op == "triu")
+
+
+def frequencies(half: bool) -> Row:
+    def row(n: int, out: Value, d: float = 1.0, dtype: Any = None) -> Expression:
+        if not isinstance(n, int):
+            raise Untranslated("an open number of entries")
+        parts = [(0, n // 2 + 1)] if half else [(0, (n + 1) // 2), (-(n // 2), 0)]
+        lines = [call("ops.arange", *part, dtype=DType(out.dtype)) for part in parts]
+        return Infix("/", lines[0] if half else call("ops.concatenate", lines), n * d)
+
+    return row
+
+
+def distances_of_pairs(self: Value, p: float = 2.0) -> Expression:
+    if p != 2 or isinstance(self.shape[0], Dim):
+        raise Untranslated(f"distances of order {p}, or between an open number of points")
+    key = call("triangle_indices", self.shape[0], self.shape[0], 1, upper=True)
+    return call("pair_distances", self, key)
 
 
 def solve(A: Value, B: Value, left: bool = True) -> Expression:
@@ -1413,6 +1538,7 @@ ROWS: dict[str, Row] = {
     "hardsigmoid": unary("hard_sigmoid"),
     "special_i0": unary("i0"),
     "neg": same("negative"),
+    "round.decimals": lambda self, decimals: call("ops.round", self, decimals),
     "polygamma": lambda n, self, out: call("ops.polygamma", n, floating(self, out)),
     **{name: same("conj") for name in ("_conj", "conj", "conj_physical", "_conj_physical")},
     "resolve_conj": unchanged,
@@ -1466,6 +1592,7 @@ ROWS: dict[str, Row] = {
     "atan2": binary("arctan2"),
     "logaddexp": binary("logaddexp"),
     "hypot": binary("hypot"),
+    "nextafter": binary("nextafter"),
     "fmax": binary("fmax"),
     "fmin": binary("fmin"),
     "gcd": binary("gcd"),
@@ -1514,9 +1641,11 @@ ROWS: dict[str, Row] = {
     "outer": lambda self, vec2: call("ops.outer", self, vec2),
     "addmm": addmm,
     "baddbmm": baddbmm,
+    "addbmm": addbmm,
     "einsum": einsum,
     "bilinear": bilinear,
     "cdist": distances,
+    "pdist": distances_of_pairs,
     # reductions
     "sum": reduction("sum"),
     "mean": reduction("mean"),
@@ -1539,6 +1668,11 @@ ROWS: dict[str, Row] = {
     "any": lambda self, dim=None, keepdim=False: call("ops.any", self, axis=axes_of(dim), keepdims=keepdim),
     "all": lambda self, dim=None, keepdim=False: call("ops.all", self, axis=axes_of(dim), keepdims=keepdim),
     "cumsum": cumsum,
+    "cummax": running_extreme(True),
+    "cummin": running_extreme(False),
+    "logcumsumexp": lambda self, dim: call("running_logsumexp", self, dim % max(self.ndim, 1)),
+    "histc": histogram,
+    "bincount": bincount,
     "diff": difference,
     "cumprod": lambda self, dim, out, dtype=None: call("ops.cumprod", cast(self, out.dtype), axis=dim),
     "norm": norm,
@@ -1623,7 +1757,7 @@ ROWS: dict[str, Row] = {
     "upsample_nearest1d.vec": interpolate("nearest"),
     "upsample_nearest2d.vec": interpolate("nearest"),
     "upsample_nearest3d.vec": interpolate("nearest"),
-    **{f"_upsample_nearest_exact{n}d.vec": interpolate("nearest_exact") for n in (1, 2, 3)},
+    **{f"_upsample_nearest_exact{n}d.vec": interpolate("nearest exact") for n in (1, 2, 3)},
     "upsample_linear1d.vec": interpolate("linear"),
     "upsample_bilinear2d.vec": interpolate("linear"),
     "upsample_trilinear3d.vec": interpolate("linear"),
@@ -1641,6 +1775,15 @@ ROWS: dict[str, Row] = {
     "scatter_reduce": scatter_reduce,
     "searchsorted": searchsorted,
     "bucketize": bucketize,
+    "masked_scatter": masked_scatter,
+    "masked_select": masked_select,
+    "diagonal_scatter": diagonal_scatter,
+    "fill_diagonal": fill_diagonal,
+    "as_strided": as_strided,
+    "put": put,
+    "index_reduce": index_reduce,
+    "scatter.reduce": scatter_reduce,
+    "scatter.value_reduce": scatter_reduced_value,
     "slice_scatter": set_slice,
     "select_scatter": set_part,
     "where": where,
@@ -1694,6 +1837,13 @@ ROWS: dict[str, Row] = {
     "detach": detach,
     "detach_copy": detach,
     "linspace": linspace,
+    "hann_window": window(0.5, -0.5),
+    "hamming_window": window(0.54, -0.46),
+    "blackman_window": window(0.42, -0.5, 0.08),
+    "tril_indices": triangle("tril"),
+    "triu_indices": triangle("triu"),
+    "fft_fftfreq": frequencies(half=False),
+    "fft_rfftfreq": frequencies(half=True),
     # losses
     "ctc_loss": lambda log_probs, targets, input_lengths, target_lengths, blank: call(
         "ctc_loss", log_probs, targets, input_lengths, target_lengths, blank=blank

@@ -844,6 +844,8 @@ class _Reader:
         ):
             self.entries[node] = self.entries[node.args[0]]
             return
+        if base == "as_strided" and not _internals.is_whole(_tensor(node.args[0])):
+            raise Untranslated("of a view of other memory")
         self._write(node, row, bound)
 
     def _write(self, node: Any, row: Row, bound: dict[str, Any]) -> None:
