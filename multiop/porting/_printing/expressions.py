@@ -86,6 +86,8 @@ class Text:
                 return f"{self(expression.x, 4)}[{', '.join(map(self._key, expression.key))}]"
             case tuple():
                 return f"({', '.join(map(self, expression))}{',' if len(expression) == 1 else ''})"
+            case slice():
+                return f"slice({', '.join(map(self, (expression.start, expression.stop, expression.step)))})"
             case list():
                 return f"[{', '.join(map(self, expression))}]"
             case dict():

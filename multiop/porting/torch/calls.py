@@ -473,7 +473,7 @@ def max_pool(ndim: int) -> Row:
         reach = [d * (k - 1) + 1 for d, k in zip(steps, spread(kernel_size, ndim), strict=True)]
         stride = stride if stride not in ([], (), None) else kernel_size
         size, strides, pads, more = windows(self, reach, stride, padding, ceil_mode)
-        widths = tuple((p, p + m) for p, m in zip(pads, more, strict=True))
+        widths = tuple((p, total([p, m])) for p, m in zip(pads, more, strict=True))
         if max(steps) > 1:
             sizes = short(spread(kernel_size, ndim))
             return call("dilated_max_pool", self, sizes, short(strides), widths, short(steps))
@@ -506,7 +506,7 @@ def average_pool(ndim: int) -> Row:
             if divisor_override is not None:
                 raise Untranslated("divisor_override with ceil_mode")
             if not count_include_pad:
-                rest, both = tuple((p, p + m) for p, m in zip(pads, more, strict=True)), none
+                rest, both = tuple((p, total([p, m])) for p, m in zip(pads, more, strict=True)), none
             return call("average_pool", self, short(size), short(strides), both, rest)
         x: Expression = self
         if any(pads):

@@ -99,7 +99,7 @@ def read(
                 raise (errors.TranslationError(_graph.listed(missing)) if missing else error) from error
         for block in _changes_without_gradient(program.graph):
             missing["a change under no_grad of a tensor that has a gradient"].append(_where(block))
-        if _is_mapped(program.graph) or _changes_a_view(program.graph):
+        if _is_mapped(program.graph) or _casts(program.graph) or _changes_a_view(program.graph):
             program = _decomposed(program, {})
         stuck: set[str] = set()
         if not missing:
@@ -419,6 +419,12 @@ def _storage(node: Any) -> int | None:
 def _is_mapped(graph: Any) -> bool:
     """Say whether `torch.func.vmap` is in a graph, which the decompositions take out."""
     return any(_internals.is_mapped(x) for node in graph.nodes if (x := _tensor(node)) is not None)
+
+
+def _casts(graph: Any) -> bool:
+    """Say whether an autocast is on in a graph, which the decompositions write as casts."""
+    blocks = graph.find_nodes(op="call_function", target=torch.ops.higher_order.wrap_with_autocast)
+    return any(block.args[2] is not False for block in blocks)
 
 
 def _changes_a_view(graph: Any) -> bool:
