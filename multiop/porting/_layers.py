@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-from multiop import Tensor, ops, random
+from multiop import Tensor, ops, random, vjp
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -275,6 +275,13 @@ def ctc_loss(
     rest = ops.sum(probs - ops.stop_gradient(probs), axis=-1) - ops.logsumexp(x, axis=-1)
     inside = ops.less(ops.arange(ops.shape(x)[1], dtype="int32"), ops.cast(input_lengths, "int32")[:, None])
     return loss + ops.sum(ops.where(inside, rest, 0.0), axis=1)
+
+
+def gradient(function: Any, xs: Sequence[Tensor], cotangent: Tensor | None = None) -> Any:
+    """Return the gradient of a function in each of its arguments, as a tuple; in a single one, the gradient alone."""
+    y, pull = vjp(function, *xs)
+    slopes = pull(ops.ones_like(y) if cotangent is None else cotangent)
+    return slopes if len(xs) > 1 else slopes[0]
 
 
 def running_extreme(x: Tensor, axis: int, largest: bool = True) -> tuple[Tensor, Tensor]:

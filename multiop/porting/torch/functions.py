@@ -20,14 +20,11 @@ from torch.overrides import TorchFunctionMode
 from multiop import errors
 from multiop.porting.torch import _internals, written
 from multiop.porting.torch._internals import FakeTensorMode, detect_fake_mode, pytree
+from multiop.porting.torch.written import Refused
 
 _REENTRANT = ("CheckpointFunction",)  # its backward is that of what it runs, under `no_grad`
 _handles = itertools.count()
 _recorded: weakref.WeakValueDictionary[int, Recorded] = weakref.WeakValueDictionary()
-
-
-class Refused(Exception):
-    """Why a function cannot be traced, in a few words."""
 
 
 class _Context(torch.autograd.function.FunctionCtx):

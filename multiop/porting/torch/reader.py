@@ -560,6 +560,8 @@ class _Reader:
         self.made: dict[int, Node] = {}  # a value -> the statement that computes it
         self.current: Any = None
         self.place = ""  # the line that calls the function whose statements are read
+        pulls = program.graph.find_nodes(op="call_function", target=torch.ops.multiop.gradient.default)
+        self.pulled = {x for node in pulls for x in node.args[2]}  # the nodes that a derivative is with respect to
         self.leaves: dict[str, Value] = {}
         self.inputs: list[Value] = []
         self.params: dict[str, Any] = {}
@@ -708,6 +710,9 @@ class _Reader:
             return
         try:
             self._translate(node)
+            if node in self.pulled and isinstance(entry := self.entries[node], Value):
+                self.entries[node] = Value(entry.shape, entry.dtype, name=entry.name)
+                self._add([self.entries[node]], entry)  # the derivative is with respect to this one alone
         except Untranslated as reason:
             self._miss(node, str(reason))
 
@@ -808,6 +813,9 @@ class _Reader:
             return
         if node.target is torch.ops.multiop.custom_function.default:
             self._custom(node)
+            return
+        if node.target is torch.ops.multiop.gradient.default:
+            self._gradient(node)
             return
         if node.target is torch.ops.multiop.stopped.default:
             self.entries[node] = self._stopped(self.entries[node.args[0]])
@@ -1070,6 +1078,38 @@ class _Reader:
         body = self._body(node, function, [*[None] * len(columns), *others], "body")
         body.parameters, body.outputs = (single(body.parameters),), single(body.outputs)
         self._call(node, Call("ops.map", (body, single(tuple(columns)))))
+
+    def _gradient(self, node: Any) -> None:
+        """Write the statements between some tensors and an output as a function, and take its derivative."""
+        y, cotangent, xs = node.args[0], node.args[1], [self._argument(x) for x in node.args[2]]
+        output = self._argument(y)
+        depends, between = set(map(id, xs)), []
+        for each in self.nodes:
+            if any(id(value) in depends for value in _graph.values(each.expression)):
+                depends |= set(map(id, each.outputs))
+                between.append(each)
+        wanted, kept = {id(output)}, []
+        for each in reversed(between):
+            if wanted & set(map(id, each.outputs)):
+                wanted |= set(map(id, _graph.values(each.expression)))
+                kept.append(each)
+        if any(id(x) not in wanted for x in xs):
+            raise Untranslated("with respect to what the output does not depend on")
+        if any(each.update is not None for each in kept):
+            raise Untranslated("through a buffer that changes")
+        copies = {id(x): Value(x.shape, x.dtype, name=x.name) for x in xs}
+        copies |= {id(v): Value(v.shape, v.dtype, name=v.name) for each in kept for v in each.outputs}
+
+        def copied(part: Expression) -> Expression:
+            return copies.get(id(part), part) if isinstance(part, Value) else part
+
+        nodes = [
+            Node(list(map(copied, each.outputs)), _graph.rebuild(each.expression, copied), each.scopes, None, each.where)
+            for each in kept[::-1]
+        ]
+        body = Body("function", tuple(map(copied, xs)), nodes, copied(output))
+        options = {} if cotangent is None else {"cotangent": self._argument(cotangent)}
+        self._call(node, call("gradient", body, xs, **options))
 
     def _custom(self, node: Any) -> None:
         """Read the forward and the backward of an `autograd.Function`."""

@@ -21,6 +21,10 @@ from multiop.porting.torch import _internals
 F: Any = torch.nn.functional
 
 
+class Refused(Exception):
+    """Why a function cannot be traced, in a few words."""
+
+
 @contextlib.contextmanager
 def followed() -> Iterator[None]:
     """Let functions of Python give open numbers, and let distributions take values as they are."""
@@ -87,6 +91,30 @@ def _reduced(loss: Any, reduction: str) -> Any:
     return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
 
 
+# derivatives
+
+
+def gradient(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: Any = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: Any = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    """Stand for `torch.autograd.grad`, which an export does not record."""
+    ys, xs, cotangents = (
+        [each] if isinstance(each, torch.Tensor) else list(each or ()) for each in (outputs, inputs, grad_outputs)
+    )
+    if is_grads_batched or len(ys) != 1:
+        raise Refused("torch.autograd.grad of several outputs")
+    slopes = torch.ops.multiop.gradient(ys[0], cotangents[0] if cotangents else None, xs)
+    return tuple(slopes if create_graph else [slope.detach() for slope in slopes])
+
+
 # operations that fix a size
 
 
@@ -132,6 +160,7 @@ def take_along(x: Any, indices: Any, dim: Any = None) -> Any:
 
 _NETWORKS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 HANDLERS: dict[Any, Callable[..., Any]] = {
+    torch.autograd.grad: gradient,
     F.gaussian_nll_loss: gaussian_nll,
     F.ctc_loss: ctc,
     torch.ctc_loss: ctc,
@@ -172,6 +201,10 @@ def _diagonal_shape(x: Any, offset: Any, dim1: int, dim2: int) -> Any:
     return x.new_empty((*others, count))
 
 
+def _gradient_shapes(y: Any, cotangent: Any, xs: Sequence[Any]) -> list[Any]:
+    return [torch.empty_like(x) for x in xs]
+
+
 def _ctc_shape(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int) -> Any:
     return log_probs.new_empty((log_probs.shape[1],))
 
@@ -185,6 +218,7 @@ _SCHEMAS = {
     },
     "linspace(Scalar start, Scalar end, SymInt steps, ScalarType dtype) -> Tensor": _linspace_shape,
     "diagonal(Tensor self, SymInt offset, int dim1, int dim2) -> Tensor": _diagonal_shape,
+    "gradient(Tensor y, Tensor? cotangent, Tensor[] xs) -> Tensor[]": _gradient_shapes,
     "ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank) "
     "-> Tensor": _ctc_shape,
 }
