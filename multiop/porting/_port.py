@@ -229,7 +229,13 @@ class Port:
         (folder / f"test_{self.name}.py").write_text(_TEST.replace("NAME", self.name), encoding="utf-8")
 
     def inputs(self, seed: int = 0) -> tuple[Any, ...]:
-        """Draw inputs of the shapes and dtypes that the model was traced with; integers stay below those seen."""
+        """Draw inputs of the shapes and dtypes that the model was traced with; integers stay below those seen.
+
+        They are the example inputs where the model refuses others.
+        """
+        if "examples" in self._about:
+            examples = zip(self._about["examples"], self._about["inputs"], strict=True)
+            return tuple(np.asarray(example).astype(dtype) for example, (_, dtype, _) in examples)
         generator = np.random.default_rng(seed)
         drawn = []
         for shape, dtype, top in self._about["inputs"]:
@@ -323,6 +329,8 @@ def trace(
         part.name for node in graph.nodes for part in _graph.walk(node.expression) if isinstance(part, _graph.Foreign)
     ]
     about |= {"bridged": bridged} if bridged else {}
+    narrow = {value.dtype for node in graph.nodes for value in node.outputs if value} & {"float16", "bfloat16"}
+    about |= {"narrow": sorted(narrow)} if narrow else {}
     about |= {"draws": True} if _graph.draws(graph.nodes) else {}
     about |= {"draws always": True} if _graph.draws_always(graph.nodes) else {}
     if graph.paths is not None and (graph.constants or graph.paths != [[i] for i in range(len(graph.paths))]):
@@ -334,7 +342,13 @@ def trace(
     options = {"keywords": named} if named else {}
     for mode in modes:
         if not about.get("draws" if mode else "draws always"):
-            outputs, gradients, state = reader.run(model, tuple(args), _prove.weights, training=mode, **options)
+            try:
+                outputs, gradients, state = reader.run(model, tuple(args), _prove.weights, training=mode, **options)
+            except Exception:  # it accepts no numbers that are drawn: lengths, variances
+                about["examples"] = [_listed(tensor) for tensor in _in_order(graph, inputs, keywords or {})]
+                args, named = port._arguments(port.inputs())
+                options = {"keywords": named} if named else {}
+                outputs, gradients, state = reader.run(model, tuple(args), _prove.weights, training=mode, **options)
             own = {path: leaf for path, leaf in state.items() if path in graph.state}
             about[_RECORDS[mode]] = _prove.digest(outputs, gradients, own)
     return port
@@ -371,6 +385,12 @@ def load(directory: str | Path, name: str | None = None) -> Port:
     path = folder / f"{name}.map.toml"
     weight_map = _map.WeightMap.load(path) if path.exists() else None
     return Port(name, source, _weights.nested(leaves), _weights.nested(state), about, weight_map)
+
+
+def _listed(tensor: Any) -> list[Any]:
+    """Return the entries of an example input."""
+    entries: list[Any] = np.asarray(tensor.detach() if hasattr(tensor, "detach") else tensor).tolist()
+    return entries
 
 
 def _map_from(model: Any, params: dict[str, Any], state: dict[str, Any]) -> _map.WeightMap | None:

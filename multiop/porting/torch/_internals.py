@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch._decomp import decomposition_table
-from torch._functorch import utils
+from torch._functorch import eager_transforms, utils
 from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import function as autograd_function
@@ -102,6 +102,29 @@ def projects_one_size(attention: torch.nn.MultiheadAttention) -> bool:
 def check_rank(norm: Any, x: torch.Tensor) -> None:
     """Refuse an input of other dimensions than a normalization takes."""
     norm._check_input_dim(x)
+
+
+@contextlib.contextmanager
+def transformed(grad_and_value: Callable[..., Any]) -> Iterator[None]:
+    """Let `torch.func.grad` and `grad_and_value` be what is given, however a user imported them; refuse the others."""
+
+    def grad(function: Any, argnums: Any, has_aux: bool, args: Any, kwargs: Any) -> Any:
+        slopes, y = grad_and_value(function, argnums, has_aux, args, kwargs)
+        return (slopes, y[1]) if has_aux else slopes
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise NotImplementedError("jacobians, vjp and jvp of torch.func have no translation; torch.func.grad has")
+
+    own = {"grad_impl": grad, "grad_and_value_impl": grad_and_value}
+    own |= dict.fromkeys(("_vjp_with_argnums", "_jvp_with_argnums"), refused)
+    kept = {name: getattr(eager_transforms, name) for name in own}
+    for name, function in own.items():
+        setattr(eager_transforms, name, function)
+    try:
+        yield
+    finally:
+        for name, function in kept.items():
+            setattr(eager_transforms, name, function)
 
 
 @contextlib.contextmanager

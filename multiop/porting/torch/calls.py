@@ -1830,6 +1830,7 @@ ROWS: dict[str, Row] = {
     "_to_copy": to,
     "type_as": lambda self, other: cast(self, other.dtype),
     "contiguous": unchanged,
+    "fresh": lambda x: x,
     "clone": unchanged,
     "alias": unchanged,
     "lift_fresh_copy": unchanged,

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from multiop.porting.torch import _internals
+from multiop.porting.torch._internals import pytree
 
 F: Any = torch.nn.functional
 
@@ -39,7 +40,8 @@ def followed() -> Iterator[None]:
     math.sqrt, builtins.len = open_root, open_length
     torch.distributions.Distribution.set_default_validate_args(False)
     try:
-        yield
+        with _internals.transformed(grad_and_value):
+            yield
     finally:
         torch.distributions.Distribution.set_default_validate_args(checks)
         math.sqrt, builtins.len = root, length
@@ -113,6 +115,30 @@ def gradient(
         raise Refused("torch.autograd.grad of several outputs")
     slopes = torch.ops.multiop.gradient(ys[0], cotangents[0] if cotangents else None, xs)
     return tuple(slopes if create_graph else [slope.detach() for slope in slopes])
+
+
+def grad_and_value(function: Any, argnums: Any, has_aux: bool, args: Any, kwargs: Any) -> Any:
+    """Stand for `torch.func.grad_and_value`: the gradient in arguments that nothing else is a name of."""
+    args = list(args)
+    numbers = (argnums,) if isinstance(argnums, int) else argnums
+    xs, structure = pytree.tree_flatten([args[number] for number in numbers])
+    xs = [torch.ops.multiop.fresh(x) for x in xs]
+    for number, x in zip(numbers, pytree.tree_unflatten(xs, structure), strict=True):
+        args[number] = x
+    y = function(*args, **kwargs)
+    slopes = torch.ops.multiop.gradient(y[0] if has_aux else y, None, xs)
+    slopes = pytree.tree_unflatten(list(slopes), structure)
+    return slopes[0] if isinstance(argnums, int) else tuple(slopes), y
+
+
+def _mapped_gradient(info: Any, in_dims: Any, y: Any, cotangent: Any, xs: Any) -> Any:
+    """Map over a derivative: that of the sum over all examples, which do not depend on each other."""
+    axis, others, axes = in_dims
+    if axis is None or any(each is None for each in axes):
+        raise Refused("torch.func.grad in what torch.func.vmap does not map over")
+    if cotangent is not None:
+        cotangent = cotangent.unsqueeze(axis).expand_as(y) if others is None else cotangent.movedim(others, axis)
+    return torch.ops.multiop.gradient(y, cotangent, xs), list(axes)
 
 
 # operations that fix a size
@@ -218,6 +244,7 @@ _SCHEMAS = {
     },
     "linspace(Scalar start, Scalar end, SymInt steps, ScalarType dtype) -> Tensor": _linspace_shape,
     "diagonal(Tensor self, SymInt offset, int dim1, int dim2) -> Tensor": _diagonal_shape,
+    "fresh(Tensor x) -> Tensor": torch.empty_like,
     "gradient(Tensor y, Tensor? cotangent, Tensor[] xs) -> Tensor[]": _gradient_shapes,
     "ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank) "
     "-> Tensor": _ctc_shape,
@@ -227,3 +254,5 @@ for _schema, _shape in _SCHEMAS.items():
     _library.define(_schema)
     _library.impl(_name, torch.library.fallthrough_kernel, "Autograd")
     torch.library.register_fake(f"multiop::{_name}", _shape, lib=_library)
+torch.library.register_vmap("multiop::gradient", _mapped_gradient, lib=_library)
+torch.library.register_vmap("multiop::fresh", lambda info, in_dims, x: (torch.ops.multiop.fresh(x), in_dims[0]), lib=_library)
