@@ -1078,7 +1078,7 @@ def randperm(n: Any, out: Value, dtype: Any = None) -> Expression:
 
 
 def multinomial(self: Value, num_samples: int, out: Value, replacement: bool = False) -> Expression:
-    if num_samples > 1 and not replacement:
+    if num_samples != 1 and not replacement:
         raise Untranslated("without replacement")
     logits = call("ops.log", self if self.ndim > 1 else call("ops.expand_dims", self, 0))
     y = call("random.categorical", logits, num_samples, dtype=DType(out.dtype), seed=SEED)

@@ -873,7 +873,13 @@ class _Reader:
         names = inspect.signature(row).parameters
         if changed is not None and "self" in bound and "self" not in names and "input" in names:
             bound = {"input" if name == "self" else name: argument for name, argument in bound.items()}
-        expression = row(**self._bound(row, schema, bound, out))
+        arguments = self._bound(row, schema, bound, out)
+        try:
+            expression = row(**arguments)
+        except TypeError:
+            if not any(isinstance(part, (Dim, Number)) for part in _graph.walk(list(arguments.values()))):
+                raise
+            raise Untranslated("with a number that depends on an open size") from None
         self.entries[node] = self._bind(expression, out)
         if changed is not None:
             self._replace(changed, self.entries[node])
