@@ -448,6 +448,7 @@ def lstm(
     bias_hh: Tensor | None = None,
     weight_hr: Tensor | None = None,
     reverse: bool = False,
+    scan: Any = ops.scan,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Run a long short-term memory over `(time, batch, in)`; the gates are input, forget, cell, output."""
 
@@ -460,7 +461,7 @@ def lstm(
         hidden = hidden if weight_hr is None else linear(hidden, weight_hr)
         return (hidden, cell), hidden
 
-    (hidden, cell), y = ops.scan(step, (hidden, cell), linear(x, weight_ih, bias_ih), reverse=reverse)
+    (hidden, cell), y = scan(step, (hidden, cell), linear(x, weight_ih, bias_ih), reverse=reverse)
     return y, hidden, cell
 
 
@@ -472,6 +473,7 @@ def gru(
     bias_ih: Tensor | None = None,
     bias_hh: Tensor | None = None,
     reverse: bool = False,
+    scan: Any = ops.scan,
 ) -> tuple[Tensor, Tensor]:
     """Run a gated recurrent unit over `(time, batch, in)`; the gates are reset, update, new."""
 
@@ -482,7 +484,7 @@ def gru(
         hidden = (1 - z) * ops.tanh(n + ops.sigmoid(r + hr) * hn) + z * hidden
         return hidden, hidden
 
-    hidden, y = ops.scan(step, hidden, linear(x, weight_ih, bias_ih), reverse=reverse)
+    hidden, y = scan(step, hidden, linear(x, weight_ih, bias_ih), reverse=reverse)
     return y, hidden
 
 
@@ -495,6 +497,7 @@ def rnn(
     bias_hh: Tensor | None = None,
     activation: str = "tanh",
     reverse: bool = False,
+    scan: Any = ops.scan,
 ) -> tuple[Tensor, Tensor]:
     """Run a recurrent layer over `(time, batch, in)`."""
 
@@ -503,8 +506,37 @@ def rnn(
         hidden = ops.relu(y) if activation == "relu" else ops.tanh(y)
         return hidden, hidden
 
-    hidden, y = ops.scan(step, hidden, linear(x, weight_ih, bias_ih), reverse=reverse)
+    hidden, y = scan(step, hidden, linear(x, weight_ih, bias_ih), reverse=reverse)
     return y, hidden
+
+
+def within(lengths: Tensor) -> Any:
+    """Return what `ops.scan` is for a batch of which each example ends after its own number of steps."""
+
+    def scan(step: Any, carry: Any, xs: Tensor, reverse: bool = False) -> Any:
+        def kept(carry: Any, inputs: Any) -> Any:
+            x, place = inputs
+            new, y = step(carry, x)
+            inside = ops.expand_dims(ops.less(place, ops.cast(lengths, "int32")), -1)
+            if isinstance(carry, tuple):
+                return tuple(ops.where(inside, a, b) for a, b in zip(new, carry, strict=True)), y
+            return ops.where(inside, new, carry), y
+
+        return ops.scan(kept, carry, (xs, ops.arange(ops.shape(xs)[0], dtype="int32")), reverse=reverse)
+
+    return scan
+
+
+def unpacked(x: Tensor, lengths: Tensor, total: int | None = None, value: float = 0.0) -> Tensor:
+    """Write `value` behind the end of each example of `(time, batch, ...)`, for `total` steps or those of the longest."""
+    steps, *_ = ops.shape(x)
+    inside = ops.less(ops.expand_dims(ops.arange(steps, dtype="int32"), 1), ops.cast(lengths, "int32"))
+    for _ in x.shape[2:]:
+        inside = ops.expand_dims(inside, -1)
+    x = ops.where(inside, x, value)
+    if total is None:
+        return x[: ops.max(lengths)]
+    return ops.pad(x, [(0, total - steps), *[(0, 0)] * (len(x.shape) - 1)], constant_values=value)
 
 
 # layers of Keras and TensorFlow: channels stand behind space, kernels are `(*window, in, out)`

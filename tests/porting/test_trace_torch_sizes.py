@@ -95,7 +95,8 @@ def ported_at(name):
 @pytest.mark.parametrize("name", SIZES)
 def test_other_sizes(name, backend):
     line, pairs = SIZES[name]
-    for inputs in ([drawn(b for _, b in pairs)] if name == "upsampled" else [drawn(each) for each in zip(*pairs)]):
+    for shapes in zip(*pairs, strict=True):
+        inputs = drawn(shapes)
         outputs, gradients, _ = torch_rows.original(Line(line), inputs)
         with multiop.use_backend(backend):
             computed, slopes, _ = torch_rows.ported(ported_at(name), inputs)

@@ -84,6 +84,16 @@ def is_whole(x: torch.Tensor) -> bool:
     return x.is_contiguous() and x.storage_offset() == 0 and bool(size == x.numel() * x.element_size())
 
 
+def recurrent_weights(network: torch.nn.RNNBase) -> list[torch.Tensor]:
+    """Return the weights of a recurrent network in the order of its kernel."""
+    return [weight for weight in network._flat_weights if weight is not None]
+
+
+def packing() -> tuple[Any, Any]:
+    """Return the kernels that pack sequences, and undo that."""
+    return torch._VF._pack_padded_sequence, torch._VF._pad_packed_sequence
+
+
 def version(x: torch.Tensor) -> int:
     """Return how often a tensor was changed in place."""
     return x._version

@@ -722,9 +722,10 @@ def recurrent(kind: str, activation: str | None = None) -> Row:
         dropout: float,
         train: bool,
         bidirectional: bool,
-        batch_first: bool,
         out: Sequence[Value],
         emit: Any,
+        batch_first: bool = False,
+        lengths: Value | None = None,
     ) -> Expression:
         states = [hx] if isinstance(hx, Value) else hx
         x: Expression = input
@@ -736,6 +737,7 @@ def recurrent(kind: str, activation: str | None = None) -> Row:
         leaves = iter([tuple(params[i : i + per_layer]) for i in range(0, len(params), per_layer)])
         names = ("weight_ih", "weight_hh", *(("bias_ih", "bias_hh") if has_biases else ()), "weight_hr")
         options = () if activation is None else (("activation", activation),)
+        options += () if lengths is None else (("scan", call("within", lengths)),)
         for layer in range(num_layers):
             ys = []
             for direction in range(1 + bidirectional):

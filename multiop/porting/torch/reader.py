@@ -12,7 +12,7 @@ import re
 import traceback
 import warnings
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -304,7 +304,7 @@ def _in_mode(model: torch.nn.Module, training: bool) -> Iterator[None]:
     torch.backends.mha.set_fastpath_enabled(False)  # it computes the same by operations without a gradient
     classes = {module: type(module) for module in modes}
     for module, kind in classes.items():
-        for own in (_Attention, _Normalization, _Encoder, _Decoder):
+        for own in (_Attention, _Normalization, _Encoder, _Decoder, *written.NETWORKS):
             if isinstance(module, own.__base__):  # this module alone: others may run in another thread
                 module.__class__ = _below(kind, own)
     try:
@@ -677,6 +677,8 @@ class _Reader:
                 number = sizes.expression(value.node.expr, self._symbol)
                 return number if isinstance(number, float) else Number(number)
             entry = self.entries[argument]
+            if isinstance(entry, _Packed):
+                raise Untranslated("the entries of a packed sequence, outside of a recurrent network")
             if isinstance(entry, _Constant) and not is_first and not entry.value.shape:
                 return entry.number  # a tensor without dimensions promotes as a Python number does
             return _as_value(self, entry)
@@ -814,8 +816,8 @@ class _Reader:
         if node.target is torch.ops.multiop.custom_function.default:
             self._custom(node)
             return
-        if node.target is torch.ops.multiop.gradient.default:
-            self._gradient(node)
+        if node.target.namespace == "multiop" and (own := self._own.get(_internals.names(node.target)[0])) is not None:
+            own(self, node)
             return
         if node.target is torch.ops.multiop.stopped.default:
             self.entries[node] = self._stopped(self.entries[node.args[0]])
@@ -1117,6 +1119,28 @@ class _Reader:
         options = {} if cotangent is None else {"cotangent": self._argument(cotangent)}
         self._call(node, call("gradient", body, xs, **options))
 
+    def _pack(self, node: Any) -> None:
+        x, lengths = (self._argument(arg) for arg in node.args)
+        packed = _Packed(x, lengths, self._skeleton(node.meta["val"][1]).shape[0])
+        self.entries[node] = (packed, packed)
+
+    def _packed_network(self, node: Any) -> None:
+        kind, packed, *args = node.args
+        packed = self.entries[packed]
+        names = ("hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
+        bound = {name: self._argument(arg) for name, arg in zip(names, args, strict=True)}
+        out = tuple(map(self._skeleton, node.meta["val"]))
+        row = calls.ROWS[f"{kind}.input"]
+        y, *states = row(input=packed.value, lengths=packed.lengths, out=out, emit=self._emit, **bound)
+        y, *states = self._bind((y, *states), out)
+        self.entries[node] = (_Packed(y, packed.lengths, packed.longest), *states)
+
+    def _unpack(self, node: Any) -> None:
+        packed, (value, total) = self.entries[node.args[0]], map(self._argument, node.args[1:])
+        options = {"value": value} if total == packed.longest else {"total": total, "value": value}
+        y = self._bind(call("unpacked", packed.value, packed.lengths, **options), self._skeleton(node.meta["val"][0]))
+        self.entries[node] = (y, packed.lengths)
+
     def _custom(self, node: Any) -> None:
         """Read the forward and the backward of an `autograd.Function`."""
         if node.meta.get("val") is None:  # it was refused when it was called
@@ -1186,6 +1210,8 @@ class _Reader:
             slope = fitted
         return slope
 
+    _own: ClassVar = {"gradient": _gradient, "pack": _pack, "packed": _packed_network, "unpack": _unpack}
+
     # outputs
 
     def _outputs(self) -> Expression:
@@ -1210,6 +1236,14 @@ class _Reader:
 
     def _result(self, argument: Any) -> Any:
         return self._argument(argument) if isinstance(argument, torch.fx.Node) else argument
+
+
+class _Packed(NamedTuple):
+    """A packed sequence: what was packed, `(time, batch, ...)`, how many steps each example has, and the longest."""
+
+    value: Value
+    lengths: Value
+    longest: Any
 
 
 class _Constant:

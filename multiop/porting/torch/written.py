@@ -30,6 +30,7 @@ class Refused(Exception):
 def followed() -> Iterator[None]:
     """Let functions of Python give open numbers, and let distributions take values as they are."""
     root, length, checks = math.sqrt, builtins.len, _internals.checks_distributions()
+    recurrent, inverted = torch.nn.utils.rnn, torch.nn.utils.rnn.invert_permutation
 
     def open_root(x: Any, /) -> Any:
         return torch.sym_sqrt(x) if isinstance(x, (torch.SymInt, torch.SymFloat)) else root(x)
@@ -38,13 +39,14 @@ def followed() -> Iterator[None]:
         return x.shape[0] if isinstance(x, torch.Tensor) and x.ndim else length(x)
 
     math.sqrt, builtins.len = open_root, open_length
+    recurrent.invert_permutation = lambda order: None if order is None else order.argsort()
     torch.distributions.Distribution.set_default_validate_args(False)
     try:
         with _internals.transformed(grad_and_value):
             yield
     finally:
         torch.distributions.Distribution.set_default_validate_args(checks)
-        math.sqrt, builtins.len = root, length
+        math.sqrt, builtins.len, recurrent.invert_permutation = root, length, inverted
 
 
 # losses
@@ -153,6 +155,50 @@ def recurrent(name: str, *args: Any) -> Any:
     return getattr(torch, name)(*args)
 
 
+PackedSequence = torch.nn.utils.rnn.PackedSequence
+
+
+def pack(x: Any, lengths: Any, batch_first: bool) -> tuple[Any, Any]:
+    """Stand for a kernel whose results have sizes that depend on values: `x` itself stays, time first."""
+    x = x.transpose(0, 1) if batch_first else x
+    data, batch_sizes = torch.ops.multiop.pack(x, lengths)
+    torch._check(batch_sizes.shape[0] <= x.shape[0])
+    return data, batch_sizes
+
+
+def unpack(data: Any, batch_sizes: Any, batch_first: bool, padding_value: float, total_length: Any) -> tuple[Any, Any]:
+    """Stand for the kernel that gives back what was packed, with the padding behind each example."""
+    y, lengths = torch.ops.multiop.unpack(data, float(padding_value), total_length)
+    return (y.transpose(0, 1) if batch_first else y), lengths
+
+
+def _of_packed(network: Any) -> Any:
+    """Return a recurrent network that takes a packed sequence without the sizes that depend on values."""
+
+    class Network(network):  # type: ignore[misc]
+        def forward(self, input: Any, hx: Any = None) -> Any:  # noqa: A002 - as in PyTorch
+            """Compute what the network does."""
+            if not isinstance(input, PackedSequence) or not torch.compiler.is_exporting():
+                return super().forward(input, hx)
+            kind = self.mode.lower()
+            width = self.proj_size or self.hidden_size
+            widths = [width, self.hidden_size] if kind == "lstm" else [width]
+            if hx is None:
+                count = self.num_layers * (1 + self.bidirectional)
+                shapes = [(count, input.data.shape[1], size) for size in widths]
+                states = [torch.zeros(shape, dtype=input.data.dtype) for shape in shapes]
+            else:
+                hx = self.permute_hidden(hx, input.sorted_indices)
+                states = list(hx) if kind == "lstm" else [hx]
+            options = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
+            weights = _internals.recurrent_weights(self)
+            y, *states = torch.ops.multiop.packed(kind, input.data, states, weights, *options)
+            states = self.permute_hidden(tuple(states) if kind == "lstm" else states[0], input.unsorted_indices)
+            return PackedSequence(y, *input[1:]), states
+
+    return Network
+
+
 def linspace(start: Any, end: Any, steps: Any, dtype: Any = None, **options: Any) -> Any:
     """Call `torch.linspace`, with a number of steps that may be open."""
     if not isinstance(steps, torch.SymInt) or any(isinstance(bound, torch.Tensor) for bound in (start, end)):
@@ -184,6 +230,7 @@ def take_along(x: Any, indices: Any, dim: Any = None) -> Any:
     return torch.take_along_dim(x, indices, dim)
 
 
+NETWORKS = tuple(map(_of_packed, (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN)))
 _NETWORKS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 HANDLERS: dict[Any, Callable[..., Any]] = {
     torch.autograd.grad: gradient,
@@ -197,6 +244,7 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     torch.Tensor.take_along_dim: take_along,
     torch.diagonal: diagonal,
     torch.Tensor.diagonal: diagonal,
+    **dict(zip(_internals.packing(), (pack, unpack), strict=True)),
     **{getattr(torch, name): functools.partial(recurrent, name) for name in _NETWORKS},
 }
 
@@ -231,6 +279,21 @@ def _gradient_shapes(y: Any, cotangent: Any, xs: Sequence[Any]) -> list[Any]:
     return [torch.empty_like(x) for x in xs]
 
 
+def _pack_shapes(x: Any, lengths: Any) -> tuple[Any, Any]:
+    most = x.shape[0] if isinstance(x.shape[0], int) else None
+    longest = torch.library.get_ctx().new_dynamic_size(min=1, max=most)
+    return torch.empty_like(x), lengths.new_empty((longest,))
+
+
+def _packed_shapes(kind: str, x: Any, hx: Sequence[Any], *options: Any) -> list[Any]:
+    width = hx[0].shape[-1] * (1 + options[-1])
+    return [x.new_empty((*x.shape[:2], width)), *[torch.empty_like(state) for state in hx]]
+
+
+def _unpack_shapes(data: Any, padding_value: float, total: Any) -> tuple[Any, Any]:
+    return data.new_empty((total, *data.shape[1:])), torch.empty((data.shape[1],), dtype=torch.int64)
+
+
 def _ctc_shape(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int) -> Any:
     return log_probs.new_empty((log_probs.shape[1],))
 
@@ -245,6 +308,10 @@ _SCHEMAS = {
     "linspace(Scalar start, Scalar end, SymInt steps, ScalarType dtype) -> Tensor": _linspace_shape,
     "diagonal(Tensor self, SymInt offset, int dim1, int dim2) -> Tensor": _diagonal_shape,
     "fresh(Tensor x) -> Tensor": torch.empty_like,
+    "pack(Tensor x, Tensor lengths) -> (Tensor, Tensor)": _pack_shapes,
+    "packed(str kind, Tensor x, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, "
+    "bool bidirectional) -> Tensor[]": _packed_shapes,
+    "unpack(Tensor data, float padding_value, SymInt total) -> (Tensor, Tensor)": _unpack_shapes,
     "gradient(Tensor y, Tensor? cotangent, Tensor[] xs) -> Tensor[]": _gradient_shapes,
     "ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank) "
     "-> Tensor": _ctc_shape,
