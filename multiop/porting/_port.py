@@ -173,7 +173,8 @@ class Port:
         leaves = [leaf for leaf in _tree.leaves(inputs) if leaf is not None]
         if len(leaves) != len(wanted):
             raise errors.ArgumentError(f"{self.name} takes {len(wanted)} inputs, got {len(leaves)}")
-        known: dict[str, int] = {}  # the open sizes, by name
+        known: dict[str, Any] = {}  # the open sizes, by name
+        places: dict[str, str] = {}
         for number, (leaf, sizes) in enumerate(zip(leaves, wanted, strict=True)):
             shape = tuple(leaf.shape)
             fits = len(shape) == len(sizes) and all(
@@ -182,16 +183,20 @@ class Port:
             if not fits:
                 shown = ", ".join(str(size) if isinstance(size, int) else "any" for size in sizes)
                 raise errors.ArgumentError(f"input {number} of {self.name} must have the shape ({shown}), got {shape}")
-            known |= {size: length for size, length in zip(sizes, shape, strict=True) if isinstance(size, str)}
-        self._check_guards(known)
+            for axis, (size, length) in enumerate(zip(sizes, shape, strict=True)):
+                if isinstance(size, str) and size not in known:
+                    known[size], places[size] = length, f"dimension {axis} of input {number}"
+        self._check_guards(known, places)
 
-    def _check_guards(self, known: dict[str, Any]) -> None:
+    def _check_guards(self, known: dict[str, Any], places: dict[str, str]) -> None:
         """Refuse open sizes with which the original computes something else than with those that it was traced with."""
         for guard in self._about.get("guards", []):
             names = set(re.findall(r"(?<![.\w])[a-z]+\d*(?!\()\b", guard)) & set(known)
             if all(isinstance(known[name], int) for name in names) and not eval(guard, {"math": math}, known):
-                given = ", ".join(f"{name} = {known[name]}" for name in sorted(names))
-                raise errors.ArgumentError(f"{self.name} was traced where {guard}, got {given}: trace it with such sizes")
+                given = ", ".join(f"{name} = {known[name]}, {places[name]}" for name in sorted(names))
+                raise errors.ArgumentError(
+                    f"the original computes something else where not {guard}, got {given}: trace it with such inputs"
+                )
 
     def with_weights(self, weights: Any) -> Port:
         """Return the port with other weights of the original.

@@ -1089,8 +1089,15 @@ class _Reader:
 
     def _gradient(self, node: Any) -> None:
         """Write the statements between some tensors and an output as a function, and take its derivative."""
-        y, cotangent, xs = node.args[0], node.args[1], [self._argument(x) for x in node.args[2]]
-        output = self._argument(y)
+        output, cotangent = (None if arg is None else self._argument(arg) for arg in node.args[:2])
+        xs = [self._argument(x) for x in node.args[2]]
+        made = [set(map(id, each.outputs)) for each in self._between(xs, output)]
+        groups = [[x] for x in xs] if any(id(x) in ids for ids in made for x in xs) else [xs]  # total derivatives
+        slopes = [self._pulled_back(output, cotangent, group) for group in groups]
+        self.entries[node] = tuple(slope for group in slopes for slope in group)
+
+    def _between(self, xs: list[Value], output: Value) -> list[Node]:
+        """Return the statements that compute an output from some tensors."""
         depends, between = set(map(id, xs)), []
         for each in self.nodes:
             if any(id(value) in depends for value in _graph.values(each.expression)):
@@ -1101,7 +1108,13 @@ class _Reader:
             if wanted & set(map(id, each.outputs)):
                 wanted |= set(map(id, _graph.values(each.expression)))
                 kept.append(each)
-        if any(id(x) not in wanted for x in xs):
+        return kept[::-1]
+
+    def _pulled_back(self, output: Value, cotangent: Value | None, xs: list[Value]) -> list[Value]:
+        """Add the statement that computes the derivatives of an output, and return them."""
+        kept = self._between(xs, output)
+        used = {id(value) for each in kept for value in _graph.values(each.expression)} | {id(output)}
+        if any(id(x) not in used for x in xs):
             raise Untranslated("with respect to what the output does not depend on")
         if any(each.update is not None for each in kept):
             raise Untranslated("through a buffer that changes")
@@ -1113,11 +1126,13 @@ class _Reader:
 
         nodes = [
             Node(list(map(copied, each.outputs)), _graph.rebuild(each.expression, copied), each.scopes, None, each.where)
-            for each in kept[::-1]
+            for each in kept
         ]
         body = Body("function", tuple(map(copied, xs)), nodes, copied(output))
-        options = {} if cotangent is None else {"cotangent": self._argument(cotangent)}
-        self._call(node, call("gradient", body, xs, **options))
+        options = {} if cotangent is None else {"cotangent": cotangent}
+        slopes = [Value(x.shape, x.dtype) for x in xs]
+        self._add(slopes, call("gradient", body, xs, **options))
+        return slopes
 
     def _pack(self, node: Any) -> None:
         x, lengths = (self._argument(arg) for arg in node.args)
@@ -1277,7 +1292,12 @@ def run(
     args, named = pytree.tree_map(_from_numpy, (list(inputs), keywords or {}))  # copies: the model may change them
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     with torch.compiler.set_stance("default"), contextlib.nullcontext() if is_program else _in_mode(model, training):
-        leaves = _graph.leaves(_structure(model(*args, **named)))
+        try:
+            returned = model(*args, **named)
+        except RuntimeError:  # one that differentiates itself with respect to its inputs
+            args, named = pytree.tree_map(_from_numpy, (list(inputs), keywords or {}))
+            returned = model(*pytree.tree_map(_differentiated, args), **pytree.tree_map(_differentiated, named))
+        leaves = _graph.leaves(_structure(returned))
         state = {name: _numpy(buffer) for name, buffer in model.named_buffers()}
         named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
         terms = [
@@ -1305,6 +1325,10 @@ def _slopes(total: Any, leaves: list[Any]) -> list[Any]:
     for leaf, grad in zip(leaves, kept, strict=True):
         leaf.grad = grad
     return slopes
+
+
+def _differentiated(leaf: Any) -> Any:
+    return leaf.requires_grad_() if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf
 
 
 def _from_numpy(array: Any) -> Any:
