@@ -25,7 +25,7 @@ class Dim:
 
 @dataclasses.dataclass(frozen=True)
 class Number:
-    """A number that is computed from open sizes, by operators and functions of Python: `Infix` and `Call`s of `Dim`s."""
+    """A number that is computed from open sizes by operators and functions of Python: `Infix` and `Call`s of `Dim`s."""
 
     expression: Expression
 

@@ -285,7 +285,7 @@ def gradient(function: Any, xs: Sequence[Tensor], cotangent: Tensor | None = Non
 
 
 def running_extreme(x: Tensor, axis: int, largest: bool = True) -> tuple[Tensor, Tensor]:
-    """Return the largest or smallest of each entry and those before it along `axis`, and where it is; the last of equals."""
+    """Return the largest or smallest entry up to each one along `axis`, and where it is; of equals the last."""
     reaches, combine = (ops.greater_equal, ops.maximum) if largest else (ops.less_equal, ops.minimum)
     best = ops.associative_scan(combine, ops.stop_gradient(x), axis=axis)
     is_new = ops.logical_or(reaches(x, best), ops.not_equal(x, x))
@@ -528,7 +528,7 @@ def within(lengths: Tensor) -> Any:
 
 
 def unpacked(x: Tensor, lengths: Tensor, total: int | None = None, value: float = 0.0) -> Tensor:
-    """Write `value` behind the end of each example of `(time, batch, ...)`, for `total` steps or those of the longest."""
+    """Write `value` behind the end of each example of `(time, batch, ...)`; keep `total` steps, or the longest's."""
     steps, *_ = ops.shape(x)
     inside = ops.less(ops.expand_dims(ops.arange(steps, dtype="int32"), 1), ops.cast(lengths, "int32"))
     for _ in x.shape[2:]:

@@ -514,4 +514,3 @@ def test_an_autocast_is_the_casts_that_it_makes(backend):
     assert 'linear(ops.cast(x, "bfloat16")' in port.source
     proof = porting.prove(port, backend)
     assert proof.agrees and proof.tolerance == 2e-2
-

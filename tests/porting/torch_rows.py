@@ -315,7 +315,11 @@ ROWS = {
         normal(2, 3, 5),
         normal(3, 4, 3),
     ),
-    "conv_transpose2d without batch": (lambda x, w: F.conv_transpose2d(x, w, stride=2), normal(3, 4, 5), normal(3, 4, 3, 2)),
+    "conv_transpose2d without batch": (
+        lambda x, w: F.conv_transpose2d(x, w, stride=2),
+        normal(3, 4, 5),
+        normal(3, 4, 3, 2),
+    ),
     "max_pool1d": (lambda x: F.max_pool1d(x, 2), normal(2, 3, 8)),
     "max_pool2d": (lambda x: F.max_pool2d(x, 3, 2, 1), normal(2, 3, 7, 8)),
     "max_pool2d ceil": (lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True), normal(2, 3, 6, 8)),
@@ -571,7 +575,8 @@ ROWS = {
     ),
     "ctc": (
         lambda x, t: [
-            F.ctc_loss(x, t, [6, 5], torch.tensor([3, 2]), blank=2, reduction=r) for r in ("none", "mean", "sum")
+            F.ctc_loss(x, t, torch.tensor([6, 5]), torch.tensor([3, 2]), blank=2, reduction=r)
+            for r in ("none", "mean", "sum")
         ],
         normal(6, 2, 5),
         lambda: torch.tensor([[1, 3, 3], [0, 1, 2]]),
@@ -610,7 +615,10 @@ ROWS = {
         X,
     ),
     "linspace": (lambda x: x + torch.linspace(-1, 2, 4, dtype=x.dtype), X),
-    "triangles": (lambda x: (x[(..., *torch.tril_indices(3, 4, 1))], x[(..., *torch.triu_indices(3, 4, 1))]), normal(2, 3, 4)),
+    "triangles": (
+        lambda x: (x[(..., *torch.tril_indices(3, 4, 1))], x[(..., *torch.triu_indices(3, 4, 1))]),
+        normal(2, 3, 4),
+    ),
     "frequencies": (lambda x: x * torch.fft.fftfreq(4, dtype=x.dtype) + torch.fft.rfftfreq(6, 0.5, dtype=x.dtype), X),
     "arange": (lambda x: torch.arange(4) * x + torch.arange(1, 9, 2), X),
     "arange batch": (lambda x: torch.arange(x.shape[0])[:, None] * x, X),

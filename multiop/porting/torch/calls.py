@@ -295,10 +295,9 @@ def split(self: Value, split_size: Any, out: Any, dim: int = 0) -> Expression:
     if len(set(parts)) == 1:
         return call("ops.split", self, len(parts), axis=dim)
     if any(isinstance(part, Dim) for part in parts):
-        return tuple(
-            Item(self, (slice(None),) * axis + (slice(total(parts[:i]) or None, total(parts[: i + 1])),))
-            for i in range(len(parts) - 1)
-        ) + (Item(self, (slice(None),) * axis + (slice(total(parts[:-1]), None),)),)
+        ends = [total(parts[:i]) for i in range(len(parts))]
+        keys = [slice(start or None, end) for start, end in zip(ends, [*ends[1:], None], strict=True)]
+        return tuple(Item(self, (*(slice(None),) * axis, key)) for key in keys)
     return call("ops.split", self, tuple(sum(parts[: i + 1]) for i in range(len(parts) - 1)), axis=dim)
 
 
@@ -674,7 +673,8 @@ def attention_of_one_head(
     operands = [call("ops.expand_dims", operand, axes) for operand in (query, key, value)]
     if query.ndim == 3:  # a head between the batch and the lengths
         mask, bias = (
-            term if not isinstance(term, Value) or term.ndim < 3 else call("ops.expand_dims", term, 1) for term in (mask, bias)
+            term if not isinstance(term, Value) or term.ndim < 3 else call("ops.expand_dims", term, 1)
+            for term in (mask, bias)
         )
     y = call("ops.dot_product_attention", *operands, bias=bias, mask=mask, scale=scale, is_causal=is_causal)
     return call("ops.squeeze", y, axis=axes)
@@ -732,7 +732,7 @@ def recurrent(kind: str, activation: str | None = None) -> Row:
         shape = tuple(input.shape)
         if batch_first:
             x, shape = call("ops.swapaxes", x, 0, 1), (shape[1], shape[0], shape[2])
-        count, per_layer = len(states), len(params) // (num_layers * (1 + bidirectional))
+        per_layer = len(params) // (num_layers * (1 + bidirectional))
         ends: list[list[Value]] = [[] for _ in states]
         leaves = iter([tuple(params[i : i + per_layer]) for i in range(0, len(params), per_layer)])
         names = ("weight_ih", "weight_hh", *(("bias_ih", "bias_hh") if has_biases else ()), "weight_hr")
@@ -868,9 +868,7 @@ def index_reduce(
     return combined_at(self, source, reduce, include_self, put, emit)
 
 
-def combined_at(
-    self: Value, source: Expression, reduce: str, include_self: bool, put: Any, emit: Any
-) -> Expression:
+def combined_at(self: Value, source: Expression, reduce: str, include_self: bool, put: Any, emit: Any) -> Expression:
     """Combine entries with those that `put` puts there; without `include_self`, with these alone."""
     if self.dtype not in FLOATS and (not include_self or reduce == "mean"):
         raise Untranslated(f"reduce={reduce}, include_self={include_self} of {self.dtype}")
@@ -879,7 +877,9 @@ def combined_at(
     if not include_self:
         (ones,) = emit(call("ops.ones_like", self), like)
         (counts,) = emit(put("set_item", ones, 0.0), Value(self.shape, self.dtype))  # of what stays
-        (x,) = emit(call("ops.where", call("ops.equal", counts, 0), _NEUTRAL[reduce], self), Value(self.shape, self.dtype))
+        (x,) = emit(
+            call("ops.where", call("ops.equal", counts, 0), _NEUTRAL[reduce], self), Value(self.shape, self.dtype)
+        )
     if reduce != "mean":
         return put(_COMBINED[reduce], x, source)
     if counts is None:
@@ -1354,9 +1354,7 @@ def bincount(self: Value, weights: Any = None, minlength: int = 0) -> Expression
 
 
 def put(self: Value, index: Value, source: Value, out: Value, accumulate: bool = False) -> Expression:
-    flat, places, values = (
-        x if x.ndim == 1 else call("ops.reshape", x, (-1,)) for x in (self, index, source)
-    )
+    flat, places, values = (x if x.ndim == 1 else call("ops.reshape", x, (-1,)) for x in (self, index, source))
     y = call("ops.add_at" if accumulate else "ops.set_item", flat, places, values)
     return y if self.ndim == 1 else call("ops.reshape", y, out.shape)
 
@@ -1399,8 +1397,8 @@ def frequencies(half: bool) -> Row:
 
 
 def distances_of_pairs(self: Value, p: float = 2.0) -> Expression:
-    if p != 2 or isinstance(self.shape[0], Dim):
-        raise Untranslated(f"distances of order {p}, or between an open number of points")
+    if p != 2:
+        raise Untranslated(f"distances of order {p}")
     key = call("triangle_indices", self.shape[0], self.shape[0], 1, upper=True)
     return call("pair_distances", self, key)
 

@@ -665,7 +665,9 @@ class _Reader:
         placeholders = self.program.graph.find_nodes(op="placeholder")
         opened = [size for node in placeholders if (x := _tensor(node)) is not None for size in x.shape]
         known = set(self.symbols)
-        relations = [guard for guard in _internals.guards(opened) if {str(each) for each in guard.free_symbols} <= known]
+        relations = [
+            guard for guard in _internals.guards(opened) if {str(each) for each in guard.free_symbols} <= known
+        ]
         return list(dict.fromkeys(sizes.condition(relation, self._symbol) for relation in relations))
 
     def _argument(self, argument: Any, is_first: bool = True) -> Expression:
@@ -1125,7 +1127,9 @@ class _Reader:
             return copies.get(id(part), part) if isinstance(part, Value) else part
 
         nodes = [
-            Node(list(map(copied, each.outputs)), _graph.rebuild(each.expression, copied), each.scopes, None, each.where)
+            Node(
+                list(map(copied, each.outputs)), _graph.rebuild(each.expression, copied), each.scopes, None, each.where
+            )
             for each in kept
         ]
         body = Body("function", tuple(map(copied, xs)), nodes, copied(output))

@@ -53,7 +53,12 @@ def followed() -> Iterator[None]:
 
 
 def gaussian_nll(
-    input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+    input: Any,  # noqa: A002 - as in PyTorch
+    target: Any,
+    var: Any,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
 ) -> Any:
     """Compute what `F.gaussian_nll_loss` does; its clip has the gradient of the identity."""
     var = var * torch.ones_like(input) if isinstance(var, float) else var
@@ -322,4 +327,6 @@ for _schema, _shape in _SCHEMAS.items():
     _library.impl(_name, torch.library.fallthrough_kernel, "Autograd")
     torch.library.register_fake(f"multiop::{_name}", _shape, lib=_library)
 torch.library.register_vmap("multiop::gradient", _mapped_gradient, lib=_library)
-torch.library.register_vmap("multiop::fresh", lambda info, in_dims, x: (torch.ops.multiop.fresh(x), in_dims[0]), lib=_library)
+torch.library.register_vmap(
+    "multiop::fresh", lambda info, in_dims, x: (torch.ops.multiop.fresh(x), in_dims[0]), lib=_library
+)
