@@ -23,6 +23,13 @@ class Dim:
     symbols: tuple[str, ...]
 
 
+@dataclasses.dataclass(frozen=True)
+class Number:
+    """A number that is computed from open sizes by operators and functions of Python: `Infix` and `Call`s of `Dim`s."""
+
+    expression: Expression
+
+
 @dataclasses.dataclass(eq=False)
 class Value:
     """A tensor: computed (`"local"`), an `"input"` of the model, or a leaf of its `"params"` or `"state"`."""
@@ -164,6 +171,7 @@ class Graph:
     framework: str
     paths: list[list[int | str]] | None = None  # where each input is among the arguments; `None`: it is one of them
     constants: list[tuple[list[int | str], Any]] = dataclasses.field(default_factory=list)  # arguments of other types
+    guards: list[str] = dataclasses.field(default_factory=list)  # what the open sizes have to fulfil
 
 
 def call(function: str, *args: Expression, **kwargs: Expression) -> Call:
@@ -196,6 +204,8 @@ def unfold(expression: Expression) -> Unfolded | None:
         return Unfolded(
             ("apply",), (expression.function, *expression.args), lambda parts: Apply(parts[0], tuple(parts[1:]))
         )
+    if isinstance(expression, Number):
+        return Unfolded(("number",), (expression.expression,), lambda parts: Number(parts[0]))
     if isinstance(expression, Infix):
         operator = expression.operator
         return Unfolded((operator,), (expression.left, expression.right), lambda parts: Infix(operator, *parts))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-from multiop import Tensor, ops, random
+from multiop import Tensor, ops, random, vjp
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -32,19 +32,15 @@ def conv_transpose(
     weight: Tensor,
     bias: Tensor | None = None,
     stride: Any = 1,
-    crop: Sequence[int] = (),
+    crop: Any = 0,
     output_padding: Any = 0,
     groups: int = 1,
     dilation: Any = 1,
 ) -> Tensor:
     """Place copies of kernels `(in, out / groups, *window)`, each times an entry of `(batch, in, *space)`, and crop."""
     ndim = len(weight.shape) - 2
-    parts = []
-    for part, kernel in zip(ops.split(x, groups, axis=1), ops.split(weight, groups, axis=0), strict=True):
-        kernel = ops.transpose(kernel, (*range(2, ndim + 2), 1, 0))
-        parts.append(ops.conv_transpose(part, kernel, stride, "valid", output_padding, "channels_first", dilation))
-    y = ops.concatenate(parts, axis=1)
-    y = y[(slice(None), slice(None), *[slice(pad, -pad or None) for pad in crop])]
+    kernel = ops.transpose(weight, (*range(2, ndim + 2), 1, 0))
+    y = ops.conv_transpose(x, kernel, stride, crop, output_padding, "channels_first", dilation, groups)
     return y if bias is None else y + ops.reshape(bias, (-1, *[1] * ndim))
 
 
@@ -78,6 +74,12 @@ def dilated_max_pool(x: Tensor, size: Any, stride: Any, pads: Sequence[tuple[int
     return ops.squeeze(largest, axis=-1)
 
 
+def overhang(n: int, size: int, stride: int, pad: int) -> int:
+    """Return by how much the last window reaches over the end: none begins behind the `n` entries and their `pad`."""
+    count = min(-(-(n + 2 * pad - size) // stride) + 1, -(-(n + pad) // stride))
+    return max((count - 1) * stride + size - (n + 2 * pad), 0)
+
+
 def average_pool(
     x: Tensor, size: Any, stride: Any, counted: Sequence[tuple[int, int]], pads: Sequence[tuple[int, int]]
 ) -> Tensor:
@@ -87,6 +89,23 @@ def average_pool(
     x = ops.pad(ops.pad(x, [(0, 0), (0, 0), *counted]), [(0, 0), (0, 0), *pads])
     total = ops.average_pool(x, size, stride, data_format="channels_first")
     return total / ops.average_pool(ones, size, stride, data_format="channels_first")
+
+
+def pad_or_crop(x: Tensor, widths: Sequence[tuple[int, int]], value: float = 0) -> Tensor:
+    """Add entries at both ends of the dimensions, or take away as many as a negative width says."""
+    x = x[tuple(slice(max(-a, 0), -max(-b, 0) or None) for a, b in widths)]
+    return ops.pad(x, [(max(a, 0), max(b, 0)) for a, b in widths], constant_values=value)
+
+
+def resize_nearest(x: Tensor, size: Sequence[int], scales: Sequence[float] = (), exact: bool = False) -> Tensor:
+    """Resize the space of `(batch, channels, *space)` by entries at the start of a pixel, or `exact` at its centre."""
+    for axis, after in enumerate(size, 2):
+        before = ops.shape(x)[axis]
+        ratio = 1 / scales[axis - 2] if scales else before / after
+        at = ops.arange(after, dtype="float32")  # as PyTorch rounds
+        at = ops.floor((at + 0.5 if exact else at) * ratio)
+        x = ops.take(x, ops.cast(ops.minimum(at, before - 1), "int32"), axis=axis)
+    return x
 
 
 def resize(
@@ -243,6 +262,96 @@ def alpha_dropout(x: Tensor, rate: float, seed: Any, training: bool, each: bool 
     return scale * (ops.where(dropped, -limit, x) + rate * limit)
 
 
+def ctc_loss(
+    log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0
+) -> Tensor:
+    """Compute minus the log-probability of labels `(batch, labels)` under `(time, batch, classes)`.
+
+    The gradient is that of logits, as PyTorch has it, whether the probabilities sum to 1 or not.
+    """
+    x = ops.swapaxes(log_probs, 0, 1)
+    loss = ops.ctc_loss(targets, x, target_lengths, input_lengths, blank)
+    probs = ops.exp(x)
+    rest = ops.sum(probs - ops.stop_gradient(probs), axis=-1) - ops.logsumexp(x, axis=-1)
+    inside = ops.less(ops.arange(ops.shape(x)[1], dtype="int32"), ops.cast(input_lengths, "int32")[:, None])
+    return loss + ops.sum(ops.where(inside, rest, 0.0), axis=1)
+
+
+def gradient(function: Any, xs: Sequence[Tensor], cotangent: Tensor | None = None) -> Any:
+    """Return the gradient of a function in each of its arguments, as a tuple; in a single one, the gradient alone."""
+    y, pull = vjp(function, *xs)
+    slopes = pull(ops.ones_like(y) if cotangent is None else cotangent)
+    return slopes if len(xs) > 1 else slopes[0]
+
+
+def running_extreme(x: Tensor, axis: int, largest: bool = True) -> tuple[Tensor, Tensor]:
+    """Return the largest or smallest entry up to each one along `axis`, and where it is; of equals the last."""
+    reaches, combine = (ops.greater_equal, ops.maximum) if largest else (ops.less_equal, ops.minimum)
+    best = ops.associative_scan(combine, ops.stop_gradient(x), axis=axis)
+    is_new = ops.logical_or(reaches(x, best), ops.not_equal(x, x))
+    places = ops.reshape(ops.arange(ops.shape(x)[axis], dtype="int32"), (-1, *[1] * (len(x.shape) - axis - 1)))
+    index = ops.associative_scan(ops.maximum, ops.where(is_new, places, 0), axis=axis)
+    return ops.take_along_axis(x, index, axis=axis), index
+
+
+def running_logsumexp(x: Tensor, axis: int) -> Tensor:
+    """Return the logarithm of the sum of the exponentials of each entry and those before it along `axis`."""
+    return ops.associative_scan(ops.logaddexp, x, axis=axis)
+
+
+def histogram(x: Tensor, bins: int, low: float, high: float) -> Tensor:
+    """Count the entries in bins of equal width, from the smallest to the largest entry if `low` is `high`."""
+    x = ops.reshape(ops.stop_gradient(x), (-1,))
+    first, last = (ops.min(x), ops.max(x)) if low == high else (low, high)
+    is_one = ops.equal(first, last)
+    first, last = ops.where(is_one, first - 1.0, first), ops.where(is_one, last + 1.0, last)
+    place = ops.cast((x - first) * bins / (last - first), "int32")
+    inside = ops.logical_and(ops.greater_equal(x, first), ops.less_equal(x, last))
+    place = ops.where(inside, ops.minimum(place, bins - 1), 0)
+    return ops.segment_sum(ops.cast(inside, x.dtype), place, bins)
+
+
+def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """Write the entries of `source`, one after the other, where `mask` is true."""
+    mask = ops.broadcast_to(mask, ops.shape(x))
+    place = ops.cumsum(ops.cast(ops.reshape(mask, (-1,)), "int32"), axis=0) - 1
+    picked = ops.take(ops.reshape(source, (-1,)), ops.maximum(place, 0))
+    return ops.where(mask, ops.reshape(picked, ops.shape(x)), x)
+
+
+def set_diagonal(x: Tensor, y: Tensor, offset: int, axes: tuple[int, int]) -> Tensor:
+    """Write `(..., count)` to the diagonal of `x` over two axes that is `offset` above the main one."""
+    x = ops.moveaxis(x, axes, (-2, -1))
+    places = ops.arange(ops.shape(y)[-1], dtype="int32")
+    key = (..., places + max(-offset, 0), places + max(offset, 0))
+    return ops.moveaxis(ops.set_item(x, key, y), (-2, -1), axes)
+
+
+def fill_diagonal(x: Tensor, value: float) -> Tensor:
+    """Write `value` where all indices are equal."""
+    places = ops.arange(min(ops.shape(x)), dtype="int32")
+    return ops.set_item(x, (places,) * len(x.shape), value)
+
+
+def strided(x: Tensor, size: Sequence[int], stride: Sequence[int], offset: int = 0) -> Tensor:
+    """Pick entries of the flattened `x`: a step along an axis of the result is `stride` entries of it."""
+    place = ops.full([1] * len(size), offset, dtype="int32")
+    for axis, (n, step) in enumerate(zip(size, stride, strict=True), 1):
+        place = place + ops.reshape(ops.arange(n, dtype="int32") * step, (-1, *[1] * (len(size) - axis)))
+    return ops.take(ops.reshape(x, (-1,)), place)
+
+
+def triangle_indices(rows: int, columns: int, offset: int = 0, upper: bool = False) -> Tensor:
+    """Return the indices `(2, count)` of the entries of a matrix up to a diagonal, or from it on."""
+    places = [(i, j) for i in range(rows) for j in range(columns) if (j >= i + offset if upper else j <= i + offset)]
+    return ops.transpose(ops.reshape(ops.convert_to_tensor(places, dtype="int32"), (-1, 2)))
+
+
+def pair_distances(x: Tensor, pairs: Tensor) -> Tensor:
+    """Return the distance between two rows of `x` for each column of `pairs`."""
+    return ops.norm(ops.take(x, pairs[0], axis=0) - ops.take(x, pairs[1], axis=0), axis=-1)
+
+
 def embedding(indices: Tensor, weight: Tensor, padding_idx: int) -> Tensor:
     """Pick rows of `(count, size)`; the row `padding_idx` gets no gradient."""
     y = ops.take(weight, indices, axis=0)
@@ -337,7 +446,9 @@ def lstm(
     weight_hh: Tensor,
     bias_ih: Tensor | None = None,
     bias_hh: Tensor | None = None,
+    weight_hr: Tensor | None = None,
     reverse: bool = False,
+    scan: Any = ops.scan,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Run a long short-term memory over `(time, batch, in)`; the gates are input, forget, cell, output."""
 
@@ -347,9 +458,10 @@ def lstm(
         i, f, g, o = ops.split(gates, 4, axis=-1)
         cell = ops.sigmoid(f) * cell + ops.sigmoid(i) * ops.tanh(g)
         hidden = ops.sigmoid(o) * ops.tanh(cell)
+        hidden = hidden if weight_hr is None else linear(hidden, weight_hr)
         return (hidden, cell), hidden
 
-    (hidden, cell), y = ops.scan(step, (hidden, cell), linear(x, weight_ih, bias_ih), reverse=reverse)
+    (hidden, cell), y = scan(step, (hidden, cell), linear(x, weight_ih, bias_ih), reverse=reverse)
     return y, hidden, cell
 
 
@@ -361,6 +473,7 @@ def gru(
     bias_ih: Tensor | None = None,
     bias_hh: Tensor | None = None,
     reverse: bool = False,
+    scan: Any = ops.scan,
 ) -> tuple[Tensor, Tensor]:
     """Run a gated recurrent unit over `(time, batch, in)`; the gates are reset, update, new."""
 
@@ -371,7 +484,7 @@ def gru(
         hidden = (1 - z) * ops.tanh(n + ops.sigmoid(r + hr) * hn) + z * hidden
         return hidden, hidden
 
-    hidden, y = ops.scan(step, hidden, linear(x, weight_ih, bias_ih), reverse=reverse)
+    hidden, y = scan(step, hidden, linear(x, weight_ih, bias_ih), reverse=reverse)
     return y, hidden
 
 
@@ -384,6 +497,7 @@ def rnn(
     bias_hh: Tensor | None = None,
     activation: str = "tanh",
     reverse: bool = False,
+    scan: Any = ops.scan,
 ) -> tuple[Tensor, Tensor]:
     """Run a recurrent layer over `(time, batch, in)`."""
 
@@ -392,8 +506,37 @@ def rnn(
         hidden = ops.relu(y) if activation == "relu" else ops.tanh(y)
         return hidden, hidden
 
-    hidden, y = ops.scan(step, hidden, linear(x, weight_ih, bias_ih), reverse=reverse)
+    hidden, y = scan(step, hidden, linear(x, weight_ih, bias_ih), reverse=reverse)
     return y, hidden
+
+
+def within(lengths: Tensor) -> Any:
+    """Return what `ops.scan` is for a batch of which each example ends after its own number of steps."""
+
+    def scan(step: Any, carry: Any, xs: Tensor, reverse: bool = False) -> Any:
+        def kept(carry: Any, inputs: Any) -> Any:
+            x, place = inputs
+            new, y = step(carry, x)
+            inside = ops.expand_dims(ops.less(place, ops.cast(lengths, "int32")), -1)
+            if isinstance(carry, tuple):
+                return tuple(ops.where(inside, a, b) for a, b in zip(new, carry, strict=True)), y
+            return ops.where(inside, new, carry), y
+
+        return ops.scan(kept, carry, (xs, ops.arange(ops.shape(xs)[0], dtype="int32")), reverse=reverse)
+
+    return scan
+
+
+def unpacked(x: Tensor, lengths: Tensor, total: int | None = None, value: float = 0.0) -> Tensor:
+    """Write `value` behind the end of each example of `(time, batch, ...)`; keep `total` steps, or the longest's."""
+    steps, *_ = ops.shape(x)
+    inside = ops.less(ops.expand_dims(ops.arange(steps, dtype="int32"), 1), ops.cast(lengths, "int32"))
+    for _ in x.shape[2:]:
+        inside = ops.expand_dims(inside, -1)
+    x = ops.where(inside, x, value)
+    if total is None:
+        return x[: ops.max(lengths)]
+    return ops.pad(x, [(0, total - steps), *[(0, 0)] * (len(x.shape) - 1)], constant_values=value)
 
 
 # layers of Keras and TensorFlow: channels stand behind space, kernels are `(*window, in, out)`

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import importlib
 import json
+import math
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -186,14 +188,30 @@ class Port:
         leaves = [leaf for leaf in _tree.leaves(inputs) if leaf is not None]
         if len(leaves) != len(wanted):
             raise errors.ArgumentError(f"{self.name} takes {len(wanted)} inputs, got {len(leaves)}")
+        known: dict[str, Any] = {}  # the open sizes, by name
+        places: dict[str, str] = {}
         for number, (leaf, sizes) in enumerate(zip(leaves, wanted, strict=True)):
             shape = tuple(leaf.shape)
             fits = len(shape) == len(sizes) and all(
-                a in (None, b) or b is None for a, b in zip(sizes, shape, strict=True)
+                not isinstance(a, int) or b in (None, a) for a, b in zip(sizes, shape, strict=True)
             )
             if not fits:
-                shown = ", ".join("any" if size is None else str(size) for size in sizes)
+                shown = ", ".join(str(size) if isinstance(size, int) else "any" for size in sizes)
                 raise errors.ArgumentError(f"input {number} of {self.name} must have the shape ({shown}), got {shape}")
+            for axis, (size, length) in enumerate(zip(sizes, shape, strict=True)):
+                if isinstance(size, str) and size not in known:
+                    known[size], places[size] = length, f"dimension {axis} of input {number}"
+        self._check_guards(known, places)
+
+    def _check_guards(self, known: dict[str, Any], places: dict[str, str]) -> None:
+        """Refuse open sizes with which the original computes something else than with those that it was traced with."""
+        for guard in self._about.get("guards", []):
+            names = set(re.findall(r"(?<![.\w])[a-z]+\d*(?!\()\b", guard)) & set(known)
+            if all(isinstance(known[name], int) for name in names) and not eval(guard, {"math": math}, known):
+                given = ", ".join(f"{name} = {known[name]}, {places[name]}" for name in sorted(names))
+                raise errors.ArgumentError(
+                    f"the original computes something else where not {guard}, got {given}: trace it with such inputs"
+                )
 
     def with_weights(self, weights: Any) -> Port:
         """Return the port with other weights of the original.
@@ -272,7 +290,13 @@ class Port:
             (folder / f"{self.name}_{to}.py").write_text(text, encoding="utf-8")
 
     def inputs(self, seed: int = 0) -> tuple[Any, ...]:
-        """Draw inputs of the shapes and dtypes that the model was traced with; integers stay below those seen."""
+        """Draw inputs of the shapes and dtypes that the model was traced with; integers stay below those seen.
+
+        They are the example inputs where the model refuses others.
+        """
+        if "examples" in self._about:
+            examples = zip(self._about["examples"], self._about["inputs"], strict=True)
+            return tuple(np.asarray(example).astype(dtype) for example, (_, dtype, _) in examples)
         generator = np.random.default_rng(seed)
         drawn = []
         for shape, dtype, top in self._about["inputs"]:
@@ -371,13 +395,16 @@ def trace(
         "name": name,
         "framework": graph.framework,
         "operations": len(graph.nodes),
-        "shapes": [[size if isinstance(size, int) else None for size in value.shape] for value in graph.inputs],
+        "shapes": [[size if isinstance(size, int) else size.text for size in value.shape] for value in graph.inputs],
+        "guards": graph.guards,
         "inputs": [reader.example(tensor) for tensor in _in_order(graph, inputs, keywords or {})],
     }
     bridged = [
         part.name for node in graph.nodes for part in _graph.walk(node.expression) if isinstance(part, _graph.Foreign)
     ]
     about |= {"bridged": bridged} if bridged else {}
+    narrow = {value.dtype for node in graph.nodes for value in node.outputs if value} & {"float16", "bfloat16"}
+    about |= {"narrow": sorted(narrow)} if narrow else {}
     about |= {"draws": True} if _graph.draws(graph.nodes) else {}
     about |= {"draws always": True} if _graph.draws_always(graph.nodes) else {}
     if graph.paths is not None and (graph.constants or graph.paths != [[i] for i in range(len(graph.paths))]):
@@ -389,7 +416,13 @@ def trace(
     options = {"keywords": named} if named else {}
     for mode in modes:
         if not about.get("draws" if mode else "draws always"):
-            outputs, gradients, state = reader.run(model, tuple(args), _prove.weights, training=mode, **options)
+            try:
+                outputs, gradients, state = reader.run(model, tuple(args), _prove.weights, training=mode, **options)
+            except Exception:  # it accepts no numbers that are drawn: lengths, variances
+                about["examples"] = [_listed(tensor) for tensor in _in_order(graph, inputs, keywords or {})]
+                args, named = port._arguments(port.inputs())
+                options = {"keywords": named} if named else {}
+                outputs, gradients, state = reader.run(model, tuple(args), _prove.weights, training=mode, **options)
             own = {path: leaf for path, leaf in state.items() if path in graph.state}
             about[_RECORDS[mode]] = _prove.digest(outputs, gradients, own)
     return port
@@ -431,6 +464,10 @@ def load(directory: str | Path, name: str | None = None) -> Port:
 def _check_framework(framework: str) -> None:
     if framework not in MODULES:
         raise errors.ArgumentError(f"the framework must be one of {', '.join(MODULES)}, got {framework!r}")
+def _listed(tensor: Any) -> list[Any]:
+    """Return the entries of an example input."""
+    entries: list[Any] = np.asarray(tensor.detach() if hasattr(tensor, "detach") else tensor).tolist()
+    return entries
 
 
 def _map_from(model: Any, params: dict[str, Any], state: dict[str, Any]) -> _map.WeightMap | None:

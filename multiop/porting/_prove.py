@@ -115,6 +115,7 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
     kinds = {name: leaf.dtype.kind for name, leaf in _weights.flat(port.state).items()}
     low = 1e-4 * max((wanted[1] for name, wanted in expected["state"].items() if kinds.get(name) != "i"), default=0.0)
     dtypes = {str(leaf.dtype) for leaf in _weights.flat(port.params).values()} | {str(x.dtype) for x in port.inputs()}
+    dtypes |= set(port._about.get("narrow", ()))
     floats = [_TOLERANCES.get(name, 2e-2) for name in dtypes if "float" in name]
     return Proof(
         backend,

@@ -335,3 +335,182 @@ def test_the_functions_are_as_before_afterwards():
     before = vars(Seven)["forward"], vars(WithSetup)["setup_context"]
     custom("saved argument"), custom("setup_context")
     assert before == (vars(Seven)["forward"], vars(WithSetup)["setup_context"])
+
+
+# derivatives inside of a model
+
+
+def energy(model, x):
+    distance = ((x[:, None] - x[None]).square().sum(-1) + torch.eye(len(x), dtype=x.dtype)).sqrt()
+    return (torch.tanh(model.own(x)).sum(-1) / distance.sum(-1)).sum()
+
+
+def forces(model, x):
+    x.requires_grad_()
+    e = energy(model, x)
+    return e, -torch.autograd.grad(e, x, create_graph=True)[0]
+
+
+def penalty(model, x):
+    """With respect to a copy, which the output uses beside the tensor itself."""
+    y = x.clone()
+    total = (torch.tanh(model.own(y)) * x.sin()).sum(0)
+    slope = torch.autograd.grad(total, y, grad_outputs=model.shift, create_graph=True)[0]
+    return (slope.norm(dim=1) - 1).square().mean()
+
+
+def two_arguments(model, x):
+    y = model.own(x)
+    z = y * 2
+    slopes = torch.autograd.grad(outputs=(z * y.cos()).sum(), inputs=[y, z])
+    return slopes[0] * x, slopes[1] * y
+
+
+def through_a_custom_function(model, x):
+    return torch.autograd.grad(Seven.apply(model.own(x)).sum(), x, create_graph=True)
+
+
+def of_a_function(model, x):
+    slope, (total, aux) = torch.func.grad_and_value(lambda r, s: ((model.own(r) * s).sum(), r * 2), has_aux=True)(x, x)
+    return slope * x, total, aux
+
+
+def of_each_row(model, x):
+    return torch.func.vmap(torch.func.grad(lambda row: torch.tanh(model.own(row)).square().sum()))(x)
+
+
+def second_derivative(model, x):
+    inner = torch.func.grad(lambda r: torch.tanh(model.own(r)).sum())
+    return torch.func.grad(lambda r: inner(r).square().sum())(x)
+
+
+DERIVATIVES = {
+    function.__name__: function
+    for function in (
+        forces,
+        penalty,
+        two_arguments,
+        through_a_custom_function,
+        of_a_function,
+        of_each_row,
+        second_derivative,
+    )
+}
+
+
+@functools.cache
+def derivative(name):
+    torch.manual_seed(0)
+    model = Flow(DERIVATIVES[name]).double()
+    return model, porting.trace(model, normal(4, 3)())
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_derivatives_inside(name, backend):
+    model, port = derivative(name)
+    x = normal(6, 3)()
+    if name not in ("of_a_function", "of_each_row", "second_derivative"):
+        x.requires_grad_()
+    outputs, gradients, _ = torch_rows.original(model, (x,))
+    with multiop.use_backend(backend):
+        computed, slopes, _ = torch_rows.ported(port, (x,))
+    assert torch_rows.error_between(computed, outputs) < 1e-10
+    assert torch_rows.error_between(slopes, gradients) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (lambda m, x: torch.func.jacrev(m.own)(x[0]), "torch.func.grad has"),
+        (lambda m, x: torch.func.jvp(m.own, (x,), (x,)), "torch.func.grad has"),
+        (lambda m, x: torch.autograd.grad([x.sum(), x.prod()], x), "several outputs"),
+    ],
+)
+def test_other_derivatives_are_refused(line, words):
+    with pytest.raises(errors.TranslationError, match=words):
+        porting.trace(Flow(line).double(), normal(4, 3)().requires_grad_())
+
+
+# sequences of several lengths, masks, other dtypes inside
+
+
+class Packed(nn.Module):
+    def __init__(self, kind, sorts, total=None):
+        super().__init__()
+        self.rnn = kind(3, 4, 2, batch_first=True, bidirectional=True)
+        self.sorts, self.total = sorts, total
+
+    def forward(self, x, lengths):
+        x = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=self.sorts)
+        x, state = self.rnn(x)
+        x, lengths = nn.utils.rnn.pad_packed_sequence(x, True, 0.5, self.total)
+        return x, state, lengths
+
+
+@pytest.mark.parametrize(
+    ("kind", "sorts", "total", "lengths"),
+    [(nn.LSTM, False, None, [2, 4, 1]), (nn.GRU, True, 6, [4, 2, 1]), (nn.RNN, False, 5, [1, 3, 5])],
+)
+def test_packed_sequences(kind, sorts, total, lengths, backend):
+    torch.manual_seed(0)
+    model = Packed(kind, sorts, total).double()
+    port = porting.trace(model, normal(2, 5, 3)(), torch.tensor([5, 3]))
+    inputs = normal(3, 5, 3)(), torch.tensor(lengths)
+    outputs, gradients, _ = torch_rows.original(model, inputs)
+    with multiop.use_backend(backend):
+        computed, slopes, _ = torch_rows.ported(port, inputs)
+    assert torch_rows.error_between(computed, outputs) < 1e-10
+    assert torch_rows.error_between(slopes, gradients) < 1e-9
+
+
+def mean_of_packed(m, x):
+    return nn.utils.rnn.pack_padded_sequence(x[:, None], [3, 1], batch_first=False).data.mean()
+
+
+def test_the_entries_of_a_packed_sequence_are_refused():
+    with pytest.raises(errors.TranslationError, match=r"aten\.mean: the entries of a packed sequence"):
+        porting.trace(Flow(mean_of_packed).double(), normal(3, 2, 3)(), dynamic_shapes={"inputs": ({},)})
+
+
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.transformer = nn.Transformer(4, 2, 1, 1, 8, 0.0, batch_first=True)
+
+    def forward(self, x, y, mask, padding):
+        return self.transformer(x, y, tgt_mask=mask, src_key_padding_mask=padding)
+
+
+def test_masks_of_a_transformer_as_inputs(backend):
+    torch.manual_seed(0)
+    model, mask = Masked().double(), torch.triu(torch.ones(5, 5), 1).bool()
+    padding = torch.tensor([[False, False, True]] * 3)
+    shapes = ({0: torch.export.Dim.AUTO}, {0: torch.export.Dim.AUTO}, None, {0: torch.export.Dim.AUTO})
+    port = porting.trace(model, normal(2, 3, 4)(), normal(2, 5, 4)(), mask, padding[:2], dynamic_shapes=shapes)
+    inputs = normal(3, 3, 4)(), normal(3, 5, 4)(), mask, padding
+    outputs, gradients, _ = torch_rows.original(model, inputs)
+    with multiop.use_backend(backend):
+        computed, slopes, _ = torch_rows.ported(port, inputs)
+    assert torch_rows.error_between(computed, outputs) < 1e-10
+    assert torch_rows.error_between(slopes, gradients) < 1e-9
+
+
+class Narrow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.line, self.norm = nn.Linear(4, 4), nn.LayerNorm(4)
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = self.norm(self.line(x))
+            with torch.autocast("cpu", enabled=False):
+                y = y.float() @ x.T
+        return y
+
+
+def test_an_autocast_is_the_casts_that_it_makes(backend):
+    torch.manual_seed(0)
+    port = porting.trace(Narrow(), torch.randn(3, 4))
+    assert 'linear(ops.cast(x, "bfloat16")' in port.source
+    proof = porting.prove(port, backend)
+    assert proof.agrees and proof.tolerance == 2e-2

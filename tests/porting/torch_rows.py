@@ -79,6 +79,11 @@ def changed_base(x):
     return part * 2, y
 
 
+def add_to_diagonal(x):
+    x.diagonal(dim1=-2, dim2=-1).add_(1.0)
+    return x
+
+
 ROWS = {
     **entrywise("sigmoid", "tanh", "exp", "sin", "cos", "sinh", "cosh", "erf", "erfc", "expm1", "exp2", "abs", "neg"),
     **entrywise("sign", "floor", "ceil", "round", "trunc", "square", "relu", "selu", "asinh", "atan"),
@@ -130,6 +135,9 @@ ROWS = {
     "max other": (torch.max, X, normal(3, 4)),
     "clamp": (lambda x: torch.clamp(x, -0.3, 0.4), X),
     "clamp min": (lambda x: torch.clamp(x, min=0.1), X),
+    "clamp ints": (lambda i: (i.clamp(max=2), i.clamp(min=1), i.clamp(1, 3)), integers(3, 4)),
+    "round decimals": (lambda x: x + x.round(decimals=2) + (1e3 * x).round(decimals=-2) + x.frac(), X),
+    "nextafter": (lambda x: torch.nextafter(x.detach(), x.detach() + 1) * x, X),
     "clamp max": (lambda x: torch.clamp_max(x, 0.1), X),
     "addcmul": (lambda x, y, z: torch.addcmul(x, y, z, value=0.5), X, X, X),
     "addcdiv": (lambda x, y, z: torch.addcdiv(x, y, z), X, X, positive(3, 4)),
@@ -173,6 +181,8 @@ ROWS = {
     "convolution by fft": (lambda x, y: torch.fft.irfft2(torch.fft.rfft2(x) * torch.fft.rfft2(y), s=(3, 4)), X, X),
     # products
     "linear": (F.linear, normal(2, 3, 4), normal(5, 4), normal(5)),
+    "addbmm": (lambda x, y, z: torch.addbmm(x, y, z, alpha=2), normal(3, 5), normal(2, 3, 4), normal(2, 4, 5)),
+    "pdist": (F.pdist, normal(5, 4)),
     "linear bare": (F.linear, X, normal(5, 4)),
     "matmul": (torch.matmul, normal(2, 3, 4), normal(2, 4, 5)),
     "mm": (torch.mm, X, normal(4, 2)),
@@ -294,6 +304,22 @@ ROWS = {
         normal(4, 3, 3, 3),
         normal(6),
     ),
+    "conv_transpose2d dilated": (
+        lambda x, w, b: F.conv_transpose2d(x, w, b, (2, 3), (1, 2), 1, 2, (2, 3)),
+        normal(2, 4, 4, 5),
+        normal(4, 3, 3, 2),
+        normal(6),
+    ),
+    "conv_transpose1d, more entries than strides": (
+        lambda x, w: F.conv_transpose1d(x, w, None, 1, 1, 1, 1, 2),
+        normal(2, 3, 5),
+        normal(3, 4, 3),
+    ),
+    "conv_transpose2d without batch": (
+        lambda x, w: F.conv_transpose2d(x, w, stride=2),
+        normal(3, 4, 5),
+        normal(3, 4, 3, 2),
+    ),
     "max_pool1d": (lambda x: F.max_pool1d(x, 2), normal(2, 3, 8)),
     "max_pool2d": (lambda x: F.max_pool2d(x, 3, 2, 1), normal(2, 3, 7, 8)),
     "max_pool2d ceil": (lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True), normal(2, 3, 6, 8)),
@@ -346,6 +372,14 @@ ROWS = {
         normal(2, 3, 5, 4),
         normal(2, 3, 5, 4),
     ),
+    **{
+        f"attention causal, {n} queries and {m} keys": (
+            lambda q, k: F.scaled_dot_product_attention(q, k, k, is_causal=True),
+            normal(*shape, n, 4),
+            normal(*shape, m, 4),
+        )
+        for n, m, shape in ((3, 5, (2, 3)), (5, 3, (2,)), (3, 5, (2, 3, 2)))
+    },
     "attention mask": (
         lambda q, m: F.scaled_dot_product_attention(q, q, q, m),
         normal(2, 3, 5, 4),
@@ -387,6 +421,7 @@ ROWS = {
     "nearest between": (lambda x: F.interpolate(x, size=(5, 3), mode="nearest"), normal(2, 3, 3, 4)),
     "bilinear": (lambda x: F.interpolate(x, size=(5, 8), mode="bilinear"), normal(2, 3, 3, 4)),
     "nearest by a factor": (lambda x: F.interpolate(x, scale_factor=(0.45, 2.2), mode="nearest"), normal(2, 3, 10, 3)),
+    "nearest exact": (lambda x: F.interpolate(x, size=(5, 3), mode="nearest-exact"), normal(2, 3, 3, 4)),
     "nearest by more": (lambda x: F.interpolate(x, scale_factor=(2.9, 3.1), mode="nearest"), normal(2, 3, 3, 5)),
     "nearest of one size": (lambda x: F.interpolate(x, scale_factor=1.1), normal(2, 3, 4, 4)),
     "bilinear by a factor": (lambda x: F.interpolate(x, scale_factor=1.7, mode="bilinear"), normal(2, 3, 3, 5)),
@@ -448,6 +483,48 @@ ROWS = {
     "argsort": (lambda x: x.argsort(-1, descending=True), X),
     "sort": (lambda x: x.sort(1), X),
     "sort descending": (lambda x: x.sort(0, descending=True)[0], X),
+    "topk smallest": (lambda x: x.topk(2, largest=False), X),
+    "topk of columns": (lambda x: x.topk(2, 0), X),
+    "running extremes": (lambda x: (x.cummax(1), x.cummin(0)), X),
+    "running extremes, ties": (lambda x: ((x * 2).round().cummax(0), (x * 2).round().cummin(0)), normal(9, 2)),
+    "logcumsumexp": (lambda x: x.logcumsumexp(1), X),
+    "histc": (lambda x: (x.histc(4, -1, 1), x.histc(3)), X),
+    "bincount": (lambda i, x: torch.bincount(i, x.detach(), minlength=7), integers(9), normal(9)),
+    "index_add": (lambda x, i, v: x.index_add(1, i, v, alpha=2), X, integers(5, below=4), normal(3, 5)),
+    "index_copy": (lambda x, v: x.index_copy(1, torch.tensor([2, 0]), v), X, normal(3, 2)),
+    "index_fill": (lambda x, i: x.index_fill(1, i, 2.5), X, integers(2, below=4)),
+    **{
+        f"{place} {reduce}, {'with' if own else 'without'} the entries themselves": (
+            lambda x, v, reduce=reduce, own=own, place=place: (
+                x.index_reduce(1, torch.tensor([0, 2, 0]), v, reduce, include_self=own)
+                if place == "index_reduce"
+                else x.scatter_reduce(1, torch.tensor([[0, 2, 0]] * 3), v, reduce, include_self=own)
+            ),
+            X,
+            normal(3, 3),
+        )
+        for place, reduce, own in (
+            ("scatter", "mean", True),
+            ("scatter", "mean", False),
+            ("scatter", "sum", False),
+            ("scatter", "amax", False),
+            ("index_reduce", "mean", True),
+            ("index_reduce", "amax", True),
+        )
+    },
+    "scatter by products": (
+        lambda x: x.detach().scatter(1, torch.tensor([[1, 0]]), 3.0, reduce="multiply") * x,
+        X,
+    ),
+    "masked_scatter": (lambda x, v: x.masked_scatter(x[..., :1] > 0, v), normal(3, 4, 2), normal(30)),
+    "masked_select": (lambda x: x.masked_select(x > 0).sum() * x, X),
+    "diagonal_scatter": (lambda x, v: torch.diagonal_scatter(x, v, -1, 1, 2), normal(3, 4, 5), normal(3, 3)),
+    "diagonal in place": (lambda x: add_to_diagonal(x * 2), normal(3, 4, 4)),
+    "fill_diagonal_": (lambda x: (x * 2).fill_diagonal_(0.5), normal(4, 3)),
+    "as_strided": (lambda x: (x * 1).as_strided((3, 2, 3), (2, 3, 1), 1), X),
+    "put": (lambda x, v: x.put(torch.tensor([[1, 7]]), v) + x.put(torch.tensor([[1, 1]]), v, True), X, normal(1, 2)),
+    "take_along_dim": (lambda x: torch.take_along_dim(x, x.argsort(1), 1), X),
+    "quantile": (lambda x: (x.quantile(0.3, 1), x.quantile(torch.tensor([0.1, 0.5]).double())), X),
     # matrices
     **named("inv det qr slogdet matrix_exp", matrices, module=torch.linalg),
     "solve": (torch.linalg.solve, matrices, normal(2, 3, 4)),
@@ -496,12 +573,53 @@ ROWS = {
         normal(16, 3),
         normal(16, 4),
     ),
+    "ctc": (
+        lambda x, t: [
+            F.ctc_loss(x, t, torch.tensor([6, 5]), torch.tensor([3, 2]), blank=2, reduction=r)
+            for r in ("none", "mean", "sum")
+        ],
+        normal(6, 2, 5),
+        lambda: torch.tensor([[1, 3, 3], [0, 1, 2]]),
+    ),
+    "ctc of targets in a row": (
+        lambda x: F.ctc_loss(x.log_softmax(-1), torch.tensor([1, 2, 2, 3, 1]), (6, 2), (3, 2), zero_infinity=True),
+        normal(6, 2, 5),
+    ),
+    "gaussian_nll_loss": (
+        lambda x, y, v: F.gaussian_nll_loss(x, y, v.abs(), full=True, eps=0.3),
+        X,
+        X,
+        normal(3, 1),
+    ),
+    "distributions": (
+        lambda x, y: (
+            torch.distributions.Normal(x, y).log_prob(x * 0.5),
+            torch.distributions.Categorical(logits=x).entropy(),
+        ),
+        X,
+        positive(3, 4),
+    ),
+    "pad_sequence": (
+        lambda x, y: nn.utils.rnn.pad_sequence([x[0], y[0]], batch_first=True, padding_value=0.5),
+        normal(3, 4, 2),
+        normal(3, 5, 2),
+    ),
     "weight_norm": (lambda x, v, g: F.linear(x, torch._weight_norm(v, g)), X, normal(5, 4), positive(5, 1)),
     # creation
     "zeros": (lambda x: torch.zeros(2, 4, dtype=x.dtype) + x[:2], X),
     "full": (lambda x: torch.full((x.shape[0], 1), 2.5, dtype=x.dtype) * x, X),
     "ones_like": (lambda x: torch.ones_like(x) + torch.zeros_like(x) + torch.full_like(x, 3), X),
     "new": (lambda x: x.new_zeros(2, 4) + x.new_ones(4) + x.new_full((1,), 2), normal(2, 4)),
+    "windows of a signal": (
+        lambda x: x * torch.hann_window(4, dtype=x.dtype) + torch.hamming_window(4, periodic=False, dtype=x.dtype),
+        X,
+    ),
+    "linspace": (lambda x: x + torch.linspace(-1, 2, 4, dtype=x.dtype), X),
+    "triangles": (
+        lambda x: (x[(..., *torch.tril_indices(3, 4, 1))], x[(..., *torch.triu_indices(3, 4, 1))]),
+        normal(2, 3, 4),
+    ),
+    "frequencies": (lambda x: x * torch.fft.fftfreq(4, dtype=x.dtype) + torch.fft.rfftfreq(6, 0.5, dtype=x.dtype), X),
     "arange": (lambda x: torch.arange(4) * x + torch.arange(1, 9, 2), X),
     "arange batch": (lambda x: torch.arange(x.shape[0])[:, None] * x, X),
     "constant": (lambda x: x * torch.tensor([1.0, 2.0, 3.0, 4.0]).double() + torch.tensor(2.0), X),

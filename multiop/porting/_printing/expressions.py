@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from multiop.porting import _graph
-from multiop.porting._graph import Apply, Body, Call, Dim, DType, Expression, Foreign, Infix, Item, Name, Value
+from multiop.porting._graph import Apply, Body, Call, Dim, DType, Expression, Foreign, Infix, Item, Name, Number, Value
 from multiop.porting._printing.regions import Outline, Region, signature
 from multiop.porting._printing.terms import Attribute, Branch, Spread
 
@@ -54,7 +54,7 @@ class Text:
 
         Args:
             expression: The expression.
-            level: How tightly what is around it binds: 1 for sums, 2 for products, 3 for calls.
+            level: How tightly what is around it binds: 1 for sums, 2 for products, 3 for powers, 4 for calls.
         """
         match expression:
             case Value():
@@ -70,7 +70,10 @@ class Text:
             case Branch():
                 return self.branch(expression)
             case Dim():
-                return expression.text.replace("*", " * ")
+                text = re.sub(r"(?<=[\w)])\*(?=[\w(])", " * ", expression.text)
+                return f"({text})" if level and re.search(r"[^\w.]", text) else text
+            case Number():
+                return self(expression.expression, level)
             case DType():
                 return f'"{expression.name}"'
             case Call() | Apply():
@@ -80,9 +83,11 @@ class Text:
             case Infix():
                 return self._infix(expression, level)
             case Item():
-                return f"{self(expression.x, 3)}[{', '.join(map(self._key, expression.key))}]"
+                return f"{self(expression.x, 4)}[{', '.join(map(self._key, expression.key))}]"
             case tuple():
                 return f"({', '.join(map(self, expression))}{',' if len(expression) == 1 else ''})"
+            case slice():
+                return f"slice({', '.join(map(self, (expression.start, expression.stop, expression.step)))})"
             case list():
                 return f"[{', '.join(map(self, expression))}]"
             case dict():
@@ -102,7 +107,8 @@ class Text:
 
     def _infix(self, expression: Infix, level: int) -> str:
         operator, right, own = written(expression)
-        text = f"{self(expression.left, own)} {operator} {self(right, own + 1)}"
+        is_power = operator == "**"  # which binds to the right
+        text = f"{self(expression.left, own + is_power)} {operator} {self(right, own + (not is_power))}"
         return f"({text})" if own < level else text
 
     def _key(self, part: Any) -> str:
@@ -114,7 +120,7 @@ class Text:
     def function(self, expression: Call | Apply) -> str:
         """Return the text of what is called."""
         if isinstance(expression, Apply):
-            return self(expression.function, 3)
+            return self(expression.function, 4)
         return expression.function.removeprefix("self.")
 
     def arguments(self, expression: Call | Apply) -> list[tuple[str, Expression]]:
@@ -147,7 +153,7 @@ def written(expression: Infix) -> tuple[str, Expression, int]:
     operator, right = expression.operator, expression.right
     if operator == "+" and isinstance(right, (int, float)) and right < 0:
         operator, right = "-", -right
-    return operator, right, 1 if operator in "+-" else 2
+    return operator, right, {"+": 1, "-": 1, "**": 3}.get(operator, 2)
 
 
 def literal(text: str) -> str:

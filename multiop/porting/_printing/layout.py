@@ -36,6 +36,7 @@ def module(outline: Outline, functions: Sequence[str]) -> str:
         "",
     ]
     standard = {
+        r"(?<![.\w])math\.": "import math",
         r"\bSequence\b": "from collections.abc import Sequence",
         r"\bproduct\(": "from itertools import product",
         r"\bAny\b": "from typing import Any",
@@ -43,7 +44,7 @@ def module(outline: Outline, functions: Sequence[str]) -> str:
     imports = [line for name, line in standard.items() if re.search(name, text)]
     lines += [*imports, ""] if imports else []
     lines += [f"import {name}\n" for name in sorted({foreign.framework for foreign in outline.foreign})]
-    names = [name for name in ("Tensor", "ops", "porting", "random") if re.search(rf"\b{name}\b", text)]
+    names = [name for name in ("Tensor", "ops", "porting", "random", "vjp") if re.search(rf"\b{name}\b", text)]
     lines += [f"from multiop import {', '.join(names)}", "", *([] if bridges else ["", ""])]
     return "\n".join(lines) + ("\n" if bridges else "") + text + "\n"
 

@@ -288,7 +288,7 @@ class Outline:
 
 
 TAKEN = {"product", "params", "state", "new_state", "training", "seed", "keys", "ops", "random", "i", "Any", "Tensor"}
-TAKEN |= {"self", "cls", "new", "new_features"}
+TAKEN |= {"self", "cls", "new", "new_features", "math", "vjp"}
 
 
 def fresh(base: str, taken: set[str]) -> str:

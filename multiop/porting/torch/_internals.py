@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 from torch._decomp import decomposition_table
-from torch._functorch import utils
+from torch._functorch import eager_transforms, utils
 from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import function as autograd_function
@@ -62,9 +62,36 @@ def has_backward_hooks(x: Any) -> bool:
     return bool(x._backward_hooks or getattr(x, "_backward_pre_hooks", None))
 
 
+def guards(sizes: Iterable[Any]) -> list[Any]:
+    """Return what open sizes have to fulfil so that a trace holds, as relations of sympy."""
+    environments = {id(size.node.shape_env): size.node.shape_env for size in sizes if isinstance(size, torch.SymInt)}
+    return [guard.expr for environment in environments.values() for guard in environment.guards]
+
+
+def checks_distributions() -> bool:
+    """Say whether distributions check their values where nothing else is asked for."""
+    return torch.distributions.Distribution._validate_args
+
+
 def storage(x: torch.Tensor) -> int:
     """Return what tensors that share memory have in common."""
     return x.untyped_storage()._cdata
+
+
+def is_whole(x: torch.Tensor) -> bool:
+    """Say whether a tensor is all of its memory, in order."""
+    size = x.untyped_storage().nbytes()
+    return x.is_contiguous() and x.storage_offset() == 0 and bool(size == x.numel() * x.element_size())
+
+
+def recurrent_weights(network: torch.nn.RNNBase) -> list[torch.Tensor]:
+    """Return the weights of a recurrent network in the order of its kernel."""
+    return [weight for weight in network._flat_weights if weight is not None]
+
+
+def packing() -> tuple[Any, Any]:
+    """Return the kernels that pack sequences, and undo that."""
+    return torch._VF._pack_padded_sequence, torch._VF._pad_packed_sequence
 
 
 def version(x: torch.Tensor) -> int:
@@ -85,6 +112,29 @@ def projects_one_size(attention: torch.nn.MultiheadAttention) -> bool:
 def check_rank(norm: Any, x: torch.Tensor) -> None:
     """Refuse an input of other dimensions than a normalization takes."""
     norm._check_input_dim(x)
+
+
+@contextlib.contextmanager
+def transformed(grad_and_value: Callable[..., Any]) -> Iterator[None]:
+    """Let `torch.func.grad` and `grad_and_value` be what is given, however a user imported them; refuse the others."""
+
+    def grad(function: Any, argnums: Any, has_aux: bool, args: Any, kwargs: Any) -> Any:
+        slopes, y = grad_and_value(function, argnums, has_aux, args, kwargs)
+        return (slopes, y[1]) if has_aux else slopes
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise NotImplementedError("jacobians, vjp and jvp of torch.func have no translation; torch.func.grad has")
+
+    own = {"grad_impl": grad, "grad_and_value_impl": grad_and_value}
+    own |= dict.fromkeys(("_vjp_with_argnums", "_jvp_with_argnums"), refused)
+    kept = {name: getattr(eager_transforms, name) for name in own}
+    for name, function in own.items():
+        setattr(eager_transforms, name, function)
+    try:
+        yield
+    finally:
+        for name, function in kept.items():
+            setattr(eager_transforms, name, function)
 
 
 @contextlib.contextmanager

@@ -14,7 +14,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from multiop.porting._graph import SEED, TRAINING, Call, Dim, DType, Expression, Infix, Item, Value, call
+from multiop.porting._graph import (
+    SEED,
+    TRAINING,
+    Call,
+    Dim,
+    DType,
+    Expression,
+    Infix,
+    Item,
+    Number,
+    Value,
+    call,
+)
 from multiop.porting._rows import FLOATS, Row, Untranslated, cast, short, sizes
 
 # dtypes
@@ -33,13 +45,34 @@ def result_type(left: Expression, right: Expression) -> str:
         else operand
         for operand in (left, right)
     ]
-    return name_of(torch.result_type(*[1 if isinstance(operand, Dim) else operand for operand in operands]))
+    numbers = {Dim: 1, Number: 1.0}
+    return name_of(torch.result_type(*[numbers.get(type(operand), operand) for operand in operands]))
 
 
 def alike(left: Expression, right: Expression) -> tuple[str, list[Expression]]:
     """Return the dtype that PyTorch computes with, and the tensors in it; Python scalars stay."""
     dtype = result_type(left, right)
-    return dtype, [cast(operand, dtype) if isinstance(operand, Value) else operand for operand in (left, right)]
+    return dtype, [in_dtype(operand, dtype) for operand in (left, right)]
+
+
+def in_dtype(operand: Expression, dtype: str) -> Expression:
+    """Return a tensor, or a number that is computed from open sizes, in a dtype; Python scalars stay."""
+    if not isinstance(operand, Number):
+        return cast(operand, dtype) if isinstance(operand, Value) else operand
+    exact = dtype if dtype in ("float32", "float64") else "float32"
+
+    def computed(part: Expression) -> Expression:
+        if isinstance(part, Infix) and part.operator in ("+", "-", "*", "/", "**"):
+            return Infix(part.operator, computed(part.left), computed(part.right))
+        if isinstance(part, Call) and part.function in _OF_FLOATS:
+            return call(f"ops.{_OF_FLOATS[part.function]}", *map(computed, part.args))
+        return part if isinstance(part, (int, float)) else call("ops.cast", part, DType(exact))
+
+    number = computed(operand.expression)
+    return number if exact == dtype else call("ops.cast", number, DType(dtype))
+
+
+_OF_FLOATS = {f"math.{name}": name for name in ("cos", "cosh", "exp", "log", "log2", "sin", "sinh", "tan", "tanh")}
 
 
 def floating(x: Value, out: Value) -> Expression:
@@ -164,7 +197,12 @@ def extreme_with_index(op: str) -> Row:
 
 def variance(op: str) -> Row:
     def row(
-        self: Value, dim: Any = None, correction: float | None = None, keepdim: bool = False, unbiased: bool = True
+        self: Value,
+        out: Value,
+        dim: Any = None,
+        correction: float | None = None,
+        keepdim: bool = False,
+        unbiased: bool = True,
     ) -> Expression:
         axes = axes_of(dim)
         biased = call(f"ops.{op}", self, axis=axes, keepdims=keepdim)
@@ -173,11 +211,16 @@ def variance(op: str) -> Row:
             return biased
         listed = range(self.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
         sizes = [self.shape[axis] for axis in listed]
-        if any(isinstance(size, Dim) for size in sizes):
-            raise Untranslated("an unbiased variance along a dimension that is open")
-        n = math.prod(sizes)
-        factor = n / (n - correction)
-        return Infix("*", biased, factor if op == "var" else math.sqrt(factor))
+        known = math.prod(size for size in sizes if not isinstance(size, Dim))
+        opened = [size for size in sizes if isinstance(size, Dim)]
+        if not opened:
+            factor = known / (known - correction)
+            return Infix("*", biased, factor if op == "var" else math.sqrt(factor))
+        n: Expression = opened[0]
+        for size in [*opened[1:], *([known] if known != 1 else [])]:
+            n = Infix("*", n, size)
+        share = in_dtype(Number(Infix("/", n, Infix("-", n, correction))), out.dtype)
+        return Infix("*", biased, share if op == "var" else call("ops.sqrt", share))
 
     return row
 
@@ -217,8 +260,6 @@ def expand(self: Value, out: Value, size: Any = None) -> Expression:
 
 
 def select(self: Value, dim: int, index: Any) -> Expression:
-    if isinstance(index, Dim):
-        raise Untranslated("an index that depends on an open dimension")
     return Item(self, (slice(None),) * (dim % self.ndim) + (index,))
 
 
@@ -251,11 +292,23 @@ def split(self: Value, split_size: Any, out: Any, dim: int = 0) -> Expression:
     parts = [skeleton.shape[axis] for skeleton in out]
     if len(parts) == 1:
         return (self,)
-    if any(isinstance(part, Dim) for part in parts):
-        raise Untranslated("a split of an open dimension")
     if len(set(parts)) == 1:
         return call("ops.split", self, len(parts), axis=dim)
+    if any(isinstance(part, Dim) for part in parts):
+        ends = [total(parts[:i]) for i in range(len(parts))]
+        keys = [slice(start or None, end) for start, end in zip(ends, [*ends[1:], None], strict=True)]
+        return tuple(Item(self, (*(slice(None),) * axis, key)) for key in keys)
     return call("ops.split", self, tuple(sum(parts[: i + 1]) for i in range(len(parts) - 1)), axis=dim)
+
+
+def total(parts: Any) -> Any:
+    """Return the sum of some sizes."""
+    known = sum(part for part in parts if not isinstance(part, Dim))
+    opened = [part for part in parts if isinstance(part, Dim)]
+    if not opened:
+        return known
+    text = " + ".join([*[part.text for part in opened], *([str(known)] if known else [])])
+    return Dim(text, tuple(dict.fromkeys(symbol for part in opened for symbol in part.symbols)))
 
 
 def repeat(self: Value, repeats: Sequence[Any]) -> Expression:
@@ -274,7 +327,9 @@ def padded(self: Value, pad: Sequence[Any], mode: str = "constant", value: float
     pairs = [tuple(pad[i : i + 2]) for i in range(0, len(pad), 2)][::-1]
     widths = ((0, 0),) * (self.ndim - len(pairs)) + tuple(pairs)
     if any(isinstance(side, Dim) for pair in widths for side in pair):
-        raise Untranslated("a padding of open size")
+        if mode != "constant":
+            raise Untranslated(f"a padding of open size in mode {mode}")
+        return call("pad_or_crop", self, widths, value=value or 0)
     x: Expression = self
     if any(side < 0 for pair in widths for side in pair):
         key = tuple(slice(-min(a, 0) or None, min(b, 0) or None) for a, b in widths)
@@ -355,28 +410,17 @@ def conv_transpose(
     dilation: Any = 1,
 ) -> Expression:
     ndim = weight.ndim - 2
-    if input.ndim != weight.ndim:
-        raise Untranslated("an input without batch")
-    strides, dilations = spread(stride, ndim), spread(dilation, ndim)
-    extra = spread(output_padding, ndim)
-    if max(strides) > 1 and max(dilations) > 1:
-        raise Untranslated("a stride together with a dilation")
-    if any(more >= step for more, step in zip(extra, strides, strict=True) if more):
-        raise Untranslated("an output_padding that is not below the stride")
-    pads = spread(padding, ndim)
-    return Call(
-        "conv_transpose",
-        (input,),
-        (
-            ("weight", weight),
-            ("bias", bias),
-            ("stride", short(strides)),
-            ("crop", pads if any(pads) else ()),
-            ("output_padding", short(extra)),
-            ("groups", groups),
-            ("dilation", short(dilations)),
-        ),
-    )
+    has_batch = input.ndim == weight.ndim
+    options = {
+        "stride": short(spread(stride, ndim)),
+        "crop": short(spread(padding, ndim)),
+        "output_padding": short(spread(output_padding, ndim)),
+        "groups": groups,
+        "dilation": short(spread(dilation, ndim)),
+    }
+    x = input if has_batch else call("ops.expand_dims", input, 0)
+    y = call("conv_transpose", x, weight=weight, bias=bias, **options)
+    return y if has_batch else call("ops.squeeze", y, 0)
 
 
 def windows(self: Value, size: Any, stride: Any, padding: Any, ceil_mode: bool) -> Any:
@@ -387,11 +431,12 @@ def windows(self: Value, size: Any, stride: Any, padding: Any, ceil_mode: bool) 
     ndim = len(size)
     strides = spread(stride, ndim) if stride not in ([], (), None) else size
     pads = spread(padding, ndim)
-    more = [0] * ndim
+    more: list[Any] = [0] * ndim
     if ceil_mode:
         for i, n in enumerate(self.shape[-ndim:]):
             if isinstance(n, Dim):
-                raise Untranslated("ceil_mode along an open dimension")
+                more[i] = Dim(f"overhang({n.text}, {size[i]}, {strides[i]}, {pads[i]})", n.symbols)
+                continue
             count = -(-(n + 2 * pads[i] - size[i]) // strides[i]) + 1
             if (count - 1) * strides[i] >= n + pads[i]:
                 count -= 1
@@ -427,10 +472,8 @@ def max_pool(ndim: int) -> Row:
         reach = [d * (k - 1) + 1 for d, k in zip(steps, spread(kernel_size, ndim), strict=True)]
         stride = stride if stride not in ([], (), None) else kernel_size
         size, strides, pads, more = windows(self, reach, stride, padding, ceil_mode)
-        widths = tuple((p, p + m) for p, m in zip(pads, more, strict=True))
+        widths = tuple((p, total([p, m])) for p, m in zip(pads, more, strict=True))
         if max(steps) > 1:
-            if any(isinstance(size, Dim) for size in self.shape[2:]):
-                raise Untranslated("a dilation along an open dimension")
             sizes = short(spread(kernel_size, ndim))
             return call("dilated_max_pool", self, sizes, short(strides), widths, short(steps))
         if not any(pads) and not any(more):
@@ -462,7 +505,7 @@ def average_pool(ndim: int) -> Row:
             if divisor_override is not None:
                 raise Untranslated("divisor_override with ceil_mode")
             if not count_include_pad:
-                rest, both = tuple((p, p + m) for p, m in zip(pads, more, strict=True)), none
+                rest, both = tuple((p, total([p, m])) for p, m in zip(pads, more, strict=True)), none
             return call("average_pool", self, short(size), short(strides), both, rest)
         x: Expression = self
         if any(pads):
@@ -591,12 +634,15 @@ def attention(
 ) -> Expression:
     mask = attn_mask if attn_mask is not None and attn_mask.dtype == "bool" else None
     bias = attn_mask if mask is None else None
+    if is_causal and query.shape[-2] != key.shape[-2]:  # the first query sees the first key
+        shape = (query.shape[-2], key.shape[-2])
+        mask, is_causal = call("ops.tril", call("ops.ones", shape, dtype=DType("bool"))), False
     if dropout_p:
         if is_causal or enable_gqa:
             raise Untranslated("dropout with is_causal or enable_gqa")
         options = {"mask": mask, "bias": bias, "scale": scale}
         return call("attention", query, key, value, dropout_p, SEED, TRAINING, **options)
-    if query.ndim > 4 and not enable_gqa and (not is_causal or query.shape[-2] == key.shape[-2]):
+    if query.ndim > 4 and not enable_gqa:
         options = {"bias": bias, "mask": mask, "scale": scale, "is_causal": is_causal}
         return attention_in_groups((query, key, value), attn_mask, options, out)
     if query.ndim != 4:
@@ -604,8 +650,6 @@ def attention(
             raise Untranslated("operands that do not have 4 dimensions")
         return attention_of_one_head(query, key, value, mask, bias, is_causal, scale)
     operands = [call("ops.swapaxes", operand, 1, 2) for operand in (query, key, value)]
-    if is_causal and query.shape[2] != key.shape[2]:
-        raise Untranslated("is_causal where queries and keys are not equally many")
     y = call("ops.dot_product_attention", *operands, bias=bias, mask=mask, scale=scale, is_causal=is_causal)
     return call("ops.swapaxes", y, 1, 2)
 
@@ -625,13 +669,12 @@ def attention_of_one_head(
     query: Value, key: Value, value: Value, mask: Any, bias: Any, is_causal: bool, scale: float | None
 ) -> Expression:
     """Write `(length, size)` and `(batch, length, size)`, which `ops.dot_product_attention` takes with heads alone."""
-    if is_causal and query.shape[-2] != key.shape[-2]:
-        raise Untranslated("is_causal where queries and keys are not equally many")
     axes = 2 if query.ndim == 3 else (0, 2)
     operands = [call("ops.expand_dims", operand, axes) for operand in (query, key, value)]
     if query.ndim == 3:  # a head between the batch and the lengths
         mask, bias = (
-            term if term is None or term.ndim < 3 else call("ops.expand_dims", term, 1) for term in (mask, bias)
+            term if not isinstance(term, Value) or term.ndim < 3 else call("ops.expand_dims", term, 1)
+            for term in (mask, bias)
         )
     y = call("ops.dot_product_attention", *operands, bias=bias, mask=mask, scale=scale, is_causal=is_causal)
     return call("ops.squeeze", y, axis=axes)
@@ -679,30 +722,32 @@ def recurrent(kind: str, activation: str | None = None) -> Row:
         dropout: float,
         train: bool,
         bidirectional: bool,
-        batch_first: bool,
         out: Sequence[Value],
         emit: Any,
+        batch_first: bool = False,
+        lengths: Value | None = None,
     ) -> Expression:
-        states = hx if kind == "lstm" else [hx]
+        states = [hx] if isinstance(hx, Value) else hx
         x: Expression = input
         shape = tuple(input.shape)
         if batch_first:
             x, shape = call("ops.swapaxes", x, 0, 1), (shape[1], shape[0], shape[2])
-        count, per_layer = len(states), 4 if has_biases else 2
+        per_layer = len(params) // (num_layers * (1 + bidirectional))
         ends: list[list[Value]] = [[] for _ in states]
-        if len(params) != num_layers * (1 + bidirectional) * per_layer:
-            raise Untranslated("a projection")
         leaves = iter([tuple(params[i : i + per_layer]) for i in range(0, len(params), per_layer)])
-        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        names = ("weight_ih", "weight_hh", *(("bias_ih", "bias_hh") if has_biases else ()), "weight_hr")
         options = () if activation is None else (("activation", activation),)
+        options += () if lengths is None else (("scan", call("within", lengths)),)
         for layer in range(num_layers):
             ys = []
             for direction in range(1 + bidirectional):
                 starts = [Item(state, (len(ends[0]),)) for state in states]
                 weights = tuple(zip(names, next(leaves), strict=False))
-                size = weights[1][1].shape[1]
-                skeletons = [Value((*shape[:2], size), input.dtype, name="sequence")]
-                skeletons += [Value((shape[1], size), input.dtype, name=name) for name in ("hidden", "cell")[:count]]
+                ends_in = [(shape[1], state.shape[-1]) for state in states]
+                skeletons = [Value((shape[0], *ends_in[0]), input.dtype, name="sequence")]
+                skeletons += [
+                    Value(end, input.dtype, name=name) for end, name in zip(ends_in, ("hidden", "cell"), strict=False)
+                ]
                 results = emit(Call(kind, (x, *starts), (*weights, *options, ("reverse", direction == 1))), *skeletons)
                 ys.append(results[0])
                 for end, last in zip(ends, results[1:], strict=True):
@@ -795,14 +840,51 @@ def scatter_value(self: Value, dim: int, index: Value, value: Any) -> Expression
 
 
 _COMBINED = {"sum": "add_at", "prod": "multiply_at", "amax": "maximum_at", "amin": "minimum_at"}
+_COMBINED |= {"add": "add_at", "multiply": "multiply_at"}
+_NEUTRAL = {"sum": 0, "prod": 1, "amax": -math.inf, "amin": math.inf, "mean": 0}
 
 
 def scatter_reduce(
-    self: Value, dim: int, index: Value, src: Value, reduce: str, include_self: bool = True
+    self: Value, dim: int, index: Value, src: Expression, reduce: str, emit: Any, include_self: bool = True
 ) -> Expression:
-    if reduce not in _COMBINED or not include_self:
-        raise Untranslated(f"reduce={reduce}, include_self={include_self}")
-    return scattered(_COMBINED[reduce])(self, dim, index, src)
+    def put(op: str, x: Value, values: Expression) -> Expression:
+        return scattered(op)(x, dim, index, values)
+
+    return combined_at(self, src, reduce, include_self, put, emit)
+
+
+def scatter_reduced_value(self: Value, dim: int, index: Value, value: Any, reduce: str, emit: Any) -> Expression:
+    return scatter_reduce(self, dim, index, value, reduce, emit)
+
+
+def index_reduce(
+    self: Value, dim: int, index: Value, source: Value, reduce: str, emit: Any, include_self: bool = True
+) -> Expression:
+    key = (*(slice(None),) * (dim % self.ndim), index)
+
+    def put(op: str, x: Value, values: Expression) -> Expression:
+        return call(f"ops.{op}", x, key, values)
+
+    return combined_at(self, source, reduce, include_self, put, emit)
+
+
+def combined_at(self: Value, source: Expression, reduce: str, include_self: bool, put: Any, emit: Any) -> Expression:
+    """Combine entries with those that `put` puts there; without `include_self`, with these alone."""
+    if self.dtype not in FLOATS and (not include_self or reduce == "mean"):
+        raise Untranslated(f"reduce={reduce}, include_self={include_self} of {self.dtype}")
+    x, like = self, Value(self.shape, self.dtype)
+    counts = None
+    if not include_self:
+        (ones,) = emit(call("ops.ones_like", self), like)
+        (counts,) = emit(put("set_item", ones, 0.0), Value(self.shape, self.dtype))  # of what stays
+        (x,) = emit(
+            call("ops.where", call("ops.equal", counts, 0), _NEUTRAL[reduce], self), Value(self.shape, self.dtype)
+        )
+    if reduce != "mean":
+        return put(_COMBINED[reduce], x, source)
+    if counts is None:
+        (counts,) = emit(call("ops.ones_like", self), like)
+    return Infix("/", put("add_at", x, source), put("add_at", counts, 1.0))
 
 
 def places(self: Value, boundaries: Value, out: Value, right: bool, side: str | None = None) -> Expression:
@@ -852,8 +934,8 @@ def full(shape: Any, value: Any, dtype: str) -> Expression:
     shape = tuple(shape)
     if value in (0, 1) and not isinstance(value, (Dim, Value)):
         return call("ops.ones" if value else "ops.zeros", shape, dtype=DType(dtype))
-    if isinstance(value, Value):
-        return call("ops.broadcast_to", cast(value, dtype), shape)
+    if isinstance(value, (Number, Value)):
+        return call("ops.broadcast_to", in_dtype(value, dtype), shape)
     return call("ops.full", shape, value, dtype=DType(dtype))
 
 
@@ -878,17 +960,23 @@ def arange(out: Value, end: Any = None, start: Any = 0, step: Any = 1, dtype: An
     return call("ops.arange", *args, dtype=DType(out.dtype))
 
 
+def linspace(start: float, end: float, steps: Any, out: Value, dtype: Any = None) -> Expression:
+    return call("ops.linspace", start, end, steps, dtype=DType(out.dtype))
+
+
 def to(self: Value, out: Value, dtype: Any = None, other: Any = None) -> Expression:
     return cast(self, out.dtype)
 
 
 def clamp(self: Value, out: Value, min: Any = None, max: Any = None) -> Expression:
     x = cast(self, out.dtype)
-    low, high = (cast(bound, out.dtype) if isinstance(bound, Value) else bound for bound in (min, max))
+    low, high = (in_dtype(bound, out.dtype) for bound in (min, max))
     if low is None:
-        return call("ops.minimum", x, high) if isinstance(high, Value) else call("ops.clip", x, -math.inf, high)
+        is_clip = isinstance(high, (int, float)) and out.dtype in FLOATS
+        return call("ops.clip", x, -math.inf, high) if is_clip else call("ops.minimum", x, high)
     if high is None:
-        return call("ops.maximum", x, low) if isinstance(low, Value) else call("ops.clip", x, low, math.inf)
+        is_clip = isinstance(low, (int, float)) and out.dtype in FLOATS
+        return call("ops.clip", x, low, math.inf) if is_clip else call("ops.maximum", x, low)
     return call("ops.clip", x, low, high)
 
 
@@ -906,6 +994,12 @@ def addmm(self: Value, mat1: Value, mat2: Value, beta: float = 1, alpha: float =
 
 def baddbmm(self: Value, batch1: Value, batch2: Value, beta: float = 1, alpha: float = 1) -> Expression:
     return addmm(self, batch1, batch2, beta, alpha)
+
+
+def addbmm(self: Value, batch1: Value, batch2: Value, beta: float = 1, alpha: float = 1) -> Expression:
+    product: Expression = call("ops.sum", call("ops.matmul", batch1, batch2), axis=0)
+    product = product if alpha == 1 else Infix("*", product, alpha)
+    return Infix("+", self if beta == 1 else Infix("*", self, beta), product)
 
 
 def softmax(op: str) -> Row:
@@ -986,7 +1080,7 @@ def randperm(n: Any, out: Value, dtype: Any = None) -> Expression:
 
 
 def multinomial(self: Value, num_samples: int, out: Value, replacement: bool = False) -> Expression:
-    if num_samples > 1 and not replacement:
+    if num_samples != 1 and not replacement:
         raise Untranslated("without replacement")
     logits = call("ops.log", self if self.ndim > 1 else call("ops.expand_dims", self, 0))
     y = call("random.categorical", logits, num_samples, dtype=DType(out.dtype), seed=SEED)
@@ -1023,9 +1117,14 @@ def as_complex(real: Value, imag: Value) -> Expression:
 
 def variance_and_mean(op: str) -> Row:
     def row(
-        self: Value, dim: Any = None, correction: float | None = None, keepdim: bool = False, unbiased: bool = True
+        self: Value,
+        out: Any,
+        dim: Any = None,
+        correction: float | None = None,
+        keepdim: bool = False,
+        unbiased: bool = True,
     ) -> Expression:
-        spread_of = variance(op)(self, dim, correction, keepdim, unbiased)
+        spread_of = variance(op)(self, out[0], dim, correction, keepdim, unbiased)
         return spread_of, call("ops.mean", self, axis=axes_of(dim), keepdims=keepdim)
 
     return row
@@ -1061,8 +1160,11 @@ def interpolate(kind: str) -> Row:
         scale_factors: Any = None,
     ) -> Expression:
         old, new_size = input.shape[2:], out.shape[2:]
+        factors = [] if scale_factors is None else list(scale_factors)
         if any(isinstance(size, Dim) for size in (*old, *new_size)):
-            raise Untranslated("a resize between open sizes")
+            return open_resize(input, old, new_size, kind, align_corners, factors)
+        if kind == "nearest exact":
+            return call("resize_nearest", input, tuple(new_size), tuple(factors), exact=True)
         if kind == "nearest":
             y: Expression = input
             for axis, (before, after) in enumerate(zip(old, new_size, strict=True), 2):
@@ -1077,7 +1179,6 @@ def interpolate(kind: str) -> Row:
                     picked = [min(int(np.float32(i) * ratio), before - 1) for i in range(after)]  # as the kernel rounds
                     y = call("ops.take", y, picked, axis=axis)
             return y
-        factors = [] if scale_factors is None else list(scale_factors)
         is_ratio = all(after == before * factor for before, after, factor in zip(old, new_size, factors, strict=False))
         if tuple(old) == tuple(new_size) and (is_ratio or align_corners):
             return input
@@ -1088,6 +1189,23 @@ def interpolate(kind: str) -> Row:
         return call("resize", input, tuple(new_size), kind, align_corners=align_corners, scales=scales)
 
     return row
+
+
+def open_resize(
+    input: Value, old: Sequence[Any], size: Sequence[Any], kind: str, align_corners: bool, factors: Sequence[float]
+) -> Expression:
+    """Resize between sizes that are open."""
+    whole = [int(factor) for factor in factors if factor == int(factor) > 0]
+    is_ratio = len(whole) == len(factors) or align_corners
+    if kind == "nearest" and factors and is_ratio:
+        y: Expression = input
+        for axis, factor in enumerate(whole, 2):
+            y = call("ops.repeat", y, factor, axis=axis) if factor > 1 else y
+        return y
+    scales = () if is_ratio else tuple(factors)
+    if kind.startswith("nearest"):
+        return call("resize_nearest", input, tuple(size), scales, exact=kind == "nearest exact")
+    return call("resize", input, tuple(size), kind, align_corners=align_corners, scales=scales)
 
 
 def smooth_resize(mode: str) -> Row:
@@ -1147,11 +1265,11 @@ def matrix_norm(
     return call("ops.norm", self, ord=ord, axis=tuple(dim), keepdims=keepdim)
 
 
-def pick(self: Value, rank: int, axis: int, keepdim: bool, emit: Any) -> Expression:
+def pick(self: Value, rank: Any, axis: int, keepdim: bool, emit: Any) -> Expression:
     """Return the entry of a rank along an axis, and its index."""
     axis %= self.ndim
     (order,) = emit(call("ops.argsort", self, axis=axis), Value(self.shape, "int64"))
-    key = (slice(None),) * axis + (slice(rank, rank + 1),)
+    key = (slice(None),) * axis + (slice(rank, total([rank, 1])),)
     (index,) = emit(Item(order, key), Value((*self.shape[:axis], 1, *self.shape[axis + 1 :]), "int64"))
     picked = call("ops.take_along_axis", self, index, axis=axis)
     if keepdim:
@@ -1159,38 +1277,130 @@ def pick(self: Value, rank: int, axis: int, keepdim: bool, emit: Any) -> Express
     return call("ops.squeeze", picked, axis=axis), call("ops.squeeze", index, axis=axis)
 
 
-def size_along(self: Value, axis: int) -> int:
-    """Return the size of a dimension that has to be known."""
-    size = self.shape[axis]
-    if isinstance(size, Dim):
-        raise Untranslated("along an open dimension")
-    return int(size)
+def middle(*sizes: Any) -> Any:
+    """Return the rank of the entry in the middle, of two the lower one."""
+    opened = [size for size in sizes if isinstance(size, Dim)]
+    count = math.prod(size for size in sizes if not isinstance(size, Dim))
+    if not opened:
+        return (count - 1) // 2
+    text = "*".join([*([str(count)] if count != 1 else []), *[f"({size.text})" for size in opened]])
+    return Dim(f"({text} - 1) // 2", tuple(dict.fromkeys(symbol for size in opened for symbol in size.symbols)))
 
 
 def median_along(self: Value, dim: int, emit: Any, keepdim: bool = False) -> Expression:
-    """Of two entries in the middle, PyTorch takes the lower one."""
-    return pick(self, (size_along(self, dim) - 1) // 2, dim, keepdim, emit)
+    return pick(self, middle(self.shape[dim]), dim, keepdim, emit)
 
 
 def median(self: Value) -> Expression:
-    count = math.prod(size_along(self, axis) for axis in range(self.ndim))
     flat = self if self.ndim == 1 else call("ops.reshape", self, (-1,))
-    return Item(call("ops.sort", flat), ((count - 1) // 2,))
+    return Item(call("ops.sort", flat), (middle(*self.shape),))
 
 
 def smallest(self: Value, k: int, emit: Any, dim: int = -1, keepdim: bool = False) -> Expression:
     return pick(self, k - 1, dim, keepdim, emit)
 
 
-def topk(self: Value, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Expression:
-    if dim % self.ndim != self.ndim - 1 or not largest:
-        raise Untranslated("the smallest entries, or an axis that is not the last")
-    return call("ops.top_k", self, k)
+def topk(
+    self: Value, k: Any, out: Any, emit: Any, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> Expression:
+    axis = dim % self.ndim
+    if axis == self.ndim - 1 and largest:
+        return call("ops.top_k", self, k)
+    (order,) = emit(call("ops.argsort", self, axis=axis, descending=largest), Value(self.shape, "int64"))
+    (index,) = emit(Item(order, (*(slice(None),) * axis, slice(None, k))), Value(out[1].shape, "int64"))
+    return call("ops.take_along_axis", self, index, axis=axis), index
 
 
 def sort(self: Value, out: Any, emit: Any, dim: int = -1, descending: bool = False) -> Expression:
     (order,) = emit(call("ops.argsort", self, axis=dim, descending=descending), Value(out[1].shape, "int64"))
     return call("ops.take_along_axis", self, order, axis=dim), order
+
+
+def running_extreme(largest: bool) -> Row:
+    return lambda self, dim: call("running_extreme", self, dim % max(self.ndim, 1), largest=largest)
+
+
+def histogram(self: Value, bins: int = 100, min: float = 0, max: float = 0) -> Expression:
+    return call("histogram", self, bins, min, max)
+
+
+def masked_scatter(self: Value, mask: Value, source: Value, out: Value) -> Expression:
+    x = self if self.shape == out.shape else call("ops.broadcast_to", self, out.shape)
+    return call("masked_scatter", x, mask, source)
+
+
+def masked_select(self: Value, mask: Value) -> Expression:
+    if self.shape != mask.shape:
+        raise Untranslated("operands that broadcast")
+    return call("ops.get_item", self, mask)
+
+
+def diagonal_scatter(self: Value, src: Value, offset: Any = 0, dim1: int = 0, dim2: int = 1) -> Expression:
+    return call("set_diagonal", self, src, offset, (dim1, dim2))
+
+
+def fill_diagonal(self: Value, fill_value: float, wrap: bool = False) -> Expression:
+    if wrap:
+        raise Untranslated("with wrap=True")
+    return call("fill_diagonal", self, fill_value)
+
+
+def as_strided(self: Value, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None) -> Expression:
+    return call("strided", self, tuple(size), tuple(stride), offset=storage_offset or 0)
+
+
+def bincount(self: Value, weights: Any = None, minlength: int = 0) -> Expression:
+    return call("ops.bincount", self, weights=weights, minlength=minlength)
+
+
+def put(self: Value, index: Value, source: Value, out: Value, accumulate: bool = False) -> Expression:
+    flat, places, values = (x if x.ndim == 1 else call("ops.reshape", x, (-1,)) for x in (self, index, source))
+    y = call("ops.add_at" if accumulate else "ops.set_item", flat, places, values)
+    return y if self.ndim == 1 else call("ops.reshape", y, out.shape)
+
+
+def window(first: float, *others: float) -> Row:
+    """A sum of cosines, over a period or from end to end."""
+
+    def row(
+        window_length: Any, out: Value, periodic: bool = True, alpha: Any = None, beta: Any = None, dtype: Any = None
+    ) -> Expression:
+        weights = (first if alpha is None else alpha, *(others if beta is None else (-beta,)))
+        if not isinstance(window_length, int):
+            raise Untranslated("an open number of entries")
+        count = window_length if periodic else window_length - 1
+        line = call("ops.arange", window_length, dtype=DType(out.dtype))
+        if window_length < 2:
+            return call("ops.ones_like", line)
+        y: Expression = weights[0]
+        for i, weight in enumerate(weights[1:], 1):
+            term = Infix("*", call("ops.cos", Infix("*", line, 2 * math.pi * i / count)), abs(weight))
+            y = Infix("+" if weight > 0 else "-", y, term)
+        return y
+
+    return row
+
+
+def triangle(op: str) -> Row:
+    return lambda row, col, offset=0: call("triangle_indices", row, col, offset, upper=op == "triu")
+
+
+def frequencies(half: bool) -> Row:
+    def row(n: int, out: Value, d: float = 1.0, dtype: Any = None) -> Expression:
+        if not isinstance(n, int):
+            raise Untranslated("an open number of entries")
+        parts = [(0, n // 2 + 1)] if half else [(0, (n + 1) // 2), (-(n // 2), 0)]
+        lines = [call("ops.arange", *part, dtype=DType(out.dtype)) for part in parts]
+        return Infix("/", lines[0] if half else call("ops.concatenate", lines), n * d)
+
+    return row
+
+
+def distances_of_pairs(self: Value, p: float = 2.0) -> Expression:
+    if p != 2:
+        raise Untranslated(f"distances of order {p}")
+    key = call("triangle_indices", self.shape[0], self.shape[0], 1, upper=True)
+    return call("pair_distances", self, key)
 
 
 def solve(A: Value, B: Value, left: bool = True) -> Expression:
@@ -1328,6 +1538,7 @@ ROWS: dict[str, Row] = {
     "hardsigmoid": unary("hard_sigmoid"),
     "special_i0": unary("i0"),
     "neg": same("negative"),
+    "round.decimals": lambda self, decimals: call("ops.round", self, decimals),
     "polygamma": lambda n, self, out: call("ops.polygamma", n, floating(self, out)),
     **{name: same("conj") for name in ("_conj", "conj", "conj_physical", "_conj_physical")},
     "resolve_conj": unchanged,
@@ -1381,6 +1592,7 @@ ROWS: dict[str, Row] = {
     "atan2": binary("arctan2"),
     "logaddexp": binary("logaddexp"),
     "hypot": binary("hypot"),
+    "nextafter": binary("nextafter"),
     "fmax": binary("fmax"),
     "fmin": binary("fmin"),
     "gcd": binary("gcd"),
@@ -1429,9 +1641,11 @@ ROWS: dict[str, Row] = {
     "outer": lambda self, vec2: call("ops.outer", self, vec2),
     "addmm": addmm,
     "baddbmm": baddbmm,
+    "addbmm": addbmm,
     "einsum": einsum,
     "bilinear": bilinear,
     "cdist": distances,
+    "pdist": distances_of_pairs,
     # reductions
     "sum": reduction("sum"),
     "mean": reduction("mean"),
@@ -1454,6 +1668,11 @@ ROWS: dict[str, Row] = {
     "any": lambda self, dim=None, keepdim=False: call("ops.any", self, axis=axes_of(dim), keepdims=keepdim),
     "all": lambda self, dim=None, keepdim=False: call("ops.all", self, axis=axes_of(dim), keepdims=keepdim),
     "cumsum": cumsum,
+    "cummax": running_extreme(True),
+    "cummin": running_extreme(False),
+    "logcumsumexp": lambda self, dim: call("running_logsumexp", self, dim % max(self.ndim, 1)),
+    "histc": histogram,
+    "bincount": bincount,
     "diff": difference,
     "cumprod": lambda self, dim, out, dtype=None: call("ops.cumprod", cast(self, out.dtype), axis=dim),
     "norm": norm,
@@ -1480,7 +1699,7 @@ ROWS: dict[str, Row] = {
     "broadcast_to": lambda self, size, out: expand(self, out),
     "select": select,
     "slice": cut,
-    "narrow": lambda self, dim, start, length, out: cut(self, out, dim, start, start + length),
+    "narrow": lambda self, dim, start, length, out: cut(self, out, dim, start, total([start, length])),
     "split": split,
     "split_with_sizes": lambda self, split_sizes, out, dim=0: split(self, None, out, dim),
     "chunk": chunk,
@@ -1538,6 +1757,7 @@ ROWS: dict[str, Row] = {
     "upsample_nearest1d.vec": interpolate("nearest"),
     "upsample_nearest2d.vec": interpolate("nearest"),
     "upsample_nearest3d.vec": interpolate("nearest"),
+    **{f"_upsample_nearest_exact{n}d.vec": interpolate("nearest exact") for n in (1, 2, 3)},
     "upsample_linear1d.vec": interpolate("linear"),
     "upsample_bilinear2d.vec": interpolate("linear"),
     "upsample_trilinear3d.vec": interpolate("linear"),
@@ -1555,6 +1775,15 @@ ROWS: dict[str, Row] = {
     "scatter_reduce": scatter_reduce,
     "searchsorted": searchsorted,
     "bucketize": bucketize,
+    "masked_scatter": masked_scatter,
+    "masked_select": masked_select,
+    "diagonal_scatter": diagonal_scatter,
+    "fill_diagonal": fill_diagonal,
+    "as_strided": as_strided,
+    "put": put,
+    "index_reduce": index_reduce,
+    "scatter.reduce": scatter_reduce,
+    "scatter.value_reduce": scatter_reduced_value,
     "slice_scatter": set_slice,
     "select_scatter": set_part,
     "where": where,
@@ -1601,13 +1830,25 @@ ROWS: dict[str, Row] = {
     "_to_copy": to,
     "type_as": lambda self, other: cast(self, other.dtype),
     "contiguous": unchanged,
+    "fresh": lambda x: x,
     "clone": unchanged,
     "alias": unchanged,
     "lift_fresh_copy": unchanged,
     "lift_fresh": unchanged,
     "detach": detach,
     "detach_copy": detach,
+    "linspace": linspace,
+    "hann_window": window(0.5, -0.5),
+    "hamming_window": window(0.54, -0.46),
+    "blackman_window": window(0.42, -0.5, 0.08),
+    "tril_indices": triangle("tril"),
+    "triu_indices": triangle("triu"),
+    "fft_fftfreq": frequencies(half=False),
+    "fft_rfftfreq": frequencies(half=True),
     # losses
+    "ctc_loss": lambda log_probs, targets, input_lengths, target_lengths, blank: call(
+        "ctc_loss", log_probs, targets, input_lengths, target_lengths, blank=blank
+    ),
     "mse_loss": mse,
     "l1_loss": l1,
 }

@@ -18,16 +18,13 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from multiop import errors
-from multiop.porting.torch import _internals
+from multiop.porting.torch import _internals, written
 from multiop.porting.torch._internals import FakeTensorMode, detect_fake_mode, pytree
+from multiop.porting.torch.written import Refused
 
 _REENTRANT = ("CheckpointFunction",)  # its backward is that of what it runs, under `no_grad`
 _handles = itertools.count()
 _recorded: weakref.WeakValueDictionary[int, Recorded] = weakref.WeakValueDictionary()
-
-
-class Refused(Exception):
-    """Why a function cannot be traced, in a few words."""
 
 
 class _Context(torch.autograd.function.FunctionCtx):
@@ -212,7 +209,7 @@ def watched(missing: Any) -> Iterator[list[Recorded]]:
 
 
 class _Hooks(TorchFunctionMode):
-    """Tells of hooks on the gradients of tensors, which an export forgets."""
+    """Tells of hooks on the gradients of tensors, which an export forgets, and writes what it cannot follow."""
 
     def __init__(self, missing: Any):
         super().__init__()
@@ -225,7 +222,7 @@ class _Hooks(TorchFunctionMode):
             where = _place(called[-1]) if called else ""
             if "/torch/" not in where:
                 self.missing("Tensor.register_hook: a gradient that a hook may change", where)
-        return function(*args, **(kwargs or {}))
+        return written.HANDLERS.get(function, function)(*args, **(kwargs or {}))
 
 
 def _place(frame: Any) -> str:

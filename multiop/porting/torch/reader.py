@@ -12,16 +12,30 @@ import re
 import traceback
 import warnings
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 
 from multiop import errors
 from multiop.porting import _converters, _graph, _hosts, _rows
-from multiop.porting._graph import Apply, Body, Call, Custom, Dim, Expression, Foreign, Graph, Node, Scope, Value, call
+from multiop.porting._graph import (
+    Apply,
+    Body,
+    Call,
+    Custom,
+    Dim,
+    Expression,
+    Foreign,
+    Graph,
+    Node,
+    Number,
+    Scope,
+    Value,
+    call,
+)
 from multiop.porting._rows import Row, Untranslated, cast, single
-from multiop.porting.torch import _internals, calls, functions
+from multiop.porting.torch import _internals, calls, functions, sizes, written
 from multiop.porting.torch._internals import pytree
 
 _CONTAINERS = ("torch.nn.modules.container.", "torch.nn.modules.module.")
@@ -85,7 +99,7 @@ def read(
                 raise (errors.TranslationError(_graph.listed(missing)) if missing else error) from error
         for block in _changes_without_gradient(program.graph):
             missing["a change under no_grad of a tensor that has a gradient"].append(_where(block))
-        if _is_mapped(program.graph) or _changes_a_view(program.graph):
+        if _is_mapped(program.graph) or _casts(program.graph) or _changes_a_view(program.graph):
             program = _decomposed(program, {})
         stuck: set[str] = set()
         if not missing:
@@ -259,7 +273,8 @@ def _exported(model: torch.nn.Module, inputs: tuple[Any, ...], dynamic_shapes: A
             bound = inspect.signature(model.forward).bind(*inputs, **keywords)
             dynamic_shapes = pytree.tree_map(first_open, dict(bound.arguments))
         try:
-            return torch.export.export(model, tuple(inputs), keywords, dynamic_shapes=dynamic_shapes, strict=False)
+            with written.followed():
+                return torch.export.export(model, tuple(inputs), keywords, dynamic_shapes=dynamic_shapes, strict=False)
         except Exception as error:
             raise errors.TranslationError(_cannot_trace(model, error)) from error
 
@@ -289,9 +304,9 @@ def _in_mode(model: torch.nn.Module, training: bool) -> Iterator[None]:
     torch.backends.mha.set_fastpath_enabled(False)  # it computes the same by operations without a gradient
     classes = {module: type(module) for module in modes}
     for module, kind in classes.items():
-        for written in (_Attention, _Normalization):
-            if isinstance(module, written.__base__):  # this module alone: others may run in another thread
-                module.__class__ = _below(kind, written)
+        for own in (_Attention, _Normalization, _Encoder, _Decoder, *written.NETWORKS):
+            if isinstance(module, own.__base__):  # this module alone: others may run in another thread
+                module.__class__ = _below(kind, own)
     try:
         yield
     finally:
@@ -352,6 +367,29 @@ class _Attention(torch.nn.MultiheadAttention):
         return (y if self.batch_first else y.transpose(0, 1)), weights
 
 
+class _Encoder(torch.nn.TransformerEncoder):
+    def forward(self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: Any = None) -> Any:
+        """Compute what `TransformerEncoder` does, without a look at the mask: that it is causal is a hint."""
+        return super().forward(src, mask, src_key_padding_mask, bool(is_causal))
+
+
+class _Decoder(torch.nn.TransformerDecoder):
+    def forward(
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        tgt_is_causal: Any = None,
+        memory_is_causal: bool = False,
+    ) -> Any:
+        """Compute what `TransformerDecoder` does, without a look at the mask: that it is causal is a hint."""
+        masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
+        return super().forward(tgt, memory, *masks, bool(tgt_is_causal), memory_is_causal)
+
+
 class _Normalization(_internals.BatchNorm):
     def forward(self, input: Any) -> Any:  # noqa: A002 - as in PyTorch
         """Compute what `BatchNorm` does, without a Python number of its count: `momentum=None` averages all batches."""
@@ -381,6 +419,12 @@ def _storage(node: Any) -> int | None:
 def _is_mapped(graph: Any) -> bool:
     """Say whether `torch.func.vmap` is in a graph, which the decompositions take out."""
     return any(_internals.is_mapped(x) for node in graph.nodes if (x := _tensor(node)) is not None)
+
+
+def _casts(graph: Any) -> bool:
+    """Say whether an autocast is on in a graph, which the decompositions write as casts."""
+    blocks = graph.find_nodes(op="call_function", target=torch.ops.higher_order.wrap_with_autocast)
+    return any(block.args[2] is not False for block in blocks)
 
 
 def _changes_a_view(graph: Any) -> bool:
@@ -516,6 +560,8 @@ class _Reader:
         self.made: dict[int, Node] = {}  # a value -> the statement that computes it
         self.current: Any = None
         self.place = ""  # the line that calls the function whose statements are read
+        pulls = program.graph.find_nodes(op="call_function", target=torch.ops.multiop.gradient.default)
+        self.pulled = {x for node in pulls for x in node.args[2]}  # the nodes that a derivative is with respect to
         self.leaves: dict[str, Value] = {}
         self.inputs: list[Value] = []
         self.params: dict[str, Any] = {}
@@ -536,6 +582,7 @@ class _Reader:
         dtype = _rows.dtype_of(self.params, self.inputs)
         self.graph = Graph(kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, dtype, "PyTorch")
         self.graph.paths, self.graph.constants = self._paths()
+        self.graph.guards = self._guards()
 
     # inputs and leaves
 
@@ -607,30 +654,33 @@ class _Reader:
     def _size(self, size: Any) -> Any:
         if isinstance(size, int):
             return size
-        expression = size.node.expr
-        if expression.is_Integer:
-            return int(expression)
-        symbols = sorted(map(str, expression.free_symbols))
-        text = str(expression)
-        for symbol in symbols:
-            name = self.symbols.setdefault(symbol, "batch" if not self.symbols else f"size{len(self.symbols)}")
-            text = re.sub(rf"\b{symbol}\b", name, text)
-        text = re.sub(r"TruncToInt\((\d+)\.0\*ToFloat\((\w+)\)\)", r"\1*\2", text)
-        text = re.sub(r"\bM(ax|in)\(", r"m\1(", text)
-        if set(re.findall(r"(\w+)\(", text)) - {"max", "min"}:
-            raise Untranslated(f"a size of {text}")
-        return Dim(text, tuple(self.symbols[symbol] for symbol in symbols))
+        return sizes.size(size.node.expr, self._symbol)
+
+    def _symbol(self, symbol: str) -> str:
+        """Return the name of an open size."""
+        return self.symbols.setdefault(symbol, "batch" if not self.symbols else f"size{len(self.symbols)}")
+
+    def _guards(self) -> list[str]:
+        """Return what the open sizes of the inputs have to fulfil, where this is not plain from their names."""
+        placeholders = self.program.graph.find_nodes(op="placeholder")
+        opened = [size for node in placeholders if (x := _tensor(node)) is not None for size in x.shape]
+        known = set(self.symbols)
+        relations = [
+            guard for guard in _internals.guards(opened) if {str(each) for each in guard.free_symbols} <= known
+        ]
+        return list(dict.fromkeys(sizes.condition(relation, self._symbol) for relation in relations))
 
     def _argument(self, argument: Any, is_first: bool = True) -> Expression:
         if isinstance(argument, torch.fx.Node):
             value = argument.meta.get("val")
             if isinstance(value, torch.SymInt):
                 return self._size(value)
-            if isinstance(value, (torch.SymFloat, torch.SymBool)):
-                if value.node.expr.is_number:
-                    return float(value.node.expr)
-                raise Untranslated("a number computed from an open dimension")
+            if isinstance(value, torch.SymFloat):
+                number = sizes.expression(value.node.expr, self._symbol)
+                return number if isinstance(number, float) else Number(number)
             entry = self.entries[argument]
+            if isinstance(entry, _Packed):
+                raise Untranslated("the entries of a packed sequence, outside of a recurrent network")
             if isinstance(entry, _Constant) and not is_first and not entry.value.shape:
                 return entry.number  # a tensor without dimensions promotes as a Python number does
             return _as_value(self, entry)
@@ -638,6 +688,8 @@ class _Reader:
             return tuple(self._argument(part) for part in argument)
         if isinstance(argument, torch.dtype):
             return calls.name_of(argument)
+        if isinstance(argument, torch.SymFloat):
+            return Number(sizes.expression(argument.node.expr, self._symbol))
         return self._size(argument) if isinstance(argument, torch.SymInt) else argument
 
     # calls
@@ -662,6 +714,9 @@ class _Reader:
             return
         try:
             self._translate(node)
+            if node in self.pulled and isinstance(entry := self.entries[node], Value):
+                self.entries[node] = Value(entry.shape, entry.dtype, name=entry.name)
+                self._add([self.entries[node]], entry)  # the derivative is with respect to this one alone
         except Untranslated as reason:
             self._miss(node, str(reason))
 
@@ -763,6 +818,9 @@ class _Reader:
         if node.target is torch.ops.multiop.custom_function.default:
             self._custom(node)
             return
+        if node.target.namespace == "multiop" and (own := self._own.get(_internals.names(node.target)[0])) is not None:
+            own(self, node)
+            return
         if node.target is torch.ops.multiop.stopped.default:
             self.entries[node] = self._stopped(self.entries[node.args[0]])
             return
@@ -778,7 +836,7 @@ class _Reader:
         if own is not None:
             self._write(node, own, bound)
             return
-        if node.target.namespace != "aten":
+        if node.target.namespace not in ("aten", "multiop"):
             self._miss(node)
             return
         if base in _BATCH_NORMS and bound["training"] and bound["running_mean"] is not None:
@@ -804,6 +862,8 @@ class _Reader:
         ):
             self.entries[node] = self.entries[node.args[0]]
             return
+        if base == "as_strided" and not _internals.is_whole(_tensor(node.args[0])):
+            raise Untranslated("of a view of other memory")
         self._write(node, row, bound)
 
     def _write(self, node: Any, row: Row, bound: dict[str, Any]) -> None:
@@ -817,7 +877,13 @@ class _Reader:
         names = inspect.signature(row).parameters
         if changed is not None and "self" in bound and "self" not in names and "input" in names:
             bound = {"input" if name == "self" else name: argument for name, argument in bound.items()}
-        expression = row(**self._bound(row, schema, bound, out))
+        arguments = self._bound(row, schema, bound, out)
+        try:
+            expression = row(**arguments)
+        except TypeError:
+            if not any(isinstance(part, (Dim, Number)) for part in _graph.walk(list(arguments.values()))):
+                raise
+            raise Untranslated("with a number that depends on an open size") from None
         self.entries[node] = self._bind(expression, out)
         if changed is not None:
             self._replace(changed, self.entries[node])
@@ -1023,6 +1089,77 @@ class _Reader:
         body.parameters, body.outputs = (single(body.parameters),), single(body.outputs)
         self._call(node, Call("ops.map", (body, single(tuple(columns)))))
 
+    def _gradient(self, node: Any) -> None:
+        """Write the statements between some tensors and an output as a function, and take its derivative."""
+        output, cotangent = (None if arg is None else self._argument(arg) for arg in node.args[:2])
+        xs = [self._argument(x) for x in node.args[2]]
+        made = [set(map(id, each.outputs)) for each in self._between(xs, output)]
+        groups = [[x] for x in xs] if any(id(x) in ids for ids in made for x in xs) else [xs]  # total derivatives
+        slopes = [self._pulled_back(output, cotangent, group) for group in groups]
+        self.entries[node] = tuple(slope for group in slopes for slope in group)
+
+    def _between(self, xs: list[Value], output: Value) -> list[Node]:
+        """Return the statements that compute an output from some tensors."""
+        depends, between = set(map(id, xs)), []
+        for each in self.nodes:
+            if any(id(value) in depends for value in _graph.values(each.expression)):
+                depends |= set(map(id, each.outputs))
+                between.append(each)
+        wanted, kept = {id(output)}, []
+        for each in reversed(between):
+            if wanted & set(map(id, each.outputs)):
+                wanted |= set(map(id, _graph.values(each.expression)))
+                kept.append(each)
+        return kept[::-1]
+
+    def _pulled_back(self, output: Value, cotangent: Value | None, xs: list[Value]) -> list[Value]:
+        """Add the statement that computes the derivatives of an output, and return them."""
+        kept = self._between(xs, output)
+        used = {id(value) for each in kept for value in _graph.values(each.expression)} | {id(output)}
+        if any(id(x) not in used for x in xs):
+            raise Untranslated("with respect to what the output does not depend on")
+        if any(each.update is not None for each in kept):
+            raise Untranslated("through a buffer that changes")
+        copies = {id(x): Value(x.shape, x.dtype, name=x.name) for x in xs}
+        copies |= {id(v): Value(v.shape, v.dtype, name=v.name) for each in kept for v in each.outputs}
+
+        def copied(part: Expression) -> Expression:
+            return copies.get(id(part), part) if isinstance(part, Value) else part
+
+        nodes = [
+            Node(
+                list(map(copied, each.outputs)), _graph.rebuild(each.expression, copied), each.scopes, None, each.where
+            )
+            for each in kept
+        ]
+        body = Body("function", tuple(map(copied, xs)), nodes, copied(output))
+        options = {} if cotangent is None else {"cotangent": cotangent}
+        slopes = [Value(x.shape, x.dtype) for x in xs]
+        self._add(slopes, call("gradient", body, xs, **options))
+        return slopes
+
+    def _pack(self, node: Any) -> None:
+        x, lengths = (self._argument(arg) for arg in node.args)
+        packed = _Packed(x, lengths, self._skeleton(node.meta["val"][1]).shape[0])
+        self.entries[node] = (packed, packed)
+
+    def _packed_network(self, node: Any) -> None:
+        kind, packed, *args = node.args
+        packed = self.entries[packed]
+        names = ("hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
+        bound = {name: self._argument(arg) for name, arg in zip(names, args, strict=True)}
+        out = tuple(map(self._skeleton, node.meta["val"]))
+        row = calls.ROWS[f"{kind}.input"]
+        y, *states = row(input=packed.value, lengths=packed.lengths, out=out, emit=self._emit, **bound)
+        y, *states = self._bind((y, *states), out)
+        self.entries[node] = (_Packed(y, packed.lengths, packed.longest), *states)
+
+    def _unpack(self, node: Any) -> None:
+        packed, (value, total) = self.entries[node.args[0]], map(self._argument, node.args[1:])
+        options = {"value": value} if total == packed.longest else {"total": total, "value": value}
+        y = self._bind(call("unpacked", packed.value, packed.lengths, **options), self._skeleton(node.meta["val"][0]))
+        self.entries[node] = (y, packed.lengths)
+
     def _custom(self, node: Any) -> None:
         """Read the forward and the backward of an `autograd.Function`."""
         if node.meta.get("val") is None:  # it was refused when it was called
@@ -1092,6 +1229,8 @@ class _Reader:
             slope = fitted
         return slope
 
+    _own: ClassVar = {"gradient": _gradient, "pack": _pack, "packed": _packed_network, "unpack": _unpack}
+
     # outputs
 
     def _outputs(self) -> Expression:
@@ -1116,6 +1255,14 @@ class _Reader:
 
     def _result(self, argument: Any) -> Any:
         return self._argument(argument) if isinstance(argument, torch.fx.Node) else argument
+
+
+class _Packed(NamedTuple):
+    """A packed sequence: what was packed, `(time, batch, ...)`, how many steps each example has, and the longest."""
+
+    value: Value
+    lengths: Value
+    longest: Any
 
 
 class _Constant:
@@ -1149,7 +1296,12 @@ def run(
     args, named = pytree.tree_map(_from_numpy, (list(inputs), keywords or {}))  # copies: the model may change them
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     with torch.compiler.set_stance("default"), contextlib.nullcontext() if is_program else _in_mode(model, training):
-        leaves = _graph.leaves(_structure(model(*args, **named)))
+        try:
+            returned = model(*args, **named)
+        except RuntimeError:  # one that differentiates itself with respect to its inputs
+            args, named = pytree.tree_map(_from_numpy, (list(inputs), keywords or {}))
+            returned = model(*pytree.tree_map(_differentiated, args), **pytree.tree_map(_differentiated, named))
+        leaves = _graph.leaves(_structure(returned))
         state = {name: _numpy(buffer) for name, buffer in model.named_buffers()}
         named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
         terms = [
@@ -1177,6 +1329,10 @@ def _slopes(total: Any, leaves: list[Any]) -> list[Any]:
     for leaf, grad in zip(leaves, kept, strict=True):
         leaf.grad = grad
     return slopes
+
+
+def _differentiated(leaf: Any) -> Any:
+    return leaf.requires_grad_() if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf
 
 
 def _from_numpy(array: Any) -> Any:

@@ -1,0 +1,142 @@
+"""Sizes, and numbers computed from them: from the expressions of `torch.export` to those of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from multiop.porting._graph import Call, Dim, Expression, Infix
+from multiop.porting._rows import Untranslated
+
+_INFIX = {  # what stands between two operands
+    "FloorDiv": "//",
+    "CleanDiv": "//",
+    "Mod": "%",
+    "PythonMod": "%",
+    "IntTrueDiv": "/",
+    "FloatTrueDiv": "/",
+    "PowByNatural": "**",
+    "FloatPow": "**",
+    "LShift": "<<",
+    "RShift": ">>",
+}
+_CALLS = {  # functions of Python
+    "Max": "max",
+    "Min": "min",
+    "TruncToInt": "int",
+    "FloorToInt": "math.floor",
+    "CeilToInt": "math.ceil",
+    "RoundToInt": "round",
+    "RoundDecimal": "round",
+    "TruncToFloat": "math.trunc",
+    "Abs": "abs",
+}
+_LEVELS = {"+": 1, "-": 1, "<<": 0, ">>": 0, "**": 3}
+
+
+def expression(number: Any, name: Callable[[str], str]) -> Expression:
+    """Return what computes a number of sympy: operators and calls of Python on sizes and literals.
+
+    Args:
+        number: The number.
+        name: Returns the name of a size of PyTorch.
+
+    Raises:
+        Untranslated: There is no such function in Python.
+    """
+    kind = type(number).__name__
+    if kind in ("TruncToInt", "FloorToInt", "CeilToInt") and (whole := _whole(number.args[0])) is not None:
+        return expression(whole, name)
+    parts = [] if number.is_Atom else [expression(part, name) for part in number.args]
+    if number.is_Symbol:
+        symbol = name(str(number))
+        return Dim(symbol, (symbol,))
+    if number.is_Integer:
+        return int(number)
+    if number.is_number and not number.free_symbols:
+        return float(number)
+    if number.is_Add:
+        return _sum([expression(term, name) for term in number.as_ordered_terms()])
+    if number.is_Mul:
+        factors = [expression(factor, name) for factor in number.as_ordered_factors()]
+        product, *rest = factors
+        for factor in rest:
+            product = Infix("*", product, factor)
+        return product
+    if number.is_Pow:
+        return Infix("**", *parts)
+    if kind in _INFIX:
+        return Infix(_INFIX[kind], *parts)
+    if kind in ("ToFloat", "Identity"):
+        return parts[0]
+    if kind == "CeilDiv":
+        return Infix("//", _sum([parts[0], parts[1], -1]), parts[1])
+    if kind.startswith("OpaqueUnaryFn_"):
+        function = kind.removeprefix("OpaqueUnaryFn_")
+        return Infix("**", parts[0], 0.5) if function == "sqrt" else Call(f"math.{function}", tuple(parts))
+    if kind in _CALLS:
+        return Call(_CALLS[kind], tuple(parts))
+    raise Untranslated(f"a size of {number}")
+
+
+def _whole(number: Any) -> Any:
+    """Return a number of floats as one of ints, if all are whole; else `None`."""
+    if type(number).__name__ == "ToFloat":
+        return number.args[0]
+    if number.is_Integer or number.is_Float:
+        return int(number) if number == int(number) else None
+    if not (number.is_Add or number.is_Mul):
+        return None
+    parts = [_whole(part) for part in number.args]
+    return None if any(part is None for part in parts) else number.func(*parts)
+
+
+def _sum(terms: list[Expression]) -> Expression:
+    total, *rest = terms
+    for term in rest:
+        negative = _opposite(term)
+        total = Infix("+", total, term) if negative is None else Infix("-", total, negative)
+    return total
+
+
+def _opposite(term: Expression) -> Expression | None:
+    """Return what a negative term takes off; `None` for a positive one."""
+    if isinstance(term, (int, float)):
+        return -term if term < 0 else None
+    if isinstance(term, Infix) and term.operator == "*" and (less := _opposite(term.left)) is not None:
+        return term.right if less == 1 else Infix("*", less, term.right)
+    return None
+
+
+def spelled(expression: Expression, level: int = 0) -> str:
+    """Return the text of such an expression; a product has no spaces."""
+    if isinstance(expression, Dim):
+        return expression.text
+    if isinstance(expression, Call):
+        return f"{expression.function}({', '.join(map(spelled, expression.args))})"
+    if isinstance(expression, Infix):
+        own = _LEVELS.get(expression.operator, 2)
+        is_power = own == 3
+        left, right = spelled(expression.left, own + is_power), spelled(expression.right, own + 1 - is_power)
+        space = "" if expression.operator in ("*", "**") else " "
+        text = f"{left}{space}{expression.operator}{space}{right}"
+        return f"({text})" if own < level else text
+    return repr(expression)
+
+
+def condition(relation: Any, name: Callable[[str], str]) -> str:
+    """Return the text of what sizes have to fulfil."""
+    kind = type(relation).__name__
+    if kind in ("And", "Or"):
+        return f" {kind.lower()} ".join(f"({condition(part, name)})" for part in relation.args)
+    if kind == "Not":
+        return f"not ({condition(relation.args[0], name)})"
+    left, right = (spelled(expression(side, name)) for side in (relation.lhs, relation.rhs))
+    return f"{left} {relation.rel_op} {right}"
+
+
+def size(number: Any, name: Callable[[str], str]) -> Any:
+    """Return a size of sympy as an int, or as what computes it."""
+    made = expression(number, name)
+    symbols = tuple(name(symbol) for symbol in sorted(map(str, number.free_symbols)))
+    return made if isinstance(made, (int, Dim)) else Dim(spelled(made), symbols)

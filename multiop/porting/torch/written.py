@@ -1,0 +1,332 @@
+"""What `torch.export` cannot follow, in terms that it can: functions that look at values, or that fix a size.
+
+While `followed` is active, `math.sqrt` and `len` give open numbers, distributions do not check their values,
+and `HANDLERS` stand for some functions of PyTorch. Those that are kernels are operations of the namespace `multiop`
+with the signatures of PyTorch's own, so that the rows of these apply.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from multiop.porting.torch import _internals
+from multiop.porting.torch._internals import pytree
+
+F: Any = torch.nn.functional
+
+
+class Refused(Exception):
+    """Why a function cannot be traced, in a few words."""
+
+
+@contextlib.contextmanager
+def followed() -> Iterator[None]:
+    """Let functions of Python give open numbers, and let distributions take values as they are."""
+    root, length, checks = math.sqrt, builtins.len, _internals.checks_distributions()
+    recurrent, inverted = torch.nn.utils.rnn, torch.nn.utils.rnn.invert_permutation
+
+    def open_root(x: Any, /) -> Any:
+        return torch.sym_sqrt(x) if isinstance(x, (torch.SymInt, torch.SymFloat)) else root(x)
+
+    def open_length(x: Any, /) -> Any:
+        return x.shape[0] if isinstance(x, torch.Tensor) and x.ndim else length(x)
+
+    math.sqrt, builtins.len = open_root, open_length
+    recurrent.invert_permutation = lambda order: None if order is None else order.argsort()
+    torch.distributions.Distribution.set_default_validate_args(False)
+    try:
+        with _internals.transformed(grad_and_value):
+            yield
+    finally:
+        torch.distributions.Distribution.set_default_validate_args(checks)
+        math.sqrt, builtins.len, recurrent.invert_permutation = root, length, inverted
+
+
+# losses
+
+
+def gaussian_nll(
+    input: Any,  # noqa: A002 - as in PyTorch
+    target: Any,
+    var: Any,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Any:
+    """Compute what `F.gaussian_nll_loss` does; its clip has the gradient of the identity."""
+    var = var * torch.ones_like(input) if isinstance(var, float) else var
+    var = var.unsqueeze(-1) if var.shape != input.shape and input.shape[:-1] == var.shape else var
+    var = var + (var.clamp(min=eps) - var).detach()
+    loss = 0.5 * (torch.log(var) + (input - target) ** 2 / var)
+    loss = loss + 0.5 * math.log(2 * math.pi) if full else loss
+    return _reduced(loss, reduction)
+
+
+def ctc(
+    log_probs: Any,
+    targets: Any,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: Any = "mean",
+    zero_infinity: bool = False,
+) -> Any:
+    """Compute what `F.ctc_loss` does, whose kernel decides by the lengths how much memory it takes."""
+    is_one = log_probs.ndim == 2
+    log_probs = log_probs.unsqueeze(1) if is_one else log_probs
+    lengths = [torch.as_tensor(each, dtype=torch.int64).reshape(-1) for each in (input_lengths, target_lengths)]
+    if targets.ndim == 1 and is_one:
+        targets = targets.unsqueeze(0)
+    elif targets.ndim == 1:  # one behind the other
+        starts = lengths[1].cumsum(0) - lengths[1]
+        places = starts.unsqueeze(1) + torch.arange(targets.shape[0])
+        targets = targets[places.clamp(max=targets.shape[0] - 1)]
+    loss = torch.ops.multiop.ctc_loss(log_probs, targets, *lengths, blank)
+    loss = torch.where(torch.isinf(loss), 0.0, loss) if zero_infinity else loss
+    if reduction in ("mean", 1):
+        return (loss / lengths[1].clamp(min=1).to(loss.dtype)).mean()
+    loss = loss.squeeze(0) if is_one else loss
+    return loss.sum() if reduction in ("sum", 2) else loss
+
+
+def _reduced(loss: Any, reduction: str) -> Any:
+    return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
+
+
+# derivatives
+
+
+def gradient(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: Any = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: Any = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    """Stand for `torch.autograd.grad`, which an export does not record."""
+    ys, xs, cotangents = (
+        [each] if isinstance(each, torch.Tensor) else list(each or ()) for each in (outputs, inputs, grad_outputs)
+    )
+    if is_grads_batched or len(ys) != 1:
+        raise Refused("torch.autograd.grad of several outputs")
+    slopes = torch.ops.multiop.gradient(ys[0], cotangents[0] if cotangents else None, xs)
+    return tuple(slopes if create_graph else [slope.detach() for slope in slopes])
+
+
+def grad_and_value(function: Any, argnums: Any, has_aux: bool, args: Any, kwargs: Any) -> Any:
+    """Stand for `torch.func.grad_and_value`: the gradient in arguments that nothing else is a name of."""
+    args = list(args)
+    numbers = (argnums,) if isinstance(argnums, int) else argnums
+    xs, structure = pytree.tree_flatten([args[number] for number in numbers])
+    xs = [torch.ops.multiop.fresh(x) for x in xs]
+    for number, x in zip(numbers, pytree.tree_unflatten(xs, structure), strict=True):
+        args[number] = x
+    y = function(*args, **kwargs)
+    slopes = torch.ops.multiop.gradient(y[0] if has_aux else y, None, xs)
+    slopes = pytree.tree_unflatten(list(slopes), structure)
+    return slopes[0] if isinstance(argnums, int) else tuple(slopes), y
+
+
+def _mapped_gradient(info: Any, in_dims: Any, y: Any, cotangent: Any, xs: Any) -> Any:
+    """Map over a derivative: that of the sum over all examples, which do not depend on each other."""
+    axis, others, axes = in_dims
+    if axis is None or any(each is None for each in axes):
+        raise Refused("torch.func.grad in what torch.func.vmap does not map over")
+    if cotangent is not None:
+        cotangent = cotangent.unsqueeze(axis).expand_as(y) if others is None else cotangent.movedim(others, axis)
+    return torch.ops.multiop.gradient(y, cotangent, xs), list(axes)
+
+
+# operations that fix a size
+
+
+def recurrent(name: str, *args: Any) -> Any:
+    """Call a recurrent network; the schema is that of PyTorch's, with a list of states."""
+    if isinstance(args[3], bool):
+        x, states, params, *options = args
+        states = list(states) if name == "lstm" else [states]
+        return tuple(getattr(torch.ops.multiop, name)(x, states, list(params), *options))
+    return getattr(torch, name)(*args)
+
+
+PackedSequence = torch.nn.utils.rnn.PackedSequence
+
+
+def pack(x: Any, lengths: Any, batch_first: bool) -> tuple[Any, Any]:
+    """Stand for a kernel whose results have sizes that depend on values: `x` itself stays, time first."""
+    x = x.transpose(0, 1) if batch_first else x
+    data, batch_sizes = torch.ops.multiop.pack(x, lengths)
+    torch._check(batch_sizes.shape[0] <= x.shape[0])
+    return data, batch_sizes
+
+
+def unpack(data: Any, batch_sizes: Any, batch_first: bool, padding_value: float, total_length: Any) -> tuple[Any, Any]:
+    """Stand for the kernel that gives back what was packed, with the padding behind each example."""
+    y, lengths = torch.ops.multiop.unpack(data, float(padding_value), total_length)
+    return (y.transpose(0, 1) if batch_first else y), lengths
+
+
+def _of_packed(network: Any) -> Any:
+    """Return a recurrent network that takes a packed sequence without the sizes that depend on values."""
+
+    class Network(network):  # type: ignore[misc]
+        def forward(self, input: Any, hx: Any = None) -> Any:  # noqa: A002 - as in PyTorch
+            """Compute what the network does."""
+            if not isinstance(input, PackedSequence) or not torch.compiler.is_exporting():
+                return super().forward(input, hx)
+            kind = self.mode.lower()
+            width = self.proj_size or self.hidden_size
+            widths = [width, self.hidden_size] if kind == "lstm" else [width]
+            if hx is None:
+                count = self.num_layers * (1 + self.bidirectional)
+                shapes = [(count, input.data.shape[1], size) for size in widths]
+                states = [torch.zeros(shape, dtype=input.data.dtype) for shape in shapes]
+            else:
+                hx = self.permute_hidden(hx, input.sorted_indices)
+                states = list(hx) if kind == "lstm" else [hx]
+            options = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
+            weights = _internals.recurrent_weights(self)
+            y, *states = torch.ops.multiop.packed(kind, input.data, states, weights, *options)
+            states = self.permute_hidden(tuple(states) if kind == "lstm" else states[0], input.unsorted_indices)
+            return PackedSequence(y, *input[1:]), states
+
+    return Network
+
+
+def linspace(start: Any, end: Any, steps: Any, dtype: Any = None, **options: Any) -> Any:
+    """Call `torch.linspace`, with a number of steps that may be open."""
+    if not isinstance(steps, torch.SymInt) or any(isinstance(bound, torch.Tensor) for bound in (start, end)):
+        return torch.linspace(start, end, steps, dtype=dtype, **options)
+    return torch.ops.multiop.linspace(start, end, steps, dtype or torch.get_default_dtype())
+
+
+def diagonal(x: Any, offset: Any = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """Call `torch.diagonal`, with an offset that may be open."""
+    if isinstance(offset, torch.SymInt):
+        return torch.ops.multiop.diagonal(x, offset, dim1, dim2)
+    return torch.diagonal(x, offset, dim1, dim2)
+
+
+def diag(x: Any, diagonal: Any = 0) -> Any:
+    """Call `torch.diag`, with an offset that may be open."""
+    if x.ndim == 2 and isinstance(diagonal, torch.SymInt):
+        return torch.ops.multiop.diagonal(x, diagonal, 0, 1)
+    return torch.diag(x, diagonal)
+
+
+def take_along(x: Any, indices: Any, dim: Any = None) -> Any:
+    """Call `torch.take_along_dim`; where the other dimensions are the same, that is a gather."""
+    if dim is None:
+        return x.reshape(-1).gather(0, indices.reshape(-1))
+    others = [[n for axis, n in enumerate(each.shape) if axis != dim % x.ndim] for each in (x, indices)]
+    if x.ndim == indices.ndim and str(others[0]) == str(others[1]):
+        return x.gather(dim, indices)
+    return torch.take_along_dim(x, indices, dim)
+
+
+NETWORKS = tuple(map(_of_packed, (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN)))
+_NETWORKS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+HANDLERS: dict[Any, Callable[..., Any]] = {
+    torch.autograd.grad: gradient,
+    F.gaussian_nll_loss: gaussian_nll,
+    F.ctc_loss: ctc,
+    torch.ctc_loss: ctc,
+    torch.linspace: linspace,
+    torch.diag: diag,
+    torch.Tensor.diag: diag,
+    torch.take_along_dim: take_along,
+    torch.Tensor.take_along_dim: take_along,
+    torch.diagonal: diagonal,
+    torch.Tensor.diagonal: diagonal,
+    **dict(zip(_internals.packing(), (pack, unpack), strict=True)),
+    **{getattr(torch, name): functools.partial(recurrent, name) for name in _NETWORKS},
+}
+
+
+def _recurrent_shapes(
+    x: Any,
+    hx: Sequence[Any],
+    params: Sequence[Any],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> list[Any]:
+    width = hx[0].shape[-1] * (1 + bidirectional)
+    return [x.new_empty((*x.shape[:2], width)), *[torch.empty_like(state) for state in hx]]
+
+
+def _linspace_shape(start: Any, end: Any, steps: Any, dtype: Any) -> Any:
+    return torch.empty((steps,), dtype=dtype)
+
+
+def _diagonal_shape(x: Any, offset: Any, dim1: int, dim2: int) -> Any:
+    rows, columns = x.shape[dim1], x.shape[dim2]
+    count = min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns)
+    others = [size for axis, size in enumerate(x.shape) if axis not in (dim1 % x.ndim, dim2 % x.ndim)]
+    return x.new_empty((*others, count))
+
+
+def _gradient_shapes(y: Any, cotangent: Any, xs: Sequence[Any]) -> list[Any]:
+    return [torch.empty_like(x) for x in xs]
+
+
+def _pack_shapes(x: Any, lengths: Any) -> tuple[Any, Any]:
+    most = x.shape[0] if isinstance(x.shape[0], int) else None
+    longest = torch.library.get_ctx().new_dynamic_size(min=1, max=most)
+    return torch.empty_like(x), lengths.new_empty((longest,))
+
+
+def _packed_shapes(kind: str, x: Any, hx: Sequence[Any], *options: Any) -> list[Any]:
+    width = hx[0].shape[-1] * (1 + options[-1])
+    return [x.new_empty((*x.shape[:2], width)), *[torch.empty_like(state) for state in hx]]
+
+
+def _unpack_shapes(data: Any, padding_value: float, total: Any) -> tuple[Any, Any]:
+    return data.new_empty((total, *data.shape[1:])), torch.empty((data.shape[1],), dtype=torch.int64)
+
+
+def _ctc_shape(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int) -> Any:
+    return log_probs.new_empty((log_probs.shape[1],))
+
+
+_library = torch.library.Library("multiop", "FRAGMENT")
+_SCHEMAS = {
+    **{
+        f"{name}.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, "
+        "bool train, bool bidirectional, bool batch_first) -> Tensor[]": _recurrent_shapes
+        for name in _NETWORKS
+    },
+    "linspace(Scalar start, Scalar end, SymInt steps, ScalarType dtype) -> Tensor": _linspace_shape,
+    "diagonal(Tensor self, SymInt offset, int dim1, int dim2) -> Tensor": _diagonal_shape,
+    "fresh(Tensor x) -> Tensor": torch.empty_like,
+    "pack(Tensor x, Tensor lengths) -> (Tensor, Tensor)": _pack_shapes,
+    "packed(str kind, Tensor x, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, "
+    "bool bidirectional) -> Tensor[]": _packed_shapes,
+    "unpack(Tensor data, float padding_value, SymInt total) -> (Tensor, Tensor)": _unpack_shapes,
+    "gradient(Tensor y, Tensor? cotangent, Tensor[] xs) -> Tensor[]": _gradient_shapes,
+    "ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank) "
+    "-> Tensor": _ctc_shape,
+}
+for _schema, _shape in _SCHEMAS.items():
+    _name = _schema.partition("(")[0]
+    _library.define(_schema)
+    _library.impl(_name, torch.library.fallthrough_kernel, "Autograd")
+    torch.library.register_fake(f"multiop::{_name}", _shape, lib=_library)
+torch.library.register_vmap("multiop::gradient", _mapped_gradient, lib=_library)
+torch.library.register_vmap(
+    "multiop::fresh", lambda info, in_dims, x: (torch.ops.multiop.fresh(x), in_dims[0]), lib=_library
+)

@@ -1,0 +1,143 @@
+"""Models of PyTorch whose sizes are open: values and gradients at sizes that they were not traced with."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import torch_rows
+from torch_rows import Line, normal
+
+import multiop
+from multiop import errors, porting
+
+nn = torch.nn
+F = nn.functional
+AUTO = torch.export.Dim.AUTO
+
+
+def barlow_twins(x, y):
+    x, y = ((z - z.mean(0)) / z.std(0) for z in (x, y))
+    return x.T @ y / len(x)
+
+
+def contrasted(x):
+    x = F.normalize(torch.cat([x, x.roll(1, 1)]), dim=1)
+    similarity = (x @ x.T / 0.5).masked_fill(torch.eye(len(x), dtype=torch.bool), float("-inf"))
+    count = len(x) // 2
+    labels = torch.cat([torch.arange(count) + count, torch.arange(count)])
+    return F.cross_entropy(similarity, labels) + torch.diag(similarity, count).sum()
+
+
+def guided(x):
+    half = x[: len(x) // 2].sin()
+    first, second = torch.cat([half, 2 * half]).split(len(x) // 2)
+    return second + 3 * (first - second), torch.cat([x, x]).chunk(2)[1]
+
+
+def halves(x):
+    x = F.pad(x, (0, -x.shape[1] % 4, 0, x.shape[0] - 3))
+    return x[:, : x.shape[1] // 2], x[:, x.shape[1] // 2], x.split([1, x.shape[1] - 1], 1)[1]
+
+
+def filled(x):
+    x = x * 2
+    x[:, x.shape[1] // 2 :] = 0.5
+    return x + torch.full((1,), 1 / x.shape[1], dtype=x.dtype) + torch.linspace(0, 1, x.shape[1], dtype=x.dtype)
+
+
+def upsampled(x, y):
+    size = y.shape[-2:]
+    modes = ({"mode": "nearest"}, {"mode": "bilinear"}, {"mode": "bicubic", "align_corners": True})
+    by_factor = [F.interpolate(x, scale_factor=factor) for factor in (2, 1.5)]
+    return [y + F.interpolate(x, size=size, **mode) for mode in modes], by_factor
+
+
+SIZES = {  # the function, and two shapes of each input: its open axes are those that differ
+    "divided by a root": (lambda x: (x / math.sqrt(x.shape[1]), x * x.shape[1] ** -0.5), [((3, 5), (4, 9))]),
+    "centred": (lambda x: (x - (x.shape[1] - 1) / 2) * (2 / (len(x) + 1)), [((3, 5), (4, 9))]),
+    "variances": (lambda x: (x.var(1), x.std((0, 1)), torch.var_mean(x, 0)), [((3, 5, 2), (4, 9, 2))]),
+    "median": (lambda x: (x.median(1)[0], x.kthvalue(2, 1)[0]), [((3, 5), (4, 8))]),
+    "barlow twins": (barlow_twins, [((3, 4), (5, 4))] * 2),
+    "contrasted": (contrasted, [((3, 4), (5, 4))]),
+    "guided": (guided, [((4, 3), (6, 3))]),
+    "halves": (halves, [((5, 7), (4, 9))]),
+    "filled": (filled, [((3, 6), (4, 9))]),
+    "upsampled": (upsampled, [((2, 2, 4, 6), (3, 2, 6, 4)), ((2, 2, 7, 9), (3, 2, 8, 5))]),
+    "pooled": (
+        lambda x: (F.max_pool2d(x, 3, 2, 1, ceil_mode=True), F.avg_pool2d(x, 3, 2, 1, True, False)),
+        [((2, 3, 6, 8), (3, 3, 7, 9))],
+    ),
+    "largest share": (lambda x: x.topk(max(1, x.shape[1] // 2), 1)[0].mean(1), [((3, 6), (4, 9))]),
+    "repeated": (lambda x: x.repeat(len(x), 1).view(len(x), len(x), -1) - x[:, None], [((3, 4), (5, 4))]),
+}
+
+
+def drawn(shapes):
+    torch.manual_seed(0)
+    return [normal(*shape)() for shape in shapes]
+
+
+def opened(pairs):
+    return tuple({i: AUTO for i, (a, b) in enumerate(zip(*pair, strict=True)) if a != b} for pair in pairs)
+
+
+@functools.cache
+def ported_at(name):
+    line, pairs = SIZES[name]
+    return porting.trace(Line(line), *drawn(a for a, _ in pairs), dynamic_shapes={"inputs": opened(pairs)})
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_other_sizes(name, backend):
+    line, pairs = SIZES[name]
+    for shapes in zip(*pairs, strict=True):
+        inputs = drawn(shapes)
+        outputs, gradients, _ = torch_rows.original(Line(line), inputs)
+        with multiop.use_backend(backend):
+            computed, slopes, _ = torch_rows.ported(ported_at(name), inputs)
+        assert torch_rows.error_between(computed, outputs) < 1e-10
+        assert torch_rows.error_between(slopes, gradients) < 1e-9
+
+
+class Steps(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(3, 4, batch_first=True, proj_size=2, num_layers=2, bidirectional=True)
+        self.gru = nn.GRU(4, 3, batch_first=True)
+
+    def forward(self, x):
+        x, state = self.lstm(x)
+        return self.gru(x)[0], state
+
+
+def test_an_open_number_of_steps(backend):
+    torch.manual_seed(0)
+    model = Steps().double()
+    port = porting.trace(model, normal(2, 5, 3)(), dynamic_shapes=({0: AUTO, 1: AUTO},))
+    x = normal(3, 7, 3)()
+    outputs, gradients, _ = torch_rows.original(model, (x,))
+    with multiop.use_backend(backend):
+        computed, slopes, _ = torch_rows.ported(port, (x,))
+    assert torch_rows.error_between(computed, outputs) < 1e-10
+    assert torch_rows.error_between(slopes, gradients) < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("line", "shape", "words"),
+    [
+        (lambda x: x * 2 if x.shape[1] > 4 else x * 3, (3, 3), "size1 > 4, got size1 = 3"),
+        (lambda x: x * 2 if len(x) % 3 == 0 else x * 3, (4, 6), "batch % 3 == 0, got batch = 4"),
+        (lambda x: x[:, : int(x.shape[1] * 0.5)], (3, 9), "== 3, got size1 = 9"),
+    ],
+)
+def test_sizes_where_the_original_does_something_else(line, shape, words):
+    port = porting.trace(Line(line), normal(3, 6)(), dynamic_shapes={"inputs": ({0: AUTO, 1: AUTO},)})
+    with multiop.use_backend("torch"):
+        port.function(port.params, port.state, normal(6, 6)())
+        with pytest.raises(errors.ArgumentError, match=words):
+            port.function(port.params, port.state, normal(*shape)())
