@@ -78,6 +78,18 @@ def dilated_max_pool(x: Tensor, size: Any, stride: Any, pads: Sequence[tuple[int
     return ops.squeeze(largest, axis=-1)
 
 
+def windows(x: Tensor, sizes: Sequence[int], strides: Sequence[int], dilation: Sequence[int]) -> Tensor:
+    """Stack the entries under each window that slides over `x` in a new last dimension."""
+    taps = []
+    for place in product(*map(range, sizes)):
+        key = []
+        for n, size, stride, step, i in zip(x.shape, sizes, strides, dilation, place, strict=True):
+            last = (n - (size - 1) * step - 1) // stride * stride if size * stride > 1 else None
+            key.append(slice(None) if last is None else slice(i * step, i * step + last + 1, stride))
+        taps.append(x[tuple(key)])
+    return ops.stack(taps, axis=-1)
+
+
 def average_pool(
     x: Tensor, size: Any, stride: Any, counted: Sequence[tuple[int, int]], pads: Sequence[tuple[int, int]]
 ) -> Tensor:

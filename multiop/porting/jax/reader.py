@@ -473,6 +473,8 @@ class _Reader:
             return self._inlined(equation, entries, used)
         if name in ("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"):
             return self._custom(equation, entries, used)
+        if name == "custom_linear_solve":
+            return self._linear_solve(equation, entries, used)
         if name in ("scan", "while", "cond"):
             return getattr(self, f"_{name}")(equation, entries, used)
         if name in primitives.ENTRYWISE:
@@ -713,26 +715,52 @@ class _Reader:
             return [self._entrywise(row, equation, entries, {})]
         if any(isinstance(entry, Key) for entry in entries):
             raise Untranslated("with a random key")
-        return self._with_own_gradient(equation, entries, jaxpr, closed.consts, name)
 
-    def _with_own_gradient(self, equation: Any, entries: list[Any], jaxpr: Any, consts: Any, name: str) -> list[Any]:
-        """The rule is what JAX's reverse mode makes of the function: what depends on the gradient from above."""
-        what = (name, str(jaxpr))
+        def compute(inner: list[Any]) -> list[Any]:
+            return self.run(
+                jaxpr, [self._closed_over(const) for const in closed.consts], inner, self.scopes, [True] * len(used)
+            )
+
+        return self._with_own_gradient(equation, entries, compute, (name, str(jaxpr)), bool(_origin(jaxpr)))
+
+    def _linear_solve(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
+        """A solution of a linear system, whose gradient is another solution, however both are found."""
+        lengths, jaxprs = equation.params["const_lengths"], equation.params["jaxprs"]
+        start, rest = lengths.matvec + lengths.vecmat, sum(lengths)
+
+        def compute(inner: list[Any]) -> list[Any]:
+            consts = [self._closed_over(const) for const in jaxprs.solve.consts]
+            own = [*inner[start : start + lengths.solve], *inner[rest:]]
+            return self.run(jaxprs.solve.jaxpr, consts, own, self.scopes, [True] * len(used))
+
+        if jaxprs.transpose_solve is None:  # JAX has no gradient either
+            return compute(entries)
+        return self._with_own_gradient(equation, entries, compute, ("linear_solve", str(jaxprs)), True)
+
+    def _with_own_gradient(
+        self, equation: Any, entries: list[Any], compute: Any, what: tuple[str, str], is_derivable: bool
+    ) -> list[Any]:
+        """The rule is what JAX's reverse mode makes of the function: what depends on the gradient from above.
+
+        A rule that is made of the function itself would have no end: two deep, the function is written without its rule
+        if it `is_derivable` without.
+        """
         for rule, operands, results in self.rules:
             if rule == what and all(map(_is_same, operands, entries)):
                 return list(results)  # the rule uses what the function returns
+        if sum(rule[0] == what[0] for rule, _, _ in self.rules) > 1 and is_derivable:
+            return compute(entries)
         if sum(rule == what for rule, _, _ in self.rules) > 2:
             raise Untranslated("its derivative is made of itself")
         outs = [self._skeleton(variable.aval) for variable in equation.outvars]
         given = [None if isinstance(entry, Constant) else self.tensor(entry) for entry in entries]
         parameters = [Value(operand.shape, operand.dtype) for operand in given if operand is not None]
         cotangents = [Value(skeleton.shape, skeleton.dtype) for skeleton in outs]
-        with self._inside() as nodes:
+        with self._inside(is_closed=True) as nodes:
             fresh = iter(parameters)
             inner = [entry if operand is None else next(fresh) for operand, entry in zip(given, entries, strict=True)]
             scopes = self.scopes
-            closed_over = [self._closed_over(const) for const in consts]
-            outputs = [self.tensor(entry) for entry in self.run(jaxpr, closed_over, inner, scopes, [True] * len(outs))]
+            outputs = [self.tensor(entry) for entry in compute(inner)]
             pulled = _pullback(equation, [operand is not None for operand in given])
             arguments = [entry for entry, operand in zip(inner, given, strict=True) if operand is not None]
             arguments += [
@@ -760,7 +788,7 @@ class _Reader:
         residuals = [parameter for parameter in parameters if id(parameter) in used]
         residuals += [y for node in ahead for y in node.outputs if id(y) in used]
         custom = _graph.Custom(
-            re.sub(r"\W", "_", name).strip("_") or "function",
+            re.sub(r"\W", "_", what[0]).strip("_") or "function",
             parameters,
             ahead,
             single(outputs),
@@ -772,15 +800,14 @@ class _Reader:
         return self.emit(_graph.Apply(custom, tuple(operand for operand in given if operand is not None)), *outs)
 
     @contextlib.contextmanager
-    def _inside(self) -> Iterator[list[Node]]:
-        """Collect the statements of a function inside of the source."""
-        around, self.nodes = self.nodes, []
-        self.known.append({})
+    def _inside(self, is_closed: bool = False) -> Iterator[list[Node]]:
+        """Collect the statements of a function inside of the source; one that is closed uses none from around it."""
+        around, known = self.nodes, self.known
+        self.nodes, self.known = [], [*([] if is_closed else known), {}]
         try:
             yield self.nodes
         finally:
-            self.nodes = around
-            self.known.pop()
+            self.nodes, self.known = around, known
 
     def _function(
         self, name: str, parameters: Expression, jaxpr: Any, consts: Sequence[Any], arguments: Sequence[Any], used: Any
@@ -882,20 +909,35 @@ class _Reader:
 
     def _while(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
         params = equation.params
+        cond, body = params["cond_jaxpr"], params["body_jaxpr"]
         first, second = params["cond_nconsts"], params["body_nconsts"]
         carry = [self.tensor(entry) for entry in entries[first + second :]]
         outs = [self._skeleton(variable.aval) for variable in equation.outvars]
-        functions = []
-        for name, closed, consts in (
-            ("holds", params["cond_jaxpr"], entries[:first]),
-            ("body", params["body_jaxpr"], entries[first : first + second]),
-        ):
-            own = [self._skeleton(v.aval) for v in closed.jaxpr.invars[len(consts) :]]
+        is_mapped = bool(cond.out_avals[0].shape)  # by `vmap`: each row stops by itself
+
+        def run(closed: Any, consts: list[Any], own: list[Value]) -> list[Value]:
             hoisted = [self._closed_over(const) for const in closed.consts]
             every = [True] * len(closed.jaxpr.outvars)
-            function, outputs = self._function(name, tuple(own), closed.jaxpr, hoisted, [*consts, *own], every)
-            function.outputs = single(outputs) if name == "holds" else tuple(outputs)
-            functions.append(function)
+            return list(map(self.tensor, self.run(closed.jaxpr, hoisted, [*consts, *own], self.scopes, every)))
+
+        def chosen(holds: Value, new: Value, old: Value) -> Value:
+            more = tuple(range(holds.ndim, new.ndim))
+            condition = self._expanded(holds, more, (*holds.shape, *[1] * len(more))) if more else holds
+            return self.tensor(self.bind(call("ops.where", condition, new, old), Value(new.shape, new.dtype)))
+
+        own = [self._skeleton(variable.aval) for variable in equation.outvars]
+        with self._inside() as nodes:
+            (holds,) = run(cond, entries[:first], own)
+            if is_mapped:
+                holds = self.bind(call("ops.any", holds), Value((), "bool"))
+        functions = [_graph.Body("holds", tuple(own), nodes, holds)]
+        own = [self._skeleton(variable.aval) for variable in equation.outvars]
+        with self._inside() as nodes:
+            outputs = run(body, entries[first : first + second], own)
+            if is_mapped:
+                (holds,) = run(cond, entries[:first], own)
+                outputs = [chosen(holds, new, old) for new, old in zip(outputs, own, strict=True)]
+        functions.append(_graph.Body("body", tuple(own), nodes, tuple(outputs)))
         self.emit(Call("ops.while_loop", (*functions, tuple(carry))), *outs)
         return list(outs)
 
