@@ -318,6 +318,14 @@ def _options(expression: Call) -> list[Expression]:
     ]
 
 
+def narrowest(nodes: Sequence[Node]) -> str:
+    """Return the floating dtype with the fewest digits that something is computed in; none is the empty text."""
+    functions_of = [part for node in nodes for part in walk(node.expression) if isinstance(part, (Body, Custom))]
+    inner = [node for function in functions_of for node in function.nodes]
+    dtypes = {value.dtype for node in (*nodes, *inner) for value in node.outputs if value is not None}
+    return next((dtype for dtype in ("bfloat16", "float16", "float32", "float64") if dtype in dtypes), "")
+
+
 def is_literal(expression: Expression) -> bool:
     """Say whether an expression is made of Python literals alone."""
     if isinstance(expression, (tuple, list)):

@@ -513,6 +513,85 @@ def layer_normalization(
     return ops.layer_normalization(x, gamma, beta, axis=-1, epsilon=epsilon)
 
 
+def resample(x: Tensor, index: Tensor, weights: Tensor, axis: int) -> Tensor:
+    """Add up along an axis of `(batch, *space, channels)` what each row of `index` picks, times its weights."""
+    parts = []
+    for i in range(index.shape[0]):
+        factor = ops.reshape(ops.cast(weights[i], x.dtype), (-1, *[1] * (len(x.shape) - axis - 1)))
+        parts.append(ops.take(x, index[i], axis=axis) * factor)
+    return sum(parts[1:], parts[0])
+
+
+def crop_and_resize(
+    x: Tensor, boxes: Tensor, rows: Tensor, size: Sequence[int], method: str = "bilinear", outside: float = 0.0
+) -> Tensor:
+    """Cut boxes `(top, left, bottom, right)`, from 0 to 1, out of rows of `(batch, height, width, channels)`."""
+    near, far, shares, is_inside = [], [], [], []
+    for i, n in enumerate(size):
+        last, start, end = x.shape[i + 1] - 1, boxes[:, i, None], boxes[:, i + 2, None]
+        if n > 1:
+            at = start * last + ops.arange(n, dtype=boxes.dtype) * ((end - start) * last / (n - 1))
+        else:
+            at = 0.5 * (start + end) * last
+        is_inside.append(ops.logical_and(ops.greater_equal(at, 0), ops.less_equal(at, last)))
+        at = ops.clip(at, 0, last)
+        shares.append(at - ops.stop_gradient(ops.floor(at)))
+        low = ops.floor(at + 0.5) if method == "nearest" else ops.floor(at)
+        near.append(ops.cast(low, "int32"))
+        far.append(ops.cast(ops.ceil(at), "int32"))
+
+    def picked(top: Tensor, left: Tensor) -> Tensor:
+        return ops.get_item(x, (rows[:, None, None], top[:, :, None], left[:, None, :]))
+
+    y = picked(near[0], near[1])
+    if method == "bilinear":
+        down, across = shares[0][:, :, None, None], shares[1][:, None, :, None]
+        upper = y + (picked(near[0], far[1]) - y) * across
+        left = picked(far[0], near[1])
+        y = upper + (left + (picked(far[0], far[1]) - left) * across - upper) * down
+    within = ops.logical_and(is_inside[0][:, :, None], is_inside[1][:, None, :])
+    return ops.where(ops.expand_dims(within, -1), y, outside)
+
+
+def rgb_to_hsv(x: Tensor) -> Tensor:
+    """Turn red, green and blue in the last dimension into hue, saturation and value; a channel at 0 moves these not."""
+    r, g, b = x[..., 0], x[..., 1], x[..., 2]
+    is_red = ops.logical_and(ops.greater_equal(r, g), ops.greater_equal(r, b))
+    is_green = ops.greater_equal(g, b)
+    value = ops.where(is_red, r, ops.where(is_green, g, b))
+    r, g, b = (ops.where(ops.greater(y, 0), y, ops.stop_gradient(y)) for y in (r, g, b))
+    largest = ops.where(is_red, r, ops.where(is_green, g, b))
+    is_red_least = ops.logical_and(ops.less(r, b), ops.less(r, g))
+    smallest = ops.where(is_red_least, r, ops.where(ops.logical_and(ops.less_equal(g, r), ops.less(g, b)), g, b))
+    spread = largest - smallest
+    is_black, is_grey = ops.less_equal(largest, 0), ops.equal(spread, 0)
+    saturation = ops.where(is_black, 0.0, spread / ops.where(is_black, 1.0, largest))
+    spread = ops.where(is_grey, 1.0, spread)
+    turned = ops.where(is_green, 2 + (b - r) / spread, 4 + (r - g) / spread)
+    hue = ops.where(is_grey, 0.0, ops.where(is_red, (g - b) / spread, turned) / 6)
+    return ops.stack([ops.where(ops.less(hue, 0), hue + 1, hue), saturation, value], axis=-1)
+
+
+def hsv_to_rgb(x: Tensor) -> Tensor:
+    """Turn hue, saturation and value in the last dimension into red, green and blue."""
+    sixth, saturation, value = x[..., 0] * 6, x[..., 1], x[..., 2]
+    shares = [ops.abs(sixth - 3) - 1, 2 - ops.abs(sixth - 2), 2 - ops.abs(sixth - 4)]
+    return ops.stack([value * (1 - saturation + saturation * ops.clip(y, 0, 1)) for y in shares], axis=-1)
+
+
+def adjust_colors(x: Tensor, delta: Any, scale: Any) -> Tensor:
+    """Turn the hue of red, green and blue by `delta`, and scale their saturation, which is at most 1."""
+    y = rgb_to_hsv(x)
+    colors = [ops.mod(y[..., 0] + delta, 1.0), ops.clip(y[..., 1] * scale, 0, 1), y[..., 2]]
+    return hsv_to_rgb(ops.stack(colors, axis=-1))
+
+
+def adjust_contrast(x: Tensor, factor: Any) -> Tensor:
+    """Scale the distance of each channel of `(..., height, width, channels)` from its mean."""
+    mean = ops.mean(x, axis=(-3, -2), keepdims=True)
+    return (x - mean) * factor + mean
+
+
 def block_dropout(x: Tensor, rate: float, noise_shape: Sequence[int | None], seed: Any, training: bool) -> Tensor:
     """Drop in training a share `rate` of the blocks, which reach over the dimensions of size 1 in `noise_shape`."""
     return random.dropout(x, rate, noise_shape, seed=seed) if training and rate else x

@@ -105,6 +105,8 @@ class Port:
         if training in self.modes:
             return self._about[_RECORDS[training]]
         self._check_mode(training)
+        if "raised" in self._about:
+            raise errors.ArgumentError(f"{self.name} has nothing to be compared with: {self._about['raised']}")
         if not self._about.get("draws" if training else "draws always"):
             raise errors.ArgumentError(f"{self.name} has other weights than the model had that was traced")
         mode = "training" if training else "evaluation"
@@ -197,7 +199,8 @@ class Port:
         made = self.map.apply(weights)
         params = _weights.nested(_weights.flat(self.params) | _weights.flat(made.params))
         state = _weights.nested(_weights.flat(self.state) | _weights.flat(made.state))
-        about = {name: entry for name, entry in self._about.items() if name not in _RECORDS.values()}
+        records = (*_RECORDS.values(), "raised")
+        about = {name: entry for name, entry in self._about.items() if name not in records}
         return Port(self.name, self.source, params, state, about, self.map)
 
     def save(self, directory: str | Path) -> None:
@@ -305,6 +308,7 @@ def trace(
         "shapes": [[size if isinstance(size, int) else None for size in value.shape] for value in graph.inputs],
         "inputs": [reader.example(tensor) for tensor in _in_order(graph, inputs, keywords or {})],
     }
+    about |= {"narrowest": _graph.narrowest(graph.nodes)}
     bridged = [
         part.name for node in graph.nodes for part in _graph.walk(node.expression) if isinstance(part, _graph.Foreign)
     ]
@@ -320,7 +324,11 @@ def trace(
     options = {"keywords": named} if named else {}
     for mode in modes:
         if not about.get("draws" if mode else "draws always"):
-            outputs, gradients, state = reader.run(model, tuple(args), _prove.weights, training=mode, **options)
+            try:
+                outputs, gradients, state = reader.run(model, tuple(args), _prove.weights, training=mode, **options)
+            except errors.ReferenceRaisedError as error:
+                about["raised"] = str(error)
+                continue
             own = {path: leaf for path, leaf in state.items() if path in graph.state}
             about[_RECORDS[mode]] = _prove.digest(outputs, gradients, own)
     return port

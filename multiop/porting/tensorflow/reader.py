@@ -864,6 +864,9 @@ class _Reader:
                 arguments[name] = [self._operand(next(given), as_tensor=True) for _ in range(count)]
             elif name in operations.STATIC:
                 arguments[name] = _static(name, next(given))
+            elif name in ("scale", "translation", "value_range") and operation.kind in operations.KNOWN:
+                edge = next(given)
+                arguments[name] = self._operand(edge) if edge.static is None else _static(name, edge)
             elif name in ("indices", "start", "limit", "delta"):
                 edge = next(given)
                 arguments[name] = self._operand(edge) if edge.static is None else _literal(edge)
@@ -882,7 +885,7 @@ class _Reader:
                 continue
             elif not defaults[name].HasField("default_value") or value != _default(defaults[name]):
                 raise Untranslated(f"with {name}={value}")
-        return arguments | _rows.special(row, out=out, emit=self._emit)
+        return arguments | _rows.special(row, out=out, emit=self._emit, keep=self._keep)
 
     def _operand(self, edge: Edge, as_tensor: bool = False) -> Expression:
         """Return what stands for a tensor: numbers for what is constant and has no dimensions."""
@@ -907,9 +910,13 @@ class _Reader:
 
     def _constant(self, edge: Edge) -> Value:
         """Keep an array that the model has in it as a leaf of the state."""
-        scopes = edge.operation.scopes
+        return self._keep(np.asarray((edge.points or [])[0]), edge.operation.scopes, edge.dtype)
+
+    def _keep(self, array: Any, scopes: Any = None, dtype: str = "") -> Value:
+        """Keep an array as a leaf of the state."""
+        if scopes is None:
+            scopes = self.current.scopes if self.current is not None else ()
         base = f"{scopes[-1].path}.constant" if scopes else "constant"
-        array = np.asarray((edge.points or [])[0])
         for path, known in self.state.items():
             if path.startswith(base) and known.dtype == array.dtype and np.array_equal(known, array, equal_nan=True):
                 return self.leaves[path]
@@ -918,7 +925,7 @@ class _Reader:
             number += 1
             path = f"{base}_{number}"
         self.state[path] = array
-        self.leaves[path] = self.flat.value(edge, "state", path)
+        self.leaves[path] = Value(array.shape, dtype or str(array.dtype), "state", path)
         return self.leaves[path]
 
     def _leaf(self, edge: Edge) -> Value:
@@ -1314,6 +1321,8 @@ def _default(attribute: Any) -> Any:
 
 # what a port is compared with
 
+_NO_GRADIENT = (LookupError, TypeError, tf.errors.NotFoundError, tf.errors.UnimplementedError)
+
 
 def run(
     model: Any,
@@ -1328,20 +1337,27 @@ def run(
     described = _described(model, training, tensors, arguments)
     before = {name: variable.numpy() for name, variable in described.variables.items() if name in described.state}
     params = {name: variable for name, variable in described.variables.items() if name not in described.state}
-    with tf.GradientTape() as tape:
-        tape.watch(list(params.values()))
-        outputs = described.call(*tensors)
-        leaves = [leaf for leaf in _graph.leaves(_plain(outputs)) if isinstance(leaf, tf.Tensor)]
-        terms = [
-            tf.reduce_sum(leaf * tf.cast(weights_of(tuple(leaf.shape)), leaf.dtype))
-            for leaf in leaves
-            if leaf.dtype.is_floating
-        ]
-        total = tf.add_n([tf.cast(term, terms[0].dtype) for term in terms]) if terms else None
+    try:
+        with tf.GradientTape() as tape:
+            tape.watch(list(params.values()))
+            outputs = described.call(*tensors)
+            leaves = [leaf for leaf in _graph.leaves(_plain(outputs)) if isinstance(leaf, tf.Tensor)]
+            terms = [
+                tf.reduce_sum(leaf * tf.cast(weights_of(tuple(leaf.shape)), leaf.dtype))
+                for leaf in leaves
+                if leaf.dtype.is_floating
+            ]
+            total = tf.add_n([tf.cast(term, terms[0].dtype) for term in terms]) if terms else None
+    except (tf.errors.NotFoundError, tf.errors.UnimplementedError) as error:
+        reason = str(error).partition("\n")[0][:200]
+        raise errors.ReferenceRaisedError(f"TensorFlow has no kernel for it here; trace it in float32: {reason}") from error
     slopes: dict[str, Any] = {}
     if params and total is not None:
-        gradients = tape.gradient(total, list(params.values()), unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        slopes = {name: np.array(tf.convert_to_tensor(slope)) for name, slope in zip(params, gradients, strict=True)}
+        with contextlib.suppress(*_NO_GRADIENT):  # of some kernels TensorFlow has none, or none in float64
+            gradients = tape.gradient(
+                total, list(params.values()), unconnected_gradients=tf.UnconnectedGradients.ZERO
+            )
+            slopes = {name: np.array(tf.convert_to_tensor(g)) for name, g in zip(params, gradients, strict=True)}
     state = {name: described.variables[name].numpy() for name in before}
     for name, value in before.items():
         described.variables[name].assign(value)
