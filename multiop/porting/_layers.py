@@ -526,7 +526,7 @@ def crop_and_resize(
     x: Tensor, boxes: Tensor, rows: Tensor, size: Sequence[int], method: str = "bilinear", outside: float = 0.0
 ) -> Tensor:
     """Cut boxes `(top, left, bottom, right)`, from 0 to 1, out of rows of `(batch, height, width, channels)`."""
-    near, far, shares, is_inside = [], [], [], []
+    near, far, nearest, shares, is_inside = [], [], [], [], []
     for i, n in enumerate(size):
         last, start, end = x.shape[i + 1] - 1, boxes[:, i, None], boxes[:, i + 2, None]
         if n > 1:
@@ -536,19 +536,23 @@ def crop_and_resize(
         is_inside.append(ops.logical_and(ops.greater_equal(at, 0), ops.less_equal(at, last)))
         at = ops.clip(at, 0, last)
         shares.append(at - ops.stop_gradient(ops.floor(at)))
-        low = ops.floor(at + 0.5) if method == "nearest" else ops.floor(at)
-        near.append(ops.cast(low, "int32"))
-        far.append(ops.cast(ops.ceil(at), "int32"))
+        for places, place in ((near, ops.floor(at)), (far, ops.ceil(at)), (nearest, ops.floor(at + 0.5))):
+            places.append(ops.cast(place, "int32"))
 
-    def picked(top: Tensor, left: Tensor) -> Tensor:
+    def picked(x: Tensor, top: Tensor, left: Tensor) -> Tensor:
         return ops.get_item(x, (rows[:, None, None], top[:, :, None], left[:, None, :]))
 
-    y = picked(near[0], near[1])
-    if method == "bilinear":
+    def between(x: Tensor) -> Tensor:
         down, across = shares[0][:, :, None, None], shares[1][:, None, :, None]
-        upper = y + (picked(near[0], far[1]) - y) * across
-        left = picked(far[0], near[1])
-        y = upper + (left + (picked(far[0], far[1]) - left) * across - upper) * down
+        upper, lower = picked(x, near[0], near[1]), picked(x, far[0], near[1])
+        upper = upper + (picked(x, near[0], far[1]) - upper) * across
+        return upper + (lower + (picked(x, far[0], far[1]) - lower) * across - upper) * down
+
+    if method == "nearest":  # the gradient of the boxes is that between the pixels, as TensorFlow has it
+        slope = between(ops.stop_gradient(x))
+        y = picked(x, *nearest) + (slope - ops.stop_gradient(slope))
+    else:
+        y = between(x)
     within = ops.logical_and(is_inside[0][:, :, None], is_inside[1][:, None, :])
     return ops.where(ops.expand_dims(within, -1), y, outside)
 
@@ -572,18 +576,29 @@ def rgb_to_hsv(x: Tensor) -> Tensor:
     return ops.stack([ops.where(ops.less(hue, 0), hue + 1, hue), saturation, value], axis=-1)
 
 
+def shares_of(hue: Tensor) -> list[Tensor]:
+    """Return how much red, green and blue there is in a hue, from 0 to 1."""
+    sixth = hue * 6
+    return [ops.clip(y, 0, 1) for y in (ops.abs(sixth - 3) - 1, 2 - ops.abs(sixth - 2), 2 - ops.abs(sixth - 4))]
+
+
 def hsv_to_rgb(x: Tensor) -> Tensor:
     """Turn hue, saturation and value in the last dimension into red, green and blue."""
-    sixth, saturation, value = x[..., 0] * 6, x[..., 1], x[..., 2]
-    shares = [ops.abs(sixth - 3) - 1, 2 - ops.abs(sixth - 2), 2 - ops.abs(sixth - 4)]
-    return ops.stack([value * (1 - saturation + saturation * ops.clip(y, 0, 1)) for y in shares], axis=-1)
+    saturation, value = x[..., 1], x[..., 2]
+    return ops.stack([value * (1 - saturation + saturation * y) for y in shares_of(x[..., 0])], axis=-1)
 
 
-def adjust_colors(x: Tensor, delta: Any, scale: Any) -> Tensor:
-    """Turn the hue of red, green and blue by `delta`, and scale their saturation, which is at most 1."""
+def adjust_hue(x: Tensor, delta: Any) -> Tensor:
+    """Turn the hue of red, green and blue in the last dimension."""
+    low, high = ops.min(x, axis=-1), ops.max(x, axis=-1)
+    hue = ops.mod(rgb_to_hsv(x)[..., 0] + delta, 1.0)
+    return ops.stack([low + (high - low) * y for y in shares_of(hue)], axis=-1)
+
+
+def adjust_saturation(x: Tensor, scale: Any) -> Tensor:
+    """Scale the saturation of red, green and blue in the last dimension; it is at most 1."""
     y = rgb_to_hsv(x)
-    colors = [ops.mod(y[..., 0] + delta, 1.0), ops.clip(y[..., 1] * scale, 0, 1), y[..., 2]]
-    return hsv_to_rgb(ops.stack(colors, axis=-1))
+    return hsv_to_rgb(ops.stack([y[..., 0], ops.clip(y[..., 1] * scale, 0, 1), y[..., 2]], axis=-1))
 
 
 def adjust_contrast(x: Tensor, factor: Any) -> Tensor:

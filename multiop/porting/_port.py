@@ -23,6 +23,7 @@ _READERS = {
     "tensorflow": "multiop.porting.tensorflow.reader",
 }
 _JAX = "multiop.porting.jax.reader"
+_FEW = 1000  # entries of an example input that are kept with the port
 _RECORDS = {False: "recorded", True: "recorded_training"}
 
 
@@ -222,8 +223,11 @@ class Port:
         """Draw inputs of the shapes and dtypes that the model was traced with; integers stay below those seen."""
         generator = np.random.default_rng(seed)
         drawn = []
-        for shape, dtype, top in self._about["inputs"]:
-            if dtype.startswith(("float", "bfloat")):
+        given = self._about.get("integers", {})
+        for number, (shape, dtype, top) in enumerate(self._about["inputs"]):
+            if str(number) in given:
+                drawn.append(np.array(given[str(number)], dtype).reshape(shape))
+            elif dtype.startswith(("float", "bfloat")):
                 drawn.append(generator.standard_normal(shape).astype(dtype))
             else:
                 drawn.append(generator.integers(0, top + 1, shape).astype(dtype))
@@ -320,17 +324,23 @@ def trace(
     text = _printing.source(graph, name)
     trees = _weights.nested(graph.params), _weights.nested(graph.state)
     port = Port(name, text, *trees, about, _map_from(model, *trees))
-    args, named = port._arguments(port.inputs())
-    options = {"keywords": named} if named else {}
     for mode in modes:
-        if not about.get("draws" if mode else "draws always"):
+        if about.get("draws" if mode else "draws always"):
+            continue
+        for attempt in ("drawn", "given"):  # a model may take no integers but some: a permutation, sorted ones
+            if attempt == "given":
+                about["integers"] = _integers(_in_order(graph, inputs, keywords or {}))
+            args, named = port._arguments(port.inputs())
+            options = {"keywords": named} if named else {}
             try:
                 outputs, gradients, state = reader.run(model, tuple(args), _prove.weights, training=mode, **options)
-            except errors.ReferenceRaisedError as error:
-                about["raised"] = str(error)
+            except Exception as error:
+                about["raised"] = f"it raised {type(error).__name__}: {str(error).strip()}".partition("\n")[0]
                 continue
+            about.pop("raised", None)
             own = {path: leaf for path, leaf in state.items() if path in graph.state}
             about[_RECORDS[mode]] = _prove.digest(outputs, gradients, own)
+            break
     return port
 
 
@@ -431,6 +441,12 @@ def _in_order(graph: Any, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> 
         return list(inputs)
     given = dict(_leaves_of((inputs, keywords)))
     return [given[tuple(path)] for path in graph.paths]
+
+
+def _integers(examples: list[Any]) -> dict[str, Any]:
+    """Return the example inputs that hold integers, as lists, unless they are large."""
+    arrays = {str(i): np.asarray(x) for i, x in enumerate(examples)}
+    return {i: array.tolist() for i, array in arrays.items() if array.dtype.kind in "iu" and array.size <= _FEW}
 
 
 def _shown(path: Any) -> str:

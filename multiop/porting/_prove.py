@@ -57,6 +57,7 @@ def digest(
         leaf = np.asarray(leaf)
         leaf = leaf.astype("complex128" if leaf.dtype.kind == "c" else "float64")
         leaf = np.nan_to_num(leaf, nan=3.0, posinf=2.0, neginf=-2.0)  # so that the others count
+        leaf = np.where(np.abs(leaf) < 1e300, leaf, np.sign(leaf))
         return [float(np.sum(leaf.real * weights(leaf.shape))), float(np.abs(leaf).sum())]
 
     return {

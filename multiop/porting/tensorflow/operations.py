@@ -54,6 +54,9 @@ STATIC = {
 }
 
 
+_COMPUTED = (Value, Item, Call)  # what stands for a number that depends on values
+
+
 # rows that many operations share
 
 
@@ -263,8 +266,11 @@ def strided_slice(
     ellipsis_mask: int = 0,
     new_axis_mask: int = 0,
     shrink_axis_mask: int = 0,
+    out: Any = None,
 ) -> Expression:
     key: list[Any] = []
+    computed: dict[int, Any] = {}  # the one index along an axis that is computed
+    blocks: dict[int, tuple[Any, Any]] = {}  # where a block begins along an axis, and how long it is
     axis = 0
     for i, (start, stop, step) in enumerate(zip(begin, end, strides, strict=True)):
         bit = 1 << i
@@ -275,9 +281,16 @@ def strided_slice(
         elif new_axis_mask & bit:
             key.append(None)
         elif shrink_axis_mask & bit:
-            if isinstance(start, Dim):
-                raise Untranslated("an index that depends on an open dimension")
-            key.append(start)
+            if isinstance(start, (Dim, *_COMPUTED)):
+                computed[axis] = start
+            else:
+                key.append(start)
+            axis += 1
+        elif isinstance(start, _COMPUTED):
+            if step != 1 or out is None:
+                raise Untranslated("a slice that begins at a value, in steps")
+            blocks[axis] = start, out.shape[sum(part is None or isinstance(part, slice) for part in key)]
+            key.append(slice(None))
             axis += 1
         else:
             size = input.shape[axis]
@@ -287,6 +300,15 @@ def strided_slice(
                 high = None
             key.append(slice(low, high, None if step == 1 else step))
             axis += 1
+    whole = input
+    if blocks:
+        if any(part is Ellipsis for part in key):
+            raise Untranslated("a slice that begins at a value, beside an ellipsis")
+        starts = [blocks[axis][0] if axis in blocks else 0 for axis in range(input.ndim)]
+        shape = tuple(blocks[axis][1] if axis in blocks else size for axis, size in enumerate(input.shape))
+        whole = call("ops.slice", input, call("ops.stack", starts), shape)
+    for axis, index in sorted(computed.items(), reverse=True):
+        whole = call("ops.take", whole, index, axis=axis)
     if Ellipsis in key and all(part == slice(None) for part in key[key.index(Ellipsis) + 1 :]):
         key = key[: key.index(Ellipsis)]
     while Ellipsis not in key and key and key[-1] == slice(None):
@@ -294,16 +316,18 @@ def strided_slice(
     if any(isinstance(part, slice) and (part.step or 1) < 0 for part in key):  # PyTorch's brackets do not take these
         back = [axis for axis, part in enumerate(key) if part == slice(None, None, -1)]
         if all(part in (slice(None), slice(None, None, -1)) for part in key):
-            return call("ops.flip", input, axis=back[0] if len(back) == 1 else tuple(back))
-        return call("ops.get_item", input, tuple(key))
-    return Item(input, tuple(key)) if key else input
+            return call("ops.flip", whole, axis=back[0] if len(back) == 1 else tuple(back))
+        return call("ops.get_item", whole, tuple(key))
+    return Item(whole, tuple(key)) if key else whole
 
 
 def _is_int(*sizes: Any) -> bool:
     return all(isinstance(size, int) for size in sizes)
 
 
-def cut(input: Value, begin: Any, size: Any) -> Expression:
+def cut(input: Value, begin: Any, size: Any, out: Value) -> Expression:
+    if any(isinstance(start, _COMPUTED) for start in begin):
+        return call("ops.slice", input, call("ops.stack", list(begin)), out.shape)
     key = []
     for start, length, whole in zip(begin, size, input.shape, strict=True):
         if length == -1:
@@ -757,11 +781,11 @@ def adjust_contrast(images: Value, contrast_factor: Expression) -> Expression:
 
 
 def adjust_hue(images: Value, delta: Expression) -> Expression:
-    return call("adjust_colors", images, delta, 1.0)
+    return call("adjust_hue", images, delta)
 
 
 def adjust_saturation(images: Value, scale: Expression) -> Expression:
-    return call("adjust_colors", images, 0.0, scale)
+    return call("adjust_saturation", images, scale)
 
 
 def patches(images: Value, ksizes: Any, strides: Any, rates: Any, padding: str) -> Expression:
@@ -1259,6 +1283,18 @@ def softsign_gradient(gradients: Value, features: Value) -> Expression:
 def slice_gradient(shape: Any, begin: Any, end: Any, strides: Any, dy: Value, **masks: int) -> Expression:
     """Put the upstream gradient where the slice came from, and zeros elsewhere."""
     whole = Value(tuple(shape), dy.dtype)
+    if any(isinstance(start, _COMPUTED) for start in begin):
+        names = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+        is_plain = not masks.get("ellipsis_mask") and not masks.get("new_axis_mask") and set(masks) <= set(names)
+        shrunk = masks.get("shrink_axis_mask", 0)
+        if not is_plain or any(isinstance(start, _COMPUTED) > (shrunk >> i & 1) for i, start in enumerate(begin)):
+            raise Untranslated("the gradient of a slice that begins at a value")
+        at = tuple(
+            start if shrunk >> i & 1 else slice(*(None if masks.get(mask, 0) >> i & 1 else bound for mask, bound in pair))
+            for i, (start, stop) in enumerate(zip(begin, end, strict=True))
+            for pair in [(("begin_mask", start), ("end_mask", stop))]
+        )
+        return call("ops.set_item", call("ops.zeros", whole.shape, dtype=DType(dy.dtype)), at, dy)
     places = strided_slice(whole, begin, end, strides, **masks)
     if places is whole:
         return dy

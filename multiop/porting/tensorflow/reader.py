@@ -737,6 +737,11 @@ class _Reader:
             raise Untranslated("")
         if operation.is_overridden:
             raise Untranslated("a gradient of its own, by gradient_override_map")
+        if any(edge.shapes[0] is None and id(edge) in self.needed for edge in operation.outputs):
+            if not any(isinstance(edge, Edge) and edge.shapes[0] is None for edge in operation.inputs):
+                raise Untranslated("a size that depends on values")
+            self.plans[id(operation)] = lambda: None  # where the size comes from is listed
+            return operation.inputs
         self.plans[id(operation)] = lambda: self._row(operation, row)
         return operation.inputs
 
@@ -862,6 +867,9 @@ class _Reader:
                 name = "x"
             if count is not None:
                 arguments[name] = [self._operand(next(given), as_tensor=True) for _ in range(count)]
+            elif name in ("begin", "end") and (edge := operation.inputs[len(arguments)]).static is None:
+                next(given)
+                arguments[name] = self._entries(edge)
             elif name in operations.STATIC:
                 arguments[name] = _static(name, next(given))
             elif name in ("scale", "translation", "value_range") and operation.kind in operations.KNOWN:
@@ -886,6 +894,16 @@ class _Reader:
             elif not defaults[name].HasField("default_value") or value != _default(defaults[name]):
                 raise Untranslated(f"with {name}={value}")
         return arguments | _rows.special(row, out=out, emit=self._emit, keep=self._keep)
+
+    def _entries(self, edge: Edge) -> list[Expression]:
+        """Return the entries of a short vector: numbers, sizes and what is computed."""
+        edge = patterns.seen_through(edge)
+        if edge.static is not None:
+            return list(edge.static.ravel())
+        if edge.operation.kind == "Pack":
+            return [self._operand(item) for item in edge.operation.inputs]
+        vector = self._operand(edge, as_tensor=True)
+        return [_graph.Item(vector, (i,)) for i in range(_whole(edge.shape[0]))]
 
     def _operand(self, edge: Edge, as_tensor: bool = False) -> Expression:
         """Return what stands for a tensor: numbers for what is constant and has no dimensions."""
@@ -1278,6 +1296,12 @@ def _only_item(operation: Operation) -> Edge | None:
 
 def _size(edge: Edge) -> Any:
     return edge.static.item()
+
+
+def _whole(size: Any) -> int:
+    if isinstance(size, Dim):
+        raise Untranslated("an open number of indices")
+    return int(size)
 
 
 def _shortened(edge: Edge, ndim: int) -> Edge:
