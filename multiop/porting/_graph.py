@@ -139,6 +139,7 @@ class Foreign:
     name: str
     source: str  # an expression of Python
     framework: str  # the name of its backend, and of what has to be imported
+    modules: tuple[str, ...] = ()  # what else has to be
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -370,6 +371,9 @@ def evaluated(graph: Graph, change: Callable[[Expression], Expression]) -> list[
         outputs, update = (node.outputs[:1], None) if is_norm else (node.outputs, node.update)
         statements.append(Node(outputs, rebuild(node.expression, change), node.scopes, update))
     return statements
+
+
+HINT = "\ntrace(..., partial=True), or --partial, keeps them: each is a porting.bridge, which needs {}"
 
 
 def listed(missing: Mapping[str, Sequence[str]]) -> str:

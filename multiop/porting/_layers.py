@@ -78,16 +78,45 @@ def dilated_max_pool(x: Tensor, size: Any, stride: Any, pads: Sequence[tuple[int
     return ops.squeeze(largest, axis=-1)
 
 
-def windows(x: Tensor, sizes: Sequence[int], strides: Sequence[int], dilation: Sequence[int]) -> Tensor:
-    """Stack the entries under each window that slides over `x` in a new last dimension."""
-    taps = []
+def window_keys(
+    shape: Sequence[Any], sizes: Sequence[int], strides: Sequence[int], dilation: Sequence[int]
+) -> list[tuple[slice, ...]]:
+    """Return for each place in a window the slices of what stands there while the window slides."""
+    keys = []
     for place in product(*map(range, sizes)):
         key = []
-        for n, size, stride, step, i in zip(x.shape, sizes, strides, dilation, place, strict=True):
+        for n, size, stride, step, i in zip(shape, sizes, strides, dilation, place, strict=True):
             last = (n - (size - 1) * step - 1) // stride * stride if size * stride > 1 else None
             key.append(slice(None) if last is None else slice(i * step, i * step + last + 1, stride))
-        taps.append(x[tuple(key)])
-    return ops.stack(taps, axis=-1)
+        keys.append(tuple(key))
+    return keys
+
+
+def windows(x: Tensor, sizes: Sequence[int], strides: Sequence[int], dilation: Sequence[int]) -> Tensor:
+    """Stack the entries under each window that slides over `x` in a new last dimension."""
+    return ops.stack([x[key] for key in window_keys(x.shape, sizes, strides, dilation)], axis=-1)
+
+
+def extremes(x: Tensor, sizes: Any, strides: Any, pads: Any, value: float) -> Tensor:
+    """Return where in each window over `x`, padded with the infinite `value`, the first extreme entry stands."""
+    entries = windows(ops.pad(x, pads, constant_values=value), sizes, strides, [1] * len(sizes))
+    return ops.argmax(entries, axis=-1) if value < 0 else ops.argmin(entries, axis=-1)
+
+
+def gather_extremes(x: Tensor, y: Tensor, sizes: Any, strides: Any, pads: Any, value: float) -> Tensor:
+    """Pick from each window over `y` the entry that is the extreme one in `x`."""
+    place = ops.expand_dims(extremes(x, sizes, strides, pads, value), -1)
+    entries = windows(ops.pad(y, pads), sizes, strides, [1] * len(sizes))
+    return ops.squeeze(ops.take_along_axis(entries, place, axis=-1), axis=-1)
+
+
+def scatter_extremes(x: Tensor, u: Tensor, sizes: Any, strides: Any, pads: Any, value: float) -> Tensor:
+    """Add each entry of `u` to zeros, where the extreme entry of its window over `x` stands."""
+    place = extremes(x, sizes, strides, pads, value)
+    y = ops.zeros_like(ops.pad(x, pads))
+    for i, key in enumerate(window_keys(y.shape, sizes, strides, [1] * len(sizes))):
+        y = ops.add_at(y, key, ops.where(ops.equal(place, i), u, 0.0))
+    return y[tuple(slice(low or None, -high or None) for low, high in pads)]
 
 
 def average_pool(

@@ -237,6 +237,48 @@ def reduction(op: str) -> Row:
     return row
 
 
+def of_bits(op: str, of_bools: str) -> Row:
+    """A reduction of bools, or of the bits of integers."""
+
+    def row(x: Value, axes: Any, out: Value) -> Expression:
+        if x.dtype == "bool":
+            if of_bools == "odd":
+                counted = call("ops.sum", call("ops.cast", x, DType("int32")), axis=axes_of(axes, x.ndim))
+                return call("ops.equal", call("ops.mod", counted, 2), 1)
+            return reduction(of_bools)(x, axes)
+        y: Expression = x
+        for axis in sorted(map(int, axes), reverse=True):
+            if isinstance(x.shape[axis], Dim):
+                raise Untranslated("the bits along an open dimension")
+            y = call("ops.associative_scan", Name(f"ops.bitwise_{op}"), y, axis=axis)
+            y = Item(y, (*[slice(None)] * axis, -1))
+        return y
+
+    return row
+
+
+def general_reduction(
+    *operands: Expression, jaxpr: Any, dimensions: Any, out: Any, computation: Any = None
+) -> Expression:
+    """Reduce tensors by a function, each of them by itself, from numbers on."""
+    xs, starts = operands[: len(out)], operands[len(out) :]
+    reduced = []
+    for x, start, op in zip(xs, starts, operations_of(jaxpr, len(out)), strict=True):
+        if not is_number(start):
+            raise Untranslated("from a number that is computed")
+        y = call(f"ops.{_REDUCTIONS[op][0]}", x, axis=axes_of(dimensions, x.ndim))
+        reduced.append(y if start == neutral(op, x.dtype) else call(f"ops.{_REDUCTIONS[op][2]}", y, start))
+    return tuple(reduced)
+
+
+def reduce_precision(x: Value, exponent_bits: int, mantissa_bits: int) -> Expression:
+    formats = {(5, 10): "float16", (8, 7): "bfloat16", (8, 23): "float32", (11, 52): "float64"}
+    dtype = formats.get((exponent_bits, mantissa_bits))
+    if dtype is None:
+        raise Untranslated(f"to {exponent_bits} and {mantissa_bits} bits")
+    return x if x.dtype == dtype else call("ops.cast", call("ops.cast", x, DType(dtype)), DType(x.dtype))
+
+
 def sum_over_mapped(*xs: Value, axes: Any, axis_index_groups: Any, out: Any) -> Expression:
     """What is summed over an axis that `vmap` maps over."""
     if axis_index_groups is not None or not all(isinstance(axis, int) for axis in axes):
@@ -272,8 +314,8 @@ def cumulative(op: str) -> Row:
 
 
 def reshape(x: Value, out: Value, new_sizes: Any, dimensions: Any) -> Expression:
-    if dimensions is not None:
-        raise Untranslated("dimensions")
+    if dimensions is not None and list(dimensions) != list(range(x.ndim)):
+        return call("ops.reshape", transpose(x, dimensions), sizes(out.shape))
     if out.shape == x.shape:
         return x
     kept = [axis for axis, size in enumerate(out.shape) if size != 1]
@@ -645,17 +687,42 @@ def scatter(kind: str) -> Row:
     return row
 
 
-def sort(*xs: Value, dimension: int, is_stable: bool, num_keys: int, out: Any) -> Expression:
-    if num_keys != 1:
-        raise Untranslated("several keys")
+def sort(*xs: Value, dimension: int, is_stable: bool, num_keys: int, out: Any, emit: Any) -> Expression:
     axis = dimension if dimension < xs[0].ndim - 1 else -1
     if len(xs) == 1:
         return (call("ops.sort", xs[0], axis=axis),)
-    index = call("ops.argsort", xs[0], axis=axis)
-    return (
-        call("ops.sort", xs[0], axis=axis),
-        *[call("ops.take_along_axis", x, index, axis=axis) for x in xs[1:]],
-    )
+    index: Expression = call("ops.argsort", xs[num_keys - 1], axis=axis)
+    for key in reversed(xs[: num_keys - 1]):  # by the last key first; each step keeps the order of equals
+        (before,) = emit(index, Value(key.shape, "int32"))
+        after = call("ops.argsort", call("ops.take_along_axis", key, before, axis=axis), axis=axis)
+        index = call("ops.take_along_axis", before, after, axis=axis)
+    if num_keys == 1:
+        return (
+            call("ops.sort", xs[0], axis=axis),
+            *[call("ops.take_along_axis", x, index, axis=axis) for x in xs[1:]],
+        )
+    (order,) = emit(index, Value(xs[0].shape, "int32"))
+    return tuple(call("ops.take_along_axis", x, order, axis=axis) for x in xs)
+
+
+def approximate_top_k(
+    x: Value,
+    k: int,
+    reduction_dimension: int,
+    is_max_k: bool,
+    out: Any,
+    emit: Any,
+    recall_target: Any = None,
+    reduction_input_size_override: Any = None,
+    aggregate_to_topk: Any = True,
+) -> Expression:
+    """Take the largest, or the smallest, entries; JAX finds all of them on a CPU and a GPU."""
+    if reduction_dimension not in (-1, x.ndim - 1) or not aggregate_to_topk:
+        raise Untranslated("an axis that is not the last")
+    if is_max_k:
+        return call("ops.top_k", x, k)
+    largest, index = emit(call("ops.top_k", call("ops.negative", x), k), *out)
+    return call("ops.negative", largest), index
 
 
 def top_k(x: Value, k: int, out: Any, axis: int = -1) -> Expression:
@@ -910,7 +977,7 @@ def general_pool(
     emit: Any,
 ) -> Expression:
     """Reduce windows by a function of two entries, which starts from a number that also stands around the entries."""
-    op = one_operation(jaxpr)
+    (op,) = operations_of(jaxpr, 1)
     if isinstance(initial, Value):
         raise Untranslated("from a number that is computed")
     pads = [tuple(map(int, pair)) for pair in padding]
@@ -919,13 +986,51 @@ def general_pool(
     return (reduced if initial == neutral(op, x.dtype) else call(f"ops.{_REDUCTIONS[op][2]}", reduced, initial),)
 
 
-def one_operation(jaxpr: Any) -> str:
-    """Return the primitive that a function of two numbers consists of."""
+def operations_of(jaxpr: Any, count: int) -> list[str]:
+    """Return the primitives that a function of `count` pairs of numbers consists of: one for each pair."""
     jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
-    names = [equation.primitive.name for equation in jaxpr.eqns]
-    if len(names) != 1 or names[0] not in _REDUCTIONS or set(jaxpr.eqns[0].invars) != set(jaxpr.invars):
-        raise Untranslated("by a function of more than one step")
-    return str(names[0])
+    made = {equation.outvars[0]: equation for equation in jaxpr.eqns}
+    names = []
+    for result, *pair in zip(jaxpr.outvars, jaxpr.invars[:count], jaxpr.invars[count:], strict=True):
+        equation = made.get(result) if not hasattr(result, "val") else None
+        if equation is None or equation.primitive.name not in _REDUCTIONS or set(equation.invars) != set(pair):
+            raise Untranslated("by a function of more than one step")
+        names.append(str(equation.primitive.name))
+    return names
+
+
+def gathered_at_extremes(
+    tangents: Value,
+    x: Value,
+    select_prim: Any,
+    window_dimensions: Any,
+    window_strides: Any,
+    padding: Any,
+    base_dilation: Any,
+    window_dilation: Any,
+    out: Value,
+) -> Expression:
+    """What forward mode makes of a pooling: the tangent of the entry that is chosen."""
+    options, value = of_extremes(select_prim, x, window_dimensions, window_strides, padding)
+    if max(*base_dilation, *window_dilation) > 1:
+        raise Untranslated("a dilation")
+    return call("gather_extremes", x, tangents, *options, value)
+
+
+def scattered_to_extremes(
+    cotangents: Value, x: Value, select_prim: Any, window_dimensions: Any, window_strides: Any, padding: Any
+) -> Expression:
+    """What reverse mode makes of a pooling: the entry that is chosen gets the cotangent of its window."""
+    options, value = of_extremes(select_prim, x, window_dimensions, window_strides, padding)
+    return call("scatter_extremes", x, cotangents, *options, value)
+
+
+def of_extremes(select_prim: Any, x: Value, window: Any, strides: Any, padding: Any) -> tuple[Any, Any]:
+    pads = tuple(tuple(map(int, pair)) for pair in padding)
+    if any(side < 0 for pair in pads for side in pair) or not is_floating(x):
+        raise Untranslated("of integers, or with a negative padding")
+    value = -math.inf if select_prim.name.startswith("ge") else math.inf
+    return (tuple(window), tuple(strides), pads), value
 
 
 # linear algebra
@@ -941,6 +1046,19 @@ def eigh(x: Value, lower: bool, sort_eigenvalues: bool, out: Any, emit: Any) -> 
     vectors, values = out
     factors = emit(call("ops.eigh", x, **({} if lower else {"UPLO": "U"})), values, vectors)
     return factors[1], factors[0]
+
+
+def eig(
+    x: Value,
+    compute_left_eigenvectors: bool,
+    compute_right_eigenvectors: bool,
+    out: Any,
+    implementation: Any = None,
+    enable_eigvec_derivs: bool = False,
+) -> Expression:
+    if compute_left_eigenvectors or implementation is not None:
+        raise Untranslated("with eigenvectors from the left")
+    return call("ops.eig", x) if compute_right_eigenvectors else (Item(call("ops.eig", x), (0,)),)
 
 
 def svd(x: Value, full_matrices: bool, compute_uv: bool, out: Any, emit: Any) -> Expression:
@@ -1107,8 +1225,11 @@ ROWS: dict[str, Row] = {
     "reduce_max": reduction("max"),
     "reduce_min": reduction("min"),
     "reduce_prod": reduction("prod"),
-    "reduce_and": reduction("all"),
-    "reduce_or": reduction("any"),
+    "reduce_and": of_bits("and", "all"),
+    "reduce_or": of_bits("or", "any"),
+    "reduce_xor": of_bits("xor", "odd"),
+    "reduce": general_reduction,
+    "reduce_precision": reduce_precision,
     "psum": sum_over_mapped,
     "argmax": extreme_index("argmax"),
     "argmin": extreme_index("argmin"),
@@ -1144,6 +1265,10 @@ ROWS: dict[str, Row] = {
     "reduce_window_sum": pooling("add"),
     "reduce_window_min": pooling("min"),
     "reduce_window": general_pool,
+    "select_and_gather_add": gathered_at_extremes,
+    "select_and_scatter_add": scattered_to_extremes,
+    "eig": eig,
+    "approx_top_k": approximate_top_k,
     "qr": qr,
     "eigh": eigh,
     "svd": svd,
@@ -1171,6 +1296,8 @@ NAMED_ENTRYWISE: dict[str, Row] = {
     "numpy.signbit": unary("signbit"),
     "numpy.copysign": copysign,
     "numpy.ldexp": binary("ldexp"),
+    "numpy.gcd": binary("gcd"),
+    "numpy.lcm": binary("lcm"),
     "lax.logaddexp": logaddexp,
     "numpy.remainder": binary("mod"),
     "numpy.floor_divide": binary("floor_divide"),

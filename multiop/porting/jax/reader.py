@@ -10,6 +10,7 @@ import inspect
 import math
 import pathlib
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -62,6 +63,7 @@ _IGNORED = {  # where and how an array is kept, and how a product is computed
 _INLINED = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "remat2": "jaxpr"}
 _INLINED |= {"checkpoint": "jaxpr", "remat": "jaxpr", "custom_lin": "jaxpr"}
 _UNCHANGED = ("copy", "copy_p", "optimization_barrier", "sharding_constraint", "device_put", "pvary")
+_OF_NUMBERS = ("dynamic_slice", "dynamic_update_slice", "pad", "reduce", "reduce_window")  # whose scalars may be known
 _FOLDED = 1 << 22  # the most entries of a constant that is computed while reading
 _OF_KEYS = (
     "random_fold_in",
@@ -222,6 +224,7 @@ class _Reader:
         self.made_by: dict[int, Expression] = {}
         self.known: list[dict[Any, Any]] = [{}]  # expressions that were computed already, in each body
         self.missing: dict[str, list[str]] = collections.defaultdict(list)
+        self.is_bridgeable = True  # what has no translation
         self.keys: dict[Any, Key] = {}
         self.rules: list[tuple[Any, list[Any], list[Value]]] = []  # the functions whose own gradients are being read
         self.scopes: tuple[Scope, ...] = ()
@@ -254,7 +257,8 @@ class _Reader:
         consts = [self._closed_over(const) for const in closed.consts]
         results = self.run(closed.jaxpr, consts, arguments, (), [True] * len(closed.jaxpr.outvars))
         if self.missing:
-            raise errors.TranslationError(_graph.listed(self.missing))
+            hint = not partial and self.is_bridgeable
+            raise errors.TranslationError(_graph.listed(self.missing) + (_graph.HINT.format("JAX") if hint else ""))
         outputs_tree, state_tree = jax.tree.structure(shapes[0]), jax.tree.structure(shapes[1])
         count = outputs_tree.num_leaves
         self.scopes = ()
@@ -400,9 +404,13 @@ class _Reader:
             reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         finally:
             self.scopes, self.where = scopes, where
-        if self.partial:
-            with contextlib.suppress(Untranslated):
+        try:
+            if self.partial:
                 return self._bridged(equation, entries)
+            self._foreign(equation)
+        except Untranslated as error:
+            self.is_bridgeable = False
+            reason = reason or str(error)
         self._miss(equation, reason)
         return [
             Key() if _name_of(variable.aval.dtype) == "key" else self._skeleton(variable.aval)
@@ -415,19 +423,25 @@ class _Reader:
 
     def _bridged(self, equation: Any, entries: list[Any]) -> list[Value]:
         """Leave a bridge to a primitive, if it is a function of its tensors and can be written down."""
+        source, modules = self._foreign(equation)
+        if len(equation.outvars) == 1 and equation.primitive.multiple_results:
+            source += "[0]"
+        foreign = Foreign(equation.primitive.name, source, "jax", modules)
+        apply = Apply(foreign, tuple(self.tensor(entry) for entry in entries))
+        return self.emit(apply, *[self._skeleton(variable.aval) for variable in equation.outvars])
+
+    def _foreign(self, equation: Any) -> tuple[str, tuple[str, ...]]:
+        """Return a primitive as an expression of Python, and the modules that it needs."""
         name = equation.primitive.name
         homes = [home for home in _HOMES if getattr(_HOMES[home], f"{name}_p", None) is equation.primitive]
-        if (
-            not homes
-            or equation.effects
-            or any(_name_of(variable.aval.dtype) == "key" for variable in equation.outvars)
-        ):
+        has_key = any(_name_of(variable.aval.dtype) == "key" for variable in equation.outvars)
+        if name == "pure_callback" and not has_key:
+            return _callback(equation)
+        if not homes or equation.effects or has_key:
             raise Untranslated("")
-        names = [f"x{i + 1}" for i in range(len(entries))]
+        names = [f"x{i + 1}" for i in range(len(equation.invars))]
         given = [*names, *[f"{word}={_rows.spelled(param, _spelled)}" for word, param in equation.params.items()]]
-        source = f"lambda {', '.join(names)}: {homes[0]}.{name}_p.bind({', '.join(given)})"
-        apply = Apply(Foreign(name, source, "jax"), tuple(self.tensor(entry) for entry in entries))
-        return self.emit(apply, *[self._skeleton(variable.aval) for variable in equation.outvars])
+        return f"lambda {', '.join(names)}: {homes[0]}.{name}_p.bind({', '.join(given)})", ()
 
     def _skeleton(self, aval: Any) -> Value:
         return Value(tuple(map(_dim, aval.shape)), _name_of(aval.dtype))
@@ -654,7 +668,7 @@ class _Reader:
             if number == 1 and is_known and name.startswith(("gather", "scatter")):
                 operands.append(np.broadcast_to(entry.array, entry.shape))
                 continue
-            is_free = name in ("dynamic_slice", "dynamic_update_slice", "pad") or more
+            is_free = name in _OF_NUMBERS or more
             if is_free and (isinstance(entry, Size) or _is_scalar(entry)) and entry.shape == ():
                 operands.append(self._loose(entry))
             else:
@@ -756,12 +770,16 @@ class _Reader:
         given = [None if isinstance(entry, Constant) else self.tensor(entry) for entry in entries]
         parameters = [Value(operand.shape, operand.dtype) for operand in given if operand is not None]
         cotangents = [Value(skeleton.shape, skeleton.dtype) for skeleton in outs]
+        pulled = _pullback(equation, [operand is not None for operand in given])
+        if any(isinstance(const, jax.core.Tracer) for const in pulled.consts):  # of a trace that is over
+            if is_derivable:
+                return compute(entries)
+            raise Untranslated("its rule holds on to what it was traced with")
         with self._inside(is_closed=True) as nodes:
             fresh = iter(parameters)
             inner = [entry if operand is None else next(fresh) for operand, entry in zip(given, entries, strict=True)]
             scopes = self.scopes
             outputs = [self.tensor(entry) for entry in compute(inner)]
-            pulled = _pullback(equation, [operand is not None for operand in given])
             arguments = [entry for entry, operand in zip(inner, given, strict=True) if operand is not None]
             arguments += [
                 cotangent for cotangent, out in zip(cotangents, equation.outvars, strict=True) if _is_inexact(out.aval)
@@ -1139,6 +1157,50 @@ def _origin(jaxpr: Any) -> str:
     info = str(getattr(getattr(jaxpr, "debug_info", None), "func_src_info", ""))
     origin = re.match(r"(\w+) at .*[/\\]jax[/\\]_src[/\\](\w+)", info)
     return f"{origin[2]}.{origin[1]}" if origin else ""
+
+
+def _callback(equation: Any) -> tuple[str, tuple[str, ...]]:
+    """Return a call of a Python function as an expression, and the module that the function is in."""
+    callback = equation.params["callback"]
+    function, structure = getattr(callback, "callback_func", None), getattr(callback, "in_tree", None)
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    home: Any = sys.modules.get(module or "")
+    for part in name.split("."):
+        home = getattr(home, part, None)
+    if function is None or home is not function or structure is None:
+        raise Untranslated("of a function that is in no module, so that no source can name it")
+    names = [f"x{i + 1}" for i in range(len(equation.invars))]
+    args, kwargs = jax.tree.unflatten(structure, list(map(_Text, names)))
+    given = [_rows.spelled(arg, _text) for arg in args]
+    given += [f"{word}={_rows.spelled(arg, _text)}" for word, arg in kwargs.items()]
+    known = {
+        _dim(size).text: f"x{i + 1}.shape[{axis}]"
+        for i, variable in reversed(list(enumerate(equation.invars)))
+        for axis, size in enumerate(variable.aval.shape)
+        if isinstance(_dim(size), Dim)
+    }
+    specs = []
+    for variable in equation.outvars:
+        sizes = [_dim(size) for size in variable.aval.shape]
+        if any(isinstance(size, Dim) and size.text not in known for size in sizes):
+            raise Untranslated("whose result has a size of its own")
+        shape = "".join(f"{known[size.text] if isinstance(size, Dim) else size}, " for size in sizes)
+        specs.append(f'jax.ShapeDtypeStruct(({shape.strip()}), jax.numpy.dtype("{_name_of(variable.aval.dtype)}"))')
+    given_text, names_text = ", ".join(given), ", ".join(names)
+    call_text = f"lambda {names_text}: jax.tree.leaves({module}.{name}({given_text}))"
+    method = equation.params.get("vmap_method")
+    vmapped = f', vmap_method="{method}"' if method else ""
+    return f"lambda {names_text}: jax.pure_callback({call_text}, [{', '.join(specs)}], {names_text}{vmapped})", (module,)
+
+
+class _Text(str):
+    """The name of an operand in a source."""
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {_rows.spelled(part, _text)}" for key, part in value.items()) + "}"
+    return str(value) if isinstance(value, _Text) else None
 
 
 def _function_name(jaxpr: Any) -> str:

@@ -588,6 +588,7 @@ class _Reader:
         self.described, self.sizes, self.partial = described, sizes, partial
         self.nodes: list[Node] = []
         self.missing: dict[str, list[str]] = collections.defaultdict(list)
+        self.is_bridgeable = True  # what has no translation
         self.leaves: dict[str, Value] = {}
         trained = [path for path in described.variables if path not in described.state]
         self.params = {path: np.array(described.variables[path].numpy()) for path in trained}  # those not used too
@@ -621,7 +622,9 @@ class _Reader:
         self._statements(self.flat.operations, [result for result in self.flat.results if isinstance(result, Edge)])
         outputs = None if self.missing else self._outputs(concrete)
         if self.missing:
-            raise errors.TranslationError(_graph.listed(self.missing))
+            hint = not partial and self.is_bridgeable
+            more = _graph.HINT.format("TensorFlow") if hint else ""
+            raise errors.TranslationError(_graph.listed(self.missing) + more)
         newest = {node.update: node for node in self.nodes if node.update is not None}
         nodes = [node for node in self.nodes if node.update is None or newest[node.update] is node]
         nodes = _graph.without_dead(nodes, outputs)
@@ -767,6 +770,8 @@ class _Reader:
         return variables
 
     def _miss(self, operation: Operation, reason: str = "") -> None:
+        sizes = all(edge.shapes[0] is not None for edge in operation.outputs)
+        self.is_bridgeable = self.is_bridgeable and sizes and _is_pure(operation)
         scopes = [scope.path for scope in operation.scopes]
         place = f"{scopes[-1]} ({operation.scopes[-1].kind})" if scopes else operation.where
         self.missing[f"{operation.kind}: {reason}" if reason else operation.kind].insert(0, place)
