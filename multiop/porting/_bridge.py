@@ -107,6 +107,14 @@ class _Function:
             self._pulled[n, floats] = foreign
         return self._pulled[n, floats]
 
+    def refusal(self, error: Exception) -> Callable[..., Any]:
+        """Return what is called in place of a pullback that there is not."""
+
+        def pull(given: list[Any]) -> Any:
+            raise errors.NoGradientError(f"bridge: {self.name} has no gradient in {self.backend}: {error}") from error
+
+        return pull
+
     def _vjp(self, xs: list[Any], floats: Sequence[int]) -> tuple[Callable[..., Any], list[Any]]:
         """Return the pullback of the differentiable results to the arguments `floats`, and all results."""
 
@@ -234,8 +242,11 @@ def _apply(
             if pullback is not None:
                 outputs = pullback(arrays)
             elif floats:
-                outputs, pull = called.value_and_pullback(arrays, floats)
-                known = lambda given: pull(given[len(xs) :])  # noqa: E731
+                try:
+                    outputs, pull = called.value_and_pullback(arrays, floats)
+                    known = lambda given: pull(given[len(xs) :])  # noqa: E731
+                except Exception as error:  # a callback has values alone, which is no fault until it is differentiated
+                    outputs, known = called.value(arrays), called.refusal(error)
             else:
                 outputs = called.value(arrays)
             ys = [here.adopt(y) for y in outputs]

@@ -146,6 +146,7 @@ class Foreign:
     name: str
     source: str  # an expression of Python
     framework: str  # the name of its backend, and of what has to be imported
+    modules: tuple[str, ...] = ()  # what else has to be
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -328,6 +329,14 @@ def _options(expression: Call) -> list[Expression]:
     ]
 
 
+def narrowest(nodes: Sequence[Node]) -> str:
+    """Return the floating dtype with the fewest digits that something is computed in; none is the empty text."""
+    functions_of = [part for node in nodes for part in walk(node.expression) if isinstance(part, (Body, Custom))]
+    inner = [node for function in functions_of for node in function.nodes]
+    dtypes = {value.dtype for node in (*nodes, *inner) for value in node.outputs if value is not None}
+    return next((dtype for dtype in ("bfloat16", "float16", "float32", "float64") if dtype in dtypes), "")
+
+
 def is_literal(expression: Expression) -> bool:
     """Say whether an expression is made of Python literals alone."""
     if isinstance(expression, (tuple, list)):
@@ -372,6 +381,9 @@ def evaluated(graph: Graph, change: Callable[[Expression], Expression]) -> list[
         outputs, update = (node.outputs[:1], None) if is_norm else (node.outputs, node.update)
         statements.append(Node(outputs, rebuild(node.expression, change), node.scopes, update))
     return statements
+
+
+HINT = "\ntrace(..., partial=True), or --partial, keeps them: each is a porting.bridge, which needs {}"
 
 
 def listed(missing: Mapping[str, Sequence[str]]) -> str:

@@ -80,6 +80,47 @@ def overhang(n: int, size: int, stride: int, pad: int) -> int:
     return max((count - 1) * stride + size - (n + 2 * pad), 0)
 
 
+def window_keys(
+    shape: Sequence[Any], sizes: Sequence[int], strides: Sequence[int], dilation: Sequence[int]
+) -> list[tuple[slice, ...]]:
+    """Return for each place in a window the slices of what stands there while the window slides."""
+    keys = []
+    for place in product(*map(range, sizes)):
+        key = []
+        for n, size, stride, step, i in zip(shape, sizes, strides, dilation, place, strict=True):
+            last = (n - (size - 1) * step - 1) // stride * stride if size * stride > 1 else None
+            key.append(slice(None) if last is None else slice(i * step, i * step + last + 1, stride))
+        keys.append(tuple(key))
+    return keys
+
+
+def windows(x: Tensor, sizes: Sequence[int], strides: Sequence[int], dilation: Sequence[int]) -> Tensor:
+    """Stack the entries under each window that slides over `x` in a new last dimension."""
+    return ops.stack([x[key] for key in window_keys(x.shape, sizes, strides, dilation)], axis=-1)
+
+
+def extremes(x: Tensor, sizes: Any, strides: Any, pads: Any, value: float) -> Tensor:
+    """Return where in each window over `x`, padded with the infinite `value`, the first extreme entry stands."""
+    entries = windows(ops.pad(x, pads, constant_values=value), sizes, strides, [1] * len(sizes))
+    return ops.argmax(entries, axis=-1) if value < 0 else ops.argmin(entries, axis=-1)
+
+
+def gather_extremes(x: Tensor, y: Tensor, sizes: Any, strides: Any, pads: Any, value: float) -> Tensor:
+    """Pick from each window over `y` the entry that is the extreme one in `x`."""
+    place = ops.expand_dims(extremes(x, sizes, strides, pads, value), -1)
+    entries = windows(ops.pad(y, pads), sizes, strides, [1] * len(sizes))
+    return ops.squeeze(ops.take_along_axis(entries, place, axis=-1), axis=-1)
+
+
+def scatter_extremes(x: Tensor, u: Tensor, sizes: Any, strides: Any, pads: Any, value: float) -> Tensor:
+    """Add each entry of `u` to zeros, where the extreme entry of its window over `x` stands."""
+    place = extremes(x, sizes, strides, pads, value)
+    y = ops.zeros_like(ops.pad(x, pads))
+    for i, key in enumerate(window_keys(y.shape, sizes, strides, [1] * len(sizes))):
+        y = ops.add_at(y, key, ops.where(ops.equal(place, i), u, 0.0))
+    return y[tuple(slice(low or None, -high or None) for low, high in pads)]
+
+
 def average_pool(
     x: Tensor, size: Any, stride: Any, counted: Sequence[tuple[int, int]], pads: Sequence[tuple[int, int]]
 ) -> Tensor:
@@ -642,6 +683,100 @@ def layer_normalization(
 ) -> Tensor:
     """Normalize the last dimension, then scale and shift each entry of it."""
     return ops.layer_normalization(x, gamma, beta, axis=-1, epsilon=epsilon)
+
+
+def resample(x: Tensor, index: Tensor, weights: Tensor, axis: int) -> Tensor:
+    """Add up along an axis of `(batch, *space, channels)` what each row of `index` picks, times its weights."""
+    parts = []
+    for i in range(index.shape[0]):
+        factor = ops.reshape(ops.cast(weights[i], x.dtype), (-1, *[1] * (len(x.shape) - axis - 1)))
+        parts.append(ops.take(x, index[i], axis=axis) * factor)
+    return sum(parts[1:], parts[0])
+
+
+def crop_and_resize(
+    x: Tensor, boxes: Tensor, rows: Tensor, size: Sequence[int], method: str = "bilinear", outside: float = 0.0
+) -> Tensor:
+    """Cut boxes `(top, left, bottom, right)`, from 0 to 1, out of rows of `(batch, height, width, channels)`."""
+    near, far, nearest, shares, is_inside = [], [], [], [], []
+    for i, n in enumerate(size):
+        last, start, end = x.shape[i + 1] - 1, boxes[:, i, None], boxes[:, i + 2, None]
+        if n > 1:
+            at = start * last + ops.arange(n, dtype=boxes.dtype) * ((end - start) * last / (n - 1))
+        else:
+            at = 0.5 * (start + end) * last
+        is_inside.append(ops.logical_and(ops.greater_equal(at, 0), ops.less_equal(at, last)))
+        at = ops.clip(at, 0, last)
+        shares.append(at - ops.stop_gradient(ops.floor(at)))
+        for places, place in ((near, ops.floor(at)), (far, ops.ceil(at)), (nearest, ops.floor(at + 0.5))):
+            places.append(ops.cast(place, "int32"))
+
+    def picked(x: Tensor, top: Tensor, left: Tensor) -> Tensor:
+        return ops.get_item(x, (rows[:, None, None], top[:, :, None], left[:, None, :]))
+
+    def between(x: Tensor) -> Tensor:
+        down, across = shares[0][:, :, None, None], shares[1][:, None, :, None]
+        upper, lower = picked(x, near[0], near[1]), picked(x, far[0], near[1])
+        upper = upper + (picked(x, near[0], far[1]) - upper) * across
+        return upper + (lower + (picked(x, far[0], far[1]) - lower) * across - upper) * down
+
+    if method == "nearest":  # the gradient of the boxes is that between the pixels, as TensorFlow has it
+        slope = between(ops.stop_gradient(x))
+        y = picked(x, *nearest) + (slope - ops.stop_gradient(slope))
+    else:
+        y = between(x)
+    within = ops.logical_and(is_inside[0][:, :, None], is_inside[1][:, None, :])
+    return ops.where(ops.expand_dims(within, -1), y, outside)
+
+
+def rgb_to_hsv(x: Tensor) -> Tensor:
+    """Turn red, green and blue in the last dimension into hue, saturation and value; a channel at 0 moves these not."""
+    r, g, b = x[..., 0], x[..., 1], x[..., 2]
+    is_red = ops.logical_and(ops.greater_equal(r, g), ops.greater_equal(r, b))
+    is_green = ops.greater_equal(g, b)
+    value = ops.where(is_red, r, ops.where(is_green, g, b))
+    r, g, b = (ops.where(ops.greater(y, 0), y, ops.stop_gradient(y)) for y in (r, g, b))
+    largest = ops.where(is_red, r, ops.where(is_green, g, b))
+    is_red_least = ops.logical_and(ops.less(r, b), ops.less(r, g))
+    smallest = ops.where(is_red_least, r, ops.where(ops.logical_and(ops.less_equal(g, r), ops.less(g, b)), g, b))
+    spread = largest - smallest
+    is_black, is_grey = ops.less_equal(largest, 0), ops.equal(spread, 0)
+    saturation = ops.where(is_black, 0.0, spread / ops.where(is_black, 1.0, largest))
+    spread = ops.where(is_grey, 1.0, spread)
+    turned = ops.where(is_green, 2 + (b - r) / spread, 4 + (r - g) / spread)
+    hue = ops.where(is_grey, 0.0, ops.where(is_red, (g - b) / spread, turned) / 6)
+    return ops.stack([ops.where(ops.less(hue, 0), hue + 1, hue), saturation, value], axis=-1)
+
+
+def shares_of(hue: Tensor) -> list[Tensor]:
+    """Return how much red, green and blue there is in a hue, from 0 to 1."""
+    sixth = hue * 6
+    return [ops.clip(y, 0, 1) for y in (ops.abs(sixth - 3) - 1, 2 - ops.abs(sixth - 2), 2 - ops.abs(sixth - 4))]
+
+
+def hsv_to_rgb(x: Tensor) -> Tensor:
+    """Turn hue, saturation and value in the last dimension into red, green and blue."""
+    saturation, value = x[..., 1], x[..., 2]
+    return ops.stack([value * (1 - saturation + saturation * y) for y in shares_of(x[..., 0])], axis=-1)
+
+
+def adjust_hue(x: Tensor, delta: Any) -> Tensor:
+    """Turn the hue of red, green and blue in the last dimension."""
+    low, high = ops.min(x, axis=-1), ops.max(x, axis=-1)
+    hue = ops.mod(rgb_to_hsv(x)[..., 0] + delta, 1.0)
+    return ops.stack([low + (high - low) * y for y in shares_of(hue)], axis=-1)
+
+
+def adjust_saturation(x: Tensor, scale: Any) -> Tensor:
+    """Scale the saturation of red, green and blue in the last dimension; it is at most 1."""
+    y = rgb_to_hsv(x)
+    return hsv_to_rgb(ops.stack([y[..., 0], ops.clip(y[..., 1] * scale, 0, 1), y[..., 2]], axis=-1))
+
+
+def adjust_contrast(x: Tensor, factor: Any) -> Tensor:
+    """Scale the distance of each channel of `(..., height, width, channels)` from its mean."""
+    mean = ops.mean(x, axis=(-3, -2), keepdims=True)
+    return (x - mean) * factor + mean
 
 
 def block_dropout(x: Tensor, rate: float, noise_shape: Sequence[int | None], seed: Any, training: bool) -> Tensor:

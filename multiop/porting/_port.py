@@ -29,6 +29,7 @@ MODULES = {  # what computes a port in the framework's own terms
     "flax": ("multiop.porting.jax.module", "PortedModule"),
     "keras": ("multiop.porting.tensorflow.module", "PortedLayer"),
 }
+_FEW = 1000  # entries of an example input that are kept with the port
 _RECORDS = {False: "recorded", True: "recorded_training"}
 
 
@@ -122,6 +123,8 @@ class Port:
         if training in self.modes:
             return self._about[_RECORDS[training]]
         self._check_mode(training)
+        if "raised" in self._about:
+            raise errors.ArgumentError(f"{self.name} has nothing to be compared with: {self._about['raised']}")
         if not self.draws(training):
             raise errors.ArgumentError(f"{self.name} has other weights than the model had that was traced")
         mode = "training" if training else "evaluation"
@@ -230,7 +233,8 @@ class Port:
         made = self.map.apply(weights)
         params = _weights.nested(_weights.flat(self.params) | _weights.flat(made.params))
         state = _weights.nested(_weights.flat(self.state) | _weights.flat(made.state))
-        about = {name: entry for name, entry in self._about.items() if name not in _RECORDS.values()}
+        records = (*_RECORDS.values(), "raised")
+        about = {name: entry for name, entry in self._about.items() if name not in records}
         return Port(self.name, self.source, params, state, about, self.map)
 
     def as_module(self, framework: str, **options: Any) -> Any:
@@ -294,13 +298,13 @@ class Port:
 
         They are the example inputs where the model refuses others.
         """
-        if "examples" in self._about:
-            examples = zip(self._about["examples"], self._about["inputs"], strict=True)
-            return tuple(np.asarray(example).astype(dtype) for example, (_, dtype, _) in examples)
         generator = np.random.default_rng(seed)
         drawn = []
-        for shape, dtype, top in self._about["inputs"]:
-            if dtype.startswith(("float", "bfloat")):
+        given = self._about.get("given", {})
+        for number, (shape, dtype, top) in enumerate(self._about["inputs"]):
+            if str(number) in given:
+                drawn.append(np.array(given[str(number)], dtype).reshape(shape))
+            elif dtype.startswith(("float", "bfloat")):
                 drawn.append(generator.standard_normal(shape).astype(dtype))
             else:
                 drawn.append(generator.integers(0, top + 1, shape).astype(dtype))
@@ -399,12 +403,11 @@ def trace(
         "guards": graph.guards,
         "inputs": [reader.example(tensor) for tensor in _in_order(graph, inputs, keywords or {})],
     }
+    about |= {"narrowest": _graph.narrowest(graph.nodes)}
     bridged = [
         part.name for node in graph.nodes for part in _graph.walk(node.expression) if isinstance(part, _graph.Foreign)
     ]
     about |= {"bridged": bridged} if bridged else {}
-    narrow = {value.dtype for node in graph.nodes for value in node.outputs if value} & {"float16", "bfloat16"}
-    about |= {"narrow": sorted(narrow)} if narrow else {}
     about |= {"draws": True} if _graph.draws(graph.nodes) else {}
     about |= {"draws always": True} if _graph.draws_always(graph.nodes) else {}
     if graph.paths is not None and (graph.constants or graph.paths != [[i] for i in range(len(graph.paths))]):
@@ -412,19 +415,22 @@ def trace(
     text = _printing.source(graph, name)
     trees = _weights.nested(graph.params), _weights.nested(graph.state)
     port = Port(name, text, *trees, about, _map_from(model, *trees))
-    args, named = port._arguments(port.inputs())
-    options = {"keywords": named} if named else {}
     for mode in modes:
-        if not about.get("draws" if mode else "draws always"):
+        if port.draws(mode):
+            continue
+        for kinds in ("", "iub", "iubfcV"):  # a model may take no numbers but some: a permutation, lengths, variances
+            about["given"] = _given(_in_order(graph, inputs, keywords or {}), kinds)
+            args, named = port._arguments(port.inputs())
+            options = {"keywords": named} if named else {}
             try:
                 outputs, gradients, state = reader.run(model, tuple(args), _prove.weights, training=mode, **options)
-            except Exception:  # it accepts no numbers that are drawn: lengths, variances
-                about["examples"] = [_listed(tensor) for tensor in _in_order(graph, inputs, keywords or {})]
-                args, named = port._arguments(port.inputs())
-                options = {"keywords": named} if named else {}
-                outputs, gradients, state = reader.run(model, tuple(args), _prove.weights, training=mode, **options)
+            except Exception as error:
+                about["raised"] = f"it raised {type(error).__name__}: {str(error).strip()}".partition("\n")[0]
+                continue
+            about.pop("raised", None)
             own = {path: leaf for path, leaf in state.items() if path in graph.state}
             about[_RECORDS[mode]] = _prove.digest(outputs, gradients, own)
+            break
     return port
 
 
@@ -464,10 +470,6 @@ def load(directory: str | Path, name: str | None = None) -> Port:
 def _check_framework(framework: str) -> None:
     if framework not in MODULES:
         raise errors.ArgumentError(f"the framework must be one of {', '.join(MODULES)}, got {framework!r}")
-def _listed(tensor: Any) -> list[Any]:
-    """Return the entries of an example input."""
-    entries: list[Any] = np.asarray(tensor.detach() if hasattr(tensor, "detach") else tensor).tolist()
-    return entries
 
 
 def _map_from(model: Any, params: dict[str, Any], state: dict[str, Any]) -> _map.WeightMap | None:
@@ -534,6 +536,12 @@ def _in_order(graph: Any, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> 
         return list(inputs)
     given = dict(_leaves_of((inputs, keywords)))
     return [given[tuple(path)] for path in graph.paths]
+
+
+def _given(examples: list[Any], kinds: str) -> dict[str, Any]:
+    """Return the example inputs whose dtypes are of these kinds, as lists, unless they are large."""
+    arrays = [np.asarray(x.detach().cpu() if hasattr(x, "detach") else x) for x in examples if kinds]
+    return {str(i): x.tolist() for i, x in enumerate(arrays) if x.dtype.kind in kinds and x.size <= _FEW}
 
 
 def _shown(path: Any) -> str:

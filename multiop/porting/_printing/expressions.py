@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import dataclasses
 import inspect
 import json
@@ -96,6 +97,8 @@ class Text:
                 return literal(expression)
             case float():
                 return _number(expression)
+            case complex() if not cmath.isfinite(expression):
+                return f"complex({_number(expression.real)}, {_number(expression.imag)})"
         return repr(expression)
 
     def _function(self, body: Body, level: int) -> str:

@@ -43,7 +43,8 @@ def module(outline: Outline, functions: Sequence[str]) -> str:
     }
     imports = [line for name, line in standard.items() if re.search(name, text)]
     lines += [*imports, ""] if imports else []
-    lines += [f"import {name}\n" for name in sorted({foreign.framework for foreign in outline.foreign})]
+    imported = {name for foreign in outline.foreign for name in (foreign.framework, *foreign.modules)}
+    lines += [f"import {name}\n" for name in sorted(imported)]
     names = [name for name in ("Tensor", "ops", "porting", "random", "vjp") if re.search(rf"\b{name}\b", text)]
     lines += [f"from multiop import {', '.join(names)}", "", *([] if bridges else ["", ""])]
     return "\n".join(lines) + ("\n" if bridges else "") + text + "\n"

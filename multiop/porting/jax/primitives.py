@@ -148,12 +148,44 @@ def converted(x: Expression, new_dtype: Any, out: Value) -> Expression:
 
 
 def shifted_right(kind: str) -> Row:
+    """Bits shifted to the right, in front of them those of the sign or zeros, whatever the dtype would take."""
+
     def row(x: Expression, y: Expression, out: Value) -> Expression:
-        if out.dtype.startswith("u") != (kind == "logical"):
-            raise Untranslated(f"of {out.dtype}")
-        return call("ops.right_shift", x, y)
+        other = out.dtype.removeprefix("u") if kind == "arithmetic" else f"u{out.dtype.removeprefix('u')}"
+        if other == out.dtype:
+            return call("ops.right_shift", x, y)
+        x, y = (call("ops.view", operand, other) if isinstance(operand, Value) else operand for operand in (x, y))
+        if not (isinstance(x, Call) and isinstance(y, Call)):  # a number takes the dtype of the tensor beside it
+            x, y = (call("ops.cast", operand, DType(other)) if is_number(operand) else operand for operand in (x, y))
+        return call("ops.view", call("ops.right_shift", x, y), out.dtype)
 
     return row
+
+
+def bits_of(x: Expression, dtype: str) -> Expression:
+    """Return the bits of integers in a new last dimension, the lowest one first."""
+    width = np.dtype(dtype).itemsize * 8
+    shifted = call("ops.right_shift", call("ops.expand_dims", x, -1), call("ops.arange", width, dtype=DType(dtype)))
+    return call("ops.bitwise_and", shifted, 1)
+
+
+def population_count(x: Value) -> Expression:
+    return call("ops.cast", call("ops.sum", bits_of(x, x.dtype), axis=-1), DType(x.dtype))
+
+
+def leading_zeros(x: Value) -> Expression:
+    """Count the zeros in front of the highest bit that is set."""
+    is_zero = call("ops.subtract", 1, call("ops.flip", bits_of(x, x.dtype), axis=-1))
+    return call("ops.cast", call("ops.sum", call("ops.cumprod", is_zero, axis=-1), axis=-1), DType(x.dtype))
+
+
+def bitcast(x: Value, new_dtype: Any, out: Value) -> Expression:
+    """JAX has a dimension of its own for what one entry becomes, or several become one of."""
+    if out.ndim > x.ndim:
+        x = call("ops.expand_dims", x, -1)
+        return call("ops.view", x, out.dtype)
+    viewed = call("ops.view", x, out.dtype)
+    return call("ops.squeeze", viewed, axis=-1) if out.ndim < x.ndim else viewed
 
 
 def total(op: str) -> Row:
@@ -205,6 +237,48 @@ def reduction(op: str) -> Row:
     return row
 
 
+def of_bits(op: str, of_bools: str) -> Row:
+    """A reduction of bools, or of the bits of integers."""
+
+    def row(x: Value, axes: Any, out: Value) -> Expression:
+        if x.dtype == "bool":
+            if of_bools == "odd":
+                counted = call("ops.sum", call("ops.cast", x, DType("int32")), axis=axes_of(axes, x.ndim))
+                return call("ops.equal", call("ops.mod", counted, 2), 1)
+            return reduction(of_bools)(x, axes)
+        y: Expression = x
+        for axis in sorted(map(int, axes), reverse=True):
+            if isinstance(x.shape[axis], Dim):
+                raise Untranslated("the bits along an open dimension")
+            y = call("ops.associative_scan", Name(f"ops.bitwise_{op}"), y, axis=axis)
+            y = Item(y, (*[slice(None)] * axis, -1))
+        return y
+
+    return row
+
+
+def general_reduction(
+    *operands: Expression, jaxpr: Any, dimensions: Any, out: Any, computation: Any = None
+) -> Expression:
+    """Reduce tensors by a function, each of them by itself, from numbers on."""
+    xs, starts = operands[: len(out)], operands[len(out) :]
+    reduced = []
+    for x, start, op in zip(xs, starts, operations_of(jaxpr, len(out)), strict=True):
+        if not is_number(start):
+            raise Untranslated("from a number that is computed")
+        y = call(f"ops.{_REDUCTIONS[op][0]}", x, axis=axes_of(dimensions, x.ndim))
+        reduced.append(y if start == neutral(op, x.dtype) else call(f"ops.{_REDUCTIONS[op][2]}", y, start))
+    return tuple(reduced)
+
+
+def reduce_precision(x: Value, exponent_bits: int, mantissa_bits: int) -> Expression:
+    formats = {(5, 10): "float16", (8, 7): "bfloat16", (8, 23): "float32", (11, 52): "float64"}
+    dtype = formats.get((exponent_bits, mantissa_bits))
+    if dtype is None:
+        raise Untranslated(f"to {exponent_bits} and {mantissa_bits} bits")
+    return x if x.dtype == dtype else call("ops.cast", call("ops.cast", x, DType(dtype)), DType(x.dtype))
+
+
 def sum_over_mapped(*xs: Value, axes: Any, axis_index_groups: Any, out: Any) -> Expression:
     """What is summed over an axis that `vmap` maps over."""
     if axis_index_groups is not None or not all(isinstance(axis, int) for axis in axes):
@@ -240,8 +314,8 @@ def cumulative(op: str) -> Row:
 
 
 def reshape(x: Value, out: Value, new_sizes: Any, dimensions: Any) -> Expression:
-    if dimensions is not None:
-        raise Untranslated("dimensions")
+    if dimensions is not None and list(dimensions) != list(range(x.ndim)):
+        return call("ops.reshape", transpose(x, dimensions), sizes(out.shape))
     if out.shape == x.shape:
         return x
     kept = [axis for axis, size in enumerate(out.shape) if size != 1]
@@ -254,9 +328,9 @@ def reshape(x: Value, out: Value, new_sizes: Any, dimensions: Any) -> Expression
 
 def transpose(x: Value, permutation: Any) -> Expression:
     axes = tuple(map(int, permutation))
-    if axes == tuple(range(x.ndim)):
-        return x
     moved = [axis for axis in range(x.ndim) if axes[axis] != axis]
+    if not moved:
+        return x
     if len(moved) == 2:
         return call("ops.swapaxes", x, *moved) if x.ndim > 2 else call("ops.transpose", x)
     return call("ops.transpose", x, axes)
@@ -277,7 +351,7 @@ def squeeze(x: Value, dimensions: Any, made: Any) -> Expression:
     return call("ops.squeeze", x, axis=axes[0] if len(axes) == 1 else axes) if axes else x
 
 
-def part(x: Value, key: Sequence[Any]) -> Expression:
+def part(x: Expression, key: Sequence[Any]) -> Expression:
     """Return `x[key]`, without slices of everything at the end."""
     key = list(key)
     while key and key[-1] == slice(None):
@@ -312,17 +386,24 @@ def split(x: Value, sizes: Any, axis: int, out: Any) -> Expression:
 def pad(x: Value, value: Expression, padding_config: Any, out: Value) -> Expression:
     if isinstance(value, Value):
         raise Untranslated("padding with a computed number")
-    if any(inner for _, _, inner in padding_config):
-        if any(width < 0 for low, high, _ in padding_config for width in (low, high)):
-            raise Untranslated("a negative padding, with more between the entries")
-        key = tuple(slice(low or None, -high or None, inner + 1) for low, high, inner in padding_config)
+    config = [(int(low), int(high), int(inner)) for low, high, inner in padding_config]
+    cropped = [slice(-min(low, 0) or None, min(high, 0) or None) for low, high, _ in config]
+    widths = tuple((max(low, 0), max(high, 0)) for low, high, _ in config)
+    if any(inner for _, _, inner in config):
+        shape: list[Any] = list(out.shape)
+        for axis, (low, high, _) in enumerate(config):
+            if min(low, high) < 0:
+                if isinstance(shape[axis], Dim):
+                    raise Untranslated("a negative padding of an open dimension, with more between the entries")
+                shape[axis] -= min(low, 0) + min(high, 0)
+        key = tuple(
+            slice(low or None, -high or None, inner + 1 if inner else None)
+            for (low, high), (_, _, inner) in zip(widths, config, strict=True)
+        )
         op = ("ops.zeros",) if value == 0 else ("ops.full", value)
-        blank = call(op[0], out.shape, *op[1:], dtype=DType(out.dtype))
-        return call("ops.set_item", blank, key, x)
-    y: Expression = x
-    if any(width < 0 for low, high, _ in padding_config for width in (low, high)):
-        y = part(x, [slice(-min(low, 0) or None, min(high, 0) or None) for low, high, _ in padding_config])
-    widths = tuple((max(low, 0), max(high, 0)) for low, high, _ in padding_config)
+        blank = call(op[0], tuple(shape), *op[1:], dtype=DType(out.dtype))
+        return part(call("ops.set_item", blank, key, x), cropped)
+    y = part(x, cropped)
     if not any(width for pair in widths for width in pair):
         return y
     return call("ops.pad", y, widths, constant_values=value) if value else call("ops.pad", y, widths)
@@ -586,6 +667,10 @@ def scatter(kind: str) -> Row:
             if updates.ndim != len(window):
                 shape = tuple(updates.shape[axis] for axis in window)
                 updates = call("ops.reshape", updates, sizes(shape))
+        elif updates.ndim == len(window) == x.ndim - len(picked) and set(picked) == set(inserted):  # at one place
+            key = [slice(None)] * x.ndim
+            for axis, column in zip(picked, index_columns(indices, len(picked), made), strict=True):
+                key[axis] = wrapped(column, x.shape[axis], made)
         else:
             if set(picked) != set(inserted) or picked != tuple(range(len(picked))):
                 raise Untranslated("a scatter of slices")
@@ -602,17 +687,42 @@ def scatter(kind: str) -> Row:
     return row
 
 
-def sort(*xs: Value, dimension: int, is_stable: bool, num_keys: int, out: Any) -> Expression:
-    if num_keys != 1:
-        raise Untranslated("several keys")
+def sort(*xs: Value, dimension: int, is_stable: bool, num_keys: int, out: Any, emit: Any) -> Expression:
     axis = dimension if dimension < xs[0].ndim - 1 else -1
     if len(xs) == 1:
         return (call("ops.sort", xs[0], axis=axis),)
-    index = call("ops.argsort", xs[0], axis=axis)
-    return (
-        call("ops.sort", xs[0], axis=axis),
-        *[call("ops.take_along_axis", x, index, axis=axis) for x in xs[1:]],
-    )
+    index: Expression = call("ops.argsort", xs[num_keys - 1], axis=axis)
+    for key in reversed(xs[: num_keys - 1]):  # by the last key first; each step keeps the order of equals
+        (before,) = emit(index, Value(key.shape, "int32"))
+        after = call("ops.argsort", call("ops.take_along_axis", key, before, axis=axis), axis=axis)
+        index = call("ops.take_along_axis", before, after, axis=axis)
+    if num_keys == 1:
+        return (
+            call("ops.sort", xs[0], axis=axis),
+            *[call("ops.take_along_axis", x, index, axis=axis) for x in xs[1:]],
+        )
+    (order,) = emit(index, Value(xs[0].shape, "int32"))
+    return tuple(call("ops.take_along_axis", x, order, axis=axis) for x in xs)
+
+
+def approximate_top_k(
+    x: Value,
+    k: int,
+    reduction_dimension: int,
+    is_max_k: bool,
+    out: Any,
+    emit: Any,
+    recall_target: Any = None,
+    reduction_input_size_override: Any = None,
+    aggregate_to_topk: Any = True,
+) -> Expression:
+    """Take the largest, or the smallest, entries; JAX finds all of them on a CPU and a GPU."""
+    if reduction_dimension not in (-1, x.ndim - 1) or not aggregate_to_topk:
+        raise Untranslated("an axis that is not the last")
+    if is_max_k:
+        return call("ops.top_k", x, k)
+    largest, index = emit(call("ops.top_k", call("ops.negative", x), k), *out)
+    return call("ops.negative", largest), index
 
 
 def top_k(x: Value, k: int, out: Any, axis: int = -1) -> Expression:
@@ -636,8 +746,6 @@ def conv(
     batch_group_count: int,
     out: Value,
 ) -> Expression:
-    if batch_group_count != 1:
-        raise Untranslated("batch_group_count")
     ndim = x.ndim - 2
     x_spec, kernel_spec, out_spec = (
         tuple(getattr(dimension_numbers, name)) for name in ("lhs_spec", "rhs_spec", "out_spec")
@@ -645,25 +753,33 @@ def conv(
     layouts = {(0, ndim + 1, *range(1, ndim + 1)): "channels_last", tuple(range(ndim + 2)): "channels_first"}
     layout = layouts.get(x_spec)
     y: Expression = x
-    if layout is None:
+    if layout is None or batch_group_count > 1:
         layout = "channels_last"
-        y = call("ops.transpose", x, (x_spec[0], *x_spec[2:], x_spec[1]))
+        y = transpose(x, (x_spec[0], *x_spec[2:], x_spec[1]))
+    space = [x.shape[axis] for axis in x_spec[2:]]
+    if batch_group_count > 1:  # each part of the batch meets its own kernels, as groups of channels do
+        y = batch_as_channels(y, x.shape[x_spec[0]], space, x.shape[x_spec[1]], batch_group_count)
+        feature_group_count = batch_group_count
     # the kernel's dimensions are (out, in, *window) in its specification
-    wanted = (*kernel_spec[2:], kernel_spec[1], kernel_spec[0])
     window = [kernel.shape[axis] for axis in kernel_spec[2:]]
-    dilated = max(lhs_dilation) > 1
-    weights: Expression = kernel
     pads = [tuple(map(int, pair)) for pair in padding]
     spans = [(k - 1) * d + 1 for k, d in zip(window, rhs_dilation, strict=True)]
-    if dilated:
-        if max(window_strides) > 1:
-            raise Untranslated("a transposed convolution with a stride")
-        wanted = (*kernel_spec[2:], kernel_spec[0], kernel_spec[1])
-        if feature_group_count > 1:
-            raise Untranslated("a transposed convolution with groups")
-    if wanted != tuple(range(kernel.ndim)):
-        weights = call("ops.transpose", kernel, wanted)
-    if dilated:
+
+    def of_space(keys: Sequence[Any], other: Any) -> list[Any]:
+        return [other, *keys, other] if layout == "channels_last" else [other, other, *keys]
+
+    is_transposed = max(lhs_dilation) > 1
+    if is_transposed and (max(window_strides) > 1 or feature_group_count > 1):  # an ordinary one, of what is spread
+        config = of_space(
+            [(low, high, step - 1) for (low, high), step in zip(pads, lhs_dilation, strict=True)], (0,) * 3
+        )
+        spread = [(n - 1) * step + 1 + sum(pair) for n, step, pair in zip(space, lhs_dilation, pads, strict=True)]
+        front = [x.shape[axis] for axis in (x_spec[0], x_spec[1])]
+        shape = (front[0], *spread, front[1]) if layout == "channels_last" else (*front, *spread)
+        y = pad(y, 0, config, Value(shape, x.dtype))
+        space, pads, is_transposed = spread, [(0, 0)] * ndim, False
+    if is_transposed:
+        weights = transpose(kernel, (*kernel_spec[2:], kernel_spec[0], kernel_spec[1]))
         weights = call("ops.flip", weights, axis=tuple(range(ndim)) if ndim > 1 else 0)
         crops = [(span - 1 - low, span - 1 - high) for span, (low, high) in zip(spans, pads, strict=True)]
         more = [(max(-low, 0), max(-high, 0)) for low, high in crops]
@@ -677,34 +793,44 @@ def conv(
         }
         y = call("ops.conv_transpose", y, weights, **options)
         if any(map(any, more)):
-            widths = [(0, 0), *more, (0, 0)] if layout == "channels_last" else [(0, 0), (0, 0), *more]
-            y = call("ops.pad", y, tuple(widths))
+            y = call("ops.pad", y, tuple(of_space(more, (0, 0))))
     else:
-        space = [x.shape[axis] for axis in x_spec[2:]]
         thinned = max(window_strides) > 1 and max(rhs_dilation) > 1
         strides = [1] * ndim if thinned else list(window_strides)
         if any(side < 0 for pair in pads for side in pair):
-            raise Untranslated("a negative padding")
-        named = named_padding(space, spans, strides, pads)
+            y = part(y, of_space([slice(-min(a, 0) or None, min(b, 0) or None) for a, b in pads], slice(None)))
+            space = [
+                n if isinstance(n, Dim) else n + min(a, 0) + min(b, 0) for n, (a, b) in zip(space, pads, strict=True)
+            ]
+            pads = [(max(a, 0), max(b, 0)) for a, b in pads]
         y = Call(
             "ops.conv",
-            (y, weights),
+            (y, transpose(kernel, (*kernel_spec[2:], kernel_spec[1], kernel_spec[0]))),
             (
                 ("strides", short(strides)),
-                ("padding", named),
+                ("padding", named_padding(space, spans, strides, pads)),
                 ("data_format", layout),
                 ("dilation_rate", short(rhs_dilation)),
             ),
         )
         if thinned:
-            steps = [slice(None, None, step) for step in window_strides]
-            y = Item(y, (slice(None), *steps) if layout == "channels_last" else (slice(None), slice(None), *steps))
+            y = Item(y, tuple(of_space([slice(None, None, step) for step in window_strides], slice(None))))
     # where batch, space and channels stand in y, and where in the result
     places = (0, *range(1, ndim + 2)) if layout == "channels_last" else (0, *range(2, ndim + 2), 1)
     order = [0] * (ndim + 2)
     for target, source in zip((out_spec[0], *out_spec[2:], out_spec[1]), places, strict=True):
         order[target] = source
     return y if order == list(range(ndim + 2)) else call("ops.transpose", y, tuple(order))
+
+
+def batch_as_channels(x: Expression, batch: Any, space: Sequence[Any], channels: Any, groups: int) -> Expression:
+    """Put the parts of the batch of `(batch, *space, channels)` beside each other, as groups of channels."""
+    if isinstance(batch, Dim) or isinstance(channels, Dim):
+        raise Untranslated("batch_group_count of an open dimension")
+    ndim = len(space)
+    y = call("ops.reshape", x, (groups, batch // groups, *space, channels))
+    y = call("ops.transpose", y, (*range(1, ndim + 2), 0, ndim + 2))
+    return call("ops.reshape", y, (batch // groups, *space, groups * channels))
 
 
 def named_padding(space: Sequence[Any], spans: Sequence[int], strides: Sequence[int], pads: Sequence[Any]) -> Any:
@@ -726,6 +852,16 @@ def named_padding(space: Sequence[Any], spans: Sequence[int], strides: Sequence[
     return numbers[0] if len(set(numbers)) == 1 and isinstance(numbers[0], int) else tuple(numbers)
 
 
+_REDUCTIONS = {  # of a window: its op, what changes nothing, and the op of two
+    "add": ("sum", 0, "add"),
+    "mul": ("prod", 1, "multiply"),
+    "max": ("max", -math.inf, "maximum"),
+    "min": ("min", math.inf, "minimum"),
+    "and": ("all", True, "logical_and"),
+    "or": ("any", False, "logical_or"),
+}
+
+
 def pooling(op: str) -> Row:
     def row(
         x: Value,
@@ -735,58 +871,170 @@ def pooling(op: str) -> Row:
         base_dilation: Any,
         window_dilation: Any,
         out: Value,
+        emit: Any,
     ) -> Expression:
-        if max(base_dilation) > 1 or max(window_dilation) > 1:
-            raise Untranslated("a dilation")
-        window, strides = tuple(window_dimensions), tuple(window_strides)
         pads = [tuple(map(int, pair)) for pair in padding]
-        active = [axis for axis in range(x.ndim) if window[axis] != 1 or strides[axis] != 1 or any(pads[axis])]
-        if not active:
-            return x
-        first, last = active[0], active[-1] + 1
-        if last - first > 3:
-            raise Untranslated("a window of more than three dimensions")
-        window, strides, pads = window[first:last], strides[first:last], pads[first:last]
-        front, space, back = x.shape[:first], x.shape[first:last], x.shape[last:]
-        layouts = {(1, 1): "channels_last", (2, 0): "channels_first"}
-        layout = layouts.get((len(front), len(back)), "channels_last")
-        y: Expression = x
-        is_folded = (len(front), len(back)) not in layouts
-        if is_folded:  # what stands in front of space becomes the batch, what stands behind it the channels
-            if sum(isinstance(size, Dim) for size in front) > 1 or any(isinstance(n, Dim) for n in (*space, *back)):
-                raise Untranslated("a window over open dimensions")
-            y = call("ops.reshape", x, (-1, *space, math.prod(back)))
-        named = named_padding(space, window, strides, pads)
-        if op == "max" and any(side >= size for pair, size in zip(pads, window, strict=True) for side in pair):
-            widths = [(0, 0), *pads, (0, 0)] if layout == "channels_last" else [(0, 0), (0, 0), *pads]
-            y = call("ops.pad", y, tuple(widths), constant_values=-math.inf)
-            named = "valid"
-        if op == "max":
-            y = call("ops.max_pool", y, short(window), short(strides), padding=named, data_format=layout)
-        else:
-            if named != "valid":
-                widths = [(0, 0), *pads, (0, 0)] if layout == "channels_last" else [(0, 0), (0, 0), *pads]
-                y = call("ops.pad", y, tuple(widths))
-            y = call("ops.average_pool", y, short(window), short(strides), data_format=layout)
-            y = Infix("*", y, float(math.prod(window)))
-        return call("ops.reshape", y, sizes(out.shape)) if is_folded else y
+        options = (tuple(window_dimensions), tuple(window_strides), pads)
+        pooled = None
+        if max(*base_dilation, *window_dilation) == 1 and is_floating(x):
+            pooled = plain_pool(op, x, *options, out, emit)
+        if pooled is None:
+            number = neutral(op, x.dtype)
+            pooled = windowed(op, x, number, *options, base_dilation, window_dilation, out, emit)
+        return pooled
 
     return row
 
 
-def smallest_in_windows(
+def neutral(op: str, dtype: str) -> Any:
+    """Return the number that changes no reduction of a dtype."""
+    number = _REDUCTIONS[op][1]
+    if math.isinf(number) and dtype.startswith(("int", "uint")):
+        return int(np.iinfo(dtype).min if number < 0 else np.iinfo(dtype).max)
+    return number
+
+
+def plain_pool(
+    op: str, x: Value, window: tuple[int, ...], strides: tuple[int, ...], pads: Any, out: Value, emit: Any
+) -> Expression | None:
+    """Write a reduction of windows as a pooling over one, two or three dimensions beside each other, if it is one."""
+    active = [axis for axis in range(x.ndim) if window[axis] != 1 or strides[axis] != 1 or any(pads[axis])]
+    if not active:
+        return x
+    first, last = active[0], active[-1] + 1
+    if last - first > 3 or any(side < 0 for pair in pads for side in pair):
+        return None
+    window, strides, pads = window[first:last], strides[first:last], pads[first:last]
+    front, space, back = x.shape[:first], x.shape[first:last], x.shape[last:]
+    layouts = {(1, 1): "channels_last", (2, 0): "channels_first"}
+    layout = layouts.get((len(front), len(back)), "channels_last")
+    y: Expression = x
+    is_folded = (len(front), len(back)) not in layouts
+    if is_folded:  # what stands in front of space becomes the batch, what stands behind it the channels
+        if sum(isinstance(size, Dim) for size in front) > 1 or any(isinstance(n, Dim) for n in (*space, *back)):
+            return None
+        y = call("ops.reshape", x, (-1, *space, math.prod(back)))
+    if op == "min":
+        (y,) = emit(call("ops.negative", y), Value((*front, *space, *back), x.dtype))
+    named = named_padding(space, window, strides, pads)
+    widths = tuple([(0, 0), *pads, (0, 0)] if layout == "channels_last" else [(0, 0), (0, 0), *pads])
+    if op == "add":
+        y = call("ops.pad", y, widths) if named != "valid" else y
+        y = call("ops.average_pool", y, short(window), short(strides), data_format=layout)
+        y = Infix("*", y, float(math.prod(window)))
+    else:
+        if any(side >= size for pair, size in zip(pads, window, strict=True) for side in pair):
+            y, named = call("ops.pad", y, widths, constant_values=-math.inf), "valid"
+        y = call("ops.max_pool", y, short(window), short(strides), padding=named, data_format=layout)
+        y = call("ops.negative", y) if op == "min" else y
+    return call("ops.reshape", y, sizes(out.shape)) if is_folded else y
+
+
+def windowed(
+    op: str,
     x: Value,
+    number: Any,
+    window: Sequence[int],
+    strides: Sequence[int],
+    pads: Any,
+    base_dilation: Sequence[int],
+    window_dilation: Sequence[int],
+    out: Value,
+    emit: Any,
+) -> Expression:
+    """Reduce windows of any form, of entries with `number` around and between them: the first of equals is taken."""
+    if 0 in out.shape:
+        raise Untranslated("windows larger than what they slide over")
+    config = [(*pair, step - 1) for pair, step in zip(pads, base_dilation, strict=True)]
+    shape = [
+        size if isinstance(size, Dim) else (size - 1) * step + 1 + sum(pair)
+        for size, step, pair in zip(x.shape, base_dilation, pads, strict=True)
+    ]
+    if any(isinstance(n, Dim) and any(c) for n, c in zip(x.shape, config, strict=True)):
+        raise Untranslated("padding of an open dimension")
+    y = pad(x, number, config, Value(tuple(shape), x.dtype))
+    entries = Value((*out.shape, math.prod(window)), x.dtype)
+    (entries,) = emit(call("windows", y, window, strides, window_dilation), entries)
+    if op in ("max", "min") and is_floating(x):
+        place = call(f"ops.arg{op}", entries, axis=-1, keepdims=True)
+        return call("ops.squeeze", call("ops.take_along_axis", entries, place, axis=-1), axis=-1)
+    return cast_as(call(f"ops.{_REDUCTIONS[op][0]}", entries, axis=-1), out, op)
+
+
+def cast_as(reduced: Expression, out: Value, op: str) -> Expression:
+    """Sums and products of small integers are wider in multiop."""
+    is_narrow = op in ("add", "mul") and not out.dtype.startswith(("float", "bfloat", "complex", "int64", "uint64"))
+    return call("ops.cast", reduced, DType(out.dtype)) if is_narrow else reduced
+
+
+def general_pool(
+    x: Value,
+    initial: Expression,
+    jaxpr: Any,
+    consts: Any,
+    window_dimensions: Any,
+    window_strides: Any,
+    padding: Any,
+    base_dilation: Any,
+    window_dilation: Any,
+    out: Any,
+    emit: Any,
+) -> Expression:
+    """Reduce windows by a function of two entries, which starts from a number that also stands around the entries."""
+    (op,) = operations_of(jaxpr, 1)
+    if isinstance(initial, Value):
+        raise Untranslated("from a number that is computed")
+    pads = [tuple(map(int, pair)) for pair in padding]
+    options = (tuple(window_dimensions), tuple(window_strides), pads, base_dilation, window_dilation, out[0], emit)
+    reduced = windowed(op, x, initial, *options)
+    return (reduced if initial == neutral(op, x.dtype) else call(f"ops.{_REDUCTIONS[op][2]}", reduced, initial),)
+
+
+def operations_of(jaxpr: Any, count: int) -> list[str]:
+    """Return the primitives that a function of `count` pairs of numbers consists of: one for each pair."""
+    jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+    made = {equation.outvars[0]: equation for equation in jaxpr.eqns}
+    names = []
+    for result, *pair in zip(jaxpr.outvars, jaxpr.invars[:count], jaxpr.invars[count:], strict=True):
+        equation = made.get(result) if not hasattr(result, "val") else None
+        if equation is None or equation.primitive.name not in _REDUCTIONS or set(equation.invars) != set(pair):
+            raise Untranslated("by a function of more than one step")
+        names.append(str(equation.primitive.name))
+    return names
+
+
+def gathered_at_extremes(
+    tangents: Value,
+    x: Value,
+    select_prim: Any,
     window_dimensions: Any,
     window_strides: Any,
     padding: Any,
     base_dilation: Any,
     window_dilation: Any,
     out: Value,
-    emit: Any,
 ) -> Expression:
-    (negative,) = emit(call("ops.negative", x), Value(x.shape, x.dtype))
-    options = (window_dimensions, window_strides, padding, base_dilation, window_dilation)
-    return call("ops.negative", pooling("max")(negative, *options, out))
+    """What forward mode makes of a pooling: the tangent of the entry that is chosen."""
+    options, value = of_extremes(select_prim, x, window_dimensions, window_strides, padding)
+    if max(*base_dilation, *window_dilation) > 1:
+        raise Untranslated("a dilation")
+    return call("gather_extremes", x, tangents, *options, value)
+
+
+def scattered_to_extremes(
+    cotangents: Value, x: Value, select_prim: Any, window_dimensions: Any, window_strides: Any, padding: Any
+) -> Expression:
+    """What reverse mode makes of a pooling: the entry that is chosen gets the cotangent of its window."""
+    options, value = of_extremes(select_prim, x, window_dimensions, window_strides, padding)
+    return call("scatter_extremes", x, cotangents, *options, value)
+
+
+def of_extremes(select_prim: Any, x: Value, window: Any, strides: Any, padding: Any) -> tuple[Any, Any]:
+    pads = tuple(tuple(map(int, pair)) for pair in padding)
+    if any(side < 0 for pair in pads for side in pair) or not is_floating(x):
+        raise Untranslated("of integers, or with a negative padding")
+    value = -math.inf if select_prim.name.startswith("ge") else math.inf
+    return (tuple(window), tuple(strides), pads), value
 
 
 # linear algebra
@@ -802,6 +1050,19 @@ def eigh(x: Value, lower: bool, sort_eigenvalues: bool, out: Any, emit: Any) -> 
     vectors, values = out
     factors = emit(call("ops.eigh", x, **({} if lower else {"UPLO": "U"})), values, vectors)
     return factors[1], factors[0]
+
+
+def eig(
+    x: Value,
+    compute_left_eigenvectors: bool,
+    compute_right_eigenvectors: bool,
+    out: Any,
+    implementation: Any = None,
+    enable_eigvec_derivs: bool = False,
+) -> Expression:
+    if compute_left_eigenvectors or implementation is not None:
+        raise Untranslated("with eigenvectors from the left")
+    return call("ops.eig", x) if compute_right_eigenvectors else (Item(call("ops.eig", x), (0,)),)
 
 
 def svd(x: Value, full_matrices: bool, compute_uv: bool, out: Any, emit: Any) -> Expression:
@@ -956,6 +1217,8 @@ ENTRYWISE: dict[str, Row] = {
     "shift_left": binary("left_shift"),
     "shift_right_arithmetic": shifted_right("arithmetic"),
     "shift_right_logical": shifted_right("logical"),
+    "population_count": population_count,
+    "clz": leading_zeros,
     "select_n": select,
     "clamp": clamp,
 }
@@ -966,8 +1229,11 @@ ROWS: dict[str, Row] = {
     "reduce_max": reduction("max"),
     "reduce_min": reduction("min"),
     "reduce_prod": reduction("prod"),
-    "reduce_and": reduction("all"),
-    "reduce_or": reduction("any"),
+    "reduce_and": of_bits("and", "all"),
+    "reduce_or": of_bits("or", "any"),
+    "reduce_xor": of_bits("xor", "odd"),
+    "reduce": general_reduction,
+    "reduce_precision": reduce_precision,
     "psum": sum_over_mapped,
     "argmax": extreme_index("argmax"),
     "argmin": extreme_index("argmin"),
@@ -975,6 +1241,8 @@ ROWS: dict[str, Row] = {
     "cumprod": cumulative("cumprod"),
     "cummax": running("maximum"),
     "cummin": running("minimum"),
+    "cumlogsumexp": running("logaddexp"),
+    "bitcast_convert_type": bitcast,
     "reshape": reshape,
     "transpose": transpose,
     "squeeze": squeeze,
@@ -998,8 +1266,13 @@ ROWS: dict[str, Row] = {
     "top_k": top_k,
     "conv_general_dilated": conv,
     "reduce_window_max": pooling("max"),
-    "reduce_window_sum": pooling("sum"),
-    "reduce_window_min": smallest_in_windows,
+    "reduce_window_sum": pooling("add"),
+    "reduce_window_min": pooling("min"),
+    "reduce_window": general_pool,
+    "select_and_gather_add": gathered_at_extremes,
+    "select_and_scatter_add": scattered_to_extremes,
+    "eig": eig,
+    "approx_top_k": approximate_top_k,
     "qr": qr,
     "eigh": eigh,
     "svd": svd,
@@ -1027,6 +1300,8 @@ NAMED_ENTRYWISE: dict[str, Row] = {
     "numpy.signbit": unary("signbit"),
     "numpy.copysign": copysign,
     "numpy.ldexp": binary("ldexp"),
+    "numpy.gcd": binary("gcd"),
+    "numpy.lcm": binary("lcm"),
     "lax.logaddexp": logaddexp,
     "numpy.remainder": binary("mod"),
     "numpy.floor_divide": binary("floor_divide"),

@@ -10,6 +10,7 @@ import inspect
 import math
 import pathlib
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -62,6 +63,7 @@ _IGNORED = {  # where and how an array is kept, and how a product is computed
 _INLINED = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "remat2": "jaxpr"}
 _INLINED |= {"checkpoint": "jaxpr", "remat": "jaxpr", "custom_lin": "jaxpr"}
 _UNCHANGED = ("copy", "copy_p", "optimization_barrier", "sharding_constraint", "device_put", "pvary")
+_OF_NUMBERS = ("dynamic_slice", "dynamic_update_slice", "pad", "reduce", "reduce_window")  # whose scalars may be known
 _FOLDED = 1 << 22  # the most entries of a constant that is computed while reading
 _OF_KEYS = (
     "random_fold_in",
@@ -222,6 +224,7 @@ class _Reader:
         self.made_by: dict[int, Expression] = {}
         self.known: list[dict[Any, Any]] = [{}]  # expressions that were computed already, in each body
         self.missing: dict[str, list[str]] = collections.defaultdict(list)
+        self.is_bridgeable = True  # what has no translation
         self.keys: dict[Any, Key] = {}
         self.rules: list[tuple[Any, list[Any], list[Value]]] = []  # the functions whose own gradients are being read
         self.scopes: tuple[Scope, ...] = ()
@@ -254,7 +257,8 @@ class _Reader:
         consts = [self._closed_over(const) for const in closed.consts]
         results = self.run(closed.jaxpr, consts, arguments, (), [True] * len(closed.jaxpr.outvars))
         if self.missing:
-            raise errors.TranslationError(_graph.listed(self.missing))
+            hint = not partial and self.is_bridgeable
+            raise errors.TranslationError(_graph.listed(self.missing) + (_graph.HINT.format("JAX") if hint else ""))
         outputs_tree, state_tree = jax.tree.structure(shapes[0]), jax.tree.structure(shapes[1])
         count = outputs_tree.num_leaves
         self.scopes = ()
@@ -400,9 +404,13 @@ class _Reader:
             reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         finally:
             self.scopes, self.where = scopes, where
-        if self.partial:
-            with contextlib.suppress(Untranslated):
+        try:
+            if self.partial:
                 return self._bridged(equation, entries)
+            self._foreign(equation)
+        except Untranslated as error:
+            self.is_bridgeable = False
+            reason = reason or str(error)
         self._miss(equation, reason)
         return [
             Key() if _name_of(variable.aval.dtype) == "key" else self._skeleton(variable.aval)
@@ -415,19 +423,25 @@ class _Reader:
 
     def _bridged(self, equation: Any, entries: list[Any]) -> list[Value]:
         """Leave a bridge to a primitive, if it is a function of its tensors and can be written down."""
+        source, modules = self._foreign(equation)
+        if len(equation.outvars) == 1 and equation.primitive.multiple_results:
+            source += "[0]"
+        foreign = Foreign(equation.primitive.name, source, "jax", modules)
+        apply = Apply(foreign, tuple(self.tensor(entry) for entry in entries))
+        return self.emit(apply, *[self._skeleton(variable.aval) for variable in equation.outvars])
+
+    def _foreign(self, equation: Any) -> tuple[str, tuple[str, ...]]:
+        """Return a primitive as an expression of Python, and the modules that it needs."""
         name = equation.primitive.name
         homes = [home for home in _HOMES if getattr(_HOMES[home], f"{name}_p", None) is equation.primitive]
-        if (
-            not homes
-            or equation.effects
-            or any(_name_of(variable.aval.dtype) == "key" for variable in equation.outvars)
-        ):
+        has_key = any(_name_of(variable.aval.dtype) == "key" for variable in equation.outvars)
+        if name == "pure_callback" and not has_key:
+            return _callback(equation)
+        if not homes or equation.effects or has_key:
             raise Untranslated("")
-        names = [f"x{i + 1}" for i in range(len(entries))]
+        names = [f"x{i + 1}" for i in range(len(equation.invars))]
         given = [*names, *[f"{word}={_rows.spelled(param, _spelled)}" for word, param in equation.params.items()]]
-        source = f"lambda {', '.join(names)}: {homes[0]}.{name}_p.bind({', '.join(given)})"
-        apply = Apply(Foreign(name, source, "jax"), tuple(self.tensor(entry) for entry in entries))
-        return self.emit(apply, *[self._skeleton(variable.aval) for variable in equation.outvars])
+        return f"lambda {', '.join(names)}: {homes[0]}.{name}_p.bind({', '.join(given)})", ()
 
     def _skeleton(self, aval: Any) -> Value:
         return Value(tuple(map(_dim, aval.shape)), _name_of(aval.dtype))
@@ -473,6 +487,8 @@ class _Reader:
             return self._inlined(equation, entries, used)
         if name in ("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"):
             return self._custom(equation, entries, used)
+        if name == "custom_linear_solve":
+            return self._linear_solve(equation, entries, used)
         if name in ("scan", "while", "cond"):
             return getattr(self, f"_{name}")(equation, entries, used)
         if name in primitives.ENTRYWISE:
@@ -652,7 +668,7 @@ class _Reader:
             if number == 1 and is_known and name.startswith(("gather", "scatter")):
                 operands.append(np.broadcast_to(entry.array, entry.shape))
                 continue
-            is_free = name in ("dynamic_slice", "dynamic_update_slice", "pad") or more
+            is_free = name in _OF_NUMBERS or more
             if is_free and (isinstance(entry, Size) or _is_scalar(entry)) and entry.shape == ():
                 operands.append(self._loose(entry))
             else:
@@ -713,27 +729,57 @@ class _Reader:
             return [self._entrywise(row, equation, entries, {})]
         if any(isinstance(entry, Key) for entry in entries):
             raise Untranslated("with a random key")
-        return self._with_own_gradient(equation, entries, jaxpr, closed.consts, name)
 
-    def _with_own_gradient(self, equation: Any, entries: list[Any], jaxpr: Any, consts: Any, name: str) -> list[Any]:
-        """The rule is what JAX's reverse mode makes of the function: what depends on the gradient from above."""
-        what = (name, str(jaxpr))
+        def compute(inner: list[Any]) -> list[Any]:
+            return self.run(
+                jaxpr, [self._closed_over(const) for const in closed.consts], inner, self.scopes, [True] * len(used)
+            )
+
+        return self._with_own_gradient(equation, entries, compute, (name, str(jaxpr)), bool(_origin(jaxpr)))
+
+    def _linear_solve(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
+        """A solution of a linear system, whose gradient is another solution, however both are found."""
+        lengths, jaxprs = equation.params["const_lengths"], equation.params["jaxprs"]
+        start, rest = lengths.matvec + lengths.vecmat, sum(lengths)
+
+        def compute(inner: list[Any]) -> list[Any]:
+            consts = [self._closed_over(const) for const in jaxprs.solve.consts]
+            own = [*inner[start : start + lengths.solve], *inner[rest:]]
+            return self.run(jaxprs.solve.jaxpr, consts, own, self.scopes, [True] * len(used))
+
+        if jaxprs.transpose_solve is None:  # JAX has no gradient either
+            return compute(entries)
+        return self._with_own_gradient(equation, entries, compute, ("linear_solve", str(jaxprs)), True)
+
+    def _with_own_gradient(
+        self, equation: Any, entries: list[Any], compute: Any, what: tuple[str, str], is_derivable: bool
+    ) -> list[Any]:
+        """The rule is what JAX's reverse mode makes of the function: what depends on the gradient from above.
+
+        A rule that is made of the function itself would have no end: two deep, the function is written without its rule
+        if it `is_derivable` without.
+        """
         for rule, operands, results in self.rules:
             if rule == what and all(map(_is_same, operands, entries)):
                 return list(results)  # the rule uses what the function returns
+        if sum(rule[0] == what[0] for rule, _, _ in self.rules) > 1 and is_derivable:
+            return compute(entries)
         if sum(rule == what for rule, _, _ in self.rules) > 2:
             raise Untranslated("its derivative is made of itself")
         outs = [self._skeleton(variable.aval) for variable in equation.outvars]
         given = [None if isinstance(entry, Constant) else self.tensor(entry) for entry in entries]
         parameters = [Value(operand.shape, operand.dtype) for operand in given if operand is not None]
         cotangents = [Value(skeleton.shape, skeleton.dtype) for skeleton in outs]
-        with self._inside() as nodes:
+        pulled = _pullback(equation, [operand is not None for operand in given])
+        if any(isinstance(const, jax.core.Tracer) for const in pulled.consts):  # of a trace that is over
+            if is_derivable:
+                return compute(entries)
+            raise Untranslated("its rule holds on to what it was traced with")
+        with self._inside(is_closed=True) as nodes:
             fresh = iter(parameters)
             inner = [entry if operand is None else next(fresh) for operand, entry in zip(given, entries, strict=True)]
             scopes = self.scopes
-            closed_over = [self._closed_over(const) for const in consts]
-            outputs = [self.tensor(entry) for entry in self.run(jaxpr, closed_over, inner, scopes, [True] * len(outs))]
-            pulled = _pullback(equation, [operand is not None for operand in given])
+            outputs = [self.tensor(entry) for entry in compute(inner)]
             arguments = [entry for entry, operand in zip(inner, given, strict=True) if operand is not None]
             arguments += [
                 cotangent for cotangent, out in zip(cotangents, equation.outvars, strict=True) if _is_inexact(out.aval)
@@ -760,7 +806,7 @@ class _Reader:
         residuals = [parameter for parameter in parameters if id(parameter) in used]
         residuals += [y for node in ahead for y in node.outputs if id(y) in used]
         custom = _graph.Custom(
-            re.sub(r"\W", "_", name).strip("_") or "function",
+            re.sub(r"\W", "_", what[0]).strip("_") or "function",
             parameters,
             ahead,
             single(outputs),
@@ -772,15 +818,14 @@ class _Reader:
         return self.emit(_graph.Apply(custom, tuple(operand for operand in given if operand is not None)), *outs)
 
     @contextlib.contextmanager
-    def _inside(self) -> Iterator[list[Node]]:
-        """Collect the statements of a function inside of the source."""
-        around, self.nodes = self.nodes, []
-        self.known.append({})
+    def _inside(self, is_closed: bool = False) -> Iterator[list[Node]]:
+        """Collect the statements of a function inside of the source; one that is closed uses none from around it."""
+        around, known = self.nodes, self.known
+        self.nodes, self.known = [], [*([] if is_closed else known), {}]
         try:
             yield self.nodes
         finally:
-            self.nodes = around
-            self.known.pop()
+            self.nodes, self.known = around, known
 
     def _function(
         self, name: str, parameters: Expression, jaxpr: Any, consts: Sequence[Any], arguments: Sequence[Any], used: Any
@@ -882,20 +927,35 @@ class _Reader:
 
     def _while(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
         params = equation.params
+        cond, body = params["cond_jaxpr"], params["body_jaxpr"]
         first, second = params["cond_nconsts"], params["body_nconsts"]
         carry = [self.tensor(entry) for entry in entries[first + second :]]
         outs = [self._skeleton(variable.aval) for variable in equation.outvars]
-        functions = []
-        for name, closed, consts in (
-            ("holds", params["cond_jaxpr"], entries[:first]),
-            ("body", params["body_jaxpr"], entries[first : first + second]),
-        ):
-            own = [self._skeleton(v.aval) for v in closed.jaxpr.invars[len(consts) :]]
+        is_mapped = bool(cond.out_avals[0].shape)  # by `vmap`: each row stops by itself
+
+        def run(closed: Any, consts: list[Any], own: list[Value]) -> list[Value]:
             hoisted = [self._closed_over(const) for const in closed.consts]
             every = [True] * len(closed.jaxpr.outvars)
-            function, outputs = self._function(name, tuple(own), closed.jaxpr, hoisted, [*consts, *own], every)
-            function.outputs = single(outputs) if name == "holds" else tuple(outputs)
-            functions.append(function)
+            return list(map(self.tensor, self.run(closed.jaxpr, hoisted, [*consts, *own], self.scopes, every)))
+
+        def chosen(holds: Value, new: Value, old: Value) -> Value:
+            more = tuple(range(holds.ndim, new.ndim))
+            condition = self._expanded(holds, more, (*holds.shape, *[1] * len(more))) if more else holds
+            return self.tensor(self.bind(call("ops.where", condition, new, old), Value(new.shape, new.dtype)))
+
+        own = [self._skeleton(variable.aval) for variable in equation.outvars]
+        with self._inside() as nodes:
+            (holds,) = run(cond, entries[:first], own)
+            if is_mapped:
+                holds = self.bind(call("ops.any", holds), Value((), "bool"))
+        functions = [_graph.Body("holds", tuple(own), nodes, holds)]
+        own = [self._skeleton(variable.aval) for variable in equation.outvars]
+        with self._inside() as nodes:
+            outputs = run(body, entries[first : first + second], own)
+            if is_mapped:
+                (holds,) = run(cond, entries[:first], own)
+                outputs = [chosen(holds, new, old) for new, old in zip(outputs, own, strict=True)]
+        functions.append(_graph.Body("body", tuple(own), nodes, tuple(outputs)))
         self.emit(Call("ops.while_loop", (*functions, tuple(carry))), *outs)
         return list(outs)
 
@@ -1097,6 +1157,52 @@ def _origin(jaxpr: Any) -> str:
     info = str(getattr(getattr(jaxpr, "debug_info", None), "func_src_info", ""))
     origin = re.match(r"(\w+) at .*[/\\]jax[/\\]_src[/\\](\w+)", info)
     return f"{origin[2]}.{origin[1]}" if origin else ""
+
+
+def _callback(equation: Any) -> tuple[str, tuple[str, ...]]:
+    """Return a call of a Python function as an expression, and the module that the function is in."""
+    callback = equation.params["callback"]
+    function, structure = getattr(callback, "callback_func", None), getattr(callback, "in_tree", None)
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    home: Any = sys.modules.get(module or "")
+    for part in name.split("."):
+        home = getattr(home, part, None)
+    if function is None or home is not function or structure is None:
+        raise Untranslated("of a function that is in no module, so that no source can name it")
+    names = [f"x{i + 1}" for i in range(len(equation.invars))]
+    args, kwargs = jax.tree.unflatten(structure, list(map(_Text, names)))
+    given = [_rows.spelled(arg, _text) for arg in args]
+    given += [f"{word}={_rows.spelled(arg, _text)}" for word, arg in kwargs.items()]
+    known = {
+        _dim(size).text: f"x{i + 1}.shape[{axis}]"
+        for i, variable in reversed(list(enumerate(equation.invars)))
+        for axis, size in enumerate(variable.aval.shape)
+        if isinstance(_dim(size), Dim)
+    }
+    specs = []
+    for variable in equation.outvars:
+        sizes = [_dim(size) for size in variable.aval.shape]
+        if any(isinstance(size, Dim) and size.text not in known for size in sizes):
+            raise Untranslated("whose result has a size of its own")
+        shape = "".join(f"{known[size.text] if isinstance(size, Dim) else size}, " for size in sizes)
+        specs.append(f'jax.ShapeDtypeStruct(({shape.strip()}), jax.numpy.dtype("{_name_of(variable.aval.dtype)}"))')
+    given_text, names_text = ", ".join(given), ", ".join(names)
+    call_text = f"lambda {names_text}: jax.tree.leaves({module}.{name}({given_text}))"
+    method = equation.params.get("vmap_method")
+    vmapped = f', vmap_method="{method}"' if method else ""
+    return f"lambda {names_text}: jax.pure_callback({call_text}, [{', '.join(specs)}], {names_text}{vmapped})", (
+        module,
+    )
+
+
+class _Text(str):
+    """The name of an operand in a source."""
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {_rows.spelled(part, _text)}" for key, part in value.items()) + "}"
+    return str(value) if isinstance(value, _Text) else None
 
 
 def _function_name(jaxpr: Any) -> str:

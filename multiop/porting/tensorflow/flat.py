@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import itertools
+import re
 from typing import Any
 
 import numpy as np
@@ -519,14 +520,69 @@ class Flat:
             for index, kind in enumerate(kinds):
                 self._edge(operation, index, kind, [None] * self.sizes.count)
             return
-        if is_known or self.sizes.count == 1:
-            shapes = [[None if shape is None or None in shape else tuple(shape)] * self.sizes.count for shape in known]
+        if is_known:
+            shapes: list[Any] = [[tuple(shape)] * self.sizes.count for shape in known if shape is not None]
         else:
             columns = [self._inferred(operation, point) for point in range(self.sizes.count)]
             shapes = [list(column) for column in zip(*columns, strict=True)]
+        if shapes and shapes[0][0] is None:
+            shapes[0] = [self._derived(operation, point) for point in range(self.sizes.count)]
         for index, (kind, sizes) in enumerate(zip(kinds, shapes, strict=True)):
             self._edge(operation, index, kind, sizes)
         self._fold(operation)
+        self._bound(operation)
+
+    def _derived(self, operation: Operation, point: int) -> tuple[int, ...] | None:
+        """Return the shape of a result that TensorFlow does not infer: it follows from constants."""
+        source = operation.inputs[0].shapes[point] if operation.inputs else None
+        if source is None:
+            return None
+        if re.fullmatch(r"(Sparse)?Segment(Sum|Mean|SqrtN|Prod|Max|Min)", operation.kind):
+            ids = operation.inputs[-1].points
+            return None if ids is None else (int(ids[point].max(initial=-1)) + 1, *source[1:])
+        if operation.kind == "Slice" and operation.inputs[2].points is not None:
+            starts, lengths = _items(operation.inputs[1]), operation.inputs[2].points[point]
+            if starts is None or any(n < 0 and not isinstance(a, int) for a, n in zip(starts, lengths, strict=True)):
+                return None
+            return tuple(int(n) if n >= 0 else size - a for a, n, size in zip(starts, lengths, source, strict=True))
+        if operation.kind != "StridedSlice" or operation.attribute("ellipsis_mask"):
+            return None
+        begin, end = map(_items, operation.inputs[1:3])
+        strides = operation.inputs[3].static
+        if begin is None or end is None or strides is None or any(step != 1 for step in strides.ravel()):
+            return None
+        shape, sizes = [], iter(source)
+        for i, (low, high) in enumerate(zip(begin, end, strict=True)):
+            has = {name: operation.attribute(f"{name}_mask") >> i & 1 for name in ("begin", "end", "new_axis")}
+            if has["new_axis"]:
+                shape.append(1)
+                continue
+            size = next(sizes)
+            if operation.attribute("shrink_axis_mask") >> i & 1:
+                continue
+            length = size if has["begin"] and has["end"] else _length(low, high, size, has["begin"], has["end"])
+            if length is None:
+                return None
+            shape.append(length)
+        return (*shape, *sizes)
+
+    def _bound(self, operation: Operation) -> None:
+        """Note a number that two bounds determine, as `tf.math.bincount` has it."""
+        opposite = {"Minimum": "Maximum", "Maximum": "Minimum"}.get(operation.kind)
+        if opposite is None or operation.outputs[0].static is not None or operation.outputs[0].dtype not in _INTEGERS:
+            return
+        for bound, other in (operation.inputs, operation.inputs[::-1]):
+            inner = _passed(other).operation
+            limits = [edge.static for edge in inner.inputs if edge.static is not None] if inner.kind == opposite else []
+            if bound.static is None or not limits or bound.static.size != 1 or isinstance(bound.static.item(), Dim):
+                continue
+            limit, number = limits[0], bound.static.item()
+            if limit.size != 1 or isinstance(limit.item(), Dim):
+                continue
+            if limit.item() >= number if opposite == "Maximum" else limit.item() <= number:
+                shape = operation.outputs[0].shapes[0]
+                self._set_static(operation.outputs[0], [np.full(shape, number, bound.dtype)] * self.sizes.count)
+                return
 
     def _inferred(self, operation: Operation, point: int) -> list[Any]:
         """Let TensorFlow infer the shapes of the results at a point."""
@@ -648,6 +704,53 @@ def _passed(edge: Any) -> Any:
             break
         edge = edge.operation.inputs[0]
     return edge
+
+
+def _items(edge: Any) -> list[Any] | None:
+    """Return the entries of a short vector: the numbers that are known, and the tensors that are not."""
+    edge = _passed(edge)
+    if edge.static is not None:
+        return list(edge.static.ravel())
+    if edge.operation.kind != "Pack":
+        return None
+    return [
+        item if item.static is None or item.static.size != 1 else item.static.item()
+        for item in map(_passed, edge.operation.inputs)
+    ]
+
+
+def _length(low: Any, high: Any, size: int, is_first: bool, is_last: bool) -> int | None:
+    """Return the length of a slice between numbers, or between a tensor and the same plus a number."""
+    known = [bound for bound in ((low,) * (not is_first) + (high,) * (not is_last))]
+    if not any(isinstance(bound, (Edge, Dim)) for bound in known):
+        return len(range(size)[slice(None if is_first else int(low), None if is_last else int(high))])
+    if is_first or is_last or not isinstance(low, Edge) or not isinstance(high, Edge):
+        return None
+    if high.operation.kind not in ("Add", "AddV2"):
+        return None
+    a, b = map(_passed, high.operation.inputs)
+    if not _is_same(a, low):
+        a, b = b, a
+    is_number = b.static is not None and b.static.size == 1 and not isinstance(b.static.item(), Dim)
+    return int(b.static.item()) if _is_same(a, low) and is_number else None
+
+
+def _is_same(a: Edge, b: Edge) -> bool:
+    """Say whether two tensors are computed in the same way from the same ones."""
+    a, b = _passed(a), _passed(b)
+    if a is b:
+        return True
+    if a.static is not None or b.static is not None:
+        return a.static is not None and b.static is not None and np.array_equal(a.static, b.static)
+    first, second = a.operation, b.operation
+    if first.node is None or second.node is None or first.node.op_def.is_stateful or a.index != b.index:
+        return False
+    return (
+        first.kind == second.kind
+        and first.node.node_def.attr == second.node.node_def.attr
+        and len(first.inputs) == len(second.inputs)
+        and all(map(_is_same, first.inputs, second.inputs))
+    )
 
 
 def registered(name: str) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Value, call
+from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Name, Value, call
 from multiop.porting._rows import FLOATS, Row, Untranslated, binary, cast, short, sizes, unary
 
 UPDATES = {  # of a variable: whether of entries, or of rows, and how
@@ -22,10 +22,12 @@ UPDATES = {  # of a variable: whether of entries, or of rows, and how
     for kind in ("", "Nd")
     for name in ("Update", "Add", "Sub", "Max", "Min")
 }
+KNOWN = ("ScaleAndTranslate", "HistogramFixedWidth")  # their small inputs are numbers where they are constant
 STATIC = {
     "axis",
     "begin",
     "block_shape",
+    "crop_size",
     "crops",
     "depth",
     "dim",
@@ -36,6 +38,7 @@ STATIC = {
     "input_sizes",
     "k",
     "multiples",
+    "nbins",
     "num_lower",
     "num_upper",
     "num_segments",
@@ -49,6 +52,9 @@ STATIC = {
     "split_dim",
     "strides",
 }
+
+
+_COMPUTED = (Value, Item, Call)  # what stands for a number that depends on values
 
 
 # rows that many operations share
@@ -139,6 +145,28 @@ def cumulative(op: str) -> Row:
         return call("ops.flip", y, axis=axis) if reverse else y
 
     return row
+
+
+def cumulative_logsumexp(x: Value, axis: int, exclusive: bool = False, reverse: bool = False) -> Expression:
+    y: Expression = x
+    if exclusive:  # each entry is that of the ones before it, or behind it
+        key, width = [slice(None)] * x.ndim, [(0, 0)] * x.ndim
+        key[axis], width[axis % x.ndim] = (slice(1, None), (0, 1)) if reverse else (slice(-1), (1, 0))
+        lowest = float(np.finfo("float32" if x.dtype == "bfloat16" else x.dtype).min)
+        y = call("ops.pad", Item(x, tuple(key)), tuple(width), constant_values=lowest)
+    if isinstance(x.shape[axis], Dim):
+        raise Untranslated("along an open dimension")
+    return call("ops.associative_scan", Name("ops.logaddexp"), y, reverse=reverse, axis=axis)
+
+
+def truncated_quotient(x: Expression, y: Expression, out: Value) -> Expression:
+    if out.dtype in FLOATS:
+        return call("ops.trunc", Infix("/", x, y))
+    quotient = call("ops.floor_divide", call("ops.abs", x), call("ops.abs", y) if isinstance(y, Value) else abs(y))
+    signs = call(
+        "ops.multiply", call("ops.sign", x), call("ops.sign", y) if isinstance(y, Value) else (y > 0) - (y < 0)
+    )
+    return call("ops.multiply", quotient, signs)
 
 
 # products
@@ -240,8 +268,11 @@ def strided_slice(
     ellipsis_mask: int = 0,
     new_axis_mask: int = 0,
     shrink_axis_mask: int = 0,
+    out: Any = None,
 ) -> Expression:
     key: list[Any] = []
+    computed: dict[int, Any] = {}  # the one index along an axis that is computed
+    blocks: dict[int, tuple[Any, Any]] = {}  # where a block begins along an axis, and how long it is
     axis = 0
     for i, (start, stop, step) in enumerate(zip(begin, end, strides, strict=True)):
         bit = 1 << i
@@ -252,9 +283,16 @@ def strided_slice(
         elif new_axis_mask & bit:
             key.append(None)
         elif shrink_axis_mask & bit:
-            if isinstance(start, Dim):
-                raise Untranslated("an index that depends on an open dimension")
-            key.append(start)
+            if isinstance(start, (Dim, *_COMPUTED)):
+                computed[axis] = start
+            else:
+                key.append(start)
+            axis += 1
+        elif isinstance(start, _COMPUTED):
+            if step != 1 or out is None:
+                raise Untranslated("a slice that begins at a value, in steps")
+            blocks[axis] = start, out.shape[sum(part is None or isinstance(part, slice) for part in key)]
+            key.append(slice(None))
             axis += 1
         else:
             size = input.shape[axis]
@@ -264,6 +302,15 @@ def strided_slice(
                 high = None
             key.append(slice(low, high, None if step == 1 else step))
             axis += 1
+    whole = input
+    if blocks:
+        if any(part is Ellipsis for part in key):
+            raise Untranslated("a slice that begins at a value, beside an ellipsis")
+        starts = [blocks[axis][0] if axis in blocks else 0 for axis in range(input.ndim)]
+        shape = tuple(blocks[axis][1] if axis in blocks else size for axis, size in enumerate(input.shape))
+        whole = call("ops.slice", input, call("ops.stack", starts), shape)
+    for axis, index in sorted(computed.items(), reverse=True):
+        whole = call("ops.take", whole, index, axis=axis)
     if Ellipsis in key and all(part == slice(None) for part in key[key.index(Ellipsis) + 1 :]):
         key = key[: key.index(Ellipsis)]
     while Ellipsis not in key and key and key[-1] == slice(None):
@@ -271,16 +318,18 @@ def strided_slice(
     if any(isinstance(part, slice) and (part.step or 1) < 0 for part in key):  # PyTorch's brackets do not take these
         back = [axis for axis, part in enumerate(key) if part == slice(None, None, -1)]
         if all(part in (slice(None), slice(None, None, -1)) for part in key):
-            return call("ops.flip", input, axis=back[0] if len(back) == 1 else tuple(back))
-        return call("ops.get_item", input, tuple(key))
-    return Item(input, tuple(key)) if key else input
+            return call("ops.flip", whole, axis=back[0] if len(back) == 1 else tuple(back))
+        return call("ops.get_item", whole, tuple(key))
+    return Item(whole, tuple(key)) if key else whole
 
 
 def _is_int(*sizes: Any) -> bool:
     return all(isinstance(size, int) for size in sizes)
 
 
-def cut(input: Value, begin: Any, size: Any) -> Expression:
+def cut(input: Value, begin: Any, size: Any, out: Value) -> Expression:
+    if any(isinstance(start, _COMPUTED) for start in begin):
+        return call("ops.slice", input, call("ops.stack", list(begin)), out.shape)
     key = []
     for start, length, whole in zip(begin, size, input.shape, strict=True):
         if length == -1:
@@ -535,30 +584,261 @@ def pool(op: str) -> Row:
     return row
 
 
+# images: TensorFlow resizes in float32, with weights that it computes in float32
+
+
+def scale_of(before: int, after: int, align_corners: bool) -> Any:
+    """Return how many entries of what is resized an entry of the result stands for, as TensorFlow computes it."""
+    is_aligned = align_corners and after > 1
+    return np.float32(before - 1) / np.float32(after - 1) if is_aligned else np.float32(before) / np.float32(after)
+
+
+def places_of(before: int, after: int, align_corners: bool, half_pixel_centers: bool) -> Any:
+    """Return where the entries of the result lie, in entries of what is resized."""
+    shift = np.float32(0.5 if half_pixel_centers else 0)
+    return (np.arange(after, dtype="float32") + shift) * scale_of(before, after, align_corners) - shift
+
+
+def linear_taps(before: int, places: Any) -> tuple[Any, Any]:
+    left = np.floor(places)
+    rest = places - left
+    return np.clip(np.stack([left, left + 1]), 0, before - 1), np.stack([1 - rest, rest])
+
+
+def cubic_taps(before: int, places: Any, is_keys: bool) -> tuple[Any, Any]:
+    """Take the weights from TensorFlow's table of 1024 steps; Keys's kernel has none beyond the edge."""
+    a = np.float32(-0.5 if is_keys else -0.75)
+    left = np.floor(places)
+    step = np.rint((places - left) * np.float32(1024)).astype("float32") / np.float32(1024)
+    near, far = (
+        (lambda x: ((a + 2) * x - (a + 3)) * x * x + 1),
+        (lambda x: ((a * x - 5 * a) * x + 8 * a) * x - 4 * a),
+    )
+    weights = np.stack([far(step + 1), near(step), near(1 - step), far(2 - step)])
+    wanted = left + np.arange(-1, 3, dtype="float32")[:, None]
+    index = np.clip(wanted, 0, before - 1)
+    if is_keys:
+        weights = np.where(index == wanted, weights, 0)
+        weights = weights / weights.sum(0)
+    return index, weights
+
+
+def area_taps(before: int, after: int, align_corners: bool) -> tuple[Any, Any]:
+    """Weigh each entry with the part of it that an entry of the result covers."""
+    scale = scale_of(before, after, align_corners)
+    start = np.arange(after, dtype="float32") * scale
+    end = np.arange(1, after + 1, dtype="float32") * scale
+    index = np.floor(start) + np.arange(int((np.ceil(end) - np.floor(start)).max()), dtype="float32")[:, None]
+    covered = np.minimum(index + 1, end) - np.maximum(index, start)
+    return np.clip(index, 0, before - 1), np.maximum(covered, 0) / scale
+
+
+def kernel_taps(before: int, after: int, scale: Any, shift: Any, kernel: str, antialias: bool) -> tuple[Any, Any]:
+    """Weigh entries by a kernel that is moved, and widened where entries move together."""
+    radius, weigh = KERNELS[kernel]
+    step = np.float32(1) / np.float32(scale)
+    width = max(step, np.float32(1)) if antialias else np.float32(1)
+    places = (np.arange(after, dtype="float32") + np.float32(0.5)) * step - step * np.float32(shift)
+    first = np.clip(np.ceil(places - radius * width - np.float32(0.5)), 0, before - 1)
+    last = np.clip(np.floor(places + radius * width - np.float32(0.5)), 0, before - 1)
+    index = first + np.arange(int((last - first).max()) + 1, dtype="float32")[:, None]
+    is_used = (index <= last) & (places >= 0) & (places <= before)
+    weights = np.where(is_used, weigh(np.abs((index + np.float32(0.5) - places) / width)), 0)
+    total = weights.sum(0)
+    return np.clip(index, 0, before - 1), weights / np.where(total == 0, 1, total)
+
+
+def lanczos(radius: int) -> Callable[[Any], Any]:
+    return lambda x: np.where(x < radius, np.sinc(x) * np.sinc(x / radius), 0)
+
+
+def mitchell(x: Any) -> Any:
+    near = ((7 * x - 12) * x * x + 16 / 3) / 6
+    far = (((-7 / 3 * x + 12) * x - 20) * x + 32 / 3) / 6
+    return np.where(x < 1, near, np.where(x < 2, far, 0))
+
+
+def keys(x: Any) -> Any:
+    return np.where(x < 1, (1.5 * x - 2.5) * x * x + 1, np.where(x < 2, ((-0.5 * x + 2.5) * x - 4) * x + 2, 0))
+
+
+KERNELS: dict[str, tuple[float, Callable[[Any], Any]]] = {  # the radius, and the weight at a distance
+    "lanczos1": (1, lanczos(1)),
+    "lanczos3": (3, lanczos(3)),
+    "lanczos5": (5, lanczos(5)),
+    "gaussian": (1.5, lambda x: np.where(x < 1.5, np.exp(-2 * x * x), 0)),
+    "box": (1, lambda x: np.where(x < 0.5, 1.0, np.where(x == 0.5, 0.5, 0))),
+    "triangle": (1, lambda x: np.where(x < 1, 1 - x, 0)),
+    "keyscubic": (2, keys),
+    "mitchellcubic": (2, mitchell),
+}
+_OWN_KERNELS = {"triangle": "bilinear", "keyscubic": "bicubic", "lanczos3": "lanczos3", "lanczos5": "lanczos5"}
+
+
+def resampled(x: Expression, taps: Sequence[tuple[Any, Any]], keep: Any) -> Expression:
+    """Return an expression of a tensor, each of whose two dimensions of space is a weighted sum of entries."""
+    for axis, (index, weights) in enumerate(taps, 1):
+        is_same = index.shape[0] == 1 and (weights == 1).all() and (np.diff(index[0]) == 1).all() and index[0, 0] == 0
+        if not is_same:
+            x = call("resample", x, keep(index.astype("int32")), keep(weights.astype("float32")), axis)
+    return x
+
+
+def without_weightless(index: Any, weights: Any) -> tuple[Any, Any]:
+    """Leave out the entries that count nowhere."""
+    counts = (weights != 0).any(1)
+    return index[counts], weights[counts]
+
+
 def resize(kind: str) -> Row:
     def row(
-        images: Value, size: Any, align_corners: bool = False, half_pixel_centers: bool = False, out: Any = None
+        images: Value,
+        size: Any,
+        keep: Any,
+        align_corners: bool = False,
+        half_pixel_centers: bool = False,
+        out: Any = None,
     ) -> Expression:
-        if align_corners or any(isinstance(extent, Dim) for extent in (*size, *images.shape[1:3])):
-            raise Untranslated("align_corners" if align_corners else "a resize between open sizes")
-        if kind == "bilinear":
-            if not half_pixel_centers:
-                raise Untranslated("half_pixel_centers=False")
-            x = cast(images, out.dtype)  # TensorFlow has it in float32 alone
+        if any(isinstance(extent, Dim) for extent in (*size, *images.shape[1:3])):
+            raise Untranslated("a resize between open sizes")
+        x = cast(images, out.dtype)
+        if kind == "bilinear" and half_pixel_centers and not align_corners:
             return call("ops.image.resize", x, tuple(size), interpolation=kind, data_format="channels_last")
-        y: Expression = images
-        for axis, (before, after) in enumerate(zip(images.shape[1:3], size, strict=True), 1):
-            if after == before:
-                continue
-            if after % before == 0:
-                y = call("ops.repeat", y, after // before, axis=axis)
+        pairs = list(zip(images.shape[1:3], map(int, size), strict=True))
+        if kind == "area":
+            taps = [area_taps(*pair, align_corners) for pair in pairs]
+        else:
+            places = [places_of(*pair, align_corners, half_pixel_centers) for pair in pairs]
+            if kind == "bilinear":
+                taps = [linear_taps(before, place) for (before, _), place in zip(pairs, places, strict=True)]
             else:
-                shift = 0.5 if half_pixel_centers else 0.0
-                picked = [min(math.floor((i + shift) * before / after), before - 1) for i in range(after)]
-                y = call("ops.take", y, picked, axis=axis)
-        return y
+                taps = [
+                    cubic_taps(before, place, half_pixel_centers)
+                    for (before, _), place in zip(pairs, places, strict=True)
+                ]
+        return resampled(x, [without_weightless(*pair) for pair in taps], keep)
 
     return row
+
+
+def resize_nearest(
+    images: Value, size: Any, align_corners: bool = False, half_pixel_centers: bool = False
+) -> Expression:
+    if any(isinstance(extent, Dim) for extent in (*size, *images.shape[1:3])):
+        raise Untranslated("a resize between open sizes")
+    y: Expression = images
+    for axis, (before, after) in enumerate(zip(images.shape[1:3], size, strict=True), 1):
+        if after == before:
+            continue
+        if after % before == 0 and not align_corners:
+            y = call("ops.repeat", y, after // before, axis=axis)
+            continue
+        shift = np.float32(0.5 if half_pixel_centers else 0)
+        places = (np.arange(after, dtype="float32") + shift) * scale_of(before, after, align_corners)
+        places = np.floor(places + np.float32(0.5)) if align_corners else np.floor(places)
+        y = call("ops.take", y, np.clip(places, 0, before - 1).astype(int).tolist(), axis=axis)
+    return y
+
+
+def scale_and_translate(
+    images: Value,
+    size: Any,
+    scale: Any,
+    translation: Any,
+    out: Value,
+    keep: Any,
+    kernel_type: str = "lanczos3",
+    antialias: bool = True,
+) -> Expression:
+    if any(isinstance(extent, Dim) for extent in (*size, *images.shape[1:3])):
+        raise Untranslated("a resize between open sizes")
+    x = cast(images, out.dtype)
+    own = _OWN_KERNELS.get(kernel_type)
+    if isinstance(scale, Value) or isinstance(translation, Value):
+        if own is None:
+            raise Untranslated(f"with kernel_type={kernel_type}, by a scale that is computed")
+        way = [call("ops.stop_gradient", operand) for operand in (scale, translation)]  # as TensorFlow has it
+        return call("ops.image.scale_and_translate", x, out.shape, *way, (1, 2), own, antialias)
+    ways = list(zip(images.shape[1:3], map(int, size), scale, translation, strict=True))
+    is_plain = all(shift == 0 and math.isclose(factor, n / old, rel_tol=1e-6) for old, n, factor, shift in ways)
+    if own is not None and is_plain:
+        return call("ops.image.resize", x, tuple(size), own, antialias, data_format="channels_last")
+    return resampled(x, [without_weightless(*kernel_taps(*way, kernel_type, antialias)) for way in ways], keep)
+
+
+def crop_and_resize(
+    image: Value,
+    boxes: Value,
+    box_ind: Value,
+    crop_size: Any,
+    method: str = "bilinear",
+    extrapolation_value: float = 0.0,
+) -> Expression:
+    image = cast(image, "float32")
+    return call("crop_and_resize", image, boxes, box_ind, tuple(crop_size), method, extrapolation_value)
+
+
+def adjust_contrast(images: Value, contrast_factor: Expression) -> Expression:
+    return call("adjust_contrast", images, contrast_factor)
+
+
+def adjust_hue(images: Value, delta: Expression) -> Expression:
+    return call("adjust_hue", images, delta)
+
+
+def adjust_saturation(images: Value, scale: Expression) -> Expression:
+    return call("adjust_saturation", images, scale)
+
+
+def patches(images: Value, ksizes: Any, strides: Any, rates: Any, padding: str) -> Expression:
+    size, steps, spread = (short(tuple(option[1:3])) for option in (ksizes, strides, rates))
+    options = {} if spread == 1 else {"dilation_rate": spread}
+    return call(
+        "ops.image.extract_patches",
+        images,
+        size,
+        steps,
+        **options,
+        padding=padding.lower(),
+        data_format="channels_last",
+    )
+
+
+# counting
+
+
+def counts(input: Value, size: int, weights: Value, out: Value, binary_output: bool = False) -> Expression:
+    """Count each number below `size` in a vector, or in the rows of a matrix."""
+    dtype = DType(out.dtype)
+    if binary_output:
+        hits = call("ops.any", call("ops.one_hot", input, size, dtype=DType("bool")), axis=-2)
+        return call("ops.cast", hits, dtype)
+    hits = call("ops.one_hot", input, size, dtype=dtype)
+    if 0 not in weights.shape:
+        hits = Infix("*", hits, call("ops.expand_dims", weights, -1))
+    total = call("ops.sum", hits, axis=-2)
+    return total if out.dtype in ("int32", "int64", *FLOATS) else call("ops.cast", total, dtype)
+
+
+def counts_of_all(arr: Value, size: int, weights: Value, out: Value) -> Expression:
+    flat = arr if arr.ndim == 1 else Value((math.prod(arr.shape),), arr.dtype)
+    if flat is not arr:
+        raise Untranslated("of more than one dimension")
+    return counts(flat, size, weights, out)
+
+
+def histogram(values: Value, value_range: Any, nbins: int, out: Value) -> Expression:
+    low, high = value_range if isinstance(value_range, tuple) else (Item(value_range, (0,)), Item(value_range, (1,)))
+    position = Infix("*", Infix("-", values, low), Infix("/", nbins, Infix("-", high, low)))
+    number = call("ops.cast", call("ops.clip", call("ops.floor", position), 0, nbins - 1), DType("int32"))
+    hits = call("ops.one_hot", call("ops.reshape", number, -1), nbins, dtype=DType(out.dtype))
+    return call("ops.sum", hits, axis=0)
+
+
+def bucketize(x: Value, boundaries: Sequence[float]) -> Expression:
+    dtype = x.dtype if x.dtype in FLOATS else "float32"
+    bounds = call("ops.array", [float(bound) for bound in boundaries], dtype=DType(dtype))
+    return call("ops.searchsorted", bounds, x, side="right")
 
 
 # normalization
@@ -605,9 +885,12 @@ def fused_batch_norm(
 def gather(params: Value, indices: Expression, axis: int = 0, batch_dims: int = 0) -> Expression:
     axis = axis % params.ndim
     if batch_dims:
-        if batch_dims != axis or not isinstance(indices, Value) or indices.ndim != axis + 1:
+        if batch_dims != axis or not isinstance(indices, Value) or indices.ndim not in (axis, axis + 1):
             raise Untranslated(f"batch_dims={batch_dims}")
         index: Expression = indices
+        if indices.ndim == axis:  # one entry of each row
+            index = call("ops.expand_dims", indices, tuple(range(axis, params.ndim)) if axis < params.ndim - 1 else -1)
+            return call("ops.squeeze", call("ops.take_along_axis", params, index, axis=axis), axis)
         rest = params.ndim - indices.ndim
         if rest:
             index = call("ops.expand_dims", indices, tuple(range(indices.ndim, params.ndim)) if rest > 1 else -1)
@@ -652,6 +935,18 @@ def top_k(input: Value, k: int, sorted: bool = True) -> Expression:
 
 def scatter(indices: Value, updates: Value, shape: Any) -> Expression:
     return call("ops.scatter", indices, updates, tuple(shape))
+
+
+def reverse_sequence(input: Value, seq_lengths: Value, seq_dim: int, batch_dim: int = 0) -> Expression:
+    """Turn the first entries of each row around, as many as its length says."""
+    size, ndim = input.shape[seq_dim], input.ndim
+    shape = [1] * ndim
+    shape[batch_dim] = -1
+    lengths = call("ops.reshape", seq_lengths, tuple(shape))
+    shape[batch_dim], shape[seq_dim] = 1, -1
+    places = call("ops.reshape", call("ops.arange", size, dtype=DType(seq_lengths.dtype)), tuple(shape))
+    turned = call("ops.where", call("ops.less", places, lengths), Infix("-", Infix("-", lengths, 1), places), places)
+    return call("ops.take_along_axis", input, turned, axis=seq_dim)
 
 
 def band(input: Value, num_lower: int, num_upper: int) -> Expression:
@@ -790,8 +1085,57 @@ def length(input: Value, reduction_indices: Any, keep_dims: bool = False) -> Exp
     return call("ops.sqrt", call("ops.sum", squares, axis=axes_of(reduction_indices, input.ndim), keepdims=keep_dims))
 
 
-def segment_sum(data: Value, segment_ids: Value, num_segments: Any) -> Expression:
-    return call("ops.segment_sum", data, segment_ids, num_segments)
+def unsorted_segments(op: str) -> Row:
+    """Combine the rows of each segment; an empty one has the finite number that changes nothing."""
+
+    def row(data: Value, segment_ids: Value, num_segments: Any, out: Value) -> Expression:
+        rows: Expression = data
+        if segment_ids.ndim != 1:
+            rest = data.shape[segment_ids.ndim :]
+            rows = call("ops.reshape", data, (-1, *rest))
+            segment_ids = call("ops.reshape", segment_ids, -1)
+        segments = call(f"ops.segment_{op}", rows, segment_ids, num_segments)
+        if op in ("max", "min") and data.dtype in FLOATS:
+            limit = float(np.finfo("float32" if data.dtype == "bfloat16" else data.dtype).max)
+            limit = 3.3895313892515355e38 if data.dtype == "bfloat16" else limit
+            is_empty = call("ops.equal", segments, -math.inf if op == "max" else math.inf)
+            return call("ops.where", is_empty, -limit if op == "max" else limit, segments)
+        return segments
+
+    return row
+
+
+def segments(op: str) -> Row:
+    """Combine the rows of segments that are sorted; an empty one is 0, but a product 1."""
+
+    def row(data: Value, segment_ids: Value, out: Value, num_segments: Any = None) -> Expression:
+        count = out.shape[0] if num_segments is None else num_segments
+        if op in ("mean", "sqrt"):
+            total = call("ops.segment_sum", data, segment_ids, count)
+            ones = call("ops.ones", (data.shape[0], *[1] * (data.ndim - 1)), dtype=DType(data.dtype))
+            sizes_of = call("ops.maximum", call("ops.segment_sum", ones, segment_ids, count), 1)
+            return Infix("/", total, sizes_of if op == "mean" else call("ops.sqrt", sizes_of))
+        combined = call(f"ops.segment_{op}", data, segment_ids, count)
+        if op in ("max", "min"):
+            ones = call("ops.ones", (data.shape[0], *[1] * (data.ndim - 1)), dtype=DType("int32"))
+            is_empty = call("ops.equal", call("ops.segment_sum", ones, segment_ids, count), 0)
+            return call("ops.where", is_empty, 0, combined)
+        return combined
+
+    return row
+
+
+def sparse_segments(op: str) -> Row:
+    """Combine the rows that indices pick."""
+
+    def row(
+        data: Value, indices: Any, segment_ids: Value, out: Value, emit: Any, num_segments: Any = None, **_: Any
+    ) -> Expression:
+        picked = Value((*segment_ids.shape, *data.shape[1:]), data.dtype)
+        (rows,) = emit(call("ops.take", data, indices, axis=0), picked)
+        return segments(op)(rows, segment_ids, out, num_segments)
+
+    return row
 
 
 # the rest
@@ -947,6 +1291,20 @@ def softsign_gradient(gradients: Value, features: Value) -> Expression:
 def slice_gradient(shape: Any, begin: Any, end: Any, strides: Any, dy: Value, **masks: int) -> Expression:
     """Put the upstream gradient where the slice came from, and zeros elsewhere."""
     whole = Value(tuple(shape), dy.dtype)
+    if any(isinstance(start, _COMPUTED) for start in begin):
+        names = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+        is_plain = not masks.get("ellipsis_mask") and not masks.get("new_axis_mask") and set(masks) <= set(names)
+        shrunk = masks.get("shrink_axis_mask", 0)
+        if not is_plain or any(isinstance(start, _COMPUTED) > (shrunk >> i & 1) for i, start in enumerate(begin)):
+            raise Untranslated("the gradient of a slice that begins at a value")
+        at = tuple(
+            start
+            if shrunk >> i & 1
+            else slice(*(None if masks.get(mask, 0) >> i & 1 else bound for mask, bound in pair))
+            for i, (start, stop) in enumerate(zip(begin, end, strict=True))
+            for pair in [(("begin_mask", start), ("end_mask", stop))]
+        )
+        return call("ops.set_item", call("ops.zeros", whole.shape, dtype=DType(dy.dtype)), at, dy)
     places = strided_slice(whole, begin, end, strides, **masks)
     if places is whole:
         return dy
@@ -1019,6 +1377,7 @@ ROWS: dict[str, Row] = {
     "FloorDiv": binary("floor_divide"),
     "FloorMod": binary("mod"),
     "TruncateMod": binary("fmod"),
+    "TruncateDiv": truncated_quotient,
     "Pow": power,
     "SquaredDifference": squared_difference,
     "Maximum": extremum("maximum"),
@@ -1068,6 +1427,7 @@ ROWS: dict[str, Row] = {
     "ArgMin": position("argmin"),
     "Cumsum": cumulative("cumsum"),
     "Cumprod": cumulative("cumprod"),
+    "CumulativeLogsumexp": cumulative_logsumexp,
     "EuclideanNorm": length,
     "L2Loss": lambda x: Infix("/", call("ops.sum", call("ops.square", x)), 2),
     # shapes
@@ -1138,8 +1498,19 @@ ROWS: dict[str, Row] = {
     **{name: pool("max_pool") for name in ("MaxPool", "MaxPool3D")},
     **{name: pool("average_pool") for name in ("AvgPool", "AvgPool3D")},
     "FusedBatchNormV3": fused_batch_norm,
+    # images
     "ResizeBilinear": resize("bilinear"),
-    "ResizeNearestNeighbor": resize("nearest"),
+    "ResizeBicubic": resize("bicubic"),
+    "ResizeArea": resize("area"),
+    "ResizeNearestNeighbor": resize_nearest,
+    "ScaleAndTranslate": scale_and_translate,
+    "CropAndResize": crop_and_resize,
+    "RGBToHSV": lambda x: call("rgb_to_hsv", x),
+    "HSVToRGB": lambda x: call("hsv_to_rgb", x),
+    "AdjustContrastv2": adjust_contrast,
+    "AdjustHue": adjust_hue,
+    "AdjustSaturation": adjust_saturation,
+    "ExtractImagePatches": patches,
     "SparseSoftmaxCrossEntropyWithLogits": sparse_cross_entropy,
     "SoftmaxCrossEntropyWithLogits": cross_entropy,
     # indices and masks
@@ -1152,7 +1523,24 @@ ROWS: dict[str, Row] = {
     "TopKV2": top_k,
     "OneHot": one_hot,
     "ScatterNd": scatter,
-    "UnsortedSegmentSum": segment_sum,
+    "TensorScatterSub": lambda tensor, indices, updates: call(
+        "ops.scatter_update", tensor, indices, call("ops.negative", updates), reduction="add"
+    ),
+    "InvertPermutation": lambda x: call("ops.argsort", x),
+    "ReverseSequence": reverse_sequence,
+    # counting and segments
+    "Bincount": counts_of_all,
+    "DenseBincount": counts,
+    "HistogramFixedWidth": histogram,
+    "Bucketize": bucketize,
+    **{f"UnsortedSegment{op.title()}": unsorted_segments(op) for op in ("sum", "prod", "max", "min")},
+    **{f"Segment{op.title()}": segments(op) for op in ("sum", "mean", "prod", "max", "min")},
+    **{f"Segment{op.title()}V2": segments(op) for op in ("sum", "prod", "max", "min")},
+    **{
+        f"SparseSegment{name}{more}": sparse_segments(op)
+        for name, op in (("Sum", "sum"), ("Mean", "mean"), ("SqrtN", "sqrt"))
+        for more in ("", "WithNumSegments")
+    },
     **{op: updated(*what) for op, what in UPDATES.items()},
     "TensorScatterUpdate": scattered(None),
     **{f"TensorScatter{name.title()}": scattered(name) for name in ("add", "max", "min")},

@@ -588,6 +588,7 @@ class _Reader:
         self.described, self.sizes, self.partial = described, sizes, partial
         self.nodes: list[Node] = []
         self.missing: dict[str, list[str]] = collections.defaultdict(list)
+        self.is_bridgeable = True  # what has no translation
         self.leaves: dict[str, Value] = {}
         trained = [path for path in described.variables if path not in described.state]
         self.params = {path: np.array(described.variables[path].numpy()) for path in trained}  # those not used too
@@ -621,7 +622,9 @@ class _Reader:
         self._statements(self.flat.operations, [result for result in self.flat.results if isinstance(result, Edge)])
         outputs = None if self.missing else self._outputs(concrete)
         if self.missing:
-            raise errors.TranslationError(_graph.listed(self.missing))
+            hint = not partial and self.is_bridgeable
+            more = _graph.HINT.format("TensorFlow") if hint else ""
+            raise errors.TranslationError(_graph.listed(self.missing) + more)
         newest = {node.update: node for node in self.nodes if node.update is not None}
         nodes = [node for node in self.nodes if node.update is None or newest[node.update] is node]
         nodes = _graph.without_dead(nodes, outputs)
@@ -737,6 +740,11 @@ class _Reader:
             raise Untranslated("")
         if operation.is_overridden:
             raise Untranslated("a gradient of its own, by gradient_override_map")
+        if any(edge.shapes[0] is None and id(edge) in self.needed for edge in operation.outputs):
+            if not any(isinstance(edge, Edge) and edge.shapes[0] is None for edge in operation.inputs):
+                raise Untranslated("a size that depends on values")
+            self.plans[id(operation)] = lambda: None  # where the size comes from is listed
+            return operation.inputs
         self.plans[id(operation)] = lambda: self._row(operation, row)
         return operation.inputs
 
@@ -762,6 +770,8 @@ class _Reader:
         return variables
 
     def _miss(self, operation: Operation, reason: str = "") -> None:
+        sizes = all(edge.shapes[0] is not None for edge in operation.outputs)
+        self.is_bridgeable = self.is_bridgeable and sizes and _is_pure(operation)
         scopes = [scope.path for scope in operation.scopes]
         place = f"{scopes[-1]} ({operation.scopes[-1].kind})" if scopes else operation.where
         self.missing[f"{operation.kind}: {reason}" if reason else operation.kind].insert(0, place)
@@ -862,8 +872,14 @@ class _Reader:
                 name = "x"
             if count is not None:
                 arguments[name] = [self._operand(next(given), as_tensor=True) for _ in range(count)]
+            elif name in ("begin", "end") and (edge := operation.inputs[len(arguments)]).static is None:
+                next(given)
+                arguments[name] = self._entries(edge)
             elif name in operations.STATIC:
                 arguments[name] = _static(name, next(given))
+            elif name in ("scale", "translation", "value_range") and operation.kind in operations.KNOWN:
+                edge = next(given)
+                arguments[name] = self._operand(edge) if edge.static is None else _static(name, edge)
             elif name in ("indices", "start", "limit", "delta"):
                 edge = next(given)
                 arguments[name] = self._operand(edge) if edge.static is None else _literal(edge)
@@ -882,7 +898,17 @@ class _Reader:
                 continue
             elif not defaults[name].HasField("default_value") or value != _default(defaults[name]):
                 raise Untranslated(f"with {name}={value}")
-        return arguments | _rows.special(row, out=out, emit=self._emit)
+        return arguments | _rows.special(row, out=out, emit=self._emit, keep=self._keep)
+
+    def _entries(self, edge: Edge) -> list[Expression]:
+        """Return the entries of a short vector: numbers, sizes and what is computed."""
+        edge = patterns.seen_through(edge)
+        if edge.static is not None:
+            return list(edge.static.ravel())
+        if edge.operation.kind == "Pack":
+            return [self._operand(item) for item in edge.operation.inputs]
+        vector = self._operand(edge, as_tensor=True)
+        return [_graph.Item(vector, (i,)) for i in range(_whole(edge.shape[0]))]
 
     def _operand(self, edge: Edge, as_tensor: bool = False) -> Expression:
         """Return what stands for a tensor: numbers for what is constant and has no dimensions."""
@@ -907,9 +933,13 @@ class _Reader:
 
     def _constant(self, edge: Edge) -> Value:
         """Keep an array that the model has in it as a leaf of the state."""
-        scopes = edge.operation.scopes
+        return self._keep(np.asarray((edge.points or [])[0]), edge.operation.scopes, edge.dtype)
+
+    def _keep(self, array: Any, scopes: Any = None, dtype: str = "") -> Value:
+        """Keep an array as a leaf of the state."""
+        if scopes is None:
+            scopes = self.current.scopes if self.current is not None else ()
         base = f"{scopes[-1].path}.constant" if scopes else "constant"
-        array = np.asarray((edge.points or [])[0])
         for path, known in self.state.items():
             if path.startswith(base) and known.dtype == array.dtype and np.array_equal(known, array, equal_nan=True):
                 return self.leaves[path]
@@ -918,7 +948,7 @@ class _Reader:
             number += 1
             path = f"{base}_{number}"
         self.state[path] = array
-        self.leaves[path] = self.flat.value(edge, "state", path)
+        self.leaves[path] = Value(array.shape, dtype or str(array.dtype), "state", path)
         return self.leaves[path]
 
     def _leaf(self, edge: Edge) -> Value:
@@ -1273,6 +1303,12 @@ def _size(edge: Edge) -> Any:
     return edge.static.item()
 
 
+def _whole(size: Any) -> int:
+    if isinstance(size, Dim):
+        raise Untranslated("an open number of indices")
+    return int(size)
+
+
 def _shortened(edge: Edge, ndim: int) -> Edge:
     """Return a vector that was reshaped to be added to a tensor with more dimensions."""
     if edge.static is not None or len(edge.shape) < 2 or len(edge.shape) > ndim:
@@ -1314,6 +1350,8 @@ def _default(attribute: Any) -> Any:
 
 # what a port is compared with
 
+_NO_GRADIENT = (LookupError, TypeError, tf.errors.NotFoundError, tf.errors.UnimplementedError)
+
 
 def run(
     model: Any,
@@ -1328,20 +1366,27 @@ def run(
     described = _described(model, training, tensors, arguments)
     before = {name: variable.numpy() for name, variable in described.variables.items() if name in described.state}
     params = {name: variable for name, variable in described.variables.items() if name not in described.state}
-    with tf.GradientTape() as tape:
-        tape.watch(list(params.values()))
-        outputs = described.call(*tensors)
-        leaves = [leaf for leaf in _graph.leaves(_plain(outputs)) if isinstance(leaf, tf.Tensor)]
-        terms = [
-            tf.reduce_sum(leaf * tf.cast(weights_of(tuple(leaf.shape)), leaf.dtype))
-            for leaf in leaves
-            if leaf.dtype.is_floating
-        ]
-        total = tf.add_n([tf.cast(term, terms[0].dtype) for term in terms]) if terms else None
+    try:
+        with tf.GradientTape() as tape:
+            tape.watch(list(params.values()))
+            outputs = described.call(*tensors)
+            leaves = [leaf for leaf in _graph.leaves(_plain(outputs)) if isinstance(leaf, tf.Tensor)]
+            terms = [
+                tf.reduce_sum(leaf * tf.cast(weights_of(tuple(leaf.shape)), leaf.dtype))
+                for leaf in leaves
+                if leaf.dtype.is_floating
+            ]
+            total = tf.add_n([tf.cast(term, terms[0].dtype) for term in terms]) if terms else None
+    except (tf.errors.NotFoundError, tf.errors.UnimplementedError) as error:
+        reason = str(error).partition("\n")[0][:200]
+        raise errors.ReferenceRaisedError(
+            f"TensorFlow has no kernel for it here; trace it in float32: {reason}"
+        ) from error
     slopes: dict[str, Any] = {}
     if params and total is not None:
-        gradients = tape.gradient(total, list(params.values()), unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        slopes = {name: np.array(tf.convert_to_tensor(slope)) for name, slope in zip(params, gradients, strict=True)}
+        with contextlib.suppress(*_NO_GRADIENT):  # of some kernels TensorFlow has none, or none in float64
+            gradients = tape.gradient(total, list(params.values()), unconnected_gradients=tf.UnconnectedGradients.ZERO)
+            slopes = {name: np.array(tf.convert_to_tensor(g)) for name, g in zip(params, gradients, strict=True)}
     state = {name: described.variables[name].numpy() for name in before}
     for name, value in before.items():
         described.variables[name].assign(value)
