@@ -223,7 +223,7 @@ class Port:
             if dtype.startswith(("float", "bfloat")):
                 drawn.append(generator.standard_normal(shape).astype(dtype))
             else:
-                drawn.append(generator.integers(0, top + 1, shape).astype(dtype))
+                drawn.append(generator.integers(min(top, 0), max(top, 0) + 1, shape).astype(dtype))
         return tuple(drawn)
 
 

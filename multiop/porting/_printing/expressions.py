@@ -70,7 +70,7 @@ class Text:
             case Branch():
                 return self.branch(expression)
             case Dim():
-                return expression.text.replace("*", " * ")
+                return _size(expression.text, level)
             case DType():
                 return f'"{expression.name}"'
             case Call() | Apply():
@@ -169,6 +169,12 @@ def quoted(text: str) -> str:
 
 def _quoted(key: str) -> str:
     return "str(i)" if key == "{i}" else quoted(key)
+
+
+def _size(text: str, level: int) -> str:
+    own = 1 if re.search("[+-]", text) else 2 if re.search("[*/%]", text) else 3
+    text = text.replace("*", " * ")
+    return f"({text})" if own < level else text
 
 
 def _number(number: float) -> str:

@@ -63,6 +63,12 @@ _INLINED = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_
 _INLINED |= {"checkpoint": "jaxpr", "remat": "jaxpr", "custom_lin": "jaxpr"}
 _UNCHANGED = ("copy", "copy_p", "optimization_barrier", "sharding_constraint", "device_put", "pvary")
 _FOLDED = 1 << 22  # the most entries of a constant that is computed while reading
+_COMPILED = 1000  # the most equations of an original that runs as one program: XLA takes longer than linear time
+_HASTE = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+    "xla_disable_hlo_passes": "fusion",
+}
 _OF_KEYS = (
     "random_fold_in",
     "random_split",
@@ -1193,10 +1199,11 @@ def run(
         ]
         return sum(terms[1:], terms[0]) if terms else jax.numpy.zeros(()), (leaves, new)
 
-    if params:
-        (_, (leaves, new)), gradients = jax.value_and_grad(total, has_aux=True)(params)
-    else:
-        (_, (leaves, new)), gradients = total(params), {}
+    function = jax.value_and_grad(total, has_aux=True) if params else lambda params: (total(params), {})
+    traced = jax.jit(function).trace(params)
+    if len(traced.jaxpr.jaxpr.eqns) < _COMPILED:  # else each operation would be compiled by itself
+        function = traced.lower().compile(compiler_options=_HASTE)
+    (_, (leaves, new)), gradients = function(params)
     return [np.asarray(leaf) for leaf in leaves], *jax.tree.map(np.asarray, (gradients, new))
 
 
