@@ -223,6 +223,8 @@ def dynamic_slice(x: Value, *starts: Expression, slice_sizes: Any, out: Value, m
             key.append(slice(None))
         elif isinstance(place, int) and isinstance(count, int):
             key.append(slice(place, place + count))
+        elif type(start) is int and count == 1:  # an open dimension; one that is shorter raises
+            key.append(slice(start, start + 1))
         elif isinstance(start, Dim) and count == 1 and start.text == f"{getattr(size, 'text', size)} - 1":
             key.append(slice(-1, None))
         else:
@@ -345,6 +347,7 @@ def gather(
     picked, collapsed = integers(numbers.start_index_map), integers(numbers.collapsed_slice_dims)
     index_shape = tuple(indices.shape[:-1])
     fill = _fill(mode, fill_value, out.dtype)
+    fill = ... if fill is None and not index_shape else fill  # with sizes that are known it is a slice
     starts = _known_place(x, indices, picked)
     if starts is not None:
         return constant_slices(x, starts, collapsed, slice_sizes, index_shape, fill, out)
