@@ -220,8 +220,11 @@ class Port:
         generator = np.random.default_rng(seed)
         drawn = []
         for shape, dtype, top in self._about["inputs"]:
-            if dtype.startswith(("float", "bfloat")):
-                drawn.append(generator.standard_normal(shape).astype(dtype))
+            if dtype.startswith(("float", "bfloat", "complex")):
+                numbers = generator.standard_normal(shape)
+                is_complex = dtype.startswith("complex")
+                numbers = numbers + 1j * generator.standard_normal(shape) if is_complex else numbers
+                drawn.append(np.asarray(numbers).astype(dtype))
             else:
                 drawn.append(generator.integers(min(top, 0), max(top, 0) + 1, shape).astype(dtype))
         return tuple(drawn)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -12,6 +13,7 @@ import multiop
 from multiop import _tree, ops
 from multiop.porting import _graph, _weights
 
+_NUMBERS = (bool, int, float, complex)
 _TOLERANCES = {"float64": 1e-9, "float32": 1e-4}  # relative to the sum of the magnitudes; 2e-2 for fewer bits
 
 
@@ -56,7 +58,8 @@ def digest(
     def sums(leaf: Any) -> list[float]:
         leaf = np.asarray(leaf)
         leaf = leaf.astype("complex128" if leaf.dtype.kind == "c" else "float64")
-        return [float(np.sum(leaf.real * weights(leaf.shape))), float(np.abs(leaf).sum())]
+        own = weights(leaf.shape)
+        return [float(np.sum(leaf.real * own) + np.sum(leaf.imag * own**2)), float(np.abs(leaf).sum())]
 
     return {
         "outputs": [sums(leaf) for leaf in outputs],
@@ -68,14 +71,22 @@ def digest(
 def computed(
     port: Any, inputs: tuple[Any, ...], training: bool = False
 ) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
-    """Return outputs, gradients of their weighted sum in the parameters, and new state of a port, as NumPy arrays."""
+    """Return outputs, gradients of their weighted sum in the parameters, and new state of a port, as NumPy arrays.
+
+    The sum takes in the real and the imaginary part of what is complex.
+    """
+    numbers: dict[int, Any] = {}  # the outputs that are Python numbers
     flat = {name: ops.convert_to_tensor(leaf) for name, leaf in _weights.flat(port.params).items()}
 
     def total(params: dict[str, Any]) -> tuple[Any, tuple[list[Any], Any]]:
         outputs, state = port.function(_weights.nested(params), port.state, *inputs, training=training)
-        leaves = _graph.leaves(outputs)
-        terms = [ops.sum(leaf * ops.cast(weights(tuple(leaf.shape)), leaf.dtype)) for leaf in leaves if _is_float(leaf)]
-        return sum(terms[1:], terms[0]) if terms else ops.zeros(()), (leaves, state)
+        leaves = comparable(outputs)
+        numbers.update({i: leaf for i, leaf in enumerate(leaves) if isinstance(leaf, _NUMBERS)})
+        leaves = [leaf for i, leaf in enumerate(leaves) if i not in numbers]
+        parts = [part for leaf in leaves if "complex" in ops.dtype(leaf) for part in (ops.real(leaf), ops.imag(leaf))]
+        parts += [leaf for leaf in leaves if "float" in ops.dtype(leaf)]
+        terms = [ops.sum(part * ops.cast(weights(tuple(part.shape)), part.dtype)) for part in parts]
+        return functools.reduce(ops.add, terms) if terms else ops.zeros(()), (leaves, state)
 
     if flat:
         derivative: Any = multiop.value_and_grad(total, has_aux=True)
@@ -83,7 +94,15 @@ def computed(
     else:
         (_, (leaves, state)), gradients = total(flat), {}
     slopes, state = _tree.map(ops.convert_to_numpy, (gradients, _weights.flat(state)))
-    return [ops.convert_to_numpy(leaf) for leaf in leaves], slopes, state
+    arrays = [ops.convert_to_numpy(leaf) for leaf in leaves]
+    for number in sorted(numbers):
+        arrays.insert(number, np.asarray(numbers[number]))
+    return arrays, slopes, state
+
+
+def comparable(outputs: Any) -> list[Any]:
+    """Return the leaves of what a model returns, those left out that are no numbers."""
+    return [leaf for leaf in _graph.leaves(outputs) if not isinstance(leaf, str)]
 
 
 def prove(port: Any, backend: str | None = None, training: bool = False) -> Proof:
@@ -132,6 +151,3 @@ def _difference(computed_here: list[float], expected: list[float], floor: float)
     worst = max(abs(a - b) for a, b in zip(computed_here, expected, strict=True)) / size
     return worst if math.isfinite(worst) else math.inf
 
-
-def _is_float(leaf: Any) -> bool:
-    return "float" in ops.dtype(leaf)

@@ -21,7 +21,7 @@ from multiop import errors
 from multiop.porting import _converters, _graph, _hosts, _rows
 from multiop.porting._graph import Apply, Body, Call, Custom, Dim, Expression, Foreign, Graph, Node, Scope, Value, call
 from multiop.porting._rows import Row, Untranslated, cast, single
-from multiop.porting.torch import _internals, calls, functions
+from multiop.porting.torch import _internals, calls, functions, weights
 from multiop.porting.torch._internals import pytree
 
 _CONTAINERS = ("torch.nn.modules.container.", "torch.nn.modules.module.")
@@ -66,6 +66,7 @@ def read(
     changed: set[str] = set()
     differs = False
     if not isinstance(model, torch.export.ExportedProgram):
+        weights.check_values(model.state_dict(keep_vars=True))
         with torch.compiler.set_stance("default"), _in_mode(model, training), _hosts.refused():
             written, differs, changed = _observed(model, inputs, keywords or {})
         missing |= {f"a change of the parameter {name}": [""] for name in written}
@@ -119,7 +120,8 @@ def _observed(
         with contextlib.suppress(Exception), warnings.catch_warnings(), torch.no_grad(), torch.random.fork_rng([]):
             warnings.simplefilter("ignore")
             torch.manual_seed(0)  # what fails, the export tells
-            results.append([_numpy(leaf) for leaf in _graph.leaves(_structure(model(*args, **named)))])
+            leaves = _graph.leaves(_structure(model(*args, **named)))
+            results.append([_numpy(leaf) for leaf in leaves if isinstance(leaf, torch.Tensor)])
         with torch.no_grad():
             for name, tensor in model.state_dict().items():
                 if name in before and _numpy(tensor).tobytes() != before[name].tobytes():
@@ -1115,7 +1117,10 @@ class _Reader:
         return _structure(pytree.tree_unflatten(leaves, spec))
 
     def _result(self, argument: Any) -> Any:
-        return self._argument(argument) if isinstance(argument, torch.fx.Node) else argument
+        try:
+            return self._argument(argument) if isinstance(argument, torch.fx.Node) else argument
+        except Untranslated as reason:
+            raise errors.TranslationError(f"the model returns {reason}") from None
 
 
 class _Constant:
@@ -1139,7 +1144,7 @@ def _as_value(reader: _Reader, entry: Any) -> Any:
 def run(
     model: Any,
     inputs: tuple[Any, ...],
-    weights: Any,
+    weights_of: Any,
     keywords: dict[str, Any] | None = None,
     training: bool = False,
 ) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
@@ -1149,12 +1154,13 @@ def run(
     args, named = pytree.tree_map(_from_numpy, (list(inputs), keywords or {}))  # copies: the model may change them
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     with torch.compiler.set_stance("default"), contextlib.nullcontext() if is_program else _in_mode(model, training):
-        leaves = _graph.leaves(_structure(model(*args, **named)))
+        outputs = _structure(model(*args, **named))
+        leaves = [leaf for leaf in _graph.leaves(outputs) if isinstance(leaf, torch.Tensor)]
         state = {name: _numpy(buffer) for name, buffer in model.named_buffers()}
         named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
-        terms = [
-            (leaf * torch.from_numpy(weights(leaf.shape)).to(leaf)).sum() for leaf in leaves if leaf.is_floating_point()
-        ]
+        parts = [part for leaf in leaves if leaf.is_complex() for part in (leaf.real, leaf.imag)]
+        parts += [leaf for leaf in leaves if leaf.is_floating_point()]
+        terms = [(part * torch.from_numpy(weights_of(part.shape)).to(part)).sum() for part in parts]
         total = sum(terms[1:], terms[0]) if terms else None
         gradients = {}
         if named and total is not None and total.requires_grad:  # in the mode still: a checkpoint computes again
@@ -1164,7 +1170,8 @@ def run(
         for name, buffer in model.named_buffers():
             if not torch.equal(buffer, before[name]):
                 buffer.copy_(before[name])
-    return [_numpy(leaf) for leaf in leaves], gradients, state
+    every = [leaf for leaf in _graph.leaves(outputs) if not isinstance(leaf, str)]
+    return [_numpy(leaf) if isinstance(leaf, torch.Tensor) else np.asarray(leaf) for leaf in every], gradients, state
 
 
 def _slopes(total: Any, leaves: list[Any]) -> list[Any]:
