@@ -503,6 +503,30 @@ def block_dropout(x: Tensor, rate: float, noise_shape: Sequence[int | None], see
     return random.dropout(x, rate, noise_shape, seed=seed) if training and rate else x
 
 
+# gradients at kinks, as the original has them
+
+
+def absolute(x: Tensor) -> Tensor:
+    """Compute the absolute value, with the slope 1 at 0."""
+    return ops.where(ops.equal(x, 0), x + 0.0, ops.abs(x))
+
+
+def larger(x: Tensor, y: Tensor) -> Tensor:
+    """Take the larger one of two; the gradient of equal ones goes to the first."""
+    return ops.where(ops.equal(x, y), x, ops.maximum(x, y))
+
+
+def smaller(x: Tensor, y: Tensor) -> Tensor:
+    """Take the smaller one of two; the gradient of equal ones goes to the first."""
+    return ops.where(ops.equal(x, y), x, ops.minimum(x, y))
+
+
+def inverse_root(x: Tensor) -> Tensor:
+    """Compute `1 / sqrt(x)`, which has no gradient at 0."""
+    is_zero = ops.equal(x, 0)
+    return ops.where(is_zero, float("inf"), ops.rsqrt(ops.where(is_zero, 1.0, x)))
+
+
 # what JAX does with an index that is out of range
 
 

@@ -15,6 +15,7 @@ from multiop.porting import _graph, _weights
 
 _NUMBERS = (bool, int, float, complex)
 _TOLERANCES = {"float64": 1e-9, "float32": 1e-4}  # relative to the sum of the magnitudes; 2e-2 for fewer bits
+_NOISE = {1e-9: 2.0**-40, 1e-4: 2.0**-17, 2e-2: 2.0**-5}  # by tolerance: how small beside the largest gradient is rounding
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Proof:
         compared: How many outputs and gradients were compared that are not zero.
         training: Whether this is about training mode.
         state: The largest difference of an array of the new state.
+        vacuous: The parameters whose gradient is zero but for rounding, in the original and here, where the two
+            rounding errors differ by more than the tolerance.
     """
 
     backend: str
@@ -38,6 +41,7 @@ class Proof:
     compared: int
     training: bool = False
     state: float = 0.0
+    vacuous: tuple[str, ...] = ()
 
     @property
     def agrees(self) -> bool:
@@ -127,7 +131,8 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
     if len(computed_here["outputs"]) != len(expected["outputs"]):
         return Proof(backend, math.inf, math.inf, 0.0, 1, training)
     pairs = list(zip(computed_here["outputs"], expected["outputs"], strict=True))
-    slopes = [(computed_here["gradients"][name], wanted) for name, wanted in expected["gradients"].items()]
+    named = {name: (computed_here["gradients"][name], wanted) for name, wanted in expected["gradients"].items()}
+    slopes = list(named.values())
     states = [(computed_here["state"][name], wanted) for name, wanted in expected["state"].items()]
     # rounding is what is left of some gradients, and of the mean of what is normalized already
     floor = 1e-4 * max((pair[1] for _, pair in slopes), default=0.0)
@@ -135,14 +140,23 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
     low = 1e-4 * max((wanted[1] for name, wanted in expected["state"].items() if kinds.get(name) != "i"), default=0.0)
     dtypes = {str(leaf.dtype) for leaf in _weights.flat(port.params).values()} | {str(x.dtype) for x in port.inputs()}
     floats = [_TOLERANCES.get(name, 2e-2) for name in dtypes if "float" in name]
+    tolerance = max(floats, default=1e-4)
+    noise = _NOISE.get(tolerance, 0.0) * max((pair[1] for _, pair in slopes), default=0.0)
+    vacuous = tuple(
+        name
+        for name, (a, b) in named.items()
+        if max(a[1], b[1]) <= noise and _difference(a, b, floor) > tolerance
+    )
+    slopes = [pair for name, pair in named.items() if name not in vacuous]
     return Proof(
         backend,
         max((_difference(a, b, 0.0) for a, b in pairs), default=0.0),
         max((_difference(a, b, floor) for a, b in slopes), default=0.0),
-        max(floats, default=1e-4),
+        tolerance,
         sum(pair[1] > 0 for _, pair in [*pairs, *slopes]),
         training,
         max((_difference(a, b, low) for a, b in states), default=0.0),
+        vacuous,
     )
 
 

@@ -964,6 +964,8 @@ class _Reader:
                 self.made_by[id(node.outputs[0])] = node.expression
             linear = patterns.linear(node.expression, self.made, lambda part: getattr(part, "kind", "") == "params")
             node.expression = node.expression if linear is None else linear
+        for node in nodes:
+            node.expression = _graph.rebuild(node.expression, patterns.with_slope)
         nodes = _graph.without_dead(nodes, outputs)
         return Graph(
             self.model.kind,
