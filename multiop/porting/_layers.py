@@ -162,10 +162,7 @@ def resize(
         at = at if align_corners else at + (ratio - 1) / 2
         if kind == "cubic":
             left = ops.floor(at)
-            t = at - left
-            near = [((1.25 * u - 2.25) * u * u + 1) for u in (t, 1 - t)]
-            far = [((-0.75 * u + 3.75) * u - 6) * u + 3 for u in (t + 1, 2 - t)]
-            weights = {-1: far[0], 0: near[0], 1: near[1], 2: far[1]}
+            weights = dict(zip((-1, 0, 1, 2), cubic_weights(at - left), strict=True))
         else:
             at = ops.maximum(at, 0.0)
             left = ops.floor(at)
@@ -782,3 +779,118 @@ def adjust_contrast(x: Tensor, factor: Any) -> Tensor:
 def block_dropout(x: Tensor, rate: float, noise_shape: Sequence[int | None], seed: Any, training: bool) -> Tensor:
     """Drop in training a share `rate` of the blocks, which reach over the dimensions of size 1 in `noise_shape`."""
     return random.dropout(x, rate, noise_shape, seed=seed) if training and rate else x
+
+
+# gradients at kinks, as the original has them
+
+
+def absolute(x: Tensor) -> Tensor:
+    """Compute the absolute value, with the slope 1 at 0."""
+    return ops.where(ops.equal(x, 0), x + 0.0, ops.abs(x))
+
+
+def larger(x: Tensor, y: Tensor) -> Tensor:
+    """Take the larger one of two; the gradient of equal ones goes to the first."""
+    return ops.where(ops.equal(x, y), x, ops.maximum(x, y))
+
+
+def smaller(x: Tensor, y: Tensor) -> Tensor:
+    """Take the smaller one of two; the gradient of equal ones goes to the first."""
+    return ops.where(ops.equal(x, y), x, ops.minimum(x, y))
+
+
+def inverse_root(x: Tensor) -> Tensor:
+    """Compute `1 / sqrt(x)`, which has no gradient at 0."""
+    is_zero = ops.equal(x, 0)
+    return ops.where(is_zero, float("inf"), ops.rsqrt(ops.where(is_zero, 1.0, x)))
+
+
+# what JAX does with an index that is out of range
+
+
+def in_range(x: Tensor, low: Any, high: Any) -> Tensor:
+    """Say which entries of `x` are from `low` up to `high`, which is not included."""
+    return ops.logical_and(ops.greater_equal(x, low), ops.less(x, high))
+
+
+def take_or_fill(x: Tensor, indices: Tensor, axis: int = 0, fill: Any = float("nan")) -> Tensor:
+    """Pick entries of `x` along `axis`; an index out of range, also from the end, picks `fill`.
+
+    That is the nearest entry, without a gradient, where `fill` is `None`.
+    """
+    size = ops.shape(x)[axis]
+    y = ops.take(x, ops.clip(indices, -size, size - 1), axis=axis)
+    inside = in_range(indices, -size, size)
+    for _ in x.shape[axis + 1 :]:
+        inside = ops.expand_dims(inside, -1)
+    return ops.where(inside, y, ops.stop_gradient(y) if fill is None else fill)
+
+
+def update_in_range(update: Any, x: Tensor, key: Sequence[Any], value: Tensor) -> Tensor:
+    """Return `update(x, key, value)` without the values of which an index is out of range."""
+    first, *others = zip(key, ops.shape(x), strict=False)
+    inside = in_range(first[0], -first[1], first[1])
+    for index, size in others:
+        inside = ops.logical_and(inside, in_range(index, -size, size))
+    index, size = first
+    index = ops.where(inside, ops.where(ops.less(index, 0), index + size, index), size)  # others go to a row more
+    rest = [ops.clip(index, -size, size - 1) for index, size in others]
+    x = ops.pad(x, [(0, 1), *[(0, 0)] * (len(x.shape) - 1)])
+    return update(x, (index, *rest), value)[:-1]
+
+
+# resampling
+
+
+def cubic_weights(t: Tensor) -> list[Tensor]:
+    """Return the weights of four entries around a place that is `t` behind the second one: cubics with -0.75."""
+    near = [((1.25 * u - 2.25) * u * u + 1) for u in (t, 1 - t)]
+    far = [((-0.75 * u + 3.75) * u - 6) * u + 3 for u in (t + 1, 2 - t)]
+    return [far[0], near[0], near[1], far[1]]
+
+
+def folded(at: Tensor, size: int, padding: str, align_corners: bool) -> Tensor:
+    """Move places beyond `size` entries to the border of these, or mirror them there."""
+    if padding == "reflection":
+        low, span = (0.0, size - 1) if align_corners else (-0.5, size)
+        distance = ops.abs(at - low)
+        extra = ops.fmod(distance, max(span, 1))
+        is_even = ops.equal(ops.fmod(ops.floor(distance / max(span, 1)), 2.0), 0.0)
+        at = ops.where(is_even, extra + low, span - extra + low)
+    inside = ops.logical_and(ops.greater(at, 0.0), ops.less(at, size - 1))
+    return ops.where(inside, at, ops.stop_gradient(ops.clip(at, 0.0, size - 1)))
+
+
+def grid_sample(
+    x: Tensor, grid: Tensor, mode: str = "bilinear", padding: str = "zeros", align_corners: bool = False
+) -> Tensor:
+    """Look up `(batch, channels, *space)` at points from -1 to 1 in `(batch, *points, ndim)`, last axis of space first."""
+    sizes = x.shape[2:]
+    axes = []  # for each axis of space, the entries that count: where each is, and its weight
+    for axis, size in enumerate(sizes, 1):
+        at = (grid[..., -axis] + 1) * ((size - 1 if align_corners else size) / 2) - (0.0 if align_corners else 0.5)
+        if mode != "bicubic" and padding != "zeros":
+            at = folded(at, size, padding, align_corners)
+        if padding == "zeros":
+            at = ops.clip(at, -3.0, size + 2.0)  # farther away there is nothing either
+        left = ops.stop_gradient(ops.floor(at))
+        if mode == "nearest":
+            entries = [(ops.round(ops.stop_gradient(at)), ops.ones_like(at))]
+        elif mode == "bicubic":
+            entries = [(left + offset, w) for offset, w in zip((-1, 0, 1, 2), cubic_weights(at - left), strict=True)]
+            if padding != "zeros":
+                entries = [(folded(place, size, padding, align_corners), weight) for place, weight in entries]
+        else:
+            entries = [(left, 1 - (at - left)), (left + 1, at - left)]
+        axes.append(entries)
+    batch, channels, *_ = ops.shape(x)
+    flat, parts = ops.reshape(x, (batch, channels, -1)), []
+    for corner in product(*axes):
+        index, weight = ops.zeros_like(corner[0][0], dtype="int32"), ops.ones_like(corner[0][0])
+        for (place, share), size in zip(corner, sizes, strict=True):
+            nearest = ops.clip(place, 0.0, size - 1)
+            index = index * size + ops.cast(nearest, "int32")
+            weight = weight * ops.where(ops.equal(nearest, place), share, 0.0)
+        entries = ops.take_along_axis(flat, ops.reshape(index, (batch, 1, -1)), axis=2)
+        parts.append(entries * ops.reshape(weight, (batch, 1, -1)))
+    return ops.reshape(sum(parts[1:], parts[0]), (batch, channels, *ops.shape(grid)[1:-1]))

@@ -304,10 +304,13 @@ class Port:
         for number, (shape, dtype, top) in enumerate(self._about["inputs"]):
             if str(number) in given:
                 drawn.append(np.array(given[str(number)], dtype).reshape(shape))
-            elif dtype.startswith(("float", "bfloat")):
-                drawn.append(generator.standard_normal(shape).astype(dtype))
+            elif dtype.startswith(("float", "bfloat", "complex")):
+                numbers = generator.standard_normal(shape)
+                is_complex = dtype.startswith("complex")
+                numbers = numbers + 1j * generator.standard_normal(shape) if is_complex else numbers
+                drawn.append(np.asarray(numbers).astype(dtype))
             else:
-                drawn.append(generator.integers(0, top + 1, shape).astype(dtype))
+                drawn.append(generator.integers(min(top, 0), max(top, 0) + 1, shape).astype(dtype))
         return tuple(drawn)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -12,7 +13,9 @@ import multiop
 from multiop import _tree, ops
 from multiop.porting import _graph, _weights
 
+_NUMBERS = (bool, int, float, complex)
 _TOLERANCES = {"float64": 1e-9, "float32": 1e-4}  # relative to the sum of the magnitudes; 2e-2 for fewer bits
+_NOISE = {1e-9: 2.0**-40, 1e-4: 2.0**-17, 2e-2: 2.0**-5}  # by tolerance: how small beside the largest gradient is rounding
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +30,8 @@ class Proof:
         compared: How many outputs and gradients were compared that are not zero.
         training: Whether this is about training mode.
         state: The largest difference of an array of the new state.
+        vacuous: The parameters whose gradient is zero but for rounding, in the original and here, where the two
+            rounding errors differ by more than the tolerance.
     """
 
     backend: str
@@ -36,6 +41,7 @@ class Proof:
     compared: int
     training: bool = False
     state: float = 0.0
+    vacuous: tuple[str, ...] = ()
 
     @property
     def agrees(self) -> bool:
@@ -58,7 +64,8 @@ def digest(
         leaf = leaf.astype("complex128" if leaf.dtype.kind == "c" else "float64")
         leaf = np.nan_to_num(leaf, nan=3.0, posinf=2.0, neginf=-2.0)  # so that the others count
         leaf = np.where(np.abs(leaf) < 1e300, leaf, np.sign(leaf))
-        return [float(np.sum(leaf.real * weights(leaf.shape))), float(np.abs(leaf).sum())]
+        own = weights(leaf.shape)
+        return [float(np.sum(leaf.real * own) + np.sum(leaf.imag * own**2)), float(np.abs(leaf).sum())]
 
     return {
         "outputs": [sums(leaf) for leaf in outputs],
@@ -70,14 +77,22 @@ def digest(
 def computed(
     port: Any, inputs: tuple[Any, ...], training: bool = False
 ) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
-    """Return outputs, gradients of their weighted sum in the parameters, and new state of a port, as NumPy arrays."""
+    """Return outputs, gradients of their weighted sum in the parameters, and new state of a port, as NumPy arrays.
+
+    The sum takes in the real and the imaginary part of what is complex.
+    """
+    numbers: dict[int, Any] = {}  # the outputs that are Python numbers
     flat = {name: ops.convert_to_tensor(leaf) for name, leaf in _weights.flat(port.params).items()}
 
     def total(params: dict[str, Any]) -> tuple[Any, tuple[list[Any], Any]]:
         outputs, state = port.function(_weights.nested(params), port.state, *inputs, training=training)
-        leaves = _graph.leaves(outputs)
-        terms = [ops.sum(leaf * ops.cast(weights(tuple(leaf.shape)), leaf.dtype)) for leaf in leaves if _is_float(leaf)]
-        return sum(terms[1:], terms[0]) if terms else ops.zeros(()), (leaves, state)
+        leaves = comparable(outputs)
+        numbers.update({i: leaf for i, leaf in enumerate(leaves) if isinstance(leaf, _NUMBERS)})
+        leaves = [leaf for i, leaf in enumerate(leaves) if i not in numbers]
+        parts = [part for leaf in leaves if "complex" in ops.dtype(leaf) for part in (ops.real(leaf), ops.imag(leaf))]
+        parts += [leaf for leaf in leaves if "float" in ops.dtype(leaf)]
+        terms = [ops.sum(part * ops.cast(weights(tuple(part.shape)), part.dtype)) for part in parts]
+        return functools.reduce(ops.add, terms) if terms else ops.zeros(()), (leaves, state)
 
     if flat:
         derivative: Any = multiop.value_and_grad(total, has_aux=True)
@@ -85,7 +100,15 @@ def computed(
     else:
         (_, (leaves, state)), gradients = total(flat), {}
     slopes, state = _tree.map(ops.convert_to_numpy, (gradients, _weights.flat(state)))
-    return [ops.convert_to_numpy(leaf) for leaf in leaves], slopes, state
+    arrays = [ops.convert_to_numpy(leaf) for leaf in leaves]
+    for number in sorted(numbers):
+        arrays.insert(number, np.asarray(numbers[number]))
+    return arrays, slopes, state
+
+
+def comparable(outputs: Any) -> list[Any]:
+    """Return the leaves of what a model returns, those left out that are no numbers."""
+    return [leaf for leaf in _graph.leaves(outputs) if not isinstance(leaf, str)]
 
 
 def prove(port: Any, backend: str | None = None, training: bool = False) -> Proof:
@@ -110,7 +133,8 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
     if len(computed_here["outputs"]) != len(expected["outputs"]):
         return Proof(backend, math.inf, math.inf, 0.0, 1, training)
     pairs = list(zip(computed_here["outputs"], expected["outputs"], strict=True))
-    slopes = [(computed_here["gradients"][name], wanted) for name, wanted in expected["gradients"].items()]
+    named = {name: (computed_here["gradients"][name], wanted) for name, wanted in expected["gradients"].items()}
+    slopes = list(named.values())
     states = [(computed_here["state"][name], wanted) for name, wanted in expected["state"].items()]
     # rounding is what is left of some gradients, and of the mean of what is normalized already
     floor = 1e-4 * max((pair[1] for _, pair in slopes), default=0.0)
@@ -119,14 +143,23 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
     dtypes = {str(leaf.dtype) for leaf in _weights.flat(port.params).values()} | {str(x.dtype) for x in port.inputs()}
     dtypes.add(port._about.get("narrowest", ""))  # what is computed in float32 has no more digits than that
     floats = [_TOLERANCES.get(name, 2e-2) for name in dtypes if "float" in name]
+    tolerance = max(floats, default=1e-4)
+    noise = _NOISE.get(tolerance, 0.0) * max((pair[1] for _, pair in slopes), default=0.0)
+    vacuous = tuple(
+        name
+        for name, (a, b) in named.items()
+        if max(a[1], b[1]) <= noise and _difference(a, b, floor) > tolerance
+    )
+    slopes = [pair for name, pair in named.items() if name not in vacuous]
     return Proof(
         backend,
         max((_difference(a, b, 0.0) for a, b in pairs), default=0.0),
         max((_difference(a, b, floor) for a, b in slopes), default=0.0),
-        max(floats, default=1e-4),
+        tolerance,
         sum(pair[1] > 0 for _, pair in [*pairs, *slopes]),
         training,
         max((_difference(a, b, low) for a, b in states), default=0.0),
+        vacuous,
     )
 
 
@@ -135,6 +168,3 @@ def _difference(computed_here: list[float], expected: list[float], floor: float)
     worst = max(abs(a - b) for a, b in zip(computed_here, expected, strict=True)) / size
     return worst if math.isfinite(worst) else math.inf
 
-
-def _is_float(leaf: Any) -> bool:
-    return "float" in ops.dtype(leaf)

@@ -28,6 +28,11 @@ class Untranslated(Exception):
 # expressions that rows share
 
 
+def is_number(x: Expression) -> bool:
+    """Say whether an expression is a Python number."""
+    return isinstance(x, (bool, int, float, complex)) and not isinstance(x, Value)
+
+
 def cast(x: Expression, dtype: str) -> Expression:
     """Return `x` in a dtype; nothing happens to a tensor that has it."""
     return x if isinstance(x, Value) and x.dtype == dtype else call("ops.cast", x, DType(dtype))

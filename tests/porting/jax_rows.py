@@ -58,6 +58,26 @@ def parts(z):
     return z.real, z.imag
 
 
+OUTSIDE = integers(7, above=-9, below=9)
+MODES = ("fill", "clip", "promise_in_bounds")
+GatherDims = lax.GatherDimensionNumbers
+
+
+def PLACES(generator):
+    return np.array([5, -2, 9, -9, 0])
+
+
+def places_got(mode, x, i, j):
+    return x.at[i].get(mode=mode), x.at[i, j].get(mode=mode), x.at[:, i].get(mode=mode), x.at[i[0]].get(mode=mode)
+
+
+def places_updated(mode, x, i, v):
+    columns = i[:2] % 4
+    updated = x.at[i].add(v, mode=mode), x.at[:, columns].set(x[:, :2], mode=mode), x.at[i, i].set(v[:, 0], mode=mode)
+    extremes = x.at[i].min(lax.stop_gradient(v), mode=mode), x.at[i].max(lax.stop_gradient(v), mode=mode)
+    return *updated, *map(lax.stop_gradient, extremes)
+
+
 ROWS = {
     **entrywise("abs", "asinh", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor"),
     **entrywise("is_finite", "logistic", "neg", "sign", "sin", "sinh", "square", "tanh", "stop_gradient", "cbrt"),
@@ -100,6 +120,13 @@ ROWS = {
     "select of three": (lambda x: jnp.select([x > 1, x > 0], [x, 2 * x], -x), X),
     "clamp": (lambda x: lax.clamp(-0.3, x, 0.4), lambda generator: np.array([-0.3, 0.4, 0.1, 2.0, -1.0])),
     "clip": (lambda x: jnp.clip(x, -0.3, 0.4), lambda generator: np.array([-0.3, 0.4, 0.1, 2.0, -1.0])),
+    "abs of zeros": (lambda x: (jnp.abs(x), jnp.linalg.norm(x, 1, axis=-1)), lambda generator: np.eye(3, 4)),
+    "mixed widths": (
+        lambda x, i: x.astype("float32") + jnp.std(i) + jnp.var(i, 1, keepdims=True) * jnp.sinc(i) + i.mean(),
+        X,
+        integers(3, 4),
+    ),
+    "sizes": (lambda x: x * (x.shape[0] + 1) / (2 * x.shape[0]), X),
     "convert_element_type": (lambda x: (x.astype("int32"), (x > 0).astype("float64") * x), X),
     "complex": (lambda x, y: jnp.abs(lax.complex(x, y)) + jnp.real(jnp.conj(lax.complex(x, y)) ** 2), X, X),
     "fft": (lambda x, y: parts(jnp.fft.fft(lax.complex(x, y), norm="ortho")), X, X),
@@ -190,6 +217,68 @@ ROWS = {
     "at add": (lambda x, i: x.at[i].add(1.5), X, integers(2)),
     "at add pairs": (lambda x, i: x.at[i, i].add(x[i, i]), X, integers(2)),
     "at max": (lambda x, i: x.at[i].max(0.3).at[i].min(0.9).at[i].multiply(2.0), X, lambda generator: np.array([2, 0])),
+    # indices out of range
+    **{f"get, {mode}": (functools.partial(places_got, mode), X, OUTSIDE, OUTSIDE) for mode in MODES},
+    **{f"update, {mode}": (functools.partial(places_updated, mode), normal(6, 4), PLACES, normal(5, 4)) for mode in MODES},
+    "get by default": (lambda x, i: (x[i], x[:, i], x[i, :2], x[i[0]], x[i, i]), X, OUTSIDE),
+    "take, any mode": (
+        lambda x, i: (jnp.take(x, i, 0), jnp.take(x, i, 1, mode="clip"), jnp.take(x, i, mode="wrap")),
+        X,
+        integers(2, 5, above=-9, below=9),
+    ),
+    "take_along_axis, any mode": (
+        lambda x, i: (jnp.take_along_axis(x, i, 1), jnp.take_along_axis(x, i, 1, mode="clip")),
+        X,
+        integers(3, 5, above=-9, below=9),
+    ),
+    "fill of ints": (
+        lambda x, i: (x.at[i].get(mode="fill"), (x > 3).at[i].get(mode="fill"), x.at[i].get(mode="fill", fill_value=7)),
+        integers(5, below=9),
+        OUTSIDE,
+    ),
+    "indices of 8 bits": (
+        lambda x, i: (x[i.astype("uint8")], x.at[i.astype("int8")].get(mode="clip"), x.at[i.astype("uint8")].add(1.5)),
+        X,
+        integers(7, below=9),
+    ),
+    "slices out of range": (
+        lambda x, i: (
+            lax.dynamic_slice(x, (i[0], i[1]), (2, 3)),
+            lax.dynamic_slice(x, (i[1], i[0]), (2, 3)),
+            lax.dynamic_update_slice(x, x[:2, :3] * 2, (i[0], i[1])),
+            lax.dynamic_update_slice(x, x[:2, :3] * 2, (9, -1)),
+        ),
+        normal(5, 6),
+        lambda generator: np.array([9, -9]),
+    ),
+    "windows": (
+        lambda x, i: (
+            lax.gather(x, i, GatherDims((1, 2), (), (0, 1)), (2, 3), mode="clip"),
+            lax.gather(x, i, GatherDims((1, 2), (), (0, 1)), (2, 3), mode="fill"),
+            lax.scatter_add(x, i, jnp.ones((7, 2, 3)), lax.ScatterDimensionNumbers((1, 2), (), (0, 1))),
+        ),
+        normal(5, 4),
+        integers(7, 2, above=-2, below=5),
+    ),
+    "vmap of slices": (
+        lambda x, i: (
+            jax.vmap(lambda x, i: lax.dynamic_slice(x, (i,), (2,)))(x, i),
+            jax.vmap(lambda i: lax.dynamic_slice(x, (i, 1), (2, 3)))(i),
+            jax.vmap(lambda x, i: lax.dynamic_update_slice(x, x[:2] * 3, (i,)))(x, i),
+            jax.vmap(lambda x, i: x.at[i].set(1.5))(x, i),
+        ),
+        X,
+        integers(3, above=-9, below=9),
+    ),
+    "indices apart": (lambda x, i: (x[i, :, i], x.at[i, :, i].set(1.5)), normal(3, 4, 5), integers(2)),
+    "segment_sum": (lambda x, i: jax.ops.segment_sum(x, i, 4), normal(7, 2), OUTSIDE),
+    "segment_max": (lambda x, i: jax.ops.segment_max(x, i, 4), normal(7, 2), lambda generator: np.arange(7) - 2),
+    "at subtract": (lambda x, i, v: x.at[i].subtract(v), normal(6, 4), PLACES, normal(5, 4)),
+    "grad of a clipped take": (
+        jax.grad(lambda x, i: jnp.sum(x.at[i].get(mode="clip") ** 3) + jnp.sum(x.at[i].set(2.0)[0] ** 3)),
+        X,
+        OUTSIDE,
+    ),
     "sort": (lambda x: jnp.sort(x, 1), X),
     "argsort": (lambda x: jnp.argsort(x, 1), X),
     "searchsorted": (
@@ -347,12 +436,13 @@ def error_between(computed, expected):
     names = list(expected) if isinstance(expected, dict) else range(len(expected))
     assert set(names) == (set(computed) if isinstance(computed, dict) else set(range(len(computed))))
     pairs = [(computed[name].astype("float64"), expected[name].astype("float64")) for name in names]
-    largest = max((np.abs(other).max(initial=0) for _, other in pairs), default=0)
+    largest = max((np.nanmax(np.abs(other), initial=0) for _, other in pairs), default=0)
     worst = 0.0
     for pair, other in pairs:
         assert pair.shape == other.shape
-        difference = np.abs(pair - other).max(initial=0)
-        worst = max(worst, float(difference / max(np.abs(other).max(initial=0), 1e-4 * largest, 1e-30)))
+        assert (np.isnan(pair) == np.isnan(other)).all()
+        difference = np.abs(np.nan_to_num(pair - other)).max(initial=0)
+        worst = max(worst, float(difference / max(np.nanmax(np.abs(other), initial=0), 1e-4 * largest, 1e-30)))
     return worst
 
 

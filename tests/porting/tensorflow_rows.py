@@ -112,6 +112,10 @@ SLOPES = {
 }
 
 
+def TIES(rng):
+    return np.array([[0.0, 0.5, -1.0, 0.0], [0.0, 0.0, 0.0, 0.0], [2.0, 0.0, -0.5, 1.0]])
+
+
 ROWS = {
     **{f"gradient of {name}": (slope(function), X) for name, function in SLOPES.items()},
     "gradient of a bias": (slope(lambda b, x: tf.nn.bias_add(x, b) ** 3), normal(4), X),
@@ -150,6 +154,8 @@ ROWS = {
     "pow": (lambda x, y: x**3 + x**y + 2.0**x + x**2, positive(3, 4), X),
     "squared_difference": (tf.math.squared_difference, X, normal(4)),
     "maximum": (lambda x, y: tf.maximum(x, y) - tf.minimum(x, y * 2), X, normal(4)),
+    "maximum tie": (lambda x, y: tf.maximum(x, y) + 3 * tf.minimum(y, x), TIES, lambda rng: np.zeros((3, 4))),
+    "rsqrt of zeros": (lambda x: x * tf.minimum(tf.math.rsqrt(tf.reduce_sum(x * x, 1, keepdims=True)), 1e3), TIES),
     "maximum number": (lambda x: tf.maximum(x, 0.1) + tf.minimum(tf.constant(0.2, x.dtype), x), X),
     "clip": (lambda x: tf.clip_by_value(x, -0.3, 0.4), X),
     "atan2": (tf.atan2, X, X),

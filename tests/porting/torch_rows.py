@@ -417,6 +417,23 @@ ROWS = {
         normal(5, 4),
     ),
     "dropout off": (lambda x: F.dropout(x, 0.5, False) * 2, X),
+    **{
+        f"grid_sample, {mode}, {padding}, {corners}": (
+            functools.partial(F.grid_sample, mode=mode, padding_mode=padding, align_corners=corners),
+            normal(2, 3, 5, 6),
+            lambda: torch.cat([torch.eye(2)[None, None].expand(2, 1, 2, 2) * 2 - 1, torch.randn(2, 3, 2, 2)], 1).double(),
+        )
+        for mode in ("bilinear", "nearest", "bicubic")
+        for padding in ("zeros", "border", "reflection")
+        for corners in (False, True)
+    },
+    "grid_sample of volumes": (
+        lambda x, grid: F.grid_sample(x, grid, align_corners=False),
+        normal(2, 3, 4, 5, 6),
+        normal(2, 2, 3, 4, 3),
+    ),
+    "nearest to many": (lambda x: F.interpolate(x, size=(50, 31), mode="nearest"), normal(2, 1, 7, 5)),
+    "nearest exact": (lambda x: F.interpolate(x, size=(5, 31), mode="nearest-exact"), normal(2, 1, 7, 5)),
     "nearest": (lambda x: F.interpolate(x, scale_factor=2, mode="nearest"), normal(2, 3, 3, 4)),
     "nearest between": (lambda x: F.interpolate(x, size=(5, 3), mode="nearest"), normal(2, 3, 3, 4)),
     "bilinear": (lambda x: F.interpolate(x, size=(5, 8), mode="bilinear"), normal(2, 3, 3, 4)),

@@ -71,8 +71,7 @@ class Text:
             case Branch():
                 return self.branch(expression)
             case Dim():
-                text = re.sub(r"(?<=[\w)])\*(?=[\w(])", " * ", expression.text)
-                return f"({text})" if level and re.search(r"[^\w.]", text) else text
+                return _size(expression.text, level)
             case Number():
                 return self(expression.expression, level)
             case DType():
@@ -178,6 +177,12 @@ def quoted(text: str) -> str:
 
 def _quoted(key: str) -> str:
     return "str(i)" if key == "{i}" else quoted(key)
+
+
+def _size(text: str, level: int) -> str:
+    own = 1 if re.search("[+-]", text) else 2 if re.search("[*/%]", text) else 3
+    text = re.sub(r"(?<=[\w)])\*(?=[\w(])", " * ", text)
+    return f"({text})" if own < level else text
 
 
 def _number(number: float) -> str:

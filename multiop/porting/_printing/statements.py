@@ -176,8 +176,7 @@ class Definition:
         """Give each size that is open a variable, taken from the shape of a tensor that is at hand."""
         symbols: collections.Counter[str] = collections.Counter()
         first: dict[str, int] = {}
-        returned = [self.outputs] if self.custom is not None else []
-        for number, expression in enumerate([*[statement.expression for statement in self.statements], *returned]):
+        for number, expression in enumerate([*[statement.expression for statement in self.statements], self.outputs]):
             for part in _graph.walk(expression):
                 if isinstance(part, Dim):
                     symbols.update(part.symbols)

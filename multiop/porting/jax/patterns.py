@@ -602,6 +602,13 @@ def written(expression: Expression, made: Made) -> Expression:
     return expression
 
 
+def with_slope(expression: Expression) -> Expression:
+    """Return an absolute value with the slope that JAX gives it at 0."""
+    if not is_call(expression, "ops.abs") or not isinstance(expression.args[0], Value):
+        return expression
+    return call("absolute", *expression.args) if expression.args[0].dtype.startswith(("float", "bfl")) else expression
+
+
 def linear(expression: Expression, made: Made, is_leaf: Callable[[Expression], bool]) -> Expression | None:
     """A product with a matrix of the parameters, and the vector that is added to it."""
     if not is_infix(expression, "+"):

@@ -19,12 +19,16 @@ from typing import Any
 import numpy as np
 
 from multiop.porting._graph import SEED, Call, Dim, DType, Expression, Infix, Item, Name, Value, call
-from multiop.porting._rows import Row, Untranslated, binary, cast, short, sizes, unary
-
-
-def is_number(x: Expression) -> bool:
-    """Say whether an expression is a Python number."""
-    return isinstance(x, (bool, int, float, complex)) and not isinstance(x, Value)
+from multiop.porting._rows import Row, Untranslated, binary, cast, is_number, short, sizes, unary
+from multiop.porting.jax.indices import (
+    dynamic_slice,
+    dynamic_update,
+    gather,
+    integers,
+    part,
+    scatter,
+    scatter_difference,
+)
 
 
 def is_floating(x: Value) -> bool:
@@ -40,20 +44,15 @@ def axes_of(axes: Sequence[int], ndim: int) -> Any:
     return (axes[0] if axes[0] < ndim - 1 else -1) if len(axes) == 1 else axes
 
 
-def integers(numbers: Sequence[Any]) -> tuple[int, ...]:
-    """Return dimensions as ints, which NumPy's may be."""
-    return tuple(map(int, numbers))
-
-
 # entry by entry
 
 
 def infix(operator: str, op: str) -> Row:
-    """An operator of Python; tensors of integers may differ in their width, which an op allows."""
+    """An operator of Python; an op allows tensors of integers of several widths, and unsigned ones on PyTorch."""
 
     def row(x: Expression, y: Expression, out: Value) -> Expression:
-        is_integer = out.dtype.startswith(("int", "uint")) and isinstance(x, Value) and isinstance(y, Value)
-        if is_integer or isinstance(x, Dim) or isinstance(y, Dim):
+        is_integer = out.dtype.startswith("int") and isinstance(x, Value) and isinstance(y, Value)
+        if is_integer or out.dtype.startswith("uint") or isinstance(x, Dim) or isinstance(y, Dim):
             return call(f"ops.{op}", x, y)
         return Infix(operator, x, y)
 
@@ -351,14 +350,6 @@ def squeeze(x: Value, dimensions: Any, made: Any) -> Expression:
     return call("ops.squeeze", x, axis=axes[0] if len(axes) == 1 else axes) if axes else x
 
 
-def part(x: Expression, key: Sequence[Any]) -> Expression:
-    """Return `x[key]`, without slices of everything at the end."""
-    key = list(key)
-    while key and key[-1] == slice(None):
-        key.pop()
-    return Item(x, tuple(key)) if key else x
-
-
 def cut(x: Value, start_indices: Any, limit_indices: Any, strides: Any) -> Expression:
     key = []
     for axis, size in enumerate(x.shape):
@@ -415,276 +406,6 @@ def stack(*xs: Value, axis: int) -> Expression:
 
 def unstack(x: Value, axis: int, out: Any) -> Expression:
     return tuple(Item(x, (*[slice(None)] * axis, i)) for i in range(len(out)))
-
-
-# indices
-
-
-def dynamic_slice(x: Value, *starts: Expression, slice_sizes: Any, out: Value) -> Expression:
-    """Cut a block; JAX moves one that would reach over the end back into the tensor."""
-    key, moving = [], []
-    for axis, (start, count) in enumerate(zip(starts, slice_sizes, strict=True)):
-        size = x.shape[axis]
-        if count == size:
-            key.append(slice(None))
-        elif isinstance(start, int) and isinstance(count, int):
-            low = max(start, 0) if isinstance(size, Dim) else min(max(start, 0), size - count)
-            key.append(slice(low, low + count))
-        elif isinstance(start, Dim) and count == 1 and start.text == f"{size.text} - 1":
-            key.append(slice(-1, None))
-        else:
-            key.append(None)
-            moving.append(axis)
-    if not moving:
-        return part(x, key)
-    if (len(moving) == len(key) and len(key) > 1) or any(isinstance(x.shape[axis], Dim) for axis in moving):
-        places = [bounded(start, size, count) for start, size, count in zip(starts, x.shape, slice_sizes, strict=True)]
-        return call("ops.slice", x, call("ops.stack", places), out.shape)
-    y: Expression = part(x, [slice(None) if part is None else part for part in key])
-    for axis in moving:
-        count, start = slice_sizes[axis], bounded(starts[axis], x.shape[axis], slice_sizes[axis])
-        index = start
-        if count != 1:
-            index = call("ops.add", start, call("ops.arange", count, dtype=DType(starts[axis].dtype)))
-        index = call("ops.expand_dims", index, 0) if count == 1 else index
-        y = call("ops.take", y, index, axis=axis)
-    return y
-
-
-def bounded(start: Expression, size: Any, count: Any) -> Expression:
-    if is_number(start):
-        return start if isinstance(size, Dim) else min(max(int(start), 0), size - count)
-    if isinstance(size, Dim) or isinstance(count, Dim):
-        return 0 if size == count else start
-    return call("ops.clip", start, 0, size - count)
-
-
-def dynamic_update(x: Value, update: Value, *starts: Expression) -> Expression:
-    if all(is_number(start) for start in starts) and not any(isinstance(size, Dim) for size in x.shape):
-        key = []
-        for start, size, count in zip(starts, x.shape, update.shape, strict=True):
-            low = min(max(int(start), 0), size - count)
-            key.append(slice(None) if count == size else slice(low, low + count))
-        return call("ops.set_item", x, tuple(key), update)
-    places = [bounded(start, size, count) for start, size, count in zip(starts, x.shape, update.shape, strict=True)]
-    if len(places) == 1:
-        return call("ops.slice_update", x, call("ops.expand_dims", places[0], 0), update)
-    return call("ops.slice_update", x, call("ops.stack", places), update)
-
-
-def index_columns(indices: Any, count: int, made: Any) -> list[Expression]:
-    """Return what stands in each column of a tensor of index vectors, whose last dimension is removed."""
-    if isinstance(indices, np.ndarray):
-        return [indices[..., i].tolist() for i in range(count)]
-    expression = made(indices)
-    if isinstance(expression, Call) and expression.function == "ops.expand_dims" and count == 1:
-        inner, axis = expression.args
-        if isinstance(inner, Value) and (axis == -1 or axis == inner.ndim):
-            return [inner]
-    if isinstance(expression, Call) and expression.function == "ops.concatenate" and len(expression.args[0]) == count:
-        return [index_columns(arg, 1, made)[0] for arg in expression.args[0]]
-    if isinstance(expression, Call) and expression.function in ("ops.zeros", "ops.ones") and count == 1:
-        return [int(expression.function == "ops.ones")]
-    if isinstance(expression, Call) and expression.function == "ops.full" and count == 1:
-        return [expression.args[1]]
-    if count == 1:
-        return [call("ops.squeeze", indices, axis=-1)]
-    return [Item(indices, (Ellipsis, i)) for i in range(count)]
-
-
-def wrapped(index: Expression, size: Any, made: Any) -> Expression:
-    """Return an index without the step that lets it count from the end, which multiop's ops do by themselves."""
-    expression = made(index)
-    if isinstance(expression, Call) and expression.function == "ops.where" and len(expression.args) == 3:
-        condition, shifted, plain = expression.args
-        condition, shifted = made(condition), made(shifted)
-        is_negative = isinstance(condition, Call) and condition.function == "ops.less" and condition.args[1:] == (0,)
-        is_shifted = (isinstance(shifted, Infix) and shifted.operator == "+" and shifted.right == size) or (
-            isinstance(shifted, Call) and shifted.function == "ops.add" and shifted.args[1] == size
-        )
-        if is_negative and is_shifted and isinstance(shifted, (Infix, Call)):
-            first = shifted.left if isinstance(shifted, Infix) else shifted.args[0]
-            if condition.args[0] is plain and first is plain:
-                return plain
-    return index
-
-
-def gather(
-    x: Value, indices: Any, dimension_numbers: Any, slice_sizes: Any, mode: Any, fill_value: Any, out: Value, made: Any
-) -> Expression:
-    """Write what `take`, `take_along_axis` and `x[...]` make of a gather."""
-    numbers = dimension_numbers
-    lone = lone_axes(x, indices, numbers, slice_sizes)
-    if lone:  # a dimension of size 1 that stays is put back at the end
-        rest = [axis for axis in range(x.ndim) if axis not in numbers.collapsed_slice_dims]
-        rest = [axis for axis in rest if axis not in numbers.operand_batching_dims]
-        places = [place for axis, place in zip(rest, integers(numbers.offset_dims), strict=True) if axis in lone]
-        kept = [place for place in range(out.ndim) if place not in places]
-        changed = type(numbers)(
-            offset_dims=tuple(kept.index(place) for place in integers(numbers.offset_dims) if place not in places),
-            collapsed_slice_dims=tuple(sorted((*integers(numbers.collapsed_slice_dims), *lone))),
-            start_index_map=numbers.start_index_map,
-            operand_batching_dims=numbers.operand_batching_dims,
-            start_indices_batching_dims=numbers.start_indices_batching_dims,
-        )
-        inner = Value(tuple(out.shape[place] for place in kept), out.dtype)
-        gathered = gather(x, indices, changed, slice_sizes, mode, fill_value, inner, made)
-        axis = places[0] if len(places) == 1 else tuple(places)
-        return call("ops.expand_dims", gathered, -1 if axis == out.ndim - 1 else axis)
-    picked, batch = integers(numbers.start_index_map), integers(numbers.operand_batching_dims)
-    collapsed = integers(numbers.collapsed_slice_dims)
-    index_shape = tuple(indices.shape[:-1])
-    columns = index_columns(indices, len(picked), made)
-    if isinstance(indices, np.ndarray) and indices.size == len(picked):
-        starts = [int(index) for index in indices.ravel()]
-        return constant_slices(x, starts, picked, collapsed, slice_sizes, index_shape, out)
-    pairs = list(zip(picked, columns, strict=True))
-    pairs = [(axis, pair) for axis, pair in pairs if not (pair == 0 and slice_sizes[axis] == x.shape[axis] != 1)]
-    picked, columns = tuple(axis for axis, _ in pairs), [pair for _, pair in pairs]
-    key: list[Any] = [slice(None)] * x.ndim
-    if batch and not collapsed and len(picked) == 1 and slice_sizes[picked[0]] == 1:
-        (axis,) = picked
-        is_plain = batch == integers(numbers.start_indices_batching_dims) == tuple(range(len(batch)))
-        if is_plain and len(index_shape) == len(batch) and out.ndim == x.ndim:
-            index = wrapped(columns[0], x.shape[axis], made)
-            index = call("ops.expand_dims", index, tuple(range(len(batch), x.ndim)))
-            return call("ops.take_along_axis", x, index, axis=axis if axis < x.ndim - 1 else -1)
-    for axis, column in zip(picked, columns, strict=True):
-        if axis not in collapsed and type(column) is int and isinstance(slice_sizes[axis], int):
-            key[axis] = slice(
-                column or None, column + slice_sizes[axis] if column + slice_sizes[axis] != x.shape[axis] else None
-            )
-        elif axis not in collapsed:
-            raise Untranslated("a gather of slices")
-    whole = [axis for axis in range(x.ndim) if axis not in collapsed and axis not in (*batch, *picked)]
-    if any(slice_sizes[axis] != x.shape[axis] for axis in whole) or set(collapsed) - set(picked):
-        raise Untranslated("a gather of slices")
-    columns = [column for axis, column in zip(picked, columns, strict=True) if axis in collapsed]
-    picked = tuple(axis for axis in picked if axis in collapsed)
-    source, offsets = part(x, key), integers(numbers.offset_dims)
-    if batch:
-        gathered = along(source, x, columns, picked, numbers, index_shape, whole, made)
-        if gathered is None:
-            raise Untranslated("a gather with batch dimensions")
-        return gathered
-    columns = [wrapped(column, x.shape[axis], made) for column, axis in zip(columns, picked, strict=True)]
-    where = out.ndim - len(offsets)
-    if len(picked) == 1:
-        (axis,) = picked
-        ndim = len(index_shape)
-        if offsets == tuple(i for i in range(out.ndim) if not axis <= i < axis + ndim):
-            return call("ops.take", source, columns[0], axis=axis if axis < x.ndim - 1 or x.ndim == 1 else -1)
-    if offsets != tuple(range(where, out.ndim)) or picked != tuple(range(len(picked))):
-        is_together = picked == tuple(range(picked[0], picked[0] + len(picked)))
-        expected = tuple(i for i in range(out.ndim) if not picked[0] <= i < picked[0] + len(index_shape))
-        if not is_together or offsets != expected:
-            raise Untranslated("a gather of this form")
-    at = (*[slice(None)] * picked[0], *columns)
-    return call("ops.get_item", source, at if len(at) > 1 else at[0])
-
-
-def lone_axes(x: Value, indices: Any, numbers: Any, slice_sizes: Any) -> list[int]:
-    """Return the dimensions in which a gather picks one entry and keeps the dimension."""
-    if isinstance(indices, np.ndarray) or numbers.operand_batching_dims:
-        return []
-    picked = [axis for axis in integers(numbers.start_index_map) if axis not in numbers.collapsed_slice_dims]
-    return [axis for axis in picked if slice_sizes[axis] == 1 != x.shape[axis]]
-
-
-def along(
-    source: Expression,
-    x: Value,
-    columns: Sequence[Expression],
-    picked: Sequence[int],
-    numbers: Any,
-    index_shape: Sequence[Any],
-    whole: Sequence[int],
-    made: Any,
-) -> Expression | None:
-    """Write a gather with batch dimensions as `take_along_axis`."""
-    batch, of_index = integers(numbers.operand_batching_dims), integers(numbers.start_indices_batching_dims)
-    if len(picked) != 1 or whole or sorted((*batch, picked[0])) != list(range(x.ndim)):
-        return None
-    (axis,) = picked
-    index = wrapped(columns[0], x.shape[axis], made)
-    if len(index_shape) == x.ndim and of_index == batch:
-        return call("ops.take_along_axis", source, index, axis=axis if axis < x.ndim - 1 else -1)
-    if len(index_shape) == x.ndim - 1 and of_index == tuple(range(len(batch))) and batch == tuple(sorted(batch)):
-        index = call("ops.expand_dims", index, axis)
-        return call("ops.squeeze", call("ops.take_along_axis", source, index, axis=axis), axis=axis)
-    return None
-
-
-def constant_slices(
-    x: Value, starts: Any, picked: Any, collapsed: Any, slice_sizes: Any, index_shape: Any, out: Value
-) -> Expression:
-    """Write a gather at one place that is known as `x[...]`."""
-    at = dict(zip(picked, starts, strict=True))
-    key: list[Any] = []
-    for axis, size in enumerate(x.shape):
-        start, count = at.get(axis, 0), slice_sizes[axis]
-        if axis in collapsed:
-            key.append(start)
-        elif count == size:
-            key.append(slice(None))
-        else:
-            is_rest = isinstance(count, Dim) and isinstance(size, Dim) and count.text == f"{size.text} - {start}"
-            if isinstance(count, Dim) and not is_rest:
-                raise Untranslated("a slice of open size")
-            stop = None if is_rest or start + count == size else start + count
-            key.append(slice(start or None, stop))
-    cut_out = part(x, key)
-    return cut_out if not index_shape else call("ops.reshape", cut_out, sizes(out.shape))
-
-
-def scatter(kind: str) -> Row:
-    """Write what `x.at[...].set(...)` and `.add(...)` make of a scatter."""
-
-    def row(
-        x: Value, indices: Any, updates: Value, dimension_numbers: Any, mode: Any, out: Value, made: Any
-    ) -> Expression:
-        numbers = dimension_numbers
-        picked, inserted = integers(numbers.scatter_dims_to_operand_dims), integers(numbers.inserted_window_dims)
-        if numbers.operand_batching_dims:
-            raise Untranslated("a scatter with batch dimensions")
-        window = integers(numbers.update_window_dims)
-        if isinstance(indices, np.ndarray) and indices.size == len(picked):
-            at = dict(zip(picked, [int(index) for index in indices.ravel()], strict=True))
-            spans = iter(window)
-            key: list[Any] = []
-            for axis, size in enumerate(x.shape):
-                if axis in inserted:
-                    key.append(at.get(axis, 0))
-                    continue
-                count = updates.shape[next(spans)]
-                start = at.get(axis, 0)
-                if count == size:
-                    key.append(slice(None))
-                elif isinstance(count, Dim):
-                    raise Untranslated("a slice of open size")
-                else:
-                    key.append(slice(start, start + count))
-            if updates.ndim != len(window):
-                shape = tuple(updates.shape[axis] for axis in window)
-                updates = call("ops.reshape", updates, sizes(shape))
-        elif updates.ndim == len(window) == x.ndim - len(picked) and set(picked) == set(inserted):  # at one place
-            key = [slice(None)] * x.ndim
-            for axis, column in zip(picked, index_columns(indices, len(picked), made), strict=True):
-                key[axis] = wrapped(column, x.shape[axis], made)
-        else:
-            if set(picked) != set(inserted) or picked != tuple(range(len(picked))):
-                raise Untranslated("a scatter of slices")
-            if window != tuple(range(updates.ndim - len(window), updates.ndim)):
-                raise Untranslated("a scatter of slices")
-            columns = index_columns(indices, len(picked), made)
-            key = [wrapped(column, x.shape[axis], made) for column, axis in zip(columns, picked, strict=True)]
-        while key and key[-1] == slice(None):
-            key.pop()
-        ops = {"set": "ops.set_item", "add": "ops.add_at", "mul": "ops.multiply_at"}
-        ops |= {"max": "ops.maximum_at", "min": "ops.minimum_at"}
-        return call(ops[kind], x, tuple(key) if len(key) != 1 else key[0], updates)
-
-    return row
 
 
 def sort(*xs: Value, dimension: int, is_stable: bool, num_keys: int, out: Any, emit: Any) -> Expression:
@@ -1259,6 +980,7 @@ ROWS: dict[str, Row] = {
     "gather": gather,
     "scatter": scatter("set"),
     "scatter-add": scatter("add"),
+    "scatter-sub": scatter_difference,
     "scatter-mul": scatter("mul"),
     "scatter-max": scatter("max"),
     "scatter-min": scatter("min"),

@@ -11,6 +11,7 @@ import math
 import pathlib
 import re
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -65,6 +66,13 @@ _INLINED |= {"checkpoint": "jaxpr", "remat": "jaxpr", "custom_lin": "jaxpr"}
 _UNCHANGED = ("copy", "copy_p", "optimization_barrier", "sharding_constraint", "device_put", "pvary")
 _OF_NUMBERS = ("dynamic_slice", "dynamic_update_slice", "pad", "reduce", "reduce_window")  # whose scalars may be known
 _FOLDED = 1 << 22  # the most entries of a constant that is computed while reading
+_OF_INTEGERS = ("numpy.ldexp",)  # their result has the dtype of the first operand
+_COMPILED = 1000  # the most equations of an original that runs as one program: XLA takes longer than linear time
+_HASTE = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+    "xla_disable_hlo_passes": "fusion",
+}
 _OF_KEYS = (
     "random_fold_in",
     "random_split",
@@ -232,12 +240,14 @@ class _Reader:
         self.leaves: dict[str, Value] = {}
         self.params, self.state = models.flat_order(model.params), models.flat_order(model.state)
         with jax.named_scope("multiop"), _hosts.refused():
-            closed, shapes = jax.make_jaxpr(model.call, return_shape=True)(
-                {name: jax.numpy.asarray(leaf) for name, leaf in model.params.items()},
-                {name: jax.numpy.asarray(leaf) for name, leaf in model.state.items()},
-                key,
-                *specs,
-            )
+            given = [
+                {name: jax.numpy.asarray(leaf) for name, leaf in arrays.items()}
+                for arrays in (model.params, model.state)
+            ]
+            try:
+                closed, shapes = jax.make_jaxpr(self._call, return_shape=True)(*given, key, *specs)
+            except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
+                raise errors.TranslationError(_cannot_trace(model.kind, error)) from error
         arguments: list[Any] = []
         for kind, given, kept in (("params", model.params, self.params), ("state", model.state, self.state)):
             for name in sorted(given):
@@ -269,6 +279,13 @@ class _Reader:
                 value = self.tensor(result)
                 self.nodes.append(Node([Value(value.shape, value.dtype)], value, (), name))
         self.graph = self._finished(outputs)
+
+    def _call(self, *args: Any) -> Any:
+        outputs, state = self.model.call(*args)
+        for leaf in jax.tree.leaves(outputs):
+            if isinstance(leaf, (str, bytes)):
+                raise errors.TranslationError(f"the model returns {leaf!r}, which is no array")
+        return outputs, state
 
     # statements
 
@@ -673,12 +690,22 @@ class _Reader:
                 operands.append(self._loose(entry))
             else:
                 operands.append(entry if isinstance(entry, Key) else self.tensor(entry))
+        if more:
+            operands = [self._cast(operand, out) for operand in operands]
         expression = row(*operands, **self._options(row, params, out, **more))
         if not isinstance(out, tuple):
             return [self.bind(expression[0] if isinstance(expression, tuple) else expression, out)]
         if isinstance(expression, tuple):
             return [self.bind(part, skeleton) for part, skeleton in zip(expression, outs, strict=True)]
         return list(self.emit(expression, *outs))
+
+    def _cast(self, operand: Any, out: Any) -> Any:
+        """Return an operand in the dtype in which a function of JAX computes, as that casts it inside."""
+        first = out[0] if isinstance(out, tuple) else out
+        is_real = isinstance(operand, Value) and not operand.dtype.startswith("complex")
+        if not is_real or not primitives.is_floating(first) or operand.dtype == first.dtype:
+            return operand
+        return self.bind(_rows.cast(operand, first.dtype), Value(operand.shape, first.dtype))
 
     # functions of functions
 
@@ -691,6 +718,8 @@ class _Reader:
             if name in primitives.NAMED and _takes(primitives.NAMED[name], len(entries)):
                 return self._row(primitives.NAMED[name], equation, entries, {}, body=jaxpr)
             if name in primitives.NAMED_ENTRYWISE:
+                out = self._skeleton(equation.outvars[0].aval)
+                entries = [self._cast(entry, out) if name not in _OF_INTEGERS else entry for entry in entries]
                 return [self._entrywise(primitives.NAMED_ENTRYWISE[name], equation, entries, {})]
         except Untranslated:
             if name.startswith("random."):
@@ -995,6 +1024,8 @@ class _Reader:
                 self.made_by[id(node.outputs[0])] = node.expression
             linear = patterns.linear(node.expression, self.made, lambda part: getattr(part, "kind", "") == "params")
             node.expression = node.expression if linear is None else linear
+        for node in nodes:
+            node.expression = _graph.rebuild(node.expression, patterns.with_slope)
         nodes = _graph.without_dead(nodes, outputs)
         return Graph(
             self.model.kind,
@@ -1062,6 +1093,15 @@ _BY_ENTRY = set(
     "logical_and logical_not logical_or maximum minimum multiply negative not_equal power reciprocal rsqrt sigmoid "
     "sign sin sqrt square stop_gradient subtract tanh where".split()
 )
+
+
+def _cannot_trace(name: str, error: Exception) -> str:
+    """Return the words of an error that JAX met in a trace, and where in the user's source that was."""
+    places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    own = [place for place in places if not re.search(r"[/\\](jax|flax|equinox|numpy)[/\\]|/multiop/porting/|<", place[0])]
+    where = f", at {own[-1][0]}:{own[-1][1]}" if own else ""
+    reason = (str(error).strip().splitlines() or [""])[0]
+    return f"JAX cannot trace {name}{where}: {type(error).__name__}: {reason}"
 
 
 def _is_literal(variable: Any) -> bool:
@@ -1283,7 +1323,10 @@ def _structure(tree: Any) -> Expression:
 def run(
     model: Any, inputs: tuple[Any, ...], weights: Any, training: bool = False
 ) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
-    """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state."""
+    """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state.
+
+    The gradient in a complex parameter is the conjugate of what JAX gives.
+    """
     form = models.model_of(model, training)
     params = {name: jax.numpy.asarray(leaf) for name, leaf in form.params.items()}
     state = {name: jax.numpy.asarray(leaf) for name, leaf in form.state.items()}
@@ -1292,17 +1335,17 @@ def run(
     def total(params: Any) -> Any:
         outputs, new = form.call(params, state, key, *map(jax.numpy.asarray, inputs))
         leaves = _graph.leaves(_structure(outputs))
-        terms = [
-            jax.numpy.sum(leaf * jax.numpy.asarray(weights(leaf.shape), leaf.dtype))
-            for leaf in leaves
-            if jax.numpy.issubdtype(leaf.dtype, np.floating)
-        ]
+        parts = [part for leaf in leaves if jax.numpy.iscomplexobj(leaf) for part in (leaf.real, leaf.imag)]
+        parts += [leaf for leaf in leaves if jax.numpy.issubdtype(leaf.dtype, np.floating)]
+        terms = [jax.numpy.sum(part * jax.numpy.asarray(weights(part.shape), part.dtype)) for part in parts]
         return sum(terms[1:], terms[0]) if terms else jax.numpy.zeros(()), (leaves, new)
 
-    if params:
-        (_, (leaves, new)), gradients = jax.value_and_grad(total, has_aux=True)(params)
-    else:
-        (_, (leaves, new)), gradients = total(params), {}
+    function = jax.value_and_grad(total, has_aux=True) if params else lambda params: (total(params), {})
+    traced = jax.jit(function).trace(params)
+    if len(traced.jaxpr.jaxpr.eqns) < _COMPILED:  # else each operation would be compiled by itself
+        function = traced.lower().compile(compiler_options=_HASTE)
+    (_, (leaves, new)), gradients = function(params)
+    gradients = jax.tree.map(jax.numpy.conj, gradients)  # as PyTorch, TensorFlow and multiop have complex gradients
     return [np.asarray(leaf) for leaf in leaves], *jax.tree.map(np.asarray, (gradients, new))
 
 

@@ -176,7 +176,9 @@ def _record(model, inputs, cotangents):
         return [y for y, w in zip(leaves, cotangent, strict=True) if w is not None]
 
     _, pull = jax.vjp(weighted, model.params(), zeros, [tensors[n] for n in which])
-    of_params, of_zeros, of_inputs = pull([jax.numpy.asarray(w) for w in cotangent if w is not None])
+    # complex gradients are the conjugates of JAX's, as in PyTorch, TensorFlow and multiop
+    pulled = pull([jax.numpy.conj(w) for w in cotangent if w is not None])
+    of_params, of_zeros, of_inputs = jax.tree.map(jax.numpy.conj, pulled)
     gradients = [None] * len(inputs)
     for n, g in zip(which, of_inputs, strict=True):
         gradients[n] = np.array(g)

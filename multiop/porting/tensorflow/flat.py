@@ -649,7 +649,7 @@ class Flat:
         is_random = any(word in node.type for word in _RANDOM) or operation.is_overridden
         if not operation.inputs or node.op_def.is_stateful or is_random or node.type in ("StopGradient", "IdentityN"):
             return
-        if any(edge.points is None for edge in operation.inputs):
+        if any(edge.points is None for edge in operation.inputs) or any(e.dtype == "string" for e in operation.outputs):
             return
         shapes = [shape for edge in operation.outputs for shape in edge.shapes]
         if any(

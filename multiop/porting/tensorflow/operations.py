@@ -84,10 +84,12 @@ def comparison(op: str) -> Row:
 
 
 def extremum(op: str) -> Row:
-    """At a tie, the gradient goes to the tensor where the other one is a number."""
+    """At a tie, the gradient goes to the first one; to the tensor where the other one is a number."""
 
     def row(x: Expression, y: Expression) -> Expression:
         bounds = [operand for operand in (x, y) if not isinstance(operand, Value)]
+        if not bounds and x.dtype in FLOATS:
+            return call("larger" if op == "maximum" else "smaller", x, y)
         if len(bounds) != 1 or isinstance(bounds[0], Dim):
             return call(f"ops.{op}", x, y)
         tensor, bound = (x, y) if isinstance(x, Value) else (y, x)

@@ -364,6 +364,20 @@ def _in_depth(nodes: list[Node], outputs: Expression) -> list[Node]:
     return ordered
 
 
+def _bound_inverse_roots(nodes: list[Node]) -> None:
+    """Give `1 / sqrt(x)` the gradient that TensorFlow gives it where it is infinite and a bound is taken instead: 0."""
+    roots = {id(node.outputs[0]): node for node in nodes if _is_call(node.expression, "ops.rsqrt")}
+    for node in nodes:
+        for part in _graph.walk(node.expression, inside=False):
+            if _is_call(part, "ops.clip", "ops.minimum", "smaller"):
+                for root in [roots[id(arg)] for arg in part.args if id(arg) in roots]:
+                    root.expression = Call("inverse_root", root.expression.args)
+
+
+def _is_call(expression: Expression, *functions: str) -> bool:
+    return isinstance(expression, Call) and expression.function in functions
+
+
 def _once(names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield each variable under its first name."""
     seen = set()
@@ -628,6 +642,7 @@ class _Reader:
         newest = {node.update: node for node in self.nodes if node.update is not None}
         nodes = [node for node in self.nodes if node.update is None or newest[node.update] is node]
         nodes = _graph.without_dead(nodes, outputs)
+        _bound_inverse_roots(nodes)
         if described.has_layers:
             nodes = _in_depth(nodes, outputs)
             _group(nodes, list(described.variables))
@@ -728,7 +743,7 @@ class _Reader:
             return self._choice(operation)
         item = _only_item(operation)
         if item is not None:
-            self.plans[id(operation)] = lambda: self._bind(self.alone[id(item)], operation.outputs)
+            self.plans[id(operation)] = lambda: self._bind(self._alone(item), operation.outputs)
             return [item]
         row = _converters.find("tensorflow", operation.kind)
         match = patterns.find(operation) if row is None else None
@@ -768,6 +783,11 @@ class _Reader:
                 else:
                     queue += edge.operation.inputs
         return variables
+
+    def _alone(self, item: Any) -> Value:
+        if id(item) not in self.alone:
+            raise Untranslated("an item of a list whose loop has no translation")
+        return self.alone[id(item)]
 
     def _miss(self, operation: Operation, reason: str = "") -> None:
         sizes = all(edge.shapes[0] is not None for edge in operation.outputs)
@@ -1370,12 +1390,12 @@ def run(
         with tf.GradientTape() as tape:
             tape.watch(list(params.values()))
             outputs = described.call(*tensors)
-            leaves = [leaf for leaf in _graph.leaves(_plain(outputs)) if isinstance(leaf, tf.Tensor)]
-            terms = [
-                tf.reduce_sum(leaf * tf.cast(weights_of(tuple(leaf.shape)), leaf.dtype))
-                for leaf in leaves
-                if leaf.dtype.is_floating
-            ]
+            every = [leaf for leaf in _graph.leaves(_plain(outputs)) if not isinstance(leaf, str)]
+            leaves = [leaf for leaf in every if isinstance(leaf, tf.Tensor)]
+            complexes = [leaf for leaf in leaves if leaf.dtype.is_complex]
+            parts = [part for leaf in complexes for part in (tf.math.real(leaf), tf.math.imag(leaf))]
+            parts += [leaf for leaf in leaves if leaf.dtype.is_floating]
+            terms = [tf.reduce_sum(part * tf.cast(weights_of(tuple(part.shape)), part.dtype)) for part in parts]
             total = tf.add_n([tf.cast(term, terms[0].dtype) for term in terms]) if terms else None
     except (tf.errors.NotFoundError, tf.errors.UnimplementedError) as error:
         reason = str(error).partition("\n")[0][:200]
@@ -1390,7 +1410,7 @@ def run(
     state = {name: described.variables[name].numpy() for name in before}
     for name, value in before.items():
         described.variables[name].assign(value)
-    return [np.array(leaf) for leaf in leaves], slopes, state
+    return [np.array(leaf) for leaf in every], slopes, state
 
 
 def _plain(tree: Any) -> Any:

@@ -51,10 +51,12 @@ def variables(source):
 
 def _described(source):
     """Return the variables by name, the classes of the layers, the names of state, and whose layouts they are."""
-    if is_keras(source):
-        if hasattr(source, "port"):  # a port, whose weights have the original's names
-            return source.params | source.state, {}, set(source.state), None
+    if hasattr(source, "port"):  # a port, whose weights have the original's names
+        return source.params | source.state, {}, set(source.state), None
+    if is_keras(source) and _internals.has_layers(source):
         return *_of_layer(source), "keras"
+    if is_keras(source) and not isinstance(source, (dict, list, tuple)):
+        raise errors.ArgumentError(f"weights: give a model or a layer of Keras, not a {type(source).__name__}")
     if isinstance(source, tf.Module):
         variables = _internals.leaves(source, lambda x: isinstance(x, tf.Variable))
         named = [(".".join(map(str, path)), variable) for path, variable in variables]

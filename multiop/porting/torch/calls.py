@@ -1151,6 +1151,17 @@ def l1(self: Value, target: Value, reduction: int = 1) -> Expression:
     return cross_entropy_reduction(call("ops.abs", Infix("-", self, target)), reduction)
 
 
+def nearest_entries(before: int, after: int, ratio: np.float32, from_centre: bool) -> Expression:
+    """Return which of `before` entries each of `after` is, as the kernel rounds."""
+    start = np.float32(0.5 if from_centre else 0)
+    picked = [min(int((np.float32(i) + start) * ratio), before - 1) for i in range(after)]
+    if after <= 16:
+        return picked
+    line: Expression = call("ops.arange", after, dtype="float32")
+    line = Infix("*", Infix("+", line, 0.5) if from_centre else line, float(str(ratio)))
+    return call("ops.cast", call("ops.minimum", line, before - 1), DType("int32"))
+
+
 def interpolate(kind: str) -> Row:
     def row(
         input: Value,
@@ -1163,9 +1174,7 @@ def interpolate(kind: str) -> Row:
         factors = [] if scale_factors is None else list(scale_factors)
         if any(isinstance(size, Dim) for size in (*old, *new_size)):
             return open_resize(input, old, new_size, kind, align_corners, factors)
-        if kind == "nearest exact":
-            return call("resize_nearest", input, tuple(new_size), tuple(factors), exact=True)
-        if kind == "nearest":
+        if kind.startswith("nearest"):
             y: Expression = input
             for axis, (before, after) in enumerate(zip(old, new_size, strict=True), 2):
                 factor = None if scale_factors is None else scale_factors[axis - 2]
@@ -1176,8 +1185,7 @@ def interpolate(kind: str) -> Row:
                     y = call("ops.repeat", y, after // before, axis=axis)
                 else:
                     ratio = np.float32(before) / np.float32(after) if factor is None else np.float32(1 / factor)
-                    picked = [min(int(np.float32(i) * ratio), before - 1) for i in range(after)]  # as the kernel rounds
-                    y = call("ops.take", y, picked, axis=axis)
+                    y = call("ops.take", y, nearest_entries(before, after, ratio, kind == "nearest exact"), axis=axis)
             return y
         is_ratio = all(after == before * factor for before, after, factor in zip(old, new_size, factors, strict=False))
         if tuple(old) == tuple(new_size) and (is_ratio or align_corners):
@@ -1206,6 +1214,14 @@ def open_resize(
     if kind.startswith("nearest"):
         return call("resize_nearest", input, tuple(size), scales, exact=kind == "nearest exact")
     return call("resize", input, tuple(size), kind, align_corners=align_corners, scales=scales)
+
+
+def grid_sample(
+    input: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Expression:
+    mode = ("bilinear", "nearest", "bicubic")[interpolation_mode]
+    padding = ("zeros", "border", "reflection")[padding_mode]
+    return call("grid_sample", input, grid, mode=mode, padding=padding, align_corners=align_corners)
 
 
 def smooth_resize(mode: str) -> Row:
@@ -1754,6 +1770,7 @@ ROWS: dict[str, Row] = {
     "alpha_dropout": alpha_dropout(each=True),
     "feature_alpha_dropout": alpha_dropout(each=False),
     "native_dropout": native_dropout,
+    **dict.fromkeys(("grid_sampler", "grid_sampler_2d", "grid_sampler_3d"), grid_sample),
     "upsample_nearest1d.vec": interpolate("nearest"),
     "upsample_nearest2d.vec": interpolate("nearest"),
     "upsample_nearest3d.vec": interpolate("nearest"),

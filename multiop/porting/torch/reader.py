@@ -35,7 +35,7 @@ from multiop.porting._graph import (
     call,
 )
 from multiop.porting._rows import Row, Untranslated, cast, single
-from multiop.porting.torch import _internals, calls, functions, sizes, written
+from multiop.porting.torch import _internals, calls, functions, sizes, weights, written
 from multiop.porting.torch._internals import pytree
 
 _CONTAINERS = ("torch.nn.modules.container.", "torch.nn.modules.module.")
@@ -80,6 +80,7 @@ def read(
     changed: set[str] = set()
     differs = False
     if not isinstance(model, torch.export.ExportedProgram):
+        weights.check_values(model.state_dict(keep_vars=True))
         with torch.compiler.set_stance("default"), _in_mode(model, training), _hosts.refused():
             written, differs, changed = _observed(model, inputs, keywords or {})
         missing |= {f"a change of the parameter {name}": [""] for name in written}
@@ -133,7 +134,8 @@ def _observed(
         with contextlib.suppress(Exception), warnings.catch_warnings(), torch.no_grad(), torch.random.fork_rng([]):
             warnings.simplefilter("ignore")
             torch.manual_seed(0)  # what fails, the export tells
-            results.append([_numpy(leaf) for leaf in _graph.leaves(_structure(model(*args, **named)))])
+            leaves = _graph.leaves(_structure(model(*args, **named)))
+            results.append([_numpy(leaf) for leaf in leaves if isinstance(leaf, torch.Tensor)])
         with torch.no_grad():
             for name, tensor in model.state_dict().items():
                 if name in before and _numpy(tensor).tobytes() != before[name].tobytes():
@@ -1254,7 +1256,10 @@ class _Reader:
         return _structure(pytree.tree_unflatten(leaves, spec))
 
     def _result(self, argument: Any) -> Any:
-        return self._argument(argument) if isinstance(argument, torch.fx.Node) else argument
+        try:
+            return self._argument(argument) if isinstance(argument, torch.fx.Node) else argument
+        except Untranslated as reason:
+            raise errors.TranslationError(f"the model returns {reason}") from None
 
 
 class _Packed(NamedTuple):
@@ -1286,7 +1291,7 @@ def _as_value(reader: _Reader, entry: Any) -> Any:
 def run(
     model: Any,
     inputs: tuple[Any, ...],
-    weights: Any,
+    weights_of: Any,
     keywords: dict[str, Any] | None = None,
     training: bool = False,
 ) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
@@ -1301,12 +1306,13 @@ def run(
         except RuntimeError:  # one that differentiates itself with respect to its inputs
             args, named = pytree.tree_map(_from_numpy, (list(inputs), keywords or {}))
             returned = model(*pytree.tree_map(_differentiated, args), **pytree.tree_map(_differentiated, named))
-        leaves = _graph.leaves(_structure(returned))
+        outputs = _structure(returned)
+        leaves = [leaf for leaf in _graph.leaves(outputs) if isinstance(leaf, torch.Tensor)]
         state = {name: _numpy(buffer) for name, buffer in model.named_buffers()}
         named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
-        terms = [
-            (leaf * torch.from_numpy(weights(leaf.shape)).to(leaf)).sum() for leaf in leaves if leaf.is_floating_point()
-        ]
+        parts = [part for leaf in leaves if leaf.is_complex() for part in (leaf.real, leaf.imag)]
+        parts += [leaf for leaf in leaves if leaf.is_floating_point()]
+        terms = [(part * torch.from_numpy(weights_of(part.shape)).to(part)).sum() for part in parts]
         total = sum(terms[1:], terms[0]) if terms else None
         gradients = {}
         if named and total is not None and total.requires_grad:  # in the mode still: a checkpoint computes again
@@ -1316,7 +1322,8 @@ def run(
         for name, buffer in model.named_buffers():
             if not torch.equal(buffer, before[name]):
                 buffer.copy_(before[name])
-    return [_numpy(leaf) for leaf in leaves], gradients, state
+    every = [leaf for leaf in _graph.leaves(outputs) if not isinstance(leaf, str)]
+    return [_numpy(leaf) if isinstance(leaf, torch.Tensor) else np.asarray(leaf) for leaf in every], gradients, state
 
 
 def _slopes(total: Any, leaves: list[Any]) -> list[Any]:

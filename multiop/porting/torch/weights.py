@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import ml_dtypes
 import numpy as np
 import torch
@@ -65,11 +67,33 @@ def kind(module):
 
 
 def check(entries):
+    if not isinstance(entries, Mapping):
+        raise errors.ArgumentError(f"weights: give a module or a state_dict of PyTorch, not {_called(entries)}")
     others = [name for name, x in entries.items() if not isinstance(x, torch.Tensor)]
     if others:
         inside = [name for name in others if isinstance(entries[name], dict)]
         hint = f"; it may be in [{inside[0]!r}]" if inside else ""
         raise errors.ArgumentError(f"{_weights.listed(others)}: not a tensor, so this is no state_dict{hint}")
+    check_values(entries)
+
+
+def _called(x):
+    is_optimizer = isinstance(x, torch.optim.Optimizer)
+    kind = type(x).__name__
+    return f"the optimizer {kind}, whose state belongs to no layer" if is_optimizer else f"a {kind}"
+
+
+def check_values(entries):
+    """Refuse what stands for no array: what is lazy, on no device, sparse or quantized."""
+    for name, x in entries.items():
+        if torch.nn.parameter.is_lazy(x):
+            raise errors.ArgumentError(f"{name} has no shape yet: call the lazy module once, with an example")
+        if isinstance(x, torch.Tensor) and x.is_meta:
+            raise errors.ArgumentError(f"{name} is on the meta device, and has no values")
+        if isinstance(x, torch.dtype) or (isinstance(x, torch.Tensor) and x.is_quantized):
+            raise errors.ArgumentError(f"{name} is quantized, which has no translation: give the model in floats")
+        if isinstance(x, torch.Tensor) and x.layout is not torch.strided:
+            raise errors.ArgumentError(f"{name} is sparse ({x.layout}): give it as `to_dense()`")
 
 
 def read_file(path):
