@@ -433,7 +433,7 @@ ROWS = {
         normal(2, 2, 3, 4, 3),
     ),
     "nearest to many": (lambda x: F.interpolate(x, size=(50, 31), mode="nearest"), normal(2, 1, 7, 5)),
-    "nearest exact": (lambda x: F.interpolate(x, size=(5, 31), mode="nearest-exact"), normal(2, 1, 7, 5)),
+    "nearest exact to many": (lambda x: F.interpolate(x, size=(5, 31), mode="nearest-exact"), normal(2, 1, 7, 5)),
     "nearest": (lambda x: F.interpolate(x, scale_factor=2, mode="nearest"), normal(2, 3, 3, 4)),
     "nearest between": (lambda x: F.interpolate(x, size=(5, 3), mode="nearest"), normal(2, 3, 3, 4)),
     "bilinear": (lambda x: F.interpolate(x, size=(5, 8), mode="bilinear"), normal(2, 3, 3, 4)),
