@@ -152,7 +152,6 @@ def test_pools_with_gaps(op, shape):
         np.testing.assert_allclose(wrap(multiop.grad(f))(x), expected, rtol=1e-5)
 
 
-
 @pytest.mark.parametrize("size", [1e-30, 1.0, 1e6, 1e25])
 def test_singular_vectors_of_large_and_small_values(size):
     """Squares of singular values overflow, and then the derivative is 0, or vanish, and then it is NaN."""
