@@ -18,6 +18,14 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return y if bias is None else y + bias
 
 
+def grouped_matmul(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
+    """Multiply the rows of `x` up to each of `ends` by a matrix of their own, one of `(groups, in, out)`."""
+    rows = ops.arange(ops.shape(x)[0], dtype=ends.dtype)
+    group = ops.expand_dims(ops.searchsorted(ends, rows, side="right"), 1)
+    parts = [ops.where(ops.equal(group, i), ops.matmul(x, weight[i]), 0.0) for i in range(weight.shape[0])]
+    return sum(parts[1:], parts[0])
+
+
 def conv(
     x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1
 ) -> Tensor:

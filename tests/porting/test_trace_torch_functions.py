@@ -16,6 +16,7 @@ import multiop
 from multiop import errors, porting
 
 nn = torch.nn
+F = nn.functional
 Function = torch.autograd.Function
 
 
@@ -514,3 +515,22 @@ def test_an_autocast_is_the_casts_that_it_makes(backend):
     assert 'linear(ops.cast(x, "bfloat16")' in port.source
     proof = porting.prove(port, backend)
     assert proof.agrees and proof.tolerance == 2e-2
+
+
+class Experts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.router, self.weight = nn.Linear(8, 3), nn.Parameter(torch.randn(3, 8, 16))
+
+    def forward(self, x):
+        chosen = self.router(x).argmax(-1)
+        order = chosen.argsort()
+        ends = F.one_hot(chosen, 3).sum(0).cumsum(0).to(torch.int32)
+        return torch._grouped_mm(x[order], self.weight, offs=ends)[order.argsort()]
+
+
+@pytest.mark.skipif(not hasattr(torch, "_grouped_mm"), reason="this PyTorch has no product of groups")
+def test_a_product_of_groups(backend):
+    torch.manual_seed(0)
+    port = porting.trace(Experts(), torch.randn(10, 8))
+    assert porting.prove(port, backend).agrees
