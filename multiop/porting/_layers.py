@@ -310,7 +310,8 @@ def running_logsumexp(x: Tensor, axis: int) -> Tensor:
 def histogram(x: Tensor, bins: int, low: float, high: float) -> Tensor:
     """Count the entries in bins of equal width, from the smallest to the largest entry if `low` is `high`."""
     x = ops.reshape(ops.stop_gradient(x), (-1,))
-    first, last = (ops.min(x), ops.max(x)) if low == high else (low, high)
+    ends = (ops.min(x), ops.max(x)) if low == high else (low, high)
+    first, last = (ops.cast(end, x.dtype) for end in ends)
     is_one = ops.equal(first, last)
     first, last = ops.where(is_one, first - 1.0, first), ops.where(is_one, last + 1.0, last)
     place = ops.cast((x - first) * bins / (last - first), "int32")
