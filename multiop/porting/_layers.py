@@ -18,6 +18,14 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return y if bias is None else y + bias
 
 
+def grouped_matmul(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
+    """Multiply the rows of `x` up to each of `ends` by a matrix of their own, one of `(groups, in, out)`."""
+    rows = ops.arange(ops.shape(x)[0], dtype=ends.dtype)
+    group = ops.expand_dims(ops.searchsorted(ends, rows, side="right"), 1)
+    parts = [ops.where(ops.equal(group, i), ops.matmul(x, weight[i]), 0.0) for i in range(weight.shape[0])]
+    return sum(parts[1:], parts[0])
+
+
 def conv(
     x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1
 ) -> Tensor:
@@ -340,7 +348,8 @@ def running_logsumexp(x: Tensor, axis: int) -> Tensor:
 def histogram(x: Tensor, bins: int, low: float, high: float) -> Tensor:
     """Count the entries in bins of equal width, from the smallest to the largest entry if `low` is `high`."""
     x = ops.reshape(ops.stop_gradient(x), (-1,))
-    first, last = (ops.min(x), ops.max(x)) if low == high else (low, high)
+    ends = (ops.min(x), ops.max(x)) if low == high else (low, high)
+    first, last = (ops.cast(end, x.dtype) for end in ends)
     is_one = ops.equal(first, last)
     first, last = ops.where(is_one, first - 1.0, first), ops.where(is_one, last + 1.0, last)
     place = ops.cast((x - first) * bins / (last - first), "int32")

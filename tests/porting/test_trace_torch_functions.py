@@ -16,6 +16,7 @@ import multiop
 from multiop import errors, porting
 
 nn = torch.nn
+F = nn.functional
 Function = torch.autograd.Function
 
 
@@ -405,7 +406,11 @@ def derivative(name):
     return model, porting.trace(model, normal(4, 3)())
 
 
-@pytest.mark.parametrize("name", DERIVATIVES)
+FULL = pytest.mark.tier("full")
+QUICK = ("forces", "through_a_custom_function", "of_a_function")
+
+
+@pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=FULL) for name in DERIVATIVES])
 def test_derivatives_inside(name, backend):
     model, port = derivative(name)
     x = normal(6, 3)()
@@ -449,7 +454,11 @@ class Packed(nn.Module):
 
 @pytest.mark.parametrize(
     ("kind", "sorts", "total", "lengths"),
-    [(nn.LSTM, False, None, [2, 4, 1]), (nn.GRU, True, 6, [4, 2, 1]), (nn.RNN, False, 5, [1, 3, 5])],
+    [
+        (nn.LSTM, False, None, [2, 4, 1]),
+        pytest.param(nn.GRU, True, 6, [4, 2, 1], marks=FULL),
+        pytest.param(nn.RNN, False, 5, [1, 3, 5], marks=FULL),
+    ],
 )
 def test_packed_sequences(kind, sorts, total, lengths, backend):
     torch.manual_seed(0)
@@ -481,6 +490,7 @@ class Masked(nn.Module):
         return self.transformer(x, y, tgt_mask=mask, src_key_padding_mask=padding)
 
 
+@FULL
 def test_masks_of_a_transformer_as_inputs(backend):
     torch.manual_seed(0)
     model, mask = Masked().double(), torch.triu(torch.ones(5, 5), 1).bool()
@@ -514,3 +524,23 @@ def test_an_autocast_is_the_casts_that_it_makes(backend):
     assert 'linear(ops.cast(x, "bfloat16")' in port.source
     proof = porting.prove(port, backend)
     assert proof.agrees and proof.tolerance == 2e-2
+
+
+class Experts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.router, self.weight = nn.Linear(8, 3), nn.Parameter(torch.randn(3, 8, 16))
+
+    def forward(self, x):
+        chosen = self.router(x).argmax(-1)
+        order = chosen.argsort()
+        ends = F.one_hot(chosen, 3).sum(0).cumsum(0).to(torch.int32)
+        return torch._grouped_mm(x[order], self.weight, offs=ends)[order.argsort()]
+
+
+@FULL
+@pytest.mark.skipif(not hasattr(torch, "_grouped_mm"), reason="this PyTorch has no product of groups")
+def test_a_product_of_groups(backend):
+    torch.manual_seed(0)
+    port = porting.trace(Experts(), torch.randn(10, 8))
+    assert porting.prove(port, backend).agrees

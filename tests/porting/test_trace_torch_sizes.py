@@ -92,7 +92,11 @@ def ported_at(name):
     return porting.trace(Line(line), *drawn(a for a, _ in pairs), dynamic_shapes={"inputs": opened(pairs)})
 
 
-@pytest.mark.parametrize("name", SIZES)
+FULL = pytest.mark.tier("full")
+QUICK = ("divided by a root", "variances", "guided")
+
+
+@pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=FULL) for name in SIZES])
 def test_other_sizes(name, backend):
     line, pairs = SIZES[name]
     for shapes in zip(*pairs, strict=True):

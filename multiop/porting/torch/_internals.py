@@ -89,6 +89,11 @@ def recurrent_weights(network: torch.nn.RNNBase) -> list[torch.Tensor]:
     return [weight for weight in network._flat_weights if weight is not None]
 
 
+def grouped_matmul() -> Any:
+    """Return the product of the rows of each group with a matrix of its own."""
+    return getattr(torch, "_grouped_mm", None)
+
+
 def packing() -> tuple[Any, Any]:
     """Return the kernels that pack sequences, and undo that."""
     return torch._VF._pack_padded_sequence, torch._VF._pad_packed_sequence

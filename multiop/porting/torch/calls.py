@@ -1657,6 +1657,7 @@ ROWS: dict[str, Row] = {
     "outer": lambda self, vec2: call("ops.outer", self, vec2),
     "addmm": addmm,
     "baddbmm": baddbmm,
+    "grouped_matmul": lambda x, weight, ends: call("grouped_matmul", x, weight, ends),
     "addbmm": addbmm,
     "einsum": einsum,
     "bilinear": bilinear,

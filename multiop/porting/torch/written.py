@@ -235,6 +235,13 @@ def take_along(x: Any, indices: Any, dim: Any = None) -> Any:
     return torch.take_along_dim(x, indices, dim)
 
 
+def grouped_matmul(x: Any, weight: Any, offs: Any = None, **options: Any) -> Any:
+    """Stand for a kernel that takes few dtypes: rows up to each offset, times a matrix of their own."""
+    if x.ndim != 2 or weight.ndim != 3 or offs is None or any(option is not None for option in options.values()):
+        return _internals.grouped_matmul()(x, weight, offs=offs, **options)
+    return torch.ops.multiop.grouped_matmul(x, weight, offs)
+
+
 NETWORKS = tuple(map(_of_packed, (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN)))
 _NETWORKS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 HANDLERS: dict[Any, Callable[..., Any]] = {
@@ -249,6 +256,7 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
     torch.Tensor.take_along_dim: take_along,
     torch.diagonal: diagonal,
     torch.Tensor.diagonal: diagonal,
+    _internals.grouped_matmul(): grouped_matmul,
     **dict(zip(_internals.packing(), (pack, unpack), strict=True)),
     **{getattr(torch, name): functools.partial(recurrent, name) for name in _NETWORKS},
 }
@@ -299,6 +307,10 @@ def _unpack_shapes(data: Any, padding_value: float, total: Any) -> tuple[Any, An
     return data.new_empty((total, *data.shape[1:])), torch.empty((data.shape[1],), dtype=torch.int64)
 
 
+def _grouped_shape(x: Any, weight: Any, ends: Any) -> Any:
+    return x.new_empty((x.shape[0], weight.shape[2]))
+
+
 def _ctc_shape(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int) -> Any:
     return log_probs.new_empty((log_probs.shape[1],))
 
@@ -318,6 +330,7 @@ _SCHEMAS = {
     "bool bidirectional) -> Tensor[]": _packed_shapes,
     "unpack(Tensor data, float padding_value, SymInt total) -> (Tensor, Tensor)": _unpack_shapes,
     "gradient(Tensor y, Tensor? cotangent, Tensor[] xs) -> Tensor[]": _gradient_shapes,
+    "grouped_matmul(Tensor x, Tensor weight, Tensor ends) -> Tensor": _grouped_shape,
     "ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank) "
     "-> Tensor": _ctc_shape,
 }
