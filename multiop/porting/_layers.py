@@ -587,22 +587,26 @@ def crop_and_resize(
 
 
 def rgb_to_hsv(x: Tensor) -> Tensor:
-    """Turn red, green and blue in the last dimension into hue, saturation and value; a channel at 0 moves these not."""
+    """Turn red, green and blue in the last dimension into hue, saturation and value, with TensorFlow's gradient."""
     r, g, b = x[..., 0], x[..., 1], x[..., 2]
-    is_red = ops.logical_and(ops.greater_equal(r, g), ops.greater_equal(r, b))
-    is_green = ops.greater_equal(g, b)
-    value = ops.where(is_red, r, ops.where(is_green, g, b))
-    r, g, b = (ops.where(ops.greater(y, 0), y, ops.stop_gradient(y)) for y in (r, g, b))
-    largest = ops.where(is_red, r, ops.where(is_green, g, b))
-    is_red_least = ops.logical_and(ops.less(r, b), ops.less(r, g))
-    smallest = ops.where(is_red_least, r, ops.where(ops.logical_and(ops.less_equal(g, r), ops.less(g, b)), g, b))
-    spread = largest - smallest
-    is_black, is_grey = ops.less_equal(largest, 0), ops.equal(spread, 0)
-    saturation = ops.where(is_black, 0.0, spread / ops.where(is_black, 1.0, largest))
-    spread = ops.where(is_grey, 1.0, spread)
+    is_red, is_green = ops.logical_and(ops.greater_equal(r, g), ops.greater_equal(r, b)), ops.greater_equal(g, b)
+    is_red_least, is_green_least = ops.logical_and(ops.less(r, b), ops.less(r, g)), ops.less(g, b)
+
+    def ends(r: Tensor, g: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        largest = ops.where(is_red, r, ops.where(is_green, g, b))
+        return largest, ops.where(is_red_least, r, ops.where(is_green_least, g, b))
+
+    value, least = ends(r, g, b)
+    is_black, is_grey = ops.less_equal(value, 0), ops.equal(value, least)
+    spread = ops.where(is_grey, 1.0, value - least)
     turned = ops.where(is_green, 2 + (b - r) / spread, 4 + (r - g) / spread)
     hue = ops.where(is_grey, 0.0, ops.where(is_red, (g - b) / spread, turned) / 6)
-    return ops.stack([ops.where(ops.less(hue, 0), hue + 1, hue), saturation, value], axis=-1)
+    hue = ops.where(ops.less(hue, 0), hue + 1, hue)
+    hue = ops.where(is_black, ops.stop_gradient(hue), hue)
+    r, g, b = (ops.where(ops.greater(y, 0), y, ops.stop_gradient(y)) for y in (r, g, b))
+    largest, smallest = ends(r, g, b)
+    saturation = ops.where(is_black, 0.0, (largest - smallest) / ops.where(is_black, 1.0, largest))
+    return ops.stack([hue, saturation, value], axis=-1)
 
 
 def shares_of(hue: Tensor) -> list[Tensor]:

@@ -1350,9 +1350,6 @@ def _default(attribute: Any) -> Any:
 
 # what a port is compared with
 
-_NO_GRADIENT = (LookupError, TypeError, tf.errors.NotFoundError, tf.errors.UnimplementedError)
-
-
 def run(
     model: Any,
     inputs: tuple[Any, ...],
@@ -1366,27 +1363,29 @@ def run(
     described = _described(model, training, tensors, arguments)
     before = {name: variable.numpy() for name, variable in described.variables.items() if name in described.state}
     params = {name: variable for name, variable in described.variables.items() if name not in described.state}
+
+    def compute() -> tuple[list[Any], Any]:
+        leaves = [leaf for leaf in _graph.leaves(_plain(described.call(*tensors))) if isinstance(leaf, tf.Tensor)]
+        terms = [
+            tf.reduce_sum(leaf * tf.cast(weights_of(tuple(leaf.shape)), leaf.dtype))
+            for leaf in leaves
+            if leaf.dtype.is_floating
+        ]
+        return leaves, tf.add_n([tf.cast(term, terms[0].dtype) for term in terms]) if terms else None
+
+    slopes: dict[str, Any] = {}
     try:
         with tf.GradientTape() as tape:
             tape.watch(list(params.values()))
-            outputs = described.call(*tensors)
-            leaves = [leaf for leaf in _graph.leaves(_plain(outputs)) if isinstance(leaf, tf.Tensor)]
-            terms = [
-                tf.reduce_sum(leaf * tf.cast(weights_of(tuple(leaf.shape)), leaf.dtype))
-                for leaf in leaves
-                if leaf.dtype.is_floating
-            ]
-            total = tf.add_n([tf.cast(term, terms[0].dtype) for term in terms]) if terms else None
-    except (tf.errors.NotFoundError, tf.errors.UnimplementedError) as error:
-        reason = str(error).partition("\n")[0][:200]
-        raise errors.ReferenceRaisedError(f"TensorFlow has no kernel for it here; trace it in float32: {reason}") from error
-    slopes: dict[str, Any] = {}
-    if params and total is not None:
-        with contextlib.suppress(*_NO_GRADIENT):  # of some kernels TensorFlow has none, or none in float64
-            gradients = tape.gradient(
-                total, list(params.values()), unconnected_gradients=tf.UnconnectedGradients.ZERO
-            )
+            leaves, total = compute()
+        if params and total is not None:
+            gradients = tape.gradient(total, list(params.values()), unconnected_gradients=tf.UnconnectedGradients.ZERO)
             slopes = {name: np.array(tf.convert_to_tensor(g)) for name, g in zip(params, gradients, strict=True)}
+    except (LookupError, TypeError, tf.errors.NotFoundError, tf.errors.UnimplementedError):
+        # of some kernels TensorFlow has no gradient, or none in float64: values are compared alone
+        for name, value in before.items():
+            described.variables[name].assign(value)
+        leaves, _ = compute()
     state = {name: described.variables[name].numpy() for name in before}
     for name, value in before.items():
         described.variables[name].assign(value)
