@@ -770,7 +770,9 @@ def conv(
 
     is_transposed = max(lhs_dilation) > 1
     if is_transposed and (max(window_strides) > 1 or feature_group_count > 1):  # an ordinary one, of what is spread
-        config = of_space([(low, high, step - 1) for (low, high), step in zip(pads, lhs_dilation, strict=True)], (0,) * 3)
+        config = of_space(
+            [(low, high, step - 1) for (low, high), step in zip(pads, lhs_dilation, strict=True)], (0,) * 3
+        )
         spread = [(n - 1) * step + 1 + sum(pair) for n, step, pair in zip(space, lhs_dilation, pads, strict=True)]
         front = [x.shape[axis] for axis in (x_spec[0], x_spec[1])]
         shape = (front[0], *spread, front[1]) if layout == "channels_last" else (*front, *spread)
@@ -797,7 +799,9 @@ def conv(
         strides = [1] * ndim if thinned else list(window_strides)
         if any(side < 0 for pair in pads for side in pair):
             y = part(y, of_space([slice(-min(a, 0) or None, min(b, 0) or None) for a, b in pads], slice(None)))
-            space = [n if isinstance(n, Dim) else n + min(a, 0) + min(b, 0) for n, (a, b) in zip(space, pads, strict=True)]
+            space = [
+                n if isinstance(n, Dim) else n + min(a, 0) + min(b, 0) for n, (a, b) in zip(space, pads, strict=True)
+            ]
             pads = [(max(a, 0), max(b, 0)) for a, b in pads]
         y = Call(
             "ops.conv",

@@ -1190,7 +1190,9 @@ def _callback(equation: Any) -> tuple[str, tuple[str, ...]]:
     call_text = f"lambda {names_text}: jax.tree.leaves({module}.{name}({given_text}))"
     method = equation.params.get("vmap_method")
     vmapped = f', vmap_method="{method}"' if method else ""
-    return f"lambda {names_text}: jax.pure_callback({call_text}, [{', '.join(specs)}], {names_text}{vmapped})", (module,)
+    return f"lambda {names_text}: jax.pure_callback({call_text}, [{', '.join(specs)}], {names_text}{vmapped})", (
+        module,
+    )
 
 
 class _Text(str):

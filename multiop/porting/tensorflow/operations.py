@@ -163,7 +163,9 @@ def truncated_quotient(x: Expression, y: Expression, out: Value) -> Expression:
     if out.dtype in FLOATS:
         return call("ops.trunc", Infix("/", x, y))
     quotient = call("ops.floor_divide", call("ops.abs", x), call("ops.abs", y) if isinstance(y, Value) else abs(y))
-    signs = call("ops.multiply", call("ops.sign", x), call("ops.sign", y) if isinstance(y, Value) else (y > 0) - (y < 0))
+    signs = call(
+        "ops.multiply", call("ops.sign", x), call("ops.sign", y) if isinstance(y, Value) else (y > 0) - (y < 0)
+    )
     return call("ops.multiply", quotient, signs)
 
 
@@ -792,7 +794,13 @@ def patches(images: Value, ksizes: Any, strides: Any, rates: Any, padding: str) 
     size, steps, spread = (short(tuple(option[1:3])) for option in (ksizes, strides, rates))
     options = {} if spread == 1 else {"dilation_rate": spread}
     return call(
-        "ops.image.extract_patches", images, size, steps, **options, padding=padding.lower(), data_format="channels_last"
+        "ops.image.extract_patches",
+        images,
+        size,
+        steps,
+        **options,
+        padding=padding.lower(),
+        data_format="channels_last",
     )
 
 
@@ -1290,7 +1298,9 @@ def slice_gradient(shape: Any, begin: Any, end: Any, strides: Any, dy: Value, **
         if not is_plain or any(isinstance(start, _COMPUTED) > (shrunk >> i & 1) for i, start in enumerate(begin)):
             raise Untranslated("the gradient of a slice that begins at a value")
         at = tuple(
-            start if shrunk >> i & 1 else slice(*(None if masks.get(mask, 0) >> i & 1 else bound for mask, bound in pair))
+            start
+            if shrunk >> i & 1
+            else slice(*(None if masks.get(mask, 0) >> i & 1 else bound for mask, bound in pair))
             for i, (start, stop) in enumerate(zip(begin, end, strict=True))
             for pair in [(("begin_mask", start), ("end_mask", stop))]
         )

@@ -1350,6 +1350,7 @@ def _default(attribute: Any) -> Any:
 
 # what a port is compared with
 
+
 def run(
     model: Any,
     inputs: tuple[Any, ...],
