@@ -1299,10 +1299,13 @@ def run(
         ]
         return sum(terms[1:], terms[0]) if terms else jax.numpy.zeros(()), (leaves, new)
 
-    if params:
+    gradients: dict[str, Any] = {}
+    try:
+        if not params:
+            raise NotImplementedError
         (_, (leaves, new)), gradients = jax.value_and_grad(total, has_aux=True)(params)
-    else:
-        (_, (leaves, new)), gradients = total(params), {}
+    except (NotImplementedError, ValueError):  # JAX has no gradient, as of a `while_loop`: values are compared alone
+        _, (leaves, new) = total(params)
     return [np.asarray(leaf) for leaf in leaves], *jax.tree.map(np.asarray, (gradients, new))
 
 
