@@ -133,7 +133,7 @@ def tensorflow_model(line):
     return Model(), tf.constant(X)
 
 
-def nth(input, n, out, reverse=False):
+def nth(input, n, out, reverse=False):  # noqa: A002 - as TensorFlow calls it
     if reverse:
         raise NotImplementedError("from the end")
     assert input.dtype == out.dtype
