@@ -704,54 +704,60 @@ def crop_and_resize(
     x: Tensor, boxes: Tensor, rows: Tensor, size: Sequence[int], method: str = "bilinear", outside: float = 0.0
 ) -> Tensor:
     """Cut boxes `(top, left, bottom, right)`, from 0 to 1, out of rows of `(batch, height, width, channels)`."""
-    near, far, nearest, shares, is_inside = [], [], [], [], []
-    for i, n in enumerate(size):
+
+    def places(i: int, n: int) -> tuple[Tensor, ...]:
         last, start, end = x.shape[i + 1] - 1, boxes[:, i, None], boxes[:, i + 2, None]
         if n > 1:
             at = start * last + ops.arange(n, dtype=boxes.dtype) * ((end - start) * last / (n - 1))
         else:
             at = 0.5 * (start + end) * last
-        is_inside.append(ops.logical_and(ops.greater_equal(at, 0), ops.less_equal(at, last)))
+        is_inside = ops.logical_and(ops.greater_equal(at, 0), ops.less_equal(at, last))
         at = ops.clip(at, 0, last)
-        shares.append(at - ops.stop_gradient(ops.floor(at)))
-        for places, place in ((near, ops.floor(at)), (far, ops.ceil(at)), (nearest, ops.floor(at + 0.5))):
-            places.append(ops.cast(place, "int32"))
+        near, far, nearest = (ops.cast(y, "int32") for y in (ops.floor(at), ops.ceil(at), ops.floor(at + 0.5)))
+        return near, far, nearest, at - ops.stop_gradient(ops.floor(at)), is_inside
 
-    def picked(x: Tensor, top: Tensor, left: Tensor) -> Tensor:
-        return ops.get_item(x, (rows[:, None, None], top[:, :, None], left[:, None, :]))
+    top, bottom, middle, down, is_high = places(0, size[0])
+    left, right, center, across, is_wide = places(1, size[1])
+
+    def picked(x: Tensor, down: Tensor, across: Tensor) -> Tensor:
+        return ops.get_item(x, (rows[:, None, None], down[:, :, None], across[:, None, :]))
 
     def between(x: Tensor) -> Tensor:
-        down, across = shares[0][:, :, None, None], shares[1][:, None, :, None]
-        upper, lower = picked(x, near[0], near[1]), picked(x, far[0], near[1])
-        upper = upper + (picked(x, near[0], far[1]) - upper) * across
-        return upper + (lower + (picked(x, far[0], far[1]) - lower) * across - upper) * down
+        shares = down[:, :, None, None], across[:, None, :, None]
+        upper, lower = picked(x, top, left), picked(x, bottom, left)
+        upper = upper + (picked(x, top, right) - upper) * shares[1]
+        return upper + (lower + (picked(x, bottom, right) - lower) * shares[1] - upper) * shares[0]
 
     if method == "nearest":  # the gradient of the boxes is that between the pixels, as TensorFlow has it
         slope = between(ops.stop_gradient(x))
-        y = picked(x, *nearest) + (slope - ops.stop_gradient(slope))
+        y = picked(x, middle, center) + (slope - ops.stop_gradient(slope))
     else:
         y = between(x)
-    within = ops.logical_and(is_inside[0][:, :, None], is_inside[1][:, None, :])
+    within = ops.logical_and(is_high[:, :, None], is_wide[:, None, :])
     return ops.where(ops.expand_dims(within, -1), y, outside)
 
 
 def rgb_to_hsv(x: Tensor) -> Tensor:
-    """Turn red, green and blue in the last dimension into hue, saturation and value; a channel at 0 moves these not."""
+    """Turn red, green and blue in the last dimension into hue, saturation and value, with TensorFlow's gradient."""
     r, g, b = x[..., 0], x[..., 1], x[..., 2]
-    is_red = ops.logical_and(ops.greater_equal(r, g), ops.greater_equal(r, b))
-    is_green = ops.greater_equal(g, b)
-    value = ops.where(is_red, r, ops.where(is_green, g, b))
-    r, g, b = (ops.where(ops.greater(y, 0), y, ops.stop_gradient(y)) for y in (r, g, b))
-    largest = ops.where(is_red, r, ops.where(is_green, g, b))
-    is_red_least = ops.logical_and(ops.less(r, b), ops.less(r, g))
-    smallest = ops.where(is_red_least, r, ops.where(ops.logical_and(ops.less_equal(g, r), ops.less(g, b)), g, b))
-    spread = largest - smallest
-    is_black, is_grey = ops.less_equal(largest, 0), ops.equal(spread, 0)
-    saturation = ops.where(is_black, 0.0, spread / ops.where(is_black, 1.0, largest))
-    spread = ops.where(is_grey, 1.0, spread)
+    is_red, is_green = ops.logical_and(ops.greater_equal(r, g), ops.greater_equal(r, b)), ops.greater_equal(g, b)
+    is_red_least, is_green_least = ops.logical_and(ops.less(r, b), ops.less(r, g)), ops.less(g, b)
+
+    def ends(r: Tensor, g: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        largest = ops.where(is_red, r, ops.where(is_green, g, b))
+        return largest, ops.where(is_red_least, r, ops.where(is_green_least, g, b))
+
+    value, least = ends(r, g, b)
+    is_black, is_grey = ops.less_equal(value, 0), ops.equal(value, least)
+    spread = ops.where(is_grey, 1.0, value - least)
     turned = ops.where(is_green, 2 + (b - r) / spread, 4 + (r - g) / spread)
     hue = ops.where(is_grey, 0.0, ops.where(is_red, (g - b) / spread, turned) / 6)
-    return ops.stack([ops.where(ops.less(hue, 0), hue + 1, hue), saturation, value], axis=-1)
+    hue = ops.where(ops.less(hue, 0), hue + 1, hue)
+    hue = ops.where(is_black, ops.stop_gradient(hue), hue)
+    r, g, b = (ops.where(ops.greater(y, 0), y, ops.stop_gradient(y)) for y in (r, g, b))
+    largest, smallest = ends(r, g, b)
+    saturation = ops.where(is_black, 0.0, (largest - smallest) / ops.where(is_black, 1.0, largest))
+    return ops.stack([hue, saturation, value], axis=-1)
 
 
 def shares_of(hue: Tensor) -> list[Tensor]:

@@ -75,7 +75,7 @@ def digest(
 
 
 def computed(
-    port: Any, inputs: tuple[Any, ...], training: bool = False
+    port: Any, inputs: tuple[Any, ...], training: bool = False, differentiate: bool = True
 ) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
     """Return outputs, gradients of their weighted sum in the parameters, and new state of a port, as NumPy arrays.
 
@@ -94,7 +94,7 @@ def computed(
         terms = [ops.sum(part * ops.cast(weights(tuple(part.shape)), part.dtype)) for part in parts]
         return functools.reduce(ops.add, terms) if terms else ops.zeros(()), (leaves, state)
 
-    if flat:
+    if flat and differentiate:
         derivative: Any = multiop.value_and_grad(total, has_aux=True)
         (_, (leaves, state)), gradients = derivative(flat)
     else:
@@ -129,7 +129,7 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
     expected = port.recorded(training)
     backend = backend or multiop.backend()
     with multiop.use_backend(backend):
-        computed_here: dict[str, Any] = digest(*computed(port, port.inputs(), training))
+        computed_here: dict[str, Any] = digest(*computed(port, port.inputs(), training, bool(expected["gradients"])))
     if len(computed_here["outputs"]) != len(expected["outputs"]):
         return Proof(backend, math.inf, math.inf, 0.0, 1, training)
     pairs = list(zip(computed_here["outputs"], expected["outputs"], strict=True))

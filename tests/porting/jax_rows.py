@@ -78,6 +78,18 @@ def places_updated(mode, x, i, v):
     return *updated, *map(lax.stop_gradient, extremes)
 
 
+def doubled(carry):
+    return carry[0] * 2, carry[1] + 0.3
+
+
+def window(reduce, start, size, strides, padding="VALID", base=None, dilation=None):
+    return lambda x: lax.reduce_window(x, start, reduce, size, strides, padding, base, dilation)
+
+
+def sum_of_cubes(function):
+    return jax.grad(lambda x: jnp.sum(function(x) ** 3))
+
+
 ROWS = {
     **entrywise("abs", "asinh", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor"),
     **entrywise("is_finite", "logistic", "neg", "sign", "sin", "sinh", "square", "tanh", "stop_gradient", "cbrt"),
@@ -114,6 +126,35 @@ ROWS = {
     "compare": (lambda x: (x == 0.5, x != 0.5, x < 0.5, x <= 0.5, x > 0.5, x >= 0.5), X),
     "logical": (lambda x, y: (x & y, x | y, x ^ y, ~x), bools(3, 4), bools(3, 4)),
     "bits": (lambda x, y: (x & y, x | y, x ^ y, ~x, x << y, x >> y), integers(3, 4, below=9), integers(3, 4)),
+    "counts of bits": (lambda x: (lax.population_count(x), lax.clz(x)), integers(3, 4, above=-99, below=99)),
+    "counts of small bits": (
+        lambda x: (lax.population_count(x.astype("uint8")), lax.clz(x.astype("uint8"))),
+        integers(3, 4, below=255),
+    ),
+    "shifts by any number": (
+        lambda x, y: (lax.shift_right_logical(x, y), lax.shift_right_arithmetic(x, y), lax.shift_left(x, y)),
+        integers(3, 4, above=-99, below=99),
+        integers(3, 4, below=70),
+    ),
+    "shifts of unsigned": (
+        lambda x: lax.shift_right_arithmetic(x.astype("uint32") << 22, jnp.full((3, 4), 3, "uint32")),
+        integers(3, 4, below=2000),
+    ),
+    "bitcast": (
+        lambda x: (lax.bitcast_convert_type(x, "int64"), lax.bitcast_convert_type(x, "int32"), x.view("uint8")),
+        X,
+    ),
+    "reductions of bits": (
+        lambda x: (
+            jnp.bitwise_and.reduce(x, axis=1),
+            jnp.bitwise_or.reduce(x, axis=0),
+            jnp.bitwise_xor.reduce(x, axis=1),
+            lax.reduce(x > 0, np.array(False), lax.bitwise_xor, (1,)),
+        ),
+        integers(3, 4, above=-9, below=9),
+    ),
+    "gcd": (lambda x: (jnp.gcd(x, 12), jnp.lcm(x, 4)), integers(3, 4, above=-9, below=9)),
+    "reduce_precision": (lambda x: lax.reduce_precision(x, 8, 7), X),
     "select_n": (lambda x: jnp.where(x > 0, x, 0), X),
     "select numbers": (lambda x: jnp.where(x > 0, 1.0, 0.3) * x, X),
     "select tensors": (lambda x, y: jnp.where(x > 0, x, y), X, normal(4)),
@@ -173,6 +214,11 @@ ROWS = {
     "extremes": (lambda x: (x.max(1), x.min(0), x.max()), X),
     "all": (lambda x: ((x > 0).all(1), (x > 0).any(0)), X),
     "argmax": (lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 0), jnp.argmax(x)), X),
+    "reduce": (
+        lambda x: lax.reduce((x, x), (1.0, -jnp.inf), lambda a, b: (a[0] * b[0], jnp.maximum(a[1], b[1])), (1,)),
+        X,
+    ),
+    "cumlogsumexp": (lambda x: (lax.cumlogsumexp(x, 1), lax.cumlogsumexp(x, 0, reverse=True)), X),
     "cumsum": (lambda x: (jnp.cumsum(x, 1), lax.cumsum(x, 0, reverse=True)), X),
     "cumprod": (lambda x: jnp.cumprod(x, 0), X),
     # shapes
@@ -294,6 +340,13 @@ ROWS = {
     "cummax": (lambda x: (lax.cummax(x, 1), lax.cummin(x, 0, reverse=True)), X),
     "signs": (lambda x, y: (jnp.signbit(x), jnp.copysign(x, y), jnp.ldexp(x, 3)), X, X),
     "sort by key": (lambda x, y: lax.sort([x, y], dimension=1, num_keys=1), X, X),
+    "sort by two keys": (
+        lambda x, y: (lax.sort([jnp.round(x), y, x * y], num_keys=2), jnp.lexsort((x[0], jnp.round(y[0])))),
+        X,
+        X,
+    ),
+    "approx_max_k": (lambda x: (lax.approx_max_k(x, 2)[0], lax.approx_min_k(x, 2)[0]), X),
+    "at column": (lambda x, i: x.at[:, i[0]].set(2 * x[:, 0]), X, integers(1)),
     "top_k": (lambda x: lax.top_k(x, 2), X),
     # convolution and pooling
     "conv": (conv((1, 1), "SAME"), normal(3, 2, 5, 6), normal(4, 2, 3, 3)),
@@ -312,6 +365,34 @@ ROWS = {
         conv((1, 1), "SAME", dimension_numbers=("NHWC", "OIHW", "NCHW")),
         normal(3, 5, 6, 2),
         normal(4, 2, 3, 3),
+    ),
+    "conv cropped": (conv((2, 1), ((-1, 2), (0, -1)), **NHWC), normal(5, 7, 8, 2), normal(3, 3, 2, 4)),
+    "conv cropped, dilated": (
+        conv((1, 1), ((-1, 4), (2, -1)), rhs_dilation=(2, 1)),
+        normal(3, 2, 7, 8),
+        normal(4, 2, 3, 3),
+    ),
+    "conv of everything": (
+        conv((2, 1), ((-1, 3), (2, 1)), lhs_dilation=(2, 3), rhs_dilation=(2, 1), feature_group_count=2, **NHWC),
+        normal(5, 5, 6, 4),
+        normal(3, 3, 2, 6),
+    ),
+    "conv of groups of the batch": (
+        conv((2, 1), ((1, -1), (2, 0)), batch_group_count=3, **NHWC),
+        normal(6, 7, 8, 2),
+        normal(3, 3, 2, 6),
+    ),
+    "grad of conv": (
+        lambda x, k: jax.grad(lambda x, k: jnp.sum(conv((2, 2), "SAME", **NHWC)(x, k) ** 3), (0, 1))(x, k),
+        normal(5, 6, 7, 2),
+        normal(3, 3, 2, 4),
+    ),
+    "grad of conv in groups": (
+        lambda x, k: jax.grad(
+            lambda x, k: jnp.sum(conv((1, 1), "SAME", feature_group_count=2, **NHWC)(x, k) ** 3), (0, 1)
+        )(x, k),
+        normal(5, 6, 7, 4),
+        normal(3, 3, 2, 6),
     ),
     "conv_transpose": (lambda x, k: lax.conv_transpose(x, k, (2, 2), "SAME"), normal(3, 4, 5, 2), normal(3, 3, 2, 4)),
     "conv_transpose valid": (
@@ -338,6 +419,41 @@ ROWS = {
     ),
     "sum pool": (lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 2, 2, 1), (1, 2, 1, 1), "SAME"), normal(3, 5, 6, 2)),
     "pool one axis": (lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 2), (1, 2), "VALID"), X),
+    "max pool dilated": (
+        lambda x: window(lax.max, -jnp.inf, (1, 3, 2, 1), (1, 2, 1, 1), "SAME", dilation=(1, 2, 3, 1))(
+            lax.stop_gradient(x)
+        ),
+        normal(3, 7, 8, 2),
+    ),
+    "sum pool dilated": (
+        window(lax.add, 0.0, (1, 3, 2, 1), (1, 2, 1, 1), ((0, 0), (2, 1), (0, 3), (0, 0)), (1, 2, 2, 1), (1, 2, 3, 1)),
+        normal(3, 7, 8, 2),
+    ),
+    "max pool over four axes": (window(lax.max, -jnp.inf, (2, 2, 2, 2), (1, 1, 2, 1)), normal(3, 4, 5, 3)),
+    "sum pool cropped": (
+        window(lax.add, 0.0, (1, 2, 2, 1), (1, 1, 1, 1), ((0, 0), (-1, 1), (0, -1), (0, 0))),
+        normal(3, 7, 8, 2),
+    ),
+    "pools of integers": (
+        lambda x: (
+            window(lax.max, np.int64(-99), (1, 2, 2), (1, 1, 1), "SAME")(x),
+            window(lax.add, np.int64(0), (1, 2, 2), (1, 1, 1), "SAME")(x),
+        ),
+        integers(3, 5, 6, above=-9),
+    ),
+    "product pool": (lambda x: window(lax.mul, 1.0, (1, 2, 2), (1, 1, 1))(lax.stop_gradient(x)), normal(3, 5, 6)),
+    "max pool from a number": (
+        lambda x: window(lax.max, 0.25, (1, 2, 2), (1, 1, 1), "SAME")(lax.stop_gradient(x)),
+        normal(3, 5, 6),
+    ),
+    "grad of max pool": (
+        sum_of_cubes(window(lax.max, -jnp.inf, (1, 3, 2, 1), (1, 2, 2, 1), "SAME")),
+        normal(3, 7, 8, 2),
+    ),
+    "jvp of min pool": (
+        lambda x: jax.jvp(window(lax.min, jnp.inf, (1, 2, 2, 1), (1, 2, 1, 1)), (x,), (x * x,))[1],
+        normal(3, 7, 8, 2),
+    ),
     # linear algebra
     "min pool": (
         lambda x: lax.reduce_window(x, jnp.inf, lax.min, (1, 2, 2, 1), (1, 2, 1, 1), "SAME"),
@@ -376,6 +492,40 @@ ROWS = {
         normal(3),
     ),
     "inv": (lambda x: (jnp.linalg.inv(matrix(x)), jnp.linalg.det(x)), normal(3, 3)),
+    "eig": (lambda x: jnp.sort(jnp.abs(jnp.linalg.eigvals(x))), normal(4, 4)),
+    "polynomials": (
+        lambda p, x: (jnp.polyval(p, x), jnp.abs(jnp.poly(x[0])), jnp.polyder(p), jnp.polymul(p, x[0])),
+        normal(5),
+        normal(3, 4),
+    ),
+    "roots": (lambda p: jnp.sort(jnp.abs(jnp.roots(p, strip_zeros=False))), normal(5)),
+    # systems that are solved with a gradient of their own
+    "solve positive": (lambda x, y: jax.scipy.linalg.solve(matrix(x), y, assume_a="pos"), normal(3, 3), normal(3, 2)),
+    "cg": (lambda x, y: jax.scipy.sparse.linalg.cg(matrix(x), y, tol=1e-14)[0], normal(3, 3), normal(3)),
+    "cg of each row": (
+        lambda x, y: jax.vmap(lambda y: jax.scipy.sparse.linalg.cg(matrix(x), y, tol=1e-14)[0])(y),
+        normal(3, 3),
+        normal(4, 3),
+    ),
+    "grad of bicgstab": (
+        lambda x, y: jax.grad(lambda y: jnp.sum(jax.scipy.sparse.linalg.bicgstab(matrix(x), y, tol=1e-14)[0] ** 3))(y),
+        normal(3, 3),
+        normal(3),
+    ),
+    "custom_linear_solve": (
+        lambda x, y: lax.custom_linear_solve(
+            lambda v: (x + 4 * jnp.eye(3)) @ v,
+            y,
+            lambda _, v: jnp.linalg.inv(lax.stop_gradient(x) + 4 * jnp.eye(3)) @ v,
+            lambda _, v: jnp.linalg.inv(lax.stop_gradient(x) + 4 * jnp.eye(3)).T @ v,
+        ),
+        normal(3, 3),
+        normal(3),
+    ),
+    "vmap of a loop": (
+        jax.vmap(lambda x: lax.stop_gradient(lax.while_loop(lambda c: c[1] < x, doubled, (x, 0.1))[0])),
+        positive(4),
+    ),
     # functions of functions
     "jit": (jax.jit(lambda x: jnp.sin(x) * 2), X),
     "checkpoint": (jax.checkpoint(lambda x: jnp.sin(x) * 2), X),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 
 import numpy as np
@@ -34,6 +35,14 @@ def integers(*shape, below=5, dtype="int64"):
 
 X = normal(3, 4)
 IMAGE = normal(2, 7, 8, 3)
+
+
+def pixels(*shape):
+    return lambda rng: rng.uniform(0.05, 0.95, size=shape)
+
+
+def single(draw):
+    return lambda rng: draw(rng).astype("float32")
 
 
 def parts(z):
@@ -116,7 +125,136 @@ def TIES(rng):
     return np.array([[0.0, 0.5, -1.0, 0.0], [0.0, 0.0, 0.0, 0.0], [2.0, 0.0, -0.5, 1.0]])
 
 
+IDS = tf.constant([0, 0, 1, 1, 3, 3])
+SEGMENTS = ("sum", "mean", "prod", "max", "min")
+RESIZES = ("bicubic", "area", "lanczos3", "mitchellcubic", "gaussian")
+COLOURS = {
+    "contrast": lambda x: tf.image.adjust_contrast(x, 1.7),
+    "hue": lambda x: tf.image.adjust_hue(x, -0.3),
+    "saturation": lambda x: tf.image.adjust_saturation(x, 2.5),
+    "hsv_to_rgb": tf.image.hsv_to_rgb,
+}
+
 ROWS = {
+    # images, which TensorFlow resizes in float32
+    **{
+        f"image {name} to {size}": (
+            lambda x, name=name, size=size: tf.cast(tf.image.resize(x, (size, 5), name), x.dtype),
+            pixels(2, 7, 8, 3),
+        )
+        for name in RESIZES
+        for size in (4, 13)
+    },
+    "image smoothed": (
+        lambda x: tf.cast(tf.image.resize(x, (3, 5), "gaussian", antialias=True), x.dtype),
+        pixels(2, 7, 8, 3),
+    ),
+    **{
+        f"image {name} of the first version": (
+            lambda x, name=name, corners=corners: tf.cast(
+                getattr(tf.raw_ops, name)(images=x, size=[13, 5], align_corners=corners), x.dtype
+            ),
+            pixels(2, 7, 8, 3),
+        )
+        for name, corners in (("ResizeBilinear", False), ("ResizeBicubic", True), ("ResizeNearestNeighbor", True))
+    },
+    "image moved": (
+        lambda x: tf.raw_ops.ScaleAndTranslate(
+            images=x, size=[5, 9], scale=[0.7, 1.2], translation=[0.5, -1.0], kernel_type="triangle"
+        ),
+        single(pixels(2, 7, 8, 3)),
+    ),
+    **{
+        f"image crops, {method}": (
+            lambda x, boxes, i, method=method: tf.image.crop_and_resize(x, boxes, i, (3, 4), method, 2.0),
+            single(pixels(2, 7, 8, 3)),
+            lambda rng: rng.uniform(-0.2, 1.2, (3, 4)).astype("float32"),
+            integers(3, below=2, dtype="int32"),
+        )
+        for method in ("bilinear", "nearest")
+    },
+    "rgb_to_hsv": (tf.image.rgb_to_hsv, pixels(2, 3, 4, 3)),
+    "rgb_to_hsv of zeros": (tf.image.rgb_to_hsv, lambda rng: rng.integers(0, 3, (2, 8, 3)) / 2),
+    **{f"image {name}": (function, single(pixels(2, 3, 4, 3))) for name, function in COLOURS.items()},
+    "image patches": (
+        lambda x: tf.image.extract_patches(x, [1, 2, 3, 1], [1, 2, 1, 1], [1, 2, 2, 1], "SAME"),
+        pixels(2, 7, 8, 3),
+    ),
+    # counts and segments
+    "bincount": (
+        lambda i: (
+            tf.math.bincount(i, minlength=4, maxlength=4, axis=-1),
+            tf.math.bincount(i, minlength=6, maxlength=6, axis=-1, binary_output=True),
+            tf.math.bincount(i, tf.cos(tf.cast(i, "float64")), minlength=6, maxlength=6, axis=-1),
+        ),
+        integers(3, 7),
+    ),
+    "bucketize": (
+        lambda x: tf.raw_ops.Bucketize(input=x, boundaries=[-1.0, 0.0, 0.5]),
+        lambda rng: np.array([-1.0, -1.1, 0.0, 0.5, 0.6]),
+    ),
+    "histogram": (lambda x: tf.histogram_fixed_width(x, [-1.0, 1.0], 5), normal(12)),
+    **{
+        f"segment_{name}": (lambda x, name=name: getattr(tf.math, f"segment_{name}")(x, IDS), normal(6, 2))
+        for name in SEGMENTS
+    },
+    **{
+        f"unsorted_segment_{name}": (
+            lambda x, i, name=name: getattr(tf.math, f"unsorted_segment_{name}")(x, i, 5),
+            normal(3, 2, 2),
+            integers(3, 2),
+        )
+        for name in ("sum", "prod", "max", "min", "sqrt_n")
+    },
+    "segment ties": (
+        lambda x: tf.math.unsorted_segment_max(x, IDS, 4),
+        lambda rng: np.array([[1.0], [1.0], [2.0], [2.0], [1.0], [0.0]]),
+    ),
+    "sparse segments": (
+        lambda x: (
+            tf.sparse.segment_mean(x, tf.constant([0, 2, 1, 4]), tf.constant([0, 0, 1, 2])),
+            tf.sparse.segment_sqrt_n(x, tf.constant([0, 2, 1, 4]), tf.constant([0, 0, 1, 2]), num_segments=4),
+        ),
+        normal(6, 2),
+    ),
+    "cumulative_logsumexp": (
+        lambda x: (
+            tf.math.cumulative_logsumexp(x, 1, reverse=True),
+            tf.exp(tf.math.cumulative_logsumexp(x, 1, exclusive=True)),
+        ),
+        X,
+    ),
+    "invert_permutation": (
+        lambda x: tf.gather(x, tf.math.invert_permutation(tf.argsort(x[:, 0]))),
+        normal(5, 2),
+    ),
+    "truncatediv": (
+        lambda i: tf.truncatediv(i - 4, -3) + tf.truncatediv(i - 4, i + 1),
+        integers(3, 4, below=9),
+    ),
+    # slices that begin at a value
+    "slice at an index": (
+        lambda x, i: (x[i[0]], x[:, i[1]], x[i[0], i[1]], x[..., i[1], None], x[:, -1 - i[0]]),
+        X,
+        integers(2, below=3, dtype="int32"),
+    ),
+    "slice of a block": (
+        lambda x, i: (x[:, i[0] : i[0] + 2], x[i[1] : i[1] + 2, :3], tf.slice(x, [0, i[0]], [-1, 2])),
+        normal(4, 5),
+        integers(2, below=3, dtype="int32"),
+    ),
+    "gradient of a slice": (lambda x, i: slope(lambda x: x[:, i[0]] ** 3)(x), X, integers(1, below=3, dtype="int32")),
+    "last of each row": (
+        lambda x, i: tf.gather(x, i, batch_dims=1),
+        normal(3, 5, 2),
+        integers(3, below=5, dtype="int32"),
+    ),
+    "reverse_sequence": (
+        lambda x, i: tf.reverse_sequence(x, i, seq_axis=1),
+        normal(3, 5, 2),
+        integers(3, below=5, dtype="int32"),
+    ),
+    "scatter_sub": (lambda x, i: tf.tensor_scatter_nd_sub(x, i[:, None], x[:2]), X, integers(2, below=3)),
     **{f"gradient of {name}": (slope(function), X) for name, function in SLOPES.items()},
     "gradient of a bias": (slope(lambda b, x: tf.nn.bias_add(x, b) ** 3), normal(4), X),
     "gradient of a gradient": (slope(slope(lambda x, w: tf.tanh(x @ w))), X, normal(4, 2)),
@@ -390,25 +528,32 @@ ROWS = {
 }
 
 
+# TensorFlow has no gradient of these, of the first ones none in float64
+VALUES = {f"image {name} to {size}" for name in RESIZES[1:] for size in (4, 13)} | {"image smoothed"}
+VALUES |= {f"image {name}" for name in COLOURS}
+
+
 def drawn(case):
     rng = np.random.default_rng(0)
     line, *draws = ROWS[case]
     return line, tuple(draw(rng) for draw in draws)
 
 
-def original(function, inputs, variables=()):
+def original(function, inputs, variables=(), has_gradient=True):
     """Return the outputs, the gradients of a weighted sum of them in variables and inputs, and the new state."""
     tensors = [tf.constant(x) for x in inputs]
     before = {name: variable.numpy() for name, variable in dict(variables).items()}
     trained = {name: variable for name, variable in dict(variables).items() if variable.trainable}
     floats = {f"input {i}": tensor for i, tensor in enumerate(tensors) if tensor.dtype.is_floating}
-    with tf.GradientTape() as tape:
-        tape.watch(list(floats.values()))
+    with tf.GradientTape() if has_gradient else contextlib.nullcontext() as tape:
+        if has_gradient:
+            tape.watch(list(floats.values()))
         outputs = leaves(function(*tensors))
         terms = [tf.reduce_sum(tf.cast(y, "float64") * weights(y.shape)) for y in outputs if y.dtype.is_floating]
         total = tf.add_n(terms) if terms else tf.zeros((), "float64")
     named = {**trained, **floats}
-    slopes = tape.gradient(total, list(named.values()), unconnected_gradients="zero")
+    named = named if has_gradient else {}
+    slopes = tape.gradient(total, list(named.values()), unconnected_gradients="zero") if named else []
     state = {name: variable.numpy() for name, variable in dict(variables).items() if name not in trained}
     for name, value in before.items():
         dict(variables)[name].assign(value)
@@ -420,4 +565,4 @@ def original(function, inputs, variables=()):
 def traced(case):
     line, inputs = drawn(case)
     function = tf.function(line, autograph=False)
-    return porting.trace(function, *inputs, name="line"), original(function, inputs)
+    return porting.trace(function, *inputs, name="line"), original(function, inputs, (), case not in VALUES)

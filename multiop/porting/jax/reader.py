@@ -1340,8 +1340,15 @@ def run(
         terms = [jax.numpy.sum(part * jax.numpy.asarray(weights(part.shape), part.dtype)) for part in parts]
         return sum(terms[1:], terms[0]) if terms else jax.numpy.zeros(()), (leaves, new)
 
-    function = jax.value_and_grad(total, has_aux=True) if params else lambda params: (total(params), {})
-    traced = jax.jit(function).trace(params)
+    def of_values(params: Any) -> Any:
+        return total(params), {}
+
+    function: Any = jax.value_and_grad(total, has_aux=True) if params else of_values
+    try:
+        traced = jax.jit(function).trace(params)
+    except (NotImplementedError, ValueError):  # JAX has no gradient, as of a `while_loop`: values are compared alone
+        function = of_values
+        traced = jax.jit(function).trace(params)
     if len(traced.jaxpr.jaxpr.eqns) < _COMPILED:  # else each operation would be compiled by itself
         function = traced.lower().compile(compiler_options=_HASTE)
     (_, (leaves, new)), gradients = function(params)

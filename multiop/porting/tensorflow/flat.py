@@ -721,7 +721,7 @@ def _items(edge: Any) -> list[Any] | None:
 
 def _length(low: Any, high: Any, size: int, is_first: bool, is_last: bool) -> int | None:
     """Return the length of a slice between numbers, or between a tensor and the same plus a number."""
-    known = [bound for bound in ((low,) * (not is_first) + (high,) * (not is_last))]
+    known = (low,) * (not is_first) + (high,) * (not is_last)
     if not any(isinstance(bound, (Edge, Dim)) for bound in known):
         return len(range(size)[slice(None if is_first else int(low), None if is_last else int(high))])
     if is_first or is_last or not isinstance(low, Edge) or not isinstance(high, Edge):

@@ -1370,8 +1370,6 @@ def _default(attribute: Any) -> Any:
 
 # what a port is compared with
 
-_NO_GRADIENT = (LookupError, TypeError, tf.errors.NotFoundError, tf.errors.UnimplementedError)
-
 
 def run(
     model: Any,
@@ -1386,31 +1384,33 @@ def run(
     described = _described(model, training, tensors, arguments)
     before = {name: variable.numpy() for name, variable in described.variables.items() if name in described.state}
     params = {name: variable for name, variable in described.variables.items() if name not in described.state}
+
+    def compute() -> tuple[list[Any], Any]:
+        every = [leaf for leaf in _graph.leaves(_plain(described.call(*tensors))) if not isinstance(leaf, str)]
+        leaves = [leaf for leaf in every if isinstance(leaf, tf.Tensor)]
+        complexes = [leaf for leaf in leaves if leaf.dtype.is_complex]
+        parts = [part for leaf in complexes for part in (tf.math.real(leaf), tf.math.imag(leaf))]
+        parts += [leaf for leaf in leaves if leaf.dtype.is_floating]
+        terms = [tf.reduce_sum(part * tf.cast(weights_of(tuple(part.shape)), part.dtype)) for part in parts]
+        return every, tf.add_n([tf.cast(term, terms[0].dtype) for term in terms]) if terms else None
+
+    slopes: dict[str, Any] = {}
     try:
         with tf.GradientTape() as tape:
             tape.watch(list(params.values()))
-            outputs = described.call(*tensors)
-            every = [leaf for leaf in _graph.leaves(_plain(outputs)) if not isinstance(leaf, str)]
-            leaves = [leaf for leaf in every if isinstance(leaf, tf.Tensor)]
-            complexes = [leaf for leaf in leaves if leaf.dtype.is_complex]
-            parts = [part for leaf in complexes for part in (tf.math.real(leaf), tf.math.imag(leaf))]
-            parts += [leaf for leaf in leaves if leaf.dtype.is_floating]
-            terms = [tf.reduce_sum(part * tf.cast(weights_of(tuple(part.shape)), part.dtype)) for part in parts]
-            total = tf.add_n([tf.cast(term, terms[0].dtype) for term in terms]) if terms else None
-    except (tf.errors.NotFoundError, tf.errors.UnimplementedError) as error:
-        reason = str(error).partition("\n")[0][:200]
-        raise errors.ReferenceRaisedError(
-            f"TensorFlow has no kernel for it here; trace it in float32: {reason}"
-        ) from error
-    slopes: dict[str, Any] = {}
-    if params and total is not None:
-        with contextlib.suppress(*_NO_GRADIENT):  # of some kernels TensorFlow has none, or none in float64
+            outputs, total = compute()
+        if params and total is not None:
             gradients = tape.gradient(total, list(params.values()), unconnected_gradients=tf.UnconnectedGradients.ZERO)
             slopes = {name: np.array(tf.convert_to_tensor(g)) for name, g in zip(params, gradients, strict=True)}
+    except (LookupError, TypeError, tf.errors.NotFoundError, tf.errors.UnimplementedError):
+        # of some kernels TensorFlow has no gradient, or none in float64: values are compared alone
+        for name, value in before.items():
+            described.variables[name].assign(value)
+        outputs, _ = compute()
     state = {name: described.variables[name].numpy() for name in before}
     for name, value in before.items():
         described.variables[name].assign(value)
-    return [np.array(leaf) for leaf in every], slopes, state
+    return [np.array(leaf) for leaf in outputs], slopes, state
 
 
 def _plain(tree: Any) -> Any:
