@@ -73,6 +73,7 @@ def places_got(mode, x, i, j):
 
 def places_updated(mode, x, i, v):
     columns = i[:2] % 4
+    v = lax.stop_gradient(v) if mode == "promise_in_bounds" else v  # "gradients will not be correct", JAX says
     updated = x.at[i].add(v, mode=mode), x.at[:, columns].set(x[:, :2], mode=mode), x.at[i, i].set(v[:, 0], mode=mode)
     extremes = x.at[i].min(lax.stop_gradient(v), mode=mode), x.at[i].max(lax.stop_gradient(v), mode=mode)
     return *updated, *map(lax.stop_gradient, extremes)

@@ -17,9 +17,8 @@ from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Na
 from multiop.porting._rows import Row, Untranslated, is_number, sizes
 
 _LIMITS = {name: np.iinfo(name) for name in ("int8", "uint8", "int16", "uint16", "uint32", "uint64")}
-_RESHAPING = (
-    ["reshape", "expand_dims", "squeeze", "broadcast_to", "transpose", "swapaxes", "moveaxis", "flip", "repeat", "tile", "stop_gradient"]
-)
+_RESHAPING = {"reshape", "expand_dims", "squeeze", "broadcast_to", "transpose", "swapaxes", "moveaxis", "flip"}
+_RESHAPING |= {"repeat", "tile", "stop_gradient"}
 _UPDATES = {"set": "set_item", "add": "add_at", "mul": "multiply_at", "max": "maximum_at", "min": "minimum_at"}
 
 
