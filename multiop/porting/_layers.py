@@ -879,7 +879,7 @@ def folded(at: Tensor, size: int, padding: str, align_corners: bool) -> Tensor:
 def grid_sample(
     x: Tensor, grid: Tensor, mode: str = "bilinear", padding: str = "zeros", align_corners: bool = False
 ) -> Tensor:
-    """Look up `(batch, channels, *space)` at points from -1 to 1 in `(batch, *points, ndim)`, last axis of space first."""
+    """Look up `(batch, channels, *space)` at `(batch, *points, ndim)` from -1 to 1, the last axis of space first."""
     sizes = x.shape[2:]
     axes = []  # for each axis of space, the entries that count: where each is, and its weight
     for axis, size in enumerate(sizes, 1):

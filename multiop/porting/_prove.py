@@ -15,7 +15,11 @@ from multiop.porting import _graph, _weights
 
 _NUMBERS = (bool, int, float, complex)
 _TOLERANCES = {"float64": 1e-9, "float32": 1e-4}  # relative to the sum of the magnitudes; 2e-2 for fewer bits
-_NOISE = {1e-9: 2.0**-40, 1e-4: 2.0**-17, 2e-2: 2.0**-5}  # by tolerance: how small beside the largest gradient is rounding
+_NOISE = {
+    1e-9: 2.0**-40,
+    1e-4: 2.0**-17,
+    2e-2: 2.0**-5,
+}  # by tolerance: how small beside the largest gradient is rounding
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,9 +150,7 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
     tolerance = max(floats, default=1e-4)
     noise = _NOISE.get(tolerance, 0.0) * max((pair[1] for _, pair in slopes), default=0.0)
     vacuous = tuple(
-        name
-        for name, (a, b) in named.items()
-        if max(a[1], b[1]) <= noise and _difference(a, b, floor) > tolerance
+        name for name, (a, b) in named.items() if max(a[1], b[1]) <= noise and _difference(a, b, floor) > tolerance
     )
     slopes = [pair for name, pair in named.items() if name not in vacuous]
     return Proof(
@@ -167,4 +169,3 @@ def _difference(computed_here: list[float], expected: list[float], floor: float)
     size = max(expected[1], floor, 1e-30)
     worst = max(abs(a - b) for a, b in zip(computed_here, expected, strict=True)) / size
     return worst if math.isfinite(worst) else math.inf
-

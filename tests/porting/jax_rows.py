@@ -73,6 +73,7 @@ def places_got(mode, x, i, j):
 
 def places_updated(mode, x, i, v):
     columns = i[:2] % 4
+    v = lax.stop_gradient(v) if mode == "promise_in_bounds" else v  # "gradients will not be correct", JAX says
     updated = x.at[i].add(v, mode=mode), x.at[:, columns].set(x[:, :2], mode=mode), x.at[i, i].set(v[:, 0], mode=mode)
     extremes = x.at[i].min(lax.stop_gradient(v), mode=mode), x.at[i].max(lax.stop_gradient(v), mode=mode)
     return *updated, *map(lax.stop_gradient, extremes)
@@ -265,7 +266,10 @@ ROWS = {
     "at max": (lambda x, i: x.at[i].max(0.3).at[i].min(0.9).at[i].multiply(2.0), X, lambda generator: np.array([2, 0])),
     # indices out of range
     **{f"get, {mode}": (functools.partial(places_got, mode), X, OUTSIDE, OUTSIDE) for mode in MODES},
-    **{f"update, {mode}": (functools.partial(places_updated, mode), normal(6, 4), PLACES, normal(5, 4)) for mode in MODES},
+    **{
+        f"update, {mode}": (functools.partial(places_updated, mode), normal(6, 4), PLACES, normal(5, 4))
+        for mode in MODES
+    },
     "get by default": (lambda x, i: (x[i], x[:, i], x[i, :2], x[i[0]], x[i, i]), X, OUTSIDE),
     "take, any mode": (
         lambda x, i: (jnp.take(x, i, 0), jnp.take(x, i, 1, mode="clip"), jnp.take(x, i, mode="wrap")),

@@ -421,7 +421,9 @@ ROWS = {
         f"grid_sample, {mode}, {padding}, {corners}": (
             functools.partial(F.grid_sample, mode=mode, padding_mode=padding, align_corners=corners),
             normal(2, 3, 5, 6),
-            lambda: torch.cat([torch.eye(2)[None, None].expand(2, 1, 2, 2) * 2 - 1, torch.randn(2, 3, 2, 2)], 1).double(),
+            lambda: torch.cat(
+                [torch.eye(2)[None, None].expand(2, 1, 2, 2) * 2 - 1, torch.randn(2, 3, 2, 2)], 1
+            ).double(),
         )
         for mode in ("bilinear", "nearest", "bicubic")
         for padding in ("zeros", "border", "reflection")

@@ -17,7 +17,8 @@ from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Na
 from multiop.porting._rows import Row, Untranslated, is_number, sizes
 
 _LIMITS = {name: np.iinfo(name) for name in ("int8", "uint8", "int16", "uint16", "uint32", "uint64")}
-_RESHAPING = "reshape expand_dims squeeze broadcast_to transpose swapaxes moveaxis flip repeat tile stop_gradient".split()
+_RESHAPING = {"reshape", "expand_dims", "squeeze", "broadcast_to", "transpose", "swapaxes", "moveaxis", "flip"}
+_RESHAPING |= {"repeat", "tile", "stop_gradient"}
 _UPDATES = {"set": "set_item", "add": "add_at", "mul": "multiply_at", "max": "maximum_at", "min": "minimum_at"}
 
 
@@ -95,7 +96,9 @@ def span(x: Expression, made: Any) -> tuple[Any, Any] | None:
         return args[1], args[2]
     if function == "mod" and type(args[1]) is int and args[1] > 0:
         return 0, args[1] - 1
-    if function in _RESHAPING or (function == "cast" and getattr(args[0], "dtype", "float")[:3] in ("int", "uin", "boo")):
+    if function in _RESHAPING or (
+        function == "cast" and getattr(args[0], "dtype", "float")[:3] in ("int", "uin", "boo")
+    ):
         return span(args[0], made) or limits
     if function == "convert_to_tensor":
         return span(args[0], made) or limits
@@ -246,7 +249,9 @@ def dynamic_slice(x: Value, *starts: Expression, slice_sizes: Any, out: Value, m
             index = call("ops.expand_dims", Place(starts[axis], x.shape[axis], 1, made).index, 0)
         else:
             dtype = DType(getattr(starts[axis], "dtype", "int32"))
-            index = call("ops.add", bounded(starts[axis], x.shape[axis], count, made), call("ops.arange", count, dtype=dtype))
+            index = call(
+                "ops.add", bounded(starts[axis], x.shape[axis], count, made), call("ops.arange", count, dtype=dtype)
+            )
         y = call("ops.take", y, index, axis=axis)
     return y
 
@@ -506,7 +511,11 @@ class _Axes:
         self.indexed = self.order[: len(shape) - len(self.whole)]
 
     def keys(
-        self, starts: Mapping[int, Any], batches: Mapping[int, int], index_shape: Sequence[Any], counts: Mapping[int, Any]
+        self,
+        starts: Mapping[int, Any],
+        batches: Mapping[int, int],
+        index_shape: Sequence[Any],
+        counts: Mapping[int, Any],
     ) -> list[Expression]:
         """Return an index for each dimension that is not whole; together they broadcast to what is picked."""
         ndim, more = len(index_shape), len(self.moved)
@@ -606,9 +615,7 @@ def scatter(kind: str) -> Row:
     return row
 
 
-def _is_segment_sum(
-    kind: str, x: Value, places: Mapping[int, Place], index_shape: Sequence[Any], made: Any
-) -> bool:
+def _is_segment_sum(kind: str, x: Value, places: Mapping[int, Place], index_shape: Sequence[Any], made: Any) -> bool:
     """Say whether a scatter adds rows to zeros, without those whose index is negative or too large."""
     zeros = made(x)
     is_zero = isinstance(zeros, Call) and zeros.function == "ops.zeros" and x.dtype.startswith(("float", "bfloat"))

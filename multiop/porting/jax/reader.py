@@ -1098,7 +1098,9 @@ _BY_ENTRY = set(
 def _cannot_trace(name: str, error: Exception) -> str:
     """Return the words of an error that JAX met in a trace, and where in the user's source that was."""
     places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
-    own = [place for place in places if not re.search(r"[/\\](jax|flax|equinox|numpy)[/\\]|/multiop/porting/|<", place[0])]
+    own = [
+        place for place in places if not re.search(r"[/\\](jax|flax|equinox|numpy)[/\\]|/multiop/porting/|<", place[0])
+    ]
     where = f", at {own[-1][0]}:{own[-1][1]}" if own else ""
     reason = (str(error).strip().splitlines() or [""])[0]
     return f"JAX cannot trace {name}{where}: {type(error).__name__}: {reason}"
