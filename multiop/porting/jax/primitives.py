@@ -16,6 +16,8 @@ import string
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from multiop.porting._graph import SEED, Call, Dim, DType, Expression, Infix, Item, Name, Value, call
 from multiop.porting._rows import Row, Untranslated, binary, cast, is_number, short, sizes, unary
 from multiop.porting.jax.indices import (
