@@ -98,6 +98,11 @@ class Port:
         return int(self._about["operations"])
 
     @property
+    def narrowest(self) -> str:
+        """The floating dtype with the fewest digits that something is computed in; the empty text if there is none."""
+        return str(self._about.get("narrowest", ""))
+
+    @property
     def bridged(self) -> list[str]:
         """The operations that stayed in the original's framework, each as often as it occurs."""
         return self._about.get("bridged", [])

@@ -145,7 +145,7 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
     kinds = {name: leaf.dtype.kind for name, leaf in _weights.flat(port.state).items()}
     low = 1e-4 * max((wanted[1] for name, wanted in expected["state"].items() if kinds.get(name) != "i"), default=0.0)
     dtypes = {str(leaf.dtype) for leaf in _weights.flat(port.params).values()} | {str(x.dtype) for x in port.inputs()}
-    dtypes.add(port._about.get("narrowest", ""))  # what is computed in float32 has no more digits than that
+    dtypes.add(port.narrowest)  # what is computed in float32 has no more digits than that
     floats = [_TOLERANCES.get(name, 2e-2) for name in dtypes if "float" in name]
     tolerance = max(floats, default=1e-4)
     noise = _NOISE.get(tolerance, 0.0) * max((pair[1] for _, pair in slopes), default=0.0)

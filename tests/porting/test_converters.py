@@ -215,12 +215,12 @@ def test_what_it_does_not_support_has_no_translation():
         porting.trace(model, x)
 
 
-WRONG = {
-    "nothing": (lambda x, **_: None, r"the converter of .*test_converters\.py:\d+\), returned None"),
-    "an array": (lambda x, **_: np.zeros(3), "returned a ndarray"),
-    "a number": (lambda x, **_: 1.0, "returned a float"),
-    "text": (lambda x, **_: "x * 2", "returned a str"),
-    "too many": (lambda x, **_: (x, x), "returned a tuple"),
+WRONG = {  # `x` is called `input` by TensorFlow
+    "nothing": (lambda *x, **_: None, r"the converter of .*test_converters\.py:\d+\), returned None"),
+    "an array": (lambda *x, **_: np.zeros(3), "returned a ndarray"),
+    "a number": (lambda *x, **_: 1.0, "returned a float"),
+    "text": (lambda *x, **_: "x * 2", "returned a str"),
+    "too many": (lambda x=None, input=None, **_: (input if x is None else x,) * 2, "returned a tuple"),  # noqa: A006
 }
 
 

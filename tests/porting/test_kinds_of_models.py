@@ -37,6 +37,7 @@ def test_a_gradient_that_rounding_alone_has_made_is_vacuous():
         recorded["outputs"] = _prove.digest(*computed)["outputs"]
         recorded["gradients"]["kernel"] = _prove.digest(*computed)["gradients"]["kernel"]
         own = {"recorded": lambda training: recorded, "inputs": lambda: (x,), "params": params, "state": {}}
+        own["narrowest"] = ""
         return SimpleNamespace(function=function, **own)
 
     params = {"kernel": kernel, "bias": bias}
