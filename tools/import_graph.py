@@ -56,7 +56,11 @@ def named(name: str, path: Path, tree: ast.AST, known: dict[str, Path]) -> set[s
         if isinstance(node, ast.JoinedStr):
             parts = map(ast.unparse, node.values)
             patterns.append("".join(here.get(part, r"\w+") if part[0] == "{" else part.strip("'") for part in parts))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "." in node.value:
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and re.fullmatch(r"\.*\w+(\.\w+)+|\.+\w+", node.value)
+        ):
             patterns.append(node.value)
         elif (
             isinstance(node, ast.Call) and ast.unparse(node.func) in BY_NAME

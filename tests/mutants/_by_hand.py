@@ -18,8 +18,6 @@ TORCH = [
     ("elementwise", "wrong at second order",
      "(2 * safe + torch.where(normal, x, 1) / (safe * safe)) / 3, root)",
      "(2 * safe + torch.where(normal, x, 1) / (safe * safe).detach()) / 3, root)"),
-    ("elementwise", "dropped term", "torch.where(x1 > 0, 0.5 * x1 + 0.5 * x2, -math.inf), larger)",
-     "torch.where(x1 > 0, x1, -math.inf), larger)"),
     ("reduction", "tie to one side", "x = in_comparable_dtype(lambda x: reduce(x, dims, keepdims), x)",
      "x = in_comparable_dtype(lambda x: (x.max(dims[0], keepdims).values if reduce is torch.amax else x.min(dims[0], keepdims).values)"
      " if len(dims) == 1 else reduce(x, dims, keepdims), x)"),

@@ -616,11 +616,9 @@ EPS = {tf.float32: 2.0**-23, tf.float64: 2.0**-52}
 def log_add_powers(x1, x2, base):
     """Return the logarithm of the sum of two powers; `base` is the natural logarithm of the base."""
     x1, x2 = reject_complex(*align_floating(x1, x2))
-    same = tf.equal(x1, x2) & tf.math.is_inf(x1)
     first = tf.greater_equal(x1, x2)
     larger, smaller = choose(first, x1, x2), choose(first, x2, x1)
-    base = tf.constant(base, x1.dtype)
-    apart = choose(same, tf.zeros_like(larger), smaller - larger)
+    apart = choose(tf.equal(x1, x2) & tf.math.is_inf(x1), tf.zeros_like(x1), smaller - larger)
     return larger + tf.math.log1p(tf.exp(base * apart)) / base
 
 

@@ -85,7 +85,6 @@ def to_sortable(x):
     if not x.dtype.is_floating:
         return tf.cast(x, tf.uint8) if x.dtype is tf.bool else x
     x = tf.stop_gradient(x if x.dtype is tf.float64 else tf.cast(x, tf.float32))
-    x = choose(tf.equal(x, 0), tf.zeros_like(x), x)
-    bits = tf.bitcast(x, tf.int64 if x.dtype is tf.float64 else tf.int32)
+    bits = tf.bitcast(choose(tf.equal(x, 0), tf.zeros_like(x), x), tf.int64 if x.dtype is tf.float64 else tf.int32)
     bits = choose(bits < 0, bits.dtype.min - bits - 1, bits)
     return choose(tf.math.is_nan(x), bits.dtype.max, bits)  # as an integer: XLA takes any NaN for that of a constant

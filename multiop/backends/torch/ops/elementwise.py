@@ -568,11 +568,11 @@ def arccosh(x):
 
 
 def log_add(x1, x2, base):
-    same = (x1 == x2) & torch.isinf(x1)
     first = x1 >= x2
     larger, smaller = torch.where(first, x1, x2), torch.where(first, x2, x1)
+    apart = torch.where((x1 == x2) & torch.isinf(x1), 0, smaller - larger)
     # torch.logaddexp's gradient is NaN at equal infinities, its second derivative also where operands are far apart
-    return larger + torch.log1p(torch.exp(base * torch.where(same, 0, smaller - larger))) / base
+    return larger + torch.log1p(torch.exp(base * apart)) / base
 
 
 def scaled(x, n):
