@@ -11,6 +11,7 @@ import builtins
 import contextlib
 import functools
 import math
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from multiop.porting.torch import _internals
 from multiop.porting.torch._internals import pytree
 
 F: Any = torch.nn.functional
+_REPLACING = threading.RLock()
 
 
 class Refused(Exception):
@@ -28,7 +30,16 @@ class Refused(Exception):
 
 @contextlib.contextmanager
 def followed() -> Iterator[None]:
-    """Let functions of Python give open numbers, and let distributions take values as they are."""
+    """Let functions of Python give open numbers, and let distributions take values as they are.
+
+    What is replaced belongs to the whole process, so that one thread at a time may do so.
+    """
+    with _REPLACING, _replaced():
+        yield
+
+
+@contextlib.contextmanager
+def _replaced() -> Iterator[None]:
     root, length, checks = math.sqrt, builtins.len, _internals.checks_distributions()
     recurrent, inverted = torch.nn.utils.rnn, torch.nn.utils.rnn.invert_permutation
 
