@@ -5,6 +5,7 @@ from __future__ import annotations
 import keras
 
 import multiop
+from multiop import errors
 
 
 def backend():
@@ -13,6 +14,8 @@ def backend():
 
 def step(model, optimizer, loss, batch):
     """Make a step, and return the loss before it."""
+    if backend() not in DERIVATIVES:
+        raise errors.UnsupportedError(f"Keras runs on {backend()}, which has no gradients: set KERAS_BACKEND")
     tensors = [keras.ops.convert_to_tensor(x) for x in batch]
     y, slopes = DERIVATIVES[backend()](model, lambda: loss(model, *tensors))
     optimizer.apply(slopes, model.trainable_variables)
