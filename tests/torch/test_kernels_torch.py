@@ -183,6 +183,17 @@ def test_top_k_takes_the_first_of_equal_entries(values, k):
     assert places.tolist() == expected.indices[:, :k].tolist()
 
 
+@pytest.mark.parametrize("k", [1, 5, 63, 64])
+def test_top_k_of_many_takes_the_first_of_those_that_are_equal_at_its_end(k):
+    x = torch.rand(64, 4096, generator=torch.Generator().manual_seed(0))
+    order = torch.argsort(x, descending=True)
+    rows = torch.arange(64)
+    x[rows, order[:, k]] = x[rows, order[:, k - 1]]  # the last that is taken, and the first that is not
+    expected = torch.sort(x, descending=True, stable=True).indices[:, :k]
+    assert not torch.equal(torch.topk(x, k).indices, expected) or k == 1  # PyTorch's own takes any
+    assert mo.op_top_k(x, k)[1].tolist() == expected.tolist()
+
+
 def test_the_bias_of_attention_has_a_gradient():
     x, bias = tracked(2, 3, 2, 4), BIAS.clone().requires_grad_()
     f = lambda bias: mo.op_dot_product_attention(x.detach(), x.detach() * 2, x.detach(), bias, MASK)
