@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -354,3 +355,10 @@ def test_the_gradient_of_a_gradient_that_is_zero_goes_through_a_kernel(multiop_x
     (found,) = torch.autograd.grad(slope.sum(), x)
     (slope,) = torch.autograd.grad(torch.atan(x / (1 + x * x)).abs().sum(), x, create_graph=True)
     torch.testing.assert_close(found, torch.autograd.grad(slope.sum(), x)[0])
+
+
+@pytest.mark.parametrize("axes", [{}, {"axisa": 0}, {"axisb": 0, "axisc": 0}, {"axis": 0}, {"axisa": 0, "axis": 1}])
+def test_cross_takes_its_axes_where_each_fits(axes):
+    x, y = np.random.default_rng(0).normal(size=(2, 3, 3))
+    found = mo.op_cross(torch.tensor(x), torch.tensor(y), **axes)
+    np.testing.assert_allclose(found, np.cross(x, y, **axes), rtol=1e-12)
