@@ -353,6 +353,11 @@ def leaves(tree: Any) -> list[Any]:
     return [] if tree is None else [tree]
 
 
+def comparable(tree: Any) -> list[Any]:
+    """Return the leaves of what a model returns that are tensors or numbers."""
+    return [leaf for leaf in leaves(tree) if not isinstance(leaf, str)]
+
+
 def without_dead(nodes: Sequence[Node], outputs: Expression) -> list[Node]:
     """Return the statements that an output or the new state depends on; functions lose their dead ones, too."""
     used = set(map(id, values(outputs)))

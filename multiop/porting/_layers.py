@@ -71,14 +71,8 @@ def dilated_max_pool(x: Tensor, size: Any, stride: Any, pads: Sequence[tuple[int
         [option] * ndim if isinstance(option, int) else option for option in (size, stride, dilation)
     )
     x = ops.pad(x, [(0, 0), (0, 0), *pads], constant_values=-float("inf"))
-    counts = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], sizes, strides, steps, strict=True)]
-    taps = []
-    for place in product(*map(range, sizes)):
-        starts = [i * d for i, d in zip(place, steps, strict=True)]
-        key = [slice(a, a + (n - 1) * s + 1, s) for a, n, s in zip(starts, counts, strides, strict=True)]
-        taps.append(x[(slice(None), slice(None), *key)])
-    windows = ops.stack(taps, axis=-1)
-    largest = ops.take_along_axis(windows, ops.argmax(windows, axis=-1, keepdims=True), axis=-1)
+    entries = windows(x, *([1, 1, *option] for option in (sizes, strides, steps)))
+    largest = ops.take_along_axis(entries, ops.argmax(entries, axis=-1, keepdims=True), axis=-1)
     return ops.squeeze(largest, axis=-1)
 
 
@@ -338,11 +332,6 @@ def running_extreme(x: Tensor, axis: int, largest: bool = True) -> tuple[Tensor,
     places = ops.reshape(ops.arange(ops.shape(x)[axis], dtype="int32"), (-1, *[1] * (len(x.shape) - axis - 1)))
     index = ops.associative_scan(ops.maximum, ops.where(is_new, places, 0), axis=axis)
     return ops.take_along_axis(x, index, axis=axis), index
-
-
-def running_logsumexp(x: Tensor, axis: int) -> Tensor:
-    """Return the logarithm of the sum of the exponentials of each entry and those before it along `axis`."""
-    return ops.associative_scan(ops.logaddexp, x, axis=axis)
 
 
 def histogram(x: Tensor, bins: int, low: float, high: float) -> Tensor:

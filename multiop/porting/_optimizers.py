@@ -52,6 +52,14 @@ class OptimizerState:
         return dataclasses.replace(self, slots=slots)
 
 
+def slots_of(kind: str, options: dict[str, Any]) -> list[str]:
+    """Return the slots that an optimizer of a kind keeps with its options."""
+    if kind in ("adam", "adamw"):
+        return ["first", "second", *["largest"] * bool(options["amsgrad"])]
+    momentum = ["momentum"] * bool(options["momentum"])
+    return momentum if kind == "sgd" else ["second", *momentum, *["first"] * bool(options["centered"])]
+
+
 def check(state: OptimizerState, kind: str, slots: Any, options: dict[str, Any], names: Any) -> None:
     """Refuse a state that is not one of an optimizer of this kind, with these slots, settings and parameters."""
     places = [x["epsilon is added to"] for x in (state.options, options) if "epsilon is added to" in x]

@@ -423,22 +423,21 @@ def trace(
     text = _printing.source(graph, name)
     trees = _weights.nested(graph.params), _weights.nested(graph.state)
     port = Port(name, text, *trees, about, _map_from(model, *trees))
-    for mode in modes:
-        if port.draws(mode):
+    for kinds in ("", "iub", "iubfcV"):  # a model may take no numbers but some: a permutation, lengths, variances
+        about["given"] = _given(_in_order(graph, inputs, keywords or {}), kinds)
+        args, named = port._arguments(port.inputs())
+        options = {"keywords": named} if named else {}
+        try:
+            for mode in modes:
+                if not port.draws(mode):
+                    outputs, gradients, state = reader.run(model, tuple(args), _prove.weights, training=mode, **options)
+                    own = {path: leaf for path, leaf in state.items() if path in graph.state}
+                    about[_RECORDS[mode]] = _prove.digest(outputs, gradients, own)
+        except Exception as error:
+            about["raised"] = f"it raised {type(error).__name__}: {str(error).strip()}".partition("\n")[0]
             continue
-        for kinds in ("", "iub", "iubfcV"):  # a model may take no numbers but some: a permutation, lengths, variances
-            about["given"] = _given(_in_order(graph, inputs, keywords or {}), kinds)
-            args, named = port._arguments(port.inputs())
-            options = {"keywords": named} if named else {}
-            try:
-                outputs, gradients, state = reader.run(model, tuple(args), _prove.weights, training=mode, **options)
-            except Exception as error:
-                about["raised"] = f"it raised {type(error).__name__}: {str(error).strip()}".partition("\n")[0]
-                continue
-            about.pop("raised", None)
-            own = {path: leaf for path, leaf in state.items() if path in graph.state}
-            about[_RECORDS[mode]] = _prove.digest(outputs, gradients, own)
-            break
+        about.pop("raised", None)
+        break
     return port
 
 

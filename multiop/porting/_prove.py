@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,8 @@ from multiop.porting import _graph, _weights
 
 _NUMBERS = (bool, int, float, complex)
 _TOLERANCES = {"float64": 1e-9, "float32": 1e-4}  # relative to the sum of the magnitudes; 2e-2 for fewer bits
-_NOISE = {
-    1e-9: 2.0**-40,
-    1e-4: 2.0**-17,
-    2e-2: 2.0**-5,
-}  # by tolerance: how small beside the largest gradient is rounding
+# by tolerance: how small beside the largest gradient is rounding
+_NOISE = {1e-9: 2.0**-40, 1e-4: 2.0**-17, 2e-2: 2.0**-5}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +88,7 @@ def computed(
 
     def total(params: dict[str, Any]) -> tuple[Any, tuple[list[Any], Any]]:
         outputs, state = port.function(_weights.nested(params), port.state, *inputs, training=training)
-        leaves = comparable(outputs)
+        leaves = _graph.comparable(outputs)
         numbers.update({i: leaf for i, leaf in enumerate(leaves) if isinstance(leaf, _NUMBERS)})
         leaves = [leaf for i, leaf in enumerate(leaves) if i not in numbers]
         parts = [part for leaf in leaves if "complex" in ops.dtype(leaf) for part in (ops.real(leaf), ops.imag(leaf))]
@@ -108,11 +106,6 @@ def computed(
     for number in sorted(numbers):
         arrays.insert(number, np.asarray(numbers[number]))
     return arrays, slopes, state
-
-
-def comparable(outputs: Any) -> list[Any]:
-    """Return the leaves of what a model returns, those left out that are no numbers."""
-    return [leaf for leaf in _graph.leaves(outputs) if not isinstance(leaf, str)]
 
 
 def prove(port: Any, backend: str | None = None, training: bool = False) -> Proof:
@@ -146,8 +139,7 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
     low = 1e-4 * max((wanted[1] for name, wanted in expected["state"].items() if kinds.get(name) != "i"), default=0.0)
     dtypes = {str(leaf.dtype) for leaf in _weights.flat(port.params).values()} | {str(x.dtype) for x in port.inputs()}
     dtypes.add(port.narrowest)  # what is computed in float32 has no more digits than that
-    floats = [_TOLERANCES.get(name, 2e-2) for name in dtypes if "float" in name]
-    tolerance = max(floats, default=1e-4)
+    tolerance = tolerance_of(dtypes)
     noise = _NOISE.get(tolerance, 0.0) * max((pair[1] for _, pair in slopes), default=0.0)
     vacuous = tuple(
         name for name, (a, b) in named.items() if max(a[1], b[1]) <= noise and _difference(a, b, floor) > tolerance
@@ -165,7 +157,16 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
     )
 
 
+def tolerance_of(dtypes: Iterable[str]) -> float:
+    """Return how far results of computations in these dtypes may be apart: as the narrowest of the floats has it."""
+    return max((_TOLERANCES.get(name, 2e-2) for name in dtypes if "float" in name), default=1e-4)
+
+
+def finite(difference: float) -> float:
+    """Return a difference, infinity for one that is NaN."""
+    return difference if math.isfinite(difference) else math.inf
+
+
 def _difference(computed_here: list[float], expected: list[float], floor: float) -> float:
     size = max(expected[1], floor, 1e-30)
-    worst = max(abs(a - b) for a, b in zip(computed_here, expected, strict=True)) / size
-    return worst if math.isfinite(worst) else math.inf
+    return finite(max(abs(a - b) for a, b in zip(computed_here, expected, strict=True)) / size)

@@ -12,12 +12,9 @@ import numpy as np
 
 import multiop
 from multiop import errors
-from multiop.porting import _io, _weights
+from multiop.porting import _io, _prove, _weights
 from multiop.porting._map import WeightMap
 from multiop.porting._optimizers import OptimizerState
-
-OWNERS = _weights.OWNERS | {"optax": "jax"}
-TOLERANCES = {"float64": 1e-9, "float32": 1e-4}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,22 +87,19 @@ def write_optimizer(destination: Any, state: OptimizerState, model: Any = None) 
 
 
 def _module(optimizer: Any) -> Any:
-    framework = owner(optimizer)
+    framework = _owner(optimizer)
     if framework is None:
         raise errors.ArgumentTypeError(
             "optimizer must be one of torch.optim or Keras, a state of optax or an nnx.Optimizer, got "
             f"{type(optimizer).__name__}"
         )
-    return importlib.import_module(f"multiop.porting.{OWNERS[framework]}.optimizers")
+    return importlib.import_module(f"multiop.porting.{_weights.OWNERS[framework]}.optimizers")
 
 
-def owner(optimizer: Any) -> str | None:
+def _owner(optimizer: Any) -> str | None:
     """Return the package that an optimizer, or the first state in nested tuples, is of."""
-    modules = {kind.__module__.partition(".")[0] for kind in type(optimizer).__mro__}
-    known = next((name for name in OWNERS if name in modules), None)
-    if known is None and isinstance(optimizer, tuple):
-        known = next(filter(None, map(owner, optimizer)), None)
-    return known
+    parts = optimizer if isinstance(optimizer, tuple) else ()
+    return _weights.owner(optimizer) or next(filter(None, map(_owner, parts)), None)
 
 
 def prove_training(
@@ -139,12 +133,10 @@ def prove_training(
     sides = [[_step(model, optimizer, loss, batch) for batch in batches] for model, optimizer in (original, port)]
     after, ours = _params(original[0]), _params(port[0])
     moved = {name: after[name] - before[name] for name in after}
+    carried = dict if weight_map is None else weight_map.apply_to_gradients
+    _weights.check_names(ours, carried(after), "the parameters of the port")
     quiet = _without_gradient(*original[::-1])
-    after, moved = ({name: x for name, x in xs.items() if name not in quiet} for xs in (after, moved))
-    if weight_map is not None:
-        after, moved = weight_map.apply_to_gradients(after), weight_map.apply_to_gradients(moved)
-    if not quiet:
-        _weights.check_names(ours, after, "the parameters of the port")
+    after, moved = (carried({name: x for name, x in xs.items() if name not in quiet}) for xs in (after, moved))
     sizes = {name: float(np.max(np.abs(x), initial=0)) for name, x in moved.items()}
     # what is hardly moved is moved by rounding
     floor = 1e-4 * max(sizes.values(), default=0.0)
@@ -156,9 +148,9 @@ def prove_training(
     largest = max((abs(a) for a, _ in losses), default=0.0)
     return Training(
         losses,
-        _finite(max((abs(a - b) for a, b in losses), default=math.inf) / (largest or 1.0)),
-        _finite(max(differences, default=math.inf) if floor else math.inf),
-        max((TOLERANCES.get(str(x.dtype), 2e-2) for x in ours.values()), default=1e-4),
+        _prove.finite(max((abs(a - b) for a, b in losses), default=math.inf) / (largest or 1.0)),
+        _prove.finite(max(differences, default=math.inf) if floor else math.inf),
+        _prove.tolerance_of(str(x.dtype) for x in ours.values()),
         quiet,
     )
 
@@ -174,10 +166,6 @@ def _without_gradient(optimizer: Any, model: Any) -> list[str]:
 
 def _params(model: Any) -> dict[str, Any]:
     return {name: np.array(x) for name, x in _weights.flat(_io.read_weights(model).params).items()}
-
-
-def _finite(x: float) -> float:
-    return x if math.isfinite(x) else math.inf
 
 
 def _step(model: Any, optimizer: Any, loss: Callable[..., Any], batch: tuple[Any, ...]) -> float:

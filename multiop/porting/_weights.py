@@ -16,7 +16,7 @@ Tree: TypeAlias = dict[str, Any]
 
 # the class of a model, or of a leaf, tells the framework; a Keras layer is also a class of its backend
 OWNERS = {"keras": "tensorflow", "flax": "jax", "equinox": "jax", "torch": "torch", "tensorflow": "tensorflow"}
-OWNERS |= {"jax": "jax", "jaxlib": "jax"}
+OWNERS |= {"jax": "jax", "jaxlib": "jax", "optax": "jax"}
 STATE = {"running_mean", "running_var", "num_batches_tracked", "moving_mean", "moving_variance", "moving_var"}
 STATE |= {"seed_generator_state"}
 COUNTERS = {"num_batches_tracked", "seed_generator_state", "count", "counter"}  # a model runs the same without them

@@ -23,11 +23,7 @@ SLOTS = {
 
 def read(optimizer, model):
     states = list(parts(state_of(optimizer)))
-    slots = {
-        slot: weights.read(getattr(part, field)).arrays
-        for part in states
-        for field, slot in SLOTS.get(type(part).__name__, {}).items()
-    }
+    slots = {slot: weights.read(place).arrays for slot, place in places_of(states).items()}
     counts = {int(np.asarray(value_of(part.count))) for part in states if "count" in part._fields}
     if len(counts) > 1:
         raise errors.ArgumentError(f"parts of the state have made different numbers of steps: {sorted(counts)}")
@@ -37,9 +33,7 @@ def read(optimizer, model):
 def write(optimizer, state, model):
     whole = state_of(optimizer)
     states = list(parts(whole))
-    places = {
-        slot: getattr(part, field) for part in states for field, slot in SLOTS.get(type(part).__name__, {}).items()
-    }
+    places = places_of(states)
     names = {name for place in places.values() for name in weights.read(place).arrays}
     _optimizers.check(state, kind_of(states), places, {}, names if places else state.slots)
     made = {slot: written(place, state.slots[slot]) for slot, place in places.items()}
@@ -73,16 +67,20 @@ def parts(state):
         raise errors.ArgumentError(f"{name} in the state of optax: only SGD, Adam, AdamW and RMSprop are known")
 
 
+def places_of(states):
+    """Return the trees of arrays by slot."""
+    return {slot: getattr(part, field) for part in states for field, slot in SLOTS.get(type(part).__name__, {}).items()}
+
+
 def kind_of(states):
-    kinds = {slot for part in states for slot in SLOTS.get(type(part).__name__, {}).values()}
-    names = {type(part).__name__ for part in states}
-    if "ScaleByAdamState" in names:
+    slots = places_of(states)
+    if any(type(part).__name__ == "ScaleByAdamState" for part in states):
         return "adam"
-    if "second" in kinds and "momentum" in kinds:
+    if "second" in slots and "momentum" in slots:
         raise errors.ArgumentError(
             "the momentum of optax.rmsprop is multiplied by the learning rate, which a state does not tell"
         )
-    return "rmsprop" if "second" in kinds else "sgd"
+    return "rmsprop" if "second" in slots else "sgd"
 
 
 def value_of(x):

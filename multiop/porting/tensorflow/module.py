@@ -13,35 +13,31 @@ from multiop.porting import _weights
 class PortedLayer(keras.layers.Layer):
     """Compute a port on Keras's backend, with its parameters, and its state as weights that are not trained."""
 
+    _multiop_ported = True  # its weights have the names of the original
+
     def __init__(self, port, params, state, seed=None, **options):
         dtypes = collections.Counter(str(x.dtype) for x in _weights.flat(params).values() if "float" in str(x.dtype))
         named = {"name": port.name} | ({"dtype": dtypes.most_common(1)[0][0]} if dtypes else {})
         super().__init__(**(named | options))
         self.port = port  # without weights of its own
-        self.params = {path: self._weight(path, x, True) for path, x in _weights.flat(params).items()}
-        self.state = {path: self._weight(path, x, False) for path, x in _weights.flat(state).items()}
+        names = free_names([*_weights.flat(params), *_weights.flat(state)])
+        self.params = {path: self._weight(names[path], x, True) for path, x in _weights.flat(params).items()}
+        self.state = {path: self._weight(names[path], x, False) for path, x in _weights.flat(state).items()}
         draws = port.draws(False) or port.draws(True)
         self.generator = keras.random.SeedGenerator(seed) if draws else None
         self.built = True
 
-    def _weight(self, path, array, is_trained):
+    def _weight(self, name, array, is_trained):
         weight = self.add_weight(
             shape=array.shape,
             initializer="zeros",
             dtype=str(array.dtype),
             trainable=is_trained,
             autocast=False,
-            name=self._free(path),
+            name=name,
         )
         weight.assign(array)
         return weight
-
-    def _free(self, path):
-        """Return a name for a weight: Keras takes no slash in it, and PyTorch no dot."""
-        name = path.replace("/", "_").replace(".", "_")
-        while any(weight.name == name for weight in self.weights):
-            name += "_"
-        return name
 
     def call(self, *inputs, training=False, **keywords):
         training = bool(training)
@@ -56,3 +52,15 @@ class PortedLayer(keras.layers.Layer):
             for path, x in _weights.flat(changed).items():
                 self.state[path].assign(x)
         return outputs
+
+
+def free_names(paths):
+    """Return a name for each weight: Keras takes no slash in it, and PyTorch no dot."""
+    names, taken = {}, set()
+    for path in paths:
+        name = path.replace("/", "_").replace(".", "_")
+        while name in taken:
+            name += "_"
+        names[path] = name
+        taken.add(name)
+    return names

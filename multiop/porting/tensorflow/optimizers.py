@@ -85,16 +85,14 @@ def named(model):
 
 def held_by(optimizer, model, kind, options):
     """Return the variables of the optimizer by slot and parameter."""
-    needed = {"momentum": "momentum", "velocity_hat": "amsgrad", "average_gradient": "centered"}
-    kept = [own for own in SLOTS[kind] if own not in needed or SLOTS[kind][own] == "first" or options[needed[own]]]
-    kept = [own for own in kept if own != "average_gradient" or options["centered"]]
+    kept = _optimizers.slots_of(kind, options)
     places = {variable.path.rpartition("/")[2]: variable for variable in optimizer.variables}
-    slots = {}
-    for own in kept:
-        slots[SLOTS[kind][own]] = held = {}
-        for name, variable in named(model).items():
+    names = named(model)
+    slots = {slot: {} for slot in kept}
+    for own, slot in SLOTS[kind].items():
+        for name, variable in names.items() if slot in kept else ():
             place = f"{variable.path.replace('/', '_')}_{own}"
             if place not in places:
                 raise errors.ArgumentError(f"the optimizer does not train {name}")
-            held[name] = places[place]
+            slots[slot][name] = places[place]
     return slots

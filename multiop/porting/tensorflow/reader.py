@@ -1386,7 +1386,7 @@ def run(
     params = {name: variable for name, variable in described.variables.items() if name not in described.state}
 
     def compute() -> tuple[list[Any], Any]:
-        every = [leaf for leaf in _graph.leaves(_plain(described.call(*tensors))) if not isinstance(leaf, str)]
+        every = _graph.comparable(_plain(described.call(*tensors)))
         leaves = [leaf for leaf in every if isinstance(leaf, tf.Tensor)]
         complexes = [leaf for leaf in leaves if leaf.dtype.is_complex]
         parts = [part for leaf in complexes for part in (tf.math.real(leaf), tf.math.imag(leaf))]

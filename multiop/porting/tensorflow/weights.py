@@ -51,7 +51,7 @@ def variables(source):
 
 def _described(source):
     """Return the variables by name, the classes of the layers, the names of state, and whose layouts they are."""
-    if hasattr(source, "port"):  # a port, whose weights have the original's names
+    if getattr(source, "_multiop_ported", False):
         return source.params | source.state, {}, set(source.state), None
     if is_keras(source) and _internals.has_layers(source):
         return *_of_layer(source), "keras"

@@ -23,6 +23,7 @@ from multiop.porting._graph import (
     Expression,
     Infix,
     Item,
+    Name,
     Number,
     Value,
     call,
@@ -1687,7 +1688,9 @@ ROWS: dict[str, Row] = {
     "cumsum": cumsum,
     "cummax": running_extreme(True),
     "cummin": running_extreme(False),
-    "logcumsumexp": lambda self, dim: call("running_logsumexp", self, dim % max(self.ndim, 1)),
+    "logcumsumexp": lambda self, dim: call(
+        "ops.associative_scan", Name("ops.logaddexp"), self, axis=dim % max(self.ndim, 1)
+    ),
     "histc": histogram,
     "bincount": bincount,
     "diff": difference,

@@ -31,12 +31,12 @@ EPSILON = {"adam": "the corrected root", "adamw": "the corrected root", "rmsprop
 
 def read(optimizer, model):
     kind, options = kind_of(optimizer), options_of(optimizer)
-    names = named(optimizer, model)
-    slots, steps = {slot: {} for slot in slots_of(kind, options).values()}, set()
+    names, places = named(optimizer, model), slots_of(kind, options)
+    slots, steps = {slot: {} for slot in places.values()}, set()
     for name, parameter in names.items():
         kept = optimizer.state.get(parameter, {})
         steps |= {int(kept["step"])} if "step" in kept else set()
-        for own, slot in slots_of(kind, options).items():
+        for own, slot in places.items():
             held = kept.get(own)  # nothing where there was no gradient so far
             slots[slot][name] = to_numpy(torch.zeros_like(parameter) if held is None else held)
     if len(steps) > 1:
@@ -68,8 +68,8 @@ def kind_of(optimizer):
 
 def slots_of(kind, options):
     """Return the slots that an optimizer of these settings keeps, by PyTorch's names."""
-    needed = {"momentum_buffer": "momentum", "max_exp_avg_sq": "amsgrad", "grad_avg": "centered"}
-    return {own: slot for own, slot in SLOTS[kind].items() if own not in needed or options[needed[own]]}
+    kept = _optimizers.slots_of(kind, options)
+    return {own: slot for own, slot in SLOTS[kind].items() if slot in kept}
 
 
 def options_of(optimizer):
@@ -79,7 +79,7 @@ def options_of(optimizer):
         if any(group.get(name) for group in optimizer.param_groups):
             raise errors.ArgumentError(f"{name} is an option that PyTorch alone has")
     kind = kind_of(optimizer)
-    shared = {name: x for name, x in first.items() if all(group[name] == x for group in others if name != "params")}
+    shared = {name: x for name, x in first.items() if name != "params" and all(group[name] == x for group in others)}
     options = {OPTIONS[name]: value_of(x) for name, x in shared.items() if name in OPTIONS}
     if "betas" in shared:
         options |= dict(zip(("beta_1", "beta_2"), map(value_of, shared["betas"]), strict=True))

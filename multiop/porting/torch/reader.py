@@ -82,8 +82,8 @@ def read(
     if not isinstance(model, torch.export.ExportedProgram):
         weights.check_values(model.state_dict(keep_vars=True))
         with torch.compiler.set_stance("default"), _in_mode(model, training), _hosts.refused():
-            written, differs, changed = _observed(model, inputs, keywords or {})
-        missing |= {f"a change of the parameter {name}": [""] for name in written}
+            assigned, differs, changed = _observed(model, inputs, keywords or {})
+        missing |= {f"a change of the parameter {name}": [""] for name in assigned}
     # branches and loops are compiled on the way: a stance that forces another compiler would take them apart
     watched = functions.watched(lambda name, where: missing[name].append(where))
     with torch.compiler.set_stance("default"), watched:
@@ -1306,8 +1306,8 @@ def run(
         except RuntimeError:  # one that differentiates itself with respect to its inputs
             args, named = pytree.tree_map(_from_numpy, (list(inputs), keywords or {}))
             returned = model(*pytree.tree_map(_differentiated, args), **pytree.tree_map(_differentiated, named))
-        outputs = _structure(returned)
-        leaves = [leaf for leaf in _graph.leaves(outputs) if isinstance(leaf, torch.Tensor)]
+        every = _graph.comparable(_structure(returned))
+        leaves = [leaf for leaf in every if isinstance(leaf, torch.Tensor)]
         state = {name: _numpy(buffer) for name, buffer in model.named_buffers()}
         named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
         parts = [part for leaf in leaves if leaf.is_complex() for part in (leaf.real, leaf.imag)]
@@ -1322,7 +1322,6 @@ def run(
         for name, buffer in model.named_buffers():
             if not torch.equal(buffer, before[name]):
                 buffer.copy_(before[name])
-    every = [leaf for leaf in _graph.leaves(outputs) if not isinstance(leaf, str)]
     return [_numpy(leaf) if isinstance(leaf, torch.Tensor) else np.asarray(leaf) for leaf in every], gradients, state
 
 
