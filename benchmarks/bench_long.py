@@ -1,7 +1,7 @@
 """Measure at the lengths and in the dtypes in which people train.
 
     python benchmarks/bench_long.py --backends torch
-    python benchmarks/bench_long.py --device cuda
+    python benchmarks/bench_long.py --device cuda --only 2048
 
 One sequence of 256, 1024 and 2048 tokens, 512 features, in float32 and bfloat16, eager and compiled, against the
 framework's own calls; on PyTorch, the memory of a call at its peak, too. What is measured are a training step of the
@@ -34,6 +34,8 @@ def measure(bench: Bench) -> None:
                 for mode, limit in LIMITS.items():
                     contenders = contenders_in(mode == "compiled")
                     row = f"{name}, {steps} tokens, {dtype}, {mode}"
+                    if bench.only and not any(word in row for word in bench.only):
+                        continue
                     bench.compare(row, contenders, limit, tolerance, expected)
                     if bench.backend == "torch":
                         held = {who: peak(call) for who, call in contenders.items()}
@@ -78,11 +80,14 @@ def ported_layers(bench: Bench, multiop: types.ModuleType, dtype: str) -> Rows:
     native_step = bench_ported.torch_step
     for steps in LENGTHS:
         x = multiop.op_cast(bench.tensor(1, steps, WIDTH), dtype)
-        model = bench_ported.bert_layer(WIDTH, HEADS).to(x.dtype)
+        model = bench_ported.bert_layer(WIDTH, HEADS).to(x.device, x.dtype)
         port = porting.trace(model, x, training=True)
 
         def contenders(compiled: bool, x: Any = x, model: Any = model, port: Any = port) -> Any:
-            pair = {"native": native_step(model, compiled), "multiop": bench_ported.multiop_step(port, compiled)}
+            pair = {
+                "native": native_step(model, compiled),
+                "multiop": bench_ported.multiop_step(port, compiled, bench.device or "cpu"),
+            }
             return {who: calling(bench_ported.loss_of, (step, x)) for who, step in pair.items()}
 
         yield "layer of BERT, ported", steps, contenders, None

@@ -119,10 +119,10 @@ def tensorflow_step(model: Any, compiled: bool) -> Callable[[Any], Any]:
 NATIVE = {"torch": (torch_models, torch_step), "tensorflow": (tensorflow_models, tensorflow_step)}
 
 
-def multiop_step(port: Any, compiled: bool) -> Callable[[Any], Any]:
+def multiop_step(port: Any, compiled: bool, device: str = "cpu") -> Callable[[Any], Any]:
     import multiop
 
-    params, state = optree.tree_map(multiop.op_convert_to_tensor, (port.params, port.state))
+    params, state = optree.tree_map(lambda x: multiop.to_device(x, device), (port.params, port.state))
 
     def loss(params: Any, state: Any, x: Any) -> Any:
         y, state = port.function(params, state, x, training=True)

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import time
 import tomllib
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,7 @@ class Bench:
         self.rounds = rounds
         self.only = only
         self.rows: list[dict[str, Any]] = []
+        self.wrong: list[str] = []
         self.wait: Callable[[Any], Any] = _at_once
         self.versions: dict[str, str] = {}
 
@@ -107,8 +109,9 @@ class Bench:
             try:
                 check_equal(name, who, arrays(call()), expected, tolerance)
             except Exception as error:
-                if who != KERAS:
-                    raise
+                if who != KERAS:  # the rows after it are measured all the same, and the status says so
+                    self.wrong.append(f"{name}: {type(error).__name__}: {error}".strip())
+                    return self.note(name, float("nan"), limit, "x", left_out={who: "wrong"}, **more)
                 left_out[who] = f"{type(error).__name__}: {error}".strip().splitlines()[0][:120]
                 del contenders[who]
         found = interleave(contenders, self.rounds, self.wait)
@@ -228,7 +231,9 @@ def run(suites: list[str], about: str | None = None, rounds: int = 101) -> None:
     parser.add_argument("--json", default=None, metavar="PATH", help="default: benchmarks/results/NAME.json")
     parser.add_argument("--write", default=None, metavar="PATH", help="put the summary into this document")
     parser.add_argument("--from", dest="kept", nargs="+", metavar="PATH", help="measure nothing; read these JSON files")
-    parser.add_argument("--only", default="", metavar="OPS", help="comma-separated: the rows of these ops alone")
+    parser.add_argument(
+        "--only", default="", metavar="WORDS", help="comma-separated: the rows of these ops or words alone"
+    )
     parser.add_argument(
         "--device", default="", help="where tensors lie, as cuda; default: where the framework puts them"
     )
@@ -236,8 +241,11 @@ def run(suites: list[str], about: str | None = None, rounds: int = 101) -> None:
     options = parser.parse_args()
     if options.child:
         bench = Bench(options.child, options.rounds, frozenset(filter(None, options.only.split(","))), options.device)
-        importlib.import_module(f"bench_{suites[0]}").measure(bench)
-        print("\n" + json.dumps({"versions": bench.versions, "rows": bench.rows}))
+        try:
+            importlib.import_module(f"bench_{suites[0]}").measure(bench)
+        except Exception:  # the rows before it are kept
+            bench.wrong.append(traceback.format_exc())
+        print("\n" + json.dumps({"versions": bench.versions, "rows": bench.rows, "wrong": bench.wrong}))
         return
     name = "all" if len(suites) > 1 else suites[0]
     path = Path(options.json or RESULTS / f"{name}.json")
@@ -257,19 +265,16 @@ def run(suites: list[str], about: str | None = None, rounds: int = 101) -> None:
                 kept["results"].append(child(suite, backend, options.rounds, options.only, options.device))
                 path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")  # an aborted run leaves its part
     show_missed(kept)
+    wrong = [line for result in kept["results"] for line in result.get("wrong", ())]
     if options.only:
-        without = sorted(set(options.only.split(",")) - {op for result in kept["results"] for op in ops_of(result)})
-        if without:
+        names = " ".join(row["name"] for result in kept["results"] for row in result["rows"])
+        if without := [word for word in options.only.split(",") if word.removeprefix("op_") not in names]:
             print(f"without a row: {', '.join(without)}")
-        return
+        sys.exit("\n\n".join(wrong) or 0)
     if options.write:
         write(kept, Path(options.write))
     plot(kept, path.parent)
-
-
-def ops_of(result: dict[str, Any]) -> set[str]:
-    """Return the ops that rows of `result` are about: a row's name is the call itself."""
-    return {"op_" + row["name"].partition("(")[0] for row in result["rows"]}
+    sys.exit("\n\n".join(wrong) or 0)
 
 
 def about_machine() -> dict[str, Any]:

@@ -52,7 +52,7 @@ def _of_framework(error: Exception, op: str, arguments: dict[str, Any]) -> error
         return errors.ArgumentError(f"a value that it needs is not known in compiled or mapped code; {advice}")
     is_passed = isinstance(error, backend.passed_errors) or _is_of_rule(error)
     if isinstance(error, backend.argument_errors) and not is_passed:
-        return errors.ArgumentError(_misfit(op, arguments) or first_line(error))
+        return errors.ArgumentError(_misfit(op, arguments, error) or first_line(error))
     return None
 
 
@@ -66,9 +66,9 @@ _ADVICE = {  # where the size of the result depends on values
 _PRODUCTS = ("op_matmul", "op_dot", "op_inner", "op_vdot", "op_tensordot")
 
 
-def _misfit(op: str, arguments: dict[str, Any]) -> str | None:
+def _misfit(op: str, arguments: dict[str, Any], error: Exception) -> str | None:
     """Return the message for two operands whose shapes do not fit, since each framework words it differently."""
-    if not {"x1", "x2"} <= arguments.keys() or _registry.is_compiling():
+    if not {"x1", "x2"} <= arguments.keys() or _registry.is_compiling() or "device" in str(error):
         return None
     try:
         shapes = [tuple(map(int, np.shape(arguments[name]))) for name in ("x1", "x2")]

@@ -1,7 +1,7 @@
 """Prove multiop on an accelerator, from a checkout alone: with whatever PyTorch and JAX the machine has.
 
     python tools/accelerator.py
-    python tools/accelerator.py --backends torch --parts suite,waits --minutes 8
+    python tools/accelerator.py --backends torch --parts suite,waits --minutes 8 --workers 8
 
 It needs no network, no TensorFlow, no nox, and no installed multiop. What it finds is printed, and written to
 `build/accelerator/` as text and JSON. What multiop needs and the machine has not, it names; put that into the folder
@@ -59,6 +59,7 @@ def main() -> int:
     parser.add_argument("--parts", default=",".join(PARTS), help=f"comma-separated, of {', '.join(PARTS)}")
     parser.add_argument("--tier", default="default", choices=("quick", "default", "full"), help="of the suite")
     parser.add_argument("--minutes", type=float, default=60, help="after which no part goes on (default: 60)")
+    parser.add_argument("--workers", type=int, default=1, help="processes of the suite, where pytest-xdist is there")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "accelerator", help="where results are written")
     options = parser.parse_args()
     if unknown := set(options.parts.split(",")) - set(PARTS):
@@ -97,7 +98,7 @@ def without_network() -> dict[str, str]:
     inherited = os.environ.get("PYTHONPATH", "")
     return os.environ | {
         "PYTHONPATH": os.pathsep.join([*paths, *filter(None, [inherited])]),
-        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # two processes share the device
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # several processes share the device
         "TF_CPP_MIN_LOG_LEVEL": "2",
     }
 
@@ -152,6 +153,7 @@ def commands(part: str, backend: str, device: str, options: argparse.Namespace) 
     """Return what Python runs for a part."""
     pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--backends={backend}", "--hasty"]
     pytest += [f"--multiop-device={device}"] if device else []
+    pytest += [f"-n{options.workers}", "--dist=worksteal"] if options.workers > 1 and has("xdist") else []
     if part == "suite":
         left_out = [f"--ignore={path}" for name, paths in OF_TESTS.items() if not has(name) for path in paths]
         tier = options.tier if device else "quick"

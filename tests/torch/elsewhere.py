@@ -99,8 +99,9 @@ def test_a_look_that_would_wait_is_seen():
 
 
 def test_mixed_devices_are_an_error_that_names_both():
-    with pytest.raises(mo.errors.ArgumentError, match=r"op_multiply: .*cpu.*npy:0|op_multiply: .*npy:0.*cpu"):
-        run(lambda: mo.op_multiply(without_values(np.ones(3, np.float32)), torch.ones(3)))
+    for op in ("op_multiply", "op_matmul"):
+        with pytest.raises(mo.errors.ArgumentError, match=rf"{op}: .*cpu.*npy:0|{op}: .*npy:0.*cpu"):
+            run(lambda op=op: getattr(mo, op)(without_values(np.ones((3, 3), np.float32)), torch.ones(3, 3)))
 
 
 def test_conversion_keeps_the_device():

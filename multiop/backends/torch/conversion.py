@@ -316,6 +316,8 @@ def resolve_axis(x, axis):
 
 def choose(condition, x1, x2):
     """Return `torch.where` of operands of one dtype, including unsigned integers, for which Inductor has no code."""
+    if not condition.is_cpu:  # PyTorch copies a number from the CPU with a wait
+        x1, x2 = (x if x.ndim or not x.is_cpu else move_to(x, condition.device) for x in (x1, x2))
     return in_wider_dtype(lambda x1, x2: torch.where(condition, x1, x2), x1, x2)
 
 

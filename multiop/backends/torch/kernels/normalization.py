@@ -34,13 +34,14 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon, *, o
         of_moments = mean.requires_grad or variance.requires_grad
         if x.is_cpu and x.dtype in (torch.float16, torch.bfloat16):  # its sums would be rounded to 16 bits
             scale, mean, variance = (t if t is None else t.to(torch.float32) for t in (scale, mean, variance))
-        options = (scale, mean, variance, None, None, False, epsilon, (True, True, True))
+        weight = torch.ones_like(mean) if scale is None else scale  # CUDA's kernel fails without one, and without
+        saved = mean.new_empty(0)  # the moments of a batch, of which there are none
+        options = (weight, mean, variance, saved, saved, False, epsilon, (True, True, True))
         slope, by_scale, total = torch.ops.aten.native_batch_norm_backward(upstream, x, *options)
         if not of_moments:
             return [slope, None, None, total, by_scale]
         inverse = torch.rsqrt(variance + epsilon)
-        by_inverse, factor = (by_scale, inverse) if scale is None else (by_scale * scale, inverse * scale)
-        return [slope, total * -factor, by_inverse * inverse.square() * -0.5, total, by_scale]
+        return [slope, total * -inverse * weight, by_scale * weight * inverse.square() * -0.5, total, by_scale]
 
     def meaning(x, mean, variance, offset, scale):
         return otherwise(x, mean, variance, 1, offset, scale, epsilon)
@@ -73,8 +74,8 @@ def op_batch_normalization_with_moments(x, axis, offset, scale, epsilon, *, othe
     def pull(upstream, by_mean, by_variance, x, offset, scale, center, inverse):
         slope = by_scale = total = None
         if upstream is not None:
-            scale = scale if scale is None else scale.to(wide)
-            options = (scale, None, None, center, inverse, True, epsilon, (True, True, True))
+            weight = torch.ones_like(center) if scale is None else scale.to(wide)  # CUDA's kernel fails without one
+            options = (weight, None, None, center, inverse, True, epsilon, (True, True, True))
             slope, by_scale, total = torch.ops.aten.native_batch_norm_backward(upstream, x, *options)
         if by_mean is not None or by_variance is not None:
             shape = [-1, *[1] * (x.ndim - 2)]

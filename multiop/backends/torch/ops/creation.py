@@ -69,10 +69,11 @@ def op_linspace(start, stop, num, endpoint, dtype, axis):
     delta, parts = 0.25 * stop - 0.25 * start, num - endpoint  # the distance of large numbers overflows
     axis = _args.single_axis(axis, delta.ndim + 1)
     index = torch.arange(num, dtype=delta.real.dtype, device=delta.device).reshape(num, *[1] * delta.ndim)
-    step = delta / max(parts, 1)
+    parted = delta.new_full((), max(parts, 1))  # by a number, a GPU would multiply with a rounded 1 / parts
+    step = delta / parted
     whole = dtype in _dtypes.INTEGER
     # a rounded step may miss an integer
-    samples = 4 * (0.25 * start + (index * delta / max(parts, 1) if whole else index * step))
+    samples = 4 * (0.25 * start + (index * delta / parted if whole else index * step))
     if endpoint and num > 1:
         samples = torch.where(index == parts, stop, samples)
     samples = convert(torch.floor(*reject_complex(samples)) if whole else samples, dtype or given)

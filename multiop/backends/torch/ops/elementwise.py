@@ -474,7 +474,8 @@ def rounded(x, decimals):
     x = x.detach()
     if decimals > 0:  # too large to have these decimals: unchanged
         large = x * scale
-        y = torch.where(torch.isfinite(large), torch.round(large) / scale, x)
+        # by a number, a GPU would multiply with a rounded 1 / scale
+        y = torch.where(torch.isfinite(large), torch.round(large) / x.new_full((), scale), x)
     elif scale <= torch.finfo(x.dtype).max:
         y = torch.round(x / scale) * scale
     else:

@@ -101,7 +101,7 @@ def op_repeat(x, repeats, axis):
     repeats = [n.item() if isinstance(n, torch.Tensor) else n for n in repeats]  # few kernels take counts of 8 bits
     if len(repeats) == 1:
         return torch.repeat_interleave(x, repeats[0], axis)
-    counts = on_device_of(x, torch.tensor(repeats))
+    counts = on_device_of(x, torch.tensor(repeats, device="cpu"))
     return torch.repeat_interleave(x, counts, axis, output_size=sum(repeats))
 
 
