@@ -6,6 +6,7 @@ import functools
 import os
 import stat
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,8 +79,18 @@ def _file() -> dict[str, Any]:
     return settings
 
 
+@functools.cache
+def _warn_of_unknown() -> None:
+    """Name what the environment has that looks like a setting and is none, once."""
+    known = [*VARIABLES.values(), "MULTIOP_CONFIG"]
+    for name in sorted(os.environ):
+        if name.startswith("MULTIOP_") and name not in known:
+            warnings.warn(f"{name} is ignored: multiop reads {', '.join(known)}", stacklevel=2)
+
+
 def given(key: str) -> Any:
     """Return a setting as the environment or the file has it; `None` if neither does."""
+    _warn_of_unknown()
     return os.environ.get(VARIABLES[key]) or _file().get(key)
 
 

@@ -92,6 +92,7 @@ def fresh(monkeypatch, tmp_path):
     monkeypatch.setattr(_settings, "x64", None)
     monkeypatch.setattr(_registry, "_backend", _registry._Unloaded())
     _settings._file.cache_clear()
+    _settings._warn_of_unknown.cache_clear()
     yield tmp_path / "config.toml"
     _settings._file.cache_clear()
     config._set_x64(before)

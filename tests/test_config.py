@@ -7,6 +7,7 @@ import contextvars
 import json
 import os
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +97,18 @@ def test_every_setting_is_read_from_the_file_and_the_environment_before_it(fresh
     fresh.write_text(f"{key} = {json.dumps(other)}\n")
     monkeypatch.setenv(_settings.VARIABLES[key], str(value))
     assert read() == value
+
+
+def test_a_variable_that_is_no_setting_is_named_once(fresh, toy, monkeypatch):
+    monkeypatch.setenv("MULTIOP_BACKEND", toy)
+    monkeypatch.setenv("MULTIOP_BAKEND", "jax")
+    with pytest.warns(
+        UserWarning, match="^MULTIOP_BAKEND is ignored: multiop reads MULTIOP_BACKEND, .*MULTIOP_CONFIG$"
+    ):
+        assert multiop.backend() == "toy"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert multiop.floatx() == "float32"
 
 
 def test_file_that_is_not_text_is_an_error_that_names_it(fresh):
