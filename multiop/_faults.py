@@ -57,6 +57,14 @@ FAULTS = (
     ),
     Fault(
         "jax",
+        (0, 6),
+        (0, 7),
+        "CPU: entries that are taken from a sum of entries that were taken are others when compiled",
+        (f"{_XLA}issues/34260",),
+        mended=True,
+    ),
+    Fault(
+        "jax",
         (0, 10, 2),
         _NEVER,
         "CPU: integers of 8 bits that overflow, are cast to floats and added up do not wrap when compiled",

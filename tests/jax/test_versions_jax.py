@@ -168,3 +168,19 @@ def test_singular_vectors_of_large_and_small_values(size):
     for wrap in (lambda f: f, jax.jit):
         found = np.asarray(wrap(multiop.grad(f))(np.float32(x * size)))
         np.testing.assert_allclose(found * size, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_entries_taken_from_a_sum_of_entries():
+    """JAX 0.6 takes others on a CPU, compiled: as in https://github.com/openxla/xla/issues/34260."""
+    x, upstream = RNG.normal(size=(3, 4, 1)).astype("float32"), RNG.normal(size=(5, 2, 1)).astype("float32")
+
+    def resized(x):
+        return multiop.op_image_resize(x, (5, 2))
+
+    matrix = np.stack([np.asarray(resized(e)).ravel() for e in np.eye(12, dtype="float32").reshape(12, 3, 4, 1)])
+    expected = (matrix @ upstream.ravel()).reshape(x.shape)
+    found = jax.jit(multiop.grad(lambda x: ops.sum(resized(x) * upstream)))(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+    taken = jnp.broadcast_to(jnp.arange(5), (2, 5))
+    np.testing.assert_array_equal(jax.jit(lambda: taken[:, jnp.arange(5)] + 1)(), np.arange(1, 6) + np.zeros((2, 1)))

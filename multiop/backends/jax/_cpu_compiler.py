@@ -94,7 +94,7 @@ def _with_nan(result, x, **_):
 
 
 def _in_place(result, *_, **__):
-    return lax.optimization_barrier(result)  # a reshape that moves before the update would read what was written
+    return lax.optimization_barrier(result)  # a reshape that moves before an update would read what was written
 
 
 # primitive: whether operands of these types are concerned, and the result from the usual result and the operands
@@ -117,6 +117,8 @@ _OTHERWISE = {
     lax.dynamic_update_slice_p: (lambda x, update, *_, **__: math.prod(update.shape) > 1, _in_place),
 }
 
+_OF_0_6 = {lax.gather_p: (lambda *_, **__: True, _in_place)}  # a fused gather reads other entries
+
 
 def mend():
     """Lower the operations concerned otherwise; called once, when the backend is loaded."""
@@ -125,7 +127,8 @@ def mend():
     try:
         from ._internals import lower_fun, register_lowering, usual_lowering
 
-        usual = {primitive: usual_lowering(primitive) for primitive in _OTHERWISE}
+        mended = _OTHERWISE | (_OF_0_6 if jax.__version_info__[:2] == (0, 6) else {})
+        usual = {primitive: usual_lowering(primitive) for primitive in mended}
     except (ImportError, AttributeError, KeyError) as error:
         warnings.warn(
             f"jax {jax.__version__} compiles some programs wrongly on a CPU, and multiop cannot prevent it, since a "
@@ -133,7 +136,7 @@ def mend():
             stacklevel=2,
         )
         return
-    for primitive, (is_concerned, otherwise) in _OTHERWISE.items():
+    for primitive, (is_concerned, otherwise) in mended.items():
         rule = _rule(usual[primitive], is_concerned, otherwise, lower_fun)
         register_lowering(primitive, rule, platform="cpu")
 
