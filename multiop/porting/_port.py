@@ -16,7 +16,7 @@ import numpy as np
 
 import multiop
 from multiop import _tree, errors
-from multiop.porting import _expressions, _graph, _io, _map, _printing, _prove, _weights
+from multiop.porting import _expressions, _graph, _io, _map, _objects, _printing, _prove, _weights
 
 _READERS = {
     "torch": "multiop.porting.torch.reader",
@@ -137,6 +137,7 @@ class Port:
 
     def _tensors_of(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
         """Return the tensors among the arguments, in the order of the source; other arguments must be as traced."""
+        inputs, keywords = _objects.opened(inputs), _objects.opened(keywords)
         paths, constants = self._about.get("paths"), self._about.get("constants", [])
         others = (dict, tuple, list, str, bool, int, float, type(None))
         is_flat = not keywords and not any(isinstance(x, others) for x in inputs)
@@ -425,7 +426,7 @@ def trace(
     port = Port(name, text, *trees, about, _map_from(model, *trees))
     for kinds in ("", "iub", "iubfcV"):  # a model may take no numbers but some: a permutation, lengths, variances
         about["given"] = _given(_in_order(graph, inputs, keywords or {}), kinds)
-        args, named = port._arguments(port.inputs())
+        args, named = _objects.closed(port._arguments(port.inputs()), (inputs, keywords or {}))
         options = {"keywords": named} if named else {}
         try:
             for mode in modes:
@@ -541,7 +542,7 @@ def _in_order(graph: Any, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> 
     """Return the example tensors in the order of the graph's inputs."""
     if graph.paths is None:
         return list(inputs)
-    given = dict(_leaves_of((inputs, keywords)))
+    given = dict(_leaves_of((_objects.opened(inputs), _objects.opened(keywords))))
     return [given[tuple(path)] for path in graph.paths]
 
 
