@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 Path: TypeAlias = tuple[int | str, ...]
-_PLAIN = (dict, list, tuple)
+_PLAIN = (Mapping, list, tuple)
 
 
 def is_tensor(x: Any) -> bool:
@@ -32,7 +32,7 @@ def opened(tree: Any) -> Any:
     if type(tree) in (list, tuple):
         parts = [opened(part) for part in tree]
         return tree if all(a is b for a, b in zip(parts, tree, strict=True)) else type(tree)(parts)
-    if isinstance(tree, dict):
+    if isinstance(tree, Mapping):
         return {key: opened(part) for key, part in tree.items()}
     return tree
 
@@ -46,7 +46,7 @@ def _tensors_of(x: Any) -> Any:
         return (
             tuple({} if part is None else part for part in parts) if any(part is not None for part in parts) else None
         )
-    if not isinstance(x, Mapping) and not is_object(x):
+    if not (isinstance(x, Mapping) or is_object(x)):
         return None
     named = {key: inner for key, part in _items(x) if (inner := _tensors_of(part)) is not None}
     if list(named) == [*range(len(named))] and named:
@@ -77,10 +77,13 @@ def rebuilt(tree: Any, change: Callable[[Path, Any], Any], path: Path = ()) -> A
     if isinstance(tree, (list, tuple)):
         parts = [rebuilt(part, change, (*path, number)) for number, part in enumerate(tree)]
         return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
-    if isinstance(tree, dict):
+    if isinstance(tree, Mapping):
+        parts_by_key = {key: rebuilt(part, change, (*path, key)) for key, part in tree.items()}
+        if not isinstance(tree, dict):
+            return type(tree)(parts_by_key)
         made = copy.copy(tree)
-        for key, part in tree.items():
-            made[key] = rebuilt(part, change, (*path, key))
+        for key, part in parts_by_key.items():
+            made[key] = part
         return made
     return change(path, tree)
 
@@ -99,16 +102,9 @@ def closed(tree: Any, like: Any) -> Any:
     return rebuilt(like, leaf)
 
 
-def objects_in(tree: Any) -> list[Any]:
-    """Return the objects among nested arguments, without those inside of them."""
-    if is_object(tree):
-        return [tree]
-    return [x for _, part in _items(tree) for x in objects_in(part)] if isinstance(tree, _PLAIN) else []
-
-
 def settings(x: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Yield what an object holds beside tensors, each with where it is."""
-    if isinstance(x, (*_PLAIN, Mapping)) or is_object(x):
+    if isinstance(x, _PLAIN) or is_object(x):
         for key, part in _items(x):
             yield from settings(part, (*path, key))
     elif not is_tensor(x):
@@ -119,7 +115,7 @@ def tensors(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Yield the tensors among nested arguments, in objects too, each with where it is."""
     if is_tensor(tree):
         yield path, tree
-    elif isinstance(tree, (*_PLAIN, Mapping)) or is_object(tree):
+    elif isinstance(tree, _PLAIN) or is_object(tree):
         for key, part in _items(tree):
             yield from tensors(part, (*path, key))
 
