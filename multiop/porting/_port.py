@@ -208,8 +208,13 @@ class Port:
                 shown = ", ".join(str(size) if isinstance(size, int) else "any" for size in sizes)
                 raise errors.ArgumentError(f"input {number} of {self.name} must have the shape ({shown}), got {shape}")
             for axis, (size, length) in enumerate(zip(sizes, shape, strict=True)):
-                if isinstance(size, str) and size not in known:
-                    known[size], places[size] = length, f"dimension {axis} of input {number}"
+                if not isinstance(size, str):
+                    continue
+                place = f"dimension {axis} of input {number}"
+                if known.setdefault(size, length) != length and isinstance(known[size], int) and length is not None:
+                    first = f"{size} is {known[size]} ({places[size]})"
+                    raise errors.ArgumentError(f"{self.name}: {first}, got {length} ({place})")
+                places.setdefault(size, place)
         self._check_guards(known, places)
 
     def _check_guards(self, known: dict[str, Any], places: dict[str, str]) -> None:

@@ -52,7 +52,7 @@ _IGNORED = {  # where and how a tensor is kept
 }
 _BATCH_NORMS = ("batch_norm", "_native_batch_norm_legit_functional")  # the second one returns the new statistics
 _BLOCKS = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4}  # how many options stand in front of the graph
-_Names: TypeAlias = dict[tuple[int | str, ...], dict[int, str]]  # where a tensor is -> axis -> the name of its size
+_Names: TypeAlias = dict[_objects.Path, dict[int, str]]  # where a tensor is -> axis -> the name of its size
 _NO_VALUE = ("_assert", "sym_constrain", "_set_grad", "_enter_autocast", "_exit_autocast", "record_function")
 
 
@@ -160,6 +160,11 @@ class _Given:
         self.tensors = {path: (x, _internals.version(x)) for path, x in _objects.tensors(arguments)}
         self.settings = dict(_objects.settings(arguments))
 
+    def _has(self, path: _objects.Path, x: Any) -> bool:
+        """Say whether a tensor is what it was, and where it was."""
+        before, version = self.tensors.get(path, (None, 0))
+        return before is x and version == _internals.version(x)
+
     def lost(self, results: list[Any]) -> list[str]:
         """Return the changes that a call made, of what is in objects, dicts and lists, and that its results do not tell."""
         after = dict(_objects.tensors(self.arguments))
@@ -167,9 +172,7 @@ class _Given:
         words = [
             f"a change of the argument {_objects.shown(path)}, which is not returned"
             for path, x in after.items()
-            if self.tensors.get(path) != (x, _internals.version(x))
-            and len(path) > 1
-            and (_internals.storage(x), x.shape) not in returned
+            if len(path) > 1 and not self._has(path, x) and (_internals.storage(x), x.shape) not in returned
         ]
         if after.keys() == self.tensors.keys():  # else it is another structure, which no next call gets
             words += [
