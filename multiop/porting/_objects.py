@@ -11,6 +11,8 @@ import enum
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+from multiop import errors
+
 Path: TypeAlias = tuple[int | str, ...]
 _PLAIN = (Mapping, list, tuple)
 
@@ -22,18 +24,31 @@ def is_tensor(x: Any) -> bool:
 
 def is_object(x: Any) -> bool:
     """Say whether something has attributes in which there may be tensors."""
-    return hasattr(x, "__dict__") and not (is_tensor(x) or callable(x) or isinstance(x, (*_PLAIN, enum.Enum)))
+    is_number = any(hasattr(type(x), name) for name in ("__int__", "__float__", "__bool__"))
+    is_other = is_number or is_tensor(x) or callable(x) or isinstance(x, (*_PLAIN, enum.Enum))
+    return hasattr(x, "__dict__") and not is_other
 
 
 def opened(tree: Any) -> Any:
-    """Return nested arguments, or results, with the dict of its tensors in the place of each object."""
+    """Return nested arguments, or results, with the dict of its tensors in the place of each object.
+
+    Raises:
+        ArgumentTypeError: An object holds itself.
+    """
+    try:
+        return _opened(tree)
+    except RecursionError:
+        raise errors.ArgumentTypeError("an object among the arguments or results holds itself") from None
+
+
+def _opened(tree: Any) -> Any:
     if is_object(tree):
         return _tensors_of(tree) or {}
     if type(tree) in (list, tuple):
-        parts = [opened(part) for part in tree]
+        parts = [_opened(part) for part in tree]
         return tree if all(a is b for a, b in zip(parts, tree, strict=True)) else type(tree)(parts)
     if isinstance(tree, Mapping):
-        return {key: opened(part) for key, part in tree.items()}
+        return {key: _opened(part) for key, part in tree.items()}
     return tree
 
 

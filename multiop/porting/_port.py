@@ -398,6 +398,7 @@ def trace(
         TranslationError: Something in the model has no translation; the message lists all of it.
         ArgumentTypeError: `model` is of no framework that can be read.
     """
+    _objects.opened((inputs, keywords))  # what cannot be taken apart is an error here
     reader = _reader(model, inputs)
     options: dict[str, Any] = {"dynamic_shapes": dynamic_shapes} | ({"keywords": keywords} if keywords else {})
     options |= {"partial": True} if partial else {}

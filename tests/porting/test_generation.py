@@ -279,6 +279,12 @@ def test_a_number_that_changes_is_refused(x):
     assert "a change of the argument cache.count from 0 to 1, which is no tensor" in message
 
 
+def test_an_object_that_holds_itself_is_refused(x):
+    cache = Store(x.clone())
+    cache.owner = [cache]
+    assert "holds itself" in refused(line(lambda x, cache: x * cache.keys), x, cache)
+
+
 def test_what_is_made_in_a_call_may_have_any_structure(x):
     """A cache that begins empty is filled by a port of its own, and is no input of that one."""
 

@@ -29,7 +29,12 @@ WHISPER |= {"num_mel_bins": 8, "max_source_positions": 20, "max_target_positions
 MODELS = {  # its class, its configuration, and how many digits it computes with: some norms are in float32
     "GPT-2": ("GPT2LMHeadModel", "GPT2Config", GPT2, 1e-12),
     "Llama": ("LlamaForCausalLM", "LlamaConfig", {**LLAMA, "intermediate_size": 64}, 1e-5),
-    "Mamba": ("MambaForCausalLM", "MambaConfig", {"hidden_size": 32, "state_size": 8, "num_hidden_layers": 2}, 1e-5),
+    "Mamba": (
+        "MambaForCausalLM",
+        "MambaConfig",
+        {"hidden_size": 32, "state_size": 8, "num_hidden_layers": 2, "tie_word_embeddings": False},
+        1e-5,
+    ),
     "T5": ("T5ForConditionalGeneration", "T5Config", T5 | FEATURES, 1e-5),
     "Whisper": ("WhisperForConditionalGeneration", "WhisperConfig", WHISPER | FEATURES, 1e-12),
 }
