@@ -74,7 +74,8 @@ class Port:
         Args:
             params: The parameters, in the structure of `self.params`.
             state: The state, in the structure of `self.state`.
-            *inputs: What the original takes, in its structure, or its tensors alone in the order of the source.
+            *inputs: What the original takes, in its structure, or its tensors alone in the order of the source. An
+                object is the dict of its tensors, by attribute.
             training: Whether to compute what the original does in training mode.
             seed: What `multiop.random` draws from, in training or where the original draws in evaluation too: an int
                 or a key.
@@ -379,14 +380,16 @@ def trace(
             `tf.function`, a `ConcreteFunction`, or what `tf.saved_model.load` returned;
             `functools.partial(function, params)` of a function of JAX; `(module, variables)` of flax's linen; a module
             of nnx or equinox.
-        *inputs: Example inputs: tensors, also in dicts, tuples and lists. The size of their first dimension stays open.
-            Numbers and other arguments belong to the port: it takes no others.
+        *inputs: Example inputs: tensors, also in dicts, tuples, lists and the attributes of objects, which a port takes
+            as dicts. The size of their first dimension stays open. Numbers and other arguments belong to the port: it
+            takes no others.
         training: Whether to trace training mode: batch statistics, dropout. If evaluation does the same apart from
             these, the port has both modes.
         name: The name of the function; by default that of the model's class.
-        dynamic_shapes: Which dimensions stay open, in the terms of `torch.export.export`; for a model of TensorFlow
-            a dict for each tensor, from axis to name; for one of JAX a list with the shape of each input in the terms
-            of `jax.export.symbolic_shape`.
+        dynamic_shapes: Which dimensions stay open, in the terms of `torch.export.export`, or by name: a dict from axis
+            to name for a tensor, or for all tensors in an argument; for a model of TensorFlow such a dict for each
+            tensor; for one of JAX a list with the shape of each input, or of all arrays in it, in the terms of
+            `jax.export.symbolic_shape`.
         keywords: Example inputs that the model takes by name.
         partial: Whether operations that have no translation stay what they are, each behind a `porting.bridge`; the
             port, and what it is saved as, needs the original's framework then.

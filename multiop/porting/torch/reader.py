@@ -70,7 +70,8 @@ def read(
         model: What is called with `inputs`.
         inputs: Example inputs.
         training: Whether the model is in training mode.
-        dynamic_shapes: The open dimensions, in the terms of `torch.export`; by default the first one of each input.
+        dynamic_shapes: The open dimensions, in the terms of `torch.export`, or by name; by default the first one of
+            each input.
         keywords: Example inputs by name.
         partial: Whether a bridge may stay where a call has no translation.
 
