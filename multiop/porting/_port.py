@@ -315,7 +315,7 @@ class Port:
         given = self._about.get("given", {})
         for number, (shape, dtype, top) in enumerate(self._about["inputs"]):
             if str(number) in given:
-                drawn.append(np.array(given[str(number)], dtype).reshape(shape))
+                drawn.append(np.resize(np.array(given[str(number)], dtype), shape))  # an example of 1 was repeated
             elif dtype.startswith(("float", "bfloat", "complex")):
                 numbers = generator.standard_normal(shape)
                 is_complex = dtype.startswith("complex")
@@ -419,7 +419,10 @@ def trace(
         "operations": len(graph.nodes),
         "shapes": [[size if isinstance(size, int) else size.text for size in value.shape] for value in graph.inputs],
         "guards": graph.guards,
-        "inputs": [reader.example(tensor) for tensor in _in_order(graph, inputs, keywords or {})],
+        "inputs": [
+            _fitted(reader.example(tensor), value.shape)
+            for tensor, value in zip(_in_order(graph, inputs, keywords or {}), graph.inputs, strict=True)
+        ],
     }
     about |= {"narrowest": _graph.narrowest(graph.nodes)}
     bridged = [
@@ -553,6 +556,13 @@ def _in_order(graph: Any, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> 
         return list(inputs)
     given = dict(_leaves_of((_objects.opened(inputs), _objects.opened(keywords))))
     return [given[tuple(path)] for path in graph.paths]
+
+
+def _fitted(example: tuple[list[int], str, int], sizes: Any) -> tuple[list[int], str, int]:
+    """Return an example of the sizes that are fixed."""
+    shape, dtype, top = example
+    fixed = zip(sizes, shape, strict=True)
+    return [size if isinstance(size, int) else length for size, length in fixed], dtype, top
 
 
 def _given(examples: list[Any], kinds: str) -> dict[str, Any]:
