@@ -93,11 +93,12 @@ def rebuilt(tree: Any, change: Callable[[Path, Any], Any], path: Path = ()) -> A
         parts = [rebuilt(part, change, (*path, number)) for number, part in enumerate(tree)]
         return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
     if isinstance(tree, Mapping):
-        parts_by_key = {key: rebuilt(part, change, (*path, key)) for key, part in tree.items()}
+        named = {key: rebuilt(part, change, (*path, key)) for key, part in tree.items()}
         if not isinstance(tree, dict):
-            return type(tree)(parts_by_key)
+            kind: Any = type(tree)
+            return kind(named)
         made = copy.copy(tree)
-        for key, part in parts_by_key.items():
+        for key, part in named.items():  # what some classes of dicts take one by one alone
             made[key] = part
         return made
     return change(path, tree)
