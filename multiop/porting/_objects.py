@@ -11,6 +11,8 @@ import enum
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+import optree
+
 from multiop import errors
 
 Path: TypeAlias = tuple[int | str, ...]
@@ -91,7 +93,7 @@ def rebuilt(tree: Any, change: Callable[[Path, Any], Any], path: Path = ()) -> A
         return made
     if isinstance(tree, (list, tuple)):
         parts = [rebuilt(part, change, (*path, number)) for number, part in enumerate(tree)]
-        return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
+        return type(tree)(*parts) if optree.is_namedtuple(tree) else type(tree)(parts)
     if isinstance(tree, Mapping):
         named = {key: rebuilt(part, change, (*path, key)) for key, part in tree.items()}
         if not isinstance(tree, dict):
