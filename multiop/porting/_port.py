@@ -16,7 +16,7 @@ import numpy as np
 
 import multiop
 from multiop import _tree, errors
-from multiop.porting import _expressions, _graph, _io, _map, _printing, _prove, _weights
+from multiop.porting import _expressions, _graph, _io, _map, _objects, _printing, _prove, _weights
 
 _READERS = {
     "torch": "multiop.porting.torch.reader",
@@ -74,7 +74,8 @@ class Port:
         Args:
             params: The parameters, in the structure of `self.params`.
             state: The state, in the structure of `self.state`.
-            *inputs: What the original takes, in its structure, or its tensors alone in the order of the source.
+            *inputs: What the original takes, in its structure, or its tensors alone in the order of the source. An
+                object is the dict of its tensors, by attribute.
             training: Whether to compute what the original does in training mode.
             seed: What `multiop.random` draws from, in training or where the original draws in evaluation too: an int
                 or a key.
@@ -137,6 +138,7 @@ class Port:
 
     def _tensors_of(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
         """Return the tensors among the arguments, in the order of the source; other arguments must be as traced."""
+        inputs, keywords = _objects.opened(inputs), _objects.opened(keywords)
         paths, constants = self._about.get("paths"), self._about.get("constants", [])
         others = (dict, tuple, list, str, bool, int, float, type(None))
         is_flat = not keywords and not any(isinstance(x, others) for x in inputs)
@@ -207,8 +209,13 @@ class Port:
                 shown = ", ".join(str(size) if isinstance(size, int) else "any" for size in sizes)
                 raise errors.ArgumentError(f"input {number} of {self.name} must have the shape ({shown}), got {shape}")
             for axis, (size, length) in enumerate(zip(sizes, shape, strict=True)):
-                if isinstance(size, str) and size not in known:
-                    known[size], places[size] = length, f"dimension {axis} of input {number}"
+                if not isinstance(size, str):
+                    continue
+                place = f"dimension {axis} of input {number}"
+                if known.setdefault(size, length) != length and isinstance(known[size], int) and length is not None:
+                    first = f"{size} is {known[size]} ({places[size]})"
+                    raise errors.ArgumentError(f"{self.name}: {first}, got {length} ({place})")
+                places.setdefault(size, place)
         self._check_guards(known, places)
 
     def _check_guards(self, known: dict[str, Any], places: dict[str, str]) -> None:
@@ -308,7 +315,7 @@ class Port:
         given = self._about.get("given", {})
         for number, (shape, dtype, top) in enumerate(self._about["inputs"]):
             if str(number) in given:
-                drawn.append(np.array(given[str(number)], dtype).reshape(shape))
+                drawn.append(np.resize(np.array(given[str(number)], dtype), shape))  # an example of 1 was repeated
             elif dtype.startswith(("float", "bfloat", "complex")):
                 numbers = generator.standard_normal(shape)
                 is_complex = dtype.startswith("complex")
@@ -373,14 +380,16 @@ def trace(
             `tf.function`, a `ConcreteFunction`, or what `tf.saved_model.load` returned;
             `functools.partial(function, params)` of a function of JAX; `(module, variables)` of flax's linen; a module
             of nnx or equinox.
-        *inputs: Example inputs: tensors, also in dicts, tuples and lists. The size of their first dimension stays open.
-            Numbers and other arguments belong to the port: it takes no others.
+        *inputs: Example inputs: tensors, also in dicts, tuples, lists and the attributes of objects, which a port takes
+            as dicts. The size of their first dimension stays open. Numbers and other arguments belong to the port: it
+            takes no others.
         training: Whether to trace training mode: batch statistics, dropout. If evaluation does the same apart from
             these, the port has both modes.
         name: The name of the function; by default that of the model's class.
-        dynamic_shapes: Which dimensions stay open, in the terms of `torch.export.export`; for a model of TensorFlow
-            a dict for each tensor, from axis to name; for one of JAX a list with the shape of each input in the terms
-            of `jax.export.symbolic_shape`.
+        dynamic_shapes: Which dimensions stay open, in the terms of `torch.export.export`, or by name: a dict from axis
+            to name for a tensor, or for all tensors in an argument; for a model of TensorFlow such a dict for each
+            tensor; for one of JAX a list with the shape of each input, or of all arrays in it, in the terms of
+            `jax.export.symbolic_shape`.
         keywords: Example inputs that the model takes by name.
         partial: Whether operations that have no translation stay what they are, each behind a `porting.bridge`; the
             port, and what it is saved as, needs the original's framework then.
@@ -392,6 +401,7 @@ def trace(
         TranslationError: Something in the model has no translation; the message lists all of it.
         ArgumentTypeError: `model` is of no framework that can be read.
     """
+    _objects.opened((inputs, keywords))  # what cannot be taken apart is an error here
     reader = _reader(model, inputs)
     options: dict[str, Any] = {"dynamic_shapes": dynamic_shapes} | ({"keywords": keywords} if keywords else {})
     options |= {"partial": True} if partial else {}
@@ -409,7 +419,10 @@ def trace(
         "operations": len(graph.nodes),
         "shapes": [[size if isinstance(size, int) else size.text for size in value.shape] for value in graph.inputs],
         "guards": graph.guards,
-        "inputs": [reader.example(tensor) for tensor in _in_order(graph, inputs, keywords or {})],
+        "inputs": [
+            _fitted(reader.example(tensor), value.shape)
+            for tensor, value in zip(_in_order(graph, inputs, keywords or {}), graph.inputs, strict=True)
+        ],
     }
     about |= {"narrowest": _graph.narrowest(graph.nodes)}
     bridged = [
@@ -425,7 +438,7 @@ def trace(
     port = Port(name, text, *trees, about, _map_from(model, *trees))
     for kinds in ("", "iub", "iubfcV"):  # a model may take no numbers but some: a permutation, lengths, variances
         about["given"] = _given(_in_order(graph, inputs, keywords or {}), kinds)
-        args, named = port._arguments(port.inputs())
+        args, named = _objects.closed(port._arguments(port.inputs()), (inputs, keywords or {}))
         options = {"keywords": named} if named else {}
         try:
             for mode in modes:
@@ -541,8 +554,15 @@ def _in_order(graph: Any, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> 
     """Return the example tensors in the order of the graph's inputs."""
     if graph.paths is None:
         return list(inputs)
-    given = dict(_leaves_of((inputs, keywords)))
+    given = dict(_leaves_of((_objects.opened(inputs), _objects.opened(keywords))))
     return [given[tuple(path)] for path in graph.paths]
+
+
+def _fitted(example: tuple[list[int], str, int], sizes: Any) -> tuple[list[int], str, int]:
+    """Return an example of the sizes that are fixed."""
+    shape, dtype, top = example
+    fixed = zip(sizes, shape, strict=True)
+    return [size if isinstance(size, int) else length for size, length in fixed], dtype, top
 
 
 def _given(examples: list[Any], kinds: str) -> dict[str, Any]:

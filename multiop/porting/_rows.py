@@ -108,3 +108,13 @@ def spelled(value: Any, own: Callable[[Any], str | None], reason: str = "") -> s
     if value is None or isinstance(value, (bool, int, float, str)):
         return repr(value)
     raise Untranslated(reason)
+
+
+def block_replaced(x: Value, places: list[Expression], update: Value) -> Expression:
+    """Return a tensor with a block replaced that begins at some places, which are in range."""
+    if all(isinstance(place, int) for place in places) and not any(isinstance(size, Dim) for size in update.shape):
+        triples = zip(places, x.shape, update.shape, strict=True)
+        key = tuple(slice(None) if count == size else slice(low, low + count) for low, size, count in triples)
+        return call("ops.set_item", x, key, update)
+    start = call("ops.expand_dims", places[0], 0) if len(places) == 1 else call("ops.stack", places)
+    return call("ops.slice_update", x, start, update)

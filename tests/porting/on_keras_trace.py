@@ -254,3 +254,63 @@ def test_a_saved_port_needs_no_keras(tmp_path):
     port.save(tmp_path)
     computed, _, _ = ported(porting.load(tmp_path), [x])
     assert error_between(computed, outputs) < 1e-10
+
+
+class Attention(L.Layer):
+    """Attention to a cache that has room for all tokens, as KerasHub's decoders have it."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.qkv, self.out = L.Dense(24, name="qkv"), L.Dense(8, name="out")
+
+    def call(self, x, cache, position):
+        K = keras.ops
+        query, key, value = K.split(K.reshape(self.qkv(x), (-1, 1, 6, 4)), 3, axis=2)
+        start = K.stack([0, position, 0, 0])
+        keys, values = (K.slice_update(cache[name], start, y) for name, y in (("keys", key), ("values", value)))
+        scores = K.einsum("bqhd,bkhd->bhqk", query, keys)
+        scores = K.where(K.less_equal(K.arange(keys.shape[1], dtype="int32"), position), scores, -1e30)
+        y = K.einsum("bhqk,bkhd->bqhd", K.softmax(scores), values)
+        return x + self.out(K.reshape(y, (-1, 1, 8))), {"keys": keys, "values": values}
+
+
+class Decoder(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.head = L.Embedding(11, 8, name="embed"), L.Dense(11, name="head")
+        self.blocks = [Attention(name=f"attention_{number}") for number in range(2)]
+
+    def call(self, token, cache, position):
+        x = self.embed(token) + keras.ops.sin(
+            keras.ops.cast(position, "float64") * keras.ops.arange(8, dtype="float64")
+        )
+        entries = []
+        for block, entry in zip(self.blocks, cache, strict=True):
+            x, entry = block(x, entry, position)
+            entries.append(entry)
+        return self.head(x), entries
+
+
+def test_a_decoder_with_a_cache_writes_the_same_tokens(backend):
+    keras.utils.set_random_seed(0)
+    model = Decoder()
+    length = 20
+
+    def room(batch):
+        zeros = np.zeros((batch, length, 2, 4))
+        return [{"keys": zeros, "values": zeros} for _ in range(2)]
+
+    model(np.ones((2, 1), "int32"), room(2), np.int32(0))
+    for weight in model.weights:
+        weight.assign(np.random.default_rng(weight.shape[0]).normal(size=weight.shape) * 0.8)
+    port = porting.trace(model, np.ones((2, 1), "int32"), room(2), np.int32(3))
+    token = expected = np.array([[3], [5], [7]], "int32")
+    cache, wanted, written = room(3), room(3), []
+    for position in (-1, 0, 1, 2, 3, length):  # the first and the last are out of range: XLA moves the block
+        (logits, cache), _ = port.function(port.params, port.state, token, cache, np.int32(position))
+        rated, wanted = model(expected, wanted, np.int32(position))
+        np.testing.assert_allclose(ops.convert_to_numpy(logits), rated.numpy(), rtol=1e-9, atol=1e-9)
+        token, expected = (np.asarray(x).argmax(-1).astype("int32") for x in (ops.convert_to_numpy(logits), rated))
+        written.append(token)
+        np.testing.assert_array_equal(token, expected)
+    assert len(np.unique(written)) > 2

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Name, Value, call
-from multiop.porting._rows import Row, Untranslated, is_number, sizes
+from multiop.porting._rows import Row, Untranslated, block_replaced, is_number, sizes
 
 _LIMITS = {name: np.iinfo(name) for name in ("int8", "uint8", "int16", "uint16", "uint32", "uint64")}
 _RESHAPING = {"reshape", "expand_dims", "squeeze", "broadcast_to", "transpose", "swapaxes", "moveaxis", "flip"}
@@ -260,13 +260,7 @@ def dynamic_update(x: Value, update: Value, *starts: Expression, made: Any) -> E
     places = [
         bounded(start, size, count, made) for start, size, count in zip(starts, x.shape, update.shape, strict=True)
     ]
-    if all(isinstance(place, int) for place in places) and not any(isinstance(size, Dim) for size in update.shape):
-        pairs = zip(places, x.shape, update.shape, strict=True)
-        key = tuple(slice(None) if count == size else slice(low, low + count) for low, size, count in pairs)
-        return call("ops.set_item", x, key, update)
-    if len(places) == 1:
-        return call("ops.slice_update", x, call("ops.expand_dims", places[0], 0), update)
-    return call("ops.slice_update", x, call("ops.stack", places), update)
+    return block_replaced(x, places, update)
 
 
 # gathers and scatters

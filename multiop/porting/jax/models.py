@@ -142,6 +142,7 @@ def _linen(module: Any, variables: Any, training: bool) -> Model:
     variables = core.unfreeze(nn.meta.unbox(variables))
     flags, _ = _options(module.__call__, {}, training)
     collections = [name for name in variables if name != "params"]
+    changing = [name for name in collections if training or name == "cache"]  # which decoding moves on in evaluation
     parts = {name: named_leaves(tree) for name, tree in variables.items()}
     model.params = parts["params"][0] if "params" in parts else {}
     for name in collections:
@@ -161,12 +162,10 @@ def _linen(module: Any, variables: Any, training: bool) -> Model:
         given = {name: rebuilt({part: leaves[part] for part in by_name}) for name, (by_name, rebuilt) in parts.items()}
         rngs = {} if key is None else {"rngs": {"params": key}}
         with nn.intercept_methods(intercept):
-            if not training or not collections:
+            if not changing:
                 return module.apply(given, *inputs, **flags, **rngs), state
-            outputs, new = module.apply(given, *inputs, mutable=collections, **flags, **rngs)
-        return outputs, state | {
-            path: leaf for name in collections for path, leaf in named_leaves(new[name])[0].items()
-        }
+            outputs, new = module.apply(given, *inputs, mutable=changing, **flags, **rngs)
+        return outputs, state | {path: leaf for name in changing for path, leaf in named_leaves(new[name])[0].items()}
 
     model.call = call
     return model

@@ -14,7 +14,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -23,7 +23,7 @@ from jax.extend import core
 
 import multiop
 from multiop import errors
-from multiop.porting import _converters, _graph, _hosts, _rows
+from multiop.porting import _converters, _graph, _hosts, _objects, _rows
 from multiop.porting._graph import (
     Apply,
     Call,
@@ -134,10 +134,11 @@ def read(
 
     Args:
         model: What `multiop.porting.jax.models` lists.
-        inputs: Example inputs, arrays.
+        inputs: Example inputs, arrays, also in pytrees.
         training: Whether the model is in training mode.
-        dynamic_shapes: For each input, `None` or its shape in the terms of `jax.export.symbolic_shape`: `"batch, 3"`;
-            by default the first dimension of each input is open, if the model can be traced so.
+        dynamic_shapes: For each input, `None` or its shape in the terms of `jax.export.symbolic_shape`: `"batch, 3"`,
+            which may be that of all arrays in a pytree; by default the first dimension of each input is open, if the
+            model can be traced so.
         keywords: None: what is given by name is bound by `functools.partial`.
         partial: Whether a bridge may stay where a primitive has no translation.
 
@@ -147,13 +148,42 @@ def read(
     if keywords:
         raise errors.ArgumentError(f"bind {', '.join(keywords)} with functools.partial, or give it by position")
     form = models.model_of(model, training)
-    arrays = [_array(x) for x in inputs]
+    leaves, structure = jax.tree.flatten(tuple(inputs))
+    arrays, paths = [_array(x) for x in leaves], _paths(structure)
+    given = _Inputs(structure, paths)
+    if dynamic_shapes is not None:
+        dynamic_shapes = [_shape_at(dynamic_shapes, path) for path in paths]
     key = jax.random.key(0) if training else None
     *attempts, last = _specs(arrays, dynamic_shapes)
     for specs in attempts:  # what fails with open sizes may work with those of the examples
         with contextlib.suppress(Exception):
-            return _Reader(form, specs, key, training, partial).graph
-    return _Reader(form, last, key, training, partial).graph
+            return _Reader(form, given, specs, key, training, partial).graph
+    return _Reader(form, given, last, key, training, partial).graph
+
+
+class _Inputs(NamedTuple):
+    """How the inputs are nested: as a pytree of JAX, and where each array is."""
+
+    structure: Any
+    paths: list[list[int | str]]
+
+
+def _paths(structure: Any) -> list[list[int | str]]:
+    """Return where each array of the inputs is, if the objects among them are opened."""
+    numbered = jax.tree.unflatten(structure, list(np.arange(structure.num_leaves)))
+    paths = {int(number): list(path) for path, number in _objects.tensors(_objects.opened(numbered))}
+    if len(paths) != structure.num_leaves:
+        raise errors.ArgumentTypeError("inputs must be arrays, in dicts, tuples, lists or the attributes of objects")
+    return [paths[number] for number in range(len(paths))]
+
+
+def _shape_at(shapes: Any, path: list[int | str]) -> Any:
+    """Return what is said about an array, or about what it is in."""
+    for key in path:
+        if shapes is None or isinstance(shapes, str):
+            return shapes
+        shapes = shapes[key]
+    return shapes
 
 
 def _array(value: Any) -> Any:
@@ -226,8 +256,8 @@ def _spelled(value: Any) -> str | None:
 
 
 class _Reader:
-    def __init__(self, model: models.Model, specs: list[Any], key: Any, training: bool, partial: bool):
-        self.model, self.training, self.partial = model, training, partial
+    def __init__(self, model: models.Model, given: _Inputs, specs: list[Any], key: Any, training: bool, partial: bool):
+        self.model, self.given, self.training, self.partial = model, given, training, partial
         self.nodes: list[Node] = []
         self.made_by: dict[int, Expression] = {}
         self.known: list[dict[Any, Any]] = [{}]  # expressions that were computed already, in each body
@@ -240,26 +270,27 @@ class _Reader:
         self.leaves: dict[str, Value] = {}
         self.params, self.state = models.flat_order(model.params), models.flat_order(model.state)
         with jax.named_scope("multiop"), _hosts.refused():
-            given = [
+            leaves = [
                 {name: jax.numpy.asarray(leaf) for name, leaf in arrays.items()}
                 for arrays in (model.params, model.state)
             ]
             try:
-                closed, shapes = jax.make_jaxpr(self._call, return_shape=True)(*given, key, *specs)
+                closed, shapes = jax.make_jaxpr(self._call, return_shape=True)(*leaves, key, *specs)
             except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
                 raise errors.TranslationError(_cannot_trace(model.kind, error)) from error
         arguments: list[Any] = []
-        for kind, given, kept in (("params", model.params, self.params), ("state", model.state, self.state)):
-            for name in sorted(given):
-                leaf = jax.numpy.asarray(given[name])
+        for kind, held, kept in (("params", model.params, self.params), ("state", model.state, self.state)):
+            for name in sorted(held):
+                leaf = jax.numpy.asarray(held[name])
                 kept[name] = np.array(leaf)
                 self.leaves[name] = Value(tuple(leaf.shape), _name_of(leaf.dtype), kind, name)
                 arguments.append(self.leaves[name])
         arguments += [] if key is None else [Key()]
         taken: set[str] = set()
         self.inputs = []
-        for number, spec in enumerate(specs):
+        for (number, *keys), spec in zip(given.paths, specs, strict=True):
             name = model.names[number] if number < len(model.names) else "xyzuvw"[number % 6]
+            name = re.sub(r"\W", "_", "_".join(map(str, (name, *keys))))
             name = name if name not in taken else f"{name}_{number}"
             taken.add(name)
             self.inputs.append(Value(tuple(map(_dim, spec.shape)), _name_of(spec.dtype), "input", name))
@@ -272,16 +303,18 @@ class _Reader:
         outputs_tree, state_tree = jax.tree.structure(shapes[0]), jax.tree.structure(shapes[1])
         count = outputs_tree.num_leaves
         self.scopes = ()
-        outputs = _structure(jax.tree.unflatten(outputs_tree, [self.tensor(result) for result in results[:count]]))
+        results_tree = jax.tree.unflatten(outputs_tree, [self.tensor(result) for result in results[:count]])
+        outputs = _structure(_objects.opened(results_tree))
         new = jax.tree.unflatten(state_tree, results[count:])
         for name, result in new.items():
             if result is not self.leaves[name]:
                 value = self.tensor(result)
                 self.nodes.append(Node([Value(value.shape, value.dtype)], value, (), name))
         self.graph = self._finished(outputs)
+        self.graph.paths = given.paths
 
-    def _call(self, *args: Any) -> Any:
-        outputs, state = self.model.call(*args)
+    def _call(self, params: Any, state: Any, key: Any, *arrays: Any) -> Any:
+        outputs, state = self.model.call(params, state, key, *jax.tree.unflatten(self.given.structure, arrays))
         for leaf in jax.tree.leaves(outputs):
             if isinstance(leaf, (str, bytes)):
                 raise errors.TranslationError(f"the model returns {leaf!r}, which is no array")
@@ -1335,8 +1368,8 @@ def run(
     key = jax.random.key(0) if training else None
 
     def total(params: Any) -> Any:
-        outputs, new = form.call(params, state, key, *map(jax.numpy.asarray, inputs))
-        leaves = _graph.leaves(_structure(outputs))
+        outputs, new = form.call(params, state, key, *jax.tree.map(jax.numpy.asarray, inputs))
+        leaves = _graph.leaves(_structure(_objects.opened(outputs)))
         parts = [part for leaf in leaves if jax.numpy.iscomplexobj(leaf) for part in (leaf.real, leaf.imag)]
         parts += [leaf for leaf in leaves if jax.numpy.issubdtype(leaf.dtype, np.floating)]
         terms = [jax.numpy.sum(part * jax.numpy.asarray(weights(part.shape), part.dtype)) for part in parts]

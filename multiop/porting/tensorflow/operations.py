@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Name, Value, call
-from multiop.porting._rows import FLOATS, Row, Untranslated, binary, cast, short, sizes, unary
+from multiop.porting._rows import FLOATS, Row, Untranslated, binary, block_replaced, cast, short, sizes, unary
 
 UPDATES = {  # of a variable: whether of entries, or of rows, and how
     f"ResourceScatter{kind}{name}": (kind, name)
@@ -344,6 +344,21 @@ def cut(input: Value, begin: Any, size: Any, out: Value) -> Expression:
     while key and key[-1] == slice(None):
         key.pop()
     return Item(input, tuple(key)) if key else input
+
+
+def update_block(input: Value, update: Value, indices: Any) -> Expression:
+    """Replace a block; XLA moves one back that begins out of range."""
+    places: list[Expression] = []
+    for start, size, count in zip(indices, input.shape, update.shape, strict=True):
+        if size == count:
+            places.append(0)
+        elif isinstance(size, Dim) or isinstance(count, Dim):
+            raise Untranslated("of a block between open sizes")
+        elif isinstance(start, _COMPUTED):
+            places.append(call("ops.clip", start, 0, size - count))
+        else:
+            places.append(min(max(int(start), 0), size - count))
+    return block_replaced(input, places, update)
 
 
 def tile(input: Value, multiples: Any) -> Expression:
@@ -1444,6 +1459,7 @@ ROWS: dict[str, Row] = {
     "SplitV": split_at,
     "StridedSlice": strided_slice,
     "Slice": cut,
+    "XlaDynamicUpdateSlice": update_block,
     "Tile": tile,
     "BroadcastTo": broadcast,
     "Pad": pad,

@@ -892,6 +892,8 @@ class _Reader:
                 name = "x"
             if count is not None:
                 arguments[name] = [self._operand(next(given), as_tensor=True) for _ in range(count)]
+            elif operation.kind == "XlaDynamicUpdateSlice" and name == "indices":
+                arguments[name] = self._entries(next(given))
             elif name in ("begin", "end") and (edge := operation.inputs[len(arguments)]).static is None:
                 next(given)
                 arguments[name] = self._entries(edge)

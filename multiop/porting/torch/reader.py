@@ -12,13 +12,13 @@ import re
 import traceback
 import warnings
 from collections.abc import Collection, Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 
 from multiop import errors
-from multiop.porting import _converters, _graph, _hosts, _rows
+from multiop.porting import _converters, _graph, _hosts, _objects, _rows
 from multiop.porting._graph import (
     Apply,
     Body,
@@ -52,6 +52,7 @@ _IGNORED = {  # where and how a tensor is kept
 }
 _BATCH_NORMS = ("batch_norm", "_native_batch_norm_legit_functional")  # the second one returns the new statistics
 _BLOCKS = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4}  # how many options stand in front of the graph
+_Names: TypeAlias = dict[_objects.Path, dict[int, str]]  # where a tensor is -> axis -> the name of its size
 _NO_VALUE = ("_assert", "sym_constrain", "_set_grad", "_enter_autocast", "_exit_autocast", "record_function")
 
 
@@ -69,7 +70,8 @@ def read(
         model: What is called with `inputs`.
         inputs: Example inputs.
         training: Whether the model is in training mode.
-        dynamic_shapes: The open dimensions, in the terms of `torch.export`; by default the first one of each input.
+        dynamic_shapes: The open dimensions, in the terms of `torch.export`, or by name; by default the first one of
+            each input.
         keywords: Example inputs by name.
         partial: Whether a bridge may stay where a call has no translation.
 
@@ -82,20 +84,21 @@ def read(
     if not isinstance(model, torch.export.ExportedProgram):
         weights.check_values(model.state_dict(keep_vars=True))
         with torch.compiler.set_stance("default"), _in_mode(model, training), _hosts.refused():
-            assigned, differs, changed = _observed(model, inputs, keywords or {})
+            assigned, differs, changed, lost = _observed(model, inputs, keywords or {})
         missing |= {f"a change of the parameter {name}": [""] for name in assigned}
+        missing |= {words: [""] for words in lost}
     # branches and loops are compiled on the way: a stance that forces another compiler would take them apart
     watched = functions.watched(lambda name, where: missing[name].append(where))
     with torch.compiler.set_stance("default"), watched:
         if isinstance(model, torch.export.ExportedProgram):
-            program, kind = model, _root_kind(model)
+            program, kind, names = model, _root_kind(model), {}
         else:
             kind = type(model).__name__
             for path in _hooked(model):
                 missing["a hook that may change a gradient"].append(path)
             try:
                 with _in_mode(model, training):
-                    program = _exported(model, inputs, dynamic_shapes, keywords or {})
+                    program, names = _exported(model, inputs, dynamic_shapes, keywords or {})
             except errors.TranslationError as error:
                 raise (errors.TranslationError(_graph.listed(missing)) if missing else error) from error
         for block in _changes_without_gradient(program.graph):
@@ -105,7 +108,7 @@ def read(
         stuck: set[str] = set()
         if not missing:
             program, stuck = _translatable(program, kind)
-        graph = _Reader(program, kind, missing, partial, stuck).graph
+        graph = _Reader(program, kind, missing, partial, stuck, names=names).graph
     unseen = _unseen(model, graph, changed) if changed else []
     if differs and not _graph.draws(graph.nodes):
         unseen.append("something that is kept from call to call, but is no buffer")
@@ -116,12 +119,12 @@ def read(
 
 def _observed(
     model: torch.nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]
-) -> tuple[set[str], bool, set[str]]:
+) -> tuple[set[str], bool, set[str], list[str]]:
     """Call a model three times; return what it does that an export never sees.
 
     Returns:
         The parameters that a call changes; whether the last call gave something else than the first one, with a call
-        with other inputs between them; and the buffers that a call changes.
+        with other inputs between them; the buffers that a call changes; and the changes of arguments that are lost.
     """
     params, before = (
         {name for name, _ in model.named_parameters()},
@@ -129,20 +132,62 @@ def _observed(
     )
     changed: set[str] = set()
     results = []
+    lost: list[str] = []
     for factor in (1, 0.5, 1):
-        args, named = pytree.tree_map(functools.partial(_copied, factor=factor), (tuple(inputs), keywords))
+        args, named = _mapped(functools.partial(_copied, factor=factor), (tuple(inputs), keywords))
+        arguments = inspect.signature(model.forward).bind(*args, **named).arguments
+        given = _Given(arguments)
         with contextlib.suppress(Exception), warnings.catch_warnings(), torch.no_grad(), torch.random.fork_rng([]):
             warnings.simplefilter("ignore")
             torch.manual_seed(0)  # what fails, the export tells
-            leaves = _graph.leaves(_structure(model(*args, **named)))
-            results.append([_numpy(leaf) for leaf in leaves if isinstance(leaf, torch.Tensor)])
+            leaves = _graph.leaves(_structure(_objects.opened(model(*args, **named))))
+            tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+            results.append([_numpy(leaf) for leaf in tensors])
+            lost = given.lost(tensors)
         with torch.no_grad():
             for name, tensor in model.state_dict().items():
                 if name in before and _numpy(tensor).tobytes() != before[name].tobytes():
                     changed.add(name)
                     tensor.copy_(_from_numpy(before[name]))
     same = len(results) < 3 or all(map(_is_close, results[0], results[2]))
-    return changed & params, not same, changed - params
+    return changed & params, not same, changed - params, lost
+
+
+class _Given:
+    """Arguments as they are before a call, by name."""
+
+    def __init__(self, arguments: dict[str, Any]):
+        self.arguments = arguments
+        self.tensors = {path: (x, _internals.version(x)) for path, x in _objects.tensors(arguments)}
+        self.settings = dict(_objects.settings(arguments))
+
+    def _has(self, path: _objects.Path, x: Any) -> bool:
+        """Say whether a tensor is what it was, and where it was."""
+        before, version = self.tensors.get(path, (None, 0))
+        return before is x and version == _internals.version(x)
+
+    def lost(self, results: list[Any]) -> list[str]:
+        """Return the changes that a call made, of what is in objects, dicts and lists, and that its results do not tell."""
+        after = dict(_objects.tensors(self.arguments))
+        returned = {(_internals.storage(x), x.shape) for x in results}
+        words = [
+            f"a change of the argument {_objects.shown(path)}, which is not returned"
+            for path, x in after.items()
+            if len(path) > 1 and not self._has(path, x) and (_internals.storage(x), x.shape) not in returned
+        ]
+        if after.keys() == self.tensors.keys():  # else it is another structure, which no next call gets
+            words += [
+                f"a change of the argument {_objects.shown(path)} from {self.settings.get(path)!r} to {setting!r}, "
+                "which is no tensor"
+                for path, setting in _objects.settings(self.arguments)
+                if path not in self.settings or not (setting is self.settings[path] or setting == self.settings[path])
+            ]
+        return words
+
+
+def _mapped(change: Any, arguments: Any) -> Any:
+    """Return nested arguments with copies of the objects in them, and of everything else what `change` makes of it."""
+    return _objects.rebuilt(arguments, lambda _, leaf: change(leaf))
 
 
 def _unseen(model: torch.nn.Module, graph: Graph, changed: set[str]) -> list[str]:
@@ -262,23 +307,88 @@ def _root_kind(program: Any) -> str:
     return "Model"
 
 
-def _exported(model: torch.nn.Module, inputs: tuple[Any, ...], dynamic_shapes: Any, keywords: dict[str, Any]) -> Any:
+def _exported(
+    model: torch.nn.Module, inputs: tuple[Any, ...], dynamic_shapes: Any, keywords: dict[str, Any]
+) -> tuple[Any, _Names]:
+    """Return the program of a model, and the names that the caller gave to sizes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if dynamic_shapes is None:
-            inputs, keywords = pytree.tree_map(_more_than_one, (tuple(inputs), keywords))
+            inputs, keywords = _mapped(_more_than_one, (tuple(inputs), keywords))
+        args, named = _objects.opened(tuple(inputs)), _objects.opened(keywords)
+        arguments = dict(inspect.signature(model.forward).bind(*args, **named).arguments)
+        names: _Names = {}
+        if dynamic_shapes is None:
             auto = torch.export.Dim.AUTO
 
             def first_open(leaf: Any) -> Any:
                 return {0: auto} if isinstance(leaf, torch.Tensor) and leaf.ndim and leaf.shape[0] > 1 else None
 
-            bound = inspect.signature(model.forward).bind(*inputs, **keywords)
-            dynamic_shapes = pytree.tree_map(first_open, dict(bound.arguments))
+            dynamic_shapes = pytree.tree_map(first_open, arguments)
+        else:
+            by_name = isinstance(dynamic_shapes, dict)
+            spec = dict.fromkeys(arguments) | dynamic_shapes if by_name else dynamic_shapes
+            named_sizes: dict[int, dict[int, str]] = {}
+            dynamic_shapes = _spread(spec, arguments if by_name else tuple(arguments.values()), named_sizes)
+            names = {path: named_sizes.get(id(x), {}) for path, x in _objects.tensors((args, named))}
         try:
-            with written.followed():
-                return torch.export.export(model, tuple(inputs), keywords, dynamic_shapes=dynamic_shapes, strict=False)
+            with written.followed(), _with_objects(model, (tuple(inputs), keywords), names):
+                program = torch.export.export(model, args, named, dynamic_shapes=dynamic_shapes, strict=False)
         except Exception as error:
             raise errors.TranslationError(_cannot_trace(model, error)) from error
+        return program, {path[1:]: sizes for path, sizes in names.items()}
+
+
+@contextlib.contextmanager
+def _with_objects(model: torch.nn.Module, like: Any, names: _Names) -> Iterator[None]:
+    """Let a model take and return dicts in the place of objects, since an export knows no others.
+
+    Sizes that have one name are one.
+    """
+
+    def before(_: Any, args: Any, keywords: Any) -> Any:
+        sizes: dict[str, Any] = {}
+        for path, x in _objects.tensors((args, keywords)):
+            for axis, name in names.get(path, {}).items():
+                torch._check(sizes.setdefault(name, x.shape[axis]) == x.shape[axis])
+        return _objects.closed((args, keywords), like)
+
+    hooks = [
+        model.register_forward_pre_hook(before, prepend=True, with_kwargs=True),
+        model.register_forward_hook(lambda _, args, outputs: _objects.opened(outputs)),
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _spread(spec: Any, tree: Any, names: dict[int, dict[int, str]]) -> Any:
+    """Return the open dimensions of nested arguments in the terms of `torch.export`.
+
+    Args:
+        spec: The dimensions as they are given. A dict from axis to size in the place of a structure is that of each
+            tensor in it; a size may be a name.
+        tree: The arguments.
+        names: Filled with the names: by the id of a tensor, then by axis.
+    """
+    is_axes = isinstance(spec, dict) and bool(spec) and all(isinstance(axis, int) for axis in spec)
+    if isinstance(tree, torch.Tensor) and (is_axes or isinstance(spec, (list, tuple))):
+        axes = {axis: size for axis, size in (spec.items() if is_axes else enumerate(spec)) if axis < tree.ndim}
+        for axis, size in axes.items():
+            if isinstance(size, str) and tree.shape[axis] < 2:
+                words = f"the size {size} is open, but {tree.shape[axis]} in an example: take examples of at least 2"
+                raise errors.ArgumentError(f"{words}, which PyTorch does not take for constants")
+        names[id(tree)] = {axis: size for axis, size in axes.items() if isinstance(size, str)}
+        return {axis: torch.export.Dim.AUTO if isinstance(size, str) else size for axis, size in axes.items()}
+    if isinstance(tree, dict) and isinstance(spec, dict):
+        parts = {name: _spread(spec if is_axes else spec.get(name), part, names) for name, part in tree.items()}
+        return parts if is_axes else {**spec, **parts}
+    if isinstance(tree, (list, tuple)) and (is_axes or isinstance(spec, (list, tuple))):
+        specs = [spec] * len(tree) if is_axes else spec
+        return type(tree)([_spread(part, inner, names) for part, inner in zip(specs, tree, strict=True)])
+    return spec
 
 
 def _cannot_trace(model: Any, error: Exception) -> str:
@@ -549,6 +659,7 @@ class _Reader:
         partial: bool,
         stuck: Collection[str] = (),
         tries: bool = False,
+        names: _Names | None = None,
     ):
         self.program, self.partial = program, partial
         self.untranslated: set[Any] = set()  # the calls that have no translation
@@ -568,6 +679,7 @@ class _Reader:
         self.inputs: list[Value] = []
         self.params: dict[str, Any] = {}
         self.state: dict[str, Any] = {}
+        self._name_sizes(names or {})
         self._placeholders()
         self.tracked = self._tracked()
         for node in program.graph.nodes:
@@ -624,8 +736,17 @@ class _Reader:
             if spec.kind == InputKind.BUFFER:
                 self.buffers[node] = path
 
-    def _paths(self) -> tuple[Any, Any]:
-        """Return where each input is among the arguments, and the arguments that are no tensors."""
+    def _name_sizes(self, names: _Names) -> None:
+        """Give open sizes the names that the caller has for them."""
+        for path, node in self._arguments()[1] if names else ():
+            for axis, name in names.get(tuple(path), {}).items():
+                size = _tensor(node).shape[axis]
+                if isinstance(size, int):
+                    raise errors.TranslationError(f"the model takes no other size than {size} as {name}")
+                self.symbols[str(size.node.expr)] = name
+
+    def _arguments(self) -> tuple[list[Any], list[tuple[list[int | str], Any]]]:
+        """Return the nodes of the inputs, and where each is among the arguments."""
         from torch.export.graph_signature import InputKind
 
         specs = self.program.graph_signature.input_specs
@@ -633,8 +754,13 @@ class _Reader:
         nodes = [node for node in self.program.graph.nodes if node.op == "placeholder"]
         given = [node for node in nodes if kinds[node.name] == InputKind.USER_INPUT]
         args, keywords = self.program.call_spec.in_spec.unflatten(given)
+        return given, [*_leaves_of(list(args)), *_leaves_of(keywords)]
+
+    def _paths(self) -> tuple[Any, Any]:
+        """Return where each input is among the arguments, and the arguments that are no tensors."""
+        given, arguments = self._arguments()
         placed, constants = [], []
-        for path, node in [*_leaves_of(list(args)), *_leaves_of(keywords)]:
+        for path, node in arguments:
             if _tensor(node) is None:
                 constants.append((path, node.meta.get("val")))
             else:
@@ -1298,15 +1424,16 @@ def run(
     """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state."""
     is_program = isinstance(model, torch.export.ExportedProgram)
     model = model.module() if is_program else model
-    args, named = pytree.tree_map(_from_numpy, (list(inputs), keywords or {}))  # copies: the model may change them
+    args, named = _mapped(_from_numpy, (list(inputs), keywords or {}))  # copies: the model may change them
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     with torch.compiler.set_stance("default"), contextlib.nullcontext() if is_program else _in_mode(model, training):
         try:
             returned = model(*args, **named)
         except RuntimeError:  # one that differentiates itself with respect to its inputs
-            args, named = pytree.tree_map(_from_numpy, (list(inputs), keywords or {}))
-            returned = model(*pytree.tree_map(_differentiated, args), **pytree.tree_map(_differentiated, named))
-        every = _graph.comparable(_structure(returned))
+            args, named = _mapped(_from_numpy, (list(inputs), keywords or {}))
+            args, named = _mapped(_differentiated, (args, named))
+            returned = model(*args, **named)
+        every = _graph.comparable(_structure(_objects.opened(returned)))
         leaves = [leaf for leaf in every if isinstance(leaf, torch.Tensor)]
         state = {name: _numpy(buffer) for name, buffer in model.named_buffers()}
         named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
@@ -1403,8 +1530,8 @@ def _where(node: Any) -> str:
 
 def _leaves_of(tree: Any, path: tuple[int | str, ...] = ()) -> Iterator[tuple[list[int | str], Any]]:
     """Yield the leaves of nested arguments, each with where it is."""
-    if isinstance(tree, (list, tuple)) or type(tree) is dict:
-        for key, part in tree.items() if type(tree) is dict else enumerate(tree):
+    if isinstance(tree, (list, tuple, dict)):
+        for key, part in tree.items() if isinstance(tree, dict) else enumerate(tree):
             yield from _leaves_of(part, (*path, key))
     elif isinstance(tree, torch.fx.Node):
         yield list(path), tree

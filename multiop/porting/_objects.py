@@ -1,0 +1,143 @@
+"""Objects among the arguments and the results of a model, such as a cache: their tensors, as dicts and tuples.
+
+An object stands for the dict of its attributes, without those that hold no tensor. Whatever has a shape and a dtype is
+a tensor; what else an object holds belongs to the port.
+"""
+
+from __future__ import annotations
+
+import copy
+import enum
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import optree
+
+from multiop import errors
+
+Path: TypeAlias = tuple[int | str, ...]
+_PLAIN = (Mapping, list, tuple)
+
+
+def is_tensor(x: Any) -> bool:
+    """Say whether something is an array, of whatever framework."""
+    return hasattr(x, "shape") and hasattr(x, "dtype")
+
+
+def is_object(x: Any) -> bool:
+    """Say whether something has attributes in which there may be tensors."""
+    is_number = any(hasattr(type(x), name) for name in ("__int__", "__float__", "__bool__"))
+    is_other = is_number or is_tensor(x) or callable(x) or isinstance(x, (*_PLAIN, enum.Enum))
+    return hasattr(x, "__dict__") and not is_other
+
+
+def opened(tree: Any) -> Any:
+    """Return nested arguments, or results, with the dict of its tensors in the place of each object.
+
+    Raises:
+        ArgumentTypeError: An object holds itself.
+    """
+    try:
+        return _opened(tree)
+    except RecursionError:
+        raise errors.ArgumentTypeError("an object among the arguments or results holds itself") from None
+
+
+def _opened(tree: Any) -> Any:
+    if is_object(tree):
+        return _tensors_of(tree) or {}
+    if type(tree) in (list, tuple):
+        parts = [_opened(part) for part in tree]
+        return tree if all(a is b for a, b in zip(parts, tree, strict=True)) else type(tree)(parts)
+    if isinstance(tree, Mapping):
+        return {key: _opened(part) for key, part in tree.items()}
+    return tree
+
+
+def _tensors_of(x: Any) -> Any:
+    """Return the tensors in an object, in a dict or in a sequence that an object holds; a sequence keeps its length."""
+    if is_tensor(x):
+        return x
+    if isinstance(x, (list, tuple)):
+        parts = [_tensors_of(part) for part in x]
+        return (
+            tuple({} if part is None else part for part in parts) if any(part is not None for part in parts) else None
+        )
+    if not (isinstance(x, Mapping) or is_object(x)):
+        return None
+    named = {key: inner for key, part in _items(x) if (inner := _tensors_of(part)) is not None}
+    if list(named) == [*range(len(named))] and named:
+        return tuple(named.values())
+    return {str(key): inner for key, inner in named.items()} or None
+
+
+def _items(x: Any) -> list[tuple[Any, Any]]:
+    """Return what a dict, a sequence or an object holds, by key."""
+    if isinstance(x, (list, tuple)):
+        return list(enumerate(x))
+    return list((x if isinstance(x, Mapping) else vars(x)).items())
+
+
+def rebuilt(tree: Any, change: Callable[[Path, Any], Any], path: Path = ()) -> Any:
+    """Return nested arguments with copies of the objects, in which other tensors are.
+
+    Args:
+        tree: The arguments.
+        change: Returns what stands in the place of a tensor, or of anything else that is neither a container nor an
+            object, of which it is given the path.
+        path: Where `tree` is.
+    """
+    if is_object(tree):
+        made = copy.copy(tree)
+        vars(made).update({name: rebuilt(part, change, (*path, name)) for name, part in vars(tree).items()})
+        return made
+    if isinstance(tree, (list, tuple)):
+        parts = [rebuilt(part, change, (*path, number)) for number, part in enumerate(tree)]
+        return type(tree)(*parts) if optree.is_namedtuple(tree) else type(tree)(parts)
+    if isinstance(tree, Mapping):
+        named = {key: rebuilt(part, change, (*path, key)) for key, part in tree.items()}
+        if not isinstance(tree, dict):
+            kind: Any = type(tree)
+            return kind(named)
+        made = copy.copy(tree)
+        for key, part in named.items():  # what some classes of dicts take one by one alone
+            made[key] = part
+        return made
+    return change(path, tree)
+
+
+def closed(tree: Any, like: Any) -> Any:
+    """Return what `opened` took apart: `like`, with the tensors of `tree`."""
+
+    def leaf(path: Path, x: Any) -> Any:
+        if not is_tensor(x):
+            return x
+        here = tree
+        for key in path:
+            here = here[key] if not isinstance(here, dict) or key in here else here[str(key)]
+        return here
+
+    return rebuilt(like, leaf)
+
+
+def settings(x: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Yield what an object holds beside tensors, each with where it is."""
+    if isinstance(x, _PLAIN) or is_object(x):
+        for key, part in _items(x):
+            yield from settings(part, (*path, key))
+    elif not is_tensor(x):
+        yield path, x
+
+
+def tensors(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Yield the tensors among nested arguments, in objects too, each with where it is."""
+    if is_tensor(tree):
+        yield path, tree
+    elif isinstance(tree, _PLAIN) or is_object(tree):
+        for key, part in _items(tree):
+            yield from tensors(part, (*path, key))
+
+
+def shown(path: Path) -> str:
+    """Return the text of where something is inside of an argument."""
+    return "".join(f".{key}" if isinstance(key, str) else f"[{key}]" for key in path).removeprefix(".")
