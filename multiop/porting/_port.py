@@ -214,7 +214,7 @@ class Port:
     def _check_guards(self, known: dict[str, Any], places: dict[str, str]) -> None:
         """Refuse open sizes with which the original computes something else than with those that it was traced with."""
         for guard in self._about.get("guards", []):
-            names = set(re.findall(r"(?<![.\w])[a-z]+\d*(?!\()\b", guard)) & set(known)
+            names = set(re.findall(r"(?<![.\w])[^\W\d]\w*\b(?!\()", guard)) & set(known)
             if all(isinstance(known[name], int) for name in names) and not eval(guard, {"math": math}, known):
                 given = ", ".join(f"{name} = {known[name]}, {places[name]}" for name in sorted(names))
                 raise errors.ArgumentError(

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from multiop.porting._graph import SEED, Call, Dim, DType, Expression, Infix, Item, Name, Value, call
-from multiop.porting._rows import Row, Untranslated, binary, cast, is_number, short, sizes, unary
+from multiop.porting._rows import Row, Untranslated, binary, cast, ends, is_number, short, sizes, unary
 from multiop.porting.jax.indices import (
     dynamic_slice,
     dynamic_update,
@@ -365,12 +365,10 @@ def concatenate(*xs: Value, dimension: int) -> Expression:
 def split(x: Value, sizes: Any, axis: int, out: Any) -> Expression:
     if len(sizes) == 1:
         return (x,)
-    if any(isinstance(size, Dim) for size in sizes):
-        raise Untranslated("a split of an open dimension")
     axis = axis if axis < x.ndim - 1 else -1
     if len(set(sizes)) == 1:
         return call("ops.split", x, len(sizes), axis=axis)
-    return call("ops.split", x, tuple(sum(sizes[: i + 1]) for i in range(len(sizes) - 1)), axis=axis)
+    return call("ops.split", x, ends(sizes), axis=axis)
 
 
 def pad(x: Value, value: Expression, padding_config: Any, out: Value) -> Expression:
