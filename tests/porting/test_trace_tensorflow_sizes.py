@@ -59,7 +59,7 @@ SIZES = {  # the function, and shapes of each input, of which the first is trace
     "divided by a root": (lambda p, x: p * x / tf.sqrt(real(shape(x)[1])), [((3, 5), (4, 9))]),
     "centred": (lambda p, x: (p * x - real((shape(x)[1] - 1) / 2)) * (2 / real(shape(x)[0] + 1)), [((3, 5), (4, 9))]),
     "logarithm": (lambda p, x: p * x * tf.math.log(real(shape(x)[1])) ** -0.5, [((3, 5), (4, 9))]),
-    "variances": (lambda p, x: tf.nn.moments(p * x, [0]) + (tf.math.reduce_std(x, 1),), [((3, 5), (4, 9))]),
+    "variances": (lambda p, x: (*tf.nn.moments(p * x, [0]), tf.math.reduce_std(x, 1)), [((3, 5), (4, 9))]),
     "barlow twins": (barlow_twins, [((3, 4), (5, 4))] * 2),
     "contrasted": (contrasted, [((3, 4), (5, 4))]),
     "guided": (guided, [((4, 3), (6, 3))]),

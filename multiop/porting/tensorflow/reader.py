@@ -100,9 +100,8 @@ def read(
                 for example, names in zip(examples, opened, strict=True)
                 for axis, name in names.items()
             }
-            graph = _graph_of(
-                symbols, lambda sizes: _Reader(described, concrete, examples, opened, sizes, watch, partial).graph
-            )
+            given = (described, concrete, examples, opened)
+            graph = _graph_of(symbols, functools.partial(_Reader, *given, watch=watch, partial=partial))
             graph.paths, graph.constants = arguments.paths, arguments.constants
             return graph
         except errors.TranslationError:
@@ -117,13 +116,13 @@ def read(
     raise AssertionError
 
 
-def _graph_of(symbols: dict[str, int], read: Callable[[Sizes], Graph]) -> Graph:
+def _graph_of(symbols: dict[str, int], read: Callable[..., _Reader]) -> Graph:
     """Read a graph with other points, and then with assumptions, where open sizes are not understood."""
     first: Exception | None = None
     for options in ({}, {"multiples": False}, {"assume": True}) if symbols else ({},):
         sizes = Sizes(symbols, **options)
         try:
-            graph = read(sizes)
+            graph = read(sizes=sizes).graph
         except (errors.TranslationError, ValueError, tf.errors.InvalidArgumentError) as error:
             first = first or error
             continue
