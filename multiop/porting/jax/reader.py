@@ -1348,26 +1348,27 @@ def run(
     state = {name: jax.numpy.asarray(leaf) for name, leaf in form.state.items()}
     key = jax.random.key(0) if training else None
 
-    def total(params: Any) -> Any:
-        outputs, new = form.call(params, state, key, *map(jax.numpy.asarray, inputs))
+    def total(params: Any, *arrays: Any) -> Any:
+        outputs, new = form.call(params, state, key, *arrays)
         leaves = _graph.leaves(_structure(outputs))
         parts = [part for leaf in leaves if jax.numpy.iscomplexobj(leaf) for part in (leaf.real, leaf.imag)]
         parts += [leaf for leaf in leaves if jax.numpy.issubdtype(leaf.dtype, np.floating)]
         terms = [jax.numpy.sum(part * jax.numpy.asarray(weights(part.shape), part.dtype)) for part in parts]
         return sum(terms[1:], terms[0]) if terms else jax.numpy.zeros(()), (leaves, new)
 
-    def of_values(params: Any) -> Any:
-        return total(params), {}
+    def of_values(params: Any, *arrays: Any) -> Any:
+        return total(params, *arrays), {}
 
     function: Any = jax.value_and_grad(total, has_aux=True) if params else of_values
+    arrays = tuple(map(jax.numpy.asarray, inputs))  # as arguments: a division of constants by 0 would end the process
     try:
-        traced = jax.jit(function).trace(params)
+        traced = jax.jit(function).trace(params, *arrays)
     except (NotImplementedError, ValueError):  # JAX has no gradient, as of a `while_loop`: values are compared alone
         function = of_values
-        traced = jax.jit(function).trace(params)
+        traced = jax.jit(function).trace(params, *arrays)
     if len(traced.jaxpr.jaxpr.eqns) < _COMPILED:  # else each operation would be compiled by itself
         function = traced.lower().compile(compiler_options=_HASTE)
-    (_, (leaves, new)), gradients = function(params)
+    (_, (leaves, new)), gradients = function(params, *arrays)
     gradients = jax.tree.map(jax.numpy.conj, gradients)  # as PyTorch, TensorFlow and multiop have complex gradients
     return [np.asarray(leaf) for leaf in leaves], *jax.tree.map(np.asarray, (gradients, new))
 
