@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
+import inspect
 import math
 import pathlib
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -164,10 +164,12 @@ class Opened:
 
 def _is_asked() -> bool:
     """Say whether it is the model that compares two sizes, and no library below it."""
-    frame = sys._getframe(2)
-    while frame.f_code.co_name == "__ne__" and frame.f_back is not None:
+    frame = inspect.currentframe()
+    for _ in range(2):  # whoever called what notes this
+        frame = frame and frame.f_back
+    while frame is not None and frame.f_code.co_name == "__ne__":
         frame = frame.f_back
-    name = frame.f_code.co_filename
+    name = frame.f_code.co_filename if frame is not None else ""
     return not _LIBRARIES.search(name) and not name.startswith(_PACKAGE)
 
 
