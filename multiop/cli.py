@@ -222,6 +222,8 @@ def port(
     if training and True not in ported.modes:
         typer.echo(f"{ported.name} draws random numbers in training: that mode is not compared")
     _console().print(table)
+    for hint in dict.fromkeys(proof.hint for proof in proofs if proof.hint):
+        typer.echo(hint)
     raise typer.Exit(0 if agree else 1)
 
 

@@ -346,6 +346,15 @@ def attention_separate(leaves: Leaves) -> list[Form]:
     return [form]
 
 
+def weight_norm(leaves: Leaves) -> list[Form]:
+    """Kernels as lengths and directions, in both of PyTorch's spellings."""
+    parametrized = "parametrizations.weight.original0", "parametrizations.weight.original1"
+    for scale, direction in (("weight_g", "weight_v"), parametrized):
+        if scale in leaves and direction in leaves:
+            return [{"scale": Name(scale), "direction": Name(direction), **_bias(leaves)}]
+    return []
+
+
 # framework -> class of the layer -> its type and layout; layers of one type are matched
 KINDS: dict[str, dict[str, tuple[str, Layout]]] = {
     "torch": {
@@ -419,6 +428,7 @@ TOGETHER: list[tuple[set[str], tuple[str, Layout]]] = [
     ({"query_proj", "key_proj", "value_proj", "output_proj"}, ("attention", attention_separate)),
     ({"q_proj", "k_proj", "v_proj", "out_proj"}, ("attention", attention_separate)),
     ({"q_proj", "k_proj", "v_proj", "o_proj"}, ("attention", attention_separate)),
+    *((names, ("weight_norm", weight_norm)) for names in ({"weight_g", "weight_v"}, {"parametrizations"})),
     *(({f"i{gate}" for gate in "igo"} | {f, "hi", "hf", "hg", "ho"}, ("lstm", lstm_flax)) for f in ("if", "if_")),
     *(({"ir", "iz", n, "hr", "hz", "hn"}, ("gru", gru_flax)) for n in ("in", "in_")),
 ]

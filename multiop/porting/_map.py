@@ -407,7 +407,8 @@ def _wholes(weights: Weights) -> dict[str, tuple[str, _layouts.Layout]]:
         whole = [(below, known)] if known is not None and known[0] in ("lstm", "gru", "rnn", "attention") else []
         for names, layout in [*whole, *_layouts.TOGETHER]:
             if names <= below:
-                shapes = {n[len(path) + 1 if path else 0 :]: x.shape for n, x in arrays.items() if n.startswith(path)}
+                prefix = f"{path}." if path else ""
+                shapes = {n.removeprefix(prefix): x.shape for n, x in arrays.items() if n.startswith(prefix)}
                 if layout[1](shapes):
                     wholes.setdefault(path, layout)
     return wholes

@@ -209,19 +209,24 @@ class Port:
                 shown = ", ".join(str(size) if isinstance(size, int) else "any" for size in sizes)
                 raise errors.ArgumentError(f"input {number} of {self.name} must have the shape ({shown}), got {shape}")
             for axis, (size, length) in enumerate(zip(sizes, shape, strict=True)):
-                if not isinstance(size, str):
-                    continue
+                factor, name = _multiple(size) if isinstance(size, str) else (1, "")
                 place = f"dimension {axis} of input {number}"
-                if known.setdefault(size, length) != length and isinstance(known[size], int) and length is not None:
-                    first = f"{size} is {known[size]} ({places[size]})"
-                    raise errors.ArgumentError(f"{self.name}: {first}, got {length} ({place})")
-                places.setdefault(size, place)
+                if isinstance(length, int) and length % factor:
+                    raise errors.ArgumentError(f"{place} of {self.name} must be a multiple of {factor}, got {length}")
+                count = length // factor if isinstance(length, int) else None
+                if known.get(name) is not None and count is not None and known[name] != count:
+                    raise errors.ArgumentError(
+                        f"{place} of {self.name} must fit {places[name]}: both were traced as {name}, got {name} = "
+                        f"{count} and {known[name]}"
+                    )
+                if name and known.get(name) is None:
+                    known[name], places[name] = count, place
         self._check_guards(known, places)
 
     def _check_guards(self, known: dict[str, Any], places: dict[str, str]) -> None:
         """Refuse open sizes with which the original computes something else than with those that it was traced with."""
         for guard in self._about.get("guards", []):
-            names = set(re.findall(r"(?<![.\w])[a-z]+\d*(?!\()\b", guard)) & set(known)
+            names = set(re.findall(r"(?<![.\w])[^\W\d]\w*\b(?!\()", guard)) & set(known)
             if all(isinstance(known[name], int) for name in names) and not eval(guard, {"math": math}, known):
                 given = ", ".join(f"{name} = {known[name]}, {places[name]}" for name in sorted(names))
                 raise errors.ArgumentError(
@@ -569,6 +574,12 @@ def _given(examples: list[Any], kinds: str) -> dict[str, Any]:
     """Return the example inputs whose dtypes are of these kinds, as lists, unless they are large."""
     arrays = [np.asarray(x.detach().cpu() if hasattr(x, "detach") else x) for x in examples if kinds]
     return {str(i): x.tolist() for i, x in enumerate(arrays) if x.dtype.kind in kinds and x.size <= _FEW}
+
+
+def _multiple(size: str) -> tuple[int, str]:
+    """Return the number of times that a size is a named one, and its name."""
+    factor, _, name = size.rpartition("*")
+    return (int(factor), name) if factor.isdigit() else (1, size)
 
 
 def _shown(path: Any) -> str:

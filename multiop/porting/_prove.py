@@ -16,6 +16,7 @@ from multiop.porting import _graph, _weights
 
 _NUMBERS = (bool, int, float, complex)
 _TOLERANCES = {"float64": 1e-9, "float32": 1e-4}  # relative to the sum of the magnitudes; 2e-2 for fewer bits
+_ROUNDED = 0.1  # differences that are larger are no rounding
 # by tolerance: how small beside the largest gradient is rounding
 _NOISE = {1e-9: 2.0**-40, 1e-4: 2.0**-17, 2e-2: 2.0**-5}
 
@@ -49,6 +50,14 @@ class Proof:
     def agrees(self) -> bool:
         """Whether the port agrees with the original; never where there was nothing to compare."""
         return self.compared > 0 and max(self.value, self.gradient, self.state) <= self.tolerance
+
+    @property
+    def hint(self) -> str:
+        """What to try where the port differs by no more than rounding may, at a scale of few digits; else empty."""
+        is_close = self.tolerance < max(self.value, self.gradient, self.state) < _ROUNDED
+        if not is_close or self.tolerance <= _TOLERANCES["float64"]:
+            return ""
+        return "rounding may do that: trace the model in float64 and prove that, to tell it from a fault"
 
 
 def weights(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:

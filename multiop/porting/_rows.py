@@ -55,6 +55,20 @@ def single(parts: Sequence[Any]) -> Any:
     return None if not parts else parts[0] if len(parts) == 1 else tuple(parts)
 
 
+def ends(parts: Sequence[Any]) -> tuple[Any, ...]:
+    """Return where parts of an axis end that stand beside each other, but for the last one."""
+    sums: list[Any] = []
+    for part in parts[:-1]:
+        before = sums[-1] if sums else 0
+        if isinstance(part, Dim) or isinstance(before, Dim):
+            text = " + ".join(size.text if isinstance(size, Dim) else str(size) for size in (before, part) if size != 0)
+            symbols = [name for size in (before, part) if isinstance(size, Dim) for name in size.symbols]
+            sums.append(Dim(text, tuple(dict.fromkeys(symbols))))
+        else:
+            sums.append(before + part)
+    return tuple(sums)
+
+
 def unary(op: str) -> Row:
     """Make the row of an op of one tensor."""
     return lambda x: call(f"ops.{op}", x)

@@ -245,3 +245,26 @@ def test_a_port_is_compared_without_taps():
     assert not training.differences and {check.name for check in training.vacuous} == {"0.bias"}
     port.params["1"]["weight"] = 2 * port.params["1"]["weight"]
     assert porting.compare(net.eval(), port, [x]).first_difference is not None
+
+
+def test_a_cause_that_is_smaller_than_the_tolerance_of_its_dtype_is_found():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.GELU(), torch.nn.Linear(8, 2))
+
+    def net(params, x):
+        x = tap("0", x @ ops.transpose(params["0"]["weight"]) + params["0"]["bias"])
+        x = tap("1", ops.gelu(x, approximate=True))
+        return tap("2", x @ ops.transpose(params["2"]["weight"]) + params["2"]["bias"])
+
+    x = np.random.default_rng(0).normal(size=(5, 3)).astype("float32")
+    comparison = porting.compare(model, net, [x], params=porting.read_weights(model).params, backends=["torch"])
+    assert comparison.cause == "gelu with tanh where the reference has gelu (erf)"
+
+
+def test_a_proof_in_few_digits_hints_at_more():
+    far = porting.Proof("jax", 0.0, 3e-3, 1e-4, 4)
+    assert not far.agrees
+    assert "in float64" in far.hint
+    assert not porting.Proof("jax", 0.0, 3e-3, 1e-9, 4).hint
+    assert not porting.Proof("jax", 0.5, 0.0, 1e-4, 4).hint
+    assert not porting.Proof("jax", 0.0, 1e-5, 1e-4, 4).hint

@@ -283,3 +283,18 @@ def test_variables_of_tensorflow():
     assert float(tf.reduce_sum(module.w)) == 6.0
     listed = porting.read_weights([tf.Variable([1.0], name="a/b"), tf.Variable([2.0], name="a/b")])
     assert [float(x[0]) for x in listed.arrays.values()] == [1.0, 2.0]
+
+
+def test_both_spellings_of_weight_norm():
+    utils = torch.nn.utils
+    x = torch.ones(2, 3, 8)
+    for make in (lambda: torch.nn.Linear(8, 4), lambda: torch.nn.Conv1d(3, 4, 2)):
+        with pytest.warns(FutureWarning, match="weight_norm"):
+            old = torch.nn.Sequential(utils.weight_norm(make()))
+        new = torch.nn.Sequential(utils.parametrizations.weight_norm(make()))
+        for source, target in ((old, new), (new, old)):
+            torch.nn.init.normal_(next(source.parameters()))
+            weight_map = porting.map_weights(source, target)
+            assert not weight_map.unresolved
+            porting.write_weights(target, weight_map.apply(source))
+            torch.testing.assert_close(target(x), source(x))

@@ -385,6 +385,34 @@ def second_derivative(model, x):
     return torch.func.grad(lambda r: inner(r).square().sum())(x)
 
 
+def of_several_outputs(model, x):
+    y = torch.tanh(model.own(x))
+    both = torch.autograd.grad([y[:, 0].sum(), y[:, 1].square().sum()], x, create_graph=True)[0]
+    return both, torch.autograd.grad([y, y.sin()], [x], [x, y.detach() * 2], create_graph=True)[0]
+
+
+def of_a_batch_of_weights(model, x):
+    y = torch.tanh(model.own(x))
+    weights = torch.eye(3, dtype=x.dtype)[:, None].expand(3, len(x), 3)
+    return torch.autograd.grad(y, x, weights, create_graph=True, is_grads_batched=True)[0]
+
+
+def jacobians(model, x):
+    each = torch.vmap(torch.func.jacrev(lambda row: torch.tanh(model.own(row))))(x)
+    whole = torch.func.jacrev(lambda r, s: torch.tanh(model.own(r) * s).sum(0), argnums=(0, 1))(x, x.sin())
+    return (
+        each,
+        whole,
+        torch.vmap(torch.func.jacrev(torch.func.jacrev(lambda row: torch.tanh(model.own(row)).sum())))(x),
+    )
+
+
+def pulled_back(model, x):
+    y, pull = torch.func.vjp(lambda r, s: {"u": model.own(r) * s, "v": r}, x, x.sin())
+    _, pull_one, aux = torch.func.vjp(lambda r: (torch.tanh(model.own(r)), r * 2), x, has_aux=True)
+    return pull({"u": y["u"].detach(), "v": x}), pull_one(x), aux
+
+
 DERIVATIVES = {
     function.__name__: function
     for function in (
@@ -395,6 +423,10 @@ DERIVATIVES = {
         of_a_function,
         of_each_row,
         second_derivative,
+        of_several_outputs,
+        of_a_batch_of_weights,
+        jacobians,
+        pulled_back,
     )
 }
 
@@ -414,7 +446,7 @@ QUICK = ("forces", "through_a_custom_function", "of_a_function")
 def test_derivatives_inside(name, backend):
     model, port = derivative(name)
     x = normal(6, 3)()
-    if name not in ("of_a_function", "of_each_row", "second_derivative"):
+    if name not in ("of_a_function", "of_each_row", "second_derivative", "jacobians", "pulled_back"):
         x.requires_grad_()
     outputs, gradients, _ = torch_rows.original(model, (x,))
     with multiop.use_backend(backend):
@@ -426,9 +458,11 @@ def test_derivatives_inside(name, backend):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (lambda m, x: torch.func.jacrev(m.own)(x[0]), "torch.func.grad has"),
-        (lambda m, x: torch.func.jvp(m.own, (x,), (x,)), "torch.func.grad has"),
-        (lambda m, x: torch.autograd.grad([x.sum(), x.prod()], x), "several outputs"),
+        (lambda m, x: torch.func.jvp(m.own, (x,), (x,)), "jvp, jacfwd and hessian of torch.func have no translation"),
+        (lambda m, x: torch.func.jacfwd(m.own)(x[0]), "grad, vjp and jacrev have"),
+        (lambda m, x: torch.func.hessian(lambda r: m.own(r).sum())(x[0]), "grad, vjp and jacrev have"),
+        (lambda m, x: torch.func.jacrev(m.own)(x), "a Jacobian of an open number of outputs"),
+        (lambda m, x: torch.autograd.grad([x.sum(), x.float().sum()], x), "several outputs with different dtypes"),
     ],
 )
 def test_other_derivatives_are_refused(line, words):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import collections
 import functools
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from multiop import errors
@@ -183,16 +184,15 @@ class Definition:
                     for symbol in part.symbols:
                         first.setdefault(symbol, number)
         for symbol in symbols:
-            size = Dim(symbol, (symbol,))
             at_hand = [(0, value) for value in self.region.inputs]
             inserted = sum(bool(statement.size) for statement in self.statements)
             for number, statement in enumerate(self.statements[: first[symbol] + inserted], 1):
                 at_hand += [(number, value) for value in statement.outputs if value is not None]
-            for number, value in at_hand:
-                if size in value.shape:
-                    item = Item(Call("ops.shape", (value,)), (value.shape.index(size),))
-                    self.statements.insert(number, Statement([], item, size=symbol))
-                    break
+            for number, value, axis, factor in _places(symbol, at_hand):
+                item: Expression = Item(Call("ops.shape", (value,)), (axis,))
+                item = item if factor == 1 else Infix("//", item, factor)
+                self.statements.insert(number, Statement([], item, size=symbol))
+                break
             else:
                 raise errors.TranslationError(f"{self.function.name}: no tensor tells how large {symbol} is")
 
@@ -263,6 +263,16 @@ class Definition:
                 statement.expression = merged
             kept.append(statement)
         return kept
+
+
+def _places(symbol: str, at_hand: Sequence[tuple[int, Value]]) -> Iterator[tuple[int, Value, int, int]]:
+    """Yield tensors, with where they stand, that have an axis of a size, and then those of a multiple of it."""
+    for pattern in (rf"()({symbol})", rf"(\d+)\*({symbol})"):
+        for number, value in at_hand:
+            for axis, size in enumerate(value.shape):
+                matched = re.fullmatch(pattern, size.text) if isinstance(size, Dim) else None
+                if matched:
+                    yield number, value, axis, int(matched[1] or 1)
 
 
 def listed(parameters: Expression) -> tuple[Expression, ...]:

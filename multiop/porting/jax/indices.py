@@ -63,6 +63,17 @@ def difference(size: Any, count: Any) -> Any:
     return Dim(f"{size.text if isinstance(size, Dim) else size} - {taken}", symbols)
 
 
+def shifted(size: Any, start: int) -> Any:
+    """Return a size and some more."""
+    return (
+        Dim(f"{size.text} + {start}", size.symbols)
+        if isinstance(size, Dim) and start
+        else size + start
+        if start
+        else size
+    )
+
+
 def negated(size: Any) -> Any:
     if not isinstance(size, Dim):
         return -size
@@ -485,10 +496,8 @@ def constant_slices(
             key.append(slice(None))
         else:
             is_rest = isinstance(count, Dim) and isinstance(size, Dim) and count.text == f"{size.text} - {start}"
-            if isinstance(count, Dim) and not is_rest:
-                raise Untranslated("a slice of open size")
-            stop = None if is_rest or start + count == size else start + count
-            key.append(slice(start or None, stop))
+            stop = shifted(count, start)
+            key.append(slice(start or None, None if is_rest or stop == size else stop))
     cut_out = part(x, key)
     return cut_out if not index_shape else call("ops.reshape", cut_out, sizes(out.shape))
 
@@ -633,10 +642,8 @@ def _constant_scatter(
             key.append(start)
         elif count == size:
             key.append(slice(None))
-        elif isinstance(count, Dim):
-            raise Untranslated("a slice of open size")
         else:
-            key.append(slice(start, start + count))
+            key.append(slice(start, shifted(count, start)))
     shape = tuple(updates.shape[axis] for axis in window)
     if len(shape) != updates.ndim:
         updates = call("ops.reshape", updates, sizes(shape))

@@ -69,7 +69,8 @@ def size_along(x: Value, listed: Any) -> Any:
         return known
     if len(opened) > 1:
         return None
-    return opened[0].text if known == 1 else f"{known}*{opened[0].text}"
+    text = opened[0].text
+    return text if known == 1 else f"{known}*{text if text.isidentifier() else f'({text})'}"
 
 
 def factors(expression: Expression, made: Made, depth: int = 0) -> tuple[float, list[Expression]]:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from multiop.porting._graph import SEED, Call, Dim, DType, Expression, Infix, Item, Name, Value, call
-from multiop.porting._rows import Row, Untranslated, binary, cast, is_number, short, sizes, unary
+from multiop.porting._rows import Row, Untranslated, binary, cast, ends, is_number, short, sizes, unary
 from multiop.porting.jax.indices import (
     dynamic_slice,
     dynamic_update,
@@ -365,17 +365,39 @@ def concatenate(*xs: Value, dimension: int) -> Expression:
 def split(x: Value, sizes: Any, axis: int, out: Any) -> Expression:
     if len(sizes) == 1:
         return (x,)
-    if any(isinstance(size, Dim) for size in sizes):
-        raise Untranslated("a split of an open dimension")
     axis = axis if axis < x.ndim - 1 else -1
     if len(set(sizes)) == 1:
         return call("ops.split", x, len(sizes), axis=axis)
-    return call("ops.split", x, tuple(sum(sizes[: i + 1]) for i in range(len(sizes) - 1)), axis=axis)
+    return call("ops.split", x, ends(sizes), axis=axis)
+
+
+def padded(x: Value, widths: Sequence[Any], value: Any, between: Sequence[Any] = ()) -> Expression:
+    """Write a padding whose widths are open: each may be negative, which takes entries away."""
+    if any(between):
+        raise Untranslated("a padding of open width, with more between the entries")
+    return call("pad_or_crop", x, tuple(map(tuple, widths)), *([value] if value else []))
+
+
+def with_padding(x: Value, pads: Any, axes: Sequence[int], value: Any, emit: Any) -> tuple[Value, Any]:
+    """Return a tensor that is padded along some axes, and what is left to pad: all, unless a width is open."""
+    if not any(isinstance(width, Dim) for pair in pads for width in pair):
+        return x, [tuple(map(int, pair)) for pair in pads]
+    widths, shape = [(0, 0)] * x.ndim, list(x.shape)
+    for axis, (low, high) in zip(axes, pads, strict=True):
+        widths[axis] = (low, high)
+        sides = [side for side in (shape[axis], low, high) if side != 0]
+        names = [name for side in sides if isinstance(side, Dim) for name in side.symbols]
+        text = " + ".join(side.text if isinstance(side, Dim) else str(side) for side in sides)
+        shape[axis] = Dim(text, tuple(dict.fromkeys(names))) if names else sum(sides)
+    (y,) = emit(padded(x, widths, value), Value(tuple(shape), x.dtype))
+    return y, [(0, 0)] * len(pads)
 
 
 def pad(x: Value, value: Expression, padding_config: Any, out: Value) -> Expression:
     if isinstance(value, Value):
         raise Untranslated("padding with a computed number")
+    if any(isinstance(width, Dim) for widths in padding_config for width in widths):
+        return padded(x, [config[:2] for config in padding_config], value, [config[2] for config in padding_config])
     config = [(int(low), int(high), int(inner)) for low, high, inner in padding_config]
     cropped = [slice(-min(low, 0) or None, min(high, 0) or None) for low, high, _ in config]
     widths = tuple((max(low, 0), max(high, 0)) for low, high, _ in config)
@@ -465,11 +487,14 @@ def conv(
     feature_group_count: int,
     batch_group_count: int,
     out: Value,
+    emit: Any,
 ) -> Expression:
     ndim = x.ndim - 2
     x_spec, kernel_spec, out_spec = (
         tuple(getattr(dimension_numbers, name)) for name in ("lhs_spec", "rhs_spec", "out_spec")
     )
+    if max(lhs_dilation) == 1:
+        x, padding = with_padding(x, padding, x_spec[2:], 0, emit)
     layouts = {(0, ndim + 1, *range(1, ndim + 1)): "channels_last", tuple(range(ndim + 2)): "channels_first"}
     layout = layouts.get(x_spec)
     y: Expression = x
@@ -593,7 +618,7 @@ def pooling(op: str) -> Row:
         out: Value,
         emit: Any,
     ) -> Expression:
-        pads = [tuple(map(int, pair)) for pair in padding]
+        x, pads = with_padding(x, padding, range(x.ndim), neutral(op, x.dtype), emit)
         options = (tuple(window_dimensions), tuple(window_strides), pads)
         pooled = None
         if max(*base_dilation, *window_dilation) == 1 and is_floating(x):

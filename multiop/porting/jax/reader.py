@@ -39,8 +39,9 @@ from multiop.porting._graph import (
     call,
 )
 from multiop.porting._rows import Untranslated, single
-from multiop.porting.jax import models, patterns, primitives
+from multiop.porting.jax import models, patterns, primitives, sizes
 
+_INCONCLUSIVE = getattr(jax.errors, "InconclusiveDimensionOperation", None) or jax.core.InconclusiveDimensionOperation
 _PACKAGE = str(pathlib.Path(multiop.__file__).parent)
 _IGNORED = {  # where and how an array is kept, and how a product is computed
     "accuracy",
@@ -154,11 +155,34 @@ def read(
     if dynamic_shapes is not None:
         dynamic_shapes = [_shape_at(dynamic_shapes, path) for path in paths]
     key = jax.random.key(0) if training else None
-    *attempts, last = _specs(arrays, dynamic_shapes)
-    for specs in attempts:  # what fails with open sizes may work with those of the examples
-        with contextlib.suppress(Exception):
-            return _Reader(form, given, specs, key, training, partial).graph
-    return _Reader(form, given, last, key, training, partial).graph
+    *attempts, last = _shapes(arrays, dynamic_shapes)
+    reason = ""
+    for texts in attempts:  # what fails with open sizes may work with those of the examples
+        try:
+            return _graph_of(form, given, sizes.Opened(arrays, texts), key, training, partial)
+        except Exception as error:
+            reason = str(error).strip().partition("\n")[0] or type(error).__name__
+    graph = _graph_of(form, given, sizes.Opened(arrays, last), key, training, partial)
+    if reason:
+        warnings.warn(f"all sizes are fixed, since the model does not take others: {reason}", stacklevel=3)
+    return graph
+
+
+def _graph_of(
+    form: models.Model, given: _Inputs, opened: sizes.Opened, key: Any, training: bool, partial: bool
+) -> Graph:
+    """Read a model, again and again, until what it asks about open sizes is settled as in the example."""
+    while True:
+        try:
+            with opened.traced():
+                graph = _Reader(form, given, opened.specs, key, training, partial).graph
+        except _INCONCLUSIVE as error:
+            if not opened.settle(error):
+                raise errors.TranslationError(_cannot_trace(form.kind, error, tuple(opened.example))) from error
+            continue
+        if not opened.settle_equal():
+            graph.guards = opened.guards
+            return graph
 
 
 class _Inputs(NamedTuple):
@@ -194,38 +218,26 @@ def _array(value: Any) -> Any:
     return jax.numpy.asarray(value)
 
 
-def _specs(arrays: list[Any], dynamic_shapes: Any) -> Iterator[list[Any]]:
-    """Yield what to trace with: all first dimensions open, then those of the size of the first one, then none."""
-    spec = jax.ShapeDtypeStruct
+def _shapes(arrays: list[Any], dynamic_shapes: Any) -> Iterator[list[str | None]]:
+    """Yield shapes to trace with: all first dimensions open, then those of the size of the first one, then none."""
     if dynamic_shapes is not None:
-        scope = export.SymbolicScope()
-        shapes = [
-            array.shape if text is None else export.symbolic_shape(text, scope=scope, like=array.shape)
-            for array, text in zip(arrays, dynamic_shapes, strict=True)
-        ]
-        yield [spec(shape, array.dtype) for array, shape in zip(arrays, shapes, strict=True)]
+        yield list(dynamic_shapes)
         return
     firsts = list(dict.fromkeys(array.shape[0] for array in arrays if array.ndim))
     for count in dict.fromkeys((len(firsts), min(len(firsts), 1), 0)):
-        names = [("batch", *[f"size{i}" for i in range(1, count)])[i] for i in range(count)]
-        sizes = dict(zip(firsts, export.symbolic_shape(", ".join(names)) if names else (), strict=False))
+        names = dict(
+            zip(firsts, [("batch", *[f"size{i}" for i in range(1, count)])[i] for i in range(count)], strict=False)
+        )
         yield [
-            spec((sizes.get(array.shape[0], array.shape[0]), *array.shape[1:]) if array.ndim else (), array.dtype)
+            ", ".join(map(str, (names[array.shape[0]], *array.shape[1:])))
+            if array.shape[:1] and array.shape[0] in names
+            else None
             for array in arrays
         ]
 
 
 def _name_of(dtype: Any) -> str:
     return "key" if jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key) else str(np.dtype(dtype))
-
-
-def _dim(size: Any) -> Any:
-    """Return a size as an int, or as the expression of open ones."""
-    if isinstance(size, (int, np.integer)):
-        return int(size)
-    text = re.sub(r"floordiv\(([^(),]+), ([^(),]+)\)", r"(\1) // \2", str(size))
-    text = re.sub(r"mod\(([^(),]+), ([^(),]+)\)", r"(\1) % \2", text)
-    return Dim(text, tuple(sorted(set(re.findall(r"\b(?:batch|size\d+|[a-z]\w*)\b", text)) - {"max", "min"})))
 
 
 def _number(array: Any) -> Any:
@@ -276,8 +288,11 @@ class _Reader:
             ]
             try:
                 closed, shapes = jax.make_jaxpr(self._call, return_shape=True)(*leaves, key, *specs)
-            except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
-                raise errors.TranslationError(_cannot_trace(model.kind, error)) from error
+            except (TypeError, ValueError, IndexError) as error:
+                names = sorted({name for spec in specs for size in spec.shape for name in sizes.symbols_of(size)})
+                if not names and not isinstance(error, (jax.errors.JAXTypeError, jax.errors.JAXIndexError)):
+                    raise
+                raise errors.TranslationError(_cannot_trace(model.kind, error, names)) from error
         arguments: list[Any] = []
         for kind, held, kept in (("params", model.params, self.params), ("state", model.state, self.state)):
             for name in sorted(held):
@@ -293,7 +308,7 @@ class _Reader:
             name = re.sub(r"\W", "_", "_".join(map(str, (name, *keys))))
             name = name if name not in taken else f"{name}_{number}"
             taken.add(name)
-            self.inputs.append(Value(tuple(map(_dim, spec.shape)), _name_of(spec.dtype), "input", name))
+            self.inputs.append(Value(tuple(map(sizes.dim, spec.shape)), _name_of(spec.dtype), "input", name))
         arguments += self.inputs
         consts = [self._closed_over(const) for const in closed.consts]
         results = self.run(closed.jaxpr, consts, arguments, (), [True] * len(closed.jaxpr.outvars))
@@ -355,14 +370,14 @@ class _Reader:
             out = Value(entry.shape, entry.dtype)
             inner = entry.value
             if (
-                math.prod(entry.shape[: len(entry.shape) - inner.ndim]) == 1
+                all(size == 1 for size in entry.shape[: len(entry.shape) - inner.ndim])
                 and entry.shape[len(entry.shape) - inner.ndim :] == inner.shape
             ):
                 count = len(entry.shape) - inner.ndim
                 return self.bind(call("ops.expand_dims", inner, 0 if count == 1 else tuple(range(count))), out)
             return self.bind(call("ops.broadcast_to", inner, entry.shape), out)
         if isinstance(entry, Size):
-            return self.bind(call("ops.cast", _dim(entry.expression), DType(entry.dtype)), Value((), entry.dtype))
+            return self.bind(call("ops.cast", sizes.dim(entry.expression), DType(entry.dtype)), Value((), entry.dtype))
         if isinstance(entry, Constant):
             return self._constant(entry)
         raise Untranslated("a random key as a tensor")
@@ -450,7 +465,7 @@ class _Reader:
             return self._translated(equation, entries, used)
         except Untranslated as error:
             reason = str(error)
-        except (ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError) as error:
+        except (ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError, TypeError) as error:
             reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         finally:
             self.scopes, self.where = scopes, where
@@ -494,7 +509,7 @@ class _Reader:
         return f"lambda {', '.join(names)}: {homes[0]}.{name}_p.bind({', '.join(given)})", ()
 
     def _skeleton(self, aval: Any) -> Value:
-        return Value(tuple(map(_dim, aval.shape)), _name_of(aval.dtype))
+        return Value(tuple(map(sizes.dim, aval.shape)), _name_of(aval.dtype))
 
     def _translated(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
         name, params = equation.primitive.name, equation.params
@@ -555,10 +570,10 @@ class _Reader:
         outs = [variable.aval for variable in equation.outvars]
         scalars = all(entry.dtype != "key" and entry.array.ndim == 0 for entry in entries)
         if name == "broadcast_in_dim" and scalars:
-            shape = tuple(map(_dim, outs[0].shape))
+            shape = tuple(map(sizes.dim, outs[0].shape))
             return [Constant(entries[0].array, shape, entries[0].dtype)]
         if name == "reshape" and scalars:
-            return [Constant(entries[0].array, tuple(map(_dim, outs[0].shape)), entries[0].dtype)]
+            return [Constant(entries[0].array, tuple(map(sizes.dim, outs[0].shape)), entries[0].dtype)]
         shapes = [size for skeleton in outs for size in skeleton.shape]
         if scalars and name in primitives.ENTRYWISE:
             arrays = [entry.array for entry in entries]
@@ -582,7 +597,7 @@ class _Reader:
         for array, aval in zip(computed, outs, strict=True):
             dtype = _name_of(aval.dtype)
             results.append(
-                Constant(array if dtype == "key" else np.asarray(array), tuple(map(_dim, aval.shape)), dtype)
+                Constant(array if dtype == "key" else np.asarray(array), tuple(map(sizes.dim, aval.shape)), dtype)
             )
         return results
 
@@ -664,7 +679,7 @@ class _Reader:
         if isinstance(entry, Constant) and entry.dtype != "key" and entry.array.ndim == 0:
             return _number(entry.array)
         if isinstance(entry, Size):
-            return _dim(entry.expression)
+            return sizes.dim(entry.expression)
         return self.tensor(entry)
 
     def _entrywise(self, row: Callable[..., Any], equation: Any, entries: list[Any], params: Any, **more: Any) -> Any:
@@ -933,7 +948,7 @@ class _Reader:
         function, outputs = self._function(name, parameters, jaxpr, body_consts, [*consts, *carry, *parts], wanted)
         given = single([row for row in rows if row is not None])
         ys = single(outputs[len(listed) :])
-        length = _dim(params["length"])
+        length = sizes.dim(params["length"])
         if not listed:
             if not taken:
                 raise Untranslated("a loop over nothing")
@@ -1128,8 +1143,9 @@ _BY_ENTRY = set(
 )
 
 
-def _cannot_trace(name: str, error: Exception) -> str:
+def _cannot_trace(name: str, error: Exception, opened: Sequence[str]) -> str:
     """Return the words of an error that JAX met in a trace, and where in the user's source that was."""
+    name = f"{name} with the open size{'s' * (len(opened) > 1)} {', '.join(opened)}" if opened else name
     places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     own = [
         place for place in places if not re.search(r"[/\\](jax|flax|equinox|numpy)[/\\]|/multiop/porting/|<", place[0])
@@ -1249,17 +1265,17 @@ def _callback(equation: Any) -> tuple[str, tuple[str, ...]]:
     given = [_rows.spelled(arg, _text) for arg in args]
     given += [f"{word}={_rows.spelled(arg, _text)}" for word, arg in kwargs.items()]
     known = {
-        _dim(size).text: f"x{i + 1}.shape[{axis}]"
+        sizes.dim(size).text: f"x{i + 1}.shape[{axis}]"
         for i, variable in reversed(list(enumerate(equation.invars)))
         for axis, size in enumerate(variable.aval.shape)
-        if isinstance(_dim(size), Dim)
+        if isinstance(sizes.dim(size), Dim)
     }
     specs = []
     for variable in equation.outvars:
-        sizes = [_dim(size) for size in variable.aval.shape]
-        if any(isinstance(size, Dim) and size.text not in known for size in sizes):
+        extents = [sizes.dim(size) for size in variable.aval.shape]
+        if any(isinstance(size, Dim) and size.text not in known for size in extents):
             raise Untranslated("whose result has a size of its own")
-        shape = "".join(f"{known[size.text] if isinstance(size, Dim) else size}, " for size in sizes)
+        shape = "".join(f"{known[size.text] if isinstance(size, Dim) else size}, " for size in extents)
         specs.append(f'jax.ShapeDtypeStruct(({shape.strip()}), jax.numpy.dtype("{_name_of(variable.aval.dtype)}"))')
     given_text, names_text = ", ".join(given), ", ".join(names)
     call_text = f"lambda {names_text}: jax.tree.leaves({module}.{name}({given_text}))"
@@ -1315,7 +1331,7 @@ def _plain(value: Any) -> Any:
         return tuple(_plain(part) for part in value)
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         return value if hasattr(value, "name") else int(value)
-    return _dim(value) if export.is_symbolic_dim(value) else value
+    return sizes.dim(value) if export.is_symbolic_dim(value) else value
 
 
 def _joint(shapes: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -1367,26 +1383,29 @@ def run(
     state = {name: jax.numpy.asarray(leaf) for name, leaf in form.state.items()}
     key = jax.random.key(0) if training else None
 
-    def total(params: Any) -> Any:
-        outputs, new = form.call(params, state, key, *jax.tree.map(jax.numpy.asarray, inputs))
+    def total(params: Any, *arrays: Any) -> Any:
+        outputs, new = form.call(params, state, key, *arrays)
         leaves = _graph.leaves(_structure(_objects.opened(outputs)))
         parts = [part for leaf in leaves if jax.numpy.iscomplexobj(leaf) for part in (leaf.real, leaf.imag)]
         parts += [leaf for leaf in leaves if jax.numpy.issubdtype(leaf.dtype, np.floating)]
         terms = [jax.numpy.sum(part * jax.numpy.asarray(weights(part.shape), part.dtype)) for part in parts]
         return sum(terms[1:], terms[0]) if terms else jax.numpy.zeros(()), (leaves, new)
 
-    def of_values(params: Any) -> Any:
-        return total(params), {}
+    def of_values(params: Any, *arrays: Any) -> Any:
+        return total(params, *arrays), {}
 
     function: Any = jax.value_and_grad(total, has_aux=True) if params else of_values
+    arrays = jax.tree.map(
+        jax.numpy.asarray, tuple(inputs)
+    )  # as arguments: a division of constants by 0 would end the process
     try:
-        traced = jax.jit(function).trace(params)
+        traced = jax.jit(function).trace(params, *arrays)
     except (NotImplementedError, ValueError):  # JAX has no gradient, as of a `while_loop`: values are compared alone
         function = of_values
-        traced = jax.jit(function).trace(params)
+        traced = jax.jit(function).trace(params, *arrays)
     if len(traced.jaxpr.jaxpr.eqns) < _COMPILED:  # else each operation would be compiled by itself
         function = traced.lower().compile(compiler_options=_HASTE)
-    (_, (leaves, new)), gradients = function(params)
+    (_, (leaves, new)), gradients = function(params, *arrays)
     gradients = jax.tree.map(jax.numpy.conj, gradients)  # as PyTorch, TensorFlow and multiop have complex gradients
     return [np.asarray(leaf) for leaf in leaves], *jax.tree.map(np.asarray, (gradients, new))
 

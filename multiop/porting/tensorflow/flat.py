@@ -6,15 +6,18 @@ and a size that varies is the polynomial of them that passes through all of thes
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import inspect
 import itertools
+import math
 import re
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from multiop import errors
 from multiop.porting._graph import Dim, Expression, Scope, Value
 from multiop.porting._rows import Untranslated
 from multiop.porting.tensorflow import _internals
@@ -30,10 +33,41 @@ _FLOW = {
 }
 CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 ASSIGNMENTS = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
-_PRIMES = (101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157)
+_PRIMES = [n for n in range(101, 640) if all(n % k for k in range(2, 26))][:89]  # a prime number of them: points differ
 _INTEGERS = ("int32", "int64")
 _LARGE = 64  # entries of what is computed here rather than in the source
 _RANDOM = ("Random", "Rng")
+_ALL = 2**31 - 1  # the end of a slice that has none
+_OF_SHORTER = ("MatrixDiagPart", "MatrixDiagPartV2", "MatrixDiagPartV3", "Qr", "Svd")  # of the two last dimensions
+# what keeps a polynomial of sizes one: at all sizes its result is the polynomial that passes through the points
+_OF_POLYNOMIALS = set(
+    "Add AddN AddV2 BroadcastArgs BroadcastGradientArgs BroadcastTo Cast Concat ConcatV2 Cumsum Div ExpandDims Fill "  # noqa: SIM905
+    "Gather GatherV2 Identity Mul Neg OnesLike Pack Prod Range RealDiv Reshape ReverseV2 Select SelectV2 Slice Snapshot "
+    "Split SplitV Square Squeeze StridedSlice Sub Sum TensorScatterUpdate Tile Transpose Unpack ZerosLike".split()
+)
+_INFIX = {"AddV2": "+", "Add": "+", "Sub": "-", "Mul": "*", "FloorDiv": "//", "FloorMod": "%"}
+_CHOICES = {"Maximum": ">=", "Minimum": "<="}  # the first operand is taken where it ...
+_COMPARISONS = {
+    "Greater": ">",
+    "GreaterEqual": ">=",
+    "Less": "<",
+    "LessEqual": "<=",
+    "Equal": "==",
+    "NotEqual": "!=",
+}
+_OPPOSITE = {">": "<=", "<=": ">", "<": ">=", ">=": "<", "==": "!=", "!=": "=="}
+_HOLDS: dict[str, Any] = {  # what is known of a comparison with 0 of a number from `low` to `high`
+    ">": lambda low, high: True if low > 0 else False if high <= 0 else None,
+    ">=": lambda low, high: True if low >= 0 else False if high < 0 else None,
+    "<": lambda low, high: True if high < 0 else False if low >= 0 else None,
+    "<=": lambda low, high: True if high <= 0 else False if low > 0 else None,
+    "==": lambda low, high: True if low == high == 0 else False if low > 0 or high < 0 else None,
+    "!=": lambda low, high: False if low == high == 0 else True if low > 0 or high < 0 else None,
+}
+
+
+class Unfit(errors.TranslationError):
+    """The sizes of the example do something else than larger ones do."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -119,9 +153,16 @@ class Loop:
 class Sizes:
     """The open sizes: what they are at each point, and the polynomials of them."""
 
-    def __init__(self, symbols: dict[str, int]):
-        """Make points for symbols, each with the size that it has in the example."""
-        self.symbols = list(symbols)
+    def __init__(self, symbols: dict[str, int], multiples: bool = True, assume: bool = False):
+        """Make points for symbols.
+
+        Args:
+            symbols: The size that each symbol has in the example.
+            multiples: Whether the sizes at the points are multiples of those in the example, as a reshape may need.
+            assume: Whether what larger sizes do is taken for all, if the example does it too; the port then refuses
+                sizes that do something else.
+        """
+        self.symbols, self.example, self.assume = list(symbols), symbols, assume
         degrees = [()] if not symbols else [()] + [(symbol,) for symbol in self.symbols]
         degrees += list(itertools.combinations_with_replacement(self.symbols, 2))
         self.monomials = degrees
@@ -129,10 +170,98 @@ class Sizes:
         self.values: dict[str, tuple[int, ...]] = {}
         for number, (symbol, size) in enumerate(symbols.items()):
             primes = _PRIMES[number:] + _PRIMES[:number]
-            drawn = [primes[(i * (number + 1)) % len(primes)] * max(size, 1) for i in range(self.count)]
+            factor = max(size, 1) if multiples else 1
+            drawn = [primes[(i * (number + 1)) % len(primes)] * factor for i in range(self.count)]
             self.values[symbol] = tuple(drawn)
         self.known: dict[tuple[int, ...], Any] = {}
         self.more: dict[tuple[int, ...], str] = {}
+        self.coefficients: dict[str, dict[tuple[str, ...], int]] = {}  # of the polynomials, by their text
+        self.guards: list[str] = []
+
+    def holds(self, operator: str, a: Any, b: Any, assume: bool = False) -> bool | None:
+        """Say whether a comparison of two sizes holds for all; `None`: for some, or that is not known.
+
+        Args:
+            operator: The operator of Python.
+            a: A size.
+            b: Another one.
+            assume: Whether it is taken to hold for all if it does in the example and for large sizes.
+        """
+        for least in (0, 1):
+            decided = _HOLDS[operator](*self._bounds(a, b, least))
+            if decided is not None:
+                if least:  # an empty tensor may be another matter
+                    used = dict.fromkeys(name for size in (a, b) if isinstance(size, Dim) for name in size.symbols)
+                    self._guard(*[f"{name} >= 1" for name in used])
+                return bool(decided)
+        text = f"{_text(a)} {operator} {_text(b)}"
+        if not (assume or self.assume) or self._evaluated(text, self.example) is None:
+            return None
+        seen = {self._evaluated(text, {name: at[i] for name, at in self.values.items()}) for i in range(self.count)}
+        if seen != {self._evaluated(text, self.example)}:
+            return None
+        (result,) = seen
+        self._guard(f"{_text(a)} {operator if result else _OPPOSITE[operator]} {_text(b)}")
+        return bool(result)
+
+    def _guard(self, *guards: str) -> None:
+        self.guards += [guard for guard in guards if guard not in self.guards]
+
+    def _evaluated(self, text: str, sizes: dict[str, int]) -> bool | None:
+        try:
+            return bool(eval(text, {}, sizes))
+        except NameError:  # a size that is known only when the model runs
+            return None
+
+    def _bounds(self, a: Any, b: Any, least: int) -> tuple[float, float]:
+        """Return the least and the largest difference of two sizes, where each symbol is at least `least`."""
+        if getattr(a, "text", a) == getattr(b, "text", b):
+            return 0, 0
+        shifted: collections.Counter[tuple[str, ...]] = collections.Counter()
+        for size, sign in ((a, 1), (b, -1)):
+            terms = self.coefficients.get(size.text) if isinstance(size, Dim) else {(): int(size)}
+            if terms is None:
+                return -math.inf, math.inf
+            for term, factor in terms.items():  # a symbol is `least` and something that is not negative
+                for count in range(len(term) + 1):
+                    for rest in itertools.combinations(term, count):
+                        shifted[rest] += sign * factor * least ** (len(term) - count)
+        slopes = [factor for term, factor in shifted.items() if term]
+        low = shifted[()] if all(factor >= 0 for factor in slopes) else -math.inf
+        return low, shifted[()] if all(factor <= 0 for factor in slopes) else math.inf
+
+    def computed(self, kind: str, a: Any, b: Any, column: tuple[int, ...]) -> Any:
+        """Return the size that an operation makes of two sizes; `None` if it is not known.
+
+        Args:
+            kind: The kind of the operation.
+            a: Its first operand.
+            b: Its second operand.
+            column: The result at each point.
+        """
+        if kind in _CHOICES:
+            holds = self.holds(_CHOICES[kind], a, b)
+            if holds is not None:
+                return a if holds else b
+            text, symbols = f"{'max' if kind == 'Maximum' else 'min'}({_text(a)}, {_text(b)})", (a, b)
+        else:
+            is_divided = kind in ("FloorDiv", "FloorMod")
+            if kind not in _INFIX or (is_divided and self.holds(">", b, 0, assume=True) is None):
+                return None
+            polynomial = self.polynomial(column)
+            if polynomial is not None and not (is_divided and self._is_chance(kind, a, b)):
+                return polynomial
+            text, symbols = f"{_text(a)} {_INFIX[kind]} {_text(b)}", (a, b)
+        if len(set(column)) == 1 or self.polynomial(column) is not None:
+            return None  # at other sizes it is another number, which would go unnoticed
+        names = dict.fromkeys(name for size in symbols if isinstance(size, Dim) for name in size.symbols)
+        size = Dim(text if kind in _CHOICES else f"({text})", tuple(names))
+        return size if self.known.setdefault(column, size) == size else None
+
+    def _is_chance(self, kind: str, a: Any, b: Any) -> bool:
+        """Say whether the points may show a polynomial where a quotient or a rest is none."""
+        terms = self.coefficients.get(a.text) if isinstance(a, Dim) else {(): a}
+        return not isinstance(b, int) or terms is None or any(factor % b for term, factor in terms.items() if term)
 
     def size(self, sizes: tuple[int, ...]) -> Any:
         """Return the size that has these values at the points."""
@@ -146,14 +275,16 @@ class Sizes:
             self.known[sizes] = polynomial
         return self.known[sizes]
 
-    def polynomial(self, sizes: tuple[Any, ...]) -> Dim | None:
-        """Return the polynomial with whole coefficients that passes through the points."""
+    def polynomial(self, sizes: tuple[Any, ...]) -> Any:
+        """Return the polynomial with whole coefficients that passes through the points, or their only number."""
+        if len(set(sizes)) == 1:
+            return int(sizes[0])
         rows = [
             [float(np.prod([self.values[s][i] for s in term])) for term in self.monomials] for i in range(self.count)
         ]
-        target = np.array(sizes, "float64")
-        solution, *_ = np.linalg.lstsq(np.array(rows), target, rcond=None)
-        whole = [int(coefficient) for coefficient in np.rint(solution)]
+        scale = np.max(rows, 0)
+        solution, *_ = np.linalg.lstsq(np.array(rows) / scale, np.array(sizes, "float64"), rcond=None)
+        whole = [int(coefficient) for coefficient in np.rint(solution / scale)]
         exact = [sum(int(a) * b for a, b in zip(map(int, row), whole, strict=True)) for row in rows]
         if any(a != b for a, b in zip(exact, sizes, strict=True)):
             return None
@@ -165,7 +296,9 @@ class Sizes:
             parts = ([] if factor == 1 and term else [str(factor)]) + list(term)
             terms.append("*".join(parts))
         text = " + ".join(terms).replace("+ -", "- ")
-        return Dim(f"({text})" if len(terms) > 1 else text, tuple(used))
+        size = Dim(f"({text})" if len(terms) > 1 else text, tuple(used))
+        self.coefficients[size.text] = {t: n for t, n in zip(self.monomials, whole, strict=True) if n}
+        return size
 
 
 class Flat:
@@ -529,8 +662,52 @@ class Flat:
             shapes[0] = [self._derived(operation, point) for point in range(self.sizes.count)]
         for index, (kind, sizes) in enumerate(zip(kinds, shapes, strict=True)):
             self._edge(operation, index, kind, sizes)
+        if not is_known:
+            self._assume(operation)
         self._fold(operation)
         self._bound(operation)
+
+    def _assume(self, operation: Operation) -> None:
+        """Let the port refuse sizes at which a result has another shape than at the points."""
+        needed: list[tuple[str, Any, Any]] = []
+        shape = operation.inputs[0].shape if operation.inputs else ()
+        for edge in operation.outputs:
+            if edge.shapes[0] is not None:
+                needed += [(">=", size, 0) for size in edge.shape if isinstance(size, Dim)]
+        if operation.kind == "StridedSlice":
+            needed += self._inside(operation)
+        elif operation.kind == "Squeeze" and not operation.attribute("squeeze_dims"):
+            needed += [("!=", size, 1) for size in shape if isinstance(size, Dim)]
+        elif operation.kind in _OF_SHORTER and not all(isinstance(size, int) for size in shape[-2:]):
+            points = operation.inputs[0].shapes
+            needed.append((">=" if points[0][-2] >= points[0][-1] else "<=", *shape[-2:]))
+        for operator, a, b in needed:
+            if not self.sizes.holds(operator, a, b, assume=True) and a.symbols[0] in self.sizes.symbols:
+                place = operation.where or operation.name
+                raise Unfit(
+                    f"{operation.kind} at {place} does something else where {_text(a)} {operator} {_text(b)}, which the "
+                    "sizes of the example do not fulfil: give larger ones, or fix this size"
+                )
+
+    def _inside(self, operation: Operation) -> list[tuple[str, Any, Any]]:
+        """Return what the sizes have to fulfil so that a slice begins and ends inside of its tensor, where that is open."""
+        source = operation.inputs[0]
+        bounds = [_items(edge) for edge in operation.inputs[1:3]]
+        if source.shapes[0] is None or operation.attribute("ellipsis_mask") or operation.attribute("new_axis_mask"):
+            return []
+        needed = []
+        for name, entries in zip(("begin", "end"), bounds, strict=True):
+            for i, (size, bound) in enumerate(zip(source.shape, entries or (), strict=False)):
+                is_open = isinstance(size, Dim) or isinstance(bound, Dim)
+                is_masked = (operation.attribute(f"{name}_mask") | operation.attribute("shrink_axis_mask")) >> i & 1
+                if is_masked or not is_open or not isinstance(bound, (int, Dim)) or not isinstance(size, (int, Dim)):
+                    continue
+                if isinstance(bound, int) and bound >= _ALL:
+                    continue
+                is_back = isinstance(bound, int) and bound < 0
+                size, bound = (size, -bound) if is_back else (size, bound)
+                needed.append((">=", size, bound) if isinstance(size, Dim) else ("<=", bound, size))
+        return needed
 
     def _derived(self, operation: Operation, point: int) -> tuple[int, ...] | None:
         """Return the shape of a result that TensorFlow does not infer: it follows from constants."""
@@ -633,7 +810,7 @@ class Flat:
                 entries.append(column[0])
                 continue
             polynomial = self.sizes.polynomial(column) if all(map(_is_whole, column)) else None
-            if polynomial is None and arrays[0].dtype.kind in "iu" and all(number > 0 for number in column):
+            if polynomial is None and arrays[0].dtype.kind in "iu":
                 size = self.sizes.known.get(tuple(column))
                 polynomial = size if isinstance(size, Dim) else None
             if polynomial is None:
@@ -668,9 +845,35 @@ class Flat:
             if constant:
                 columns *= self.sizes.count
                 break
+        is_open = any(not (edge.static == point).all() for edge in operation.inputs for point in edge.points[:1])
         for edge, arrays in zip(operation.outputs, zip(*columns, strict=True), strict=True):
             edge.shapes = [array.shape for array in arrays]
-            self._set_static(edge, list(arrays))
+            if is_open and (node.type not in _OF_POLYNOMIALS or node.type in _INFIX):
+                self._set_computed(operation, edge, list(arrays))
+            else:
+                self._set_static(edge, list(arrays))
+
+    def _set_computed(self, operation: Operation, edge: Edge, arrays: list[Any]) -> None:
+        """Note the values of a tensor that an operation makes of open sizes, if they are known for all of them."""
+        kind = operation.kind
+        is_compared = kind in _COMPARISONS
+        if len(operation.inputs) != 2 or operation.inputs[0].dtype not in _INTEGERS:
+            if kind in _OF_POLYNOMIALS:
+                self._set_static(edge, arrays)
+            return
+        if len({array.shape for array in arrays}) > 1:
+            return
+        operands = np.broadcast_arrays(*[x.static for x in operation.inputs])
+        columns = zip(*[array.ravel().tolist() for array in arrays], strict=True)
+        entries = [
+            self.sizes.holds(_COMPARISONS[kind], a, b) if is_compared else self.sizes.computed(kind, a, b, column)
+            for a, b, column in zip(*[x.ravel().tolist() for x in operands], columns, strict=True)
+        ]
+        if any(entry is None for entry in entries):
+            return
+        static = np.empty(len(entries), object)
+        static[:] = entries
+        edge.static, edge.points = static.reshape(arrays[0].shape), arrays
 
     def _arguments(self, operation: Operation, point: int, run: Any) -> dict[str, Any]:
         given = iter(tf.constant((edge.points or [])[point], edge.dtype) for edge in operation.inputs)
@@ -695,6 +898,11 @@ class Flat:
         if edge.shapes[0] is None:
             raise Untranslated("a size that depends on values")
         return Value(edge.shape, edge.dtype, kind, name)
+
+
+def _text(size: Any) -> str:
+    """Return the text of a size as an operand."""
+    return size.text if isinstance(size, Dim) else str(size)
 
 
 def _passed(edge: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Name, Value, call
-from multiop.porting._rows import FLOATS, Row, Untranslated, binary, block_replaced, cast, short, sizes, unary
+from multiop.porting._rows import FLOATS, Row, Untranslated, binary, block_replaced, cast, ends, short, sizes, unary
 
 UPDATES = {  # of a variable: whether of entries, or of rows, and how
     f"ResourceScatter{kind}{name}": (kind, name)
@@ -247,11 +247,9 @@ def split_at(value: Value, split_dim: int, out: Sequence[Value], size_splits: An
     parts = [skeleton.shape[split_dim] for skeleton in out]
     if len(parts) == 1:
         return (value,)
-    if any(isinstance(part, Dim) for part in parts):
-        raise Untranslated("a split of an open dimension")
     if len(set(parts)) == 1:
         return call("ops.split", value, len(parts), axis=split_dim)
-    return call("ops.split", value, tuple(sum(parts[: i + 1]) for i in range(len(parts) - 1)), axis=split_dim)
+    return call("ops.split", value, ends(parts), axis=split_dim)
 
 
 def unpack(x: Value, out: Sequence[Value], num: int = 0, axis: int = 0) -> Expression:
@@ -377,8 +375,6 @@ def broadcast(input: Expression, shape: Any, out: Value) -> Expression:
 
 def pad(input: Value, paddings: Any, constant_values: Any = 0) -> Expression:
     widths = tuple(tuple(pair) for pair in paddings)
-    if any(isinstance(side, Dim) for pair in widths for side in pair):
-        raise Untranslated("a padding of open size")
     if not any(side for pair in widths for side in pair):
         return input
     if isinstance(constant_values, Value) or constant_values:
@@ -555,7 +551,10 @@ def conv_transpose(
         out_backprop.shape[1:], out.shape[1:], filter.shape[:-2], steps, rates, strict=False
     ):
         if isinstance(size, Dim) or isinstance(wanted, Dim):
-            raise Untranslated("an open dimension of space")
+            is_usual = padding == "SAME" and wanted == (size if step == 1 else Dim(f"{step}*{size.text}", size.symbols))
+            if not is_usual or not size.text.isidentifier():
+                raise Untranslated(f"from the open size {_shown(size)} to {_shown(wanted)}")
+            continue
         reach = (window - 1) * rate + 1
         usual = size * step if padding == "SAME" else (size - 1) * step + max(reach, step)
         if wanted != usual:
@@ -707,6 +706,17 @@ def without_weightless(index: Any, weights: Any) -> tuple[Any, Any]:
     return index[counts], weights[counts]
 
 
+def reject_open(images: Value, size: Sequence[Any]) -> None:
+    """Refuse a resize whose weights are computed while reading, if a size is open."""
+    before, after = (" x ".join(map(_shown, extents)) for extents in (images.shape[1:3], size))
+    if any(isinstance(extent, Dim) for extent in (*size, *images.shape[1:3])):
+        raise Untranslated(f"a resize from {before} to {after}, which are open")
+
+
+def _shown(size: Any) -> str:
+    return size.text if isinstance(size, Dim) else str(size)
+
+
 def resize(kind: str) -> Row:
     def row(
         images: Value,
@@ -716,11 +726,10 @@ def resize(kind: str) -> Row:
         half_pixel_centers: bool = False,
         out: Any = None,
     ) -> Expression:
-        if any(isinstance(extent, Dim) for extent in (*size, *images.shape[1:3])):
-            raise Untranslated("a resize between open sizes")
         x = cast(images, out.dtype)
         if kind == "bilinear" and half_pixel_centers and not align_corners:
             return call("ops.image.resize", x, tuple(size), interpolation=kind, data_format="channels_last")
+        reject_open(images, size)
         pairs = list(zip(images.shape[1:3], map(int, size), strict=True))
         if kind == "area":
             taps = [area_taps(*pair, align_corners) for pair in pairs]
@@ -741,11 +750,17 @@ def resize(kind: str) -> Row:
 def resize_nearest(
     images: Value, size: Any, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Expression:
-    if any(isinstance(extent, Dim) for extent in (*size, *images.shape[1:3])):
-        raise Untranslated("a resize between open sizes")
     y: Expression = images
     for axis, (before, after) in enumerate(zip(images.shape[1:3], size, strict=True), 1):
         if after == before:
+            continue
+        if isinstance(before, Dim) or isinstance(after, Dim):
+            if align_corners:
+                reject_open(images, size)
+            at: Expression = call("ops.arange", after, dtype=DType("float32"))
+            at = Infix("*", Infix("+", at, 0.5) if half_pixel_centers else at, Infix("/", before, after))
+            at = call("ops.minimum", call("ops.floor", at), Infix("-", before, 1))
+            y = call("ops.take", y, call("ops.cast", at, DType("int32")), axis=axis)
             continue
         if after % before == 0 and not align_corners:
             y = call("ops.repeat", y, after // before, axis=axis)
@@ -767,8 +782,7 @@ def scale_and_translate(
     kernel_type: str = "lanczos3",
     antialias: bool = True,
 ) -> Expression:
-    if any(isinstance(extent, Dim) for extent in (*size, *images.shape[1:3])):
-        raise Untranslated("a resize between open sizes")
+    reject_open(images, size)
     x = cast(images, out.dtype)
     own = _OWN_KERNELS.get(kernel_type)
     if isinstance(scale, Value) or isinstance(translation, Value):
@@ -1360,6 +1374,8 @@ def inverse_real_fourier(count: int) -> Row:
     """Transform back to as many real numbers as `fft_length` says."""
 
     def row(input: Value, fft_length: Sequence[Any]) -> Expression:
+        if isinstance(fft_length[-1], Dim):
+            raise Untranslated(f"back to the open size {_shown(fft_length[-1])}")
         x = first_entries(input, [*fft_length[:-1], fft_length[-1] // 2 + 1])
         return call("inverse_real_fourier", x, tuple(range(input.ndim - count, input.ndim)), fft_length[-1])
 
@@ -1368,10 +1384,10 @@ def inverse_real_fourier(count: int) -> Row:
 
 def first_entries(x: Value, counts: Sequence[Any]) -> Expression:
     """Return the first entries of the last axes, as many as each is to have; TensorFlow has padded what was shorter."""
-    if any(isinstance(count, Dim) for count in counts):
-        raise Untranslated("of an open number of entries")
     if tuple(counts) == tuple(x.shape[x.ndim - len(counts) :]):
         return x
+    if any(isinstance(count, Dim) for count in counts):
+        raise Untranslated("of another open number of entries")
     return Item(x, (..., *[slice(count) for count in counts]))
 
 

@@ -100,7 +100,8 @@ def read(
                 for example, names in zip(examples, opened, strict=True)
                 for axis, name in names.items()
             }
-            graph = _Reader(described, concrete, examples, opened, Sizes(symbols), watch, partial).graph
+            given = (described, concrete, examples, opened)
+            graph = _graph_of(symbols, functools.partial(_Reader, *given, watch=watch, partial=partial))
             graph.paths, graph.constants = arguments.paths, arguments.constants
             return graph
         except errors.TranslationError:
@@ -113,6 +114,22 @@ def read(
                 reason = str(error).strip().partition("\n")[0]
                 warnings.warn(f"all sizes are fixed, since the model does not take others: {reason}", stacklevel=3)
     raise AssertionError
+
+
+def _graph_of(symbols: dict[str, int], read: Callable[..., _Reader]) -> Graph:
+    """Read a graph with other points, and then with assumptions, where open sizes are not understood."""
+    first: Exception | None = None
+    for options in ({}, {"multiples": False}, {"assume": True}) if symbols else ({},):
+        sizes = Sizes(symbols, **options)
+        try:
+            graph = read(sizes=sizes).graph
+        except (errors.TranslationError, ValueError, tf.errors.InvalidArgumentError) as error:
+            first = first or error
+            continue
+        graph.guards = sizes.guards
+        return graph
+    assert first is not None
+    raise first
 
 
 class _Arguments:
@@ -887,6 +904,7 @@ class _Reader:
         arguments: dict[str, Any] = {}
         named = inputs_of(operation.node)[: len(operation.inputs)]  # the shape of a list's entries is no input here
         ndim = max((len(edge.shape) for edge in operation.inputs), default=0)
+        of_sizes = all(edge.static is not None for edge in operation.inputs)  # as Python has no dtypes
         for name, count in named:
             if len(named) == 1 and count is None and name not in parameters:
                 name = "x"
@@ -908,7 +926,8 @@ class _Reader:
             else:
                 edge = next(given)
                 is_pair = [label for label, _ in named] == ["x", "y"]
-                arguments[name] = self._operand(_shortened(edge, ndim) if is_pair else edge)
+                is_open = of_sizes and any(isinstance(size, Dim) for size in edge.static.flat)
+                arguments[name] = self._operand(_shortened(edge, ndim) if is_pair else edge, as_tensor=is_open)
         defaults = {attribute.name: attribute for attribute in operation.node.op_def.attr}
         for name in operation.node.node_def.attr:
             if name.startswith("_") or name not in defaults or defaults[name].type == "type":

@@ -120,18 +120,20 @@ def check_rank(norm: Any, x: torch.Tensor) -> None:
 
 
 @contextlib.contextmanager
-def transformed(grad_and_value: Callable[..., Any]) -> Iterator[None]:
-    """Let `torch.func.grad` and `grad_and_value` be what is given, however a user imported them; refuse the others."""
+def transformed(grad_and_value: Callable[..., Any], vjp: Callable[..., Any]) -> Iterator[None]:
+    """Let `torch.func.grad`, `grad_and_value` and `vjp` be what is given, however a user imported them; refuse `jvp`."""
 
     def grad(function: Any, argnums: Any, has_aux: bool, args: Any, kwargs: Any) -> Any:
         slopes, y = grad_and_value(function, argnums, has_aux, args, kwargs)
         return (slopes, y[1]) if has_aux else slopes
 
     def refused(*_: Any, **__: Any) -> Any:
-        raise NotImplementedError("jacobians, vjp and jvp of torch.func have no translation; torch.func.grad has")
+        raise NotImplementedError(
+            "jvp, jacfwd and hessian of torch.func have no translation; grad, vjp and jacrev have"
+        )
 
     own = {"grad_impl": grad, "grad_and_value_impl": grad_and_value}
-    own |= dict.fromkeys(("_vjp_with_argnums", "_jvp_with_argnums"), refused)
+    own |= {"_vjp_with_argnums": vjp, "_jvp_with_argnums": refused}
     kept = {name: getattr(eager_transforms, name) for name in own}
     for name, function in own.items():
         setattr(eager_transforms, name, function)

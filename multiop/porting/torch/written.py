@@ -53,7 +53,7 @@ def _replaced() -> Iterator[None]:
     recurrent.invert_permutation = lambda order: None if order is None else order.argsort()
     torch.distributions.Distribution.set_default_validate_args(False)
     try:
-        with _internals.transformed(grad_and_value):
+        with _internals.transformed(grad_and_value, vjp):
             yield
     finally:
         torch.distributions.Distribution.set_default_validate_args(checks)
@@ -129,10 +129,52 @@ def gradient(
     ys, xs, cotangents = (
         [each] if isinstance(each, torch.Tensor) else list(each or ()) for each in (outputs, inputs, grad_outputs)
     )
-    if is_grads_batched or len(ys) != 1:
-        raise Refused("torch.autograd.grad of several outputs")
-    slopes = torch.ops.multiop.gradient(ys[0], cotangents[0] if cotangents else None, xs)
+    if is_grads_batched and (len(ys) != 1 or not isinstance(cotangents[0].shape[0], int)):
+        raise Refused("torch.autograd.grad of several outputs, or of an open number of them, with is_grads_batched")
+    y, cotangent = _joined(ys, cotangents)
+    if is_grads_batched:
+        slopes = _of_each(y, cotangents[0].reshape(len(cotangents[0]), *y.shape), xs)
+    else:
+        slopes = torch.ops.multiop.gradient(y, cotangent, xs)
     return tuple(slopes if create_graph else [slope.detach() for slope in slopes])
+
+
+def _joined(ys: list[Any], cotangents: list[Any]) -> tuple[Any, Any]:
+    """Return outputs and what they are weighted with as one tensor each."""
+    if len(ys) == 1:
+        return ys[0], cotangents[0] if cotangents else None
+    if len({y.dtype for y in ys}) > 1:
+        raise Refused("a derivative of several outputs with different dtypes")
+    given = cotangents or [None] * len(ys)
+    weights = [torch.ones_like(y) if weight is None else weight for y, weight in zip(ys, given, strict=True)]
+    y, weights = (torch.cat([each.reshape(-1) for each in listed]) for listed in (ys, weights))
+    return y, weights
+
+
+def _of_each(y: Any, cotangents: Any, xs: list[Any]) -> list[Any]:
+    """Return the derivatives for each row of weights, one below the other."""
+    rows = [torch.ops.multiop.gradient(y, cotangent, xs) for cotangent in cotangents]
+    return [torch.stack(slopes) for slopes in zip(*rows, strict=True)]
+
+
+def vjp(function: Any, *primals: Any, argnums: Any = None, has_aux: bool = False) -> tuple[Any, ...]:
+    """Stand for `torch.func.vjp`, on which its Jacobians are built: the pullback of arguments without other names."""
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(range(len(primals)) if argnums is None else argnums)
+    xs, structure = pytree.tree_flatten([primals[number] for number in numbers])
+    xs = [torch.ops.multiop.fresh(x) for x in xs]
+    given = list(primals)
+    for number, x in zip(numbers, pytree.tree_unflatten(xs, structure), strict=True):
+        given[number] = x
+    outputs = function(*given)
+    outputs, aux = outputs if has_aux else (outputs, None)
+    ys, _ = pytree.tree_flatten(outputs)
+
+    def pull(cotangents: Any, **_: Any) -> Any:
+        slopes = list(torch.ops.multiop.gradient(*_joined(ys, pytree.tree_leaves(cotangents)), xs))
+        pulled = pytree.tree_unflatten(slopes, structure)
+        return pulled[0] if isinstance(argnums, int) else tuple(pulled)
+
+    return (outputs, pull, aux) if has_aux else (outputs, pull)
 
 
 def grad_and_value(function: Any, argnums: Any, has_aux: bool, args: Any, kwargs: Any) -> Any:
@@ -152,6 +194,10 @@ def grad_and_value(function: Any, argnums: Any, has_aux: bool, args: Any, kwargs
 def _mapped_gradient(info: Any, in_dims: Any, y: Any, cotangent: Any, xs: Any) -> Any:
     """Map over a derivative: that of the sum over all examples, which do not depend on each other."""
     axis, others, axes = in_dims
+    if axis is None and others is not None and all(each is None for each in axes):  # a Jacobian: a row for each weight
+        if not isinstance(cotangent.shape[others], int):
+            raise Refused("a Jacobian of an open number of outputs")
+        return _of_each(y, cotangent.movedim(others, 0), xs), [0] * len(xs)
     if axis is None or any(each is None for each in axes):
         raise Refused("torch.func.grad in what torch.func.vmap does not map over")
     if cotangent is not None:
