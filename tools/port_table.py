@@ -95,10 +95,13 @@ def zeros_of(original: Arrays) -> set[str]:
 
 
 def apart(found: Arrays, expected: Arrays, zeros: set[str]) -> tuple[float, float]:
-    """Return the errors of the outputs, and of gradients and new state."""
-    slopes = {name: expected[1][name] for name in found[1]}
+    """Return the errors of the outputs, and of gradients and new state; a frozen parameter has no gradient."""
+    slopes = {name: one for name, one in expected[1].items() if name in found[1]}
     state = {name: one for name, one in found[2].items() if name in expected[2]}
-    others = [difference(found[1], slopes, zeros), difference(state, {name: expected[2][name] for name in state})]
+    others = [
+        difference({name: found[1][name] for name in slopes}, slopes, zeros),
+        difference(state, {name: expected[2][name] for name in state}),
+    ]
     return difference(found[0], expected[0]), max(others)
 
 

@@ -237,7 +237,7 @@ MODELS = {
     "RoBERTa": text("Roberta", max_position_embeddings=18),
     "DistilBERT": text("DistilBert", dim=32, n_layers=3, n_heads=4, hidden_dim=64),
     "ALBERT": text("Albert", embedding_size=16),
-    "ELECTRA": text("Electra", embedding_size=16),
+    "ELECTRA": text("Electra", embedding_size=32),
     "DeBERTaV2": text("DebertaV2", relative_attention=True, pos_att_type=["p2c", "c2p"], position_buckets=8),
     "GPT-2": text("GPT2", n_embd=32, n_layer=3, n_head=4, n_positions=16),
     "GPT-NeoX": text("GPTNeoX"),
@@ -278,8 +278,21 @@ def written_in(name):
     return own or [file for file, module in files.items() if module.startswith("torch.nn.modules.rnn")]
 
 
-# models that compute in float32 whatever their dtype is: norms and angles, and the slope of PyTorch's hardsigmoid
-SINGLE = ("Llama", "T5", "MobileNetV3 small", "LR-ASPP")
+# models that compute in float32 whatever their dtype is: norms, angles and slopes of positions, and the slope of
+# PyTorch's hardsigmoid
+SINGLE = (
+    "Llama",
+    "Mistral",
+    "Qwen2",
+    "Gemma",
+    "Phi",
+    "BLOOM",
+    "Mamba",
+    "T5",
+    "MobileNetV3 small",
+    "LR-ASPP",
+    "DeepLabV3",
+)
 
 
 def made(name, dtype):
