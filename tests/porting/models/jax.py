@@ -311,6 +311,9 @@ MODELS = {
 }
 
 
+SINGLE = ("nnx decoder",)  # JAX's attention computes in float32 whatever its dtype is
+
+
 def made(name, dtype):
     """Return a model whose layers all matter, and its inputs."""
     jax.config.update("jax_enable_x64", True)
@@ -326,6 +329,9 @@ def made(name, dtype):
         return jnp.asarray(drawn, dtype)
 
     if isinstance(model, nnx.Module):
+        for _, layer in nnx.iter_modules(model):
+            if isinstance(layer, nnx.Embed):
+                layer.dtype = jnp.dtype(dtype)
         model.train()
         nnx.update(model, jax.tree_util.tree_map_with_path(lively, nnx.state(model, (nnx.Param, nnx.BatchStat))))
         return model, (jnp.asarray(x, dtype if x.dtype.kind == "f" else x.dtype),)
