@@ -81,9 +81,9 @@ class TransformerBlock(L.Layer):
 
     def __init__(self, **options):
         super().__init__(**options)
-        self.norm1, self.norm2 = L.LayerNormalization(), L.LayerNormalization()
-        self.attention = L.MultiHeadAttention(4, 8)
-        self.dense1, self.dense2 = L.Dense(64, activation="gelu"), L.Dense(32)
+        self.norm1, self.norm2 = L.LayerNormalization(name="norm1"), L.LayerNormalization(name="norm2")
+        self.attention = L.MultiHeadAttention(4, 8, name="attention")
+        self.dense1, self.dense2 = L.Dense(64, activation="gelu", name="dense1"), L.Dense(32, name="dense2")
 
     def build(self, shape):
         self.norm1.build(shape)
