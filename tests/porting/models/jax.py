@@ -323,7 +323,9 @@ def made(name, dtype):
     def lively(path, leaf):
         if not hasattr(leaf, "dtype") or not jnp.issubdtype(leaf.dtype, jnp.floating):
             return leaf
-        is_scale = leaf.ndim == 1 and jax.tree_util.keystr(path).endswith(("'scale']", "'var']", ".weight"))
+        is_scale = leaf.ndim == 1 and jax.tree_util.keystr(path).removesuffix(".value").endswith(
+            ("'scale']", "'var']", ".weight")
+        )
         size = leaf.shape[-2] ** -0.5 if leaf.ndim > 1 else 0.3
         drawn = rng.uniform(0.7, 1.3, leaf.shape) if is_scale else size * rng.normal(size=leaf.shape)
         return jnp.asarray(drawn, dtype)
