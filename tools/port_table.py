@@ -88,10 +88,10 @@ def size_of(array: Any) -> float:
     return float(np.abs(np.asarray(array, "float64")).max(initial=0))
 
 
-def zeros_of(original: Arrays) -> set[str]:
+def zeros_of(original: Arrays, most: float) -> set[str]:
     """Return the parameters whose gradient is zero but for rounding, as of a bias in front of a normalization."""
     sizes = {name: size_of(one) for name, one in original[1].items()}
-    return {name for name, size in sizes.items() if size < 1e-9 * max(sizes.values())}
+    return {name for name, size in sizes.items() if size < most * max(sizes.values())}
 
 
 def apart(found: Arrays, expected: Arrays, zeros: set[str]) -> tuple[float, float]:
@@ -135,7 +135,7 @@ def measured(
     options = {"keywords": keywords} if keywords else {}
     reader = _port._reader(model, inputs)
     original = reader.run(model, tuple(args), _prove.weights, training=training, **options)
-    zeros = zeros_of(original) if zeros is None else zeros
+    zeros = zeros_of(original, allowed_in_double(module, name)) if zeros is None else zeros
     distances = []
     for backend in multiop.available_backends():
         with multiop.use_backend(backend):
@@ -153,6 +153,11 @@ def measured(
     return port, seconds, original, [*distances, own]
 
 
+def allowed_in_double(module: Any, name: str) -> float:
+    """Return the largest error of a model in float64."""
+    return SINGLE if name in getattr(module, "SINGLE", ()) else EXACT
+
+
 def allowed(own: tuple[float, float]) -> float:
     """Return the largest error in float32, given what changes in the original if its inputs are rounded otherwise."""
     return max(UNITS * float(np.finfo("float32").eps), TIMES * max(own))
@@ -166,7 +171,8 @@ def row(module: Any, name: str) -> tuple[list[str], str]:
         return [f"refused: {error}"], ""
     if not any(np.abs(one).max(initial=0) > 0 for one in exact[0]):
         return [], "its outputs are zero"
-    zeros, count = zeros_of(exact), len(exact[1])
+    most = allowed_in_double(module, name)
+    zeros, count = zeros_of(exact, most), len(exact[1])
     del exact
     if len(zeros) > count / 2:
         return [], f"{len(zeros)} of {count} gradients are zero"
@@ -175,7 +181,6 @@ def row(module: Any, name: str) -> tuple[list[str], str]:
     *single, moved = [(a / unit, b / unit) for a, b in rounded]
     units = allowed(rounded[-1]) / unit
     steps = measured(module, name, "float64", training=True)[-1]
-    most = SINGLE if name in getattr(module, "SINGLE", ()) else EXACT
     worst, worst_single = max(map(max, doubles + steps)), max(map(max, single))
     lines, original = len(port.source.splitlines()), sum(map(length, module.written_in(name)))
     wrong = [f"{worst}"] if worst > most else []
