@@ -132,7 +132,7 @@ class Decoder(nnx.Module):
 
     def __init__(self, rngs):
         self.embed = nnx.Embed(20, 16, rngs=rngs)
-        self.blocks = nnx.List([DecoderBlock(16, rngs) for _ in range(3)])
+        self.blocks = nnx.List([DecoderBlock(16, rngs) for _ in range(2)])
         self.norm = nnx.LayerNorm(16, rngs=rngs)
 
     def __call__(self, ids):
