@@ -452,7 +452,10 @@ def report(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def port(session: nox.Session) -> None:
-    """Port named models of torchvision, timm, transformers, flax and equinox, prove them, and write docs/porting.md."""
+    """Port models of torchvision, timm, transformers, flax, equinox and Keras, prove them, and write docs/porting.md.
+
+    `nox -s port -- BERT` ports one, `-- jax` those of a framework.
+    """
     python = made(session, "port", "cpu,porting")
     libraries = ["torchvision", "timm", "transformers", "flax", "equinox"]
     session.run(python, "-m", "pip", "install", *QUIETLY, CONSTRAINTS, *libraries, external=True)

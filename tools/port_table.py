@@ -1,8 +1,9 @@
 """Port named models, prove each on every installed backend, and write the table in docs/porting.md.
 
-tests/porting/models has a file for each framework, with the names of its models and a function that makes one. A row is
-written as soon as it is known, and the rows of other models stay, so the table can be made in parts. A model that has
-no port, or whose port does not agree, is an error, and has the row that it had.
+tests/porting/models has a file for each framework, with the names of its models, a function that makes one, and another
+that says which files it is written in. A row is written as soon as it is known, and the rows of other models stay, so
+the table can be made in parts. A model that is refused has a row with the reason. One whose port does not agree, takes
+more than a minute to trace or has as many lines as the original is an error, and has the row that it had.
 
     python tools/port_table.py                 ports all
     python tools/port_table.py ResNet-18 BERT  ports these
@@ -26,7 +27,7 @@ import numpy as np
 import optree
 
 import multiop
-from multiop import porting
+from multiop import errors, porting
 from multiop.porting import _port, _prove, _weights
 
 ROOT = Path(__file__).parents[1]
@@ -34,6 +35,7 @@ MODELS = ROOT / "tests" / "porting" / "models"
 PAGE = ROOT / "docs" / "porting.md"
 BEGIN, END = "<!-- models -->\n", "<!-- /models -->"
 FRAMEWORKS = ("pytorch", "tensorflow", "jax")
+LONGEST = 60  # seconds of a trace
 EXACT = 1e-9  # the most that values, gradients and statistics may differ by in float64
 SINGLE = 1e-6  # the same for a model that computes in float32 inside
 UNITS = 512  # the most units in the last place by which they may differ in float32,
@@ -86,17 +88,20 @@ def size_of(array: Any) -> float:
     return float(np.abs(np.asarray(array, "float64")).max(initial=0))
 
 
-def zeros_of(original: Arrays) -> set[str]:
+def zeros_of(original: Arrays, most: float) -> set[str]:
     """Return the parameters whose gradient is zero but for rounding, as of a bias in front of a normalization."""
     sizes = {name: size_of(one) for name, one in original[1].items()}
-    return {name for name, size in sizes.items() if size < 1e-9 * max(sizes.values())}
+    return {name for name, size in sizes.items() if size < most * max(sizes.values())}
 
 
 def apart(found: Arrays, expected: Arrays, zeros: set[str]) -> tuple[float, float]:
-    """Return the errors of the outputs, and of gradients and new state."""
-    slopes = {name: expected[1][name] for name in found[1]}
+    """Return the errors of the outputs, and of gradients and new state; a frozen parameter has no gradient."""
+    slopes = {name: one for name, one in expected[1].items() if name in found[1]}
     state = {name: one for name, one in found[2].items() if name in expected[2]}
-    others = [difference(found[1], slopes, zeros), difference(state, {name: expected[2][name] for name in state})]
+    others = [
+        difference({name: found[1][name] for name in slopes}, slopes, zeros),
+        difference(state, {name: expected[2][name] for name in state}),
+    ]
     return difference(found[0], expected[0]), max(others)
 
 
@@ -110,8 +115,8 @@ def nudged(leaf: Any, seed: int) -> Any:
 
 def measured(
     module: Any, name: str, dtype: str, training: bool = False, zeros: set[str] | None = None
-) -> tuple[Any, Arrays, list[tuple[float, float]]]:
-    """Return the port of a model, what the original computes, and the errors of each backend.
+) -> tuple[Any, float, Arrays, list[tuple[float, float]]]:
+    """Return the port of a model, seconds of the trace, what the original computes, and the errors of each backend.
 
     In float32 the last errors are the original's own: what changes if its inputs are rounded otherwise, in one way, or
     in more where that does not explain the errors of the port. `zeros` are the gradients that are zero but for
@@ -119,7 +124,9 @@ def measured(
     computes, since a large model has gigabytes of them.
     """
     model, inputs = module.made(name, dtype)
-    port = porting.trace(model, *inputs, training=training)
+    start = time.process_time()
+    port = porting.trace(model, *inputs, training=training, partial=True)
+    seconds = time.process_time() - start
     found_dtypes = {str(leaf.dtype) for leaf in _weights.flat(port.params).values()}
     if found_dtypes != {dtype}:
         raise ValueError(f"parameters in {sorted(found_dtypes)} where {dtype} is wanted")
@@ -128,21 +135,27 @@ def measured(
     options = {"keywords": keywords} if keywords else {}
     reader = _port._reader(model, inputs)
     original = reader.run(model, tuple(args), _prove.weights, training=training, **options)
-    zeros = zeros_of(original) if zeros is None else zeros
-    errors = []
+    zeros = zeros_of(original, allowed_in_double(module, name)) if zeros is None else zeros
+    distances = []
     for backend in multiop.available_backends():
         with multiop.use_backend(backend):
-            errors.append(apart(_prove.computed(port, drawn, training), original, zeros))
+            compiled = backend == "jax"  # which otherwise compiles each op by itself, and that is most of the work
+            distances.append(apart(_prove.computed(port, drawn, training, compiled=compiled), original, zeros))
     if dtype != "float32":
-        return port, original, errors
+        return port, seconds, original, distances
     own = (0.0, 0.0)
     for seed in range(NUDGES):
         others = optree.tree_map(functools.partial(nudged, seed=seed), tuple(args))
         moved = apart(reader.run(model, others, _prove.weights, training=training, **options), original, zeros)
         own = (max(own[0], moved[0]), max(own[1], moved[1]))
-        if max(map(max, errors)) <= allowed(own):
+        if max(map(max, distances)) <= allowed(own):
             break
-    return port, original, [*errors, own]
+    return port, seconds, original, [*distances, own]
+
+
+def allowed_in_double(module: Any, name: str) -> float:
+    """Return the largest error of a model in float64."""
+    return SINGLE if name in getattr(module, "SINGLE", ()) else EXACT
 
 
 def allowed(own: tuple[float, float]) -> float:
@@ -152,33 +165,48 @@ def allowed(own: tuple[float, float]) -> float:
 
 def row(module: Any, name: str) -> tuple[list[str], str]:
     """Return the cells of a model in the table, and what does not agree."""
-    port, exact, errors = measured(module, name, "float64")
+    try:
+        port, seconds, exact, doubles = measured(module, name, "float64")
+    except (errors.TranslationError, errors.UnsupportedError) as error:
+        return [f"refused: {error}"], ""
     if not any(np.abs(one).max(initial=0) > 0 for one in exact[0]):
         return [], "its outputs are zero"
-    zeros, count = zeros_of(exact), len(exact[1])
+    most = allowed_in_double(module, name)
+    zeros, count = zeros_of(exact, most), len(exact[1])
     del exact
     if len(zeros) > count / 2:
         return [], f"{len(zeros)} of {count} gradients are zero"
     unit = float(np.finfo("float32").eps)
-    found = measured(module, name, "float32", zeros=zeros)[2]
-    *single, moved = [(a / unit, b / unit) for a, b in found]
-    units = allowed(found[-1]) / unit
-    steps = measured(module, name, "float64", training=True)[2]
-    most = SINGLE if name in getattr(module, "SINGLE", ()) else EXACT
-    wrong = [f"{max(map(max, errors + steps))}"] if max(map(max, errors + steps)) > most else []
-    wrong += [f"{max(map(max, single))} units in float32, of {units}"] if max(map(max, single)) > units else []
+    rounded = measured(module, name, "float32", zeros=zeros)[-1]
+    *single, moved = [(a / unit, b / unit) for a, b in rounded]
+    units = allowed(rounded[-1]) / unit
+    steps = measured(module, name, "float64", training=True)[-1]
+    worst, worst_single = max(map(max, doubles + steps)), max(map(max, single))
+    lines, original = len(port.source.splitlines()), sum(map(length, module.written_in(name)))
+    wrong = [f"{worst}"] if worst > most else []
+    wrong += [f"{worst_single} units in float32, of {units}"] if worst_single > units else []
+    wrong += [f"a trace of {seconds:.0f} s"] if seconds > LONGEST else []
+    wrong += [f"{lines} lines for {original}"] if lines >= original else []
     cells = [
         "{:.0e}, {:.0e} · {:.0f}, {:.0f} · {:.0e}".format(*a, *b, max(c))
-        for a, b, c in zip(errors, single, steps, strict=True)
+        for a, b, c in zip(doubles, single, steps, strict=True)
     ]
     itself = "{:.0f}, {:.0f}".format(*moved) if any(moved) else "—"
-    return [str(port.operations), str(len(port.source.splitlines())), *cells, itself], ", ".join(wrong)
+    bridged = ", ".join(sorted(set(port.bridged))) or "—"
+    sizes = [str(port.operations), str(lines), str(original), f"{seconds:.1f}", bridged]
+    return [*sizes, *cells, itself], ", ".join(wrong)
+
+
+def length(path: str) -> int:
+    """Return the number of lines of a file."""
+    return len(Path(path).read_text(encoding="utf-8").splitlines())
 
 
 def table(chosen: list[str]) -> list[str]:
     """Port the models, and write each into the table; return what fails."""
     multiop.enable_x64()
-    head = ["model", "operations", "lines", *multiop.available_backends(), "rounding"]
+    head = ["model", "operations", "lines", "of the original", "seconds", "bridged"]
+    head += [*multiop.available_backends(), "rounding"]
     names = [f"{name} ({framework})" for framework in FRAMEWORKS for name in names_in(framework)]
     failed = []
     for framework in FRAMEWORKS:
@@ -199,6 +227,7 @@ def table(chosen: list[str]) -> list[str]:
                 failed.append(f"{label}: {wrong}")
                 continue
             rows = {line.split(" | ")[0].removeprefix("| "): line for line in written() if " (" in line}
+            cells += [""] * (len(head) - 1 - len(cells))
             rows[label] = f"| {' | '.join([label, *cells])} |"
             lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
             write([*lines, *[rows[one] for one in names if one in rows]])
@@ -227,4 +256,5 @@ def main(chosen: list[str]) -> None:
 
 if __name__ == "__main__":
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")  # each program runs once
     main(sys.argv[1:])

@@ -86,7 +86,7 @@ def digest(
 
 
 def computed(
-    port: Any, inputs: tuple[Any, ...], training: bool = False, differentiate: bool = True
+    port: Any, inputs: tuple[Any, ...], training: bool = False, differentiate: bool = True, compiled: bool = False
 ) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
     """Return outputs, gradients of their weighted sum in the parameters, and new state of a port, as NumPy arrays.
 
@@ -107,6 +107,7 @@ def computed(
 
     if flat and differentiate:
         derivative: Any = multiop.value_and_grad(total, has_aux=True)
+        derivative = multiop.jit(derivative) if compiled else derivative
         (_, (leaves, state)), gradients = derivative(flat)
     else:
         (_, (leaves, state)), gradients = total(flat), {}

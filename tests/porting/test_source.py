@@ -228,6 +228,31 @@ def test_a_mean_has_the_axes_that_a_reshape_of_it_would_give_it(keepdims, before
     assert body(model.source(y)) == [f"return {text}, state"]
 
 
+@pytest.mark.parametrize(
+    ("reduced", "put", "text"),
+    [
+        (1, 1, "ops.var(x, axis=1, keepdims=True)"),
+        ((1, 2), (-1, -2), "ops.var(x, axis=(1, 2), keepdims=True)"),
+        (1, 0, "ops.expand_dims(ops.var(x, axis=1), 0)"),
+        (1, (1, 2), "ops.expand_dims(ops.var(x, axis=1), (1, 2))"),
+        (None, 0, "ops.expand_dims(ops.var(x), 0)"),
+    ],
+)
+def test_a_reduction_keeps_the_axes_that_are_put_back(reduced, put, text):
+    model = Model((2, 3, 4))
+    options = {} if reduced is None else {"axis": reduced}
+    y = model.add(call("ops.var", model.inputs[0], **options), (2,))
+    y = model.add(call("ops.expand_dims", y, put), (2, 1, 1))
+    assert body(model.source(y)) == [f"return {text}, state"]
+
+
+def test_a_reduction_that_is_used_twice_keeps_its_shape():
+    model = Model((2, 3))
+    y = model.add(call("ops.sum", model.inputs[0], axis=1), (2,))
+    z = model.add(call("ops.expand_dims", y, 1), (2, 1))
+    assert "keepdims" not in model.source((y, z))
+
+
 @pytest.mark.parametrize("axes", [(1, 2), (2, 3)])
 def test_a_channel_shuffle_is_one_function(axes):
     model = Model((BATCH, 6, 4, 5))

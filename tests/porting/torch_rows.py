@@ -239,6 +239,22 @@ ROWS = {
     "t": (lambda x: x.t() + x.T, normal(4, 4)),
     "mT": (lambda x: x.mT, normal(2, 3, 4)),
     "movedim": (lambda x: x.movedim(1, 0), normal(2, 3, 4)),
+    "second names of shapes": (
+        lambda x, y: torch.concatenate([x.swapaxes(0, 1).moveaxis(1, 0).swapdims(1, 2), y.reshape_as(x.mT)]).ravel(),
+        normal(2, 3, 4),
+        normal(4, 6),
+    ),
+    "second names of arithmetic": (
+        lambda x, y: torch.subtract(x, y, alpha=2).multiply(y).divide(3, rounding_mode=None).negative().absolute(),
+        X,
+        X,
+    ),
+    "second names of functions": (
+        lambda x: (
+            torch.special.expit(x).arctan() + torch.special.gammaln(x**2 + 1) + torch.arctan2(x, x.greater(0) + 1.0)
+        ),
+        X,
+    ),
     "squeeze": (lambda x: x.unsqueeze(1).squeeze(1).unsqueeze(-1).squeeze(), X),
     "expand": (lambda x: x[:, None].expand(-1, 5, -1), X),
     "expand_as": (lambda x, y: y.expand_as(x), X, normal(4)),

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import inspect
 import operator
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -282,7 +283,7 @@ class Outline:
                 continue
             group = (base, repr(values))
             if group not in groups:
-                groups[group] = fresh(base, set(groups.values()) | TAKEN)
+                groups[group] = fresh(re.sub(r"_\d+$", "", base), set(groups.values()) | TAKEN)
                 function.parameters.append((groups[group], values))
             function.varying[number] = groups[group]
 

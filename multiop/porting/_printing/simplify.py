@@ -11,6 +11,8 @@ from typing import Any
 from multiop.porting import _graph
 from multiop.porting._graph import Body, Call, Custom, Dim, DType, Expression, Graph, Infix, Node, Value, call
 
+_REDUCTIONS = ("ops.mean", "ops.sum", "ops.var", "ops.std", "ops.max", "ops.min", "ops.prod")
+
 
 def simplified(graph: Graph) -> list[Node]:
     """Return the statements without exchanges of axes that undo each other, and the like."""
@@ -35,6 +37,8 @@ def _shorter(nodes: Sequence[Node], outputs: Expression) -> tuple[list[Node], Ex
                     return inner.args[0]
             if expression.function == "ops.reshape":
                 return _shuffled(expression, producers) or _averaged(expression, producers, counts) or expression
+        if isinstance(expression, Call) and expression.function == "ops.expand_dims":
+            return _kept(expression, producers, counts, scopes) or expression
         if isinstance(expression, Call) and expression.function == "ops.cond" and len(expression.args) > 3:
             return _without_operands(expression)
         return expression
@@ -101,6 +105,27 @@ def _averaged(expression: Call, producers: Mapping[int, Node], counts: collectio
     shape = list(expression.args[1])
     is_same = len(shape) == len(after) and all(a in (-1, b) for a, b in zip(shape, after, strict=True))
     return call("ops.mean", x, **options | {"keepdims": keepdims}) if is_same and shape.count(-1) < 2 else None
+
+
+def _kept(
+    expression: Call, producers: Mapping[int, Node], counts: collections.Counter[int], scopes: Sequence[Any]
+) -> Call | None:
+    """Return the reduction that keeps the axes that `expand_dims` puts back."""
+    value, reduction = expression.args[0], _produced(expression.args[0], producers)
+    if not isinstance(reduction, Call) or reduction.function not in _REDUCTIONS or counts[id(value)] > 1:
+        return None
+    x, options = reduction.args[0], dict(reduction.kwargs)
+    is_plain = len(reduction.args) == 1 and isinstance(x, Value) and not options.get("keepdims")
+    if not is_plain or producers[id(value)].scopes != scopes:
+        return None
+    reduced, put = _axes(options.get("axis"), x.ndim), _axes(expression.args[1], x.ndim)
+    return call(reduction.function, x, **options | {"keepdims": True}) if reduced and reduced == put else None
+
+
+def _axes(axis: Any, ndim: int) -> set[int]:
+    """Return which dimensions an axis, or a tuple of them, is; none for `None`."""
+    axes = [axis] if isinstance(axis, int) else axis or []
+    return {each % ndim for each in axes}
 
 
 def _without_operands(expression: Call) -> Call:

@@ -567,6 +567,12 @@ def batch_norm_of_state(
     return batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps), None, None
 
 
+def batch_norm_without_state(
+    input: Value, weight: Any, bias: Any, training: bool, momentum: float, eps: float
+) -> Expression:
+    return batch_norm(input, weight, bias, None, None, True, momentum, eps), None, None
+
+
 def layer_norm(
     input: Value,
     normalized_shape: Any,
@@ -1705,6 +1711,8 @@ ROWS: dict[str, Row] = {
     "flatten": flatten,
     "unflatten": lambda self, dim, sizes, out: reshape(self, out),
     "view_as": lambda self, other, out: reshape(self, out),
+    "reshape_as": lambda self, other, out: reshape(self, out),
+    "ravel": flatten,
     "permute": permute,
     "transpose": transpose,
     "t": lambda self: self if self.ndim < 2 else call("ops.transpose", self),
@@ -1757,6 +1765,7 @@ ROWS: dict[str, Row] = {
     **{f"adaptive_max_pool{n}d": adaptive_max_pool(n) for n in (1, 2, 3)},
     "batch_norm": batch_norm,
     "_native_batch_norm_legit_no_training": batch_norm_of_state,
+    "_native_batch_norm_legit.no_stats": batch_norm_without_state,
     "layer_norm": layer_norm,
     "rms_norm": rms_norm,
     "group_norm": group_norm,
@@ -1872,4 +1881,43 @@ ROWS: dict[str, Row] = {
     ),
     "mse_loss": mse,
     "l1_loss": l1,
+}
+
+# PyTorch's second names; without a row, a call makes PyTorch rewrite the whole program
+ALIASES = {
+    "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
+    "concatenate": "cat",
+    "divide": "div",
+    "fix": "trunc",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "less": "lt",
+    "less_equal": "le",
+    "moveaxis": "movedim",
+    "multiply": "mul",
+    "negative": "neg",
+    "not_equal": "ne",
+    "special_digamma": "digamma",
+    "special_erf": "erf",
+    "special_erfc": "erfc",
+    "special_expit": "sigmoid",
+    "special_expm1": "expm1",
+    "special_gammaln": "lgamma",
+    "special_log1p": "log1p",
+    "subtract": "sub",
+    "swapaxes": "transpose",
+    "swapdims": "transpose",
+}
+ROWS |= {
+    alias + key.removeprefix(name): row
+    for alias, name in ALIASES.items()
+    for key, row in ROWS.items()
+    if key.partition(".")[0] == name
 }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 
 import equinox as eqx
 import flax.linen as nn
+import flax.nnx as nnx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -61,6 +63,134 @@ class LSTM(nn.Module):
         return nn.Dense(4, param_dtype=x.dtype, name="head")(x[:, -1])
 
 
+class UNet(nn.Module):
+    """An encoder and a decoder of images, with connections between them."""
+
+    @nn.compact
+    def __call__(self, x):
+        dtype = {"param_dtype": x.dtype}
+        kept = []
+        for size in (8, 16):
+            x = nn.swish(nn.GroupNorm(4, **dtype)(nn.Conv(size, (3, 3), **dtype)(x)))
+            kept.append(x)
+            x = nn.max_pool(x, (2, 2), (2, 2))
+        for size in (16, 8):
+            x = nn.ConvTranspose(size, (2, 2), (2, 2), **dtype)(x)
+            x = jnp.concatenate([x, kept.pop()], -1)
+            x = nn.swish(nn.Conv(size, (3, 3), feature_group_count=8, **dtype)(x))
+        return nn.Conv(2, (1, 1), **dtype)(x)
+
+
+class GRU(nn.Module):
+    """A recurrent layer in each direction."""
+
+    @nn.compact
+    def __call__(self, x):
+        cells = [nn.RNN(nn.GRUCell(8, param_dtype=x.dtype), name=name) for name in ("forward", "backward")]
+        return nn.Dense(4, param_dtype=x.dtype, name="head")(nn.Bidirectional(*cells)(x))
+
+
+class MLP(nn.Module):
+    @nn.compact
+    def __call__(self, x):
+        for size in (32, 32, 32):
+            x = nn.tanh(nn.Dense(size, param_dtype=x.dtype)(x))
+        return nn.Dense(4, param_dtype=x.dtype)(x)
+
+
+class Mixer(nn.Module):
+    """Dense layers over patches and over channels, by turns."""
+
+    @nn.compact
+    def __call__(self, x):
+        dtype = {"param_dtype": x.dtype}
+        x = nn.Conv(16, (4, 4), strides=4, **dtype)(x)
+        x = x.reshape(x.shape[0], -1, 16)
+        for _ in range(3):
+            y = nn.LayerNorm(**dtype)(x).swapaxes(1, 2)
+            y = nn.Dense(x.shape[1], **dtype)(nn.gelu(nn.Dense(32, **dtype)(y))).swapaxes(1, 2)
+            x = x + y
+            x = x + nn.Dense(16, **dtype)(nn.gelu(nn.Dense(32, **dtype)(nn.LayerNorm(**dtype)(x))))
+        return nn.Dense(10, **dtype)(x.mean(1))
+
+
+class DecoderBlock(nnx.Module):
+    def __init__(self, size, rngs):
+        self.norm1, self.norm2 = nnx.RMSNorm(size, rngs=rngs), nnx.RMSNorm(size, rngs=rngs)
+        self.attention = nnx.MultiHeadAttention(4, size, decode=False, rngs=rngs)
+        self.gate, self.up = (nnx.Linear(size, 32, use_bias=False, rngs=rngs) for _ in range(2))
+        self.down = nnx.Linear(32, size, use_bias=False, rngs=rngs)
+
+    def __call__(self, x):
+        x = x + self.attention(self.norm1(x), mask=nnx.make_causal_mask(x[..., 0]))
+        y = self.norm2(x)
+        return x + self.down(nnx.silu(self.gate(y)) * self.up(y))
+
+
+class Decoder(nnx.Module):
+    """A language model as they are today: root mean squares, and dense layers with a gate."""
+
+    def __init__(self, rngs):
+        self.embed = nnx.Embed(20, 16, rngs=rngs)
+        self.blocks = nnx.List([DecoderBlock(16, rngs) for _ in range(2)])
+        self.norm = nnx.LayerNorm(16, rngs=rngs)
+
+    def __call__(self, ids):
+        x = self.embed(ids)
+        for block in self.blocks:
+            x = block(x)
+        return self.embed.attend(self.norm(x))
+
+
+class Encoder(nnx.Module):
+    """Convolutions with batch normalization."""
+
+    def __init__(self, rngs):
+        self.conv1 = nnx.Conv(3, 8, (3, 3), strides=2, rngs=rngs)
+        self.norm1 = nnx.BatchNorm(8, rngs=rngs)
+        self.conv2 = nnx.Conv(8, 16, (3, 3), padding="VALID", rngs=rngs)
+        self.norm2 = nnx.BatchNorm(16, rngs=rngs)
+        self.head = nnx.Linear(16, 4, rngs=rngs)
+
+    def __call__(self, x):
+        x = nnx.relu(self.norm1(self.conv1(x)))
+        x = nnx.avg_pool(nnx.relu(self.norm2(self.conv2(x))), (2, 2), (2, 2))
+        return self.head(x.mean((1, 2)))
+
+
+class PatchTransformer(eqx.Module):
+    """A vision transformer for one image."""
+
+    patches: eqx.nn.Conv2d
+    positions: jax.Array
+    blocks: list
+    norm: eqx.nn.LayerNorm
+    head: eqx.nn.Linear
+
+    def __init__(self, key):
+        keys = jax.random.split(key, 9)
+        self.patches = eqx.nn.Conv2d(3, 16, 4, 4, key=keys[0])
+        self.positions = jax.random.normal(keys[1], (16, 16))
+        self.blocks = [
+            (
+                eqx.nn.LayerNorm(16),
+                eqx.nn.MultiheadAttention(4, 16, key=a),
+                eqx.nn.LayerNorm(16),
+                eqx.nn.MLP(16, 16, 32, 1, jax.nn.gelu, key=b),
+            )
+            for a, b in zip(keys[2:8:2], keys[3:8:2], strict=True)
+        ]
+        self.norm, self.head = eqx.nn.LayerNorm(16), eqx.nn.Linear(16, 5, key=keys[8])
+
+    def __call__(self, x):
+        x = self.patches(x).reshape(16, -1).T + self.positions
+        for norm1, attend, norm2, mlp in self.blocks:
+            y = jax.vmap(norm1)(x)
+            x = x + attend(y, y, y)
+            x = x + jax.vmap(mlp)(jax.vmap(norm2)(x))
+        return self.head(self.norm(x.mean(0)))
+
+
 class Convolutions(eqx.Module):
     conv1: eqx.nn.Conv2d
     conv2: eqx.nn.ConvTranspose2d
@@ -97,6 +227,15 @@ def scanned(cell, x):
         return carry, carry[0]
 
     return jax.lax.scan(step, start, x.swapaxes(0, 1))[1].swapaxes(0, 1)
+
+
+def gated(cell, x):
+    """A GRU under `scan`, whose last state is the output."""
+
+    def step(state, row):
+        return jax.vmap(cell)(row, state), None
+
+    return jax.lax.scan(step, jnp.zeros((x.shape[0], cell.hidden_size), x.dtype), x.swapaxes(0, 1))[0]
 
 
 def burgers(params, points):
@@ -139,6 +278,11 @@ def equinox(function, make, *shape):
     return lambda: (functools.partial(function, make(jax.random.key(0))), normal(*shape))
 
 
+def module(make, x):
+    """Return what makes a module of nnx, and its input."""
+    return lambda: (make(nnx.Rngs(0)), x)
+
+
 def layers(*sizes):
     return {f"layer{i}": {"w": normal(a, b), "b": normal(b)} for i, (a, b) in enumerate(itertools.pairwise(sizes))}
 
@@ -146,6 +290,15 @@ def layers(*sizes):
 MODELS = {
     "flax CNN": linen(CNN(), 2, 16, 16, 3),
     "flax transformer block": linen(Blocks(), 2, 6, 16),
+    "flax MLP": linen(MLP(), 2, 8),
+    "flax Mixer": linen(Mixer(), 2, 16, 16, 3),
+    "flax U-Net": linen(UNet(), 2, 16, 16, 3),
+    "flax GRU": linen(GRU(), 2, 6, 8),
+    "nnx decoder": module(Decoder, np.random.default_rng(0).integers(0, 20, (2, 6))),
+    "nnx CNN": module(Encoder, normal(2, 16, 16, 3)),
+    "equinox MLP": equinox(mapped, lambda key: eqx.nn.MLP(8, 4, 32, 2, key=key), 2, 8),
+    "equinox GRU under scan": equinox(gated, lambda key: eqx.nn.GRUCell(8, 16, key=key), 2, 6, 8),
+    "equinox ViT": equinox(mapped, PatchTransformer, 2, 3, 16, 16),
     "flax LSTM": linen(LSTM(), 2, 6, 8),
     "equinox attention": equinox(attention, lambda key: eqx.nn.MultiheadAttention(4, 16, key=key), 2, 6, 16),
     "equinox LSTM under scan": equinox(scanned, lambda key: eqx.nn.LSTMCell(8, 16, key=key), 2, 6, 8),
@@ -158,6 +311,9 @@ MODELS = {
 }
 
 
+SINGLE = ("nnx decoder",)  # JAX's attention computes in float32 whatever its dtype is
+
+
 def made(name, dtype):
     """Return a model whose layers all matter, and its inputs."""
     jax.config.update("jax_enable_x64", True)
@@ -167,12 +323,29 @@ def made(name, dtype):
     def lively(path, leaf):
         if not hasattr(leaf, "dtype") or not jnp.issubdtype(leaf.dtype, jnp.floating):
             return leaf
-        is_scale = leaf.ndim == 1 and jax.tree_util.keystr(path).endswith(("'scale']", "'var']", ".weight"))
+        is_scale = leaf.ndim == 1 and jax.tree_util.keystr(path).removesuffix(".value").endswith(
+            ("'scale']", "'var']", ".weight")
+        )
         size = leaf.shape[-2] ** -0.5 if leaf.ndim > 1 else 0.3
         drawn = rng.uniform(0.7, 1.3, leaf.shape) if is_scale else size * rng.normal(size=leaf.shape)
         return jnp.asarray(drawn, dtype)
 
+    if isinstance(model, nnx.Module):
+        for _, layer in nnx.iter_modules(model):
+            if isinstance(layer, nnx.Embed):
+                layer.dtype = jnp.dtype(dtype)
+        model.train()
+        nnx.update(model, jax.tree_util.tree_map_with_path(lively, nnx.state(model, (nnx.Param, nnx.BatchStat))))
+        return model, (jnp.asarray(x, dtype if x.dtype.kind == "f" else x.dtype),)
     function = model.func if isinstance(model, functools.partial) else None
     tree = model.args[0] if function else model[1]
     tree = jax.tree_util.tree_map_with_path(lively, tree)
     return functools.partial(function, tree) if function else (model[0], tree), (jnp.asarray(x, dtype),)
+
+
+def written_in(name):
+    """Return the file in which a model is defined."""
+    model = MODELS[name]()[0]
+    tree = model.args[0] if isinstance(model, functools.partial) else model
+    tree = tree[0] if isinstance(tree, tuple) else tree
+    return [inspect.getsourcefile(burgers if isinstance(tree, dict) else type(tree))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 
 import torch
 
@@ -16,8 +17,9 @@ import torchvision.models as tv
 import transformers
 
 TEXT = {"vocab_size": 50, "max_position_embeddings": 16}
-SIZES = {"hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 64}
+SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
 VISION = {"img_size": 32, "patch_size": 8, "num_classes": 10}
+PICTURES = {"image_size": 32, "patch_size": 8}
 
 
 class Recurrent(torch.nn.Module):
@@ -32,23 +34,61 @@ class Recurrent(torch.nn.Module):
 
 
 class Encoder(torch.nn.Module):
-    """Both halves of T5 on one sentence."""
+    """Both halves of a model of sequences, on one sentence."""
 
-    def __init__(self):
+    def __init__(self, model):
         super().__init__()
-        config = {"vocab_size": 50, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 3, "num_heads": 4}
-        self.t5 = transformers.T5Model(transformers.T5Config(**config, use_cache=False))
+        self.model = model
 
     def forward(self, ids):
-        return self.t5(input_ids=ids, decoder_input_ids=ids).last_hidden_state
+        return self.model(input_ids=ids, decoder_input_ids=ids).last_hidden_state
+
+
+class Speech(torch.nn.Module):
+    """Whisper, with the words so far."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, features, ids):
+        return self.model(input_features=features, decoder_input_ids=ids).last_hidden_state
+
+
+class Towers(torch.nn.Module):
+    """CLIP's two embeddings, and how they match."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids, pixels):
+        y = self.model(input_ids=ids, pixel_values=pixels)
+        return y.logits_per_image, y.text_embeds, y.image_embeds
+
+
+class Masked(torch.nn.Module):
+    """A masked autoencoder, whose mask is that of the noise."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, pixels, noise):
+        return self.model(pixels, noise=noise).logits
 
 
 def vgg():
-    """VGG-11 with a narrow head: that of the library has 120 million parameters."""
-    model = tv.VGG(tv.vgg.make_layers(tv.vgg.cfgs["A"]), 10, init_weights=False)
-    for layer, sizes in {0: (512 * 7 * 7, 64), 3: (64, 64), 6: (64, 10)}.items():
+    """A narrow VGG: that of the library has 120 million parameters in its head alone."""
+    model = tv.VGG(tv.vgg.make_layers([16, "M", 32, "M", 64, 64, "M"]), 10, init_weights=False)
+    for layer, sizes in {0: (64 * 7 * 7, 64), 3: (64, 64), 6: (64, 10)}.items():
         model.classifier[layer] = torch.nn.Linear(*sizes)
     return model
+
+
+def regnet():
+    blocks = tv.regnet.BlockParams.from_init_params(8, 24, 24.0, 2.5, 8, se_ratio=0.25)
+    return tv.RegNet(blocks, 10, stem_width=16)
 
 
 def image(size):
@@ -59,45 +99,200 @@ def ids():
     return (torch.randint(1, 50, (2, 8)),)
 
 
+def pictured(make, size=32):
+    """Return what makes a model of images, and its input."""
+    return lambda: (make(), image(size))
+
+
+def timmed(name, size=64, **options):
+    """Return what makes a model of timm by its name, and its input."""
+    return pictured(lambda: timm.create_model(name, pretrained=False, num_classes=10, **options), size)
+
+
+def segmented(name):
+    """Return what makes one of torchvision's models of segmentation, and its input."""
+    make = getattr(tv.segmentation, name)
+    return pictured(lambda: make(weights=None, weights_backbone=None, num_classes=5), 64)
+
+
+def text(name, **options):
+    """Return what makes a model of transformers that reads a sentence, and its input."""
+
+    def make():
+        config = getattr(transformers, f"{name}Config")(**TEXT | SIZES | {"use_cache": False} | options)
+        return getattr(transformers, f"{name}Model")(config), ids()
+
+    return make
+
+
+def seen(name, size=32, kind="Model", **options):
+    """Return what makes a model of transformers that looks at an image, and its input."""
+
+    def make():
+        config = getattr(transformers, f"{name}Config")(**options)
+        return getattr(transformers, f"{name}{kind}")(config), image(size)
+
+    return make
+
+
+def t5():
+    config = {"vocab_size": 50, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 3, "num_heads": 4}
+    return Encoder(transformers.T5Model(transformers.T5Config(**config, use_cache=False))), ids()
+
+
+HALVES = {
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 64,
+    "decoder_ffn_dim": 64,
+    "use_cache": False,
+}
+
+
+def bart():
+    config = transformers.BartConfig(**TEXT, **HALVES, bos_token_id=0, pad_token_id=0, eos_token_id=2)
+    return Encoder(transformers.BartModel(config)), ids()
+
+
+def whisper():
+    config = transformers.WhisperConfig(
+        vocab_size=50,
+        num_mel_bins=8,
+        max_source_positions=12,
+        max_target_positions=16,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        decoder_start_token_id=1,
+        **HALVES,
+    )
+    return Speech(transformers.WhisperModel(config)), (torch.randn(2, 8, 24), *ids())
+
+
+def wav2vec2():
+    config = transformers.Wav2Vec2Config(
+        **SIZES,
+        conv_dim=(16, 16, 16),
+        conv_stride=(5, 2, 2),
+        conv_kernel=(10, 3, 3),
+        num_conv_pos_embeddings=4,
+        num_conv_pos_embedding_groups=2,
+        mask_time_prob=0.0,
+        layerdrop=0.0,
+    )
+    return transformers.Wav2Vec2Model(config), (torch.randn(2, 400),)
+
+
+def clip():
+    config = transformers.CLIPConfig(
+        text_config={**TEXT, **SIZES, "eos_token_id": 49}, vision_config={**PICTURES, **SIZES}, projection_dim=16
+    )
+    return Towers(transformers.CLIPModel(config)), (*ids(), *image(32))
+
+
+def vit_mae():
+    config = transformers.ViTMAEConfig(
+        **PICTURES,
+        **SIZES,
+        decoder_hidden_size=16,
+        decoder_num_hidden_layers=2,
+        decoder_num_attention_heads=2,
+        decoder_intermediate_size=32,
+    )
+    return Masked(transformers.ViTMAEForPreTraining(config)), (*image(32), torch.rand(2, 16))
+
+
 MODELS = {
-    "ResNet-18": lambda: (tv.resnet18(), image(64)),
-    "MobileNetV3 small": lambda: (tv.mobilenet_v3_small(), image(64)),
-    "EfficientNet-B0": lambda: (tv.efficientnet_b0(), image(64)),
-    "DenseNet-121": lambda: (tv.densenet121(), image(64)),
-    "ConvNeXt tiny": lambda: (tv.convnext_tiny(), image(64)),
-    "ViT": lambda: (tv.VisionTransformer(32, 8, 3, 4, 64, 128), image(32)),
-    "Swin": lambda: (tv.SwinTransformer([4, 4], 32, [2, 2, 2, 2], [2, 4, 8, 16], [4, 4]), image(64)),
-    "ShuffleNetV2": lambda: (tv.shufflenet_v2_x0_5(), image(64)),
-    "VGG-11": lambda: (vgg(), image(32)),
-    "LR-ASPP": lambda: (
-        tv.segmentation.lraspp_mobilenet_v3_large(weights=None, weights_backbone=None),
-        image(64),
+    "ResNet-18": pictured(tv.resnet18, 64),
+    "MobileNetV2": pictured(lambda: tv.MobileNetV2(10, 0.25), 64),
+    "MobileNetV3 small": pictured(lambda: tv.mobilenet_v3_small(width_mult=0.5, num_classes=10), 64),
+    "EfficientNet": timmed("test_efficientnet"),
+    "DenseNet": pictured(lambda: tv.DenseNet(8, (3, 3, 3, 3), 16), 64),
+    "ConvNeXt": pictured(
+        lambda: tv.ConvNeXt([tv.convnext.CNBlockConfig(16, 32, 3), tv.convnext.CNBlockConfig(32, None, 3)])
     ),
-    "Mixer": lambda: (timm.models.mlp_mixer.MlpMixer(**VISION, num_blocks=3, embed_dim=32), image(32)),
-    "DeiT": lambda: (
-        timm.models.deit.VisionTransformerDistilled(**VISION, embed_dim=32, depth=3, num_heads=4),
-        image(32),
+    "ViT": pictured(lambda: tv.VisionTransformer(32, 8, 3, 4, 64, 128)),
+    "Swin": pictured(lambda: tv.SwinTransformer([4, 4], 32, [2, 2, 2, 2], [2, 4, 8, 16], [4, 4]), 64),
+    "MaxViT": pictured(lambda: tv.MaxVit((64, 64), 16, 2, [16, 32], [2, 2], 8, 0.0), 64),
+    "ShuffleNetV2": pictured(tv.shufflenet_v2_x0_5, 64),
+    "SqueezeNet": pictured(tv.squeezenet1_1, 64),
+    "MNASNet": pictured(lambda: tv.MNASNet(0.35, 10), 64),
+    "VGG": pictured(vgg),
+    "LR-ASPP": segmented("lraspp_mobilenet_v3_large"),
+    "DeepLabV3": segmented("deeplabv3_mobilenet_v3_large"),
+    "Mixer": pictured(lambda: timm.models.mlp_mixer.MlpMixer(**VISION, num_blocks=3, embed_dim=32)),
+    "DeiT": pictured(lambda: timm.models.deit.VisionTransformerDistilled(**VISION, embed_dim=32, depth=3, num_heads=4)),
+    "RegNetY": pictured(regnet, 64),
+    "NFNet": timmed("test_nfnet"),
+    "BEiT": pictured(lambda: timm.models.beit.Beit(**VISION, embed_dim=32, depth=3, num_heads=4)),
+    "CaiT": pictured(lambda: timm.models.cait.Cait(**VISION, embed_dim=32, depth=3, num_heads=4)),
+    "CoAtNet": timmed("test_coatnet", img_size=64),
+    "ConvNeXtV2": timmed("test_convnext2"),
+    "MambaOut": timmed("test_mambaout"),
+    "GhostNet": timmed("ghostnet_050"),
+    "BERT": text("Bert"),
+    "RoBERTa": text("Roberta", max_position_embeddings=18),
+    "DistilBERT": text("DistilBert", dim=32, n_layers=3, n_heads=4, hidden_dim=64),
+    "ALBERT": text("Albert", embedding_size=16),
+    "ELECTRA": text("Electra", embedding_size=32),
+    "DeBERTaV2": text("DebertaV2", relative_attention=True, pos_att_type=["p2c", "c2p"], position_buckets=8),
+    "GPT-2": text("GPT2", n_embd=32, n_layer=3, n_head=4, n_positions=16),
+    "GPT-NeoX": text("GPTNeoX"),
+    "Llama": text("Llama", num_key_value_heads=2),
+    "Mistral": text("Mistral", num_key_value_heads=2, sliding_window=4),
+    "Qwen2": text("Qwen2", num_key_value_heads=2),
+    "Gemma": text("Gemma", num_key_value_heads=2, head_dim=8, pad_token_id=0),
+    "Phi": text("Phi"),
+    "OPT": text("OPT", ffn_dim=64, word_embed_proj_dim=32),
+    "BLOOM": text("Bloom", n_layer=3, n_head=4),
+    "Mamba": text("Mamba", state_size=4),
+    "T5": t5,
+    "BART": bart,
+    "Whisper": whisper,
+    "Wav2Vec2": wav2vec2,
+    "CLIP": clip,
+    "ViT-MAE": vit_mae,
+    "SegFormer": seen(
+        "Segformer",
+        64,
+        "ForSemanticSegmentation",
+        depths=[1, 2, 1, 1],
+        hidden_sizes=[8, 16, 32, 32],
+        decoder_hidden_size=16,
+        num_attention_heads=[1, 2, 4, 4],
     ),
-    "RegNetY": lambda: (timm.create_model("regnety_002", pretrained=False), image(64)),
-    "BERT": lambda: (transformers.BertModel(transformers.BertConfig(**TEXT, **SIZES)), ids()),
-    "GPT-2": lambda: (
-        transformers.GPT2Model(
-            transformers.GPT2Config(vocab_size=50, n_embd=32, n_layer=4, n_head=4, n_positions=16, use_cache=False)
-        ),
-        ids(),
-    ),
-    "Llama": lambda: (
-        transformers.LlamaModel(transformers.LlamaConfig(**TEXT, **SIZES, num_key_value_heads=2, use_cache=False)),
-        ids(),
-    ),
-    "T5": lambda: (Encoder(), ids()),
+    "DINOv2": seen("Dinov2", **PICTURES, hidden_size=32, num_hidden_layers=3, num_attention_heads=4),
     "LSTM": lambda: (Recurrent(torch.nn.LSTM), (torch.randn(2, 6, 8),)),
     "GRU": lambda: (Recurrent(torch.nn.GRU), (torch.randn(2, 6, 8),)),
 }
 
 
-# models that compute in float32 whatever their dtype is: norms and angles, and the slope of PyTorch's hardsigmoid
-SINGLE = ("Llama", "T5", "MobileNetV3 small", "LR-ASPP")
+def written_in(name):
+    """Return the files that define the classes of a model, without PyTorch's own layers where there are others."""
+    kinds = {type(module) for module in MODELS[name]()[0].modules()}
+    files = {inspect.getsourcefile(kind): kind.__module__ for kind in kinds}
+    own = [file for file, module in files.items() if module.partition(".")[0] not in ("torch", __name__)]
+    return own or [file for file, module in files.items() if module.startswith("torch.nn.modules.rnn")]
+
+
+# models that compute in float32 whatever their dtype is: norms, angles and slopes of positions, and the slope of
+# PyTorch's hardsigmoid
+SINGLE = (
+    "Llama",
+    "Mistral",
+    "Qwen2",
+    "Gemma",
+    "Phi",
+    "BLOOM",
+    "Mamba",
+    "T5",
+    "MobileNetV3 small",
+    "LR-ASPP",
+    "DeepLabV3",
+)
 
 
 def made(name, dtype):
