@@ -24,9 +24,10 @@ COMPOSITES = frozenset(
     op_ndim op_size op_hstack op_vstack op_dstack op_column_stack op_append op_array_split op_hsplit op_vsplit
     op_dsplit op_fliplr op_flipud op_rot90 op_meshgrid op_diag op_diagflat op_tri op_tril op_triu op_stft op_istft
     op_in_top_k op_argpartition op_unique op_isin op_histogram op_logspace op_geomspace op_lgamma op_digamma
-    op_polygamma op_gammainc op_gammaincc op_nansum op_nanprod op_nancumsum op_nancumprod op_nanmean op_nanvar
-    op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin op_quantile op_percentile op_median op_nanquantile
-    op_nanpercentile op_nanmedian op_moments op_corrcoef op_trapezoid op_bartlett op_hanning op_hamming op_blackman
+    op_polygamma op_gammainc op_gammaincc op_gamma op_betaln op_beta op_xlogy op_xlog1py op_nansum op_nanprod
+    op_nancumsum op_nancumprod op_nanmean op_nanvar op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin
+    op_quantile op_percentile op_median op_nanquantile op_nanpercentile op_nanmedian op_moments op_corrcoef
+    op_trapezoid op_bartlett op_hanning op_hamming op_blackman
     """.split()
 )
 
@@ -2117,6 +2118,36 @@ def op_gammaincc(op):
   try: return active().op_gammaincc(a, x)
   except Exception as error: return recover(error, op, {"a": a, "x": x})
  return op_gammaincc, 1
+
+def op_gamma(op):
+ def op_gamma(x):
+  try: return active().op_gamma(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_gamma, 1
+
+def op_betaln(op):
+ def op_betaln(a, b):
+  try: return active().op_betaln(a, b)
+  except Exception as error: return recover(error, op, {"a": a, "b": b})
+ return op_betaln, 1
+
+def op_beta(op):
+ def op_beta(a, b):
+  try: return active().op_beta(a, b)
+  except Exception as error: return recover(error, op, {"a": a, "b": b})
+ return op_beta, 1
+
+def op_xlogy(op):
+ def op_xlogy(x, y):
+  try: return active().op_xlogy(x, y)
+  except Exception as error: return recover(error, op, {"x": x, "y": y})
+ return op_xlogy, 1
+
+def op_xlog1py(op):
+ def op_xlog1py(x, y):
+  try: return active().op_xlog1py(x, y)
+  except Exception as error: return recover(error, op, {"x": x, "y": y})
+ return op_xlog1py, 1
 
 def op_correlate(op):
  def op_correlate(x1, x2, mode):

@@ -396,15 +396,20 @@ from multiop.frontends.spacing import (
     op_logspace as logspace,
 )
 from multiop.frontends.special import (
+    op_beta as beta,
+    op_betaln as betaln,
     op_digamma as digamma,
     op_erf as erf,
     op_erfc as erfc,
     op_erfinv as erfinv,
+    op_gamma as gamma,
     op_gammainc as gammainc,
     op_gammaincc as gammaincc,
     op_i0 as i0,
     op_lgamma as lgamma,
     op_polygamma as polygamma,
+    op_xlog1py as xlog1py,
+    op_xlogy as xlogy,
 )
 from multiop.frontends.statistics import (
     op_corrcoef as corrcoef,
@@ -485,6 +490,8 @@ __all__ = [
     "bartlett",
     "batch_normalization",
     "batch_normalization_with_moments",
+    "beta",
+    "betaln",
     "binary_crossentropy",
     "bincount",
     "bitwise_and",
@@ -575,6 +582,7 @@ __all__ = [
     "fori_loop",
     "full",
     "full_like",
+    "gamma",
     "gammainc",
     "gammaincc",
     "gcd",
@@ -824,6 +832,8 @@ __all__ = [
     "vstack",
     "where",
     "while_loop",
+    "xlog1py",
+    "xlogy",
     "zeros",
     "zeros_like",
 ]
