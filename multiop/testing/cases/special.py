@@ -50,7 +50,7 @@ HALVES = [k / 2 for k in range(-9, 25, 2)]
 NEGATIVE = np.array([-8.490407, -45.74024], "float32")
 
 
-# the logarithm of the beta function, of which SciPy has two thirds of the digits, and its slope where both arguments are the same
+# the logarithm of the beta function, of which SciPy has two thirds of the digits, and its slope at ties
 BESIDE = [-20 * np.log(2.0), -237.91916923377553, -3365064.4150237534]
 AT_TIES = (special.digamma([2.0, 20.0]) - special.digamma([4.0, 40.0])).tolist()
 
@@ -59,7 +59,7 @@ def of_two(op: str, reference, **options) -> Row:
     """Make a row of a function of two positive numbers."""
     return row(
         op,
-        lambda x, y: reference(x, y),
+        reference,
         call(positive(2, 3), positive(3)),
         call(uniform(4, low=9.0, high=30.0), positive(4)),
         dtypes=BOOLEAN + FLOATING,

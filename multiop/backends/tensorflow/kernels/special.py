@@ -27,9 +27,7 @@ def op_lgamma(x, *, otherwise):
         x, upstream = in_this_graph(x), in_this_graph(upstream)
         return pull(lambda x, upstream: pull(otherwise, [x], upstream)[0], [x, upstream], second_upstream)
 
-    return linked(
-        "op_lgamma", lambda x: in_float64(tf.raw_ops.Lgamma, x), lambda x, upstream: [slope(x, upstream)], x
-    )
+    return linked("op_lgamma", lambda x: in_float64(tf.raw_ops.Lgamma, x), lambda x, upstream: [slope(x, upstream)], x)
 
 
 def pull(fn, xs, upstream):
