@@ -2390,6 +2390,12 @@ def normal(op):
   except Exception as error: return recover(error, op, {"shape": shape, "mean": mean, "stddev": stddev, "dtype": dtype, "seed": seed})
  return normal, 1
 
+def multivariate_normal(op):
+ def multivariate_normal(shape, mean, cov, dtype, seed):
+  try: return op(shape, mean, cov, dtype, seed)
+  except Exception as error: return recover(error, op, {"shape": shape, "mean": mean, "cov": cov, "dtype": dtype, "seed": seed})
+ return multivariate_normal, 1
+
 def truncated_normal(op):
  def truncated_normal(shape, mean, stddev, dtype, seed):
   try: return op(shape, mean, stddev, dtype, seed)
@@ -2407,6 +2413,12 @@ def categorical(op):
   try: return op(logits, num_samples, dtype, seed)
   except Exception as error: return recover(error, op, {"logits": logits, "num_samples": num_samples, "dtype": dtype, "seed": seed})
  return categorical, 1
+
+def choice(op):
+ def choice(a, shape, replace, p, axis, seed):
+  try: return op(a, shape, replace, p, axis, seed)
+  except Exception as error: return recover(error, op, {"a": a, "shape": shape, "replace": replace, "p": p, "axis": axis, "seed": seed})
+ return choice, 1
 
 def dropout(op):
  def dropout(inputs, rate, noise_shape, seed):

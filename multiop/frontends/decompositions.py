@@ -479,8 +479,9 @@ def op_svdvals(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_svdvals([[3.0, 0.0], [0.0, -4.0]])).tolist()
         [4.0, 3.0]
     """
-    singular: Tensor = op_svd(x, compute_uv=False)
-    return singular
+    values = op_svd(x, compute_uv=False)
+    assert not isinstance(values, tuple)
+    return values
 
 
 @boundary
