@@ -1,10 +1,11 @@
-"""Measure every op that has a native counterpart, on 8 numbers and on 262,144, forward and both ways.
+"""Measure every op that has a native counterpart, on 8, 1,000 and 262,144 numbers, forward and both ways.
 
     nox -s bench -- --all --backends torch
     python benchmarks/bench_every_op.py --only op_max,op_norm
 
 It finds the outliers among the ops: rows are read from the slowest down. JAX and TensorFlow are measured compiled, too;
-PyTorch's compiler takes seconds for each row, so that it only runs with `--only`.
+PyTorch's compiler takes seconds for each row, so that it only runs with `--only`. On 8 and 1,000 numbers, each op is also measured in
+float64: a library calls many ops on a few numbers, and no op may be slow there without a reason.
 """
 # ruff: noqa: E501, a row of the table is one line
 
@@ -229,7 +230,14 @@ rms_normalization(m, m[0], epsilon=1e-5) | F.rms_norm(m, m.shape[1:], m[0], 1e-5
 binary_crossentropy(q, x, from_logits=True) | F.binary_cross_entropy_with_logits(x, q, reduction='none') | - | tf.nn.sigmoid_cross_entropy_with_logits(q, x)
 sparse_categorical_crossentropy(l[:, 0], m, from_logits=True) | F.cross_entropy(m, o[:, 0], reduction='none') | - | tf.nn.sparse_softmax_cross_entropy_with_logits(l[:, 0], m)
 """
-SIZES = {"[8]": 1, "[262144]": 2**15}  # 8 numbers, so many times
+SIZES = {  # 8 numbers, so many times, and their dtype; the wide ones last, since JAX has them in its 64-bit mode alone
+    "[8]": (1, "float32"),
+    "[1000]": (125, "float32"),
+    "[262144]": (2**15, "float32"),
+    "[8] float64": (1, "float64"),
+    "[1000] float64": (125, "float64"),
+}
+SHAPES = {1: ((2, 4), 1, 2, 2, 2), 125: ((25, 40), 10, 10, 5, 8), 2**15: ((512, 512), 16, 64, 64, 8)}
 NOT_DIFFERENTIABLE = {"floor", "ceil", "round", "trunc", "sign", "nextafter", "zeros_like", "ones_like", "full_like"}
 NOT_DIFFERENTIABLE |= {"heaviside", "one_hot", "gammainc"}
 NOT_DIFFERENTIABLE |= {"cholesky", "eigh"}  # whose gradient is that of the lower triangle here
@@ -237,20 +245,19 @@ FLOATS = "xypquhmnsrtvcaew"  # what is differentiated
 # per backend: the geometric mean on few numbers, the worst row there, and rows on many numbers, eager and compiled
 LIMITS = {"torch": (1.25, 2.0), "jax": (0.80, 1.3), "tensorflow": (0.80, 1.3)}
 EAGER, COMPILED = 1.10, 1.05
+FEW = 3.0  # the worst row on a few numbers, in either dtype, where it is not listed above
 TOLERANCE = 1e-3
 
 
-def operands(bench: Bench, multiop: Any, times: int) -> dict[str, Any]:
+def operands(bench: Bench, multiop: Any, times: int, dtype: str) -> dict[str, Any]:
     """Return what the expressions read, with 8 numbers `times` times over."""
-    ops, size, (rows, columns) = multiop.ops, 8 * times, {1: (2, 4)}.get(times, (512, 512))
-    x, y, m, n = (
-        bench.tensor(size),
-        bench.tensor(size, seed=1),
-        bench.tensor(rows, columns),
-        bench.tensor(rows, columns, seed=1),
-    )
-    batch, side, (high, channels) = (1, 2, (2, 2)) if times == 1 else (16, 64, (64, 8))
-    square, t = bench.tensor(batch, side, side), bench.tensor(max(1, size // high**2 // channels), high, high, channels)
+    ops, size, (matrix, batch, side, high, channels) = multiop.ops, 8 * times, SHAPES[times]
+
+    def tensor(*shape: int, seed: int = 0) -> Any:
+        return ops.cast(bench.tensor(*shape, seed=seed), dtype)
+
+    x, y, m, n = tensor(size), tensor(size, seed=1), tensor(*matrix), tensor(*matrix, seed=1)
+    square, t = tensor(batch, side, side), tensor(max(1, size // high**2 // channels), high, high, channels)
     whole = ops.cast(ops.abs(x) * 1000, "int32")
     found = {"x": x, "y": y, "p": ops.exp(x), "q": ops.sigmoid(y), "u": ops.tanh(x / 2), "h": ops.exp(x) + 1.5}
     found |= {
@@ -263,8 +270,8 @@ def operands(bench: Bench, multiop: Any, times: int) -> dict[str, Any]:
         "g": ops.arange(size) % 8,
     }
     found |= {"m": m, "n": n, "a": ops.transpose(n), "e": x[None], "w": ops.sort(x), "l": ops.argsort(m)}
-    found |= {"s": square @ ops.swapaxes(square, 1, 2) / side + ops.eye(side), "r": square, "t": t}
-    found |= {"v": ops.transpose(t, (0, 3, 1, 2)), "c": bench.tensor(3, 3, channels, channels)}
+    found |= {"s": square @ ops.swapaxes(square, 1, 2) / side + ops.eye(side, dtype=dtype), "r": square, "t": t}
+    found |= {"v": ops.transpose(t, (0, 3, 1, 2)), "c": tensor(3, 3, channels, channels)}
     if bench.backend == "torch":
         found |= {"v": found["v"].contiguous(), "z": found["k"].long(), "o": found["l"].long()}
     return found
@@ -279,8 +286,10 @@ def measure(bench: Bench) -> None:
     if bench.backend == "torch":
         names["F"] = native.torch.nn.functional
     worst, ratios = LIMITS[bench.backend][1], []
-    for label, times in SIZES.items():
-        values = operands(bench, multiop, times)
+    for label, (times, dtype) in SIZES.items():
+        if dtype == "float64":
+            multiop.enable_x64()
+        values = operands(bench, multiop, times, dtype)
         for line in OPS.strip().splitlines():
             ours, *theirs = [part.strip() for part in line.split("|")]
             theirs = theirs[COLUMNS[bench.backend] - 1]
@@ -293,12 +302,12 @@ def measure(bench: Bench) -> None:
                 "multiop": function(f"multiop.op_{ours}", letters, names),
             }
             row = Row(bench, f"{ours} {label}", native, letters, [values[one] for one in letters])
-            limit = worst if times == 1 else EAGER
+            limit = EAGER if times == 2**15 else worst if label == "[8]" else FEW
             found = row.compare("forward", pair, limit)
-            ratios += [found] if times == 1 and found is not None else []
+            ratios += [found] if label == "[8]" and found is not None else []
             if name not in NOT_DIFFERENTIABLE:
                 row.compare("both ways", pair, limit)
-                if times > 1 and (bench.backend != "torch" or bench.only):
+                if times == 2**15 and (bench.backend != "torch" or bench.only):
                     row.compare("compiled", pair, COMPILED)
     bench.rows.sort(key=lambda row: -row["measured"])
     if ratios:
@@ -324,7 +333,10 @@ class Row:
                 return None
             turn = self.native.compiled if way == "compiled" else self.native.both_ways
             turned = {who: turn(self.of_floats(f)) for who, f in pair.items()}
-            given = {"u": self.bench.tensor(*y.shape, seed=2), "xs": [self.values[k] for k in self.wanted]}
+            import multiop
+
+            upstream = multiop.op_cast(self.bench.tensor(*y.shape, seed=2), multiop.dtype_name(y))
+            given = {"u": upstream, "xs": [self.values[k] for k in self.wanted]}
             calls = {who: call("f(u, *xs)", {"f": f, **given}) for who, f in turned.items()}
         return self.bench.compare(f"{self.name}, {way}", calls, limit, TOLERANCE)["measured"]
 

@@ -12,19 +12,21 @@ COMPOSITES = frozenset(
     """
     op_sparse_plus op_sparse_sigmoid op_squareplus op_sparsemax op_hard_tanh op_hard_swish op_swish op_bitwise_not
     op_bitwise_left_shift op_bitwise_right_shift op_view_as_real op_saturate_cast op_array op_depthwise_conv
-    op_separable_conv op_empty op_empty_like op_identity op_logdet op_cholesky_inverse op_lstsq op_matrix_power
-    op_matrix_rank op_norm op_cdist op_true_divide op_absolute op_conjugate op_fabs op_deg2rad op_rad2deg op_angle
-    op_fmax op_fmin op_sinc op_image_rgb_to_grayscale op_image_rgb_to_hsv op_image_hsv_to_rgb op_image_crop
-    op_image_pad op_image_resize op_image_affine_transform op_image_perspective_transform op_image_map_coordinates
-    op_image_extract_patches op_image_extract_patches_3d op_image_reconstruct_patches op_image_gaussian_blur
-    op_image_sobel_edges op_image_ssim op_image_elastic_transform op_image_scale_and_translate op_scatter op_set_item
-    op_add_at op_multiply_at op_maximum_at op_minimum_at op_subset op_multi_hot op_allclose op_psnr
-    op_batch_normalization_with_moments op_depth_to_space op_space_to_depth op_trace op_dot op_inner op_outer op_vdot
-    op_kron op_cross op_vander op_rearrange op_amax op_amin op_count_nonzero op_ptp op_average op_diff op_ravel
-    op_ndim op_size op_hstack op_vstack op_dstack op_column_stack op_append op_array_split op_hsplit op_vsplit
-    op_dsplit op_fliplr op_flipud op_rot90 op_meshgrid op_diag op_diagflat op_tri op_tril op_triu op_stft op_istft
-    op_in_top_k op_argpartition op_unique op_isin op_histogram op_logspace op_geomspace op_lgamma op_digamma
-    op_polygamma op_gammainc op_gammaincc op_nansum op_nanprod op_nancumsum op_nancumprod op_nanmean op_nanvar
+    op_separable_conv op_empty op_empty_like op_identity op_eigvalsh op_eigvals op_svdvals op_logdet
+    op_cholesky_inverse op_lstsq op_matrix_power op_matrix_rank op_norm op_cdist op_true_divide op_absolute
+    op_conjugate op_fabs op_deg2rad op_rad2deg op_angle op_fmax op_fmin op_sinc op_image_rgb_to_grayscale
+    op_image_rgb_to_hsv op_image_hsv_to_rgb op_image_crop op_image_pad op_image_resize op_image_affine_transform
+    op_image_perspective_transform op_image_map_coordinates op_image_extract_patches op_image_extract_patches_3d
+    op_image_reconstruct_patches op_image_gaussian_blur op_image_sobel_edges op_image_ssim op_image_elastic_transform
+    op_image_scale_and_translate op_scatter op_ravel_multi_index op_set_item op_add_at op_multiply_at op_maximum_at
+    op_minimum_at op_subset op_multi_hot op_allclose op_psnr op_batch_normalization_with_moments op_depth_to_space
+    op_space_to_depth op_trace op_dot op_inner op_outer op_vdot op_kron op_cross op_vander op_rearrange op_amax
+    op_amin op_count_nonzero op_ptp op_average op_diff op_ravel op_ndim op_size op_hstack op_vstack op_dstack
+    op_column_stack op_append op_array_split op_hsplit op_vsplit op_dsplit op_fliplr op_flipud op_rot90
+    op_broadcast_arrays op_broadcast_shapes op_meshgrid op_diag op_diagflat op_tri op_tril op_triu op_set_diag
+    op_diag_indices op_tril_indices op_triu_indices op_stft op_istft op_in_top_k op_argpartition op_unique op_lexsort
+    op_isin op_histogram op_logspace op_geomspace op_lgamma op_digamma op_polygamma op_gammainc op_gammaincc op_gamma
+    op_betaln op_beta op_xlogy op_xlog1py op_nansum op_nanprod op_nancumsum op_nancumprod op_nanmean op_nanvar
     op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin op_quantile op_percentile op_median op_nanquantile
     op_nanpercentile op_nanmedian op_moments op_corrcoef op_trapezoid op_bartlett op_hanning op_hamming op_blackman
     """.split()
@@ -630,6 +632,24 @@ def op_eig(op):
   except Exception as error: return recover(error, op, {"x": x})
  return op_eig, 1
 
+def op_eigvalsh(op):
+ def op_eigvalsh(x, UPLO):
+  try: return active().op_eigvalsh(x, UPLO)
+  except Exception as error: return recover(error, op, {"x": x, "UPLO": UPLO})
+ return op_eigvalsh, 1
+
+def op_eigvals(op):
+ def op_eigvals(x):
+  try: return active().op_eigvals(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_eigvals, 1
+
+def op_svdvals(op):
+ def op_svdvals(x):
+  try: return active().op_svdvals(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_svdvals, 1
+
 def op_logdet(op):
  def op_logdet(x):
   try: return active().op_logdet(x)
@@ -655,9 +675,9 @@ def op_matrix_power(op):
  return op_matrix_power, 1
 
 def op_matrix_rank(op):
- def op_matrix_rank(x, tol):
-  try: return active().op_matrix_rank(x, tol)
-  except Exception as error: return recover(error, op, {"x": x, "tol": tol})
+ def op_matrix_rank(x, tol, hermitian):
+  try: return active().op_matrix_rank(x, tol, hermitian)
+  except Exception as error: return recover(error, op, {"x": x, "tol": tol, "hermitian": hermitian})
  return op_matrix_rank, 1
 
 def op_norm(op):
@@ -1224,6 +1244,12 @@ def op_one_hot(op):
   except Exception as error: return recover(error, op, {"x": x, "num_classes": num_classes, "axis": axis, "dtype": dtype, "sparse": sparse})
  return op_one_hot, 1
 
+def op_ravel_multi_index(op):
+ def op_ravel_multi_index(multi_index, dims):
+  try: return active().op_ravel_multi_index(multi_index, dims)
+  except Exception as error: return recover(error, op, {"multi_index": multi_index, "dims": dims})
+ return op_ravel_multi_index, 1
+
 def op_set_item(op):
  def op_set_item(x, key, value):
   try: return active().op_set_item(x, key, value)
@@ -1543,9 +1569,9 @@ def op_vdot(op):
  return op_vdot, 1
 
 def op_kron(op):
- def op_kron(x1, x2):
-  try: return active().op_kron(x1, x2)
-  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ def op_kron(x1, x2, *more):
+  try: return active().op_kron(x1, x2, *more)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2, "more": more})
  return op_kron, 1
 
 def op_cross(op):
@@ -1902,6 +1928,18 @@ def op_rot90(op):
   except Exception as error: return recover(error, op, {"array": array, "k": k, "axes": axes})
  return op_rot90, 2
 
+def op_broadcast_arrays(op):
+ def op_broadcast_arrays(*x):
+  try: return active().op_broadcast_arrays(*x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_broadcast_arrays, 1
+
+def op_broadcast_shapes(op):
+ def op_broadcast_shapes(*shapes):
+  try: return active().op_broadcast_shapes(*shapes)
+  except Exception as error: return recover(error, op, {"shapes": shapes})
+ return op_broadcast_shapes, 1
+
 def op_meshgrid(op):
  def op_meshgrid(*x, indexing):
   try: return active().op_meshgrid(*x, indexing=indexing)
@@ -1937,6 +1975,30 @@ def op_triu(op):
   try: return active().op_triu(x, k)
   except Exception as error: return recover(error, op, {"x": x, "k": k})
  return op_triu, 2
+
+def op_set_diag(op):
+ def op_set_diag(x, diagonal):
+  try: return active().op_set_diag(x, diagonal)
+  except Exception as error: return recover(error, op, {"x": x, "diagonal": diagonal})
+ return op_set_diag, 1
+
+def op_diag_indices(op):
+ def op_diag_indices(n, ndim):
+  try: return active().op_diag_indices(n, ndim)
+  except Exception as error: return recover(error, op, {"n": n, "ndim": ndim})
+ return op_diag_indices, 1
+
+def op_tril_indices(op):
+ def op_tril_indices(n, k, m):
+  try: return active().op_tril_indices(n, k, m)
+  except Exception as error: return recover(error, op, {"n": n, "k": k, "m": m})
+ return op_tril_indices, 1
+
+def op_triu_indices(op):
+ def op_triu_indices(n, k, m):
+  try: return active().op_triu_indices(n, k, m)
+  except Exception as error: return recover(error, op, {"n": n, "k": k, "m": m})
+ return op_triu_indices, 1
 
 def op_fft(op):
  def op_fft(x):
@@ -2040,6 +2102,12 @@ def op_unique(op):
   except Exception as error: return recover(error, op, {"x": x, "sorted": sorted, "return_index": return_index, "return_inverse": return_inverse, "return_counts": return_counts, "axis": axis, "size": size, "fill_value": fill_value})
  return op_unique, 1
 
+def op_lexsort(op):
+ def op_lexsort(keys, axis):
+  try: return active().op_lexsort(keys, axis)
+  except Exception as error: return recover(error, op, {"keys": keys, "axis": axis})
+ return op_lexsort, 1
+
 def op_isin(op):
  def op_isin(x1, x2, assume_unique, invert):
   try: return active().op_isin(x1, x2, assume_unique, invert)
@@ -2117,6 +2185,36 @@ def op_gammaincc(op):
   try: return active().op_gammaincc(a, x)
   except Exception as error: return recover(error, op, {"a": a, "x": x})
  return op_gammaincc, 1
+
+def op_gamma(op):
+ def op_gamma(x):
+  try: return active().op_gamma(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_gamma, 1
+
+def op_betaln(op):
+ def op_betaln(a, b):
+  try: return active().op_betaln(a, b)
+  except Exception as error: return recover(error, op, {"a": a, "b": b})
+ return op_betaln, 1
+
+def op_beta(op):
+ def op_beta(a, b):
+  try: return active().op_beta(a, b)
+  except Exception as error: return recover(error, op, {"a": a, "b": b})
+ return op_beta, 1
+
+def op_xlogy(op):
+ def op_xlogy(x, y):
+  try: return active().op_xlogy(x, y)
+  except Exception as error: return recover(error, op, {"x": x, "y": y})
+ return op_xlogy, 1
+
+def op_xlog1py(op):
+ def op_xlog1py(x, y):
+  try: return active().op_xlog1py(x, y)
+  except Exception as error: return recover(error, op, {"x": x, "y": y})
+ return op_xlog1py, 1
 
 def op_correlate(op):
  def op_correlate(x1, x2, mode):
@@ -2292,6 +2390,12 @@ def normal(op):
   except Exception as error: return recover(error, op, {"shape": shape, "mean": mean, "stddev": stddev, "dtype": dtype, "seed": seed})
  return normal, 1
 
+def multivariate_normal(op):
+ def multivariate_normal(shape, mean, cov, dtype, seed):
+  try: return op(shape, mean, cov, dtype, seed)
+  except Exception as error: return recover(error, op, {"shape": shape, "mean": mean, "cov": cov, "dtype": dtype, "seed": seed})
+ return multivariate_normal, 1
+
 def truncated_normal(op):
  def truncated_normal(shape, mean, stddev, dtype, seed):
   try: return op(shape, mean, stddev, dtype, seed)
@@ -2309,6 +2413,12 @@ def categorical(op):
   try: return op(logits, num_samples, dtype, seed)
   except Exception as error: return recover(error, op, {"logits": logits, "num_samples": num_samples, "dtype": dtype, "seed": seed})
  return categorical, 1
+
+def choice(op):
+ def choice(a, shape, replace, p, axis, seed):
+  try: return op(a, shape, replace, p, axis, seed)
+  except Exception as error: return recover(error, op, {"a": a, "shape": shape, "replace": replace, "p": p, "axis": axis, "seed": seed})
+ return choice, 1
 
 def dropout(op):
  def dropout(inputs, rate, noise_shape, seed):

@@ -902,3 +902,64 @@ def test_every_draw_is_public_and_has_the_boundary():
     assert set(dir(random)) == set(random.__all__)
     for name in random.__all__:
         assert getattr(random, name).__doc__.strip()
+
+
+def test_choice_follows_its_weights(backend):
+    x = to_numpy(random.choice([10, 20, 30], (30000,), p=[1.0, 0.0, 3.0], seed=1))
+    assert set(x.tolist()) == {10, 30}
+    assert abs((x == 30).mean() - 0.75) < 0.01
+    assert to_numpy(random.choice(4, (2, 500), seed=2)).shape == (2, 500)
+
+
+def test_choice_without_replacement_draws_each_once(backend):
+    assert sorted(to_numpy(random.choice(50, 50, replace=False, seed=1)).tolist()) == list(range(50))
+    p = np.repeat([1.0, 4.0], 1000)  # NumPy draws one after the other
+    expected = (np.random.default_rng(0).choice(2000, 800, False, p / p.sum()) >= 1000).sum()
+    drawn = to_numpy(random.choice(2000, 800, False, p.astype("float32"), seed=4))
+    assert len(set(drawn.tolist())) == 800
+    assert abs((drawn >= 1000).sum() - expected) < 50
+    rows = np.arange(12.0, dtype="float32").reshape(2, 6)
+    assert to_numpy(random.choice(rows, (3,), replace=False, axis=1, seed=3)).shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: random.choice(3, 4, replace=False), "at most 3"),
+        (lambda: random.choice(3, 2, p=[1.0, 1.0]), "p must have the shape"),
+        (lambda: random.choice(3, 2, replace=False, p=[0.0, 1.0, 0.0], seed=1), "out of range|out of bounds"),
+        (lambda: random.choice(0, 2), "at least one slice"),
+    ],
+)
+def test_choice_refuses_what_cannot_be_drawn(backend, call, match):
+    with pytest.raises(errors.MultiopError, match=match):
+        call()
+
+
+CHOSEN = [[7, 5, 4, 6, 8, 6, 6, 6], [7, 5, 1, 4, 6, 8, 3, 2]]
+
+
+def test_choice_is_that_of_every_backend(backend):
+    assert to_numpy(random.choice(9, 8, p=np.arange(9.0, dtype="float32"), seed=5)).tolist() == CHOSEN[0]
+    assert to_numpy(random.choice(9, 8, False, np.arange(9.0, dtype="float32"), seed=5)).tolist() == CHOSEN[1]
+
+
+def test_multivariate_normal_has_its_mean_covariance_and_gradient(backend):
+    mean, cov = np.array([1.0, -2.0], "float32"), np.array([[2.0, 0.6], [0.6, 0.5]], "float32")
+    x = to_numpy(random.multivariate_normal((20000,), mean, cov, seed=1))
+    np.testing.assert_allclose(x.mean(0), mean, atol=0.05)
+    np.testing.assert_allclose(np.cov(x.T), cov, atol=0.06)
+
+    def drawn(mean, cov):
+        return multiop.op_sum(random.multivariate_normal((), mean, cov, seed=4))
+
+    by_mean, by_cov = multiop.grad(drawn, (0, 1))(multiop.op_array(mean), multiop.op_array(cov))
+    z = to_numpy(random.normal((2,), seed=4)).astype("float64")
+
+    def expected_sum(cov):
+        return (np.linalg.cholesky(cov) @ z).sum()
+
+    steps = np.eye(4).reshape(4, 2, 2) * 1e-4
+    expected = [(expected_sum(cov + step) - expected_sum(cov - step)) / 2e-4 for step in steps]
+    np.testing.assert_allclose(to_numpy(by_mean), [1, 1])
+    np.testing.assert_allclose(np.tril(to_numpy(by_cov)), np.tril(np.reshape(expected, (2, 2))), rtol=1e-3)

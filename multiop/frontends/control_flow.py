@@ -38,10 +38,12 @@ def op_cond(pred: ArrayLike, true_fn: Callable[[], PyTree], false_fn: Callable[[
         false_fn: Function that returns the same structure, shapes and dtypes.
 
     Returns:
-        What the chosen function returns, as tensors.
+        What the chosen function returns, as tensors. Where `pred` has a known value, as in eager code, the other
+        function is not called. Where it has none, as under `jit` and `vmap`, both are traced.
 
     Raises:
-        ArgumentError: `pred` is not a scalar, or the functions return different structures, shapes or dtypes.
+        ArgumentError: `pred` is not a scalar; or both functions are traced, and return different structures, shapes or
+            dtypes.
         DTypeError: `pred` is a tensor of another dtype than bool.
         ArgumentTypeError: `pred` is neither a tensor nor a bool, or a function is not callable.
 
@@ -71,11 +73,12 @@ def op_switch(index: ArrayLike, branches: Sequence[Callable[..., PyTree]], *oper
         *operands: Pytrees of tensors.
 
     Returns:
-        What the chosen function returns, as tensors.
+        What the chosen function returns, as tensors. Where `index` has a known value, as in eager code, the other
+        functions are not called. Where it has none, as under `jit` and `vmap`, all are traced.
 
     Raises:
-        ArgumentError: `index` is not a scalar, `branches` is empty, or they return different structures, shapes or
-            dtypes.
+        ArgumentError: `index` is not a scalar, or `branches` is empty; or all functions are traced, and return
+            different structures, shapes or dtypes.
         DTypeError: `index` is a tensor that does not hold integers.
         ArgumentTypeError: `index` is neither a tensor nor an int, or a branch is not callable.
 

@@ -407,6 +407,84 @@ def _tolerance(value: Any, name: str) -> float | None:
 
 
 @boundary
+def op_eigvalsh(x: ArrayLike, UPLO: str = "L") -> Tensor:
+    """Return the eigenvalues of Hermitian matrices.
+
+    Args:
+        x: Tensor of shape `(..., n, n)`.
+        UPLO: Which triangle is read, `"L"` or `"U"`.
+
+    Returns:
+        Real tensor of shape `(..., n)`, in ascending order.
+
+    Raises:
+        ArgumentError: The matrices are not square, or known not to be finite; or `UPLO` is neither.
+        DTypeError: The dtype has 16 bits.
+
+    Gradient:
+        As that of `op_eigh`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_eigvalsh([[2.0, 0.0], [0.0, 1.0]])).tolist()
+        [1.0, 2.0]
+    """
+    return op_eigh(x, UPLO)[0]
+
+
+@boundary
+def op_eigvals(x: ArrayLike) -> Tensor:
+    """Return the eigenvalues of square matrices.
+
+    Args:
+        x: Tensor of shape `(..., n, n)`.
+
+    Returns:
+        Complex tensor of shape `(..., n)`, in no particular order.
+
+    Raises:
+        ArgumentError: The matrices are not square, or known not to be finite.
+        DTypeError: The dtype has 16 bits.
+
+    Gradient:
+        As that of `op_eig`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_eigvals([[2.0]])).tolist()
+        [(2+0j)]
+    """
+    return op_eig(x)[0]
+
+
+@boundary
+def op_svdvals(x: ArrayLike) -> Tensor:
+    """Return the singular values of matrices.
+
+    Args:
+        x: Tensor of shape `(..., m, n)`.
+
+    Returns:
+        Real tensor of shape `(..., min(m, n))`, in descending order.
+
+    Raises:
+        ArgumentError: `x` has fewer than two dimensions, or is known not to be finite.
+        DTypeError: The dtype has 16 bits.
+
+    Gradient:
+        As that of `op_svd`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_svdvals([[3.0, 0.0], [0.0, -4.0]])).tolist()
+        [4.0, 3.0]
+    """
+    values = op_svd(x, compute_uv=False)
+    assert not isinstance(values, tuple)
+    return values
+
+
+@boundary
 def op_logdet(x: ArrayLike) -> Tensor:
     """Return the logarithms of the determinants of matrices.
 
@@ -551,19 +629,21 @@ def op_matrix_power(x: ArrayLike, n: int) -> Tensor:
 
 
 @boundary
-def op_matrix_rank(x: ArrayLike, tol: float | None = None) -> Tensor:
+def op_matrix_rank(x: ArrayLike, tol: float | None = None, hermitian: bool = False) -> Tensor:
     """Return the ranks of matrices: how many singular values are above `tol`.
 
     Args:
         x: Tensor of shape `(..., m, n)`.
         tol: Singular values up to this count as 0; by default the largest singular value times the larger of `m` and
             `n` times the distance from 1 to the next number of the dtype.
+        hermitian: Whether the matrices are Hermitian; if so, only their lower triangle is read.
 
     Returns:
         `int32` tensor of shape `(...)`.
 
     Raises:
-        ArgumentError: `x` has fewer than two dimensions, or is known not to be finite.
+        ArgumentError: `x` has fewer than two dimensions, or is known not to be finite; or `hermitian` is set and the
+            matrices are not square.
         DTypeError: The dtype has 16 bits.
 
     Example:
@@ -571,7 +651,7 @@ def op_matrix_rank(x: ArrayLike, tol: float | None = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_matrix_rank([[1.0, 2.0], [2.0, 4.0]])).tolist()
         1
     """
-    s = op_svd(x, compute_uv=False)
+    s = op_abs(op_eigvalsh(x)) if _args.bool_flag(hermitian, "hermitian") else op_svd(x, compute_uv=False)
     return op_sum(op_cast(op_greater(s, _rank_tolerance(s, x) if tol is None else tol), "int32"), axis=-1)
 
 

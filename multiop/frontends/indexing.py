@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from multiop._types import ArrayLike, DType, Shape, Tensor
 from .conversion import on_device_of, op_cast, op_dtype, op_shape
 from .creation import op_arange, op_copy, op_zeros, op_zeros_like
 from .elementwise import op_abs, op_add, op_floor, op_maximum, op_minimum, op_mod, op_multiply
-from .logical import op_equal, op_less, op_logical_and, op_where
+from .logical import op_equal, op_greater_equal, op_less, op_logical_and, op_logical_or, op_where
 from .reduction import op_any
 from .shapes import (
     op_broadcast_to,
@@ -357,6 +358,45 @@ def classes(x: ArrayLike) -> Tensor:
 
 
 # composites
+
+
+@boundary
+def op_ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Shape) -> Tensor:
+    """Convert one index for each dimension of a tensor to flat indices.
+
+    Args:
+        multi_index: An integer tensor for each dimension, of shapes that broadcast, without negative numbers.
+        dims: The shape of the tensor that they point into.
+
+    Returns:
+        `int32` tensor of row-major indices.
+
+    Raises:
+        ArgumentError: There is not one index for each dimension, or one is out of range; in compiled or mapped code,
+            which cannot raise an error, the result is then out of range in its place. Or `dims` has indices beyond
+            `int32`.
+        DTypeError: An index does not hold integers.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_ravel_multi_index(([0, 1], [1, 2]), (2, 3))).tolist()
+        [1, 5]
+    """
+    sizes = _args.size(dims, "dims")
+    if len(multi_index) != len(sizes) or not sizes:
+        raise errors.ArgumentError(f"multi_index must have an entry for each of dims {sizes}, got {len(multi_index)}")
+    if math.prod(sizes) >= 2**31:
+        raise errors.ArgumentError(f"dims {sizes} has indices beyond int32")
+    flat: Any = 0
+    is_wrong: Any = False
+    for index, size in zip(multi_index, sizes, strict=True):
+        if (name := op_dtype(index)) not in _dtypes.INTEGER:
+            raise errors.DTypeError(f"multi_index must hold integers, got {name}")
+        is_wrong = op_logical_or(is_wrong, op_logical_or(op_less(index, 0), op_greater_equal(index, size)))
+        flat = op_add(op_multiply(flat, size), op_cast(index, "int32"))
+    flat = op_where(is_wrong, math.prod(sizes), flat)
+    op_unravel_index(flat, sizes)  # raises for what is out of range
+    return flat
 
 
 @boundary

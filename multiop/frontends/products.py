@@ -250,12 +250,13 @@ def op_vdot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 
 @boundary
-def op_kron(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+def op_kron(x1: ArrayLike, x2: ArrayLike, *more: ArrayLike) -> Tensor:
     """Replace each entry of `x1` by `x2` times that entry: the Kronecker product.
 
     Args:
         x1: Tensor of any dtype and shape.
         x2: Tensor of any dtype and shape; the one with fewer dimensions gets leading ones of size 1.
+        *more: Further tensors; the product of the first two is multiplied by the third, and so on.
 
     Returns:
         Tensor of the promoted dtype, whose sizes are the products of the operands'.
@@ -273,7 +274,8 @@ def op_kron(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         op_reshape(x1, [size for n in shape1 for size in (n, 1)]),
         op_reshape(x2, [size for n in shape2 for size in (1, n)]),
     )
-    return op_reshape(blocks, [n1 * n2 for n1, n2 in zip(shape1, shape2, strict=True)])
+    product = op_reshape(blocks, [n1 * n2 for n1, n2 in zip(shape1, shape2, strict=True)])
+    return op_kron(product, *more) if more else product
 
 
 @boundary

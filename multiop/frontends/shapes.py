@@ -7,11 +7,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from multiop import _args, config, errors
 from multiop._boundary import boundary
 from multiop._registry import active, composite
 from multiop._types import ArrayLike, Axis, DType, Shape, Tensor
-from multiop.frontends.conversion import on_device_of, op_cast, op_shape, operands
+from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_shape, operands
 from multiop.frontends.creation import op_arange, op_eye, op_zeros_like
 from multiop.frontends.elementwise import op_subtract
 from multiop.frontends.logical import op_greater_equal, op_where
@@ -756,6 +758,57 @@ def op_rot90(array: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tens
 
 
 @boundary
+def op_broadcast_arrays(*x: ArrayLike) -> list[Tensor]:
+    """Repeat tensors along dimensions of size 1, so that all have the same shape.
+
+    Args:
+        *x: Tensors of shapes that broadcast.
+
+    Returns:
+        A tensor of the broadcast shape for each, in its own dtype.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+
+    Example:
+        >>> import multiop
+        >>> [y.shape == (2, 3) for y in multiop.op_broadcast_arrays(multiop.op_ones((2, 1)), multiop.op_ones(3))]
+        [True, True]
+    """
+    xs = [op_convert_to_tensor(entry) for entry in x]
+    shape = op_broadcast_shapes(*[op_shape(entry) for entry in xs])
+    return [op_broadcast_to(entry, shape) for entry in xs]
+
+
+@boundary
+def op_broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
+    """Return the shape to which tensors of `shapes` broadcast.
+
+    Args:
+        *shapes: Tuples of ints.
+
+    Returns:
+        Tuple of ints; empty if there are no shapes.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast, or a size is negative.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_broadcast_shapes((2, 1), (3,))
+        (2, 3)
+    """
+    sizes = [_args.size(shape, "shapes") for shape in shapes]
+    found: list[Any] = []
+    for column in itertools.zip_longest(*map(reversed, sizes), fillvalue=1):
+        others = [n for n in column if not isinstance(n, int) or n != 1]
+        if any(n is not others[0] and n != others[0] for n in others[1:]):
+            raise errors.ArgumentError(f"shapes {', '.join(map(str, sizes))} do not broadcast")
+        found.append(others[0] if others else 1)
+    return tuple(reversed(found))
+
+
+@boundary
 def op_meshgrid(*x: ArrayLike, indexing: str = "xy") -> list[Tensor]:
     """Return the coordinates of every point of a grid.
 
@@ -900,3 +953,104 @@ def op_triu(x: ArrayLike, k: int = 0) -> Tensor:
     """
     rows, columns = _args.matrices(op_shape(x))
     return op_where(on_device_of(x, op_tri(rows, columns, k - 1, "bool")), op_zeros_like(x), x)
+
+
+@boundary
+def op_set_diag(x: ArrayLike, diagonal: ArrayLike) -> Tensor:
+    """Return matrices with another diagonal.
+
+    Args:
+        x: Tensor of shape `(..., m, n)`.
+        diagonal: A number, or a tensor that broadcasts with the diagonals, to `(..., min(m, n))`.
+
+    Returns:
+        Tensor of the shape of `x` and the promoted dtype.
+
+    Raises:
+        ArgumentError: `x` has fewer than two dimensions, or `diagonal` does not fit.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_set_diag([[1, 2], [3, 4]], 0)).tolist()
+        [[0, 2], [3, 0]]
+    """
+    x, diagonal = active().promote(x, diagonal)
+    m, n = _args.matrices(op_shape(x))
+    diagonal = op_broadcast_to(diagonal, (*op_shape(x)[:-2], min(m, n)))
+    across = op_pad(diagonal, [(0, 0)] * (op_ndim(x) - 2) + [(0, n - min(m, n))])
+    return op_where(on_device_of(x, op_eye(m, n, dtype="bool")), op_expand_dims(across, -2), x)
+
+
+@boundary
+def op_diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
+    """Return the indices of the diagonal of a tensor.
+
+    Args:
+        n: The size of each of its dimensions.
+        ndim: How many dimensions it has.
+
+    Returns:
+        Tuple of `ndim` `int32` tensors of shape `(n,)`.
+
+    Raises:
+        ArgumentError: A number is negative.
+
+    Example:
+        >>> import multiop
+        >>> [multiop.op_convert_to_numpy(i).tolist() for i in multiop.op_diag_indices(3)]
+        [[0, 1, 2], [0, 1, 2]]
+    """
+    n, ndim = _args.count(n, "n"), _args.count(ndim, "ndim")
+    return tuple(op_arange(n, dtype="int32") for _ in range(ndim))
+
+
+@boundary
+def op_tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tensor]:
+    """Return the indices of the lower triangle of a matrix, row by row.
+
+    Args:
+        n: The number of its rows.
+        k: The last diagonal to include; 0 is the main one, negative ones are below it.
+        m: The number of its columns; by default `n`.
+
+    Returns:
+        Two `int32` tensors of one dimension: the rows and the columns.
+
+    Raises:
+        ArgumentError: A size is negative.
+
+    Example:
+        >>> import multiop
+        >>> [multiop.op_convert_to_numpy(i).tolist() for i in multiop.op_tril_indices(2)]
+        [[0, 1, 1], [0, 0, 1]]
+    """
+    return _indices(np.tril_indices, n, k, m)
+
+
+@boundary
+def op_triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tensor]:
+    """Return the indices of the upper triangle of a matrix, row by row.
+
+    Args:
+        n: The number of its rows.
+        k: The first diagonal to include; 0 is the main one, negative ones are below it.
+        m: The number of its columns; by default `n`.
+
+    Returns:
+        Two `int32` tensors of one dimension: the rows and the columns.
+
+    Raises:
+        ArgumentError: A size is negative.
+
+    Example:
+        >>> import multiop
+        >>> [multiop.op_convert_to_numpy(i).tolist() for i in multiop.op_triu_indices(2)]
+        [[0, 0, 1], [0, 1, 1]]
+    """
+    return _indices(np.triu_indices, n, k, m)
+
+
+def _indices(of: Any, n: int, k: int, m: int | None) -> tuple[Tensor, Tensor]:
+    n, m = _args.count(n, "n"), None if m is None else _args.count(m, "m")
+    rows, columns = of(n, _args.integer(k, "k"), m)
+    return op_convert_to_tensor(rows.astype(np.int32)), op_convert_to_tensor(columns.astype(np.int32))

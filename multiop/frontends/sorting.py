@@ -43,6 +43,7 @@ from .shapes import (
     op_reshape,
     op_squeeze,
     op_stack,
+    op_unstack,
 )
 
 
@@ -381,6 +382,35 @@ def op_unique(
     if return_counts:
         results.append(bounds[1:] - bounds[:-1])
     return results[0] if len(results) == 1 else tuple(results)
+
+
+@boundary
+def op_lexsort(keys: Sequence[ArrayLike] | Tensor, axis: int = -1) -> Tensor:
+    """Return the order that sorts by several keys: by the last one, and where that is the same, by the one before it.
+
+    Args:
+        keys: Tensors of one shape, or one tensor whose first dimension counts them.
+        axis: The axis of each key along which to sort.
+
+    Returns:
+        `int32` tensor of the shape of a key. What is the same in all keys stays in order.
+
+    Raises:
+        ArgumentError: There are no keys, their shapes differ, or `axis` is out of range.
+        DTypeError: A key is complex.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_lexsort([[2, 1, 3], [1, 1, 0]])).tolist()
+        [2, 1, 0]
+    """
+    rows = [op_convert_to_tensor(key) for key in (op_unstack(keys) if active().is_tensor(keys) else keys)]
+    if not rows or any(op_shape(row) != op_shape(rows[0]) for row in rows):
+        raise errors.ArgumentError(f"keys must be tensors of one shape, got {[op_shape(row) for row in rows]}")
+    order = op_argsort(rows[0], axis)
+    for row in rows[1:]:
+        order = op_take_along_axis(order, op_argsort(op_take_along_axis(row, order, axis), axis), axis)
+    return order
 
 
 @boundary

@@ -266,6 +266,144 @@ def op_gammaincc(a: ArrayLike, x: ArrayLike) -> Tensor:
     return _incomplete(a, x, 1)
 
 
+@boundary
+def op_gamma(x: ArrayLike) -> Tensor:
+    """Compute the gamma function of each entry of `x`.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`: infinity at 0, minus infinity at -0, and NaN at negative whole numbers.
+
+    Raises:
+        DTypeError: `x` is complex.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_gamma([5.0])).round(4))
+        [24.]
+    """
+    x, name = _real(x)
+    return op_cast(_gamma(x), name)
+
+
+@boundary
+def op_betaln(a: ArrayLike, b: ArrayLike) -> Tensor:
+    """Compute the logarithm of the beta function.
+
+    Args:
+        a: Tensor, not complex and not negative; integers and bool become `floatx`.
+        b: Tensor like `a`, of a shape that broadcasts with that of `a`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype: infinity where an argument is 0, and NaN where one is
+        negative.
+
+    Raises:
+        DTypeError: An argument is complex.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_betaln([1.0], [2.0])).round(4))
+        [-0.6931]
+    """
+    (a, b), name = _reals(a=a, b=b)
+    return op_cast(_betaln(a, b), name)
+
+
+@boundary
+def op_beta(a: ArrayLike, b: ArrayLike) -> Tensor:
+    """Compute the beta function.
+
+    Args:
+        a: Tensor, not complex and not negative; integers and bool become `floatx`.
+        b: Tensor like `a`, of a shape that broadcasts with that of `a`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype: infinity where an argument is 0, and NaN where one is
+        negative.
+
+    Raises:
+        DTypeError: An argument is complex.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_beta([1.0], [2.0])).round(4))
+        [0.5]
+    """
+    (a, b), name = _reals(a=a, b=b)
+    return op_cast(op_exp(_betaln(a, b)), name)
+
+
+@boundary
+def op_xlogy(x: ArrayLike, y: ArrayLike) -> Tensor:
+    """Compute `x * log(y)`, which is 0 where `x` is 0.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+        y: Tensor like `x`, of a shape that broadcasts with that of `x`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype; NaN where `y` is NaN.
+
+    Raises:
+        DTypeError: An argument is complex.
+
+    Gradient:
+        Where `x` is 0 and `y` is not positive: 0.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_xlogy([0.0, 2.0], [0.0, 1.0])).tolist()
+        [0.0, 0.0]
+    """
+    return _product_with_log(x, y, op_log, 0.0)
+
+
+@boundary
+def op_xlog1py(x: ArrayLike, y: ArrayLike) -> Tensor:
+    """Compute `x * log(1 + y)`, which is 0 where `x` is 0, without loss of digits where `y` is close to 0.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+        y: Tensor like `x`, of a shape that broadcasts with that of `x`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype; NaN where `y` is NaN.
+
+    Raises:
+        DTypeError: An argument is complex.
+
+    Gradient:
+        Where `x` is 0 and `y` is not above -1: 0.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_xlog1py([0.0, 2.0], [-1.0, 0.0])).tolist()
+        [0.0, 0.0]
+    """
+    return _product_with_log(x, y, op_log1p, -1.0)
+
+
+def _product_with_log(x: Any, y: Any, log: Any, pole: float) -> Any:
+    """Return `x * log(y)`, and 0 where `x` is 0, beside which `log` has its pole at `pole` or is infinite."""
+    x, y = active().promote_floating(x, y)
+    if (name := active().dtype_name(x)) in _dtypes.COMPLEX:
+        raise errors.DTypeError(f"x and y must be real, got {name}")
+    has_no_log = op_logical_or(op_less_equal(y, pole), op_equal(y, math.inf))
+    return op_multiply(x, log(op_where(op_logical_and(op_equal(x, 0.0), has_no_log), pole + 1.0, y)))
+
+
+def _reals(**tensors: Any) -> tuple[list[Any], str]:
+    """Return tensors in the promoted dtype to compute in, and the name of their own."""
+    xs = active().promote_floating(*tensors.values())
+    name = active().dtype_name(xs[0])
+    if name in _dtypes.COMPLEX:
+        raise errors.DTypeError(f"{' and '.join(tensors)} must be real, got {name}")
+    return [op_cast(x, "float64" if name == "float64" else "float32") for x in xs], name
+
+
 def _real(x: Any) -> tuple[Any, str]:
     """Return `x` in the dtype to compute in, and the name of its own dtype."""
     x = active().floating(x)
@@ -321,8 +459,7 @@ def _lgamma_above(x: Any) -> Any:
     least = op_log(op_where(op_less(least, 0.0), op_negative(least), least))
     found = op_subtract(op_add(series, logarithm), op_where(is_least, least, 0.0))
     far = op_where(op_logical_or(is_near, is_infinite), 16.0, x)
-    inverse = op_divide(1.0, far)
-    rest = op_multiply(inverse, _polynomial(op_multiply(inverse, inverse), _STIRLING))
+    rest = _stirling(far)
     # of a number close to 1: the square of 1 / x, which second derivatives are made of, may underflow
     size = op_minimum(active().stop_gradient(far), float(np.finfo(name).max) / 8)
     level = op_add(op_log(op_multiply(far, op_divide(1.0, size))), op_log(size))
@@ -330,6 +467,84 @@ def _lgamma_above(x: Any) -> Any:
     far = op_add(op_multiply(far, op_subtract(level, 1.0)), rest)
     infinite = op_multiply(op_where(is_infinite, x, 1.0), op_where(is_infinite, math.inf, 1.0))
     return op_where(is_near, found, op_where(is_infinite, infinite, far))
+
+
+@composite
+@recomputed
+def _gamma(x: Any) -> Any:
+    """Return the gamma function: by reflection below -1/2."""
+    is_low = op_less(x, -0.5)
+    low = op_where(is_low, x, -0.75)
+    fraction = op_subtract(low, op_round(low))
+    is_pole = op_logical_or(op_equal(fraction, 0.0), op_equal(low, -math.inf))
+    low, fraction = op_where(is_pole, -0.75, low), op_where(is_pole, 0.25, fraction)
+    above = _gamma_above(op_where(is_low, op_negative(low), x))
+    half = op_multiply(op_round(low), 0.5)
+    sine = op_multiply(op_sin(op_multiply(fraction, math.pi)), op_where(op_equal(half, op_round(half)), 1.0, -1.0))
+    # 1 - x, whose function the reflection asks for, would be rounded
+    reflected = op_divide(op_divide(-math.pi, op_multiply(sine, low)), above)
+    reflected = op_multiply(reflected, op_where(is_pole, math.nan, 1.0))
+    return op_where(is_low, reflected, above)
+
+
+def _gamma_above(x: Any) -> Any:
+    """Return the function for numbers from -1/2 on: by recurrence from around 2, or by Stirling's formula."""
+    name = active().dtype_name(x)
+    is_near = op_less(x, 10.5)
+    near = op_where(is_near, x, 2.0)
+    whole = op_round(near)
+    t = op_subtract(near, whole)
+    value = op_exp(op_multiply(t, _polynomial(t, _AT_TWO[: 14 if name == "float32" else None])))
+    for k in range(2, 10):
+        value = op_multiply(value, op_where(op_less(float(k), whole), op_add(t, float(k)), 1.0))
+    value = op_divide(value, op_where(op_less(whole, 2.0), op_add(t, 1.0), 1.0))
+    value = op_divide(value, op_where(op_less(whole, 1.0), near, 1.0))
+    # the root of the power, which alone would overflow before the result does; beyond `most`, the result has
+    most = 40.0 if name == "float32" else 200.0
+    far = op_where(is_near, 16.0, op_where(op_less(most, x), most, x))
+    root = op_power(far, op_subtract(op_multiply(far, 0.5), 0.25))
+    rest = op_exp(op_add(_stirling(far), 0.5 * math.log(2 * math.pi)))
+    far = op_multiply(op_multiply(op_multiply(root, op_exp(op_negative(far))), root), rest)
+    return op_where(is_near, value, far)
+
+
+def _stirling(x: Any) -> Any:
+    """Return what the logarithm of the gamma function of numbers from 10 on is beyond Stirling's formula."""
+    inverse = op_divide(1.0, x)
+    return op_multiply(inverse, _polynomial(op_multiply(inverse, inverse), _STIRLING))
+
+
+@composite
+@recomputed
+def _betaln(a: Any, b: Any) -> Any:
+    """Return the logarithm of the beta function: by three gamma functions, whose large terms cancel before they do."""
+    is_lower = op_less(a, b)  # at a tie, a minimum would split second derivatives
+    low, high = op_where(is_lower, a, b), op_where(is_lower, b, a)
+    is_bad = op_logical_not(op_logical_and(op_less_equal(0.0, low), op_less_equal(0.0, high)))
+    is_pole = op_equal(low, 0.0)
+    is_infinite = op_equal(high, math.inf)
+    usual = op_logical_not(op_logical_or(op_logical_or(is_bad, is_pole), is_infinite))
+    low, high = op_where(usual, low, 1.0), op_where(usual, high, 1.0)
+    few = op_less(high, 10.5)
+    small, large = op_where(few, low, 1.0), op_where(few, high, 1.0)
+    near = op_subtract(op_add(_lgamma_above(small), _lgamma_above(large)), _lgamma_above(op_add(small, large)))
+    low, high = op_where(few, 1.0, low), op_where(few, 16.0, high)
+    both = op_less(10.5, low)
+    small, large = op_where(both, 1.0, low), op_where(both, low, 16.0)
+    ratio = op_divide(low, high)
+    rest = op_subtract(_stirling(high), _stirling(op_add(low, high)))
+    spread = op_multiply(op_subtract(high, 0.5), op_log1p(ratio))
+    # one is small: the other's gamma functions are a power of it; both are large: Stirling's formula for all three
+    power = op_multiply(small, op_subtract(op_add(op_log(high), op_log1p(ratio)), 1.0))
+    one_far = op_subtract(op_subtract(op_add(_lgamma_above(small), rest), spread), power)
+    ratio = op_where(both, ratio, 0.5)  # which may be 0
+    share = op_multiply(op_subtract(large, 0.5), op_log(op_divide(ratio, op_add(1.0, ratio))))
+    root = op_multiply(op_log(high), 0.5)
+    both_far = op_add(op_add(_stirling(large), rest), 0.5 * math.log(2 * math.pi))
+    both_far = op_subtract(op_add(both_far, share), op_add(root, op_add(spread, op_multiply(op_log1p(ratio), 0.5))))
+    found = op_where(few, near, op_where(both, both_far, one_far))
+    ends = op_where(is_pole, op_where(is_infinite, math.nan, math.inf), -math.inf)
+    return op_where(usual, found, op_where(is_bad, math.nan, ends))
 
 
 # the positive root of the digamma function in two parts, and the function's series around it, lowest power first

@@ -9,6 +9,8 @@ from multiop.frontends.decompositions import (
     op_det as det,
     op_eig as eig,
     op_eigh as eigh,
+    op_eigvals as eigvals,
+    op_eigvalsh as eigvalsh,
     op_expm as expm,
     op_inv as inv,
     op_lstsq as lstsq,
@@ -21,6 +23,7 @@ from multiop.frontends.decompositions import (
     op_solve as solve,
     op_solve_triangular as solve_triangular,
     op_svd as svd,
+    op_svdvals as svdvals,
 )
 
 __all__ = [
@@ -29,6 +32,8 @@ __all__ = [
     "det",
     "eig",
     "eigh",
+    "eigvals",
+    "eigvalsh",
     "expm",
     "inv",
     "lstsq",
@@ -41,6 +46,7 @@ __all__ = [
     "solve",
     "solve_triangular",
     "svd",
+    "svdvals",
 ]
 
 

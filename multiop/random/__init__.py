@@ -5,8 +5,8 @@ docs/random.md explains how the numbers are computed, and how far the backends a
 
 from multiop._names import PUBLIC as _PUBLIC
 from multiop.random._binomial import binomial
-from multiop.random._continuous import normal, truncated_normal, uniform
-from multiop.random._discrete import categorical, dropout, randint, shuffle, shuffle_along_axis
+from multiop.random._continuous import multivariate_normal, normal, truncated_normal, uniform
+from multiop.random._discrete import categorical, choice, dropout, randint, shuffle, shuffle_along_axis
 from multiop.random._gamma import beta, gamma
 from multiop.random._keys import SeedGenerator, fold_in, key, set_seed, split
 
@@ -15,10 +15,12 @@ __all__ = [
     "beta",
     "binomial",
     "categorical",
+    "choice",
     "dropout",
     "fold_in",
     "gamma",
     "key",
+    "multivariate_normal",
     "normal",
     "randint",
     "set_seed",

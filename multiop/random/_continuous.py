@@ -8,9 +8,12 @@ from typing import Any
 from multiop._boundary import boundary
 from multiop._types import ArrayLike, DType, Shape, Tensor
 from multiop.autodiff.stop_gradient import op_stop_gradient
-from multiop.frontends.conversion import op_cast
+from multiop.frontends.conversion import op_cast, op_shape
+from multiop.frontends.decompositions import op_cholesky
 from multiop.frontends.elementwise import op_add, op_maximum, op_minimum, op_nextafter, op_subtract
 from multiop.frontends.logical import op_less, op_where
+from multiop.frontends.products import op_matmul
+from multiop.frontends.shapes import op_expand_dims, op_squeeze
 from multiop.random import _arguments, _normal
 from multiop.random._arithmetic import times
 from multiop.random._keys import Seed, as_key
@@ -102,6 +105,47 @@ def normal(
         True
     """
     return _scaled(shape, mean, stddev, dtype, seed, 1.0)
+
+
+@boundary
+def multivariate_normal(
+    shape: Shape, mean: ArrayLike, cov: ArrayLike, dtype: DType = None, seed: Seed = None
+) -> Tensor:
+    """Draw vectors from the multivariate normal distribution.
+
+    Args:
+        shape: How many vectors: an int, or a sequence of ints.
+        mean: Tensor of shape `(..., n)` that broadcasts to `(*shape, n)`.
+        cov: Covariance matrices, positive definite: tensor of shape `(..., n, n)` that broadcasts to `(*shape, n, n)`;
+            the lower triangle is read.
+        dtype: Real floating dtype; by default `floatx`.
+        seed: An int, a key or a `SeedGenerator`; by default the process-wide generator. See `multiop.random.key`.
+
+    Returns:
+        Tensor of shape `(*shape, n)` and `dtype`: the product of the Cholesky factor of `cov` and standard normal
+        numbers, which are those of `multiop.random.normal`, plus `mean`.
+
+    Raises:
+        ArgumentError: `cov` does not hold square matrices, or is known not to be positive definite; or the shapes do
+            not fit.
+        DTypeError: `dtype` is not a real floating dtype, or has 16 bits.
+
+    Gradient:
+        Pathwise with respect to `mean` and `cov`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.random.multivariate_normal((3,), [0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]], seed=1).shape == (3, 2)
+        True
+    """
+    dtype, sizes = _arguments.floating(dtype), _arguments.sizes(shape)
+    mean, cov = op_cast(mean, dtype), op_cast(cov, dtype)
+    factor = op_cholesky(cov)
+    n = op_shape(factor)[-1]
+    _arguments.fits((*sizes, n), mean=mean)
+    _arguments.fits((*sizes, n, n), cov=cov)
+    standard = normal((*sizes, n), dtype=dtype, seed=seed)
+    return op_add(op_squeeze(op_matmul(factor, op_expand_dims(standard, -1)), -1), mean)
 
 
 _WITHIN_2 = math.erf(math.sqrt(2.0))  # probability of being within two standard deviations of the mean

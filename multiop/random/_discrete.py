@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,12 @@ from multiop._types import ArrayLike, DType, Shape, Tensor
 from multiop.autodiff.stop_gradient import op_stop_gradient
 from multiop.frontends.bitwise import op_bitwise_and, op_bitwise_or, op_left_shift, op_right_shift
 from multiop.frontends.conversion import op_cast, op_shape, op_view
-from multiop.frontends.creation import op_zeros_like
+from multiop.frontends.creation import op_arange, op_zeros, op_zeros_like
 from multiop.frontends.elementwise import op_add, op_divide, op_multiply, op_negative, op_subtract
 from multiop.frontends.indexing import op_take, op_take_along_axis
-from multiop.frontends.logical import op_equal, op_greater_equal, op_less, op_where
+from multiop.frontends.logical import op_equal, op_greater, op_greater_equal, op_less, op_where
 from multiop.frontends.reduction import op_argmax
-from multiop.frontends.shapes import op_expand_dims
+from multiop.frontends.shapes import op_expand_dims, op_reshape
 from multiop.frontends.sorting import op_argsort
 from multiop.random import _arguments, _normal, _philox
 from multiop.random._arithmetic import log, log_1_minus
@@ -227,6 +228,74 @@ def categorical(logits: ArrayLike, num_samples: int, dtype: DType = "int32", see
 def _gumbel(key: Any, shape: Any, dtype: str) -> Any:
     """Draw from the standard Gumbel distribution, in the dtype in which `dtype` is computed."""
     return op_negative(log(op_negative(log_1_minus(_normal.inner_uniform(key, shape, dtype)))))
+
+
+@boundary
+def choice(
+    a: ArrayLike,
+    shape: Shape = (),
+    replace: bool = True,
+    p: ArrayLike | None = None,
+    axis: int = 0,
+    seed: Seed = None,
+) -> Tensor:
+    """Draw slices of a tensor, or integers.
+
+    Args:
+        a: Tensor of at least one dimension, or an int: then the integers from 0 up to, not including, `a`.
+        shape: How many to draw: an int, or a sequence of ints.
+        replace: Whether a slice can be drawn more than once.
+        p: The weights of the slices, not negative; they need not add up to 1. By default all are equal. With `replace`,
+            the draws take memory for as many numbers as there are weights, each.
+        axis: The dimension of `a` along which the slices lie.
+        seed: An int, a key or a `SeedGenerator`; by default the process-wide generator. See `multiop.random.key`.
+
+    Returns:
+        Tensor of the dtype of `a` (`int32` for an int), with `shape` in the place of `axis`, the same on every backend.
+
+    Raises:
+        ArgumentError: `a` has no slices, `p` does not have one weight for each, or more are to be drawn without
+            replacement than there are, or than have a weight above 0 (in compiled or mapped code, which cannot raise an
+            error, the index of such a draw is out of range).
+        DTypeError: `p` is complex.
+
+    Gradient:
+        With respect to `a`, of what was drawn.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.random.choice(5, (3,), replace=False, p=[1.0, 0.0, 1.0, 0.0, 1.0], seed=1)
+        >>> sorted(multiop.op_convert_to_numpy(x).tolist())
+        [0, 2, 4]
+    """
+    if isinstance(a, (int, np.integer)) and not isinstance(a, bool):
+        a = op_arange(_args.count(a, "a"), dtype="int32")
+    a = active().convert(a)
+    sizes, shape = op_shape(a), _arguments.sizes(shape)
+    axis = _args.single_axis(axis, len(sizes))
+    n, count, is_replaced = sizes[axis], math.prod(shape), _args.bool_flag(replace, "replace")
+    _arguments.check(isinstance(n, int) and isinstance(count, int), "the size of a and shape must be known")
+    _arguments.check(n > 0 or count == 0, "a must have at least one slice")
+    _arguments.check(is_replaced or count <= n, f"without replacement, at most {n} can be drawn, not {count}")
+    if p is not None:
+        weights = active().floating(p)
+        if (given := active().dtype_name(weights)) in _dtypes.COMPLEX:
+            raise errors.DTypeError(f"p must be real, got {given}")
+        _arguments.check(op_shape(weights) == (n,), f"p must have the shape ({n},), got {_args.describe(weights)}")
+        weights = op_cast(op_stop_gradient(weights), _normal.computed_in(given))
+        is_drawn = op_greater(weights, 0.0)
+        logits = op_where(is_drawn, log(op_where(is_drawn, weights, 1.0)), -math.inf)
+    if p is None and is_replaced:
+        index = randint((count,), 0, n, seed=seed) if count else op_zeros((0,), "int32")
+    elif p is None:
+        index = _order(active().on_device_of(a, as_key(seed)), (n,), 0)[:count]
+    elif is_replaced:
+        index = categorical(op_expand_dims(logits, 0), count, seed=seed)[0]
+    else:
+        noise = _gumbel(active().on_device_of(a, as_key(seed)), (n,), given)
+        index = op_argsort(op_add(logits, noise), descending=True)[:count]
+        index = op_where(op_take(is_drawn, index), index, n)
+    return op_take(a, op_reshape(index, shape), axis)
 
 
 @boundary

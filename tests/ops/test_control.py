@@ -36,14 +36,6 @@ DIFFERENT = {
 def test_what_changes_is_refused(backend, case):
     first, second = DIFFERENT[case]
     wrong = errors.ArgumentError
-    for pred in (True, False):
-        refused(lambda x, p=pred: mo.op_cond(p, lambda: first(x), lambda: second(x)), wrong, "op_cond: what")
-        refused(
-            lambda x, p=pred: mo.op_cond(x[0] > 0 if p else x[0] < 0, lambda: first(x), lambda: second(x)),
-            wrong,
-            "op_cond: what",
-        )
-    refused(lambda x: mo.op_switch(mo.op_cast(x[0], "int32"), [first, first, second], x), wrong, "op_switch: what")
     refused(
         lambda x: mo.op_while_loop(lambda s: False, lambda s: {"k": second(x)}, {"k": first(x)}),
         wrong,
@@ -58,6 +50,34 @@ def test_what_changes_is_refused(backend, case):
             wrong,
             "what f returns",
         )
+
+
+@pytest.mark.traced
+@pytest.mark.parametrize("case", DIFFERENT)
+def test_branches_that_differ_are_refused_where_both_are_traced(backend, case):
+    first, second = DIFFERENT[case]
+
+    def chosen(x):
+        return mo.op_cond(x[0] > 0, lambda: first(x), lambda: second(x))
+
+    def switched(x):
+        return mo.op_switch(mo.op_cast(x[0], "int32"), [first, first, second], x)
+
+    for function, name in ((chosen, "op_cond"), (switched, "op_switch")):
+        with pytest.raises(errors.ArgumentError, match=f"{name}: what"):
+            mo.vmap(function)(mo.op_convert_to_tensor(np.stack([X, -X])))
+
+
+def test_only_the_chosen_branch_runs_where_its_choice_is_known(backend):
+    def never(*_):
+        raise AssertionError("called")
+
+    x = mo.op_convert_to_tensor(X)
+    assert numpy(mo.op_cond(x[0] > 0, lambda: x * x, never)).tolist() == [1, 4, 9]
+    assert numpy(mo.op_cond(False, never, lambda: x + 1)).tolist() == [2, 3, 4]
+    assert numpy(mo.op_switch(mo.op_cast(x[1], "int32"), [never, never, lambda x: x, never], x)).tolist() == [1, 2, 3]
+    assert numpy(mo.op_switch(-1, [lambda x: -x, never], x)).tolist() == [-1, -2, -3]
+    assert numpy(mo.grad(lambda x: mo.op_sum(mo.op_cond(x[0] > 0, lambda: x * x, never)))(x)).tolist() == [2, 4, 6]
 
 
 BAD = {

@@ -74,9 +74,9 @@ def cholesky_inverse(x: Any, upper: bool = False) -> Any:
     return np.linalg.inv(np.conj(np.swapaxes(factor, -1, -2)) @ factor)
 
 
-def rank(x: Any, tol: float | None = None) -> Any:
+def rank(x: Any, tol: float | None = None, hermitian: bool = False) -> Any:
     """Return the rank, which is 0 for an empty matrix."""
-    return np.asarray(np.linalg.matrix_rank(x, tol) if x.size else np.zeros(x.shape[:-2])).astype(np.int32)
+    return np.asarray(np.linalg.matrix_rank(x, tol, hermitian) if x.size else np.zeros(x.shape[:-2])).astype(np.int32)
 
 
 def real(dtypes: Any) -> str:
@@ -280,6 +280,33 @@ ROWS = [
         pins=[pin([[1.0, 0.0], [0.0, 1.0]], value=[1.0, 1.0], gradient=[[1.0, 0.0], [0.0, 1.0]], compute_uv=False)],
     ),
     row(
+        "op_svdvals",
+        lambda x: np.linalg.svd(x, compute_uv=False),
+        call(normal(3, 2)),
+        call(normal(2, 2, 3)),
+        dtypes=("int32", *DTYPES),
+        returns=real,
+        ulps=ULPS,
+    ),
+    row(
+        "op_eigvalsh",
+        np.linalg.eigvalsh,
+        call(normal(3, 3)),
+        call(normal(2, 2, 2), UPLO="U"),
+        dtypes=("int32", *DTYPES),
+        returns=real,
+        ulps=ULPS,
+    ),
+    row(
+        "op_eigvals",
+        lambda x: np.linalg.eigvals(x).astype(complex),
+        call(np.array([[2.0]])),
+        call(np.array([[[-1.0, 2.0], [0.0, 3.0]]])),
+        dtypes=("float32", "float64"),
+        returns=lambda dtypes: {"float32": "complex64", "float64": "complex128"}[dtypes[0]],
+        differentiable=False,
+    ),
+    row(
         "op_eigh",
         lambda x, UPLO="L": tuple(np.linalg.eigh(x, UPLO)),
         call(np.array([[2.0]]), UPLO="U"),
@@ -303,6 +330,7 @@ ROWS = [
         call(normal(3, 2)),
         call(np.array([[1.0, 2.0], [2.0, 4.0]])),
         call(normal(2, 2, 3), tol=100.0),
+        call(np.array([[1.0, -5.0], [2.0, 4.0]]), hermitian=True),
         call(normal(2, 0, 3)),
         dtypes=("int32", *DTYPES),
         returns="int32",

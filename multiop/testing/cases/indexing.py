@@ -233,6 +233,15 @@ ROWS = [
         differentiable=False,
     ),
     row(
+        "op_ravel_multi_index",
+        lambda multi_index, dims: np.asarray(np.ravel_multi_index(tuple(multi_index), dims)),
+        call((integers(2, 3, low=0, high=2, dtype=None), integers(3, low=0, high=4, dtype=None)), (2, 4)),
+        call([integers(low=0, high=5, dtype=None)], dims=(5,)),
+        dtypes=("int8", "uint8", "int32", "int64"),
+        returns="int32",
+        differentiable=False,
+    ),
+    row(
         "op_one_hot",
         _one_hot,
         call(integers(5, low=-1, high=4, dtype=None), 3),

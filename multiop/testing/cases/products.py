@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from .._case import BOOLEAN, COMPLEX, NUMERIC, call, pin, promoted, row, same
@@ -155,12 +157,13 @@ ROWS = [
     ),
     row(
         "op_kron",
-        np.kron,
+        lambda *xs: functools.reduce(np.kron, xs),
         call(normal(2, 3), normal(3, 2)),
         call(normal(2), normal(2, 1, 2)),
         call(normal(2, 2), normal(3)),
         call(normal(2), normal()),
         call(normal(2, 2), 2),
+        call(normal(2), normal(2, 1), normal(3)),
         dtypes=BOOLEAN + NUMERIC,
         analytic=True,
     ),

@@ -67,6 +67,13 @@ def _split(x, indices_or_sections, axis=0):
     return np.split(x, indices_or_sections, axis)
 
 
+def set_diag(x, diagonal):
+    """Entry by entry."""
+    y, k = np.array(x), min(x.shape[-2:])
+    y[..., range(k), range(k)] = diagonal
+    return y
+
+
 ROWS = [
     arrangement(
         "op_reshape",
@@ -232,6 +239,50 @@ ROWS = [
         call(normal(), normal(2)),
         call(normal(3)),
         returns=undecided,
+    ),
+    row(
+        "op_broadcast_arrays",
+        lambda *xs: tuple(np.broadcast_arrays(*xs)),
+        call(normal(2, 1), normal(3)),
+        call(normal(), normal(2), normal(4, 1)),
+        call(normal(0)),
+        returns=undecided,
+    ),
+    row(
+        "op_broadcast_shapes",
+        np.broadcast_shapes,
+        call((2, 1), (3,)),
+        call((4, 1, 1), (), (1, 3)),
+        call((0,), (1,)),
+        dtypes=("float32",),
+        returns=None,
+        differentiable=False,
+        vmap=False,
+        jit=False,
+    ),
+    *(
+        row(
+            op,
+            reference,
+            *calls,
+            dtypes=("float32",),
+            returns="int32",
+            differentiable=False,
+            vmap=False,
+        )
+        for op, reference, calls in (
+            ("op_diag_indices", np.diag_indices, [call(3), call(2, ndim=3), call(0)]),
+            ("op_tril_indices", np.tril_indices, [call(3), call(2, 1, m=4), call(3, k=-1)]),
+            ("op_triu_indices", np.triu_indices, [call(3), call(2, 1, m=4), call(3, k=-1)]),
+        )
+    ),
+    row(
+        "op_set_diag",
+        set_diag,
+        call(normal(3, 3), normal(3)),
+        call(normal(2, 2, 3), normal(2, 1)),
+        call(normal(2, 4, 2), diagonal=normal(2)),
+        call(normal(2, 3), 1.0),
     ),
     arrangement(
         "op_diag",

@@ -68,6 +68,16 @@ ROWS = [
         ],
     ),
     row(
+        "op_lexsort",
+        lambda keys, axis=-1: np.lexsort(tuple(keys), axis),
+        call([integers(20, low=0, high=3, dtype=None), integers(20, low=0, high=3, dtype=None)]),
+        call((normal(3, 4), integers(3, 4, low=0, high=2), integers(3, 4, low=0, high=2)), axis=0),
+        call(integers(3, 9, low=0, high=3, dtype=None)),
+        dtypes=BOOLEAN + REAL,
+        returns="int32",
+        differentiable=False,
+    ),
+    row(
         "op_argsort",
         _argsort,
         call(distinct(2, 3)),

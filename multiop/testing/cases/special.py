@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from .._case import BOOLEAN, FLOATING, OPEN, REAL, Row, call, floating, pin, row
-from .._samplers import normal, positive, unit
+from .._samplers import normal, positive, uniform, unit
 
 INF, NAN = np.inf, np.nan
 
@@ -48,6 +48,25 @@ ROOTS = [1 - 2.0**-20, 1 + 2.0**-20, 2 - 2.0**-20, 2 + 2.0**-20]
 AT_ROOTS = [5.504765026737053e-07, -5.504750066148867e-07, -4.0319826848018475e-07, 4.0319885504430156e-07]
 HALVES = [k / 2 for k in range(-9, 25, 2)]
 NEGATIVE = np.array([-8.490407, -45.74024], "float32")
+
+
+# the logarithm of the beta function, of which SciPy has two thirds of the digits, and its slope at ties
+BESIDE = [-20 * np.log(2.0), -237.91916923377553, -3365064.4150237534]
+AT_TIES = (special.digamma([2.0, 20.0]) - special.digamma([4.0, 40.0])).tolist()
+
+
+def of_two(op: str, reference, **options) -> Row:
+    """Make a row of a function of two positive numbers."""
+    return row(
+        op,
+        reference,
+        call(positive(2, 3), positive(3)),
+        call(uniform(4, low=9.0, high=30.0), positive(4)),
+        dtypes=BOOLEAN + FLOATING,
+        returns=floating,
+        ulps=16,
+        **options,
+    )
 
 
 def lower(a: Any, x: Any) -> Any:
@@ -129,6 +148,60 @@ ROWS = [
             # between two whole numbers, and the one to which they are rounded
             pin(HALVES, value=special.gammaln(HALVES).tolist()),
             pin([300.0], value=[special.gammaln(300.0)], gradient=[special.digamma(300.0)], dtype="float16"),
+        ],
+    ),
+    function(
+        "op_gamma",
+        special.gamma,
+        dtypes=BOOLEAN + FLOATING,
+        pins=[
+            *[
+                pin(
+                    [0.0, -0.0, -1.0, -2.0, INF, NAN],
+                    value=[INF, -INF, NAN, NAN, INF, NAN],
+                    dtype=dtype,
+                )
+                for dtype in ("float32", "float64")
+            ],
+            pin(HALVES, value=special.gamma(HALVES).tolist()),
+            pin([5.0, 34.5, -30.5], value=[24.0, *special.gamma([34.5, -30.5])]),
+            pin([1.0, 12.0], gradient=[special.digamma(1.0), special.gamma(12.0) * special.digamma(12.0)]),
+            pin([171.5, -150.25, 172.0], value=[*special.gamma([171.5, -150.25]), INF], dtype="float64"),
+        ],
+    ),
+    of_two(
+        "op_betaln",
+        special.betaln,
+        pins=[
+            pin([0.0, -1.0, NAN, 0.0], [1.0, 1.0, 1.0, 0.0], value=[INF, NAN, NAN, INF]),
+            # where three gamma functions would cancel, and at a tie
+            *[
+                pin([1.0, 20.0, 3e6], [2.0**20, 2.0**20, 2e6], value=BESIDE, dtype=dtype)
+                for dtype in ("float32", "float64")
+            ],
+            pin([2.0, 20.0], [2.0, 20.0], gradient=(AT_TIES, AT_TIES), dtype="float64"),
+        ],
+    ),
+    of_two(
+        "op_beta",
+        special.beta,
+        pins=[pin([0.0, -1.0, NAN, 2.0], [1.0, 1.0, 1.0, 3.0], value=[INF, NAN, NAN, 1 / 12])],
+    ),
+    of_two(
+        "op_xlogy",
+        special.xlogy,
+        pins=[
+            pin([0.0, 0.0, 0.0, 0.0, 2.0], [0.0, INF, -1.0, NAN, 0.0], value=[0.0, 0.0, 0.0, NAN, -INF]),
+            pin([0.0, 0.0], [0.0, 2.0], gradient=([0.0, np.log(2.0)], [0.0, 0.0])),
+        ],
+    ),
+    of_two(
+        "op_xlog1py",
+        special.xlog1py,
+        pins=[
+            pin([0.0, 0.0, 0.0, 0.0, 2.0], [-1.0, INF, -2.0, NAN, -1.0], value=[0.0, 0.0, 0.0, NAN, -INF]),
+            pin([0.0, 0.0], [-1.0, 2.0], gradient=([0.0, np.log(3.0)], [0.0, 0.0])),
+            pin([3.0], [1e-20], value=[3e-20]),
         ],
     ),
     function(

@@ -11,21 +11,13 @@ from .. import _internals
 
 def op_cond(pred, true_fn, false_fn):
     if isinstance(pred, bool) or tf.executing_eagerly():
-        chosen, other = (true_fn, false_fn) if pred else (false_fn, true_fn)
-        outputs = chosen()
-        _args.check_unchosen(other, run_without_values)
-        return outputs
+        return true_fn() if pred else false_fn()
     return _build(lambda: tf.cond(pred, true_fn, false_fn))
 
 
 def op_switch(index, branches):
     if isinstance(index, int) or tf.executing_eagerly():
-        chosen = branches[min(max(int(index), 0), len(branches) - 1)]
-        outputs = chosen()
-        for other in branches:
-            if other is not chosen:
-                _args.check_unchosen(other, run_without_values)
-        return outputs
+        return branches[min(max(int(index), 0), len(branches) - 1)]()
     last = tf.constant(len(branches) - 1, index.dtype)
     index = tf.cast(tf.minimum(tf.maximum(index, tf.zeros([], index.dtype)), last), tf.int32)
     return _build(lambda: tf.switch_case(index, branches))

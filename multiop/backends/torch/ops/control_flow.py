@@ -13,10 +13,7 @@ from ..autodiff._effects import DependsOnValues
 
 def op_cond(pred, true_fn, false_fn):
     if isinstance(pred, bool) or _is_readable(pred):
-        chosen, other = (true_fn, false_fn) if pred else (false_fn, true_fn)
-        outputs = chosen()
-        _args.check_unchosen(other, run_without_values)
-        return outputs
+        return true_fn() if pred else false_fn()
     yes, no = true_fn(), false_fn()
     if not torch.compiler.is_dynamo_compiling():  # under vmap
         return [torch.where(pred, y, n) for y, n in zip(yes, no, strict=True)]
@@ -26,12 +23,7 @@ def op_cond(pred, true_fn, false_fn):
 
 def op_switch(index, branches):
     if isinstance(index, int) or _is_readable(index):
-        chosen = min(max(int(index), 0), len(branches) - 1)
-        outputs = branches[chosen]()
-        for place, other in enumerate(branches):
-            if place != chosen:
-                _args.check_unchosen(other, run_without_values)
-        return outputs
+        return branches[min(max(int(index), 0), len(branches) - 1)]()
     if len(branches) == 1:
         return branches[0]()
     return op_cond(index <= 0, branches[0], lambda: op_switch(index - 1, branches[1:]))
