@@ -20,6 +20,7 @@ FEW = {
     "multiop._recover._options",
     "multiop._dtypes._above",
     "multiop._settings._file",
+    "multiop._settings._warn_of_unknown",
     "multiop.backends.jax.autodiff._recorded.is_inexact_dtype",
     "multiop.backends.jax._versions.are_parts_known",
     "multiop.backends.jax.autodiff.custom_gradient._custom_call",

@@ -465,6 +465,8 @@ class _Reader:
             return self._translated(equation, entries, used)
         except Untranslated as error:
             reason = str(error)
+        except errors.ArgumentTypeError:  # of a converter of the user's
+            raise
         except (ArithmeticError, AssertionError, AttributeError, LookupError, NotImplementedError, TypeError) as error:
             reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         finally:
