@@ -12,7 +12,7 @@ import jax
 if jax.__version_info__ < (0, 5, 3):
     raise ImportError("tracing took other arguments before 0.5.3")  # so that custom gradients use public API alone
 
-from jax._src import linear_util
+from jax._src import linear_util, util
 from jax._src.ad_util import Zero as Zero, stop_gradient_p as stop_gradient_p
 from jax._src.api_util import debug_info
 from jax._src.array import ArrayImpl as ArrayImpl
@@ -71,11 +71,11 @@ else:
 
 if jax.__version_info__ >= (0, 7):
     from jax._src.pjit import jit_p as jit_p
-    from jax._src.util import weakref_cache_key_types as weakref_cache_key_types
 else:
     from jax._src.pjit import pjit_p as jit_p  # noqa: F401
 
-    weakref_cache_key_types = set()  # its caches hold the last 2048 of their keys
+# up to 0.7.0, JAX's caches hold the last 2048 of their keys
+weakref_cache_key_types = getattr(util, "weakref_cache_key_types", set())
 
 if jax.__version_info__ >= (0, 11):
     from . import _since_0_11 as differing

@@ -55,7 +55,7 @@ BESIDE = [-20 * np.log(2.0), -237.91916923377553, -3365064.4150237534]
 AT_TIES = (special.digamma([2.0, 20.0]) - special.digamma([4.0, 40.0])).tolist()
 
 
-def of_two(op: str, reference, **options) -> Row:
+def of_two(op: str, reference, ulps: int = 16, **options) -> Row:
     """Make a row of a function of two positive numbers."""
     return row(
         op,
@@ -64,7 +64,7 @@ def of_two(op: str, reference, **options) -> Row:
         call(uniform(4, low=9.0, high=30.0), positive(4)),
         dtypes=BOOLEAN + FLOATING,
         returns=floating,
-        ulps=16,
+        ulps=ulps,
         **options,
     )
 
@@ -185,6 +185,7 @@ ROWS = [
     of_two(
         "op_beta",
         special.beta,
+        ulps=128,  # an exponential of a logarithm: beside mpmath, SciPy's is off by 59 units here, and this by 32
         pins=[pin([0.0, -1.0, NAN, 2.0], [1.0, 1.0, 1.0, 3.0], value=[INF, NAN, NAN, 1 / 12])],
     ),
     of_two(
