@@ -15,12 +15,8 @@ SECOND = {  # what the second argument without a default is
     **dict.fromkeys(("n", "k", "shift", "repeats", "kth"), 2),
     "q": 0.3,
 }
-OTHERS = {
-    "op_expand_dims",
-    "op_stack",
-    "op_concatenate",
-    "op_lexsort",
-}  # the axis is one of the result, or of several tensors
+# the axis is one of the result, or of several tensors
+OTHERS = {"op_expand_dims", "op_stack", "op_concatenate", "op_lexsort"}
 ALONG = {0: "0", 1: "1", (0, 2): "0 and 2", (0, 1): "0 and 1", (): "none"}
 FULL = [axis for axis in ALONG if axis not in (0, (0, 2))]
 
