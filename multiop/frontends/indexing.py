@@ -389,7 +389,7 @@ def op_ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Shape) -> Tenso
         raise errors.ArgumentError(f"dims {sizes} has indices beyond int32")
     flat: Any = 0
     is_wrong: Any = False
-    for index, size in zip(multi_index, sizes, strict=True):
+    for index, size in zip(active().together(*multi_index), sizes, strict=True):
         if (name := op_dtype(index)) not in _dtypes.INTEGER:
             raise errors.DTypeError(f"multi_index must hold integers, got {name}")
         is_wrong = op_logical_or(is_wrong, op_logical_or(op_less(index, 0), op_greater_equal(index, size)))

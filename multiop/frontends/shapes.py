@@ -775,7 +775,7 @@ def op_broadcast_arrays(*x: ArrayLike) -> list[Tensor]:
         >>> [y.shape == (2, 3) for y in multiop.op_broadcast_arrays(multiop.op_ones((2, 1)), multiop.op_ones(3))]
         [True, True]
     """
-    xs = [op_convert_to_tensor(entry) for entry in x]
+    xs = [op_convert_to_tensor(entry) for entry in active().together(*x)] if x else []
     shape = op_broadcast_shapes(*[op_shape(entry) for entry in xs])
     return [op_broadcast_to(entry, shape) for entry in xs]
 

@@ -404,7 +404,8 @@ def op_lexsort(keys: Sequence[ArrayLike] | Tensor, axis: int = -1) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_lexsort([[2, 1, 3], [1, 1, 0]])).tolist()
         [2, 1, 0]
     """
-    rows = [op_convert_to_tensor(key) for key in (op_unstack(keys) if active().is_tensor(keys) else keys)]
+    rows = list(op_unstack(keys) if active().is_tensor(keys) else keys)
+    rows = [op_convert_to_tensor(key) for key in active().together(*rows)] if rows else []
     if not rows or any(op_shape(row) != op_shape(rows[0]) for row in rows):
         raise errors.ArgumentError(f"keys must be tensors of one shape, got {[op_shape(row) for row in rows]}")
     order = op_argsort(rows[0], axis)
