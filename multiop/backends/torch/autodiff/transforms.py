@@ -436,13 +436,16 @@ _SIGNED = (torch.int8, torch.int16, torch.int32, torch.int64)
 
 
 def _keep_smallest_integers(graph):
-    """Make the compiler take the larger of an integer and its negative: it holds each absolute value for positive."""
+    """Take no absolute value of the smallest integer, which has none: the compiler holds each for positive."""
     aten = torch.ops.aten
     for node in list(graph.nodes):
         if node.op == "call_function" and node.target is aten.abs.default and node.meta["val"].dtype in _SIGNED:
+            (x,), least = node.args, torch.iinfo(node.meta["val"].dtype).min
             with graph.inserting_before(node):
-                negative = graph.call_function(aten.neg.default, node.args)
-            node.target, node.args = aten.maximum.default, (*node.args, negative)
+                is_least = graph.call_function(aten.eq.Scalar, (x, least))
+                others = graph.call_function(aten.masked_fill.Scalar, (x, is_least, 0))
+                size = graph.call_function(aten.abs.default, (others,))
+            node.target, node.args = aten.where.self, (is_least, x, size)
 
 
 def _is_impure(node):
