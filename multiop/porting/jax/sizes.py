@@ -9,6 +9,7 @@ import inspect
 import math
 import pathlib
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from jax import export
 import multiop
 from multiop.porting._graph import Dim
 
+_REPLACING = threading.RLock()  # what two traces at once replace, and put back, would not be what was there
 _PACKAGE = str(pathlib.Path(multiop.__file__).parent)
 _INFIX = {"floordiv": ast.FloorDiv, "mod": ast.Mod}
 _FUNCTIONS = {name: getattr(jax.numpy, name) for name in ("exp", "log", "log10", "log1p", "log2", "sqrt")}
@@ -123,7 +125,7 @@ class Opened:
         """
         self.differing.clear()
         kinds = {type(size) for spec in self.specs for size in spec.shape if export.is_symbolic_dim(size)}
-        with contextlib.ExitStack() as undo:
+        with _REPLACING, contextlib.ExitStack() as undo:
 
             def replace(owner: Any, name: str, new: Any) -> None:
                 if name in vars(owner):
