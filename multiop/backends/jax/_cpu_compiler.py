@@ -117,7 +117,12 @@ _OTHERWISE = {
     lax.dynamic_update_slice_p: (lambda x, update, *_, **__: math.prod(update.shape) > 1, _in_place),
 }
 
-_OF_0_6 = {lax.gather_p: (lambda *_, **__: True, _in_place)}  # a fused gather reads other entries
+
+def _is_plain_gather(*_, mode, **__):
+    return mode is not lax.GatherScatterMode.FILL_OR_DROP  # which is lowered to one that is
+
+
+_OF_0_6 = {lax.gather_p: (_is_plain_gather, _in_place)}  # a fused gather reads other entries
 
 
 def mend():
