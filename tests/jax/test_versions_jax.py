@@ -171,7 +171,7 @@ def test_singular_vectors_of_large_and_small_values(size):
 
 
 def test_entries_taken_from_a_sum_of_entries():
-    """JAX 0.6 takes others on a CPU, compiled: as in https://github.com/openxla/xla/issues/34260."""
+    """JAX 0.5 to 0.7 takes others on a CPU, compiled: https://github.com/openxla/xla/issues/34260."""
     x, upstream = RNG.normal(size=(3, 4, 1)).astype("float32"), RNG.normal(size=(5, 2, 1)).astype("float32")
 
     def resized(x):

@@ -122,7 +122,7 @@ def _is_plain_gather(*_, mode, **__):
     return mode is not lax.GatherScatterMode.FILL_OR_DROP  # which is lowered to one that is
 
 
-_OF_0_6 = {lax.gather_p: (_is_plain_gather, _in_place)}  # a fused gather reads other entries
+_UP_TO_0_7 = {lax.gather_p: (_is_plain_gather, _in_place)}  # a gather that is fused, or folded, reads other entries
 
 
 def mend():
@@ -132,7 +132,7 @@ def mend():
     try:
         from ._internals import lower_fun, register_lowering, usual_lowering
 
-        mended = _OTHERWISE | (_OF_0_6 if jax.__version_info__[:2] == (0, 6) else {})
+        mended = _OTHERWISE | (_UP_TO_0_7 if jax.__version_info__ < (0, 8) else {})
         usual = {primitive: usual_lowering(primitive) for primitive in mended}
     except (ImportError, AttributeError, KeyError) as error:
         warnings.warn(
