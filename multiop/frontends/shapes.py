@@ -799,13 +799,13 @@ def op_broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
         (2, 3)
     """
     sizes = [_args.size(shape, "shapes") for shape in shapes]
-    found: list[Any] = []
+    shape: list[Any] = []
     for column in itertools.zip_longest(*map(reversed, sizes), fillvalue=1):
         others = [n for n in column if not isinstance(n, int) or n != 1]
         if any(n is not others[0] and n != others[0] for n in others[1:]):
             raise errors.ArgumentError(f"shapes {', '.join(map(str, sizes))} do not broadcast")
-        found.append(others[0] if others else 1)
-    return tuple(reversed(found))
+        shape.append(others[0] if others else 1)
+    return tuple(reversed(shape))
 
 
 @boundary

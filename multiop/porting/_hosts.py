@@ -1,17 +1,39 @@
-"""Numbers that a model draws from Python or NumPy: to a trace these are constants."""
+"""What a model calls in Python while it is traced: functions that are replaced for that time, and draws of numbers."""
 
 from __future__ import annotations
 
 import contextlib
 import pickle
 import random
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from multiop import errors
 from multiop.porting import _graph
+
+_REPLACING = threading.RLock()
+
+
+@contextlib.contextmanager
+def replacing() -> Iterator[Callable[[Any, str, Any], None]]:
+    """Give a function that replaces an attribute of a module or class until the block ends.
+
+    What is replaced belongs to the whole process, so one thread at a time may do so: two at once would not put back
+    what was there.
+    """
+    with _REPLACING, contextlib.ExitStack() as undo:
+
+        def replace(owner: Any, name: str, new: Any) -> None:
+            if name in vars(owner):
+                undo.callback(setattr, owner, name, vars(owner)[name])
+            else:
+                undo.callback(delattr, owner, name)
+            setattr(owner, name, new)
+
+        yield replace
 
 
 @contextlib.contextmanager

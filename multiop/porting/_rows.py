@@ -59,14 +59,17 @@ def ends(parts: Sequence[Any]) -> tuple[Any, ...]:
     """Return where parts of an axis end that stand beside each other, but for the last one."""
     sums: list[Any] = []
     for part in parts[:-1]:
-        before = sums[-1] if sums else 0
-        if isinstance(part, Dim) or isinstance(before, Dim):
-            text = " + ".join(size.text if isinstance(size, Dim) else str(size) for size in (before, part) if size != 0)
-            symbols = [name for size in (before, part) if isinstance(size, Dim) for name in size.symbols]
-            sums.append(Dim(text, tuple(dict.fromkeys(symbols))))
-        else:
-            sums.append(before + part)
+        sums.append(added(sums[-1] if sums else 0, part))
     return tuple(sums)
+
+
+def added(*sizes: Any) -> Any:
+    """Return the sum of sizes."""
+    names = [name for size in sizes if isinstance(size, Dim) for name in size.symbols]
+    if not names:
+        return sum(sizes)
+    text = " + ".join(size.text if isinstance(size, Dim) else str(size) for size in sizes if size != 0)
+    return Dim(text, tuple(dict.fromkeys(names)))
 
 
 def unary(op: str) -> Row:

@@ -93,8 +93,8 @@ def _with_nan(result, x, **_):
     return lax.select(lax.ne(x, x), x, result)  # a constant NaN becomes an integer, and so any value to LLVM
 
 
-def _in_place(result, *_, **__):
-    return lax.optimization_barrier(result)  # a reshape that moves before an update would read what was written
+def _apart(result, *_, **__):
+    return lax.optimization_barrier(result)
 
 
 # primitive: whether operands of these types are concerned, and the result from the usual result and the operands
@@ -114,7 +114,8 @@ _OTHERWISE = {
     lax.reduce_max_p: (_is_high, _reduction(lax.max, -np.inf)),
     lax.reduce_min_p: (_is_high, _reduction(lax.min, np.inf)),
     lax.reduce_prod_p: (_is_high, _reduction(lax.mul, 1)),
-    lax.dynamic_update_slice_p: (lambda x, update, *_, **__: math.prod(update.shape) > 1, _in_place),
+    # a reshape that moves before the update would read what was written
+    lax.dynamic_update_slice_p: (lambda x, update, *_, **__: math.prod(update.shape) > 1, _apart),
 }
 
 
@@ -122,7 +123,7 @@ def _is_plain_gather(*_, mode, **__):
     return mode is not lax.GatherScatterMode.FILL_OR_DROP  # which is lowered to one that is
 
 
-_UP_TO_0_7 = {lax.gather_p: (_is_plain_gather, _in_place)}  # a gather that is fused, or folded, reads other entries
+_UP_TO_0_7 = {lax.gather_p: (_is_plain_gather, _apart)}  # a gather that is fused, or folded, reads other entries
 
 
 def mend():

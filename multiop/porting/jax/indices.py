@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Name, Value, call
-from multiop.porting._rows import Row, Untranslated, block_replaced, is_number, sizes
+from multiop.porting._rows import Row, Untranslated, added, block_replaced, is_number, sizes
 
 _LIMITS = {name: np.iinfo(name) for name in ("int8", "uint8", "int16", "uint16", "uint32", "uint64")}
 _RESHAPING = {"reshape", "expand_dims", "squeeze", "broadcast_to", "transpose", "swapaxes", "moveaxis", "flip"}
@@ -61,17 +61,6 @@ def difference(size: Any, count: Any) -> Any:
     symbols = tuple(sorted({symbol for each in parts for symbol in each.symbols}))
     taken = f"({count.text})" if isinstance(count, Dim) else str(count)
     return Dim(f"{size.text if isinstance(size, Dim) else size} - {taken}", symbols)
-
-
-def shifted(size: Any, start: int) -> Any:
-    """Return a size and some more."""
-    return (
-        Dim(f"{size.text} + {start}", size.symbols)
-        if isinstance(size, Dim) and start
-        else size + start
-        if start
-        else size
-    )
 
 
 def negated(size: Any) -> Any:
@@ -496,7 +485,7 @@ def constant_slices(
             key.append(slice(None))
         else:
             is_rest = isinstance(count, Dim) and isinstance(size, Dim) and count.text == f"{size.text} - {start}"
-            stop = shifted(count, start)
+            stop = added(count, start)
             key.append(slice(start or None, None if is_rest or stop == size else stop))
     cut_out = part(x, key)
     return cut_out if not index_shape else call("ops.reshape", cut_out, sizes(out.shape))
@@ -643,7 +632,7 @@ def _constant_scatter(
         elif count == size:
             key.append(slice(None))
         else:
-            key.append(slice(start, shifted(count, start)))
+            key.append(slice(start, added(count, start)))
     shape = tuple(updates.shape[axis] for axis in window)
     if len(shape) != updates.ndim:
         updates = call("ops.reshape", updates, sizes(shape))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from multiop.porting._graph import SEED, Call, Dim, DType, Expression, Infix, Item, Name, Value, call
-from multiop.porting._rows import Row, Untranslated, binary, cast, ends, is_number, short, sizes, unary
+from multiop.porting._rows import Row, Untranslated, added, binary, cast, ends, is_number, short, sizes, unary
 from multiop.porting.jax.indices import (
     dynamic_slice,
     dynamic_update,
@@ -385,10 +385,7 @@ def with_padding(x: Value, pads: Any, axes: Sequence[int], value: Any, emit: Any
     widths, shape = [(0, 0)] * x.ndim, list(x.shape)
     for axis, (low, high) in zip(axes, pads, strict=True):
         widths[axis] = (low, high)
-        sides = [side for side in (shape[axis], low, high) if side != 0]
-        names = [name for side in sides if isinstance(side, Dim) for name in side.symbols]
-        text = " + ".join(side.text if isinstance(side, Dim) else str(side) for side in sides)
-        shape[axis] = Dim(text, tuple(dict.fromkeys(names))) if names else sum(sides)
+        shape[axis] = added(shape[axis], low, high)
     (y,) = emit(padded(x, widths, value), Value(tuple(shape), x.dtype))
     return y, [(0, 0)] * len(pads)
 

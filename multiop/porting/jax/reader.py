@@ -225,9 +225,7 @@ def _shapes(arrays: list[Any], dynamic_shapes: Any) -> Iterator[list[str | None]
         return
     firsts = list(dict.fromkeys(array.shape[0] for array in arrays if array.ndim))
     for count in dict.fromkeys((len(firsts), min(len(firsts), 1), 0)):
-        names = dict(
-            zip(firsts, [("batch", *[f"size{i}" for i in range(1, count)])[i] for i in range(count)], strict=False)
-        )
+        names = dict(zip(firsts[:count], ("batch", *[f"size{i}" for i in range(1, count)]), strict=False))
         yield [
             ", ".join(map(str, (names[array.shape[0]], *array.shape[1:])))
             if array.shape[:1] and array.shape[0] in names
@@ -1397,9 +1395,8 @@ def run(
         return total(params, *arrays), {}
 
     function: Any = jax.value_and_grad(total, has_aux=True) if params else of_values
-    arrays = jax.tree.map(
-        jax.numpy.asarray, tuple(inputs)
-    )  # as arguments: a division of constants by 0 would end the process
+    # as arguments: a division of constants by 0 would end the process
+    arrays = jax.tree.map(jax.numpy.asarray, tuple(inputs))
     try:
         traced = jax.jit(function).trace(params, *arrays)
     except (NotImplementedError, ValueError):  # JAX has no gradient, as of a `while_loop`: values are compared alone

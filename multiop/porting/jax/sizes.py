@@ -9,7 +9,6 @@ import inspect
 import math
 import pathlib
 import re
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -18,9 +17,9 @@ import numpy as np
 from jax import export
 
 import multiop
+from multiop.porting import _hosts
 from multiop.porting._graph import Dim
 
-_REPLACING = threading.RLock()  # what two traces at once replace, and put back, would not be what was there
 _PACKAGE = str(pathlib.Path(multiop.__file__).parent)
 _INFIX = {"floordiv": ast.FloorDiv, "mod": ast.Mod}
 _FUNCTIONS = {name: getattr(jax.numpy, name) for name in ("exp", "log", "log10", "log1p", "log2", "sqrt")}
@@ -125,15 +124,7 @@ class Opened:
         """
         self.differing.clear()
         kinds = {type(size) for spec in self.specs for size in spec.shape if export.is_symbolic_dim(size)}
-        with _REPLACING, contextlib.ExitStack() as undo:
-
-            def replace(owner: Any, name: str, new: Any) -> None:
-                if name in vars(owner):
-                    undo.callback(setattr, owner, name, vars(owner)[name])
-                else:
-                    undo.callback(delattr, owner, name)
-                setattr(owner, name, new)
-
+        with _hosts.replacing() as replace:
             for kind in kinds:
                 replace(kind, "__eq__", self._noting(vars(kind)["__eq__"]))
                 replace(kind, "__bool__", self._noting_zero())

@@ -11,17 +11,16 @@ import builtins
 import contextlib
 import functools
 import math
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 
+from multiop.porting import _hosts
 from multiop.porting.torch import _internals
 from multiop.porting.torch._internals import pytree
 
 F: Any = torch.nn.functional
-_REPLACING = threading.RLock()
 
 
 class Refused(Exception):
@@ -30,34 +29,25 @@ class Refused(Exception):
 
 @contextlib.contextmanager
 def followed() -> Iterator[None]:
-    """Let functions of Python give open numbers, and let distributions take values as they are.
+    """Let functions of Python give open numbers, and let distributions take values as they are."""
+    with _hosts.replacing() as replace:
+        root, length, checks = math.sqrt, builtins.len, _internals.checks_distributions()
 
-    What is replaced belongs to the whole process, so that one thread at a time may do so.
-    """
-    with _REPLACING, _replaced():
-        yield
+        def open_root(x: Any, /) -> Any:
+            return torch.sym_sqrt(x) if isinstance(x, (torch.SymInt, torch.SymFloat)) else root(x)
 
+        def open_length(x: Any, /) -> Any:
+            return x.shape[0] if isinstance(x, torch.Tensor) and x.ndim else length(x)
 
-@contextlib.contextmanager
-def _replaced() -> Iterator[None]:
-    root, length, checks = math.sqrt, builtins.len, _internals.checks_distributions()
-    recurrent, inverted = torch.nn.utils.rnn, torch.nn.utils.rnn.invert_permutation
-
-    def open_root(x: Any, /) -> Any:
-        return torch.sym_sqrt(x) if isinstance(x, (torch.SymInt, torch.SymFloat)) else root(x)
-
-    def open_length(x: Any, /) -> Any:
-        return x.shape[0] if isinstance(x, torch.Tensor) and x.ndim else length(x)
-
-    math.sqrt, builtins.len = open_root, open_length
-    recurrent.invert_permutation = lambda order: None if order is None else order.argsort()
-    torch.distributions.Distribution.set_default_validate_args(False)
-    try:
-        with _internals.transformed(grad_and_value, vjp):
-            yield
-    finally:
-        torch.distributions.Distribution.set_default_validate_args(checks)
-        math.sqrt, builtins.len, recurrent.invert_permutation = root, length, inverted
+        replace(math, "sqrt", open_root)
+        replace(builtins, "len", open_length)
+        replace(torch.nn.utils.rnn, "invert_permutation", lambda order: None if order is None else order.argsort())
+        torch.distributions.Distribution.set_default_validate_args(False)
+        try:
+            with _internals.transformed(grad_and_value, vjp):
+                yield
+        finally:
+            torch.distributions.Distribution.set_default_validate_args(checks)
 
 
 # losses
