@@ -65,7 +65,7 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
     "op_one_hot": ([MANY], lambda op, x: op(labels(x, 64), 64)),
     "op_power": ([MANY, MANY], lambda op, x, y: op(x * x, y)),
     "op_right_shift": ([MANY], lambda op, x: op(labels(x, 64), labels(x, 32))),
-    "op_searchsorted": ([(1024,), MANY], lambda op, x, y: op(counted(1024), y)),
+    "op_searchsorted": ([(1024,), MANY], lambda op, x, y: op(counted(x), y)),
     "op_segment_sum": ([(65536, 8), (1024, 64)], lambda op, x, y: op(x, rows_of(y), 64)),
     "op_slogdet": ([(256, 16, 16)], lambda op, x: op(x)[1]),
     "op_std": ([MANY], lambda op, x: op(x, -1)),
@@ -98,12 +98,12 @@ def rows_of(x: Any) -> Any:
     return _KEPT["rows"]
 
 
-def counted(n: int) -> Any:
-    """Return `n` sorted numbers, the same at each call."""
+def counted(x: Any) -> Any:
+    """Return as many sorted numbers as `x` has, on its device, the same at each call."""
     import multiop
 
     if "counted" not in _KEPT:
-        _KEPT["counted"] = multiop.op_linspace(-3.0, 3.0, n)
+        _KEPT["counted"] = multiop.op_sort(x)
     return _KEPT["counted"]
 
 

@@ -20,7 +20,10 @@ ROWS = rows()
 OF_THE_FRAMEWORK = {
     "torch": {
         "op_eig",
+        "op_eigvals",
         "op_eigh",
+        "op_eigvalsh",
+        "op_svdvals",
         "op_svd",
         "op_pinv",
         "op_lstsq",
@@ -30,7 +33,7 @@ OF_THE_FRAMEWORK = {
         "op_logdet",
         "op_expm",
     },
-    "jax": {"op_eig"},
+    "jax": {"op_eig", "op_eigvals"},
 }
 
 
@@ -99,3 +102,29 @@ def test_a_wait_is_seen(backend, device):
     x = mo.to_device([1.0, 2.0], device)
     with without_waiting(backend), pytest.raises(Exception, match=r"synchroniz|[Tt]ransfer"):
         float(x[0])
+
+
+@pytest.mark.parametrize("op", [mo.op_logical_and, mo.op_logical_or, mo.op_logical_xor, mo.op_where])
+def test_a_number_joins_a_tensor_there_without_a_wait(op, backend, device):
+    def both(x):
+        return (op(True, x, x), op(x, x, False)) if op is mo.op_where else (op(True, x), op(x, 0.0))
+
+    run(both, backend, device, [mo.op_convert_to_tensor([True, False])])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_model_there_is_ported(dtype, backend, device):
+    if backend != "torch":
+        pytest.skip("a model of JAX lies nowhere")
+    import torch
+
+    from multiop import porting
+
+    layers = [torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3), torch.nn.Tanh(), torch.nn.Linear(3, 2)]
+    model = torch.nn.Sequential(*layers).to(device, getattr(torch, dtype))
+    x = torch.randn(5, 4, device=device).to(model[0].weight.dtype)
+    for training in (False, True):
+        port = porting.trace(model, x, training=training)
+        assert porting.prove(port, backend).agrees
+        assert porting.compare(model, port, [x], training=training).first_difference is None
+    assert all(parameter.device == x.device for parameter in model.parameters())

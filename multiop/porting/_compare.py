@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import multiop
-from multiop import _tree, errors
+from multiop import _host, _tree, config, errors
 from multiop.testing import _html
 from multiop.testing._shared_process import x64_mode_for
 from multiop.testing._tolerances import AGREEMENT_ULPS, eps, farthest, relative_error
@@ -266,7 +266,7 @@ def compare(
         >>> porting.compare(network, port, [x]).first_difference.layer
         'gelu'
     """
-    given = [np.asarray(x) for x in inputs]
+    given = [_array(x) for x in inputs]
     if isinstance(candidate, Port):
         params, state, weight_map = candidate.params, candidate.state, weight_map or candidate.map
         candidate = functools.partial(candidate.function, training=training)
@@ -406,7 +406,16 @@ def _carried(
 
 
 def _arrays(tree: Any) -> Any:
-    return {k: _arrays(v) for k, v in tree.items()} if isinstance(tree, Mapping) else np.asarray(tree)
+    return {k: _arrays(v) for k, v in tree.items()} if isinstance(tree, Mapping) else _array(tree)
+
+
+def _array(x: Any) -> Array:
+    """Return an array of what is one, or a tensor of any framework, of any dtype, on any device."""
+    owner = _host.owner(x)
+    if owner not in multiop.available_backends():
+        return np.asarray(x)
+    with config.use_backend(owner):
+        return _numpy(x)
 
 
 class _Run:

@@ -442,7 +442,7 @@ def trace(
     trees = _weights.nested(graph.params), _weights.nested(graph.state)
     port = Port(name, text, *trees, about, _map_from(model, *trees))
     for kinds in ("", "iub", "iubfcV"):  # a model may take no numbers but some: a permutation, lengths, variances
-        about["given"] = _given(_in_order(graph, inputs, keywords or {}), kinds)
+        about["given"] = _given(_in_order(graph, inputs, keywords or {}), about["inputs"], kinds)
         args, named = _objects.closed(port._arguments(port.inputs()), (inputs, keywords or {}))
         options = {"keywords": named} if named else {}
         try:
@@ -570,10 +570,14 @@ def _fitted(example: tuple[list[int], str, int], sizes: Any) -> tuple[list[int],
     return [size if isinstance(size, int) else length for size, length in fixed], dtype, top
 
 
-def _given(examples: list[Any], kinds: str) -> dict[str, Any]:
+def _given(examples: list[Any], described: list[tuple[list[int], str, int]], kinds: str) -> dict[str, Any]:
     """Return the example inputs whose dtypes are of these kinds, as lists, unless they are large."""
-    arrays = [np.asarray(x.detach().cpu() if hasattr(x, "detach") else x) for x in examples if kinds]
-    return {str(i): x.tolist() for i, x in enumerate(arrays) if x.dtype.kind in kinds and x.size <= _FEW}
+    few = [
+        (str(i), x if hasattr(x, "tolist") else np.asarray(x))
+        for i, (x, (_, dtype, _)) in enumerate(zip(examples, described, strict=True))
+        if np.dtype(dtype).kind in kinds and math.prod(np.shape(x)) <= _FEW
+    ]
+    return {i: x.tolist() for i, x in few}
 
 
 def _multiple(size: str) -> tuple[int, str]:

@@ -777,3 +777,17 @@ def test_no_class_of_pytorch_is_changed_while_a_model_is_traced():
     porting.trace(model, torch.randn(3, 5, 4))
     assert seen and all(seen)
     assert type(model.attention) is nn.MultiheadAttention and "forward" not in vars(model.norm)
+
+
+def test_a_model_in_bfloat16_that_takes_few_numbers_is_recorded_with_those():
+    class Years(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = torch.nn.Embedding(4, 3)
+
+        def forward(self, year):
+            return self.table(year.long() - 100) * 2
+
+    port = porting.trace(Years().bfloat16(), torch.tensor([100, 101, 103], dtype=torch.bfloat16))
+    assert [x.tolist() for x in port.inputs()] == [[100, 101, 103]]
+    assert porting.prove(port, "torch").agrees

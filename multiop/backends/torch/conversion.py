@@ -383,6 +383,9 @@ def promote_operands(*xs):
 def truths(x1, x2):
     if not (isinstance(x1, torch.Tensor) and isinstance(x2, torch.Tensor)):
         x1, x2 = together(x1, x2)
+        first = first_among((x1, x2))
+        if first is not None:  # CUDA's logical functions take no number from the CPU; to copy it there would wait
+            x1, x2 = (torch.full((), bool(x), device=first.device) if _host.is_scalar(x) else x for x in (x1, x2))
     return truth(x1), truth(x2)
 
 

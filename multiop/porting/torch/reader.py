@@ -128,7 +128,7 @@ def _observed(
     """
     params, before = (
         {name for name, _ in model.named_parameters()},
-        {name: _numpy(tensor) for name, tensor in model.state_dict().items()},
+        {name: weights.to_numpy(tensor) for name, tensor in model.state_dict().items()},
     )
     changed: set[str] = set()
     results = []
@@ -142,13 +142,13 @@ def _observed(
             torch.manual_seed(0)  # what fails, the export tells
             leaves = _graph.leaves(_structure(_objects.opened(model(*args, **named))))
             tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-            results.append([_numpy(leaf) for leaf in tensors])
+            results.append([weights.to_numpy(leaf) for leaf in tensors])
             lost = given.lost(tensors)
         with torch.no_grad():
             for name, tensor in model.state_dict().items():
-                if name in before and _numpy(tensor).tobytes() != before[name].tobytes():
+                if name in before and weights.to_numpy(tensor).tobytes() != before[name].tobytes():
                     changed.add(name)
-                    tensor.copy_(_from_numpy(before[name]))
+                    tensor.copy_(weights.to_tensor(before[name]))
     same = len(results) < 3 or all(map(_is_close, results[0], results[2]))
     return changed & params, not same, changed - params, lost
 
@@ -729,7 +729,7 @@ class _Reader:
                 self.entries[node] = shared[memory]
                 continue
             kept = self.params if is_parameter else self.state
-            kept[path] = _numpy(tensor)
+            kept[path] = weights.to_numpy(tensor)
             value = self._skeleton(node.meta["val"], "params" if is_parameter else "state", path)
             self.leaves[path] = self.entries[node] = value
             shared[memory] = value
@@ -1424,18 +1424,19 @@ def run(
     """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state."""
     is_program = isinstance(model, torch.export.ExportedProgram)
     model = model.module() if is_program else model
-    args, named = _mapped(_from_numpy, (list(inputs), keywords or {}))  # copies: the model may change them
+    place = functools.partial(_placed, model=model)
+    args, named = _mapped(place, (list(inputs), keywords or {}))  # copies: the model may change them
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     with torch.compiler.set_stance("default"), contextlib.nullcontext() if is_program else _in_mode(model, training):
         try:
             returned = model(*args, **named)
         except RuntimeError:  # one that differentiates itself with respect to its inputs
-            args, named = _mapped(_from_numpy, (list(inputs), keywords or {}))
+            args, named = _mapped(place, (list(inputs), keywords or {}))
             args, named = _mapped(_differentiated, (args, named))
             returned = model(*args, **named)
         every = _graph.comparable(_structure(_objects.opened(returned)))
         leaves = [leaf for leaf in every if isinstance(leaf, torch.Tensor)]
-        state = {name: _numpy(buffer) for name, buffer in model.named_buffers()}
+        state = {name: weights.to_numpy(buffer) for name, buffer in model.named_buffers()}
         named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
         parts = [part for leaf in leaves if leaf.is_complex() for part in (leaf.real, leaf.imag)]
         parts += [leaf for leaf in leaves if leaf.is_floating_point()]
@@ -1444,12 +1445,13 @@ def run(
         gradients = {}
         if named and total is not None and total.requires_grad:  # in the mode still: a checkpoint computes again
             slopes = _slopes(total, list(named.values()))
-            gradients = {name: _numpy(slope) for name, slope in zip(named, slopes, strict=True)}
+            gradients = {name: weights.to_numpy(slope) for name, slope in zip(named, slopes, strict=True)}
     with torch.no_grad():  # last, since the gradient may need what the model left there
         for name, buffer in model.named_buffers():
             if not torch.equal(buffer, before[name]):
                 buffer.copy_(before[name])
-    return [_numpy(leaf) if isinstance(leaf, torch.Tensor) else np.asarray(leaf) for leaf in every], gradients, state
+    outputs = [weights.to_numpy(leaf) if isinstance(leaf, torch.Tensor) else np.asarray(leaf) for leaf in every]
+    return outputs, gradients, state
 
 
 def _slopes(total: Any, leaves: list[Any]) -> list[Any]:
@@ -1468,12 +1470,8 @@ def _differentiated(leaf: Any) -> Any:
     return leaf.requires_grad_() if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf
 
 
-def _from_numpy(array: Any) -> Any:
-    if not isinstance(array, np.ndarray):
-        return array
-    if array.dtype.name == "bfloat16":
-        return torch.tensor(array.view("uint16")).view(torch.bfloat16)
-    return torch.tensor(array)
+def _placed(x: Any, model: torch.nn.Module) -> Any:
+    return weights.placed(x, model) if isinstance(x, np.ndarray) else x
 
 
 def evaluated(graph: Graph) -> list[Node]:
@@ -1541,15 +1539,6 @@ def _leaves_of(tree: Any, path: tuple[int | str, ...] = ()) -> Iterator[tuple[li
 
 def _plain(name: str) -> str:
     return re.sub(r"\W", "_", name)
-
-
-def _numpy(tensor: Any) -> Any:
-    tensor = tensor.detach().cpu().contiguous()
-    if tensor.dtype == torch.bfloat16:
-        import ml_dtypes
-
-        return tensor.view(torch.uint16).numpy().view(ml_dtypes.bfloat16)
-    return np.array(tensor.numpy())
 
 
 def example(value: Any) -> tuple[list[int], str, int]:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from multiop.porting._reference import Record, Reference, numbered
-from multiop.porting.torch.weights import kind, to_numpy, to_tensor
+from multiop.porting.torch.weights import kind, placed, to_numpy, to_tensor
 
 OPTIONS = [
     "stride",
@@ -79,7 +79,7 @@ def record(module, inputs, cotangents, training):
 
         return hook
 
-    tensors = [to_tensor(np.asarray(x)) for x in inputs]
+    tensors = [placed(np.asarray(x), module) for x in inputs]
     for x in tensors:
         if x.is_floating_point() or x.is_complex():
             x.requires_grad_()
@@ -92,9 +92,8 @@ def record(module, inputs, cotangents, training):
             outputs = flat(module(*tensors))
             values = [to_numpy(y) for y in outputs]
             weights = cotangents(values)
-            pairs = [
-                (y, to_tensor(w)) for y, w in zip(outputs, weights, strict=True) if w is not None and y.requires_grad
-            ]
+            both = zip(outputs, weights, strict=True)
+            pairs = [(y, to_tensor(w).to(y.device)) for y, w in both if w is not None and y.requires_grad]
             wanted = [*(x for x in tensors if x.requires_grad), *params.values()]
             slopes = (
                 torch.autograd.grad(

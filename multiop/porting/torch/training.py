@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multiop.porting.torch.weights import to_tensor
+from multiop.porting.torch.weights import placed
 
 
 def backend():
@@ -11,9 +11,8 @@ def backend():
 
 def step(model, optimizer, loss, batch):
     """Make a step, and return the loss before it."""
-    device = next(model.parameters()).device
     optimizer.zero_grad()
-    y = loss(model, *(to_tensor(x).to(device) for x in batch))
+    y = loss(model, *(placed(x, model) for x in batch))
     y.backward()
     optimizer.step()
     return y.detach().item()

@@ -42,6 +42,11 @@ def to_tensor(array):
     return torch.from_numpy(np.array(array))
 
 
+def placed(array, model):
+    """Return an array as a tensor of its own, where a model's are."""
+    return to_tensor(array).to(next((x.device for x in (*model.parameters(), *model.buffers())), None))
+
+
 def read(source):
     if isinstance(source, torch.nn.Module):
         entries = source.state_dict(keep_vars=True)
