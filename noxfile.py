@@ -502,6 +502,43 @@ def fuzz(session: nox.Session) -> None:
     run(session, "tests/fuzz/__main__.py", *session.posargs, environment=ENVIRONMENT)
 
 
+ARRAY_API_TESTS = ("https://github.com/data-apis/array-api-tests", "2026.02.26")
+
+
+@nox.session(name="array-api", venv_backend="none", default=False)
+def array_api(session: nox.Session) -> None:
+    """Hold `multiop.array_api` to the standard's own suite, data-apis/array-api-tests, on each backend: 10 minutes.
+
+    `-- torch` runs one. ARRAY_API_TESTS is the path of a checkout with its submodule; without it, one is cloned. What
+    is left out, and why, is in tests/array_api; other arguments are the suite's, as `--max-examples=100`.
+    """
+    folder = pathlib.Path(os.environ.get("ARRAY_API_TESTS", ".nox/array-api-tests")).absolute()
+    if not folder.exists():
+        address, tag = ARRAY_API_TESTS
+        clone = ["clone", "--quiet", "--recurse-submodules", "--branch", tag, address, str(folder)]
+        session.run("git", *clone, external=True)
+    python = str(pathlib.Path(made(session)).absolute())
+    needed = ["ndindex", "pytest-json-report"]
+    session.run(python, "-m", "pip", "install", *QUIETLY, CONSTRAINTS, *needed, external=True)
+    backends = [word for word in session.posargs if word in BACKENDS]
+    more = [word for word in session.posargs if word not in BACKENDS]
+    here = pathlib.Path("tests", "array_api").absolute()
+    variables = {
+        "ARRAY_API_TESTS_MODULE": "multiop.array_api",
+        "ARRAY_API_TESTS_MAX_ARRAY_SIZE": "128",
+        "MULTIOP_X64": "1",
+        "MULTIOP_TENSORFLOW_NUMPY": "1",
+        "PYTHONPATH": os.pathsep.join([str(pathlib.Path().absolute()), str(here)]),
+    }
+    suite = ["-m", "pytest", "--rootdir=.", "-cpytest.ini", "-p", "suite_plugin", "-p", "no:randomly", "-q", "-Wignore"]
+    suite += ["--disable-deadline", "--derandomize", "--max-examples=20", "array_api_tests", *more]
+    with session.chdir(folder):
+        for backend in backends or BACKENDS:
+            environment = HASTY | variables | {"MULTIOP_BACKEND": backend}
+            skips = f"--skips-file={here / f'skips_{backend}.txt'}"
+            session.run(python, *suite, skips, env=environment, external=True)
+
+
 @nox.session(venv_backend="none", default=False)
 def distributed(session: nox.Session) -> None:
     """Hold several devices and processes to what one gives, over the loopback alone: 5 minutes.

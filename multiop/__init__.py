@@ -958,4 +958,9 @@ if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name
     def __getattr__(name: str) -> object:
         from multiop._names import missing
 
+        if name == "array_api":
+            import multiop.array_api
+
+            return multiop.array_api
+
         raise missing("multiop", name, __all__)

@@ -326,11 +326,11 @@ def _entries(shape: Any, name: str) -> tuple[Any, ...]:
     try:
         if isinstance(shape, (set, frozenset, dict)):  # these have no order
             raise TypeError
-        entries = tuple(shape)
+        entries = tuple(int(entry) if isinstance(entry, np.integer) else entry for entry in shape)
     except TypeError:
         raise errors.ArgumentTypeError(f"{name} must be an int or a sequence of ints, got {shape!r}") from None
     for entry in entries:
-        if isinstance(entry, (bool, float, complex, str)) or entry is None:
+        if isinstance(entry, (bool, float, complex, str, np.inexact, np.bool_)) or entry is None:
             raise errors.ArgumentTypeError(f"{name} must hold ints, got {entry!r} in {entries!r}")
     return entries
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import array as buffers
 import math
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, KeysView, Mapping, ValuesView
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,8 @@ def as_numpy(x: Any, dtype: str | None, backend: str, wide: bool = False) -> np.
     """Return host value `x` as a NumPy array of the dtype that its tensor has on every backend.
 
     Args:
-        x: A Python scalar, a NumPy array or scalar, or nested lists of them.
+        x: A Python scalar, a NumPy array or scalar, what is one by NumPy's protocols, DLPack or a buffer, or nested
+            lists of them, or what has a length and entries as a list has.
         dtype: The name of the requested dtype. `None`: Python floats become `floatx`, Python ints `int32`, and NumPy
             arrays keep their dtype, except that 64 bits become 32 while the 64-bit mode is off.
         backend: Named in the error for a foreign tensor.
@@ -93,14 +95,38 @@ def as_numpy(x: Any, dtype: str | None, backend: str, wide: bool = False) -> np.
     refuse_tensor(x, backend)
     if isinstance(x, np.ma.MaskedArray):
         raise errors.ArgumentTypeError("a masked array would lose its mask; fill it first with x.filled(value)")
-    if isinstance(x, (np.ndarray, np.generic)) or hasattr(x, "__array__"):
-        array = np.asarray(x)
+    if (array := _of_array(x)) is not None:
         own = _name_of(array)
         hint = "; " + config.how_to_enable_x64() if dtype is None and own in _dtypes.WIDE else ""
         return _cast(array, dtype or _narrow(own, wide), hint)
+    if (entries := _entries(x)) is not None:
+        if not all(is_scalar(leaf) or isinstance(leaf, (np.ndarray, np.generic)) for leaf in flat(entries)):
+            # tensors among them would lose their gradients here
+            raise errors.ArgumentTypeError(f"{type(x).__name__} holds more than numbers; give a list of its entries")
+        return _of_nested(entries, dtype, backend, wide)
     raise errors.ArgumentTypeError(
         f"cannot make a tensor of {type(x).__name__}; give a tensor, NumPy array, Python scalar or nested lists of them"
     )
+
+
+def _of_array(x: Any) -> np.ndarray[Any, Any] | None:
+    """Return what says by itself how it is an array, as one; `None` for anything else."""
+    if isinstance(x, (str, bytes, bytearray, type)):
+        return None
+    if isinstance(x, (np.ndarray, np.generic, memoryview, buffers.array)):
+        return np.asarray(x)
+    if any(hasattr(x, protocol) for protocol in ("__array__", "__array_interface__", "__array_struct__")):
+        return np.asarray(x)
+    return np.from_dlpack(x) if hasattr(x, "__dlpack__") else None
+
+
+def _entries(x: Any) -> list[Any] | None:
+    """Return the entries of what has an order of them, as a list; `None` for a text, a set, a dict and others."""
+    if isinstance(x, (KeysView, ValuesView)):
+        return list(x)
+    if isinstance(x, (str, bytes, bytearray, Mapping, type)) or not hasattr(x, "__getitem__"):
+        return None
+    return [x[k] for k in range(len(x))] if hasattr(x, "__len__") else None
 
 
 def refuse_tensor(x: Any, backend: str) -> None:

@@ -33,6 +33,7 @@ LAYERS = [
     "autodiff",
     "random",
     "ops",
+    "array_api",
     "multiop",
     "keras",
     "testing",

@@ -48,6 +48,7 @@ LAYERS = {  # every file of the package is in one of these, or generated
     "rows of the suite": "multiop/testing/cases/*.py",
     "porting": "multiop/porting/*.py multiop/porting/_printing/*.py",
     **{f"porting/{name}": f"multiop/porting/{name}/**/*.py" for name in ("numpy", *BACKENDS)},
+    "array_api": "multiop/array_api/*.py",
     "command": "multiop/cli.py multiop/__main__.py",
 }
 GENERATED = "made by tools/op_list.py"

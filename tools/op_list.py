@@ -91,6 +91,9 @@ OTHERS = {
     "multiop.scopes": "name_scope",
 }
 
+# modules that `multiop` imports when they are asked for
+LAZY = ("array_api",)
+
 # what `multiop.ops` has beside ops, because Keras's own code takes it from there: module -> names
 IN_OPS = ("multiop.operation", "multiop.scopes")
 
@@ -376,8 +379,15 @@ if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name
 
     def __getattr__(name: str) -> object:
         from multiop._names import missing
-
+{lazy}
         raise missing("{module}", name, __all__)
+"""
+
+ON_DEMAND = """
+        if name == "{name}":
+            import multiop.{name}
+
+            return multiop.{name}
 """
 
 
@@ -404,7 +414,8 @@ def source(doc: str, exports: list[tuple[str, str, str]], module: str = "", vers
         "def __dir__() -> list[str]:",
         '    return [*__all__, "__version__"]' if version else "    return __all__",
     ]
-    return "\n".join(lines) + "\n" + (MISSING.format(module=module) if module else "")
+    lazy = "".join(ON_DEMAND.format(name=name) for name in LAZY) if version else ""
+    return "\n".join(lines) + "\n" + (MISSING.format(module=module, lazy=lazy) if module else "")
 
 
 def ordered(names: Iterable[str]) -> list[str]:
