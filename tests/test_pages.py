@@ -16,7 +16,7 @@ from multiop.testing._divergences import DIVERGENCES, TOPICS
 from multiop.testing.cases import rows
 
 PAGES = sorted(path for path in pages.DOCS.rglob("*.md") if pages.DOCS / "reference" not in path.parents)
-WITH_CODE = [pages.DOCS / f"{name}.md" for name in ("index", "errors", "devices")]
+WITH_CODE = [pages.DOCS / f"{name}.md" for name in ("index", "errors", "devices", "sparse")]
 WITH_CODE += sorted((pages.DOCS / "tutorials").glob("*.md")) + sorted((pages.DOCS / "howto").glob("*.md"))
 # pages whose code takes longer: what stands there, and what is run in its place outside the full tier
 LONG = {"physics.md": {"steps = 1000": "steps = 2"}}
