@@ -1,6 +1,7 @@
 """Sessions that check multiop; `nox -l` lists them, `nox` runs those that are starred: lint, types, tests.
 
-All but `alone` share one environment, which has all three frameworks and is made by the first session that needs it.
+Sessions share one environment, which has all three frameworks and is made by the first session that needs it. What is
+run now and then is a part of `full` (`-- --list` names them), or of `search` (`-- fuzz`).
 A test belongs to a tier, `quick`, `default` or `full`: see docs/testing.md. Times are on two cores.
 """
 
@@ -117,14 +118,8 @@ def generate(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def types(session: nox.Session) -> None:
-    """Check types with mypy, strictly: half a minute; `nox -s pyright` asks the other checker."""
+    """Check types with mypy, strictly: half a minute; `nox -s full -- --part pyright` asks the other checker."""
     run(session, "mypy")
-
-
-@nox.session(venv_backend="none", default=False)
-def pyright(session: nox.Session) -> None:
-    """Hold what pyright says of the lines of tests/typing to their marks: seconds, after a download of 75 MB."""
-    prove_pyright(session)
 
 
 def prove_pyright(session: nox.Session, *_: str) -> None:
@@ -180,40 +175,16 @@ def op(session: nox.Session) -> None:
     run(session, "benchmarks/bench_ops.py", "--rounds", "15", "--only", names)
 
 
-@nox.session(venv_backend="none", default=False)
-@nox.parametrize("backend", list(BACKENDS))
-def conformance(session: nox.Session, backend: str) -> None:
-    """Run the shared suite in full, every op in every dtype on each backend; add its results to results.json.
-
-    In parts too: `nox -s conformance -- --multiop-ops=op_conv`, or `nox -s "conformance(backend='jax')"`.
-    """
-    prove_product(session, backend, *session.posargs)
-
-
 def prove_product(session: nox.Session, backend: str, *more: str) -> None:
     chosen = [f"--multiop-backends={backend}", "--multiop-results=results.json", "-m", "not cross"]
     what = ["pytest", *WORKERS, "--pyargs", "multiop.testing", *chosen, *more]
     run(session, *what, environment=ENVIRONMENT | {"MULTIOP_BACKEND": backend})
 
 
-@nox.session(venv_backend="none", default=False)
-@nox.parametrize("backend", list(BACKENDS))
-def others(session: nox.Session, backend: str) -> None:
-    """Run the full tier on one backend, but for the shared suite, which `conformance` runs."""
-    prove_others(session, backend, *session.posargs)
-
-
 def prove_others(session: nox.Session, backend: str, *more: str) -> None:
     chosen = ["--tier=full", f"--backends={backend}", "-m", "not cross", "--ignore=tests/test_conformance.py"]
     chosen += [f"--ignore=tests/{other}" for other in BACKENDS if other != backend]
     run(session, "pytest", *WORKERS, *chosen, *more, environment=ENVIRONMENT | {"MULTIOP_BACKEND": backend})
-
-
-@nox.session(venv_backend="none", default=False)
-@nox.parametrize("backend", list(BACKENDS))
-def alone(session: nox.Session, backend: str) -> None:
-    """Run what depends on the frameworks at hand with one alone, or none: the quick tier, command line and plugin."""
-    prove_alone(session, backend, *session.posargs)
 
 
 def prove_alone(session: nox.Session, backend: str, *more: str) -> None:
@@ -224,28 +195,15 @@ def prove_alone(session: nox.Session, backend: str, *more: str) -> None:
     run(session, *chosen, "--tier=default", *AT_HAND, environment=variables, python=python)
 
 
-@nox.session(venv_backend="none", default=False)
-@nox.parametrize("backend", list(BACKENDS))
-def doctests(session: nox.Session, backend: str) -> None:
-    """Run the examples in docstrings and in the README, on each backend."""
-    prove_doctests(session, backend, *session.posargs)
-
-
 def prove_doctests(session: nox.Session, backend: str, *more: str) -> None:
     left_out = ["--ignore=multiop/backends", "--ignore=multiop/testing/test_suite.py"]
     what = ["--doctest-modules", *left_out, "multiop", "--doctest-glob=*.md", "README.md", "docs/devices.md", *more]
     run(session, "pytest", *WORKERS, *what, environment=ENVIRONMENT | {"MULTIOP_BACKEND": backend})
 
 
-@nox.session(venv_backend="none", default=False)
-def cross(session: nox.Session) -> None:
-    """Compare the backends with each other, on every call of every op, and on the examples."""
-    prove_cross(session, "all", *session.posargs)
-
-
 def prove_cross(session: nox.Session, backend: str, *more: str) -> None:
     run(session, "pytest", *WORKERS, "--tier=full", "-m", "cross", *more)
-    examples(session)
+    run(session, "multiop.cli", "check", "examples")
 
 
 AT_HAND = ["tests/testing", "tests/porting", "tests/test_cli.py", "tests/test_config.py", "tests/test_pages.py"]
@@ -276,11 +234,11 @@ def parts() -> list[Part]:
     for backend, (product, rest, docstrings, one) in MINUTES.items():
         for k in range(1, SLICES + 1):
             chosen = (f"--multiop-slice={k}/{SLICES}",)
-            found.append(Part(f"product of ops {k}/{SLICES}", backend, product / SLICES, prove_product, chosen))
-        found.append(Part("other tests", backend, rest, prove_others))
+            found.append(Part(f"product {k}/{SLICES}", backend, product / SLICES, prove_product, chosen))
+        found.append(Part("tests", backend, rest, prove_others))
         found.append(Part("docstrings", backend, docstrings, prove_doctests))
-        found.append(Part("installed alone", backend, one, prove_alone))
-    apart = [Part("against each other", "all", 9.5, prove_cross), Part("types by pyright", "all", 0.5, prove_pyright)]
+        found.append(Part("alone", backend, one, prove_alone))
+    apart = [Part("cross", "all", 9.5, prove_cross), Part("pyright", "all", 0.5, prove_pyright)]
     return [*found, *apart]
 
 
@@ -288,13 +246,18 @@ def parts() -> list[Part]:
 def full(session: nox.Session) -> None:
     """Prove everything, before a release: under 90 minutes.
 
-    The product of ops, properties, calls and dtypes; each framework installed alone, and none; every docstring on every
-    backend; properties at length, examples, false alarms, scale. `-- --list` says how long each part takes,
-    `-- --shard 2/5` and `-- --backend jax` run some of them.
+    On each backend, `product` (ops, properties, calls and dtypes; its results go into results.json), `tests` (all the
+    others), `docstrings` and `alone` (the framework installed alone, or none); `cross` (the backends together, the
+    examples) and `pyright`. `-- --list` says how long each takes; `-- --shard 2/5`, `-- --backend jax` and
+    `-- --part product` run some.
     """
     words = [word for argument in session.posargs for word in argument.split("=")]
     options = dict(itertools.pairwise(words))
     chosen = [part for part in parts() if options.get("--backend", part.backend) == part.backend]
+    if "--part" in options:
+        chosen = [part for part in chosen if part.name.partition(" ")[0] == options["--part"]]
+    if not chosen:
+        session.error("no part is named so; nox -s full -- --list")
     if "--shard" in options:
         k, n = map(int, options["--shard"].split("/"))
         chosen = shards(chosen, n)[k - 1]
@@ -444,13 +407,6 @@ def _made_for(session: nox.Session, row: tuple[str, str, str, int]) -> str:
 
 
 @nox.session(venv_backend="none", default=False)
-def report(session: nox.Session) -> None:
-    """Make report.html and docs/ops.md from results.json; `nox -s conformance report` makes all of it anew."""
-    what = ["report", "results.json", "--html", "report.html", "--table", "docs/ops.md"]
-    run(session, "multiop.cli", *what)
-
-
-@nox.session(venv_backend="none", default=False)
 def port(session: nox.Session) -> None:
     """Port models of torchvision, timm, transformers, flax, equinox and Keras, prove them, and write docs/porting.md.
 
@@ -463,12 +419,28 @@ def port(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", default=False)
-def alarms(session: nox.Session) -> None:
-    """Look for false alarms: check 200 right functions at 20 seeds in every float dtype, on each backend: an hour."""
-    for backend in BACKENDS:
-        chosen = ["--alarms", "--tier=full", f"--backends={backend}", "tests/testing/test_false_alarms.py"]
-        environment = ENVIRONMENT | {"MULTIOP_BACKEND": backend}
-        run(session, "pytest", *WORKERS, *chosen, *session.posargs, environment=environment)
+def search(session: nox.Session) -> None:
+    """Look for what nobody thought of: `-- alarms`, `-- edges` or `-- fuzz`, with options after it.
+
+    `alarms`: 200 right functions at 20 seeds in every float dtype, on each backend, raise no alarm: an hour.
+    `edges`: ops of one or two numbers, of rows and of complex numbers, held to many digits at the edges of every dtype:
+    hours. `-- edges --ops op_divide --backends jax --dtypes float32 --ways jit` is a part; `-- edges --pairs
+    op_logical_not` compiles pairs of ops, those with that text in their name, and holds them to eager calls.
+    `fuzz`: 500 random programs of each generator on each backend, an hour; each that differs is made smaller and
+    printed as source. `modes` compares the backends in every mode; `seams` (training loops of nested transforms) and
+    `sized` (ops at the sizes and dtypes where compilers change) compare with NumPy.
+    `-- fuzz --generators seams --programs 50 --seed 1000` is a part.
+    """
+    match session.posargs:
+        case ["alarms", *more]:
+            for backend in BACKENDS:
+                chosen = ["--alarms", "--tier=full", f"--backends={backend}", "tests/testing/test_false_alarms.py"]
+                environment = ENVIRONMENT | {"MULTIOP_BACKEND": backend}
+                run(session, "pytest", *WORKERS, *chosen, *more, environment=environment)
+        case ["edges" | "fuzz" as name, *more]:
+            run(session, f"tests/{name}/__main__.py", *more, environment=ENVIRONMENT | {"PYTHONPATH": "."})
+        case _:
+            session.error("look for what? nox -s search -- alarms, edges or fuzz")
 
 
 @nox.session(venv_backend="none", default=False)
@@ -478,28 +450,6 @@ def mutants(session: nox.Session) -> None:
     `nox -s mutants -- --tier full`, `-- --seed 1`, `-- --backends torch`, `-- --only op_max`, `-- --list`.
     """
     run(session, "tests/mutants/__main__.py", *session.posargs, environment=HASTY)
-
-
-@nox.session(venv_backend="none", default=False)
-def edges(session: nox.Session) -> None:
-    """Hold ops of one or two numbers, of rows and of complex numbers to many digits at the edges of every dtype.
-
-    `nox -s edges -- --ops op_divide --backends jax --dtypes float32 --ways jit` is a part. `-- --pairs op_logical_not`
-    compiles pairs of ops, those with that text in their name, and holds them to eager calls.
-    """
-    run(session, "tests/edges/__main__.py", *session.posargs, environment=ENVIRONMENT | {"PYTHONPATH": "."})
-
-
-@nox.session(venv_backend="none", default=False)
-def fuzz(session: nox.Session) -> None:
-    """Look for differences nobody thought of: 500 random programs of each generator on each backend.
-
-    `modes` compares the backends in every mode; `seams` (training loops of nested transforms) and `sized` (ops at the
-    sizes and dtypes where compilers change) compare with NumPy. Each that is found is made smaller and printed as
-    source. A program takes 7 seconds of a processor in `modes`, some 2 in the others: an hour on two cores.
-    `nox -s fuzz -- --generators seams --programs 50 --seed 1000` is a part.
-    """
-    run(session, "tests/fuzz/__main__.py", *session.posargs, environment=ENVIRONMENT)
 
 
 ARRAY_API_TESTS = ("https://github.com/data-apis/array-api-tests", "2026.02.26")
@@ -555,12 +505,6 @@ def accelerator(session: nox.Session) -> None:
     Without an accelerator: the quick tier, and what tensors without values can show, 6 minutes.
     """
     run(session, "tools/accelerator.py", *session.posargs, environment={})
-
-
-@nox.session(venv_backend="none", default=False)
-def examples(session: nox.Session) -> None:
-    """Check the functions of the examples on all backends, `multiop check examples`: 2 minutes."""
-    run(session, "multiop.cli", "check", "examples")
 
 
 @nox.session(venv_backend="none", default=False)

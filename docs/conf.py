@@ -12,6 +12,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
+import op_list
 import pages
 import reference
 
@@ -65,6 +66,8 @@ def read(app: Any, name: str, source: list[str]) -> None:
     home = HERE / Path(name).parent
     if name in FROM_ROOT:
         home, source[0] = ROOT, (ROOT / FROM_ROOT[name]).read_text(encoding="utf-8")
+    if name == "ops":
+        source[0] += f"\n{op_list.table()}"
     if os.fspath(app.env.doc2path(name, base=False)).endswith(".md"):
         source[0] = pages.flowcharts_as_tables(source[0])
         source[0] = END_OF_DOCTEST.sub(r"\1\n```", source[0])  # doctest needs the empty line, a reader does not

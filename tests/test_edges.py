@@ -1,4 +1,4 @@
-"""The search at the edges of every dtype finds nothing in a few ops; `nox -s edges` takes all of them, in every way."""
+"""A search at the edges of every dtype finds nothing in a few ops; `nox -s search -- edges` takes all of them."""
 
 from __future__ import annotations
 

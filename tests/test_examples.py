@@ -34,7 +34,7 @@ NETWORKS = ["lenet", "transformer"]
 def python(backend, *arguments):
     variables = os.environ | {
         "MULTIOP_BACKEND": backend,
-        "PYTHONPATH": os.pathsep.join([str(EXAMPLES), *filter(None, sys.path)]),
+        "PYTHONPATH": os.pathsep.join([str(EXAMPLES), str(EXAMPLES / "gallery"), *filter(None, sys.path)]),
         "TF_CPP_MIN_LOG_LEVEL": "3",
     }
     done = subprocess.run([sys.executable, *arguments], env=variables, capture_output=True, text=True)
@@ -210,3 +210,130 @@ def test_networks_in_single_precision_agree_to_units_in_the_last_place(example, 
         np.testing.assert_allclose(there["gradient"][name], gradient, rtol=0, atol=allowed, err_msg=name)
     allowed = 256 * unit * here["losses"][0]  # fifty steps, each of which starts from rounding errors
     np.testing.assert_allclose(there["losses"], here["losses"], rtol=0, atol=allowed)
+
+
+GALLERY = {  # example -> the call that gives its results, with quick settings
+    "implicit": "implicit.run()",
+    "physics": "physics.run(500)",
+    "molecule": "molecule.run(5)",
+    "ode": "ode.run(40)",
+    "flow": "flow.run(100)",
+    "sparsemax": "sparsemax.run(9)",
+    "quantizer": "quantizer.run(200)",
+    "densities": "densities.run(300)",
+}
+
+
+@functools.cache
+def shown(backend, example):
+    program = f"import json, {example}; print(json.dumps({GALLERY[example]}))"
+    return json.loads(python(backend, "-c", program).splitlines()[-1])
+
+
+@pytest.mark.tier("default")
+def test_examples_of_the_gallery_are_short():
+    for example in GALLERY:
+        text = (EXAMPLES / "gallery" / f"{example}.py").read_text(encoding="utf-8")
+        assert text.count("\n") <= 80
+        assert f"../examples/gallery/{example}.py" in (EXAMPLES.parent / "docs/gallery.md").read_text(encoding="utf-8")
+
+
+def test_the_fixed_point_is_one_and_its_gradient_that_of_finite_differences(backend):
+    found, rng = shown(backend, "implicit"), np.random.default_rng(0)
+    w, x = 0.3 * rng.normal(size=(4, 4)), rng.normal(size=(1, 4))
+    assert found["errors"][-1] < 1e-6
+
+    def total(x):
+        z = np.zeros_like(x)
+        for _ in range(200):
+            z = np.tanh(z @ w + x)
+        return z.sum()
+
+    slopes = [(total(x + 1e-5 * e) - total(x - 1e-5 * e)) / 2e-5 for e in np.eye(4)]
+    np.testing.assert_allclose(found["gradient"], slopes, rtol=1e-4)
+
+
+def test_the_pendulum_swings_as_its_equation_says(backend):
+    from scipy.integrate import solve_ivp
+
+    exact = solve_ivp(lambda t, y: [y[1], -np.sin(y[0])], (0, 3), [1, 0], t_eval=np.linspace(0, 3, 61), rtol=1e-9)
+    found = shown(backend, "physics")
+    assert found["losses"][-1] < 1e-3 * found["losses"][0]
+    np.testing.assert_allclose(found["u"], exact.y[0], atol=0.02)
+
+
+def test_the_molecule_vibrates_in_three_modes_and_is_drawn_back(backend):
+    found = shown(backend, "molecule")
+    slopes = np.gradient(found["energies"], found["lengths"])
+    np.testing.assert_allclose(found["forces"][1:-1], -slopes[1:-1], rtol=1e-3, atol=1)
+    assert max(found["wavenumbers"][:6]) < 5
+    assert 1300 < found["wavenumbers"][6] < 1600  # the bend
+    assert 3500 < found["wavenumbers"][7] < found["wavenumbers"][8] < 3800
+
+
+def test_the_path_fits(backend):
+    found = shown(backend, "ode")
+    assert found["losses"][-1] < 0.01 * found["losses"][0]
+    np.testing.assert_allclose(found["rates"], [1.1, 0.4, 0.1, 0.4], rtol=0.15)
+
+
+def test_the_flow_is_a_density(backend):
+    found = shown(backend, "flow")
+    assert found["losses"][-1] < found["losses"][0] - 0.3
+    share = np.exp(found["grid"]).sum() * (4 / 39) ** 2
+    assert 0.85 < share < 1.02  # of what is on the grid
+
+
+def test_sparsemax_of_two_scores_is_a_ramp(backend):
+    found = shown(backend, "sparsemax")
+    ramp = np.clip((np.array(found["x"]) + 1) / 2, 0, 1)
+    np.testing.assert_allclose(found["sparsemax"], ramp, atol=1e-6)
+    np.testing.assert_allclose(found["gradient"], ramp - 1, atol=1e-6)
+
+
+def test_quantized_weights_have_seven_levels_and_fit(backend):
+    found = shown(backend, "quantizer")
+    assert found["losses"][-1] < 0.1 * found["losses"][0]
+    levels = np.array(found["levels"]) / found["scale"][0]
+    np.testing.assert_allclose(levels, np.round(levels), atol=1e-5)
+    assert np.abs(levels).max() < 3.01
+
+
+def test_wild_samples_do_not_move_the_centre(backend):
+    from scipy import stats
+
+    found, rng = shown(backend, "densities"), np.random.default_rng(0)
+    x = np.concatenate([rng.normal(1, 0.5, size=80), rng.normal(8, 1, size=8)])
+    freedom, mean, scale = stats.t.fit(x)
+    np.testing.assert_allclose(found["student"], [mean, scale, freedom], rtol=0.02)
+    assert found["normal"][0] > 1.5
+
+
+@pytest.mark.cross
+@pytest.mark.parametrize("other", ["jax", "tensorflow"])
+@pytest.mark.parametrize("example", GALLERY)
+def test_the_gallery_is_the_same_everywhere(example, other):
+    here, there = shown("torch", example), shown(other, example)
+    for name in here:
+        scale = np.abs(here[name]).max()
+        first = slice(20) if name == "losses" else slice(None)  # later steps amplify the last digits
+        np.testing.assert_allclose(there[name][first], here[name][first], atol=2e-2 * scale, err_msg=name)
+
+
+MEMORY = """
+import gc
+import adam, physics
+kept = []
+def count():
+    gc.collect()
+    return sum(type(x).__name__ in ("Tensor", "EagerTensor", "ArrayImpl", "Traced") for x in gc.get_objects())
+plain = float
+adam.float = lambda x: (kept.append(count()), plain(x))[1]
+physics.run(30)
+print(kept[5], kept[-1])
+"""
+
+
+def test_training_holds_as_many_tensors_at_each_step(backend):
+    early, late = map(int, python(backend, "-c", MEMORY).split()[-2:])
+    assert early == late

@@ -1,4 +1,4 @@
-"""Random programs agree in every mode, and with NumPy; `nox -s fuzz` draws 500 of each generator on every backend.
+"""Random programs agree in every mode, and with NumPy; `nox -s search -- fuzz` draws 500 of each generator.
 
 A difference that was found is kept here as its source, made smaller, until the end of time.
 """

@@ -16,7 +16,7 @@ from multiop.testing._divergences import DIVERGENCES, TOPICS
 from multiop.testing.cases import rows
 
 PAGES = sorted(path for path in pages.DOCS.rglob("*.md") if pages.DOCS / "reference" not in path.parents)
-WITH_CODE = [pages.DOCS / f"{name}.md" for name in ("index", "errors", "devices")]
+WITH_CODE = [pages.DOCS / f"{name}.md" for name in ("index", "errors", "devices", "sparse")]
 WITH_CODE += sorted((pages.DOCS / "tutorials").glob("*.md")) + sorted((pages.DOCS / "howto").glob("*.md"))
 # pages whose code takes longer: what stands there, and what is run in its place outside the full tier
 LONG = {"physics.md": {"steps = 1000": "steps = 2"}}
@@ -63,7 +63,7 @@ def test_navigation_names_pages_that_exist_and_all_of_them():
 
 
 def test_ops_that_a_page_names_exist():
-    known = {*dir(multiop), "op_list", "op_sofmax"}  # a page, and a name that is misspelt on purpose
+    known = {*dir(multiop), "op_sofmax"}  # misspelt on purpose
     for path in [*PAGES, pages.ROOT / "README.md"]:
         text = path.read_text(encoding="utf-8")
         assert {*re.findall(r"\bop_\w+", text)} - known == set(), path

@@ -425,27 +425,27 @@ def ordered(names: Iterable[str]) -> list[str]:
 
 
 def table() -> str:
-    """Return the list of ops for people: a page of the reference, which `tools/reference.py` writes."""
+    """Return the list of ops for people, which docs/conf.py puts at the end of docs/ops.md when it builds the site."""
     frontends = [op for op in ops() if op.module.startswith("multiop.frontends.")]
     rest = [f"`{op.name}`" for op in ops() if op not in frontends]
     primitives = sum(op.is_primitive for op in frontends)
     lines = [
-        "# List of ops",
+        "## All ops, by domain",
         "",
         f"{len(frontends)} ops: {primitives} primitives, which every backend defines, and {len(frontends) - primitives}"
         " composites, which are written with other ops.",
         "Each is also in `multiop.ops` without `op_`, and in the namespace that is named: `multiop.op_relu` is"
         " `multiop.ops.relu` and `multiop.ops.nn.relu`.",
-        f"The other ops, {', '.join(rest)}, are on the page [Gradients and transforms](autodiff.rst).",
+        f"The other ops, {', '.join(rest)}, are on the page [Gradients and transforms](reference/autodiff.rst).",
     ]
     for file in NAMESPACE_OF_FILE:
         path = f"multiop/frontends/{file}.py"
         doc = ast.get_docstring(ast.parse((ROOT / path).read_text(encoding="utf-8"))) or ""
-        links = [f"[{path}](../../{path})"]
+        links = [f"[{path}](../{path})"]
         specification = f"multiop/backends/numpy/{place(file).replace('.', '/')}.py"
         if (ROOT / specification).exists():
-            links.append(f"what the primitives mean, in NumPy: [{specification}](../../{specification})")
-        lines += ["", f"## {doc.partition(chr(10))[0].removesuffix('.')}", "", "; ".join(links), ""]
+            links.append(f"what the primitives mean, in NumPy: [{specification}](../{specification})")
+        lines += ["", f"### {doc.partition(chr(10))[0].removesuffix('.')}", "", "; ".join(links), ""]
         lines += ["| op | what it does | written as | namespace |", "|---|---|---|---|"]
         for op in frontends:
             if op.module.endswith(f".{file}"):

@@ -115,6 +115,94 @@ def physics() -> None:
     write("physics", figure)
 
 
+def gallery() -> None:
+    """Draw what each example of examples/gallery, and optimal transport, computes."""
+    sys.path.insert(0, str(ROOT / "examples/gallery"))
+    ran = {name: importlib.import_module(name).run() for name in
+           ("implicit", "physics", "molecule", "ode", "flow", "sparsemax", "quantizer", "densities")}  # fmt: skip
+    for name, result in ran.items():
+        figure, axes = pyplot.subplots(figsize=(4.8, 2.4))
+        draw = globals()[f"_{name}"]
+        draw(axes, result)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend()
+        write(f"gallery_{name}", figure)
+        pyplot.close(figure)
+    figure, axes = pyplot.subplots(figsize=(4.8, 2.4))
+    _transport(axes)
+    write("gallery_transport", figure)
+
+
+def _implicit(axes: Any, result: Any) -> None:
+    axes.semilogy(result["errors"], color=BLUE)
+    axes.set(xlabel="step", title="distance from the fixed point")
+
+
+def _physics(axes: Any, result: Any) -> None:
+    axes.plot(np.linspace(0, 3, 61), result["u"], color=BLUE)
+    axes.set(xlabel="t", title="the angle that the network learned")
+
+
+def _molecule(axes: Any, result: Any) -> None:
+    axes.plot(result["lengths"], result["energies"], color=BLUE, label="energy")
+    axes.plot(result["lengths"], np.array(result["forces"]) / 10, color=RED, label="force / 10")
+    axes.set(xlabel="length of a bond of water in angstrom", title="kcal/mol")
+
+
+def _ode(axes: Any, result: Any) -> None:
+    axes.plot(result["prey"], color=BLUE, label="prey")
+    axes.plot(result["predators"], color=RED, label="predators")
+    axes.set(xlabel="step", title="the path with the rates that were found")
+
+
+def _flow(axes: Any, result: Any) -> None:
+    at = np.linspace(-2, 2, 40)
+    axes.contour(at, at, np.exp(result["grid"]), levels=8, colors=BLUE, linewidths=1)
+    from flow import crescents
+
+    axes.plot(*crescents()[::3].T, ".", color=GREY, markersize=2)
+    axes.set(title="samples, and the density that was learned")
+
+
+def _sparsemax(axes: Any, result: Any) -> None:
+    axes.plot(result["x"], result["softmax"], color=GREY, label="softmax")
+    axes.plot(result["x"], result["sparsemax"], color=BLUE, label="sparsemax")
+    axes.plot(result["x"], result["gradient"], color=RED, label="gradient of the loss")
+    axes.set(xlabel="a score, the other is 0")
+
+
+def _quantizer(axes: Any, result: Any) -> None:
+    axes.plot(result["weights"], result["levels"], "o", color=BLUE)
+    axes.set(xlabel="weight", title="its level", yticks=sorted({round(level, 2) for level in result["levels"]}))
+
+
+def _densities(axes: Any, result: Any) -> None:
+    from densities import normal_log_density, samples, student_log_density
+
+    x = np.linspace(-1, 10, 200).astype("float32")
+    axes.hist(samples(), 44, density=True, color=GREY, alpha=0.4)
+    for label, color, f in (("student", BLUE, student_log_density), ("normal", RED, normal_log_density)):
+        fit = f(ops.convert_to_tensor(x), *map(np.float32, result[label]))
+        axes.plot(x, np.exp(ops.convert_to_numpy(fit)), color=color, label=f"fit of {label}")
+
+
+def _transport(axes: Any) -> None:
+    spec = importlib.util.spec_from_file_location("transport", ROOT / "examples/transport/transport.py")
+    transport = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
+    spec.loader.exec_module(transport)  # type: ignore[union-attr]
+    rng = np.random.default_rng(0)
+    x = ops.convert_to_tensor(rng.normal(size=(30, 2)) * 0.3, "float32")
+    angle = np.linspace(0, 2 * np.pi, 30)
+    y = ops.convert_to_tensor(np.stack([np.cos(angle), np.sin(angle)], 1), "float32")
+    path, slope = [x], multiop.jit(multiop.grad(lambda x: transport.distance(x, y, 0.05)))
+    for _ in range(30):
+        path.append(path[-1] - 3.0 * slope(path[-1]))
+    lines = np.stack([ops.convert_to_numpy(x) for x in path])
+    axes.plot(*np.moveaxis(lines[::3], -1, 0), color=GREY, linewidth=0.7)
+    axes.plot(*lines[-1].T, "o", color=BLUE, markersize=4)
+    axes.set(title="points that follow the gradient to a circle", aspect="equal")
+
+
 def page_names(page: str, n: int) -> dict[str, Any]:
     """Return the names that the first blocks of a page define, without what they print."""
     names: dict[str, Any] = {"print": lambda *_: None}
@@ -126,7 +214,7 @@ def page_names(page: str, n: int) -> dict[str, Any]:
 def main() -> None:
     """Draw the pictures that are named, or all."""
     PICTURES.mkdir(exist_ok=True)
-    known = {"log1pexp": log1pexp, "logistic": logistic, "physics": physics}
+    known = {"log1pexp": log1pexp, "logistic": logistic, "physics": physics, "gallery": gallery}
     for name in sys.argv[1:] or known:
         with pyplot.rc_context(STYLE):
             known[name]()

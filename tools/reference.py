@@ -1,4 +1,4 @@
-"""Write the pages of the reference, one for each domain and a list of ops, from the source, rows and docs/ops.md.
+"""Write the pages of the reference, one for each domain, from the source, rows and docs/ops.md.
 
 docs/conf.py calls this at each build of the site; nothing of it is kept.
 """
@@ -58,7 +58,6 @@ def write(folder: Path) -> None:
     """Write all pages into `folder`; leave those that are as they would be written."""
     folder.mkdir(exist_ok=True)
     texts = {folder / f"{name}.rst": text for name, text in pages().items()}
-    texts[folder / "op_list.md"] = op_list.table()
     for path in folder.iterdir():
         if path not in texts:
             path.unlink()
@@ -78,12 +77,11 @@ def contents() -> Iterator[str]:
     """Yield the lines of the page that lists the others."""
     yield from heading("Reference")
     yield "Each page is made from docstrings when the site is built. Below each op are what is tested of it"
-    yield "(:doc:`../ops`) and the answers that are pinned and tested on every backend. :doc:`op_list` has all ops"
+    yield "and the answers that are pinned and tested on every backend. :doc:`../ops` has all ops"
     yield "with their signatures on one page."
     for caption, names in (("Gradients, tools and settings", OTHERS), ("Ops, by domain", op_list.NAMESPACE_OF_FILE)):
         yield from ["", ".. toctree::", "   :maxdepth: 1", f"   :caption: {caption}", ""]
         yield from (f"   {name}" for name in names)
-    yield "   op_list"
 
 
 def heading(text: str) -> list[str]:

@@ -190,10 +190,10 @@ def own_version() -> str:
 # the table
 
 COLUMNS = ("value", "dtype", "gradient", "second order", "forward mode", "vmap", "compiled", "pinned answers")
-_HEADER = """# Ops on each backend
+_HEADER = """# Ops
 
-`nox -s conformance report` makes this page from the results of the shared suite. Three ops carry gradients
-themselves, `op_custom_gradient`, `op_stop_gradient` and `op_jvp`: see
+`multiop report results.json --table docs/ops.md` makes this page from the results of the shared suite. Three ops
+carry gradients themselves, `op_custom_gradient`, `op_stop_gradient` and `op_jvp`: see
 [Autodiff constructs on each backend](contract.md).
 """
 _RIGHT = """: in values and dtypes, derivatives in both modes, under

@@ -1,4 +1,4 @@
-"""Hold every elementwise op, reduction, activation, loss and normalization to high precision: `nox -s edges`.
+"""Hold every elementwise op, reduction, activation, loss and normalization to high precision: `nox -s search -- edges`.
 
 It prints each class of disagreement (op, what, backend, way) with its first examples, and exits with 1 if there is any.
 """

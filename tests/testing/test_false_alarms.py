@@ -1,6 +1,6 @@
 """Right functions are not blamed: random compositions of ops, at random inputs, in every float dtype.
 
-A few run by default; `nox -s alarms` runs 200 functions at 20 seeds each.
+A few run by default; `nox -s search -- alarms` runs 200 functions at 20 seeds each.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A line that has to be refused ends in `# refused: CODES OF MYPY, CODES OF PYRIGHT`, several joined by `+`; every other
 line has to be accepted. `python tests/typing/type_lines.py --pyright=.nox/pyright/bin/basedpyright` asks pyright, as
-`nox -s pyright` does; tests/test_types.py asks mypy.
+`nox -s full -- --part pyright` does; tests/test_types.py asks mypy.
 """
 
 from __future__ import annotations
