@@ -290,6 +290,7 @@ SINGLE = (
     "Mamba",
     "T5",
     "MobileNetV3 small",
+    "GhostNet",
     "LR-ASPP",
     "DeepLabV3",
 )
