@@ -1,4 +1,4 @@
-"""A gradient penalty over a custom function: the second derivative of a port is that of the original, by its own rule."""
+"""A gradient penalty over a custom function: the second derivative of a port is that of the original."""
 
 from __future__ import annotations
 
