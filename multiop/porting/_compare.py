@@ -9,7 +9,7 @@ import io
 import itertools
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -463,10 +463,14 @@ class _Run:
                 f"the candidate, {name} on {self.backend}, raised {type(error).__name__}, not the reference: {error}"
             ) from error
 
-    def known(self, name: str) -> str:
-        """Return the reference's name for a tap."""
+    def known(self, name: str, value: Array) -> str:
+        """Return the reference's name for a tap; of a layer that returns several values, that of its shape."""
         bare, mark, number = name.partition("#")
-        return self.names.get(name, self.names.get(bare, bare) + mark + number)
+        full = self.names.get(name, self.names.get(bare, bare) + mark + number)
+        records, shape = self.reference.records, self.back(value).shape
+        parts = itertools.takewhile(records.__contains__, (f"{full}.{n}" for n in itertools.count()))
+        alike = [part for part in parts if records[part].value.shape == shape]
+        return alike[0] if full not in records and len(alike) == 1 else full
 
     def compare(
         self, gradients: dict[str, tuple[str, Array]], states: dict[str, tuple[str, Array]], end_to_end: bool
@@ -475,7 +479,7 @@ class _Run:
         with recording(Recorder()) as seen:
             outputs = self.plain(self.call(self.params, *self.inputs))
         values = {name: self.plain(y)[0] for name, y in seen.values.items()}
-        known = {name: self.known(name) for name in values}
+        known = {name: self.known(name, y) for name, y in values.items()}
         shared = {name: records[full] for name, full in known.items() if full in records}
         for name, full in known.items():
             if full not in records:
@@ -485,7 +489,7 @@ class _Run:
         self.statistics = set(states)
         self.single_steps(shared, values, outputs, gradients, checks)
         if self.state is not None:
-            self.new_state(states, checks)
+            self.new_state(shared, states, checks)
         if end_to_end:
             self.end_to_end(shared, values, outputs, gradients, checks)
         self.comparison.checks += checks
@@ -721,13 +725,11 @@ class _Run:
                 check.cause = _causes.explain(y, other, Record(name, other, inputs), earlier=earlier)
             checks.append(check)
 
-    def new_state(self, states: dict[str, tuple[str, Array]], checks: list[Check]) -> None:
+    def new_state(self, shared: dict[str, Record], states: dict[str, tuple[str, Array]], checks: list[Check]) -> None:
         """Compare the state after the run; without a tap the statistics follow from the inputs alone."""
         records = self.reference.records
-        forced = {}
-        for full in records:
-            forced[full] = multiop.op_convert_to_tensor(self.there(records[full].value))
-        with recording(Replaced(_Known(forced, self.known))):
+        forced = {name: multiop.op_convert_to_tensor(self.there(record.value)) for name, record in shared.items()}
+        with recording(Replaced(forced)):
             new = _arrays_of(self.candidate(self.params, self.state, *self.inputs)[1])
         for name, x in _weights.flat(new).items():
             if name not in states:
@@ -781,22 +783,6 @@ class _Run:
                 first = shared[order[0]].name if order else OUTPUT
                 checks.append(self.check(WHOLE, first, INPUT, f"input {n}", wanted, self.back(computed), 2 * depth))
         checks += self.parameters(WHOLE, of_params, gradients, shared, 2 * depth)
-
-
-class _Known(Mapping[str, Any]):
-    """Values by the candidate's names for them."""
-
-    def __init__(self, values: Mapping[str, Any], known: Callable[[str], str]) -> None:
-        self.values_, self.known = values, known
-
-    def __getitem__(self, name: str) -> Any:
-        return self.values_[self.known(name)]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.values_)
-
-    def __len__(self) -> int:
-        return len(self.values_)
 
 
 def _narrower(wanted: Array, computed: Array, error: float) -> str | None:

@@ -178,7 +178,8 @@ def evaluate(expression: Expression, arrays: Mapping[str, Array], *, gradient: b
         for x in parts[1:]:
             result = result + x
         return result
-    if gradient:  # the uses of a shared array add up
+    if gradient:  # the uses of an array that was copied add up; the gradient of a shared one has all of them already
+        parts = list({id(part): part for part in parts}.values())
         return np.asarray(sum(parts[1:], start=parts[0]))
     if any(not np.array_equal(parts[0], x, equal_nan=x.dtype.kind in "fc") for x in parts[1:]):
         raise errors.ArgumentError(f"{expression}: the arrays differ, and only one can be taken")

@@ -52,6 +52,13 @@ class Name:
     text: str
 
 
+@dataclasses.dataclass(frozen=True)
+class Path:
+    """The name of a submodule, as text: a function that stands for several submodules is told which one it is."""
+
+    text: str
+
+
 TRAINING = Name("training")
 SEED = Name("seed")
 

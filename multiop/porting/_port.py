@@ -377,6 +377,7 @@ def trace(
     dynamic_shapes: Any = None,
     keywords: dict[str, Any] | None = None,
     partial: bool = False,
+    taps: bool = False,
 ) -> Port:
     """Turn a model into source that runs on every backend.
 
@@ -398,6 +399,8 @@ def trace(
         keywords: Example inputs that the model takes by name.
         partial: Whether operations that have no translation stay what they are, each behind a `porting.bridge`; the
             port, and what it is saved as, needs the original's framework then.
+        taps: Whether the source has a `porting.tap` at the result of each layer, under its name in the original, so
+            that `compare(model, port, inputs)` says at which layer the two part.
 
     Returns:
         The port.
@@ -438,7 +441,7 @@ def trace(
     about |= {"draws always": True} if _graph.draws_always(graph.nodes) else {}
     if graph.paths is not None and (graph.constants or graph.paths != [[i] for i in range(len(graph.paths))]):
         about |= {"paths": graph.paths, "constants": [list(constant) for constant in graph.constants]}
-    text = _printing.source(graph, name)
+    text = _printing.source(graph, name, taps)
     trees = _weights.nested(graph.params), _weights.nested(graph.state)
     port = Port(name, text, *trees, about, _map_from(model, *trees))
     for kinds in ("", "iub", "iubfcV"):  # a model may take no numbers but some: a permutation, lengths, variances

@@ -247,6 +247,49 @@ def test_a_port_is_compared_without_taps():
     assert porting.compare(net.eval(), port, [x]).first_difference is not None
 
 
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.fc = torch.nn.LayerNorm(4), torch.nn.Linear(4, 4)
+        self.rnn = torch.nn.GRU(4, 4, batch_first=True)
+
+    def forward(self, x):
+        return x + self.rnn(torch.nn.functional.gelu(self.fc(self.norm(x))))[0]
+
+
+class Blocks(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(Block() for _ in range(3))
+        self.head = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh())
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return {"logits": self.head(x), "hidden": x}
+
+
+def test_a_port_with_taps_tells_at_which_layer_it_parts():
+    torch.manual_seed(0)
+    net, x = Blocks().double().eval(), np.random.default_rng(0).normal(size=(2, 3, 4))
+    port = porting.trace(net, torch.tensor(x), taps=True)
+    assert 'porting.tap(f"{name}.norm", ' in port.source and 'f"blocks.{i}"' in port.source
+    assert porting.trace(net, torch.tensor(x)).source.count("tap") == 0
+    comparison = porting.compare(net, port, [x])
+    blocks = {f"blocks.{i}.{name}" for i in range(3) for name in ("norm", "fc", "rnn.0")}
+    assert comparison.agree, comparison
+    assert {check.layer for check in comparison.checks} >= blocks | {"head", "head.0", "head.1"}
+    port.params["blocks"]["1"]["norm"]["weight"] = port.params["blocks"]["1"]["norm"]["weight"] * 1.01
+    assert porting.compare(net, port, [x]).first_difference.layer == "blocks.1.norm"
+
+
+def test_the_gradient_of_a_layer_that_is_called_twice_is_that_of_both_calls():
+    fc = torch.nn.Linear(4, 4).double()
+    net, x = torch.nn.Sequential(fc, torch.nn.Tanh(), fc), np.random.default_rng(0).normal(size=(2, 4))
+    comparison = porting.compare(net, porting.trace(net, torch.tensor(x), taps=True), [x])
+    assert comparison.agree and "0" in {check.layer for check in comparison.checks}, comparison
+
+
 def test_a_cause_that_is_smaller_than_the_tolerance_of_its_dtype_is_found():
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.GELU(), torch.nn.Linear(8, 2))

@@ -1,13 +1,13 @@
 """From the graph to source: a function per kind of submodule, called as often as it occurs, and loops over blocks.
 
-`simplify` takes out what is needless, `regions` finds the functions, `statements` and `loops` say what each does,
-`names` names its values, and `layout` prints it.
+`taps` marks the results of submodules on request, `simplify` takes out what is needless, `regions` finds the functions,
+`statements` and `loops` say what each does, `names` names its values, and `layout` prints it.
 """
 
 from __future__ import annotations
 
 from multiop.porting._graph import Graph
-from multiop.porting._printing import layout, names
+from multiop.porting._printing import layout, names, taps as _taps
 from multiop.porting._printing.names import snake
 from multiop.porting._printing.regions import Outline, alike
 from multiop.porting._printing.statements import Definition
@@ -15,9 +15,9 @@ from multiop.porting._printing.statements import Definition
 __all__ = ["alike", "snake", "source"]
 
 
-def source(graph: Graph, name: str) -> str:
+def source(graph: Graph, name: str, taps: bool = False) -> str:
     """Return the source of the module that computes the graph; its function is called `name`."""
-    outline = Outline(graph)
+    outline = Outline(_taps.marked(graph) if taps else graph)
     names.name_functions(outline, name)
     definitions = [Definition(outline, function) for function in outline.functions]
     return layout.module(

@@ -11,7 +11,21 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from multiop.porting import _graph
-from multiop.porting._graph import Apply, Body, Call, Dim, DType, Expression, Foreign, Infix, Item, Name, Number, Value
+from multiop.porting._graph import (
+    Apply,
+    Body,
+    Call,
+    Dim,
+    DType,
+    Expression,
+    Foreign,
+    Infix,
+    Item,
+    Name,
+    Number,
+    Path,
+    Value,
+)
 from multiop.porting._printing.regions import Outline, Region, signature
 from multiop.porting._printing.terms import Attribute, Branch, Spread
 
@@ -66,6 +80,9 @@ class Text:
                 return f"{self(expression.value)}.{expression.name}"
             case Name():
                 return expression.text
+            case Path():
+                path = self.region.relative(expression)
+                return literal(expression.text) if path is None else self.branch(Branch("name", path))
             case Foreign():
                 return self.outline.foreign[expression]
             case Branch():
@@ -143,7 +160,12 @@ class Text:
         return args
 
     def branch(self, branch: Branch) -> str:
-        """Return the text of a subtree of the parameters or of the state."""
+        """Return the text of a subtree of the parameters or of the state, or of the name of a submodule."""
+        if branch.kind == "name":
+            prefix = self.region.prefix  # which ends in a dot, or is what the names of several submodules begin with
+            within = f"{{name}}{'.' if prefix.endswith('.') else ''}" if self.region.scope is not None else ""
+            path = branch.path.removesuffix("*")
+            return quoted(path, within) if path else "name"
         keys = branch.path.split(".") if branch.path else []
         group = keys.pop() if keys and keys[-1].endswith("*") else ""
         text = branch.kind + "".join(f"[{_quoted(key)}]" for key in keys)
@@ -168,11 +190,11 @@ def key(name: Any) -> str:
     return literal(name) if isinstance(name, str) else repr(name)
 
 
-def quoted(text: str) -> str:
-    """Return the literal of a string, in which `{i}` is the number of a loop."""
-    if "{i}" not in text:
+def quoted(text: str, within: str = "") -> str:
+    """Return the literal of a string, in which `{i}` is the number of a loop, behind a part that may have fields."""
+    if "{i}" not in text and not within:
         return literal(text)
-    return "f" + literal(re.sub(r"[{}]", r"\g<0>\g<0>", text).replace("{{i}}", "{i}"))
+    return "f" + literal(within + re.sub(r"[{}]", r"\g<0>\g<0>", text).replace("{{i}}", "{i}"))
 
 
 def _quoted(key: str) -> str:

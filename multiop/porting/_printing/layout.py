@@ -97,6 +97,7 @@ class _Lines:
         uses, outputs = self.function.uses, self.definition.outputs
         leaves = [kind for kind in ("params", "state") if self.is_root or kind in uses]
         parameters = [f"{kind}: dict[str, Any]" for kind in leaves]
+        parameters += ["name: str"] if "name" in uses and not self.is_root else []
         parameters += [
             f"{self.text.name(value)}: {'list[Tensor]' if value.dtype == 'list' else 'Tensor'}"
             for value in self.region.inputs

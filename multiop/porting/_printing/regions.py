@@ -27,6 +27,7 @@ from multiop.porting._graph import (
     Item,
     Name,
     Node,
+    Path,
     Scope,
     Value,
 )
@@ -58,6 +59,11 @@ class Region:
             else:
                 yield item
 
+    def relative(self, path: Path) -> str | None:
+        """Return a name behind that of the submodule; `None` if it is none of the names in it."""
+        inside = f"{path.text}.".startswith(self.prefix) if self.scope is not None else False
+        return f"{path.text}.".removeprefix(self.prefix).rstrip(".") if inside else None
+
     def owns(self, value: Value) -> bool:
         """Say whether a value is a leaf of the submodule."""
         return value.kind in ("params", "state") and value.name.startswith(self.prefix)
@@ -73,7 +79,7 @@ class Function:
     name: str = ""
     parameters: list[tuple[str, list[Any]]] = dataclasses.field(default_factory=list)  # with one value per instance
     varying: dict[int, str] = dataclasses.field(default_factory=dict)  # number of a literal -> its parameter
-    uses: set[str] = dataclasses.field(default_factory=set)  # of: params, state, update, training, seed, draws
+    uses: set[str] = dataclasses.field(default_factory=set)  # of: params, state, name, update, training, seed, draws
     custom: Custom | None = None  # the function with a gradient of its own that it is
 
     def values_of(self, region: Region) -> list[tuple[str, Any]]:
@@ -269,6 +275,8 @@ class Outline:
                     uses.add("training")
                 elif part == SEED:
                     uses.add("seed")
+                elif isinstance(part, Path) and region.relative(part) is not None:
+                    uses.add("name")
                 elif isinstance(part, Value) and region.owns(part):
                     uses.add(part.kind)
         return uses
@@ -289,7 +297,7 @@ class Outline:
 
 
 TAKEN = {"product", "params", "state", "new_state", "training", "seed", "keys", "ops", "random", "i", "Any", "Tensor"}
-TAKEN |= {"self", "cls", "new", "new_features", "math", "vjp"}
+TAKEN |= {"self", "cls", "new", "new_features", "math", "vjp", "porting", "name"}
 
 
 def fresh(base: str, taken: set[str]) -> str:
@@ -420,6 +428,9 @@ def _structure(
             return token(expression)
         if is_hole(expression):
             return repr(expression) if is_key else type(expression).__name__
+        if isinstance(expression, Path):
+            path = region.relative(expression)
+            return ("name", path is None, expression.text if path is None else path)
         if isinstance(expression, Custom):
             return ("custom", _form_of_custom(expression), *map(token, closed_over(expression)))
         if isinstance(expression, Body):

@@ -101,7 +101,7 @@ class Definition:
         path = item.prefix.removeprefix(prefix).rstrip(".")
         if item.scope is not None and item.scope.path.endswith("*"):
             path += "*"
-        args: list[Expression] = [Branch(kind, path) for kind in ("params", "state") if kind in function.uses]
+        args: list[Expression] = [Branch(kind, path) for kind in ("params", "state", "name") if kind in function.uses]
         packs = self.outline.packs
         args += [list(packs[id(value)]) if id(value) in packs else value for value in item.inputs]
         kwargs = [(name, self._literal(value)) for name, value in function.values_of(item)]

@@ -10,7 +10,7 @@ from multiop.porting._graph import Expression, Value
 
 @dataclasses.dataclass(frozen=True)
 class Branch:
-    """A subtree of the parameters or of the state."""
+    """A subtree of the parameters or of the state, or the `"name"` of a submodule."""
 
     kind: str
     path: str

@@ -163,9 +163,12 @@ def _record(model, inputs, cotangents):
     plain = _Watch({})
     output, new = model.run(model.params(), tensors, plain)
     outputs = [np.array(y) for y in jax.tree.leaves(output)]
-    values = {name: np.array(y) for name, y in plain.values.items()}
+    seen = {
+        name: y for name, y in plain.values.items() if not isinstance(y, jax.core.Tracer)
+    }  # those in a scan have none
+    values = {name: np.array(y) for name, y in seen.items()}
     cotangent = cotangents(outputs)
-    zeros = {name: jax.numpy.zeros_like(y) for name, y in plain.values.items() if is_inexact(values[name])}
+    zeros = {name: jax.numpy.zeros_like(y) for name, y in seen.items() if is_inexact(values[name])}
     which = [n for n, x in enumerate(inputs) if is_inexact(x)]
 
     def weighted(params, zeros, some):

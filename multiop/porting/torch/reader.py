@@ -167,13 +167,13 @@ class _Given:
         return before is x and version == _internals.version(x)
 
     def lost(self, results: list[Any]) -> list[str]:
-        """Return the changes that a call made, of what is in objects, dicts and lists, and that its results do not tell."""
+        """Return the changes that a call made of arguments, and of what is in them, and that its results do not tell."""
         after = dict(_objects.tensors(self.arguments))
         returned = {(_internals.storage(x), x.shape) for x in results}
         words = [
             f"a change of the argument {_objects.shown(path)}, which is not returned"
             for path, x in after.items()
-            if len(path) > 1 and not self._has(path, x) and (_internals.storage(x), x.shape) not in returned
+            if not self._has(path, x) and (_internals.storage(x), x.shape) not in returned
         ]
         if after.keys() == self.tensors.keys():  # else it is another structure, which no next call gets
             words += [

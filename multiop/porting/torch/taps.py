@@ -115,7 +115,10 @@ def record(module, inputs, cotangents, training):
         records[name].gradient = gradient
     slopes = [to_numpy(g) for g in slopes]
     input_gradients = [slopes.pop(0) if x.requires_grad and slopes else None for x in tensors]
-    parameter_gradients = dict(zip(params, slopes, strict=False))
+    of = {id(x): g for x, g in zip(params.values(), slopes, strict=False)}
+    parameter_gradients = {
+        name: of[id(x)] for name, x in params.items() if id(x) in of
+    }  # a shared one has one gradient
     return Reference(
         type(module).__name__, records, values, weights, input_gradients, parameter_gradients, after_run, before
     )
@@ -143,8 +146,8 @@ def flat(output):
     if isinstance(output, torch.Tensor):
         return [output]
     if isinstance(output, dict):
-        output = output.values()
-    return [y for part in output for y in flat(part)] if isinstance(output, (tuple, list, type({}.values()))) else []
+        output = [output[name] for name in sorted(output)]  # as the leaves of any tree
+    return [y for part in output for y in flat(part)] if isinstance(output, (tuple, list)) else []
 
 
 def own(module):

@@ -290,6 +290,7 @@ SINGLE = (
     "Mamba",
     "T5",
     "MobileNetV3 small",
+    "GhostNet",
     "LR-ASPP",
     "DeepLabV3",
 )
@@ -302,7 +303,7 @@ def made(name, dtype):
     dtype = getattr(torch, dtype)
     model, inputs = model.to(dtype), tuple(x.to(dtype) if x.is_floating_point() else x for x in inputs)
     for module in model.modules():
-        for rate in ("p", "drop_prob", "dropout", "dropout_prob", "attention_dropout", "dropout_rate"):
+        for rate in ("p", "drop_prob", "dropout", "dropout_prob", "attention_dropout", "dropout_rate", "drop_rate"):
             if isinstance(getattr(module, rate, None), float):
                 setattr(module, rate, 0.0)
     with torch.no_grad():
