@@ -7,6 +7,7 @@ from multiop import (
     errors,
     ops,
     random,
+    tree,
 )
 from multiop._names import (
     PUBLIC as _PUBLIC,
@@ -939,6 +940,7 @@ __all__ = [
     "set_backend",
     "set_floatx",
     "to_device",
+    "tree",
     "use_backend",
     "value_and_grad",
     "vjp",

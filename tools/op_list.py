@@ -74,7 +74,7 @@ IMAGE_NAMES = {"op_image_crop": "crop_images", "op_image_pad": "pad_images"}
 
 # what `multiop` has beside ops: module -> names
 OTHERS = {
-    "multiop": "errors ops random",
+    "multiop": "errors ops random tree",
     "multiop._types": "ArrayLike DType PyTree Tensor",
     "multiop.autodiff.checkpoint": "checkpoint",
     "multiop.autodiff.gradients": "AggregationMethod gradients",
