@@ -31,6 +31,10 @@ from multiop.autodiff.gradients import (
     AggregationMethod,
     gradients,
 )
+from multiop.autodiff.implicit import (
+    linear_solve,
+    root,
+)
 from multiop.autodiff.jit import (
     jit,
 )
@@ -547,6 +551,7 @@ __all__ = [
     "jacrev",
     "jit",
     "jvp",
+    "linear_solve",
     "name_scope",
     "native_dtype",
     "op_abs",
@@ -937,6 +942,7 @@ __all__ = [
     "op_zeros_like",
     "ops",
     "random",
+    "root",
     "set_backend",
     "set_floatx",
     "to_device",

@@ -78,6 +78,7 @@ OTHERS = {
     "multiop._types": "ArrayLike DType PyTree Tensor",
     "multiop.autodiff.checkpoint": "checkpoint",
     "multiop.autodiff.gradients": "AggregationMethod gradients",
+    "multiop.autodiff.implicit": "linear_solve root",
     "multiop.autodiff.jit": "jit",
     "multiop.autodiff.tape": "GradientTape UnconnectedGradients",
     "multiop.autodiff.transforms": "grad hessian hvp jacfwd jacrev jvp value_and_grad vjp",
