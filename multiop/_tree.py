@@ -111,7 +111,7 @@ def register_fields(cls: type, data: Sequence[str], static: Sequence[str]) -> No
         return [getattr(x, name) for name in data], tuple([getattr(x, name) for name in static]), data
 
     def unflatten(metadata: Any, children: Any) -> Any:
-        x = object.__new__(cls)  # its __init__ may refuse, or convert, what stands in the place of a tensor
+        x: Any = object.__new__(cls)  # its __init__ may refuse, or convert, what stands in the place of a tensor
         for name, child in zip(data, children, strict=True):
             object.__setattr__(x, name, child)
         for name, value in zip(static, metadata, strict=True):
