@@ -112,6 +112,7 @@ def test_the_transposed_system_has_the_solver_that_is_given_for_it(backend):
     np.testing.assert_allclose(called[0], A[0])
 
 
+@FULL
 def test_a_system_of_pytrees(backend):
     def matvec(x, scale):
         return {"u": 2.0 * scale * x["u"] + x["v"], "v": x["v"] - x["u"]}
@@ -132,7 +133,8 @@ def cube_root(a):
     return ops.sum(multiop.root(lambda x, a: x * x * x - a, ops.ones_like(a), newton, args=(a,)))
 
 
-@pytest.mark.parametrize("is_compiled", [False, pytest.param(True, marks=FULL)])
+@FULL
+@pytest.mark.parametrize("is_compiled", [False, True])
 def test_a_root_has_the_derivatives_of_the_inverse_function(is_compiled, backend):
     a, v = array([2.0, 4.0]), array([1.0, -3.0])
     jit = multiop.jit if is_compiled else lambda f: f
