@@ -7,6 +7,7 @@ from multiop import (
     errors,
     ops,
     random,
+    tree,
 )
 from multiop._names import (
     PUBLIC as _PUBLIC,
@@ -29,6 +30,10 @@ from multiop.autodiff.custom_gradient import (
 from multiop.autodiff.gradients import (
     AggregationMethod,
     gradients,
+)
+from multiop.autodiff.implicit import (
+    linear_solve,
+    root,
 )
 from multiop.autodiff.jit import (
     jit,
@@ -546,6 +551,7 @@ __all__ = [
     "jacrev",
     "jit",
     "jvp",
+    "linear_solve",
     "name_scope",
     "native_dtype",
     "op_abs",
@@ -936,9 +942,11 @@ __all__ = [
     "op_zeros_like",
     "ops",
     "random",
+    "root",
     "set_backend",
     "set_floatx",
     "to_device",
+    "tree",
     "use_backend",
     "value_and_grad",
     "vjp",

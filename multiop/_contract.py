@@ -227,6 +227,9 @@ class RandomParts(Protocol):
     def is_tracing(self) -> bool:
         """Say whether what is called now is recorded, to run again without Python."""
 
+    def data_of_key(self, seed: Any, /) -> Tensor | None:
+        """Return the words of a key of the framework's own type, or `None` for anything else."""
+
 
 class Call(Protocol):
     """One call of a custom-gradient function, as `custom_call` sees it.

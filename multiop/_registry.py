@@ -10,6 +10,7 @@ import functools
 import gc
 import importlib
 import importlib.util
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -70,6 +71,9 @@ def chosen() -> tuple[str, str]:
     if name := _settings.given("backend"):
         return str(name), _settings.source("backend")
     frameworks = [name for name in BUILT_IN if name != EMBEDDED]
+    imported = [name for name in frameworks if BUILT_IN[name][1] in sys.modules]
+    if len(imported) == 1:  # the tensors that there are can only be its own
+        return imported[0], f"{BUILT_IN[imported[0]][1]} is the framework that is imported"
     for name in filter(is_installed, frameworks):
         return name, f"the first installed of {', '.join(frameworks)}"
     return EMBEDDED, "no framework is installed"

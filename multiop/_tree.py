@@ -1,14 +1,21 @@
-"""The one definition of a pytree: tuples, lists, dicts, namedtuples and other classes of optree; `None` is a leaf."""
+"""The one definition of a pytree: tuples, lists, dicts, namedtuples, registered classes; `None` is a leaf.
+
+Registered are those of optree, of `multiop.tree`, of JAX and of PyTorch; optree does the work on all of them.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Callable
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import optree
 
-from multiop import _registry
+from multiop import _registry, errors
+from multiop._built_in import untraced
 
 NAMESPACE = "multiop"
 _SEQUENCES = (list, tuple)
@@ -20,7 +27,10 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
     if _registry.is_compiling():
         leaves: list[Any] = []
         return leaves, _traced(tree, leaves)
-    return optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
+    leaves, structure = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
+    while _adopt(leaves):
+        leaves, structure = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
+    return leaves, structure
 
 
 def unflatten(treedef: Any, leaves: Any) -> Any:
@@ -32,24 +42,24 @@ def unflatten(treedef: Any, leaves: Any) -> Any:
 
 def leaves(tree: Any) -> list[Any]:
     """Return the leaves of `tree`; `None` is a leaf."""
-    if _registry.is_compiling():
-        return flatten(tree)[0]
-    return optree.tree_leaves(tree, none_is_leaf=True, namespace=NAMESPACE)
+    return flatten(tree)[0]
 
 
 def structure(tree: Any) -> Any:
     """Return the structure of `tree`; `None` is a leaf."""
-    if _registry.is_compiling():
-        return flatten(tree)[1]
-    return optree.tree_structure(tree, none_is_leaf=True, namespace=NAMESPACE)
+    return flatten(tree)[1]
 
 
 def map(fn: Callable[[Any], Any], tree: Any) -> Any:
     """Apply `fn` to each leaf of `tree`."""
-    if _registry.is_compiling():
-        leaves, treedef = flatten(tree)
-        return unflatten(treedef, [fn(leaf) for leaf in leaves])
-    return optree.tree_map(fn, tree, none_is_leaf=True, namespace=NAMESPACE)
+    leaves, treedef = flatten(tree)
+    return unflatten(treedef, [fn(leaf) for leaf in leaves])
+
+
+def flatten_beside(tree: Any, others: Sequence[Any]) -> list[Any]:
+    """Return the structure of `tree`, its leaves, and what each of `others` has in the place of these."""
+    leaves, treedef = flatten(tree)
+    return [treedef, leaves, *[treedef.flatten_up_to(other) for other in others]]
 
 
 def broadcast(prefix: Any, tree: Any) -> list[Any]:
@@ -67,13 +77,154 @@ def is_leaf(tree: Any) -> bool:
             return False
         if type(tree) in _SCALARS or _registry.active().is_tensor(tree):
             return True
-    return optree.tree_is_leaf(tree, none_is_leaf=True, namespace=NAMESPACE)
+        return not _adopt_class(type(tree)) and optree.tree_is_leaf(tree, none_is_leaf=True, namespace=NAMESPACE)
+    return optree.tree_is_leaf(tree, none_is_leaf=True, namespace=NAMESPACE) and not _adopt([tree])
 
 
 def paths(tree: Any) -> list[str]:
     """Return a readable path for each leaf of `tree`, such as `['w'][0]`; empty for a bare leaf."""
+    structure(tree)  # which adopts the classes in it
     accessors = optree.tree_accessors(tree, none_is_leaf=True, namespace=NAMESPACE)
     return [accessor.codify("") for accessor in accessors]
+
+
+# registered classes
+
+
+def register(cls: type, flatten: Callable[[Any], Any], unflatten: Callable[[Any, Any], Any]) -> None:
+    """Register a class with optree; `flatten` returns children, metadata and the name of each child, or `None`."""
+    optree.register_pytree_node(cls, flatten, unflatten, path_entry_type=_Entry, namespace=NAMESPACE)
+
+
+class _Entry(optree.PyTreeEntry):
+    """A child of an instance of a registered class, as a path has it: `.w`, or `[0]`."""
+
+    def codify(self, node: str = "") -> str:
+        return f"{node}.{self.entry}" if isinstance(self.entry, str) else f"{node}[{self.entry}]"
+
+
+def register_fields(cls: type, data: Sequence[str], static: Sequence[str]) -> None:
+    """Register a class whose instances are their attributes: `data` the children, `static` the metadata."""
+    data, static = tuple(data), tuple(static)
+
+    def flatten(x: Any) -> tuple[list[Any], tuple[Any, ...], tuple[str, ...]]:
+        return [getattr(x, name) for name in data], tuple([getattr(x, name) for name in static]), data
+
+    def unflatten(metadata: Any, children: Any) -> Any:
+        x: Any = object.__new__(cls)  # its __init__ may refuse, or convert, what stands in the place of a tensor
+        for name, child in zip(data, children, strict=True):
+            object.__setattr__(x, name, child)
+        for name, value in zip(static, metadata, strict=True):
+            object.__setattr__(x, name, value)
+        return x
+
+    register(cls, flatten, unflatten)
+
+
+def fields(cls: Any) -> dict[str, bool] | None:
+    """Return the fields of a dataclass or a class of attrs, and whether each is static; `None` for other classes."""
+    if dataclasses.is_dataclass(cls):
+        declared: Iterable[Any] = dataclasses.fields(cls)
+    else:
+        declared = getattr(cls, "__attrs_attrs__", None) or ()
+        if not declared:
+            return None
+    return {field.name: bool(field.metadata.get("static", False)) for field in declared}
+
+
+def how_to_register(leaf: Any) -> str:
+    """Return the end of an error about a leaf that is an instance of such a class, and not registered; else nothing."""
+    if isinstance(leaf, type) or fields(type(leaf)) is None:
+        return ""
+    return f"; to make {type(leaf).__name__} a pytree, decorate the class with multiop.tree.register"
+
+
+def refuse_unregistered(leaves: Iterable[Any]) -> None:
+    """Raise where a leaf is such an instance and holds tensors, which would stay in it without notice."""
+    for leaf in leaves:
+        if leaf is None or isinstance(leaf, (*_SCALARS, type)) or (declared := fields(type(leaf))) is None:
+            continue
+        if any(_registry.active().is_tensor(getattr(leaf, name, None)) for name in declared):
+            raise errors.ArgumentTypeError(
+                f"{type(leaf).__name__} holds tensors, and is not a pytree{how_to_register(leaf)}"
+            )
+
+
+_LEAVES: set[type] = {*_SCALARS, bytes, *(type(x) for x in (len, how_to_register, type, Ellipsis))}
+_registering = threading.RLock()
+
+
+def _adopt(leaves: list[Any]) -> bool:
+    """Register with optree what a framework has registered of the classes of `leaves`; say whether there was any."""
+    if _LEAVES.issuperset([type(leaf) for leaf in leaves]):
+        return False
+    is_any = False
+    for leaf in leaves:
+        cls = type(leaf)
+        if cls in _LEAVES:
+            continue
+        if _adopt_class(cls) or _adopt_from_jax(cls, leaf):
+            is_any = True
+        elif hasattr(leaf, "dtype"):  # a tensor; anything else may be registered later
+            _LEAVES.add(cls)
+    return is_any
+
+
+@untraced
+def _adopt_class(cls: type) -> bool:
+    """Do that for a class in PyTorch's registry, which is by class; it has been a module of its own since 2.2."""
+    registry = getattr(sys.modules.get("torch.utils._pytree"), "SUPPORTED_NODES", {})
+    if (node := registry.get(cls)) is None:
+        return False
+    take, make = node.flatten_fn, node.unflatten_fn
+
+    def flatten(x: Any) -> tuple[list[Any], _Metadata, None]:
+        children, context = take(x)
+        return list(children), _Metadata(context), None
+
+    return _register_new(cls, flatten, lambda metadata, children: make(list(children), metadata.value))
+
+
+def _adopt_from_jax(cls: type, leaf: Any) -> bool:
+    """Do that for a class in JAX's registry."""
+    jax: Any = getattr(sys.modules.get("jax"), "tree_util", None)
+    if jax is None or jax.all_leaves([leaf]):
+        return False
+
+    def flatten(x: Any) -> tuple[list[Any], _Metadata, list[Any]]:
+        pairs, treedef = jax.tree_flatten_with_path(x, is_leaf=lambda part: part is not x)
+        names = [getattr(key, "name", k) for k, ((key, *_), _) in enumerate(pairs)]
+        return [child for _, child in pairs], _Metadata(treedef), names
+
+    return _register_new(cls, flatten, lambda metadata, children: metadata.value.unflatten(children))
+
+
+def _register_new(cls: type, flatten: Callable[[Any], Any], unflatten: Callable[[Any, Any], Any]) -> bool:
+    with _registering:
+        if optree.register_pytree_node.get(cls, namespace=NAMESPACE) is None:  # no other thread has done so
+            register(cls, flatten, unflatten)
+    return True
+
+
+class _Metadata:
+    """What a framework's registry keeps beside the children of an instance; it need not be hashable."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Metadata and bool(self.value == other.value)
+
+    def __hash__(self) -> int:
+        try:
+            return hash(self.value)
+        except TypeError:
+            return 0  # equality tells them apart
+
+
+# while torch.compile traces
 
 
 class _Traced:

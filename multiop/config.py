@@ -4,7 +4,7 @@ Each setting is read from its environment variable, else from the configuration 
 
 | setting | variable | key in the file | default |
 |---|---|---|---|
-| backend | `MULTIOP_BACKEND` | `backend` | the first installed of torch, jax, tensorflow; without any, numpy |
+| backend | `MULTIOP_BACKEND` | `backend` | the imported one of torch, jax, tensorflow; the first installed; or numpy |
 | default float dtype | `MULTIOP_FLOATX` | `floatx` | `float32` |
 | 64-bit mode | `MULTIOP_X64` | `x64` | off |
 | kernels | `MULTIOP_KERNELS` | `kernels` | on: the faster forms of ops, which fall through to their meaning |

@@ -6,7 +6,10 @@ import asyncio
 import contextvars
 import json
 import os
+import subprocess
+import sys
 import threading
+import types
 import warnings
 from pathlib import Path
 
@@ -33,11 +36,44 @@ def test_backend_comes_from_the_file(fresh, toy):
     assert type(multiop.op_add(1.0, 2.0)).__module__ == "toy_backend.conversion"
 
 
-def test_backend_falls_back_on_the_first_that_is_installed(fresh):
+@pytest.fixture
+def unimported(fresh):
+    """Forget which frameworks are imported, for one test that computes nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        for framework in ("torch", "jax", "tensorflow"):
+            patch.delitem(sys.modules, framework, raising=False)
+        yield patch
+
+
+@pytest.mark.parametrize("name", ["torch", "jax", "tensorflow"])
+def test_backend_is_the_framework_that_is_imported_if_it_is_a_single_one(unimported, name):
+    first = next(filter(_registry.is_installed, ("torch", "jax", "tensorflow")))
+    unimported.setitem(sys.modules, name, types.ModuleType(name))
+    assert config.backend() == name
+    unimported.setattr(_registry, "is_installed", lambda name: name == first)  # a module made here has no spec
+    unimported.setitem(sys.modules, "torch" if name != "torch" else "jax", types.ModuleType("other"))
+    assert config.backend() == first
+
+
+def test_a_first_call_with_arrays_of_jax_runs_on_jax(tmp_path):
+    pytest.importorskip("jax")
+    code = "import jax.numpy as jnp, multiop; print(multiop.grad(lambda x: x * x)(jnp.ones(())), multiop.backend())"
+    without = {key: value for key, value in os.environ.items() if not key.startswith("MULTIOP_")}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=without | {"MULTIOP_CONFIG": str(tmp_path / "none.toml")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "2.0 jax\n", done.stderr
+
+
+def test_backend_falls_back_on_the_first_that_is_installed(unimported):
     assert multiop.backend() == multiop.available_backends()[0]
 
 
-def test_without_any_framework_it_is_numpy(fresh, monkeypatch):
+def test_without_any_framework_it_is_numpy(unimported, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert _registry.chosen() == ("numpy", "no framework is installed")
     monkeypatch.setenv("MULTIOP_BACKEND", "jax")

@@ -30,6 +30,7 @@ LAYERS = [
     "dtypes",
     "operation",
     "scopes",
+    "tree",
     "autodiff",
     "random",
     "ops",

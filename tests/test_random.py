@@ -963,3 +963,24 @@ def test_multivariate_normal_has_its_mean_covariance_and_gradient(backend):
     expected = [(expected_sum(cov + step) - expected_sum(cov - step)) / 2e-4 for step in steps]
     np.testing.assert_allclose(to_numpy(by_mean), [1, 1])
     np.testing.assert_allclose(np.tril(to_numpy(by_cov)), np.tril(np.reshape(expected, (2, 2))), rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64"])
+def test_a_pair_of_ints_is_a_key(dtype, backend):
+    if backend == "jax" and dtype == "int64" and not multiop.x64():
+        pytest.skip("JAX has no 64-bit integers in its 32-bit mode")
+    pair = multiop.op_convert_to_tensor([3, 7], dtype)
+    key = multiop.op_convert_to_tensor([3, 7], "uint32")
+    assert multiop.op_convert_to_numpy(random.key(pair)).tolist() == [3, 7]
+    drawn, wanted = (multiop.op_convert_to_numpy(random.uniform((3,), seed=seed)) for seed in (pair, key))
+    np.testing.assert_array_equal(drawn, wanted)
+
+
+def test_a_typed_key_of_jax_is_a_key():
+    jax = pytest.importorskip("jax")
+    with multiop.use_backend("jax"):
+        wanted = random.uniform((3,), seed=jax.random.key_data(jax.random.key(5)))
+        np.testing.assert_array_equal(random.uniform((3,), seed=jax.random.key(5)), wanted)
+        np.testing.assert_array_equal(jax.jit(lambda key: random.uniform((3,), seed=key))(jax.random.key(5)), wanted)
+        with pytest.raises(multiop.errors.ArgumentError, match="a key is uint32"):
+            random.uniform((3,), seed=jax.random.key(5, impl="rbg"))

@@ -35,7 +35,9 @@ LAYERS = {  # every file of the package is in one of these, or generated
     "frontends": "multiop/frontends/*.py",
     "autodiff": "multiop/autodiff/*.py",
     "random": "multiop/random/*.py",
-    "beside ops": " ".join(f"multiop/{name}.py" for name in ("devices", "dtypes", "keras", "operation", "scopes")),
+    "beside ops": " ".join(
+        f"multiop/{name}.py" for name in ("devices", "dtypes", "keras", "operation", "scopes", "tree")
+    ),
     "backends": "multiop/backends/*.py",
     "backends/numpy": "multiop/backends/numpy/**/*.py",
     **{f"backends/{name}": f"multiop/backends/{name}/**/*.py" for name in BACKENDS},

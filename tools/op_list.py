@@ -74,10 +74,11 @@ IMAGE_NAMES = {"op_image_crop": "crop_images", "op_image_pad": "pad_images"}
 
 # what `multiop` has beside ops: module -> names
 OTHERS = {
-    "multiop": "errors ops random",
+    "multiop": "errors ops random tree",
     "multiop._types": "ArrayLike DType PyTree Tensor",
     "multiop.autodiff.checkpoint": "checkpoint",
     "multiop.autodiff.gradients": "AggregationMethod gradients",
+    "multiop.autodiff.implicit": "linear_solve root",
     "multiop.autodiff.jit": "jit",
     "multiop.autodiff.tape": "GradientTape UnconnectedGradients",
     "multiop.autodiff.transforms": "grad hessian hvp jacfwd jacrev jvp value_and_grad vjp",

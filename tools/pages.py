@@ -113,7 +113,7 @@ def _run(path: Path, backend: str, replace: dict[str, str]) -> dict[str, Any]:
             source = source.replace(old, new)
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile("\n" * (block.line - 1) + source, str(path), "exec"), names)
+            exec(compile("\n" * (block.line - 1) + source, str(path), "exec", dont_inherit=True), names)
         if block.output is not None and not replace:
             found = printed.getvalue()
             assert checker.check_output(block.output, found, OPTIONS), f"{where} printed\n{found}, not\n{block.output}"

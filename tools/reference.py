@@ -29,8 +29,9 @@ LONGEST = 90  # characters of a pinned answer
 # page -> its title, the module whose members it shows, and their names, or none for all that are public
 OTHERS = {
     "autodiff": ("Gradients and transforms", "multiop", "op_custom_gradient op_stop_gradient op_attach_gradient op_jvp "
-                 "grad value_and_grad vjp jvp jacrev jacfwd hessian hvp vmap jit checkpoint gradients "
-                 "AggregationMethod GradientTape UnconnectedGradients"),
+                 "grad value_and_grad vjp jvp jacrev jacfwd hessian hvp vmap jit checkpoint linear_solve root "
+                 "gradients AggregationMethod GradientTape UnconnectedGradients"),
+    "tree": ("Pytrees", "multiop.tree", ""),
     "random": ("Random numbers", "multiop.random", ""),
     "porting": ("Porting", "multiop.porting", ""),
     "testing": ("Testing", "multiop.testing", ""),
@@ -43,6 +44,7 @@ OTHERS = {
 }  # fmt: skip
 INTRODUCTIONS = {
     "autodiff": "What works on each backend is in :doc:`../contract`; what a framework cannot do, in :doc:`../limits`.",
+    "tree": "How a class of your own becomes a pytree is in :doc:`../howto/trees`.",
     "random": "How the numbers are computed, and how far the backends agree, is in :doc:`../random`.",
     "porting": "How to take a model from one framework to the others is in :doc:`../porting`.",
     "testing": "With the command and the pytest plugin, they are in :doc:`../testing`.",

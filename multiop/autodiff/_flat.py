@@ -77,6 +77,7 @@ def take_tensors(tree: Any, backend: Any) -> tuple[Template, list[Any]]:
     if classes.issuperset(map(type, leaves)):
         return Template(structure, (None,) * len(leaves), range(len(leaves))), leaves
     template, given = _split(leaves, structure, is_array(backend))
+    _tree.refuse_unregistered(leaves)
     tensors = [backend.convert(x) for x in given]
     learn_classes(given, tensors, backend)
     return template, tensors
@@ -144,6 +145,7 @@ def differentiable(leaf: Any, backend: Any, what: Callable[[], str]) -> Any:
     if not is_array(backend)(leaf):
         raise errors.ArgumentTypeError(
             f"{what()} must be a tensor, a NumPy array or a Python float, got {_args.describe(leaf)}"
+            f"{_tree.how_to_register(leaf)}"
         )
     try:
         x = backend.convert(leaf)
@@ -249,6 +251,7 @@ def take_outputs(returned: Any, backend: Any) -> tuple[Template, list[Any]]:
         return is_array(backend)(leaf) or _host.is_scalar(leaf)
 
     template, outputs = take(returned, is_numeric)
+    _tree.refuse_unregistered(template.leaves)
     return template, [backend.convert(y) for y in outputs]
 
 
@@ -364,6 +367,7 @@ class FlatFunction:
         forgotten = " (a forgotten return?)" if returned is None else ""
         return errors.ArgumentTypeError(
             f"{self.name}: fun must return tensors; it returned {_args.describe(returned)}{forgotten}"
+            f"{_tree.how_to_register(returned)}"
         )
 
     def inexact(self, *tensors: Any) -> tuple[list[Any], list[Any]]:

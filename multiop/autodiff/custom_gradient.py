@@ -184,6 +184,7 @@ class CustomCall:
                 self.primals.append(tensor)
                 taken.append(_Position(len(self.primals) - 1))
             else:
+                _tree.refuse_unregistered([leaf])
                 taken.append(leaf)
         return (None if structure.is_leaf() else structure), taken
 
@@ -235,7 +236,7 @@ class CustomCall:
                 outputs.append(self.backend.convert(leaf))
             except errors.MultiopError as error:
                 raise errors.GradientRuleError(
-                    f"{self.name} returned an output that is not a tensor: {error.args[0]}"
+                    f"{self.name} returned an output that is not a tensor: {error.args[0]}{_tree.how_to_register(leaf)}"
                 ) from None
             taken.append(_Position(len(outputs) - 1))
         return outputs

@@ -141,11 +141,13 @@ def _refused(
 ) -> errors.MultiopError:
     """Return the error about the first argument that cannot become a tensor."""
     for i, leaf in enumerate(_tree.leaves((args, kwargs))):
-        if _flat.is_array(backend)(leaf):
-            try:
+        try:
+            if _flat.is_array(backend)(leaf):
                 backend.convert(leaf)
-            except errors.MultiopError as error:
-                return type(error)(f"jit: {_flat.leaf_name(fun, args, kwargs, i)}: {error.args[0]}")
+            else:
+                _tree.refuse_unregistered([leaf])
+        except errors.MultiopError as error:
+            return type(error)(f"jit: {_flat.leaf_name(fun, args, kwargs, i)}: {error.args[0]}")
     raise AssertionError("called for arguments that all make tensors")
 
 

@@ -41,6 +41,7 @@ def op_stop_gradient(variable: PyTree) -> PyTree:
     def stop(leaf: Any) -> Any:
         if backend.is_tensor(leaf):
             return backend.stop_gradient(leaf)
+        _tree.refuse_unregistered([leaf])
         return backend.stop_gradient(backend.convert(leaf)) if is_array(leaf) else leaf
 
     return _tree.map(stop, variable)

@@ -117,6 +117,7 @@ def _mapped_leaves(
             raise errors.ArgumentTypeError(
                 f"vmap: {name(i)} is mapped over axis {axes[i]}, so it must be a tensor or NumPy array, got "
                 f"{_args.describe(leaves[i])}; give None in in_axes for an argument that is not mapped"
+                f"{_tree.how_to_register(leaves[i])}"
             )
         try:
             x = backend.convert(leaves[i])

@@ -525,7 +525,7 @@ def _tensor(leaf: Any, what: str) -> Any:
         x = backend.convert(leaf)
         return backend.convert(x, backend.dtype_name(x))  # no longer weak, on JAX
     except errors.MultiopError as error:
-        raise type(error)(f"{what}: {error.args[0]}") from None
+        raise type(error)(f"{what}: {error.args[0]}{_tree.how_to_register(leaf)}") from None
 
 
 def _spec(x: Any) -> tuple[Any, str]:

@@ -177,6 +177,8 @@ def _number_dtype(x: Any, name: str) -> str:
         if x != x or isinstance(x, complex):
             raise errors.ArgumentError(f"{name} must be a real number, got {x!r}")
         return _dtypes.of_scalar(x)
+    if hasattr(x, "dimension_as_value"):  # a size that JAX will know later, such as that of Keras's batches
+        return _dtypes.of_scalar(1)
     if getattr(x, "shape", None) != () or not hasattr(x, "dtype"):
         raise errors.ArgumentTypeError(f"{name} must be a number, got {_args.describe(x)}")
     return _dtypes.name(x.dtype)

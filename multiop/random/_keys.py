@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
 import threading
 from typing import Any, TypeAlias
 
@@ -149,8 +150,9 @@ def key(seed: Seed = None) -> Tensor:
 
     Args:
         seed: An int from `-2**63` to `2**64 - 1`, where a negative int gives the key of the unsigned int with the same
-            64 bits; a scalar integer tensor; a key; a `SeedGenerator`, which gives its next key; or `None` for the
-            process-wide generator.
+            64 bits; a scalar integer tensor; a key, also one of `jax.random.key` or an integer tensor of shape `(2,)`,
+            of which the low words count; a `SeedGenerator`, also one of Keras, which gives its next key; or `None` for
+            the process-wide generator.
 
     Returns:
         Key, a `uint32` tensor of shape `(2,)`: the low and the high word of the int. Unlike an int, a key can be an
@@ -229,11 +231,31 @@ def as_key(seed: Any) -> Tensor:
         return _of_process().next()
     if isinstance(seed, SeedGenerator):
         return seed.next()
+    if _is_of_keras(seed):  # its state is a variable of Keras, which a compiled step updates
+        seed = seed.next()
+    data_of_key = random_part("data_of_key")
+    if data_of_key is not None and (data := data_of_key(seed)) is not None:
+        seed = data
     if isinstance(seed, (int, np.integer)) or not hasattr(seed, "dtype"):
         return _key(*_of_int(seed, "seed", ", a SeedGenerator, a key or None"))
     if tuple(seed.shape) == (2,) and _name_of(seed) == "uint32":
         return active().convert(seed)
+    if hasattr(seed, "shape") and tuple(seed.shape) == (2,) and _name_of(seed) in _dtypes.INTEGER:
+        return _of_pair(seed)
     return _of_tensor(seed, "seed", "; a key is uint32 of shape (2,), an int has no dimension")
+
+
+def _is_of_keras(seed: Any) -> bool:
+    """Say whether `seed` is a seed generator of Keras."""
+    return any(cls.__name__ == "SeedGenerator" and cls.__module__.startswith("keras.") for cls in type(seed).__mro__)
+
+
+def _of_pair(x: Any) -> Tensor:
+    """Return the key of two ints of any width, as Keras's generators give them: the low word of each."""
+    x = active().convert(x)
+    if _name_of(x) in ("int64", "uint64"):
+        return op_view(op_reshape(x, (2, 1)), "uint32")[:, 0]
+    return op_cast(x, "uint32") if _name_of(x) in _dtypes.UNSIGNED else op_view(op_cast(x, "int32"), "uint32")
 
 
 def _of_process() -> SeedGenerator:
@@ -287,4 +309,5 @@ def _refuse_tracing(what: str) -> None:
         raise errors.ArgumentError(
             f"{what} in a function that is compiled would draw the same numbers at each call; "
             "draw a key outside, key = generator.next(), and pass it to the function"
+            f"{'; in a layer of Keras, use a keras.random.SeedGenerator' if 'keras' in sys.modules else ''}"
         )

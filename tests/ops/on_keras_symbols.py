@@ -13,7 +13,7 @@ keras = pytest.importorskip("keras")
 
 import multiop
 import multiop.keras
-from multiop import _tree, errors, ops
+from multiop import _tree, errors, ops, random as draws
 from multiop.testing._problem import Problem
 from multiop.testing.cases import rows
 
@@ -235,3 +235,65 @@ def test_control_flow():
         found = model([multiop.op_convert_to_tensor(flag), multiop.op_ones(3)])
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_array_equal(plain(one), other)
+
+
+class Noise(keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.seed_generator = keras.random.SeedGenerator(1)
+
+    def call(self, x, training=False):
+        if not training:
+            return x
+        x = draws.dropout(x, 0.25, seed=self.seed_generator)
+        return x + 0.1 * draws.normal(ops.shape(x), seed=self.seed_generator)
+
+
+class Sampling(keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.seed_generator = keras.random.SeedGenerator(2)
+
+    def call(self, inputs):
+        mean, log_variance = inputs
+        self.add_loss(-0.005 * ops.mean(1 + log_variance - ops.square(mean) - ops.exp(log_variance)))
+        return mean + ops.exp(0.5 * log_variance) * draws.normal(ops.shape(mean), seed=self.seed_generator)
+
+
+def test_layers_that_draw_train_in_a_variational_autoencoder():
+    keras.utils.set_random_seed(0)
+    x = keras.Input((4,))
+    hidden = keras.layers.Dense(8, activation="relu")(Noise()(x))
+    sampling = Sampling()
+    z = sampling([keras.layers.Dense(2)(hidden), keras.layers.Dense(2)(hidden)])
+    model = keras.Model(x, keras.layers.Dense(4)(z))
+    model.compile(keras.optimizers.Adam(0.01), "mse")
+    samples = np.random.default_rng(0).normal(size=(70, 2)).astype("float32") @ np.ones((2, 4), "float32")
+    losses = model.fit(samples, samples, batch_size=16, epochs=30, verbose=0).history["loss"]
+    assert losses[-1] < 0.7 * losses[0]
+    first, second = (model.predict(samples, verbose=0) for _ in range(2))
+    assert np.abs(first - second).max() > 1e-3  # each call draws anew
+    assert multiop.op_convert_to_numpy(sampling.seed_generator.state.value)[1] > 100  # and so does each compiled step
+
+
+def test_a_generator_of_keras_gives_the_keys_of_its_state():
+    generator = keras.random.SeedGenerator(5)
+    key = multiop.op_convert_to_numpy(draws.key(generator))
+    assert (key.dtype.name, key[0]) == ("uint32", 5)
+    x, y = draws.uniform((3,), seed=generator), draws.uniform((3,), seed=generator.next())
+    assert np.abs(multiop.op_convert_to_numpy(x) - multiop.op_convert_to_numpy(y)).max() > 1e-3
+
+
+def test_a_generator_of_multiop_says_what_to_use_in_a_compiled_layer():
+    if keras.backend.backend() == "torch":
+        return  # its steps are not compiled
+    generator = draws.SeedGenerator(1)
+
+    class Wrong(keras.layers.Layer):
+        def call(self, x):
+            return x + draws.normal((4,), seed=generator)
+
+    model = keras.Sequential([Wrong()])
+    model.compile("sgd", "mse")
+    with pytest.raises(errors.ArgumentError, match=r"use a keras\.random\.SeedGenerator"):
+        model.fit(np.zeros((4, 4)), np.zeros((4, 4)), verbose=0)

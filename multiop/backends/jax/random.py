@@ -57,3 +57,9 @@ def traced_to_run_once():
 def taken(x, index):
     """Return the entries of a vector at an index that is known to be inside."""
     return x.at[index].get(mode="promise_in_bounds")
+
+
+def data_of_key(seed):
+    """Return the words of a typed key of JAX, or `None` for anything else."""
+    is_typed = isinstance(seed, jax.Array) and jnp.issubdtype(seed.dtype, jax.dtypes.prng_key)
+    return jax.random.key_data(seed) if is_typed else None
