@@ -609,27 +609,27 @@ def op_lu_factor(op):
  return op_lu_factor, 1
 
 def op_qr(op):
- def op_qr(x, mode):
-  try: return op(x, mode)
-  except Exception as error: return recover(error, op, {"x": x, "mode": mode})
+ def op_qr(x, mode, broadening):
+  try: return op(x, mode, broadening)
+  except Exception as error: return recover(error, op, {"x": x, "mode": mode, "broadening": broadening})
  return op_qr, 1
 
 def op_svd(op):
- def op_svd(x, full_matrices, compute_uv):
-  try: return op(x, full_matrices, compute_uv)
-  except Exception as error: return recover(error, op, {"x": x, "full_matrices": full_matrices, "compute_uv": compute_uv})
+ def op_svd(x, full_matrices, compute_uv, broadening):
+  try: return op(x, full_matrices, compute_uv, broadening)
+  except Exception as error: return recover(error, op, {"x": x, "full_matrices": full_matrices, "compute_uv": compute_uv, "broadening": broadening})
  return op_svd, 1
 
 def op_eigh(op):
- def op_eigh(x, UPLO):
-  try: return op(x, UPLO)
-  except Exception as error: return recover(error, op, {"x": x, "UPLO": UPLO})
+ def op_eigh(x, UPLO, broadening):
+  try: return op(x, UPLO, broadening)
+  except Exception as error: return recover(error, op, {"x": x, "UPLO": UPLO, "broadening": broadening})
  return op_eigh, 1
 
 def op_eig(op):
- def op_eig(x):
-  try: return op(x)
-  except Exception as error: return recover(error, op, {"x": x})
+ def op_eig(x, broadening):
+  try: return op(x, broadening)
+  except Exception as error: return recover(error, op, {"x": x, "broadening": broadening})
  return op_eig, 1
 
 def op_eigvalsh(op):

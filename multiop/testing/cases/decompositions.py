@@ -259,8 +259,9 @@ ROWS = [
     ),
     row(
         "op_qr",
-        lambda x, mode="reduced": tuple(np.linalg.qr(x, mode)),
+        lambda x, mode="reduced", broadening=None: tuple(np.linalg.qr(x, mode)),
         call(normal(3, 2)),
+        call(dominant(2, 2), broadening=1e-14),
         call(normal(2, 2, 3), mode="complete"),
         call(normal(3, 3)),
         dtypes=("int32", *DTYPES),
@@ -270,8 +271,9 @@ ROWS = [
     ),
     row(
         "op_svd",
-        lambda x, full_matrices=True, compute_uv=True: np.linalg.svd(x, compute_uv=False),
+        lambda x, full_matrices=True, compute_uv=True, broadening=None: np.linalg.svd(x, compute_uv=False),
         call(normal(3, 2), compute_uv=False),
+        call(normal(2, 2), compute_uv=False, broadening=1e-14),
         call(normal(2, 2, 3), full_matrices=False, compute_uv=False),
         call(normal(0, 3), compute_uv=False),
         dtypes=("int32", *DTYPES),
@@ -308,8 +310,8 @@ ROWS = [
     ),
     row(
         "op_eigh",
-        lambda x, UPLO="L": tuple(np.linalg.eigh(x, UPLO)),
-        call(np.array([[2.0]]), UPLO="U"),
+        lambda x, UPLO="L", broadening=None: tuple(np.linalg.eigh(x, UPLO)),
+        call(np.array([[2.0]]), UPLO="U", broadening=1e-14),
         call(np.array([[[-1.0]], [[3.0]]])),
         dtypes=("float32", "float64"),
         returns=floating,
@@ -317,8 +319,8 @@ ROWS = [
     ),
     row(
         "op_eig",
-        lambda x: tuple(y.astype(complex) for y in np.linalg.eig(x)),
-        call(np.array([[2.0]])),
+        lambda x, broadening=None: tuple(y.astype(complex) for y in np.linalg.eig(x)),
+        call(np.array([[2.0]]), broadening=1e-14),
         call(np.array([[[-1.0]], [[3.0]]])),
         dtypes=("float32", "float64"),
         returns=lambda dtypes: {"float32": "complex64", "float64": "complex128"}[dtypes[0]],
