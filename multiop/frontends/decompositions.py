@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from typing import Any
@@ -10,9 +11,10 @@ import numpy as np
 
 from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
-from multiop._registry import active
+from multiop._registry import active, composite
 from multiop._rule import with_rule
 from multiop._types import ArrayLike, Axis, Tensor
+from multiop.frontends.control_flow import op_cond, op_fori_loop
 from multiop.frontends.conversion import in_float32, on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape
 from multiop.frontends.creation import op_eye, op_ones_like, op_zeros_like
 from multiop.frontends.elementwise import (
@@ -30,15 +32,16 @@ from multiop.frontends.elementwise import (
     op_square,
     op_subtract,
 )
-from multiop.frontends.logical import op_equal, op_greater, op_not_equal, op_where
+from multiop.frontends.logical import op_equal, op_greater, op_less, op_less_equal, op_not_equal, op_where
 from multiop.frontends.products import op_matmul
-from multiop.frontends.reduction import op_max, op_min, op_sum
+from multiop.frontends.reduction import op_any, op_max, op_min, op_sum
 from multiop.frontends.shapes import (
     op_broadcast_to,
     op_concatenate,
     op_diagonal,
     op_expand_dims,
     op_moveaxis,
+    op_reshape,
     op_squeeze,
     op_swapaxes,
     op_tril,
@@ -434,8 +437,8 @@ def op_eig(x: ArrayLike, broadening: float | None = None) -> tuple[Tensor, Tenso
 
     Gradient:
         Right for results that do not depend on phases (PyTorch refuses those that do); NaN or infinite where two
-        eigenvalues are equal. With `broadening=eps`, it has `d / (abs(d)**2 + eps)` for each `1 / conj(d)`, where `d` is
-        a difference of two eigenvalues, as for `op_eigh`; and the inverse of the vectors has `s / (s**2 + eps)` for
+        eigenvalues are equal. With `broadening=eps`, it has `d / (abs(d)**2 + eps)` for each `1 / conj(d)`, where `d`
+        is a difference of two eigenvalues, as for `op_eigh`; and the inverse of the vectors has `s / (s**2 + eps)` for
         `1 / s`, of each of their singular values, which are 0 for a matrix that has too few vectors.
 
     Example:
@@ -986,3 +989,176 @@ def op_cdist(x: ArrayLike, y: ArrayLike) -> Tensor:
     if lengths[0] != lengths[1]:
         raise errors.ArgumentError(f"the rows of x have {lengths[0]} entries, those of y {lengths[1]}")
     return op_norm(op_subtract(op_expand_dims(x, -2), op_expand_dims(y, -3)), axis=-1)
+
+
+@boundary
+def op_solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike) -> Tensor:
+    """Solve the equations `a @ x + x @ b = q`.
+
+    Each is a system of `m * n` linear equations, whose matrix is built: for matrices of up to some 30 rows.
+
+    Args:
+        a: Tensor of shape `(..., m, m)`.
+        b: Tensor of shape `(..., n, n)`; leading dimensions broadcast with those of `a`.
+        q: Tensor of shape `(..., m, n)`; leading dimensions broadcast with those of `a` and `b`.
+
+    Returns:
+        Tensor of the shape of `q`, broadcast, and the promoted dtype (`floatx` for integers).
+
+    Raises:
+        ArgumentError: The shapes do not fit, or there is no unique solution: an eigenvalue of `a` is one of `-b`, so
+            that a pivot is known to be exactly 0. Inside a compiled or mapped function, the result is not finite
+            instead, or TensorFlow raises at run time.
+        DTypeError: The dtype has 16 bits.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.op_solve_sylvester([[1.0, 0.0], [0.0, 3.0]], [[1.0]], [[2.0], [2.0]])
+        >>> multiop.op_convert_to_numpy(x).tolist()
+        [[1.0], [0.5]]
+    """
+    a, b = active().promote_floating(a, b)
+    (a, q), (b, _) = active().promote_floating(a, q), active().promote_floating(b, q)
+    m, n = (_args.matrices(op_shape(x), square=True, name=name)[0] for x, name in ((a, "a"), (b, "b")))
+    if _args.matrices(op_shape(q), name="q") != (m, n):
+        raise errors.ArgumentError(f"q must be matrices of {m} rows and {n} columns, got {_args.describe(q)}")
+    of_rows, of_columns = (on_device_of(q, op_eye(k, dtype=op_dtype(q))) for k in (m, n))
+    left = op_multiply(op_expand_dims(a, (-3, -1)), op_expand_dims(of_columns, (0, 2)))
+    right = op_multiply(op_expand_dims(of_rows, (1, 3)), op_expand_dims(op_swapaxes(b, -1, -2), (-4, -2)))
+    system = op_add(left, right)
+    system = op_reshape(system, (*op_shape(system)[:-4], m * n, m * n))
+    few = (1,) * (len(op_shape(system)) - len(op_shape(q)))  # with fewer dimensions, op_solve takes it for vectors
+    try:
+        unknowns = op_solve(system, op_reshape(q, (*few, *op_shape(q)[:-2], m * n, 1)))
+    except errors.ArgumentError as error:
+        if "singular" not in str(error):
+            raise
+        raise errors.ArgumentError("an eigenvalue of a is one of -b, so that there is no unique solution") from None
+    return op_reshape(unknowns, (*op_shape(unknowns)[:-2], m, n))
+
+
+@boundary
+def op_sqrtm(x: ArrayLike) -> Tensor:
+    """Return the principal square roots of matrices: those whose eigenvalues have positive real parts.
+
+    Args:
+        x: Tensor of shape `(..., n, n)`, without eigenvalues that are 0 or negative real numbers.
+
+    Returns:
+        Tensor of the shape and dtype of `x` (`floatx` for integers); NaN where an iteration has not found a root. A
+        negative eigenvalue has an imaginary root, which real matrices cannot hold: SciPy's result is complex then.
+
+    Raises:
+        ArgumentError: The matrices are not square, or an eigenvalue is known to be 0 or a negative real number.
+        DTypeError: The dtype has 16 bits.
+
+    Gradient:
+        Right for equal eigenvalues, too, and for matrices that have too few eigenvectors.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_sqrtm([[4.0, 4.0], [0.0, 4.0]])).round(6).tolist()
+        [[2.0, 1.0], [0.0, 2.0]]
+
+    Source: Cheng, Higham, Kenney and Laub, "Approximating the logarithm of a matrix to specified accuracy", 2001.
+    """
+    return _function_of_matrices(_root, x)
+
+
+@boundary
+def op_logm(x: ArrayLike) -> Tensor:
+    """Return the principal logarithms of matrices: those whose eigenvalues have imaginary parts between -pi and pi.
+
+    Args:
+        x: Tensor of shape `(..., n, n)`, without eigenvalues that are 0 or negative real numbers.
+
+    Returns:
+        Tensor of the shape and dtype of `x` (`floatx` for integers); NaN where its exponential is not `x`, as for a
+        negative eigenvalue, whose logarithm is complex.
+
+    Raises:
+        ArgumentError: The matrices are not square, or an eigenvalue is known to be 0 or a negative real number.
+        DTypeError: The dtype has 16 bits.
+
+    Gradient:
+        Right for equal eigenvalues, too, and for matrices that have too few eigenvectors.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_logm([[1.0, 1.0], [0.0, 1.0]])).round(6).tolist()
+        [[0.0, 1.0], [0.0, 0.0]]
+
+    Source: Cheng, Higham, Kenney and Laub, "Approximating the logarithm of a matrix to specified accuracy", 2001.
+    """
+    return _function_of_matrices(_logarithm, x)
+
+
+def _function_of_matrices(function: Any, x: Any) -> Any:
+    x = active().floating(x)
+    if _args.matrices(op_shape(x), square=True)[0] == 0:
+        return x
+    try:
+        return function(x)
+    except errors.ArgumentError:
+        raise errors.ArgumentError("x has an eigenvalue that is 0 or a negative real number") from None
+
+
+def _checked(found: Any, x: Any, back: Any) -> Any:
+    """Return `found`, or NaN where `back`, which would be `x`, is not."""
+    wrong, size = (op_max(op_abs(y), (-2, -1), keepdims=True) for y in (op_subtract(back, x), x))
+    allowed = op_multiply(size, float(np.finfo(op_dtype(size)).eps) ** 0.5)
+    return op_where(op_less_equal(wrong, allowed), found, math.nan)
+
+
+@composite
+def _root(x: Any) -> Any:
+    """Return principal square roots, by Newton's iteration as a product, scaled by norms.
+
+    The derivative of the iteration converges with it: both are the iteration of a block (Higham, 2008).
+    """
+    n = op_shape(x)[-1]
+    eye = on_device_of(x, op_eye(n, dtype=op_dtype(x)))
+
+    enough = float(np.finfo(op_dtype(op_real(x))).eps) * n * 4
+
+    def step(root: Any, product: Any) -> Any:
+        inverse = op_inv(product)
+        large, small = (op_max(op_abs(active().stop_gradient(y)), (-2, -1), keepdims=True) for y in (product, inverse))
+        scale = op_power(op_divide(small, large), 0.25)
+        product, inverse = op_multiply(product, op_square(scale)), op_divide(inverse, op_square(scale))
+        root = op_multiply(op_matmul(root, op_add(eye, inverse)), op_multiply(scale, 0.5))
+        return root, op_add(op_multiply(op_add(product, inverse), 0.25), op_multiply(eye, 0.5))
+
+    def step_if_far(_: Any, state: Any) -> Any:
+        is_far = op_any(op_less(enough, op_abs(op_subtract(active().stop_gradient(state[1]), eye))))
+        return op_cond(is_far, lambda: step(*state), lambda: state)
+
+    # near 1, each step doubles the order of the derivatives that have converged
+    root, _ = step(*step(*op_fori_loop(0, _STEPS, step_if_far, (x, x))))
+    return _checked(root, x, op_matmul(root, root))
+
+
+_STEPS = 16  # enough for condition numbers of 1e16, and for angles of 1e-3 from the negative axis
+_ROOTS = 10  # enough for matrices as large as 1e200
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+
+
+def _logarithm(x: Any) -> Any:
+    """Return principal logarithms: those of roots that are close to 1, by Gauss's rule for an integral."""
+    eye = on_device_of(x, op_eye(op_shape(x)[-1], dtype=op_dtype(x)))
+    near, power = x, op_ones_like(op_real(x[..., :1, :1]))
+    for _ in range(_ROOTS):
+        columns = op_sum(op_abs(op_subtract(active().stop_gradient(near), eye)), -2, keepdims=True)
+        is_far = op_less(0.5, op_max(columns, -1, keepdims=True))
+
+        def rooted(near: Any = near, power: Any = power, is_far: Any = is_far) -> Any:
+            return op_where(is_far, _root(near), near), op_where(is_far, op_multiply(power, 2.0), power)
+
+        near, power = op_cond(op_any(is_far), rooted, lambda near=near, power=power: (near, power))
+    distance = op_subtract(near, eye)
+    terms = [
+        op_multiply(op_solve(op_add(eye, op_multiply(distance, float(1 + t) / 2)), distance), float(w) / 2)
+        for t, w in zip(_NODES, _WEIGHTS, strict=True)
+    ]
+    found = op_multiply(functools.reduce(op_add, terms), power)
+    return _checked(found, x, op_expm(active().stop_gradient(found)))

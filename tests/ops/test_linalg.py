@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 
 import numpy as np
@@ -638,3 +639,48 @@ def test_broadening_is_positive(backend, op):
             getattr(multiop, op)([[1.0]], broadening=eps)
     with pytest.raises(errors.ArgumentTypeError):
         getattr(multiop, op)([[1.0]], broadening="wide")
+
+
+@pytest.mark.parametrize(("op", "order"), [("op_sqrtm", 0.5), ("op_logm", None)])
+@pytest.mark.parametrize("name", ["identity", "graded", "Jordan", "rotation"])
+def test_roots_and_logarithms_to_second_order(backend, op, order, name, x64):
+    """Against series of 1 + t and differences, where eigenvalues are equal, far apart, defective, close to the cut."""
+    function, reference = getattr(multiop, op), getattr(scipy.linalg, op.removeprefix("op_"))
+    basis = np.linalg.qr(drawn(3, 3))[0]
+    x = {
+        "identity": np.eye(3),
+        "graded": basis @ np.diag([1e-4, 1.0, 1e3]) @ basis.T,
+        "Jordan": 2 * np.eye(3) + np.diag([1.0, 1.0], 1),
+        "rotation": scipy.linalg.block_diag(scipy.linalg.expm(np.array([[0.0, -3.0], [3.0, 0.0]])), 1.0),
+    }[name]
+    t = np.random.default_rng(5).normal(size=(3, 3)) * 1e-4
+    tensor, tangent = multiop.op_convert_to_tensor(x), multiop.op_convert_to_tensor(t)
+    np.testing.assert_allclose(numpy(function(tensor)), reference(x), rtol=1e-9, atol=1e-9)
+
+    def first(x):
+        return multiop.jvp(function, (x,), (tangent,))[1]
+
+    found, second = (numpy(y) for y in multiop.jvp(first, (tensor,), (tangent,)))
+    if name == "identity":
+        expected, expected_second = (t / 2, -t @ t / 4) if order else (t, -t @ t)
+        np.testing.assert_allclose(second, expected_second, rtol=1e-6)
+    else:  # the derivative in a block, which SciPy computes with the value
+        expected = reference(np.block([[x, t], [np.zeros((3, 3)), x]]))[:3, 3:]
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("op", ["op_sqrtm", "op_logm"])
+def test_a_matrix_without_a_principal_root_is_never_a_number(backend, op):
+    for x in ([[1.0, 0.0], [0.0, 0.0]], [[-1.0, 0.0], [0.0, -1.0]], [[0.0, 1.0], [1.0, 0.0]]):
+        found = np.nan
+        with contextlib.suppress(errors.ArgumentError):
+            found = numpy(getattr(multiop, op)(x))
+        assert np.isnan(found).all()
+
+
+def test_a_sylvester_equation_names_what_does_not_fit(backend):
+    a, b = np.eye(2, dtype="float32"), np.eye(3, dtype="float32")
+    with pytest.raises(errors.ArgumentError, match="^op_solve_sylvester: q must be matrices of 2 rows and 3 columns"):
+        multiop.op_solve_sylvester(a, b, np.ones((3, 2), "float32"))
+    with pytest.raises(errors.ArgumentError, match="^op_solve_sylvester: an eigenvalue of a is one of -b"):
+        multiop.op_solve_sylvester(a, -b, np.ones((2, 3), "float32"))
