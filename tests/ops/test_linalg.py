@@ -642,6 +642,7 @@ def test_broadening_is_positive(backend, op):
 
 
 @pytest.mark.parametrize(("op", "order"), [("op_sqrtm", 0.5), ("op_logm", None)])
+@pytest.mark.tier("full")
 @pytest.mark.parametrize("name", ["identity", "graded", "Jordan", "rotation"])
 def test_roots_and_logarithms_to_second_order(backend, op, order, name, x64):
     """Against series of 1 + t and differences, where eigenvalues are equal, far apart, defective, close to the cut."""
