@@ -672,7 +672,12 @@ def test_roots_and_logarithms_to_second_order(backend, op, order, name, x64):
 
 @pytest.mark.parametrize("op", ["op_sqrtm", "op_logm"])
 def test_a_matrix_without_a_principal_root_is_never_a_number(backend, op):
-    for x in ([[1.0, 0.0], [0.0, 0.0]], [[-1.0, 0.0], [0.0, -1.0]], [[0.0, 1.0], [1.0, 0.0]]):
+    for x in (
+        [[1.0, 0.0], [0.0, 0.0]],
+        [[-1.0, 0.0], [0.0, -1.0]],
+        [[0.0, 1.0], [1.0, 0.0]],
+        [[1.0, 0.0], [0.0, -4.0]],
+    ):
         found = np.nan
         with contextlib.suppress(errors.ArgumentError):
             found = numpy(getattr(multiop, op)(x))
