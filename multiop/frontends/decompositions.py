@@ -1154,7 +1154,8 @@ def _logarithm(x: Any) -> Any:
         def rooted(near: Any = near, power: Any = power, is_far: Any = is_far) -> Any:
             return op_where(is_far, _root(near), near), op_where(is_far, op_multiply(power, 2.0), power)
 
-        near, power = op_cond(op_any(is_far), rooted, lambda near=near, power=power: (near, power))
+        state = near, power
+        near, power = op_cond(op_any(is_far), rooted, functools.partial(tuple, state))
     distance = op_subtract(near, eye)
     terms = [
         op_multiply(op_solve(op_add(eye, op_multiply(distance, float(1 + t) / 2)), distance), float(w) / 2)
