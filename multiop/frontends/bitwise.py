@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from multiop import _dtypes, errors
 from multiop._boundary import boundary
-from multiop._registry import active
+from multiop._registry import active, composite
 from multiop._types import ArrayLike, Tensor
+from multiop.frontends.conversion import op_cast
+from multiop.frontends.elementwise import op_abs, op_add
 
 
 @boundary
@@ -265,3 +270,41 @@ def op_bitwise_right_shift(x: ArrayLike, y: ArrayLike) -> Tensor:
         [2, -2]
     """
     return op_right_shift(x, y)
+
+
+@boundary
+def op_bitwise_count(x: ArrayLike) -> Tensor:
+    """Count the bits of the absolute value of each entry of `x` that are 1.
+
+    Args:
+        x: Tensor of integers or bool, of any shape.
+
+    Returns:
+        `uint8` tensor of the shape of `x`.
+
+    Raises:
+        DTypeError: The operands are floats or complex.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_bitwise_count([0, 5, -7])).tolist()
+        [0, 2, 3]
+    """
+    x = active().convert(x)
+    name = active().dtype_name(x)
+    if name == "bool":
+        return op_cast(x, "uint8")
+    if name not in _dtypes.INTEGER:
+        raise errors.DTypeError(f"x must be integers or bool, got {name}")
+    return op_cast(_sums_of_bits(op_abs(x), _dtypes.INTEGER_RANGE["u" * (name[0] != "u") + name][1]), "uint8")
+
+
+@composite
+def _sums_of_bits(x: Any, ones: int) -> Any:
+    """Return the sums of the bits of integers of as many bits as `ones`, by those of halves; a sign is a bit, too."""
+    width = 1
+    while width < ones.bit_length():
+        mask = ones // (2**width + 1)
+        x = op_add(op_bitwise_and(x, mask), op_bitwise_and(op_right_shift(x, width), mask))
+        width *= 2
+    return x

@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from typing import Any
 
 import numpy as np
 
-from multiop import _args, errors
+from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
-from multiop._registry import active
+from multiop._registry import active, composite
+from multiop._rule import with_rule
 from multiop._types import ArrayLike, Axis, Tensor
+from multiop.frontends.control_flow import op_cond, op_fori_loop
 from multiop.frontends.conversion import in_float32, on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape
-from multiop.frontends.creation import op_eye
+from multiop.frontends.creation import op_eye, op_ones_like, op_zeros_like
 from multiop.frontends.elementwise import (
     op_abs,
     op_add,
     op_conj,
+    op_divide,
     op_imag,
     op_log,
     op_multiply,
+    op_negative,
     op_power,
     op_real,
     op_sqrt,
     op_square,
     op_subtract,
 )
-from multiop.frontends.logical import op_equal, op_greater, op_not_equal, op_where
+from multiop.frontends.logical import op_equal, op_greater, op_less, op_less_equal, op_not_equal, op_where
 from multiop.frontends.products import op_matmul
-from multiop.frontends.reduction import op_max, op_min, op_sum
-from multiop.frontends.shapes import op_broadcast_to, op_expand_dims, op_moveaxis, op_squeeze, op_swapaxes, op_tril
+from multiop.frontends.reduction import op_any, op_max, op_min, op_sum
+from multiop.frontends.shapes import (
+    op_broadcast_to,
+    op_concatenate,
+    op_diagonal,
+    op_expand_dims,
+    op_moveaxis,
+    op_reshape,
+    op_squeeze,
+    op_swapaxes,
+    op_tril,
+)
 
 
 @boundary
@@ -168,7 +183,7 @@ def op_pinv(x: ArrayLike, rcond: float | None = None, hermitian: bool = False) -
         _args.matrices(op_shape(x), square=True)
         below = op_tril(x, -1)
         diagonal = op_cast(op_real(op_subtract(op_tril(x), below)), op_dtype(x))
-        x = op_add(op_add(below, diagonal), op_conj(op_swapaxes(below, -1, -2)))
+        x = op_add(op_add(below, diagonal), _adjoint(below))
     return active().op_pinv(x, _tolerance(rcond, "rcond"))
 
 
@@ -273,12 +288,14 @@ def op_lu_factor(x: ArrayLike) -> tuple[Tensor, Tensor]:
 
 
 @boundary
-def op_qr(x: ArrayLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
+def op_qr(x: ArrayLike, mode: str = "reduced", broadening: float | None = None) -> tuple[Tensor, Tensor]:
     """Factorise matrices into one with orthonormal columns and an upper triangle.
 
     Args:
         x: Tensor of shape `(..., m, n)`.
         mode: `"reduced"`: the factors have `k = min(m, n)` columns and rows; `"complete"`: `k = m` of them.
+        broadening: `None`, or a positive number `eps` for a gradient that stays finite where the first `k` columns are
+            linearly dependent. See Gradient.
 
     Returns:
         Two tensors of the dtype of `x` (`floatx` for integers): `q` of shape `(..., m, k)` and `r` of shape
@@ -289,7 +306,10 @@ def op_qr(x: ArrayLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
         DTypeError: The dtype has 16 bits.
 
     Gradient:
-        The columns of `q` from the `n`-th on are a free choice; their derivative is that of the least rotation.
+        The columns of `q` from the `n`-th on are a free choice; their derivative is that of the least rotation. It is
+        NaN or infinite where the first `k` columns are linearly dependent. With `broadening=eps`, the inverse of the
+        triangle has `s / (s**2 + eps)` for `1 / s`, of each of its singular values: what `1 / s` contributes is too
+        small by the share `eps / (s**2 + eps)`.
 
     Example:
         >>> import multiop
@@ -297,18 +317,26 @@ def op_qr(x: ArrayLike, mode: str = "reduced") -> tuple[Tensor, Tensor]:
         >>> abs(multiop.op_convert_to_numpy(r)).tolist()
         [[5.0]]
     """
-    q, r = active().op_qr(x, _args.choice(mode, ("reduced", "complete"), "mode"))
+    mode = _args.choice(mode, ("reduced", "complete"), "mode")
+    if (eps := _broadening(broadening)) is None:
+        q, r = active().op_qr(x, mode)
+    else:
+        q, r = with_rule("op_qr", _broadened_qr(mode, eps), active().floating(x))
     return q, r
 
 
 @boundary
-def op_svd(x: ArrayLike, full_matrices: bool = True, compute_uv: bool = True) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+def op_svd(
+    x: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, broadening: float | None = None
+) -> Tensor | tuple[Tensor, Tensor, Tensor]:
     """Return the singular value decompositions of matrices.
 
     Args:
         x: Tensor of shape `(..., m, n)`.
         full_matrices: Whether the bases are complete: `k` is `m` for `u` and `n` for `vh`, instead of the smaller one.
         compute_uv: Whether to return the bases too.
+        broadening: `None`, or a positive number `eps` for a gradient that stays finite where singular values are equal
+            or 0. See Gradient.
 
     Returns:
         `u` of shape `(..., m, k)`, the singular values `s`, real, largest first, and `vh` of shape `(..., k, n)`, with
@@ -321,24 +349,34 @@ def op_svd(x: ArrayLike, full_matrices: bool = True, compute_uv: bool = True) ->
 
     Gradient:
         Through the vectors, right for results that do not depend on signs, phases and the choice of a basis (PyTorch
-        refuses those that depend on phases), and NaN where two singular values are equal.
+        refuses those that depend on phases), and NaN where two singular values are equal. With `broadening=eps`, it has
+        `d / (d**2 + eps)` for each `1 / d`, where `d` is a difference of two singular values, a sum of two, or one that
+        is divided by: as for `op_eigh`.
 
     Example:
         >>> import multiop
         >>> multiop.op_convert_to_numpy(multiop.op_svd([[3.0, 0.0], [0.0, 4.0]], compute_uv=False)).tolist()
         [4.0, 3.0]
     """
-    full_matrices = _args.bool_flag(full_matrices, "full_matrices")
-    return active().op_svd(x, full_matrices, _args.bool_flag(compute_uv, "compute_uv"))
+    full_matrices, compute_uv = (
+        _args.bool_flag(full_matrices, "full_matrices"),
+        _args.bool_flag(compute_uv, "compute_uv"),
+    )
+    if (eps := _broadening(broadening)) is None or not compute_uv:
+        return active().op_svd(x, full_matrices, compute_uv)
+    u, s, vh = with_rule("op_svd", _broadened_svd(full_matrices, eps), active().floating(x))
+    return u, s, vh
 
 
 @boundary
-def op_eigh(x: ArrayLike, UPLO: str = "L") -> tuple[Tensor, Tensor]:
+def op_eigh(x: ArrayLike, UPLO: str = "L", broadening: float | None = None) -> tuple[Tensor, Tensor]:
     """Return the eigenvalues and eigenvectors of Hermitian matrices.
 
     Args:
         x: Tensor of shape `(..., n, n)`; only one triangle is read.
         UPLO: The triangle to read: `"L"` for the lower or `"U"` for the upper.
+        broadening: `None`, or a positive number `eps` for a gradient that stays finite where eigenvalues are equal. See
+            Gradient.
 
     Returns:
         The eigenvalues, real, of shape `(..., n)`, smallest first, and orthonormal eigenvectors, the columns of a
@@ -354,6 +392,14 @@ def op_eigh(x: ArrayLike, UPLO: str = "L") -> tuple[Tensor, Tensor]:
         is right for functions that do not depend on signs and phases (PyTorch refuses those that depend on phases), and
         NaN where two eigenvalues are equal.
 
+        With `broadening=eps`, it has `d / (d**2 + eps)` for each `1 / d`, where `d` is a difference of two eigenvalues
+        (Lorentzian broadening: Liao, Liu, Wang and Xiang, "Differentiable programming tensor networks", 2019). So what
+        two vectors contribute by turning into each other is too small by the share `eps / (d**2 + eps)`, and 0 where
+        their values are equal. This is right, to within that share, where these vectors may be replaced by any others
+        of the same space: projections onto all vectors of a value, sums over all of them. It is wrong, and finite,
+        where the values weigh such vectors: the gradient of `v @ f(values) @ v^H` loses what `f'` contributes there.
+        Second derivatives multiply what rounding has left there by `1 / eps`.
+
     Example:
         >>> import multiop
         >>> values, vectors = multiop.op_eigh([[3.0, 0.0], [0.0, 2.0]])
@@ -364,17 +410,22 @@ def op_eigh(x: ArrayLike, UPLO: str = "L") -> tuple[Tensor, Tensor]:
     if _args.choice(UPLO, ("L", "U"), "UPLO") == "U":
         x = op_convert_to_tensor(x)
         _args.matrices(op_shape(x), square=True)
-        x = op_conj(op_swapaxes(x, -1, -2))
-    values, vectors = active().op_eigh(x)
+        x = _adjoint(x)
+    if (eps := _broadening(broadening)) is None:
+        values, vectors = active().op_eigh(x)
+    else:
+        values, vectors = with_rule("op_eigh", _broadened_eigh(eps), active().floating(x))
     return values, vectors
 
 
 @boundary
-def op_eig(x: ArrayLike) -> tuple[Tensor, Tensor]:
+def op_eig(x: ArrayLike, broadening: float | None = None) -> tuple[Tensor, Tensor]:
     """Return the eigenvalues and eigenvectors of square matrices.
 
     Args:
         x: Tensor of shape `(..., n, n)`.
+        broadening: `None`, or a positive number `eps` for a gradient that stays finite where eigenvalues are equal. See
+            Gradient.
 
     Returns:
         The eigenvalues, of shape `(..., n)`, and eigenvectors of length 1, the columns of a tensor of the shape of `x`;
@@ -386,7 +437,9 @@ def op_eig(x: ArrayLike) -> tuple[Tensor, Tensor]:
 
     Gradient:
         Right for results that do not depend on phases (PyTorch refuses those that do); NaN or infinite where two
-        eigenvalues are equal.
+        eigenvalues are equal. With `broadening=eps`, it has `d / (abs(d)**2 + eps)` for each `1 / conj(d)`, where `d`
+        is a difference of two eigenvalues, as for `op_eigh`; and the inverse of the vectors has `s / (s**2 + eps)` for
+        `1 / s`, of each of their singular values, which are 0 for a matrix that has too few vectors.
 
     Example:
         >>> import multiop
@@ -394,13 +447,157 @@ def op_eig(x: ArrayLike) -> tuple[Tensor, Tensor]:
         >>> sorted(multiop.op_convert_to_numpy(values).real.tolist())
         [2.0, 3.0]
     """
-    values, vectors = active().op_eig(x)
+    if (eps := _broadening(broadening)) is None:
+        values, vectors = active().op_eig(x)
+    else:
+        values, vectors = with_rule("op_eig", _broadened_eig(eps), active().floating(x))
     return values, vectors
 
 
 def _tolerance(value: Any, name: str) -> float | None:
     """Return `value`, a tolerance, as a float."""
     return None if value is None else _args.number(value, name)
+
+
+# rules that stay finite (Liao, Liu, Wang and Xiang, 2019), of the upstream gradients of all results
+
+
+def _broadening(value: Any) -> float | None:
+    """Return `value` as a positive float, or `None`."""
+    if value is None:
+        return None
+    eps = float(_args.number(value, "broadening"))
+    if not 0 < eps < math.inf:
+        raise errors.ArgumentError(f"broadening must be positive and finite, got {value}")
+    return eps
+
+
+def _broadened_eigh(eps: float) -> Any:
+    def eigh(x: Any) -> Any:
+        values, vectors = active().op_eigh(active().stop_gradient(x))
+
+        def rule(u_values: Any, u_vectors: Any) -> Any:
+            back = _adjoint(vectors)
+            inner = op_multiply(op_matmul(back, u_vectors), _over_gaps(values, eps))
+            grad = op_matmul(op_matmul(vectors, op_add(inner, _on_diagonal(u_values))), back)
+            strict = op_tril(op_add(grad, _adjoint(grad)), -1)
+            return [op_add(strict, _on_diagonal(_real_diagonal(grad)))]
+
+        return (values, vectors), rule
+
+    return eigh
+
+
+def _broadened_eig(eps: float) -> Any:
+    def eig(x: Any) -> Any:
+        is_real = op_dtype(x) not in _dtypes.COMPLEX
+        values, vectors = active().op_eig(active().stop_gradient(x))
+
+        def rule(u_values: Any, u_vectors: Any) -> Any:
+            back = _adjoint(vectors)
+            turned = op_matmul(back, u_vectors)
+            lengths = op_expand_dims(_real_diagonal(turned), -2)  # the vectors keep theirs
+            turned = op_subtract(turned, op_multiply(op_matmul(back, vectors), lengths))
+            inner = op_add(op_multiply(turned, _over_gaps(values, eps)), _on_diagonal(u_values))
+            grad = _damped_solve(back, op_matmul(inner, back), eps)
+            return [op_real(grad) if is_real else grad]
+
+        return (values, vectors), rule
+
+    return eig
+
+
+def _broadened_svd(full_matrices: bool, eps: float) -> Any:
+    def svd(x: Any) -> Any:
+        u, s, vh = active().op_svd(active().stop_gradient(x), full_matrices, True)
+        rows, columns = op_shape(x)[-2:]
+        k = min(rows, columns)
+
+        def rule(u_u: Any, u_s: Any, u_vh: Any) -> Any:
+            v = _adjoint(vh)
+            left, right = u[..., :k], v[..., :k]
+            u_left, u_right = _of_leading(u_u, u, k), _of_leading(_adjoint(u_vh), v, k)
+            a, b = op_matmul(_adjoint(left), u_left), op_matmul(_adjoint(right), u_right)
+            a_skew, b_skew = op_subtract(a, _adjoint(a)), op_subtract(b, _adjoint(b))
+            sums = op_add(op_expand_dims(s, -2), op_expand_dims(s, -1))
+            together = op_multiply(op_add(a_skew, b_skew), _over_gaps(s, eps))
+            apart = op_multiply(op_subtract(a_skew, b_skew), _broadened(sums, eps))
+            inner = op_add(op_multiply(op_add(together, apart), 0.5), _on_diagonal(u_s))
+            inverse = op_expand_dims(_broadened(s, eps), -2)
+            grad = op_matmul(op_matmul(left, inner), _adjoint(right))
+            if rows > k:
+                outside = op_multiply(op_subtract(u_left, op_matmul(left, a)), inverse)
+                grad = op_add(grad, op_matmul(outside, _adjoint(right)))
+            if columns > k:
+                outside = op_multiply(op_subtract(u_right, op_matmul(right, b)), inverse)
+                grad = op_add(grad, op_matmul(left, _adjoint(outside)))
+            return [grad]
+
+        return (u, s, vh), rule
+
+    return svd
+
+
+def _broadened_qr(mode: str, eps: float) -> Any:
+    def qr(x: Any) -> Any:
+        q, r = active().op_qr(active().stop_gradient(x), mode)
+        k = min(op_shape(x)[-2:])
+
+        def rule(u_q: Any, u_r: Any) -> Any:
+            first, u_q, u_r = q[..., :k], _of_leading(u_q, q, k), u_r[..., :k, :]
+            triangle, beside = r[..., :k, :k], _adjoint(u_r[..., k:])
+            u_q = op_add(u_q, op_matmul(x[..., k:], beside))  # what r has beside its triangle is q^H x
+            middle = op_matmul(triangle, _adjoint(u_r[..., :k]))
+            middle = op_subtract(middle, op_matmul(_adjoint(u_q), first))
+            strict = op_tril(middle, -1)
+            middle = op_add(op_add(strict, _adjoint(strict)), _on_diagonal(_real_diagonal(middle)))
+            grad = _adjoint(_damped_solve(triangle, _adjoint(op_add(u_q, op_matmul(first, middle))), eps))
+            return [op_concatenate([grad, op_matmul(first, _adjoint(beside))], -1)]
+
+        return (q, r), rule
+
+    return qr
+
+
+def _broadened(x: Any, eps: float) -> Any:
+    """Return `x / (abs(x)**2 + eps)`, which is close to the conjugate of `1 / x`, and 0 at 0."""
+    return op_divide(x, op_add(op_real(op_multiply(x, op_conj(x))), eps))
+
+
+def _over_gaps(values: Any, eps: float) -> Any:
+    """Return matrices of `_broadened` differences of values; that of a value and itself is a constant."""
+    eye = on_device_of(values, op_eye(op_shape(values)[-1], dtype="bool"))
+    gaps = op_subtract(op_expand_dims(values, -2), op_expand_dims(values, -1))
+    return op_where(eye, op_zeros_like(gaps), _broadened(op_where(eye, op_ones_like(gaps), gaps), eps))
+
+
+def _damped_solve(a: Any, b: Any, eps: float) -> Any:
+    """Return `(a^H a + eps)^-1 a^H b`, by a system that is not worse conditioned than `a`."""
+    k = op_shape(a)[-1]
+    eye = on_device_of(a, op_multiply(op_eye(k, dtype=op_dtype(a)), eps**0.5))
+    eye = op_broadcast_to(eye, op_shape(a))
+    rows = [op_concatenate([eye, a], -1), op_concatenate([_adjoint(a), op_negative(eye)], -1)]
+    return op_solve(op_concatenate(rows, -2), op_concatenate([b, op_zeros_like(b)], -2))[..., k:, :]
+
+
+def _of_leading(u: Any, basis: Any, k: int) -> Any:
+    """Return the gradient of the first `k` columns of a basis: by the least rotation, the others stay orthogonal."""
+    first, others = basis[..., :k], basis[..., k:]
+    return op_subtract(u[..., :k], op_matmul(others, op_matmul(_adjoint(u[..., k:]), first)))
+
+
+def _adjoint(x: Any) -> Any:
+    return op_conj(op_swapaxes(x, -1, -2))
+
+
+def _on_diagonal(entries: Any) -> Any:
+    """Return matrices with vectors on the diagonal."""
+    name = op_dtype(entries)
+    return op_multiply(op_expand_dims(entries, -1), on_device_of(entries, op_eye(op_shape(entries)[-1], dtype=name)))
+
+
+def _real_diagonal(x: Any) -> Any:
+    return op_real(op_diagonal(x, 0, -2, -1))
 
 
 # composites
@@ -537,7 +734,7 @@ def op_cholesky_inverse(x: ArrayLike, upper: bool = False) -> Tensor:
     lower = not _args.bool_flag(upper, "upper")
     eye = on_device_of(x, op_eye(rows, dtype=op_dtype(x)))
     inverse = op_solve_triangular(x, op_broadcast_to(eye, op_shape(x)), lower)
-    conjugate = op_conj(op_swapaxes(inverse, -1, -2))
+    conjugate = _adjoint(inverse)
     return op_matmul(inverse, conjugate) if upper else op_matmul(conjugate, inverse)
 
 
@@ -792,3 +989,177 @@ def op_cdist(x: ArrayLike, y: ArrayLike) -> Tensor:
     if lengths[0] != lengths[1]:
         raise errors.ArgumentError(f"the rows of x have {lengths[0]} entries, those of y {lengths[1]}")
     return op_norm(op_subtract(op_expand_dims(x, -2), op_expand_dims(y, -3)), axis=-1)
+
+
+@boundary
+def op_solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike) -> Tensor:
+    """Solve the equations `a @ x + x @ b = q`.
+
+    Each is a system of `m * n` linear equations, whose matrix is built: for matrices of up to some 30 rows.
+
+    Args:
+        a: Tensor of shape `(..., m, m)`.
+        b: Tensor of shape `(..., n, n)`; leading dimensions broadcast with those of `a`.
+        q: Tensor of shape `(..., m, n)`; leading dimensions broadcast with those of `a` and `b`.
+
+    Returns:
+        Tensor of the shape of `q`, broadcast, and the promoted dtype (`floatx` for integers).
+
+    Raises:
+        ArgumentError: The shapes do not fit, or there is no unique solution: an eigenvalue of `a` is one of `-b`, so
+            that a pivot is known to be exactly 0. Inside a compiled or mapped function, the result is not finite
+            instead, or TensorFlow raises at run time.
+        DTypeError: The dtype has 16 bits.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.op_solve_sylvester([[1.0, 0.0], [0.0, 3.0]], [[1.0]], [[2.0], [2.0]])
+        >>> multiop.op_convert_to_numpy(x).tolist()
+        [[1.0], [0.5]]
+    """
+    a, b = active().promote_floating(a, b)
+    (a, q), (b, _) = active().promote_floating(a, q), active().promote_floating(b, q)
+    m, n = (_args.matrices(op_shape(x), square=True, name=name)[0] for x, name in ((a, "a"), (b, "b")))
+    if _args.matrices(op_shape(q), name="q") != (m, n):
+        raise errors.ArgumentError(f"q must be matrices of {m} rows and {n} columns, got {_args.describe(q)}")
+    of_rows, of_columns = (on_device_of(q, op_eye(k, dtype=op_dtype(q))) for k in (m, n))
+    left = op_multiply(op_expand_dims(a, (-3, -1)), op_expand_dims(of_columns, (0, 2)))
+    right = op_multiply(op_expand_dims(of_rows, (1, 3)), op_expand_dims(op_swapaxes(b, -1, -2), (-4, -2)))
+    system = op_add(left, right)
+    system = op_reshape(system, (*op_shape(system)[:-4], m * n, m * n))
+    few = (1,) * (len(op_shape(system)) - len(op_shape(q)))  # with fewer dimensions, op_solve takes it for vectors
+    try:
+        unknowns = op_solve(system, op_reshape(q, (*few, *op_shape(q)[:-2], m * n, 1)))
+    except errors.ArgumentError as error:
+        if "singular" not in str(error):
+            raise
+        raise errors.ArgumentError("an eigenvalue of a is one of -b, so that there is no unique solution") from None
+    return op_reshape(unknowns, (*op_shape(unknowns)[:-2], m, n))
+
+
+@boundary
+def op_sqrtm(x: ArrayLike) -> Tensor:
+    """Return the principal square roots of matrices: those whose eigenvalues have positive real parts.
+
+    Args:
+        x: Tensor of shape `(..., n, n)`, without eigenvalues that are 0 or negative real numbers.
+
+    Returns:
+        Tensor of the shape and dtype of `x` (`floatx` for integers); NaN where an iteration has not found a root. A
+        negative eigenvalue has an imaginary root, which real matrices cannot hold: SciPy's result is complex then.
+
+    Raises:
+        ArgumentError: The matrices are not square, or an eigenvalue is known to be 0 or a negative real number.
+        DTypeError: The dtype has 16 bits.
+
+    Gradient:
+        Right for equal eigenvalues, too, and for matrices that have too few eigenvectors.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_sqrtm([[4.0, 4.0], [0.0, 4.0]])).round(6).tolist()
+        [[2.0, 1.0], [0.0, 2.0]]
+
+    Source: Cheng, Higham, Kenney and Laub, "Approximating the logarithm of a matrix to specified accuracy", 2001.
+    """
+    return _function_of_matrices(_root, x)
+
+
+@boundary
+def op_logm(x: ArrayLike) -> Tensor:
+    """Return the principal logarithms of matrices: those whose eigenvalues have imaginary parts between -pi and pi.
+
+    Args:
+        x: Tensor of shape `(..., n, n)`, without eigenvalues that are 0 or negative real numbers.
+
+    Returns:
+        Tensor of the shape and dtype of `x` (`floatx` for integers); NaN where its exponential is not `x`, as for a
+        negative eigenvalue, whose logarithm is complex.
+
+    Raises:
+        ArgumentError: The matrices are not square, or an eigenvalue is known to be 0 or a negative real number.
+        DTypeError: The dtype has 16 bits.
+
+    Gradient:
+        Right for equal eigenvalues, too, and for matrices that have too few eigenvectors.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_logm([[1.0, 1.0], [0.0, 1.0]])).round(6).tolist()
+        [[0.0, 1.0], [0.0, 0.0]]
+
+    Source: Cheng, Higham, Kenney and Laub, "Approximating the logarithm of a matrix to specified accuracy", 2001.
+    """
+    return _function_of_matrices(_logarithm, x)
+
+
+def _function_of_matrices(function: Any, x: Any) -> Any:
+    x = active().floating(x)
+    if _args.matrices(op_shape(x), square=True)[0] == 0:
+        return x
+    try:
+        return function(x)
+    except errors.ArgumentError:
+        raise errors.ArgumentError("x has an eigenvalue that is 0 or a negative real number") from None
+
+
+def _checked(found: Any, x: Any, back: Any) -> Any:
+    """Return `found`, or NaN where `back`, which would be `x`, is not."""
+    wrong, size = (op_max(op_abs(y), (-2, -1), keepdims=True) for y in (op_subtract(back, x), x))
+    allowed = op_multiply(size, float(np.finfo(op_dtype(size)).eps) ** 0.5)
+    return op_where(op_less_equal(wrong, allowed), found, math.nan)
+
+
+@composite
+def _root(x: Any) -> Any:
+    """Return principal square roots, by Newton's iteration as a product, scaled by norms.
+
+    The derivative of the iteration converges with it: both are the iteration of a block (Higham, 2008).
+    """
+    n = op_shape(x)[-1]
+    eye = on_device_of(x, op_eye(n, dtype=op_dtype(x)))
+
+    enough = float(np.finfo(op_dtype(op_real(x))).eps) * n * 4
+
+    def step(root: Any, product: Any) -> Any:
+        inverse = op_inv(product)
+        large, small = (op_max(op_abs(active().stop_gradient(y)), (-2, -1), keepdims=True) for y in (product, inverse))
+        scale = op_power(op_divide(small, large), 0.25)
+        product, inverse = op_multiply(product, op_square(scale)), op_divide(inverse, op_square(scale))
+        root = op_multiply(op_matmul(root, op_add(eye, inverse)), op_multiply(scale, 0.5))
+        return root, op_add(op_multiply(op_add(product, inverse), 0.25), op_multiply(eye, 0.5))
+
+    def step_if_far(_: Any, state: Any) -> Any:
+        is_far = op_any(op_less(enough, op_abs(op_subtract(active().stop_gradient(state[1]), eye))))
+        return op_cond(is_far, lambda: step(*state), lambda: state)
+
+    # near 1, each step doubles the order of the derivatives that have converged
+    root, _ = step(*step(*op_fori_loop(0, _STEPS, step_if_far, (x, x))))
+    return _checked(root, x, op_matmul(root, root))
+
+
+_STEPS = 16  # enough for condition numbers of 1e16, and for angles of 1e-3 from the negative axis
+_ROOTS = 10  # enough for matrices as large as 1e200
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+
+
+def _logarithm(x: Any) -> Any:
+    """Return principal logarithms: those of roots that are close to 1, by Gauss's rule for an integral."""
+    eye = on_device_of(x, op_eye(op_shape(x)[-1], dtype=op_dtype(x)))
+    near, power = x, op_ones_like(op_real(x[..., :1, :1]))
+    for _ in range(_ROOTS):
+        columns = op_sum(op_abs(op_subtract(active().stop_gradient(near), eye)), -2, keepdims=True)
+        is_far = op_less(0.5, op_max(columns, -1, keepdims=True))
+
+        def rooted(near: Any = near, power: Any = power, is_far: Any = is_far) -> Any:
+            return op_where(is_far, _root(near), near), op_where(is_far, op_multiply(power, 2.0), power)
+
+        state = near, power
+        near, power = op_cond(op_any(is_far), rooted, functools.partial(tuple, state))
+    distance = op_subtract(near, eye)
+    terms = [
+        op_multiply(op_solve(op_add(eye, op_multiply(distance, float(1 + t) / 2)), distance), float(w) / 2)
+        for t, w in zip(_NODES, _WEIGHTS, strict=True)
+    ]
+    found = op_multiply(functools.reduce(op_add, terms), power)
+    return _checked(found, x, op_expm(active().stop_gradient(found)))

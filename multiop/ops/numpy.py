@@ -5,6 +5,7 @@ import typing as _typing
 
 from multiop.frontends.bitwise import (
     op_bitwise_and as bitwise_and,
+    op_bitwise_count as bitwise_count,
     op_bitwise_invert as bitwise_invert,
     op_bitwise_left_shift as bitwise_left_shift,
     op_bitwise_not as bitwise_not,
@@ -293,6 +294,7 @@ __all__ = [
     "bartlett",
     "bincount",
     "bitwise_and",
+    "bitwise_count",
     "bitwise_invert",
     "bitwise_left_shift",
     "bitwise_not",

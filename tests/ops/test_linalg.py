@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 
 import numpy as np
@@ -468,3 +469,224 @@ def test_empty_matrices_have_empty_gradients(backend, op, wrap):
         return sum(multiop.op_sum(y) for y in (ys if isinstance(ys, (tuple, list)) else [ys]))
 
     assert multiop.op_shape(wrap(multiop.grad(total))(x)) == (2, 0, 0)
+
+
+EPS = 1e-14
+TWICE, SKEW = np.diag([2.0, 2.0, 5.0]), np.eye(3) + np.triu(np.ones((3, 3)), 1) / 4  # one value occurs twice
+
+
+def turned(values, rows=3, columns=3):
+    """Return a matrix with these singular values, in bases that are not those of the axes."""
+    u, v = (np.linalg.qr(drawn(n, n))[0] for n in (rows, columns))
+    k = len(values)
+    return (u[:, :k] * np.asarray(values)) @ v[:k]
+
+
+def projection_by_eigh(x):
+    """Return the projection onto all vectors of the least value, which occurs twice, and the sum of their values."""
+    values, vectors = multiop.op_eigh(x, broadening=EPS)
+    return projection(vectors[..., :2]) * multiop.op_sum(values[..., :2])
+
+
+def projection_by_eig(x):
+    """Return the same, of a matrix that is not symmetric, by the rows of the inverse."""
+    values, vectors = multiop.op_eig(x, broadening=EPS)  # in any order
+    near = multiop.op_cast(multiop.op_less(multiop.op_abs(values - 2.0), 1.0), "float64")[..., None, :]
+    product = multiop.op_matmul(multiop.op_multiply(vectors, near), multiop.op_inv(vectors))
+    return multiop.op_real(multiop.op_matmul(product, multiop.op_cast(x, "complex128")))
+
+
+def projection_by_svd(x):
+    u, s, vh = multiop.op_svd(x, full_matrices=False, broadening=EPS)
+    return multiop.op_matmul(u[..., 1:], vh[..., 1:, :]) * multiop.op_sum(s[..., 1:])
+
+
+def leading_by_svd(x):
+    """Return what the first singular value makes, where both others are 0."""
+    u, s, vh = multiop.op_svd(x, full_matrices=False, broadening=EPS)
+    return multiop.op_matmul(u[..., :1] * s[..., None, :1], vh[..., :1, :])
+
+
+def spectral_projection(x):
+    """Return the projection by the contour integral of the resolvent around 2, which no decomposition takes part in."""
+    angles = 2j * np.pi * np.arange(64) / 64
+    nodes = (2.0 + np.exp(angles))[:, None, None]
+    resolvents = np.linalg.inv(nodes * np.eye(3) - x)
+    return (resolvents * np.exp(angles)[:, None, None]).mean(0).real
+
+
+def by_resolvent(x, scale=True):
+    p = spectral_projection(x)
+    return p * np.trace(p @ x) if scale else p @ x
+
+
+def polar_of_twins(x):
+    """Return the product of the factors of the singular values at 2, from the matrix twice as large, and their sum."""
+    n, m = x.shape
+    block = np.block([[np.zeros((n, n)), x], [x.T, np.zeros((m, m))]])
+    angles = 2j * np.pi * np.arange(64) / 64
+    resolvents = np.linalg.inv((2.0 + np.exp(angles))[:, None, None] * np.eye(n + m) - block)
+    p = (resolvents * np.exp(angles)[:, None, None]).mean(0).real
+    return 2 * p[:n, n:] * np.trace(p @ block)
+
+
+def leading(x):
+    u, s, vh = np.linalg.svd(x)
+    return s[0] * np.outer(u[:, 0], vh[0])
+
+
+def slope(f, x, t, h=1e-5):
+    """Return the derivative of `f` along `t`, by differences of fourth order."""
+    return (8 * (f(x + h * t) - f(x - h * t)) - (f(x + 2 * h * t) - f(x - 2 * h * t))) / (12 * h)
+
+
+def symmetric(x):
+    return (x + x.T) / 2
+
+
+COINCIDENT = {
+    "eigh": (projection_by_eigh, by_resolvent, TWICE, symmetric),
+    "eig": (projection_by_eig, lambda x: by_resolvent(x, False), SKEW @ TWICE @ np.linalg.inv(SKEW), lambda t: t),
+    "svd": (projection_by_svd, polar_of_twins, turned([5.0, 2.0, 2.0], 4, 3), lambda t: t),
+    "svd at 0": (leading_by_svd, leading, turned([3.0], 3, 4), lambda t: t),
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.tier("full")) if name in ("eig", "svd") else name for name in COINCIDENT],
+)
+def test_broadened_gradients_are_right_where_values_coincide(backend, name, x64):
+    f, reference, x, kind = COINCIDENT[name]
+    rng = np.random.default_rng(4)
+    t, weights = kind(rng.normal(size=x.shape)), rng.normal(size=reference(x).shape)
+    tensor, tangent = multiop.op_convert_to_tensor(x), multiop.op_convert_to_tensor(t)
+
+    def weighed(x):
+        return multiop.op_sum(multiop.op_multiply(f(x), weights))
+
+    found = numpy(multiop.grad(weighed)(tensor))
+    assert np.isfinite(found).all()
+    expected = (slope(reference, x, t) * weights).sum()
+    np.testing.assert_allclose((found * t).sum(), expected, rtol=1e-7)
+    np.testing.assert_allclose(numpy(multiop.jvp(f, (tensor,), (tangent,))[1]), slope(reference, x, t), atol=1e-7)
+    second = multiop.jvp(multiop.grad(weighed), (tensor,), (tangent,))[1]
+    assert np.isfinite(numpy(second)).all()
+
+
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize(
+    ("f", "shape"),
+    [
+        (lambda x: (lambda w, v: (w, square(v)))(*multiop.op_eigh(x, broadening=EPS)), (2, 3, 3)),
+        (lambda x: (lambda w, v: multiop.op_matmul(v * (w * w)[None], adjoint(v)))(*multiop.op_eig(x, EPS)), (3, 3)),
+        (
+            lambda x: (lambda u, s, vh: (s, projection(u[:, 2:]), square(u[:, :2])))(
+                *multiop.op_svd(x, broadening=EPS)
+            ),
+            (4, 2),
+        ),
+        (lambda x: (lambda u, s, vh: (s, square(vh)))(*multiop.op_svd(x, broadening=EPS)), (2, 3)),
+        (lambda x: (lambda q, r: (projection(q[..., 2:]), r))(*multiop.op_qr(x, "complete", EPS)), (4, 2)),
+        (lambda x: multiop.op_qr(x, broadening=EPS), (2, 3)),
+    ],
+    ids=["eigh", "eig", "svd tall", "svd wide", "qr tall", "qr wide"],
+)
+def test_broadened_gradients_are_those_of_distinct_values(backend, f, shape, dtype, x64):
+    problem = Problem(f, call(normal(*shape)), dtype=dtype, seed=1, whole=backend == "jax")
+    _checks.check_gradient(problem)
+    _checks.check_second_order(problem)
+    _checks.check_forward_mode(problem)
+
+
+@pytest.mark.parametrize("gap", [0.0, 1e-3, 1.0])
+def test_the_error_of_a_broadened_gradient_is_the_one_that_is_documented(backend, gap, x64):
+    eps, weights = 1e-6, np.array([[0.0, 1.0], [1.0, 0.0]])
+
+    def exponential(x):
+        values, vectors = multiop.op_eigh(x, broadening=eps)
+        product = multiop.op_matmul(vectors * multiop.op_exp(values), adjoint(vectors))
+        return multiop.op_sum(multiop.op_multiply(product, weights))
+
+    values = np.array([1.0, 1.0 + gap])
+    found = numpy(multiop.grad(exponential)(multiop.op_convert_to_tensor(np.diag(values))))
+    whole = 2 * (np.expm1(gap) / gap if gap else 1.0) * np.e  # what the lower triangle has
+    np.testing.assert_allclose(found, [[0, 0], [whole * gap**2 / (gap**2 + eps), 0]], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.tier("full")  # each compiles
+@pytest.mark.parametrize("op", ["op_eigh", "op_eig", "op_svd", "op_qr"])
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_broadened_gradients_are_finite_compiled_and_mapped(backend, op, dtype):
+    stack = np.stack([np.eye(3), np.zeros((3, 3)), np.ones((3, 3))]).astype(dtype)
+
+    def f(x):
+        return sum(
+            multiop.op_sum(multiop.op_real(y * multiop.op_conj(y))) for y in getattr(multiop, op)(x, broadening=1e-6)
+        )
+
+    whole = numpy(multiop.grad(f)(multiop.op_convert_to_tensor(stack)))
+    assert np.isfinite(whole).all()
+    mapped = numpy(multiop.jit(multiop.vmap(multiop.grad(f)))(multiop.op_convert_to_tensor(stack)))
+    np.testing.assert_allclose(mapped, whole, atol=1e-4)
+
+
+@pytest.mark.parametrize("op", ["op_eigh", "op_eig", "op_svd", "op_qr"])
+def test_broadening_is_positive(backend, op):
+    for eps in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(errors.ArgumentError, match="^" + op + ": broadening must be positive and finite"):
+            getattr(multiop, op)([[1.0]], broadening=eps)
+    with pytest.raises(errors.ArgumentTypeError):
+        getattr(multiop, op)([[1.0]], broadening="wide")
+
+
+@pytest.mark.parametrize(("op", "order"), [("op_sqrtm", 0.5), ("op_logm", None)])
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("name", ["identity", "graded", "Jordan", "rotation"])
+def test_roots_and_logarithms_to_second_order(backend, op, order, name, x64):
+    """Against series of 1 + t and differences, where eigenvalues are equal, far apart, defective, close to the cut."""
+    function, reference = getattr(multiop, op), getattr(scipy.linalg, op.removeprefix("op_"))
+    basis = np.linalg.qr(drawn(3, 3))[0]
+    x = {
+        "identity": np.eye(3),
+        "graded": basis @ np.diag([1e-4, 1.0, 1e3]) @ basis.T,
+        "Jordan": 2 * np.eye(3) + np.diag([1.0, 1.0], 1),
+        "rotation": scipy.linalg.block_diag(scipy.linalg.expm(np.array([[0.0, -3.0], [3.0, 0.0]])), 1.0),
+    }[name]
+    t = np.random.default_rng(5).normal(size=(3, 3)) * 1e-4
+    tensor, tangent = multiop.op_convert_to_tensor(x), multiop.op_convert_to_tensor(t)
+    np.testing.assert_allclose(numpy(function(tensor)), reference(x), rtol=1e-9, atol=1e-9)
+
+    def first(x):
+        return multiop.jvp(function, (x,), (tangent,))[1]
+
+    found, second = (numpy(y) for y in multiop.jvp(first, (tensor,), (tangent,)))
+    if name == "identity":
+        expected, expected_second = (t / 2, -t @ t / 4) if order else (t, -t @ t)
+        np.testing.assert_allclose(second, expected_second, rtol=1e-6)
+    else:  # the derivative in a block, which SciPy computes with the value
+        expected = reference(np.block([[x, t], [np.zeros((3, 3)), x]]))[:3, 3:]
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("op", ["op_sqrtm", "op_logm"])
+def test_a_matrix_without_a_principal_root_is_never_a_number(backend, op):
+    for x in (
+        [[1.0, 0.0], [0.0, 0.0]],
+        [[-1.0, 0.0], [0.0, -1.0]],
+        [[0.0, 1.0], [1.0, 0.0]],
+        [[1.0, 0.0], [0.0, -4.0]],
+    ):
+        found = np.nan
+        with contextlib.suppress(errors.ArgumentError):
+            found = numpy(getattr(multiop, op)(x))
+        assert np.isnan(found).all()
+
+
+def test_a_sylvester_equation_names_what_does_not_fit(backend):
+    a, b = np.eye(2, dtype="float32"), np.eye(3, dtype="float32")
+    with pytest.raises(errors.ArgumentError, match="^op_solve_sylvester: q must be matrices of 2 rows and 3 columns"):
+        multiop.op_solve_sylvester(a, b, np.ones((3, 2), "float32"))
+    with pytest.raises(errors.ArgumentError, match="^op_solve_sylvester: an eigenvalue of a is one of -b"):
+        multiop.op_solve_sylvester(a, -b, np.ones((2, 3), "float32"))

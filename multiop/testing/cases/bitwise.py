@@ -98,4 +98,21 @@ ROWS = [
     inverted("op_bitwise_not"),
     shift("op_bitwise_left_shift", np.left_shift),
     shift("op_bitwise_right_shift", np.right_shift),
+    row(
+        "op_bitwise_count",
+        np.bitwise_count,
+        call(normal(2, 3)),
+        call(normal()),
+        call(normal(0)),
+        dtypes=BOOLEAN + INTEGER,
+        returns="uint8",
+        differentiable=False,
+        pins=[
+            pin([0, 127, -128, -1, 85, -86], value=[0, 7, 1, 1, 4, 4], dtype="int8"),
+            pin([255, 170], value=[8, 4], dtype="uint8"),
+            pin([2**31 - 1, -(2**31), -3], value=[31, 1, 2], dtype="int32"),
+            pin([2**64 - 1, 2**63, 0x123456789ABCDEF0], value=[64, 1, 32], dtype="uint64"),
+            pin([-(2**63), 2**63 - 1], value=[1, 63], dtype="int64"),
+        ],
+    ),
 ]

@@ -29,6 +29,17 @@ def dominant(*shape: int) -> Sampler:
     )
 
 
+def near_identity(*shape: int) -> Sampler:
+    """Square matrices whose logarithms take no roots: tests/ops/test_linalg.py has others."""
+    eye = np.eye(shape[-1])
+    return Sampler(
+        "near_identity",
+        shape,
+        lambda rng, s: rng.uniform(-0.1, 0.1, size=s) + eye,
+        lambda rng, s: rng.integers(1, 2, s) * eye.astype(int),
+    )
+
+
 def lower(x: Any) -> Any:
     """Return the Hermitian matrices given by the lower triangles of `x`."""
     strict = np.tril(x, -1)
@@ -54,6 +65,24 @@ def least_squares(a: Any, b: Any, rcond: Any = None, residuals: bool = False) ->
     squares = (np.abs(b - a @ x) ** 2).sum(-2)
     x, squares = (x[..., 0], squares[..., 0]) if is_vector else (x, squares)
     return (x, squares) if residuals else x
+
+
+def sylvester(a: Any, b: Any, q: Any) -> Any:
+    """Solve equations, one by one."""
+    batch = np.broadcast_shapes(*(x.shape[:-2] for x in (a, b, q)))
+    solutions = [scipy.linalg.solve_sylvester(*xs) for xs in zip(*(stacked(x, batch) for x in (a, b, q)), strict=True)]
+    return np.reshape(solutions, (*batch, *q.shape[-2:]))
+
+
+def stacked(x: Any, batch: tuple[int, ...] | None = None) -> Any:
+    """Return matrices, broadcast to a batch, in a single row."""
+    batch = x.shape[:-2] if batch is None else batch
+    return np.broadcast_to(x, (*batch, *x.shape[-2:])).reshape(int(np.prod(batch)), *x.shape[-2:])
+
+
+def of_each(function: Any) -> Any:
+    """Return a function of stacks of matrices."""
+    return lambda x: np.reshape([function(matrix) for matrix in stacked(x)], x.shape)
 
 
 def lu(x: Any) -> Any:
@@ -239,6 +268,41 @@ ROWS = [
         ],
     ),
     row(
+        "op_solve_sylvester",
+        sylvester,
+        call(dominant(3, 3), dominant(2, 2), normal(3, 2)),
+        call(dominant(2, 1, 2, 2), dominant(1, 1), normal(3, 2, 1)),
+        dtypes=("int32", *DTYPES),
+        returns=floating,
+        ulps=ULPS,
+    ),
+    row(
+        "op_sqrtm",
+        of_each(scipy.linalg.sqrtm),
+        call(dominant(3, 3)),
+        call(dominant(2, 2, 2)),
+        dtypes=("int32", *DTYPES),
+        returns=floating,
+        ulps=ULPS,
+        pins=[
+            pin([[1.0, 0.0], [0.0, 1.0]], value=[[1, 0], [0, 1]], gradient=[[0.5, 0.5], [0.5, 0.5]]),
+            pin([[4.0, 4.0], [0.0, 4.0]], value=[[2, 1], [0, 2]]),
+        ],
+    ),
+    row(
+        "op_logm",
+        of_each(scipy.linalg.logm),
+        call(near_identity(2, 2)),
+        call(near_identity(2, 1, 1)),
+        dtypes=("int32", *DTYPES),
+        returns=floating,
+        ulps=ULPS,
+        pins=[
+            pin([[1.0, 0.0], [0.0, 1.0]], value=[[0, 0], [0, 0]], gradient=[[1, 1], [1, 1]]),
+            pin([[1.0, 1.0], [0.0, 1.0]], value=[[0, 1], [0, 0]]),
+        ],
+    ),
+    row(
         "op_lu_factor",
         lu,
         call(normal(3, 3)),
@@ -259,8 +323,9 @@ ROWS = [
     ),
     row(
         "op_qr",
-        lambda x, mode="reduced": tuple(np.linalg.qr(x, mode)),
+        lambda x, mode="reduced", broadening=None: tuple(np.linalg.qr(x, mode)),
         call(normal(3, 2)),
+        call(dominant(2, 2), broadening=1e-14),
         call(normal(2, 2, 3), mode="complete"),
         call(normal(3, 3)),
         dtypes=("int32", *DTYPES),
@@ -270,8 +335,9 @@ ROWS = [
     ),
     row(
         "op_svd",
-        lambda x, full_matrices=True, compute_uv=True: np.linalg.svd(x, compute_uv=False),
+        lambda x, full_matrices=True, compute_uv=True, broadening=None: np.linalg.svd(x, compute_uv=False),
         call(normal(3, 2), compute_uv=False),
+        call(normal(2, 2), compute_uv=False, broadening=1e-14),
         call(normal(2, 2, 3), full_matrices=False, compute_uv=False),
         call(normal(0, 3), compute_uv=False),
         dtypes=("int32", *DTYPES),
@@ -308,8 +374,8 @@ ROWS = [
     ),
     row(
         "op_eigh",
-        lambda x, UPLO="L": tuple(np.linalg.eigh(x, UPLO)),
-        call(np.array([[2.0]]), UPLO="U"),
+        lambda x, UPLO="L", broadening=None: tuple(np.linalg.eigh(x, UPLO)),
+        call(np.array([[2.0]]), UPLO="U", broadening=1e-14),
         call(np.array([[[-1.0]], [[3.0]]])),
         dtypes=("float32", "float64"),
         returns=floating,
@@ -317,8 +383,8 @@ ROWS = [
     ),
     row(
         "op_eig",
-        lambda x: tuple(y.astype(complex) for y in np.linalg.eig(x)),
-        call(np.array([[2.0]])),
+        lambda x, broadening=None: tuple(y.astype(complex) for y in np.linalg.eig(x)),
+        call(np.array([[2.0]]), broadening=1e-14),
         call(np.array([[[-1.0]], [[3.0]]])),
         dtypes=("float32", "float64"),
         returns=lambda dtypes: {"float32": "complex64", "float64": "complex128"}[dtypes[0]],
