@@ -97,6 +97,17 @@ CASES = {
             "culprit returned an output",
         ),
     },
+    "linear_solve": {
+        "not callable": (lambda b: mo.linear_solve(X, X), T, "linear_solve: matvec must be callable"),
+        "a solver that is not callable": (lambda b: mo.linear_solve(lambda x: x, X, "cg"), T, "linear_solve: solve must"),
+        "arguments": (lambda b: mo.linear_solve(lambda x, a: x, X, args=X), T, "linear_solve: args must be"),
+        "shape": (lambda b: mo.linear_solve(lambda x: x, X, lambda f, b: b[:2]), A, "linear_solve.*solve returned"),
+    },
+    "root": {
+        "not callable": (lambda b: mo.root("f", X, lambda f, x: x), T, "root: f must be callable"),
+        "arguments": (lambda b: mo.root(lambda x, a: x, X, lambda f, x: x, args=3), T, "root: args must be"),
+        "structure": (lambda b: mo.root(lambda x: x, X, lambda f, x: [x]), A, "root.*solve returned"),
+    },
     "op_stop_gradient": {
         "foreign tensor": (lambda b: mo.op_stop_gradient([foreign(b)]), F, "op_stop_gradient"),
         "dtype": (lambda b: mo.op_stop_gradient(np.array(["a"])), D, "op_stop_gradient.*<U1"),

@@ -71,11 +71,6 @@ def name_of(x, call):
             held = cell.cell_contents
             if held is x or any(leaf is x for leaf in reachable(held)):
                 return f"{name!r} ({_args.describe(x)})"
-    for i, (_, leaves) in enumerate(call.arguments):
-        for leaf in leaves:  # an object that only JAX knows as a pytree is static to multiop
-            if any(held is x for held in jax.tree_util.tree_leaves(leaf)):
-                owner = f"{type(leaf).__name__} {call.argument_name(i)!r}"
-                return f"{_args.describe(x)} in {owner}, a pytree that only JAX knows"
     return f"a value {_args.describe(x)}"
 
 
