@@ -238,13 +238,11 @@ class Call(Protocol):
         f: The user's function.
         name: Its name, for errors.
         specs: Shape and dtype of each primal.
-        arguments: Each argument of the call: the structure of its pytree, and its leaves.
     """
 
     f: Callable[..., Any]
     name: str
     specs: list[Any]
-    arguments: list[Any]
 
     def forward(self, primals: Sequence[Tensor], /) -> tuple[list[Tensor], Any]:
         """Run the function; return its outputs, and its rule for `backward`."""
@@ -256,9 +254,6 @@ class Call(Protocol):
 
     def wants_variables(self) -> bool:
         """Say whether the rule takes what the function closes over; it is known after `forward`."""
-
-    def argument_name(self, i: int, /) -> str:
-        """Return the name of an argument of the call, for errors."""
 
 
 class Tape(Protocol):

@@ -29,7 +29,6 @@ class _Call:
     def __init__(self, name: str, f: Callable[..., Any], primals: Sequence[Any]) -> None:
         self.name, self.f = name, f
         self.specs = [SimpleNamespace(shape=x.shape, dtype=x.dtype) for x in primals]
-        self.arguments: list[Any] = []
 
     def forward(self, primals: Sequence[Any]) -> tuple[list[Any], Rule]:
         outputs, rule = self.f(*primals)
@@ -40,6 +39,3 @@ class _Call:
 
     def wants_variables(self) -> bool:
         return False
-
-    def argument_name(self, i: int) -> str:
-        return f"argument {i}"

@@ -99,7 +99,11 @@ CASES = {
     },
     "linear_solve": {
         "not callable": (lambda b: mo.linear_solve(X, X), T, "linear_solve: matvec must be callable"),
-        "a solver that is not callable": (lambda b: mo.linear_solve(lambda x: x, X, "cg"), T, "linear_solve: solve must"),
+        "a solver that is not callable": (
+            lambda b: mo.linear_solve(lambda x: x, X, "cg"),
+            T,
+            "linear_solve: solve must",
+        ),
         "arguments": (lambda b: mo.linear_solve(lambda x, a: x, X, args=X), T, "linear_solve: args must be"),
         "shape": (lambda b: mo.linear_solve(lambda x: x, X, lambda f, b: b[:2]), A, "linear_solve.*solve returned"),
     },

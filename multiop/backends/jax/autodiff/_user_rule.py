@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 
-import jax
-
 from multiop import _args, errors
 
 from ..conversion import conjugate
