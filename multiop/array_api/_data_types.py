@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
-from multiop import _dtypes, _host, config, dtypes, errors
+from multiop import _dtypes, _host, dtypes, errors
 from multiop._types import ArrayLike, DType, Tensor
 from multiop.dtypes import FloatInfo, IntegerInfo
 from multiop.frontends.conversion import op_array, op_cast, op_convert_to_tensor
@@ -26,11 +25,6 @@ NAMES = (*_dtypes.BOOLEAN, *KINDS["numeric"])
 
 def native(name: str) -> Any:
     """Return the active backend's object for the dtype of a name."""
-    return _native(config.backend(), name)
-
-
-@functools.cache
-def _native(backend: str, name: str) -> Any:
     try:
         return dtypes.native_dtype(name)
     except errors.DTypeError:  # JAX without its 64-bit mode: the dtype can be compared with, and is refused where asked

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import sys
 from typing import Any
@@ -1017,6 +1016,7 @@ def op_solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(x).tolist()
         [[1.0], [0.5]]
     """
+    a, b, q = active().together(a, b, q)
     a, b = active().promote_floating(a, b)
     (a, q), (b, _) = active().promote_floating(a, q), active().promote_floating(b, q)
     m, n = (_args.matrices(op_shape(x), square=True, name=name)[0] for x, name in ((a, "a"), (b, "b")))
@@ -1146,20 +1146,21 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 def _logarithm(x: Any) -> Any:
     """Return principal logarithms: those of roots that are close to 1, by Gauss's rule for an integral."""
     eye = on_device_of(x, op_eye(op_shape(x)[-1], dtype=op_dtype(x)))
-    near, power = x, op_ones_like(op_real(x[..., :1, :1]))
-    for _ in range(_ROOTS):
+
+    def root_if_far(_: Any, state: Any) -> Any:
+        near, power = state
         columns = op_sum(op_abs(op_subtract(active().stop_gradient(near), eye)), -2, keepdims=True)
         is_far = op_less(0.5, op_max(columns, -1, keepdims=True))
 
-        def rooted(near: Any = near, power: Any = power, is_far: Any = is_far) -> Any:
+        def rooted() -> Any:
             return op_where(is_far, _root(near), near), op_where(is_far, op_multiply(power, 2.0), power)
 
-        state = near, power
-        near, power = op_cond(op_any(is_far), rooted, functools.partial(tuple, state))
+        return op_cond(op_any(is_far), rooted, lambda: (near, power))
+
+    near, power = op_fori_loop(0, _ROOTS, root_if_far, (x, op_ones_like(op_real(x[..., :1, :1]))))
     distance = op_subtract(near, eye)
-    terms = [
-        op_multiply(op_solve(op_add(eye, op_multiply(distance, float(1 + t) / 2)), distance), float(w) / 2)
-        for t, w in zip(_NODES, _WEIGHTS, strict=True)
-    ]
-    found = op_multiply(functools.reduce(op_add, terms), power)
+    shape = (-1, *[1] * len(op_shape(x)))
+    t, w = (on_device_of(x, op_cast(y.reshape(shape) / 2, op_dtype(power))) for y in (1 + _NODES, _WEIGHTS))
+    terms = op_solve(op_add(eye, op_multiply(distance, t)), op_broadcast_to(distance, (len(_NODES), *op_shape(x))))
+    found = op_multiply(op_sum(op_multiply(terms, w), 0), power)
     return _checked(found, x, op_expm(active().stop_gradient(found)))

@@ -78,10 +78,12 @@ def test_the_gradient_is_a_kernel_whatever_the_numbers_are(name, beside):
 NAN, INF = np.nan, np.inf
 
 
-CHOOSING = {  # a loop runs as its values say; the others ask whether a matrix is singular, or how large it is
+CHOOSING = {  # a loop runs as its values say; others ask if a matrix is singular, has a root, or how large it is
     "op_det",
     "op_expm",
+    "op_logm",
     "op_lu_factor",
+    "op_sqrtm",
     "op_while_loop",
 }
 
