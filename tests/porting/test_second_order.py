@@ -10,6 +10,8 @@ import pytest
 import multiop
 from multiop import ops, porting
 
+pytestmark = pytest.mark.tier("full")
+
 X = np.random.default_rng(0).normal(size=(4, 3))
 KERNEL = np.random.default_rng(1).normal(size=(3, 2))
 
