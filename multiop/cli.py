@@ -50,7 +50,10 @@ def _command(
     """Write an operation and its gradient once; prove that it is the same on every backend."""
 
 
-@app.command(short_help="Prove the functions of a file on every backend.")
+@app.command(
+    short_help="Prove the functions of a file on every backend.",
+    epilog="Example: multiop check ops.py::softplus --backends torch,jax --html softplus.html",
+)
 def check(
     paths: Annotated[
         list[str], typer.Argument(metavar="PATH[::NAME]...", help="Files, folders or modules; one function.")
@@ -79,6 +82,8 @@ def check(
     Prints a line on stderr for each function as soon as it is measured on a backend. A custom gradient that differs
     from finite differences is shown, but does not fail: it may differ on purpose.
 
+    Interrupted, it shows what was measured until then.
+
     Exit status: 0 if all agree, 1 if not, 2 if there is nothing to check or the command is wrong.
     """
     if dtype not in _DTYPES:
@@ -102,7 +107,8 @@ def check(
         _stop("nothing to check")
     agree = not broken and all(report.agrees for report in reports)
     versions = {name: run.version for name, run in runs.items()}
-    outcome = _Outcome(reports, versions, broken, dtype, seed, timeout, agree, kernels)
+    interrupted = any(run.interrupted for run in runs.values())
+    outcome = _Outcome(reports, versions, broken, dtype, seed, timeout, agree, kernels, interrupted)
     if html is not None:
         page = _html.check_page(reports, outcome.summary(), list(broken.values()), list(map(outcome.again, reports)))
         try:
@@ -116,7 +122,10 @@ def check(
     raise typer.Exit(0 if agree else 1)
 
 
-@app.command(short_help="Write a page of the shared suite's results.")
+@app.command(
+    short_help="Write a page of the shared suite's results.",
+    epilog="Example: multiop report results.json --html results.html",
+)
 def report(
     results: Annotated[Path, typer.Argument(help="What pytest wrote with --multiop-results.")],
     html: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("report.html"),
@@ -143,7 +152,10 @@ def report(
     raise typer.Exit(1 if failed else 0)
 
 
-@app.command(short_help="Turn a model into source for every backend.")
+@app.command(
+    short_help="Turn a model into source for every backend.",
+    epilog="Example: multiop port model.py::make --out ported --to flax",
+)
 def port(
     target: Annotated[str, typer.Argument(metavar="FILE.py::MAKE", help="A function that returns a model and inputs.")],
     out: Annotated[Path, typer.Option(help="The folder to write to.")],
@@ -387,6 +399,7 @@ def _found(target: str, name: str) -> list[tuple[str, str | None]]:
         if name:
             _stop(f"{target} is a folder; name the file that holds {name}")
         files = sorted(one for one in file.glob("*.py") if not one.name.startswith("_") and not one.is_dir())
+        files = files or [one for one in [file / "__init__.py"] if one.is_file()]
         if not files:
             _stop(f"there are no Python files in {target}")
         return [found for one in files for found in _targets(str(one))]
@@ -476,6 +489,7 @@ class _Outcome:
     timeout: float
     agree: bool
     kernels: bool = True
+    interrupted: bool = False
 
     def summary(self) -> str:
         """Return the last line."""
@@ -484,6 +498,7 @@ class _Outcome:
         vacuous = sum(report.agrees and bool(report.vacuous) for report in self.reports)
         differing = sum(report.agrees and report.differs for report in self.reports)
         died = "; " + ", ".join(self.broken) + " died" if self.broken else ""
+        died = "; interrupted" if self.interrupted else died
         outcome = "all agree" if self.agree else f"{wrong} {'fails' if wrong == 1 else 'fail'}{died}"
         if self.agree and len(self.versions) == 1:
             outcome = "ok, though there is no second backend to compare with"

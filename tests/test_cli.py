@@ -7,6 +7,7 @@ import importlib.metadata
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -197,6 +198,7 @@ def test_a_process_that_dies_is_told(run, backend):
 
 HANGS = """
 import re
+import signal
 import time
 
 import multiop
@@ -254,6 +256,42 @@ def test_a_thread_that_a_function_leaves_behind_holds_nothing_up(run, backend):
     text = starts + "def f(x):\n    return x\n"
     result = run("check", "leaves.py", "--backends", backend, leaves=text)
     assert result.exit_code == 0, result.output
+
+
+@pytest.mark.once
+def test_an_interrupted_check_shows_what_it_measured(tmp_path, backend):
+    text = "import time\n\ndef quick(x):\n    return x\n\ndef waits(x):\n    time.sleep(10**6)\n    return x\n"
+    (tmp_path / "slow.py").write_text(text)
+    command = [sys.executable, "-m", "multiop.cli", "check", "slow.py", "--backends", backend]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe, text=True) as process:
+        for line in process.stderr:
+            if "quick" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "slow.py::quick" in out and "slow.py::waits" not in out
+    assert f"interrupted: on {backend}, 1 of 2 checks were measured" in out
+    assert out.strip().endswith("; interrupted")
+    assert "Traceback" not in out + err
+
+
+@pytest.mark.once
+def test_a_package_of_one_file_is_checked(run, backend, tmp_path):
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "alone" / "__init__.py").write_text("from ._constant import TWO\n\ndef f(x):\n    return x * TWO\n")
+    (tmp_path / "alone" / "_constant.py").write_text("TWO = 2\n")
+    result = run("check", "alone", "--backends", backend)
+    assert result.exit_code == 0, result.output
+    assert "alone/__init__.py::f" in result.stdout
+
+
+@pytest.mark.parametrize("command", ["check", "report", "port"])
+def test_help_has_an_example(command):
+    result = CliRunner().invoke(app, [command, "--help"])
+    assert f"Example: multiop {command} " in result.stdout
 
 
 @pytest.mark.once

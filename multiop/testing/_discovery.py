@@ -78,6 +78,8 @@ def load(target: str) -> ModuleType:
         return importlib.import_module(target)
     path = Path(target).resolve()
     folder, name = path.parent, path.stem
+    if name == "__init__":  # the package itself
+        folder, name = folder.parent, folder.name
     while (folder / "__init__.py").exists():  # import a file as a part of its package, for relative imports
         name, folder = f"{folder.name}.{name}", folder.parent
     add_import_folder(str(folder))

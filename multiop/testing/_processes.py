@@ -50,13 +50,14 @@ class Run:
         backend: The backend's name.
         version: The version of its framework.
         death: Why its process ended, if it should not have.
+        interrupted: Whether the user ended it.
         events: What was told about files: a file that cannot be imported, functions that were left out.
         tasks: Each function at each input, in the order of the files, once the files are imported.
         results: The tasks that are done, each with its `properties`.
     """
 
     def __init__(self, backend: str) -> None:
-        self.backend, self.version, self.death = backend, "", ""
+        self.backend, self.version, self.death, self.interrupted = backend, "", "", False
         self.events: list[Event] = []
         self.tasks: list[Event] = []
         self.results: list[Event] = []
@@ -69,9 +70,15 @@ class Run:
 
 
 def run_all(names: list[str], request: dict[str, Any], watcher: Watcher) -> dict[str, Run]:
-    """Run every backend and return what was found."""
+    """Run every backend and return what was found, until an interrupt if there is one."""
     runs = {name: Run(name) for name in names}
-    asyncio.run(_Pool(runs, request, watcher).work())
+    try:
+        asyncio.run(_Pool(runs, request, watcher).work())
+    except KeyboardInterrupt:
+        for run in runs.values():
+            if len(run.results) < len(run.tasks) or not run.tasks:
+                counted = f"{len(run.results)} of {len(run.tasks)} checks were" if run.tasks else "nothing was"
+                run.death, run.interrupted = f"interrupted: on {run.backend}, {counted} measured", True
     return runs
 
 
