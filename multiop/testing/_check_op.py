@@ -39,6 +39,7 @@ def check_op(
     numerical: bool = True,
     vmap: bool = True,
     compiled: bool = True,
+    fast: bool = False,
     seed: int = 0,
     **kwargs: Any,
 ) -> dict[str, float]:
@@ -63,6 +64,8 @@ def check_op(
             straight-through estimator or a clipped gradient.
         vmap: Whether to check `vmap`.
         compiled: Whether to check `multiop.jit`.
+        fast: Whether to check the value and the gradient alone, against finite differences and between backends: in
+            seconds, while a function is being written. It is `order=1, modes=["reverse"], vmap=False, compiled=False`.
         seed: Seed of the samplers.
         **kwargs: Keyword arguments of `fn`.
 
@@ -88,6 +91,8 @@ def check_op(
         raise errors.ArgumentError(f"check_op: modes: {modes!r} is given; a sequence of {', '.join(MODES)} is accepted")
     if order not in (0, 1, 2):
         raise errors.ArgumentError(f"check_op: order: {order!r} is given; 0, 1 or 2 is accepted")
+    if fast:
+        order, modes, vmap, compiled = min(order, 1), ["reverse"], False, False
     if "reverse" in modes:
         wanted += ["gradient", "second order"][:order]
     if "forward" in modes and order:
@@ -97,7 +102,7 @@ def check_op(
     options = _Options(wanted, backends, dtypes, tolerances, numerical, seed)
     given = {"order": order, "modes": modes, "vmap": vmap, "compiled": compiled}
     usual = {"order": 2, "modes": MODES, "vmap": True, "compiled": True}
-    given = {name: value for name, value in given.items() if value != usual[name]}
+    given = {"fast": True} if fast else {name: value for name, value in given.items() if value != usual[name]}
     return _check("check_op", fn, Call(args, kwargs), options, reference, given)
 
 

@@ -76,6 +76,14 @@ def test_what_was_not_checked_is_not_told(backend):
     }
 
 
+def test_fast_checks_the_value_and_the_gradient(backend):
+    assert set(check_op(right, normal(3), positive(3), backends=[backend], fast=True)) == {"value", "gradient"}
+    wrong = with_rule(lambda u, x, y: (2 * u * x * y, -u * x * x))
+    with pytest.raises(Mismatch, match=r"(?s)gradient of product.*respect to y.*fast=True"):
+        check_op(wrong, normal(3), positive(3), backends=[backend], fast=True)
+    assert set(check_op(right, normal(3), positive(3), backends=[backend], fast=True, order=0)) == {"value"}
+
+
 def test_pytrees_and_fixed_arguments(backend):
     def loss(params, x, labels, scale=1.0):
         y = mo.op_matmul(x, params["w"]) + params["b"]
