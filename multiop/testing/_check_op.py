@@ -256,9 +256,17 @@ def _check(
                 if reference is not None:
                     chosen += f", reference={_path(reference)}"
                 again = f"{command}({_name(fn)}, {call!r}, dtypes=[{dtype!r}], seed={options.seed}{chosen})"
-                message = f"{error}\n  with inputs of {dtype}; again: {again}"
+                message = f"{error}\n  with inputs of {dtype}{_place(fn)}; again: {again}"
                 raise Mismatch(message, error.error, error.allowed) from None
     return worst
+
+
+def _place(fn: Callable[..., Any]) -> str:
+    """Return where a function of the user's begins, as an editor takes it; nothing for an op."""
+    code = getattr(inspect.unwrap(fn), "__code__", None)
+    if code is None or (getattr(fn, "__module__", None) or "").partition(".")[0] == "multiop":
+        return ""
+    return f", in {code.co_filename}:{code.co_firstlineno}"
 
 
 def _in_dtype(
