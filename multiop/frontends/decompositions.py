@@ -357,10 +357,8 @@ def op_svd(
         >>> multiop.op_convert_to_numpy(multiop.op_svd([[3.0, 0.0], [0.0, 4.0]], compute_uv=False)).tolist()
         [4.0, 3.0]
     """
-    full_matrices, compute_uv = (
-        _args.bool_flag(full_matrices, "full_matrices"),
-        _args.bool_flag(compute_uv, "compute_uv"),
-    )
+    full_matrices = _args.bool_flag(full_matrices, "full_matrices")
+    compute_uv = _args.bool_flag(compute_uv, "compute_uv")
     if (eps := _broadening(broadening)) is None or not compute_uv:
         return active().op_svd(x, full_matrices, compute_uv)
     u, s, vh = with_rule("op_svd", _broadened_svd(full_matrices, eps), active().floating(x))

@@ -163,9 +163,8 @@ def _record(model, inputs, cotangents):
     plain = _Watch({})
     output, new = model.run(model.params(), tensors, plain)
     outputs = [np.array(y) for y in jax.tree.leaves(output)]
-    seen = {
-        name: y for name, y in plain.values.items() if not isinstance(y, jax.core.Tracer)
-    }  # those in a scan have none
+    # a layer in a scan has no value
+    seen = {name: y for name, y in plain.values.items() if not isinstance(y, jax.core.Tracer)}
     values = {name: np.array(y) for name, y in seen.items()}
     cotangent = cotangents(outputs)
     zeros = {name: jax.numpy.zeros_like(y) for name, y in seen.items() if is_inexact(values[name])}

@@ -115,10 +115,8 @@ def record(module, inputs, cotangents, training):
         records[name].gradient = gradient
     slopes = [to_numpy(g) for g in slopes]
     input_gradients = [slopes.pop(0) if x.requires_grad and slopes else None for x in tensors]
-    of = {id(x): g for x, g in zip(params.values(), slopes, strict=False)}
-    parameter_gradients = {
-        name: of[id(x)] for name, x in params.items() if id(x) in of
-    }  # a shared one has one gradient
+    of = {id(x): g for x, g in zip(params.values(), slopes, strict=False)}  # a shared parameter has one gradient
+    parameter_gradients = {name: of[id(x)] for name, x in params.items() if id(x) in of}
     return Reference(
         type(module).__name__, records, values, weights, input_gradients, parameter_gradients, after_run, before
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
 import ml_dtypes
@@ -44,7 +45,7 @@ def to_tensor(array):
 
 def placed(array, model):
     """Return an array as a tensor of its own, where a model's are."""
-    return to_tensor(array).to(next((x.device for x in (*model.parameters(), *model.buffers())), None))
+    return to_tensor(array).to(next((x.device for x in itertools.chain(model.parameters(), model.buffers())), None))
 
 
 def read(source):
