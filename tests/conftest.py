@@ -40,6 +40,19 @@ def host_arrays(multiop_backend):
 
 
 @pytest.fixture
+def every_backend():
+    """Load what is installed."""
+    for name in multiop.available_backends():
+        _registry.load(name)
+
+
+@pytest.fixture
+def pytester(every_backend, pytester):
+    """Run tests within a test: what Python imports meanwhile is forgotten behind it, but by the registry."""
+    return pytester
+
+
+@pytest.fixture
 def toy_paths(tmp_path):
     """The paths on which the toy backend is installed, for a subprocess."""
     return install_toy(tmp_path)

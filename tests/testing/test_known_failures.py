@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import multiop
 from multiop import _registry
 from multiop.testing.cases import rows
 from multiop.testing.known_failures import KNOWN_FAILURES, KnownFailure, _version
@@ -63,8 +62,6 @@ def test_an_entry_of_old_versions(version, fails, monkeypatch):
     ],
 )
 def test_registry_is_strict(pytester, monkeypatch, body, outcomes, backend):
-    for name in multiop.available_backends():  # here: a run in this process forgets what it imports, no framework does
-        _registry.load(name)
     entry = KnownFailure("test_planted", backend, "https://example.org/1", "planted")
     monkeypatch.setattr("multiop.testing.known_failures.KNOWN_FAILURES", [entry])
     pytester.makepyfile(f"def test_planted(multiop_backend):\n    {body}\n")
