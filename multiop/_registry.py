@@ -124,6 +124,11 @@ def add_composite(op: Callable[..., Any]) -> None:
     _composites[op.__name__] = op
 
 
+def composite_of(name: str) -> Callable[..., Any] | None:
+    """Return the composite op of a name; `None` of a name that every backend must have."""
+    return _composites.get(name)
+
+
 def random_part(name: str) -> Any:
     """Return one of the active backend's `RandomParts`; `None` if it leaves that out."""
     return getattr(getattr(active(), "random", None), name, None)

@@ -84,6 +84,7 @@ def test_a_tangent_is_transposed_where_it_varies(map_over):
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
+@pytest.mark.slow_on(multiop_backend="tensorflow")
 def test_a_forward_algorithm_of_states_that_cannot_be_reached_has_second_derivatives(backend):
     """The logarithm of a probability of 0 is -inf; with a finite number instead, all is smooth."""
     emitted = np.random.default_rng(0).normal(size=(5, 3))

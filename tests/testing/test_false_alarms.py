@@ -13,7 +13,7 @@ from multiop.testing._tiers import asked_tier
 
 
 def pytest_generate_tests(metafunc):
-    n_functions = 200 if metafunc.config.getoption("alarms") else 6 if asked_tier(metafunc.config) == "full" else 2
+    n_functions = 200 if metafunc.config.getoption("alarms") else 6 if asked_tier(metafunc.config) == "full" else 1
     metafunc.parametrize("k", range(n_functions))
 
 
