@@ -166,6 +166,9 @@ def port(
     partial: Annotated[
         bool, typer.Option("--partial", help="Leave bridges to the original where something has no translation.")
     ] = False,
+    taps: Annotated[
+        bool, typer.Option("--taps", help="Write a tap at the result of each layer, for porting.compare.")
+    ] = False,
     to: Annotated[str, typer.Option(help="torch, flax or keras: write NAME_torch.py too, which makes a module.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
@@ -174,7 +177,9 @@ def port(
     MAKE takes nothing and returns the model and a tuple of example inputs. Writes NAME.py, NAME.safetensors,
     NAME.map.toml and test_NAME.py, and compares values and gradients with those of the original on each backend; with
     --training also those of a step in training mode and the new statistics, unless it draws random numbers. With --to,
-    a file more has a function that returns the port as a module of PyTorch, flax (nnx) or Keras.
+    a file more has a function that returns the port as a module of PyTorch, flax (nnx) or Keras. With --taps,
+    multiop.porting.compare(model, multiop.porting.load(OUT), inputs) says at which layer a port that you have edited
+    parts from the original.
 
     On stderr, a line tells of each step as it begins.
 
@@ -196,7 +201,7 @@ def port(
     try:
         begin("tracing the model and computing what it gives")
         try:
-            ported = porting.trace(model, *inputs, training=training, partial=partial)
+            ported = porting.trace(model, *inputs, training=training, partial=partial, taps=taps)
         except errors.MultiopError:
             raise
         except Exception as error:  # the model's own, or of its framework

@@ -9,8 +9,9 @@ import io
 import itertools
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,11 +21,12 @@ from multiop.testing import _html
 from multiop.testing._shared_process import x64_mode_for
 from multiop.testing._tolerances import AGREEMENT_ULPS, eps, farthest, relative_error
 
-from . import _causes, _expressions, _io, _map, _weights
-from ._port import Port
+from . import _causes, _expressions, _io, _map, _objects, _weights
+from ._port import Port, is_of_jax, weights_of
 from ._reference import Array, Record, Reference, cotangents_from, is_inexact
 from ._taps import Perturbed, Recorder, Replaced, recording
 
+Arranged: TypeAlias = Callable[[Sequence[Any]], tuple[list[Any], dict[str, Any]]]
 SINGLE, WHOLE = "single step", "end to end"
 VALUE, GRADIENT, PARAMETER, INPUT, STATE = "value", "gradient", "parameter gradient", "input gradient", "statistics"
 OK, DIFFERS, VACUOUS = "ok", "differs", "vacuous"
@@ -229,13 +231,15 @@ def compare(
     differs is wrong by itself. *End to end* nothing is replaced.
 
     Args:
-        reference: A `torch.nn.Module`, a Keras model, a bound module of flax's linen (`model.bind(variables)`), a
-            module of nnx or of equinox (called with `inputs`, so with one example), or a function of multiop ops with
-            taps.
+        reference: A `torch.nn.Module`, a Keras model, a module of flax's linen with its variables
+            (`model.bind(variables)`), a module of nnx or of equinox (called with `inputs`, so with one example), a
+            function of JAX as `trace` takes it, or a function of multiop ops with taps. Where the candidate is a
+            `Port`, all that `trace` takes.
         candidate: A `Port`, or the function: `candidate(*inputs)`, or `candidate(params, *inputs)` where `params` is
             given, or `candidate(params, state, *inputs)`, which returns `(outputs, new_state)`, where `state` is given
             too.
-        inputs: NumPy arrays. Their dtype is that of the comparison: use float64.
+        inputs: NumPy arrays, also in dicts, tuples, lists and objects; for a port, arrays in the order of its source,
+            too. Their dtype is that of the comparison: use float64.
         params: The candidate's parameters: nested dicts of NumPy arrays, or `Weights`, which have a state too.
         state: The candidate's state.
         weight_map: How `params` and `state` are made from the reference's; by default `map_weights` finds it.
@@ -266,17 +270,20 @@ def compare(
         >>> porting.compare(network, port, [x]).first_difference.layer
         'gelu'
     """
-    given = [_array(x) for x in inputs]
-    if isinstance(candidate, Port):
-        params, state, weight_map = candidate.params, candidate.state, weight_map or candidate.map
-        candidate = functools.partial(candidate.function, training=training)
+    port = candidate if isinstance(candidate, Port) else None
+    given, arranged = _arranged(inputs, port)
+    if port is not None:
+        params, state, weight_map = port.params, port.state, weight_map or port.map
+        candidate = functools.partial(port.function, training=training)
+    elif len(given) != len(inputs):
+        candidate = _of_leaves(candidate, arranged, len(given))
     if isinstance(params, _weights.Weights):
         state = params.state if state is None and params.state else state
         params = params.params
     trees = [_weights.flat(_arrays(tree)) for tree in (params, state) if isinstance(tree, Mapping)]
     dtypes = {x.dtype.name for x in [*given, *(x for tree in trees for x in tree.values())] if is_inexact(x)}
     width = "float64" if dtypes & {"float64", "complex128"} else "float32"
-    recorded = _run_reference(reference, given, cotangents_from(seed), training, width)
+    recorded = _run_reference(reference, port, given, arranged, cotangents_from(seed), training, width)
     if backends == "all":
         backends = multiop.available_backends()
     elif isinstance(backends, str):
@@ -290,15 +297,53 @@ def compare(
     return comparison
 
 
-def _run_reference(reference: Any, inputs: list[Array], cotangents: Any, training: bool, width: str) -> Reference:
-    framework = _weights.owner(reference)
+def _arranged(inputs: Sequence[Any], port: Port | None) -> tuple[list[Array], Arranged]:
+    """Return the arrays among the inputs, and what makes of other such arrays the arguments of the original."""
+    opened = _objects.opened(list(inputs))
+    leaves, structure = _tree.flatten(opened)
+    if port is None:
+        return [_array(x) for x in leaves], lambda tensors: (
+            list(_objects.closed(_tree.unflatten(structure, list(tensors)), list(inputs))),
+            {},
+        )
+    leaves = leaves if len(leaves) == len(inputs) else list(port._tensors_of(tuple(opened), {}))
+
+    def arguments(tensors: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        args, keywords = port._arguments(tuple(tensors))
+        has_objects = any(a is not b for a, b in zip(opened, inputs, strict=True)) and len(args) == len(inputs)
+        return list(_objects.closed(args, list(inputs))) if has_objects else args, keywords
+
+    return [_array(x) for x in leaves], arguments
+
+
+def _of_leaves(candidate: Callable[..., Any], arranged: Arranged, count: int) -> Callable[..., Any]:
+    """Return the candidate as a function of the arrays in its inputs, behind its parameters and its state."""
+
+    @functools.wraps(candidate)
+    def call(*args: Any) -> Any:
+        first = len(args) - count
+        return candidate(*args[:first], *arranged(args[first:])[0])
+
+    return call
+
+
+def _run_reference(
+    reference: Any,
+    port: Port | None,
+    inputs: list[Array],
+    arranged: Arranged,
+    cotangents: Any,
+    training: bool,
+    width: str,
+) -> Reference:
+    framework = _framework_of(reference, port)
     try:
-        if framework is None or not hasattr(_taps_of(framework), "record"):
+        if framework is None:
             if not callable(reference):
                 raise errors.ArgumentTypeError(f"reference: a {type(reference).__name__} cannot be called")
             with x64_mode_for(width):
-                return _run_function(reference, inputs, cotangents)
-        recorded: Reference = _taps_of(framework).record(reference, inputs, cotangents, training)
+                return _run_function(reference, inputs, arranged, cotangents)
+        recorded: Reference = _taps_of(framework).record(reference, inputs, cotangents, training, arranged)
         return recorded
     except errors.MultiopError:
         raise
@@ -309,12 +354,25 @@ def _run_reference(reference: Any, inputs: list[Array], cotangents: Any, trainin
         ) from error
 
 
+def _framework_of(reference: Any, port: Port | None) -> str | None:
+    """Return the framework that a reference runs on; `None` for a function of ops."""
+    owner = _weights.owner(reference)
+    if owner is None and (is_of_jax(reference, ()) or (port is not None and port.is_of_jax)):
+        return "jax"
+    return owner
+
+
 def _taps_of(framework: str) -> Any:
     return importlib.import_module(f"multiop.porting.{_weights.OWNERS[framework]}.taps")
 
 
-def _run_function(function: Callable[..., Any], inputs: list[Array], cotangents: Any) -> Reference:
+def _run_function(reference: Callable[..., Any], inputs: list[Array], arranged: Arranged, cotangents: Any) -> Reference:
     """Run a function of multiop ops with taps as a reference."""
+
+    def function(*tensors: Any) -> Any:
+        args, keywords = arranged(tensors)
+        return reference(*args, **keywords)
+
     tensors = [multiop.op_convert_to_tensor(x) for x in inputs]
     with recording(Recorder()) as seen:
         outputs = [_numpy(y) for y in _tree.leaves(function(*tensors))]
@@ -325,7 +383,7 @@ def _run_function(function: Callable[..., Any], inputs: list[Array], cotangents:
     previous = [x for x in inputs if is_inexact(x)][:1]
     for record in records.values():  # a chain is the best guess; a wrong input gives no cause
         record.inputs, previous = previous, [record.value]
-    title = getattr(function, "__name__", type(function).__name__)
+    title = getattr(reference, "__name__", type(reference).__name__)
     return Reference(title, records, outputs, weights, input_gradients, {})
 
 
@@ -383,16 +441,15 @@ def _carried(
     comparison: Comparison,
 ) -> tuple[dict[str, tuple[str, Array]], dict[str, tuple[str, Array]]]:
     """Return the reference's gradients, and its new state, by the candidate's names, with the reference's names."""
-    if params is None or not gradients.parameter_gradients:
+    arrays = gradients.parameter_gradients | gradients.state
+    if params is None or not arrays:
         return {}, {}
     target = _weights.Weights(*(_arrays(tree) for tree in (params, state or {})))
+    weight_map = weight_map or _identity(arrays, target)
     if weight_map is None:
-        source = _io.read_weights(reference)
-        same = {name: x.shape for name, x in source.arrays.items()}
-        if all(same.get(name) == x.shape for name, x in target.arrays.items()):
-            weight_map = _map.WeightMap(same, target)
-            weight_map.rows = {n: _map.Row(_expressions.Name(n), "name") for n in target.arrays}
-        else:
+        source = _io.read_weights(weights_of(reference))
+        weight_map = _identity(source.arrays, target)
+        if weight_map is None:
             weight_map = _map.map_weights(source, target)
             for line in weight_map.unresolved:
                 comparison.not_compared.append(f"parameter {line}; give a weight_map")
@@ -403,6 +460,16 @@ def _carried(
             new[name] = _expressions.evaluate(row.expression, gradients.state)
     origin = {name: _expressions.names(row.expression)[0] for name, row in weight_map.rows.items()}
     return {n: (origin[n], g) for n, g in made.items()}, {n: (origin[n], x) for n, x in new.items()}
+
+
+def _identity(arrays: Mapping[str, Array], target: _weights.Weights) -> _map.WeightMap | None:
+    """Return the map to weights of the same names and shapes; `None` if one is missing."""
+    shapes = {name: x.shape for name, x in arrays.items()}
+    if any(shapes.get(name) != x.shape for name, x in target.arrays.items()):
+        return None
+    weight_map = _map.WeightMap(shapes, target)
+    weight_map.rows = {n: _map.Row(_expressions.Name(n), "name") for n in target.arrays}
+    return weight_map
 
 
 def _arrays(tree: Any) -> Any:
@@ -472,6 +539,24 @@ class _Run:
         alike = [part for part in parts if records[part].value.shape == shape]
         return alike[0] if full not in records and len(alike) == 1 else full
 
+    def told_apart(self, known: dict[str, str], values: dict[str, Array]) -> dict[str, str]:
+        """Return the reference's names for the taps, where the calls of one layer are told apart by what they return.
+
+        The candidate may call a layer in another order, or leave out a call whose result is not used.
+        """
+        calls: dict[str, list[str]] = {}
+        for name in self.reference.records:
+            calls.setdefault(_of_all_calls(name), []).append(name)
+        left = {layer: names for layer, names in calls.items() if len(names) > 1}
+        chosen = dict(known)
+        for name, full in known.items():
+            names = left.get(_of_all_calls(full), [])
+            if names:
+                value = self.back(values[name])
+                chosen[name] = min(names, key=lambda n: _distance(self.reference.records[n].value, value))
+                names.remove(chosen[name])
+        return chosen
+
     def compare(
         self, gradients: dict[str, tuple[str, Array]], states: dict[str, tuple[str, Array]], end_to_end: bool
     ) -> None:
@@ -479,7 +564,7 @@ class _Run:
         with recording(Recorder()) as seen:
             outputs = self.plain(self.call(self.params, *self.inputs))
         values = {name: self.plain(y)[0] for name, y in seen.values.items()}
-        known = {name: self.known(name, y) for name, y in values.items()}
+        known = self.told_apart({name: self.known(name, y) for name, y in values.items()}, values)
         shared = {name: records[full] for name, full in known.items() if full in records}
         for name, full in known.items():
             if full not in records:
@@ -783,6 +868,18 @@ class _Run:
                 first = shared[order[0]].name if order else OUTPUT
                 checks.append(self.check(WHOLE, first, INPUT, f"input {n}", wanted, self.back(computed), 2 * depth))
         checks += self.parameters(WHOLE, of_params, gradients, shared, 2 * depth)
+
+
+def _of_all_calls(name: str) -> str:
+    """Return the name of a layer without the numbers of its calls."""
+    return re.sub(r"#\d+", "", name)
+
+
+def _distance(wanted: Array, computed: Array) -> float:
+    if wanted.shape != computed.shape:
+        return math.inf
+    difference = np.abs(wanted.astype(np.complex128) - computed.astype(np.complex128)).max(initial=0.0)
+    return float(np.nan_to_num(difference, nan=math.inf))
 
 
 def _narrower(wanted: Array, computed: Array, error: float) -> str | None:

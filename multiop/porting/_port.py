@@ -109,6 +109,11 @@ class Port:
         return self._about.get("bridged", [])
 
     @property
+    def is_of_jax(self) -> bool:
+        """Whether the original is a model of JAX."""
+        return self._about["framework"] not in ("PyTorch", "TensorFlow")
+
+    @property
     def modes(self) -> list[bool]:
         """The values of `training` that `prove` can compare: those of which it is recorded what the original does."""
         return [training for training in (False, True) if _RECORDS[training] in self._about]
@@ -147,7 +152,10 @@ class Port:
         if paths is None:
             if keywords:
                 raise errors.ArgumentError(f"{self.name} takes no inputs by name, got {', '.join(keywords)}")
-            return inputs
+            leaves = [(path, leaf) for path, leaf in _leaves_of((inputs, {})) if leaf is not None]
+            if any(isinstance(key, str) for path, _ in leaves for key in path):
+                raise errors.ArgumentError(f"{self.name} was traced with its inputs one by one, got a dict of them")
+            return tuple(leaf for _, leaf in leaves)
         given = {tuple(path): leaf for path, leaf in _leaves_of((inputs, keywords))}
         for path, value in constants:
             leaf = given.pop(tuple(path), value)
@@ -503,7 +511,7 @@ def _check_framework(framework: str) -> None:
 def _map_from(model: Any, params: dict[str, Any], state: dict[str, Any]) -> _map.WeightMap | None:
     """Return the map from the weights of a model to those of its port, if these have the model's names."""
     try:
-        original = _io.read_weights(_weights_of(model))
+        original = _io.read_weights(weights_of(model))
     except errors.MultiopError:
         return None
     arrays, target = original.arrays, _weights.Weights(params, state, original.framework, dict(original.kinds))
@@ -529,7 +537,7 @@ def _map_from(model: Any, params: dict[str, Any], state: dict[str, Any]) -> _map
     return weight_map
 
 
-def _weights_of(model: Any) -> Any:
+def weights_of(model: Any) -> Any:
     """Return what holds the weights of a model, as `read_weights` takes it."""
     kept = getattr(model, "state_dict", None)  # a dict of an ExportedProgram, which has no method of that name
     if isinstance(kept, dict):
@@ -600,7 +608,7 @@ def _reader(model: Any, inputs: tuple[Any, ...]) -> Any:
     for framework, reader in _READERS.items():  # PyTorch first: Keras on PyTorch is a torch.nn.Module
         if framework in frameworks:
             return importlib.import_module(reader)
-    if _is_of_jax(model, inputs):
+    if is_of_jax(model, inputs):
         return importlib.import_module(_JAX)
     raise errors.ArgumentTypeError(
         "model must be a torch.nn.Module or ExportedProgram, a Keras model, a tf.Module, a tf.function, a SavedModel, "
@@ -608,13 +616,13 @@ def _reader(model: Any, inputs: tuple[Any, ...]) -> Any:
     )
 
 
-def _is_of_jax(model: Any, inputs: tuple[Any, ...]) -> bool:
+def is_of_jax(model: Any, inputs: tuple[Any, ...]) -> bool:
     """Say whether a model is a module of flax or equinox, or a function whose arrays are JAX's."""
     jax = sys.modules.get("jax")
     if jax is None:
         return False
     if isinstance(model, tuple):
-        return len(model) == 2 and _is_of_jax(model[0], inputs)
+        return len(model) == 2 and is_of_jax(model[0], inputs)
     if any(kind.__module__.partition(".")[0] in ("flax", "equinox") for kind in type(model).__mro__):
         return True
     bound = (model.args, model.keywords) if isinstance(model, functools.partial) else ()

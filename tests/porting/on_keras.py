@@ -46,3 +46,49 @@ def test_a_bridged_model_is_a_function_of_its_parameters():
         for variable, other in zip(variables, expected, strict=True):
             computed = multiop.op_convert_to_numpy(gradient[variable.path])
             np.testing.assert_allclose(computed, other.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_calls_of_a_shared_layer_are_told_apart_though_keras_has_another_order():
+    shared, other = (keras.layers.Dense(3, "tanh", name=name, dtype="float64") for name in ("shared", "other"))
+    first, second = (keras.Input((3,), dtype="float64") for _ in range(2))
+    model = keras.Model([first, second], shared(other(shared(first))) - shared(second))
+    x, y = np.random.default_rng(0).normal(size=(2, 4, 3))
+    port = porting.trace(model, tf.constant(x), tf.constant(y), taps=True)
+    for inputs in ([x, y], [[x, y]]):
+        comparison = porting.compare(model, port, inputs)
+        assert comparison.agree, comparison
+        assert {check.layer for check in comparison.checks} >= {"shared", "shared#2", "shared#3", "other"}
+
+
+def test_inputs_and_outputs_in_dicts():
+    a, b = (keras.Input((3,), name=name, dtype="float64") for name in "ab")
+    hidden = keras.layers.Dense(4, "tanh", name="dense", dtype="float64")(a) * keras.ops.sum(b, 1, keepdims=True)
+    model = keras.Model({"b": b, "a": a}, {"z": hidden, "mean": keras.ops.mean(hidden, 1)})
+    x, y = np.random.default_rng(0).normal(size=(2, 4, 3))
+    port = porting.trace(model, {"a": tf.constant(x), "b": tf.constant(y)}, taps=True)
+    comparison = porting.compare(model, port, [{"a": x, "b": y}])
+    assert comparison.agree, comparison
+    assert {check.layer for check in comparison.checks} >= {"dense", "output.0", "output.1"}
+
+
+class Counted(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.kernel = tf.Variable(np.linspace(-1, 1, 9).reshape(3, 3))
+        self.calls = tf.Variable(0.0, dtype="float64", trainable=False)
+
+    def __call__(self, x):
+        self.calls.assign_add(1.0)
+        return tf.tanh(x @ self.kernel) * self.calls
+
+
+def test_a_module_and_a_function_of_tensorflow_are_compared_without_layers():
+    module, x = Counted(), np.random.default_rng(0).normal(size=(2, 3))
+    function = tf.function(lambda x: tf.tanh(x @ module.kernel))
+    for model in (module, function, function.get_concrete_function(tf.TensorSpec((2, 3), "float64"))):
+        port = porting.trace(model, tf.constant(x))
+        comparison = porting.compare(model, port, [x])
+        assert comparison.agree and "parameter gradient" in {check.quantity for check in comparison.checks}
+        port.params = {name: leaf * 1.01 for name, leaf in port.params.items()}
+        assert porting.compare(model, port, [x]).differences
+    assert float(module.calls) == 0.0

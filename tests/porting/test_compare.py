@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import sys
@@ -278,16 +279,87 @@ def test_a_port_with_taps_tells_at_which_layer_it_parts():
     comparison = porting.compare(net, port, [x])
     blocks = {f"blocks.{i}.{name}" for i in range(3) for name in ("norm", "fc", "rnn.0")}
     assert comparison.agree, comparison
-    assert {check.layer for check in comparison.checks} >= blocks | {"head", "head.0", "head.1"}
+    assert {check.layer for check in comparison.checks} >= blocks | {"head.0", "head.1"}
+    assert 'porting.tap("head"' not in port.source  # which passes on what `head.1` returns
     port.params["blocks"]["1"]["norm"]["weight"] = port.params["blocks"]["1"]["norm"]["weight"] * 1.01
     assert porting.compare(net, port, [x]).first_difference.layer == "blocks.1.norm"
+
+
+class Shared(torch.nn.Module):
+    """Calls one block by several paths, and one layer before whose call is not used."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = Block()
+        self.second = self.first
+        self.blocks = torch.nn.ModuleList([self.first, Block()])
+
+    def forward(self, x):
+        self.first.fc(x + 1)
+        x = self.second(self.first(x))
+        for block in self.blocks:
+            x = block(x)
+        return self.second.fc(x)
+
+
+def test_the_calls_of_a_shared_layer_are_told_apart():
+    torch.manual_seed(0)
+    net, x = Shared().double().eval(), np.random.default_rng(0).normal(size=(2, 3, 4))
+    port = porting.trace(net, torch.tensor(x), taps=True)
+    comparison = porting.compare(net, port, [x])
+    calls = {f"first.fc{mark}" for mark in ("#2", "#3", "#4", "#5")} | {"first.norm", "first.norm#2", "first.norm#3"}
+    assert comparison.agree, comparison
+    assert {check.layer for check in comparison.checks} >= calls | {"blocks.1.fc"}
+    told = [line for line in comparison.not_compared if "rnn" not in line]  # whose second result is not used
+    assert told == ["layer first.fc: the candidate has no tap of this name"]
+    port.params["blocks"]["1"]["fc"]["weight"] = port.params["blocks"]["1"]["fc"]["weight"] * 1.01
+    assert porting.compare(net, port, [x]).first_difference.layer == "blocks.1.fc"
 
 
 def test_the_gradient_of_a_layer_that_is_called_twice_is_that_of_both_calls():
     fc = torch.nn.Linear(4, 4).double()
     net, x = torch.nn.Sequential(fc, torch.nn.Tanh(), fc), np.random.default_rng(0).normal(size=(2, 4))
     comparison = porting.compare(net, porting.trace(net, torch.tensor(x), taps=True), [x])
-    assert comparison.agree and "0" in {check.layer for check in comparison.checks}, comparison
+    assert comparison.agree and {"0", "0#2"} <= {check.layer for check in comparison.checks}, comparison
+
+
+@dataclasses.dataclass
+class Result:
+    logits: torch.Tensor
+    hidden: torch.Tensor
+
+
+class Structured(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(4, 4)
+
+    def forward(self, x, other, scale=2.0):
+        hidden = self.fc(other["b"] - other["a"]).tanh()
+        return Result(hidden * x * scale, hidden)
+
+
+def test_inputs_and_outputs_are_nested_as_the_original_has_them():
+    net = Structured().double()
+    x, a, b = np.random.default_rng(0).normal(size=(3, 2, 4))
+    given = {"a": torch.tensor(a), "b": torch.tensor(b)}
+    port = porting.trace(net, torch.tensor(x), keywords={"other": given, "scale": 3.0}, taps=True)
+    comparison = porting.compare(net, port, [x, a, b])
+    assert comparison.agree and len({check.name for check in comparison.checks if "input" in check.name}) == 3
+    port = porting.trace(net, torch.tensor(x), given, taps=True)
+    assert porting.compare(net, port, [x, {"a": a, "b": b}]).agree
+    same = lambda x, other: {"a": tap("sin", ops.sin(other["b"])), "b": ops.cos(other["a"]) * x}
+    comparison = porting.compare(same, same, [x, {"a": a, "b": b}])
+    assert comparison.agree and "sin" in {check.layer for check in comparison.checks}
+
+
+def test_an_exported_program_is_compared_without_layers():
+    net, x = Blocks().double().eval(), np.random.default_rng(0).normal(size=(2, 3, 4))
+    program = torch.export.export(net, (torch.tensor(x),))
+    port = porting.trace(program, torch.tensor(x))
+    assert porting.compare(program, port, [x]).agree
+    port.params["head"]["0"]["weight"] = port.params["head"]["0"]["weight"] * 1.01
+    assert porting.compare(program, port, [x]).differences
 
 
 def test_a_cause_that_is_smaller_than_the_tolerance_of_its_dtype_is_found():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -57,7 +59,7 @@ def check(reference, params, names):
 
 def test_keras_on_tensorflow(backend, passed_alone):
     """In a process of its own: other tests run Keras on NumPy."""
-    assert passed_alone("on_keras.py", MULTIOP_BACKEND="jax", KERAS_BACKEND="tensorflow") == 3
+    assert passed_alone("on_keras.py", MULTIOP_BACKEND="jax", KERAS_BACKEND="tensorflow") == 6
 
 
 @pytest.fixture
@@ -139,3 +141,81 @@ def test_equinox(epsilon, backend, x64):
     assert {check.layer for check in computed.checks} >= {"layers.0", "norm", "layers.1"}
     assert computed.agree == (epsilon == 1e-5)
     assert computed.agree or computed.first_difference.layer == "norm"
+
+
+CALLABLES = {
+    "partial": lambda jax, f, params: functools.partial(f, params),
+    "partial of a partial": lambda jax, f, params: functools.partial(functools.partial(f, params)),
+    "partial of a jitted function": lambda jax, f, params: functools.partial(jax.jit(f), params),
+    "Partial": lambda jax, f, params: jax.tree_util.Partial(f, params),
+    "partial with an option": lambda jax, f, params: functools.partial(f, params, scale=3.0),
+    "jitted partial": lambda jax, f, params: jax.jit(functools.partial(f, params)),
+    "jitted lambda": lambda jax, f, params: jax.jit(lambda x: f(params, x)),
+    "lambda": lambda jax, f, params: lambda x: f(params, x),
+    "bound method": lambda jax, f, params: Holder(f, params).method,
+    "object": lambda jax, f, params: Holder(f, params),
+}
+
+
+class Holder:
+    def __init__(self, function, params):
+        self.function, self.params = function, params
+
+    def __call__(self, x):
+        return self.function(self.params, x)
+
+    method = __call__
+
+
+@pytest.mark.parametrize("kind", CALLABLES)
+def test_whatever_is_called_in_jax_is_compared(kind, backend, x64):
+    jnp = x64.numpy
+
+    def f(params, x, scale=2.0):
+        return scale * jnp.tanh(x @ params["w"])
+
+    x = X[0, 0]
+    model = CALLABLES[kind](x64, f, {"w": jnp.linspace(-1.0, 1.0, 12).reshape(3, 4)})
+    port = porting.trace(model, jnp.asarray(x))
+    comparison = porting.compare(model, port, [x])
+    assert comparison.agree, comparison
+    if port.params:
+        assert "w" in {check.name for check in comparison.checks}
+        port.params["w"] = port.params["w"] * 1.01
+        assert porting.compare(model, port, [x]).first_difference is not None
+
+
+def test_a_function_of_jax_is_compared_with_a_function_of_ops(backend, x64):
+    jnp = x64.numpy
+    tanh = x64.custom_vjp(jnp.tanh)
+    tanh.defvjp(lambda x: (jnp.tanh(x), x), lambda x, upstream: (upstream,))  # not the derivative
+    params = {"w": jnp.linspace(-1.0, 1.0, 12).reshape(3, 4)}
+    model = functools.partial(lambda params, state, x: (tanh(x @ params["w"]) + state["b"], state), params, {"b": 1.0})
+
+    def candidate(params, x):
+        return ops.tanh(x @ params["w"]) + 1.0
+
+    comparison = porting.compare(model, candidate, [X[0, 0]], params={"w": np.asarray(params["w"])})
+    assert {check.quantity for check in comparison.differences} == {"input gradient", "parameter gradient"}
+
+
+def test_linen_with_its_variables(backend, x64):
+    linen = pytest.importorskip("flax.linen")
+
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, x, train):
+            dense = linen.Dense(3, param_dtype="float64")
+            x = dense(linen.tanh(dense(x)))
+            return linen.BatchNorm(use_running_average=not train, param_dtype="float64")(x)
+
+    x = X[0, 0]
+    variables = Net().init(x64.random.key(0), x, False)
+    variables = x64.tree.map(lambda x: x.astype("float64"), variables)
+    for model in ((Net(), variables), Net().bind(variables)):
+        port = porting.trace(model, x64.numpy.asarray(x), training=True, taps=True)
+        for training in (False, True):
+            comparison = porting.compare(model, port, [x], training=training)
+            assert not comparison.differences, comparison
+            assert {check.layer for check in comparison.checks} >= {"Dense_0", "Dense_0#2", "BatchNorm_0"}
+            assert "statistics" in {check.quantity for check in comparison.checks}

@@ -581,7 +581,12 @@ def test_the_command_writes_and_proves(tmp_path):
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert told["agree"] and told["backends"][0]["compared"] == 6
-    assert (tmp_path / "out" / "net.py").exists()
+    assert "tap(" not in (tmp_path / "out" / "net.py").read_text(encoding="utf-8")
+    done = CliRunner().invoke(
+        cli.app, ["port", target, "--out", str(tmp_path / "tapped"), "--backends=torch", "--taps"]
+    )
+    assert done.exit_code == 0, done.output
+    assert "porting.tap(" in (tmp_path / "tapped" / "net.py").read_text(encoding="utf-8")
     done = CliRunner().invoke(cli.app, ["port", f"{tmp_path / 'model.py'}::absent", "--out", str(tmp_path)])
     assert done.exit_code == 2 and "has no function 'absent'" in done.output
 

@@ -14,7 +14,8 @@ from multiop.porting._graph import Expression, Graph, Node, Path, Value
 def marked(graph: Graph) -> Graph:
     """Return a graph in which the result of each submodule is tapped, if it has one.
 
-    Branches and loops have no taps inside, since `compare` cannot look into them.
+    What a submodule only passes on is tapped where it is computed. Branches and loops have no taps inside, since
+    `compare` cannot look into them.
     """
     last = {id(value): number for number, node in enumerate(graph.nodes) for value in _graph.values(node.expression)}
     last |= {id(value): len(graph.nodes) for value in _graph.values(graph.outputs)}
@@ -31,10 +32,9 @@ def marked(graph: Graph) -> Graph:
             scope = node.scopes[depth]
             inside = graph.nodes[starts[scope.key] : number + 1]
             computed = [value for each in inside for value in _results(each) if last.get(id(value), -1) > number]
-            if len(computed) == 1 and not scope.path.endswith("*"):
-                result = taps.get(id(computed[0]), computed[0])
-                taps[id(computed[0])] = dataclasses.replace(result)
-                tap = _graph.call("porting.tap", Path(scope.path), result)
+            if len(computed) == 1 and id(computed[0]) not in taps and not scope.path.endswith("*"):
+                taps[id(computed[0])] = dataclasses.replace(computed[0])
+                tap = _graph.call("porting.tap", Path(scope.path), computed[0])
                 nodes.append(Node([taps[id(computed[0])]], tap, node.scopes[: depth + 1], where=node.where))
     return dataclasses.replace(graph, nodes=nodes, outputs=_graph.rebuild(graph.outputs, change))
 

@@ -18,7 +18,7 @@ import itertools
 import re
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
@@ -34,6 +34,9 @@ KEYS = ("key", "rng", "rngs", "prng_key")
 _SCOPE = "multiop-scope-"
 
 
+See: TypeAlias = Callable[[str, Any, Any, Any], Any]
+
+
 class Model:
     """A model as `function(params, state, key, *inputs) -> (outputs, new state)`, with its leaves by name."""
 
@@ -41,8 +44,10 @@ class Model:
         self.kind, self.framework, self.names = kind, framework, names
         self.params: dict[str, Any] = {}
         self.state: dict[str, Any] = {}
+        self.origins: dict[str, str] = {}  # what `read_weights` calls a leaf, where that is another name
         self.scopes: dict[str, Scope] = {}
         self.call: Callable[..., tuple[Any, dict[str, Any]]] = lambda *_: (None, {})
+        self.see: See = lambda path, module, given, output: output  # is given what each call of a submodule returns
         self._count = itertools.count()
 
     @contextlib.contextmanager
@@ -124,7 +129,8 @@ def named_leaves(tree: Any) -> tuple[dict[str, Any], Callable[[dict[str, Any]], 
     return by_name, rebuilt
 
 
-def _is_key(leaf: Any) -> bool:
+def is_key(leaf: Any) -> bool:
+    """Say whether an array is a key of random numbers."""
     return isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
@@ -149,13 +155,15 @@ def _linen(module: Any, variables: Any, training: bool) -> Model:
         if clash := set(parts[name][0]) & set(model.state):
             raise errors.ArgumentError(f"two collections have a variable of the name {min(clash)}")
         model.state |= parts[name][0]
+        model.origins |= {path: f"{name}.{path}" for path in parts[name][0]}
 
     def intercept(function: Any, args: Any, kwargs: Any, context: Any) -> Any:
         path = ".".join(context.module.path)
         if not path or context.method_name == "setup":
             return function(*args, **kwargs)
         with model.scope(path, type(context.module).__name__, isinstance(context.module, nn.Sequential)):
-            return function(*args, **kwargs)
+            output = function(*args, **kwargs)
+        return model.see(path, context.module, (args, kwargs), output) if context.method_name == "__call__" else output
 
     def call(params: Any, state: Any, key: Any, *inputs: Any) -> Any:
         leaves = params | state
@@ -251,7 +259,7 @@ def _function(
             raise errors.ArgumentError(f"a parameter and a part of the state have the name {min(clash)}")
     elif parts:
         for path, leaf in parts[0][0].items():
-            if _is_key(leaf):
+            if is_key(leaf):
                 constants[path] = leaf
             else:
                 (model.params if _is_floating(leaf) else model.state)[path] = leaf
@@ -264,7 +272,7 @@ def _function(
         modules: list[Any] = []
         if equinox is not None:
             for tree in built:
-                modules_in(tree, "", nodes, modules, equinox)
+                _modules_in(tree, "", nodes, modules, equinox)
         with _watched(model, nodes, modules):
             outputs = function(*built, *inputs, **options, **flags, **keys)
         if len(parts) < 2:
@@ -283,7 +291,7 @@ def _has_modules(tree: Any) -> bool:
     return any(isinstance(leaf, equinox.Module) for leaf in leaves)
 
 
-def modules_in(tree: Any, path: str, nodes: dict[int, tuple[str, bool]], modules: list[Any], equinox: Any) -> None:
+def _modules_in(tree: Any, path: str, nodes: dict[int, tuple[str, bool]], modules: list[Any], equinox: Any) -> None:
     """Note the path of each module of equinox in a tree."""
     if isinstance(tree, equinox.Module) and path:
         nodes[id(tree)] = (path, isinstance(tree, equinox.nn.Sequential))
@@ -291,7 +299,7 @@ def modules_in(tree: Any, path: str, nodes: dict[int, tuple[str, bool]], modules
     for keys, child in jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda x: x is not tree)[0]:
         if child is not tree:
             below = ".".join(filter(None, [path, *map(weights.key_name, keys)]))
-            modules_in(child, below, nodes, modules, equinox)
+            _modules_in(child, below, nodes, modules, equinox)
 
 
 def _watched(model: Model, nodes: dict[int, tuple[str, bool]], modules: list[Any]) -> Any:
@@ -302,13 +310,14 @@ def _watched(model: Model, nodes: dict[int, tuple[str, bool]], modules: list[Any
             return call(*args, **kwargs)
         path, is_container = nodes[id(module)]
         with model.scope(path, type(module).__name__, is_container):
-            return call(*args, **kwargs)
+            output = call(*args, **kwargs)
+        return model.see(path, module, (args, kwargs), output)
 
-    return intercepted(modules, marked)
+    return _intercepted(modules, marked)
 
 
 @contextlib.contextmanager
-def intercepted(modules: list[Any], intercept: Callable[..., Any]) -> Iterator[None]:
+def _intercepted(modules: list[Any], intercept: Callable[..., Any]) -> Iterator[None]:
     """Have each call of a module be one of `intercept(module, call, args, kwargs)`, where `call` is the module's own."""
     classes = dict.fromkeys(type(module) for module in modules)
     owners = {cls: "__call__" in vars(cls) for cls in classes}

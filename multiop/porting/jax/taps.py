@@ -1,4 +1,4 @@
-"""The modules of flax and equinox: what each returns, and the gradients there."""
+"""Models of JAX: what each of their modules returns, and the gradients there."""
 
 from __future__ import annotations
 
@@ -7,162 +7,77 @@ import sys
 import jax
 import numpy as np
 
-from multiop import errors
-from multiop.porting._reference import Record, Reference, is_inexact, numbered
-from multiop.porting.jax import models, weights
+import multiop
+from multiop.porting import _graph, _objects
+from multiop.porting._reference import Record, Reference, is_inexact
+from multiop.porting._taps import Perturbed, recording
+from multiop.porting.jax import models
 
 
-def record(model, inputs, cotangents, training):
-    """Run a bound linen module, or one of nnx or equinox, forward and backward, with each of its modules watched."""
-    linen, nnx, equinox = map(sys.modules.get, ("flax.linen", "flax.nnx", "equinox"))
-    wide = any(x.dtype.name in ("float64", "complex128") for x in inputs)
-    with jax.enable_x64(wide or jax.config.jax_enable_x64):
-        if linen is not None and isinstance(model, linen.Module) and model.scope is not None:
-            return _record(_Linen(model, training), inputs, cotangents)
-        if nnx is not None and isinstance(model, nnx.Module):
-            return _record(_Nnx(model, training), inputs, cotangents)
-        if equinox is not None and isinstance(model, equinox.Module):
-            return _record(_Equinox(model, training), inputs, cotangents)
-    raise errors.ArgumentTypeError(
-        f"reference: of a {type(model).__name__} no layers are known; give a bound module of flax's linen, a module of nnx or of "
-        "equinox, or a function of ops with taps"
-    )
+def record(model, inputs, cotangents, training, arranged):
+    """Run a model of JAX forward and backward, with each of its modules watched, and the taps that it has itself."""
+    form = models.model_of(model, training)
+    leaves = [*inputs, *form.params.values()]
+    wide = any(np.dtype(x.dtype).name in ("float64", "complex128") for x in leaves if not models.is_key(x))
+    with jax.enable_x64(wide or jax.config.jax_enable_x64), multiop.use_backend("jax"):
+        return _record(form, inputs, cotangents, training, arranged)
 
 
-class _Watch:
+class _Watch(Perturbed):
     """Adds a perturbation to what each module returns, and records it."""
 
     def __init__(self, perturbations):
-        self.perturbations, self.values, self.inputs, self.modules, self.counts = perturbations, {}, {}, {}, {}
+        super().__init__(perturbations)
+        self.inputs, self.modules = {}, {}
 
-    def see(self, name, module, args, output):
-        called = numbered(name, self.counts)
-        leaves, structure = jax.tree.flatten(output)
-        made = []
-        for n, y in enumerate(leaves):
-            full = called if len(leaves) == 1 else f"{called}.{n}"
-            y = y + self.perturbations[full] if full in self.perturbations else y
-            self.values[full] = y
-            self.inputs[full] = [x for x in jax.tree.leaves(args) if hasattr(x, "dtype")]
-            self.modules[full] = module
-            made.append(y)
-        return jax.tree.unflatten(structure, made)
+    def _see(self, name, x):
+        # the parts of a tuple come after the modules inside, which may have their names
+        return x if name in self.values or not hasattr(x, "dtype") else self.place(name, x)
 
-
-class _Linen:
-    def __init__(self, model, training):
-        self.module, self.variables = model.unbind()
-        self.training = training
-        self.title = type(self.module).__name__
-
-    def run(self, params, inputs, watch):
-        from flax import linen
-
-        def intercept(call, args, kwargs, context):
-            output = call(*args, **kwargs)
-            if context.method_name != "__call__" or not context.module.path:
-                return output
-            return watch.see(".".join(context.module.path), context.module, (args, kwargs), output)
-
-        variables = {**self.variables, "params": params} if params else self.variables
-        mutable = [name for name in variables if name != "params"] if self.training else False
-        with linen.intercept_methods(intercept):
-            outputs = self.module.apply(variables, *inputs, mutable=mutable)
-        return outputs if self.training else (outputs, {n: x for n, x in variables.items() if n != "params"})
-
-    def params(self):
-        return self.variables.get("params", {})
-
-    def arrays(self, module, name):
-        leaves = {}
-        for collection in self.variables.values():
-            for key in name.partition("#")[0].split("."):
-                collection = collection.get(key, {}) if hasattr(collection, "get") else {}
-            if hasattr(collection, "items"):
-                leaves |= {key: np.array(x) for key, x in collection.items() if hasattr(x, "dtype")}
-        return leaves
-
-    def names(self, tree):
-        return weights._named(tree) if jax.tree.leaves(tree) else {}
+    def see_module(self, path, module, given, output):
+        before = len(self.values)
+        output = self.see(path, output)
+        for name in list(self.values)[before:]:
+            self.inputs[name], self.modules[name] = [x for x in jax.tree.leaves(given) if hasattr(x, "dtype")], module
+        return output
 
 
-class _Nnx:
-    def __init__(self, model, training):
-        from flax import nnx
-
-        (model.train if training else model.eval)()
-        self.model, self.title = model, type(model).__name__
-        self.graph, self.own, self.rest = nnx.split(model, nnx.Param, ...)
-        self.paths = {}
-
-    def run(self, params, inputs, watch):
-        from flax import nnx
-
-        model = nnx.merge(self.graph, params, self.rest)
-        modules = [(m, ".".join(map(str, path))) for path, m in nnx.iter_graph(model) if isinstance(m, nnx.Module)]
-        with _watched(modules, watch):
-            outputs = model(*inputs)
-        return outputs, nnx.split(model, nnx.Param, ...)[2]
-
-    def params(self):
-        return self.own
-
-    def arrays(self, module, name):
-        from flax import nnx
-
-        return {
-            key: np.array(x[...])
-            for key, x in vars(module).items()
-            if isinstance(x, nnx.Variable) and not isinstance(x[...], jax.core.Tracer)
-        }
-
-    def names(self, tree):
-        return weights.read(tree).arrays if jax.tree.leaves(tree) else {}
+def _arrays(module):
+    """Return a module's own arrays, by the names that its class gives them."""
+    linen, nnx = map(sys.modules.get, ("flax.linen", "flax.nnx"))
+    if linen is not None and isinstance(module, linen.Module):
+        arrays = {name: x for collection in module.variables.values() for name, x in collection.items()}
+    elif nnx is not None and isinstance(module, nnx.Module):
+        arrays = {name: x[...] for name, x in vars(module).items() if isinstance(x, nnx.Variable)}
+    else:
+        arrays = vars(module)
+    return {
+        name: np.array(x) for name, x in arrays.items() if hasattr(x, "dtype") and not isinstance(x, jax.core.Tracer)
+    }
 
 
-class _Equinox:
-    def __init__(self, model, training):
-        import equinox
-
-        model = equinox.nn.inference_mode(model, not training)
-        self.title, self.combine = type(model).__name__, equinox.combine
-        self.own, self.rest = equinox.partition(model, equinox.is_inexact_array)
-
-    def run(self, params, inputs, watch):
-        model, nodes, modules = self.combine(params, self.rest), {}, []
-        models.modules_in(model, "", nodes, modules, sys.modules["equinox"])
-        with _watched([(module, nodes[id(module)][0]) for module in modules], watch):
-            outputs = model(*inputs)
-        return outputs, {}
-
-    def params(self):
-        return self.own
-
-    def arrays(self, module, name):
-        leaves = {key: x for key, x in vars(module).items() if hasattr(x, "dtype")}
-        return {key: np.array(x) for key, x in leaves.items() if not isinstance(x, jax.core.Tracer)}
-
-    def names(self, tree):
-        return {name: np.array(x) for name, x in models.named_leaves(tree)[0].items()} if jax.tree.leaves(tree) else {}
-
-
-def _watched(modules, watch):
-    """Record what each of the modules, given with their names, returns."""
-    names = {id(module): name for module, name in modules}
-
-    def intercept(module, call, args, kwargs):
-        output = call(*args, **kwargs)
-        name = names.get(id(module))
-        return watch.see(name, module, (args, kwargs), output) if name else output
-
-    return models.intercepted([module for module, _ in modules], intercept)
-
-
-def _record(model, inputs, cotangents):
+def _record(form, inputs, cotangents, training, arranged):
     tensors = [jax.numpy.asarray(x) for x in inputs]
+    params, state = dict(form.params), dict(form.state)
+    key = jax.random.key(0) if training else None
+    own = {}
+
+    def run(params, tensors, watch, see):
+        form.see = see
+        with recording(watch):
+            output, new = form.call(params, state, key, *arranged(tensors)[0])
+        return _graph.comparable(_objects.opened(output)), new
+
     plain = _Watch({})
-    output, new = model.run(model.params(), tensors, plain)
-    outputs = [np.array(y) for y in jax.tree.leaves(output)]
+
+    def see(path, module, given, output):
+        before = len(plain.values)
+        output = plain.see_module(path, module, given, output)
+        own.update({name: _arrays(module) for name in list(plain.values)[before:]})
+        return output
+
+    outputs, new = run(params, tensors, plain, see)
+    outputs = [np.array(y) for y in outputs]
     # a layer in a scan has no value
     seen = {name: y for name, y in plain.values.items() if not isinstance(y, jax.core.Tracer)}
     values = {name: np.array(y) for name, y in seen.items()}
@@ -174,10 +89,11 @@ def _record(model, inputs, cotangents):
         filled = list(tensors)
         for n, x in zip(which, some, strict=True):
             filled[n] = x
-        leaves = jax.tree.leaves(model.run(params, filled, _Watch(zeros))[0])
+        watch = _Watch(zeros)
+        leaves, _ = run(params, filled, watch, watch.see_module)
         return [y for y, w in zip(leaves, cotangent, strict=True) if w is not None]
 
-    _, pull = jax.vjp(weighted, model.params(), zeros, [tensors[n] for n in which])
+    _, pull = jax.vjp(weighted, params, zeros, [tensors[n] for n in which])
     # complex gradients are the conjugates of JAX's, as in PyTorch, TensorFlow and multiop
     pulled = pull([jax.numpy.conj(w) for w in cotangent if w is not None])
     of_params, of_zeros, of_inputs = jax.tree.map(jax.numpy.conj, pulled)
@@ -186,18 +102,20 @@ def _record(model, inputs, cotangents):
         gradients[n] = np.array(g)
     records = {}
     for name, value in values.items():
-        module = plain.modules[name]
+        module = plain.modules.get(name)  # none at a tap that the model has itself
         kind = type(module).__name__
         records[name] = Record(
             name,
             value,
-            [np.array(x) for x in plain.inputs[name]],
+            [np.array(x) for x in plain.inputs.get(name, [])],
             np.array(of_zeros[name]) if name in of_zeros else None,
             {"Linear": "Dense", "Conv": "Conv", "Embed": "Embed"}.get(kind, kind),
-            model.arrays(module, name),
+            own.get(name, {}),
             options(module),
         )
-    return Reference(model.title, records, outputs, cotangent, gradients, model.names(of_params), model.names(new), {})
+    of_params = {name: np.array(x) for name, x in of_params.items()}
+    after = {form.origins.get(name, name): np.array(x) for name, x in new.items() if not models.is_key(x)}
+    return Reference(form.kind, records, outputs, cotangent, gradients, of_params, after, {})
 
 
 def options(module):

@@ -235,6 +235,12 @@ def _specs(concrete: Any) -> list[Any]:
 # models
 
 
+def described(model: Any, inputs: tuple[Any, ...], keywords: dict[str, Any], training: bool) -> _Model:
+    """Return a model, whatever it is made of, as a function of its tensors, with its variables by name."""
+    arguments = _Arguments(inputs, keywords)
+    return _described(model, training, [_tensor(tensor) for tensor in arguments.tensors], arguments)
+
+
 def _described(model: Any, training: bool, examples: list[Any], arguments: _Arguments) -> _Model:
     keras = sys.modules.get("keras")
     if keras is not None and isinstance(model, keras.Layer):

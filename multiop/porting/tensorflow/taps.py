@@ -8,25 +8,24 @@ import numpy as np
 import tensorflow as tf
 
 from multiop import errors
+from multiop.porting import _graph, _objects
 from multiop.porting._reference import Record, Reference, numbered
-from multiop.porting.tensorflow import _internals
+from multiop.porting.tensorflow import _internals, reader
 from multiop.porting.tensorflow.weights import _of_layer, is_keras, to_numpy
 
 
-def record(model, inputs, cotangents, training):
-    """Run a Keras model forward and backward, with each of its layers watched."""
+def record(model, inputs, cotangents, training, arranged):
+    """Run a Keras model forward and backward, with each of its layers watched; of other models no layers are known."""
     if not is_keras(model):
-        raise errors.ArgumentTypeError(
-            f"reference: of a {type(model).__name__} no layers are known; give a Keras model, or a function of ops with taps"
-        )
+        return _record_whole(model, inputs, cotangents, training, arranged)
     engine = sys.modules["keras"].config.backend()
     if engine != "tensorflow":
         raise errors.ArgumentTypeError(
             f"reference: Keras runs on {engine}; set KERAS_BACKEND=tensorflow, or give a function"
         )
     tensors = [tf.convert_to_tensor(x) for x in inputs]
-    if not model.built:
-        model(*tensors)
+    args, kwargs = arranged([np.asarray(x) for x in inputs])
+    call = reader.described(model, tuple(args), kwargs, training).call
     variables, _, state_names = _of_layer(model)
     before = {name: to_numpy(variables[name]) for name in state_names}
     seen, counts = [], {}
@@ -53,7 +52,7 @@ def record(model, inputs, cotangents, training):
         with tf.GradientTape(persistent=True) as tape:
             floats = [x for x in tensors if x.dtype.is_floating or x.dtype.is_complex]
             tape.watch(floats)
-            outputs = [y for y in tf.nest.flatten(model(*tensors, training=training)) if isinstance(y, tf.Tensor)]
+            outputs = [y for y in _graph.leaves(_objects.opened(call(*tensors))) if isinstance(y, tf.Tensor)]
     finally:
         for layer in layers:
             layer.__dict__.pop("call", None)
@@ -95,6 +94,31 @@ def record(model, inputs, cotangents, training):
         after,
         before,
     )
+
+
+def _record_whole(model, inputs, cotangents, training, arranged):
+    """Run a module, a function or a SavedModel forward and backward."""
+    args, kwargs = arranged([np.asarray(x) for x in inputs])
+    model = reader.described(model, tuple(args), kwargs, training)
+    before = {name: to_numpy(variable) for name, variable in model.variables.items()}
+    params = {name: variable for name, variable in model.variables.items() if name not in model.state}
+    tensors = [tf.convert_to_tensor(x) for x in inputs]
+    floats = [x for x in tensors if x.dtype.is_floating or x.dtype.is_complex]
+    with tf.GradientTape() as tape:
+        tape.watch([*floats, *params.values()])
+        outputs = [tf.convert_to_tensor(y) for y in _graph.comparable(_objects.opened(model.call(*tensors)))]
+    after = {name: to_numpy(model.variables[name]) for name in model.state}
+    for name, x in before.items():
+        model.variables[name].assign(x)
+    values = [np.array(y) for y in outputs]
+    weights = cotangents(values)
+    pairs = [(y, tf.convert_to_tensor(w)) for y, w in zip(outputs, weights, strict=True) if w is not None]
+    zero = tf.UnconnectedGradients.ZERO
+    sources, (targets, given) = [*floats, *params.values()], zip(*pairs, strict=True) if pairs else ((), ())
+    slopes = iter(tape.gradient(list(targets), sources, list(given), unconnected_gradients=zero) if pairs else [])
+    of_inputs = [np.array(next(slopes)) if pairs and any(x is y for y in floats) else None for x in tensors]
+    of_params = {name: np.array(tf.convert_to_tensor(g)) for name, g in zip(params, slopes, strict=False)}
+    return Reference(model.kind, {}, values, weights, of_inputs, of_params, after, before)
 
 
 def is_input(layer):

@@ -11,7 +11,7 @@ import operator
 import re
 import traceback
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -108,7 +108,8 @@ def read(
         stuck: set[str] = set()
         if not missing:
             program, stuck = _translatable(program, kind)
-        graph = _Reader(program, kind, missing, partial, stuck, names=names).graph
+        modules = _first_paths(model) if isinstance(model, torch.nn.Module) else {}
+        graph = _Reader(program, kind, missing, partial, stuck, names=names, modules=modules).graph
     unseen = _unseen(model, graph, changed) if changed else []
     if differs and not _graph.draws(graph.nodes):
         unseen.append("something that is kept from call to call, but is no buffer")
@@ -298,6 +299,16 @@ def _hooked(model: torch.nn.Module) -> list[str]:
     """Return the modules and parameters that have hooks for the backward pass, which an export forgets."""
     named = [*model.named_modules(), *model.named_parameters()]
     return [path or "the model" for path, owner in named if _internals.has_backward_hooks(owner)]
+
+
+def _first_paths(model: torch.nn.Module) -> dict[str, str]:
+    """Return for each path of a module that has several the first of them, which its parameters have too."""
+    first = {id(module): path for path, module in model.named_modules()}
+    return {
+        path: first[id(module)]
+        for path, module in model.named_modules(remove_duplicate=False)
+        if path != first[id(module)]
+    }
 
 
 def _root_kind(program: Any) -> str:
@@ -660,8 +671,10 @@ class _Reader:
         stuck: Collection[str] = (),
         tries: bool = False,
         names: _Names | None = None,
+        modules: Mapping[str, str] | None = None,
     ):
         self.program, self.partial = program, partial
+        self.modules = modules or {}  # a path of a module that has several -> the first of them
         self.untranslated: set[Any] = set()  # the calls that have no translation
         self.normalized: set[str] = set()  # the batch normalizations whose new statistics a statement returns
         self.entries: dict[Any, Expression] = {}  # node -> what stands for it
@@ -1033,12 +1046,23 @@ class _Reader:
                 raise Untranslated(f"with {name}={argument}")
         return arguments | _rows.special(row, out=out, emit=self._emit)
 
+    def _scopes(self, node: Any) -> tuple[Scope, ...]:
+        """Return the modules that a call belongs to; one that has several paths has the first of them."""
+        scopes = []
+        for key, (path, kind) in (node.meta.get("nn_module_stack") or {}).items():
+            if not path:
+                continue
+            name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+            path = self.modules.get(path, path)
+            scopes.append(Scope(key, path, name.rpartition(".")[2], name.startswith(_CONTAINERS)))
+        return tuple(scopes)
+
     def _emit(self, expression: Expression, *outputs: Value) -> list[Value]:
         self._add(list(outputs), expression)
         return list(outputs)
 
     def _add(self, outputs: list[Value], expression: Expression, update: str | None = None) -> None:
-        node = Node(outputs, expression, _scopes(self.current), update, _where(self.current) or self.place)
+        node = Node(outputs, expression, self._scopes(self.current), update, _where(self.current) or self.place)
         self.made |= {id(y): node for y in outputs}
         self.nodes.append(node)
 
@@ -1052,7 +1076,7 @@ class _Reader:
                 for part, skeleton in zip(expression, out, strict=False)
             )
         outputs = list(out) if isinstance(out, tuple) else [out]
-        hint = _scopes(self.current)
+        hint = self._scopes(self.current)
         for output in outputs:
             output.name = hint[-1].path.rpartition(".")[2] if hint else ""
         self._add(outputs, expression)
@@ -1124,7 +1148,7 @@ class _Reader:
         value = node.meta["val"]
         is_one = isinstance(value, torch.Tensor)
         out, statistics = self._skeleton(value if is_one else value[0]), Value((), "dict")
-        scopes = _scopes(node)
+        scopes = self._scopes(node)
         out.name = scopes[-1].path.rpartition(".")[2] if scopes else ""
         self._add([out, statistics], Call("tracked_batch_norm", (arguments["input"],), kwargs), update=prefix)
         self.normalized.add(prefix)
@@ -1506,16 +1530,6 @@ def _structure(tree: Any) -> Expression:
         fields = {name: getattr(tree, name) for name in tree.__dataclass_fields__}
         return {name: _structure(part) for name, part in fields.items() if part is not None}
     return tree
-
-
-def _scopes(node: Any) -> tuple[Scope, ...]:
-    scopes = []
-    for key, (path, kind) in (node.meta.get("nn_module_stack") or {}).items():
-        if not path:
-            continue
-        name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
-        scopes.append(Scope(key, path, name.rpartition(".")[2], name.startswith(_CONTAINERS)))
-    return tuple(scopes)
 
 
 def _where(node: Any) -> str:

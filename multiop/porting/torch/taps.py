@@ -7,6 +7,7 @@ import contextlib
 import numpy as np
 import torch
 
+from multiop.porting import _graph, _objects
 from multiop.porting._reference import Record, Reference, numbered
 from multiop.porting.torch.weights import kind, placed, to_numpy, to_tensor
 
@@ -57,11 +58,15 @@ OPTIONS = [
 ]
 
 
-def record(module, inputs, cotangents, training):
-    """Run a module forward and backward, with a hook on each of its modules."""
+def record(module, inputs, cotangents, training, arranged):
+    """Run a module, or an exported program, forward and backward, with a hook on each of its modules."""
+    title = type(module).__name__
+    is_program = isinstance(module, torch.export.ExportedProgram)
+    module = module.module() if is_program else module
     records, hooks, counts, gradients = {}, [], {}, {}
     was_training = [(inner, inner.training) for inner in module.modules()]
-    module.train(training)
+    if not is_program:
+        module.train(training)
     before = state(module)
 
     def after(name):
@@ -71,6 +76,8 @@ def record(module, inputs, cotangents, training):
             called = numbered(name, counts)
             for n, y in enumerate(tensors):
                 full = called if len(tensors) == 1 else f"{called}.{n}"
+                if full in records:  # a module inside has that name
+                    continue
                 records[full] = Record(
                     full, to_numpy(y), given, None, kind(layer), own(layer), options(layer, args, kwargs), True
                 )
@@ -89,7 +96,8 @@ def record(module, inputs, cotangents, training):
             if name:
                 hooks.append(inner.register_forward_hook(after(name), with_kwargs=True))
         with torch.enable_grad(), without_fast_path():
-            outputs = flat(module(*tensors))
+            args, kwargs = arranged(tensors)
+            outputs = flat(module(*args, **kwargs))
             values = [to_numpy(y) for y in outputs]
             weights = cotangents(values)
             both = zip(outputs, weights, strict=True)
@@ -117,9 +125,7 @@ def record(module, inputs, cotangents, training):
     input_gradients = [slopes.pop(0) if x.requires_grad and slopes else None for x in tensors]
     of = {id(x): g for x, g in zip(params.values(), slopes, strict=False)}  # a shared parameter has one gradient
     parameter_gradients = {name: of[id(x)] for name, x in params.items() if id(x) in of}
-    return Reference(
-        type(module).__name__, records, values, weights, input_gradients, parameter_gradients, after_run, before
-    )
+    return Reference(title, records, values, weights, input_gradients, parameter_gradients, after_run, before)
 
 
 def without_fast_path():
@@ -141,11 +147,7 @@ def without_fast_path():
 
 def flat(output):
     """Return the tensors in what a module returned."""
-    if isinstance(output, torch.Tensor):
-        return [output]
-    if isinstance(output, dict):
-        output = [output[name] for name in sorted(output)]  # as the leaves of any tree
-    return [y for part in output for y in flat(part)] if isinstance(output, (tuple, list)) else []
+    return [y for y in _graph.leaves(_objects.opened(output)) if isinstance(y, torch.Tensor)]
 
 
 def own(module):
