@@ -180,6 +180,7 @@ class Graph:
     paths: list[list[int | str]] | None = None  # where each input is among the arguments; `None`: it is one of them
     constants: list[tuple[list[int | str], Any]] = dataclasses.field(default_factory=list)  # arguments of other types
     guards: list[str] = dataclasses.field(default_factory=list)  # what the open sizes have to fulfil
+    frozen: list[str] = dataclasses.field(default_factory=list)  # the parameters that the original does not train
 
 
 def call(function: str, *args: Expression, **kwargs: Expression) -> Call:

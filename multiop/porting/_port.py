@@ -114,6 +114,11 @@ class Port:
         return self._about["framework"] not in ("PyTorch", "TensorFlow")
 
     @property
+    def frozen(self) -> list[str]:
+        """The parameters that the original does not train, by name: give these to no optimizer."""
+        return self._about.get("frozen", [])
+
+    @property
     def modes(self) -> list[bool]:
         """The values of `training` that `prove` can compare: those of which it is recorded what the original does."""
         return [training for training in (False, True) if _RECORDS[training] in self._about]
@@ -274,7 +279,8 @@ class Port:
         Returns:
             A module with copies of the port's weights under the original's names: parameters are trained, state is
             what buffers, `nnx.BatchStat` and non-trainable weights are. In training mode, a call changes the state.
-            On PyTorch and flax it starts in evaluation mode.
+            Parameters that the original does not train are not trained: they need no gradient, or are a plain
+            `nnx.Variable`. On PyTorch and flax it starts in evaluation mode.
 
         Raises:
             ArgumentError: There is no such framework.
@@ -440,6 +446,7 @@ def trace(
             for tensor, value in zip(_in_order(graph, inputs, keywords or {}), graph.inputs, strict=True)
         ],
     }
+    about |= {"frozen": graph.frozen} if graph.frozen else {}
     about |= {"narrowest": _graph.narrowest(graph.nodes)}
     bridged = [
         part.name for node in graph.nodes for part in _graph.walk(node.expression) if isinstance(part, _graph.Foreign)

@@ -112,6 +112,26 @@ def test_names_that_a_module_has_already(framework):
     np.testing.assert_allclose(y.detach() if isinstance(y, torch.Tensor) else y, expected[None])
 
 
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("framework", ["torch", "flax", "keras"])
+def test_what_the_original_does_not_train_is_not_trained(framework, net, batches):
+    module_of = {"flax": "flax.nnx"}.get(framework, framework)
+    library = pytest.importorskip(module_of)
+    net.conv.requires_grad_(False)
+    port = porting.trace(net, torch.tensor(batches[0]), training=True)
+    assert port.frozen == ["conv.weight", "conv.bias"]
+    module = port.as_module(framework)
+    if framework == "torch":
+        wanted = {name: parameter.requires_grad for name, parameter in net.named_parameters()}
+        assert {name: parameter.requires_grad for name, parameter in module.named_parameters()} == wanted
+        np.testing.assert_allclose(trained(module, batches), trained(net, batches), rtol=1e-9)
+    elif framework == "flax":
+        names = {".".join(map(str, path)) for path, _ in library.to_flat_state(library.state(module, library.Param))}
+        assert names == {"norm.weight", "norm.bias", "fc.weight", "fc.bias"}
+    else:
+        assert len(module.trainable_weights) == 4
+
+
 def test_a_port_of_evaluation_does_not_train(net, batches):
     x = torch.tensor(batches[0])
     module = porting.trace(net.eval(), x).as_module("torch")

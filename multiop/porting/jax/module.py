@@ -8,7 +8,7 @@ from flax import nnx
 
 import multiop
 from multiop import errors
-from multiop.porting import _modules
+from multiop.porting import _modules, _weights
 
 TAKEN = frozenset(dir(nnx.Module)) | {"port", "rngs", "deterministic"}
 
@@ -24,7 +24,10 @@ class PortedModule(nnx.Module):
         self.port = port  # without weights of its own
         self.deterministic = True  # what `train` and `eval` of nnx set
         self.rngs = rngs
-        self._place(params, nnx.Param)
+        frozen = {path: x for path, x in _weights.flat(params).items() if path in port.frozen}
+        trained = {path: x for path, x in _weights.flat(params).items() if path not in frozen}
+        self._place(_weights.nested(trained), nnx.Param)
+        self._place(_weights.nested(frozen), nnx.Variable)
         self._place(state, nnx.BatchStat)
 
     def _place(self, tree, kind):

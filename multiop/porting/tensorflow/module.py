@@ -21,7 +21,9 @@ class PortedLayer(keras.layers.Layer):
         super().__init__(**(named | options))
         self.port = port  # without weights of its own
         names = free_names([*_weights.flat(params), *_weights.flat(state)])
-        self.params = {path: self._weight(names[path], x, True) for path, x in _weights.flat(params).items()}
+        self.params = {
+            path: self._weight(names[path], x, path not in port.frozen) for path, x in _weights.flat(params).items()
+        }
         self.state = {path: self._weight(names[path], x, False) for path, x in _weights.flat(state).items()}
         draws = port.draws(False) or port.draws(True)
         self.generator = keras.random.SeedGenerator(seed) if draws else None

@@ -10,7 +10,7 @@ import inspect
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,7 @@ class _Model:
     layers: list[Any]
     concrete: Any = None
     has_layers: bool = False  # of Keras
+    frozen: Sequence[str] = ()  # the parameters that are not trained
 
 
 def read(
@@ -103,6 +104,7 @@ def read(
             given = (described, concrete, examples, opened)
             graph = _graph_of(symbols, functools.partial(_Reader, *given, watch=watch, partial=partial))
             graph.paths, graph.constants = arguments.paths, arguments.constants
+            graph.frozen = [name for name in described.frozen if name in graph.params]
             return graph
         except errors.TranslationError:
             if number == len(choices) or not any(choices[number]):
@@ -233,6 +235,11 @@ def _specs(concrete: Any) -> list[Any]:
 
 
 # models
+
+
+def tensors(inputs: tuple[Any, ...], keywords: dict[str, Any]) -> list[Any]:
+    """Return the tensors among some arguments, in the order in which a model that is described takes them."""
+    return _Arguments(inputs, keywords).tensors
 
 
 def described(model: Any, inputs: tuple[Any, ...], keywords: dict[str, Any], training: bool) -> _Model:
@@ -493,7 +500,8 @@ def _keras(keras: Any, model: Any, training: bool, examples: list[Any], argument
     own = type(model).__name__
     auto = re.fullmatch(r"(functional|sequential|model)(_\d+)?", model.name)
     kind = model.name if own in _CONTAINERS and not auto else own
-    return _Model(call, kind, variables, state, modules, layers, has_layers=True)
+    frozen = [name for name, variable in names.items() if not variable.trainable and name not in state]
+    return _Model(call, kind, variables, state, modules, layers, has_layers=True, frozen=frozen)
 
 
 class _Watch:

@@ -24,8 +24,7 @@ def record(model, inputs, cotangents, training, arranged):
             f"reference: Keras runs on {engine}; set KERAS_BACKEND=tensorflow, or give a function"
         )
     tensors = [tf.convert_to_tensor(x) for x in inputs]
-    args, kwargs = arranged([np.asarray(x) for x in inputs])
-    call = reader.described(model, tuple(args), kwargs, training).call
+    _, call = _described(model, inputs, training, arranged)
     variables, _, state_names = _of_layer(model)
     before = {name: to_numpy(variables[name]) for name in state_names}
     seen, counts = [], {}
@@ -52,7 +51,7 @@ def record(model, inputs, cotangents, training, arranged):
         with tf.GradientTape(persistent=True) as tape:
             floats = [x for x in tensors if x.dtype.is_floating or x.dtype.is_complex]
             tape.watch(floats)
-            outputs = [y for y in _graph.leaves(_objects.opened(call(*tensors))) if isinstance(y, tf.Tensor)]
+            outputs = [y for y in _graph.leaves(_objects.opened(call(tensors))) if isinstance(y, tf.Tensor)]
     finally:
         for layer in layers:
             layer.__dict__.pop("call", None)
@@ -96,17 +95,25 @@ def record(model, inputs, cotangents, training, arranged):
     )
 
 
+def _described(model, inputs, training, arranged):
+    """Return what is known of a model, and the model as a function of its tensors in the order of the inputs."""
+    args, kwargs = arranged([np.asarray(x) for x in inputs])
+    described = reader.described(model, tuple(args), kwargs, training)
+    args, kwargs = arranged([np.asarray(number) for number in range(len(inputs))])
+    order = [int(number) for number in reader.tensors(tuple(args), kwargs)]
+    return described, lambda tensors: described.call(*[tensors[number] for number in order])
+
+
 def _record_whole(model, inputs, cotangents, training, arranged):
     """Run a module, a function or a SavedModel forward and backward."""
-    args, kwargs = arranged([np.asarray(x) for x in inputs])
-    model = reader.described(model, tuple(args), kwargs, training)
+    model, call = _described(model, inputs, training, arranged)
     before = {name: to_numpy(variable) for name, variable in model.variables.items()}
     params = {name: variable for name, variable in model.variables.items() if name not in model.state}
     tensors = [tf.convert_to_tensor(x) for x in inputs]
     floats = [x for x in tensors if x.dtype.is_floating or x.dtype.is_complex]
     with tf.GradientTape() as tape:
         tape.watch([*floats, *params.values()])
-        outputs = [tf.convert_to_tensor(y) for y in _graph.comparable(_objects.opened(model.call(*tensors)))]
+        outputs = [tf.convert_to_tensor(y) for y in _graph.comparable(_objects.opened(call(tensors)))]
     after = {name: to_numpy(model.variables[name]) for name in model.state}
     for name, x in before.items():
         model.variables[name].assign(x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 import multiop
-from multiop.porting import _modules
+from multiop.porting import _modules, _weights
 from multiop.porting.torch.weights import to_tensor
 
 TAKEN = frozenset(dir(torch.nn.Module())) | {"port"}
@@ -18,6 +18,9 @@ class PortedModule(torch.nn.Module):
         super().__init__()
         self.port = port  # without weights of its own
         self._register(params, lambda module, name, x: module.register_parameter(name, parameter(x)))
+        of_params = _weights.flat(_modules.tree_of(self, params, TAKEN))
+        for path in port.frozen:
+            of_params[path].requires_grad_(False)
         self._register(state, lambda module, name, x: module.register_buffer(name, to_tensor(x)))
         self.eval()
 

@@ -691,6 +691,7 @@ class _Reader:
         self.leaves: dict[str, Value] = {}
         self.inputs: list[Value] = []
         self.params: dict[str, Any] = {}
+        self.frozen: list[str] = []
         self.state: dict[str, Any] = {}
         self._name_sizes(names or {})
         self._placeholders()
@@ -709,7 +710,7 @@ class _Reader:
         dtype = _rows.dtype_of(self.params, self.inputs)
         self.graph = Graph(kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, dtype, "PyTorch")
         self.graph.paths, self.graph.constants = self._paths()
-        self.graph.guards = self._guards()
+        self.graph.guards, self.graph.frozen = self._guards(), self.frozen
 
     # inputs and leaves
 
@@ -743,6 +744,8 @@ class _Reader:
                 continue
             kept = self.params if is_parameter else self.state
             kept[path] = weights.to_numpy(tensor)
+            if is_parameter and self._is_frozen(path):
+                self.frozen.append(path)
             value = self._skeleton(node.meta["val"], "params" if is_parameter else "state", path)
             self.leaves[path] = self.entries[node] = value
             shared[memory] = value
@@ -780,6 +783,10 @@ class _Reader:
                 placed.append((given.index(node), path))
         placed.sort(key=lambda pair: pair[0])
         return [path for _, path in placed], constants
+
+    def _is_frozen(self, path: str) -> bool:
+        leaf = self.program.state_dict.get(path)
+        return leaf is not None and not leaf.requires_grad and (leaf.is_floating_point() or leaf.is_complex())
 
     def _leaf(self, spec: Any) -> Any:
         for place in (self.program.state_dict, self.program.constants):
