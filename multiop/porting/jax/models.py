@@ -249,8 +249,8 @@ def _function(
         _names(callable_, 1 if is_module else len(trees)),
     )
     flags, key_name = _options(callable_, options, training)
-    if is_module and not training:
-        trees = (equinox.nn.inference_mode(trees[0]),)  # type: ignore[union-attr]
+    if equinox is not None and not training and _has_modules(trees):
+        trees = equinox.nn.inference_mode(trees)
     parts = [named_leaves(tree) for tree in trees]
     constants: dict[str, Any] = {}
     if len(parts) == 2:

@@ -38,7 +38,7 @@ class _Watch(Perturbed):
         before = len(self.values)
         output = self.see(path, output)
         for name in list(self.values)[before:]:
-            self.inputs[name], self.modules[name] = [x for x in jax.tree.leaves(given) if hasattr(x, "dtype")], module
+            self.inputs[name], self.modules[name] = given, module
         return output
 
 
@@ -51,9 +51,12 @@ def _arrays(module):
         arrays = {name: x[...] for name, x in vars(module).items() if isinstance(x, nnx.Variable)}
     else:
         arrays = vars(module)
-    return {
-        name: np.array(x) for name, x in arrays.items() if hasattr(x, "dtype") and not isinstance(x, jax.core.Tracer)
-    }
+    return {name: np.array(x) for name, x in arrays.items() if _is_known(x)}
+
+
+def _is_known(x):
+    """Return whether something is an array that has values: in a scan, or under `vmap`, it has none."""
+    return hasattr(x, "dtype") and not isinstance(x, jax.core.Tracer)
 
 
 def _record(form, inputs, cotangents, training, arranged):
@@ -78,8 +81,7 @@ def _record(form, inputs, cotangents, training, arranged):
 
     outputs, new = run(params, tensors, plain, see)
     outputs = [np.array(y) for y in outputs]
-    # a layer in a scan has no value
-    seen = {name: y for name, y in plain.values.items() if not isinstance(y, jax.core.Tracer)}
+    seen = {name: y for name, y in plain.values.items() if _is_known(y)}
     values = {name: np.array(y) for name, y in seen.items()}
     cotangent = cotangents(outputs)
     zeros = {name: jax.numpy.zeros_like(y) for name, y in seen.items() if is_inexact(values[name])}
@@ -107,7 +109,7 @@ def _record(form, inputs, cotangents, training, arranged):
         records[name] = Record(
             name,
             value,
-            [np.array(x) for x in plain.inputs.get(name, [])],
+            [np.array(x) for x in jax.tree.leaves(plain.inputs.get(name)) if _is_known(x)],
             np.array(of_zeros[name]) if name in of_zeros else None,
             {"Linear": "Dense", "Conv": "Conv", "Embed": "Embed"}.get(kind, kind),
             own.get(name, {}),

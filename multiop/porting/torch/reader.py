@@ -129,7 +129,7 @@ def _observed(
     """
     params, before = (
         {name for name, _ in model.named_parameters()},
-        {name: weights.to_numpy(tensor) for name, tensor in model.state_dict().items()},
+        {name: weights.to_numpy(tensor) for name, tensor in _kept(model).items()},
     )
     changed: set[str] = set()
     results = []
@@ -146,12 +146,17 @@ def _observed(
             results.append([weights.to_numpy(leaf) for leaf in tensors])
             lost = given.lost(tensors)
         with torch.no_grad():
-            for name, tensor in model.state_dict().items():
+            for name, tensor in _kept(model).items():
                 if name in before and weights.to_numpy(tensor).tobytes() != before[name].tobytes():
                     changed.add(name)
                     tensor.copy_(weights.to_tensor(before[name]))
     same = len(results) < 3 or all(map(_is_close, results[0], results[2]))
     return changed & params, not same, changed - params, lost
+
+
+def _kept(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Return parameters and buffers, those included that no checkpoint has."""
+    return model.state_dict() | dict(model.named_buffers())
 
 
 class _Given:
