@@ -199,6 +199,38 @@ def test_a_function_of_jax_is_compared_with_a_function_of_ops(backend, x64):
     assert {check.quantity for check in comparison.differences} == {"input gradient", "parameter gradient"}
 
 
+def test_equinox_with_a_state_in_both_modes(backend, x64):
+    """Dropout needs a key in training alone; a state of equinox can be read once."""
+    equinox, jax = pytest.importorskip("equinox"), x64
+
+    class Net(equinox.Module):
+        fc: equinox.nn.Linear
+        norm: equinox.nn.BatchNorm
+        drop: equinox.nn.Dropout
+
+        def __init__(self):
+            self.fc = equinox.nn.Linear(3, 4, key=jax.random.key(0))
+            self.norm, self.drop = equinox.nn.BatchNorm(4, "batch", mode="batch"), equinox.nn.Dropout(0.5)
+
+        def __call__(self, x, state, key):
+            x, state = self.norm(self.fc(x), state)
+            return self.drop(x, key=key), state
+
+    def batched(net, state, x, key=None):
+        rows = jax.vmap(net, axis_name="batch", in_axes=(0, None, None), out_axes=(0, None))
+        return rows(x, state, key)
+
+    net, state = equinox.nn.make_with_state(Net)()
+    model, x = functools.partial(batched, net, state), X[0, 0]
+    port = porting.trace(model, jax.numpy.asarray(x))
+    assert not port.draws(False) and porting.prove(port, backend).agrees
+    assert porting.compare(model, port, [x]).agree
+    model = functools.partial(batched, equinox.tree_at(lambda net: net.drop.p, net, 0.0), state)
+    port = porting.trace(model, jax.numpy.asarray(x), training=True)
+    comparison = porting.compare(model, port, [x], training=True)
+    assert not comparison.differences and {c.name for c in comparison.vacuous} == {"fc.bias"}, comparison
+
+
 def test_linen_with_its_variables(backend, x64):
     linen = pytest.importorskip("flax.linen")
 

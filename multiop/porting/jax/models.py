@@ -34,7 +34,7 @@ KEYS = ("key", "rng", "rngs", "prng_key")
 _SCOPE = "multiop-scope-"
 
 
-See: TypeAlias = Callable[[str, Any, Any, Any], Any]
+See: TypeAlias = Callable[[str, Any, list[Any], Any], Any]
 
 
 class Model:
@@ -163,7 +163,8 @@ def _linen(module: Any, variables: Any, training: bool) -> Model:
             return function(*args, **kwargs)
         with model.scope(path, type(context.module).__name__, isinstance(context.module, nn.Sequential)):
             output = function(*args, **kwargs)
-        return model.see(path, context.module, (args, kwargs), output) if context.method_name == "__call__" else output
+        given = jax.tree.leaves((args, kwargs))
+        return model.see(path, context.module, given, output) if context.method_name == "__call__" else output
 
     def call(params: Any, state: Any, key: Any, *inputs: Any) -> Any:
         leaves = params | state
@@ -309,9 +310,10 @@ def _watched(model: Model, nodes: dict[int, tuple[str, bool]], modules: list[Any
         if id(module) not in nodes:
             return call(*args, **kwargs)
         path, is_container = nodes[id(module)]
+        given = jax.tree.leaves((args, kwargs))  # equinox's states can be read once alone
         with model.scope(path, type(module).__name__, is_container):
             output = call(*args, **kwargs)
-        return model.see(path, module, (args, kwargs), output)
+        return model.see(path, module, given, output)
 
     return _intercepted(modules, marked)
 

@@ -109,7 +109,7 @@ def _record(form, inputs, cotangents, training, arranged):
         records[name] = Record(
             name,
             value,
-            [np.array(x) for x in jax.tree.leaves(plain.inputs.get(name)) if _is_known(x)],
+            [np.array(x) for x in plain.inputs.get(name, []) if _is_known(x)],
             np.array(of_zeros[name]) if name in of_zeros else None,
             {"Linear": "Dense", "Conv": "Conv", "Embed": "Embed"}.get(kind, kind),
             own.get(name, {}),
