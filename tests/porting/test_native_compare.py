@@ -167,7 +167,11 @@ class Holder:
     method = __call__
 
 
-@pytest.mark.parametrize("kind", CALLABLES)
+SHORT = ("partial", "lambda", "jitted lambda")
+KINDS = [kind if kind in SHORT else pytest.param(kind, marks=pytest.mark.tier("full")) for kind in CALLABLES]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_whatever_is_called_in_jax_is_compared(kind, backend, x64):
     jnp = x64.numpy
 
@@ -199,6 +203,7 @@ def test_a_function_of_jax_is_compared_with_a_function_of_ops(backend, x64):
     assert {check.quantity for check in comparison.differences} == {"input gradient", "parameter gradient"}
 
 
+@pytest.mark.tier("full")
 def test_equinox_with_a_state_in_both_modes(backend, x64):
     """Dropout needs a key in training alone; a state of equinox can be read once."""
     equinox, jax = pytest.importorskip("equinox"), x64
@@ -231,6 +236,7 @@ def test_equinox_with_a_state_in_both_modes(backend, x64):
     assert not comparison.differences and {c.name for c in comparison.vacuous} == {"fc.bias"}, comparison
 
 
+@pytest.mark.tier("full")
 def test_linen_with_its_variables(backend, x64):
     linen = pytest.importorskip("flax.linen")
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+import multiop
 from multiop.porting import _graph, _printing
 from multiop.porting._graph import Call, Dim, Graph, Infix, Item, Node, Scope, Value, call
 from multiop.porting._printing import layout
@@ -278,6 +279,57 @@ def test_a_list_that_grows_by_the_result_of_each_step_is_a_loop():
     ]
     alone = model.source(model.add(Infix("+", features[1], features[2]), (BATCH, 8)))
     assert "for i in" not in alone  # the results are used one by one
+
+
+def parts_of(source, arrays):
+    """Run the source on NumPy's arrays."""
+    scope = {}
+    exec(source, scope)
+    with multiop.use_backend("numpy"):
+        return scope["net"]({}, {}, *arrays)[0]
+
+
+@pytest.mark.parametrize("places", [(0, 1, 2), (2, 1, 0), (0, 1), (0, 0, 2)])
+def test_the_parts_of_a_tensor_are_taken_at_once_if_they_are_all_there_is(places):
+    model = Model((3, 4))
+    parts = [model.add(Item(model.inputs[0], (place,)), (4,)) for place in places]
+    source = model.source(tuple(parts))
+    assert ("ops.unstack(x)" in source) == (places == (0, 1, 2))
+    x = np.arange(12.0).reshape(3, 4)
+    for computed, place in zip(parts_of(source, [x]), places, strict=True):
+        np.testing.assert_array_equal(computed, x[place])
+
+
+@pytest.mark.parametrize(
+    "keys, line",
+    [
+        (
+            ((slice(None), slice(None, 2)), (slice(None), slice(None), slice(1, None, 2))),
+            "return x[:, :2, 1::2], state",
+        ),
+        (((slice(1, None),), (slice(None), slice(-1, None))), "return x[1:, -1:], state"),
+        (((slice(1, None),), (slice(1, None),)), "return x[1:][1:], state"),
+        (((slice(1, None),), (1, slice(2, None))), "return x[1:][1, 2:], state"),
+    ],
+)
+def test_slices_of_different_axes_are_one_key(keys, line):
+    model, x = Model((4, 5, 6)), np.arange(120.0).reshape(4, 5, 6)
+    first = model.add(Item(model.inputs[0], keys[0]), x[keys[0]].shape)
+    second = model.add(Item(first, keys[1]), x[keys[0]][keys[1]].shape)
+    source = model.source(second)
+    assert body(source) == [line]
+    np.testing.assert_array_equal(parts_of(source, [x]), x[keys[0]][keys[1]])
+
+
+@pytest.mark.parametrize("put, taken, stays", [(1, 1, False), (-1, 2, False), (1, 0, True)])
+def test_an_axis_that_is_put_in_and_taken_away_is_not_written(put, taken, stays):
+    model, x = Model((1, 4)), np.arange(4.0)[None]
+    wide = np.expand_dims(x, put)
+    y = model.add(call("ops.expand_dims", model.inputs[0], put), wide.shape)
+    y = model.add(call("ops.squeeze", y, axis=taken), np.squeeze(wide, taken).shape)
+    source = model.source(model.add(call("ops.relu", y), y.shape))
+    assert ("expand_dims" in source) == stays
+    np.testing.assert_array_equal(parts_of(source, [x]), np.squeeze(wide, taken))
 
 
 def test_a_docstring_is_not_broken_inside_of_a_shape():

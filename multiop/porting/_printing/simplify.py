@@ -5,11 +5,12 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from multiop.porting import _graph
-from multiop.porting._graph import Body, Call, Custom, Dim, DType, Expression, Graph, Infix, Node, Value, call
+from multiop.porting._graph import Body, Call, Custom, Dim, DType, Expression, Graph, Infix, Item, Node, Value, call
 
 _REDUCTIONS = ("ops.mean", "ops.sum", "ops.var", "ops.std", "ops.max", "ops.min", "ops.prod")
 
@@ -37,6 +38,12 @@ def _shorter(nodes: Sequence[Node], outputs: Expression) -> tuple[list[Node], Ex
                     return inner.args[0]
             if expression.function == "ops.reshape":
                 return _shuffled(expression, producers) or _averaged(expression, producers, counts) or expression
+        if isinstance(expression, Item):
+            return _sliced_once(expression, producers, counts, scopes) or expression
+        if isinstance(expression, Call) and expression.function == "ops.squeeze":
+            inner = _here(expression.args[0], producers, scopes)
+            is_undone = isinstance(inner, Call) and inner.function == "ops.expand_dims"
+            return inner.args[0] if is_undone and _is_put(inner, expression) else expression
         if isinstance(expression, Call) and expression.function == "ops.expand_dims":
             return _kept(expression, producers, counts, scopes) or expression
         if isinstance(expression, Call) and expression.function == "ops.cond" and len(expression.args) > 3:
@@ -65,7 +72,66 @@ def _shorter(nodes: Sequence[Node], outputs: Expression) -> tuple[list[Node], Ex
     for node in nodes:
         if node.update is not None or not isinstance(node.expression, Value):
             kept += _counted(node, producers) or [node]
-    return kept, _graph.rebuild(outputs, follow)
+    return _unstacked(kept), _graph.rebuild(outputs, follow)
+
+
+def _here(value: Expression, producers: Mapping[int, Node], scopes: Sequence[Any]) -> Expression:
+    """Return the expression that computes a value in the same submodule, or the value."""
+    is_here = isinstance(value, Value) and id(value) in producers and producers[id(value)].scopes == scopes
+    return producers[id(value)].expression if is_here else value
+
+
+def _is_put(expand: Call, squeeze: Call) -> bool:
+    """Say whether the axis that is taken away is the one that was put in."""
+    ndim = squeeze.args[0].ndim if isinstance(squeeze.args[0], Value) else 0
+    axes = [dict(zip(("x", "axis"), each.args, strict=False)) | dict(each.kwargs) for each in (expand, squeeze)]
+    put, taken = (each.get("axis") for each in axes)
+    return bool(ndim) and isinstance(put, int) and isinstance(taken, int) and put % ndim == taken % ndim
+
+
+_WHOLE = slice(None)
+
+
+def _sliced_once(
+    expression: Item, producers: Mapping[int, Node], counts: collections.Counter[int], scopes: Sequence[Any]
+) -> Item | None:
+    """Return slices of different axes, one after the other, as one."""
+    inner = _here(expression.x, producers, scopes)
+    if not isinstance(inner, Item) or (isinstance(expression.x, Value) and counts[id(expression.x)] > 1):
+        return None
+    if not all(isinstance(part, slice) for part in (*inner.key, *expression.key)):
+        return None
+    pairs = list(itertools.zip_longest(inner.key, expression.key, fillvalue=_WHOLE))
+    if not all(_WHOLE in pair for pair in pairs):
+        return None
+    return Item(inner.x, tuple(second if first == _WHOLE else first for first, second in pairs))
+
+
+def _unstacked(nodes: Sequence[Node]) -> list[Node]:
+    """Return the statements with one for the parts of a tensor along its first axis that are taken one by one."""
+    kept: list[Node] = []
+    start = 0
+    while start < len(nodes):
+        first = nodes[start].expression
+        x = first.x if isinstance(first, Item) else None
+        size = x.shape[0] if isinstance(x, Value) and x.shape else None
+        parts = nodes[start : start + size] if isinstance(size, int) and size > 1 else []
+        is_all = len(parts) == size and all(
+            isinstance(part.expression, Item)
+            and part.expression.x is x
+            and part.expression.key == (number,)
+            and type(part.expression.key[0]) is int
+            and part.update is None
+            and part.scopes == nodes[start].scopes
+            for number, part in enumerate(parts)
+        )
+        if is_all:
+            outputs = [part.outputs[0] for part in parts]
+            kept.append(dataclasses.replace(nodes[start], outputs=outputs, expression=call("ops.unstack", x)))
+        else:
+            kept.append(nodes[start])
+        start += len(parts) if is_all else 1
+    return kept
 
 
 def _produced(value: Expression, producers: Mapping[int, Node]) -> Expression:
