@@ -301,7 +301,7 @@ def test_the_parts_of_a_tensor_are_taken_at_once_if_they_are_all_there_is(places
 
 
 @pytest.mark.parametrize(
-    "keys, line",
+    ("keys", "line"),
     [
         (
             ((slice(None), slice(None, 2)), (slice(None), slice(None), slice(1, None, 2))),
@@ -321,7 +321,7 @@ def test_slices_of_different_axes_are_one_key(keys, line):
     np.testing.assert_array_equal(parts_of(source, [x]), x[keys[0]][keys[1]])
 
 
-@pytest.mark.parametrize("put, taken, stays", [(1, 1, False), (-1, 2, False), (1, 0, True)])
+@pytest.mark.parametrize(("put", "taken", "stays"), [(1, 1, False), (-1, 2, False), (1, 0, True)])
 def test_an_axis_that_is_put_in_and_taken_away_is_not_written(put, taken, stays):
     model, x = Model((1, 4)), np.arange(4.0)[None]
     wide = np.expand_dims(x, put)
