@@ -272,9 +272,9 @@ def compare(
     """
     port = candidate if isinstance(candidate, Port) else None
     given, arranged = _arranged(inputs, port)
-    if port is not None:
-        params, state, weight_map = port.params, port.state, weight_map or port.map
-        candidate = functools.partial(port.function, training=training)
+    if isinstance(candidate, Port):
+        params, state, weight_map = candidate.params, candidate.state, weight_map or candidate.map
+        candidate = functools.partial(candidate.function, training=training)
     elif len(given) != len(inputs):
         candidate = _of_leaves(candidate, arranged, len(given))
     if isinstance(params, _weights.Weights):
@@ -306,7 +306,7 @@ def _arranged(inputs: Sequence[Any], port: Port | None) -> tuple[list[Array], Ar
             list(_objects.closed(_tree.unflatten(structure, list(tensors)), list(inputs))),
             {},
         )
-    leaves = leaves if len(leaves) == len(inputs) else list(port._tensors_of(tuple(opened), {}))
+    leaves = leaves if len(leaves) == len(inputs) else list(port.tensors_of(tuple(opened), {}))
 
     def arguments(tensors: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         args, keywords = port._arguments(tuple(tensors))

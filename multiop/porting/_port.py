@@ -88,7 +88,7 @@ class Port:
             ArgumentError: The model was traced in the other mode, or with other inputs.
         """
         self._check_mode(training)
-        inputs = self._tensors_of(inputs, keywords)
+        inputs = self.tensors_of(inputs, keywords)
         params, state, inputs = _tree.map(_tensor, (params, state, inputs))
         self._check(inputs)
         return self._function(params, state, *inputs, training=training, seed=seed)
@@ -146,7 +146,7 @@ class Port:
         mode = "training" if training else "evaluation"
         raise errors.ArgumentError(f"{self.name} draws random numbers in {mode}, which no other framework draws")
 
-    def _tensors_of(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
+    def tensors_of(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
         """Return the tensors among the arguments, in the order of the source; other arguments must be as traced."""
         inputs, keywords = _objects.opened(inputs), _objects.opened(keywords)
         paths, constants = self._about.get("paths"), self._about.get("constants", [])
