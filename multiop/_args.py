@@ -35,7 +35,9 @@ def axes(axis: Axis, ndim: int, name: str = "axis") -> tuple[int, ...]:
     if axis is None:
         return tuple(range(ndim))
     if isinstance(axis, (tuple, list)):
-        distinct = tuple(single_axis(entry, ndim, name) for entry in axis)
+        distinct = tuple([
+            entry if type(entry) is int and 0 <= entry < ndim else single_axis(entry, ndim, name) for entry in axis
+        ])  # fmt: skip
         if len(set(distinct)) != len(distinct):
             raise errors.ArgumentError(f"{name} names a dimension twice: {tuple(axis)}")
         return distinct
@@ -128,9 +130,7 @@ def contracted(axes_: Any, shape1: Sequence[Any], shape2: Sequence[Any]) -> tupl
             raise errors.ArgumentError(f"axes {axes_} is out of range for {len(shape1)} and {len(shape2)} dimensions")
         pair = tuple(range(len(shape1) - axes_, len(shape1))), tuple(range(axes_))
     sizes = [shape1[dim] for dim in pair[0]], [shape2[dim] for dim in pair[1]]
-    if len(sizes[0]) != len(sizes[1]) or any(
-        None not in both and both[0] != both[1] for both in zip(*sizes, strict=True)
-    ):
+    if not fits(*sizes):
         raise errors.ArgumentError(f"axes {axes_!r}: sizes {sizes[0]} of x1 do not fit {sizes[1]} of x2")
     return pair
 
@@ -162,7 +162,7 @@ def is_vector_rhs(a: Sequence[Any], b: Sequence[Any]) -> bool:
 
 def fits(shape: Sequence[Any] | None, wanted: Sequence[Any] | None) -> bool:
     """Say whether two shapes are equal as far as both are known."""
-    if shape is None or wanted is None:
+    if shape == wanted or shape is None or wanted is None:
         return True
     return len(shape) == len(wanted) and all(
         n == m or n is None or m is None for n, m in zip(shape, wanted, strict=True)

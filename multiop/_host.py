@@ -96,9 +96,10 @@ def as_numpy(x: Any, dtype: str | None, backend: str, wide: bool = False) -> np.
     if isinstance(x, np.ma.MaskedArray):
         raise errors.ArgumentTypeError("a masked array would lose its mask; fill it first with x.filled(value)")
     if (array := _of_array(x)) is not None:
-        own = _name_of(array)
-        hint = "; " + config.how_to_enable_x64() if dtype is None and own in _dtypes.WIDE else ""
-        return _cast(array, dtype or _narrow(own, wide), hint)
+        own = name_of(array)
+        kept = dtype or _narrow(own, wide)
+        hint = "; " + config.how_to_enable_x64() if dtype is None and kept != own else ""
+        return _cast(array, kept, hint)
     if (entries := _entries(x)) is not None:
         if not all(is_scalar(leaf) or isinstance(leaf, (np.ndarray, np.generic)) for leaf in flat(entries)):
             # tensors among them would lose their gradients here
@@ -197,14 +198,20 @@ def _of_nested(x: Any, dtype: str | None, backend: str, wide: bool) -> np.ndarra
     hint = ""
     if dtype is None:
         dtypes = {
-            _dtypes.of_scalar(leaf) if is_scalar(leaf) else _narrow(_name_of(np.asarray(leaf)), wide) for leaf in leaves
+            _dtypes.of_scalar(leaf) if is_scalar(leaf) else _narrow(name_of(np.asarray(leaf)), wide) for leaf in leaves
         }
         dtype = _dtypes.result_type(*dtypes) if dtypes else config.floatx()
         hint = "; ask for a wider integer with dtype=, or cast to a float"
     return _cast(array, dtype, hint)
 
 
-def _name_of(array: np.ndarray[Any, Any]) -> str:
+_NAMES = {_dtypes.to_numpy(name): name for name in _dtypes.ALL}  # NumPy takes a microsecond to spell one
+
+
+def name_of(array: np.ndarray[Any, Any]) -> str:
+    """Return the name of the dtype of `array`, or raise if no tensor has it."""
+    if (known := _NAMES.get(array.dtype)) is not None:
+        return known
     name = array.dtype.name  # without the byte order
     if name not in _dtypes.ALL and name not in _dtypes.FLOAT8:
         raise errors.DTypeError(f"a NumPy array of dtype {array.dtype} does not make a tensor")

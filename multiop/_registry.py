@@ -309,8 +309,9 @@ def _load(name: str) -> None:
 
     if missing := _contract.gaps(module):
         raise errors.BackendError(f"backend {name!r} does not fulfil the contract: {'; '.join(missing)}")
-    if not hasattr(module, "composite"):
-        module.composite = None  # `composite` asks for it on each call, and a miss takes five times as long
+    for optional in ("composite", "traced"):  # asked for on each call, and a miss takes five times as long
+        if not hasattr(module, optional):
+            setattr(module, optional, None)
     lacks = getattr(module, "if_untested", "")
     if name in BUILT_IN and lacks is not None and level(name, module.version) == "untested":
         warnings.warn(untested(name, module.version) + lacks, stacklevel=2)

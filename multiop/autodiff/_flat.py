@@ -47,6 +47,10 @@ class Template:
         return self.structure, tuple(self.positions), values
 
 
+BARE = Template(None, (None,), (0,))
+"""The template of a tensor that is no container."""
+
+
 def take(tree: Any, is_wanted: Callable[[Any], bool]) -> tuple[Template, list[Any]]:
     """Remove the leaves of `tree` for which `is_wanted` is true; return the template that remains, and those leaves."""
     if is_wanted(tree):
@@ -222,7 +226,7 @@ def static_shape(x: Any) -> tuple[Any, ...] | None:
 
 def shapes_agree(shape1: tuple[Any, ...] | None, shape2: tuple[Any, ...] | None) -> bool:
     """Say whether two shapes are equal as far as both are known."""
-    if shape1 is None or shape2 is None:
+    if shape1 == shape2 or shape1 is None or shape2 is None:
         return True
     if len(shape1) != len(shape2):
         return False
@@ -291,24 +295,30 @@ class FlatFunction:
             backend,
             name,
         )
+        self.output_template: Any = None
+        self.aux_template: Any = None
         self.bare = isinstance(argnums, int)
-        self.positions = [self._position(i) for i in ((argnums,) if isinstance(argnums, int) else argnums)]
+        if isinstance(argnums, int):
+            self.positions = [self._position(argnums)]
+            template, self.primals = self._take(self.positions[0])
+            self.templates = [template]
+            return
+        self.positions = [self._position(i) for i in argnums]
         if len(set(self.positions)) != len(self.positions):
             raise errors.ArgumentError(f"{name}: argnums names an argument twice: {argnums}")
-        self.templates: list[Template] = []
-        self.primals: list[Any] = []
+        self.templates, self.primals = [], []
         for position in self.positions:
             template, primals = self._take(position)
             self.templates.append(template)
             self.primals += primals
-        self.output_template: Any = None
-        self.aux_template: Any = None
 
     def _take(self, position: int) -> tuple[Template, list[Any]]:
         """Remove the tensors from an argument; return the template that remains, and them, which are all inexact."""
         backend, argument = self.backend, self.args[position]
         classes = tensor_classes[backend.name]
-        leaves, structure = ([argument], None) if type(argument) in classes else _tree.flatten(argument)
+        if type(argument) in classes and backend.dtype_name(argument) in _dtypes.INEXACT:
+            return BARE, [argument]
+        leaves, structure = _tree.flatten(argument)
         if classes.issuperset(map(type, leaves)):  # the usual case
             for x in leaves:
                 if backend.dtype_name(x) not in _dtypes.INEXACT:
@@ -349,8 +359,11 @@ class FlatFunction:
                 )
             output, aux_tree = output
             self.aux_template, aux = take(aux_tree, self.backend.is_tensor)
-        if self.backend.is_tensor(output):  # the usual case
-            self.output_template = Template(None, [None], [0])
+        if type(output) in tensor_classes[self.backend.name]:  # the usual case
+            self.output_template = BARE
+            return [output], aux
+        if self.backend.is_tensor(output):
+            self.output_template = BARE
             return [self.backend.convert(output)], aux
         self.output_template, outputs = take(output, is_given)
         if not outputs:
@@ -373,18 +386,25 @@ class FlatFunction:
     def inexact(self, *tensors: Any) -> tuple[list[Any], list[Any]]:
         """Run the function, whose outputs must all be real or complex."""
         outputs, aux = self(*tensors)
+        self.refuse_exact(outputs)
+        return outputs, aux
+
+    def refuse_exact(self, outputs: list[Any]) -> None:
+        """Raise an error if an output is neither real nor complex."""
         for y in outputs:
             if self.backend.dtype_name(y) not in _dtypes.INEXACT:
                 raise errors.DTypeError(
                     f"{self.name}: fun returned {_args.describe(y)}, which has no derivative; return it as aux "
                     f"(has_aux=True)"
                 )
-        return outputs, aux
 
     def scalar(self, *tensors: Any) -> tuple[list[Any], list[Any]]:
         """Run the function, whose output must be one real scalar."""
-        outputs, aux = self.inexact(*tensors)
+        outputs, aux = self(*tensors)
         structure = self.output_template.structure
+        if structure is None and self.backend.dtype_name(outputs[0]) in _dtypes.FLOATING and outputs[0].shape == ():
+            return outputs, aux  # the usual case
+        self.refuse_exact(outputs)
         if structure is not None and not structure.is_leaf():
             hint = "" if self.has_aux else "; for a function that returns (output, aux), give has_aux=True"
             raise errors.ArgumentTypeError(

@@ -67,6 +67,11 @@ def are_floats(x1, x2):
     return isinstance(x1, Tensor) and isinstance(x2, Tensor) and (dtype := x1.dtype) is x2.dtype and dtype in _FLOATING
 
 
+def are_inexact(x1, x2):
+    """Say whether `x1` and `x2` are tensors of real or complex floats of one dtype."""
+    return isinstance(x1, Tensor) and isinstance(x2, Tensor) and (dtype := x1.dtype) is x2.dtype and dtype in _INEXACT
+
+
 def are_autocast(*xs):
     """Say whether torch.autocast, which is on, chooses the dtype of a product of `xs`."""
     for x in xs:
@@ -122,10 +127,11 @@ def convert(x, dtype=None, device=None):
 
 def _of_host(x, dtype, device):
     array = _host.as_numpy(x, dtype, "torch")
-    if array.dtype.name == "bfloat16":  # PyTorch cannot read it from NumPy
+    name = _host.name_of(array)
+    if name == "bfloat16":  # PyTorch cannot read it from NumPy
         tensor = torch.tensor(array.astype("float32"), dtype=torch.bfloat16, device=device and "cpu")
-    elif array.dtype.name in _dtypes.FLOAT8:
-        tensor = torch.tensor(array.view("uint8"), device=device and "cpu").view(_TO_NATIVE[array.dtype.name])
+    elif name in _dtypes.FLOAT8:
+        tensor = torch.tensor(array.view("uint8"), device=device and "cpu").view(_TO_NATIVE[name])
     else:
         tensor = torch.tensor(np.ascontiguousarray(array), device=device and "cpu").reshape(array.shape)
     return tensor if device is None else move_to(tensor, device)
@@ -211,8 +217,11 @@ def floating(x):
 
 def promote(x1, x2):
     """Return two operands as tensors of the dtype that the promotion table gives them; Python scalars are weak."""
-    if isinstance(x1, Tensor) and isinstance(x2, Tensor) and (dtype := x1.dtype) is x2.dtype and dtype in _TO_NAME:
-        return x1, x2
+    if isinstance(x1, Tensor) and isinstance(x2, Tensor):
+        if (dtype := x1.dtype) is x2.dtype and dtype in _TO_NAME:
+            return x1, x2
+        dtype = _dtypes.result_type(dtype_name(x1), dtype_name(x2))
+        return convert(x1, dtype), convert(x2, dtype)
     if isinstance(x1, Tensor) and _host.is_scalar(x2):
         return promote_with_scalar(x1, x2)
     if isinstance(x2, Tensor) and _host.is_scalar(x1):

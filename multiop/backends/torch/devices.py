@@ -53,4 +53,4 @@ def is_known(x):
 
 def is_at_hand(x):
     """Say whether the values of `x` can be read without waiting for an accelerator."""
-    return x.device.type == "cpu" and is_known(x)
+    return x.is_cpu and is_known(x)

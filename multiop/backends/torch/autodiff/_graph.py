@@ -6,11 +6,13 @@ import itertools
 import threading
 
 import torch
+from torch.autograd.function import BackwardCFunction
 
 from .._internals import all_levels, hides_levels, metadata_of, number_of, requires_grad, sequence_number
 from .custom_gradient import hidden_edges, is_live
 
 _local = threading.local()
+_inner = set()  # classes of nodes of PyTorch's own that are no leaves, as they are met
 
 
 def enter():
@@ -35,13 +37,16 @@ def is_recording():
 
 def nodes_of(ys):
     """Return the nodes of the graph of `ys`, each once."""
-    seen = dict.fromkeys(y.grad_fn for y in ys)
-    seen.pop(None, None)
-    nodes = list(seen)
+    seen = {None}
+    nodes = []
+    for node in [y.grad_fn for y in ys]:
+        if node not in seen:
+            seen.add(node)
+            nodes.append(node)
     for node in nodes:  # the list grows during the loop
         for parent, _ in node.next_functions:
-            if parent is not None and parent not in seen:
-                seen[parent] = None
+            if parent not in seen:
+                seen.add(parent)
                 nodes.append(parent)
     return nodes
 
@@ -51,8 +56,25 @@ def are_linked(ys, start=0):
 
     What this thread recorded before the sequence number `start` is taken for linked, so the walk ends there.
     """
+    levels = [all_levels(y) for y in ys]
+    if not start and not _reach_out([y for of_y in levels for y in of_y]):  # the usual case, in half the time
+        return [False] * len(ys)
     verdicts = {None: False}  # node -> whether it leads to a live leaf
-    return [any(_is_linked(level, start, verdicts) for level in all_levels(y)) for y in ys]
+    return [any(_is_linked(y, start, verdicts) for y in of_y) for of_y in levels]
+
+
+def _reach_out(ys):
+    """Say whether the graph of `ys` has a live leaf, or a node that may have edges beyond the graph."""
+    for node in [node for node in nodes_of(ys) if type(node) not in _inner]:
+        variable = getattr(node, "variable", None)
+        if variable is not None:
+            if is_live(variable):
+                return True
+        elif hidden_edges(node) != []:
+            return True
+        elif not isinstance(node, BackwardCFunction):
+            _inner.add(type(node))
+    return any(y.grad_fn is None and is_live(y) for y in ys)
 
 
 def _is_linked(y, start, verdicts):
@@ -66,7 +88,7 @@ def _is_linked(y, start, verdicts):
                 variable = getattr(node, "variable", None)
                 if variable is not None:
                     known = verdicts[node] = is_live(variable)
-                elif is_older(node, start) or (hidden := hidden_edges(node)) is None:
+                elif (start and is_older(node, start)) or (hidden := hidden_edges(node)) is None:
                     known = verdicts[node] = True
                 else:
                     verdicts[node] = False  # unless one of its parents is linked
@@ -90,9 +112,11 @@ def is_older(node, start):
 
 def detach_unlinked(xs, start=0):
     """Return `xs`, where each tensor whose graph no code outside can differentiate is detached from it."""
-    tracked = [k for k, x in enumerate(xs) if isinstance(x, torch.Tensor) and requires_grad(x)]
-    if not tracked or hides_levels():
-        return list(xs)
-    linked = are_linked([xs[k] for k in tracked], start) if torch.is_grad_enabled() else [False] * len(tracked)
-    detached = {k: xs[k].detach() for k, is_linked in zip(tracked, linked, strict=True) if not is_linked}
-    return [detached.get(k, x) for k, x in enumerate(xs)]
+    results = list(xs)
+    tracked = [k for k, x in enumerate(results) if isinstance(x, torch.Tensor) and requires_grad(x)]
+    if tracked and not hides_levels():
+        linked = are_linked([results[k] for k in tracked], start) if torch.is_grad_enabled() else [False] * len(tracked)
+        for k, is_linked in zip(tracked, linked, strict=True):
+            if not is_linked:
+                results[k] = results[k].detach()
+    return results

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 
 import torch
@@ -116,9 +117,12 @@ def op_svd(x, full_matrices, compute_uv):
 
 
 def op_eigh(x):
-    x = hermitian(matrices(x, square=True))  # its gradient then is one, too
-    spoilt = ~torch.isfinite(x.detach())  # torch.linalg.eigh returns finite numbers for some
-    if is_at_hand(spoilt) and bool(spoilt.any()):
+    x = matrices(x, square=True)
+    # torch.linalg.eigh reads the lower triangle; the gradient of a Hermitian matrix is one, too
+    x = hermitian(x) if x.is_complex() or is_tracked(x) else torch.tril(x)
+    # torch.linalg.eigh returns finite numbers for some; a sum, which may overflow, takes a third of the time
+    values = x.detach()
+    if is_at_hand(values) and not cmath.isfinite(values.sum().item()) and not bool(torch.isfinite(values).all()):
         raise errors.ArgumentError("x must be finite")
     return tuple(torch.linalg.eigh(x))
 

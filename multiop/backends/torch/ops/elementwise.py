@@ -13,6 +13,7 @@ from multiop import _host, errors
 from .._internals import VERSION, is_tracked
 from ..conversion import (
     are_floats,
+    are_inexact,
     bool_to_int32,
     choose,
     convert,
@@ -42,19 +43,21 @@ CLAMPS_WITH_SLOPE = VERSION < (2, 14)  # whether the gradient of torch.clamp is 
 
 
 def op_add(x1, x2):
-    if are_floats(x1, x2) or is_exact_scalar(x1, x2):
+    if are_inexact(x1, x2) or is_exact_scalar(x1, x2):
         return torch.add(x1, x2)
     return in_wider_dtype(torch.add, *promote(x1, x2))
 
 
 def op_subtract(x1, x2):
-    if are_floats(x1, x2) or is_exact_scalar(x1, x2):
+    if are_inexact(x1, x2) or is_exact_scalar(x1, x2):
         return torch.sub(x1, x2)
+    if is_exact_scalar(x2, x1):
+        return torch.rsub(x2, x1)
     return in_wider_dtype(torch.sub, *not_bool(*promote(x1, x2)))
 
 
 def op_multiply(x1, x2):
-    if are_floats(x1, x2):
+    if are_inexact(x1, x2):
         return torch.mul(x1, x2)
     if is_exact_scalar(x1, x2):
         return torch.mul(x1, float(x2))  # PyTorch's compiler takes NaN times the int 0 for 0
@@ -62,7 +65,7 @@ def op_multiply(x1, x2):
 
 
 def op_divide(x1, x2):
-    if are_floats(x1, x2):
+    if are_inexact(x1, x2):
         return torch.div(x1, x2)
     return torch.true_divide(*promote_floating(x1, x2))
 

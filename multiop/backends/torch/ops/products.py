@@ -6,11 +6,11 @@ import torch
 
 from multiop import _args, errors
 
-from ..conversion import are_autocast, are_floats, in_wider_dtype, promote, promote_all, without_int8
+from ..conversion import are_autocast, are_inexact, in_wider_dtype, promote, promote_all, without_int8
 
 
 def op_matmul(x1, x2):
-    if are_floats(x1, x2) or are_autocast(x1, x2):
+    if are_inexact(x1, x2) or are_autocast(x1, x2):
         return torch.matmul(x1, x2)
     x1, x2 = promote(x1, x2)
     if x1.ndim == 0 or x2.ndim == 0:
@@ -19,12 +19,14 @@ def op_matmul(x1, x2):
 
 
 def op_einsum(subscripts, operands):
-    if (len(operands) == 2 and are_floats(*operands)) or are_autocast(*operands):
+    if (len(operands) == 2 and are_inexact(*operands)) or are_autocast(*operands):
         return torch.einsum(subscripts, *operands)
     return product_of(lambda *xs: torch.einsum(subscripts, *xs), *without_int8(*promote_all(*operands)))
 
 
 def op_tensordot(x1, x2, axes):
+    if are_inexact(x1, x2):
+        return torch.tensordot(x1, x2, _args.contracted(axes, x1.shape, x2.shape))
     x1, x2 = promote_all(x1, x2)
     dims = _args.contracted(axes, x1.shape, x2.shape)
     return product_of(lambda x1, x2: torch.tensordot(x1, x2, dims), x1, x2)
