@@ -211,11 +211,11 @@ def op_round(x, decimals):
 
 
 def op_floor(x):
-    return whole(tf.floor, x)
+    return whole(lambda x: tf.raw_ops.Floor(x=x), x)
 
 
 def op_ceil(x):
-    return whole(tf.math.ceil, x)
+    return whole(lambda x: tf.raw_ops.Ceil(x=x), x)
 
 
 def op_trunc(x):
