@@ -326,7 +326,7 @@ def versions(session: nox.Session) -> None:
     version. A version that this source has passed on is left out, so that a run that was cut short goes on where it
     was: `-- --again` repeats it.
     PyTorch's wheels bring CUDA, 5 GB for each version, so they have to be named: `-- torch`, `-- torch==2.15`.
-    `-- --pre` reports what the next version of each framework breaks, and never fails. See docs/new_release.md.
+    `-- --pre` reports what the next version of each framework breaks, and never fails. See docs/versions.md.
     """
     words = [word for word in session.posargs if not word.startswith("--")]
     rows = NEXT if "--pre" in session.posargs else VERSIONS
@@ -408,7 +408,7 @@ def _made_for(session: nox.Session, row: tuple[str, str, str, int]) -> str:
 
 @nox.session(venv_backend="none", default=False)
 def port(session: nox.Session) -> None:
-    """Port models of torchvision, timm, transformers, flax, equinox and Keras, prove them, and write docs/porting.md.
+    """Port models of six libraries, prove them, and write benchmarks/ported.md.
 
     `nox -s port -- BERT` ports one, `-- jax` those of a framework.
     """
@@ -532,7 +532,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def bench(session: nox.Session) -> None:
-    """Measure everything, five minutes: nox -s bench -- --write docs/performance.md puts it into the document.
+    """Measure everything, five minutes: nox -s bench -- --write benchmarks/measured.md puts it into the document.
 
     `nox -s bench -- --all` walks every op that has a native counterpart, in search of outliers.
     """

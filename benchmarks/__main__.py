@@ -1,10 +1,10 @@
 """Run every benchmark on every installed backend, and keep one JSON file and a plot per suite.
 
 python benchmarks --rounds 31                        # about five minutes; benchmarks/results/all.json
-python benchmarks --write docs/performance.md        # and put the summary into the document
+python benchmarks --write benchmarks/measured.md        # and put the summary into the document
 python benchmarks --rounds 7 --backends torch        # a quick look
 python benchmarks --all --backends torch             # every op with a native counterpart, in search of outliers
-python benchmarks --from benchmarks/results/all.json --write docs/performance.md   # the document alone
+python benchmarks --from benchmarks/results/all.json --write benchmarks/measured.md   # the document alone
 """
 
 import sys

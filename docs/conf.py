@@ -55,17 +55,23 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 linkcheck_timeout = 10  # seconds; `nox -s docs -- --links` without a network ends soon
 
-# pages of the site that are files of the repository's root
-FROM_ROOT = {"contributing": "CONTRIBUTING.md", "changelog": "CHANGELOG.md"}
+# pages of the site that are files outside of this folder
+ELSEWHERE = {
+    "reference/contributing": "CONTRIBUTING.md",
+    "reference/changelog": "CHANGELOG.md",
+    "reference/measured": "benchmarks/measured.md",
+    "reference/ported": "benchmarks/ported.md",
+}
 END_OF_DOCTEST = re.compile(r"^(```pycon\n.*?)\n+```$", re.M | re.S)
 LINK = re.compile(r"\[([^\]]*)\]\((?!https?:|#|mailto:)([^)\s#]*)(#[^)\s]*)?\)")
 
 
 def read(app: Any, name: str, source: list[str]) -> None:
-    """Take the page from the root where it is one, and turn links to files outside of this folder."""
+    """Take the page from where its file is, and turn links to files outside of this folder."""
     home = HERE / Path(name).parent
-    if name in FROM_ROOT:
-        home, source[0] = ROOT, (ROOT / FROM_ROOT[name]).read_text(encoding="utf-8")
+    if name in ELSEWHERE:
+        path = ROOT / ELSEWHERE[name]
+        home, source[0] = path.parent, path.read_text(encoding="utf-8")
     if name == "ops":
         source[0] += f"\n{op_list.table()}"
     if os.fspath(app.env.doc2path(name, base=False)).endswith(".md"):
@@ -86,7 +92,7 @@ def turned(found: re.Match[str], home: Path, page: Path) -> str:
     if not target:
         return found[0]
     path = Path(os.path.normpath(home / target))
-    for name, original in FROM_ROOT.items():
+    for name, original in ELSEWHERE.items():
         if path == ROOT / original:
             path = HERE / f"{name}.md"
     if path == ROOT / "README.md":
@@ -104,4 +110,6 @@ def turned(found: re.Match[str], home: Path, page: Path) -> str:
 def setup(app: Any) -> None:
     """Write the pages of the reference before Sphinx looks for pages."""
     reference.write(HERE / "reference")
+    for name in ELSEWHERE:
+        (HERE / f"{name}.md").touch()
     app.connect("source-read", read)

@@ -27,7 +27,8 @@ class _Call:
     """What `_contract.Call` says."""
 
     def __init__(self, name: str, f: Callable[..., Any], primals: Sequence[Any]) -> None:
-        self.name, self.f = name, f
+        self.name = self.rule_name = name
+        self.f = f
         self.specs = [SimpleNamespace(shape=x.shape, dtype=x.dtype) for x in primals]
 
     def forward(self, primals: Sequence[Any]) -> tuple[list[Any], Rule]:

@@ -53,7 +53,20 @@ class ClosedOverError(MultiopError, ValueError):
 
 
 class NonLinearRuleError(MultiopError, ValueError):
-    """Forward mode was applied to a rule that is not linear in its upstream gradient, so it has no transpose."""
+    """Forward mode was applied to a rule that is not linear in its upstream gradient, so it has no transpose.
+
+    A note says what showed it, in the terms of the backend.
+    """
+
+    @classmethod
+    def of(cls, rule_name: str, why: str) -> NonLinearRuleError:
+        """Return the error about a rule, which is the same on every backend but for the note."""
+        error = cls(
+            f"the gradient function of {rule_name} is not linear in its upstream gradient, so forward mode, which is "
+            f"its transpose, does not exist; use reverse mode"
+        )
+        error.add_note(why)
+        return error
 
 
 class NoGradientError(MultiopError, LookupError):

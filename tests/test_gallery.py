@@ -1,4 +1,4 @@
-"""The table of ported models in docs/porting.md: it has what it promises, for models that still have these names."""
+"""The table of ported models in benchmarks/ported.md: it has what it promises, for models that are still there."""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ from multiop.testing._divergences import DIVERGENCES, TOPICS
 from multiop.testing.cases import rows
 
 PAGES = sorted(path for path in pages.DOCS.rglob("*.md") if pages.DOCS / "reference" not in path.parents)
-WITH_CODE = [pages.DOCS / f"{name}.md" for name in ("index", "errors", "devices", "sparse")]
+ELSEWHERE = sorted([*pages.ROOT.glob("*.md"), *pages.ROOT.glob("benchmarks/*.md")])
+WITH_CODE = [pages.DOCS / f"{name}.md" for name in ("index", "limits", "distributed", "devices", "sparse")]
 WITH_CODE += sorted((pages.DOCS / "tutorials").glob("*.md")) + sorted((pages.DOCS / "howto").glob("*.md"))
 # pages whose code takes longer: what stands there, and what is run in its place outside the full tier
 LONG = {"physics.md": {"steps = 1000": "steps = 2"}}
@@ -51,7 +52,7 @@ def test_tests_on_the_page_pass(path, backend):
         test(*[backend] * len(inspect.signature(test).parameters))
 
 
-@pytest.mark.parametrize("path", [*PAGES, *sorted(pages.ROOT.glob("*.md"))], ids=name)
+@pytest.mark.parametrize("path", [*PAGES, *ELSEWHERE], ids=name)
 def test_links_lead_somewhere(path):
     assert not pages.broken(path)
 

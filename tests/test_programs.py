@@ -323,7 +323,7 @@ DROPPED = (
     "rows whose segment is out of range go to one segment more, which is cut off: the native sums drop some of them"
 )
 
-# (backend, program) -> operations multiop has more, operations it has fewer, and why; see docs/performance.md
+# (backend, program) -> operations multiop has more, operations it has fewer, and why; see benchmarks/measured.md
 DIFFERENCES: dict[tuple[str, str], tuple[dict[str, int], dict[str, int], str]] = {
     ("jax", "segment_sum"): ({"pad": 1, "slice": 1, "constant": 1, "parameter": 1, "fusion": 1}, {}, DROPPED),
     ("tensorflow", "segment_sum"): ({"pad": 1, "slice": 1, "constant": 1, "parameter": 1, "fusion": 1}, {}, DROPPED),

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import contract_table
 import pytest
 
 from multiop.testing.cases import rows
@@ -37,13 +38,11 @@ def test_every_property_of_every_op_is_in_the_default_tier(collected, backend):
 
 
 def test_every_sentence_of_the_contract_is_in_the_default_tier(collected):
-    lines = (HERE.parent / "docs" / "contract.md").read_text(encoding="utf-8").splitlines()
-    heading, *table = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line[:2] == "| "]
-    assert heading[0] == "construct"
+    page = (HERE.parent / "docs" / "contract.md").read_text(encoding="utf-8")
     wanted = {
-        (row[0], backend)
-        for row in table
-        for backend, verdict in zip(heading[1:], row[1:], strict=True)
+        (construct, backend)
+        for construct, row in contract_table.read(page).items()
+        for backend, verdict in row.items()
         if verdict != "not there" and backend in collected["backends"]
     }
     missing = wanted - collected["contract"]

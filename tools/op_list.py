@@ -347,13 +347,36 @@ def files() -> dict[Path, str]:
     }
 
 
+DOC = """Write an operation and its gradient once; run it on TensorFlow, PyTorch, JAX and NumPy.
+
+    >>> import multiop
+    >>> @multiop.op_custom_gradient
+    ... def log1pexp(x):
+    ...     e = multiop.op_exp(x)
+    ...     return multiop.op_log(1 + e), lambda upstream: upstream * (1 - 1 / (1 + e))
+    >>> float(multiop.grad(log1pexp)(100.0))
+    1.0
+
+Where to look, with `help`:
+
+- `multiop.op_max`, or `multiop.ops.max`: an op; `multiop.ops` has them all, with the names of `keras.ops`
+- `multiop.op_custom_gradient`: a function with a gradient of its own
+- `multiop.grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`, `hvp`, `vmap`, `jit`, `checkpoint`: JAX's transforms
+- `multiop.GradientTape`, `multiop.gradients`: TensorFlow's way
+- `multiop.random`: random numbers, the same on every backend
+- `multiop.tree`: pytrees, and classes of your own that are some
+- `multiop.testing.check_op`: the proof that a function is right on every backend
+- `multiop.porting`: models and weights from one framework to another
+- `multiop.set_backend`, `use_backend`: which framework computes; without them, the one that the program imported
+"""
+
+
 def face() -> str:
     """Return the source of `multiop`."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     exports = [(op.module, op.name, op.name) for op in ops()]
     exports += [(module, name, name) for module, names in OTHERS.items() for name in names.split()]
-    doc = "Write an operation and its gradient once; run it on TensorFlow, PyTorch and JAX."
-    return source(doc, exports, "multiop", version)
+    return source(DOC, exports, "multiop", version)
 
 
 def without_prefix() -> str:

@@ -32,6 +32,7 @@ from multiop import ops
 PICTURES = ROOT / "docs/pictures"
 GREY = "#808080"
 RED, BLUE, GREEN = "#e5484d", "#3b82f6", "#30a46c"
+COLORS = {"PyTorch": RED, "JAX": BLUE, "TensorFlow": GREEN}
 STYLE = {
     "svg.fonttype": "none", "font.family": "sans-serif",
     "svg.hashsalt": "multiop", "font.size": 11, "lines.linewidth": 2,
@@ -94,12 +95,7 @@ def physics() -> None:
     """Draw the loss of the tutorial's network on each framework, and its solution."""
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(7.2, 2.6), gridspec_kw={"wspace": 0.3})
     page = pages.DOCS / "tutorials/physics.md"
-    for (backend, title), color, width in zip(
-        {"torch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow"}.items(),
-        (RED, BLUE, GREEN),
-        (5, 3, 1),
-        strict=True,
-    ):
+    for backend, (title, color), width in zip(("torch", "jax", "tensorflow"), COLORS.items(), (5, 3, 1), strict=True):
         with multiop.use_backend(backend):
             names = pages.run(page, backend)
             u = ops.convert_to_numpy(names["u"](names["layers"], names["t"]))
@@ -203,6 +199,59 @@ def _transport(axes: Any) -> None:
     axes.set(title="points that follow the gradient to a circle", aspect="equal")
 
 
+def performance() -> None:
+    """Draw the means of benchmarks/measured.md: single ops beside Keras's, the suites, and long sequences."""
+    text = (ROOT / "benchmarks/measured.md").read_text(encoding="utf-8")
+    suites = table(text, "| suite | backend | rows | targets met")
+    single = {row[1]: (float(row[4]), float(row[6])) for row in suites if row[0] == "single ops"}
+    figure, axes = pyplot.subplots(figsize=(7.2, 1.8))
+    for n, (label, color) in enumerate((("multiop", BLUE), ("keras.ops", GREY))):
+        bars(axes, n, 2, label, color, [pair[n] for pair in single.values()])
+    axes.set(title="42 ops on 8 to 64 numbers, eager: time / native time", yticks=range(3), yticklabels=single)
+    finish("performance_ops", figure, axes)
+
+    names = [name for name in dict.fromkeys(row[0] for row in suites) if name not in ("importing", "scale")]
+    figure, axes = pyplot.subplots(figsize=(7.2, 3.6))
+    for n, (backend, color) in enumerate(COLORS.items()):
+        means = {row[0]: float(row[4]) for row in suites if row[1] == backend}
+        bars(axes, n, 3, backend, color, [means.get(name, np.nan) for name in names])
+    axes.set(title="geometric mean of each suite: time / native time", yticks=range(len(names)), yticklabels=names)
+    finish("performance_suites", figure, axes)
+
+    ways, *rows = table(text, "| | float32, eager", heading=True)
+    figure, axes = pyplot.subplots(figsize=(7.2, 2.4))
+    for n, (backend, color) in enumerate(COLORS.items()):
+        (cells,) = (row[1:] for row in rows if row[0] == backend)
+        bars(axes, n, 3, backend, color, [float(cell.split()[0]) for cell in cells])
+    title = "a step of a transformer block, 1024 tokens: time / native time"
+    axes.set(title=title, yticks=range(4), yticklabels=ways[1:])
+    finish("performance_long", figure, axes)
+
+
+def table(text: str, head: str, heading: bool = False) -> list[list[str]]:
+    """Return the rows of the first table of a page whose heading begins with `head`."""
+    lines = text[text.index(head) :].partition("\n\n")[0].splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    return [row for row in rows[not heading :] if set("".join(row)) != {"-"}]
+
+
+def bars(axes: Any, n: int, of: int, label: str, color: str, values: list[float]) -> None:
+    """Draw the bars of group member `n` of `of`, with their lengths as text."""
+    height = 0.8 / of
+    drawn = axes.barh(np.arange(len(values)) + (n - (of - 1) / 2) * height, values, height, color=color, label=label)
+    texts = ["" if np.isnan(value) else f"{value:.2f}" for value in values]
+    axes.bar_label(drawn, texts, padding=3, fontsize=8, color=GREY)
+
+
+def finish(name: str, figure: Any, axes: Any) -> None:
+    """Mark where native code is, put the first group on top, and write the figure."""
+    axes.axvline(1, color=GREY, linewidth=1)
+    axes.invert_yaxis()
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
+    write(name, figure)
+    pyplot.close(figure)
+
+
 def page_names(page: str, n: int) -> dict[str, Any]:
     """Return the names that the first blocks of a page define, without what they print."""
     names: dict[str, Any] = {"print": lambda *_: None}
@@ -214,7 +263,8 @@ def page_names(page: str, n: int) -> dict[str, Any]:
 def main() -> None:
     """Draw the pictures that are named, or all."""
     PICTURES.mkdir(exist_ok=True)
-    known = {"log1pexp": log1pexp, "logistic": logistic, "physics": physics, "gallery": gallery}
+    drawn = (log1pexp, logistic, physics, gallery, performance)
+    known = {draw.__name__: draw for draw in drawn}
     for name in sys.argv[1:] or known:
         with pyplot.rc_context(STYLE):
             known[name]()

@@ -1,4 +1,4 @@
-"""Port named models, prove each on every installed backend, and write the table in docs/porting.md.
+"""Port named models, prove each on every installed backend, and write the table in benchmarks/ported.md.
 
 tests/porting/models has a file for each framework, with the names of its models, a function that makes one, and another
 that says which files it is written in. A row is written as soon as it is known, and the rows of other models stay, so
@@ -32,7 +32,7 @@ from multiop.porting import _port, _prove, _weights
 
 ROOT = Path(__file__).parents[1]
 MODELS = ROOT / "tests" / "porting" / "models"
-PAGE = ROOT / "docs" / "porting.md"
+PAGE = ROOT / "benchmarks" / "ported.md"
 BEGIN, END = "<!-- models -->\n", "<!-- /models -->"
 FRAMEWORKS = ("pytorch", "tensorflow", "jax")
 LONGEST = 60  # seconds of a trace

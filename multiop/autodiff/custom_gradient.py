@@ -95,6 +95,8 @@ class _Parameters:
 
     def __init__(self, f: Callable[..., Any]) -> None:
         self.function_name = getattr(f, "__qualname__", None) or getattr(f, "__name__", None) or repr(f)
+        place = _args.place(f)
+        self.rule_name = f"{self.function_name} ({place})" if place else self.function_name
         try:
             parameters = list(inspect.signature(f).parameters.values())
         except (ValueError, TypeError):  # a callable written in C may have no signature
@@ -133,6 +135,7 @@ class CustomCall:
 
     Attributes:
         name: The name of the function, for errors.
+        rule_name: The same with the line where it begins, for errors about what its rule computes.
         primals: The tensor leaves of the arguments, integers included, in order.
     """
 
@@ -145,6 +148,7 @@ class CustomCall:
         kwargs: dict[str, Any],
     ) -> None:
         self.f, self.parameters, self.backend, self.name = f, parameters, backend, parameters.function_name
+        self.rule_name = parameters.rule_name
         is_plain = not kwargs and not parameters.keyword_only and len(args) == len(parameters.names)
         if not is_plain:
             args, kwargs = parameters.bind(args, kwargs)

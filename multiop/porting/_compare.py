@@ -169,6 +169,19 @@ class Comparison:
     def __repr__(self) -> str:
         return f"Comparison({self.verdict})"
 
+    def _repr_html_(self) -> str:
+        """Return the verdict with a table of what differs, and one of all checks, for a notebook."""
+
+        def rows(checks: list[Check]) -> list[list[str]]:
+            return [
+                [c.backend, c.layer, c.mode, c.quantity, c.name, c.status, f"{c.error:.1e}", f"{c.allowed:.1e}"]
+                for c in checks
+            ]
+
+        columns = ("backend", "layer", "compared", "quantity", "name", "", "found", "allowed")
+        tables = {"": (columns, rows(self.differences))} if self.differences else {}
+        return _html.fragment(self.verdict, self.agree, tables | {"all checks": (columns, rows(self.checks))})
+
 
 COLUMNS = [(SINGLE, VALUE), (SINGLE, GRADIENT), (SINGLE, PARAMETER), (WHOLE, VALUE), (WHOLE, GRADIENT)]
 

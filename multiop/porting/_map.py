@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from multiop import errors
+from multiop.testing import _html
 
 from . import _expressions, _io, _layouts, _weights
 from ._expressions import Expression, Name, Shape
@@ -22,6 +23,7 @@ from ._weights import Weights
 
 FORMAT = 1
 SECTIONS = ("params", "state")
+COLUMNS = ("target", "shape", "made of", "by")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -233,11 +235,7 @@ class WeightMap:
 
     def __str__(self) -> str:
         """Return the map as a table of at most 100 columns where the names allow it."""
-        lines = [("target", "shape", "made of", "by")]
-        lines += [
-            (name, _expressions.shape_text(self.target[name]), str(row.expression), row.how)
-            for name, row in self.rows.items()
-        ]
+        lines = [COLUMNS, *self._lines()]
         widths = [max(len(line[n]) for line in lines) for n in range(4)]
         text = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
@@ -258,8 +256,21 @@ class WeightMap:
             [*text, f"{len(self.rows)} weights mapped, " + (f"{open_} unresolved" if open_ else "none open")]
         )
 
+    def _lines(self) -> list[tuple[str, str, str, str]]:
+        return [
+            (name, _expressions.shape_text(self.target[name]), str(row.expression), row.how)
+            for name, row in self.rows.items()
+        ]
+
     def __repr__(self) -> str:
         return f"WeightMap({len(self.rows)} weights, {len(self.unresolved)} unresolved)"
+
+    def _repr_html_(self) -> str:
+        """Return what is unresolved, and the map as a table, for a notebook."""
+        tables: dict[str, tuple[Any, Any]] = {"": (("unresolved",), [[line] for line in self.unresolved])}
+        tables = tables if self.unresolved else {}
+        summary = str(self).splitlines()[-1]
+        return _html.fragment(summary, not self.unresolved, tables | {"the map": (COLUMNS, self._lines())})
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the map as TOML, a line for each weight, to be read with `WeightMap.load`."""

@@ -13,6 +13,7 @@ import numpy as np
 import multiop
 from multiop import _tree, ops
 from multiop.porting import _graph, _weights
+from multiop.testing import _html
 
 _NUMBERS = (bool, int, float, complex)
 _TOLERANCES = {"float64": 1e-9, "float32": 1e-4}  # relative to the sum of the magnitudes; 2e-2 for fewer bits
@@ -58,6 +59,14 @@ class Proof:
         if not is_close or self.tolerance <= _TOLERANCES["float64"]:
             return ""
         return "rounding may do that: trace the model in float64 and prove that, to tell it from a fault"
+
+    def _repr_html_(self) -> str:
+        """Return the verdict and the numbers as a table, for a notebook."""
+        word = "agrees with the original" if self.agrees else "differs from the original"
+        numbers = {"value": self.value, "gradient": self.gradient, "state": self.state, "allowed": self.tolerance}
+        row = [self.backend, *(f"{x:.1e}" for x in numbers.values()), str(self.compared)]
+        tables = {"": (("backend", *numbers, "arrays compared"), [row])}
+        return _html.fragment(f"the port {word}" + (f"; {self.hint}" if self.hint else ""), self.agrees, tables)
 
 
 def weights(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:

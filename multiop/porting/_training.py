@@ -15,6 +15,7 @@ from multiop import errors
 from multiop.porting import _io, _prove, _weights
 from multiop.porting._map import WeightMap
 from multiop.porting._optimizers import OptimizerState
+from multiop.testing import _html
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +48,12 @@ class Training:
             f"Training({len(self.losses)} steps {word}: losses by {self.loss:.1e}, parameters by "
             f"{self.parameter:.1e} of what they moved; {self.tolerance:.0e} is allowed)"
         )
+
+    def _repr_html_(self) -> str:
+        """Return the verdict and the losses of both at each step, for a notebook."""
+        losses = [[str(n), f"{a:.6g}", f"{b:.6g}"] for n, (a, b) in enumerate(self.losses)]
+        said = repr(self).removeprefix("Training(").removesuffix(")")
+        return _html.fragment(said, self.agrees, {"losses": (("step", "original", "port"), losses)})
 
 
 def read_optimizer(optimizer: Any, model: Any = None) -> OptimizerState:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import multiop
-from multiop import _dtypes, _names, _registry, _tree, errors
+from multiop import _args, _dtypes, _names, _registry, _tree, errors
 
 from . import _checks
 from ._case import Call
@@ -263,10 +263,9 @@ def _check(
 
 def _place(fn: Callable[..., Any]) -> str:
     """Return where a function of the user's begins, as an editor takes it; nothing for an op."""
-    code = getattr(inspect.unwrap(fn), "__code__", None)
-    if code is None or (getattr(fn, "__module__", None) or "").partition(".")[0] == "multiop":
-        return ""
-    return f", in {code.co_filename}:{code.co_firstlineno}"
+    is_op = (getattr(fn, "__module__", None) or "").partition(".")[0] == "multiop"
+    place = "" if is_op else _args.place(fn)
+    return f", in {place}" if place else ""
 
 
 def _in_dtype(

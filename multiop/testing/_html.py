@@ -73,6 +73,21 @@ def comparison_page(title: str, summary: str, sections: Mapping[str, Sequence[Li
     return _filled(title, parts)
 
 
+def fragment(summary: str, agrees: bool, tables: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]]) -> str:
+    """Return what a notebook shows of a report: a line in words, and tables, by caption: their columns and rows.
+
+    A table whose caption is empty is open, the others are folded.
+    """
+    colour = "#1a7f4b" if agrees else "#c62839"
+    parts = [f'<p style="color: {colour}">{_text(summary)}</p>']
+    for caption, (columns, rows) in tables.items():
+        head = "".join(f"<th>{_text(title)}</th>" for title in columns)
+        body = "".join(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in rows)
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        parts.append(f"<details><summary>{_text(caption)}</summary>{table}</details>" if caption else table)
+    return f"<div>{''.join(parts)}</div>"
+
+
 def _filled(title: str, parts: Sequence[str]) -> str:
     page = (resources.files(__package__) / "check.html").read_text(encoding="utf-8")
     return page.replace("<!--TITLE-->", _text(title)).replace("<!--RESULTS-->", "\n".join(parts))

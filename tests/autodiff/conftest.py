@@ -12,19 +12,11 @@ from __future__ import annotations
 import gc
 from pathlib import Path
 
+import contract_table
 import numpy as np
 import pytest
 
 import multiop as mo
-
-HEADER = """# Autodiff constructs on each backend
-
-Made from the results of the contract tests: `python -m pytest tests/autodiff --contract-table=docs/contract.md`.
-*right*: values and gradients agree with a closed form or finite differences. *clear error*: refused, with a message
-that names the culprit. *not there*: the framework has no such thing.
-
-"""
-ORDER = ("torch", "jax", "tensorflow", "numpy")
 
 
 def pytest_addoption(parser):
@@ -63,7 +55,9 @@ class ContractTable:
             mark = item.get_closest_marker("construct")
             if mark is None:
                 continue
-            backend = mark.kwargs.get("only") or next(part for part in item.callspec.id.split("-") if part in ORDER)
+            backend = mark.kwargs.get("only") or next(
+                part for part in item.callspec.id.split("-") if part in contract_table.BACKENDS
+            )
             error = mark.kwargs.get("error", False)
             expected = "clear error" if error is True or (error and backend in error) else "right"
             if mark.args[0] not in self.order:
@@ -87,20 +81,11 @@ class ContractTable:
             rows[construct] = {b: v for b, v in old.get(construct, {}).items() if b not in ran}
             for backend, verdicts in self.cells.get(construct, {}).items():
                 rows[construct][backend] = "WRONG" if "WRONG" in verdicts else ", ".join(sorted(verdicts, reverse=True))
-        backends = [b for b in ORDER if b in ran or any(b in row for row in rows.values())]
-        lines = ["| construct | " + " | ".join(backends) + " |", "|---" * (len(backends) + 1) + "|"]
-        lines += [
-            f"| {name} | " + " | ".join(row.get(b, "not there") for b in backends) + " |" for name, row in rows.items()
-        ]
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
+        self.path.write_text(contract_table.text(rows), encoding="utf-8")
 
     def _read(self):
-        if not self.path.is_file():
-            return {}
-        lines = [line for line in self.path.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
-        table = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
-        return {row[0]: dict(zip(table[0][1:], row[1:], strict=True)) for row in table[1:]}
+        return contract_table.read(self.path.read_text(encoding="utf-8")) if self.path.is_file() else {}
 
 
 @pytest.fixture

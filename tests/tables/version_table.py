@@ -15,17 +15,31 @@ from multiop.testing import _results
 
 HEAD = """# Versions
 
-What `nox -s versions` found: every op's value, gradient and pinned answers, and the autodiff contract, each version in
-its own environment, that of NumPy without any framework. What fails is named below. PyTorch 2.13, JAX 0.10,
-TensorFlow 2.21 and NumPy 2.4 are tested with the whole suite; the other versions of PyTorch are builds for CUDA, run on
-a CPU with `nox -s versions -- torch`.
+| | supported |
+|---|---|
+| Python | 3.11 to 3.13 |
+| PyTorch | 2.6 to 2.15 |
+| JAX | 0.5 to 0.12 |
+| TensorFlow | 2.18 to 2.21 |
+| NumPy | 2.0 to 2.5 |
 
-A version has one of three levels, from the table in `multiop/_built_in.py`; `multiop info` names the one at hand:
+`multiop info` shows what you have, whether it was tested, and its level, which `multiop/_built_in.py` sets:
 
 - *whole*: everything works.
 - *reverse*: ops, transforms and `jit` work, and custom gradients have reverse mode, to any order; their forward mode,
-  `vmap` of them and the tape are a clear error. It uses public API alone, and is also what a newer version gets.
-- *refused*: the backend does not load, and pip does not install it. Everything older than this table is.
+  `vmap` of them and the tape are a clear error. It uses public API alone. A newer version than these gets it, with one
+  warning.
+- *refused*: the backend does not load, and pip does not install it: results would be wrong without an error.
+  Everything older is.
+
+**All three in one environment** works on the CPU: `pip install -c constraints.txt -e '.[cpu]'` installs a set of
+versions that was tested together. `tensorflow` and `tensorflow-cpu` are the same package twice; install one of them.
+
+## What was measured
+
+Every op's value, gradient and pinned answers, and the autodiff contract, each version in its own environment, that of
+NumPy without any framework, by `nox -s versions`. PyTorch 2.13, JAX 0.10, TensorFlow 2.21 and NumPy 2.4 are tested with
+the whole suite; the other versions of PyTorch are builds for CUDA, run on a CPU.
 
 | framework | version | level | Python | NumPy | passed | failed, as is known | measured |
 |---|---|---|---|---|---|---|---|
@@ -55,7 +69,8 @@ class VersionTable:
         row = [self.backend, version, _registry.level(self.backend, version), python, np.__version__]
         row += [str(self.counts["passed"]), str(self.counts["known"]), datetime.date.today().isoformat()]
         text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
-        lines = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith("| framework")]
+        known = tuple(f"| {name} |" for name in _registry.VERSIONS)
+        lines = [line for line in text.splitlines() if line.startswith(known)]
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
         rows = [old for old in rows if old[:2] != row[:2]] + [row] * passed
         rows.sort(key=lambda row: (row[0], [int(part) for part in re.findall(r"\d+", row[1])[:3]]))

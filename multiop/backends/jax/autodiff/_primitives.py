@@ -106,7 +106,7 @@ def _run_with_rule(primals, is_perturbed, call):
         grads = _with_closed_over_explained(call, pull, cotangents)
         return [g for g, perturbed in zip(grads, is_perturbed, strict=True) if perturbed]
 
-    return outputs, _Rule(call.name, pull_perturbed, 0, [internals.typeof(y) for y in outputs], list)
+    return outputs, _Rule(call.rule_name, pull_perturbed, 0, [internals.typeof(y) for y in outputs], list)
 
 
 def _with_closed_over_explained(call, pull, cotangents):
@@ -344,7 +344,7 @@ def _stage(call, primals):
             staged, closed_over = _trace(call, avals, variables, None, put_off)
         function = staged.only(outputs=True) if calls_itself and put_off else None
     if function is not None:
-        staged = _Late(call.name, function, lambda: _trace(call, avals, variables, closed_over, None)[0])
+        staged = _Late(call.rule_name, function, lambda: _trace(call, avals, variables, closed_over, None)[0])
     return staged_p.bind(*closed_over, *primals, staged=staged, all_results=False)
 
 
@@ -419,7 +419,7 @@ def _trace(call, avals, variables, closed_over, put_off):
             raise
         except Exception as error:  # it does not matter unless the call is differentiated
             if is_forward and is_unknown_value(error):
-                raise _reads_values(call.name) from error
+                raise _reads_values(call.rule_name) from error
             traced["rule"] = _deferred.without_frames(error, "JAX")
             traced["given"] = [is_inexact(x) for x in [*primals, *(variables or [])]]
         inputs = {id(x) for x in (*primals, *(variables or []))}  # an input that is returned stays an input
@@ -442,7 +442,7 @@ def _trace(call, avals, variables, closed_over, put_off):
     operands = [*range(len(closed_over), len(closed_over) + len(avals)), *[position[id(x)] for x in variables or []]]
     slots = [operand for operand, given in zip(operands, traced["given"], strict=True) if given]
     names = [name_of(x, call) for x in closed_over]
-    staged = _Staged(call.name, jaxpr, traced["n_outputs"], traced["rule"], traced["taken"], slots, names)
+    staged = _Staged(call.rule_name, jaxpr, traced["n_outputs"], traced["rule"], traced["taken"], slots, names)
     return staged, closed_over
 
 
@@ -635,10 +635,7 @@ def _transposed(*operands, rule):
     except jax.errors.UnexpectedTracerError:
         raise
     except (linearity.NotLinear, NotImplementedError, AssertionError, TypeError, ValueError) as error:
-        raise errors.NonLinearRuleError(
-            f"the gradient function of {rule.name} is not linear in the upstream gradient, so that forward mode cannot "
-            f"be had from it: {str(error) or type(error).__name__}"
-        ) from error
+        raise errors.NonLinearRuleError.of(rule.name, str(error) or type(error).__name__) from error
     return [internals.instantiate_zeros(t) for t in found[len(closed_over) :]]
 
 
@@ -708,10 +705,8 @@ internals.register_lowering(linear_p, internals.lower_fun(_transposed, multiple_
 
 
 def _reads_values(name):
-    return errors.NonLinearRuleError(
-        f"the gradient function of {name} reads values, as NumPy or Python does, so that it cannot be seen to be "
-        f"linear in the upstream gradient, and forward mode cannot be had from it; write it with tensor operations"
-    )
+    why = "it reads values, as NumPy or Python does, so it cannot be seen to be linear; write it with tensor operations"
+    return errors.NonLinearRuleError.of(name, why)
 
 
 def _is_forward_mode():

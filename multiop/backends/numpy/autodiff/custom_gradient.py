@@ -43,7 +43,7 @@ def custom_call(call, primals):
         grads = *itertools.compress(grads, are_traced), *grads_of_variables
         return [grad.held() if isinstance(grad, Traced) else grad for grad in grads]
 
-    node = Node(inputs, pull, arrays, (), call.name)
+    node = Node(inputs, pull, arrays, (), call.rule_name)
     constants = {}
     for k, y in enumerate(outputs):
         if type(y) is Traced and y.node.number > start and y.node not in inside:

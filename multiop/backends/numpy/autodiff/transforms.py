@@ -63,10 +63,7 @@ def refuse_not_linear(rules, cotangents, pulled, tangents, pushed):
     rows, columns = inner(pulled, tangents), inner(cotangents, pushed)
     allowed = 0.1 if any(y.dtype.itemsize == 2 for y in cotangents) else 1e-3
     if abs(rows.sum() - columns.sum()) > allowed * (np.abs(rows).sum() + np.abs(columns).sum()):
-        raise errors.NonLinearRuleError(
-            f"forward mode needs a gradient function that is linear in its upstream gradient; that of one of "
-            f"{', '.join(rules)} is not"
-        )
+        raise errors.NonLinearRuleError.of(" or ".join(rules), "its transpose does not fit what it gives")
 
 
 def inner(xs, ys):

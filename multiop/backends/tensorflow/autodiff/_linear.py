@@ -273,15 +273,12 @@ def is_zero(x, known=(), depth=8):
 
 
 def not_linear(name, fault):
-    return errors.NonLinearRuleError(
-        f"the gradient function of {name} is not linear in its upstream gradient ({fault}), so forward mode, which is "
-        f"its transpose, does not exist; use reverse mode"
-    )
+    return errors.NonLinearRuleError.of(name, fault)
 
 
 def in_one_graph_alone(name, fault):
-    return errors.NonLinearRuleError(
-        f"the gradient function of {name} is not linear in its upstream gradient ({fault}), so forward mode does "
-        f"not exist; inside a compiled function TensorFlow cannot tell forward mode from second order, so that "
-        f"both are refused: take both orders inside the function, or neither"
+    why = (
+        f"{fault}; inside a compiled function TensorFlow cannot tell forward mode from second order, so that both are "
+        f"refused: take both orders inside the function, or neither"
     )
+    return errors.NonLinearRuleError.of(name, why)

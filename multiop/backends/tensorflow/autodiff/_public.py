@@ -44,8 +44,8 @@ def custom_call(call, primals):
         if graph is None or _internals.current_graph() is graph:
             return [*[None] * n, *rule(*upstreams), *map(tf.zeros_like, guards), *[None] * len(in_rule)]
         faults = []
-        marked = [None if u is None else _once(u, call.name, faults) for u in upstreams]
-        grads, fault = _linear.run(rule, marked, call.name)
+        marked = [None if u is None else _once(u, call.rule_name, faults) for u in upstreams]
+        grads, fault = _linear.run(rule, marked, call.rule_name)
         faults.append(fault)
         sources = [*[u for u in upstreams if u is not None], *filter(_internals.is_differentiable, primals)]
         return [*[None] * n, *grads, *[_not_a_number(x, sources) for x in guards], *[None] * len(in_rule)]

@@ -61,7 +61,7 @@ def custom_call(call, primals):
     def use_results(results):
         rule.grad_fn = _closed_over.replace(rule.grad_fn, [(y, results[k]) for y, k in pairs])
 
-    return cut(call.name, outputs, recorded, rule, len(outside), use_results=use_results if follows else None)
+    return cut(call.rule_name, outputs, recorded, rule, len(outside), use_results=use_results if follows else None)
 
 
 def fresh(x):

@@ -178,7 +178,4 @@ def _requires_grad(saved, level):
 
 
 def _fault(name, what):
-    return errors.NonLinearRuleError(
-        f"the gradient function of {name} is not linear in its upstream gradient ({what}), so forward mode, which is "
-        f"its transpose, does not exist; use reverse mode"
-    )
+    return errors.NonLinearRuleError.of(name, what)

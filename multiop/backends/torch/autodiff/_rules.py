@@ -98,10 +98,8 @@ def refuse_stored_upstream(found, name):
             continue
         if functorch.is_functorch_wrapped_tensor(kept) and not 0 < functorch.maybe_get_level(kept) <= level:  # dead
             place.put(content)
-            raise errors.NonLinearRuleError(
-                f"the gradient function of {name} keeps a value computed from its upstream gradient, which in forward "
-                f"mode does not exist; use reverse mode"
-            )
+            why = "it keeps a value computed from its upstream gradient, which in forward mode does not exist"
+            raise errors.NonLinearRuleError.of(name, why)
 
 
 def drain(found, held):

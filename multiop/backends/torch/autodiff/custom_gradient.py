@@ -292,8 +292,8 @@ class _Lifted(Function):
         zeros = [torch.zeros(plan.specs[k][0], dtype=plan.specs[k][1], device=plan.specs[k][2]) for k in places]
         with _internals.forward_mode_enabled(True):  # autograd turned it off, also for outer levels
             saved = [_internals.without_tangent(x) for x in ctx.saved_tensors]
-            with _rules.refuse_stored_upstream(plan.places, plan.call.name):
-                found = _linear.transpose(rule, plan.call.name, zeros, tangents[: plan.outputs_from])
+            with _rules.refuse_stored_upstream(plan.places, plan.call.rule_name):
+                found = _linear.transpose(rule, plan.call.rule_name, zeros, tangents[: plan.outputs_from])
         out_tangents = [None] * len(plan.specs)
         for k, tangent in zip(places, found, strict=True):
             out_tangents[k] = tangent
