@@ -42,7 +42,7 @@ def pytest_addoption(parser):
     )
     parser.addoption("--versions-table", type=Path, metavar="PATH", help="add this run to docs/versions.md")
     parser.addoption(
-        "--failures", type=Path, metavar="PATH", help="write each failure to PATH as it happens, a line for each"
+        "--failures", type=Path, metavar="PATH", help="add each failure to PATH as it happens, a line for each"
     )
     parser.addoption("--alarms", action="store_true", help="look for false alarms in 200 functions at 20 seeds")
 

@@ -21,6 +21,7 @@ from typing import TypeAlias
 
 import nox
 import nox.command
+from packaging.version import Version
 
 nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_missing_interpreters = True
@@ -98,9 +99,14 @@ def run(
 
 def _version(python: str, package: str) -> tuple[int, ...]:
     """Return the version of a package in an environment; that of one that is not there is 0."""
+    installed = _installed(python, package)
+    return tuple(map(int, installed.split(".")[:2])) if installed else (0,)
+
+
+def _installed(python: str, package: str) -> str:
+    """Return the version of a package in an environment, and nothing where it is not there."""
     program = f"from importlib.metadata import version; print(version({package!r}))"
-    found = subprocess.run([python, "-c", program], capture_output=True, text=True, check=False).stdout
-    return tuple(map(int, found.split(".")[:2])) if found else (0,)
+    return subprocess.run([python, "-c", program], capture_output=True, text=True, check=False).stdout.strip()
 
 
 @nox.session(venv_backend="none")
@@ -347,22 +353,33 @@ def versions(session: nox.Session) -> None:
     for row in chosen:
         backend, interpreter, requirement, _ = row
         python = _made_for(session, row)
+        if rows is NEXT and not Version(installed := _installed(python, requirement.split()[-1])).is_prerelease:
+            session.warn(f"there is no {backend} newer than {installed}, which is released; docs/new_release.md")
+            continue
         environment = ENVIRONMENT | {"MULTIOP_BACKEND": backend}
         environment["JAX_COMPILATION_CACHE_DIR"] = str(pathlib.Path(python).absolute().parents[1] / "jax-cache")
         what = ["tests/test_conformance.py", "tests/autodiff", "--tier=quick", "--hasty", f"--backends={backend}"]
         what += ["-m", "not cross and not once"]
         what += ["--as-tested"] if rows is NEXT else ["--versions-table=docs/versions.md"]
         silent = sorted(map(str, pathlib.Path("tests", backend).glob("test_versions_*.py")))
-        try:
-            if silent:
-                of_versions = [*silent, "--tier=full", f"--backends={backend}"]
-                run(session, "pytest", *WORKERS, *of_versions, environment=environment, python=python)
-            run(session, "pytest", *WORKERS, *what, environment=environment, python=python)
-        except nox.command.CommandFailed:
+        of_versions = [*silent, "--tier=full", f"--backends={backend}", *["--as-tested"] * (rows is NEXT)]
+        failures = _folder(row).with_name(f"{_folder(row).name}.failures").absolute()
+        failures.unlink(missing_ok=True)
+        is_whole = True
+        for command in ([of_versions] if silent else []) + [what]:
+            command = [*WORKERS, *command, f"--failures={failures}"]
+            try:
+                run(session, "pytest", *command, environment=environment, python=python)
+            except nox.command.CommandFailed:
+                is_whole = False
+                if rows is not NEXT:  # then there is no row to measure
+                    break
+        if is_whole:
+            measured[_folder(row).name] = source
+            MEASURED.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+        else:
             failed.append(f"{requirement} on Python {interpreter}")
-            continue
-        measured[_folder(row).name] = source
-        MEASURED.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+            session.warn(f"{failed[-1]} fails:\n{failures.read_text(encoding='utf-8') if failures.exists() else ''}")
     if failed and rows is NEXT:
         session.warn(f"the next version breaks tests: {'; '.join(failed)}")
     elif failed:

@@ -95,6 +95,12 @@ def test_a_part_that_outlasts_the_time_is_said(runs, monkeypatch):
     assert rows[0]["outcome"] == "out of time, 0 failed"
 
 
+def test_a_part_that_has_no_time_left_is_not_begun(runs):
+    status, kept, rows = runs("--parts=suite,counts", "--minutes=0")
+    assert (status, kept) == (1, [])
+    assert rows[0]["outcome"] == "not begun: out of time"
+
+
 def test_failures_outlast_a_run_that_is_cut_short(runs, monkeypatch, capsys, tmp_path):
     def late(command, **options):
         (path,) = [word.removeprefix("--failures=") for word in command if word.startswith("--failures=")]

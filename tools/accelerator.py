@@ -114,6 +114,7 @@ def without_network() -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join([*paths, *filter(None, [inherited])]),
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # several processes share the device
         "TF_CPP_MIN_LOG_LEVEL": "2",
+        "PYTHONUNBUFFERED": "1",  # what a run that is cut short has said is in its log
     }
 
 
@@ -153,6 +154,9 @@ def outcome(
         return {"status": 0, "outcome": "left out: there is no accelerator here"}
     if part == "counts" and backend != "torch":
         return {"status": 0, "outcome": "left out: PyTorch alone has tensors without values"}
+    left = deadline - time.monotonic()
+    if left <= 0:
+        return {"status": -1, "outcome": "not begun: out of time"}
     command = commands(part, backend, device, options)
     log, failures = (options.out / f"{backend}-{part}.{kind}" for kind in ("log", "failures"))
     failures.unlink(missing_ok=True)
@@ -166,7 +170,7 @@ def outcome(
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
-                timeout=max(1.0, deadline - time.monotonic()),
+                timeout=left,
                 check=False,
             ).returncode
         except subprocess.TimeoutExpired:

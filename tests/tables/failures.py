@@ -2,11 +2,11 @@
 
 
 class Failures:
-    """Write each failure to a file as it happens, so that a run that is cut short has named them."""
+    """Add each failure to a file as it happens, so that a run that is cut short has named them."""
 
     def __init__(self, path):
         self.path = path
-        path.write_text("", encoding="utf-8")
+        path.touch()
 
     def pytest_runtest_logreport(self, report):
         if report.failed:
