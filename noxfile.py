@@ -16,6 +16,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -403,9 +404,8 @@ def _folder(row: tuple[str, str, str, int]) -> pathlib.Path:
     return pathlib.Path(".nox", f"{row[1]}-{name.replace(' ', '-')}")
 
 
-def _made_for(session: nox.Session, row: tuple[str, str, str, int]) -> str:
-    _, interpreter, requirement, _ = row
-    folder = _folder(row)
+def _made_with(session: nox.Session, folder: pathlib.Path, interpreter: str) -> str:
+    """Return the Python of an environment of its own, which is empty if it is new."""
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not python.exists():
         found = shutil.which(f"python{interpreter}")
@@ -413,14 +413,51 @@ def _made_for(session: nox.Session, row: tuple[str, str, str, int]) -> str:
             session.error(f"there is no python{interpreter} here")
         chosen = {"PYENV_VERSION": interpreter}  # pyenv hides all Pythons but one
         session.run(found, "-m", "venv", str(folder), env=chosen, external=True)
-    pip = [str(python), "-m", "pip", "install", *QUIETLY, "--upgrade"]
+    return str(python)
+
+
+def _made_for(session: nox.Session, row: tuple[str, str, str, int]) -> str:
+    _, interpreter, requirement, _ = row
+    python = _made_with(session, _folder(row), interpreter)
+    pip = [python, "-m", "pip", "install", *QUIETLY, "--upgrade"]
     tools = ["-e", ".[testing]", "hypothesis", "mpmath", "pytest-timeout", "pytest-xdist"]
     if requirement.startswith("--pre"):  # an index of nightly builds has little else
         session.run(*pip, *tools, external=True)
         session.run(*pip, *requirement.split(), external=True)
     else:
         session.run(*pip, *tools, *requirement.split(), external=True)  # the newest by now
-    return str(python)
+    return python
+
+
+ENDS = {"oldest": ("3.11", "=="), "newest": ("3.13", ">=")}  # Python, and how pip is asked for what is needed
+
+
+@nox.session(venv_backend="none", default=False)
+def ends(session: nox.Session) -> None:
+    """Run all frameworks together with the oldest, and the newest, of all that pyproject.toml allows: 40 minutes each.
+
+    The examples, the quick tier of the shared suite on each backend, several devices and processes. `-- oldest` is one
+    of them; PyTorch's wheel brings CUDA, 3 GB to download.
+    """
+    for name in session.posargs or ENDS:
+        interpreter, sign = ENDS[name]
+        python = _made_with(session, pathlib.Path(".nox", name), interpreter)
+        needed = _needed("torch", "jax", "tensorflow-cpu", "porting", "testing")
+        asked = [requirement.replace(">=", sign) for requirement in needed]
+        pip = [python, "-m", "pip", "install", *QUIETLY, "--upgrade", "-e", ".", "pytest-timeout", *asked]
+        session.run(*pip, external=True)
+        for backend in BACKENDS:
+            chosen = ["--tier=quick", "--hasty", f"--backends={backend}", "-m", "not cross"]
+            environment = HASTY | {"MULTIOP_BACKEND": backend}
+            run(session, "pytest", "tests/test_conformance.py", *chosen, environment=environment, python=python)
+        run(session, "pytest", "--tier=full", "tests/distributed", python=python)
+        run(session, "multiop.cli", "check", "examples", python=python)
+
+
+def _needed(*extras: str) -> list[str]:
+    """Return what multiop needs, with some extras, as pyproject.toml asks for it."""
+    project = tomllib.loads(pathlib.Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [*project["dependencies"], *(name for extra in extras for name in project["optional-dependencies"][extra])]
 
 
 @nox.session(venv_backend="none", default=False)
