@@ -52,6 +52,8 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "once: does not depend on the backend, so that outside the full tier one backend is enough"
     )
+    if not config.pluginmanager.hasplugin("timeout"):
+        config.addinivalue_line("markers", "timeout(seconds): when pytest-timeout, which is not here, ends the test")
     config.addinivalue_line("markers", "traced: about compiled or mapped code that does not know values")
     config.addinivalue_line("markers", "compiler: about what the framework's own compiler makes of a program")
     config.addinivalue_line(

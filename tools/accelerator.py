@@ -179,7 +179,9 @@ def outcome(
     lines = [line.strip(" =") for line in text.splitlines() if line.strip()] or ["nothing was said"]
     failed = failures.read_text(encoding="utf-8").splitlines() if failures.exists() else []
     reached = [f" at {share}" for share in re.findall(r"\d+%", text)][-1:]
-    said = f"out of time{''.join(reached)}, {len(failed)} failed" if status == -1 else lines[-1]
+    said = " / ".join(lines[-1:] if status in (0, 1) else lines[-3:])  # pytest has 0 or 1, unless it could not run
+    if status == -1:
+        said = f"out of time{''.join(reached)}, {len(failed)} failed"
     seconds = round(time.monotonic() - start)
     return {"status": status, "outcome": said, "seconds": seconds, "log": log.name, "failures": failed}
 
