@@ -205,19 +205,20 @@ def _to_float8(x, dtype):
     x = jax.lax.stop_gradient(x if x.dtype in FLOATING else cast(x, "float32"))  # JAX makes integers float16 first
     if dtype == _dtypes.to_numpy("float8_e4m3fn"):  # it has no infinity, and JAX makes -0.0 of 496
         x = jnp.where(jnp.abs(x) > 464, np.asarray(np.nan, x.dtype), x)
-    return jax.lax.convert_element_type(_rounded_to_odd(x) if x.dtype == np.float64 else x, dtype)
+    return jax.lax.convert_element_type(_rounded_to_odd(x), dtype)
 
 
 def _rounded_to_odd(x):
-    """Return a float64 tensor as float32, where what is not exact is odd: then to round that again rounds once.
+    """Return a tensor as float16, where what is not exact is odd: then to round that again rounds once.
 
-    A GPU goes to float8 through float32 itself, to the nearest one, which may be a tie.
+    JAX goes to float8 through the nearest float32 on a GPU, and up to 0.5 through float16 on a CPU, which may be a tie.
     """
-    nearest = jax.lax.convert_element_type(x, np.float32)
-    wide = jax.lax.convert_element_type(nearest, np.float64)
-    bits = jax.lax.bitcast_convert_type(nearest, np.uint32)
-    bits = bits - (jnp.abs(wide) > jnp.abs(x)).astype(np.uint32)  # towards zero
-    return jax.lax.bitcast_convert_type(bits | (wide != x).astype(np.uint32), np.float32)
+    x = x if x.dtype == np.float64 else jax.lax.convert_element_type(x, np.float32)
+    nearest = jax.lax.convert_element_type(x, np.float16)
+    wide = jax.lax.convert_element_type(nearest, x.dtype)
+    bits = jax.lax.bitcast_convert_type(nearest, np.uint16)
+    bits = bits - (jnp.abs(wide) > jnp.abs(x)).astype(np.uint16)  # towards zero
+    return jax.lax.bitcast_convert_type(bits | (wide != x).astype(np.uint16), np.float16)
 
 
 def _of_float8(x):
