@@ -41,6 +41,9 @@ def pytest_addoption(parser):
         "--as-tested", action="store_true", help="take whichever version is installed for one that everything works on"
     )
     parser.addoption("--versions-table", type=Path, metavar="PATH", help="add this run to docs/versions.md")
+    parser.addoption(
+        "--failures", type=Path, metavar="PATH", help="add each failure to PATH as it happens, a line for each"
+    )
     parser.addoption("--alarms", action="store_true", help="look for false alarms in 200 functions at 20 seeds")
 
 
@@ -49,6 +52,8 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers", "once: does not depend on the backend, so that outside the full tier one backend is enough"
     )
+    if not config.pluginmanager.hasplugin("timeout"):
+        config.addinivalue_line("markers", "timeout(seconds): when pytest-timeout, which is not here, ends the test")
     config.addinivalue_line("markers", "traced: about compiled or mapped code that does not know values")
     config.addinivalue_line("markers", "compiler: about what the framework's own compiler makes of a program")
     config.addinivalue_line(
@@ -61,6 +66,10 @@ def pytest_configure(config):
             VERSIONS[name] = levels._replace(reverse=(0, 0), whole=(0, 0), end=(9999, 0))
     if config.getoption("record") is not None:
         config.pluginmanager.register(Record(config.getoption("record"), anew=config.getoption("hasty")))
+    if config.getoption("failures") is not None and not hasattr(config, "workerinput"):
+        from failures import Failures
+
+        config.pluginmanager.register(Failures(config.getoption("failures")))
     if config.getoption("versions_table") is not None:
         from version_table import VersionTable
 

@@ -16,11 +16,13 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import nox
 import nox.command
+from packaging.version import Version
 
 nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_missing_interpreters = True
@@ -98,9 +100,14 @@ def run(
 
 def _version(python: str, package: str) -> tuple[int, ...]:
     """Return the version of a package in an environment; that of one that is not there is 0."""
+    installed = _installed(python, package)
+    return tuple(map(int, installed.split(".")[:2])) if installed else (0,)
+
+
+def _installed(python: str, package: str) -> str:
+    """Return the version of a package in an environment, and nothing where it is not there."""
     program = f"from importlib.metadata import version; print(version({package!r}))"
-    found = subprocess.run([python, "-c", program], capture_output=True, text=True, check=False).stdout
-    return tuple(map(int, found.split(".")[:2])) if found else (0,)
+    return subprocess.run([python, "-c", program], capture_output=True, text=True, check=False).stdout.strip()
 
 
 @nox.session(venv_backend="none")
@@ -347,22 +354,33 @@ def versions(session: nox.Session) -> None:
     for row in chosen:
         backend, interpreter, requirement, _ = row
         python = _made_for(session, row)
+        if rows is NEXT and not Version(installed := _installed(python, requirement.split()[-1])).is_prerelease:
+            session.warn(f"there is no {backend} newer than {installed}, which is released; docs/versions.md")
+            continue
         environment = ENVIRONMENT | {"MULTIOP_BACKEND": backend}
         environment["JAX_COMPILATION_CACHE_DIR"] = str(pathlib.Path(python).absolute().parents[1] / "jax-cache")
         what = ["tests/test_conformance.py", "tests/autodiff", "--tier=quick", "--hasty", f"--backends={backend}"]
         what += ["-m", "not cross and not once"]
         what += ["--as-tested"] if rows is NEXT else ["--versions-table=docs/versions.md"]
         silent = sorted(map(str, pathlib.Path("tests", backend).glob("test_versions_*.py")))
-        try:
-            if silent:
-                of_versions = [*silent, "--tier=full", f"--backends={backend}"]
-                run(session, "pytest", *WORKERS, *of_versions, environment=environment, python=python)
-            run(session, "pytest", *WORKERS, *what, environment=environment, python=python)
-        except nox.command.CommandFailed:
+        of_versions = [*silent, "--tier=full", f"--backends={backend}", *["--as-tested"] * (rows is NEXT)]
+        failures = _folder(row).with_name(f"{_folder(row).name}.failures").absolute()
+        failures.unlink(missing_ok=True)
+        is_whole = True
+        for command in ([of_versions] if silent else []) + [what]:
+            command = [*WORKERS, *command, f"--failures={failures}"]
+            try:
+                run(session, "pytest", *command, environment=environment, python=python)
+            except nox.command.CommandFailed:
+                is_whole = False
+                if rows is not NEXT:  # then there is no row to measure
+                    break
+        if is_whole:
+            measured[_folder(row).name] = source
+            MEASURED.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+        else:
             failed.append(f"{requirement} on Python {interpreter}")
-            continue
-        measured[_folder(row).name] = source
-        MEASURED.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+            session.warn(f"{failed[-1]} fails:\n{failures.read_text(encoding='utf-8') if failures.exists() else ''}")
     if failed and rows is NEXT:
         session.warn(f"the next version breaks tests: {'; '.join(failed)}")
     elif failed:
@@ -386,9 +404,8 @@ def _folder(row: tuple[str, str, str, int]) -> pathlib.Path:
     return pathlib.Path(".nox", f"{row[1]}-{name.replace(' ', '-')}")
 
 
-def _made_for(session: nox.Session, row: tuple[str, str, str, int]) -> str:
-    _, interpreter, requirement, _ = row
-    folder = _folder(row)
+def _made_with(session: nox.Session, folder: pathlib.Path, interpreter: str) -> str:
+    """Return the Python of an environment of its own, which is empty if it is new."""
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not python.exists():
         found = shutil.which(f"python{interpreter}")
@@ -396,14 +413,52 @@ def _made_for(session: nox.Session, row: tuple[str, str, str, int]) -> str:
             session.error(f"there is no python{interpreter} here")
         chosen = {"PYENV_VERSION": interpreter}  # pyenv hides all Pythons but one
         session.run(found, "-m", "venv", str(folder), env=chosen, external=True)
-    pip = [str(python), "-m", "pip", "install", *QUIETLY, "--upgrade"]
+    return str(python)
+
+
+def _made_for(session: nox.Session, row: tuple[str, str, str, int]) -> str:
+    _, interpreter, requirement, _ = row
+    python = _made_with(session, _folder(row), interpreter)
+    pip = [python, "-m", "pip", "install", *QUIETLY, "--upgrade"]
     tools = ["-e", ".[testing]", "hypothesis", "mpmath", "pytest-timeout", "pytest-xdist"]
     if requirement.startswith("--pre"):  # an index of nightly builds has little else
         session.run(*pip, *tools, external=True)
         session.run(*pip, *requirement.split(), external=True)
     else:
         session.run(*pip, *tools, *requirement.split(), external=True)  # the newest by now
-    return str(python)
+    return python
+
+
+ENDS = {"oldest": ("3.11", "=="), "newest": ("3.13", ">=")}  # Python, and how pip is asked for what is needed
+
+
+@nox.session(venv_backend="none", default=False)
+def ends(session: nox.Session) -> None:
+    """Run all frameworks together with the oldest, and the newest, of all that pyproject.toml allows: 40 minutes each.
+
+    The examples, the quick tier of the shared suite on each backend, several devices and processes. `-- oldest` is one
+    of them; PyTorch's wheel brings CUDA, 3 GB to download.
+    """
+    for name in session.posargs or ENDS:
+        interpreter, sign = ENDS[name]
+        python = _made_with(session, pathlib.Path(".nox", name), interpreter)
+        needed = _needed("torch", "jax", "tensorflow-cpu", "porting", "testing")
+        asked = [requirement.replace(">=", sign) for requirement in needed]
+        pip = [python, "-m", "pip", "install", *QUIETLY, "--upgrade", "-e", ".", "pytest-timeout", *asked]
+        session.run(*pip, external=True)
+        for backend in BACKENDS:
+            chosen = ["--tier=quick", "--hasty", f"--backends={backend}", "-m", "not cross"]
+            environment = HASTY | {"MULTIOP_BACKEND": backend}
+            run(session, "pytest", "tests/test_conformance.py", *chosen, environment=environment, python=python)
+        if name != "oldest":  # where DTensor has less, and JAX no jax.set_mesh: see docs/versions.md
+            run(session, "pytest", "--tier=full", "tests/distributed", python=python)
+        run(session, "multiop.cli", "check", "examples", python=python)
+
+
+def _needed(*extras: str) -> list[str]:
+    """Return what multiop needs, with some extras, as pyproject.toml asks for it."""
+    project = tomllib.loads(pathlib.Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [*project["dependencies"], *(name for extra in extras for name in project["optional-dependencies"][extra])]
 
 
 @nox.session(venv_backend="none", default=False)

@@ -27,14 +27,14 @@ class Versions(NamedTuple):
         end: The first that the suite was never run on. It is taken for one of the level `reverse`, with a warning.
     """
 
-    reverse: tuple[int, int]
-    whole: tuple[int, int]
-    end: tuple[int, int]
+    reverse: tuple[int, ...]
+    whole: tuple[int, ...]
+    end: tuple[int, ...]
 
 
 VERSIONS = {
     "torch": Versions(reverse=(2, 6), whole=(2, 6), end=(2, 16)),
-    "jax": Versions(reverse=(0, 5), whole=(0, 5), end=(0, 13)),
+    "jax": Versions(reverse=(0, 5, 3), whole=(0, 5, 3), end=(0, 13)),
     "tensorflow": Versions(reverse=(2, 18), whole=(2, 18), end=(2, 22)),
     "numpy": Versions(reverse=(2, 0), whole=(2, 0), end=(2, 6)),
 }

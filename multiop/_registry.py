@@ -10,6 +10,7 @@ import functools
 import gc
 import importlib
 import importlib.util
+import re
 import sys
 import threading
 import warnings
@@ -202,9 +203,9 @@ def is_package(name: str) -> bool:
 def level(name: str, version: str) -> str:
     """Return what works on `version` of the framework of a backend: "refused", "reverse", "whole", or "untested"."""
     versions = VERSIONS[name]
-    major, minor = (int(part) for part in version.split(".")[:2])
+    numbers = tuple(map(int, re.findall(r"\d+", version)[:3]))
     begins = {"refused": (0, 0), "reverse": versions.reverse, "whole": versions.whole, "untested": versions.end}
-    return [level for level, first in begins.items() if first <= (major, minor)][-1]
+    return [level for level, first in begins.items() if first <= numbers][-1]
 
 
 def is_whole(name: str, version: str) -> bool:

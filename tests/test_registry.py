@@ -166,6 +166,11 @@ def test_levels_begin_where_the_table_says(name, monkeypatch):
     _registry.refuse_old(name, "1.5.0")
 
 
+def test_a_level_may_begin_with_a_patch_release():
+    versions = ["0.5", "0.5.2", "0.5.3.dev1", "0.5.3", "0.5.10", "0.6.0"]
+    assert [_registry.level("jax", version) for version in versions] == ["refused"] * 2 + ["whole"] * 4
+
+
 @pytest.mark.parametrize("name", ["torch", "tensorflow"])
 def test_a_version_that_was_not_tested_is_told_once(name, monkeypatch):
     pytest.importorskip(name)

@@ -80,8 +80,8 @@ def ends(backend):
 @pytest.mark.parametrize("backend", NAMES)
 def test_each_end_of_a_range_has_passed(backend):
     table = (ROOT / "docs/versions.md").read_text(encoding="utf-8")
-    rows = dict(re.findall(rf"^\| {backend} \| (\d+\.\d+)\S* \| (\w+) \|", table, re.M))
-    assert {*ends(backend)} <= {*rows}
+    rows = dict(re.findall(rf"^\| {backend} \| ([\d.]+)\S* \| (\w+) \|", table, re.M))
+    assert all(any(f"{version}.".startswith(f"{end}.") for version in rows) for end in ends(backend))
     assert rows == {version: _registry.level(backend, version) for version in rows}
 
 

@@ -4,8 +4,9 @@
     python tools/accelerator.py --backends torch --parts suite,waits --minutes 8 --workers 8
 
 It needs no network, no TensorFlow, no nox, and no installed multiop. What it finds is printed, and written to
-`build/accelerator/` as text and JSON. What multiop needs and the machine has not, it names; put that into the folder
-`.deps` of the checkout, on a machine with a network: `pip install --target .deps optree pytest`.
+`build/accelerator/`: summary.txt is what is printed, results.json the same as data; of each part, *.failures has a line
+for each failure as it happens, and *.log all that was said. What multiop needs and the machine has not, it names; put
+that into the folder `.deps` of the checkout, on a machine with a network: `pip install --target .deps optree pytest`.
 
 Parts:
   suite   the shared suite, the autodiff contract and the tests of ops, with tensors made on the device
@@ -24,6 +25,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -32,8 +34,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 CARRIED = ROOT / ".deps"
 NEEDED = ("numpy", "scipy", "ml_dtypes", "optree", "rich", "typer", "pytest")  # by multiop, and by its suite
+ON_NUMPY = {"scipy", "ml_dtypes"}  # from pip, they would bring another NumPy
 OF_TESTS = {"hypothesis": ["tests/ops/test_properties.py"], "mpmath": []}  # what is left out where one is missing
 PARTS = ("suite", "waits", "rows", "kernels", "counts")
+SHOWN = 50  # failures of a part that are printed
 NEEDS_DEVICE = ("waits", "rows", "kernels")
 LOOK = """
 import importlib, json, os
@@ -65,29 +69,39 @@ def main() -> int:
     if unknown := set(options.parts.split(",")) - set(PARTS):
         parser.error(f"no part is called {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     environment = without_network()
-    if missing := [name for name in NEEDED if not has(name)]:
-        print(
-            f"missing: {', '.join(missing)}. Install them, or, on a machine with a network:\n"
-            f"    pip install --no-deps --target {CARRIED.name} {' '.join(missing)}\n"
-            f"and copy the folder {CARRIED.name} into this checkout."
-        )
+    if lacks := missing():
+        print(f"missing: {', '.join(lacks.values())}. Install them, or, with this Python on a machine with a network:")
+        for flags, names in (("", lacks.keys() - ON_NUMPY), ("--no-deps ", lacks.keys() & ON_NUMPY)):
+            if names:
+                print(f"    pip install {flags}--target {CARRIED.name} {' '.join(sorted(names))}")
+        print(f"and copy the folder {CARRIED.name} into this checkout.")
         return 2
     options.out.mkdir(parents=True, exist_ok=True)
+    summary = options.out / "summary.txt"
+    summary.write_text("", encoding="utf-8")
+
+    def say(line: str) -> None:
+        print(line, flush=True)
+        with summary.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
     deadline = time.monotonic() + options.minutes * 60
     rows = []
     for backend in options.backends.split(","):
         if not has(backend):
-            print(f"{backend}: not installed here")
+            say(f"{backend}: not installed here")
             continue
         found = looked(backend, environment)
         device = options.device if options.device is not None else found["kind"]
-        print(f"\n{backend} {found['version']}: {', '.join(found['devices']) or 'no accelerator'}", flush=True)
+        say(f"\n{backend} {found['version']}: {', '.join(found['devices']) or 'no accelerator'}")
         for part in options.parts.split(","):
             rows.append({"backend": backend, **found, "part": part, "device": device or "cpu"})
             rows[-1] |= outcome(part, backend, device, options, deadline, environment)
-            print(f"  {part:8} {rows[-1]['outcome']}", flush=True)
+            say(f"  {part:8} {rows[-1]['outcome']}")
+            for failure in rows[-1].get("failures", ())[:SHOWN]:
+                say(f"    {failure}")
             (options.out / "results.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    print(f"\nwritten to {options.out}")
+    say(f"\nwritten to {options.out}")
     return int(not rows or any(row["status"] for row in rows))
 
 
@@ -100,7 +114,19 @@ def without_network() -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join([*paths, *filter(None, [inherited])]),
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # several processes share the device
         "TF_CPP_MIN_LOG_LEVEL": "2",
+        "PYTHONUNBUFFERED": "1",  # what a run that is cut short has said is in its log
     }
+
+
+def missing() -> dict[str, str]:
+    """Return what multiop and its suite need and cannot be imported here, each with what is said of it."""
+    lacks = {}
+    for name in NEEDED:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            lacks[name] = name if error.name == name else f"{name} ({error})"
+    return lacks
 
 
 def has(name: str) -> bool:
@@ -123,13 +149,18 @@ def outcome(
     deadline: float,
     environment: dict[str, str],
 ) -> dict[str, object]:
-    """Run one part; return its status, its last line and its seconds."""
+    """Run one part; return its status, its last line, its seconds and its failures."""
     if part in NEEDS_DEVICE and not device:
         return {"status": 0, "outcome": "left out: there is no accelerator here"}
     if part == "counts" and backend != "torch":
         return {"status": 0, "outcome": "left out: PyTorch alone has tensors without values"}
+    left = deadline - time.monotonic()
+    if left <= 0:
+        return {"status": -1, "outcome": "not begun: out of time"}
     command = commands(part, backend, device, options)
-    log, start = options.out / f"{backend}-{part}.log", time.monotonic()
+    log, failures = (options.out / f"{backend}-{part}.{kind}" for kind in ("log", "failures"))
+    failures.unlink(missing_ok=True)
+    start = time.monotonic()
     with log.open("w", encoding="utf-8") as file:
         try:
             status = subprocess.run(
@@ -139,19 +170,26 @@ def outcome(
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
-                timeout=max(1.0, deadline - time.monotonic()),
+                timeout=left,
                 check=False,
             ).returncode
         except subprocess.TimeoutExpired:
             status = -1
-    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    said = "out of time" if status == -1 else lines[-1].strip(" =") if lines else "nothing was said"
-    return {"status": status, "outcome": said, "seconds": round(time.monotonic() - start), "log": log.name}
+    text = log.read_text(encoding="utf-8", errors="replace")
+    lines = [line.strip(" =") for line in text.splitlines() if line.strip()] or ["nothing was said"]
+    failed = failures.read_text(encoding="utf-8").splitlines() if failures.exists() else []
+    reached = [f" at {share}" for share in re.findall(r"\d+%", text)][-1:]
+    said = " / ".join(lines[-1:] if status in (0, 1) else lines[-3:])  # pytest has 0 or 1, unless it could not run
+    if status == -1:
+        said = f"out of time{''.join(reached)}, {len(failed)} failed"
+    seconds = round(time.monotonic() - start)
+    return {"status": status, "outcome": said, "seconds": seconds, "log": log.name, "failures": failed}
 
 
 def commands(part: str, backend: str, device: str, options: argparse.Namespace) -> list[str]:
     """Return what Python runs for a part."""
     pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--backends={backend}", "--hasty"]
+    pytest += [f"--failures={(options.out / f'{backend}-{part}.failures').absolute()}"]
     pytest += [f"--multiop-device={device}"] if device else []
     pytest += [f"-n{options.workers}", "--dist=worksteal"] if options.workers > 1 and has("xdist") else []
     if part == "suite":

@@ -7,6 +7,7 @@ A second run adds to the file: other backends, other cases, or the same cases ag
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import html
@@ -166,10 +167,11 @@ def version(backend: str) -> str:
     """Return the version of the package behind a backend, or of multiop itself."""
     package = _registry.BUILT_IN[backend][1] if backend in _registry.BUILT_IN else backend
     for distribution in (package, f"{package}-cpu"):
-        try:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             return importlib.metadata.version(distribution)
-        except importlib.metadata.PackageNotFoundError:
-            continue
+    if _registry.is_package(package):  # as tf-nightly is; to ask whose a package is takes a second
+        for distribution in importlib.metadata.packages_distributions().get(package, ()):
+            return importlib.metadata.version(distribution)
     return _UNKNOWN
 
 

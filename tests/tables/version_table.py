@@ -19,7 +19,7 @@ HEAD = """# Versions
 |---|---|
 | Python | 3.11 to 3.13 |
 | PyTorch | 2.6 to 2.15 |
-| JAX | 0.5 to 0.12 |
+| JAX | 0.5.3 to 0.12 |
 | TensorFlow | 2.18 to 2.21 |
 | NumPy | 2.0 to 2.5 |
 

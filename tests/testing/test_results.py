@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from multiop import _registry
 from multiop.testing import _html, _results
 from multiop.testing._divergences import DIVERGENCES, agrees
 from multiop.testing._results import FAILED, KNOWN, PASSED, Result, Results
@@ -27,6 +29,19 @@ def results(*cases, versions=VERSIONS):
     for case in cases:
         found.add(Result(*case))
     return found
+
+
+def test_a_package_is_found_under_the_name_of_its_nightly_builds(monkeypatch):
+    def version(distribution):
+        if distribution == "tf-nightly":
+            return "2.99.0.dev1"
+        raise importlib.metadata.PackageNotFoundError(distribution)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    monkeypatch.setattr(importlib.metadata, "packages_distributions", lambda: {"tensorflow": ["tf-nightly"]})
+    monkeypatch.setattr(_registry, "is_package", lambda name: name == "tensorflow")
+    assert _results.version("tensorflow") == "2.99.0.dev1"
+    assert _results.is_unknown(_results.version("jax"))
 
 
 EXAMPLE = results(

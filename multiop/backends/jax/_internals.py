@@ -8,10 +8,6 @@ from __future__ import annotations
 import operator
 
 import jax
-
-if jax.__version_info__ < (0, 5, 3):
-    raise ImportError("tracing took other arguments before 0.5.3")  # so that custom gradients use public API alone
-
 from jax._src import linear_util, util
 from jax._src.ad_util import Zero as Zero, stop_gradient_p as stop_gradient_p
 from jax._src.api_util import debug_info

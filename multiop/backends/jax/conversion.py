@@ -190,7 +190,7 @@ def _of_numpy(array):
 
 def cast(x, dtype):
     if x.dtype in _FLOAT8:
-        x = jax.lax.convert_element_type(jax.lax.stop_gradient(x), np.float32)
+        x = _of_float8(jax.lax.stop_gradient(x))
     dtype_name(x)  # raises for a dtype that multiop does not have
     if jnp.issubdtype(x.dtype, np.complexfloating) and dtype not in (*_dtypes.COMPLEX, "bool"):
         raise errors.DTypeError(
@@ -205,7 +205,33 @@ def _to_float8(x, dtype):
     x = jax.lax.stop_gradient(x if x.dtype in FLOATING else cast(x, "float32"))  # JAX makes integers float16 first
     if dtype == _dtypes.to_numpy("float8_e4m3fn"):  # it has no infinity, and JAX makes -0.0 of 496
         x = jnp.where(jnp.abs(x) > 464, np.asarray(np.nan, x.dtype), x)
-    return jax.lax.convert_element_type(x, dtype)
+    return jax.lax.convert_element_type(_rounded_to_odd(x), dtype)
+
+
+def _rounded_to_odd(x):
+    """Return a tensor as float16, where what is not exact is odd: then to round that again rounds once.
+
+    JAX goes to float8 through the nearest float32 on a GPU, and up to 0.5 through float16 on a CPU, which may be a tie.
+    """
+    x = x if x.dtype == np.float64 else jax.lax.convert_element_type(x, np.float32)
+    nearest = jax.lax.convert_element_type(x, np.float16)
+    wide = jax.lax.convert_element_type(nearest, x.dtype)
+    bits = jax.lax.bitcast_convert_type(nearest, np.uint16)
+    bits = bits - (jnp.abs(wide) > jnp.abs(x)).astype(np.uint16)  # towards zero
+    return jax.lax.bitcast_convert_type(bits | (wide != x).astype(np.uint16), np.float16)
+
+
+def _of_float8(x):
+    """Return a float8 tensor as float32, from its bits: a GPU leaves out a cast to float8 and back, when compiled.
+
+    See https://github.com/openxla/xla/issues/41605.
+    """
+    bits = jax.lax.bitcast_convert_type(x, np.uint8).astype(np.uint16)
+    if x.dtype == _dtypes.to_numpy("float8_e5m2"):  # the first byte of a float16
+        return jax.lax.bitcast_convert_type(bits << 8, np.float16).astype(np.float32)
+    magnitude = bits & 0x7F
+    half = jax.lax.bitcast_convert_type((bits & 0x80) << 8 | magnitude << 7, np.float16)  # the exponent is 8 too low
+    return jnp.where(magnitude == 0x7F, np.float32(np.nan), half.astype(np.float32) * np.float32(256))
 
 
 def conjugate(x):

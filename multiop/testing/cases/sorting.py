@@ -43,6 +43,8 @@ def _unique(x, axis=None, size=None, fill_value=0, **options):
     options.pop("sorted", None)
     found = np.unique(x, axis=axis, **options)
     found = list(found) if isinstance(found, tuple) else [found]
+    if axis is not None:  # NumPy 2.0.0 has a second axis in the inverse
+        found[1:] = [positions.reshape(-1) for positions in found[1:]]
     if size is not None:
         missing = max(size - len(found[0]), 0)
         found = [
