@@ -1,4 +1,4 @@
-"""Where settings come from: an environment variable, else the configuration file; and two that are kept here."""
+"""Where settings come from: an environment variable, else the configuration file; and three that are kept here."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ VARIABLES = {  # the key in the file -> the environment variable
     "backend": "MULTIOP_BACKEND",
     "floatx": "MULTIOP_FLOATX",
     "x64": "MULTIOP_X64",
+    "narrowing": "MULTIOP_NARROWING",
     "kernels": "MULTIOP_KERNELS",
     "tensorflow_numpy": "MULTIOP_TENSORFLOW_NUMPY",
 }
@@ -26,6 +27,7 @@ _LARGEST = 1 << 20  # bytes of a configuration file
 
 floatx: str | None = None  # None until first asked for or set
 x64: bool | None = None  # what was asked for; JAX, while it is imported, has its own switch
+narrowing: bool | None = None
 
 
 def config_path() -> Path:

@@ -84,7 +84,8 @@ OTHERS = {
     "multiop.autodiff.transforms": "grad hessian hvp jacfwd jacrev jvp value_and_grad vjp",
     "multiop.autodiff.vmap": "vmap",
     "multiop.config": (
-        "available_backends backend enable_tensorflow_numpy enable_x64 floatx set_backend set_floatx use_backend x64"
+        "available_backends backend enable_narrowing enable_tensorflow_numpy enable_x64 floatx narrowing set_backend "
+        "set_floatx use_backend x64"
     ),
     "multiop.devices": "device to_device",
     "multiop.dtypes": "dtype_name finfo iinfo native_dtype",

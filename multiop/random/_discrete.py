@@ -61,9 +61,7 @@ def randint(shape: Shape, minval: ArrayLike, maxval: ArrayLike, dtype: DType = "
         >>> int(multiop.op_min(x)), int(multiop.op_max(x))
         (1, 6)
     """
-    shape, name = _arguments.sizes(shape), _dtypes.name(dtype)
-    if name not in _dtypes.INTEGER:
-        raise errors.DTypeError(f"dtype must be an integer dtype, got {name}")
+    shape, name = _arguments.sizes(shape), _arguments.integer(dtype)
     low, high = _bound(minval, "minval", name), _bound(maxval, "maxval", name)
     are_ints = isinstance(low, int) and isinstance(high, int)
     least, greatest = _dtypes.INTEGER_RANGE[name]
@@ -207,9 +205,7 @@ def categorical(logits: ArrayLike, num_samples: int, dtype: DType = "int32", see
         >>> x.shape[1], int(multiop.op_max(x))
         (100, 1)
     """
-    name = _dtypes.name(dtype)
-    if name not in _dtypes.INTEGER:
-        raise errors.DTypeError(f"dtype must be an integer dtype, got {name}")
+    name = _arguments.integer(dtype)
     logits = active().floating(logits)
     given = active().dtype_name(logits)
     if given in _dtypes.COMPLEX:
