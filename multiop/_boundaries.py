@@ -2492,3 +2492,15 @@ def fold_in(op):
   try: return op(seed, data)
   except Exception as error: return recover(error, op, {"seed": seed, "data": data})
  return fold_in, 1
+
+def multinomial(op):
+ def multinomial(shape, counts, probabilities, dtype, seed):
+  try: return op(shape, counts, probabilities, dtype, seed)
+  except Exception as error: return recover(error, op, {"shape": shape, "counts": counts, "probabilities": probabilities, "dtype": dtype, "seed": seed})
+ return multinomial, 1
+
+def poisson(op):
+ def poisson(shape, mean, dtype, seed):
+  try: return op(shape, mean, dtype, seed)
+  except Exception as error: return recover(error, op, {"shape": shape, "mean": mean, "dtype": dtype, "seed": seed})
+ return poisson, 1

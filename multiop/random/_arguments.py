@@ -85,6 +85,13 @@ def finite(value: Any, name: str) -> Any:
     return value
 
 
+def whole(value: Any, name: str) -> Any:
+    """Check that a parameter is a whole number that is not negative, unless it is a tensor."""
+    is_right = not isinstance(value, float) or (0 <= value < math.inf and value.is_integer())
+    check(is_right, f"{name} must be a whole number that is not negative, got {value}")
+    return value
+
+
 def positive(value: Any, name: str) -> Any:
     """Check that a parameter is finite and above 0, unless it is a tensor."""
     check(not isinstance(value, float) or 0 < value < math.inf, f"{name} must be positive, got {value}")

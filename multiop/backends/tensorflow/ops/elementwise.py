@@ -70,9 +70,7 @@ def op_floor_divide(x1, x2):
 
 
 def op_mod(x1, x2):
-    if are_floats(x1, x2) and not is_tracked():
-        return tf.raw_ops.FloorMod(x=x1, y=x2)
-    return checked_divide(floored_remainder, tf.math.floormod, x1, x2)
+    return checked_divide(lambda x1, x2: with_zero_of_divisor(floored_remainder(x1, x2), x2), tf.math.floormod, x1, x2)
 
 
 def op_power(x1, x2):
@@ -520,6 +518,14 @@ def floored_remainder(x1, x2):
     wrong = tf.math.is_finite(off) & tf.not_equal(off, 0) & tf.math.is_finite(x2)
     x2 = choose(wrong, x2, tf.ones_like(x2))
     return choose(wrong, rest + choose(wrong, off, tf.zeros_like(off)) * (x2 - tf.stop_gradient(x2)), rest)
+
+
+def with_zero_of_divisor(rest, x2):
+    """Return a remainder whose zero has the sign of the divisor, as in NumPy; TensorFlow's has that of the dividend."""
+    zero = tf.stop_gradient(tf.abs(rest) * tf.sign(x2))
+    if is_tracked():
+        zero -= tf.stop_gradient(rest) - rest  # less +0.0 it keeps its sign
+    return choose(tf.equal(rest, 0), zero, rest)
 
 
 def power_by_multiplication(x, n):
