@@ -149,7 +149,7 @@ def op_exp2(x):
 
 
 def op_expm1(x):
-    return tf.raw_ops.Expm1(x=floating(x))
+    return either(tf.raw_ops.Expm1, _complex.expm1, x)
 
 
 def op_log(x):
