@@ -37,11 +37,12 @@ def _replace(cls: Any, name: str, op: str, tensors: tuple[Any, Any], is_reflecte
     if hasattr(own, "multiop_op"):
         return
     is_equality = op in ("op_equal", "op_not_equal")  # TensorFlow's own is False for shapes that differ
+    has_other_values = op in ("op_floor_divide", "op_mod", "op_power")
 
     @functools.wraps(own)
     def operator(x1: Any, x2: Any) -> Any:
         dtype = x1.dtype
-        is_inexact = dtype.is_floating or dtype.is_complex
+        is_inexact = (dtype.is_floating or dtype.is_complex) and not has_other_values
         if isinstance(x2, tensors):
             is_own = dtype is x2.dtype and (is_inexact or is_equality or dtype.name not in _dtypes.ALL)
         else:

@@ -252,7 +252,8 @@ def enable_tensorflow_numpy() -> None:
     PyTorch and JAX, in your code as in other libraries'. This is
     `tf.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode="off")`, which cannot be undone.
     Python's operators on tensors and variables are ops, so that operands of two dtypes are promoted as ops promote
-    them, and the quotient of integers is `floatx`; those of one floating dtype stay TensorFlow's own.
+    them, and the quotient of integers is `floatx`. Sums, products and comparisons of one floating dtype stay
+    TensorFlow's own.
     It acts at once, or when TensorFlow is imported. On other backends it changes nothing.
 
     Example:

@@ -71,7 +71,7 @@ def op_cholesky(x: ArrayLike, upper: bool = False) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_cholesky([[4.0, 2.0], [2.0, 2.0]])).tolist()
         [[2.0, 0.0], [1.0, 1.0]]
     """
-    return active().op_cholesky(x, _args.bool_flag(upper, "upper"))
+    return active().op_cholesky(x, upper)
 
 
 @boundary
@@ -177,7 +177,7 @@ def op_pinv(x: ArrayLike, rcond: float | None = None, hermitian: bool = False) -
         >>> multiop.op_convert_to_numpy(multiop.op_pinv([[2.0, 0.0], [0.0, 0.0]])).tolist()
         [[0.5, 0.0], [0.0, 0.0]]
     """
-    if _args.bool_flag(hermitian, "hermitian"):
+    if hermitian:
         x = active().floating(x)
         _args.matrices(op_shape(x), square=True)
         below = op_tril(x, -1)
@@ -234,7 +234,7 @@ def op_solve_triangular(a: ArrayLike, b: ArrayLike, lower: bool = False) -> Tens
         >>> multiop.op_convert_to_numpy(multiop.op_solve_triangular([[2.0, 2.0], [0.0, 4.0]], [2.0, 2.0])).tolist()
         [0.5, 0.5]
     """
-    return active().op_solve_triangular(a, b, _args.bool_flag(lower, "lower"))
+    return active().op_solve_triangular(a, b, lower)
 
 
 @boundary
@@ -357,8 +357,6 @@ def op_svd(
         >>> multiop.op_convert_to_numpy(multiop.op_svd([[3.0, 0.0], [0.0, 4.0]], compute_uv=False)).tolist()
         [4.0, 3.0]
     """
-    full_matrices = _args.bool_flag(full_matrices, "full_matrices")
-    compute_uv = _args.bool_flag(compute_uv, "compute_uv")
     if (eps := _broadening(broadening)) is None or not compute_uv:
         return active().op_svd(x, full_matrices, compute_uv)
     u, s, vh = with_rule("op_svd", _broadened_svd(full_matrices, eps), active().floating(x))
@@ -728,7 +726,7 @@ def op_cholesky_inverse(x: ArrayLike, upper: bool = False) -> Tensor:
     """
     x = op_convert_to_tensor(x)
     rows, _ = _args.matrices(op_shape(x), square=True)
-    lower = not _args.bool_flag(upper, "upper")
+    lower = not upper
     eye = on_device_of(x, op_eye(rows, dtype=op_dtype(x)))
     inverse = op_solve_triangular(x, op_broadcast_to(eye, op_shape(x)), lower)
     conjugate = _adjoint(inverse)
@@ -776,7 +774,7 @@ def op_lstsq(
         raise errors.ArgumentError(f"b must have {rows[-2]} rows like a, not {op_shape(b)[-2]}")
     x = op_matmul(op_pinv(a, rcond), b)
     found = op_squeeze(x, -1) if is_vector else x
-    if not _args.bool_flag(residuals, "residuals"):
+    if not residuals:
         return found
     rest = op_subtract(b, op_matmul(a, x))
     squares = op_sum(op_real(op_multiply(rest, op_conj(rest))), -2)
@@ -845,7 +843,7 @@ def op_matrix_rank(x: ArrayLike, tol: float | None = None, hermitian: bool = Fal
         >>> multiop.op_convert_to_numpy(multiop.op_matrix_rank([[1.0, 2.0], [2.0, 4.0]])).tolist()
         1
     """
-    s = op_abs(op_eigvalsh(x)) if _args.bool_flag(hermitian, "hermitian") else op_svd(x, compute_uv=False)
+    s = op_abs(op_eigvalsh(x)) if hermitian else op_svd(x, compute_uv=False)
     return op_sum(op_cast(op_greater(s, _rank_tolerance(s, x) if tol is None else tol), "int32"), axis=-1)
 
 
@@ -892,7 +890,7 @@ def op_norm(
         >>> multiop.op_convert_to_numpy(multiop.op_norm([3.0, 4.0])).tolist()
         5.0
     """
-    x, keepdims = active().floating(x), _args.bool_flag(keepdims, "keepdims")
+    x = active().floating(x)
     ndim = len(op_shape(x))
     axes = _args.axes(axis, ndim)
     if ord is None and axis is None:

@@ -269,7 +269,7 @@ def choice(
     a = active().convert(a)
     sizes, shape = op_shape(a), _arguments.sizes(shape)
     axis = _args.single_axis(axis, len(sizes))
-    n, count, is_replaced = sizes[axis], math.prod(shape), _args.bool_flag(replace, "replace")
+    n, count, is_replaced = sizes[axis], math.prod(shape), replace
     _arguments.check(isinstance(n, int) and isinstance(count, int), "the size of a and shape must be known")
     _arguments.check(n > 0 or count == 0, "a must have at least one slice")
     _arguments.check(is_replaced or count <= n, f"without replacement, at most {n} can be drawn, not {count}")

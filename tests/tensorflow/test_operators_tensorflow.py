@@ -58,6 +58,12 @@ def test_numbers_and_arrays_promote_as_in_ops(x2):
                 assert result(python, x2, x1) == result(op, x2, x1), (name, x1)
 
 
+def test_quotients_and_remainders_are_those_of_ops():
+    assert result(operator.floordiv, tf.constant([1.0]), 0.1) == "float32 [9.0]"  # TensorFlow's own is 10
+    assert result(operator.mod, tf.constant([-0.0]), tf.constant([2.0])) == "float32 [0.0]"
+    assert result(operator.mod, tf.constant([0.0]), -2.0) == "float32 [-0.0]"
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_gradients_are_those_of_ops(compiled):
     x, w = tf.constant([1.5, 2.5]), tf.Variable([0.5, 4.0], dtype=tf.float64)
