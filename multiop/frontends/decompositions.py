@@ -1034,6 +1034,89 @@ def op_solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike) -> Tensor:
 
 
 @boundary
+def op_polar_decomposition(x: ArrayLike, side: str = "right") -> tuple[Tensor, Tensor]:
+    """Return the factors of the polar decompositions of matrices: `x = u @ p`, of a unitary and a positive one.
+
+    Args:
+        x: Tensor of shape `(..., m, n)`.
+        side: Where the positive factor stands: `"right"` for `u @ p`, `"left"` for `p @ u`.
+
+    Returns:
+        `u` of the shape and dtype of `x` (`floatx` for integers), whose columns are orthonormal, or whose rows where it
+        has fewer rows, and the Hermitian `p`, without negative eigenvalues, of shape `(..., n, n)`, or `(..., m, m)`
+        for the left side. `u` is the nearest such matrix to `x`.
+
+    Raises:
+        ArgumentError: `x` has fewer than two dimensions, or is known not to be finite, or `side` is unknown.
+        DTypeError: The dtype has 16 bits.
+
+    Gradient:
+        Right for equal singular values, too; not finite where one of the smaller dimension is 0, as `u` is not unique.
+
+    Example:
+        >>> import multiop
+        >>> u, p = multiop.op_polar_decomposition([[0.0, -2.0], [3.0, 0.0]])
+        >>> multiop.op_convert_to_numpy(p).round(6).tolist()
+        [[3.0, 0.0], [0.0, 2.0]]
+
+    Source: Higham, "Functions of Matrices: Theory and Computation", 2008, chapter 8.
+    """
+    if side not in ("right", "left"):
+        raise errors.ArgumentError(f'side must be "right" or "left", got {side!r}')
+    x = active().floating(x)
+    m, n = _args.matrices(op_shape(x))
+    u = _adjoint(_unitary_factor(_adjoint(x))) if m < n else _unitary_factor(x)
+    return u, _hermitian(op_matmul(_adjoint(u), x) if side == "right" else op_matmul(x, _adjoint(u)))
+
+
+def _hermitian(x: Any) -> Any:
+    return op_divide(op_add(x, _adjoint(x)), 2.0)
+
+
+def _unitary_factor(x: Any) -> Any:
+    """Return `u` of `x = u @ p` for matrices with as many rows as columns or more.
+
+    With `k = u^H @ dx`, `du` is `u @ y + (dx - u @ k) / p`, where `p @ y + y @ p = k - k^H`; a map that is its own
+    transpose.
+    """
+
+    def factor(x: Any) -> tuple[list[Any], Any]:
+        left, _, right = op_svd(x, full_matrices=False)
+        u = op_matmul(left, right)
+
+        def rule(upstream: Any) -> list[Any]:
+            p, k = _hermitian(op_matmul(_adjoint(u), x)), op_matmul(_adjoint(u), upstream)
+            change = op_matmul(u, _solve_of_positive(p, op_subtract(k, _adjoint(k))))
+            if op_shape(x)[-2] != op_shape(x)[-1]:
+                beside = op_subtract(upstream, op_matmul(u, k))
+                change = op_add(change, _adjoint(op_solve(p, _adjoint(beside))))
+            return [change]
+
+        return [u], rule
+
+    return with_rule("op_polar_decomposition", factor, x)[0]
+
+
+def _solve_of_positive(p: Any, q: Any) -> Any:
+    """Return `y` of `p @ y + y @ p = q` for positive definite `p`, without the large system of `op_solve_sylvester`."""
+
+    def solve(p: Any, q: Any) -> tuple[list[Any], Any]:
+        values, vectors = op_eigh(p)
+        sums = op_add(op_expand_dims(values, -1), op_expand_dims(values, -2))
+        turned = op_matmul(op_matmul(_adjoint(vectors), q), vectors)
+        y = op_matmul(op_matmul(vectors, op_divide(turned, sums)), _adjoint(vectors))
+
+        def rule(upstream: Any) -> list[Any]:
+            of_q = _solve_of_positive(p, upstream)
+            across = _adjoint(y)
+            return [op_negative(op_add(op_matmul(of_q, across), op_matmul(across, of_q))), of_q]
+
+        return [y], rule
+
+    return with_rule("op_polar_decomposition", solve, p, q)[0]
+
+
+@boundary
 def op_sqrtm(x: ArrayLike) -> Tensor:
     """Return the principal square roots of matrices: those whose eigenvalues have positive real parts.
 
