@@ -98,7 +98,7 @@ def op_image_rgb_to_hsv(images: ArrayLike, data_format: str | None = None) -> Te
 
     Raises:
         ArgumentError: There are not 3 channels, or the number of dimensions does not fit.
-        DTypeError: `images` are not floats.
+        DTypeError: `images` are not floats, or are complex.
 
     Gradient:
         0 for the hue of a grey pixel.
@@ -140,7 +140,7 @@ def op_image_hsv_to_rgb(images: ArrayLike, data_format: str | None = None) -> Te
 
     Raises:
         ArgumentError: There are not 3 channels, or the number of dimensions does not fit.
-        DTypeError: `images` are not floats.
+        DTypeError: `images` are not floats, or are complex.
 
     Example:
         >>> import multiop
