@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _dtypes, _registry
+from multiop import _registry
 
 COMPARISONS = {
     "__lt__": "op_less", "__le__": "op_less_equal", "__gt__": "op_greater", "__ge__": "op_greater_equal",
@@ -42,11 +42,14 @@ def _replace(cls: Any, name: str, op: str, tensors: tuple[Any, Any], is_reflecte
     @functools.wraps(own)
     def operator(x1: Any, x2: Any) -> Any:
         dtype = x1.dtype
-        is_inexact = (dtype.is_floating or dtype.is_complex) and not has_other_values
-        if isinstance(x2, tensors):
-            is_own = dtype is x2.dtype and (is_inexact or is_equality or dtype.name not in _dtypes.ALL)
+        is_inexact = dtype.is_floating or dtype.is_complex
+        is_plain = is_inexact and not has_other_values
+        if not (is_inexact or dtype.is_integer or dtype.is_bool):  # of texts and the like
+            is_own = True
+        elif isinstance(x2, tensors):
+            is_own = dtype is x2.dtype and (is_plain or is_equality)
         else:
-            is_own = (type(x2) is float and is_inexact) or not isinstance(x2, _NUMBERS) or dtype.name not in _dtypes.ALL
+            is_own = (type(x2) is float and is_plain) or not isinstance(x2, _NUMBERS)
         if is_own:
             return own(x1, x2)
         function = getattr(_registry.load("tensorflow"), op)
