@@ -133,6 +133,18 @@ def settle_floatx() -> None:
         set_floatx(str(given("floatx") or "float32"))
 
 
+def set_narrowing(enable: bool) -> None:
+    """Turn narrowing on or off."""
+    global narrowing
+    narrowing = enable
+
+
+def settle_narrowing() -> None:
+    """Turn narrowing on or off from outside, unless it has been."""
+    if narrowing is None:
+        set_narrowing(flag("narrowing"))
+
+
 def set_x64(enable: bool) -> None:
     """Turn the 64-bit mode on or off, and JAX's switch with it."""
     global x64

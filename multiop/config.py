@@ -217,9 +217,8 @@ def narrowing() -> bool:
         >>> isinstance(multiop.narrowing(), bool)
         True
     """
-    if _settings.narrowing is None:
-        _settings.narrowing = _settings.flag("narrowing")
-    return _settings.narrowing
+    _settings.settle_narrowing()
+    return bool(_settings.narrowing)
 
 
 def enable_narrowing(enable: bool = True) -> None:
@@ -242,7 +241,7 @@ def enable_narrowing(enable: bool = True) -> None:
     """
     if not isinstance(enable, bool):
         raise errors.ArgumentTypeError(f"enable_narrowing: enable must be a bool, got {enable!r}")
-    _settings.narrowing = enable
+    _settings.set_narrowing(enable)
 
 
 def enable_tensorflow_numpy() -> None:
