@@ -79,8 +79,7 @@ def log1p(z):
     """Return the logarithm of `1 + z`; TensorFlow's has few correct digits near 0, and NaN at -1."""
     x, y = parts(z)
     larger = tf.stop_gradient(tf.maximum(tf.abs(x), tf.abs(y)))
-    near, far = larger < 0.25, larger > 1e10
-    left = ~far & (x < -0.5)
+    near, far, left = larger < 0.25, larger > 1e10, x < -0.5
     size, angle = parts(tf.raw_ops.Log1p(x=choose(far | left, tf.zeros_like(z), z)))
     exact = tf.math.log1p(choose(near, x * (2 + x) + y * y, tf.zeros_like(x))) / 2
     correction = tf.stop_gradient(choose(near, exact - size, tf.zeros_like(size)))
@@ -90,8 +89,7 @@ def log1p(z):
 
 def expm1(z):
     """Return `exp(z) - 1`; TensorFlow's is NaN where the real part is infinite."""
-    high = tf.math.real(z) > 80  # then 1 is below the digits of exp(z)
-    zero = tf.zeros_like(z)
+    high, zero = tf.math.real(z) > 80, tf.zeros_like(z)  # then 1 is below the digits of exp(z)
     return choose(high, tf.exp(choose(high, z, zero)), tf.raw_ops.Expm1(x=choose(high, zero, z)))
 
 

@@ -70,7 +70,7 @@ def op_floor_divide(x1, x2):
 
 
 def op_mod(x1, x2):
-    return checked_divide(lambda x1, x2: with_zero_of_divisor(floored_remainder(x1, x2), x2), tf.math.floormod, x1, x2)
+    return checked_divide(remainder_of_divisor, tf.math.floormod, x1, x2)
 
 
 def op_power(x1, x2):
@@ -520,11 +520,11 @@ def floored_remainder(x1, x2):
     return choose(wrong, rest + choose(wrong, off, tf.zeros_like(off)) * (x2 - tf.stop_gradient(x2)), rest)
 
 
-def with_zero_of_divisor(rest, x2):
+def remainder_of_divisor(x1, x2):
     """Return a remainder whose zero has the sign of the divisor, as in NumPy; TensorFlow's has that of the dividend."""
+    rest = floored_remainder(x1, x2)
     zero = tf.stop_gradient(tf.abs(rest) * tf.sign(x2))
-    if is_tracked():
-        zero -= tf.stop_gradient(rest) - rest  # less +0.0 it keeps its sign
+    zero = zero - (tf.stop_gradient(rest) - rest) if is_tracked() else zero  # less +0.0 it keeps its sign
     return choose(tf.equal(rest, 0), zero, rest)
 
 
