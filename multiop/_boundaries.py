@@ -4,6 +4,7 @@
 # mypy: ignore-errors
 """The functions through which ops are called: what fails within one is recovered, or explained, see `_recover`."""
 
+from multiop._args import bool_flag
 from multiop._recover import recover
 from multiop._registry import active
 from multiop.errors import MultiopError
@@ -13,21 +14,21 @@ COMPOSITES = frozenset(
     op_sparse_plus op_sparse_sigmoid op_squareplus op_sparsemax op_hard_tanh op_hard_swish op_swish op_bitwise_not
     op_bitwise_left_shift op_bitwise_right_shift op_bitwise_count op_view_as_real op_saturate_cast op_array
     op_depthwise_conv op_separable_conv op_empty op_empty_like op_identity op_eigvalsh op_eigvals op_svdvals op_logdet
-    op_cholesky_inverse op_lstsq op_matrix_power op_matrix_rank op_norm op_cdist op_solve_sylvester op_sqrtm op_logm
-    op_true_divide op_absolute op_conjugate op_fabs op_deg2rad op_rad2deg op_angle op_fmax op_fmin op_sinc
-    op_image_rgb_to_grayscale op_image_rgb_to_hsv op_image_hsv_to_rgb op_image_crop op_image_pad op_image_resize
-    op_image_affine_transform op_image_perspective_transform op_image_map_coordinates op_image_extract_patches
-    op_image_extract_patches_3d op_image_reconstruct_patches op_image_gaussian_blur op_image_sobel_edges op_image_ssim
-    op_image_elastic_transform op_image_scale_and_translate op_scatter op_ravel_multi_index op_set_item op_add_at
-    op_multiply_at op_maximum_at op_minimum_at op_subset op_multi_hot op_allclose op_psnr
-    op_batch_normalization_with_moments op_depth_to_space op_space_to_depth op_trace op_dot op_inner op_outer op_vdot
-    op_kron op_cross op_vander op_rearrange op_amax op_amin op_count_nonzero op_ptp op_average op_diff op_ravel
-    op_ndim op_size op_hstack op_vstack op_dstack op_column_stack op_append op_array_split op_hsplit op_vsplit
-    op_dsplit op_fliplr op_flipud op_rot90 op_broadcast_arrays op_broadcast_shapes op_meshgrid op_diag op_diagflat
-    op_tri op_tril op_triu op_set_diag op_diag_indices op_tril_indices op_triu_indices op_stft op_istft op_in_top_k
-    op_argpartition op_unique op_lexsort op_isin op_histogram op_logspace op_geomspace op_lgamma op_digamma
-    op_polygamma op_gammainc op_gammaincc op_gamma op_betaln op_beta op_xlogy op_xlog1py op_nansum op_nanprod
-    op_nancumsum op_nancumprod op_nanmean op_nanvar op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin
+    op_cholesky_inverse op_lstsq op_matrix_power op_matrix_rank op_norm op_cdist op_solve_sylvester
+    op_polar_decomposition op_sqrtm op_logm op_true_divide op_absolute op_conjugate op_fabs op_deg2rad op_rad2deg
+    op_angle op_fmax op_fmin op_sinc op_image_rgb_to_grayscale op_image_rgb_to_hsv op_image_hsv_to_rgb op_image_crop
+    op_image_pad op_image_resize op_image_affine_transform op_image_perspective_transform op_image_map_coordinates
+    op_image_extract_patches op_image_extract_patches_3d op_image_reconstruct_patches op_image_gaussian_blur
+    op_image_sobel_edges op_image_ssim op_image_elastic_transform op_image_scale_and_translate op_scatter
+    op_ravel_multi_index op_set_item op_add_at op_multiply_at op_maximum_at op_minimum_at op_subset op_multi_hot
+    op_allclose op_psnr op_batch_normalization_with_moments op_depth_to_space op_space_to_depth op_trace op_dot
+    op_inner op_outer op_vdot op_kron op_cross op_vander op_rearrange op_amax op_amin op_count_nonzero op_ptp
+    op_average op_diff op_ravel op_ndim op_size op_hstack op_vstack op_dstack op_column_stack op_append op_array_split
+    op_hsplit op_vsplit op_dsplit op_fliplr op_flipud op_rot90 op_broadcast_arrays op_broadcast_shapes op_meshgrid
+    op_diag op_diagflat op_tri op_tril op_triu op_set_diag op_diag_indices op_tril_indices op_triu_indices op_stft
+    op_istft op_in_top_k op_argpartition op_unique op_lexsort op_isin op_histogram op_logspace op_geomspace op_lgamma
+    op_digamma op_polygamma op_gammainc op_gammaincc op_gamma op_betaln op_beta op_xlogy op_xlog1py op_nansum
+    op_nanprod op_nancumsum op_nancumprod op_nanmean op_nanvar op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin
     op_quantile op_percentile op_median op_nanquantile op_nanpercentile op_nanmedian op_moments op_corrcoef
     op_trapezoid op_bartlett op_hanning op_hamming op_blackman
     """.split()
@@ -35,7 +36,9 @@ COMPOSITES = frozenset(
 
 def op_attach_gradient(op):
  def op_attach_gradient(fx, gx, x, axis, fx_gx_manually_stopped, name):
-  try: return op(fx, gx, x, axis, fx_gx_manually_stopped, name)
+  try:
+   if fx_gx_manually_stopped is not False and fx_gx_manually_stopped is not True: fx_gx_manually_stopped = bool_flag(fx_gx_manually_stopped, "fx_gx_manually_stopped")
+   return op(fx, gx, x, axis, fx_gx_manually_stopped, name)
   except Exception as error: return recover(error, op, {"fx": fx, "gx": gx, "x": x, "axis": axis, "fx_gx_manually_stopped": fx_gx_manually_stopped, "name": name})
  return op_attach_gradient, 1
 
@@ -149,7 +152,9 @@ def op_silu(op):
 
 def op_gelu(op):
  def op_gelu(x, approximate):
-  try: return op(x, approximate)
+  try:
+   if approximate is not False and approximate is not True: approximate = bool_flag(approximate, "approximate")
+   return active().op_gelu(x, approximate)
   except Exception as error: return recover(error, op, {"x": x, "approximate": approximate})
  return op_gelu, 1
 
@@ -251,7 +256,9 @@ def op_swish(op):
 
 def op_dot_product_attention(op):
  def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash_attention, attn_logits_soft_cap):
-  try: return op(query, key, value, bias, mask, scale, is_causal, flash_attention, attn_logits_soft_cap)
+  try:
+   if is_causal is not False and is_causal is not True: is_causal = bool_flag(is_causal, "is_causal")
+   return op(query, key, value, bias, mask, scale, is_causal, flash_attention, attn_logits_soft_cap)
   except Exception as error: return recover(error, op, {"query": query, "key": key, "value": value, "bias": bias, "mask": mask, "scale": scale, "is_causal": is_causal, "flash_attention": flash_attention, "attn_logits_soft_cap": attn_logits_soft_cap})
  return op_dot_product_attention, 1
 
@@ -353,13 +360,17 @@ def op_fori_loop(op):
 
 def op_scan(op):
  def op_scan(f, init, xs, length, reverse, unroll):
-  try: return op(f, init, xs, length, reverse, unroll)
+  try:
+   if reverse is not False and reverse is not True: reverse = bool_flag(reverse, "reverse")
+   return op(f, init, xs, length, reverse, unroll)
   except MultiopError as error: return recover(error, op, {"f": f, "init": init, "xs": xs, "length": length, "reverse": reverse, "unroll": unroll}, True)
  return op_scan, 1
 
 def op_associative_scan(op):
  def op_associative_scan(f, elems, reverse, axis):
-  try: return op(f, elems, reverse, axis)
+  try:
+   if reverse is not False and reverse is not True: reverse = bool_flag(reverse, "reverse")
+   return op(f, elems, reverse, axis)
   except MultiopError as error: return recover(error, op, {"f": f, "elems": elems, "reverse": reverse, "axis": axis}, True)
  return op_associative_scan, 1
 
@@ -539,7 +550,10 @@ def op_copy(op):
 
 def op_linspace(op):
  def op_linspace(start, stop, num, endpoint, retstep, dtype, axis):
-  try: return op(start, stop, num, endpoint, retstep, dtype, axis)
+  try:
+   if endpoint is not False and endpoint is not True: endpoint = bool_flag(endpoint, "endpoint")
+   if retstep is not False and retstep is not True: retstep = bool_flag(retstep, "retstep")
+   return op(start, stop, num, endpoint, retstep, dtype, axis)
   except Exception as error: return recover(error, op, {"start": start, "stop": stop, "num": num, "endpoint": endpoint, "retstep": retstep, "dtype": dtype, "axis": axis})
  return op_linspace, 1
 
@@ -563,7 +577,9 @@ def op_identity(op):
 
 def op_cholesky(op):
  def op_cholesky(x, upper):
-  try: return op(x, upper)
+  try:
+   if upper is not False and upper is not True: upper = bool_flag(upper, "upper")
+   return active().op_cholesky(x, upper)
   except Exception as error: return recover(error, op, {"x": x, "upper": upper})
  return op_cholesky, 1
 
@@ -587,7 +603,9 @@ def op_inv(op):
 
 def op_pinv(op):
  def op_pinv(x, rcond, hermitian):
-  try: return op(x, rcond, hermitian)
+  try:
+   if hermitian is not False and hermitian is not True: hermitian = bool_flag(hermitian, "hermitian")
+   return op(x, rcond, hermitian)
   except Exception as error: return recover(error, op, {"x": x, "rcond": rcond, "hermitian": hermitian})
  return op_pinv, 1
 
@@ -599,7 +617,9 @@ def op_solve(op):
 
 def op_solve_triangular(op):
  def op_solve_triangular(a, b, lower):
-  try: return op(a, b, lower)
+  try:
+   if lower is not False and lower is not True: lower = bool_flag(lower, "lower")
+   return active().op_solve_triangular(a, b, lower)
   except Exception as error: return recover(error, op, {"a": a, "b": b, "lower": lower})
  return op_solve_triangular, 1
 
@@ -623,7 +643,10 @@ def op_qr(op):
 
 def op_svd(op):
  def op_svd(x, full_matrices, compute_uv, broadening):
-  try: return op(x, full_matrices, compute_uv, broadening)
+  try:
+   if full_matrices is not False and full_matrices is not True: full_matrices = bool_flag(full_matrices, "full_matrices")
+   if compute_uv is not False and compute_uv is not True: compute_uv = bool_flag(compute_uv, "compute_uv")
+   return op(x, full_matrices, compute_uv, broadening)
   except Exception as error: return recover(error, op, {"x": x, "full_matrices": full_matrices, "compute_uv": compute_uv, "broadening": broadening})
  return op_svd, 1
 
@@ -665,13 +688,17 @@ def op_logdet(op):
 
 def op_cholesky_inverse(op):
  def op_cholesky_inverse(x, upper):
-  try: return active().op_cholesky_inverse(x, upper)
+  try:
+   if upper is not False and upper is not True: upper = bool_flag(upper, "upper")
+   return active().op_cholesky_inverse(x, upper)
   except Exception as error: return recover(error, op, {"x": x, "upper": upper})
  return op_cholesky_inverse, 1
 
 def op_lstsq(op):
  def op_lstsq(a, b, rcond, residuals):
-  try: return active().op_lstsq(a, b, rcond, residuals)
+  try:
+   if residuals is not False and residuals is not True: residuals = bool_flag(residuals, "residuals")
+   return active().op_lstsq(a, b, rcond, residuals)
   except Exception as error: return recover(error, op, {"a": a, "b": b, "rcond": rcond, "residuals": residuals})
  return op_lstsq, 1
 
@@ -683,13 +710,17 @@ def op_matrix_power(op):
 
 def op_matrix_rank(op):
  def op_matrix_rank(x, tol, hermitian):
-  try: return active().op_matrix_rank(x, tol, hermitian)
+  try:
+   if hermitian is not False and hermitian is not True: hermitian = bool_flag(hermitian, "hermitian")
+   return active().op_matrix_rank(x, tol, hermitian)
   except Exception as error: return recover(error, op, {"x": x, "tol": tol, "hermitian": hermitian})
  return op_matrix_rank, 1
 
 def op_norm(op):
  def op_norm(x, ord, axis, keepdims):
-  try: return active().op_norm(x, ord, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_norm(x, ord, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "ord": ord, "axis": axis, "keepdims": keepdims})
  return op_norm, 1
 
@@ -704,6 +735,12 @@ def op_solve_sylvester(op):
   try: return active().op_solve_sylvester(a, b, q)
   except Exception as error: return recover(error, op, {"a": a, "b": b, "q": q})
  return op_solve_sylvester, 1
+
+def op_polar_decomposition(op):
+ def op_polar_decomposition(x, side):
+  try: return active().op_polar_decomposition(x, side)
+  except Exception as error: return recover(error, op, {"x": x, "side": side})
+ return op_polar_decomposition, 1
 
 def op_sqrtm(op):
  def op_sqrtm(x):
@@ -1139,7 +1176,11 @@ def op_image_pad(op):
 
 def op_image_resize(op):
  def op_image_resize(images, size, interpolation, antialias, crop_to_aspect_ratio, pad_to_aspect_ratio, fill_mode, fill_value, data_format):
-  try: return active().op_image_resize(images, size, interpolation, antialias, crop_to_aspect_ratio, pad_to_aspect_ratio, fill_mode, fill_value, data_format)
+  try:
+   if antialias is not False and antialias is not True: antialias = bool_flag(antialias, "antialias")
+   if crop_to_aspect_ratio is not False and crop_to_aspect_ratio is not True: crop_to_aspect_ratio = bool_flag(crop_to_aspect_ratio, "crop_to_aspect_ratio")
+   if pad_to_aspect_ratio is not False and pad_to_aspect_ratio is not True: pad_to_aspect_ratio = bool_flag(pad_to_aspect_ratio, "pad_to_aspect_ratio")
+   return active().op_image_resize(images, size, interpolation, antialias, crop_to_aspect_ratio, pad_to_aspect_ratio, fill_mode, fill_value, data_format)
   except Exception as error: return recover(error, op, {"images": images, "size": size, "interpolation": interpolation, "antialias": antialias, "crop_to_aspect_ratio": crop_to_aspect_ratio, "pad_to_aspect_ratio": pad_to_aspect_ratio, "fill_mode": fill_mode, "fill_value": fill_value, "data_format": data_format})
  return op_image_resize, 2
 
@@ -1205,7 +1246,9 @@ def op_image_elastic_transform(op):
 
 def op_image_scale_and_translate(op):
  def op_image_scale_and_translate(images, output_shape, scale, translation, spatial_dims, method, antialias):
-  try: return active().op_image_scale_and_translate(images, output_shape, scale, translation, spatial_dims, method, antialias)
+  try:
+   if antialias is not False and antialias is not True: antialias = bool_flag(antialias, "antialias")
+   return active().op_image_scale_and_translate(images, output_shape, scale, translation, spatial_dims, method, antialias)
   except Exception as error: return recover(error, op, {"images": images, "output_shape": output_shape, "scale": scale, "translation": translation, "spatial_dims": spatial_dims, "method": method, "antialias": antialias})
  return op_image_scale_and_translate, 2
 
@@ -1265,7 +1308,9 @@ def op_unravel_index(op):
 
 def op_one_hot(op):
  def op_one_hot(x, num_classes, axis, dtype, sparse):
-  try: return op(x, num_classes, axis, dtype, sparse)
+  try:
+   if sparse is not False and sparse is not True: sparse = bool_flag(sparse, "sparse")
+   return op(x, num_classes, axis, dtype, sparse)
   except Exception as error: return recover(error, op, {"x": x, "num_classes": num_classes, "axis": axis, "dtype": dtype, "sparse": sparse})
  return op_one_hot, 1
 
@@ -1313,7 +1358,9 @@ def op_subset(op):
 
 def op_multi_hot(op):
  def op_multi_hot(inputs, num_classes, axis, dtype, sparse, **kwargs):
-  try: return active().op_multi_hot(inputs, num_classes, axis, dtype, sparse, **kwargs)
+  try:
+   if sparse is not False and sparse is not True: sparse = bool_flag(sparse, "sparse")
+   return active().op_multi_hot(inputs, num_classes, axis, dtype, sparse, **kwargs)
   except Exception as error: return recover(error, op, {"inputs": inputs, "num_classes": num_classes, "axis": axis, "dtype": dtype, "sparse": sparse, **kwargs})
  return op_multi_hot, 1
 
@@ -1433,31 +1480,41 @@ def op_signbit(op):
 
 def op_isclose(op):
  def op_isclose(x1, x2, rtol, atol, equal_nan):
-  try: return op(x1, x2, rtol, atol, equal_nan)
+  try:
+   if equal_nan is not False and equal_nan is not True: equal_nan = bool_flag(equal_nan, "equal_nan")
+   return op(x1, x2, rtol, atol, equal_nan)
   except Exception as error: return recover(error, op, {"x1": x1, "x2": x2, "rtol": rtol, "atol": atol, "equal_nan": equal_nan})
  return op_isclose, 1
 
 def op_allclose(op):
  def op_allclose(x1, x2, rtol, atol, equal_nan):
-  try: return active().op_allclose(x1, x2, rtol, atol, equal_nan)
+  try:
+   if equal_nan is not False and equal_nan is not True: equal_nan = bool_flag(equal_nan, "equal_nan")
+   return active().op_allclose(x1, x2, rtol, atol, equal_nan)
   except Exception as error: return recover(error, op, {"x1": x1, "x2": x2, "rtol": rtol, "atol": atol, "equal_nan": equal_nan})
  return op_allclose, 2
 
 def op_binary_crossentropy(op):
  def op_binary_crossentropy(target, output, from_logits):
-  try: return op(target, output, from_logits)
+  try:
+   if from_logits is not False and from_logits is not True: from_logits = bool_flag(from_logits, "from_logits")
+   return active().op_binary_crossentropy(target, output, from_logits)
   except Exception as error: return recover(error, op, {"target": target, "output": output, "from_logits": from_logits})
  return op_binary_crossentropy, 1
 
 def op_categorical_crossentropy(op):
  def op_categorical_crossentropy(target, output, from_logits, axis):
-  try: return op(target, output, from_logits, axis)
+  try:
+   if from_logits is not False and from_logits is not True: from_logits = bool_flag(from_logits, "from_logits")
+   return active().op_categorical_crossentropy(target, output, from_logits, axis)
   except Exception as error: return recover(error, op, {"target": target, "output": output, "from_logits": from_logits, "axis": axis})
  return op_categorical_crossentropy, 1
 
 def op_sparse_categorical_crossentropy(op):
  def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
-  try: return op(target, output, from_logits, axis)
+  try:
+   if from_logits is not False and from_logits is not True: from_logits = bool_flag(from_logits, "from_logits")
+   return op(target, output, from_logits, axis)
   except Exception as error: return recover(error, op, {"target": target, "output": output, "from_logits": from_logits, "axis": axis})
  return op_sparse_categorical_crossentropy, 1
 
@@ -1469,7 +1526,9 @@ def op_ctc_loss(op):
 
 def op_ctc_decode(op):
  def op_ctc_decode(inputs, sequence_lengths, strategy, beam_width, top_paths, merge_repeated, mask_index):
-  try: return op(inputs, sequence_lengths, strategy, beam_width, top_paths, merge_repeated, mask_index)
+  try:
+   if merge_repeated is not False and merge_repeated is not True: merge_repeated = bool_flag(merge_repeated, "merge_repeated")
+   return op(inputs, sequence_lengths, strategy, beam_width, top_paths, merge_repeated, mask_index)
   except Exception as error: return recover(error, op, {"inputs": inputs, "sequence_lengths": sequence_lengths, "strategy": strategy, "beam_width": beam_width, "top_paths": top_paths, "merge_repeated": merge_repeated, "mask_index": mask_index})
  return op_ctc_decode, 1
 
@@ -1511,13 +1570,18 @@ def op_rms_normalization(op):
 
 def op_average_pool(op):
  def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad):
-  try: return op(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad)
+  try:
+   if ceil_mode is not False and ceil_mode is not True: ceil_mode = bool_flag(ceil_mode, "ceil_mode")
+   if count_include_pad is not False and count_include_pad is not True: count_include_pad = bool_flag(count_include_pad, "count_include_pad")
+   return op(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad)
   except Exception as error: return recover(error, op, {"inputs": inputs, "pool_size": pool_size, "strides": strides, "padding": padding, "data_format": data_format, "ceil_mode": ceil_mode, "count_include_pad": count_include_pad})
  return op_average_pool, 1
 
 def op_max_pool(op):
  def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
-  try: return op(inputs, pool_size, strides, padding, data_format, ceil_mode)
+  try:
+   if ceil_mode is not False and ceil_mode is not True: ceil_mode = bool_flag(ceil_mode, "ceil_mode")
+   return op(inputs, pool_size, strides, padding, data_format, ceil_mode)
   except Exception as error: return recover(error, op, {"inputs": inputs, "pool_size": pool_size, "strides": strides, "padding": padding, "data_format": data_format, "ceil_mode": ceil_mode})
  return op_max_pool, 1
 
@@ -1607,7 +1671,9 @@ def op_cross(op):
 
 def op_vander(op):
  def op_vander(x, N, increasing):
-  try: return active().op_vander(x, N, increasing)
+  try:
+   if increasing is not False and increasing is not True: increasing = bool_flag(increasing, "increasing")
+   return active().op_vander(x, N, increasing)
   except Exception as error: return recover(error, op, {"x": x, "N": N, "increasing": increasing})
  return op_vander, 1
 
@@ -1619,73 +1685,97 @@ def op_rearrange(op):
 
 def op_sum(op):
  def op_sum(x, axis, keepdims, dtype):
-  try: return op(x, axis, keepdims, dtype)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return op(x, axis, keepdims, dtype)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims, "dtype": dtype})
  return op_sum, 1
 
 def op_prod(op):
  def op_prod(x, axis, keepdims, dtype):
-  try: return op(x, axis, keepdims, dtype)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return op(x, axis, keepdims, dtype)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims, "dtype": dtype})
  return op_prod, 1
 
 def op_mean(op):
  def op_mean(x, axis, keepdims, dtype):
-  try: return op(x, axis, keepdims, dtype)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return op(x, axis, keepdims, dtype)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims, "dtype": dtype})
  return op_mean, 1
 
 def op_var(op):
  def op_var(x, axis, keepdims):
-  try: return active().op_var(x, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_var(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
  return op_var, 1
 
 def op_std(op):
  def op_std(x, axis, keepdims):
-  try: return active().op_std(x, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_std(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
  return op_std, 1
 
 def op_max(op):
  def op_max(x, axis, keepdims, initial):
-  try: return active().op_max(x, axis, keepdims, initial)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_max(x, axis, keepdims, initial)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims, "initial": initial})
  return op_max, 1
 
 def op_min(op):
  def op_min(x, axis, keepdims, initial):
-  try: return active().op_min(x, axis, keepdims, initial)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_min(x, axis, keepdims, initial)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims, "initial": initial})
  return op_min, 1
 
 def op_argmax(op):
  def op_argmax(x, axis, keepdims):
-  try: return active().op_argmax(x, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_argmax(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
  return op_argmax, 1
 
 def op_argmin(op):
  def op_argmin(x, axis, keepdims):
-  try: return active().op_argmin(x, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_argmin(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
  return op_argmin, 1
 
 def op_all(op):
  def op_all(x, axis, keepdims):
-  try: return active().op_all(x, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_all(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
  return op_all, 1
 
 def op_any(op):
  def op_any(x, axis, keepdims):
-  try: return active().op_any(x, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_any(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
  return op_any, 1
 
 def op_logsumexp(op):
  def op_logsumexp(x, axis, keepdims):
-  try: return active().op_logsumexp(x, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_logsumexp(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
  return op_logsumexp, 1
 
@@ -1703,13 +1793,17 @@ def op_cumprod(op):
 
 def op_amax(op):
  def op_amax(x, axis, keepdims):
-  try: return active().op_amax(x, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_amax(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
  return op_amax, 1
 
 def op_amin(op):
  def op_amin(x, axis, keepdims):
-  try: return active().op_amin(x, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_amin(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
  return op_amin, 1
 
@@ -1721,7 +1815,9 @@ def op_count_nonzero(op):
 
 def op_ptp(op):
  def op_ptp(x, axis, keepdims):
-  try: return active().op_ptp(x, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_ptp(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
  return op_ptp, 3
 
@@ -1739,25 +1835,33 @@ def op_diff(op):
 
 def op_segment_sum(op):
  def op_segment_sum(data, segment_ids, num_segments, sorted):
-  try: return op(data, segment_ids, num_segments, sorted)
+  try:
+   if sorted is not False and sorted is not True: sorted = bool_flag(sorted, "sorted")
+   return op(data, segment_ids, num_segments, sorted)
   except Exception as error: return recover(error, op, {"data": data, "segment_ids": segment_ids, "num_segments": num_segments, "sorted": sorted})
  return op_segment_sum, 1
 
 def op_segment_max(op):
  def op_segment_max(data, segment_ids, num_segments, sorted):
-  try: return op(data, segment_ids, num_segments, sorted)
+  try:
+   if sorted is not False and sorted is not True: sorted = bool_flag(sorted, "sorted")
+   return op(data, segment_ids, num_segments, sorted)
   except Exception as error: return recover(error, op, {"data": data, "segment_ids": segment_ids, "num_segments": num_segments, "sorted": sorted})
  return op_segment_max, 1
 
 def op_segment_min(op):
  def op_segment_min(data, segment_ids, num_segments, sorted):
-  try: return op(data, segment_ids, num_segments, sorted)
+  try:
+   if sorted is not False and sorted is not True: sorted = bool_flag(sorted, "sorted")
+   return op(data, segment_ids, num_segments, sorted)
   except Exception as error: return recover(error, op, {"data": data, "segment_ids": segment_ids, "num_segments": num_segments, "sorted": sorted})
  return op_segment_min, 1
 
 def op_segment_prod(op):
  def op_segment_prod(data, segment_ids, num_segments, sorted):
-  try: return op(data, segment_ids, num_segments, sorted)
+  try:
+   if sorted is not False and sorted is not True: sorted = bool_flag(sorted, "sorted")
+   return op(data, segment_ids, num_segments, sorted)
   except Exception as error: return recover(error, op, {"data": data, "segment_ids": segment_ids, "num_segments": num_segments, "sorted": sorted})
  return op_segment_prod, 1
 
@@ -2063,13 +2167,17 @@ def op_extract_sequences(op):
 
 def op_stft(op):
  def op_stft(x, sequence_length, sequence_stride, fft_length, window, center):
-  try: return active().op_stft(x, sequence_length, sequence_stride, fft_length, window, center)
+  try:
+   if center is not False and center is not True: center = bool_flag(center, "center")
+   return active().op_stft(x, sequence_length, sequence_stride, fft_length, window, center)
   except Exception as error: return recover(error, op, {"x": x, "sequence_length": sequence_length, "sequence_stride": sequence_stride, "fft_length": fft_length, "window": window, "center": center})
  return op_stft, 1
 
 def op_istft(op):
  def op_istft(x, sequence_length, sequence_stride, fft_length, length, window, center):
-  try: return active().op_istft(x, sequence_length, sequence_stride, fft_length, length, window, center)
+  try:
+   if center is not False and center is not True: center = bool_flag(center, "center")
+   return active().op_istft(x, sequence_length, sequence_stride, fft_length, length, window, center)
   except Exception as error: return recover(error, op, {"x": x, "sequence_length": sequence_length, "sequence_stride": sequence_stride, "fft_length": fft_length, "length": length, "window": window, "center": center})
  return op_istft, 1
 
@@ -2081,7 +2189,9 @@ def op_sort(op):
 
 def op_argsort(op):
  def op_argsort(x, axis, descending):
-  try: return op(x, axis, descending)
+  try:
+   if descending is not False and descending is not True: descending = bool_flag(descending, "descending")
+   return op(x, axis, descending)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "descending": descending})
  return op_argsort, 1
 
@@ -2093,7 +2203,10 @@ def op_searchsorted(op):
 
 def op_top_k(op):
  def op_top_k(x, k, sorted, is_stable):
-  try: return op(x, k, sorted, is_stable)
+  try:
+   if sorted is not False and sorted is not True: sorted = bool_flag(sorted, "sorted")
+   if is_stable is not False and is_stable is not True: is_stable = bool_flag(is_stable, "is_stable")
+   return op(x, k, sorted, is_stable)
   except Exception as error: return recover(error, op, {"x": x, "k": k, "sorted": sorted, "is_stable": is_stable})
  return op_top_k, 1
 
@@ -2105,7 +2218,9 @@ def op_digitize(op):
 
 def op_bincount(op):
  def op_bincount(x, weights, minlength, sparse):
-  try: return op(x, weights, minlength, sparse)
+  try:
+   if sparse is not False and sparse is not True: sparse = bool_flag(sparse, "sparse")
+   return op(x, weights, minlength, sparse)
   except Exception as error: return recover(error, op, {"x": x, "weights": weights, "minlength": minlength, "sparse": sparse})
  return op_bincount, 1
 
@@ -2123,7 +2238,12 @@ def op_argpartition(op):
 
 def op_unique(op):
  def op_unique(x, sorted, return_index, return_inverse, return_counts, axis, size, fill_value):
-  try: return active().op_unique(x, sorted, return_index, return_inverse, return_counts, axis, size, fill_value)
+  try:
+   if sorted is not False and sorted is not True: sorted = bool_flag(sorted, "sorted")
+   if return_index is not False and return_index is not True: return_index = bool_flag(return_index, "return_index")
+   if return_inverse is not False and return_inverse is not True: return_inverse = bool_flag(return_inverse, "return_inverse")
+   if return_counts is not False and return_counts is not True: return_counts = bool_flag(return_counts, "return_counts")
+   return active().op_unique(x, sorted, return_index, return_inverse, return_counts, axis, size, fill_value)
   except Exception as error: return recover(error, op, {"x": x, "sorted": sorted, "return_index": return_index, "return_inverse": return_inverse, "return_counts": return_counts, "axis": axis, "size": size, "fill_value": fill_value})
  return op_unique, 1
 
@@ -2135,7 +2255,10 @@ def op_lexsort(op):
 
 def op_isin(op):
  def op_isin(x1, x2, assume_unique, invert):
-  try: return active().op_isin(x1, x2, assume_unique, invert)
+  try:
+   if assume_unique is not False and assume_unique is not True: assume_unique = bool_flag(assume_unique, "assume_unique")
+   if invert is not False and invert is not True: invert = bool_flag(invert, "invert")
+   return active().op_isin(x1, x2, assume_unique, invert)
   except Exception as error: return recover(error, op, {"x1": x1, "x2": x2, "assume_unique": assume_unique, "invert": invert})
  return op_isin, 1
 
@@ -2147,13 +2270,17 @@ def op_histogram(op):
 
 def op_logspace(op):
  def op_logspace(start, stop, num, endpoint, base, dtype, axis):
-  try: return active().op_logspace(start, stop, num, endpoint, base, dtype, axis)
+  try:
+   if endpoint is not False and endpoint is not True: endpoint = bool_flag(endpoint, "endpoint")
+   return active().op_logspace(start, stop, num, endpoint, base, dtype, axis)
   except Exception as error: return recover(error, op, {"start": start, "stop": stop, "num": num, "endpoint": endpoint, "base": base, "dtype": dtype, "axis": axis})
  return op_logspace, 1
 
 def op_geomspace(op):
  def op_geomspace(start, stop, num, endpoint, dtype, axis):
-  try: return active().op_geomspace(start, stop, num, endpoint, dtype, axis)
+  try:
+   if endpoint is not False and endpoint is not True: endpoint = bool_flag(endpoint, "endpoint")
+   return active().op_geomspace(start, stop, num, endpoint, dtype, axis)
   except Exception as error: return recover(error, op, {"start": start, "stop": stop, "num": num, "endpoint": endpoint, "dtype": dtype, "axis": axis})
  return op_geomspace, 1
 
@@ -2249,13 +2376,17 @@ def op_correlate(op):
 
 def op_nansum(op):
  def op_nansum(x, axis, keepdims):
-  try: return active().op_nansum(x, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_nansum(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
  return op_nansum, 3
 
 def op_nanprod(op):
  def op_nanprod(x, axis, keepdims):
-  try: return active().op_nanprod(x, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_nanprod(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
  return op_nanprod, 3
 
@@ -2273,85 +2404,114 @@ def op_nancumprod(op):
 
 def op_nanmean(op):
  def op_nanmean(x, axis, keepdims):
-  try: return active().op_nanmean(x, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_nanmean(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
  return op_nanmean, 3
 
 def op_nanvar(op):
  def op_nanvar(x, axis, keepdims):
-  try: return active().op_nanvar(x, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_nanvar(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
  return op_nanvar, 3
 
 def op_nanstd(op):
  def op_nanstd(x, axis, keepdims):
-  try: return active().op_nanstd(x, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_nanstd(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
  return op_nanstd, 3
 
 def op_nanmax(op):
  def op_nanmax(x, axis, keepdims):
-  try: return active().op_nanmax(x, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_nanmax(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
  return op_nanmax, 3
 
 def op_nanmin(op):
  def op_nanmin(x, axis, keepdims):
-  try: return active().op_nanmin(x, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_nanmin(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
  return op_nanmin, 3
 
 def op_nanargmax(op):
  def op_nanargmax(x, axis, keepdims):
-  try: return active().op_nanargmax(x, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_nanargmax(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
  return op_nanargmax, 2
 
 def op_nanargmin(op):
  def op_nanargmin(x, axis, keepdims):
-  try: return active().op_nanargmin(x, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_nanargmin(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
  return op_nanargmin, 2
 
 def op_quantile(op):
  def op_quantile(x, q, axis, method, keepdims):
-  try: return active().op_quantile(x, q, axis, method, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_quantile(x, q, axis, method, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "q": q, "axis": axis, "method": method, "keepdims": keepdims})
  return op_quantile, 1
 
 def op_percentile(op):
  def op_percentile(x, q, axis, method, keepdims):
-  try: return active().op_percentile(x, q, axis, method, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_percentile(x, q, axis, method, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "q": q, "axis": axis, "method": method, "keepdims": keepdims})
  return op_percentile, 1
 
 def op_median(op):
  def op_median(x, axis, keepdims):
-  try: return active().op_median(x, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_median(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
  return op_median, 1
 
 def op_nanquantile(op):
  def op_nanquantile(x, q, axis, method, keepdims):
-  try: return active().op_nanquantile(x, q, axis, method, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_nanquantile(x, q, axis, method, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "q": q, "axis": axis, "method": method, "keepdims": keepdims})
  return op_nanquantile, 1
 
 def op_nanpercentile(op):
  def op_nanpercentile(x, q, axis, method, keepdims):
-  try: return active().op_nanpercentile(x, q, axis, method, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_nanpercentile(x, q, axis, method, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "q": q, "axis": axis, "method": method, "keepdims": keepdims})
  return op_nanpercentile, 1
 
 def op_nanmedian(op):
  def op_nanmedian(x, axis, keepdims):
-  try: return active().op_nanmedian(x, axis, keepdims)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return active().op_nanmedian(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims})
  return op_nanmedian, 1
 
 def op_moments(op):
  def op_moments(x, axes, keepdims, synchronized):
-  try: return active().op_moments(x, axes, keepdims, synchronized)
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   if synchronized is not False and synchronized is not True: synchronized = bool_flag(synchronized, "synchronized")
+   return active().op_moments(x, axes, keepdims, synchronized)
   except Exception as error: return recover(error, op, {"x": x, "axes": axes, "keepdims": keepdims, "synchronized": synchronized})
  return op_moments, 1
 
@@ -2441,7 +2601,9 @@ def categorical(op):
 
 def choice(op):
  def choice(a, shape, replace, p, axis, seed):
-  try: return op(a, shape, replace, p, axis, seed)
+  try:
+   if replace is not False and replace is not True: replace = bool_flag(replace, "replace")
+   return op(a, shape, replace, p, axis, seed)
   except Exception as error: return recover(error, op, {"a": a, "shape": shape, "replace": replace, "p": p, "axis": axis, "seed": seed})
  return choice, 1
 
@@ -2492,3 +2654,15 @@ def fold_in(op):
   try: return op(seed, data)
   except Exception as error: return recover(error, op, {"seed": seed, "data": data})
  return fold_in, 1
+
+def multinomial(op):
+ def multinomial(shape, counts, probabilities, dtype, seed):
+  try: return op(shape, counts, probabilities, dtype, seed)
+  except Exception as error: return recover(error, op, {"shape": shape, "counts": counts, "probabilities": probabilities, "dtype": dtype, "seed": seed})
+ return multinomial, 1
+
+def poisson(op):
+ def poisson(shape, mean, dtype, seed):
+  try: return op(shape, mean, dtype, seed)
+  except Exception as error: return recover(error, op, {"shape": shape, "mean": mean, "dtype": dtype, "seed": seed})
+ return poisson, 1

@@ -224,13 +224,16 @@ def _narrow(dtype: str, wide: bool) -> str:
         return dtype
     narrow = _dtypes.WIDE[dtype]
     if dtype in _dtypes.INEXACT:
-        warnings.warn(
+        warn_of_precision(
             f"{dtype} NumPy input becomes {narrow}: the 64-bit mode is off; {config.how_to_enable_x64()}, or cast the "
-            "input yourself",
-            errors.PrecisionWarning,
-            stacklevel=_caller(),
+            "input yourself"
         )
     return narrow
+
+
+def warn_of_precision(message: str) -> None:
+    """Warn the caller of this package that digits are lost."""
+    warnings.warn(message, errors.PrecisionWarning, stacklevel=_caller())
 
 
 def _caller() -> int:

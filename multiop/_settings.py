@@ -1,4 +1,4 @@
-"""Where settings come from: an environment variable, else the configuration file; and two that are kept here."""
+"""Where settings come from: an environment variable, else the configuration file; and three that are kept here."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ VARIABLES = {  # the key in the file -> the environment variable
     "backend": "MULTIOP_BACKEND",
     "floatx": "MULTIOP_FLOATX",
     "x64": "MULTIOP_X64",
+    "narrowing": "MULTIOP_NARROWING",
     "kernels": "MULTIOP_KERNELS",
     "tensorflow_numpy": "MULTIOP_TENSORFLOW_NUMPY",
 }
@@ -26,6 +27,7 @@ _LARGEST = 1 << 20  # bytes of a configuration file
 
 floatx: str | None = None  # None until first asked for or set
 x64: bool | None = None  # what was asked for; JAX, while it is imported, has its own switch
+narrowing: bool | None = None
 
 
 def config_path() -> Path:
@@ -129,6 +131,18 @@ def settle_floatx() -> None:
     """Set that dtype from outside, unless it is set."""
     if floatx is None:
         set_floatx(str(given("floatx") or "float32"))
+
+
+def set_narrowing(enable: bool) -> None:
+    """Turn narrowing on or off."""
+    global narrowing
+    narrowing = enable
+
+
+def settle_narrowing() -> None:
+    """Turn narrowing on or off from outside, unless it has been."""
+    if narrowing is None:
+        set_narrowing(flag("narrowing"))
 
 
 def set_x64(enable: bool) -> None:

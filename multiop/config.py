@@ -7,6 +7,7 @@ Each setting is read from its environment variable, else from the configuration 
 | backend | `MULTIOP_BACKEND` | `backend` | the imported one of torch, jax, tensorflow; the first installed; or numpy |
 | default float dtype | `MULTIOP_FLOATX` | `floatx` | `float32` |
 | 64-bit mode | `MULTIOP_X64` | `x64` | off |
+| 64-bit dtypes that are asked for become narrow ones on JAX | `MULTIOP_NARROWING` | `narrowing` | off: an error |
 | kernels | `MULTIOP_KERNELS` | `kernels` | on: the faster forms of ops, which fall through to their meaning |
 | TensorFlow's NumPy behaviour | `MULTIOP_TENSORFLOW_NUMPY` | `tensorflow_numpy` | off |
 
@@ -21,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from multiop import _late, _registry, _settings, errors
+from multiop import _late, _operators, _registry, _settings, errors
 from multiop._built_in import untraced
 from multiop._settings import config_path as config_path, uses_kernels as uses_kernels
 
@@ -208,12 +209,50 @@ def _set_x64(enable: bool) -> None:
             module.set_x64(enable)
 
 
+def narrowing() -> bool:
+    """Say whether a 64-bit dtype that is asked for, and that the backend lacks, becomes the narrow one.
+
+    Example:
+        >>> import multiop
+        >>> isinstance(multiop.narrowing(), bool)
+        True
+    """
+    _settings.settle_narrowing()
+    return bool(_settings.narrowing)
+
+
+def enable_narrowing(enable: bool = True) -> None:
+    """Have a 64-bit dtype that is asked for become the 32-bit one where the backend lacks it, as JAX's functions do.
+
+    That is on JAX, while the 64-bit mode is off: `dtype="float64"` then is `dtype="float32"`, with a
+    `PrecisionWarning`. `int64`, `uint64`, `complex128`, and `set_floatx("float64")` follow the same rule. An int that
+    does not fit in the narrow dtype is an error. Without it, asking is an error. The other backends have 64-bit dtypes
+    in either mode, and keep them. It is for all threads, and is read when a function is traced.
+
+    Args:
+        enable: `True` to narrow, `False` to raise an error.
+
+    Raises:
+        ArgumentTypeError: `enable` is not a bool.
+
+    Example:
+        >>> import multiop
+        >>> multiop.enable_narrowing(multiop.narrowing())  # leave it as it is
+    """
+    if not isinstance(enable, bool):
+        raise errors.ArgumentTypeError(f"enable_narrowing: enable must be a bool, got {enable!r}")
+    _settings.set_narrowing(enable)
+
+
 def enable_tensorflow_numpy() -> None:
-    """Give TensorFlow's tensors NumPy's methods and indexing, for the rest of the process.
+    """Give TensorFlow's tensors NumPy's methods and indexing, and ops as operators, for the rest of the process.
 
     `x.T`, `x.reshape`, `x.astype`, and masks and lists as indices then work on TensorFlow's tensors as on those of
-    PyTorch and JAX, in your code as in other libraries'. Operators keep TensorFlow's dtypes. This is
+    PyTorch and JAX, in your code as in other libraries'. This is
     `tf.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode="off")`, which cannot be undone.
+    Python's operators on tensors and variables are ops, so that operands of two dtypes are promoted as ops promote
+    them, and the quotient of integers is `floatx`. Sums, products and comparisons of one floating dtype stay
+    TensorFlow's own.
     It acts at once, or when TensorFlow is imported. On other backends it changes nothing.
 
     Example:
@@ -225,6 +264,7 @@ def enable_tensorflow_numpy() -> None:
 
 def _give_numpy(tensorflow: Any) -> None:
     tensorflow.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode="off")
+    _operators.promote(tensorflow)
 
 
 def _reach_frameworks() -> None:

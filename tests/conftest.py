@@ -103,6 +103,7 @@ def fresh(monkeypatch, tmp_path):
     before = config.x64()
     monkeypatch.setattr(_settings, "floatx", None)
     monkeypatch.setattr(_settings, "x64", None)
+    monkeypatch.setattr(_settings, "narrowing", None)
     monkeypatch.setattr(_registry, "_backend", _registry._Unloaded())
     _settings._file.cache_clear()
     _settings._warn_of_unknown.cache_clear()

@@ -95,7 +95,10 @@ def test_file_in_the_configuration_folder(fresh, monkeypatch):
     ("text", "message"),
     [
         ("backend = ", "not valid TOML"),
-        ('backnd = "torch"\n', "unknown setting 'backnd'; known: backend, floatx, x64, kernels, tensorflow_numpy"),
+        (
+            'backnd = "torch"\n',
+            "unknown setting 'backnd'; known: backend, floatx, x64, narrowing, kernels, tensorflow_numpy",
+        ),
     ],
 )
 def test_bad_file_is_an_error_that_names_it(fresh, text, message):
@@ -123,13 +126,14 @@ def test_every_setting_is_read_from_the_file_and_the_environment_before_it(fresh
         "backend": (multiop.backend, "toy", "torch"),
         "floatx": (multiop.floatx, "float16", "bfloat16"),
         "x64": (multiop.x64, True, False),
+        "narrowing": (multiop.narrowing, True, False),
         "kernels": (config.uses_kernels, False, True),
         "tensorflow_numpy": (lambda: _settings.flag("tensorflow_numpy"), True, False),
     }[key]
     fresh.write_text(f"{key} = {json.dumps(value)}\n")
     assert read() == value
     _settings._file.cache_clear()
-    _settings.floatx = _settings.x64 = None
+    _settings.floatx = _settings.x64 = _settings.narrowing = None
     fresh.write_text(f"{key} = {json.dumps(other)}\n")
     monkeypatch.setenv(_settings.VARIABLES[key], str(value))
     assert read() == value
@@ -271,6 +275,77 @@ def test_x64_decides_what_64_bit_numpy_input_becomes(fresh, backend, host_arrays
         assert multiop.op_dtype(multiop.op_convert_to_tensor(wide)) == "float32"
     multiop.enable_x64()
     assert multiop.op_dtype(multiop.op_convert_to_tensor(wide)) == "float64"
+    multiop.enable_x64(False)
+
+
+def test_enable_narrowing_takes_a_bool(fresh):
+    with pytest.raises(errors.ArgumentTypeError, match="enable must be a bool, got 1"):
+        multiop.enable_narrowing(1)
+
+
+NARROW = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
+ASKING = {  # what takes a dtype -> a function of it, and some that it takes
+    "convert": (lambda dtype: multiop.op_convert_to_tensor([1, 2], dtype), NARROW),
+    "cast": (lambda dtype: multiop.op_cast(multiop.op_convert_to_tensor([1.5, 2.0]), dtype), NARROW),
+    "zeros": (lambda dtype: multiop.op_zeros((2,), dtype), NARROW),
+    "full": (lambda dtype: multiop.op_full((2,), 3, dtype), NARROW),
+    "full_like": (lambda dtype: multiop.op_full_like(multiop.op_ones(2), 3, dtype), NARROW),
+    "arange": (lambda dtype: multiop.op_arange(3, dtype=dtype), ["float64", "int64"]),
+    "one_hot": (lambda dtype: multiop.op_one_hot([0, 1], 2, dtype=dtype), ["float64", "int64"]),
+    "sum": (lambda dtype: multiop.op_sum([1, 2], dtype=dtype), NARROW),
+    "cumsum": (lambda dtype: multiop.op_cumsum([1, 2], dtype=dtype), ["float64", "int64"]),
+    "mean": (lambda dtype: multiop.op_mean([1, 2], dtype=dtype), ["float64", "complex128"]),
+    "randint": (lambda dtype: multiop.random.randint((2,), 0, 9, dtype=dtype, seed=1), ["int64"]),
+    "uniform": (lambda dtype: multiop.random.uniform((2,), dtype=dtype, seed=1), ["float64"]),
+    "normal": (lambda dtype: multiop.random.normal((2,), dtype=dtype, seed=1), ["float64"]),
+}
+
+
+@pytest.mark.parametrize("asking", ASKING)
+def test_narrowing_decides_what_a_64_bit_dtype_that_is_asked_for_becomes(fresh, backend, asking):
+    multiop.enable_x64(False)
+    function, dtypes = ASKING[asking]
+    for wide in dtypes:
+        if backend != "jax":
+            multiop.enable_narrowing()
+            assert multiop.op_dtype(function(wide)) == wide
+            continue
+        multiop.enable_narrowing(False)
+        with pytest.raises(errors.DTypeError, match=f"{wide} needs JAX's 64-bit mode.*enable_narrowing"):
+            function(wide)
+        multiop.enable_narrowing()
+        with pytest.warns(errors.PrecisionWarning, match=f"{wide} becomes {NARROW[wide]}.*enable_x64") as caught:
+            x = function(wide)
+        assert {Path(warning.filename) for warning in caught} == {Path(__file__)}
+        assert multiop.op_dtype(x) == NARROW[wide]
+        expected = multiop.op_convert_to_numpy(function(NARROW[wide]))
+        np.testing.assert_array_equal(multiop.op_convert_to_numpy(x), expected)
+
+
+def test_narrowing_keeps_every_int_and_follows_floatx(fresh, backend):
+    if backend != "jax":
+        pytest.skip("it has 64-bit dtypes")
+    multiop.enable_x64(False)
+    multiop.enable_narrowing()
+    for wide in (2**40, [2**40], np.array([2**40])):
+        with (
+            pytest.warns(errors.PrecisionWarning),
+            pytest.raises(errors.ArgumentError, match=f"{2**40} does not fit in int32"),
+        ):
+            multiop.op_convert_to_tensor(wide, "int64")
+    multiop.set_floatx("float64")
+    with pytest.warns(errors.PrecisionWarning):
+        made = [
+            multiop.op_ones(2),
+            multiop.op_exp(1),
+            multiop.op_divide(np.array([1, 2]), 2),
+            multiop.random.normal((2,)),
+        ]
+    assert {multiop.op_dtype(x) for x in made} == {"float32"}
+    multiop.enable_x64()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert multiop.op_dtype(multiop.op_cast(1, "float64")) == "float64"
     multiop.enable_x64(False)
 
 

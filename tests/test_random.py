@@ -15,7 +15,7 @@ from scipy import special, stats
 
 import multiop
 from multiop import errors, random
-from multiop.random import _binomial, _gamma, _normal, _philox
+from multiop.random import _binomial, _gamma, _normal, _philox, _poisson
 
 MASK = 0xFFFFFFFF
 NAN, INF = float("nan"), float("inf")
@@ -195,6 +195,10 @@ DIGESTS = {
     "binomial float64": "01882432100465e6",
     "binomial float32 of numbers": "b2c9bc2327cd8587",
     "binomial float32 of small numbers": "4ee779cb5fbc1215",
+    "multinomial float32": "d633c92d1b24f436",
+    "poisson float16": "7b2326e3b35167da",
+    "poisson float32": "97cc7962d55d5ca4",
+    "poisson float64": "59a9140ec130e4d1",
 }
 
 
@@ -206,6 +210,8 @@ def digest(x):
 SHAPES = np.array([1e-3, 0.3, 1.0, 1.7, 20.0, 1e4, 0.9, 3.0], "float32")
 TRIALS = np.array([5, 10, 1000, 40, 10**6, 0, 3000, 11], "float32")
 CHANCES = np.array([0.3, 0.5, 0.002, 0.9, 0.7, 0.5, 0.1, 1.0], "float32")
+MEANS = np.array([0.0, 0.3, 5.0, 9.99, 10.0, 10.1, 50.0, 1e6], "float32")
+WEIGHTS = np.array([1.0, 2.0, 0.0, 3.0, 0.5, 3.5], "float32")
 LOGITS = np.log(np.array([[1, 2, 3, 4], [7, 1, 1, 1]], "float32") / 10)
 DRAWS = {
     "normal float16": lambda key: random.normal((4096,), dtype="float16", seed=key),
@@ -229,6 +235,11 @@ DRAWS = {
     "gamma float64 of a number": lambda key: random.gamma((512, 8), 0.4, "float64", key),
     "binomial float32 of numbers": lambda key: random.binomial((512, 8), 1000, 0.3, seed=key),
     "binomial float32 of small numbers": lambda key: random.binomial((512, 8), 12, 0.3, seed=key),
+    "multinomial float32": lambda key: random.multinomial((512,), 100, WEIGHTS, seed=key),
+    **{
+        f"poisson {dtype}": lambda key, dtype=dtype: random.poisson((512, 8), MEANS, dtype, key)
+        for dtype in ("float16", "float32", "float64")
+    },
     **{
         f"beta {dtype}": lambda key, dtype=dtype: random.beta((512, 8), SHAPES, 0.4, dtype, key)
         for dtype in ("float32", "float64")
@@ -241,7 +252,7 @@ DRAWS = {
 
 
 # programs that take long to compile
-LONG = [name for name in DRAWS if re.match("gamma|beta|binomial", name) and name != "gamma float32"]
+LONG = [name for name in DRAWS if re.match("gamma|beta|binomial|poisson|multinomial", name) and name != "gamma float32"]
 
 
 @modes
@@ -381,6 +392,73 @@ def test_a_million_successes_have_their_probabilities(backend, n, p):
     assert abs(x.var() / law.var() - 1) < 4 * np.sqrt(2 / 10**6)
 
 
+@pytest.mark.once
+@pytest.mark.parametrize(
+    "mean",
+    [4.0, 40.0, *(pytest.param(mean, marks=pytest.mark.tier("full")) for mean in (0.3, 9.9, 10.0, 11.0, 1000.0))],
+)
+def test_events_have_their_probabilities(backend, mean):
+    mean = float(np.float32(mean))
+    x = to_numpy(random.poisson((20000,), mean, seed=4)).astype(int)
+    assert deviation_from(stats.poisson(mean), x, 60) > 1e-3
+    assert x.min() >= 0
+
+
+@pytest.mark.once
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("mean", [0.01, 1.0, 9.99, 10.0, 10.5, 13.0, 30.0, 300.0, 1e4, 1e6])
+def test_a_million_events_have_their_probabilities(backend, mean):
+    mean = float(np.float32(mean))
+    x = to_numpy(random.poisson((10**6,), mean, seed=8)).astype("int64")
+    assert deviation_from(stats.poisson(mean), x, 1000) > 1e-3
+    assert abs(x.mean() - mean) < 4 * np.sqrt(mean) / 1000
+
+
+@pytest.mark.once
+@pytest.mark.tier("full")
+def test_candidates_cover_the_probabilities_of_events(backend, x64):
+    u = np.concatenate([np.linspace(0, 1, 20001)[1:-1], np.geomspace(1e-7, 0.1, 2000)])
+    words = multiop.op_cast((u * 2**32).astype("int64"), _philox.word())
+    for mean in (10.0, 10.3, 11.0, 13.0, 17.0, 30.0, 38.95, 100.0, 1e4, 1e6):
+        *hat, mean_of_hat, height = _poisson._hat(multiop.op_convert_to_tensor(np.array([mean])))
+        k, _, limit = _binomial.candidate(words, words, words, words, *hat)
+        chance = to_numpy(_poisson.chance(k, mean_of_hat, height))
+        assert np.max(chance * to_numpy(limit)) < 1
+        exact = stats.poisson(mean).pmf(to_numpy(k)) / to_numpy(height)
+        np.testing.assert_allclose(chance, exact, rtol=1e-8, atol=1e-300)
+        left = 1 - 1 / float(to_numpy(height)[0])  # of the candidates that are refused
+        assert all(left**done <= share for (_, share), done in zip(_poisson.STAGES, (0, 1, 5), strict=True))
+        assert left ** sum(count for count, _ in _poisson.STAGES) < 1e-14
+
+
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("n", [1, 2, 5, 8])
+def test_classes_have_their_probabilities(backend, n):
+    weights = np.arange(n, 0.0, -1.0, "float32") if n > 1 else [0.3]
+    x = to_numpy(random.multinomial((5000,), 30, weights, seed=4))
+    assert x.shape == (5000, n)
+    assert np.all(x.sum(-1) == 30)
+    assert np.all(x % 1 == 0)
+    assert np.all(x >= 0)
+    p = np.array(weights) / np.sum(weights)
+    for k in range(n):
+        assert n == 1 or deviation_from(stats.binom(30, p[k]), x[:, k].astype(int), 20) > 1e-3
+    expected = 30 * (np.diag(p) - np.outer(p, p))
+    np.testing.assert_allclose(np.atleast_2d(np.cov(x.T)), expected, atol=0.35)
+
+
+@pytest.mark.tier("full")
+def test_impossible_events_and_classes_give_nan(backend):
+    x = to_numpy(random.poisson((5,), np.array([-1.0, NAN, np.inf, 0.0, 20.0], "float32"), seed=1))
+    assert np.isnan(x).tolist() == [True] * 3 + [False] * 2
+    weights = np.array([[1, 2], [-1, 2], [0, 0], [NAN, 1], [np.inf, 1], [0, 1]], "float32")
+    x = to_numpy(random.multinomial((6,), np.array([9, 9, 9, 9, 9, 2.5], "float32"), weights, seed=1))
+    assert np.isnan(x).all(-1).tolist() == [False] + [True] * 5
+    assert np.isnan(x).any(-1).tolist() == [False] + [True] * 5
+    x = to_numpy(random.multinomial((2,), [4.0, 1000.0], [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]], seed=1))
+    assert x.tolist() == [[0.0, 4.0, 0.0], [1000.0, 0.0, 0.0]]
+
+
 @pytest.mark.parametrize(("n", "p"), [(12, 0.3), (100, 0.3), (1000, 0.93)])
 def test_parameters_that_are_numbers_draw_what_tensors_full_of_them_draw(backend, n, p):
     x = to_numpy(random.binomial((5000,), n, p, seed=3))
@@ -412,7 +490,7 @@ def test_candidates_cover_the_probabilities(backend, x64):
     for law in LAWS:
         n, p = law.args
         hat, parameters = _binomial._hat_and_law(*multiop.op_convert_to_tensor(np.array([[n], [p]])))
-        k, _, limit = _binomial._candidate(words, words, words, words, *hat)
+        k, _, limit = _binomial.candidate(words, words, words, words, *hat)
         chance = to_numpy(_binomial._chance(k, *parameters))
         assert np.max(chance * to_numpy(limit)) < 1
         k, mode = to_numpy(k), np.floor((n + 1) * p)
@@ -451,7 +529,7 @@ def test_tables_hold_all_probabilities_that_are_not_0(backend, dtype, least):
 @pytest.mark.once
 def test_a_small_mean_hardly_ever_gives_more_than_the_last_term(backend):
     for dtype, share in (("float32", 2.0**-40), ("float64", 2.0**-70)):
-        assert stats.poisson(_binomial._FEW).sf(_binomial._TERMS[dtype]) < share
+        assert stats.poisson(_binomial.FEW).sf(_binomial.TERMS[dtype]) < share
 
 
 def test_impossible_trials_and_shapes_give_nan(backend):
@@ -654,9 +732,18 @@ def test_second_derivatives_of_gamma(backend, x64):
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
 
 
-def test_binomial_has_no_gradient(backend):
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda p: random.binomial((3,), 30, p, seed=1),
+        pytest.param(lambda p: random.poisson((3,), p, seed=1), marks=pytest.mark.tier("full")),
+        pytest.param(lambda p: random.multinomial((), 30, p, seed=1), marks=pytest.mark.tier("full")),
+    ],
+    ids=["binomial", "poisson", "multinomial"],
+)
+def test_whole_numbers_have_no_gradient(backend, draw):
     p = multiop.op_array(np.full(3, 0.4, "float32"))
-    found = multiop.grad(lambda p: multiop.op_sum(random.binomial((3,), 30, p, seed=1) + p))(p)
+    found = multiop.grad(lambda p: multiop.op_sum(draw(p) + p))(p)
     assert to_numpy(found).tolist() == [1.0] * 3
 
 
@@ -804,6 +891,14 @@ def test_shapes(backend, shape):
         assert tuple(draw(shape, seed=1).shape) == sizes
 
 
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("shape", [(), 3, (2, 0, 3)], ids=str)
+def test_shapes_of_events_and_classes(backend, shape):
+    sizes = (shape,) if isinstance(shape, int) else shape
+    assert tuple(random.poisson(shape, 20, seed=1).shape) == sizes
+    assert tuple(random.multinomial(shape, 5, [0.5, 0.2, 0.3], seed=1).shape) == (*sizes, 3)
+
+
 def test_shapes_of_tensors(backend):
     n = multiop.op_array(3)
     assert tuple(random.normal((2, n), seed=1).shape) == (2, 3)
@@ -874,6 +969,16 @@ BAD = {
     "counts": (lambda: random.binomial((2,), -1, 0.5, seed=1), ValueError, "binomial: counts must be a whole number"),
     "counts: half": (lambda: random.binomial((2,), 1.5, 0.5, seed=1), ValueError, "counts must be a whole number"),
     "counts: its shape": (lambda: random.binomial((2,), np.ones(3), 0.5, seed=1), ValueError, "counts has the shape"),
+    "mean: of events": (
+        lambda: random.poisson((2,), -1.0, seed=1),
+        ValueError,
+        "poisson: mean must be finite and not negative",
+    ),
+    "mean: shape": (lambda: random.poisson((2,), np.ones(3), seed=1), ValueError, "mean has the shape"),
+    "classes": (lambda: random.multinomial((), 3, [], seed=1), ValueError, "multinomial: probabilities must have at"),
+    "classes: a number": (lambda: random.multinomial((), 3, 0.5, seed=1), ValueError, "must have at least one class"),
+    "classes: counts": (lambda: random.multinomial((), 1.5, [1.0], seed=1), ValueError, "counts must be a whole numb"),
+    "classes: shape": (lambda: random.multinomial((2,), 3, np.ones((3, 4)), seed=1), ValueError, "probabilities has"),
     "probabilities": (lambda: random.binomial((2,), 3, 1.5, seed=1), ValueError, "probabilities must be from 0 to 1"),
     "probabilities: NaN": (lambda: random.binomial((2,), 3, NAN, seed=1), ValueError, "probabilities must be from 0"),
     "rate": (lambda: random.dropout(np.ones(2, "float32"), 1.5, seed=1), ValueError, "rate must be from 0 to 1"),

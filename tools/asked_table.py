@@ -31,6 +31,7 @@ op may have fewer arguments.
 def text() -> str:
     """Return the page."""
     ops = {op.bare for op in op_list.ops()} | {"finfo", "iinfo"}
+    ops -= {"polar"}  # Keras's op makes complex numbers
     summary, details = [], []
     for library, names in TABLES["asked"].items():
         bare = {name: name.rpartition(".")[2] for name in names.split()}

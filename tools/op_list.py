@@ -84,7 +84,8 @@ OTHERS = {
     "multiop.autodiff.transforms": "grad hessian hvp jacfwd jacrev jvp value_and_grad vjp",
     "multiop.autodiff.vmap": "vmap",
     "multiop.config": (
-        "available_backends backend enable_tensorflow_numpy enable_x64 floatx set_backend set_floatx use_backend x64"
+        "available_backends backend enable_narrowing enable_tensorflow_numpy enable_x64 floatx narrowing set_backend "
+        "set_floatx use_backend x64"
     ),
     "multiop.devices": "device to_device",
     "multiop.dtypes": "dtype_name finfo iinfo native_dtype",
@@ -266,6 +267,7 @@ BOUNDARIES = '''# {header}
 # mypy: ignore-errors
 """The functions through which ops are called: what fails within one is recovered, or explained, see `_recover`."""
 
+from multiop._args import bool_flag
 from multiop._recover import recover
 from multiop._registry import active
 from multiop.errors import MultiopError
@@ -280,10 +282,19 @@ COMPOSITES = frozenset(
 BOUNDARY = """
 def {name}(op):
  def {name}({parameters}):
-  try: return {called}({passed})
+  try:{checks} return {called}({passed})
   except {caught} as error: return recover(error, op, {named}{flag})
  return {name}, {decorators}
 """
+
+
+def checks(arguments: ast.arguments) -> str:
+    """Return the lines that refuse what is no bool for a parameter that is one; a bool passes in 10 ns."""
+    names = [
+        p.arg for p in (*arguments.args, *arguments.kwonlyargs) if p.annotation and ast.unparse(p.annotation) == "bool"
+    ]
+    lines = [f'   if {x} is not False and {x} is not True: {x} = bool_flag({x}, "{x}")\n' for x in names]
+    return "\n" + "".join(lines) + "  " if lines else ""
 
 
 def boundaries() -> str:
@@ -302,6 +313,7 @@ def boundaries() -> str:
                     raise SystemExit(f"{path}: another {function.name} has a boundary: one name has one")
                 made[function.name] = BOUNDARY.format(
                     name=function.name,
+                    checks=checks(function.args),  # before the types are removed
                     parameters=ast.unparse(without_defaults(without_types(function.args))),
                     called=f"active().{function.name}" if is_composite or passes_on(function) else "op",
                     passed=passed(function.args),

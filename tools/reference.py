@@ -36,7 +36,7 @@ OTHERS = {
     "porting": ("Porting", "multiop.porting", ""),
     "testing": ("Testing", "multiop.testing", ""),
     "config": ("Configuration", "multiop", "available_backends backend set_backend use_backend floatx set_floatx x64 "
-               "enable_x64 enable_tensorflow_numpy"),
+               "enable_x64 narrowing enable_narrowing enable_tensorflow_numpy"),
     "devices": ("Devices", "multiop", "device to_device"),
     "types": ("Types", "multiop", "Tensor ArrayLike DType PyTree dtype_name native_dtype finfo iinfo"),
     "keras": ("Code written for Keras", "multiop", "Operation name_scope"),

@@ -306,7 +306,7 @@ def op_gelu(x: ArrayLike, approximate: bool = True) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_gelu([0.0, 100.0])).tolist()
         [0.0, 100.0]
     """
-    return active().op_gelu(x, _args.bool_flag(approximate, "approximate"))
+    return active().op_gelu(x, approximate)
 
 
 @boundary

@@ -63,6 +63,4 @@ def op_dot_product_attention(
         raise errors.ArgumentError(f"attn_logits_soft_cap must be above 0, got {attn_logits_soft_cap}")
     _args.required(query=query, key=key, value=value)
     factor = None if scale is None else _args.number(scale, "scale")
-    return active().op_dot_product_attention(
-        query, key, value, bias, mask, factor, _args.bool_flag(is_causal, "is_causal"), flash, cap
-    )
+    return active().op_dot_product_attention(query, key, value, bias, mask, factor, is_causal, flash, cap)

@@ -240,7 +240,7 @@ def op_scan(
         >>> int(total), multiop.op_convert_to_numpy(sums).tolist()
         (6, [1, 3, 6])
     """
-    _args.function(f, "f"), _args.bool_flag(reverse, "reverse")
+    _args.function(f, "f")
     if not isinstance(unroll, bool) and _count(unroll, "unroll") < 1:
         raise errors.ArgumentError(f"unroll must be at least 1, got {unroll}")
     carry_template, carry = _take(init, "init")
@@ -315,7 +315,7 @@ def op_associative_scan(
         >>> multiop.op_convert_to_numpy(multiop.op_associative_scan(multiop.op_multiply, x)).tolist()
         [1, 2, 6, 24]
     """
-    _args.function(f, "f"), _args.bool_flag(reverse, "reverse")
+    _args.function(f, "f")
     template, xs = _take(elems, "elems")
     if not xs:
         raise errors.ArgumentTypeError("elems has no tensors")

@@ -272,8 +272,8 @@ def op_linspace(
             stop = active().convert(stop, dtype)
         else:
             start = active().convert(start, dtype)
-    samples, step = active().op_linspace(start, stop, num, _args.bool_flag(endpoint, "endpoint"), dtype, axis)
-    return (samples, step) if _args.bool_flag(retstep, "retstep") else samples
+    samples, step = active().op_linspace(start, stop, num, endpoint, dtype, axis)
+    return (samples, step) if retstep else samples
 
 
 # composites

@@ -71,7 +71,7 @@ def op_cholesky(x: ArrayLike, upper: bool = False) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_cholesky([[4.0, 2.0], [2.0, 2.0]])).tolist()
         [[2.0, 0.0], [1.0, 1.0]]
     """
-    return active().op_cholesky(x, _args.bool_flag(upper, "upper"))
+    return active().op_cholesky(x, upper)
 
 
 @boundary
@@ -177,7 +177,7 @@ def op_pinv(x: ArrayLike, rcond: float | None = None, hermitian: bool = False) -
         >>> multiop.op_convert_to_numpy(multiop.op_pinv([[2.0, 0.0], [0.0, 0.0]])).tolist()
         [[0.5, 0.0], [0.0, 0.0]]
     """
-    if _args.bool_flag(hermitian, "hermitian"):
+    if hermitian:
         x = active().floating(x)
         _args.matrices(op_shape(x), square=True)
         below = op_tril(x, -1)
@@ -234,7 +234,7 @@ def op_solve_triangular(a: ArrayLike, b: ArrayLike, lower: bool = False) -> Tens
         >>> multiop.op_convert_to_numpy(multiop.op_solve_triangular([[2.0, 2.0], [0.0, 4.0]], [2.0, 2.0])).tolist()
         [0.5, 0.5]
     """
-    return active().op_solve_triangular(a, b, _args.bool_flag(lower, "lower"))
+    return active().op_solve_triangular(a, b, lower)
 
 
 @boundary
@@ -357,8 +357,6 @@ def op_svd(
         >>> multiop.op_convert_to_numpy(multiop.op_svd([[3.0, 0.0], [0.0, 4.0]], compute_uv=False)).tolist()
         [4.0, 3.0]
     """
-    full_matrices = _args.bool_flag(full_matrices, "full_matrices")
-    compute_uv = _args.bool_flag(compute_uv, "compute_uv")
     if (eps := _broadening(broadening)) is None or not compute_uv:
         return active().op_svd(x, full_matrices, compute_uv)
     u, s, vh = with_rule("op_svd", _broadened_svd(full_matrices, eps), active().floating(x))
@@ -728,7 +726,7 @@ def op_cholesky_inverse(x: ArrayLike, upper: bool = False) -> Tensor:
     """
     x = op_convert_to_tensor(x)
     rows, _ = _args.matrices(op_shape(x), square=True)
-    lower = not _args.bool_flag(upper, "upper")
+    lower = not upper
     eye = on_device_of(x, op_eye(rows, dtype=op_dtype(x)))
     inverse = op_solve_triangular(x, op_broadcast_to(eye, op_shape(x)), lower)
     conjugate = _adjoint(inverse)
@@ -776,7 +774,7 @@ def op_lstsq(
         raise errors.ArgumentError(f"b must have {rows[-2]} rows like a, not {op_shape(b)[-2]}")
     x = op_matmul(op_pinv(a, rcond), b)
     found = op_squeeze(x, -1) if is_vector else x
-    if not _args.bool_flag(residuals, "residuals"):
+    if not residuals:
         return found
     rest = op_subtract(b, op_matmul(a, x))
     squares = op_sum(op_real(op_multiply(rest, op_conj(rest))), -2)
@@ -845,7 +843,7 @@ def op_matrix_rank(x: ArrayLike, tol: float | None = None, hermitian: bool = Fal
         >>> multiop.op_convert_to_numpy(multiop.op_matrix_rank([[1.0, 2.0], [2.0, 4.0]])).tolist()
         1
     """
-    s = op_abs(op_eigvalsh(x)) if _args.bool_flag(hermitian, "hermitian") else op_svd(x, compute_uv=False)
+    s = op_abs(op_eigvalsh(x)) if hermitian else op_svd(x, compute_uv=False)
     return op_sum(op_cast(op_greater(s, _rank_tolerance(s, x) if tol is None else tol), "int32"), axis=-1)
 
 
@@ -892,7 +890,7 @@ def op_norm(
         >>> multiop.op_convert_to_numpy(multiop.op_norm([3.0, 4.0])).tolist()
         5.0
     """
-    x, keepdims = active().floating(x), _args.bool_flag(keepdims, "keepdims")
+    x = active().floating(x)
     ndim = len(op_shape(x))
     axes = _args.axes(axis, ndim)
     if ord is None and axis is None:
@@ -1033,6 +1031,89 @@ def op_solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike) -> Tensor:
             raise
         raise errors.ArgumentError("an eigenvalue of a is one of -b, so that there is no unique solution") from None
     return op_reshape(unknowns, (*op_shape(unknowns)[:-2], m, n))
+
+
+@boundary
+def op_polar_decomposition(x: ArrayLike, side: str = "right") -> tuple[Tensor, Tensor]:
+    """Return the factors of the polar decompositions of matrices: `x = u @ p`, of a unitary and a positive one.
+
+    Args:
+        x: Tensor of shape `(..., m, n)`.
+        side: Where the positive factor stands: `"right"` for `u @ p`, `"left"` for `p @ u`.
+
+    Returns:
+        `u` of the shape and dtype of `x` (`floatx` for integers), whose columns are orthonormal, or whose rows where it
+        has fewer rows, and the Hermitian `p`, without negative eigenvalues, of shape `(..., n, n)`, or `(..., m, m)`
+        for the left side. `u` is the nearest such matrix to `x`.
+
+    Raises:
+        ArgumentError: `x` has fewer than two dimensions, or is known not to be finite, or `side` is unknown.
+        DTypeError: The dtype has 16 bits.
+
+    Gradient:
+        Right for equal singular values, too; not finite where one of the smaller dimension is 0, as `u` is not unique.
+
+    Example:
+        >>> import multiop
+        >>> u, p = multiop.op_polar_decomposition([[0.0, -2.0], [3.0, 0.0]])
+        >>> multiop.op_convert_to_numpy(p).round(6).tolist()
+        [[3.0, 0.0], [0.0, 2.0]]
+
+    Source: Higham, "Functions of Matrices: Theory and Computation", 2008, chapter 8.
+    """
+    if side not in ("right", "left"):
+        raise errors.ArgumentError(f'side must be "right" or "left", got {side!r}')
+    x = active().floating(x)
+    m, n = _args.matrices(op_shape(x))
+    u = _adjoint(_unitary_factor(_adjoint(x))) if m < n else _unitary_factor(x)
+    return u, _hermitian(op_matmul(_adjoint(u), x) if side == "right" else op_matmul(x, _adjoint(u)))
+
+
+def _hermitian(x: Any) -> Any:
+    return op_divide(op_add(x, _adjoint(x)), 2.0)
+
+
+def _unitary_factor(x: Any) -> Any:
+    """Return `u` of `x = u @ p` for matrices with as many rows as columns or more.
+
+    With `k = u^H @ dx`, `du` is `u @ y + (dx - u @ k) / p`, where `p @ y + y @ p = k - k^H`; a map that is its own
+    transpose.
+    """
+
+    def factor(x: Any) -> tuple[list[Any], Any]:
+        left, _, right = op_svd(x, full_matrices=False)
+        u = op_matmul(left, right)
+
+        def rule(upstream: Any) -> list[Any]:
+            p, k = _hermitian(op_matmul(_adjoint(u), x)), op_matmul(_adjoint(u), upstream)
+            change = op_matmul(u, _solve_of_positive(p, op_subtract(k, _adjoint(k))))
+            if op_shape(x)[-2] != op_shape(x)[-1]:
+                beside = op_subtract(upstream, op_matmul(u, k))
+                change = op_add(change, _adjoint(op_solve(p, _adjoint(beside))))
+            return [change]
+
+        return [u], rule
+
+    return with_rule("op_polar_decomposition", factor, x)[0]
+
+
+def _solve_of_positive(p: Any, q: Any) -> Any:
+    """Return `y` of `p @ y + y @ p = q` for positive definite `p`, without the large system of `op_solve_sylvester`."""
+
+    def solve(p: Any, q: Any) -> tuple[list[Any], Any]:
+        values, vectors = op_eigh(p)
+        sums = op_add(op_expand_dims(values, -1), op_expand_dims(values, -2))
+        turned = op_matmul(op_matmul(_adjoint(vectors), q), vectors)
+        y = op_matmul(op_matmul(vectors, op_divide(turned, sums)), _adjoint(vectors))
+
+        def rule(upstream: Any) -> list[Any]:
+            of_q = _solve_of_positive(p, upstream)
+            across = _adjoint(y)
+            return [op_negative(op_add(op_matmul(of_q, across), op_matmul(across, of_q))), of_q]
+
+        return [y], rule
+
+    return with_rule("op_polar_decomposition", solve, p, q)[0]
 
 
 @boundary

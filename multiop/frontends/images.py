@@ -98,7 +98,7 @@ def op_image_rgb_to_hsv(images: ArrayLike, data_format: str | None = None) -> Te
 
     Raises:
         ArgumentError: There are not 3 channels, or the number of dimensions does not fit.
-        DTypeError: `images` are not floats.
+        DTypeError: `images` are not floats, or are complex.
 
     Gradient:
         0 for the hue of a grey pixel.
@@ -140,7 +140,7 @@ def op_image_hsv_to_rgb(images: ArrayLike, data_format: str | None = None) -> Te
 
     Raises:
         ArgumentError: There are not 3 channels, or the number of dimensions does not fit.
-        DTypeError: `images` are not floats.
+        DTypeError: `images` are not floats, or are complex.
 
     Example:
         >>> import multiop
@@ -296,9 +296,8 @@ def op_image_resize(
     target = _pair(size, "size")
     _args.choice(interpolation, ("nearest", *_RESIZE_KERNELS), "interpolation")
     _args.choice(fill_mode, ("constant",), "fill_mode")
-    antialias = _args.bool_flag(antialias, "antialias")
-    crops = _args.bool_flag(crop_to_aspect_ratio, "crop_to_aspect_ratio")
-    pads = _args.bool_flag(pad_to_aspect_ratio, "pad_to_aspect_ratio")
+    crops = crop_to_aspect_ratio
+    pads = pad_to_aspect_ratio
     if crops and pads:
         raise errors.ArgumentError("only one of crop_to_aspect_ratio and pad_to_aspect_ratio can be true")
     dtype = op_dtype(images)
@@ -884,7 +883,6 @@ def op_image_scale_and_translate(
     shape, wanted = op_shape(images), _args.size(output_shape, "output_shape")
     dims = _args.axes(spatial_dims, len(shape), "spatial_dims")
     kernel = _METHODS[_args.choice(method, tuple(_METHODS), "method")]
-    antialias = _args.bool_flag(antialias, "antialias")
     if len(wanted) != len(shape) or any(
         old != new for d, (old, new) in enumerate(zip(shape, wanted, strict=True)) if d not in dims
     ):

@@ -446,7 +446,7 @@ def op_isclose(
         x2,
         _args.not_negative(rtol, "rtol"),
         _args.not_negative(atol, "atol"),
-        _args.bool_flag(equal_nan, "equal_nan"),
+        equal_nan,
     )
 
 

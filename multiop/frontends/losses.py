@@ -44,7 +44,7 @@ def op_binary_crossentropy(target: ArrayLike, output: ArrayLike, from_logits: bo
         >>> multiop.op_convert_to_numpy(multiop.op_binary_crossentropy([1.0], [-1000.0], from_logits=True)).tolist()
         [1000.0]
     """
-    return active().op_binary_crossentropy(target, output, _args.bool_flag(from_logits, "from_logits"))
+    return active().op_binary_crossentropy(target, output, from_logits)
 
 
 @boundary
@@ -77,7 +77,7 @@ def op_categorical_crossentropy(
         >>> multiop.op_convert_to_numpy(y).tolist()
         1000.0
     """
-    return active().op_categorical_crossentropy(target, output, _args.bool_flag(from_logits, "from_logits"), axis)
+    return active().op_categorical_crossentropy(target, output, from_logits, axis)
 
 
 @boundary
@@ -112,7 +112,6 @@ def op_sparse_categorical_crossentropy(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [1000.0]
     """
-    from_logits = _args.bool_flag(from_logits, "from_logits")
     target, output = active().together(target, output)
     target, output = classes(target), active().floating(output)
     _args.integers(op_dtype(target), "target")
@@ -226,7 +225,6 @@ def op_ctc_decode(
         >>> multiop.op_convert_to_numpy(labels).tolist()
         [[[1, 2, -1]]]
     """
-    merge_repeated = _args.bool_flag(merge_repeated, "merge_repeated")
     if _args.choice(strategy, ("greedy", "beam_search"), "strategy") == "greedy":
         beam_width = top_paths = 0
     else:

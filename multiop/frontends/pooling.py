@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from multiop import _args, _windows
+from multiop import _windows
 from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, Tensor
@@ -53,8 +53,6 @@ def op_average_pool(
         [[[2.0], [5.0]]]
     """
     padding, data_format = _windows.padding(padding), _windows.data_format(data_format)
-    ceil_mode = _args.bool_flag(ceil_mode, "ceil_mode")
-    count_include_pad = _args.bool_flag(count_include_pad, "count_include_pad")
     return active().op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad)
 
 
@@ -99,7 +97,6 @@ def op_max_pool(
         [[[3.0], [5.0]]]
     """
     padding, data_format = _windows.padding(padding), _windows.data_format(data_format)
-    ceil_mode = _args.bool_flag(ceil_mode, "ceil_mode")
     return active().op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode)
 
 

@@ -739,6 +739,7 @@ def op_rot90(array: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tens
 
     Raises:
         ArgumentError: `axes` are not two different dimensions.
+        ArgumentTypeError: `k` is not an int.
 
     Example:
         >>> import multiop
@@ -749,6 +750,7 @@ def op_rot90(array: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tens
     first, second = (_args.single_axis(axis, ndim, "axes") for axis in axes)
     if first == second:
         raise errors.ArgumentError(f"axes must be two different dimensions, got {axes!r}")
+    k = _args.integer(k, "k")
     if k % 4 == 0:
         return op_flip(array, ())
     if k % 4 == 2:

@@ -229,7 +229,7 @@ def op_stft(
     dtype = _dtypes.to_floating(op_dtype(x))
     x = op_cast(x, _working(dtype))
     _sizes(x, 1)
-    if _args.bool_flag(center, "center"):
+    if center:
         x = op_pad(x, [(0, 0)] * (len(op_shape(x)) - 1) + [(n // 2, n // 2)], "reflect")
     weights = _window(window, sequence_length, n, x)
     real, imag = op_rfft(op_multiply(op_extract_sequences(x, n, stride), weights))
@@ -295,7 +295,7 @@ def op_istft(
     covered = _overlapped(op_broadcast_to(op_square(weights), (number, n)), stride)
     whole = _overlapped(op_multiply(pieces, weights), stride)
     signal = op_divide(whole, op_where(op_greater(covered, 1e-10), covered, 1.0))
-    start = n // 2 if _args.bool_flag(center, "center") else 0
+    start = n // 2 if center else 0
     size = n + stride * (number - 1)
     if length is None:
         end = size - start

@@ -95,7 +95,7 @@ def op_argsort(x: ArrayLike, axis: int | None = -1, descending: bool = False) ->
         [1, 2, 0]
     """
     axis = None if axis in (0, -1) and not len(op_shape(x)) else axis
-    if not _args.bool_flag(descending, "descending"):
+    if not descending:
         return active().op_argsort(x, axis)
     x, axis = (op_reshape(x, -1), 0) if axis is None else (x, axis)
     backwards = active().op_argsort(op_flip(x, axis), axis)  # after the flip, the last of equal entries comes first
@@ -158,8 +158,7 @@ def op_top_k(
         >>> [multiop.op_convert_to_numpy(y).tolist() for y in multiop.op_top_k([5, 2, 9, 5], 3)]
         [[9, 5, 5], [2, 0, 3]]
     """
-    _args.bool_flag(is_stable, "is_stable")
-    return active().op_top_k(x, _args.count(k, "k"), _args.bool_flag(sorted, "sorted"))
+    return active().op_top_k(x, _args.count(k, "k"), sorted)
 
 
 @boundary
@@ -350,13 +349,6 @@ def op_unique(
         >>> [multiop.op_convert_to_numpy(y).tolist() for y in multiop.op_unique([3, 1, 3], return_counts=True)]
         [[1, 3], [1, 2]]
     """
-    for name, flag in (
-        ("sorted", sorted),
-        ("return_index", return_index),
-        ("return_inverse", return_inverse),
-        ("return_counts", return_counts),
-    ):
-        _args.bool_flag(flag, name)
     x = op_convert_to_tensor(x)
     shape = op_shape(x)
     rows = op_reshape(x, -1) if axis is None else op_moveaxis(x, _args.single_axis(axis, len(shape)), 0)
@@ -435,8 +427,6 @@ def op_isin(x1: ArrayLike, x2: ArrayLike, assume_unique: bool = False, invert: b
         >>> multiop.op_convert_to_numpy(multiop.op_isin([0, 1, 2, 5], [0, 2])).tolist()
         [True, False, True, False]
     """
-    _args.bool_flag(assume_unique, "assume_unique")
-    invert = _args.bool_flag(invert, "invert")
     x1, x2 = operands(x1, x2)
     entries = op_sort(x2, None)
     n = op_shape(entries)[0]

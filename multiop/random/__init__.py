@@ -9,6 +9,8 @@ from multiop.random._continuous import multivariate_normal, normal, truncated_no
 from multiop.random._discrete import categorical, choice, dropout, randint, shuffle, shuffle_along_axis
 from multiop.random._gamma import beta, gamma
 from multiop.random._keys import SeedGenerator, fold_in, key, set_seed, split
+from multiop.random._multinomial import multinomial
+from multiop.random._poisson import poisson
 
 __all__ = [
     "SeedGenerator",
@@ -20,8 +22,10 @@ __all__ = [
     "fold_in",
     "gamma",
     "key",
+    "multinomial",
     "multivariate_normal",
     "normal",
+    "poisson",
     "randint",
     "set_seed",
     "shuffle",

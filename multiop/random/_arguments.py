@@ -34,10 +34,24 @@ def _whole(entry: Any) -> Any:
 
 def floating(dtype: Any) -> str:
     """Return the name of a real floating dtype; `None` means `floatx`."""
-    name = config.floatx() if dtype is None else _dtypes.name(dtype)
+    name = available(config.floatx() if dtype is None else dtype)
     if name not in _dtypes.FLOATING:
         raise errors.DTypeError(f"dtype must be a real floating dtype, got {name}")
     return name
+
+
+def integer(dtype: Any) -> str:
+    """Return the name of an integer dtype."""
+    name = available(dtype)
+    if name not in _dtypes.INTEGER:
+        raise errors.DTypeError(f"dtype must be an integer dtype, got {name}")
+    return name
+
+
+def available(dtype: Any) -> str:
+    """Return the name of the dtype that the backend makes where `dtype` is asked for, which decides what is drawn."""
+    name = _dtypes.name(dtype)
+    return active().op_dtype(active().op_zeros((), name)) if name in _dtypes.WIDE else name
 
 
 def parameter(value: Any, name: str, dtype: str) -> Any:
@@ -68,6 +82,13 @@ def check(is_right: bool, message: str) -> None:
 def finite(value: Any, name: str) -> Any:
     """Check that a parameter is finite, unless it is a tensor."""
     check(not isinstance(value, float) or math.isfinite(value), f"{name} must be finite, got {value}")
+    return value
+
+
+def whole(value: Any, name: str) -> Any:
+    """Check that a parameter is a whole number that is not negative, unless it is a tensor."""
+    is_right = not isinstance(value, float) or (0 <= value < math.inf and value.is_integer())
+    check(is_right, f"{name} must be a whole number that is not negative, got {value}")
     return value
 
 

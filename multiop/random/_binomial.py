@@ -39,9 +39,9 @@ from multiop.random._arithmetic import exp, log, log_1_minus, polynomial, sqrt, 
 from multiop.random._keys import Seed, as_key
 from multiop.random._rejection import first_accepted, taken
 
-_FEW = 10.0  # with a mean below, the distribution function is inverted term by term
-_TERMS = {"float32": 39, "float64": 53}  # probability of more: below 2**-40 and 2**-70
-_LEAST_SPREAD = math.sqrt(_FEW / 2)  # the least standard deviation of a mean that is not below
+FEW = 10.0  # with a mean below, the distribution function is inverted term by term
+TERMS = {"float32": 39, "float64": 53}  # probability of more: below 2**-40 and 2**-70
+_LEAST_SPREAD = math.sqrt(FEW / 2)  # the least standard deviation of a mean that is not below
 
 
 @boundary
@@ -77,30 +77,27 @@ def binomial(
     """
     shape, name = _arguments.sizes(shape), _arguments.floating(dtype)
     exact = _normal.computed_in(name)
-    n = _arguments.parameter(counts, "counts", exact)
+    n = _arguments.whole(_arguments.parameter(counts, "counts", exact), "counts")
     p = _arguments.parameter(probabilities, "probabilities", exact)
-    if isinstance(n, float):
-        is_right = 0 <= n < math.inf and n.is_integer()
-        _arguments.check(is_right, f"counts must be a whole number that is not negative, got {counts}")
     _arguments.check(not isinstance(p, float) or 0 <= p <= 1, f"probabilities must be from 0 to 1, got {probabilities}")
     _arguments.fits(shape, counts=n, probabilities=p)
     spread = None
     if isinstance(n, float) and isinstance(p, float):
         spread = _least_spread(n, min(p, 1 - p))
     n, p = (op_stop_gradient(active().convert(one, exact)) for one in (n, p))
-    return op_cast(_draws(n, p, as_key(seed), shape, exact, spread), name)
+    return op_cast(draws(n, p, as_key(seed), shape, exact, spread), name)
 
 
 @untraced
 def _least_spread(n: float, p: float) -> float | None:
     """Return the power of 2 at or below the standard deviation; 0 for a small mean, `None` for one near the switch."""
-    if abs(n * p - _FEW) < 0.01:
+    if abs(n * p - FEW) < 0.01:
         return None
-    return 0.0 if n * p < _FEW else 2.0 ** min(30, math.floor(math.log2(math.sqrt(n * p * (1 - p)))))
+    return 0.0 if n * p < FEW else 2.0 ** min(30, math.floor(math.log2(math.sqrt(n * p * (1 - p)))))
 
 
 @composite
-def _draws(n: Any, p: Any, key: Any, shape: Any, dtype: str, spread: float | None) -> Any:
+def draws(n: Any, p: Any, key: Any, shape: Any, dtype: str, spread: float | None) -> Any:
     """Return numbers in `dtype`; `spread` is a lower bound of the standard deviation, if the parameters are numbers."""
     size = 1 if not spread else _table_size(dtype, spread)
     count = _philox.count(shape)
@@ -117,9 +114,9 @@ def _draws(n: Any, p: Any, key: Any, shape: Any, dtype: str, spread: float | Non
         arguments = n, share, key, shape, dtype, is_shared
         found = _many(*arguments, spread) if spread else _few(*arguments)
     else:
-        is_few = op_less(op_multiply(n, share), _FEW)
+        is_few = op_less(op_multiply(n, share), FEW)
         few = _few(op_where(is_few, n, 0.0), op_where(is_few, share, 0.0), key, shape, dtype)
-        many = _many(op_where(is_few, 2 * _FEW, n), op_where(is_few, 0.5, share), key, shape, dtype)
+        many = _many(op_where(is_few, 2 * FEW, n), op_where(is_few, 0.5, share), key, shape, dtype)
         found = op_where(is_few, few, many)
     if is_shared:
         n, p, rest, is_right = (one[0] for one in (n, p, rest, is_right))
@@ -128,13 +125,18 @@ def _draws(n: Any, p: Any, key: Any, shape: Any, dtype: str, spread: float | Non
 
 
 def _few(n: Any, p: Any, key: Any, shape: Any, dtype: str, is_shared: bool = False) -> Any:
-    """Return how many of the probabilities of more than 0, 1, 2, ... successes are above a uniform number."""
-    u = op_negative(_normal.inner_uniform(key, shape, dtype))
+    """Return the numbers of a uniform number's rank."""
     odds = op_divide(p, op_subtract(1.0, p))
     terms = [exp(times(n, log_1_minus(p)))]
-    for k in range(_TERMS[dtype]):
+    for k in range(TERMS[dtype]):
         terms.append(op_multiply(op_multiply(terms[-1], op_subtract(n, float(k))), op_multiply(odds, 1 / (k + 1))))
-    tails = [op_zeros_like(n)]
+    return inverse(terms, key, shape, dtype, is_shared)
+
+
+def inverse(terms: list[Any], key: Any, shape: Any, dtype: str, is_shared: bool = False) -> Any:
+    """Return how many of the probabilities of more than 0, 1, 2, ... are above a uniform number, given theirs."""
+    u = op_negative(_normal.inner_uniform(key, shape, dtype))
+    tails = [op_zeros_like(terms[0])]
     for term in terms[:0:-1]:  # differences, because TensorFlow's graphs reorder sums of sums
         tails.append(op_subtract(tails[-1], times(term, 1.0)))
     if is_shared:
@@ -157,7 +159,7 @@ def _many(
     hat, least = [one[0] for one in hat], least[0]
 
     def attempt(*words: Any) -> tuple[Any, Any]:
-        k, v, limit = _candidate(*words, *hat)
+        k, v, limit = candidate(*words, *hat)
         place = op_minimum(op_maximum(op_subtract(k, least), 0.0), float(size - 1))
         return k, op_less_equal(v, op_multiply(limit, taken(table, op_cast(place, "int32"))))
 
@@ -179,11 +181,11 @@ def _hat_and_law(n: Any, p: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _attempt(first: Any, low: Any, second: Any, lower: Any, *parameters: Any) -> tuple[Any, Any]:
-    k, v, limit = _candidate(first, low, second, lower, *parameters[:3])
+    k, v, limit = candidate(first, low, second, lower, *parameters[:3])
     return k, op_less_equal(v, op_multiply(limit, _chance(k, *parameters[3:])))
 
 
-def _candidate(first: Any, low: Any, second: Any, lower: Any, four_a: Any, b: Any, center: Any) -> tuple[Any, Any, Any]:
+def candidate(first: Any, low: Any, second: Any, lower: Any, four_a: Any, b: Any, center: Any) -> tuple[Any, Any, Any]:
     """Return a candidate and two numbers: it is accepted if the first is at most the second times its chance."""
     u, v = _normal.inner_uniform_of(first, low), _normal.inner_uniform_of(second, lower)
     half = op_divide(0.5, op_minimum(u, op_subtract(1.0, u)))  # TensorFlow's graphs do not round 1 / x correctly
@@ -194,7 +196,11 @@ def _candidate(first: Any, low: Any, second: Any, lower: Any, four_a: Any, b: An
 
 def _stages(spread: float, first: tuple[int, int]) -> list[tuple[int, float]]:
     """Return stages for standard deviations of at least `spread`, after which 1e-14 of the entries are left."""
-    rejected = 1 - 2.5 / (2.83 + 5.1 / (1.15 + 2.53 * spread))
+    return stages_of(1 - 2.5 / (2.83 + 5.1 / (1.15 + 2.53 * spread)), first)
+
+
+def stages_of(rejected: float, first: tuple[int, int]) -> list[tuple[int, float]]:
+    """Return stages for a probability that a candidate is rejected."""
     counts = [*first, math.ceil(math.log(1e-14) / math.log(rejected)) - sum(first)]
     return [(count, rejected ** sum(counts[:i])) for i, count in enumerate(counts)]
 
@@ -220,15 +226,15 @@ def _chance(k: Any, n: Any, mean: Any, largest: Any, height: Any) -> Any:
 def _log_probability(k: Any, n: Any, mean: Any) -> Any:
     """Return the logarithm of the probability of `k`, up to a constant, without large terms that cancel."""
     rest = op_subtract(n, k)
-    found = op_subtract(op_negative(_log_factorial_rest(k)), _log_factorial_rest(rest))
-    return op_subtract(op_subtract(found, _deviance(k, mean)), _deviance(rest, op_subtract(n, mean)))
+    found = op_subtract(op_negative(log_factorial_rest(k)), log_factorial_rest(rest))
+    return op_subtract(op_subtract(found, deviance(k, mean)), deviance(rest, op_subtract(n, mean)))
 
 
 # log(k!) - k log(k) + k for k below 16
 _RESTS = np.array([math.lgamma(k + 1) - (k * math.log(k) if k else 0) + k for k in range(16)])
 
 
-def _log_factorial_rest(k: Any) -> Any:
+def log_factorial_rest(k: Any) -> Any:
     """Return `log(k!) - k log(k) + k`."""
     name = active().dtype_name(k)
     table = active().on_device_of(k, active().convert(_RESTS.astype(name)))
@@ -247,7 +253,7 @@ _ATANH = {
 }  # fmt: skip
 
 
-def _deviance(k: Any, mean: Any) -> Any:
+def deviance(k: Any, mean: Any) -> Any:
     """Return `k * log(k / mean) + mean - k`."""
     e = op_divide(op_subtract(k, mean), mean)
     is_near = op_less(op_abs(e), 0.375)

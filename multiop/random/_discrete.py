@@ -61,9 +61,7 @@ def randint(shape: Shape, minval: ArrayLike, maxval: ArrayLike, dtype: DType = "
         >>> int(multiop.op_min(x)), int(multiop.op_max(x))
         (1, 6)
     """
-    shape, name = _arguments.sizes(shape), _dtypes.name(dtype)
-    if name not in _dtypes.INTEGER:
-        raise errors.DTypeError(f"dtype must be an integer dtype, got {name}")
+    shape, name = _arguments.sizes(shape), _arguments.integer(dtype)
     low, high = _bound(minval, "minval", name), _bound(maxval, "maxval", name)
     are_ints = isinstance(low, int) and isinstance(high, int)
     least, greatest = _dtypes.INTEGER_RANGE[name]
@@ -207,9 +205,7 @@ def categorical(logits: ArrayLike, num_samples: int, dtype: DType = "int32", see
         >>> x.shape[1], int(multiop.op_max(x))
         (100, 1)
     """
-    name = _dtypes.name(dtype)
-    if name not in _dtypes.INTEGER:
-        raise errors.DTypeError(f"dtype must be an integer dtype, got {name}")
+    name = _arguments.integer(dtype)
     logits = active().floating(logits)
     given = active().dtype_name(logits)
     if given in _dtypes.COMPLEX:
@@ -273,7 +269,7 @@ def choice(
     a = active().convert(a)
     sizes, shape = op_shape(a), _arguments.sizes(shape)
     axis = _args.single_axis(axis, len(sizes))
-    n, count, is_replaced = sizes[axis], math.prod(shape), _args.bool_flag(replace, "replace")
+    n, count, is_replaced = sizes[axis], math.prod(shape), replace
     _arguments.check(isinstance(n, int) and isinstance(count, int), "the size of a and shape must be known")
     _arguments.check(n > 0 or count == 0, "a must have at least one slice")
     _arguments.check(is_replaced or count <= n, f"without replacement, at most {n} can be drawn, not {count}")

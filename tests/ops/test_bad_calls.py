@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import multiop
-from multiop import errors
+from multiop import _boundaries, errors
 from multiop._explain import explain
 from multiop.testing._problem import Problem
 from multiop.testing.cases import control_flow, rows
@@ -110,6 +110,29 @@ def test_a_bad_call_is_refused_in_the_words_of_the_call(backend):
 @pytest.mark.parametrize("kind", [kind for kind in BAD if kind not in ("an object", "ragged lists")])
 def test_any_bad_call_is_refused_in_the_words_of_the_call(backend, kind):
     assert not complaints(rows(), [kind])
+
+
+def switches():
+    """Yield each function of `multiop` with each of its parameters that is a bool."""
+    functions = [getattr(multiop, name) for name in dir(multiop) if name.startswith("op_")]
+    for function in [*functions, *(getattr(multiop.random, name) for name in dir(multiop.random))]:
+        if hasattr(_boundaries, function.__name__):
+            for name, parameter in inspect.signature(function).parameters.items():
+                if parameter.annotation == "bool":
+                    yield function, name
+
+
+def test_a_switch_takes_a_bool_alone(backend):
+    assert len(list(switches())) > 60
+    for function, name in switches():
+        parameters = inspect.signature(function).parameters.values()
+        needed = {p.name: X for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD}
+        for bad in ("no", 2, None, 0.0, X):
+            with pytest.raises(errors.ArgumentTypeError, match=f"^{function.__name__}: {name} must be a bool, got "):
+                function(**{**needed, name: bad})
+    assert multiop.op_shape(multiop.op_sum(X, keepdims=np.True_)) == (1, 1)
+    with pytest.raises(errors.ArgumentTypeError, match="^op_rot90: k must be an int, got 1.5"):
+        multiop.op_rot90(X, 1.5)
 
 
 def test_an_axis_out_of_range(backend):

@@ -30,6 +30,27 @@ def test_branch_cuts_and_sizes(backend, multiop_x64, op, dtype):
     check(alone, value[::5], dtype, "the value of one number")
 
 
+PARTS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.0, np.inf, -np.inf]
+BRANCH_POINTS = np.array([complex(a, b) for a in PARTS for b in PARTS], "complex64")
+OF_NUMPY = [
+    *("exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh"),
+    *("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh"),
+]
+
+
+@pytest.mark.parametrize("name", OF_NUMPY)
+def test_branch_points_and_infinities_are_those_of_numpy(backend, name):
+    z = BRANCH_POINTS
+    if (backend, name) == ("jax", "exp"):  # XLA's is NaN there
+        z = z[~(np.isneginf(z.real) & np.isinf(z.imag))]
+    with np.errstate(all="ignore"):
+        wanted = getattr(np, name)(z.astype("complex128"))
+    known = ~np.isnan(wanted)  # in both parts
+    found = mo.op_convert_to_numpy(getattr(mo, f"op_{name}")(mo.op_convert_to_tensor(z)))[known]
+    for part in (np.real, np.imag):
+        np.testing.assert_allclose(part(found), part(wanted[known]), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.tier("full")
 @pytest.mark.parametrize("op", ["op_sqrt", "op_arccosh", "op_arctanh", "op_log"])
 def test_branch_cuts_when_compiled(backend, op):

@@ -12,7 +12,6 @@ from multiop.testing.cases import rows
 X = np.array([-0.0, 0.0, 0.5, -0.5, 1.0, -1.0, 2.0, -3.0, np.inf, -np.inf])
 PAIRS = [x.ravel() for x in np.meshgrid(X, X)]
 LEFT_OUT = {
-    "mod": "a zero has the sign of the dividend, and in NumPy that of the divisor",
     **dict.fromkeys(("fmax", "fmin", "maximum", "minimum"), "of two zeros, NumPy takes now one and now the other"),
 }
 

@@ -22,7 +22,9 @@ assert (mo.op_convert_to_numpy(x.T) == M.T).all()
 assert (mo.op_convert_to_numpy(x.reshape(3, 2)) == M.reshape(3, 2)).all()
 assert (mo.op_convert_to_numpy(x[[1, 0], [2, 0]]) == M[[1, 0], [2, 0]]).all()
 assert (mo.op_convert_to_numpy(x[x > 2]) == M[M > 2]).all()
-assert mo.op_dtype(x * 2.5) == mo.op_dtype(1 / x) == "float32"  # operators keep their dtypes
+assert mo.op_dtype(x * 2.5) == mo.op_dtype(1 / x) == "float32"
+assert mo.op_dtype(x + mo.op_ones(3, "float64")) == "float64"
+assert mo.op_dtype(x + mo.op_ones(3, "int32")) == "float32"
 assert (mo.op_convert_to_numpy(mo.jit(lambda x: x[[1, 0]].T)(x)) == M[[1, 0]].T).all()
 assert (mo.op_convert_to_numpy(mo.op_get_item(x, (slice(None), [2, 0]))) == M[:, [2, 0]]).all()
 g = mo.grad(lambda x: mo.op_sum(mo.op_max_pool(x[None, ..., None], 2, 1, ceil_mode=True) * 2.0))(x)

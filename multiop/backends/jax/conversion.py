@@ -56,11 +56,20 @@ def x64():
 
 
 def native(dtype):
-    """Return the NumPy dtype of any spelling of `dtype`; refuse 64-bit dtypes that JAX would truncate."""
-    name = _dtypes.name(dtype, _dtypes.FLOAT8)
-    if name in _dtypes.WIDE and not jax.config.jax_enable_x64:
-        raise errors.DTypeError(f"dtype {name} needs JAX's 64-bit mode, which is off; {config.how_to_enable_x64()}")
-    return _dtypes.to_numpy(name)
+    """Return the NumPy dtype of any spelling of `dtype`; no 64-bit dtype is truncated in silence."""
+    return _dtypes.to_numpy(available(_dtypes.name(dtype, _dtypes.FLOAT8)))
+
+
+def available(dtype):
+    """Return the name of the dtype that is made where `dtype` is asked for: without 64 bits a narrow one, or none."""
+    if dtype not in _dtypes.WIDE or jax.config.jax_enable_x64:
+        return dtype
+    narrow, how = _dtypes.WIDE[dtype], config.how_to_enable_x64()
+    if not config.narrowing():
+        told = f"dtype {dtype} needs JAX's 64-bit mode, which is off; {how}, or take {narrow} in its place"
+        raise errors.DTypeError(f"{told}, as multiop.enable_narrowing() does")
+    _host.warn_of_precision(f"dtype {dtype} becomes {narrow}: JAX's 64-bit mode is off; {how}")
+    return narrow
 
 
 def dtype_name(x):
@@ -174,7 +183,7 @@ def convert(x, dtype=None):
         return jnp.stack([convert(entry, dtype) for entry in x])
     if (value := _host.value_of_variable(x)) is not None:
         return convert(value, dtype)
-    return _of_numpy(_host.as_numpy(x, dtype, "jax", wide=jax.config.jax_enable_x64))
+    return _of_numpy(_host.as_numpy(x, dtype and available(dtype), "jax", wide=jax.config.jax_enable_x64))
 
 
 def _of_numpy(array):

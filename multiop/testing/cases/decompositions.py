@@ -85,6 +85,12 @@ def of_each(function: Any) -> Any:
     return lambda x: np.reshape([function(matrix) for matrix in stacked(x)], x.shape)
 
 
+def polar(x: Any, side: str = "right") -> Any:
+    """Return the two factors of stacks of matrices."""
+    pairs = [scipy.linalg.polar(matrix, side) for matrix in stacked(x)]
+    return tuple(np.reshape(part, (*x.shape[:-2], *part[0].shape)) for part in zip(*pairs, strict=True))
+
+
 def lu(x: Any) -> Any:
     """Factorise with `int32` pivots, one by one: SciPy 1.13 takes a stack of matrices, and is wrong."""
     factors, pivots = zip(*map(scipy.linalg.lu_factor, stacked(x)), strict=True)
@@ -281,6 +287,17 @@ ROWS = [
         dtypes=("int32", *DTYPES),
         returns=floating,
         ulps=ULPS,
+    ),
+    row(
+        "op_polar_decomposition",
+        polar,
+        call(dominant(3, 3)),
+        call(normal(2, 3, 2)),
+        call(normal(2, 3), side="left"),
+        dtypes=("int32", *DTYPES),
+        returns=floating,
+        ulps=4 * ULPS,  # an entry near 0 of a unitary matrix has the rounding errors of 1
+        pins=[pin([[2.0, 0.0], [0.0, 2.0]], value=([[1, 0], [0, 1]], [[2, 0], [0, 2]]))],
     ),
     row(
         "op_sqrtm",

@@ -474,6 +474,12 @@ def vanishing(tangent, *_):
 
 
 @whole
+def remainder(x1, x2):
+    """Do the same as jnp.remainder, whose zero has the sign of the dividend, and in NumPy that of the divisor."""
+    y = jnp.remainder(x1, x2)
+    return jnp.where(y == 0, jnp.copysign(y, x2), y)
+
+
 def change_of_remainder(tangent, *operands):
     """Multiply by minus the exact quotient: JAX rounds the quotient first."""
     y, x1, x2 = map(jax.lax.stop_gradient, operands)
@@ -685,7 +691,7 @@ _round = compiled(jnp.round)
 _nan_to_num = with_constants(lambda x, nan, posinf, neginf: jnp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf))
 _nextafter = compiled(with_changes(jnp.nextafter, unchanged, vanishing))
 _remainder, _fmod = (
-    compiled(with_changes(rest, unchanged, change_of_remainder, of_result=True)) for rest in (jnp.remainder, jnp.fmod)
+    compiled(with_changes(rest, unchanged, change_of_remainder, of_result=True)) for rest in (remainder, jnp.fmod)
 )
 _maximum = with_extremum_gradient(jnp.maximum, jnp.greater)
 _minimum = with_extremum_gradient(jnp.minimum, jnp.less)

@@ -76,14 +76,21 @@ def log(z):
 
 
 def log1p(z):
-    """Return the logarithm of `1 + z`; the real part of TensorFlow's has few correct digits near 0."""
+    """Return the logarithm of `1 + z`; TensorFlow's has few correct digits near 0, and NaN at -1."""
     x, y = parts(z)
     larger = tf.stop_gradient(tf.maximum(tf.abs(x), tf.abs(y)))
-    near, far = larger < 0.25, larger > 1e10
-    size, angle = parts(tf.raw_ops.Log1p(x=choose(far, tf.zeros_like(z), z)))
+    near, far, left = larger < 0.25, larger > 1e10, x < -0.5
+    size, angle = parts(tf.raw_ops.Log1p(x=choose(far | left, tf.zeros_like(z), z)))
     exact = tf.math.log1p(choose(near, x * (2 + x) + y * y, tf.zeros_like(x))) / 2
     correction = tf.stop_gradient(choose(near, exact - size, tf.zeros_like(size)))
-    return choose(far, log(choose(far, z, tf.ones_like(z))), tf.complex(size + correction, angle))
+    whole = log(choose(far, z, choose(left, shift_real(z, 1), tf.ones_like(z))))
+    return choose(far | left, whole, tf.complex(size + correction, angle))
+
+
+def expm1(z):
+    """Return `exp(z) - 1`; TensorFlow's is NaN where the real part is infinite."""
+    high, zero = tf.math.real(z) > 80, tf.zeros_like(z)  # then 1 is below the digits of exp(z)
+    return choose(high, tf.exp(choose(high, z, zero)), tf.raw_ops.Expm1(x=choose(high, zero, z)))
 
 
 def rsqrt(z):

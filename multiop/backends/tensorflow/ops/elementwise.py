@@ -70,9 +70,7 @@ def op_floor_divide(x1, x2):
 
 
 def op_mod(x1, x2):
-    if are_floats(x1, x2) and not is_tracked():
-        return tf.raw_ops.FloorMod(x=x1, y=x2)
-    return checked_divide(floored_remainder, tf.math.floormod, x1, x2)
+    return checked_divide(remainder_of_divisor, tf.math.floormod, x1, x2)
 
 
 def op_power(x1, x2):
@@ -151,7 +149,7 @@ def op_exp2(x):
 
 
 def op_expm1(x):
-    return tf.raw_ops.Expm1(x=floating(x))
+    return either(tf.raw_ops.Expm1, _complex.expm1, x)
 
 
 def op_log(x):
@@ -520,6 +518,14 @@ def floored_remainder(x1, x2):
     wrong = tf.math.is_finite(off) & tf.not_equal(off, 0) & tf.math.is_finite(x2)
     x2 = choose(wrong, x2, tf.ones_like(x2))
     return choose(wrong, rest + choose(wrong, off, tf.zeros_like(off)) * (x2 - tf.stop_gradient(x2)), rest)
+
+
+def remainder_of_divisor(x1, x2):
+    """Return a remainder whose zero has the sign of the divisor, as in NumPy; TensorFlow's has that of the dividend."""
+    rest = floored_remainder(x1, x2)
+    zero = tf.stop_gradient(tf.abs(rest) * tf.sign(x2))
+    zero = zero - (tf.stop_gradient(rest) - rest) if is_tracked() else zero  # less +0.0 it keeps its sign
+    return choose(tf.equal(rest, 0), zero, rest)
 
 
 def power_by_multiplication(x, n):

@@ -76,7 +76,7 @@ def op_floor_divide(x1, x2):
 
 
 def op_mod(x1, x2):
-    return checked_divide(torch.remainder, x1, x2)
+    return checked_divide(floored_remainder, x1, x2)
 
 
 def op_power(x1, x2):
@@ -450,6 +450,14 @@ def checked_divide(divide, x1, x2):
             raise errors.ArgumentError("x2: an integer cannot be divided by 0")
         return in_wider_dtype(divide, x1, x2)
     return in_wider_dtype(lambda x1, x2: torch.where(zero, 0, divide(x1, torch.where(zero, 1, x2))), x1, x2)
+
+
+def floored_remainder(x1, x2):
+    """Do the same as torch.remainder, whose zero has the sign of the dividend, and in NumPy that of the divisor."""
+    if not x1.is_floating_point():
+        return torch.remainder(x1, x2)
+    sign = x2.detach().sign()
+    return sign * (torch.remainder(sign * x1, x2.abs()) + 0.0)
 
 
 def truncated_remainder(x1, x2):
