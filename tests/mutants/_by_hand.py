@@ -40,7 +40,7 @@ TORCH = [
     ("pooling", "off-by-one axis", "y = y if y.shape[dim] == number else y.narrow(dim, start, number)",
      "y = y if y.shape[dim] == number else y.narrow(dim, 0, number)"),
     ("custom_gradient", "rule ignored in forward mode",
-     "            found = _linear.transpose(rule, plan.call.name, zeros, tangents[: plan.outputs_from])",
+     "            found = _linear.transpose(rule, plan.call.rule_name, zeros, tangents[: plan.outputs_from])",
      "            found = [0 * z for z in zeros]"),
     ("custom_gradient", "rule ignored under vmap",
      "        grads = ctx.plan.grads(ctx.saved_tensors, upstreams)\n",
