@@ -226,6 +226,12 @@ def test_variadic(backend):
 
     assert float(mo.grad(with_default)(3.0)) == 5.0
 
+    @mo.op_custom_gradient
+    def whose_rule_has_one(x):
+        return x * 2, lambda u, factor=7: u * factor
+
+    assert float(mo.grad(whose_rule_has_one)(3.0)) == 7.0
+
 
 @construct("the same tensor given twice")
 def test_same_tensor_twice(backend):

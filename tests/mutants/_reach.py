@@ -19,6 +19,7 @@ AUTODIFF = {
     "gradients": ["gradients", "tape"],
     "tape": ["tape", "gradients", "bad_input", "scale"],
     "_primitives": ["custom_gradient", "transforms", "scale", "tape", "gradients"],
+    "implicit": ["implicit"],
     "_user_rule": ["custom_gradient", "transforms"],
     "_public": ["versions"],
     "_versions": ["versions"],

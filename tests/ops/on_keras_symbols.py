@@ -297,3 +297,21 @@ def test_a_generator_of_multiop_says_what_to_use_in_a_compiled_layer():
     model.compile("sgd", "mse")
     with pytest.raises(errors.ArgumentError, match=r"use a keras\.random\.SeedGenerator"):
         model.fit(np.zeros((4, 4)), np.zeros((4, 4)), verbose=0)
+
+
+def test_a_variable_of_keras_is_constant_where_it_is_stopped():
+    weight = keras.Variable(3.0)
+    x = multiop.op_convert_to_tensor(2.0)
+
+    def f(x):
+        return multiop.op_stop_gradient({"w": weight})["w"] * x
+
+    assert float(multiop.grad(f)(x)) == 3
+    if BACKEND == "torch":
+        assert not f(x).requires_grad
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            y = f(x)
+        assert tape.gradient(y, weight.value) is None

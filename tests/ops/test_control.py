@@ -205,6 +205,14 @@ def test_derivatives_of_while_loop(backend):
     np.testing.assert_allclose(numpy(second(x)), [20, 0, 1080], rtol=1e-6)
 
 
+def test_a_loop_ends_after_its_maximum_of_iterations(backend):
+    def doubled(x):
+        return mo.op_while_loop(lambda x: mo.op_sum(x) < 100, lambda x: 2 * x, x, maximum_iterations=2)
+
+    for fun in (doubled, mo.jit(doubled)):
+        np.testing.assert_array_equal(numpy(fun(mo.op_convert_to_tensor(X))), 4 * X)
+
+
 def test_while_loop_ends_for_each_entry_by_itself(backend):
     xs = mo.op_convert_to_tensor([[1.0, 2.0, 3.0], [2.0, -3.0, 0.5]])
     for mapped in (mo.vmap(powers), mo.jit(mo.vmap(powers))):
