@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.machinery
 import importlib.metadata
 import json
@@ -265,7 +266,9 @@ def test_an_interrupted_check_shows_what_it_measured(tmp_path, backend):
     command = [sys.executable, "-m", "multiop.cli", "check", "slow.py", "--backends", backend]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe, text=True) as process:
+    heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell lets what it runs behind ignore it
+    options = {"cwd": tmp_path, "env": environment, "stdout": pipe, "stderr": pipe, "text": True, "preexec_fn": heed}
+    with subprocess.Popen(command, **options) as process:
         for line in process.stderr:
             if "quick" in line:
                 break

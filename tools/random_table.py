@@ -48,6 +48,12 @@ DRAWS: dict[str, tuple[tuple[str, ...], Callable[[Any, str], Any]]] = {
     "beta, 0.5 and 2": (FLOATS, lambda key, dtype: random.beta((N,), 0.5, 2.0, dtype, key)),
     "binomial, 9 times 0.3": (FLOATS, lambda key, dtype: random.binomial((N,), 9, 0.3, dtype, key)),
     "binomial, 1000 times 0.4": (FLOATS, lambda key, dtype: random.binomial((N,), 1000, 0.4, dtype, key)),
+    "poisson, 3": (FLOATS, lambda key, dtype: random.poisson((N,), 3.0, dtype, key)),
+    "poisson, 400": (FLOATS, lambda key, dtype: random.poisson((N,), 400.0, dtype, key)),
+    "multinomial": (
+        FLOATS,
+        lambda key, dtype: random.multinomial((N // 4,), 40, [0.1, 0.2, 0.3, 0.4], dtype, key),
+    ),
     "randint, 100 numbers": (INTEGERS, lambda key, dtype: random.randint((N,), 0, 100, dtype, key)),
     "randint, all numbers": (INTEGERS, lambda key, dtype: random.randint((N,), *bounds(dtype), dtype, key)),
     "randint, above a tensor": (INTEGERS, lambda key, dtype: random.randint((N,), lows(dtype), 101, dtype, key)),
