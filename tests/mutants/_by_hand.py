@@ -158,6 +158,7 @@ EQUIVALENT: dict[str, str] = {
     "tensorflow/special.op_erf:30 -> 31": "erf is 1 from 6 on, and TensorFlow's kernel fails only beyond 1e100",
     "torch/elementwise.arcsinh:1 -> 2": "what is given to the logarithm, or to asinh, is not chosen there",
     "jax/special.i1_jvp:1 -> 2": "what is divided by near 0 is not chosen there",
+    "jax/segment._share: chosen = jnp.isnan(x) | (x == y[ids])": "what an entry that is NaN gets is not pinned",
     "jax/logical.op_equal:alike(x1, x2) -> alike(x2, x1)": "the operands may change places",
     "autodiff/_transformed.Transformed:functools.update_wrapper(self, fun, upda...RAPPER_UPDATES) -> "
     "functools.update_wrapper(self, fun)": "it is for the tracer of PyTorch before 2.12",

@@ -254,6 +254,29 @@ def test_arguments_of_the_wrong_kind(backend, op, args, kwargs):
         getattr(multiop, op)(*args, **kwargs)
 
 
+OF_SQUARES = [
+    "cholesky",
+    "det",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "expm",
+    "inv",
+    "logdet",
+    "logm",
+    "slogdet",
+    "sqrtm",
+]
+
+
+@pytest.mark.parametrize("op", OF_SQUARES)
+@pytest.mark.parametrize("shape", [(1, 2), (3, 2), (4, 2), (2, 5, 4)])
+def test_what_is_not_square_is_refused(backend, op, shape):
+    with pytest.raises(errors.ArgumentError, match=f"op_{op}.*square|square(.|\n)*op_{op}"):
+        getattr(multiop, f"op_{op}")(np.ones(shape, np.float32))
+
+
 @pytest.mark.parametrize(
     "op", ["cholesky", "det", "slogdet", "inv", "pinv", "lu_factor", "qr", "svd", "eigh", "eig", "matrix_rank"]
 )
