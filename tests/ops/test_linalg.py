@@ -275,6 +275,8 @@ OF_SQUARES = [
 def test_what_is_not_square_is_refused(backend, op, shape):
     with pytest.raises(errors.ArgumentError, match=f"op_{op}.*square|square(.|\n)*op_{op}"):
         getattr(multiop, f"op_{op}")(np.ones(shape, np.float32))
+    with pytest.raises(errors.ArgumentError, match="square"):
+        multiop.grad(getattr(multiop, f"op_{op}"))(np.ones(shape, np.float32))
 
 
 @pytest.mark.parametrize(
