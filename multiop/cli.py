@@ -503,8 +503,8 @@ class _Outcome:
         vacuous = sum(report.agrees and bool(report.vacuous) for report in self.reports)
         differing = sum(report.agrees and report.differs for report in self.reports)
         died = "; " + ", ".join(self.broken) + " died" if self.broken else ""
-        died = "; interrupted" if self.interrupted else died
-        outcome = "all agree" if self.agree else f"{wrong} {'fails' if wrong == 1 else 'fail'}{died}"
+        ended = "; interrupted" if self.interrupted else died
+        outcome = "all agree" if self.agree else f"{wrong} {'fails' if wrong == 1 else 'fail'}{ended}"
         if self.agree and len(self.versions) == 1:
             outcome = "ok, though there is no second backend to compare with"
         if differing:

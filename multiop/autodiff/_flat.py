@@ -179,7 +179,7 @@ def convert_like(leaf: Any, x: Any, backend: Any, what: str) -> Any:
         except errors.MultiopError as error:
             raise type(error)(f"{what}: {error.args[0]}") from None
     leaf_shape, shape = static_shape(leaf), static_shape(x)
-    if not shapes_agree(leaf_shape, shape):
+    if not _args.fits(leaf_shape, shape):
         raise errors.ArgumentError(f"{what} has shape {leaf_shape}, its counterpart has {shape}")
     return leaf
 
@@ -222,15 +222,6 @@ def static_shape(x: Any) -> tuple[Any, ...] | None:
         return tuple(x.shape)
     except ValueError:  # a TensorFlow shape of unknown rank has no length
         return None
-
-
-def shapes_agree(shape1: tuple[Any, ...] | None, shape2: tuple[Any, ...] | None) -> bool:
-    """Say whether two shapes are equal as far as both are known."""
-    if shape1 == shape2 or shape1 is None or shape2 is None:
-        return True
-    if len(shape1) != len(shape2):
-        return False
-    return all(a is None or b is None or a == b for a, b in zip(shape1, shape2, strict=True))
 
 
 def leaves_like(tree: Any, structure: Any) -> list[Any]:
@@ -416,7 +407,7 @@ class FlatFunction:
                 f"{self.name}: fun must return a real scalar, it returned {_args.describe(y)}; differentiate its real "
                 f"or imaginary part, or take jvp (the derivative of a holomorphic function), or vjp with a cotangent"
             )
-        if not shapes_agree(static_shape(y), ()):
+        if not _args.fits(static_shape(y), ()):
             raise errors.ArgumentError(
                 f"{self.name}: fun must return a scalar, it returned {_args.describe(y)}; reduce it (op_sum gives the "
                 f"gradient of the total), or take vjp with a cotangent, or jacrev for every row"

@@ -67,7 +67,6 @@ def op_attach_gradient(
     Source: `tf.contrib.bayesflow.custom_grad.custom_gradient` of TensorFlow 1.
     """
     backend = active()
-    _args.bool_flag(fx_gx_manually_stopped, "fx_gx_manually_stopped")
     if name is not None and not isinstance(name, str):
         raise errors.ArgumentTypeError(f"name must be a string, got {name!r}")
     several = isinstance(x, (list, tuple))
@@ -123,7 +122,7 @@ def _inexact(x: Any, name: str, backend: Any) -> Any:
 def _check_value(value: Any, point: Any, axes: tuple[int, ...], name: str) -> None:
     shape = _flat.static_shape(point)
     wanted = shape and tuple(n for i, n in enumerate(shape) if i not in axes)
-    if not _flat.shapes_agree(_flat.static_shape(value), wanted):
+    if not _args.fits(_flat.static_shape(value), wanted):
         raise errors.ArgumentError(
             f"fx has shape {_flat.static_shape(value)}, but a function of {name} of shape {shape} that takes in the "
             f"dimensions {axes} has a value of shape {wanted}; set axis"
@@ -152,9 +151,9 @@ def _slope(g: Any, name: str, point: Any, value: Any, axes: tuple[int, ...], bac
     if backend.dtype_name(g) not in _dtypes.INEXACT:
         g = backend.convert(g, backend.dtype_name(point))
     shape = _flat.static_shape(g)
-    if shape is not None and len(shape) == len(point.shape) and _flat.shapes_agree(shape, _flat.static_shape(point)):
+    if shape is not None and len(shape) == len(point.shape) and _args.fits(shape, _flat.static_shape(point)):
         return g
-    if shape != () and not _flat.shapes_agree(shape, _flat.static_shape(value)):
+    if shape != () and not _args.fits(shape, _flat.static_shape(value)):
         raise errors.ArgumentError(
             f"{name} has shape {shape}; it must have the shape of its x, {_flat.static_shape(point)}, that of fx, "
             f"{_flat.static_shape(value)}, or ()"

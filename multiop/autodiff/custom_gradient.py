@@ -18,7 +18,7 @@ import numpy as np
 from multiop import _args, _dtypes, _host, _symbolic, _tree, errors
 from multiop._explain import explain
 from multiop._registry import active
-from multiop.autodiff._flat import leaves_like, shapes_agree, static_shape
+from multiop.autodiff._flat import leaves_like, static_shape
 from multiop.autodiff._transformed import transformed
 
 P = ParamSpec("P")
@@ -428,7 +428,7 @@ class CustomCall:
             except errors.MultiopError as error:
                 raise self._fault(f"returned a gradient for {what} that is not a tensor: {error.args[0]}") from None
         found_shape, found_dtype = static_shape(grad), self.backend.dtype_name(grad)
-        if not shapes_agree(found_shape, shape):
+        if not _args.fits(found_shape, shape):
             raise self._fault(f"returned a gradient of shape {found_shape} for {what} of shape {shape}")
         if found_dtype == dtype:
             return grad

@@ -296,9 +296,7 @@ def op_image_resize(
     target = _pair(size, "size")
     _args.choice(interpolation, ("nearest", *_RESIZE_KERNELS), "interpolation")
     _args.choice(fill_mode, ("constant",), "fill_mode")
-    crops = crop_to_aspect_ratio
-    pads = pad_to_aspect_ratio
-    if crops and pads:
+    if crop_to_aspect_ratio and pad_to_aspect_ratio:
         raise errors.ArgumentError("only one of crop_to_aspect_ratio and pad_to_aspect_ratio can be true")
     dtype = op_dtype(images)
     fill_value = _fill(fill_value, dtype)
@@ -306,11 +304,11 @@ def op_image_resize(
     if height == 0 or width == 0:
         raise errors.ArgumentError(f"images of {height} x {width} pixels have nothing to resize")
     same_ratio = width * target[0] // target[1], height * target[1] // target[0]
-    if crops:
+    if crop_to_aspect_ratio:
         for axis, n, wanted in zip(axes, (height, width), same_ratio, strict=True):
             kept = min(n, max(wanted, 1))
             images = _sliced(images, axis, (n - kept) // 2, kept)
-    elif pads:
+    elif pad_to_aspect_ratio:
         added = [(max(wanted, n) - n) // 2 for n, wanted in zip((height, width), same_ratio, strict=True)]
         images = _padded(images, {axis: (n, n) for axis, n in zip(axes, added, strict=True)}, fill_value)
     if interpolation == "nearest":

@@ -269,10 +269,10 @@ def choice(
     a = active().convert(a)
     sizes, shape = op_shape(a), _arguments.sizes(shape)
     axis = _args.single_axis(axis, len(sizes))
-    n, count, is_replaced = sizes[axis], math.prod(shape), replace
+    n, count = sizes[axis], math.prod(shape)
     _arguments.check(isinstance(n, int) and isinstance(count, int), "the size of a and shape must be known")
     _arguments.check(n > 0 or count == 0, "a must have at least one slice")
-    _arguments.check(is_replaced or count <= n, f"without replacement, at most {n} can be drawn, not {count}")
+    _arguments.check(replace or count <= n, f"without replacement, at most {n} can be drawn, not {count}")
     if p is not None:
         weights = active().floating(p)
         if (given := active().dtype_name(weights)) in _dtypes.COMPLEX:
@@ -281,11 +281,11 @@ def choice(
         weights = op_cast(op_stop_gradient(weights), _normal.computed_in(given))
         is_drawn = op_greater(weights, 0.0)
         logits = op_where(is_drawn, log(op_where(is_drawn, weights, 1.0)), -math.inf)
-    if p is None and is_replaced:
+    if p is None and replace:
         index = randint((count,), 0, n, seed=seed) if count else op_zeros((0,), "int32")
     elif p is None:
         index = _order(active().on_device_of(a, as_key(seed)), (n,), 0)[:count]
-    elif is_replaced:
+    elif replace:
         index = categorical(op_expand_dims(logits, 0), count, seed=seed)[0]
     else:
         noise = _gumbel(active().on_device_of(a, as_key(seed)), (n,), given)
