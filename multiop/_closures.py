@@ -8,7 +8,7 @@ import functools
 import gc
 import sys
 import types
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import optree
@@ -63,6 +63,14 @@ class Place:
 def read(holder: Any, key: Any) -> Any:
     """Return an entry of a dict, list or deque, or an attribute of anything else."""
     return holder[key] if isinstance(holder, _WITH_ENTRIES) else getattr(holder, key)
+
+
+def entries_of(mapping: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
+    """Return the entries of a dict; a thread, or the garbage collector in a weak one, may change it meanwhile."""
+    return [(key, entry) for key in list(mapping) if (entry := mapping.get(key, _GONE)) is not _GONE]
+
+
+_GONE = object()
 
 
 class _Template:
@@ -263,7 +271,7 @@ def attributes(value: Any, is_internal: Callable[[Any, str], bool]) -> list[tupl
     """Return the holders of an object's attributes and their names: its dict, and the object itself for slots."""
     found: list[tuple[Any, list[str]]] = []
     if isinstance(entries := getattr(value, "__dict__", None), dict) and entries:
-        found.append((entries, [name for name in entries if not is_internal(value, name)]))
+        found.append((entries, [name for name in list(entries) if not is_internal(value, name)]))
     cls: Any = type(value)
     if slots := _slots(cls):
         found.append((value, slots))
@@ -276,6 +284,6 @@ def _slots(cls: type) -> list[str]:
         name
         for base in cls.__mro__
         if "__slots__" in vars(base)
-        for name, entry in vars(base).items()
+        for name, entry in entries_of(vars(base))
         if isinstance(entry, types.MemberDescriptorType)
     ]

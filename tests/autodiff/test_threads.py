@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 import subprocess
 import sys
 import threading
+import types
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -362,3 +365,55 @@ def test_a_tape_that_ends_while_another_thread_works(backend):
         ended.set()
         assert close(future.result(), 10.0)
     assert close(tape.gradient(y, x), 4.0)
+
+
+class Held:
+    """An object with attributes, for a rule to close over."""
+
+
+@pytest.mark.parametrize("changed_by", ["thread", "garbage collector"])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_a_rule_closes_over_may_change_meanwhile(backend, changed_by):
+    """Such as a cache with weak keys: the garbage collector takes entries away while the walk looks at them."""
+    entries, held, numbers = {k: [k] for k in range(3000)}, Held(), set(range(100))
+    vars(held).update({f"a{k}": [k] for k in range(100)})
+    view = types.MappingProxyType(entries)
+    counter = itertools.count(10**6)
+    done = threading.Event()
+
+    def change(*_):
+        k = next(counter)
+        entries[k] = [k]
+        entries.pop(k - 5, None)
+        setattr(held, f"a{k}", k)
+        vars(held).pop(f"a{k - 5}", None)
+        numbers.symmetric_difference_update((k, k - 5))
+
+    def keep_changing():
+        while not done.is_set():
+            change()
+
+    @multiop.op_custom_gradient
+    def scaled(x):
+        return x * 1.0, lambda upstream: upstream * (7.0 if held and entries and view and numbers else 0.0)
+
+    thread = threading.Thread(target=keep_changing)
+    interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
+    try:
+        with multiop.use_backend(backend):
+            if changed_by == "thread":
+                sys.setswitchinterval(1e-6)
+                thread.start()
+            else:
+                gc.callbacks.append(change)
+                gc.set_threshold(50)
+            for _ in range(10):
+                assert close(multiop.grad(lambda x: multiop.op_sum(scaled(x)))(np.ones(3, "float32")), np.full(3, 7.0))
+    finally:
+        done.set()
+        sys.setswitchinterval(interval)
+        gc.set_threshold(*thresholds)
+        if change in gc.callbacks:
+            gc.callbacks.remove(change)
+        if thread.is_alive():
+            thread.join()

@@ -40,9 +40,9 @@ def reachable(f, seen=None):
     if isinstance(f, functools.partial):
         held = [f.func, *f.args, *f.keywords.values()]
     elif isinstance(f, dict):
-        held = f.values()
+        held = list(f.values())  # it may change during the walk
     elif isinstance(f, (tuple, list)):
-        held = f
+        held = list(f)
     else:
         held = [getattr(f, "__self__", None)]
         for cell in getattr(f, "__closure__", None) or ():

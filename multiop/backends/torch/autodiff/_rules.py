@@ -13,7 +13,7 @@ import types
 import torch
 
 from multiop import errors
-from multiop._closures import PLAIN, VIEWS, Walk, attributes, carrying, read
+from multiop._closures import PLAIN, VIEWS, Walk, attributes, carrying, entries_of, read
 
 from .._internals import functorch, is_of_transform
 
@@ -149,7 +149,7 @@ def _children(name, value):
     if isinstance(value, types.MethodType):
         return [(name, value.__func__), ("self", value.__self__)]
     if isinstance(value, (dict, types.MappingProxyType)):
-        return [(f"{name}[{key!r}]", entry) for key, entry in list(value.items())]
+        return [(f"{name}[{key!r}]", entry) for key, entry in entries_of(value)]
     if isinstance(value, (list, tuple, set, frozenset, collections.deque)):
         return [(f"{name}[{k}]", entry) for k, entry in enumerate(list(value))]
     if isinstance(value, functools.partial):
@@ -180,7 +180,7 @@ def _entries(name, attributes):
     """Return `(name, value)` for the attributes of a class; methods are not followed."""
     return [
         (f"{name}.{key}", entry)
-        for key, entry in list(attributes.items())
+        for key, entry in entries_of(attributes)
         if not key.startswith("__") and not isinstance(entry, (types.FunctionType, *_ENDS))
     ]
 
