@@ -27,7 +27,8 @@ COMPOSITES = frozenset(
     op_hsplit op_vsplit op_dsplit op_fliplr op_flipud op_rot90 op_broadcast_arrays op_broadcast_shapes op_meshgrid
     op_diag op_diagflat op_tri op_tril op_triu op_set_diag op_diag_indices op_tril_indices op_triu_indices op_stft
     op_istft op_in_top_k op_argpartition op_unique op_lexsort op_isin op_histogram op_logspace op_geomspace op_lgamma
-    op_digamma op_polygamma op_gammainc op_gammaincc op_gamma op_betaln op_beta op_xlogy op_xlog1py op_nansum
+    op_digamma op_polygamma op_gammainc op_gammaincc op_gamma op_betaln op_beta op_xlogy op_xlog1py op_erfcx
+    op_erfcinv op_ndtr op_log_ndtr op_ndtri op_logit op_entr op_rel_entr op_kl_div op_multigammaln op_zeta op_nansum
     op_nanprod op_nancumsum op_nancumprod op_nanmean op_nanvar op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin
     op_quantile op_percentile op_median op_nanquantile op_nanpercentile op_nanmedian op_moments op_corrcoef
     op_trapezoid op_bartlett op_hanning op_hamming op_blackman
@@ -2367,6 +2368,72 @@ def op_xlog1py(op):
   try: return active().op_xlog1py(x, y)
   except Exception as error: return recover(error, op, {"x": x, "y": y})
  return op_xlog1py, 1
+
+def op_erfcx(op):
+ def op_erfcx(x):
+  try: return active().op_erfcx(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_erfcx, 1
+
+def op_erfcinv(op):
+ def op_erfcinv(x):
+  try: return active().op_erfcinv(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_erfcinv, 1
+
+def op_ndtr(op):
+ def op_ndtr(x):
+  try: return active().op_ndtr(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_ndtr, 1
+
+def op_log_ndtr(op):
+ def op_log_ndtr(x):
+  try: return active().op_log_ndtr(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_log_ndtr, 1
+
+def op_ndtri(op):
+ def op_ndtri(x):
+  try: return active().op_ndtri(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_ndtri, 1
+
+def op_logit(op):
+ def op_logit(x):
+  try: return active().op_logit(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_logit, 1
+
+def op_entr(op):
+ def op_entr(x):
+  try: return active().op_entr(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_entr, 1
+
+def op_rel_entr(op):
+ def op_rel_entr(x, y):
+  try: return active().op_rel_entr(x, y)
+  except Exception as error: return recover(error, op, {"x": x, "y": y})
+ return op_rel_entr, 1
+
+def op_kl_div(op):
+ def op_kl_div(x, y):
+  try: return active().op_kl_div(x, y)
+  except Exception as error: return recover(error, op, {"x": x, "y": y})
+ return op_kl_div, 1
+
+def op_multigammaln(op):
+ def op_multigammaln(x, p):
+  try: return active().op_multigammaln(x, p)
+  except Exception as error: return recover(error, op, {"x": x, "p": p})
+ return op_multigammaln, 1
+
+def op_zeta(op):
+ def op_zeta(x, q):
+  try: return active().op_zeta(x, q)
+  except Exception as error: return recover(error, op, {"x": x, "q": q})
+ return op_zeta, 1
 
 def op_correlate(op):
  def op_correlate(x1, x2, mode):

@@ -486,8 +486,14 @@ def op_vectorize(
 class _Template:
     """The structure of a pytree of tensors, which may contain `None`, and their shapes and dtypes."""
 
-    def __init__(self, structure: Any, given: list[bool], specs: list[tuple[Any, str]]) -> None:
-        self.structure, self.given, self.specs = structure, given, specs
+    def __init__(self, structure: Any, given: list[bool], tensors: Sequence[Any]) -> None:
+        self.structure, self.given, self._tensors = structure, given, tuple(tensors)
+
+    @functools.cached_property
+    def specs(self) -> list[tuple[Any, str]]:
+        """The shape and dtype of each tensor, which nobody asks for where one branch runs alone."""
+        tensors, self._tensors = self._tensors, ()
+        return [_spec(x) for x in tensors]
 
     def fill(self, tensors: Iterable[Any]) -> Any:
         """Return the pytree with `tensors` in it."""
@@ -496,7 +502,7 @@ class _Template:
 
     def like(self, tensors: Sequence[Any]) -> _Template:
         """Return the template of the same structure for `tensors`."""
-        return _Template(self.structure, self.given, [_spec(x) for x in tensors])
+        return _Template(self.structure, self.given, tensors)
 
     def same(self, tree: Any, what: str, other: str) -> list[Any]:
         """Return the tensors of `tree`, which must have this template; the error calls it that of `other`."""
@@ -516,7 +522,7 @@ def _take(tree: Any, what: str) -> tuple[_Template, list[Any]]:
     """Return the template of a pytree, and its tensors."""
     leaves, structure = _tree.flatten(tree)
     tensors = [_tensor(leaf, what) for leaf in leaves if leaf is not None]
-    return _Template(structure, [leaf is not None for leaf in leaves], [_spec(x) for x in tensors]), tensors
+    return _Template(structure, [leaf is not None for leaf in leaves], tensors), tensors
 
 
 def _tensor(leaf: Any, what: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -11,12 +12,14 @@ import numpy as np
 from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
 from multiop._registry import active, composite, recomputed
+from multiop._rule import with_rule
 from multiop._types import ArrayLike, Tensor
 from multiop.frontends.conversion import op_cast
 from multiop.frontends.creation import op_zeros_like
 from multiop.frontends.elementwise import (
     op_abs,
     op_add,
+    op_arctanh,
     op_divide,
     op_exp,
     op_expm1,
@@ -384,6 +387,292 @@ def op_xlog1py(x: ArrayLike, y: ArrayLike) -> Tensor:
         [0.0, 0.0]
     """
     return _product_with_log(x, y, op_log1p, -1.0)
+
+
+@boundary
+def op_erfcx(x: ArrayLike) -> Tensor:
+    """Compute `exp(x**2) * erfc(x)` of each entry of `x`, which neither overflows nor vanishes where `x` is large.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`: from 1 at 0 to 0 at infinity.
+
+    Raises:
+        DTypeError: `x` is complex.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_erfcx([0.0, 100.0])).round(4))
+        [1.     0.0056]
+    """
+    x, name = _real(x)
+    return op_cast(_erfcx(x), name)
+
+
+@boundary
+def op_erfcinv(x: ArrayLike) -> Tensor:
+    """Compute the inverse of the complementary error function of each entry of `x`, with all digits where `x` is small.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`: infinity at 0, minus infinity at 2, and NaN beyond.
+
+    Raises:
+        DTypeError: `x` is complex.
+
+    Gradient:
+        Minus infinity at 0 and 2.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_erfcinv([1e-30, 1.0])).round(4))
+        [8.1486 0.    ]
+    """
+    x, name = _real(x)
+    return op_cast(_erfcinv(x), name)
+
+
+@boundary
+def op_ndtr(x: ArrayLike) -> Tensor:
+    """Compute the distribution function of the standard normal distribution at each entry of `x`.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`, from 0 to 1.
+
+    Raises:
+        DTypeError: `x` is complex.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_ndtr([0.0, 1.0])).round(4))
+        [0.5    0.8413]
+    """
+    x, name = _real(x)
+    return op_cast(op_multiply(op_erfc(op_multiply(x, -_SQRT_HALF)), 0.5), name)
+
+
+@boundary
+def op_log_ndtr(x: ArrayLike) -> Tensor:
+    """Compute the logarithm of the distribution function of the standard normal distribution, also where that is tiny.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`, not positive.
+
+    Raises:
+        DTypeError: `x` is complex.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_log_ndtr([-100.0])).round(2))
+        [-5005.52]
+    """
+    x, name = _real(x)
+    is_low = op_less(x, -1.0)
+    low = op_multiply(op_where(is_low, x, -1.0), -_SQRT_HALF)
+    low = op_subtract(op_log(op_multiply(_erfcx(low), 0.5)), op_multiply(low, low))
+    rest = op_erfc(op_multiply(op_where(is_low, 0.0, x), _SQRT_HALF))
+    return op_cast(op_where(is_low, low, op_log1p(op_multiply(rest, -0.5))), name)
+
+
+@boundary
+def op_ndtri(x: ArrayLike) -> Tensor:
+    """Compute the quantile of the standard normal distribution at each entry of `x`, the inverse of `op_ndtr`.
+
+    Args:
+        x: Tensor of probabilities, not complex; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`: minus infinity at 0, infinity at 1, and NaN beyond.
+
+    Raises:
+        DTypeError: `x` is complex.
+
+    Gradient:
+        Infinity at 0 and 1.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_ndtri([0.5, 0.975])).round(4))
+        [0.   1.96]
+    """
+    x, name = _real(x)
+    return op_cast(op_multiply(_erfcinv(op_multiply(x, 2.0)), -(2.0**0.5)), name)
+
+
+@boundary
+def op_logit(x: ArrayLike) -> Tensor:
+    """Compute the logarithm of the odds `x / (1 - x)` of each entry of `x`, the inverse of `op_sigmoid`.
+
+    Args:
+        x: Tensor of probabilities, not complex; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`: minus infinity at 0, infinity at 1, and NaN beyond.
+
+    Raises:
+        DTypeError: `x` is complex.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_logit([0.5, 0.75])).round(4))
+        [0.     1.0986]
+    """
+    x, name = _real(x)
+    # beside 1/2, a difference of two logarithms would have no digits left
+    is_near = op_logical_and(op_less(0.25, x), op_less(x, 0.75))
+    near = op_subtract(op_multiply(op_where(is_near, x, 0.5), 2.0), 1.0)
+    near = op_multiply(op_arctanh(near), 2.0)
+    far = op_where(is_near, 0.25, x)
+    return op_cast(op_where(is_near, near, op_subtract(op_log(far), op_log1p(op_negative(far)))), name)
+
+
+@boundary
+def op_entr(x: ArrayLike) -> Tensor:
+    """Compute the term `-x * log(x)` of an entropy of each entry of `x`, which is 0 at 0.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+
+    Returns:
+        Tensor of the shape of `x`; minus infinity where `x` is negative.
+
+    Raises:
+        DTypeError: `x` is complex.
+
+    Gradient:
+        At 0: 0, as that of `op_xlogy`.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_entr([0.0, 0.5])).round(4))
+        [0.     0.3466]
+    """
+    x, name = _real(x)
+    is_below = op_less(x, 0.0)
+    inside = op_where(is_below, 1.0, x)
+    inside = op_multiply(inside, op_log(op_where(op_equal(inside, 0.0), 1.0, inside)))
+    return op_cast(op_where(is_below, -math.inf, op_negative(inside)), name)
+
+
+@boundary
+def op_rel_entr(x: ArrayLike, y: ArrayLike) -> Tensor:
+    """Compute the term `x * log(x / y)` of a relative entropy, which is 0 where `x` is 0 and `y` is not negative.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+        y: Tensor like `x`, of a shape that broadcasts with that of `x`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype; infinity where an argument is negative, and where `y`
+        alone is 0.
+
+    Raises:
+        DTypeError: An argument is complex.
+
+    Gradient:
+        Where `x` is 0: 0 with respect to both.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_rel_entr([0.0, 0.5], [0.0, 0.25])).round(4))
+        [0.     0.3466]
+    """
+    (x, y), name = _reals(x=x, y=y)
+    return op_cast(_rel_entr(x, y, op_zeros_like(x)), name)
+
+
+@boundary
+def op_kl_div(x: ArrayLike, y: ArrayLike) -> Tensor:
+    """Compute the term `x * log(x / y) - x + y` of a divergence, which is `y` where `x` is 0 and `y` is not negative.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+        y: Tensor like `x`, of a shape that broadcasts with that of `x`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype, not negative; infinity where an argument is negative, and
+        where `y` alone is 0.
+
+    Raises:
+        DTypeError: An argument is complex.
+
+    Gradient:
+        Where `x` is 0: 0 with respect to `x`, and 1 with respect to `y`.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_kl_div([0.0, 0.5], [0.5, 0.25])).round(4))
+        [0.5    0.0966]
+    """
+    (x, y), name = _reals(x=x, y=y)
+    return op_cast(_rel_entr(x, y, op_subtract(y, x)), name)
+
+
+@boundary
+def op_multigammaln(x: ArrayLike, p: int) -> Tensor:
+    """Compute the logarithm of the multivariate gamma function at each entry of `x`.
+
+    Args:
+        x: Tensor of numbers above `(p - 1) / 2`, not complex; integers and bool become `floatx`.
+        p: The dimension, an int of at least 1.
+
+    Returns:
+        Tensor of the shape of `x`; NaN where `x` is not above `(p - 1) / 2`.
+
+    Raises:
+        ArgumentError: `p` is less than 1.
+        ArgumentTypeError: `p` is not an int.
+        DTypeError: `x` is complex.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_multigammaln([2.0], 2)).round(4))
+        [0.4516]
+    """
+    p = _args.count(p, "p", 1)
+    x, name = _real(x)
+    is_inside = op_less((p - 1) / 2, x)
+    inside = op_where(is_inside, x, float(p))
+    terms = [_lgamma(op_subtract(inside, k / 2)) for k in range(p)]
+    total = functools.reduce(op_add, terms, p * (p - 1) / 4 * math.log(math.pi))
+    return op_cast(op_where(is_inside, total, math.nan), name)
+
+
+@boundary
+def op_zeta(x: ArrayLike, q: ArrayLike) -> Tensor:
+    """Compute Hurwitz's zeta function, the sum of `(k + q)**-x` over whole numbers `k` from 0 on.
+
+    Args:
+        x: Exponent, above 1: tensor, not complex; integers and bool become `floatx`.
+        q: Offset, positive: tensor of a shape that broadcasts with that of `x`; 1 gives Riemann's function.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype; infinity where `x` is 1 or `q` is 0, and NaN where `x` is
+        less than 1 or `q` is negative.
+
+    Raises:
+        DTypeError: An argument is complex.
+
+    Gradient:
+        With respect to both arguments.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_zeta([2.0], [1.0])).round(4))
+        [1.6449]
+    """
+    (x, q), name = _reals(x=x, q=q)
+    return op_cast(_zeta(x, q), name)
 
 
 def _product_with_log(x: Any, y: Any, log: Any, pole: float) -> Any:
@@ -790,3 +1079,101 @@ def _front(a: Any, x: Any) -> Any:
     stirling = op_multiply(inverse, _polynomial(op_multiply(inverse, inverse), _STIRLING))
     large = op_multiply(op_multiply(share, op_exp(op_negative(stirling))), op_sqrt(op_multiply(a, 0.5 / math.pi)))
     return op_where(is_small, found, large)
+
+
+_SQRT_HALF = 0.5**0.5
+
+# (1 + 2 * x) * erfcx(x) in powers of (x - 3.75) / (x + 3.75), lowest first: from its series of Chebyshev polynomials
+_ERFCX = (
+    1.2375126308378275, -0.14024059858554702, 0.00358541548546369, 0.08227673849015112, -0.10880393014170746,
+    0.09230432116019517, -0.05869339859054762, 0.02836227742156851, -0.009746579547619623, 0.0017556258319220233,
+    0.00029371359480570737, -0.0002901539763460068, 5.164940777546399e-05, 2.2383900563041527e-05,
+    -1.1445049125831309e-05, -9.728189861867202e-07, 1.7534434251106334e-06, -5.831950342145813e-08,
+    -2.6114702359900956e-07, 2.4362700816477473e-08, 4.0971223152703005e-08, -4.453191645424103e-09,
+    -6.545560212480267e-09, 5.820899514310995e-10, 9.02214970034059e-10, -4.9656323099806433e-11,
+    -7.33950500852954e-11, 1.79625782521633e-12,
+)  # fmt: skip
+
+
+@composite
+@recomputed
+def _erfcx(x: Any) -> Any:
+    """Return `exp(x * x) * erfc(x)`: by a series, and by reflection below 0."""
+    is_below = op_less(x, 0.0)
+    size = op_where(is_below, op_negative(x), x)
+    places = op_subtract(1.0, op_divide(7.5, op_add(size, 3.75)))
+    above = op_divide(_polynomial(places, _ERFCX), op_add(op_multiply(size, 2.0), 1.0))
+    below = op_where(is_below, x, 0.0)
+    return op_where(is_below, op_subtract(op_multiply(op_exp(op_multiply(below, below)), 2.0), above), above)
+
+
+def _erfcinv(x: Any) -> Any:
+    """Return the inverse of `op_erfc`, whose slope is made of itself."""
+
+    def inverse(x: Any) -> tuple[list[Any], Any]:
+        def rule(upstream: Any) -> list[Any]:
+            is_zero = op_equal(x, 0.0)
+            slope = op_divide(_erfcx(_erfcinv(x)), op_where(is_zero, 1.0, x))
+            return [op_multiply(upstream, op_multiply(op_where(is_zero, math.inf, slope), -0.5 * math.pi**0.5))]
+
+        return [_erfcinv_value(x)], rule
+
+    return with_rule("op_erfcinv", inverse, x)[0]
+
+
+@composite
+def _erfcinv_value(x: Any) -> Any:
+    """Return it by Newton's iteration on logarithms where `x` is small, by `op_erfinv` elsewhere."""
+    is_small = op_logical_and(op_less(0.0, x), op_less(x, 0.2))
+    level = op_log(op_where(is_small, x, 0.1))
+    y = op_sqrt(op_subtract(op_multiply(op_log(op_multiply(level, -math.pi)), -0.5), level))
+    for _ in range(3):
+        scaled = _erfcx(y)
+        excess = op_subtract(op_subtract(op_log(scaled), op_multiply(y, y)), level)
+        y = op_add(y, op_multiply(op_multiply(excess, scaled), 0.5 * math.pi**0.5))
+    return op_where(is_small, y, op_erfinv(op_subtract(1.0, op_where(is_small, 1.0, x))))
+
+
+def _rel_entr(x: Any, y: Any, rest: Any) -> Any:
+    """Return `x * log(x / y) + rest`, and infinity outside of its domain."""
+    below_x = op_logical_and(op_less(x, 0.0), op_equal(y, y))  # beside NaN, NaN
+    is_below = op_logical_or(below_x, op_logical_and(op_less(y, 0.0), op_equal(x, x)))
+    is_zero = op_equal(x, 0.0)
+    is_pole = op_logical_and(op_less(0.0, x), op_equal(y, 0.0))
+    is_usual = op_logical_not(op_logical_or(op_logical_or(is_below, is_zero), is_pole))
+    x, y = op_where(is_usual, x, 1.0), op_where(is_usual, y, 1.0)
+    # the ratio may overflow, and where it is close to 1 its logarithm has few digits
+    excess = op_divide(op_subtract(x, y), y)
+    is_near = op_less(op_abs(excess), 0.5)
+    logarithm = op_where(is_near, op_log1p(op_where(is_near, excess, 0.0)), op_subtract(op_log(x), op_log(y)))
+    product = op_where(is_usual, op_multiply(x, logarithm), op_where(is_zero, 0.0, math.inf))
+    return op_where(is_below, math.inf, op_add(product, rest))
+
+
+@composite
+@recomputed
+def _zeta(x: Any, q: Any) -> Any:
+    """Return the sum of ten terms, and of the others by Euler's and Maclaurin's formula."""
+    x, q = op_add(x, op_zeros_like(q)), op_add(q, op_zeros_like(x))
+    is_usual = op_logical_and(op_less(1.0, x), op_less(0.0, q))
+    is_pole = op_logical_or(
+        op_logical_and(op_equal(x, 1.0), op_less_equal(0.0, q)), op_logical_and(op_less(1.0, x), op_equal(q, 0.0))
+    )
+    exponent, start = op_where(is_usual, x, 2.0), op_where(is_usual, q, 1.0)
+    total: Any = 0.0
+    for k in range(10):
+        total = op_add(op_power(op_add(start, float(k)), op_negative(exponent)), total)
+    exponent, y = (
+        op_minimum(exponent, 1e4),
+        op_add(start, 10.0),
+    )  # the other terms are 0 before the exponent is infinite
+    power = op_power(y, op_negative(exponent))
+    integral = op_divide(op_power(y, op_subtract(1.0, exponent)), op_subtract(exponent, 1.0))
+    total = op_add(total, op_add(integral, op_multiply(power, 0.5)))
+    factor = op_divide(op_multiply(power, exponent), y)
+    for k, number in enumerate(_BERNOULLI):
+        total = op_add(total, op_multiply(factor, number))
+        more = op_multiply(op_add(exponent, 2.0 * k + 1), op_add(exponent, 2.0 * k + 2))
+        factor = op_divide(op_divide(op_multiply(factor, more), y), y)
+    wrong = op_where(is_pole, math.inf, math.nan)
+    return op_where(is_usual, total, wrong)

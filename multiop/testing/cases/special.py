@@ -79,6 +79,19 @@ def upper(a: Any, x: Any) -> Any:
     return special.gammaincc(a, x)
 
 
+def divergence(x: Any, y: Any) -> Any:
+    """SciPy's function in longer numbers: its terms cancel where the arguments are close."""
+    wide = [np.asarray(values, np.longdouble) for values in (x, y)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(wide[0] == 0, 0, wide[0] * np.log(wide[0] / wide[1]))
+    return (terms - wide[0] + wide[1]).astype(special.kl_div(x, y).dtype)
+
+
+def multigammaln(x: Any, p: int) -> Any:
+    """SciPy's, in the dtype of `x`."""
+    return np.asarray(special.multigammaln(x, p)).astype(x.dtype)
+
+
 ROWS = [
     function(
         "op_erf",
@@ -203,6 +216,141 @@ ROWS = [
             pin([0.0, 0.0, 0.0, 0.0, 2.0], [-1.0, INF, -2.0, NAN, -1.0], value=[0.0, 0.0, 0.0, NAN, -INF]),
             pin([0.0, 0.0], [-1.0, 2.0], gradient=([0.0, np.log(3.0)], [0.0, 0.0])),
             pin([3.0], [1e-20], value=[3e-20]),
+        ],
+    ),
+    function(
+        "op_erfcx",
+        special.erfcx,
+        dtypes=FLOATING,
+        pins=[
+            pin([INF, -INF, NAN, 1e30], value=[0.0, INF, NAN, 1e-30 / np.sqrt(np.pi)]),
+            pin([0.0, 100.0], gradient=[-2 / np.sqrt(np.pi), 200 * special.erfcx(100.0) - 2 / np.sqrt(np.pi)]),
+            pin([3.75, 27.0, -26.0], value=special.erfcx([3.75, 27.0, -26.0]).tolist(), dtype="float64"),
+        ],
+    ),
+    function(
+        "op_erfcinv",
+        special.erfcinv,
+        lambda *shape: uniform(*shape, low=0.01, high=1.9),
+        dtypes=FLOATING,
+        pins=[
+            pin([0.0, 2.0, 1.0, -1.0, 3.0, NAN], value=[INF, -INF, 0.0, NAN, NAN, NAN]),
+            pin([0.0, 1.0, 2.0], gradient=[-INF, -np.sqrt(np.pi) / 2, -INF]),
+            pin([1e-30, 0.2], value=special.erfcinv([float(np.float32(1e-30)), 0.2]).tolist()),
+            pin([1e-300, 0.199], value=special.erfcinv([1e-300, 0.199]).tolist(), dtype="float64"),
+            pin(
+                [1e-30], gradient=[-np.sqrt(np.pi) / 2 * special.erfcx(special.erfcinv(1e-30)) / 1e-30], dtype="float64"
+            ),
+        ],
+    ),
+    function(
+        "op_ndtr",
+        special.ndtr,
+        dtypes=FLOATING,
+        pins=[
+            pin([INF, -INF, NAN, -8.0], value=[1.0, 0.0, NAN, special.ndtr(-8.0)], dtype="float64"),
+            pin([0.0], value=[0.5], gradient=[1 / np.sqrt(2 * np.pi)]),
+        ],
+    ),
+    function(
+        "op_log_ndtr",
+        special.log_ndtr,
+        dtypes=FLOATING,
+        pins=[
+            pin([INF, -INF, NAN, -1e4], value=[0.0, -INF, NAN, special.log_ndtr(-1e4)]),
+            pin([-1e4, 40.0], gradient=[1e4 + 1e-4, 0.0]),
+            pin([-1.0, 8.0], value=[special.log_ndtr(-1.0), -special.ndtr(-8.0)], dtype="float64"),
+        ],
+    ),
+    function(
+        "op_ndtri",
+        special.ndtri,
+        lambda *shape: uniform(*shape, low=0.01, high=0.95),
+        dtypes=FLOATING,
+        pins=[
+            pin([0.0, 1.0, 0.5, -1.0, 2.0, NAN], value=[-INF, INF, 0.0, NAN, NAN, NAN]),
+            pin([0.0, 0.5, 1.0], gradient=[INF, np.sqrt(2 * np.pi), INF]),
+            pin([1e-300, 1e-20], value=special.ndtri([1e-300, 1e-20]).tolist(), dtype="float64"),
+        ],
+    ),
+    function(
+        "op_logit",
+        special.logit,
+        lambda *shape: uniform(*shape, low=0.05, high=0.95),
+        dtypes=FLOATING,
+        pins=[
+            pin([0.0, 1.0, 0.5, -1.0, 2.0, NAN], value=[-INF, INF, 0.0, NAN, NAN, NAN]),
+            pin([0.25, 0.5, 0.75], gradient=[16 / 3, 4.0, 16 / 3]),
+            pin([0.5 + 2.0**-20, 1e-30], value=[2.0**-18, np.log(1e-30)]),
+        ],
+    ),
+    function(
+        "op_entr",
+        special.entr,
+        positive,
+        dtypes=BOOLEAN + FLOATING,
+        pins=[
+            pin([0.0, -1.0, 1.0, INF, NAN], value=[0.0, -INF, 0.0, -INF, NAN]),
+            pin([0.0, 1.0], gradient=[0.0, -1.0]),
+        ],
+    ),
+    of_two(
+        "op_rel_entr",
+        special.rel_entr,
+        pins=[
+            pin(
+                [0.0, 0.0, 1.0, -1.0, 1.0, NAN, 2.0],
+                [0.0, 2.0, 0.0, 1.0, -1.0, 1.0, 2.0],
+                value=[0.0, 0.0, INF, INF, INF, NAN, 0.0],
+            ),
+            pin([0.0, 0.0, 2.0], [0.0, 2.0, 2.0], gradient=([0.0, 0.0, 1.0], [0.0, 0.0, -1.0])),
+            # where the ratio overflows, and where it is close to 1
+            pin([1e30, 1.0], [1e-30, 1 - 2.0**-20], value=[1e30 * np.log(1e60), -np.log1p(-(2.0**-20))]),
+        ],
+    ),
+    of_two(
+        "op_kl_div",
+        divergence,
+        pins=[
+            pin(
+                [0.0, 0.0, 1.0, -1.0, 1.0, NAN, 2.0],
+                [0.0, 2.0, 0.0, 1.0, -1.0, 1.0, 2.0],
+                value=[0.0, 2.0, INF, INF, INF, NAN, 0.0],
+            ),
+            pin([0.0, 0.0, 2.0], [0.5, 2.0, 2.0], gradient=([-1.0, -1.0, 0.0], [1.0, 1.0, 0.0])),
+        ],
+    ),
+    row(
+        "op_multigammaln",
+        multigammaln,
+        call(uniform(2, 3, low=2.0, high=9.0), 1),
+        call(uniform(3, low=2.0, high=30.0), 4),
+        call(uniform(0, low=2.0, high=9.0), 2),
+        dtypes=FLOATING,
+        returns=floating,
+        ulps=32,
+        pins=[
+            pin([0.5, 0.0, NAN, INF, 2.0], 2, value=[NAN, NAN, NAN, INF, special.multigammaln(2.0, 2)]),
+            pin([2.0], 2, gradient=[special.digamma(2.0) + special.digamma(1.5)]),
+        ],
+    ),
+    row(
+        "op_zeta",
+        special.zeta,
+        call(uniform(2, 3, low=1.5, high=4.0), positive(3)),
+        call(uniform(4, low=1.1, high=30.0), uniform(low=0.75, high=20.0)),
+        call(uniform(0, low=1.5, high=4.0), positive(0)),
+        dtypes=FLOATING,
+        returns=floating,
+        ulps=32,
+        pins=[
+            pin(
+                [1.0, 2.0, 0.5, 2.0, NAN, 2.0, 2.0, INF, INF, INF],
+                [1.0, 0.0, 1.0, -1.5, 1.0, NAN, INF, 1.0, 2.0, 0.5],
+                value=[INF, INF, NAN, NAN, NAN, NAN, 0.0, 1.0, 0.0, INF],
+            ),
+            pin([2.0, 4.0], [1.0, 1.0], value=[np.pi**2 / 6, np.pi**4 / 90]),
+            pin([2.0], [1.0], gradient=([-0.9375482543158438], [-2 * special.zeta(3.0)])),
         ],
     ),
     function(
