@@ -7,9 +7,8 @@ import torch
 from multiop import _args
 
 from .. import _internals
-from .._internals import is_tracing
+from .._internals import are_transforms_active, is_tracing
 from ..autodiff._effects import DependsOnValues
-from ..devices import is_known
 
 
 def op_cond(pred, true_fn, false_fn):
@@ -93,9 +92,7 @@ def run_without_values(function):
 
 def _is_readable(x):
     """Say whether Python can read the value of a tensor; raise in a trace, which is then abandoned."""
-    if is_known(x):  # the usual case
-        return True
-    if torch.compiler.is_dynamo_compiling() or _internals.is_batched(x) or x.is_meta:
+    if torch.compiler.is_dynamo_compiling() or x.is_meta or (are_transforms_active() and _internals.is_batched(x)):
         return False
     if is_tracing():
         raise DependsOnValues
