@@ -27,11 +27,11 @@ COMPOSITES = frozenset(
     op_hsplit op_vsplit op_dsplit op_fliplr op_flipud op_rot90 op_broadcast_arrays op_broadcast_shapes op_meshgrid
     op_diag op_diagflat op_tri op_tril op_triu op_set_diag op_diag_indices op_tril_indices op_triu_indices op_stft
     op_istft op_in_top_k op_argpartition op_unique op_lexsort op_isin op_histogram op_logspace op_geomspace op_lgamma
-    op_digamma op_polygamma op_gammainc op_gammaincc op_gamma op_betaln op_beta op_xlogy op_xlog1py op_erfcx
-    op_erfcinv op_ndtr op_log_ndtr op_ndtri op_logit op_entr op_rel_entr op_kl_div op_multigammaln op_zeta op_nansum
-    op_nanprod op_nancumsum op_nancumprod op_nanmean op_nanvar op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin
-    op_quantile op_percentile op_median op_nanquantile op_nanpercentile op_nanmedian op_moments op_corrcoef
-    op_trapezoid op_bartlett op_hanning op_hamming op_blackman
+    op_digamma op_polygamma op_gammainc op_gammaincc op_betainc op_gamma op_betaln op_beta op_xlogy op_xlog1py
+    op_erfcx op_erfcinv op_ndtr op_log_ndtr op_ndtri op_logit op_entr op_rel_entr op_kl_div op_multigammaln op_zeta
+    op_jv op_yv op_iv op_ive op_kv op_kve op_nansum op_nanprod op_nancumsum op_nancumprod op_nanmean op_nanvar
+    op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin op_quantile op_percentile op_median op_nanquantile
+    op_nanpercentile op_nanmedian op_moments op_corrcoef op_trapezoid op_bartlett op_hanning op_hamming op_blackman
     """.split()
 )
 
@@ -2339,6 +2339,12 @@ def op_gammaincc(op):
   except Exception as error: return recover(error, op, {"a": a, "x": x})
  return op_gammaincc, 1
 
+def op_betainc(op):
+ def op_betainc(a, b, x):
+  try: return active().op_betainc(a, b, x)
+  except Exception as error: return recover(error, op, {"a": a, "b": b, "x": x})
+ return op_betainc, 1
+
 def op_gamma(op):
  def op_gamma(x):
   try: return active().op_gamma(x)
@@ -2434,6 +2440,42 @@ def op_zeta(op):
   try: return active().op_zeta(x, q)
   except Exception as error: return recover(error, op, {"x": x, "q": q})
  return op_zeta, 1
+
+def op_jv(op):
+ def op_jv(v, x):
+  try: return active().op_jv(v, x)
+  except Exception as error: return recover(error, op, {"v": v, "x": x})
+ return op_jv, 1
+
+def op_yv(op):
+ def op_yv(v, x):
+  try: return active().op_yv(v, x)
+  except Exception as error: return recover(error, op, {"v": v, "x": x})
+ return op_yv, 1
+
+def op_iv(op):
+ def op_iv(v, x):
+  try: return active().op_iv(v, x)
+  except Exception as error: return recover(error, op, {"v": v, "x": x})
+ return op_iv, 1
+
+def op_ive(op):
+ def op_ive(v, x):
+  try: return active().op_ive(v, x)
+  except Exception as error: return recover(error, op, {"v": v, "x": x})
+ return op_ive, 1
+
+def op_kv(op):
+ def op_kv(v, x):
+  try: return active().op_kv(v, x)
+  except Exception as error: return recover(error, op, {"v": v, "x": x})
+ return op_kv, 1
+
+def op_kve(op):
+ def op_kve(v, x):
+  try: return active().op_kve(v, x)
+  except Exception as error: return recover(error, op, {"v": v, "x": x})
+ return op_kve, 1
 
 def op_correlate(op):
  def op_correlate(x1, x2, mode):

@@ -19,11 +19,14 @@ from multiop.frontends.creation import op_zeros_like
 from multiop.frontends.elementwise import (
     op_abs,
     op_add,
+    op_arcsinh,
     op_arctanh,
+    op_cos,
     op_divide,
     op_exp,
     op_expm1,
     op_floor,
+    op_hypot,
     op_log,
     op_log1p,
     op_maximum,
@@ -33,6 +36,8 @@ from multiop.frontends.elementwise import (
     op_power,
     op_round,
     op_sin,
+    op_sinc,
+    op_sinh,
     op_sqrt,
     op_subtract,
     op_tan,
@@ -44,6 +49,7 @@ from multiop.frontends.logical import (
     op_logical_and,
     op_logical_not,
     op_logical_or,
+    op_not_equal,
     op_where,
 )
 from multiop.frontends.reduction import op_sum
@@ -267,6 +273,34 @@ def op_gammaincc(a: ArrayLike, x: ArrayLike) -> Tensor:
         [0.1353]
     """
     return _incomplete(a, x, 1)
+
+
+@boundary
+def op_betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Tensor:
+    """Compute the regularized incomplete beta function: the distribution function of beta numbers.
+
+    Args:
+        a: First shape parameter, not negative: tensor, not complex; integers and bool become `floatx`.
+        b: Second shape parameter, not negative: tensor of a shape that broadcasts with that of `a`.
+        x: Upper limit of the integral, from 0 to 1: tensor of a shape that broadcasts with those.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype, from 0 to 1; NaN where an argument is outside of its
+        domain, and where both parameters are 0 or infinite.
+
+    Raises:
+        DTypeError: An argument is complex.
+
+    Gradient:
+        With respect to all arguments.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_betainc([2.0], [3.0], [0.5])).round(4))
+        [0.6875]
+    """
+    (a, b, x), name = _reals(a=a, b=b, x=x)
+    return op_cast(_betainc(a, b, x), name)
 
 
 @boundary
@@ -675,6 +709,168 @@ def op_zeta(x: ArrayLike, q: ArrayLike) -> Tensor:
     return op_cast(_zeta(x, q), name)
 
 
+@boundary
+def op_jv(v: ArrayLike, x: ArrayLike) -> Tensor:
+    """Compute the Bessel function of the first kind.
+
+    Args:
+        v: Order, from -16 to 16, not only whole: tensor, not complex; integers and bool become `floatx`.
+        x: Argument, real: tensor of a shape that broadcasts with that of `v`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype; NaN beyond these orders, and
+        where `x` is negative and `v` is not whole.
+
+    Raises:
+        DTypeError: An argument is complex.
+
+    Gradient:
+        With respect to both arguments.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_jv([0.5], [2.0])).round(4))
+        [0.513]
+    """
+    (v, x), name = _reals(v=v, x=x)
+    return op_cast(_oscillating(v, x)[0], name)
+
+
+@boundary
+def op_yv(v: ArrayLike, x: ArrayLike) -> Tensor:
+    """Compute the Bessel function of the second kind.
+
+    Args:
+        v: Order, from -16 to 16, not only whole: tensor, not complex; integers and bool become `floatx`.
+        x: Argument, real: tensor of a shape that broadcasts with that of `v`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype; NaN beyond these orders, and
+        where `x` is negative; minus infinity where `x` is 0.
+
+    Raises:
+        DTypeError: An argument is complex.
+
+    Gradient:
+        With respect to both arguments.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_yv([0.5], [2.0])).round(4))
+        [0.2348]
+    """
+    (v, x), name = _reals(v=v, x=x)
+    return op_cast(_oscillating(v, x)[1], name)
+
+
+@boundary
+def op_iv(v: ArrayLike, x: ArrayLike) -> Tensor:
+    """Compute the modified Bessel function of the first kind.
+
+    Args:
+        v: Order, not only whole: tensor, not complex; integers and bool become `floatx`.
+        x: Argument, real: tensor of a shape that broadcasts with that of `v`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype; NaN where `x` is negative and
+        `v` is not whole.
+
+    Raises:
+        DTypeError: An argument is complex.
+
+    Gradient:
+        With respect to both arguments.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_iv([0.5], [2.0])).round(4))
+        [2.0462]
+    """
+    (v, x), name = _reals(v=v, x=x)
+    return op_cast(_first(v, x, False), name)
+
+
+@boundary
+def op_ive(v: ArrayLike, x: ArrayLike) -> Tensor:
+    """Compute the modified Bessel function of the first kind, times `exp(-abs(x))`.
+
+    Args:
+        v: Order, not only whole: tensor, not complex; integers and bool become `floatx`.
+        x: Argument, real: tensor of a shape that broadcasts with that of `v`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype; NaN where `x` is negative and
+        `v` is not whole.
+
+    Raises:
+        DTypeError: An argument is complex.
+
+    Gradient:
+        With respect to both arguments.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_ive([0.5], [2.0])).round(4))
+        [0.2769]
+    """
+    (v, x), name = _reals(v=v, x=x)
+    return op_cast(_first(v, x, True), name)
+
+
+@boundary
+def op_kv(v: ArrayLike, x: ArrayLike) -> Tensor:
+    """Compute the modified Bessel function of the second kind.
+
+    Args:
+        v: Order, not only whole: tensor, not complex; integers and bool become `floatx`.
+        x: Argument, real: tensor of a shape that broadcasts with that of `v`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype; NaN where `x` is negative, and
+        infinity where it is 0.
+
+    Raises:
+        DTypeError: An argument is complex.
+
+    Gradient:
+        With respect to both arguments.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_kv([0.5], [2.0])).round(4))
+        [0.1199]
+    """
+    (v, x), name = _reals(v=v, x=x)
+    return op_cast(_second(v, x, False), name)
+
+
+@boundary
+def op_kve(v: ArrayLike, x: ArrayLike) -> Tensor:
+    """Compute the modified Bessel function of the second kind, times `exp(x)`.
+
+    Args:
+        v: Order, not only whole: tensor, not complex; integers and bool become `floatx`.
+        x: Argument, real: tensor of a shape that broadcasts with that of `v`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype; NaN where `x` is negative, and
+        infinity where it is 0.
+
+    Raises:
+        DTypeError: An argument is complex.
+
+    Gradient:
+        With respect to both arguments.
+
+    Example:
+        >>> import multiop
+        >>> print(multiop.op_convert_to_numpy(multiop.op_kve([0.5], [2.0])).round(4))
+        [0.8862]
+    """
+    (v, x), name = _reals(v=v, x=x)
+    return op_cast(_second(v, x, True), name)
+
+
 def _product_with_log(x: Any, y: Any, log: Any, pole: float) -> Any:
     """Return `x * log(y)`, and 0 where `x` is 0, beside which `log` has its pole at `pole` or is infinite."""
     x, y = active().promote_floating(x, y)
@@ -686,10 +882,13 @@ def _product_with_log(x: Any, y: Any, log: Any, pole: float) -> Any:
 
 def _reals(**tensors: Any) -> tuple[list[Any], str]:
     """Return tensors in the promoted dtype to compute in, and the name of their own."""
-    xs = active().promote_floating(*tensors.values())
+    xs = list(tensors.values())
+    for k in range(1, len(xs)):
+        xs[0], xs[k] = active().promote_floating(xs[0], xs[k])
     name = active().dtype_name(xs[0])
     if name in _dtypes.COMPLEX:
-        raise errors.DTypeError(f"{' and '.join(tensors)} must be real, got {name}")
+        *names, last = tensors
+        raise errors.DTypeError(f"{', '.join(names)} and {last} must be real, got {name}")
     return [op_cast(x, "float64" if name == "float64" else "float32") for x in xs], name
 
 
@@ -1177,3 +1376,339 @@ def _zeta(x: Any, q: Any) -> Any:
         factor = op_divide(op_divide(op_multiply(factor, more), y), y)
     wrong = op_where(is_pole, math.inf, math.nan)
     return op_where(is_usual, total, wrong)
+
+
+# Bessel functions of real order, each by what has no cancellation there: a series where the argument is small, else an
+# integral over a path on which the integrand does not change its sign, or Hankel's series.
+
+# the exponent that is neglected, nodes of an integral, and where the series of the modified function ends, after terms
+_BESSEL = {"float32": (18.0, 64, 10.0, 30), "float64": (40.0, 128, 20.0, 48)}
+_SMALLEST = 1e-9  # below it, the square of the argument is neglected
+
+# half of the logarithm of the gamma function of 1 + v over that of 1 - v, over v, in powers of the square of v
+_DELTA = (
+    -0.5772156649015329, -0.40068563438653143, -0.20738555102867398, -0.1440498967688461, -0.11133426586956469,
+    -0.09095401714582904, -0.0769325164113522, -0.06666870588242046, -0.058823978658684585, -0.05263167937961666,
+    -0.047619070330142226, -0.04347826605304026, -0.04000000119214014, -0.037037037312989324, -0.034482758684919304,
+    -0.03225806453115042, -0.030303030306558044, -0.02857142857226011, -0.027027027027223673, -0.025641025641072283,
+    -0.024390243902450117, -0.023255813953491015, -0.022222222222222855, -0.021276595744681003, -0.02040816326530616,
+    -0.019607843137254912, -0.01886792452830189,
+)  # fmt: skip
+
+
+def _unscaled(scaled: Any, exponent: Any) -> Any:
+    """Return `scaled * exp(exponent)`, which overflows where the product does."""
+    root = op_exp(op_multiply(op_minimum(exponent, 2e3), 0.5))
+    return op_multiply(op_multiply(scaled, root), root)
+
+
+def _array_like(x: Any, numbers: Any) -> Any:
+    """Return an array of NumPy as a tensor of the dtype of `x`, where `x` is."""
+    return active().on_device_of(x, active().convert(np.asarray(numbers).astype(active().dtype_name(x))))
+
+
+def _turned(v: Any) -> tuple[Any, Any]:
+    """Return the cosine and the sine of `pi * v`, 0 where they are."""
+    whole = op_round(v)
+    fraction = op_multiply(op_subtract(v, whole), math.pi)
+    half = op_multiply(whole, 0.5)
+    sign = op_where(op_equal(half, op_round(half)), 1.0, -1.0)
+    size = op_abs(fraction)  # from 0 to half of pi
+    is_low = op_less(size, 0.8)
+    cosine = op_where(is_low, op_cos(fraction), op_sin(op_subtract(math.pi / 2, op_where(is_low, 1.0, size))))
+    return op_multiply(sign, cosine), op_multiply(sign, op_sin(fraction))
+
+
+def _sizes(*xs: Any) -> list[Any]:
+    """Return absolute values, whose derivative at 0 is 1."""
+    return [op_where(op_less(x, 0.0), op_negative(x), x) for x in xs]
+
+
+def _sign_below(v: Any, x: Any) -> Any:
+    """Return what a function of whole order is multiplied by where `x` is negative; NaN for other orders."""
+    whole = op_where(op_equal(v, op_round(v)), active().stop_gradient(_turned(v)[0]), math.nan)
+    return op_where(op_less(x, 0.0), whole, 1.0)
+
+
+def _first_terms(v: Any, x: Any, terms: int, sign: float) -> Any:
+    """Return the power series of the function of the first kind, for orders from 0 on."""
+    square = op_multiply(op_multiply(x, x), 0.25 * sign)
+    total: Any = 1.0
+    term: Any = 1.0
+    for k in range(1, terms):
+        term = op_multiply(term, op_divide(square, op_multiply(op_add(v, float(k)), float(k))))
+        total = op_add(total, term)
+    # the power and the gamma function may overflow before their ratio does
+    after = op_add(v, 1.0)
+    power = op_power(op_divide(op_multiply(x, math.e / 2), after), v)
+    is_near = op_less(after, 10.5)
+    near, far = op_where(is_near, after, 1.0), op_where(is_near, 16.0, after)
+    near = op_subtract(op_multiply(op_subtract(near, 1.0), op_subtract(op_log(near), 1.0)), _lgamma_above(near))
+    rest = 1.0 - 0.5 * math.log(2 * math.pi)
+    far = op_subtract(op_subtract(rest, op_multiply(op_log(far), 0.5)), _stirling(far))
+    return op_multiply(op_multiply(power, op_exp(op_where(is_near, near, far))), total)
+
+
+@composite
+def _second(v: Any, x: Any, is_scaled: bool) -> Any:
+    """Return the modified function of the second kind, times `exp(x)` where `is_scaled`."""
+    (v,), x = _sizes(op_add(v, op_zeros_like(x))), op_add(x, op_zeros_like(v))
+    is_small = op_logical_and(op_less(0.0, x), op_less(x, _SMALLEST))
+    is_usual = op_logical_and(op_less_equal(_SMALLEST, x), op_less(x, math.inf))
+    usual = _second_by_integral(op_where(is_usual, v, 1.0), op_where(is_usual, x, 1.0), is_scaled)
+    at = op_where(is_small, x, _SMALLEST)
+    small = op_multiply(_second_of_small(op_where(is_small, v, 0.25), at), op_add(at, 1.0) if is_scaled else 1.0)
+    is_none = op_equal(x, 0.0)
+    pole = op_negative(op_log(op_where(is_none, x, 1.0)))
+    ends = op_where(is_none, pole, op_where(op_equal(x, math.inf), 0.0, math.nan))
+    ends = op_where(op_equal(v, v), ends, math.nan)
+    return op_where(is_usual, usual, op_where(is_small, small, ends))
+
+
+def _second_by_integral(v: Any, x: Any, is_scaled: bool) -> Any:
+    """Return the integral of `exp(-x * cosh(t)) * cosh(v * t)` over positive `t`, by trapezia."""
+    exponent, n, *_ = _BESSEL[active().dtype_name(x)]
+    fixed_v, fixed_x = active().stop_gradient(v), active().stop_gradient(x)
+    peak, left = _peak(fixed_v, fixed_x, exponent)
+    right = op_multiply(op_arcsinh(op_sqrt(op_divide(exponent / 2, op_hypot(fixed_v, fixed_x)))), 2.0)
+    step = op_multiply(op_add(left, right), 1 / n)
+    places = _array_like(x, np.arange(n + 1))
+    weights = _array_like(x, [0.25, *[0.5] * (n - 1), 0.25])
+    t = op_add(op_expand_dims(op_subtract(peak, left), -1), op_multiply(op_expand_dims(step, -1), places))
+    power = op_multiply(op_expand_dims(v, -1), t)
+    half = op_sinh(op_multiply(t, 0.5))
+    x = op_expand_dims(x, -1)
+    level = op_subtract(power, op_multiply(x, op_multiply(op_multiply(half, half), 2.0)))
+    level = level if is_scaled else op_subtract(level, x)
+    terms = op_multiply(op_exp(level), op_add(op_exp(op_multiply(power, -2.0)), 1.0))
+    return op_multiply(step, op_sum(op_multiply(terms, weights), -1))
+
+
+def _peak(v: Any, x: Any, exponent: float) -> tuple[Any, Any]:
+    """Return where `v * t - x * cosh(t)` is greatest, and how far below that it is less by `exponent`, down to 0."""
+    peak = op_arcsinh(op_divide(v, x))
+    ratio = op_divide(exponent, op_maximum(v, 1e-6))
+    return peak, op_minimum(peak, op_add(ratio, op_sqrt(op_multiply(ratio, 2.0))))
+
+
+def _second_of_small(v: Any, x: Any) -> Any:
+    """Return the modified function of the second kind for small positive `x`: the first terms of its series."""
+    level = op_subtract(math.log(2.0), op_log(x))
+    is_low, is_lowest = op_less(v, 1.0), op_less(v, 0.5)
+    low, lowest = op_where(is_low, v, 0.75), op_where(is_lowest, v, 0.25)
+    middle = op_where(is_lowest, 0.75, low)
+    difference = op_subtract(_lgamma_above(op_add(middle, 1.0)), _lgamma_above(op_subtract(1.0, middle)))
+    delta = op_where(
+        is_lowest, _polynomial(op_multiply(lowest, lowest), _DELTA), op_divide(op_multiply(difference, 0.5), middle)
+    )
+    slope = op_add(level, delta)
+    exponent = op_multiply(low, slope)
+    power = op_power(op_divide(2.0, x), v)
+    # of the exponent: a hyperbolic sine over it
+    is_short = op_less(exponent, 1e-3)
+    grown = op_where(is_short, 1.0, op_multiply(op_where(is_low, power, 1.0), op_exp(op_multiply(low, delta))))
+    long = op_divide(op_multiply(op_subtract(grown, op_divide(1.0, grown)), 0.5), op_where(is_short, 1.0, exponent))
+    share = op_where(is_short, op_add(op_multiply(op_multiply(exponent, exponent), 1 / 6), 1.0), long)
+    below = op_divide(op_multiply(share, slope), op_sqrt(op_sinc(low)))
+    above = op_multiply(op_multiply(power, _gamma(op_where(is_low, 1.0, v))), 0.5)
+    return op_where(is_low, below, above)
+
+
+@composite
+def _first(v: Any, x: Any, is_scaled: bool) -> Any:
+    """Return the modified function of the first kind, times `exp(-abs(x))` where `is_scaled`."""
+    order, given = op_add(v, op_zeros_like(x)), op_add(x, op_zeros_like(v))
+    v, x = _sizes(order, given)
+    _, _, edge, terms = _BESSEL[active().dtype_name(x)]
+    is_near = op_less(x, edge)
+    is_far = op_logical_and(op_less_equal(edge, x), op_less(x, math.inf))
+    near = op_where(is_near, x, 1.0)
+    near = op_multiply(_first_terms(v, near, terms, 1.0), op_exp(op_negative(near)) if is_scaled else 1.0)
+    far = op_where(is_far, x, edge)
+    far = _first_by_integral(v, far) if is_scaled else _unscaled(_first_by_integral(v, far), far)
+    ends = op_where(op_equal(x, math.inf), 0.0 if is_scaled else math.inf, math.nan)
+    value = op_where(is_near, near, op_where(is_far, far, ends))
+    is_negative = op_logical_and(op_less(order, 0.0), op_less(v, math.inf))
+    sine = _turned(op_where(is_negative, v, 0.0))[1]
+    is_added = op_logical_and(is_negative, op_not_equal(sine, 0.0))
+    at = op_where(is_added, x, 1.0)
+    other = op_multiply(_second(v, at, False), op_multiply(sine, 2 / math.pi))
+    other = op_multiply(other, op_exp(op_negative(at))) if is_scaled else other
+    value = op_add(value, op_where(is_added, other, 0.0))
+    return op_multiply(value, _sign_below(v, given))
+
+
+def _first_by_integral(v: Any, x: Any) -> Any:
+    """Return the integral over the steepest path through the saddle point, from 0 to `pi`."""
+    exponent, n, *_ = _BESSEL[active().dtype_name(x)]
+    n //= 2
+    size = op_hypot(active().stop_gradient(v), active().stop_gradient(x))
+    width = op_minimum(op_multiply(op_sqrt(op_divide(exponent / 2, size)), math.pi), math.pi)
+    angle = op_multiply(op_expand_dims(width, -1), _array_like(x, (np.arange(n) + 0.5) / n))
+    v, x = op_expand_dims(v, -1), op_expand_dims(x, -1)
+    path = op_arcsinh(op_multiply(op_divide(v, x), op_divide(angle, op_sin(angle))))
+    rise, fall = op_sinh(op_multiply(path, 0.5)), op_sin(op_multiply(angle, 0.5))
+    level = op_subtract(op_multiply(op_multiply(rise, rise), op_cos(angle)), op_multiply(fall, fall))
+    level = op_subtract(op_multiply(op_multiply(x, 2.0), level), op_multiply(v, path))
+    return op_multiply(op_multiply(width, 1 / (n * math.pi)), op_sum(op_exp(level), -1))
+
+
+_HIGHEST = 16.0  # order, of the functions that oscillate
+_LEGENDRE = {"float32": np.polynomial.legendre.leggauss(64), "float64": np.polynomial.legendre.leggauss(112)}
+
+
+@composite
+def _oscillating(v: Any, x: Any) -> tuple[Any, Any]:
+    """Return the Bessel functions of the first and of the second kind."""
+    order, given = op_add(v, op_zeros_like(x)), op_add(x, op_zeros_like(v))
+    v, x = _sizes(order, given)
+    is_inside = op_less_equal(v, _HIGHEST)
+    v = op_where(is_inside, v, 1.0)
+    square = op_multiply(v, v)
+    is_series = op_less_equal(op_multiply(x, x), op_multiply(op_add(v, 1.0), 8.0))
+    is_infinite = op_equal(x, math.inf)
+    is_far = op_less(op_add(op_multiply(square, 0.1875), 25.0), x)
+    is_small = op_less(x, _SMALLEST)
+    is_none = op_equal(x, 0.0)
+    middle = op_where(op_logical_or(is_far, is_small), 5.0, x)
+    far = op_where(op_logical_and(is_far, op_less(x, math.inf)), x, 64.0)
+    series = _first_terms(v, op_where(is_series, x, 1.0), 28, -1.0)
+    of_middle, of_far = _oscillating_by_integral(v, middle), _oscillating_far(v, far)
+    first = op_where(is_series, series, op_where(is_far, of_far[0], of_middle[0]))
+    cosine, sine = _turned(v)
+    # the two terms of the function of the second kind for small arguments, of which one is left from order 1 on
+    tangent = op_divide(sine, op_add(op_where(op_less(v, 1.0), cosine, 1.0), 1.0))
+    small = _second_of_small(v, op_where(op_logical_and(is_small, op_less(0.0, x)), x, _SMALLEST))
+    other = op_where(op_logical_and(is_small, op_less(v, 1.0)), op_multiply(tangent, first), 0.0)
+    small = op_where(is_none, 0.0, op_subtract(op_multiply(small, -2 / math.pi), other))
+    second = op_where(is_small, small, op_where(is_far, of_far[1], of_middle[1]))
+    first, second = (op_where(is_infinite, 0.0, y) for y in (first, second))
+    # by reflection, for negative orders; only what has a pole at 0 depends on it
+    is_negative = op_less(order, 0.0)
+    is_mixed = op_logical_and(is_negative, op_not_equal(sine, 0.0))
+    turned = op_subtract(op_multiply(cosine, first), op_where(is_mixed, op_multiply(sine, second), 0.0))
+    turned = op_where(op_logical_and(is_none, is_mixed), op_where(op_less(0.0, sine), math.inf, -math.inf), turned)
+    pole = op_log(op_where(is_none, x, 1.0))
+    across = op_multiply(cosine, op_where(is_none, 0.0, second))
+    across = op_add(across, op_where(is_mixed, op_multiply(sine, first), 0.0))
+    is_left = op_not_equal(cosine, 0.0)
+    across = op_where(op_logical_and(is_none, is_left), op_multiply(op_where(is_left, cosine, 1.0), pole), across)
+    first = op_where(is_negative, turned, first)
+    second = op_where(is_negative, across, op_where(is_none, pole, second))
+    first = op_multiply(first, op_where(is_inside, _sign_below(order, given), math.nan))
+    second = op_multiply(second, op_where(is_inside, op_where(op_less(given, 0.0), math.nan, 1.0), math.nan))
+    return first, second
+
+
+def _oscillating_by_integral(v: Any, x: Any) -> tuple[Any, Any]:
+    """Return both functions by Schlaefli's integrals: over angles from 0 to `pi`, and over positive numbers."""
+    exponent, *_ = _BESSEL[active().dtype_name(x)]
+    places, weights = _LEGENDRE[active().dtype_name(x)]
+    fixed_v, fixed_x = active().stop_gradient(v), active().stop_gradient(x)
+    peak, left = _peak(fixed_v, fixed_x, exponent)
+    start: Any = op_subtract(peak, left)
+    end: Any = 60.0
+    for _ in range(4):
+        end = op_arcsinh(op_divide(op_add(op_multiply(fixed_v, end), exponent), fixed_x))
+    end = op_subtract(end, start)
+    cosine, sine = _turned(v)
+    v, x = op_expand_dims(v, -1), op_expand_dims(x, -1)
+    angle = _array_like(x, (places + 1) * (math.pi / 2))
+    phase = op_subtract(op_multiply(v, angle), op_multiply(x, op_sin(angle)))
+    half = _array_like(x, weights / 2)  # of an integral over the angle, over pi
+    first = op_sum(op_multiply(op_cos(phase), half), -1)
+    second = op_negative(op_sum(op_multiply(op_sin(phase), half), -1))
+    t = op_multiply(op_expand_dims(end, -1), _array_like(x, (places + 1) / 2))
+    t = op_add(op_expand_dims(start, -1), t)
+    power, level = op_multiply(v, t), op_multiply(x, op_sinh(t))
+    scale = op_multiply(end, 1 / math.pi)
+    falling = op_multiply(scale, op_sum(op_multiply(op_exp(op_negative(op_add(level, power))), half), -1))
+    rising = op_multiply(scale, op_sum(op_multiply(op_exp(op_subtract(power, level)), half), -1))
+    first = op_subtract(first, op_multiply(sine, falling))
+    return first, op_subtract(second, op_add(rising, op_multiply(cosine, falling)))
+
+
+def _oscillating_far(v: Any, x: Any) -> tuple[Any, Any]:
+    """Return both functions of large `x` by Hankel's series."""
+    square, inverse = op_multiply(op_multiply(v, v), 4.0), op_divide(0.125, x)
+    parts: list[Any] = [1.0, 0.0]
+    term: Any = 1.0
+    for k in range(1, 34):
+        term = op_multiply(op_multiply(term, op_multiply(op_subtract(square, float((2 * k - 1) ** 2)), 1 / k)), inverse)
+        parts[k % 2] = op_add(parts[k % 2], op_multiply(term, (-1.0) ** (k // 2)))
+    # of x less a quarter of pi and half of v times pi
+    turn = op_add(op_multiply(v, 0.5), 0.25)
+    (cosine, sine), of_cosine, of_sine = _turned(turn), op_cos(x), op_sin(x)
+    along = op_add(op_multiply(of_cosine, cosine), op_multiply(of_sine, sine))
+    across = op_subtract(op_multiply(of_sine, cosine), op_multiply(of_cosine, sine))
+    size = op_sqrt(op_divide(2 / math.pi, x))
+    first = op_subtract(op_multiply(parts[0], along), op_multiply(parts[1], across))
+    second = op_add(op_multiply(parts[0], across), op_multiply(parts[1], along))
+    return op_multiply(size, first), op_multiply(size, second)
+
+
+@composite
+def _betainc(a: Any, b: Any, x: Any) -> Any:
+    """Return an integral over the side of `x` where it is smaller, in the logarithm of the odds."""
+    none = op_add(op_add(op_zeros_like(a), op_zeros_like(b)), op_zeros_like(x))
+    a, b, x = op_add(a, none), op_add(b, none), op_add(x, none)
+    is_right = op_logical_and(op_logical_and(op_less_equal(0.0, a), op_less_equal(0.0, b)), op_less_equal(0.0, x))
+    is_right = op_logical_and(is_right, op_less_equal(x, 1.0))
+    is_usual = op_logical_and(op_less(0.0, op_minimum(a, b)), op_less(op_maximum(a, b), math.inf))
+    is_usual = op_logical_and(op_logical_and(is_usual, is_right), op_logical_and(op_less(0.0, x), op_less(x, 1.0)))
+    usual = _betainc_by_integral(op_where(is_usual, a, 1.0), op_where(is_usual, b, 1.0), op_where(is_usual, x, 0.5))
+    # the limits: all of the distribution is at 0 or at 1
+    is_at_one = op_logical_or(op_less_equal(1.0, x), op_logical_or(op_equal(a, 0.0), op_equal(b, math.inf)))
+    is_at_none = op_logical_or(op_less_equal(x, 0.0), op_logical_or(op_equal(b, 0.0), op_equal(a, math.inf)))
+    is_open = op_logical_and(op_equal(a, b), op_logical_or(op_equal(a, 0.0), op_equal(a, math.inf)))
+    is_right = op_logical_and(is_right, op_logical_not(is_open))
+    limit = op_where(op_equal(x, 0.0), 0.0, op_where(is_at_one, 1.0, op_where(is_at_none, 0.0, math.nan)))
+    return op_where(is_usual, usual, op_where(is_right, limit, math.nan))
+
+
+def _betainc_by_integral(a: Any, b: Any, x: Any) -> Any:
+    """Return the function for numbers inside of its domain; `p`, `q` and `t` are those of the smaller side."""
+    name = active().dtype_name(x)
+    is_lower = op_less(op_multiply(x, op_add(a, b)), a)
+    of_x, of_rest = op_log(x), op_log1p(op_negative(x))
+    p, q = op_where(is_lower, a, b), op_where(is_lower, b, a)
+    t = op_where(is_lower, x, op_subtract(1.0, x))
+    level = op_subtract(op_add(op_multiply(a, of_x), op_multiply(b, of_rest)), _betaln(a, b))
+    # by Stirling's formula where the terms are large and cancel
+    is_large = op_less(10.5, op_minimum(a, b))
+    large_a, large_b = op_where(is_large, a, 16.0), op_where(is_large, b, 16.0)
+    both = op_add(large_a, large_b)
+    shift = op_subtract(op_multiply(x, large_b), op_multiply(op_subtract(1.0, x), large_a))
+    large = op_multiply(large_a, op_log1p(op_divide(shift, large_a)))
+    large = op_add(large, op_multiply(large_b, op_log1p(op_divide(op_negative(shift), large_b))))
+    root = op_log(op_divide(op_multiply(large_a, op_divide(large_b, both)), 2 * math.pi))
+    large = op_add(large, op_add(op_multiply(root, 0.5), _stirling(both)))
+    large = op_subtract(large, op_add(_stirling(large_a), _stirling(large_b)))
+    front = op_divide(op_exp(op_where(is_large, large, level)), p)
+    # the function of p + 1, whose integrand falls from its end on
+    total, after = op_add(op_add(p, q), 1.0), op_add(p, 1.0)
+    exponent = _RULES[name][2]
+    places, weights = (_array_like(x, numbers / 2) for numbers in _LEGENDRE[name])
+    fixed_total, fixed_after, fixed = (active().stop_gradient(y) for y in (total, after, t))
+    slope = op_subtract(fixed_after, op_multiply(fixed_total, fixed))
+    slope = op_maximum(slope, op_multiply(fixed_after, 1e-6))
+    bend = op_multiply(op_multiply(fixed_total, fixed), op_subtract(1.0, fixed))
+    root = op_sqrt(op_add(op_multiply(slope, slope), op_multiply(bend, 2 * exponent)))
+    width = op_divide(2 * exponent, op_add(slope, root))
+    for _ in range(4):  # Newton's iteration for where the integrand is exp(-exponent) times that at its end
+        part = op_multiply(fixed, op_expm1(op_negative(width)))
+        excess = op_subtract(
+            op_add(op_multiply(fixed_after, width), op_multiply(fixed_total, op_log1p(part))), exponent
+        )
+        share = op_divide(op_multiply(fixed, op_exp(op_negative(width))), op_add(part, 1.0))
+        width = op_subtract(width, op_divide(excess, op_subtract(fixed_after, op_multiply(fixed_total, share))))
+    y = op_multiply(op_expand_dims(width, -1), op_add(places, 0.5))
+    # in one of two forms, whose terms do not cancel
+    of_t, of_rest = op_expand_dims(t, -1), op_expand_dims(op_where(is_lower, op_subtract(1.0, x), x), -1)
+    is_few = op_expand_dims(op_less(q, after), -1)
+    slope = op_expand_dims(op_where(op_less(q, after), op_negative(q), after), -1)
+    change = op_where(is_few, op_multiply(of_rest, op_expm1(y)), op_multiply(of_t, op_expm1(op_negative(y))))
+    fall = op_add(op_multiply(slope, y), op_multiply(op_expand_dims(total, -1), op_log1p(change)))
+    integral = op_multiply(width, op_sum(op_multiply(op_exp(op_negative(fall)), weights), -1))
+    tail = op_multiply(front, op_add(op_multiply(op_multiply(op_add(p, q), t), integral), 1.0))
+    return op_where(is_lower, tail, op_subtract(1.0, tail))

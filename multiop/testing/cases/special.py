@@ -92,6 +92,36 @@ def multigammaln(x: Any, p: int) -> Any:
     return np.asarray(special.multigammaln(x, p)).astype(x.dtype)
 
 
+SHARES = [
+    [2.0**-10, 8.0, 0.5, 4096.0, 4096.0, 300.0],
+    [8.0, 2.0**-10, 0.5, 4096.0, 3968.0, 2.0],
+    [0.25, 0.75, 2.0**-20, 0.5, 0.5, 0.875],
+]
+
+
+def shares(a: Any, b: Any, x: Any) -> Any:
+    """SciPy's, with names for its arguments."""
+    return special.betainc(a, b, x)
+
+
+def first(v: Any, x: Any) -> Any:
+    """SciPy's, with names for its arguments."""
+    return special.jv(v, x)
+
+
+def second(v: Any, x: Any) -> Any:
+    """SciPy's, with names for its arguments."""
+    return special.yv(v, x)
+
+
+def beside(reference: Any) -> list[Any]:
+    """Make pins of a Bessel function: small, usual and large arguments, whole, half, small and negative orders."""
+    orders = [0.0, 0.0, 1.0, 0.5, 0.25, 7.0, 16.0, 16.0, 2.5, 0.0, -0.5, -1.0, 0.75, 3.0]
+    places = [2.0**-40, 1.5, 2.0**-10, 1.0, 2.0**-33, 2.0, 8.0, 36.0, 12.0, 21.5, 1.0, 3.0, 30.0, 96.0]
+    value = reference(np.array(orders), np.array(places)).tolist()
+    return [pin(orders, places, value=value, dtype=dtype) for dtype in ("float32", "float64")]
+
+
 ROWS = [
     function(
         "op_erf",
@@ -351,6 +381,102 @@ ROWS = [
             ),
             pin([2.0, 4.0], [1.0, 1.0], value=[np.pi**2 / 6, np.pi**4 / 90]),
             pin([2.0], [1.0], gradient=([-0.9375482543158438], [-2 * special.zeta(3.0)])),
+        ],
+    ),
+    *[
+        row(
+            op,
+            reference,
+            call(uniform(2, 3, low=2.0, high=5.0), uniform(2, 3, low=0.3, high=2.0)),
+            call(uniform(2, 1, low=2.0, high=5.0), uniform(3, low=0.3, high=2.0)),
+            call(uniform(low=2.0, high=5.0), uniform(low=0.3, high=2.0)),
+            call(uniform(0, low=2.0, high=5.0), uniform(1, low=0.3, high=2.0)),
+            dtypes=FLOATING,
+            returns=floating,
+            ulps=128,
+            pins=[*beside(reference), *pins],
+        )
+        for op, reference, pins in (
+            (
+                "op_jv",
+                first,
+                [
+                    pin([0.0, 1.0, 0.0, 16.5, NAN], [0.0, 0.0, INF, 1.0, 1.0], value=[1.0, 0.0, 0.0, NAN, NAN]),
+                    pin([1.0, 0.5, 0.0], [-2.0, -2.0, NAN], value=[-special.jv(1.0, 2.0), NAN, NAN]),
+                    pin([0.0, 1.0, 2.0], [0.0, 0.0, 0.0], gradient=(OPEN, [0.0, 0.5, 0.0])),
+                    pin([0.0, 2.5], [3.0, 80.0], gradient=(OPEN, special.jvp([0.0, 2.5], [3.0, 80.0]).tolist())),
+                ],
+            ),
+            (
+                "op_yv",
+                second,
+                [
+                    pin([0.0, 1.0, 0.0, 16.5, NAN], [0.0, 0.0, INF, 1.0, 1.0], value=[-INF, -INF, 0.0, NAN, NAN]),
+                    pin([1.0, 0.0], [-2.0, NAN], value=[NAN, NAN]),
+                    pin([0.0, 2.5], [3.0, 80.0], gradient=(OPEN, special.yvp([0.0, 2.5], [3.0, 80.0]).tolist())),
+                ],
+            ),
+            (
+                "op_iv",
+                special.iv,
+                [
+                    pin([0.0, 1.0, 0.0, NAN], [0.0, 0.0, INF, 1.0], value=[1.0, 0.0, INF, NAN]),
+                    pin([1.0, 0.5, 0.0], [-2.0, -2.0, NAN], value=[-special.iv(1.0, 2.0), NAN, NAN]),
+                    pin([0.0, 1.0, 2.0], [0.0, 0.0, 0.0], gradient=(OPEN, [0.0, 0.5, 0.0])),
+                    pin([0.0, 2.5], [3.0, 60.0], gradient=(OPEN, special.ivp([0.0, 2.5], [3.0, 60.0]).tolist())),
+                ],
+            ),
+            (
+                "op_ive",
+                special.ive,
+                [
+                    pin([0.0, 1.0, 0.0, NAN], [0.0, 0.0, INF, 1.0], value=[1.0, 0.0, 0.0, NAN]),
+                    pin([1.0, 0.5, 0.0], [-2.0, -2.0, NAN], value=[-special.ive(1.0, 2.0), NAN, NAN]),
+                    pin([0.0, 1.0], [1e6, 1e10], value=[np.sqrt(0.5 / np.pi) / 1e3, np.sqrt(0.5 / np.pi) / 1e5]),
+                ],
+            ),
+            (
+                "op_kv",
+                special.kv,
+                [
+                    pin([0.0, 1.0, 0.0, NAN], [0.0, 0.0, INF, 1.0], value=[INF, INF, 0.0, NAN]),
+                    pin([1.0, 0.0], [-2.0, NAN], value=[NAN, NAN]),
+                    pin([0.0, 2.5], [3.0, 40.0], gradient=(OPEN, special.kvp([0.0, 2.5], [3.0, 40.0]).tolist())),
+                ],
+            ),
+            (
+                "op_kve",
+                special.kve,
+                [
+                    pin([0.0, 1.0, 0.0, NAN], [0.0, 0.0, INF, 1.0], value=[INF, INF, 0.0, NAN]),
+                    pin([1.0, 0.0], [-2.0, NAN], value=[NAN, NAN]),
+                    pin([0.0, 1.0], [1e6, 1e10], value=[np.sqrt(0.5 * np.pi) / 1e3, np.sqrt(0.5 * np.pi) / 1e5]),
+                ],
+            ),
+        )
+    ],
+    row(
+        "op_betainc",
+        shares,
+        call(uniform(2, 3, low=0.5, high=9.0), uniform(3, low=0.5, high=9.0), uniform(2, 1, low=0.1, high=0.9)),
+        call(uniform(4, low=9.0, high=30.0), positive(4), uniform(4, low=0.3, high=0.95)),
+        call(positive(0), positive(1), uniform(1, low=0.1, high=0.9)),
+        dtypes=FLOATING,
+        returns=floating,
+        ulps=64,
+        pins=[
+            pin(
+                [0.0, 1.0, 0.0, INF, 1.0, INF, 1.0, 2.0, 2.0, -1.0, 2.0, 2.0, NAN, 2.0],
+                [1.0, 0.0, 0.0, 1.0, INF, INF, 1.0, 3.0, 3.0, 1.0, 3.0, 3.0, 1.0, 3.0],
+                [0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.0, 1.0, 0.5, -0.1, 1.1, 0.5, NAN],
+                value=[1.0, 0.0, NAN, 0.0, 1.0, NAN, 0.5, 0.0, 1.0, NAN, NAN, NAN, NAN, NAN],
+            ),
+            # where the function is small, and where a parameter is, or both are large
+            *[
+                pin(*SHARES, value=special.betainc(*np.array(SHARES)).tolist(), dtype=dtype)
+                for dtype in ("float32", "float64")
+            ],
+            pin([2.0], [3.0], [0.25], gradient=(OPEN, OPEN, [12 * 0.25 * 0.75**2])),
         ],
     ),
     function(
