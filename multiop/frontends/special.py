@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -677,8 +676,9 @@ def op_multigammaln(x: ArrayLike, p: int) -> Tensor:
     x, name = _real(x)
     is_inside = op_less((p - 1) / 2, x)
     inside = op_where(is_inside, x, float(p))
-    terms = [_lgamma(op_subtract(inside, k / 2)) for k in range(p)]
-    total = functools.reduce(op_add, terms, p * (p - 1) / 4 * math.log(math.pi))
+    total: Any = p * (p - 1) / 4 * math.log(math.pi)
+    for k in range(p):
+        total = op_add(total, _lgamma(op_subtract(inside, k / 2)))
     return op_cast(op_where(is_inside, total, math.nan), name)
 
 
