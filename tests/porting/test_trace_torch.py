@@ -796,3 +796,9 @@ def test_a_model_in_bfloat16_that_takes_few_numbers_is_recorded_with_those():
     port = porting.trace(Years().bfloat16(), torch.tensor([100, 101, 103], dtype=torch.bfloat16))
     assert [x.tolist() for x in port.inputs()] == [[100, 101, 103]]
     assert porting.prove(port, "torch").agrees
+
+
+def test_a_port_in_64_bits_is_proven_in_64_bits_with_the_mode_off(backend):
+    port = porting.trace(torch.nn.Linear(3, 2, dtype=torch.float64), torch.ones(4, 3, dtype=torch.float64))
+    multiop.enable_x64(False)
+    assert porting.prove(port, backend).agrees and not multiop.x64()
