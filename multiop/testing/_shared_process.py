@@ -21,7 +21,7 @@ def torch_first(names: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def x64_mode_for(dtype: str) -> Iterator[None]:
-    """Turn on the 64-bit mode inside the context if `dtype` needs it; what was asked for, and JAX's own switch, return."""
+    """Turn on the 64-bit mode inside the context if `dtype` needs it; both switches, JAX's own too, return."""
     if dtype not in _dtypes.WIDE:
         yield
         return
