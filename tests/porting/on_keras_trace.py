@@ -48,6 +48,28 @@ def conv_net():
     return keras.Model(inputs, L.Softmax()(L.Dense(3, name="head")(x)))
 
 
+def numbered(is_named=False):
+    """Layers that Keras numbers, or whose author gave those of one block one ending."""
+
+    def layer(kind, *args, **options):
+        name = options.pop("name")
+        return kind(*args, **options, **({"name": name} if is_named else {}))
+
+    def block(x, i, pool=False):
+        x = L.AveragePooling2D(3, 1, "same")(x) if pool else x
+        x = layer(L.Conv2D, 4, 3, padding="same", name=f"conv_1_cell_{i}")(x)
+        return L.Activation("relu")(layer(L.BatchNormalization, name=f"bn_cell_{i}")(x))
+
+    keras.utils.clear_session()  # the numbers begin again
+    x = inputs = keras.Input((6, 6, 3))
+    x = block(x, 0)
+    y = block(block(x, 1), 2)
+    x = L.Concatenate()([y, block(x, 3, pool=True)])
+    for i in (4, 5, 6):
+        x = block(x, i)
+    return keras.Model(inputs, L.Dense(2, name="head")(L.GlobalAveragePooling2D()(x)))
+
+
 def flat():
     """Layers whose names say what blocks they are of."""
     x = inputs = keras.Input((8, 8, 4))
@@ -128,6 +150,10 @@ MODELS = {
     "flat, training": (flat, IMAGES[:, :8, :8, [0, 1, 2, 0]]),
     "lettered": (lettered, IMAGES[:, :8, :8, [0, 1, 2, 0]]),
     "lettered, training": (lettered, IMAGES[:, :8, :8, [0, 1, 2, 0]]),
+    "numbered": (numbered, IMAGES[:, :6, :6]),
+    "numbered, training": (numbered, IMAGES[:, :6, :6]),
+    "named": (functools.partial(numbered, True), IMAGES[:, :6, :6]),
+    "named, training": (functools.partial(numbered, True), IMAGES[:, :6, :6]),
     "shared, training": (shared, IMAGES[:, :8, 0, [0, 1, 2, 0]]),
     "recurrent": (recurrent, np.random.default_rng(0).integers(0, 7, (3, 6))),
     "convolutions": (convolutions, np.random.default_rng(0).normal(size=(2, 8, 3))),
@@ -191,6 +217,23 @@ def test_blocks_have_their_shortcuts_and_branches_stay_together(name):
     assert "axis=(1, 2), keepdims=True)" in source and "reshape" not in source
     layers = ["left_first", "left_second", "right_first", "right_second"]
     assert sorted(layers, key=source.index) == layers
+
+
+def test_layers_whose_names_end_in_one_number_are_a_block():
+    for name, first in ("numbered", "1, "), ("named", ""):
+        source = made(name)[0].source
+        assert source.count("def block(") == source.count("def block") == 1 and "~" not in source
+        assert f"range({first}3):" in source and "range(4, 7):" in source
+    assert 'block(ending_in(params, f"_{i}"), ending_in(state, f"_{i}"), y)' in made("numbered")[0].source
+    assert 'ending_in(params, f"_cell_{i}")' in made("named")[0].source
+    assert 'new_state |= with_ending(new, f"_cell_{i}")' in made("named, training")[0].source
+
+
+def test_a_tap_in_a_numbered_block_has_the_name_of_the_layer():
+    model, x = numbered(), IMAGES[:, :6, :6]
+    port = porting.trace(model, x, taps=True)
+    comparison = porting.compare(model, port, [x])
+    assert comparison.agree and "conv2d_6" in {check.layer for check in comparison.checks}
 
 
 def test_a_variable_without_a_name_is_numbered_in_its_layer():

@@ -26,6 +26,7 @@ from multiop.porting._graph import (
     Path,
     Value,
 )
+from multiop.porting._printing.endings import ending_of, original
 from multiop.porting._printing.regions import Outline, Region, signature
 from multiop.porting._printing.terms import Attribute, Branch, Spread
 
@@ -168,7 +169,10 @@ class Text:
             return quoted(path, within) if path else "name"
         keys = branch.path.split(".") if branch.path else []
         group = keys.pop() if keys and keys[-1].endswith("*") else ""
-        text = branch.kind + "".join(f"[{_quoted(key)}]" for key in keys)
+        text = branch.kind + "".join(f"[{_quoted(original(key))}]" for key in keys)
+        ending = ending_of(group[:-1])
+        if ending is not None:
+            return f"ending_in({text}, {quoted(ending)})"
         return f"part({text}, {quoted(group[:-1])})" if group else text
 
 

@@ -35,7 +35,7 @@ from multiop.porting._graph import (
 )
 from multiop.porting._printing import snake
 from multiop.porting._rows import FLOATS, Untranslated, single
-from multiop.porting.tensorflow import _internals, operations, patterns, weights
+from multiop.porting.tensorflow import _internals, blocks, operations, patterns, weights
 from multiop.porting.tensorflow.flat import (
     Edge,
     Flat,
@@ -365,13 +365,10 @@ def _in_depth(nodes: list[Node], outputs: Expression) -> list[Node]:
 
     Keras computes the layers of a model level by level, so that parallel branches stand in pieces.
     """
-    units: list[list[Node]] = []  # the statements of one call of a layer stay together
+    together: dict[Any, list[Node]] = {}  # the statements of one call of a layer, or of one block
     for node in nodes:
-        key = node.scopes[0].key if node.scopes else None
-        if units and key is not None and units[-1][0].scopes and units[-1][0].scopes[0].key == key:
-            units[-1].append(node)
-        else:
-            units.append([node])
+        together.setdefault(node.scopes[0].key if node.scopes else id(node), []).append(node)
+    units = list(together.values())
     makers = {id(value): number for number, unit in enumerate(units) for node in unit for value in node.outputs}
 
     def needed(expressions: list[Expression]) -> list[int]:
@@ -677,6 +674,8 @@ class _Reader:
         if described.has_layers:
             nodes = _in_depth(nodes, outputs)
             _group(nodes, list(described.variables))
+            if blocks.marked(nodes, outputs):
+                nodes = _in_depth(nodes, outputs)
         dtype = _rows.dtype_of(self.params, self.inputs)
         self.graph = Graph(
             described.kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, dtype, "TensorFlow"

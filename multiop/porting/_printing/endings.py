@@ -1,0 +1,80 @@
+"""Blocks of layers whose names end alike, under names that begin alike, as the printer has those of other blocks."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from multiop.porting import _graph
+from multiop.porting._graph import Expression, Graph, Node, Scope, Value
+
+MARK = "~"  # what such names begin with; no layer of Keras may have it in its name
+
+
+def turned(graph: Graph) -> Graph:
+    """Return the graph with `~4_conv` for the layer `conv_4` of a block `*_4`."""
+    names: dict[str, str] = {}  # of the layers
+    for node in graph.nodes:
+        if node.scopes and node.scopes[0].path.startswith("*"):
+            ending = node.scopes[0].path[1:]
+            paths = [value.name for value in _graph.values(node.expression) if value.kind in ("params", "state")]
+            for path in [*paths, *([] if node.update is None else [node.update]), *(s.path for s in node.scopes[1:])]:
+                layer = path.partition(".")[0]
+                names[layer] = f"{_beginning(ending)}{layer.removesuffix(ending)}"
+    if not names:
+        return graph
+
+    def path_of(path: str) -> str:
+        layer, dot, rest = path.partition(".")
+        return f"{names.get(layer, layer)}{dot}{rest}"
+
+    leaves = {path: dataclasses.replace(leaf, name=path_of(path)) for path, leaf in graph.leaves.items()}
+    by_id = {id(leaf): leaves[path] for path, leaf in graph.leaves.items()}
+
+    def change(part: Expression) -> Expression:
+        return by_id.get(id(part), part) if isinstance(part, Value) else part
+
+    def scope(given: Scope) -> Scope:
+        is_block = given.path.startswith("*")
+        path = f"{_beginning(given.path[1:])}*" if is_block else path_of(given.path)
+        return dataclasses.replace(given, path=path)
+
+    def statement(node: Node) -> Node:
+        update = None if node.update is None else path_of(node.update)
+        scopes = tuple(map(scope, node.scopes))
+        return dataclasses.replace(
+            node, expression=_graph.rebuild(node.expression, change), scopes=scopes, update=update
+        )
+
+    return dataclasses.replace(
+        graph,
+        params={path_of(path): leaf for path, leaf in graph.params.items()},
+        state={path_of(path): leaf for path, leaf in graph.state.items()},
+        nodes=list(map(statement, graph.nodes)),
+        outputs=_graph.rebuild(graph.outputs, change),
+        leaves={path_of(path): leaf for path, leaf in leaves.items()},
+    )
+
+
+def without(graph: Graph) -> Graph:
+    """Return the graph without such blocks: a tap has the whole name of its layer, which no beginning is a part of."""
+    nodes = [
+        dataclasses.replace(node, scopes=tuple(scope for scope in node.scopes if not scope.path.startswith("*")))
+        for node in graph.nodes
+    ]
+    return dataclasses.replace(graph, nodes=nodes)
+
+
+def _beginning(ending: str) -> str:
+    return f"{MARK}{ending[1:]}_"
+
+
+def ending_of(beginning: str) -> str | None:
+    """Return how names end in the original that begin so here; `None` for names that are the original's."""
+    return f"_{beginning[len(MARK) : -1]}" if beginning.startswith(MARK) else None
+
+
+def original(name: str) -> str:
+    """Return the name that a layer has in the original."""
+    match = re.fullmatch(rf"{MARK}((?:[a-z]+_)?(?:\d+|{{i}}))_(.*)", name)
+    return name if match is None else f"{match[2]}_{match[1]}"
