@@ -765,7 +765,7 @@ class _Run:
                 layer = consumers[0].name if consumers else OUTPUT
                 told = f"{record.name}, which goes into {', '.join(r.name for r in consumers) or 'the output'}"
                 check = self.check(SINGLE, layer, GRADIENT, told, record.gradient, computed, 1, floor)
-                self.explain(check, record.gradient, computed, lambda of, n=record.name: of[0].records[n].gradient)
+                self.explain(check, record.gradient, computed, _at_tap(record.name))
                 later.append(check)
         for n, g in zip(which, of_inputs, strict=True):
             wanted_gradient = self.reference.input_gradients[n]
@@ -776,7 +776,7 @@ class _Run:
                 floor = self.noise(None, [r.gradient for r in consumers if r.gradient is not None])
                 layer = consumers[0].name if consumers else OUTPUT
                 check = self.check(SINGLE, layer, INPUT, f"input {n}", wanted_gradient, computed, 1, floor)
-                self.explain(check, wanted_gradient, computed, lambda of, n=n: of[0].input_gradients[n])
+                self.explain(check, wanted_gradient, computed, _of_input(n))
                 later.append(check)
         later += self.parameters(SINGLE, {n: _numpy(g) for n, g in of_own.items()}, gradients, shared, 1)
         checks += later
@@ -830,7 +830,7 @@ class _Run:
             record = self.reference.records.get(layer)
             floor = self.noise(record, [*same, expected])
             check = self.check(mode, layer, PARAMETER, name, expected, gradient, depth, floor)
-            self.explain(check, expected, gradient, lambda of, n=name: of[1][n][1])
+            self.explain(check, expected, gradient, _of_parameter(name))
             checks.append(check)
         return checks
 
@@ -902,16 +902,28 @@ class _Run:
                 check = self.check(
                     WHOLE, record.name, GRADIENT, record.name, record.gradient, computed, 2 * depth, floor
                 )
-                self.explain(check, record.gradient, computed, lambda of, n=record.name: of[0].records[n].gradient)
+                self.explain(check, record.gradient, computed, _at_tap(record.name))
                 checks.append(check)
         for n, (wanted, computed) in enumerate(zip(self.reference.input_gradients, of_inputs, strict=True)):
             if wanted is not None and computed is not None:
                 first = shared[order[0]].name if order else OUTPUT
                 computed = self.back(computed)
                 check = self.check(WHOLE, first, INPUT, f"input {n}", wanted, computed, 2 * depth)
-                self.explain(check, wanted, computed, lambda of, n=n: of[0].input_gradients[n])
+                self.explain(check, wanted, computed, _of_input(n))
                 checks.append(check)
         checks += self.parameters(WHOLE, of_params, gradients, shared, 2 * depth)
+
+
+def _at_tap(name: str) -> Callable[[Gradients], Array | None]:
+    return lambda gradients: gradients[0].records[name].gradient
+
+
+def _of_input(number: int) -> Callable[[Gradients], Array | None]:
+    return lambda gradients: gradients[0].input_gradients[number]
+
+
+def _of_parameter(name: str) -> Callable[[Gradients], Array | None]:
+    return lambda gradients: gradients[1][name][1]
 
 
 def _nudge(x: Array, seed: int) -> Array:

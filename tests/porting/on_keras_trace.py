@@ -220,13 +220,12 @@ def test_blocks_have_their_shortcuts_and_branches_stay_together(name):
 
 
 def test_layers_whose_names_end_in_one_number_are_a_block():
-    for name, first in ("numbered", "1, "), ("named", ""):
+    for name, layer in ("numbered", "conv2d"), ("named", "conv_1_cell"):
         source = made(name)[0].source
         assert source.count("def block(") == source.count("def block") == 1 and "~" not in source
-        assert f"range({first}3):" in source and "range(4, 7):" in source
-    assert 'block(ending_in(params, f"_{i}"), ending_in(state, f"_{i}"), y)' in made("numbered")[0].source
-    assert 'ending_in(params, f"_cell_{i}")' in made("named")[0].source
-    assert 'new_state |= with_ending(new, f"_cell_{i}")' in made("named, training")[0].source
+        assert "range(1, 3):" in source and "range(4, 7):" in source and f'**params["{layer}"]' in source
+        assert 'block(ending_in(params, f"_{i}"), ending_in(state, f"_{i}"), y)' in source
+        assert 'new_state |= with_ending(new, f"_{i}")' in made(f"{name}, training")[0].source
 
 
 def test_a_tap_in_a_numbered_block_has_the_name_of_the_layer():
