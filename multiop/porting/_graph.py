@@ -104,6 +104,7 @@ class Scope:
     path: str  # with `*` at an end: the leaves that begin or end so, of several submodules that are written as one
     kind: str  # the name of its class
     is_container: bool
+    ending: str = ""  # how the names in it end, where another submodule has the same ones with another ending
 
 
 @dataclasses.dataclass(eq=False)

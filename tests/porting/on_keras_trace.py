@@ -70,6 +70,33 @@ def numbered(is_named=False):
     return keras.Model(inputs, L.Dense(2, name="head")(L.GlobalAveragePooling2D()(x)))
 
 
+def scoped():
+    """Cells of two blocks in scopes, whose layers have the number of the cell behind the name of the block."""
+
+    def block(x, side, i):
+        with keras.name_scope(f"conv_block_{side}_{i}"):
+            x = L.SeparableConv2D(4, 3, padding="same", name=f"conv_{side}_{i}")(L.Activation("relu")(x))
+            x = L.BatchNormalization(momentum=0.9, name=f"bn_{side}_{i}")(x)
+            return L.Conv2D(4, 1, name=f"conv_1_{side}_{i}")(x)
+
+    def cell(x, before, i):
+        with keras.name_scope(f"cell_A_{i}"):
+            y = L.Conv2D(4, 1, name=f"conv_1_{i}")(before)
+            y = L.BatchNormalization(name=f"bn_1_{i}")(y)
+            with keras.name_scope("block_1"):
+                left = block(x, "left", i)
+            with keras.name_scope("block_2"):
+                right = block(y, "right", i)
+            x = L.Add(name=f"add_{i}")([left, right])
+            return L.Concatenate(name=f"concat_{i}")([x, y])
+
+    x = inputs = keras.Input((6, 6, 3))
+    before, x = x, L.Conv2D(8, 1, name="stem")(x)
+    for i in (1, 2, 3):
+        before, x = x, cell(x, before, i)
+    return keras.Model(inputs, L.Dense(2, name="head")(L.GlobalAveragePooling2D()(x)))
+
+
 def flat():
     """Layers whose names say what blocks they are of."""
     x = inputs = keras.Input((8, 8, 4))
@@ -152,6 +179,8 @@ MODELS = {
     "lettered, training": (lettered, IMAGES[:, :8, :8, [0, 1, 2, 0]]),
     "numbered": (numbered, IMAGES[:, :6, :6]),
     "numbered, training": (numbered, IMAGES[:, :6, :6]),
+    "scoped": (scoped, IMAGES[:, :6, :6]),
+    "scoped, training": (scoped, IMAGES[:, :6, :6]),
     "named": (functools.partial(numbered, True), IMAGES[:, :6, :6]),
     "named, training": (functools.partial(numbered, True), IMAGES[:, :6, :6]),
     "shared, training": (shared, IMAGES[:, :8, 0, [0, 1, 2, 0]]),
@@ -226,6 +255,15 @@ def test_layers_whose_names_end_in_one_number_are_a_block():
         assert "range(1, 3):" in source and "range(4, 7):" in source and f'**params["{layer}"]' in source
         assert 'block(ending_in(params, f"_{i}"), ending_in(state, f"_{i}"), y)' in source
         assert 'new_state |= with_ending(new, f"_{i}")' in made(f"{name}, training")[0].source
+
+
+def test_layers_in_scopes_whose_names_end_alike_are_a_block():
+    source = made("scoped")[0].source
+    assert source.count("def conv_block(") == source.count("def conv_block") == 1
+    assert source.count("def cell_a(") == 1 and source.count("cell_a(params[") == 3 and "range" not in source
+    assert '**params[f"bn_1{ending}"]' in source and 'ending=f"_left{ending}"' in source and 'ending="_2"' in source
+    assert 'params["block_1"][f"conv_block_left{ending}"]' in source
+    assert 'new_state[f"bn{ending}"]' in made("scoped, training")[0].source
 
 
 def test_a_tap_in_a_numbered_block_has_the_name_of_the_layer():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import re
 
@@ -12,7 +13,7 @@ MARK = "~"  # what such names begin with; no layer of Keras may have it in its n
 
 
 def turned(graph: Graph) -> Graph:
-    """Return the graph with `~4_conv` for the layer `conv_4` of a block `*_4`."""
+    """Return the graph with `~4_conv` for the layer `conv_4` of a block `*_4`, and `conv{ending}` in a block of its own."""
     names: dict[str, str] = {}  # of the layers
     for node in graph.nodes:
         if node.scopes and node.scopes[0].path.startswith("*"):
@@ -21,12 +22,22 @@ def turned(graph: Graph) -> Graph:
             for path in [*paths, *([] if node.update is None else [node.update]), *(s.path for s in node.scopes[1:])]:
                 layer = path.partition(".")[0]
                 names[layer] = f"{_beginning(ending)}{layer.removesuffix(ending)}"
-    if not names:
+    blocks = {scope.path: scope.ending for node in graph.nodes for scope in node.scopes if scope.ending}
+    if not names and not blocks:
         return graph
+    homes: dict[str, set[str]] = collections.defaultdict(set)  # the outermost blocks in which a name occurs
+    for path in (*graph.params, *graph.state):
+        for part in path.split(".")[1:]:
+            homes[part].add(path.partition(".")[0])
 
     def path_of(path: str) -> str:
-        layer, dot, rest = path.partition(".")
-        return f"{names.get(layer, layer)}{dot}{rest}"
+        layer, *rest = path.split(".")
+        changed, ending = [names.get(layer, layer)], ""
+        for number, part in enumerate(rest, 1):
+            ending = blocks.get(".".join([layer, *rest[: number - 1]]), ending)
+            is_own = ending and part.endswith(ending) and len(homes[part]) < 2
+            changed.append(f"{part.removesuffix(ending)}{{ending}}" if is_own else part)
+        return ".".join(changed)
 
     leaves = {path: dataclasses.replace(leaf, name=path_of(path)) for path, leaf in graph.leaves.items()}
     by_id = {id(leaf): leaves[path] for path, leaf in graph.leaves.items()}
@@ -37,7 +48,10 @@ def turned(graph: Graph) -> Graph:
     def scope(given: Scope) -> Scope:
         is_block = given.path.startswith("*")
         path = f"{_beginning(given.path[1:])}*" if is_block else path_of(given.path)
-        return dataclasses.replace(given, path=path)
+        around = [ending for outer, ending in blocks.items() if given.path.startswith(f"{outer}.")]
+        inner = max(around, key=len, default="")
+        ending = f"{given.ending.removesuffix(inner)}{{ending}}" if given.ending and inner else given.ending
+        return dataclasses.replace(given, path=path, ending=ending)
 
     def statement(node: Node) -> Node:
         update = None if node.update is None else path_of(node.update)
@@ -59,7 +73,7 @@ def turned(graph: Graph) -> Graph:
 def without(graph: Graph) -> Graph:
     """Return the graph without such blocks: a tap has the whole name of its layer, which no beginning is a part of."""
     nodes = [
-        dataclasses.replace(node, scopes=tuple(scope for scope in node.scopes if not scope.path.startswith("*")))
+        dataclasses.replace(node, scopes=tuple(s for s in node.scopes if not s.path.startswith("*") and not s.ending))
         for node in graph.nodes
     ]
     return dataclasses.replace(graph, nodes=nodes)

@@ -111,7 +111,7 @@ class Text:
             case dict():
                 return "{" + ", ".join(f"{key(name)}: {self(part)}" for name, part in expression.items()) + "}"
             case str():
-                return literal(expression)
+                return quoted(expression) if "{ending}" in expression else literal(expression)
             case float():
                 return _number(expression)
             case complex() if not cmath.isfinite(expression):
@@ -195,10 +195,12 @@ def key(name: Any) -> str:
 
 
 def quoted(text: str, within: str = "") -> str:
-    """Return the literal of a string, in which `{i}` is the number of a loop, behind a part that may have fields."""
-    if "{i}" not in text and not within:
-        return literal(text)
-    return "f" + literal(within + re.sub(r"[{}]", r"\g<0>\g<0>", text).replace("{{i}}", "{i}"))
+    """Return the literal of a string, in which `{i}` and `{ending}` are variables, behind a part that may have fields."""
+    if text == "{ending}" and not within:
+        return "ending"
+    doubled = re.sub(r"[{}]", r"\g<0>\g<0>", text)
+    filled = re.sub(r"\{(\{(?:i|ending)\})\}", r"\1", doubled)
+    return literal(text) if filled == doubled and not within else "f" + literal(within + filled)
 
 
 def _quoted(key: str) -> str:

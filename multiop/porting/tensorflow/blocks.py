@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import os
 import re
 
 from multiop.porting import _graph
@@ -20,6 +21,64 @@ def marked(nodes: list[Node], outputs: Expression) -> bool:
         if ending in kept:
             node.scopes = (Scope(f"*{ending}", f"*{ending}", "Block", False), *node.scopes)
     return bool(kept)
+
+
+def nested(nodes: list[Node], outputs: Expression) -> bool:
+    """Put what is in a block whose layers have a dict of their own, and names that end alike, into a scope."""
+    children: dict[str, set[str]] = collections.defaultdict(set)
+    for node in nodes:
+        if _tops(node) and node.scopes:
+            parent, _, layer = node.scopes[0].path.rpartition(".")
+            children[parent].add(layer)
+    endings: dict[str, str] = {}  # of blocks, outer ones first
+    for parent, layers in sorted(children.items()):
+        ending = _common_ending([parent.rpartition(".")[2], *layers]) if parent and len(layers) > 1 else ""
+        around = [endings[outer] for outer in endings if parent.startswith(f"{outer}.")]
+        if ending and all(ending.endswith(other) for other in around):
+            endings[parent] = ending
+    if not endings:
+        return False
+    blocks = _Blocks(nodes, outputs)
+    homes = [_home(node, endings) for node in nodes]
+    for number in reversed(range(len(nodes))):
+        users = [homes[user] for user in blocks.users[number]]
+        if homes[number] is None and not _tops(nodes[number]) and users and number not in blocks.returned:
+            shared = users[0] if all(user == users[0] for user in users) else None
+            inside = any(f"{homes[maker]}.".startswith(f"{shared}.") for maker in blocks.takes[number])
+            kind = nodes[number].scopes[0].kind if nodes[number].scopes else ""
+            homes[number] = shared if inside or kind in _AROUND else None
+    chains = [
+        [outer for outer in endings if f"{home}.".startswith(f"{outer}.")] if home is not None else [] for home in homes
+    ]
+    for depth in range(max(map(len, chains))):
+        units = [chain[depth] if len(chain) > depth else number for number, chain in enumerate(chains)]
+        if not blocks.is_ordered(units):
+            return False
+    for node, chain in zip(nodes, chains, strict=True):
+        made = [
+            Scope(path, path, path.rpartition(".")[2].removesuffix(endings[path]), False, endings[path])
+            for path in chain
+        ]
+        node.scopes = (*made, *node.scopes)
+    return True
+
+
+def _common_ending(names: list[str]) -> str:
+    """Return the longest ending that names have in common and that begins with `_`."""
+    common = os.path.commonprefix([name[::-1] for name in names])[::-1]
+    return common[common.index("_") :] if "_" in common else ""
+
+
+def _home(node: Node, endings: dict[str, str]) -> str | None:
+    """Return the block that a statement is in by the path of its layer, or by the ending of its name."""
+    if not node.scopes:
+        return None
+    path = node.scopes[0].path
+    around = [outer for outer in endings if path.startswith(f"{outer}.")]
+    if around or _tops(node) or _is_automatic(path, node.scopes[0].kind):
+        return max(around, key=len, default=None)
+    named = [outer for outer in endings if path.endswith(endings[outer])]
+    return min(named, key=lambda outer: (-len(endings[outer]), len(outer)), default=None)
 
 
 class _Blocks:
@@ -89,7 +148,8 @@ class _Blocks:
         }
         counts = collections.Counter(forms.values())
         kept = {ending for ending, form in forms.items() if counts[form] > 1}
-        return kept if self._is_ordered(kept) else set()
+        units = [ending if ending in kept else number for number, ending in enumerate(self.endings)]
+        return kept if self.is_ordered(units) else set()  # type: ignore[arg-type]
 
     def _is_convex(self, block: set[int]) -> bool:
         """Say whether nothing that a block needs is computed from what it computes."""
@@ -102,16 +162,11 @@ class _Blocks:
                 waiting += self.users[number]
         return not behind & block
 
-    def _is_ordered(self, kept: set[str]) -> bool:
-        """Say whether the blocks, and what stands alone, can be computed one after another."""
-
-        def unit(number: int) -> str | int:
-            ending = self.endings[number]
-            return ending if ending is not None and ending in kept else number
-
-        needs: dict[str | int, set[str | int]] = {unit(number): set() for number in range(len(self.nodes))}
-        for number, taken in enumerate(self.takes):
-            needs[unit(number)] |= {unit(maker) for maker in taken} - {unit(number)}
+    def is_ordered(self, units: list[str | int]) -> bool:
+        """Say whether units, one for each statement, can be computed one after another."""
+        needs: dict[str | int, set[str | int]] = {unit: set() for unit in units}
+        for unit, taken in zip(units, self.takes, strict=True):
+            needs[unit] |= {units[maker] for maker in taken} - {unit}
         done: set[str | int] = set()
         while len(done) < len(needs):
             ready = {each for each, needed in needs.items() if each not in done and needed <= done}
