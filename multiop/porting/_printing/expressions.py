@@ -195,7 +195,7 @@ def key(name: Any) -> str:
 
 
 def quoted(text: str, within: str = "") -> str:
-    """Return the literal of a string, in which `{i}` and `{ending}` are variables, behind a part that may have fields."""
+    """Return the literal of a string with the variables `{i}` and `{ending}`, behind a part that may have fields."""
     if text == "{ending}" and not within:
         return "ending"
     doubled = re.sub(r"[{}]", r"\g<0>\g<0>", text)

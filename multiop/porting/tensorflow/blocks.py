@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import os
 import re
 
 from multiop.porting import _graph
@@ -65,7 +64,10 @@ def nested(nodes: list[Node], outputs: Expression) -> bool:
 
 def _common_ending(names: list[str]) -> str:
     """Return the longest ending that names have in common and that begins with `_`."""
-    common = os.path.commonprefix([name[::-1] for name in names])[::-1]
+    size = 0
+    while len({name[-size - 1 :] for name in names}) == 1 and all(len(name) > size for name in names):
+        size += 1
+    common = names[0][len(names[0]) - size :]
     return common[common.index("_") :] if "_" in common else ""
 
 
