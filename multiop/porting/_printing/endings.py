@@ -13,7 +13,7 @@ MARK = "~"  # what such names begin with; no layer of Keras may have it in its n
 
 
 def turned(graph: Graph) -> Graph:
-    """Return the graph with `~4_conv` for the layer `conv_4` of a block `*_4`, and `conv{ending}` in a block with a dict."""
+    """Return the graph with `~4_conv` for `conv_4` of a block `*_4`, and `conv{ending}` in a block with a dict."""
     names: dict[str, str] = {}  # of the layers
     for node in graph.nodes:
         if node.scopes and node.scopes[0].path.startswith("*"):
