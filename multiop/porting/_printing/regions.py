@@ -295,11 +295,13 @@ class Outline:
                 continue
             group = (base, repr(values))
             if group not in groups:
-                groups[group] = fresh(re.sub(r"_\d+$", "", base), set(groups.values()) | TAKEN)
+                base = _PLAINER.get(base, re.sub(r"_\d+$", "", base))
+                groups[group] = fresh(base, set(groups.values()) | TAKEN)
                 function.parameters.append((groups[group], values))
             function.varying[number] = groups[group]
 
 
+_PLAINER = {"newshape": "shape"}  # names of arguments that read badly as those of a parameter
 TAKEN = {"product", "params", "state", "new_state", "training", "seed", "keys", "ops", "random", "i", "Any", "Tensor"}
 TAKEN |= {"self", "cls", "new", "new_features", "math", "vjp", "porting", "name", "ending"}
 
