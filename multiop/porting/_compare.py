@@ -27,10 +27,15 @@ from ._reference import Array, Record, Reference, cotangents_from, is_inexact
 from ._taps import Perturbed, Recorder, Replaced, recording
 
 Arranged: TypeAlias = Callable[[Sequence[Any]], tuple[list[Any], dict[str, Any]]]
+Gradients: TypeAlias = tuple[
+    Reference, dict[str, tuple[str, Array]]
+]  # those of the parameters by the candidate's names
 SINGLE, WHOLE = "single step", "end to end"
 VALUE, GRADIENT, PARAMETER, INPUT, STATE = "value", "gradient", "parameter gradient", "input gradient", "statistics"
 OK, DIFFERS, VACUOUS = "ok", "differs", "vacuous"
 OUTPUT = "output"
+NUDGES, NUDGE_ULPS = 3, 8.0  # how often, and how far, inputs are moved to see what rounding does to a gradient
+ROUNDING_SHARE = 4.0  # a difference of this many times the largest movement may be rounding too
 
 
 @dataclasses.dataclass
@@ -303,9 +308,20 @@ def compare(
         backends = [backends]
     comparison = Comparison(recorded.title, [], [], tuple(accept_vacuous))
     gradients, states = _carried(reference, recorded, params, state, weight_map, comparison)
+
+    @functools.cache
+    def nudged() -> list[Gradients]:
+        """Return the gradients of the reference where its inputs differ by a few roundings."""
+        moved = []
+        for n in range(NUDGES):
+            inputs = [_nudge(x, n) for x in given]
+            run = _run_reference(reference, port, inputs, arranged, cotangents_from(seed), training, width)
+            moved.append((run, _carried(reference, run, params, state, weight_map, Comparison("", [], []))[0]))
+        return moved
+
     for backend in backends or [multiop.backend()]:
         with multiop.use_backend(backend), x64_mode_for(width):
-            run = _Run(candidate, given, params, state, recorded, dict(names or {}), channels_last, comparison)
+            run = _Run(candidate, given, params, state, recorded, dict(names or {}), channels_last, comparison, nudged)
             run.compare(gradients, states, end_to_end)
     return comparison
 
@@ -511,8 +527,9 @@ class _Run:
         names: dict[str, str],
         channels_last: bool,
         comparison: Comparison,
+        nudged: Callable[[], list[Gradients]],
     ) -> None:
-        self.candidate, self.reference = candidate, reference
+        self.candidate, self.reference, self.nudged = candidate, reference, nudged
         self.params, self.state = (_tensors(tree) if isinstance(tree, Mapping) else tree for tree in (params, state))
         self.names, self.channels_last, self.comparison = names, channels_last, comparison
         self.backend = multiop.backend()
@@ -748,7 +765,7 @@ class _Run:
                 layer = consumers[0].name if consumers else OUTPUT
                 told = f"{record.name}, which goes into {', '.join(r.name for r in consumers) or 'the output'}"
                 check = self.check(SINGLE, layer, GRADIENT, told, record.gradient, computed, 1, floor)
-                self.explain(check, record.gradient, computed)
+                self.explain(check, record.gradient, computed, _at_tap(record.name))
                 later.append(check)
         for n, g in zip(which, of_inputs, strict=True):
             wanted_gradient = self.reference.input_gradients[n]
@@ -759,14 +776,23 @@ class _Run:
                 floor = self.noise(None, [r.gradient for r in consumers if r.gradient is not None])
                 layer = consumers[0].name if consumers else OUTPUT
                 check = self.check(SINGLE, layer, INPUT, f"input {n}", wanted_gradient, computed, 1, floor)
-                self.explain(check, wanted_gradient, computed)
+                self.explain(check, wanted_gradient, computed, _of_input(n))
                 later.append(check)
         later += self.parameters(SINGLE, {n: _numpy(g) for n, g in of_own.items()}, gradients, shared, 1)
         checks += later
 
-    def explain(self, check: Check, wanted: Array, computed: Array) -> None:
-        if check.status == DIFFERS:
-            check.cause = _causes.explain(computed, wanted)
+    def explain(self, check: Check, wanted: Array, computed: Array, of: Callable[[Gradients], Array | None]) -> None:
+        """Say why a gradient differs; where rounding the inputs moves it as far, it could not have been compared."""
+        if check.status != DIFFERS:
+            return
+        check.cause = _causes.explain(computed, wanted)
+        if check.cause is not None or wanted.shape != computed.shape:
+            return
+        moved = [of(gradients) for gradients in self.nudged()]
+        by = max(math.inf if x is None else _distance(wanted, x) for x in moved)
+        if _distance(wanted, computed) <= ROUNDING_SHARE * by < math.inf:
+            check.status = VACUOUS
+            check.detail = f"it moves by {by:.1g} where the inputs move by {NUDGE_ULPS:.0f} roundings; {check.detail}"
 
     def consumers(self, record: Record, shared: dict[str, Record]) -> list[Record]:
         """Return the tapped layers that were given what a layer returned."""
@@ -804,7 +830,7 @@ class _Run:
             record = self.reference.records.get(layer)
             floor = self.noise(record, [*same, expected])
             check = self.check(mode, layer, PARAMETER, name, expected, gradient, depth, floor)
-            self.explain(check, expected, gradient)
+            self.explain(check, expected, gradient, _of_parameter(name))
             checks.append(check)
         return checks
 
@@ -873,14 +899,39 @@ class _Run:
             if record.gradient is not None and name in at_taps:
                 computed = self.back(at_taps[name])
                 floor = self.noise(None, [r.gradient for r in shared.values() if r.gradient is not None])
-                checks.append(
-                    self.check(WHOLE, record.name, GRADIENT, record.name, record.gradient, computed, 2 * depth, floor)
+                check = self.check(
+                    WHOLE, record.name, GRADIENT, record.name, record.gradient, computed, 2 * depth, floor
                 )
+                self.explain(check, record.gradient, computed, _at_tap(record.name))
+                checks.append(check)
         for n, (wanted, computed) in enumerate(zip(self.reference.input_gradients, of_inputs, strict=True)):
             if wanted is not None and computed is not None:
                 first = shared[order[0]].name if order else OUTPUT
-                checks.append(self.check(WHOLE, first, INPUT, f"input {n}", wanted, self.back(computed), 2 * depth))
+                computed = self.back(computed)
+                check = self.check(WHOLE, first, INPUT, f"input {n}", wanted, computed, 2 * depth)
+                self.explain(check, wanted, computed, _of_input(n))
+                checks.append(check)
         checks += self.parameters(WHOLE, of_params, gradients, shared, 2 * depth)
+
+
+def _at_tap(name: str) -> Callable[[Gradients], Array | None]:
+    return lambda gradients: gradients[0].records[name].gradient
+
+
+def _of_input(number: int) -> Callable[[Gradients], Array | None]:
+    return lambda gradients: gradients[0].input_gradients[number]
+
+
+def _of_parameter(name: str) -> Callable[[Gradients], Array | None]:
+    return lambda gradients: gradients[1][name][1]
+
+
+def _nudge(x: Array, seed: int) -> Array:
+    """Return an array whose entries are a few roundings away."""
+    if not is_inexact(x):
+        return x
+    signs = np.random.default_rng([seed, x.size]).choice([-1.0, 1.0], x.shape)
+    return (x * (1 + NUDGE_ULPS * eps(x.dtype) * signs)).astype(x.dtype)
 
 
 def _of_all_calls(name: str) -> str:

@@ -101,9 +101,10 @@ class Scope:
     """One call of a submodule."""
 
     key: str  # differs between two calls of one submodule
-    path: str  # ending in `*`: the leaves that begin with it, of several submodules that are written as one
+    path: str  # with `*` at an end: the leaves that begin or end so, of several submodules that are written as one
     kind: str  # the name of its class
     is_container: bool
+    ending: str = ""  # how the names in it end, where another submodule has the same ones with another ending
 
 
 @dataclasses.dataclass(eq=False)

@@ -588,6 +588,16 @@ def whole(part: dict[str, Any], prefix: str) -> dict[str, Any]:
     return {f"{prefix}{name}": leaf for name, leaf in part.items()}
 
 
+def ending_in(params: dict[str, Any], ending: str) -> dict[str, Any]:
+    """Return the weights of the layers of one block, whose names end in `ending`."""
+    return {name.removesuffix(ending): leaf for name, leaf in params.items() if name.endswith(ending)}
+
+
+def with_ending(part: dict[str, Any], ending: str) -> dict[str, Any]:
+    """Return the weights of the layers of one block under their whole names, which end in `ending`."""
+    return {f"{name}{ending}": leaf for name, leaf in part.items()}
+
+
 def dense(x: Tensor, kernel: Tensor, bias: Tensor | None = None) -> Tensor:
     """Multiply `(..., in)` by a matrix `(in, out)`, and add a vector `(out,)`."""
     y = ops.matmul(x, kernel)

@@ -14,6 +14,7 @@ import multiop
 from multiop import _tree, ops
 from multiop.porting import _graph, _weights
 from multiop.testing import _html
+from multiop.testing._shared_process import x64_mode_for
 
 _NUMBERS = (bool, int, float, complex)
 _TOLERANCES = {"float64": 1e-9, "float32": 1e-4}  # relative to the sum of the magnitudes; 2e-2 for fewer bits
@@ -144,7 +145,9 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
     """
     expected = port.recorded(training)
     backend = backend or multiop.backend()
-    with multiop.use_backend(backend):
+    dtypes = {str(x.dtype) for x in (*_weights.flat(port.params).values(), *port.inputs())}
+    width = "float64" if dtypes & {"float64", "complex128"} else "float32"
+    with multiop.use_backend(backend), x64_mode_for(width):
         computed_here: dict[str, Any] = digest(*computed(port, port.inputs(), training, bool(expected["gradients"])))
     if len(computed_here["outputs"]) != len(expected["outputs"]):
         return Proof(backend, math.inf, math.inf, 0.0, 1, training)
@@ -156,7 +159,6 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
     floor = 1e-4 * max((pair[1] for _, pair in slopes), default=0.0)
     kinds = {name: leaf.dtype.kind for name, leaf in _weights.flat(port.state).items()}
     low = 1e-4 * max((wanted[1] for name, wanted in expected["state"].items() if kinds.get(name) != "i"), default=0.0)
-    dtypes = {str(leaf.dtype) for leaf in _weights.flat(port.params).values()} | {str(x.dtype) for x in port.inputs()}
     dtypes.add(port.narrowest)  # what is computed in float32 has no more digits than that
     tolerance = tolerance_of(dtypes)
     noise = _NOISE.get(tolerance, 0.0) * max((pair[1] for _, pair in slopes), default=0.0)

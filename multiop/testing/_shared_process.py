@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import multiop
-from multiop import _dtypes
+from multiop import _dtypes, _settings
 
 
 def torch_first(names: Sequence[str]) -> None:
@@ -21,13 +21,19 @@ def torch_first(names: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def x64_mode_for(dtype: str) -> Iterator[None]:
-    """Turn on the 64-bit mode inside the context if `dtype` needs it."""
-    before = multiop.x64()
-    multiop.enable_x64(before or dtype in _dtypes.WIDE)
+    """Turn on the 64-bit mode inside the context if `dtype` needs it; both switches, JAX's own too, return."""
+    if dtype not in _dtypes.WIDE:
+        yield
+        return
+    asked_for, jax = bool(_settings.x64), sys.modules.get("jax")
+    own = jax is not None and jax.config.jax_enable_x64  # which may be on alone
+    multiop.enable_x64()
     try:
         yield
     finally:
-        multiop.enable_x64(before)
+        multiop.enable_x64(asked_for)
+        if jax is not None and jax.config.jax_enable_x64 != own:
+            jax.config.update("jax_enable_x64", own)
 
 
 @contextlib.contextmanager

@@ -116,3 +116,23 @@ def test_the_mode_is_turned_on_again_after_jax_turned_it_off(multiop_x64):
                 assert multiop.op_dtype(multiop.op_cast(1.0, "float64")) == "float64"
         finally:
             multiop.enable_x64()
+
+
+def test_the_users_own_mode_returns_after_a_check_on_another_backend():
+    import jax
+
+    import multiop
+    from multiop.testing._shared_process import x64_mode_for
+
+    before = jax.config.jax_enable_x64
+    multiop.enable_x64(False)
+    try:
+        for own in (True, False):
+            jax.config.update("jax_enable_x64", own)
+            for backend in ("numpy", "jax"):
+                with multiop.use_backend(backend):
+                    with x64_mode_for("float64"):
+                        assert multiop.x64() and jax.config.jax_enable_x64
+                    assert jax.config.jax_enable_x64 is own and multiop.x64() is (own and backend == "jax")
+    finally:
+        multiop.enable_x64(before)

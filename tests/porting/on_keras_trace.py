@@ -48,6 +48,55 @@ def conv_net():
     return keras.Model(inputs, L.Softmax()(L.Dense(3, name="head")(x)))
 
 
+def numbered(is_named=False):
+    """Layers that Keras numbers, or whose author gave those of one block one ending."""
+
+    def layer(kind, *args, **options):
+        name = options.pop("name")
+        return kind(*args, **options, **({"name": name} if is_named else {}))
+
+    def block(x, i, pool=False):
+        x = L.AveragePooling2D(3, 1, "same")(x) if pool else x
+        x = layer(L.Conv2D, 4, 3, padding="same", name=f"conv_1_cell_{i}")(x)
+        return L.Activation("relu")(layer(L.BatchNormalization, name=f"bn_cell_{i}")(x))
+
+    keras.utils.clear_session()  # the numbers begin again
+    x = inputs = keras.Input((6, 6, 3))
+    x = block(x, 0)
+    y = block(block(x, 1), 2)
+    x = L.Concatenate()([y, block(x, 3, pool=True)])
+    for i in (4, 5, 6):
+        x = block(x, i)
+    return keras.Model(inputs, L.Dense(2, name="head")(L.GlobalAveragePooling2D()(x)))
+
+
+def scoped():
+    """Cells of two blocks in scopes, whose layers have the number of the cell behind the name of the block."""
+
+    def block(x, side, i):
+        with keras.name_scope(f"conv_block_{side}_{i}"):
+            x = L.SeparableConv2D(4, 3, padding="same", name=f"conv_{side}_{i}")(L.Activation("relu")(x))
+            x = L.BatchNormalization(momentum=0.9, name=f"bn_{side}_{i}")(x)
+            return L.Conv2D(4, 1, name=f"conv_1_{side}_{i}")(x)
+
+    def cell(x, before, i):
+        with keras.name_scope(f"cell_A_{i}"):
+            y = L.Conv2D(4, 1, name=f"conv_1_{i}")(before)
+            y = L.BatchNormalization(name=f"bn_1_{i}")(y)
+            with keras.name_scope("block_1"):
+                left = block(x, "left", i)
+            with keras.name_scope("block_2"):
+                right = block(y, "right", i)
+            x = L.Add(name=f"add_{i}")([left, right])
+            return L.Concatenate(name=f"concat_{i}")([x, y])
+
+    x = inputs = keras.Input((6, 6, 3))
+    before, x = x, L.Conv2D(8, 1, name="stem")(x)
+    for i in (1, 2, 3):
+        before, x = x, cell(x, before, i)
+    return keras.Model(inputs, L.Dense(2, name="head")(L.GlobalAveragePooling2D()(x)))
+
+
 def flat():
     """Layers whose names say what blocks they are of."""
     x = inputs = keras.Input((8, 8, 4))
@@ -128,6 +177,12 @@ MODELS = {
     "flat, training": (flat, IMAGES[:, :8, :8, [0, 1, 2, 0]]),
     "lettered": (lettered, IMAGES[:, :8, :8, [0, 1, 2, 0]]),
     "lettered, training": (lettered, IMAGES[:, :8, :8, [0, 1, 2, 0]]),
+    "numbered": (numbered, IMAGES[:, :6, :6]),
+    "numbered, training": (numbered, IMAGES[:, :6, :6]),
+    "scoped": (scoped, IMAGES[:, :6, :6]),
+    "scoped, training": (scoped, IMAGES[:, :6, :6]),
+    "named": (functools.partial(numbered, True), IMAGES[:, :6, :6]),
+    "named, training": (functools.partial(numbered, True), IMAGES[:, :6, :6]),
     "shared, training": (shared, IMAGES[:, :8, 0, [0, 1, 2, 0]]),
     "recurrent": (recurrent, np.random.default_rng(0).integers(0, 7, (3, 6))),
     "convolutions": (convolutions, np.random.default_rng(0).normal(size=(2, 8, 3))),
@@ -191,6 +246,31 @@ def test_blocks_have_their_shortcuts_and_branches_stay_together(name):
     assert "axis=(1, 2), keepdims=True)" in source and "reshape" not in source
     layers = ["left_first", "left_second", "right_first", "right_second"]
     assert sorted(layers, key=source.index) == layers
+
+
+def test_layers_whose_names_end_in_one_number_are_a_block():
+    for name, layer in ("numbered", "conv2d"), ("named", "conv_1_cell"):
+        source = made(name)[0].source
+        assert source.count("def block(") == source.count("def block") == 1 and "~" not in source
+        assert "range(1, 3):" in source and "range(4, 7):" in source and f'**params["{layer}"]' in source
+        assert 'block(ending_in(params, f"_{i}"), ending_in(state, f"_{i}"), y)' in source
+        assert 'new_state |= with_ending(new, f"_{i}")' in made(f"{name}, training")[0].source
+
+
+def test_layers_in_scopes_whose_names_end_alike_are_a_block():
+    source = made("scoped")[0].source
+    assert source.count("def conv_block(") == source.count("def conv_block") == 1
+    assert source.count("def cell_a(") == 1 and source.count("cell_a(params[") == 3 and "range" not in source
+    assert '**params[f"bn_1{ending}"]' in source and 'ending=f"_left{ending}"' in source and 'ending="_2"' in source
+    assert 'params["block_1"][f"conv_block_left{ending}"]' in source
+    assert 'new_state[f"bn{ending}"]' in made("scoped, training")[0].source
+
+
+def test_a_tap_in_a_numbered_block_has_the_name_of_the_layer():
+    model, x = numbered(), IMAGES[:, :6, :6]
+    port = porting.trace(model, x, taps=True)
+    comparison = porting.compare(model, port, [x])
+    assert comparison.agree and "conv2d_6" in {check.layer for check in comparison.checks}
 
 
 def test_a_variable_without_a_name_is_numbered_in_its_layer():

@@ -204,6 +204,50 @@ def test_a_function_of_jax_is_compared_with_a_function_of_ops(backend, x64):
 
 
 @pytest.mark.tier("full")
+def test_a_gradient_that_rounding_moves_as_far_is_vacuous(backend, x64):
+    """The first step of Adam is nearly the sign of a gradient: its own gradient is what is left of two large terms."""
+    jnp = x64.numpy
+
+    def step(params, x):
+        g = x64.grad(lambda params: jnp.mean(jnp.tanh(x @ params["w"]) ** 2))(params)["w"]
+        return params["w"] - 0.01 * g / (jnp.sqrt(g * g) + 1e-8)
+
+    def candidate(params, x, more=0.0):
+        z = ops.tanh(x @ params["w"])
+        g = ops.transpose(x) @ (z * (1 - z * z)) * (2 / 24)
+        total = ops.sum(x)
+        return params["w"] - 0.01 * g / (ops.sqrt(g * g) + 1e-8) + more * (total - ops.stop_gradient(total))
+
+    x, params = X[0, 0], {"w": np.linspace(-1.0, 1.0, 12).reshape(3, 4)}
+    model = functools.partial(step, {"w": jnp.asarray(params["w"])})
+    comparison = porting.compare(model, candidate, [x], params=params)
+    assert not comparison.differences
+    assert {check.quantity for check in comparison.vacuous if "it moves by" in check.detail} == {"input gradient"}
+    wrong = porting.compare(model, functools.partial(candidate, more=1e-4), [x], params=params)
+    assert {check.quantity for check in wrong.differences} == {"input gradient"}
+
+
+@pytest.mark.parametrize("kind", ["module", pytest.param("dict", marks=pytest.mark.tier("full"))])
+def test_modules_of_nnx_that_a_function_is_given_follow_the_mode(kind, backend, x64):
+    nnx = pytest.importorskip("flax.nnx")
+    options = {"param_dtype": "float64", "rngs": nnx.Rngs(0)}
+    net = nnx.Sequential(nnx.Linear(3, 4, **options), nnx.BatchNorm(4, **options), nnx.Dropout(0.5, rngs=nnx.Rngs(1)))
+    tree, prefix = (net, "layers") if kind == "module" else ({"net": net}, "net.layers")
+    model = functools.partial(lambda tree, x: 2.0 * (tree if kind == "module" else tree["net"])(x), tree)
+    x = X[0, 0]
+    port = porting.trace(model, x64.numpy.asarray(x))
+    assert not port.draws(False) and porting.prove(port, backend).agrees
+    mean, variance = (net.layers[1].mean[...], net.layers[1].var[...])
+    expected = x @ np.asarray(net.layers[0].kernel[...]) / np.sqrt(np.asarray(variance) + 1e-5)
+    computed, _ = port.function(port.params, port.state, x)
+    np.testing.assert_allclose(ops.convert_to_numpy(computed), 2.0 * (expected - np.asarray(mean)), rtol=1e-6)
+    comparison = porting.compare(model, port, [x])
+    assert comparison.agree and f"{prefix}.0" in {check.layer for check in comparison.checks}, comparison
+    assert porting.trace(model, x64.numpy.asarray(x), training=True).draws(True)
+    assert not net.layers[1].use_running_average and not net.layers[2].deterministic
+
+
+@pytest.mark.tier("full")
 def test_equinox_with_a_state_in_both_modes(backend, x64):
     """Dropout needs a key in training alone; a state of equinox can be read once."""
     equinox, jax = pytest.importorskip("equinox"), x64

@@ -796,3 +796,25 @@ def test_a_model_in_bfloat16_that_takes_few_numbers_is_recorded_with_those():
     port = porting.trace(Years().bfloat16(), torch.tensor([100, 101, 103], dtype=torch.bfloat16))
     assert [x.tolist() for x in port.inputs()] == [[100, 101, 103]]
     assert porting.prove(port, "torch").agrees
+
+
+def test_a_port_in_64_bits_is_proven_in_64_bits_with_the_mode_off(backend):
+    port = porting.trace(torch.nn.Linear(3, 2, dtype=torch.float64), torch.ones(4, 3, dtype=torch.float64))
+    multiop.enable_x64(False)
+    assert porting.prove(port, backend).agrees and not multiop.x64()
+
+
+def test_a_shape_that_differs_between_blocks_is_called_shape():
+    class Block(torch.nn.Module):
+        def __init__(self, n):
+            super().__init__()
+            self.n, self.fc = n, torch.nn.Linear(12 // n, 12 // n)
+
+        def forward(self, x):
+            y = torch.relu(self.fc(torch.tanh(x).reshape(2, self.n, 12 // self.n)))
+            return y.reshape(2, 12).sin()
+
+    model = torch.nn.Sequential(Block(2), Block(3))
+    port = porting.trace(model, torch.ones(2, 12), dynamic_shapes=({},))
+    assert "shape: tuple" in port.source and "newshape" not in port.source
+    assert porting.prove(port, "torch").agrees

@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
+from multiop import errors
 from multiop.porting._graph import Graph
-from multiop.porting._printing import layout, names, taps as _taps
+from multiop.porting._printing import endings, layout, names, taps as _taps
 from multiop.porting._printing.names import snake
 from multiop.porting._printing.regions import Outline, alike
 from multiop.porting._printing.statements import Definition
@@ -17,7 +18,16 @@ __all__ = ["alike", "snake", "source"]
 
 def source(graph: Graph, name: str, taps: bool = False) -> str:
     """Return the source of the module that computes the graph; its function is called `name`."""
-    outline = Outline(_taps.marked(graph) if taps else graph)
+    if taps:
+        return _source(_taps.marked(endings.without(graph)), name)
+    try:
+        return _source(endings.turned(graph), name)
+    except errors.TranslationError:  # a function of a block cannot tell an open size
+        return _source(endings.without(graph), name)
+
+
+def _source(graph: Graph, name: str) -> str:
+    outline = Outline(graph)
     names.name_functions(outline, name)
     definitions = [Definition(outline, function) for function in outline.functions]
     return layout.module(

@@ -26,6 +26,7 @@ from multiop.porting._graph import (
     Path,
     Value,
 )
+from multiop.porting._printing.endings import ending_of, original
 from multiop.porting._printing.regions import Outline, Region, signature
 from multiop.porting._printing.terms import Attribute, Branch, Spread
 
@@ -110,7 +111,7 @@ class Text:
             case dict():
                 return "{" + ", ".join(f"{key(name)}: {self(part)}" for name, part in expression.items()) + "}"
             case str():
-                return literal(expression)
+                return quoted(expression) if "{ending}" in expression else literal(expression)
             case float():
                 return _number(expression)
             case complex() if not cmath.isfinite(expression):
@@ -168,7 +169,10 @@ class Text:
             return quoted(path, within) if path else "name"
         keys = branch.path.split(".") if branch.path else []
         group = keys.pop() if keys and keys[-1].endswith("*") else ""
-        text = branch.kind + "".join(f"[{_quoted(key)}]" for key in keys)
+        text = branch.kind + "".join(f"[{_quoted(original(key))}]" for key in keys)
+        ending = ending_of(group[:-1])
+        if ending is not None:
+            return f"ending_in({text}, {quoted(ending)})"
         return f"part({text}, {quoted(group[:-1])})" if group else text
 
 
@@ -191,10 +195,12 @@ def key(name: Any) -> str:
 
 
 def quoted(text: str, within: str = "") -> str:
-    """Return the literal of a string, in which `{i}` is the number of a loop, behind a part that may have fields."""
-    if "{i}" not in text and not within:
-        return literal(text)
-    return "f" + literal(within + re.sub(r"[{}]", r"\g<0>\g<0>", text).replace("{{i}}", "{i}"))
+    """Return the literal of a string with the variables `{i}` and `{ending}`, behind a part that may have fields."""
+    if text == "{ending}" and not within:
+        return "ending"
+    doubled = re.sub(r"[{}]", r"\g<0>\g<0>", text)
+    filled = re.sub(r"\{(\{(?:i|ending)\})\}", r"\1", doubled)
+    return literal(text) if filled == doubled and not within else "f" + literal(within + filled)
 
 
 def _quoted(key: str) -> str:

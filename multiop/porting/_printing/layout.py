@@ -9,6 +9,7 @@ from typing import Any
 
 from multiop.porting import _graph
 from multiop.porting._graph import SEED, Apply, Body, Call, Dim, Expression, Infix, Name, Value
+from multiop.porting._printing.endings import ending_of, original
 from multiop.porting._printing.expressions import Naming, Text, key, quoted, written
 from multiop.porting._printing.regions import LAYERS, Outline, Region
 from multiop.porting._printing.statements import Definition, listed, uses_of
@@ -164,7 +165,9 @@ class _Lines:
                     continue
                 is_above = any(other.startswith(f"{path}{name}.") for other in covered)
                 parts[name] = entries(f"{path}{name}.") if is_above else None
-            inner = [f"{key(name)}: {{{', '.join(texts)}}}" for name, texts in parts.items() if texts is not None]
+            inner = [
+                f"{key(original(name))}: {{{', '.join(texts)}}}" for name, texts in parts.items() if texts is not None
+            ]
             if None in parts.values():
                 inner.insert(0, f"**{self.text.branch(Branch('state', path.rstrip('.')))}")
             return inner
@@ -279,7 +282,9 @@ class _Lines:
         if not path.endswith("*"):
             return self.text.branch(Branch("new_state", path)), []
         above, _, group = path[:-1].rpartition(".")
-        return "new", [f"{self.text.branch(Branch('new_state', above))} |= whole(new, {quoted(group)})"]
+        ending = ending_of(group)
+        back = f"whole(new, {quoted(group)})" if ending is None else f"with_ending(new, {quoted(ending)})"
+        return "new", [f"{self.text.branch(Branch('new_state', above))} |= {back}"]
 
     def _assignment(
         self, targets: list[str], expression: Expression, indent: int, in_loop: bool = False, left: str = ""

@@ -190,7 +190,8 @@ class Outline:
             else:
                 item.items = self._inlined(item.items)
                 assert item.scope is not None
-                if item.scope.is_container or len(item.items) <= 2 or _lacks_a_size(item):
+                is_short = item.scope.is_container or len(item.items) <= 2
+                if (is_short and not item.scope.ending) or _lacks_a_size(item):
                     kept += item.items
                     continue
             kept.append(item)
@@ -283,6 +284,9 @@ class Outline:
 
     def _parametrize(self, function: Function) -> None:
         """Make parameters of the literals that differ between the instances."""
+        endings = [region.scope.ending if region.scope else "" for region in function.instances]
+        if any(endings):
+            function.parameters.append(("ending", endings))
         rows = [_literals(region.items, self.statements_of) for region in function.instances]
         groups: dict[tuple[str, str], str] = {}
         for number, (base, _) in enumerate(rows[0]):
@@ -291,13 +295,15 @@ class Outline:
                 continue
             group = (base, repr(values))
             if group not in groups:
-                groups[group] = fresh(re.sub(r"_\d+$", "", base), set(groups.values()) | TAKEN)
+                base = _PLAINER.get(base, re.sub(r"_\d+$", "", base))
+                groups[group] = fresh(base, set(groups.values()) | TAKEN)
                 function.parameters.append((groups[group], values))
             function.varying[number] = groups[group]
 
 
+_PLAINER = {"newshape": "shape"}  # names of arguments that read badly as those of a parameter
 TAKEN = {"product", "params", "state", "new_state", "training", "seed", "keys", "ops", "random", "i", "Any", "Tensor"}
-TAKEN |= {"self", "cls", "new", "new_features", "math", "vjp", "porting", "name"}
+TAKEN |= {"self", "cls", "new", "new_features", "math", "vjp", "porting", "name", "ending"}
 
 
 def fresh(base: str, taken: set[str]) -> str:

@@ -3,7 +3,7 @@
 | model | parameters | state |
 |---|---|---|
 | `(module, variables)` or `module.bind(variables)` of linen | `variables["params"]` | the other collections |
-| a module of nnx | its `nnx.Param` | its other variables |
+| a module of nnx, or `functools.partial(function, tree)` of a tree with some | its `nnx.Param` | its other variables |
 | a module of equinox | its floating arrays | its other arrays |
 | `functools.partial(function, params)`, called as `function(params, *inputs)` | the floating arrays of `params` | its others |
 | `functools.partial(function, params, state)`, called as `function(params, state, *inputs)` | all of `params` | all of `state` |
@@ -75,11 +75,14 @@ def model_of(model: Any, training: bool) -> Model:
             raise errors.ArgumentError("a linen module has no weights of its own: give (module, variables), or bind it")
         return _linen(*model.unbind(), training)
     if nnx is not None and isinstance(model, nnx.Module):
-        return _nnx(model, training)
+        kind, called = type(model).__name__, type(model).__call__
+        return _nnx(model, lambda module, *inputs, **options: module(*inputs, **options), {}, training, kind, called)
     if equinox is not None and isinstance(model, equinox.Module):
         name = type(model).__name__
         return _function(lambda module, *inputs, **options: module(*inputs, **options), (model,), {}, training, name)
     if isinstance(model, functools.partial):
+        if nnx is not None and len(model.args) == 1 and _modules_of_nnx(model.args):
+            return _nnx(model.args[0], model.func, model.keywords, training, _name_of(model.func), model.func)
         return _function(model.func, model.args, model.keywords, training)
     return _function(model, (), {}, training)
 
@@ -183,12 +186,20 @@ def _linen(module: Any, variables: Any, training: bool) -> Model:
 # nnx
 
 
-def _nnx(module: Any, training: bool) -> Model:
+def _nnx(
+    tree: Any,
+    function: Callable[..., Any],
+    options: dict[str, Any],
+    training: bool,
+    kind: str,
+    called: Callable[..., Any],
+) -> Model:
+    """Return a function of a module, or of a tree with modules; `called` is what has the names of the inputs."""
     from flax import nnx
 
-    model = Model(type(module).__name__, "flax", _names(type(module).__call__, 1))
-    flags, _ = _options(type(module).__call__, {}, training)
-    structure, everything = nnx.split(module)
+    model = Model(kind, "flax", _names(called, 1))
+    flags, _ = _options(called, options, training)
+    structure, everything = nnx.split(tree)
     flat = nnx.to_flat_state(everything)
     names = {path: ".".join(map(str, path)) for path, _ in flat}
     random = {path for path, variable in flat if isinstance(variable, nnx.RngState)}
@@ -214,14 +225,15 @@ def _nnx(module: Any, training: bool) -> Model:
                 variable = variable.replace(variable[...])
             replaced.append((path, variable))
         merged = nnx.merge(structure, nnx.from_flat_state(replaced))
-        merged.train() if training else merged.eval()
+        for module in _modules_of_nnx(merged):
+            module.train() if training else module.eval()
         nodes = {
             id(node): (".".join(map(str, path)), isinstance(node, nnx.Sequential))
             for path, node in nnx.iter_graph(merged)
             if isinstance(node, nnx.Module) and path
         }
         with _watched(model, nodes, [node for _, node in nnx.iter_graph(merged) if id(node) in nodes]):
-            outputs = merged(*inputs, **flags)
+            outputs = function(merged, *inputs, **options, **flags)
         after = nnx.to_flat_state(nnx.state(merged))
         new = {names[path]: jax.numpy.asarray(variable) for path, variable in after if names.get(path) in state}
         return outputs, state | new
@@ -230,7 +242,19 @@ def _nnx(module: Any, training: bool) -> Model:
     return model
 
 
+def _modules_of_nnx(tree: Any) -> list[Any]:
+    """Return the outermost modules in a tree."""
+    nnx = sys.modules["flax.nnx"]
+    leaves = jax.tree.leaves(tree, is_leaf=lambda x: isinstance(x, nnx.Module))
+    return [leaf for leaf in leaves if isinstance(leaf, nnx.Module)]
+
+
 # functions of pytrees, equinox
+
+
+def _name_of(function: Any) -> str:
+    name: str = getattr(function, "__name__", type(function).__name__).strip("<>_")
+    return "Function" if name == "lambda" else name
 
 
 def _function(
@@ -241,11 +265,10 @@ def _function(
     if len(trees) > 2:
         raise errors.ArgumentError("model: a partial function binds its parameters, or its parameters and its state")
     equinox = sys.modules.get("equinox")
-    name = getattr(function, "__name__", type(function).__name__).strip("<>_")
     is_module = kind is not None
     callable_ = type(trees[0]).__call__ if is_module else function
     model = Model(
-        kind or ("Function" if name == "lambda" else name),
+        kind or _name_of(function),
         "equinox" if equinox is not None and _has_modules(trees) else "JAX",
         _names(callable_, 1 if is_module else len(trees)),
     )

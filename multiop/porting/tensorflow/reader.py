@@ -35,7 +35,7 @@ from multiop.porting._graph import (
 )
 from multiop.porting._printing import snake
 from multiop.porting._rows import FLOATS, Untranslated, single
-from multiop.porting.tensorflow import _internals, operations, patterns, weights
+from multiop.porting.tensorflow import _internals, blocks, operations, patterns, weights
 from multiop.porting.tensorflow.flat import (
     Edge,
     Flat,
@@ -360,18 +360,20 @@ def _join_shortcuts(nodes: list[Node], names: list[str | None], free: list[bool]
         start = end
 
 
-def _in_depth(nodes: list[Node], outputs: Expression) -> list[Node]:
+def _in_depth(nodes: list[Node], outputs: Expression, depth: int = 0) -> list[Node]:
     """Order statements as a person would write them: all that leads to one operand, then all that leads to the next.
 
     Keras computes the layers of a model level by level, so that parallel branches stand in pieces.
     """
-    units: list[list[Node]] = []  # the statements of one call of a layer stay together
+    together: dict[Any, list[Node]] = {}  # the statements of one call of a layer, or of one block
     for node in nodes:
-        key = node.scopes[0].key if node.scopes else None
-        if units and key is not None and units[-1][0].scopes and units[-1][0].scopes[0].key == key:
-            units[-1].append(node)
-        else:
-            units.append([node])
+        together.setdefault(node.scopes[depth].key if len(node.scopes) > depth else id(node), []).append(node)
+    units = list(together.values())
+    for unit in units:
+        if len(unit[0].scopes) > depth and unit[0].scopes[depth].ending:
+            used = {id(value) for node in unit for value in _graph.values(node.expression)}
+            results: Any = [y for node in unit for y in node.outputs if id(y) not in used]
+            unit[:] = _in_depth(unit, results, depth + 1)
     makers = {id(value): number for number, unit in enumerate(units) for node in unit for value in node.outputs}
 
     def needed(expressions: list[Expression]) -> list[int]:
@@ -677,6 +679,8 @@ class _Reader:
         if described.has_layers:
             nodes = _in_depth(nodes, outputs)
             _group(nodes, list(described.variables))
+            if blocks.nested(nodes, outputs) | blocks.marked(nodes, outputs):
+                nodes = _in_depth(nodes, outputs)
         dtype = _rows.dtype_of(self.params, self.inputs)
         self.graph = Graph(
             described.kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, dtype, "TensorFlow"
