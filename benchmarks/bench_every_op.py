@@ -239,8 +239,8 @@ SIZES = {  # 8 numbers, so many times, and their dtype; the wide ones last, sinc
 }
 SHAPES = {1: ((2, 4), 1, 2, 2, 2), 125: ((25, 40), 10, 10, 5, 8), 2**15: ((512, 512), 16, 64, 64, 8)}
 NOT_DIFFERENTIABLE = {"floor", "ceil", "round", "trunc", "sign", "nextafter", "zeros_like", "ones_like", "full_like"}
-NOT_DIFFERENTIABLE |= {"heaviside", "one_hot", "gammainc"}
-NOT_DIFFERENTIABLE |= {"cholesky", "eigh"}  # whose gradient is that of the lower triangle here
+NOT_DIFFERENTIABLE |= {"heaviside", "one_hot", "gammainc", "gammaincc"}
+NOT_DIFFERENTIABLE |= {"cholesky", "eigh", "eigvalsh"}  # whose gradient is that of the lower triangle here
 FLOATS = "xypquhmnsrtvcaew"  # what is differentiated
 # per backend: the geometric mean on few numbers, the worst row there, and rows on many numbers, eager and compiled
 LIMITS = {"torch": (1.25, 2.0), "jax": (0.80, 1.3), "tensorflow": (0.80, 1.3)}

@@ -41,19 +41,25 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
     "op_det": ([(256, 16, 16)], lambda op, x: op(x)),
     "op_diag": ([(1024,)], lambda op, x: op(x)),
     "op_digamma": ([MANY], lambda op, x: op(x)),
+    "op_digitize": ([MANY, (1024,)], lambda op, x, y: op(x, counted(y))),
     "op_dot_product_attention": (
         [(2, 1024, 4, 64)] * 3,
         lambda op, query, key, value: op(query, key, value),
     ),
+    "op_erfinv": ([MANY], lambda op, x: op(x / (x * x + 1))),
     "op_expm": ([(256, 16, 16)], lambda op, x: op(x)),
     "op_expm1": ([MANY], lambda op, x: op(x)),
+    "op_fmax": ([MANY, MANY], lambda op, x, y: op(x, y)),
+    "op_fmin": ([MANY, MANY], lambda op, x, y: op(x, y)),
     "op_fmod": ([MANY, MANY], lambda op, x, y: op(x, y)),
     "op_gammainc": ([MANY, MANY], lambda op, a, x: op(a * a, x * x)),
+    "op_gammaincc": ([MANY, MANY], lambda op, a, x: op(a * a, x * x)),
     "op_gelu": ([MANY], lambda op, x: op(x)),
     "op_hard_sigmoid": ([MANY], lambda op, x: op(x)),
     "op_hypot": ([MANY, MANY], lambda op, x, y: op(x, y)),
     "op_i0": ([MANY], lambda op, x: op(x)),
     "op_image_resize": ([(4, 128, 128, 3)], lambda op, x: op(x, (256, 256))),
+    "op_isin": ([MANY, (1024,)], lambda op, x, y: op(x, y)),
     "op_layer_normalization": ([MANY, (1024,), (1024,)], lambda op, x, gamma, beta: op(x, gamma, beta)),
     "op_left_shift": ([MANY], lambda op, x: op(labels(x, 64), labels(x, 32))),
     "op_lgamma": ([MANY], lambda op, x: op(x)),
@@ -61,8 +67,12 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
     "op_logaddexp2": ([MANY, MANY], lambda op, x, y: op(x, y)),
     "op_logsumexp": ([MANY], lambda op, x: op(x, -1)),
     "op_mean": ([MANY], lambda op, x: op(x, -1)),
+    "op_mod": ([MANY, MANY], lambda op, x, y: op(x, y)),
+    "op_nanmean": ([MANY], lambda op, x: op(x, -1)),
+    "op_nansum": ([MANY], lambda op, x: op(x, -1)),
     "op_norm": ([MANY], lambda op, x: op(x, axis=-1)),
     "op_one_hot": ([MANY], lambda op, x: op(labels(x, 64), 64)),
+    "op_polygamma": ([MANY], lambda op, x: op(1, x * x + 0.1)),
     "op_power": ([MANY, MANY], lambda op, x, y: op(x * x, y)),
     "op_right_shift": ([MANY], lambda op, x: op(labels(x, 64), labels(x, 32))),
     "op_searchsorted": ([(1024,), MANY], lambda op, x, y: op(counted(x), y)),
@@ -73,8 +83,17 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
     "op_tril": ([MANY], lambda op, x: op(x)),
     "op_triu": ([MANY], lambda op, x: op(x)),
     "op_var": ([MANY], lambda op, x: op(x, -1)),
+    "op_xlog1py": ([MANY, MANY], lambda op, x, y: op(x, y * y)),
+    "op_xlogy": ([MANY, MANY], lambda op, x, y: op(x, y * y)),
 }
-FLAT = {"op_left_shift", "op_one_hot", "op_right_shift", "op_searchsorted"}  # their results have no gradient
+FLAT = {
+    "op_digitize",
+    "op_isin",
+    "op_left_shift",
+    "op_one_hot",
+    "op_right_shift",
+    "op_searchsorted",
+}  # their results have no gradient
 SHORT = {"op_gelu": "float16"}  # the dtype that a kernel is for, where that is not float32
 TOLERANCE = {"op_gelu": 1e-2, "op_det": 1e-3}
 _KEPT: dict[Any, Any] = {}

@@ -24,5 +24,10 @@ from .shapes import (
 )
 from .special import (
     op_digamma as op_digamma,
+    op_erfinv as op_erfinv,
+    op_gammainc as op_gammainc,
+    op_gammaincc as op_gammaincc,
+    op_i0 as op_i0,
     op_lgamma as op_lgamma,
+    op_polygamma as op_polygamma,
 )
