@@ -74,6 +74,7 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
     "op_one_hot": ([MANY], lambda op, x: op(labels(x, 64), 64)),
     "op_polygamma": ([MANY], lambda op, x: op(1, x * x + 0.1)),
     "op_power": ([MANY, MANY], lambda op, x, y: op(x * x, y)),
+    "op_quantile": ([MANY], lambda op, x: op(x, 0.3, -1)),
     "op_right_shift": ([MANY], lambda op, x: op(labels(x, 64), labels(x, 32))),
     "op_searchsorted": ([(1024,), MANY], lambda op, x, y: op(counted(x), y)),
     "op_segment_sum": ([(65536, 8), (1024, 64)], lambda op, x, y: op(x, rows_of(y), 64)),

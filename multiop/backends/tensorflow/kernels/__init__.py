@@ -22,6 +22,7 @@ from .shapes import (
     op_tril as op_tril,
     op_triu as op_triu,
 )
+from .sorting import op_top_k as op_top_k
 from .special import (
     op_digamma as op_digamma,
     op_erfinv as op_erfinv,

@@ -44,6 +44,7 @@ from .reduction import (
     op_mean as op_mean,
     op_nanmean as op_nanmean,
     op_nansum as op_nansum,
+    op_quantile as op_quantile,
     op_std as op_std,
     op_var as op_var,
 )

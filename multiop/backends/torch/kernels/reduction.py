@@ -75,6 +75,19 @@ def variance_by_steps(x, dims, keepdims, otherwise):
     return y if keepdims else y.squeeze(dims)
 
 
+def op_quantile(x, q, axis, method, keepdims, *, otherwise):
+    if not (type(q) is float and 0 <= q <= 1 and method == "linear" and are_values_along(x, axis) and is_readable(x)):
+        return otherwise(x, q, axis, method, keepdims)
+    low, high = torch.aminmax(x)
+    if not -(most := torch.finfo(x.dtype).max / 4) < low.item() <= high.item() < most:  # NaN, or a distance overflows
+        return otherwise(x, q, axis, method, keepdims)
+    rows, place = torch.sort(x, dim=axis, stable=True).values, q * (x.shape[axis] - 1)
+    y = rows.narrow(axis, rank := math.floor(place), 1)
+    if rank != place:
+        y = y + (rows.narrow(axis, rank + 1, 1) - y) * (place - rank)
+    return y if keepdims else y.squeeze(axis)
+
+
 def op_logsumexp(x, axis, keepdims, *, otherwise):
     if not is_float(x) or not x.numel() or not (dims := _args.axes(axis, x.ndim)):
         return otherwise(x, axis, keepdims)
