@@ -46,6 +46,7 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
         [(2, 1024, 4, 64)] * 3,
         lambda op, query, key, value: op(query, key, value),
     ),
+    "op_erf": ([MANY], lambda op, x: op(x)),
     "op_erfinv": ([MANY], lambda op, x: op(x / (x * x + 1))),
     "op_expm": ([(256, 16, 16)], lambda op, x: op(x)),
     "op_expm1": ([MANY], lambda op, x: op(x)),
@@ -95,7 +96,7 @@ FLAT = {
     "op_right_shift",
     "op_searchsorted",
 }  # their results have no gradient
-SHORT = {"op_gelu": "float16"}  # the dtype that a kernel is for, where that is not float32
+SHORT = {"op_erf": "float64", "op_gelu": "float16"}  # the dtype that a kernel is for, where that is not float32
 TOLERANCE = {"op_gelu": 1e-2, "op_det": 1e-3}
 _KEPT: dict[Any, Any] = {}
 

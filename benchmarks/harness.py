@@ -377,11 +377,8 @@ def missed(kept: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any], s
     def reason(result: dict[str, Any], row: dict[str, Any]) -> str:
         for known in reasons:
             place = known["suite"] == result["suite"] and fnmatch.fnmatchcase(result["backend"], known["backend"])
-            if (
-                place
-                and not row["measured"] > known.get("most", math.inf)
-                and any(fnmatch.fnmatchcase(row["name"], pattern) for pattern in known["rows"])
-            ):
+            is_more = row["measured"] > known.get("most", math.inf)
+            if place and not is_more and any(fnmatch.fnmatchcase(row["name"], pattern) for pattern in known["rows"]):
                 return known["why"]
         return "not looked into"
 

@@ -27,6 +27,18 @@ def gammaincc(a: Array, x: Array) -> Array:
     return np.asarray(scipy.special.gammaincc(a, x))
 
 
+def erf(x: Array) -> Array:
+    return np.asarray(scipy.special.erf(x))
+
+
+def xlogy(x: Array, y: Array) -> Array:
+    return np.asarray(scipy.special.xlogy(x, y))
+
+
+def xlog1py(x: Array, y: Array) -> Array:
+    return np.asarray(scipy.special.xlog1py(x, y))
+
+
 def erfinv(x: Array) -> Array:
     return np.asarray(scipy.special.erfinv(x))
 

@@ -25,10 +25,13 @@ from .shapes import (
 from .sorting import op_top_k as op_top_k
 from .special import (
     op_digamma as op_digamma,
+    op_erf as op_erf,
     op_erfinv as op_erfinv,
     op_gammainc as op_gammainc,
     op_gammaincc as op_gammaincc,
     op_i0 as op_i0,
     op_lgamma as op_lgamma,
     op_polygamma as op_polygamma,
+    op_xlog1py as op_xlog1py,
+    op_xlogy as op_xlogy,
 )

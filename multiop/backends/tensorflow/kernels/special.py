@@ -75,6 +75,21 @@ def op_erfinv(x, *, otherwise):
     return on_host("erfinv", x) if are_readable_values(x) else otherwise(x)
 
 
+def op_erf(x, *, otherwise):
+    x = floating(x)
+    return on_host("erf", x) if x.dtype is tf.float64 and are_readable_values(x) else otherwise(x)
+
+
+def op_xlogy(x, y, *, otherwise):
+    x, y = promote_floating(x, y)
+    return on_host("xlogy", x, y) if are_readable_values(x, y) else otherwise(x, y)
+
+
+def op_xlog1py(x, y, *, otherwise):
+    x, y = promote_floating(x, y)
+    return on_host("xlog1py", x, y) if are_readable_values(x, y) else otherwise(x, y)
+
+
 def op_i0(x, *, otherwise):
     x = floating(x)
     return on_host("i0", x) if are_readable_values(x) else otherwise(x)
