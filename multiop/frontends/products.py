@@ -326,6 +326,8 @@ def _cross(x1: Tensor, x2: Tensor, axisa: int, axisb: int, axisc: int) -> Tensor
 
 
 @boundary
+@composite
+@recomputed
 def op_vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Tensor:
     """Make the Vandermonde matrix of `x`: the powers of its entries.
 
