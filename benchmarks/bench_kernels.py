@@ -25,6 +25,7 @@ IMAGES = (16, 64, 64, 16)
 
 # op -> the shapes of its tensors, and how it is called; tensors hold normal numbers, in half of the range of float16
 CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
+    "op_arange": ([], lambda op: op(1024)),
     "op_arccosh": ([MANY], lambda op, x: op(x * x + 1)),
     "op_arcsinh": ([MANY], lambda op, x: op(x)),
     "op_arctan2": ([MANY, MANY], lambda op, x, y: op(x, y)),
@@ -50,6 +51,7 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
     "op_erfinv": ([MANY], lambda op, x: op(x / (x * x + 1))),
     "op_expm": ([(256, 16, 16)], lambda op, x: op(x)),
     "op_expm1": ([MANY], lambda op, x: op(x)),
+    "op_eye": ([], lambda op: op(1024)),
     "op_fmax": ([MANY, MANY], lambda op, x, y: op(x, y)),
     "op_fmin": ([MANY, MANY], lambda op, x, y: op(x, y)),
     "op_fmod": ([MANY, MANY], lambda op, x, y: op(x, y)),
@@ -89,6 +91,8 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
     "op_xlogy": ([MANY, MANY], lambda op, x, y: op(x, y * y)),
 }
 FLAT = {
+    "op_arange",
+    "op_eye",
     "op_digitize",
     "op_isin",
     "op_left_shift",

@@ -4,6 +4,10 @@ from .bitwise import (
     op_left_shift as op_left_shift,
     op_right_shift as op_right_shift,
 )
+from .creation import (
+    op_arange as op_arange,
+    op_eye as op_eye,
+)
 from .decompositions import (
     op_det as op_det,
     op_expm as op_expm,
