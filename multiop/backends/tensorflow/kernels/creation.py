@@ -7,6 +7,8 @@ import tensorflow as tf
 
 from ..conversion import executing_eagerly, native
 
+FEW = 2048  # entries
+
 
 def op_arange(start, stop, step, dtype, *, otherwise):
     if not (executing_eagerly() and type(start) is type(stop) is type(step) is int and step):
@@ -15,4 +17,6 @@ def op_arange(start, stop, step, dtype, *, otherwise):
 
 
 def op_eye(n, m, k, dtype, *, otherwise):
-    return tf.constant(np.eye(n, m, k), native(dtype)) if executing_eagerly() else otherwise(n, m, k, dtype)
+    if not (executing_eagerly() and n * m <= FEW):
+        return otherwise(n, m, k, dtype)
+    return tf.constant(np.eye(n, m, k), native(dtype))

@@ -12,6 +12,8 @@ from ..autodiff.custom_gradient import can_link, linked
 from ..conversion import choose, executing_eagerly, floating, in_this_graph, is_tracked, promote_floating
 from ..devices import is_at_hand
 
+FEW = 2048  # entries
+
 
 def op_lgamma(x, *, otherwise):
     x = floating(x)
@@ -77,17 +79,17 @@ def op_erfinv(x, *, otherwise):
 
 def op_erf(x, *, otherwise):
     x = floating(x)
-    return on_host("erf", x) if x.dtype is tf.float64 and are_readable_values(x) else otherwise(x)
+    return on_host("erf", x) if x.dtype is tf.float64 and are_few_values(x) else otherwise(x)
 
 
 def op_xlogy(x, y, *, otherwise):
     x, y = promote_floating(x, y)
-    return on_host("xlogy", x, y) if are_readable_values(x, y) else otherwise(x, y)
+    return on_host("xlogy", x, y) if are_few_values(x, y) else otherwise(x, y)
 
 
 def op_xlog1py(x, y, *, otherwise):
     x, y = promote_floating(x, y)
-    return on_host("xlog1py", x, y) if are_readable_values(x, y) else otherwise(x, y)
+    return on_host("xlog1py", x, y) if are_few_values(x, y) else otherwise(x, y)
 
 
 def op_i0(x, *, otherwise):
@@ -98,6 +100,11 @@ def op_i0(x, *, otherwise):
 def are_readable_values(*xs):
     """Say whether nothing differentiates `xs`, and their values can be read: SciPy then saves hundreds of steps."""
     return not is_tracked() and not xs[0].dtype.is_complex and all(map(is_at_hand, xs))
+
+
+def are_few_values(*xs):
+    """Say the same of tensors of few entries: of more, TensorFlow's operations take less time."""
+    return are_readable_values(*xs) and max(x.shape.num_elements() for x in xs) <= FEW
 
 
 def on_host(name, *operands):
