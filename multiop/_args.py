@@ -304,7 +304,7 @@ def all_natural(entries: Sequence[Any], least: int = 0) -> bool:
 
 def size(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
     """Return the shape of a new tensor as a tuple without negative numbers; traced sizes pass."""
-    if type(shape) in (tuple, list) and all_natural(shape):
+    if isinstance(shape, (tuple, list)) and all_natural(shape):
         return tuple(shape)
     entries = _entries(shape, name)
     if any(isinstance(entry, int) and entry < 0 for entry in entries):
@@ -316,7 +316,7 @@ def shape(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
     """Return `shape` as a tuple in which one entry may be -1; traced sizes pass."""
     if type(shape) is int and shape >= -1:
         return (shape,)
-    if type(shape) in (tuple, list) and all_natural(shape, -1):
+    if isinstance(shape, (tuple, list)) and all_natural(shape, -1):
         least = [size for size in shape if size < 1]
         if -1 not in least or len(least) == 1:
             return tuple(shape)
