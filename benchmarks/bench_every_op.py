@@ -2,6 +2,7 @@
 
     nox -s bench -- --all --backends torch
     python benchmarks/bench_every_op.py --only op_max,op_norm
+    python benchmarks/bench_every_op.py --few --write benchmarks/measured.md
 
 It finds the outliers among the ops: rows are read from the slowest down. JAX and TensorFlow are measured compiled, too;
 PyTorch's compiler takes seconds for each row, so that it only runs with `--only`. On 8 and 1,000 numbers, each op is also measured in
@@ -229,6 +230,73 @@ layer_normalization(m, m[0], n[0], epsilon=1e-5) | F.layer_norm(m, m.shape[1:], 
 rms_normalization(m, m[0], epsilon=1e-5) | F.rms_norm(m, m.shape[1:], m[0], 1e-5) | - | -
 binary_crossentropy(q, x, from_logits=True) | F.binary_cross_entropy_with_logits(x, q, reduction='none') | - | tf.nn.sigmoid_cross_entropy_with_logits(q, x)
 sparse_categorical_crossentropy(l[:, 0], m, from_logits=True) | F.cross_entropy(m, o[:, 0], reduction='none') | - | tf.nn.sparse_softmax_cross_entropy_with_logits(l[:, 0], m)
+logical_or(b, d) | torch.logical_or(b, d) | jnp.logical_or(b, d) | tf.logical_or(b, d)
+greater_equal(x, y) | torch.ge(x, y) | jnp.greater_equal(x, y) | tf.greater_equal(x, y)
+less(x, y) | torch.lt(x, y) | jnp.less(x, y) | tf.less(x, y)
+bitwise_or(i, j) | torch.bitwise_or(i, j) | jnp.bitwise_or(i, j) | tf.bitwise.bitwise_or(i, j)
+bitwise_xor(i, j) | torch.bitwise_xor(i, j) | jnp.bitwise_xor(i, j) | tf.bitwise.bitwise_xor(i, j)
+right_shift(i, j) | torch.bitwise_right_shift(i, j) | jnp.right_shift(i, j) | tf.bitwise.right_shift(i, j)
+lcm(i, j) | torch.lcm(i, j) | jnp.lcm(i, j) | -
+isposinf(x) | torch.isposinf(x) | jnp.isposinf(x) | -
+rad2deg(x) | torch.rad2deg(x) | jnp.rad2deg(x) | -
+angle(x) | torch.angle(x) | jnp.angle(x) | tf.math.angle(x)
+polar(p, x) | torch.polar(p, x) | - | -
+gammaincc(p, q) | torch.special.gammaincc(p, q) | jax.lax.igammac(p, q) | tf.math.igammac(p, q)
+polygamma(1, p) | torch.polygamma(1, p) | jax.scipy.special.polygamma(1, p) | -
+gamma(p) | - | jax.scipy.special.gamma(p) | -
+betaln(p, q) | - | jax.scipy.special.betaln(p, q) | tf.math.lbeta(tf.stack([p, q], -1))
+xlogy(x, p) | torch.xlogy(x, p) | jax.scipy.special.xlogy(x, p) | tf.math.xlogy(x, p)
+xlog1py(x, p) | torch.special.xlog1py(x, p) | jax.scipy.special.xlog1py(x, p) | tf.math.xlog1py(x, p)
+sum(m, axis=(0, 1)) | torch.sum(m, (0, 1)) | jnp.sum(m, (0, 1)) | tf.reduce_sum(m, (0, 1))
+prod(m) | torch.prod(m) | jnp.prod(m) | tf.reduce_prod(m)
+var(m) | torch.var(m, correction=0) | jnp.var(m) | tf.math.reduce_variance(m)
+average(m, axis=1) | torch.mean(m, 1) | jnp.average(m, 1) | tf.reduce_mean(m, 1)
+nancumsum(m, 1) | - | jnp.nancumsum(m, 1) | -
+nanmin(m, axis=1) | - | jnp.nanmin(m, 1) | -
+nanprod(m, axis=1) | - | jnp.nanprod(m, 1) | -
+nanvar(m, axis=1) | - | jnp.nanvar(m, 1) | -
+corrcoef(m) | torch.corrcoef(m) | jnp.corrcoef(m) | -
+isin(k, f) | torch.isin(k, f) | jnp.isin(k, f) | -
+digitize(x, w) | torch.bucketize(x, w, right=True) | jnp.digitize(x, w) | -
+correlate(x, y[:4]) | - | jnp.correlate(x, y[:4]) | -
+ravel(m) | torch.ravel(m) | jnp.ravel(m) | tf.reshape(m, [-1])
+swapaxes(m, 0, 1) | torch.swapaxes(m, 0, 1) | jnp.swapaxes(m, 0, 1) | tf.transpose(m)
+fliplr(m) | torch.fliplr(m) | jnp.fliplr(m) | tf.reverse(m, [1])
+hstack([x, y]) | torch.hstack([x, y]) | jnp.hstack([x, y]) | tf.concat([x, y], 0)
+vstack([x, y]) | torch.vstack([x, y]) | jnp.vstack([x, y]) | tf.stack([x, y])
+column_stack([x, y]) | torch.column_stack([x, y]) | jnp.column_stack([x, y]) | tf.stack([x, y], 1)
+append(x, y) | torch.cat([x, y]) | jnp.append(x, y) | tf.concat([x, y], 0)
+triu(m) | torch.triu(m) | jnp.triu(m) | tf.linalg.band_part(m, 0, -1)
+arange(8) | torch.arange(8) | jnp.arange(8) | tf.range(8)
+linspace(0.0, 1.0, 8) | torch.linspace(0.0, 1.0, 8) | jnp.linspace(0.0, 1.0, 8) | tf.linspace(0.0, 1.0, 8)
+eye(4) | torch.eye(4) | jnp.eye(4) | tf.eye(4)
+zeros((4, 2)) | torch.zeros((4, 2)) | jnp.zeros((4, 2)) | tf.zeros((4, 2))
+full((4, 2), 2.0) | torch.full((4, 2), 2.0) | jnp.full((4, 2), 2.0) | tf.fill((4, 2), 2.0)
+copy(x) | torch.clone(x) | jnp.copy(x) | tf.identity(x)
+convert_to_tensor(2.0) | torch.tensor(2.0) | jnp.asarray(2.0, 'float32') | tf.constant(2.0)
+convert_to_tensor([1.0, 2.0, 3.0]) | torch.tensor([1.0, 2.0, 3.0]) | jnp.asarray([1.0, 2.0, 3.0], 'float32') | tf.constant([1.0, 2.0, 3.0])
+add(x[:3], [1.0, 2.0, 3.0]) | torch.add(x[:3], torch.tensor([1.0, 2.0, 3.0])) | jnp.add(x[:3], jnp.asarray([1.0, 2.0, 3.0], x.dtype)) | tf.add(x[:3], [1.0, 2.0, 3.0])
+get_item(m, (0, slice(1, None))) | m[0, 1:] | m[0, 1:] | m[0, 1:]
+take(x, 3) | torch.select(x, 0, 3) | jnp.take(x, 3) | tf.gather(x, 3)
+take(m, 1, axis=1) | torch.select(m, 1, 1) | jnp.take(m, 1, 1) | tf.gather(m, 1, axis=1)
+take(x, [0, 2]) | torch.take(x, torch.tensor([0, 2])) | jnp.take(x, jnp.asarray([0, 2])) | tf.gather(x, [0, 2])
+nonzero(x) | torch.nonzero(x, as_tuple=True) | jnp.nonzero(x) | -
+slice(m, (0, 1), (2, 2)) | m[0:2, 1:3] | jax.lax.dynamic_slice(m, (0, 1), (2, 2)) | tf.slice(m, (0, 1), (2, 2))
+segment_min(x, g, 8) | - | jax.ops.segment_min(x, g, 8) | tf.math.unsorted_segment_min(x, g, 8)
+inner(x, y) | torch.inner(x, y) | jnp.inner(x, y) | tf.tensordot(x, y, 1)
+vdot(x, y) | torch.vdot(x, y) | jnp.vdot(x, y) | tf.tensordot(x, y, 1)
+kron(x[:4], y[:4]) | torch.kron(x[:4], y[:4]) | jnp.kron(x[:4], y[:4]) | -
+vander(u[:4]) | torch.linalg.vander(u[:4]).flip(-1) | jnp.vander(u[:4]) | -
+eigvalsh(s) | torch.linalg.eigvalsh(s) | jnp.linalg.eigvalsh(s) | tf.linalg.eigvalsh(s)
+svdvals(s) | torch.linalg.svdvals(s) | jnp.linalg.svdvals(s) | tf.linalg.svd(s, compute_uv=False)
+logdet(s) | torch.logdet(s) | - | tf.linalg.logdet(s)
+pinv(s) | torch.linalg.pinv(s) | jnp.linalg.pinv(s) | tf.linalg.pinv(s)
+matrix_power(s, 3) | torch.linalg.matrix_power(s, 3) | jnp.linalg.matrix_power(s, 3) | -
+solve_triangular(s, r, lower=True) | torch.linalg.solve_triangular(s, r, upper=False) | jax.scipy.linalg.solve_triangular(s, r, lower=True) | tf.linalg.triangular_solve(s, r)
+categorical_crossentropy(q[:4], p[:4], from_logits=True) | F.cross_entropy(p[:4], q[:4]) | - | tf.nn.softmax_cross_entropy_with_logits(q[:4], p[:4])
+unfold(v, 2) | F.unfold(v, 2) | - | -
+conj(x) | torch.conj(x) | jnp.conj(x) | tf.math.conj(x)
+real(x) | torch.real(x) | jnp.real(x) | tf.math.real(x)
 """
 SIZES = {  # 8 numbers, so many times, and their dtype; the wide ones last, since JAX has them in its 64-bit mode alone
     "[8]": (1, "float32"),
@@ -239,8 +307,8 @@ SIZES = {  # 8 numbers, so many times, and their dtype; the wide ones last, sinc
 }
 SHAPES = {1: ((2, 4), 1, 2, 2, 2), 125: ((25, 40), 10, 10, 5, 8), 2**15: ((512, 512), 16, 64, 64, 8)}
 NOT_DIFFERENTIABLE = {"floor", "ceil", "round", "trunc", "sign", "nextafter", "zeros_like", "ones_like", "full_like"}
-NOT_DIFFERENTIABLE |= {"heaviside", "one_hot", "gammainc"}
-NOT_DIFFERENTIABLE |= {"cholesky", "eigh"}  # whose gradient is that of the lower triangle here
+NOT_DIFFERENTIABLE |= {"heaviside", "one_hot", "gammainc", "gammaincc"}
+NOT_DIFFERENTIABLE |= {"cholesky", "eigh", "eigvalsh"}  # whose gradient is that of the lower triangle here
 FLOATS = "xypquhmnsrtvcaew"  # what is differentiated
 # per backend: the geometric mean on few numbers, the worst row there, and rows on many numbers, eager and compiled
 LIMITS = {"torch": (1.25, 2.0), "jax": (0.80, 1.3), "tensorflow": (0.80, 1.3)}
@@ -287,6 +355,8 @@ def measure(bench: Bench) -> None:
         names["F"] = native.torch.nn.functional
     worst, ratios = LIMITS[bench.backend][1], []
     for label, (times, dtype) in SIZES.items():
+        if bench.few and times == 2**15:
+            continue
         if dtype == "float64":
             multiop.enable_x64()
         values = operands(bench, multiop, times, dtype)
@@ -305,7 +375,7 @@ def measure(bench: Bench) -> None:
             limit = EAGER if times == 2**15 else worst if label == "[8]" else FEW
             found = row.compare("forward", pair, limit)
             ratios += [found] if label == "[8]" and found is not None else []
-            if name not in NOT_DIFFERENTIABLE:
+            if name not in NOT_DIFFERENTIABLE and not bench.few:
                 row.compare("both ways", pair, limit)
                 if times == 2**15 and (bench.backend != "torch" or bench.only):
                     row.compare("compiled", pair, COMPILED)

@@ -25,6 +25,7 @@ IMAGES = (16, 64, 64, 16)
 
 # op -> the shapes of its tensors, and how it is called; tensors hold normal numbers, in half of the range of float16
 CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
+    "op_arange": ([], lambda op: op(1024)),
     "op_arccosh": ([MANY], lambda op, x: op(x * x + 1)),
     "op_arcsinh": ([MANY], lambda op, x: op(x)),
     "op_arctan2": ([MANY, MANY], lambda op, x, y: op(x, y)),
@@ -41,19 +42,27 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
     "op_det": ([(256, 16, 16)], lambda op, x: op(x)),
     "op_diag": ([(1024,)], lambda op, x: op(x)),
     "op_digamma": ([MANY], lambda op, x: op(x)),
+    "op_digitize": ([MANY, (1024,)], lambda op, x, y: op(x, counted(y))),
     "op_dot_product_attention": (
         [(2, 1024, 4, 64)] * 3,
         lambda op, query, key, value: op(query, key, value),
     ),
+    "op_erf": ([(1024,)], lambda op, x: op(x)),
+    "op_erfinv": ([MANY], lambda op, x: op(x / (x * x + 1))),
     "op_expm": ([(256, 16, 16)], lambda op, x: op(x)),
     "op_expm1": ([MANY], lambda op, x: op(x)),
+    "op_eye": ([], lambda op: op(32)),
+    "op_fmax": ([MANY, MANY], lambda op, x, y: op(x, y)),
+    "op_fmin": ([MANY, MANY], lambda op, x, y: op(x, y)),
     "op_fmod": ([MANY, MANY], lambda op, x, y: op(x, y)),
     "op_gammainc": ([MANY, MANY], lambda op, a, x: op(a * a, x * x)),
+    "op_gammaincc": ([MANY, MANY], lambda op, a, x: op(a * a, x * x)),
     "op_gelu": ([MANY], lambda op, x: op(x)),
     "op_hard_sigmoid": ([MANY], lambda op, x: op(x)),
     "op_hypot": ([MANY, MANY], lambda op, x, y: op(x, y)),
     "op_i0": ([MANY], lambda op, x: op(x)),
     "op_image_resize": ([(4, 128, 128, 3)], lambda op, x: op(x, (256, 256))),
+    "op_isin": ([MANY, (1024,)], lambda op, x, y: op(x, y)),
     "op_layer_normalization": ([MANY, (1024,), (1024,)], lambda op, x, gamma, beta: op(x, gamma, beta)),
     "op_left_shift": ([MANY], lambda op, x: op(labels(x, 64), labels(x, 32))),
     "op_lgamma": ([MANY], lambda op, x: op(x)),
@@ -61,9 +70,14 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
     "op_logaddexp2": ([MANY, MANY], lambda op, x, y: op(x, y)),
     "op_logsumexp": ([MANY], lambda op, x: op(x, -1)),
     "op_mean": ([MANY], lambda op, x: op(x, -1)),
+    "op_mod": ([MANY, MANY], lambda op, x, y: op(x, y)),
+    "op_nanmean": ([MANY], lambda op, x: op(x, -1)),
+    "op_nansum": ([MANY], lambda op, x: op(x, -1)),
     "op_norm": ([MANY], lambda op, x: op(x, axis=-1)),
     "op_one_hot": ([MANY], lambda op, x: op(labels(x, 64), 64)),
+    "op_polygamma": ([MANY], lambda op, x: op(1, x * x + 0.1)),
     "op_power": ([MANY, MANY], lambda op, x, y: op(x * x, y)),
+    "op_quantile": ([MANY], lambda op, x: op(x, 0.3, -1)),
     "op_right_shift": ([MANY], lambda op, x: op(labels(x, 64), labels(x, 32))),
     "op_searchsorted": ([(1024,), MANY], lambda op, x, y: op(counted(x), y)),
     "op_segment_sum": ([(65536, 8), (1024, 64)], lambda op, x, y: op(x, rows_of(y), 64)),
@@ -73,9 +87,20 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
     "op_tril": ([MANY], lambda op, x: op(x)),
     "op_triu": ([MANY], lambda op, x: op(x)),
     "op_var": ([MANY], lambda op, x: op(x, -1)),
+    "op_xlog1py": ([(1024,), (1024,)], lambda op, x, y: op(x, y * y)),
+    "op_xlogy": ([(1024,), (1024,)], lambda op, x, y: op(x, y * y)),
 }
-FLAT = {"op_left_shift", "op_one_hot", "op_right_shift", "op_searchsorted"}  # their results have no gradient
-SHORT = {"op_gelu": "float16"}  # the dtype that a kernel is for, where that is not float32
+FLAT = {
+    "op_arange",
+    "op_eye",
+    "op_digitize",
+    "op_isin",
+    "op_left_shift",
+    "op_one_hot",
+    "op_right_shift",
+    "op_searchsorted",
+}  # their results have no gradient
+SHORT = {"op_erf": "float64", "op_gelu": "float16"}  # the dtype that a kernel is for, where that is not float32
 TOLERANCE = {"op_gelu": 1e-2, "op_det": 1e-3}
 _KEPT: dict[Any, Any] = {}
 

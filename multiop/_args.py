@@ -294,7 +294,7 @@ def sequence(xs: Any) -> Any:
     return xs
 
 
-def all_natural(entries: tuple[Any, ...], least: int = 0) -> bool:
+def all_natural(entries: Sequence[Any], least: int = 0) -> bool:
     """Say whether all of `entries` are Python ints, and none is below `least`."""
     for entry in entries:  # noqa: SIM110  a third of the time of all()
         if type(entry) is not int or entry < least:
@@ -304,8 +304,8 @@ def all_natural(entries: tuple[Any, ...], least: int = 0) -> bool:
 
 def size(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
     """Return the shape of a new tensor as a tuple without negative numbers; traced sizes pass."""
-    if type(shape) is tuple and all_natural(shape):
-        return shape
+    if isinstance(shape, (tuple, list)) and all_natural(shape):
+        return tuple(shape)
     entries = _entries(shape, name)
     if any(isinstance(entry, int) and entry < 0 for entry in entries):
         raise errors.ArgumentError(f"{name} must hold no negative number, got {entries!r}")
@@ -314,8 +314,12 @@ def size(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
 
 def shape(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
     """Return `shape` as a tuple in which one entry may be -1; traced sizes pass."""
-    if type(shape) is tuple and all_natural(shape, 0 if len(shape) > 1 else -1):
-        return shape
+    if type(shape) is int and shape >= -1:
+        return (shape,)
+    if isinstance(shape, (tuple, list)) and all_natural(shape, -1):
+        least = [size for size in shape if size < 1]
+        if -1 not in least or len(least) == 1:
+            return tuple(shape)
     entries = _entries(shape, name)
     if sum(isinstance(entry, int) and entry < 0 for entry in entries) > 1 or any(
         isinstance(entry, int) and entry < -1 for entry in entries

@@ -1125,7 +1125,7 @@ def op_angle(op):
  def op_angle(x):
   try: return active().op_angle(x)
   except Exception as error: return recover(error, op, {"x": x})
- return op_angle, 1
+ return op_angle, 3
 
 def op_fmax(op):
  def op_fmax(x1, x2):
@@ -1676,7 +1676,7 @@ def op_vander(op):
    if increasing is not False and increasing is not True: increasing = bool_flag(increasing, "increasing")
    return active().op_vander(x, N, increasing)
   except Exception as error: return recover(error, op, {"x": x, "N": N, "increasing": increasing})
- return op_vander, 1
+ return op_vander, 3
 
 def op_rearrange(op):
  def op_rearrange(tensor, pattern, **axes_lengths):
@@ -2261,7 +2261,7 @@ def op_isin(op):
    if invert is not False and invert is not True: invert = bool_flag(invert, "invert")
    return active().op_isin(x1, x2, assume_unique, invert)
   except Exception as error: return recover(error, op, {"x1": x1, "x2": x2, "assume_unique": assume_unique, "invert": invert})
- return op_isin, 1
+ return op_isin, 2
 
 def op_histogram(op):
  def op_histogram(x, bins, range):
@@ -2628,7 +2628,7 @@ def op_corrcoef(op):
  def op_corrcoef(x):
   try: return active().op_corrcoef(x)
   except Exception as error: return recover(error, op, {"x": x})
- return op_corrcoef, 1
+ return op_corrcoef, 3
 
 def op_trapezoid(op):
  def op_trapezoid(y, x, dx, axis):

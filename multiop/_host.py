@@ -14,6 +14,7 @@ import numpy as np
 from multiop import _dtypes, config, errors
 
 SCALARS = (bool, int, float, complex)
+_WITH_DIGITS = (list, tuple, *SCALARS)
 
 # top-level module of a tensor's class -> the framework that owns it
 _OWNERS = {"torch": "torch", "jax": "jax", "jaxlib": "jax", "tensorflow": "tensorflow", "keras": "keras"}
@@ -64,7 +65,10 @@ def with_digits(given: Any, tensors: list[Any], convert: Any, dtype_name: Any) -
 
     By itself, a float of a list is `floatx`, in which 0.1 has lost digits that it has in `float64`.
     """
-    if not any(isinstance(x, (list, tuple, *SCALARS)) for x in given):
+    for x in given:  # a third of the time of any()
+        if isinstance(x, _WITH_DIGITS):
+            break
+    else:
         return tensors
     names = [None if is_scalar(x) else dtype_name(x) for x in tensors]
     if "float64" not in names and "complex128" not in names:

@@ -225,7 +225,8 @@ def op_is_tensor(x: Any) -> bool:
 
 def operands(*xs: ArrayLike) -> list[Tensor]:
     """Return `xs` as tensors; host values go to the device of the first tensor among them."""
-    tensors = [op_convert_to_tensor(x) for x in active().together(*xs)]
+    convert = active().op_convert_to_tensor  # without its boundary: the user called another op
+    tensors = [convert(x, None, None, None) for x in active().together(*xs)]
     return _host.with_digits(xs, tensors, op_convert_to_tensor, op_dtype)
 
 

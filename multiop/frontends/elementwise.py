@@ -1348,6 +1348,8 @@ def op_rad2deg(x: ArrayLike) -> Tensor:
 
 
 @boundary
+@composite
+@recomputed
 def op_angle(x: ArrayLike) -> Tensor:
     """Return the angle of each entry of `x` in the complex plane.
 

@@ -9,7 +9,7 @@ from multiop import _args, errors
 from multiop._boundary import boundary
 from multiop._registry import active, composite, recomputed
 from multiop._types import ArrayLike, Tensor
-from multiop.frontends.conversion import in_float32, op_cast, op_convert_to_tensor, op_dtype, op_shape
+from multiop.frontends.conversion import in_float32, op_cast, op_convert_to_tensor, op_shape
 from multiop.frontends.creation import op_ones_like
 from multiop.frontends.elementwise import op_conj, op_multiply, op_subtract
 from multiop.frontends.reduction import op_cumprod, op_sum
@@ -166,9 +166,10 @@ def op_dot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_dot([1, 2], [3, 4])).tolist()
         11
     """
-    if op_ndim(x1) == 0 or op_ndim(x2) == 0:
+    ndim = op_ndim(x2)
+    if ndim == 0 or op_ndim(x1) == 0:
         return op_multiply(x1, x2)
-    if op_ndim(x2) <= 2:
+    if ndim <= 2:
         x1, x2 = active().promote(x1, x2)
         return _product(x1, x2)
     return op_tensordot(x1, x2, (-1, -2))
@@ -177,7 +178,7 @@ def op_dot(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 def _product(x1: Tensor, x2: Tensor) -> Tensor:
     """Return the product of tensors of one dtype in that dtype, also for `int8`, for which `op_matmul` has `int32`."""
     y = op_matmul(x1, x2)
-    return op_cast(y, "int8") if op_dtype(x1) == "int8" else y
+    return op_cast(y, "int8") if active().dtype_name(x1) == "int8" else y
 
 
 @boundary
@@ -325,6 +326,8 @@ def _cross(x1: Tensor, x2: Tensor, axisa: int, axisb: int, axisc: int) -> Tensor
 
 
 @boundary
+@composite
+@recomputed
 def op_vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Tensor:
     """Make the Vandermonde matrix of `x`: the powers of its entries.
 

@@ -453,7 +453,7 @@ def op_ndim(x: ArrayLike) -> int:
         >>> multiop.op_ndim([[1, 2]])
         2
     """
-    return len(op_shape(x))
+    return len(active().op_shape(x))
 
 
 @boundary
@@ -831,10 +831,15 @@ def op_meshgrid(*x: ArrayLike, indexing: str = "xy") -> list[Tensor]:
     """
     if indexing not in ("xy", "ij"):
         raise errors.ArgumentError(f"indexing must be 'xy' or 'ij', got {indexing!r}")
-    flat = [op_ravel(one) for one in operands(*x)]
-    sizes = [op_shape(one)[0] for one in flat]
-    grids = [op_broadcast_to(op_reshape(one, (-1,) + (1,) * (len(flat) - 1 - i)), sizes) for i, one in enumerate(flat)]
-    return [op_swapaxes(grid, 0, 1) for grid in grids] if indexing == "xy" and len(flat) > 1 else grids
+    xs = operands(*x)
+    axes = list(range(len(xs)))  # the dimension that each vector runs along
+    if indexing == "xy" and len(xs) > 1:
+        axes[:2] = 1, 0
+    sizes = [op_size(xs[k]) for k in axes]
+    columns = [
+        op_reshape(x, [-1 if k == axis else 1 for k in range(len(xs))]) for x, axis in zip(xs, axes, strict=True)
+    ]
+    return [op_broadcast_to(column, sizes) for column in columns]
 
 
 @boundary

@@ -12,7 +12,7 @@ import numpy as np
 
 from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
-from multiop._registry import active
+from multiop._registry import active, composite
 from multiop._types import ArrayLike, Tensor
 
 from .conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
@@ -407,6 +407,7 @@ def op_lexsort(keys: Sequence[ArrayLike] | Tensor, axis: int = -1) -> Tensor:
 
 
 @boundary
+@composite
 def op_isin(x1: ArrayLike, x2: ArrayLike, assume_unique: bool = False, invert: bool = False) -> Tensor:
     """Say which entries of `x1` are among those of `x2`.
 

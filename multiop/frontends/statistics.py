@@ -667,6 +667,8 @@ def op_moments(x: ArrayLike, axes: Axis, keepdims: bool = False, synchronized: b
 
 
 @boundary
+@composite
+@recomputed
 def op_corrcoef(x: ArrayLike) -> Tensor:
     """Compute the correlation coefficients of the rows of `x`.
 

@@ -115,7 +115,7 @@ def in_this_graph(x):
 
 def cached_ints(values):
     """Return a tuple of ints (a shape or axes) in the form that TensorFlow reads fastest: eagerly, a cached tensor."""
-    if executing_eagerly() and _args.all_natural(values):
+    if executing_eagerly() and _args.all_natural(values, -1):
         return _cached_tensor(values)
     return values
 
@@ -129,6 +129,9 @@ def convert(x, dtype=None):
     """Return `x`, a tensor, a variable or a host value, as a tensor; `dtype` is a name."""
     if isinstance(x, Tensor):
         return x if dtype is None or x.dtype is _TO_NATIVE[dtype] else cast(x, dtype)
+    if type(x) in (int, float) and x and -65504 <= x <= 65504 and dtype in (None, "float32", "float64"):
+        # TensorFlow keeps the tensors of small numbers, and may take -0.0 for 0.0
+        return tf.constant(x, _TO_NATIVE[dtype or _dtypes.strong(_dtypes.of_scalar(x))])
     if isinstance(x, tf.Variable):
         return convert(tf.convert_to_tensor(x), dtype)
     if isinstance(x, (list, tuple)) and any(is_tensor(leaf) for leaf in _host.flat(x)):

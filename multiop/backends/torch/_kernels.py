@@ -19,6 +19,7 @@ from ._internals import (
     is_batch_of_gradients,
     is_forward_mode_on,
     is_lifted,
+    is_tracked,
     is_without_memory,
     keeps_graph,
     mode_kinds,
@@ -26,6 +27,7 @@ from ._internals import (
     requires_grad,
     tracing_state,
 )
+from .conversion import are_floats
 
 FEW = 2048  # entries
 LONG = (torch.float32, torch.float64)
@@ -51,6 +53,11 @@ def fused(kernel, pull, formula, *xs, native=None):
     result = kernel(*[x if x is None else x.detach() for x in xs])
     y, *residuals = result if isinstance(result, list) else [result]
     return with_formula(y, pull, formula, *xs, residuals=residuals)
+
+
+def are_values(x1, x2):
+    """Say whether `x1` and `x2` are floats of 32 or 64 bits, which nothing differentiates: a native value is enough."""
+    return are_floats(x1, x2) and x1.dtype in LONG and not is_tracked(x1, x2)
 
 
 def keeping(fn):

@@ -7,7 +7,7 @@ import numpy as np
 
 from multiop import _args, _dtypes, _host
 
-from ..conversion import convert, floating, native, promote, reject_complex
+from ..conversion import compiled, convert, floating, native, promote, reject_complex
 
 
 def op_zeros(shape, dtype):
@@ -51,12 +51,16 @@ def op_copy(x):
 
 def op_linspace(start, stop, num, endpoint, dtype, axis):
     ends = promote(start, stop)
-    start, stop = map(floating, ends)
+    axis = _args.single_axis(axis, max(x.ndim for x in ends) + 1)
+    return _linspace(ends, [floating(x) for x in ends], num, endpoint, dtype, axis)
+
+
+def _spaced(ends, floats, num, endpoint, dtype, axis):
+    start, stop = floats
     given = _dtypes.name(start.dtype)
     wide = jnp.promote_types(start.dtype, np.float32)
     start, stop = start.astype(wide), stop.astype(wide)
     delta, parts = 0.25 * stop - 0.25 * start, num - endpoint  # the distance of large numbers overflows
-    axis = _args.single_axis(axis, delta.ndim + 1)
     index = jnp.arange(num, dtype=delta.real.dtype).reshape(num, *[1] * delta.ndim)
     step = delta / max(parts, 1)
     whole = dtype in _dtypes.INTEGER
@@ -69,6 +73,9 @@ def op_linspace(start, stop, num, endpoint, dtype, axis):
         samples = jnp.where(index == parts, ends[1] if samples.dtype.kind in "iu" else stop, samples)
     step = 4 * step if parts > 0 else jnp.full_like(step, jnp.nan)
     return jnp.moveaxis(convert(samples, dtype or given), 0, axis), convert(step, given)
+
+
+_linspace = compiled(_spaced, static_argnums=(2, 3, 4, 5))
 
 
 def between_integers(start, stop, index, parts, whole, wide):

@@ -4,6 +4,10 @@ from .bitwise import (
     op_left_shift as op_left_shift,
     op_right_shift as op_right_shift,
 )
+from .creation import (
+    op_arange as op_arange,
+    op_eye as op_eye,
+)
 from .decompositions import (
     op_det as op_det,
     op_expm as op_expm,
@@ -22,7 +26,16 @@ from .shapes import (
     op_tril as op_tril,
     op_triu as op_triu,
 )
+from .sorting import op_top_k as op_top_k
 from .special import (
     op_digamma as op_digamma,
+    op_erf as op_erf,
+    op_erfinv as op_erfinv,
+    op_gammainc as op_gammainc,
+    op_gammaincc as op_gammaincc,
+    op_i0 as op_i0,
     op_lgamma as op_lgamma,
+    op_polygamma as op_polygamma,
+    op_xlog1py as op_xlog1py,
+    op_xlogy as op_xlogy,
 )

@@ -18,10 +18,13 @@ from .elementwise import (
     op_arcsinh as op_arcsinh,
     op_arctan2 as op_arctan2,
     op_expm1 as op_expm1,
+    op_fmax as op_fmax,
+    op_fmin as op_fmin,
     op_fmod as op_fmod,
     op_hypot as op_hypot,
     op_logaddexp as op_logaddexp,
     op_logaddexp2 as op_logaddexp2,
+    op_mod as op_mod,
     op_power as op_power,
 )
 from .images import (
@@ -39,6 +42,9 @@ from .products import (
 from .reduction import (
     op_logsumexp as op_logsumexp,
     op_mean as op_mean,
+    op_nanmean as op_nanmean,
+    op_nansum as op_nansum,
+    op_quantile as op_quantile,
     op_std as op_std,
     op_var as op_var,
 )
@@ -48,12 +54,18 @@ from .shapes import (
     op_triu as op_triu,
 )
 from .sorting import (
+    op_digitize as op_digitize,
+    op_isin as op_isin,
     op_searchsorted as op_searchsorted,
     op_top_k as op_top_k,
 )
 from .special import (
     op_digamma as op_digamma,
     op_gammainc as op_gammainc,
+    op_gammaincc as op_gammaincc,
     op_i0 as op_i0,
     op_lgamma as op_lgamma,
+    op_polygamma as op_polygamma,
+    op_xlog1py as op_xlog1py,
+    op_xlogy as op_xlogy,
 )

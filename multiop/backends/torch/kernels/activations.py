@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
+from .._internals import is_tracked
 from .._kernels import fused
 from ..conversion import is_float
 
@@ -24,7 +25,11 @@ def op_gelu(x, approximate, *, otherwise):
 
 
 def op_hard_sigmoid(x, *, otherwise):
-    if not is_float(x) or x.dtype is torch.float64:  # the kernel's derivative is 1/6 in float32
+    if not is_float(x):
+        return otherwise(x)
+    if not is_tracked(x):
+        return functional.hardsigmoid(x)
+    if x.dtype is torch.float64:  # the kernel's derivative is 1/6 in float32
         return otherwise(x)
     return fused(functional.hardsigmoid, hard_sigmoid_gradient, otherwise, x)
 

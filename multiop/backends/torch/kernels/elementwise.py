@@ -7,14 +7,21 @@ import math
 import torch
 
 from .._internals import is_tracked
-from .._kernels import LONG, fused, keeping
+from .._kernels import LONG, are_values, fused, keeping
 from ..conversion import are_floats, in_float32, is_float, promote, promote_floating
 
 
 def op_fmod(x1, x2, *, otherwise):
+    if are_values(x1, x2):
+        return torch.fmod(x1, x2)
     if not are_floats(x1, x2):
         return otherwise(x1, x2)
     return fused(keeping(torch.fmod), remainder_gradients, otherwise, *torch.broadcast_tensors(x1, x2))
+
+
+def op_mod(x1, x2, *, otherwise):
+    # torch.remainder's zero has the sign of the dividend
+    return torch.remainder(x1, x2).copysign_(x2) if are_values(x1, x2) else otherwise(x1, x2)
 
 
 def remainder_gradients(upstream, x1, x2, rest):
@@ -26,13 +33,13 @@ def remainder_gradients(upstream, x1, x2, rest):
 
 
 def op_power(x1, x2, *, otherwise):
+    if are_values(x1, x2):
+        return torch.pow(x1, x2)
     if type(x2) in (int, float):
         return otherwise(x1, x2)
     x1, x2 = promote(x1, x2)
     if not x1.is_floating_point():
         return otherwise(x1, x2)
-    if x1.dtype in LONG and not is_tracked(x1, x2):
-        return torch.pow(x1, x2)
     x1, x2 = torch.broadcast_tensors(x1, x2)
     return in_float32(lambda *xs: fused(keeping(torch.pow), power_gradients, otherwise, *xs), x1, x2)
 
@@ -50,13 +57,26 @@ def power_gradients(upstream, x1, x2, y):
     return by_x1, by_x2
 
 
+def op_fmax(x1, x2, *, otherwise):
+    # of two zeros PyTorch takes the first one here, and the second in torch.maximum
+    return torch.fmax(x2, x1) if are_values(x1, x2) else otherwise(x1, x2)
+
+
+def op_fmin(x1, x2, *, otherwise):
+    return torch.fmin(x2, x1) if are_values(x1, x2) else otherwise(x1, x2)
+
+
 def op_expm1(x, *, otherwise):
     if not is_float(x):
         return otherwise(x)
+    if not is_tracked(x):
+        return torch.expm1(x)
     return fused(torch.expm1, lambda upstream, x: [torch.exp(x).mul_(upstream)], otherwise, x)
 
 
 def op_arctan2(x1, x2, *, otherwise):
+    if are_values(x1, x2):
+        return torch.atan2(x1, x2)
     x1, x2 = promote_floating(x1, x2)
     if x1.is_complex():
         return otherwise(x1, x2)
@@ -98,6 +118,8 @@ def arccosh_gradient(upstream, x):
 
 
 def op_hypot(x1, x2, *, otherwise):
+    if are_values(x1, x2):
+        return torch.hypot(x1, x2)
     x1, x2 = promote_floating(x1, x2)
     if x1.is_complex():
         return otherwise(x1, x2)
@@ -120,6 +142,8 @@ def op_logaddexp2(x1, x2, *, otherwise):
 
 def log_add_powers(kernel, base, x1, x2, otherwise):
     """Return the logarithm of the sum of two powers; `base` is the natural logarithm of the base."""
+    if are_values(x1, x2):
+        return kernel(x1, x2)
     x1, x2 = promote_floating(x1, x2)
     if x1.dtype not in LONG:
         return otherwise(x1, x2)

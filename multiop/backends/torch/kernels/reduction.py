@@ -8,8 +8,9 @@ import torch
 
 from multiop import _args
 
+from .._internals import is_tracked
 from .._kernels import FEW, LONG, fused, is_readable, keeping, with_formula
-from ..conversion import is_float
+from ..conversion import is_float, is_float_along
 from ..ops import reduction
 
 MANY = 4096  # from here on, separate steps are faster than the kernel of the variance along rows of some length
@@ -21,6 +22,19 @@ def op_mean(x, axis, keepdims, *, otherwise):
     dims = _args.axes(axis, x.ndim)
     y = torch.sum(x, dims, keepdims)  # its gradient is a view; that of torch.mean is as large as x
     return y / (x.numel() // y.numel()) if dims else x
+
+
+def op_nansum(x, axis, keepdims, *, otherwise):
+    return torch.nansum(x, axis, keepdims) if are_values_along(x, axis) else otherwise(x, axis, keepdims)
+
+
+def op_nanmean(x, axis, keepdims, *, otherwise):
+    return torch.nanmean(x, axis, keepdims) if are_values_along(x, axis) else otherwise(x, axis, keepdims)
+
+
+def are_values_along(x, axis):
+    """Say whether `x` is a tensor of floats which nothing differentiates, and `axis` an int that is valid for it."""
+    return is_float_along(x, axis) and x.dtype in LONG and not is_tracked(x)
 
 
 def op_var(x, axis, keepdims, *, otherwise):
@@ -59,6 +73,19 @@ def variance_by_steps(x, dims, keepdims, otherwise):
         residuals=(mean,),
     )
     return y if keepdims else y.squeeze(dims)
+
+
+def op_quantile(x, q, axis, method, keepdims, *, otherwise):
+    if not (type(q) is float and 0 <= q <= 1 and method == "linear" and are_values_along(x, axis) and is_readable(x)):
+        return otherwise(x, q, axis, method, keepdims)
+    low, high = torch.aminmax(x)
+    if not -(most := torch.finfo(x.dtype).max / 4) < low.item() <= high.item() < most:  # NaN, or a distance overflows
+        return otherwise(x, q, axis, method, keepdims)
+    rows, place = torch.sort(x, dim=axis, stable=True).values, q * (x.shape[axis] - 1)
+    y = rows.narrow(axis, rank := math.floor(place), 1)
+    if rank != place:
+        y = y + (rows.narrow(axis, rank + 1, 1) - y) * (place - rank)
+    return y if keepdims else y.squeeze(axis)
 
 
 def op_logsumexp(x, axis, keepdims, *, otherwise):

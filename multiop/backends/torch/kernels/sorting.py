@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from .._kernels import FEW, is_finite, is_seen_without_nan
-from ..conversion import are_floats, is_float
+from .._internals import is_tracked
+from .._kernels import FEW, LONG, are_values, is_finite, is_seen_without_nan
+from ..conversion import are_alike, are_floats, is_float
 
 
 def op_searchsorted(sorted_sequence, values, side, *, otherwise):
@@ -19,6 +20,20 @@ def op_searchsorted(sorted_sequence, values, side, *, otherwise):
     ):
         return otherwise(sorted_sequence, values, side)
     return torch.searchsorted(sorted_sequence, values, side=side, out_int32=True)
+
+
+def op_digitize(x, bins, *, otherwise):
+    if not (are_values(x, bins) and bins.ndim == 1 and is_seen_without_nan(bins) and is_seen_without_nan(x)):
+        return otherwise(x, bins)
+    if bool((bins[1:] < bins[:-1]).any()):
+        return otherwise(x, bins)
+    return torch.bucketize(x, bins, out_int32=True, right=True)
+
+
+def op_isin(x1, x2, assume_unique, invert, *, otherwise):
+    if not (are_alike((x1, x2)) and x1.dtype in (*LONG, torch.int32) and not is_tracked(x1, x2)):
+        return otherwise(x1, x2, assume_unique, invert)
+    return torch.isin(x1, x2, invert=invert)
 
 
 def op_top_k(x, k, sorted, *, otherwise):

@@ -1,6 +1,6 @@
 """Special functions by PyTorch's kernels in float64, which are right to half a unit in the last place of float32.
 
-That of torch.special.gammaincc is not.
+That of torch.special.gammaincc is not. In float64, SciPy's serve, if nothing is differentiated and values can be read.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 
 from .._internals import is_tracked
-from .._kernels import fused, recorded
+from .._kernels import are_values, fused, is_readable, recorded
 from ..conversion import floating, in_float32, is_float, promote_floating
 
 
@@ -25,21 +25,60 @@ def op_digamma(x, *, otherwise):
         return torch.digamma(x.to(torch.float64)).to(torch.float32)
 
     x = floating(x)
-    if x.is_complex() or x.dtype is torch.float64:
+    if x.is_complex():
         return otherwise(x)
+    if x.dtype is torch.float64:
+        return on_host("digamma", x) if are_readable_values(x) else otherwise(x)
     return in_float32(lambda x: fused(kernel, pull, otherwise, x), x)
+
+
+def op_polygamma(n, x, *, otherwise):
+    x = floating(x)
+    if x.is_complex() or not are_readable_values(x) or type(n) is not int or n < 1 or not bool((x > 0).all()):
+        return otherwise(n, x)
+    return on_host("polygamma", n, x)
 
 
 def op_gammainc(a, x, *, otherwise):
     a, x = promote_floating(a, x)
-    if a.is_complex() or a.dtype is torch.float64 or is_tracked(a, x):
+    if a.is_complex() or is_tracked(a, x):
         return otherwise(a, x)
+    if a.dtype is torch.float64:
+        return on_host("gammainc", a, x) if are_readable_values(a, x) else otherwise(a, x)
     return torch.special.gammainc(a.to(torch.float64), x.to(torch.float64)).to(torch.float32).to(x.dtype)
 
 
+def op_gammaincc(a, x, *, otherwise):
+    a, x = promote_floating(a, x)
+    return otherwise(a, x) if a.is_complex() or not are_readable_values(a, x) else on_host("gammaincc", a, x)
+
+
+def are_readable_values(*xs):
+    """Say whether nothing differentiates `xs`, and their values can be read: SciPy then saves hundreds of steps."""
+    return not is_tracked(*xs) and all(map(is_readable, xs))
+
+
+def on_host(name, *operands):
+    """Return a function of `_special` of tensors and numbers, in the dtype of the last one, a tensor."""
+    from multiop import _special  # SciPy takes longer to import than multiop
+
+    arrays = [x.double().numpy(force=True) if isinstance(x, torch.Tensor) else x for x in operands]
+    return torch.from_numpy(getattr(_special, name)(*arrays)).to(operands[-1].dtype)
+
+
+def op_xlogy(x, y, *, otherwise):
+    return torch.xlogy(x, y) if are_values(x, y) else otherwise(x, y)
+
+
+def op_xlog1py(x, y, *, otherwise):
+    return torch.special.xlog1py(x, y) if are_values(x, y) else otherwise(x, y)
+
+
 def op_i0(x, *, otherwise):
-    if not is_float(x) or x.dtype is torch.float64:
+    if not is_float(x):
         return otherwise(x)
+    if x.dtype is torch.float64:
+        return on_host("i0", x) if are_readable_values(x) else otherwise(x)
 
     # in float32, torch.special.i0 overflows before its result does; it is NaN at infinity
     def kernel(x):

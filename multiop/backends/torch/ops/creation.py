@@ -20,6 +20,8 @@ def op_ones(shape, dtype):
 
 
 def op_full(shape, fill_value, dtype):
+    if is_fill(fill_value) and (dtype is None or dtype in _dtypes.FLOATING):
+        return torch.full(shape, fill_value, dtype=native(dtype or _dtypes.strong(_dtypes.of_scalar(fill_value))))
     return torch.broadcast_to(convert(fill_value, dtype), shape).clone()
 
 
@@ -34,11 +36,16 @@ def op_ones_like(x, dtype):
 
 
 def op_full_like(x, fill_value, dtype):
-    if dtype is None and is_float(x) and type(fill_value) in (int, float) and -65504 <= fill_value <= 65504:
+    if dtype is None and is_float(x) and is_fill(fill_value):
         return torch.full_like(x, fill_value)
     x = convert(x)
     fill = convert(fill_value, dtype or _dtypes.name(x.dtype), x.device)
     return torch.broadcast_to(fill, x.shape).clone()
+
+
+def is_fill(number):
+    """Say whether `number` is a Python number that every floating dtype holds."""
+    return type(number) in (int, float) and -65504 <= number <= 65504
 
 
 def op_arange(start, stop, step, dtype):
@@ -47,10 +54,13 @@ def op_arange(start, stop, step, dtype):
         raise errors.ArgumentError("step must not be 0")
     exact = torch.float64 if any(isinstance(x, float) for x in (start, stop, step)) else torch.int64
     count = max(0, math.ceil((stop - start) / step))
-    return (start + step * torch.arange(count, dtype=exact)).to(native(dtype))
+    numbers = torch.arange(count, dtype=exact)
+    return (numbers if (start, step) == (0, 1) else start + step * numbers).to(native(dtype))
 
 
 def op_eye(n, m, k, dtype):
+    if k == 0 and dtype in _dtypes.FLOATING:
+        return torch.eye(n, m, dtype=native(dtype))
     rows, columns = torch.arange(n), torch.arange(m)
     return (rows[:, None] + k == columns).to(native(dtype))
 

@@ -37,6 +37,8 @@ SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: to
 def op_take(x, indices, axis):
     x, indices = convert_with_indices(x, indices)
     x, axis = resolve_axis(x, axis)
+    if type(indices) is int and -(size := x.shape[axis]) <= indices < size:
+        return torch.select(x, axis, indices).clone()
     if is_left_to_device(x, indices):  # whose kernels add up gradients in float32
         return index_on_device(x, indices, axis)
     return where_differentiated(lambda x: _take(x, indices, axis), x)

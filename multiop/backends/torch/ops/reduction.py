@@ -48,6 +48,8 @@ def op_sum(x, axis, keepdims):
 def op_prod(x, axis, keepdims, dtype):
     if dtype is None and is_float_along(x, axis) and x.dtype not in HALF and not is_tracked(x):
         return torch.prod(x, axis, keepdims)
+    if dtype is axis is None and not keepdims and is_float(x) and x.dtype not in HALF and not is_tracked(x):
+        return torch.prod(x)
     x = to_summands(x, dtype)
     dims = sorted(_args.axes(axis, x.ndim), reverse=True)
     return in_float32(lambda x: functools.reduce(lambda x, dim: product(x, dim, keepdims), dims, x), x)
