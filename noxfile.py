@@ -442,7 +442,7 @@ def ends(session: nox.Session) -> None:
     for name in session.posargs or ENDS:
         interpreter, sign = ENDS[name]
         python = _made_with(session, pathlib.Path(".nox", name), interpreter)
-        needed = _needed("torch", "jax", "tensorflow-cpu", "porting", "testing")
+        needed = _needed("torch", "jax", "tensorflow-cpu", "porting", "testing", "examples")
         asked = [requirement.replace(">=", sign) for requirement in needed]
         pip = [python, "-m", "pip", "install", *QUIETLY, "--upgrade", "-e", ".", "pytest-timeout", *asked]
         session.run(*pip, external=True)

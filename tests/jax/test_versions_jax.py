@@ -184,3 +184,15 @@ def test_entries_taken_from_a_sum_of_entries():
 
     taken = jnp.broadcast_to(jnp.arange(5), (2, 5))
     np.testing.assert_array_equal(jax.jit(lambda: taken[:, jnp.arange(5)] + 1)(), np.arange(1, 6) + np.zeros((2, 1)))
+
+
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("compiled", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_a_rule_around_a_search(compiled):
+    """JAX's matrix exponential holds one, which 0.12 lowers apart: https://github.com/jax-ml/jax/tree/main/jax/_src/hijax.py."""
+    x = jnp.asarray([[0.5, -2.0], [0.25, 1.0]])
+    native = jax.scipy.linalg.expm
+    slope = jax.grad(lambda x: jnp.sum(native(x)))(x)
+    np.testing.assert_allclose(compiled(ops.expm)(x), native(x), rtol=1e-5)
+    for f in (ops.expm, lambda x: HOW["scan"](ops.expm, x)):
+        np.testing.assert_allclose(compiled(multiop.grad(lambda x, f=f: ops.sum(f(x))))(x), slope, rtol=1e-5)

@@ -161,3 +161,25 @@ def test_a_window_that_does_not_fit():
         except multiop.errors.MultiopError:
             continue
         assert found.shape == (2, 0, 1)
+
+
+@pytest.mark.parametrize("mapping", [multiop.vmap, lambda f: lambda x: tf.vectorized_map(f, x)], ids=["ours", "native"])
+def test_products_of_mapped_complex_matrices(mapping):
+    """2.18 conjugates one that is transposed: https://github.com/tensorflow/tensorflow/issues/52148."""
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(2, 3, 3)) + 1j * rng.normal(size=(2, 3, 3))).astype(np.complex64)
+    for of_left in (np.conj, np.asarray):
+        for of_right in (np.conj, np.asarray):
+            ways = {
+                "transpose_a" if of_left is np.asarray else "adjoint_a": True,
+                "transpose_b" if of_right is np.asarray else "adjoint_b": True,
+            }
+            expected = of_left(x).mT @ of_right(x).mT
+            np.testing.assert_allclose(mapping(lambda x, ways=ways: tf.matmul(x, x, **ways))(x), expected, rtol=1e-5)
+
+    def loss(x):
+        return ops.sum(ops.real(ops.matmul(x, x)))
+
+    ones = np.ones_like(x)
+    slope = ones @ x.conj().mT + x.conj().mT @ ones
+    np.testing.assert_allclose(mapping(multiop.grad(loss))(x), slope, rtol=1e-5)

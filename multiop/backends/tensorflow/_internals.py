@@ -64,6 +64,22 @@ with suppress(Exception):  # another version may raise anything: AutoGraph then 
 
     autograph.CONVERSION_RULES = (autograph.DoNotConvert("multiop"), *autograph.CONVERSION_RULES)
 
+
+def _convert_product(usual, node):
+    """Convert a product of two mapped matrices for `tf.vectorized_map`, as TensorFlow does from 2.19 on."""
+    (a, is_a_mapped, _), (b, is_b_mapped, _) = node.input(0), node.input(1)
+    if not (is_a_mapped and is_b_mapped):
+        return usual(node)
+    transposed = {name: node.get_attr(name) for name in ("transpose_a", "transpose_b")}
+    return mark_stacked(tf.matmul(a, b, **transposed))
+
+
+if tf.__version__.startswith("2.18."):
+    # it conjugates what is transposed: https://github.com/tensorflow/tensorflow/issues/52148
+    from tensorflow.python.ops.parallel_for.pfor import _pfor_converter_registry as converters
+
+    converters["MatMul"] = functools.partial(_convert_product, converters["MatMul"])
+
 errors.MultiopError.ag_pass_through = True  # otherwise AutoGraph replaces it by an error of its own
 executing_eagerly = tf.executing_eagerly
 

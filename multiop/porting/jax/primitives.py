@@ -905,9 +905,7 @@ def logaddexp(x: Expression, y: Expression) -> Expression:
     return call("ops.logaddexp", x, y)
 
 
-_FLOATING = (
-    "cos cosh sin sinh tan tanh exp exp2 expm1 log log1p sqrt rsqrt cbrt erf erfc digamma lgamma abs floor ceil sign"
-)
+_FLOATING = "cos cosh sin sinh tan tanh exp exp2 expm1 log log2 log1p sqrt rsqrt cbrt erf erfc digamma lgamma abs floor ceil sign"
 
 ENTRYWISE: dict[str, Row] = {
     **{name: unary(name) for name in _FLOATING.split()},

@@ -64,6 +64,8 @@ _IGNORED = {  # where and how an array is kept, and how a product is computed
 }
 _INLINED = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "remat2": "jaxpr"}
 _INLINED |= {"checkpoint": "jaxpr", "remat": "jaxpr", "custom_lin": "jaxpr"}
+# of JAX 0.12: they say themselves what they compute, of which their derivatives are; others have derivatives of their own
+_WRITTEN_OUT = ("CheckpointName", "Einsum", "Frexp", "Ldexp", "Nonzero", "RematTraced", "SearchSorted")
 _UNCHANGED = ("copy", "copy_p", "optimization_barrier", "sharding_constraint", "device_put", "pvary")
 _OF_NUMBERS = ("dynamic_slice", "dynamic_update_slice", "pad", "reduce", "reduce_window")  # whose scalars may be known
 _FOLDED = 1 << 22  # the most entries of a constant that is computed while reading
@@ -550,6 +552,8 @@ class _Reader:
             return self._random(equation, entries, used)
         if name in _INLINED:
             return self._inlined(equation, entries, used)
+        if name == "call_hi_primitive":
+            return self._written_out(equation, entries, used)
         if name in ("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"):
             return self._custom(equation, entries, used)
         if name == "custom_linear_solve":
@@ -774,6 +778,20 @@ class _Reader:
                 raise
         return self.run(jaxpr, [self._closed_over(const) for const in consts], entries, self.scopes, used)
 
+    def _written_out(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
+        """Read what a primitive that JAX makes of others computes."""
+        primitive = equation.params["_prim"]
+        kind = type(primitive).__name__
+        if kind not in _WRITTEN_OUT:
+            raise Untranslated(f"{kind} has a derivative of its own")
+
+        def expand(*leaves: Any) -> Any:
+            return primitive.expand(*jax.tree.unflatten(primitive.in_tree, leaves))
+
+        structs = [jax.ShapeDtypeStruct(variable.aval.shape, variable.aval.dtype) for variable in equation.invars]
+        closed = jax.make_jaxpr(expand)(*structs)
+        return self.run(closed.jaxpr, list(map(self._closed_over, closed.consts)), entries, self.scopes, used)
+
     def _random(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
         """Follow keys, and translate what is drawn from them; in evaluation mode nothing may be."""
         name = equation.primitive.name
@@ -915,7 +933,11 @@ class _Reader:
 
     def _scan(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
         params = equation.params
-        body, count, carried = params["jaxpr"], params["num_consts"], params["num_carry"]
+        body = params["jaxpr"]
+        if "ft_in" in params:  # from JAX 0.11 on
+            count, carried, _ = (len(list(part)) for part in params["ft_in"].unpack())
+        else:
+            count, carried = params["num_consts"], params["num_carry"]
         jaxpr = body.jaxpr
         consts, init, xs = entries[:count], entries[count : count + carried], entries[count + carried :]
         # what is carried along for nothing but itself is left out

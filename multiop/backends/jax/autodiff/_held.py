@@ -231,6 +231,7 @@ if are_parts_known():
 
     held_p = internals.Primitive("held_jvp_call")
     held_p.def_impl(jax.jit(_evaluate, static_argnames=("call_jaxpr", "held", "options")))
+    held_p.to_lojax = held_p.impl  # JAX 0.12 lowers what holds a search apart
     held_p.def_abstract_eval(lambda *_, call_jaxpr, held, options: call_jaxpr.out_avals[0])
     internals.primitive_jvps[held_p] = _jvp
     internals.primitive_transposes[held_p] = _transpose
