@@ -12,26 +12,27 @@ from multiop.errors import MultiopError
 COMPOSITES = frozenset(
     """
     op_sparse_plus op_sparse_sigmoid op_squareplus op_sparsemax op_hard_tanh op_hard_swish op_swish op_bitwise_not
-    op_bitwise_left_shift op_bitwise_right_shift op_bitwise_count op_view_as_real op_saturate_cast op_array
+    op_bitwise_left_shift op_bitwise_right_shift op_bitwise_count op_frexp op_view_as_real op_saturate_cast op_array
     op_depthwise_conv op_separable_conv op_empty op_empty_like op_identity op_eigvalsh op_eigvals op_svdvals op_logdet
     op_cholesky_inverse op_lstsq op_matrix_power op_matrix_rank op_norm op_cdist op_solve_sylvester
     op_polar_decomposition op_sqrtm op_logm op_true_divide op_absolute op_conjugate op_fabs op_deg2rad op_rad2deg
-    op_angle op_fmax op_fmin op_sinc op_image_rgb_to_grayscale op_image_rgb_to_hsv op_image_hsv_to_rgb op_image_crop
-    op_image_pad op_image_resize op_image_affine_transform op_image_perspective_transform op_image_map_coordinates
-    op_image_extract_patches op_image_extract_patches_3d op_image_reconstruct_patches op_image_gaussian_blur
-    op_image_sobel_edges op_image_ssim op_image_elastic_transform op_image_scale_and_translate op_scatter
-    op_ravel_multi_index op_set_item op_add_at op_multiply_at op_maximum_at op_minimum_at op_subset op_multi_hot
-    op_allclose op_psnr op_batch_normalization_with_moments op_depth_to_space op_space_to_depth op_trace op_dot
-    op_inner op_outer op_vdot op_kron op_cross op_vander op_rearrange op_amax op_amin op_count_nonzero op_ptp
-    op_average op_diff op_ravel op_ndim op_size op_hstack op_vstack op_dstack op_column_stack op_append op_array_split
-    op_hsplit op_vsplit op_dsplit op_fliplr op_flipud op_rot90 op_broadcast_arrays op_broadcast_shapes op_meshgrid
-    op_diag op_diagflat op_tri op_tril op_triu op_set_diag op_diag_indices op_tril_indices op_triu_indices op_stft
-    op_istft op_in_top_k op_argpartition op_unique op_lexsort op_isin op_histogram op_logspace op_geomspace op_lgamma
-    op_digamma op_polygamma op_gammainc op_gammaincc op_betainc op_gamma op_betaln op_beta op_xlogy op_xlog1py
-    op_erfcx op_erfcinv op_ndtr op_log_ndtr op_ndtri op_logit op_entr op_rel_entr op_kl_div op_multigammaln op_zeta
-    op_jv op_yv op_iv op_ive op_kv op_kve op_nansum op_nanprod op_nancumsum op_nancumprod op_nanmean op_nanvar
-    op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin op_quantile op_percentile op_median op_nanquantile
-    op_nanpercentile op_nanmedian op_moments op_corrcoef op_trapezoid op_bartlett op_hanning op_hamming op_blackman
+    op_angle op_fmax op_fmin op_copysign op_divmod op_modf op_sinc op_image_rgb_to_grayscale op_image_rgb_to_hsv
+    op_image_hsv_to_rgb op_image_crop op_image_pad op_image_resize op_image_affine_transform
+    op_image_perspective_transform op_image_map_coordinates op_image_extract_patches op_image_extract_patches_3d
+    op_image_reconstruct_patches op_image_gaussian_blur op_image_sobel_edges op_image_ssim op_image_elastic_transform
+    op_image_scale_and_translate op_scatter op_ravel_multi_index op_set_item op_add_at op_multiply_at op_maximum_at
+    op_minimum_at op_subset op_multi_hot op_allclose op_psnr op_batch_normalization_with_moments op_depth_to_space
+    op_space_to_depth op_trace op_dot op_inner op_outer op_vdot op_kron op_cross op_vander op_rearrange op_amax
+    op_amin op_count_nonzero op_ptp op_average op_diff op_ravel op_ndim op_size op_hstack op_vstack op_dstack
+    op_column_stack op_append op_array_split op_hsplit op_vsplit op_dsplit op_fliplr op_flipud op_rot90
+    op_broadcast_arrays op_broadcast_shapes op_meshgrid op_diag op_diagflat op_tri op_tril op_triu op_set_diag
+    op_diag_indices op_tril_indices op_triu_indices op_stft op_istft op_in_top_k op_argpartition op_unique op_lexsort
+    op_isin op_histogram op_logspace op_geomspace op_lgamma op_digamma op_polygamma op_gammainc op_gammaincc
+    op_betainc op_gamma op_betaln op_beta op_xlogy op_xlog1py op_erfcx op_erfcinv op_ndtr op_log_ndtr op_ndtri
+    op_logit op_entr op_rel_entr op_kl_div op_multigammaln op_zeta op_jv op_yv op_iv op_ive op_kv op_kve op_nansum
+    op_nanprod op_nancumsum op_nancumprod op_nanmean op_nanvar op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin
+    op_quantile op_percentile op_median op_nanquantile op_nanpercentile op_nanmedian op_moments op_corrcoef
+    op_trapezoid op_bartlett op_hanning op_hamming op_blackman
     """.split()
 )
 
@@ -334,6 +335,12 @@ def op_bitwise_count(op):
   try: return active().op_bitwise_count(x)
   except Exception as error: return recover(error, op, {"x": x})
  return op_bitwise_count, 1
+
+def op_frexp(op):
+ def op_frexp(x):
+  try: return active().op_frexp(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_frexp, 1
 
 def op_cond(op):
  def op_cond(pred, true_fn, false_fn):
@@ -1138,6 +1145,24 @@ def op_fmin(op):
   try: return active().op_fmin(x1, x2)
   except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
  return op_fmin, 3
+
+def op_copysign(op):
+ def op_copysign(x1, x2):
+  try: return active().op_copysign(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_copysign, 3
+
+def op_divmod(op):
+ def op_divmod(x1, x2):
+  try: return active().op_divmod(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_divmod, 1
+
+def op_modf(op):
+ def op_modf(x):
+  try: return active().op_modf(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_modf, 1
 
 def op_sinc(op):
  def op_sinc(x):
