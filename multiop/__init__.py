@@ -374,6 +374,14 @@ from multiop.frontends.normalization import (
     op_normalize,
     op_rms_normalization,
 )
+from multiop.frontends.polynomials import (
+    op_poly,
+    op_polyadd,
+    op_polyfit,
+    op_polymul,
+    op_polyval,
+    op_roots,
+)
 from multiop.frontends.pooling import (
     op_adaptive_average_pool,
     op_adaptive_max_pool,
@@ -420,6 +428,11 @@ from multiop.frontends.reduction import (
     op_sum,
     op_var,
 )
+from multiop.frontends.samples import (
+    op_gradient,
+    op_interp,
+    op_unwrap,
+)
 from multiop.frontends.segment import (
     op_segment_max,
     op_segment_min,
@@ -446,6 +459,7 @@ from multiop.frontends.shapes import (
     op_flipud,
     op_hsplit,
     op_hstack,
+    op_indices,
     op_meshgrid,
     op_moveaxis,
     op_ndim,
@@ -535,8 +549,10 @@ from multiop.frontends.special import (
     op_zeta,
 )
 from multiop.frontends.statistics import (
+    op_convolve,
     op_corrcoef,
     op_correlate,
+    op_cov,
     op_median,
     op_moments,
     op_nanargmax,
@@ -675,6 +691,7 @@ __all__ = [
     "op_conv_transpose",
     "op_convert_to_numpy",
     "op_convert_to_tensor",
+    "op_convolve",
     "op_copy",
     "op_copysign",
     "op_corrcoef",
@@ -682,6 +699,7 @@ __all__ = [
     "op_cos",
     "op_cosh",
     "op_count_nonzero",
+    "op_cov",
     "op_cross",
     "op_ctc_decode",
     "op_ctc_loss",
@@ -753,6 +771,7 @@ __all__ = [
     "op_geomspace",
     "op_get_item",
     "op_glu",
+    "op_gradient",
     "op_greater",
     "op_greater_equal",
     "op_hamming",
@@ -789,7 +808,9 @@ __all__ = [
     "op_image_sobel_edges",
     "op_image_ssim",
     "op_in_top_k",
+    "op_indices",
     "op_inner",
+    "op_interp",
     "op_inv",
     "op_irfft",
     "op_is_tensor",
@@ -896,7 +917,12 @@ __all__ = [
     "op_pinv",
     "op_polar",
     "op_polar_decomposition",
+    "op_poly",
+    "op_polyadd",
+    "op_polyfit",
     "op_polygamma",
+    "op_polymul",
+    "op_polyval",
     "op_power",
     "op_prod",
     "op_psnr",
@@ -918,6 +944,7 @@ __all__ = [
     "op_right_shift",
     "op_rms_normalization",
     "op_roll",
+    "op_roots",
     "op_rot90",
     "op_round",
     "op_rsqrt",
@@ -1001,6 +1028,7 @@ __all__ = [
     "op_unique",
     "op_unravel_index",
     "op_unstack",
+    "op_unwrap",
     "op_vander",
     "op_var",
     "op_vdot",

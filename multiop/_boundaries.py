@@ -21,18 +21,19 @@ COMPOSITES = frozenset(
     op_image_perspective_transform op_image_map_coordinates op_image_extract_patches op_image_extract_patches_3d
     op_image_reconstruct_patches op_image_gaussian_blur op_image_sobel_edges op_image_ssim op_image_elastic_transform
     op_image_scale_and_translate op_scatter op_ravel_multi_index op_set_item op_add_at op_multiply_at op_maximum_at
-    op_minimum_at op_subset op_multi_hot op_allclose op_psnr op_batch_normalization_with_moments op_depth_to_space
-    op_space_to_depth op_trace op_dot op_inner op_outer op_vdot op_kron op_cross op_vander op_rearrange op_amax
-    op_amin op_count_nonzero op_ptp op_average op_diff op_ravel op_ndim op_size op_hstack op_vstack op_dstack
-    op_column_stack op_append op_array_split op_hsplit op_vsplit op_dsplit op_fliplr op_flipud op_rot90
-    op_broadcast_arrays op_broadcast_shapes op_meshgrid op_diag op_diagflat op_tri op_tril op_triu op_set_diag
-    op_diag_indices op_tril_indices op_triu_indices op_stft op_istft op_in_top_k op_argpartition op_unique op_lexsort
-    op_isin op_histogram op_logspace op_geomspace op_lgamma op_digamma op_polygamma op_gammainc op_gammaincc
-    op_betainc op_gamma op_betaln op_beta op_xlogy op_xlog1py op_erfcx op_erfcinv op_ndtr op_log_ndtr op_ndtri
-    op_logit op_entr op_rel_entr op_kl_div op_multigammaln op_zeta op_jv op_yv op_iv op_ive op_kv op_kve op_nansum
-    op_nanprod op_nancumsum op_nancumprod op_nanmean op_nanvar op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin
-    op_quantile op_percentile op_median op_nanquantile op_nanpercentile op_nanmedian op_moments op_corrcoef
-    op_trapezoid op_bartlett op_hanning op_hamming op_blackman
+    op_minimum_at op_subset op_multi_hot op_allclose op_psnr op_batch_normalization_with_moments op_polyval op_polyadd
+    op_polymul op_poly op_roots op_polyfit op_depth_to_space op_space_to_depth op_trace op_dot op_inner op_outer
+    op_vdot op_kron op_cross op_vander op_rearrange op_amax op_amin op_count_nonzero op_ptp op_average op_diff
+    op_interp op_gradient op_unwrap op_ravel op_ndim op_size op_hstack op_vstack op_dstack op_column_stack op_append
+    op_array_split op_hsplit op_vsplit op_dsplit op_fliplr op_flipud op_rot90 op_broadcast_arrays op_broadcast_shapes
+    op_meshgrid op_diag op_diagflat op_tri op_tril op_triu op_set_diag op_diag_indices op_tril_indices op_triu_indices
+    op_indices op_stft op_istft op_in_top_k op_argpartition op_unique op_lexsort op_isin op_histogram op_logspace
+    op_geomspace op_lgamma op_digamma op_polygamma op_gammainc op_gammaincc op_betainc op_gamma op_betaln op_beta
+    op_xlogy op_xlog1py op_erfcx op_erfcinv op_ndtr op_log_ndtr op_ndtri op_logit op_entr op_rel_entr op_kl_div
+    op_multigammaln op_zeta op_jv op_yv op_iv op_ive op_kv op_kve op_convolve op_nansum op_nanprod op_nancumsum
+    op_nancumprod op_nanmean op_nanvar op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin op_quantile
+    op_percentile op_median op_nanquantile op_nanpercentile op_nanmedian op_moments op_corrcoef op_cov op_trapezoid
+    op_bartlett op_hanning op_hamming op_blackman
     """.split()
 )
 
@@ -1594,6 +1595,42 @@ def op_rms_normalization(op):
   except Exception as error: return recover(error, op, {"x": x, "scale": scale, "axis": axis, "epsilon": epsilon})
  return op_rms_normalization, 1
 
+def op_polyval(op):
+ def op_polyval(p, x):
+  try: return active().op_polyval(p, x)
+  except Exception as error: return recover(error, op, {"p": p, "x": x})
+ return op_polyval, 2
+
+def op_polyadd(op):
+ def op_polyadd(a1, a2):
+  try: return active().op_polyadd(a1, a2)
+  except Exception as error: return recover(error, op, {"a1": a1, "a2": a2})
+ return op_polyadd, 1
+
+def op_polymul(op):
+ def op_polymul(a1, a2):
+  try: return active().op_polymul(a1, a2)
+  except Exception as error: return recover(error, op, {"a1": a1, "a2": a2})
+ return op_polymul, 1
+
+def op_poly(op):
+ def op_poly(x):
+  try: return active().op_poly(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_poly, 1
+
+def op_roots(op):
+ def op_roots(p):
+  try: return active().op_roots(p)
+  except Exception as error: return recover(error, op, {"p": p})
+ return op_roots, 1
+
+def op_polyfit(op):
+ def op_polyfit(x, y, deg, rcond, *, w, cov):
+  try: return active().op_polyfit(x, y, deg, rcond, w=w, cov=cov)
+  except Exception as error: return recover(error, op, {"x": x, "y": y, "deg": deg, "rcond": rcond, "w": w, "cov": cov})
+ return op_polyfit, 1
+
 def op_average_pool(op):
  def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad):
   try:
@@ -1858,6 +1895,24 @@ def op_diff(op):
   try: return active().op_diff(a, n, axis)
   except Exception as error: return recover(error, op, {"a": a, "n": n, "axis": axis})
  return op_diff, 3
+
+def op_interp(op):
+ def op_interp(x, xp, fp, left, right, period):
+  try: return active().op_interp(x, xp, fp, left, right, period)
+  except Exception as error: return recover(error, op, {"x": x, "xp": xp, "fp": fp, "left": left, "right": right, "period": period})
+ return op_interp, 2
+
+def op_gradient(op):
+ def op_gradient(f, *varargs, axis, edge_order):
+  try: return active().op_gradient(f, *varargs, axis=axis, edge_order=edge_order)
+  except Exception as error: return recover(error, op, {"f": f, "varargs": varargs, "axis": axis, "edge_order": edge_order})
+ return op_gradient, 2
+
+def op_unwrap(op):
+ def op_unwrap(x, discont, axis, period):
+  try: return active().op_unwrap(x, discont, axis, period)
+  except Exception as error: return recover(error, op, {"x": x, "discont": discont, "axis": axis, "period": period})
+ return op_unwrap, 2
 
 def op_segment_sum(op):
  def op_segment_sum(data, segment_ids, num_segments, sorted):
@@ -2154,6 +2209,14 @@ def op_triu_indices(op):
   try: return active().op_triu_indices(n, k, m)
   except Exception as error: return recover(error, op, {"n": n, "k": k, "m": m})
  return op_triu_indices, 1
+
+def op_indices(op):
+ def op_indices(dimensions, dtype, sparse):
+  try:
+   if sparse is not False and sparse is not True: sparse = bool_flag(sparse, "sparse")
+   return active().op_indices(dimensions, dtype, sparse)
+  except Exception as error: return recover(error, op, {"dimensions": dimensions, "dtype": dtype, "sparse": sparse})
+ return op_indices, 1
 
 def op_fft(op):
  def op_fft(x):
@@ -2508,6 +2571,12 @@ def op_correlate(op):
   except Exception as error: return recover(error, op, {"x1": x1, "x2": x2, "mode": mode})
  return op_correlate, 1
 
+def op_convolve(op):
+ def op_convolve(x1, x2, mode):
+  try: return active().op_convolve(x1, x2, mode)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2, "mode": mode})
+ return op_convolve, 1
+
 def op_nansum(op):
  def op_nansum(x, axis, keepdims):
   try:
@@ -2654,6 +2723,15 @@ def op_corrcoef(op):
   try: return active().op_corrcoef(x)
   except Exception as error: return recover(error, op, {"x": x})
  return op_corrcoef, 1
+
+def op_cov(op):
+ def op_cov(x, y, rowvar, bias, ddof, fweights, aweights):
+  try:
+   if rowvar is not False and rowvar is not True: rowvar = bool_flag(rowvar, "rowvar")
+   if bias is not False and bias is not True: bias = bool_flag(bias, "bias")
+   return active().op_cov(x, y, rowvar, bias, ddof, fweights, aweights)
+  except Exception as error: return recover(error, op, {"x": x, "y": y, "rowvar": rowvar, "bias": bias, "ddof": ddof, "fweights": fweights, "aweights": aweights})
+ return op_cov, 1
 
 def op_trapezoid(op):
  def op_trapezoid(y, x, dx, axis):

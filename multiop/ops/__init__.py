@@ -289,6 +289,14 @@ from multiop.frontends.normalization import (
     op_normalize as normalize,
     op_rms_normalization as rms_normalization,
 )
+from multiop.frontends.polynomials import (
+    op_poly as poly,
+    op_polyadd as polyadd,
+    op_polyfit as polyfit,
+    op_polymul as polymul,
+    op_polyval as polyval,
+    op_roots as roots,
+)
 from multiop.frontends.pooling import (
     op_adaptive_average_pool as adaptive_average_pool,
     op_adaptive_max_pool as adaptive_max_pool,
@@ -335,6 +343,11 @@ from multiop.frontends.reduction import (
     op_sum as sum,
     op_var as var,
 )
+from multiop.frontends.samples import (
+    op_gradient as gradient,
+    op_interp as interp,
+    op_unwrap as unwrap,
+)
 from multiop.frontends.segment import (
     op_segment_max as segment_max,
     op_segment_min as segment_min,
@@ -361,6 +374,7 @@ from multiop.frontends.shapes import (
     op_flipud as flipud,
     op_hsplit as hsplit,
     op_hstack as hstack,
+    op_indices as indices,
     op_meshgrid as meshgrid,
     op_moveaxis as moveaxis,
     op_ndim as ndim,
@@ -450,8 +464,10 @@ from multiop.frontends.special import (
     op_zeta as zeta,
 )
 from multiop.frontends.statistics import (
+    op_convolve as convolve,
     op_corrcoef as corrcoef,
     op_correlate as correlate,
+    op_cov as cov,
     op_median as median,
     op_moments as moments,
     op_nanargmax as nanargmax,
@@ -563,6 +579,7 @@ __all__ = [
     "conv_transpose",
     "convert_to_numpy",
     "convert_to_tensor",
+    "convolve",
     "copy",
     "copysign",
     "corrcoef",
@@ -570,6 +587,7 @@ __all__ = [
     "cos",
     "cosh",
     "count_nonzero",
+    "cov",
     "cross",
     "ctc_decode",
     "ctc_loss",
@@ -641,6 +659,7 @@ __all__ = [
     "geomspace",
     "get_item",
     "glu",
+    "gradient",
     "greater",
     "greater_equal",
     "hamming",
@@ -678,7 +697,9 @@ __all__ = [
     "image_sobel_edges",
     "image_ssim",
     "in_top_k",
+    "indices",
     "inner",
+    "interp",
     "inv",
     "irfft",
     "is_tensor",
@@ -789,7 +810,12 @@ __all__ = [
     "pinv",
     "polar",
     "polar_decomposition",
+    "poly",
+    "polyadd",
+    "polyfit",
     "polygamma",
+    "polymul",
+    "polyval",
     "power",
     "prod",
     "psnr",
@@ -811,6 +837,7 @@ __all__ = [
     "right_shift",
     "rms_normalization",
     "roll",
+    "roots",
     "rot90",
     "round",
     "rsqrt",
@@ -894,6 +921,7 @@ __all__ = [
     "unique",
     "unravel_index",
     "unstack",
+    "unwrap",
     "vander",
     "var",
     "vdot",

@@ -141,6 +141,14 @@ from multiop.frontends.logical import (
     op_signbit as signbit,
     op_where as where,
 )
+from multiop.frontends.polynomials import (
+    op_poly as poly,
+    op_polyadd as polyadd,
+    op_polyfit as polyfit,
+    op_polymul as polymul,
+    op_polyval as polyval,
+    op_roots as roots,
+)
 from multiop.frontends.products import (
     op_cross as cross,
     op_dot as dot,
@@ -175,6 +183,11 @@ from multiop.frontends.reduction import (
     op_sum as sum,
     op_var as var,
 )
+from multiop.frontends.samples import (
+    op_gradient as gradient,
+    op_interp as interp,
+    op_unwrap as unwrap,
+)
 from multiop.frontends.shapes import (
     op_append as append,
     op_array_split as array_split,
@@ -195,6 +208,7 @@ from multiop.frontends.shapes import (
     op_flipud as flipud,
     op_hsplit as hsplit,
     op_hstack as hstack,
+    op_indices as indices,
     op_meshgrid as meshgrid,
     op_moveaxis as moveaxis,
     op_ndim as ndim,
@@ -240,8 +254,10 @@ from multiop.frontends.special import (
     op_i0 as i0,
 )
 from multiop.frontends.statistics import (
+    op_convolve as convolve,
     op_corrcoef as corrcoef,
     op_correlate as correlate,
+    op_cov as cov,
     op_median as median,
     op_nanargmax as nanargmax,
     op_nanargmin as nanargmin,
@@ -316,6 +332,7 @@ __all__ = [
     "concatenate",
     "conj",
     "conjugate",
+    "convolve",
     "copy",
     "copysign",
     "corrcoef",
@@ -323,6 +340,7 @@ __all__ = [
     "cos",
     "cosh",
     "count_nonzero",
+    "cov",
     "cross",
     "cumprod",
     "cumsum",
@@ -363,6 +381,7 @@ __all__ = [
     "gcd",
     "geomspace",
     "get_item",
+    "gradient",
     "greater",
     "greater_equal",
     "hamming",
@@ -375,7 +394,9 @@ __all__ = [
     "i0",
     "identity",
     "imag",
+    "indices",
     "inner",
+    "interp",
     "isclose",
     "isfinite",
     "isin",
@@ -441,6 +462,11 @@ __all__ = [
     "outer",
     "pad",
     "percentile",
+    "poly",
+    "polyadd",
+    "polyfit",
+    "polymul",
+    "polyval",
     "power",
     "prod",
     "ptp",
@@ -453,6 +479,7 @@ __all__ = [
     "reshape",
     "right_shift",
     "roll",
+    "roots",
     "rot90",
     "round",
     "searchsorted",
@@ -493,6 +520,7 @@ __all__ = [
     "trunc",
     "unique",
     "unravel_index",
+    "unwrap",
     "vander",
     "var",
     "vdot",

@@ -277,6 +277,18 @@ ROWS = [
         )
     ),
     row(
+        "op_indices",
+        lambda dimensions, dtype="int32", sparse=False: np.indices(dimensions, np.dtype(dtype), sparse),
+        call((2, 3)),
+        call((2, 1, 3), sparse=True),
+        call((), dtype="float32"),
+        call((0, 2), dtype="int8"),
+        dtypes=("float32",),
+        returns="int32",
+        differentiable=False,
+        vmap=False,
+    ),
+    row(
         "op_set_diag",
         set_diag,
         call(normal(3, 3), normal(3)),
