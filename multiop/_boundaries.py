@@ -27,7 +27,8 @@ COMPOSITES = frozenset(
     op_interp op_gradient op_unwrap op_ravel op_ndim op_size op_hstack op_vstack op_dstack op_column_stack op_append
     op_array_split op_hsplit op_vsplit op_dsplit op_fliplr op_flipud op_rot90 op_broadcast_arrays op_broadcast_shapes
     op_meshgrid op_diag op_diagflat op_tri op_tril op_triu op_set_diag op_diag_indices op_tril_indices op_triu_indices
-    op_indices op_stft op_istft op_in_top_k op_argpartition op_unique op_lexsort op_isin op_histogram op_logspace
+    op_indices op_stft op_istft op_ifft op_fftn op_ifftn op_rfftn op_irfftn op_hfft op_ihfft op_fftfreq op_rfftfreq
+    op_fftshift op_ifftshift op_in_top_k op_argpartition op_unique op_lexsort op_isin op_histogram op_logspace
     op_geomspace op_lgamma op_digamma op_polygamma op_gammainc op_gammaincc op_betainc op_gamma op_betaln op_beta
     op_xlogy op_xlog1py op_erfcx op_erfcinv op_ndtr op_log_ndtr op_ndtri op_logit op_entr op_rel_entr op_kl_div
     op_multigammaln op_zeta op_jv op_yv op_iv op_ive op_kv op_kve op_convolve op_nansum op_nanprod op_nancumsum
@@ -2269,6 +2270,72 @@ def op_istft(op):
    return active().op_istft(x, sequence_length, sequence_stride, fft_length, length, window, center)
   except Exception as error: return recover(error, op, {"x": x, "sequence_length": sequence_length, "sequence_stride": sequence_stride, "fft_length": fft_length, "length": length, "window": window, "center": center})
  return op_istft, 1
+
+def op_ifft(op):
+ def op_ifft(x, n, axis, norm):
+  try: return active().op_ifft(x, n, axis, norm)
+  except Exception as error: return recover(error, op, {"x": x, "n": n, "axis": axis, "norm": norm})
+ return op_ifft, 1
+
+def op_fftn(op):
+ def op_fftn(x, s, axes, norm):
+  try: return active().op_fftn(x, s, axes, norm)
+  except Exception as error: return recover(error, op, {"x": x, "s": s, "axes": axes, "norm": norm})
+ return op_fftn, 1
+
+def op_ifftn(op):
+ def op_ifftn(x, s, axes, norm):
+  try: return active().op_ifftn(x, s, axes, norm)
+  except Exception as error: return recover(error, op, {"x": x, "s": s, "axes": axes, "norm": norm})
+ return op_ifftn, 1
+
+def op_rfftn(op):
+ def op_rfftn(x, s, axes, norm):
+  try: return active().op_rfftn(x, s, axes, norm)
+  except Exception as error: return recover(error, op, {"x": x, "s": s, "axes": axes, "norm": norm})
+ return op_rfftn, 1
+
+def op_irfftn(op):
+ def op_irfftn(x, s, axes, norm):
+  try: return active().op_irfftn(x, s, axes, norm)
+  except Exception as error: return recover(error, op, {"x": x, "s": s, "axes": axes, "norm": norm})
+ return op_irfftn, 1
+
+def op_hfft(op):
+ def op_hfft(x, n, axis, norm):
+  try: return active().op_hfft(x, n, axis, norm)
+  except Exception as error: return recover(error, op, {"x": x, "n": n, "axis": axis, "norm": norm})
+ return op_hfft, 1
+
+def op_ihfft(op):
+ def op_ihfft(x, n, axis, norm):
+  try: return active().op_ihfft(x, n, axis, norm)
+  except Exception as error: return recover(error, op, {"x": x, "n": n, "axis": axis, "norm": norm})
+ return op_ihfft, 1
+
+def op_fftfreq(op):
+ def op_fftfreq(n, d, dtype):
+  try: return active().op_fftfreq(n, d, dtype)
+  except Exception as error: return recover(error, op, {"n": n, "d": d, "dtype": dtype})
+ return op_fftfreq, 1
+
+def op_rfftfreq(op):
+ def op_rfftfreq(n, d, dtype):
+  try: return active().op_rfftfreq(n, d, dtype)
+  except Exception as error: return recover(error, op, {"n": n, "d": d, "dtype": dtype})
+ return op_rfftfreq, 1
+
+def op_fftshift(op):
+ def op_fftshift(x, axes):
+  try: return active().op_fftshift(x, axes)
+  except Exception as error: return recover(error, op, {"x": x, "axes": axes})
+ return op_fftshift, 1
+
+def op_ifftshift(op):
+ def op_ifftshift(x, axes):
+  try: return active().op_ifftshift(x, axes)
+  except Exception as error: return recover(error, op, {"x": x, "axes": axes})
+ return op_ifftshift, 1
 
 def op_sort(op):
  def op_sort(x, axis):

@@ -83,6 +83,16 @@ def test_covariances_have_gradients_in_the_weights(backend, multiop_x64):
         (lambda: mo.op_cov([1.0, 2.0], [1.0]), errors.ArgumentError, "observations"),
         (lambda: mo.op_cov(np.ones((1, 1, 1))), errors.ArgumentError, "x must have"),
         (lambda: mo.op_indices((2, -1)), errors.ArgumentError, "dimensions must"),
+        (lambda: mo.op_hfft(([1.0], [0.0])), errors.ArgumentError, "n must be given"),
+        (lambda: mo.op_fftn([[1.0]]), errors.ArgumentTypeError, "x must be a pair"),
+        (lambda: mo.op_fftn(([1.0, 2.0], [1.0])), errors.ArgumentError, "not of one tensor"),
+        (lambda: mo.op_ifft(([1.0], [0.0]), norm="both"), errors.ArgumentError, "norm must be"),
+        (lambda: mo.op_ifft(([1.0], [0.0]), n=0), errors.ArgumentError, "n must be"),
+        (lambda: mo.op_rfftn([1.0], axes=()), errors.ArgumentError, "axes must"),
+        (lambda: mo.op_rfftn(1j * np.ones(2)), errors.DTypeError, "op_rfftn"),
+        (lambda: mo.op_fftn(([1.0], [0.0]), s=(1, 2), axes=(0,)), errors.ArgumentError, "s has 2"),
+        (lambda: mo.op_fftfreq(0), errors.ArgumentError, "n must"),
+        (lambda: mo.op_rfftfreq(4, d=0.0), errors.ArgumentError, "d must"),
     ],
 )
 def test_what_is_wrong_is_named(backend, call, error, text):
