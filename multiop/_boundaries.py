@@ -27,14 +27,14 @@ COMPOSITES = frozenset(
     op_interp op_gradient op_unwrap op_ravel op_ndim op_size op_hstack op_vstack op_dstack op_column_stack op_append
     op_array_split op_hsplit op_vsplit op_dsplit op_fliplr op_flipud op_rot90 op_broadcast_arrays op_broadcast_shapes
     op_meshgrid op_diag op_diagflat op_tri op_tril op_triu op_set_diag op_diag_indices op_tril_indices op_triu_indices
-    op_indices op_stft op_istft op_ifft op_fftn op_ifftn op_rfftn op_irfftn op_hfft op_ihfft op_fftfreq op_rfftfreq
-    op_fftshift op_ifftshift op_in_top_k op_argpartition op_unique op_lexsort op_isin op_histogram op_logspace
-    op_geomspace op_lgamma op_digamma op_polygamma op_gammainc op_gammaincc op_betainc op_gamma op_betaln op_beta
-    op_xlogy op_xlog1py op_erfcx op_erfcinv op_ndtr op_log_ndtr op_ndtri op_logit op_entr op_rel_entr op_kl_div
-    op_multigammaln op_zeta op_jv op_yv op_iv op_ive op_kv op_kve op_convolve op_nansum op_nanprod op_nancumsum
-    op_nancumprod op_nanmean op_nanvar op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin op_quantile
-    op_percentile op_median op_nanquantile op_nanpercentile op_nanmedian op_moments op_corrcoef op_cov op_trapezoid
-    op_bartlett op_hanning op_hamming op_blackman
+    op_block_diag op_indices op_stft op_istft op_ifft op_fftn op_ifftn op_rfftn op_irfftn op_hfft op_ihfft op_fftfreq
+    op_rfftfreq op_fftshift op_ifftshift op_in_top_k op_argpartition op_unique op_lexsort op_isin op_histogram
+    op_setdiff1d op_union1d op_intersect1d op_logspace op_geomspace op_lgamma op_digamma op_polygamma op_gammainc
+    op_gammaincc op_betainc op_gamma op_betaln op_beta op_xlogy op_xlog1py op_erfcx op_erfcinv op_ndtr op_log_ndtr
+    op_ndtri op_logit op_entr op_rel_entr op_kl_div op_multigammaln op_zeta op_jv op_yv op_iv op_ive op_kv op_kve
+    op_convolve op_nansum op_nanprod op_nancumsum op_nancumprod op_nanmean op_nanvar op_nanstd op_nanmax op_nanmin
+    op_nanargmax op_nanargmin op_quantile op_percentile op_median op_nanquantile op_nanpercentile op_nanmedian
+    op_moments op_corrcoef op_cov op_trapezoid op_bartlett op_hanning op_hamming op_blackman
     """.split()
 )
 
@@ -2211,6 +2211,12 @@ def op_triu_indices(op):
   except Exception as error: return recover(error, op, {"n": n, "k": k, "m": m})
  return op_triu_indices, 1
 
+def op_block_diag(op):
+ def op_block_diag(*arrs):
+  try: return active().op_block_diag(*arrs)
+  except Exception as error: return recover(error, op, {"arrs": arrs})
+ return op_block_diag, 1
+
 def op_indices(op):
  def op_indices(dimensions, dtype, sparse):
   try:
@@ -2423,6 +2429,29 @@ def op_histogram(op):
   try: return active().op_histogram(x, bins, range)
   except Exception as error: return recover(error, op, {"x": x, "bins": bins, "range": range})
  return op_histogram, 1
+
+def op_setdiff1d(op):
+ def op_setdiff1d(x1, x2, assume_unique):
+  try:
+   if assume_unique is not False and assume_unique is not True: assume_unique = bool_flag(assume_unique, "assume_unique")
+   return active().op_setdiff1d(x1, x2, assume_unique)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2, "assume_unique": assume_unique})
+ return op_setdiff1d, 1
+
+def op_union1d(op):
+ def op_union1d(x1, x2):
+  try: return active().op_union1d(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_union1d, 1
+
+def op_intersect1d(op):
+ def op_intersect1d(x1, x2, assume_unique, return_indices):
+  try:
+   if assume_unique is not False and assume_unique is not True: assume_unique = bool_flag(assume_unique, "assume_unique")
+   if return_indices is not False and return_indices is not True: return_indices = bool_flag(return_indices, "return_indices")
+   return active().op_intersect1d(x1, x2, assume_unique, return_indices)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2, "assume_unique": assume_unique, "return_indices": return_indices})
+ return op_intersect1d, 1
 
 def op_logspace(op):
  def op_logspace(start, stop, num, endpoint, base, dtype, axis):

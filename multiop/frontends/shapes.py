@@ -1053,6 +1053,38 @@ def op_triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, T
 
 
 @boundary
+def op_block_diag(*arrs: ArrayLike) -> Tensor:
+    """Return a matrix with matrices along its diagonal, and 0 elsewhere.
+
+    Args:
+        *arrs: Matrices, at least one; a vector counts as one row, and a scalar as one entry.
+
+    Returns:
+        Matrix of the promoted dtype, with as many rows and columns as the matrices have together.
+
+    Raises:
+        ArgumentError: There are no matrices, or one has more than two dimensions.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_block_diag([[1, 2]], 3)).tolist()
+        [[1, 2, 0], [0, 0, 3]]
+    """
+    blocks = operands(*_args.sequence(arrs))
+    if any(len(op_shape(block)) > 2 for block in blocks):
+        raise errors.ArgumentError(
+            f"arrs must have at most two dimensions, got {[op_shape(block) for block in blocks]}"
+        )
+    blocks = [op_reshape(block, (1,) * (2 - len(op_shape(block))) + op_shape(block)) for block in blocks]
+    ends = list(itertools.accumulate(op_shape(block)[1] for block in blocks))
+    rows = [
+        op_pad(block, [(0, 0), (end - op_shape(block)[1], ends[-1] - end)])
+        for block, end in zip(blocks, ends, strict=True)
+    ]
+    return op_concatenate(rows)
+
+
+@boundary
 def op_indices(dimensions: Shape, dtype: DType = "int32", sparse: bool = False) -> Tensor | tuple[Tensor, ...]:
     """Return the indices of every entry of a tensor.
 

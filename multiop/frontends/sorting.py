@@ -495,6 +495,96 @@ def op_histogram(
     return op_where(finite, op_subtract(upto, below), 0), bounds
 
 
+@boundary
+def op_setdiff1d(x1: ArrayLike, x2: ArrayLike, assume_unique: bool = False) -> Tensor:
+    """Return the different entries of `x1` that are not among those of `x2`, smallest first.
+
+    Args:
+        x1: Tensor, not complex, that is flattened.
+        x2: Tensor, not complex.
+        assume_unique: Whether `x1` has no duplicates; its entries then stay in their order.
+
+    Returns:
+        Vector of the dtype of `x1`. Its size depends on values, so `jit` and `vmap` raise an error. NaN is equal to
+        nothing in `x2`.
+
+    Raises:
+        DTypeError: The operands are complex; complex numbers have no order.
+
+    Gradient:
+        Goes to the first of equal entries.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_setdiff1d([3, 1, 2, 3], [2, 5])).tolist()
+        [1, 3]
+    """
+    x1, x2 = operands(x1, x2)
+    x1 = op_reshape(x1, -1) if assume_unique else op_unique(x1)
+    return x1[op_isin(x1, x2, invert=True)]
+
+
+@boundary
+def op_union1d(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Return the different entries of `x1` and `x2`, smallest first.
+
+    Args:
+        x1: Tensor, not complex, that is flattened.
+        x2: Tensor, not complex, that is flattened.
+
+    Returns:
+        Vector of the promoted dtype. Its size depends on values, so `jit` and `vmap` raise an error. All NaN are one
+        entry.
+
+    Raises:
+        DTypeError: The operands are complex; complex numbers have no order.
+
+    Gradient:
+        Goes to the first of equal entries.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_union1d([3, 1], [2, 3])).tolist()
+        [1, 2, 3]
+    """
+    x1, x2 = operands(x1, x2)
+    return op_unique(op_concatenate([op_reshape(x1, -1), op_reshape(x2, -1)]))
+
+
+@boundary
+def op_intersect1d(
+    x1: ArrayLike, x2: ArrayLike, assume_unique: bool = False, return_indices: bool = False
+) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+    """Return the different entries that `x1` and `x2` have in common, smallest first.
+
+    Args:
+        x1: Tensor, not complex, that is flattened.
+        x2: Tensor, not complex, that is flattened.
+        assume_unique: Whether both are free of duplicates; it has no effect.
+        return_indices: Whether to return where each occurs first in the flattened `x1`, and in `x2`.
+
+    Returns:
+        Vector of the promoted dtype; with `return_indices` also two `int32` vectors. Their size depends on values, so
+        `jit` and `vmap` raise an error. NaN is equal to nothing.
+
+    Raises:
+        DTypeError: The operands are complex; complex numbers have no order.
+
+    Gradient:
+        Goes to the first of equal entries of `x1`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_intersect1d([3, 1, 3], [2, 3, 1])).tolist()
+        [1, 3]
+    """
+    xs = operands(x1, x2)
+    dtype = _dtypes.result_type(*map(op_dtype, xs))
+    (x1, at1), (x2, at2) = (op_unique(op_cast(x, dtype), return_index=True) for x in xs)
+    in1, in2 = op_isin(x1, x2), op_isin(x2, x1)
+    return (x1[in1], at1[in1], at2[in2]) if return_indices else x1[in1]
+
+
 def _numbered(*columns: Tensor, nan_is_one: bool = False) -> Tensor:
     """Return the index of each entry along the first axis among the different ones; equal entries are adjacent."""
     n = op_shape(columns[0])[0]

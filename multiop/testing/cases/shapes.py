@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 
 from .._case import BOOLEAN, NUMERIC, Row, call, promoted, row, same
 from .._samplers import normal
@@ -275,6 +276,13 @@ ROWS = [
             ("op_tril_indices", np.tril_indices, [call(3), call(2, 1, m=4), call(3, k=-1)]),
             ("op_triu_indices", np.triu_indices, [call(3), call(2, 1, m=4), call(3, k=-1)]),
         )
+    ),
+    arrangement(
+        "op_block_diag",
+        scipy.linalg.block_diag,
+        call(normal(2, 3), normal(1, 2)),
+        call(normal(2), normal(), normal(2, 1)),
+        call(normal(0, 2), normal(2, 0)),
     ),
     row(
         "op_indices",
