@@ -235,14 +235,14 @@ def _weighted(weights: Any, *ys: Any) -> Any:
 
 @boundary
 @composite
-def op_unwrap(x: ArrayLike, discont: float | None = None, axis: int = -1, period: float = 2 * math.pi) -> Tensor:
+def op_unwrap(x: ArrayLike, discont: float | None = None, axis: int = -1, period: float = 6.283185307179586) -> Tensor:
     """Add multiples of `period` to the entries of `x` along `axis`, so that neighbours are at most half of it apart.
 
     Args:
         x: Tensor, not complex: angles in radians, or another number that is known up to a period.
         discont: The least jump that is removed; by default, and at least, half of `period`.
         axis: Dimension along which the entries follow each other.
-        period: Positive number.
+        period: Positive number, by default 2 pi.
 
     Returns:
         Tensor of the shape and dtype of `x`; integers become `floatx`, or at least `int32` if `period` is an int. What

@@ -39,7 +39,7 @@ def test_gradients_of_roots(backend, multiop_x64):
 def test_poly_of_a_matrix(backend, multiop_x64):
     np.testing.assert_allclose(values(mo.op_poly(MATRIX)), np.poly(MATRIX), rtol=1e-12)
     # the last coefficient is -det, with the cofactors as its gradient; the second one is -trace
-    gradient = mo.grad(lambda x: mo.op_sum(mo.op_poly(x)[[1, 3]]))(mo.op_convert_to_tensor(MATRIX))
+    gradient = mo.grad(lambda x: mo.op_sum(mo.op_take(mo.op_poly(x), [1, 3])))(mo.op_convert_to_tensor(MATRIX))
     cofactors = np.linalg.det(MATRIX) * np.linalg.inv(MATRIX).T
     np.testing.assert_allclose(values(gradient), -np.eye(3) - cofactors, atol=1e-10)
 
