@@ -12,26 +12,29 @@ from multiop.errors import MultiopError
 COMPOSITES = frozenset(
     """
     op_sparse_plus op_sparse_sigmoid op_squareplus op_sparsemax op_hard_tanh op_hard_swish op_swish op_bitwise_not
-    op_bitwise_left_shift op_bitwise_right_shift op_bitwise_count op_view_as_real op_saturate_cast op_array
+    op_bitwise_left_shift op_bitwise_right_shift op_bitwise_count op_frexp op_view_as_real op_saturate_cast op_array
     op_depthwise_conv op_separable_conv op_empty op_empty_like op_identity op_eigvalsh op_eigvals op_svdvals op_logdet
     op_cholesky_inverse op_lstsq op_matrix_power op_matrix_rank op_norm op_cdist op_solve_sylvester
     op_polar_decomposition op_sqrtm op_logm op_true_divide op_absolute op_conjugate op_fabs op_deg2rad op_rad2deg
-    op_angle op_fmax op_fmin op_sinc op_image_rgb_to_grayscale op_image_rgb_to_hsv op_image_hsv_to_rgb op_image_crop
-    op_image_pad op_image_resize op_image_affine_transform op_image_perspective_transform op_image_map_coordinates
-    op_image_extract_patches op_image_extract_patches_3d op_image_reconstruct_patches op_image_gaussian_blur
-    op_image_sobel_edges op_image_ssim op_image_elastic_transform op_image_scale_and_translate op_scatter
-    op_ravel_multi_index op_set_item op_add_at op_multiply_at op_maximum_at op_minimum_at op_subset op_multi_hot
-    op_allclose op_psnr op_batch_normalization_with_moments op_depth_to_space op_space_to_depth op_trace op_dot
-    op_inner op_outer op_vdot op_kron op_cross op_vander op_rearrange op_amax op_amin op_count_nonzero op_ptp
-    op_average op_diff op_ravel op_ndim op_size op_hstack op_vstack op_dstack op_column_stack op_append op_array_split
-    op_hsplit op_vsplit op_dsplit op_fliplr op_flipud op_rot90 op_broadcast_arrays op_broadcast_shapes op_meshgrid
-    op_diag op_diagflat op_tri op_tril op_triu op_set_diag op_diag_indices op_tril_indices op_triu_indices op_stft
-    op_istft op_in_top_k op_argpartition op_unique op_lexsort op_isin op_histogram op_logspace op_geomspace op_lgamma
-    op_digamma op_polygamma op_gammainc op_gammaincc op_betainc op_gamma op_betaln op_beta op_xlogy op_xlog1py
-    op_erfcx op_erfcinv op_ndtr op_log_ndtr op_ndtri op_logit op_entr op_rel_entr op_kl_div op_multigammaln op_zeta
-    op_jv op_yv op_iv op_ive op_kv op_kve op_nansum op_nanprod op_nancumsum op_nancumprod op_nanmean op_nanvar
-    op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin op_quantile op_percentile op_median op_nanquantile
-    op_nanpercentile op_nanmedian op_moments op_corrcoef op_trapezoid op_bartlett op_hanning op_hamming op_blackman
+    op_angle op_fmax op_fmin op_copysign op_divmod op_modf op_sinc op_image_rgb_to_grayscale op_image_rgb_to_hsv
+    op_image_hsv_to_rgb op_image_crop op_image_pad op_image_resize op_image_affine_transform
+    op_image_perspective_transform op_image_map_coordinates op_image_extract_patches op_image_extract_patches_3d
+    op_image_reconstruct_patches op_image_gaussian_blur op_image_sobel_edges op_image_ssim op_image_elastic_transform
+    op_image_scale_and_translate op_scatter op_ravel_multi_index op_set_item op_add_at op_multiply_at op_maximum_at
+    op_minimum_at op_subset op_multi_hot op_allclose op_psnr op_batch_normalization_with_moments op_polyval op_polyadd
+    op_polymul op_poly op_roots op_polyfit op_depth_to_space op_space_to_depth op_trace op_dot op_inner op_outer
+    op_vdot op_kron op_cross op_vander op_rearrange op_amax op_amin op_count_nonzero op_ptp op_average op_diff
+    op_interp op_gradient op_unwrap op_ravel op_ndim op_size op_hstack op_vstack op_dstack op_column_stack op_append
+    op_array_split op_hsplit op_vsplit op_dsplit op_fliplr op_flipud op_rot90 op_broadcast_arrays op_broadcast_shapes
+    op_meshgrid op_diag op_diagflat op_tri op_tril op_triu op_set_diag op_diag_indices op_tril_indices op_triu_indices
+    op_block_diag op_indices op_stft op_istft op_ifft op_fftn op_ifftn op_rfftn op_irfftn op_hfft op_ihfft op_fftfreq
+    op_rfftfreq op_fftshift op_ifftshift op_in_top_k op_argpartition op_unique op_lexsort op_isin op_histogram
+    op_setdiff1d op_union1d op_intersect1d op_logspace op_geomspace op_lgamma op_digamma op_polygamma op_gammainc
+    op_gammaincc op_betainc op_gamma op_betaln op_beta op_xlogy op_xlog1py op_erfcx op_erfcinv op_ndtr op_log_ndtr
+    op_ndtri op_logit op_entr op_rel_entr op_kl_div op_multigammaln op_zeta op_jv op_yv op_iv op_ive op_kv op_kve
+    op_convolve op_nansum op_nanprod op_nancumsum op_nancumprod op_nanmean op_nanvar op_nanstd op_nanmax op_nanmin
+    op_nanargmax op_nanargmin op_quantile op_percentile op_median op_nanquantile op_nanpercentile op_nanmedian
+    op_moments op_corrcoef op_cov op_trapezoid op_bartlett op_hanning op_hamming op_blackman
     """.split()
 )
 
@@ -334,6 +337,12 @@ def op_bitwise_count(op):
   try: return active().op_bitwise_count(x)
   except Exception as error: return recover(error, op, {"x": x})
  return op_bitwise_count, 1
+
+def op_frexp(op):
+ def op_frexp(x):
+  try: return active().op_frexp(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_frexp, 1
 
 def op_cond(op):
  def op_cond(pred, true_fn, false_fn):
@@ -1139,6 +1148,24 @@ def op_fmin(op):
   except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
  return op_fmin, 3
 
+def op_copysign(op):
+ def op_copysign(x1, x2):
+  try: return active().op_copysign(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_copysign, 3
+
+def op_divmod(op):
+ def op_divmod(x1, x2):
+  try: return active().op_divmod(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_divmod, 1
+
+def op_modf(op):
+ def op_modf(x):
+  try: return active().op_modf(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_modf, 1
+
 def op_sinc(op):
  def op_sinc(x):
   try: return active().op_sinc(x)
@@ -1569,6 +1596,42 @@ def op_rms_normalization(op):
   except Exception as error: return recover(error, op, {"x": x, "scale": scale, "axis": axis, "epsilon": epsilon})
  return op_rms_normalization, 1
 
+def op_polyval(op):
+ def op_polyval(p, x):
+  try: return active().op_polyval(p, x)
+  except Exception as error: return recover(error, op, {"p": p, "x": x})
+ return op_polyval, 2
+
+def op_polyadd(op):
+ def op_polyadd(a1, a2):
+  try: return active().op_polyadd(a1, a2)
+  except Exception as error: return recover(error, op, {"a1": a1, "a2": a2})
+ return op_polyadd, 1
+
+def op_polymul(op):
+ def op_polymul(a1, a2):
+  try: return active().op_polymul(a1, a2)
+  except Exception as error: return recover(error, op, {"a1": a1, "a2": a2})
+ return op_polymul, 1
+
+def op_poly(op):
+ def op_poly(x):
+  try: return active().op_poly(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_poly, 1
+
+def op_roots(op):
+ def op_roots(p):
+  try: return active().op_roots(p)
+  except Exception as error: return recover(error, op, {"p": p})
+ return op_roots, 1
+
+def op_polyfit(op):
+ def op_polyfit(x, y, deg, rcond, *, w, cov):
+  try: return active().op_polyfit(x, y, deg, rcond, w=w, cov=cov)
+  except Exception as error: return recover(error, op, {"x": x, "y": y, "deg": deg, "rcond": rcond, "w": w, "cov": cov})
+ return op_polyfit, 1
+
 def op_average_pool(op):
  def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad):
   try:
@@ -1833,6 +1896,24 @@ def op_diff(op):
   try: return active().op_diff(a, n, axis)
   except Exception as error: return recover(error, op, {"a": a, "n": n, "axis": axis})
  return op_diff, 3
+
+def op_interp(op):
+ def op_interp(x, xp, fp, left, right, period):
+  try: return active().op_interp(x, xp, fp, left, right, period)
+  except Exception as error: return recover(error, op, {"x": x, "xp": xp, "fp": fp, "left": left, "right": right, "period": period})
+ return op_interp, 2
+
+def op_gradient(op):
+ def op_gradient(f, *varargs, axis, edge_order):
+  try: return active().op_gradient(f, *varargs, axis=axis, edge_order=edge_order)
+  except Exception as error: return recover(error, op, {"f": f, "varargs": varargs, "axis": axis, "edge_order": edge_order})
+ return op_gradient, 2
+
+def op_unwrap(op):
+ def op_unwrap(x, discont, axis, period):
+  try: return active().op_unwrap(x, discont, axis, period)
+  except Exception as error: return recover(error, op, {"x": x, "discont": discont, "axis": axis, "period": period})
+ return op_unwrap, 2
 
 def op_segment_sum(op):
  def op_segment_sum(data, segment_ids, num_segments, sorted):
@@ -2130,6 +2211,20 @@ def op_triu_indices(op):
   except Exception as error: return recover(error, op, {"n": n, "k": k, "m": m})
  return op_triu_indices, 1
 
+def op_block_diag(op):
+ def op_block_diag(*arrs):
+  try: return active().op_block_diag(*arrs)
+  except Exception as error: return recover(error, op, {"arrs": arrs})
+ return op_block_diag, 1
+
+def op_indices(op):
+ def op_indices(dimensions, dtype, sparse):
+  try:
+   if sparse is not False and sparse is not True: sparse = bool_flag(sparse, "sparse")
+   return active().op_indices(dimensions, dtype, sparse)
+  except Exception as error: return recover(error, op, {"dimensions": dimensions, "dtype": dtype, "sparse": sparse})
+ return op_indices, 1
+
 def op_fft(op):
  def op_fft(x):
   try: return op(x)
@@ -2181,6 +2276,72 @@ def op_istft(op):
    return active().op_istft(x, sequence_length, sequence_stride, fft_length, length, window, center)
   except Exception as error: return recover(error, op, {"x": x, "sequence_length": sequence_length, "sequence_stride": sequence_stride, "fft_length": fft_length, "length": length, "window": window, "center": center})
  return op_istft, 1
+
+def op_ifft(op):
+ def op_ifft(x, n, axis, norm):
+  try: return active().op_ifft(x, n, axis, norm)
+  except Exception as error: return recover(error, op, {"x": x, "n": n, "axis": axis, "norm": norm})
+ return op_ifft, 1
+
+def op_fftn(op):
+ def op_fftn(x, s, axes, norm):
+  try: return active().op_fftn(x, s, axes, norm)
+  except Exception as error: return recover(error, op, {"x": x, "s": s, "axes": axes, "norm": norm})
+ return op_fftn, 1
+
+def op_ifftn(op):
+ def op_ifftn(x, s, axes, norm):
+  try: return active().op_ifftn(x, s, axes, norm)
+  except Exception as error: return recover(error, op, {"x": x, "s": s, "axes": axes, "norm": norm})
+ return op_ifftn, 1
+
+def op_rfftn(op):
+ def op_rfftn(x, s, axes, norm):
+  try: return active().op_rfftn(x, s, axes, norm)
+  except Exception as error: return recover(error, op, {"x": x, "s": s, "axes": axes, "norm": norm})
+ return op_rfftn, 1
+
+def op_irfftn(op):
+ def op_irfftn(x, s, axes, norm):
+  try: return active().op_irfftn(x, s, axes, norm)
+  except Exception as error: return recover(error, op, {"x": x, "s": s, "axes": axes, "norm": norm})
+ return op_irfftn, 1
+
+def op_hfft(op):
+ def op_hfft(x, n, axis, norm):
+  try: return active().op_hfft(x, n, axis, norm)
+  except Exception as error: return recover(error, op, {"x": x, "n": n, "axis": axis, "norm": norm})
+ return op_hfft, 1
+
+def op_ihfft(op):
+ def op_ihfft(x, n, axis, norm):
+  try: return active().op_ihfft(x, n, axis, norm)
+  except Exception as error: return recover(error, op, {"x": x, "n": n, "axis": axis, "norm": norm})
+ return op_ihfft, 1
+
+def op_fftfreq(op):
+ def op_fftfreq(n, d, dtype):
+  try: return active().op_fftfreq(n, d, dtype)
+  except Exception as error: return recover(error, op, {"n": n, "d": d, "dtype": dtype})
+ return op_fftfreq, 1
+
+def op_rfftfreq(op):
+ def op_rfftfreq(n, d, dtype):
+  try: return active().op_rfftfreq(n, d, dtype)
+  except Exception as error: return recover(error, op, {"n": n, "d": d, "dtype": dtype})
+ return op_rfftfreq, 1
+
+def op_fftshift(op):
+ def op_fftshift(x, axes):
+  try: return active().op_fftshift(x, axes)
+  except Exception as error: return recover(error, op, {"x": x, "axes": axes})
+ return op_fftshift, 1
+
+def op_ifftshift(op):
+ def op_ifftshift(x, axes):
+  try: return active().op_ifftshift(x, axes)
+  except Exception as error: return recover(error, op, {"x": x, "axes": axes})
+ return op_ifftshift, 1
 
 def op_sort(op):
  def op_sort(x, axis):
@@ -2268,6 +2429,29 @@ def op_histogram(op):
   try: return active().op_histogram(x, bins, range)
   except Exception as error: return recover(error, op, {"x": x, "bins": bins, "range": range})
  return op_histogram, 1
+
+def op_setdiff1d(op):
+ def op_setdiff1d(x1, x2, assume_unique):
+  try:
+   if assume_unique is not False and assume_unique is not True: assume_unique = bool_flag(assume_unique, "assume_unique")
+   return active().op_setdiff1d(x1, x2, assume_unique)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2, "assume_unique": assume_unique})
+ return op_setdiff1d, 1
+
+def op_union1d(op):
+ def op_union1d(x1, x2):
+  try: return active().op_union1d(x1, x2)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
+ return op_union1d, 1
+
+def op_intersect1d(op):
+ def op_intersect1d(x1, x2, assume_unique, return_indices):
+  try:
+   if assume_unique is not False and assume_unique is not True: assume_unique = bool_flag(assume_unique, "assume_unique")
+   if return_indices is not False and return_indices is not True: return_indices = bool_flag(return_indices, "return_indices")
+   return active().op_intersect1d(x1, x2, assume_unique, return_indices)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2, "assume_unique": assume_unique, "return_indices": return_indices})
+ return op_intersect1d, 1
 
 def op_logspace(op):
  def op_logspace(start, stop, num, endpoint, base, dtype, axis):
@@ -2483,6 +2667,12 @@ def op_correlate(op):
   except Exception as error: return recover(error, op, {"x1": x1, "x2": x2, "mode": mode})
  return op_correlate, 1
 
+def op_convolve(op):
+ def op_convolve(x1, x2, mode):
+  try: return active().op_convolve(x1, x2, mode)
+  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2, "mode": mode})
+ return op_convolve, 1
+
 def op_nansum(op):
  def op_nansum(x, axis, keepdims):
   try:
@@ -2629,6 +2819,15 @@ def op_corrcoef(op):
   try: return active().op_corrcoef(x)
   except Exception as error: return recover(error, op, {"x": x})
  return op_corrcoef, 3
+
+def op_cov(op):
+ def op_cov(x, y, rowvar, bias, ddof, fweights, aweights):
+  try:
+   if rowvar is not False and rowvar is not True: rowvar = bool_flag(rowvar, "rowvar")
+   if bias is not False and bias is not True: bias = bool_flag(bias, "bias")
+   return active().op_cov(x, y, rowvar, bias, ddof, fweights, aweights)
+  except Exception as error: return recover(error, op, {"x": x, "y": y, "rowvar": rowvar, "bias": bias, "ddof": ddof, "fweights": fweights, "aweights": aweights})
+ return op_cov, 1
 
 def op_trapezoid(op):
  def op_trapezoid(y, x, dx, axis):

@@ -12,17 +12,15 @@ from multiop._types import ArrayLike, DType, Tensor
 from multiop.frontends.conversion import op_cast, op_dtype, op_shape
 from multiop.frontends.creation import op_copy, op_ones, op_zeros
 from multiop.frontends.elementwise import (
-    op_abs,
     op_clip,
     op_conj,
     op_imag,
     op_multiply,
-    op_negative,
     op_real,
     op_subtract,
 )
 from multiop.frontends.indexing import op_get_item, op_take, op_take_along_axis
-from multiop.frontends.logical import op_nonzero, op_not_equal, op_signbit, op_where
+from multiop.frontends.logical import op_nonzero, op_not_equal
 from multiop.frontends.reduction import op_cumprod, op_cumsum, op_diff, op_prod, op_std, op_sum, op_var
 from multiop.frontends.shapes import op_concatenate, op_flip, op_reshape, op_stack, op_swapaxes, op_unstack
 from multiop.frontends.sorting import op_argsort, op_lexsort, op_searchsorted, op_sort
@@ -33,12 +31,6 @@ from ._data_types import result_type
 def clip(x: ArrayLike, /, min: Any = None, max: Any = None) -> Tensor:
     """Limit the entries of `x` from below and above."""
     return op_clip(x, min, max)
-
-
-def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """Return the magnitudes of `x1` with the signs of `x2`."""
-    size = op_cast(op_abs(x1), result_type(x1, x2))
-    return op_where(op_signbit(op_cast(x2, op_dtype(size))), op_negative(size), size)
 
 
 def positive(x: ArrayLike, /) -> Tensor:

@@ -1,4 +1,4 @@
-"""Bits, shifts and divisors of integers."""
+"""Bits, shifts and divisors of integers, and the binary parts of floats."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Any
 from multiop import _dtypes, errors
 from multiop._boundary import boundary
 from multiop._registry import active, composite
+from multiop._rule import with_rule
 from multiop._types import ArrayLike, Tensor
-from multiop.frontends.conversion import op_cast
-from multiop.frontends.elementwise import op_abs, op_add
+from multiop.frontends.conversion import op_cast, op_dtype, op_view, real_operand
+from multiop.frontends.creation import op_ones_like
+from multiop.frontends.elementwise import op_abs, op_add, op_copysign, op_ldexp, op_multiply, op_negative, op_subtract
+from multiop.frontends.logical import op_equal, op_isfinite, op_logical_and, op_not_equal, op_where
 
 
 @boundary
@@ -308,3 +311,57 @@ def _sums_of_bits(x: Any, ones: int) -> Any:
         x = op_add(op_bitwise_and(x, mask), op_bitwise_and(op_right_shift(x, width), mask))
         width *= 2
     return x
+
+
+@boundary
+def op_frexp(x: ArrayLike) -> tuple[Tensor, Tensor]:
+    """Return the mantissa and the exponent of each entry of `x`: `x = mantissa * 2**exponent`, exactly.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+
+    Returns:
+        Two tensors of the shape of `x`: the mantissas, from 0.5 to 1 or from -1 to -0.5, and the `int32` exponents.
+        0, infinity and NaN are their own mantissa, and have the exponent 0.
+
+    Raises:
+        DTypeError: `x` is complex.
+
+    Gradient:
+        `2**-exponent`, through the mantissas alone.
+
+    Example:
+        >>> import multiop
+        >>> mantissa, exponent = multiop.op_frexp([6.0, -0.25])
+        >>> multiop.op_convert_to_numpy(mantissa).tolist(), multiop.op_convert_to_numpy(exponent).tolist()
+        ([0.75, -0.5], [3, -1])
+    """
+    x, dtype = real_operand(x)
+    exponent = _binary_parts(active().stop_gradient(x))[1]
+    slope = op_ldexp(op_ones_like(x), op_negative(exponent))
+
+    def mantissa(x: Any) -> tuple[list[Any], Any]:
+        return [op_cast(_binary_parts(x)[0], dtype)], lambda upstream: [op_multiply(upstream, slope)]
+
+    return with_rule("op_frexp", mantissa, x)[0], exponent
+
+
+# dtype of a float -> that of its bits, those without the sign, how many are the fraction, and the exponent of 0.5
+_LAYOUTS = {"float32": ("int32", 2**31 - 1, 23, 126), "float64": ("int64", 2**63 - 1, 52, 1022)}
+
+
+def _binary_parts(x: Any) -> tuple[Any, Any]:
+    """Return the mantissas, 16-bit floats in `float32`, and the exponents, by bits: some kernels know no subnormals."""
+    if op_dtype(x) == "bfloat16":  # the upper half of a float32
+        x = op_view(op_left_shift(op_cast(op_view(x, "int16"), "int32"), 16), "float32")
+    x = op_cast(x, "float32") if op_dtype(x) == "float16" else x
+    integer, mask, digits, half = _LAYOUTS[op_dtype(x)]
+    bits = op_bitwise_and(op_view(x, integer), mask)
+    is_subnormal = op_equal(op_right_shift(bits, digits), 0)
+    scaled = op_view(op_cast(bits, op_dtype(x)), integer)  # bits of the subnormal times 2**(half + digits)
+    bits = op_where(is_subnormal, scaled, bits)
+    exponent = op_subtract(op_right_shift(bits, digits), op_where(is_subnormal, 2 * half + digits, half))
+    fraction = op_bitwise_or(op_bitwise_and(bits, 2**digits - 1), half << digits)
+    has_parts = op_logical_and(op_isfinite(x), op_not_equal(bits, 0))
+    mantissa = op_where(has_parts, op_copysign(op_view(fraction, op_dtype(x)), x), x)
+    return mantissa, op_cast(op_where(has_parts, exponent, 0), "int32")

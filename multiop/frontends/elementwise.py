@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from multiop import _args, errors
+from multiop import _args, _dtypes, errors
 from multiop._boundary import boundary
 from multiop._registry import active, composite, recomputed
+from multiop._rule import with_rule
 from multiop._types import ArrayLike, Tensor
-from multiop.frontends.logical import op_isnan, op_where
+from multiop.frontends.logical import op_isinf, op_isnan, op_signbit, op_where
 
 
 @boundary
@@ -1426,6 +1428,101 @@ def op_fmin(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """
     x1, x2 = active().together(x1, x2)
     return op_minimum(op_where(op_isnan(x1), x2, x1), op_where(op_isnan(x2), x1, x2))
+
+
+@boundary
+@composite
+@recomputed
+def op_copysign(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Return the absolute values of `x1` with the signs of `x2`, entry by entry.
+
+    Args:
+        x1: Tensor, not complex; integers and bool become `floatx`.
+        x2: Tensor like `x1`, whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype. The sign of -0.0, and of NaN, is the one that is stored.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast.
+        DTypeError: The operands are complex.
+
+    Gradient:
+        For `x1`, 1 where the sign stays, -1 where it changes, and 0 where `x1` is 0. Zero for `x2`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_copysign([1.0, -2.0], [-0.0, 3.0])).tolist()
+        [-1.0, 2.0]
+    """
+    x1, x2 = active().promote_floating(x1, x2)
+    if (name := active().dtype_name(x1)) in _dtypes.COMPLEX:
+        raise errors.DTypeError(f"x1 and x2 must be real, got {name}")
+    size = op_abs(x1)
+    return op_where(op_signbit(x2), op_negative(size), size)
+
+
+@boundary
+def op_divmod(x1: ArrayLike, x2: ArrayLike) -> tuple[Tensor, Tensor]:
+    """Return quotients that are rounded down, and the remainders: `op_floor_divide` and `op_mod` of `x1` and `x2`.
+
+    Args:
+        x1: Tensor of any dtype and shape.
+        x2: Tensor whose shape broadcasts with that of `x1`.
+
+    Returns:
+        Two tensors of the broadcast shape and the promoted dtype. Bools become `int32`.
+
+    Raises:
+        ArgumentError: The shapes do not broadcast, or an integer is divided by 0. In compiled or mapped code,
+            which cannot raise an error, both entries are 0.
+        DTypeError: The operands are complex; complex numbers have no order.
+
+    Gradient:
+        Zero through the quotients; through the remainders 1 for `x1`, `-floor(x1 / x2)` for `x2`.
+
+    Example:
+        >>> import multiop
+        >>> quotient, remainder = multiop.op_divmod([7, -7], 2)
+        >>> multiop.op_convert_to_numpy(quotient).tolist(), multiop.op_convert_to_numpy(remainder).tolist()
+        ([3, -4], [1, 1])
+    """
+    return op_floor_divide(x1, x2), op_mod(x1, x2)
+
+
+@boundary
+def op_modf(x: ArrayLike) -> tuple[Tensor, Tensor]:
+    """Return what each entry of `x` has behind the point, and what it has before it, both with its sign.
+
+    Args:
+        x: Tensor, not complex; integers and bool become `floatx`.
+
+    Returns:
+        Two tensors of the shape of `x`: the fractions, between -1 and 1, and the whole numbers, as floats. The
+        fraction of an infinity is a zero.
+
+    Raises:
+        DTypeError: `x` is complex.
+
+    Gradient:
+        1 through the fractions, for whole numbers too; zero through the whole numbers.
+
+    Example:
+        >>> import multiop
+        >>> fraction, whole = multiop.op_modf([1.5, -2.25])
+        >>> multiop.op_convert_to_numpy(fraction).tolist(), multiop.op_convert_to_numpy(whole).tolist()
+        ([0.5, -0.25], [1.0, -2.0])
+    """
+    x = active().floating(x)
+    if (name := active().dtype_name(x)) in _dtypes.COMPLEX:
+        raise errors.DTypeError(f"x must be real, got {name}")
+    return with_rule("op_modf", _fraction, x)[0], op_trunc(x)
+
+
+def _fraction(x: Tensor) -> tuple[list[Tensor], Any]:
+    # the difference of equal numbers is a zero that has lost its sign
+    fraction = op_copysign(op_where(op_isinf(x), 0.0, op_subtract(x, op_trunc(x))), x)
+    return [fraction], lambda upstream: [upstream]
 
 
 # the series of sin(pi x) / (pi x) in the square of pi x, highest power first

@@ -14,7 +14,7 @@ from multiop._boundary import boundary
 from multiop._registry import active, composite
 from multiop._types import ArrayLike, Axis, DType, Shape, Tensor
 from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_shape, operands
-from multiop.frontends.creation import op_arange, op_eye, op_zeros_like
+from multiop.frontends.creation import op_arange, op_eye, op_zeros, op_zeros_like
 from multiop.frontends.elementwise import op_subtract
 from multiop.frontends.logical import op_greater_equal, op_where
 
@@ -1055,6 +1055,69 @@ def op_triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, T
         [[0, 0, 1], [0, 1, 1]]
     """
     return _indices(np.triu_indices, n, k, m)
+
+
+@boundary
+def op_block_diag(*arrs: ArrayLike) -> Tensor:
+    """Return a matrix with matrices along its diagonal, and 0 elsewhere.
+
+    Args:
+        *arrs: Matrices, at least one; a vector counts as one row, and a scalar as one entry.
+
+    Returns:
+        Matrix of the promoted dtype, with as many rows and columns as the matrices have together.
+
+    Raises:
+        ArgumentError: There are no matrices, or one has more than two dimensions.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_block_diag([[1, 2]], 3)).tolist()
+        [[1, 2, 0], [0, 0, 3]]
+    """
+    blocks = operands(*_args.sequence(arrs))
+    if any(len(op_shape(block)) > 2 for block in blocks):
+        raise errors.ArgumentError(
+            f"arrs must have at most two dimensions, got {[op_shape(block) for block in blocks]}"
+        )
+    blocks = [op_reshape(block, (1,) * (2 - len(op_shape(block))) + op_shape(block)) for block in blocks]
+    ends = list(itertools.accumulate(op_shape(block)[1] for block in blocks))
+    rows = [
+        op_pad(block, [(0, 0), (end - op_shape(block)[1], ends[-1] - end)])
+        for block, end in zip(blocks, ends, strict=True)
+    ]
+    return op_concatenate(rows)
+
+
+@boundary
+def op_indices(dimensions: Shape, dtype: DType = "int32", sparse: bool = False) -> Tensor | tuple[Tensor, ...]:
+    """Return the indices of every entry of a tensor.
+
+    Args:
+        dimensions: The shape of that tensor.
+        dtype: Dtype of the result.
+        sparse: Whether each index is a tensor of its own that broadcasts with the others.
+
+    Returns:
+        Tensor of shape `(len(dimensions), *dimensions)`: first the index in the first dimension, and so on. With
+        `sparse` a tuple of tensors that have one dimension of more than one entry each.
+
+    Raises:
+        ArgumentError: A size is negative.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_indices((2, 2))).tolist()
+        [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
+    """
+    sizes = _args.size(dimensions, "dimensions")
+    grids = [
+        op_reshape(op_arange(size, dtype=dtype), (1,) * dim + (size,) + (1,) * (len(sizes) - dim - 1))
+        for dim, size in enumerate(sizes)
+    ]
+    if sparse:
+        return tuple(grids)
+    return op_stack([op_broadcast_to(grid, sizes) for grid in grids]) if grids else op_zeros((0,), dtype)
 
 
 def _indices(of: Any, n: int, k: int, m: int | None) -> tuple[Tensor, Tensor]:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
-from multiop import _args, _dtypes, errors
+from multiop import _args, _dtypes, config, errors
 from multiop._boundary import boundary
 from multiop._registry import active
-from multiop._types import ArrayLike, Tensor
+from multiop._types import ArrayLike, Axis, DType, Tensor
 
 from .conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
 from .creation import op_arange, op_ones
-from .elementwise import op_add, op_divide, op_minimum, op_multiply, op_sin, op_square
+from .elementwise import op_add, op_divide, op_minimum, op_multiply, op_negative, op_sin, op_square
 from .indexing import op_get_item
 from .logical import op_greater, op_where
 from .reduction import op_sum
-from .shapes import op_broadcast_to, op_moveaxis, op_pad, op_reshape
+from .shapes import op_broadcast_to, op_concatenate, op_moveaxis, op_pad, op_reshape, op_roll
 
 
 @boundary
@@ -306,12 +307,444 @@ def op_istft(
     return op_cast(op_get_item(signal, (..., slice(start, max(start, end)))), dtype)
 
 
-def _pair(x: Any, ndim: int) -> tuple[Any, Any]:
-    """Return the two parts of complex numbers; their last `ndim` dimensions must not be empty."""
+@boundary
+def op_ifft(
+    x: tuple[ArrayLike, ArrayLike], n: int | None = None, axis: int = -1, norm: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Compute the inverse of the discrete Fourier transform along an axis.
+
+    Args:
+        x: Pair of the real and the imaginary part: real tensors of one shape, of at least one dimension.
+        n: How many entries are transformed: `x` is cut, or padded with zeros. By default as many as it has.
+        axis: Dimension to transform.
+        norm: What divides by the number of entries: `"backward"` (or `None`), this inverse; `"forward"`, the transform;
+            `"ortho"`, each by the square root.
+
+    Returns:
+        Pair of the real and the imaginary part. They have the dtype of `x`, `floatx` for integers and bool; 16-bit
+        floats are transformed in `float32`.
+
+    Raises:
+        ArgumentError: The parts differ in shape, the dimension is empty, `n` is not positive, or `norm` is unknown.
+        ArgumentTypeError: `x` is not a pair.
+        DTypeError: A part is complex.
+
+    Example:
+        >>> import multiop
+        >>> [multiop.op_convert_to_numpy(part).tolist() for part in multiop.op_ifft(([3.0, -1.0], [1.0, -1.0]))]
+        [[1.0, 2.0], [0.0, 1.0]]
+    """
+    return _transformed(x, [(n, axis)], norm, True)
+
+
+@boundary
+def op_fftn(
+    x: tuple[ArrayLike, ArrayLike],
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Compute the discrete Fourier transform along several axes.
+
+    Args:
+        x: Pair of the real and the imaginary part: real tensors of one shape.
+        s: How many entries are transformed along each axis: `x` is cut, or padded with zeros. By default, and for -1,
+            as many as it has.
+        axes: Dimensions to transform; by default all, or the last `len(s)`.
+        norm: What divides by the number of entries: `"backward"` (or `None`), the inverse; `"forward"`, this transform;
+            `"ortho"`, each by the square root.
+
+    Returns:
+        Pair of the real and the imaginary part. They have the dtype of `x`, `floatx` for integers and bool; 16-bit
+        floats are transformed in `float32`.
+
+    Raises:
+        ArgumentError: The parts differ in shape, a dimension is empty, a length is not positive, `s` and `axes` differ
+            in length, an axis is out of range or named twice, or `norm` is unknown.
+        ArgumentTypeError: `x` is not a pair.
+        DTypeError: A part is complex.
+
+    Example:
+        >>> import multiop
+        >>> x = ([[1.0, 2.0], [3.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]])
+        >>> multiop.op_convert_to_numpy(multiop.op_fftn(x)[0]).tolist()
+        [[10.0, -2.0], [-4.0, 0.0]]
+    """
+    return _transformed(x, _lengths(_parts(x)[0], s, axes), norm, False)
+
+
+@boundary
+def op_ifftn(
+    x: tuple[ArrayLike, ArrayLike],
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Compute the inverse of the discrete Fourier transform along several axes.
+
+    Args:
+        x: As for `op_fftn`.
+        s: As for `op_fftn`.
+        axes: As for `op_fftn`.
+        norm: As for `op_fftn`.
+
+    Returns:
+        Pair of the real and the imaginary part of what `op_fftn` transforms to `x`. They have the dtype of `x`,
+        `floatx` for integers and bool; 16-bit floats are transformed in `float32`.
+
+    Raises:
+        ArgumentError: As for `op_fftn`.
+        ArgumentTypeError: `x` is not a pair.
+        DTypeError: A part is complex.
+
+    Example:
+        >>> import multiop
+        >>> x = ([[10.0, -2.0], [-4.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]])
+        >>> multiop.op_convert_to_numpy(multiop.op_ifftn(x)[0]).tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
+    """
+    return _transformed(x, _lengths(_parts(x)[0], s, axes), norm, True)
+
+
+@boundary
+def op_rfftn(
+    x: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Compute the discrete Fourier transform of real numbers along several axes.
+
+    Args:
+        x: Real tensor.
+        s: As for `op_fftn`.
+        axes: As for `op_fftn`, at least one.
+        norm: As for `op_fftn`.
+
+    Returns:
+        Pair of the real and the imaginary part. Along the last of `axes` they have the first `n // 2 + 1` of `n`
+        entries; the others are conjugates of these. They have the dtype of `x`, `floatx` for integers and bool; 16-bit
+        floats are transformed in `float32`.
+
+    Raises:
+        ArgumentError: As for `op_fftn`.
+        DTypeError: `x` is complex.
+
+    Example:
+        >>> import multiop
+        >>> [multiop.op_convert_to_numpy(part).tolist() for part in multiop.op_rfftn([[1.0, 2.0], [3.0, 4.0]])]
+        [[[10.0, -2.0], [-4.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]]
+    """
+    return _transformed_reals(x, _lengths(x, s, axes), norm)
+
+
+@boundary
+def op_irfftn(
+    x: tuple[ArrayLike, ArrayLike],
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Tensor:
+    """Compute the inverse of `op_rfftn`.
+
+    Args:
+        x: Pair of the real and the imaginary part: real tensors of one shape.
+        s: How many entries the result has along each axis. By default, and for -1, as many as `x`, but along the last
+            of `axes` `2 * (n - 1)` if `x` has `n`; for an odd number it must be given.
+        axes: As for `op_fftn`, at least one.
+        norm: As for `op_fftn`.
+
+    Returns:
+        Tensor of the dtype of `x`, `floatx` for integers and bool; 16-bit floats are transformed in `float32`.
+
+    Raises:
+        ArgumentError: As for `op_fftn`.
+        ArgumentTypeError: `x` is not a pair.
+        DTypeError: A part is complex.
+
+    Example:
+        >>> import multiop
+        >>> x = ([[10.0, -2.0], [-4.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]])
+        >>> multiop.op_convert_to_numpy(multiop.op_irfftn(x)).tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
+    """
+    return _reals_of(x, _lengths(_parts(x)[0], s, axes), norm, "s")
+
+
+@boundary
+def op_hfft(x: tuple[ArrayLike, ArrayLike], n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
+    """Compute the discrete Fourier transform of a signal whose second half is the conjugate of its first: real numbers.
+
+    Args:
+        x: Pair of the real and the imaginary part of the first half: real tensors of one shape.
+        n: How many entries the result has: `x` is cut to `n // 2 + 1` entries, or padded with zeros. By default
+            `2 * (m - 1)` if `x` has `m`; for an odd number it must be given.
+        axis: Dimension to transform.
+        norm: As for `op_fftn`.
+
+    Returns:
+        Tensor of the dtype of `x`, `floatx` for integers and bool; 16-bit floats are transformed in `float32`. The
+        imaginary part of the first entry, and of the last if `n` is even, counts as 0.
+
+    Raises:
+        ArgumentError: The parts differ in shape, the dimension is empty, `n` is not positive, or `norm` is unknown.
+        ArgumentTypeError: `x` is not a pair.
+        DTypeError: A part is complex.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_hfft(([1.0, 2.0, 3.0], [0.0, 1.0, 0.0]))).tolist()
+        [8.0, 0.0, 0.0, -4.0]
+    """
+    re, im = _parts(x)
+    return _reals_of((re, op_negative(im)), [(n, axis)], _opposite(norm), "n")
+
+
+@boundary
+def op_ihfft(x: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> tuple[Tensor, Tensor]:
+    """Compute the inverse of `op_hfft`.
+
+    Args:
+        x: Real tensor of at least one dimension.
+        n: How many entries are transformed: `x` is cut, or padded with zeros. By default as many as it has.
+        axis: Dimension to transform.
+        norm: As for `op_fftn`.
+
+    Returns:
+        Pair of the real and the imaginary part of the first `n // 2 + 1` entries. They have the dtype of `x`, `floatx`
+        for integers and bool; 16-bit floats are transformed in `float32`.
+
+    Raises:
+        ArgumentError: The dimension is empty, `n` is not positive, or `norm` is unknown.
+        DTypeError: `x` is complex.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_ihfft([8.0, 0.0, 0.0, -4.0])[1]).tolist()
+        [0.0, 1.0, 0.0]
+    """
+    re, im = _transformed_reals(x, [(n, axis)], _opposite(norm))
+    return re, op_negative(im)
+
+
+@boundary
+def op_fftfreq(n: int, d: float = 1.0, dtype: DType = None) -> Tensor:
+    """Return the frequencies of the entries of a discrete Fourier transform.
+
+    Args:
+        n: How many entries.
+        d: Distance between samples.
+        dtype: Dtype of the result, `floatx` by default.
+
+    Returns:
+        Vector of `n` frequencies, in cycles per unit of `d`: 0 and the positive ones, then the negative ones.
+
+    Raises:
+        ArgumentError: `n` is not positive, or `d` is 0.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_fftfreq(4)).tolist()
+        [0.0, 0.25, -0.5, -0.25]
+    """
+    n = _args.count(n, "n", 1)
+    return _frequencies(op_concatenate([op_arange((n + 1) // 2), op_arange(-(n // 2), 0)]), n, d, dtype)
+
+
+@boundary
+def op_rfftfreq(n: int, d: float = 1.0, dtype: DType = None) -> Tensor:
+    """Return the frequencies of the entries of a discrete Fourier transform of real numbers.
+
+    Args:
+        n: How many numbers are transformed.
+        d: Distance between samples.
+        dtype: Dtype of the result, `floatx` by default.
+
+    Returns:
+        Vector of `n // 2 + 1` frequencies, in cycles per unit of `d`.
+
+    Raises:
+        ArgumentError: `n` is not positive, or `d` is 0.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_rfftfreq(4)).tolist()
+        [0.0, 0.25, 0.5]
+    """
+    n = _args.count(n, "n", 1)
+    return _frequencies(op_arange(n // 2 + 1), n, d, dtype)
+
+
+@boundary
+def op_fftshift(x: ArrayLike, axes: Axis = None) -> Tensor:
+    """Move the frequency 0 from the first entry to the middle.
+
+    Args:
+        x: Tensor of any dtype: frequencies, or one part of a transform.
+        axes: Axis or axes; by default all of them.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    Raises:
+        ArgumentError: An axis is out of range or named twice.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_fftshift([0, 1, -2, -1])).tolist()
+        [-2, -1, 0, 1]
+    """
+    return _shifted(x, axes, 1)
+
+
+@boundary
+def op_ifftshift(x: ArrayLike, axes: Axis = None) -> Tensor:
+    """Undo `op_fftshift`.
+
+    Args:
+        x: Tensor of any dtype.
+        axes: Axis or axes; by default all of them.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    Raises:
+        ArgumentError: An axis is out of range or named twice.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_ifftshift([-2, -1, 0, 1])).tolist()
+        [0, 1, -2, -1]
+    """
+    return _shifted(x, axes, -1)
+
+
+_POWERS = {None: 0.0, "backward": 0.0, "ortho": -0.5, "forward": -1.0}  # of the length, by which a transform is divided
+_Lengths: TypeAlias = Sequence[tuple[int | None, int]]
+
+
+def _power(norm: str | None, inverse: bool) -> float:
+    _args.choice(norm, tuple(_POWERS), "norm")
+    return -1.0 - _POWERS[norm] if inverse else _POWERS[norm]
+
+
+def _opposite(norm: str | None) -> str | None:
+    return {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
+
+
+def _lengths(x: Any, s: Any, axes: Any) -> _Lengths:
+    """Return pairs of a length and an axis of `x`."""
+    ndim = len(op_shape(x))
+    lengths = None if s is None else [None if n == -1 else n for n in s]
+    if axes is None:
+        axes = range(ndim) if lengths is None else range(ndim - len(lengths), ndim)
+    axes = _args.axes(tuple(axes), ndim, "axes")
+    lengths = [None] * len(axes) if lengths is None else lengths
+    if len(lengths) != len(axes):
+        raise errors.ArgumentError(f"s has {len(lengths)} lengths for {len(axes)} axes")
+    return list(zip(lengths, axes, strict=True))
+
+
+def _transformed(x: Any, lengths: _Lengths, norm: str | None, inverse: bool) -> tuple[Any, Any]:
+    (re, im), dtype = _in_working(*_parts(x))
+    power = _power(norm, inverse)
+    re, im, sizes = _sums(re, im, lengths, inverse)
+    re, im = (op_cast(_scaled(part, sizes, power), dtype) for part in (re, im))
+    return re, im
+
+
+def _transformed_reals(x: Any, lengths: _Lengths, norm: str | None) -> tuple[Any, Any]:
+    (x,), dtype = _in_working(x)
+    power = _power(norm, False)
+    (n, axis), others = _last_of(lengths)
+    x = op_moveaxis(x, axis, -1)
+    size = op_shape(x)[-1] if n is None else n
+    re, im = (op_moveaxis(part, -1, axis) for part in op_rfft(x, n))
+    re, im, sizes = _sums(re, im, others, False)
+    re, im = (op_cast(_scaled(part, [*sizes, size], power), dtype) for part in (re, im))
+    return re, im
+
+
+def _reals_of(x: Any, lengths: _Lengths, norm: str | None, name: str) -> Any:
+    (re, im), dtype = _in_working(*_parts(x))
+    power = _power(norm, True)
+    (n, axis), others = _last_of(lengths)
+    re, im, sizes = _sums(re, im, others, True)
+    re, im = op_moveaxis(re, axis, -1), op_moveaxis(im, axis, -1)
+    if n is None and (n := 2 * (op_shape(re)[-1] - 1)) == 0:
+        raise errors.ArgumentError(f"{name} must be given for a transform of one entry")
+    y = op_moveaxis(op_irfft((re, im), n), -1, axis)
+    y = _scaled(y, sizes, power)
+    return op_cast(_scaled(y, [n], power + 1.0), dtype)
+
+
+def _last_of(lengths: _Lengths) -> tuple[Any, _Lengths]:
+    if not lengths:
+        raise errors.ArgumentError("axes must name at least one dimension")
+    return lengths[-1], lengths[:-1]
+
+
+def _in_working(*xs: Any) -> tuple[list[Any], str]:
+    """Return real tensors of one shape in the dtype to compute in, and the name of their own."""
+    xs = operands(*xs)
+    dtype = _dtypes.to_floating(_dtypes.result_type(*map(op_dtype, xs)))
+    if dtype in _dtypes.COMPLEX:
+        raise errors.DTypeError(f"x must be real, got {dtype}")
+    if op_shape(xs[0]) != op_shape(xs[-1]):
+        raise errors.ArgumentError(f"x: parts of shapes {op_shape(xs[0])} and {op_shape(xs[1])} are not of one tensor")
+    return [op_cast(x, _working(dtype)) for x in xs], dtype
+
+
+def _sums(re: Any, im: Any, lengths: _Lengths, inverse: bool) -> tuple[Any, Any, list[Any]]:
+    """Return transforms without factors, of the conjugate and back for the inverse; and the numbers of entries."""
+    sizes = []
+    im = op_negative(im) if inverse else im
+    for n, axis in lengths:
+        re, im = (_of_length(op_moveaxis(part, axis, -1), n) for part in (re, im))
+        sizes.append(op_shape(re)[-1])
+        re, im = (op_moveaxis(part, -1, axis) for part in op_fft((re, im)))
+    return re, op_negative(im) if inverse else im, sizes
+
+
+def _of_length(x: Any, n: Any) -> Any:
+    """Return `x`, cut or padded with zeros at the end of its last axis."""
+    if n is None:
+        return x
+    more = _args.count(n, "n", 1) - op_shape(x)[-1]
+    if more > 0:
+        return op_pad(x, [(0, 0)] * (len(op_shape(x)) - 1) + [(0, more)])
+    return op_get_item(x, (..., slice(n))) if more else x
+
+
+def _scaled(x: Any, sizes: Sequence[Any], power: float) -> Any:
+    if not power or not sizes:
+        return x
+    if not all(isinstance(size, int) for size in sizes):
+        raise errors.ArgumentError("norm needs numbers of entries that are known: give them")
+    return op_multiply(x, float(math.prod(sizes)) ** power)
+
+
+def _frequencies(turns: Any, n: int, d: float, dtype: Any) -> Any:
+    if not (d := _args.number(d, "d")):
+        raise errors.ArgumentError("d must not be 0")
+    return op_multiply(op_cast(turns, dtype or config.floatx()), 1.0 / (n * d))
+
+
+def _shifted(x: Any, axes: Axis, sign: int) -> Any:
+    shape = op_shape(x)
+    axes = _args.axes(axes, len(shape), "axes")
+    return op_roll(x, tuple(sign * (shape[k] // 2) for k in axes), axes)
+
+
+def _parts(x: Any) -> tuple[Any, Any]:
+    """Return the two parts of complex numbers."""
     if not isinstance(x, (tuple, list)) or len(x) != 2:
         raise errors.ArgumentTypeError(f"x must be a pair of the real and the imaginary part, got {_args.describe(x)}")
-    _sizes(x[0], ndim)
     return x[0], x[1]
+
+
+def _pair(x: Any, ndim: int) -> tuple[Any, Any]:
+    """Return the two parts of complex numbers; their last `ndim` dimensions must not be empty."""
+    parts = _parts(x)
+    _sizes(parts[0], ndim)
+    return parts
 
 
 def _sizes(x: Any, ndim: int) -> tuple[Any, ...]:

@@ -349,31 +349,7 @@ def op_unique(
         >>> [multiop.op_convert_to_numpy(y).tolist() for y in multiop.op_unique([3, 1, 3], return_counts=True)]
         [[1, 3], [1, 2]]
     """
-    x = op_convert_to_tensor(x)
-    shape = op_shape(x)
-    rows = op_reshape(x, -1) if axis is None else op_moveaxis(x, _args.single_axis(axis, len(shape)), 0)
-    n = op_shape(rows)[0]
-    keys = rows if axis is None else _ranks(op_reshape(rows, (n, math.prod(op_shape(rows)[1:]))))
-    order = op_argsort(keys)
-    keys = op_take(keys, order, 0)
-    number = _numbered(keys, nan_is_one=len(shape) == 1 or axis is None)
-    if size is None:
-        size = int(op_max(number, initial=-1)) + 1
-    size = _args.count(size, "size")
-    bounds = op_searchsorted(number, np.arange(size + 1, dtype="int32"))
-    first = op_take(op_pad(order, [(0, 1)], constant_values=n), bounds[:-1], 0)  # the index of the padding is n
-    padding = [(0, 1)] + [(0, 0)] * (len(op_shape(rows)) - 1)
-    table = op_pad(rows, padding, constant_values=0 if fill_value is None else fill_value)
-    values = op_take(table, first, 0)
-    results = [values if axis is None else op_moveaxis(values, 0, axis)]
-    if return_index:
-        results.append(op_where(op_equal(first, n), 0, first))
-    if return_inverse:
-        inverse = op_take(number, op_argsort(order), 0)
-        results.append(op_reshape(inverse, shape) if axis is None else inverse)
-    if return_counts:
-        results.append(bounds[1:] - bounds[:-1])
-    return results[0] if len(results) == 1 else tuple(results)
+    return _different(x, return_index, return_inverse, return_counts, axis, size, fill_value)
 
 
 @boundary
@@ -494,6 +470,132 @@ def op_histogram(
     below = op_searchsorted(entries, bounds[:-1])
     upto = op_concatenate([below[1:], op_searchsorted(entries, bounds[-1:], "right")])
     return op_where(finite, op_subtract(upto, below), 0), bounds
+
+
+@boundary
+def op_setdiff1d(x1: ArrayLike, x2: ArrayLike, assume_unique: bool = False) -> Tensor:
+    """Return the different entries of `x1` that are not among those of `x2`, smallest first.
+
+    Args:
+        x1: Tensor, not complex, that is flattened.
+        x2: Tensor, not complex.
+        assume_unique: Whether `x1` has no duplicates; its entries then stay in their order.
+
+    Returns:
+        Vector of the dtype of `x1`. Its size depends on values, so `jit` and `vmap` raise an error. NaN is equal to
+        nothing in `x2`.
+
+    Raises:
+        DTypeError: The operands are complex; complex numbers have no order.
+
+    Gradient:
+        Goes to the first of equal entries.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_setdiff1d([3, 1, 2, 3], [2, 5])).tolist()
+        [1, 3]
+    """
+    x1, x2 = operands(x1, x2)
+    x1 = op_reshape(x1, -1) if assume_unique else _different(x1)
+    return x1[op_isin(x1, x2, invert=True)]
+
+
+@boundary
+def op_union1d(x1: ArrayLike, x2: ArrayLike) -> Tensor:
+    """Return the different entries of `x1` and `x2`, smallest first.
+
+    Args:
+        x1: Tensor, not complex, that is flattened.
+        x2: Tensor, not complex, that is flattened.
+
+    Returns:
+        Vector of the promoted dtype. Its size depends on values, so `jit` and `vmap` raise an error. All NaN are one
+        entry.
+
+    Raises:
+        DTypeError: The operands are complex; complex numbers have no order.
+
+    Gradient:
+        Goes to the first of equal entries.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_union1d([3, 1], [2, 3])).tolist()
+        [1, 2, 3]
+    """
+    x1, x2 = operands(x1, x2)
+    return _different(op_concatenate([op_reshape(x1, -1), op_reshape(x2, -1)]))
+
+
+@boundary
+def op_intersect1d(
+    x1: ArrayLike, x2: ArrayLike, assume_unique: bool = False, return_indices: bool = False
+) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+    """Return the different entries that `x1` and `x2` have in common, smallest first.
+
+    Args:
+        x1: Tensor, not complex, that is flattened.
+        x2: Tensor, not complex, that is flattened.
+        assume_unique: Whether both are free of duplicates; it has no effect.
+        return_indices: Whether to return where each occurs first in the flattened `x1`, and in `x2`.
+
+    Returns:
+        Vector of the promoted dtype; with `return_indices` also two `int32` vectors. Their size depends on values, so
+        `jit` and `vmap` raise an error. NaN is equal to nothing.
+
+    Raises:
+        DTypeError: The operands are complex; complex numbers have no order.
+
+    Gradient:
+        Goes to the first of equal entries of `x1`.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_intersect1d([3, 1, 3], [2, 3, 1])).tolist()
+        [1, 3]
+    """
+    xs = operands(x1, x2)
+    dtype = _dtypes.result_type(*map(op_dtype, xs))
+    (x1, at1), (x2, at2) = (_different(op_cast(x, dtype), return_index=True) for x in xs)
+    in1, in2 = op_isin(x1, x2), op_isin(x2, x1)
+    return (x1[in1], at1[in1], at2[in2]) if return_indices else x1[in1]
+
+
+def _different(
+    x: ArrayLike,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Any:
+    x = op_convert_to_tensor(x)
+    shape = op_shape(x)
+    rows = op_reshape(x, -1) if axis is None else op_moveaxis(x, _args.single_axis(axis, len(shape)), 0)
+    n = op_shape(rows)[0]
+    keys = rows if axis is None else _ranks(op_reshape(rows, (n, math.prod(op_shape(rows)[1:]))))
+    order = op_argsort(keys)
+    keys = op_take(keys, order, 0)
+    number = _numbered(keys, nan_is_one=len(shape) == 1 or axis is None)
+    if size is None:
+        size = int(op_max(number, initial=-1)) + 1
+    size = _args.count(size, "size")
+    bounds = op_searchsorted(number, np.arange(size + 1, dtype="int32"))
+    first = op_take(op_pad(order, [(0, 1)], constant_values=n), bounds[:-1], 0)  # the index of the padding is n
+    padding = [(0, 1)] + [(0, 0)] * (len(op_shape(rows)) - 1)
+    table = op_pad(rows, padding, constant_values=0 if fill_value is None else fill_value)
+    values = op_take(table, first, 0)
+    results = [values if axis is None else op_moveaxis(values, 0, axis)]
+    if return_index:
+        results.append(op_where(op_equal(first, n), 0, first))
+    if return_inverse:
+        inverse = op_take(number, op_argsort(order), 0)
+        results.append(op_reshape(inverse, shape) if axis is None else inverse)
+    if return_counts:
+        results.append(bounds[1:] - bounds[:-1])
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _numbered(*columns: Tensor, nan_is_one: bool = False) -> Tensor:

@@ -118,6 +118,33 @@ def op_correlate(x1: ArrayLike, x2: ArrayLike, mode: str = "valid") -> Tensor:
 
 
 @boundary
+def op_convolve(x1: ArrayLike, x2: ArrayLike, mode: str = "full") -> Tensor:
+    """Convolve two vectors: entry `k` is the sum of `x1[n] * x2[k - n]` over `n`.
+
+    Args:
+        x1: Vector that is not empty.
+        x2: Vector that is not empty.
+        mode: `"full"`: wherever the two overlap; `"same"`: as many entries as the longer one has, in the middle;
+            `"valid"`: only where the shorter vector lies within the longer one. Beyond their ends the vectors count as
+            0.
+
+    Returns:
+        Vector of the promoted dtype; 16-bit floats are added up in `float32`.
+
+    Raises:
+        ArgumentError: An operand is not a vector, or is empty, or `mode` is unknown.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_convolve([1, 2, 3], [0, 1])).tolist()
+        [0, 1, 2, 3]
+    """
+    x1, x2 = operands(x1, x2)
+    long, short = (x1, x2) if _length(x1, "x1") >= _length(x2, "x2") else (x2, x1)
+    return op_correlate(long, op_conj(op_flip(short)), mode)
+
+
+@boundary
 @composite
 @recomputed
 def op_nansum(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
@@ -701,6 +728,82 @@ def op_corrcoef(x: ArrayLike) -> Tensor:
     if dtype not in _dtypes.COMPLEX:  # rounding must not exceed 1, and the clip must not change the derivatives
         found = op_subtract(found, active().stop_gradient(op_subtract(found, op_clip(found, -1, 1))))
     return op_cast(found, dtype)
+
+
+@boundary
+def op_cov(
+    x: ArrayLike,
+    y: ArrayLike | None = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
+) -> Tensor:
+    """Compute the covariances of the rows of `x`.
+
+    Args:
+        x: Matrix with a row per variable and a column per observation, or the observations of one variable.
+        y: More variables, in the form of `x`.
+        rowvar: Whether a row is a variable; otherwise a column is.
+        bias: Whether to divide by the number of observations, instead of one less.
+        ddof: What the number of observations is reduced by; overrides `bias`.
+        fweights: Vector that says how often each observation occurs: integers.
+        aweights: Vector of weights of the observations, not negative.
+
+    Returns:
+        Matrix with a row and a column per variable, a scalar for one; integers and bool become `floatx`. NaN or
+        infinity where there are too few observations.
+
+    Raises:
+        ArgumentError: `x` or `y` has another number of dimensions, or the numbers of observations differ.
+        DTypeError: `fweights` are not integers, or `aweights` are complex.
+
+    Example:
+        >>> import multiop
+        >>> multiop.op_convert_to_numpy(multiop.op_cov([[1.0, 2.0, 3.0], [3.0, 5.0, 7.0]])).tolist()
+        [[1.0, 2.0], [2.0, 4.0]]
+    """
+    given = [one for one in (x, y, fweights, aweights) if one is not None]
+    tensors = iter(operands(*given))
+    x, y, counts, weights = (None if one is None else next(tensors) for one in (x, y, fweights, aweights))
+    variables = [_variables(one, name, rowvar) for one, name in ((x, "x"), (y, "y")) if one is not None]
+    if len({op_shape(one)[1] for one in variables}) > 1:
+        raise errors.ArgumentError(f"x and y have {[op_shape(one)[1] for one in variables]} observations")
+    dtype = _dtypes.to_floating(_dtypes.result_type(*map(op_dtype, variables)))
+    x = widened(op_concatenate([op_cast(one, dtype) for one in variables]))
+    n, real = op_shape(x)[1], _dtypes.REAL_PART.get(dtype, dtype)
+    if counts is not None and op_dtype(counts) not in _dtypes.INTEGER:
+        raise errors.DTypeError(f"fweights must be integers, got {op_dtype(counts)}")
+    if weights is not None and op_dtype(weights) in _dtypes.COMPLEX:
+        raise errors.DTypeError(f"aweights must be real, got {op_dtype(weights)}")
+    for name, one in (("fweights", counts), ("aweights", weights)):
+        if one is not None and op_shape(one) != (n,):
+            raise errors.ArgumentError(f"{name} must be a vector of {n} entries, not of shape {op_shape(one)}")
+    less = (0 if bias else 1) if ddof is None else _args.integer(ddof, "ddof")
+    factors = [widened(op_cast(one, real)) for one in (counts, weights) if one is not None]
+    if not factors:
+        mean, share = op_mean(x, -1, True), max(n - less, 0)
+        factor = None
+    else:
+        factor = factors[0] if len(factors) == 1 else op_multiply(*factors)
+        total = op_sum(factor)
+        mean = op_divide(op_sum(op_multiply(x, factor), -1, True), total)
+        lost = (
+            less if weights is None else op_divide(op_multiply(op_sum(op_multiply(factor, factors[-1])), less), total)
+        )
+        share = op_maximum(op_subtract(total, lost), 0)
+    x = op_subtract(x, mean)
+    other = op_conj(op_swapaxes(x if factor is None else op_multiply(x, factor), -1, -2))
+    found = op_cast(op_divide(op_matmul(x, other), share), dtype)
+    return found[0, 0] if op_shape(found) == (1, 1) else found
+
+
+def _variables(x: Tensor, name: str, rowvar: bool) -> Tensor:
+    """Return a matrix with a row per variable."""
+    if op_ndim(x) not in (1, 2):
+        raise errors.ArgumentError(f"{name} must have one or two dimensions, not {op_ndim(x)}")
+    return op_expand_dims(x, 0) if op_ndim(x) == 1 else x if rowvar else op_swapaxes(x, 0, 1)
 
 
 @boundary

@@ -94,13 +94,16 @@ EXCLUDED = {
     "op_nan_to_num": "its rows pin what it is for: NaN and infinities",
     "op_nextafter": "its rows pin the step, which is less than a rounding error",
     "op_ldexp": "tests/ops/test_elementwise.py holds every size and power",
+    "op_copysign": "op_abs, and the signs of tests/ops/test_signed_zeros.py",
+    "op_divmod": "op_floor_divide and op_mod",
+    "op_modf": "its row pins the signs of zeros; op_trunc, and what it leaves",
     "op_polar": "op_multiply of op_cos and op_sin",
     "op_psnr": "op_log10 of op_mean of op_square, of all entries at once",
-    **dict.fromkeys(("op_moments", "op_corrcoef", "op_trapezoid"), "composites of op_mean, op_var, op_sum"),
+    **dict.fromkeys(("op_moments", "op_corrcoef", "op_cov", "op_trapezoid"), "composites of op_mean, op_var, op_sum"),
     **dict.fromkeys(
         ("op_quantile", "op_percentile", "op_nanquantile", "op_nanpercentile"), "as op_median, op_nanmedian"
     ),
-    "op_correlate": "op_sum of products",
+    **dict.fromkeys(("op_correlate", "op_convolve"), "op_sum of products"),
     "op_batch_normalization_with_moments": "op_batch_normalization with op_moments, or a kernel of both",
 }
 

@@ -6,6 +6,7 @@ values everywhere.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import math
@@ -42,7 +43,8 @@ def answers(op, xs, i):
             tensors = [multiop.op_convert_to_tensor(x) for x in xs]
 
             def f(x, tensors=tensors):
-                return getattr(multiop, op)(*tensors[:i], x, *tensors[i + 1 :])
+                y = getattr(multiop, op)(*tensors[:i], x, *tensors[i + 1 :])
+                return functools.reduce(multiop.op_add, y) if isinstance(y, tuple) else y
 
             ones = multiop.op_ones_like(tensors[i])
             y, tangent = multiop.jvp(f, (tensors[i],), (ones,))

@@ -1,4 +1,4 @@
-"""Rows of the integer ops."""
+"""Rows of the ops on bits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from multiop import _dtypes
 
-from .._case import BOOLEAN, Row, call, pin, promoted, row, same
+from .._case import BOOLEAN, REAL, Row, call, floating, pin, promoted, row, same
 from .._samplers import Sampler, integers, normal
 
 INTEGER = _dtypes.INTEGER
@@ -113,6 +113,32 @@ ROWS = [
             pin([2**31 - 1, -(2**31), -3], value=[31, 1, 2], dtype="int32"),
             pin([2**64 - 1, 2**63, 0x123456789ABCDEF0], value=[64, 1, 32], dtype="uint64"),
             pin([-(2**63), 2**63 - 1], value=[1, 63], dtype="int64"),
+        ],
+    ),
+    row(
+        "op_frexp",
+        np.frexp,
+        call(normal(2, 3)),
+        call(normal()),
+        call(normal(0)),
+        dtypes=BOOLEAN + REAL,
+        returns=lambda dtypes: (floating(dtypes), "int32"),
+        pins=[
+            *(
+                pin(
+                    [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -3.0, least, -most],
+                    value=([0.0, -0.0, np.inf, -np.inf, np.nan, 0.5, -0.75, 0.5, 2.0**-digits - 1], exponents),
+                    dtype=dtype,
+                )
+                # the least subnormal, and the largest number
+                for dtype, least, most, digits, exponents in (
+                    ("float16", 2.0**-24, 65504.0, 11, [0, 0, 0, 0, 0, 1, 2, -23, 16]),
+                    ("bfloat16", 2.0**-133, 2.0**128 - 2.0**120, 8, [0, 0, 0, 0, 0, 1, 2, -132, 128]),
+                    ("float32", 2.0**-149, 2.0**128 - 2.0**104, 24, [0, 0, 0, 0, 0, 1, 2, -148, 128]),
+                    ("float64", 2.0**-1074, np.finfo("float64").max, 53, [0, 0, 0, 0, 0, 1, 2, -1073, 1024]),
+                )
+            ),
+            pin([0.0, 6.0, 2.0**-20], gradient=[1.0, 0.125, 2.0**19]),
         ],
     ),
 ]

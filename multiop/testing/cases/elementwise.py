@@ -683,4 +683,51 @@ ROWS = [
         )
         for op, reference in (("op_fmax", np.fmax), ("op_fmin", np.fmin))
     ),
+    binary(
+        "op_copysign",
+        np.copysign,
+        sampler=nonzero,
+        dtypes=BOOLEAN + REAL,
+        returns=floating,
+        pins=[
+            pin(
+                [3.0, -3.0, 0.0, -0.0, INF, NAN],
+                [-0.0, 2.0, -1.0, NAN, -INF, 1.0],
+                value=[-3.0, 3.0, -0.0, 0.0, -INF, NAN],
+                gradient=([-1.0, -1.0, 0.0, OPEN, -1.0, OPEN], [0.0] * 6),
+            )
+        ],
+    ),
+    binary(
+        "op_divmod",
+        np.divmod,
+        other=nonzero,
+        dtypes=REAL,
+        pins=[
+            pin(
+                [7.0, -7.0, 7.0, -7.0],
+                [2.0, 2.0, -2.0, -2.0],
+                value=([3.0, -4.0, -4.0, 3.0], [1.0, 1.0, -1.0, -1.0]),
+                gradient=([1.0] * 4, [-3.0, 4.0, 4.0, -3.0]),
+            ),
+            pin([1.0, NAN, INF, 5.0], [0.0, 1.0, 2.0, INF], value=([INF, NAN, NAN, 0.0], [NAN, NAN, NAN, 5.0])),
+        ],
+    ),
+    unary(
+        "op_modf",
+        np.modf,
+        nonzero,
+        dtypes=BOOLEAN + REAL,
+        returns=floating,
+        pins=[
+            pin(
+                [1.5, -1.5, 0.0, -0.0, -2.0, 1e30, INF, -INF, NAN],
+                value=(
+                    [0.5, -0.5, 0.0, -0.0, -0.0, 0.0, 0.0, -0.0, NAN],
+                    [1.0, -1.0, 0.0, -0.0, -2.0, 1e30, INF, -INF, NAN],
+                ),
+                gradient=[1.0] * 6 + [OPEN] * 3,
+            )
+        ],
+    ),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 
 from .._case import BOOLEAN, NUMERIC, Row, call, promoted, row, same
 from .._samplers import normal
@@ -275,6 +276,25 @@ ROWS = [
             ("op_tril_indices", np.tril_indices, [call(3), call(2, 1, m=4), call(3, k=-1)]),
             ("op_triu_indices", np.triu_indices, [call(3), call(2, 1, m=4), call(3, k=-1)]),
         )
+    ),
+    arrangement(
+        "op_block_diag",
+        scipy.linalg.block_diag,
+        call(normal(2, 3), normal(1, 2)),
+        call(normal(2), normal(), normal(2, 1)),
+        call(normal(0, 2), normal(2, 0)),
+    ),
+    row(
+        "op_indices",
+        lambda dimensions, dtype="int32", sparse=False: np.indices(dimensions, np.dtype(dtype), sparse),
+        call((2, 3)),
+        call((2, 1, 3), sparse=True),
+        call((), dtype="float32"),
+        call((0, 2), dtype="int8"),
+        dtypes=("float32",),
+        returns="int32",
+        differentiable=False,
+        vmap=False,
     ),
     row(
         "op_set_diag",

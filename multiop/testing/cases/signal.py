@@ -41,6 +41,35 @@ def _terms(transform: Any) -> Any:
     return of_pair
 
 
+def _of_pairs(transform: Any) -> Any:
+    """Return a NumPy transform with options as a function of pairs, with a pair for a complex result."""
+
+    def of_pair(x, *args, **options):
+        y = transform(x[0] + 1j * x[1] if isinstance(x, (tuple, list)) else x, *args, **options)
+        return (y.real, y.imag) if np.iscomplexobj(y) else y
+
+    return of_pair
+
+
+def _largest(transform: Any) -> Any:
+    """Return the size of the terms that `transform` adds, those of all entries that it could add."""
+
+    def of_pair(x, *args, **options):
+        y = _of_pairs(transform)(x, *args, **options)
+        x = np.abs(x[0]) + np.abs(x[1]) if isinstance(x, (tuple, list)) else np.abs(x)
+        shape = np.shape(y[0] if isinstance(y, tuple) else y)
+        # an entry of the half that a transform of reals is given stands for two, and a norm may leave out the factor
+        size = 2 * np.sum(x) * (1 if options.get("norm") in (None, "backward") else np.prod(shape))
+        return (np.full(shape, size),) * 2 if isinstance(y, tuple) else np.full(shape, size)
+
+    return of_pair
+
+
+def pair(*shape: int) -> tuple[Any, Any]:
+    """Draw a real and an imaginary part."""
+    return normal(*shape), normal(*shape)
+
+
 def _window(window, length, n):
     if isinstance(window, str):
         a = {"hann": 0.5, "hamming": 0.54}[window]
@@ -165,5 +194,96 @@ ROWS = [
         returns=floating,
         ulps=64,
         accumulates=functools.partial(_istft, transform=_terms(np.fft.irfft)),
+    ),
+    *(
+        row(
+            op,
+            _of_pairs(transform),
+            *calls,
+            dtypes=REALS,
+            returns=floating,
+            ulps=16,
+            accumulates=_largest(transform),
+        )
+        for op, transform, calls in (
+            (
+                "op_ifft",
+                np.fft.ifft,
+                [call(pair(2, 4)), call(pair(3, 2), n=5, axis=0, norm="ortho"), call(pair(3), 2, norm="forward")],
+            ),
+            (
+                "op_fftn",
+                np.fft.fftn,
+                [
+                    call(pair(2, 3)),
+                    call(pair(2, 3, 2), axes=(0, -1), norm="ortho"),
+                    call(pair(2, 3), s=(3, 2), axes=(1, 0), norm="forward"),
+                    call(pair(2, 2), axes=()),
+                ],
+            ),
+            (
+                "op_ifftn",
+                np.fft.ifftn,
+                [
+                    call(pair(2, 3)),
+                    call(pair(2, 3, 2), axes=(0, -1), norm="ortho"),
+                    call(pair(2, 3), s=(-1, 2), axes=(1, 0), norm="forward"),
+                ],
+            ),
+            (
+                "op_rfftn",
+                np.fft.rfftn,
+                [
+                    call(normal(2, 3)),
+                    call(normal(2, 3, 2), axes=(0, 1), norm="ortho"),
+                    call(normal(2, 3), s=(3, 2), axes=(1, 0), norm="forward"),
+                ],
+            ),
+            (
+                "op_irfftn",
+                np.fft.irfftn,
+                [
+                    call(pair(2, 3)),
+                    call(pair(3, 2, 2), axes=(2, 0), norm="ortho"),
+                    call(pair(2, 3), s=(3, 3), axes=(1, 0), norm="forward"),
+                ],
+            ),
+            (
+                "op_hfft",
+                np.fft.hfft,
+                [call(pair(2, 3)), call(pair(3, 2), n=5, axis=0, norm="ortho"), call(pair(3), 3, norm="forward")],
+            ),
+            (
+                "op_ihfft",
+                np.fft.ihfft,
+                [call(normal(2, 3)), call(normal(4, 2), n=5, axis=0, norm="ortho"), call(normal(3), 2, norm="forward")],
+            ),
+        )
+    ),
+    *(
+        row(
+            op,
+            lambda n, d=1.0, dtype=None, reference=reference: reference(n, d),
+            call(5),
+            call(6, d=0.5),
+            call(1, 2.0, dtype="float16"),
+            returns=lambda dtypes: "float32",
+            differentiable=False,
+            vmap=False,
+        )
+        for op, reference in (("op_fftfreq", np.fft.fftfreq), ("op_rfftfreq", np.fft.rfftfreq))
+    ),
+    *(
+        row(
+            op,
+            reference,
+            call(normal(2, 5)),
+            call(normal(3, 4), axes=0),
+            call(normal(2, 1, 3), axes=(0, -1)),
+            call(normal(0)),
+            dtypes=BOOLEAN + NUMERIC,
+            returns=same,
+        )
+        for op, reference in (("op_fftshift", np.fft.fftshift), ("op_ifftshift", np.fft.ifftshift))
     ),
 ]

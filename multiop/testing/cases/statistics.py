@@ -51,6 +51,12 @@ def _nanprod(x, axis=None, keepdims=False):
     return np.nanprod(x, axis=axis, keepdims=keepdims, dtype=np.int64 if x.dtype.kind in "bi" else None)
 
 
+def _products_at_most(x, y=None, rowvar=True, **options):
+    """Return the size of the products that make a covariance, as the matrix of them."""
+    size = np.shape(np.cov(x, y, rowvar, **options))
+    return np.full(size, max(np.max(np.abs(one)) ** 2 for one in (x, y) if one is not None))
+
+
 def _quantiles(reference: Any, whole: float) -> Any:
     def quantile(x, q, axis=None, method="linear", keepdims=False):
         return reference(x, np.asarray(q) / whole, axis=axis, method=method, keepdims=keepdims)
@@ -323,6 +329,40 @@ ROWS = [
             pin([[1.0, 1.0], [1.0, 2.0]], value=[[NAN, NAN], [NAN, 1.0]]),
             pin([1.0, 2.0, 4.0], value=1.0),
             pin([[1.0, 2.0, 4.0]], value=1.0),
+        ],
+    ),
+    row(
+        "op_convolve",
+        np.convolve,
+        call(normal(5), normal(3)),
+        call(normal(2), normal(5), mode="same"),
+        call(normal(5), normal(4), mode="same"),
+        call(normal(4), normal(4), mode="valid"),
+        call(normal(2), normal(3), mode="valid"),
+        call(normal(1), normal(2)),
+        dtypes=BOOLEAN + NUMERIC,
+        accumulates=True,
+        pins=[pin([1.0, INF, 3.0], [1.0, 1.0], value=[1.0, INF, INF, 3.0])],
+    ),
+    row(
+        "op_cov",
+        np.cov,
+        call(normal(3, 5)),
+        call(normal(4)),
+        call(normal(4, 3), rowvar=False, bias=True),
+        call(normal(5), normal(2, 5), ddof=0),
+        call(normal(2, 4), ddof=2, fweights=integers(4, low=1, high=4)),
+        call(normal(2, 4), aweights=np.array([1, 2, 4, 3])),
+        call(normal(4), y=normal(4), fweights=np.array([1, 2, 1, 3]), aweights=np.array([1, 2, 4, 3])),
+        dtypes=("int32", *FLOATING, *COMPLEX),
+        returns=lambda dtypes: floating(dtypes[:1]),
+        ulps=16,
+        accumulates=_products_at_most,
+        pins=[
+            pin([[1.0, 2.0, 4.0]], value=7 / 3),
+            pin([[1.0], [2.0]], value=[[NAN, NAN], [NAN, NAN]]),
+            pin([60000.0, 59000.0], bias=True, value=INF, dtype="float16"),
+            pin([200.0, 0.0, 0.0, 0.0], value=10000.0, dtype="float16"),
         ],
     ),
     row(
