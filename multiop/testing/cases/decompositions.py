@@ -277,6 +277,11 @@ ROWS = [
         pins=[
             pin([[0.0, 0.0], [0.0, 0.0]], value=[[1, 0], [0, 1]], gradient=[[1, 1], [1, 1]]),
             pin([[0.0, 3.0], [0.0, 0.0]], value=[[1, 3], [0, 1]]),
+            # rotations by angles for which PyTorch has a wrong coefficient
+            *[
+                pin([[0.0, -x], [x, 0.0]], value=[[np.cos(x), -np.sin(x)], [np.sin(x), np.cos(x)]], dtype=dtype)
+                for x, dtype in ((0.5, "float32"), (0.0390625, "float64"))
+            ],
         ],
     ),
     row(

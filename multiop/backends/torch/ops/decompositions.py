@@ -86,7 +86,11 @@ def op_solve_triangular(a, b, lower):
 
 
 def op_expm(x):
-    return torch.linalg.matrix_exp(matrices(x, square=True))
+    x = matrices(x, square=True)
+    if math.prod(x.shape[:-2]) != 1:
+        return torch.linalg.matrix_exp(x)
+    # one matrix alone may be given to a polynomial with a wrong coefficient: https://github.com/pytorch/pytorch/issues/196592
+    return torch.linalg.matrix_exp(x.expand(2, *x.shape))[0]
 
 
 def op_lu_factor(x):
