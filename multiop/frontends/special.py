@@ -381,7 +381,8 @@ def op_xlogy(x: ArrayLike, y: ArrayLike) -> Tensor:
         y: Tensor like `x`, of a shape that broadcasts with that of `x`.
 
     Returns:
-        Tensor of the broadcast shape and the promoted dtype; NaN where `y` is NaN.
+        Tensor of the broadcast shape and the promoted dtype; NaN where `y` is NaN. The sign of a
+        zero is not pinned.
 
     Raises:
         DTypeError: An argument is complex.
@@ -406,7 +407,8 @@ def op_xlog1py(x: ArrayLike, y: ArrayLike) -> Tensor:
         y: Tensor like `x`, of a shape that broadcasts with that of `x`.
 
     Returns:
-        Tensor of the broadcast shape and the promoted dtype; NaN where `y` is NaN.
+        Tensor of the broadcast shape and the promoted dtype; NaN where `y` is NaN. The sign of a
+        zero is not pinned.
 
     Raises:
         DTypeError: An argument is complex.
