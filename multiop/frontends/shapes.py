@@ -1090,12 +1090,12 @@ def op_block_diag(*arrs: ArrayLike) -> Tensor:
 
 
 @boundary
-def op_indices(dimensions: Shape, dtype: DType = "int32", sparse: bool = False) -> Tensor | tuple[Tensor, ...]:
+def op_indices(dimensions: Shape, dtype: DType | None = None, sparse: bool = False) -> Tensor | tuple[Tensor, ...]:
     """Return the indices of every entry of a tensor.
 
     Args:
         dimensions: The shape of that tensor.
-        dtype: Dtype of the result.
+        dtype: Dtype of the result; `int32` by default.
         sparse: Whether each index is a tensor of its own that broadcasts with the others.
 
     Returns:
@@ -1110,7 +1110,7 @@ def op_indices(dimensions: Shape, dtype: DType = "int32", sparse: bool = False) 
         >>> multiop.op_convert_to_numpy(multiop.op_indices((2, 2))).tolist()
         [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
     """
-    sizes = _args.size(dimensions, "dimensions")
+    sizes, dtype = _args.size(dimensions, "dimensions"), "int32" if dtype is None else dtype
     grids = [
         op_reshape(op_arange(size, dtype=dtype), (1,) * dim + (size,) + (1,) * (len(sizes) - dim - 1))
         for dim, size in enumerate(sizes)

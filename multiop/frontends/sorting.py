@@ -498,7 +498,7 @@ def op_setdiff1d(x1: ArrayLike, x2: ArrayLike, assume_unique: bool = False) -> T
     """
     x1, x2 = operands(x1, x2)
     x1 = op_reshape(x1, -1) if assume_unique else _different(x1)
-    return x1[op_isin(x1, x2, invert=True)]
+    return _chosen(x1, op_isin(x1, x2, invert=True))
 
 
 @boundary
@@ -559,7 +559,13 @@ def op_intersect1d(
     dtype = _dtypes.result_type(*map(op_dtype, xs))
     (x1, at1), (x2, at2) = (_different(op_cast(x, dtype), return_index=True) for x in xs)
     in1, in2 = op_isin(x1, x2), op_isin(x2, x1)
-    return (x1[in1], at1[in1], at2[in2]) if return_indices else x1[in1]
+    values = _chosen(x1, in1)
+    return (values, _chosen(at1, in1), _chosen(at2, in2)) if return_indices else values
+
+
+def _chosen(x: Any, mask: Any) -> Any:
+    """Return the entries of `x` where `mask` is, on the device of both: of a host array and a tensor, the tensor's."""
+    return op_where(mask, x, x)[mask]
 
 
 def _different(

@@ -32,7 +32,8 @@ LEAKS = ("{{", "__wrapped__", "[Op:", "Tracer", "device:", "DynamicJaxpr")
 # an object is as good as any other: it is or is no tensor, or is read as true
 TAKES_ANYTHING = {("op_is_tensor", "x"), *((op, "keepdims") for op in rows()), ("op_vander", "increasing")}
 AXES = {"axis", "axis1", "axis2", "axisa", "axisb", "axisc", "source", "destination"}
-UNLIKE = {"op_outer", "op_kron", "op_cross", "op_append", "op_isin"}  # take two tensors of any shapes
+# these take two tensors of any shapes
+UNLIKE = {"op_outer", "op_kron", "op_cross", "op_append", "op_isin", "op_setdiff1d", "op_union1d", "op_intersect1d"}
 NOT_READ = {("op_ctc_decode", "beam_width"), ("op_ctc_decode", "top_paths")}  # in the greedy strategy of the first call
 
 
