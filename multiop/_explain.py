@@ -64,12 +64,18 @@ _ADVICE = {  # where the size of the result depends on values
     "op_where": "give x1 and x2",
 }
 _OF_DEVICES = re.compile(r"(same|two|different|incompatible) devices?\b")  # TensorFlow names its device in any error
+_OF_ANY_SHAPES = ("op_append", "op_intersect1d", "op_isin", "op_kron", "op_outer", "op_setdiff1d", "op_union1d")
 _PRODUCTS = ("op_matmul", "op_dot", "op_inner", "op_vdot", "op_tensordot")
 
 
 def _misfit(op: str, arguments: dict[str, Any], error: Exception) -> str | None:
     """Return the message for two operands whose shapes do not fit, since each framework words it differently."""
-    if not {"x1", "x2"} <= arguments.keys() or _registry.is_compiling() or _OF_DEVICES.search(str(error)):
+    if (
+        op in _OF_ANY_SHAPES
+        or not {"x1", "x2"} <= arguments.keys()
+        or _registry.is_compiling()
+        or _OF_DEVICES.search(str(error))
+    ):
         return None
     try:
         shapes = [tuple(map(int, np.shape(arguments[name]))) for name in ("x1", "x2")]

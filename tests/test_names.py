@@ -18,7 +18,7 @@ pytestmark = pytest.mark.tier("quick")
         (multiop, "op_sofmax", "'op_softmax'"),
         (multiop, "softmax", "'op_softmax'"),
         (multiop, "custom_gradient", "'op_custom_gradient'"),
-        (multiop, "gradient", "'gradients'"),
+        (multiop, "gradientz", "'gradients'"),
         (ops, "sofmax", "'softmax'"),
         (ops, "op_softmax", "'softmax'"),
         (ops, "np", "'numpy'"),

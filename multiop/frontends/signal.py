@@ -493,7 +493,7 @@ def op_hfft(x: tuple[ArrayLike, ArrayLike], n: int | None = None, axis: int = -1
         >>> multiop.op_convert_to_numpy(multiop.op_hfft(([1.0, 2.0, 3.0], [0.0, 1.0, 0.0]))).tolist()
         [8.0, 0.0, 0.0, -4.0]
     """
-    re, im = _parts(x)
+    re, im = active().together(*_parts(x))
     return _reals_of((re, op_negative(im)), [(n, axis)], _opposite(norm), "n")
 
 

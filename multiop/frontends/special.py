@@ -884,7 +884,7 @@ def _product_with_log(x: Any, y: Any, log: Any, pole: float) -> Any:
 
 def _reals(**tensors: Any) -> tuple[list[Any], str]:
     """Return tensors in the promoted dtype to compute in, and the name of their own."""
-    xs = list(tensors.values())
+    xs = list(active().together(*tensors.values()))
     for k in range(1, len(xs)):
         xs[0], xs[k] = active().promote_floating(xs[0], xs[k])
     name = active().dtype_name(xs[0])

@@ -55,3 +55,11 @@ def test_patterns_undo_each_other(backend):
 
 def test_nothing_splits_into_what_is_said(backend):
     assert mo.op_shape(mo.op_rearrange(X[:0], "(a b) c d -> a b (c d)", b=2)) == (0, 2, 12)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32"])
+def test_unsigned_entries_are_repeated_by_counts(backend, dtype):
+    x = np.array([[1, np.iinfo(dtype).max]], dtype)
+    y = mo.op_repeat(x, [2, 3], axis=1)
+    assert mo.op_dtype(y) == dtype
+    np.testing.assert_array_equal(mo.op_convert_to_numpy(y), np.repeat(x, [2, 3], 1))

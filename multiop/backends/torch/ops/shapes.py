@@ -17,6 +17,7 @@ from ..conversion import (
     resolve_axis,
     where_differentiated,
 )
+from .indexing import SIGNED
 
 
 def op_reshape(x, newshape):
@@ -98,6 +99,8 @@ def op_tile(x, repeats):
 
 def op_repeat(x, repeats, axis):
     x, axis = resolve_axis(convert(x), axis)
+    if x.dtype in SIGNED:  # entries are copied, for which unsigned ones have no kernel
+        return op_repeat(x.view(SIGNED[x.dtype]), repeats, axis).view(x.dtype)
     repeats = [n.item() if isinstance(n, torch.Tensor) else n for n in repeats]  # few kernels take counts of 8 bits
     if len(repeats) == 1:
         return torch.repeat_interleave(x, repeats[0], axis)
