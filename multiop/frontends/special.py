@@ -965,12 +965,11 @@ def _gamma(x: Any) -> Any:
     """Return the gamma function: by reflection below -1/2."""
     is_low = op_less(x, -0.5)
     low = op_where(is_low, x, -0.75)
-    fraction = op_subtract(low, op_round(low))
-    is_pole = op_logical_or(op_equal(fraction, 0.0), op_equal(low, -math.inf))
-    low, fraction = op_where(is_pole, -0.75, low), op_where(is_pole, 0.25, fraction)
+    is_pole = op_logical_or(op_equal(low, op_round(low)), op_equal(low, -math.inf))
+    low = op_where(is_pole, -0.75, low)
     above = _gamma_above(op_where(is_low, op_negative(low), x))
-    half = op_multiply(op_round(low), 0.5)
-    sine = op_multiply(op_sin(op_multiply(fraction, math.pi)), op_where(op_equal(half, op_round(half)), 1.0, -1.0))
+    sign, angle = _half_turns(low)
+    sine = op_multiply(op_sin(angle), sign)
     # 1 - x, whose function the reflection asks for, would be rounded
     reflected = op_divide(op_divide(-math.pi, op_multiply(sine, low)), above)
     reflected = op_multiply(reflected, op_where(is_pole, math.nan, 1.0))
@@ -1081,8 +1080,7 @@ def _polygamma_above(n: int, x: Any) -> Any:
     steps = 10 + n
     is_small = op_less(x, float(steps))
     near = op_where(is_small, x, 1.0)
-    shifts = np.arange(1, steps).astype(active().dtype_name(x))
-    shifts = active().on_device_of(x, active().convert(shifts))
+    shifts = _array_like(x, np.arange(1, steps))
     root = math.exp(math.lgamma(n + 1) / (n + 1))  # of n!, so that no factor overflows before the result does
     below = op_sum(op_power(op_divide(root, op_add(op_expand_dims(near, -1), shifts)), n + 1), -1)
     below = op_add(op_power(op_divide(root, near), n + 1), below)  # the digamma function keeps the sign of 0
@@ -1230,7 +1228,7 @@ def gauss(a: Any, x: Any) -> tuple[Any, Any]:
     """
     name = active().dtype_name(a)
     places, weights, exponent = _RULES[name]
-    places, weights = (active().on_device_of(a, active().convert(one.astype(name))) for one in (places, weights))
+    places, weights = (_array_like(a, numbers) for numbers in (places, weights))
     a, x = active().stop_gradient(a), active().stop_gradient(x)
     sign = op_cast(op_where(op_less(a, x), 1.0, -1.0), name)
     slope, root = op_abs(op_subtract(a, x)), op_sqrt(x)
@@ -1411,14 +1409,18 @@ def _array_like(x: Any, numbers: Any) -> Any:
 
 def _turned(v: Any) -> tuple[Any, Any]:
     """Return the cosine and the sine of `pi * v`, 0 where they are."""
-    whole = op_round(v)
-    fraction = op_multiply(op_subtract(v, whole), math.pi)
-    half = op_multiply(whole, 0.5)
-    sign = op_where(op_equal(half, op_round(half)), 1.0, -1.0)
-    size = op_abs(fraction)  # from 0 to half of pi
+    sign, angle = _half_turns(v)
+    size = op_abs(angle)
     is_low = op_less(size, 0.8)
-    cosine = op_where(is_low, op_cos(fraction), op_sin(op_subtract(math.pi / 2, op_where(is_low, 1.0, size))))
-    return op_multiply(sign, cosine), op_multiply(sign, op_sin(fraction))
+    cosine = op_where(is_low, op_cos(angle), op_sin(op_subtract(math.pi / 2, op_where(is_low, 1.0, size))))
+    return op_multiply(sign, cosine), op_multiply(sign, op_sin(angle))
+
+
+def _half_turns(v: Any) -> tuple[Any, Any]:
+    """Return -1 to the power of the whole number beside `v`, and `pi` times the rest: an angle within half of `pi`."""
+    whole = op_round(v)
+    half = op_multiply(whole, 0.5)
+    return op_where(op_equal(half, op_round(half)), 1.0, -1.0), op_multiply(op_subtract(v, whole), math.pi)
 
 
 def _sizes(*xs: Any) -> list[Any]:
@@ -1428,7 +1430,7 @@ def _sizes(*xs: Any) -> list[Any]:
 
 def _sign_below(v: Any, x: Any) -> Any:
     """Return what a function of whole order is multiplied by where `x` is negative; NaN for other orders."""
-    whole = op_where(op_equal(v, op_round(v)), active().stop_gradient(_turned(v)[0]), math.nan)
+    whole = op_where(op_equal(v, op_round(v)), _half_turns(v)[0], math.nan)
     return op_where(op_less(x, 0.0), whole, 1.0)
 
 
