@@ -487,13 +487,8 @@ class _Template:
     """The structure of a pytree of tensors, which may contain `None`, and their shapes and dtypes."""
 
     def __init__(self, structure: Any, given: list[bool], tensors: Sequence[Any]) -> None:
-        self.structure, self.given, self._tensors = structure, given, tuple(tensors)
-
-    @functools.cached_property
-    def specs(self) -> list[tuple[Any, str]]:
-        """The shape and dtype of each tensor, which nobody asks for where one branch runs alone."""
-        tensors, self._tensors = self._tensors, ()
-        return [_spec(x) for x in tensors]
+        self.structure, self.given = structure, given
+        self.specs = [_spec(x) for x in tensors]
 
     def fill(self, tensors: Iterable[Any]) -> Any:
         """Return the pytree with `tensors` in it."""
