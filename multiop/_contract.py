@@ -238,13 +238,11 @@ class Call(Protocol):
         f: The user's function.
         name: Its name, for errors.
         rule_name: Its name and the line where it begins, for errors about what its rule computes.
-        specs: Shape and dtype of each primal.
     """
 
     f: Callable[..., Any]
     name: str
     rule_name: str
-    specs: list[Any]
 
     def forward(self, primals: Sequence[Tensor], /) -> tuple[list[Tensor], Any]:
         """Run the function; return its outputs, and its rule for `backward`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 from multiop._registry import active
@@ -20,16 +19,15 @@ def with_rule(name: str, f: Callable[..., tuple[Sequence[Any], Rule]], *primals:
             that returns a gradient for each primal. An output that the rule closes over has this rule, too.
         primals: Inexact tensors.
     """
-    return active().custom_call(_Call(name, f, primals), list(primals))
+    return active().custom_call(_Call(name, f), list(primals))
 
 
 class _Call:
     """What `_contract.Call` says."""
 
-    def __init__(self, name: str, f: Callable[..., Any], primals: Sequence[Any]) -> None:
+    def __init__(self, name: str, f: Callable[..., Any]) -> None:
         self.name = self.rule_name = name
         self.f = f
-        self.specs = [SimpleNamespace(shape=x.shape, dtype=x.dtype) for x in primals]
 
     def forward(self, primals: Sequence[Any]) -> tuple[list[Any], Rule]:
         outputs, rule = self.f(*primals)

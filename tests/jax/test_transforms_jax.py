@@ -236,3 +236,28 @@ def test_an_eager_loop_compiles_what_holds_loops_once(name, wrapped):
     assert not COMPILED
     jax.jit(lambda x: x + 1)(x)
     assert COMPILED  # what is new is seen
+
+
+def test_control_flow_leaks_no_tracer():
+    def outputs(pred, x):
+        return [
+            multiop.op_cond(pred, lambda: (x * 2, x), lambda: (x, x)),
+            multiop.op_switch(pred.astype(int), [lambda x: x, lambda x: 2 * x, lambda x: 3 * x], x),
+            multiop.op_scan(lambda carry, x: (carry + x, carry * x), x[0], x),
+            multiop.op_fori_loop(0, 3, lambda i, y: y * x, x),
+            multiop.op_associative_scan(multiop.op_multiply, x),
+            multiop.op_map(lambda x: x * pred, x),
+            multiop.op_vectorize(lambda x: x * x)(x),
+        ]
+
+    def total(pred, x):
+        return sum(jnp.sum(y) for y in jax.tree.leaves(outputs(pred, x)))
+
+    x = jnp.array([1.0, 2.0, 3.0])
+    expected = total(jnp.array(True), x), jax.grad(total, 1)(jnp.array(True), x)
+    with jax.checking_leaks():
+        np.testing.assert_allclose(jax.jit(total)(True, x), expected[0])
+        np.testing.assert_allclose(jax.jit(jax.grad(total, 1))(True, x), expected[1])
+        np.testing.assert_allclose(multiop.vmap(lambda pred: total(pred, x))(jnp.array([True]))[0], expected[0])
+        doubled = jax.jit(lambda x: multiop.op_while_loop(lambda x: multiop.op_all(x < 9), lambda x: 2 * x, x))(x)
+        np.testing.assert_allclose(doubled, [4.0, 8.0, 12.0])

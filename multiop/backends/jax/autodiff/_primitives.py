@@ -145,10 +145,11 @@ class _Ruled(Operation):
         constants: The outputs that depend on nothing recorded: the rule may close over them.
     """
 
-    __slots__ = ("avals", "call", "constants", "grad_fn")
+    __slots__ = ("avals", "call", "constants", "grad_fn", "n_primals")
 
-    def __init__(self, args, keys, call, grad_fn, outputs):
+    def __init__(self, args, keys, n_primals, call, grad_fn, outputs):
         super().__init__(args, keys)
+        self.n_primals = n_primals
         self.call, self.grad_fn, self.avals = call, grad_fn, [(y.shape, y.dtype) for y in outputs]
         self.constants = []
 
@@ -163,7 +164,7 @@ class _Ruled(Operation):
             for i, (shape, dtype) in enumerate(self.avals)
             if is_inexact_dtype(dtype)
         ]
-        variables = args[len(self.call.specs) :]
+        variables = args[self.n_primals :]
         pull = pullback(self.call, self.grad_fn, [is_inexact_dtype(dtype) for _, dtype in self.avals], variables)
         with knowing(self.constants):
             grads = _with_closed_over_explained(self.call, pull, every)
@@ -206,7 +207,7 @@ def _record(primals, call, differentiated):
     concerned = recording.concerned([*keys, *variables])
     if concerned:
         inputs = [*primals, *variables.values()]
-        operation = _Ruled(inputs, [*keys, *variables], call, grad_fn, outputs)
+        operation = _Ruled(inputs, [*keys, *variables], len(primals), call, grad_fn, outputs)
         noted = recording.note(concerned, operation, [y.value if type(y) is Recorded else y for y in outputs])
         for y, out in reversed([*zip(outputs, noted, strict=True)]):  # the rule may close over y, which is the output
             if type(out) is Recorded and not any(y is x for x in inputs):

@@ -18,7 +18,7 @@ def op_cond(pred, true_fn, false_fn):
     if not torch.compiler.is_dynamo_compiling():  # under vmap
         return [torch.where(pred, y, n) for y, n in zip(yes, no, strict=True)]
     # both functions have recorded the structure of their results, which they could not do inside torch.cond
-    return list(torch.cond(pred, lambda: tuple(true_fn()), lambda: tuple(false_fn())))
+    return list(torch.cond(pred, lambda: _copied(true_fn()), lambda: _copied(false_fn())))
 
 
 def op_switch(index, branches):
@@ -108,6 +108,9 @@ def _compiled_loop(cond, body, xs, maximum_iterations):
             None,
         )
         return state[1:]
-    # copies, because no two of the tensors may share memory
-    xs = tuple([x.clone() for x in xs])
-    return list(_internals.while_loop(cond, lambda *xs: tuple([y.clone() for y in body(*xs)]), xs))
+    return list(_internals.while_loop(cond, lambda *xs: _copied(body(*xs)), _copied(xs)))
+
+
+def _copied(xs):
+    """Return tensors that share no memory with any other, as `torch.cond` and a compiled loop need them."""
+    return tuple([x.clone() for x in xs])
