@@ -115,6 +115,61 @@ def test_branches_that_return_what_they_were_given_are_traced_whole(backend):
             torch.testing.assert_close(torch.autograd.grad(y.sum(), x)[0], torch.tensor(slope, dtype=torch.float32))
 
 
+def powers(x, z, n):
+    return multiop.op_while_loop(lambda i, y: i < n, lambda i, y: (i + 1, y * x), (0, z))[1]
+
+
+def squares(x, z, n):
+    return multiop.op_while_loop(lambda i, y: i < n, lambda i, y: (i + 1, y * y), (0, x))[1]
+
+
+def swaps(x, z, n):
+    return multiop.op_while_loop(lambda i, a, b: i < n, lambda i, a, b: (i + 1, b, a * x), (0, z, z))[1]
+
+
+def counted(x, z, n):
+    return multiop.op_fori_loop(0, n, lambda i, y: y * x, z)
+
+
+def bounded(x, z, n):
+    return multiop.op_while_loop(lambda y: multiop.op_sum(y) < 1e9 * n, lambda y: y * x, z, maximum_iterations=3)
+
+
+def nested(x, z, n):
+    return multiop.op_while_loop(lambda i, y: i < 2, lambda i, y: (i + 1, powers(x, y, n)), (0, z))[1]
+
+
+def chosen(x, z, n):
+    greatest, product = multiop.op_cond(n > 1, lambda: (multiop.op_argmax(x), x * z), lambda: (multiop.op_argmin(x), x))
+    return product * (1 + greatest)
+
+
+LOOPS = {  # function -> its value for a number of steps, in Python
+    powers: lambda x, z, n: z * x**n,
+    squares: lambda x, z, n: x ** (2**n),
+    swaps: lambda x, z, n: z * x ** (n // 2),
+    counted: lambda x, z, n: z * x**n,
+    bounded: lambda x, z, n: z * x ** (3 if n else 0),
+    nested: lambda x, z, n: z * x ** (2 * n),
+    chosen: lambda x, z, n: x * z * 3 if n > 1 else x,
+}
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("f", LOOPS)
+def test_compiled_loops_and_branches_have_the_gradients_of_the_steps_that_were_taken(f, backend):
+    """PyTorch's own gradient is that of a step where none was taken, and loses what begins without a gradient."""
+    x, z = torch.tensor([1.0, 2.0, 3.0], requires_grad=True), torch.tensor([3.0, 4.0, 5.0])
+    torch._dynamo.reset()
+    with multiop.use_backend("torch"):
+        compiled = torch.compile(f, fullgraph=True, backend=backend)
+        for n in range(4):
+            y, expected = compiled(x, z, torch.tensor(n)), LOOPS[f](x, z, n)
+            torch.testing.assert_close(y, expected)
+            slopes = [torch.autograd.grad(v.sum() + x.sum(), x)[0] for v in (y, expected)]
+            torch.testing.assert_close(*slopes)
+
+
 @pytest.mark.parametrize("op", REFUSED)
 def test_a_shape_that_depends_on_values_is_refused(op):
     with multiop.use_backend("torch"), pytest.raises(torch._dynamo.exc.UserError, match="data-dependent"):

@@ -18,7 +18,15 @@ def op_cond(pred, true_fn, false_fn):
     if not torch.compiler.is_dynamo_compiling():  # under vmap
         return [torch.where(pred, y, n) for y, n in zip(yes, no, strict=True)]
     # both functions have recorded the structure of their results, which they could not do inside torch.cond
-    return list(torch.cond(pred, lambda: _copied(true_fn()), lambda: _copied(false_fn())))
+    kinds = [_is_inexact(y) for y in yes]
+    if len({*kinds}) == 1 or not any(y.requires_grad for y in [*yes, *no]):
+        return list(torch.cond(pred, lambda: _copied(true_fn()), lambda: _copied(false_fn())))
+    parts = {}  # its backward takes no outputs of both kinds
+    for kind in (True, False):
+        places = [k for k, other in enumerate(kinds) if other is kind]
+        functions = [lambda f=f, places=places: _copied([f()[k] for k in places]) for f in (true_fn, false_fn)]
+        parts |= zip(places, torch.cond(pred, *functions), strict=True)
+    return [parts[k] for k in range(len(yes))]
 
 
 def op_switch(index, branches):
@@ -108,7 +116,31 @@ def _compiled_loop(cond, body, xs, maximum_iterations):
             None,
         )
         return state[1:]
-    return list(_internals.while_loop(cond, lambda *xs: _copied(body(*xs)), _copied(xs)))
+    xs, ys = _copied(xs), body(*xs) if torch.is_grad_enabled() else []
+    source = next((y for y in [*xs, *ys] if y.requires_grad), None)
+    if source is None:
+        return list(_internals.while_loop(cond, lambda *xs: _copied(body(*xs)), xs))
+    # https://github.com/pytorch/pytorch/issues/184528: what has no gradient before the loop has none in it
+    xs = [_Varying.apply(x, source) if _is_inexact(x) and not x.requires_grad else x for x in xs]
+    is_begun = cond(*xs)  # the gradient of no step is that of a step
+    ys = _internals.while_loop(cond, lambda *xs: _copied(body(*xs)), tuple(xs))
+    return [torch.where(is_begun, y, x) if _is_inexact(x) else y for x, y in zip(xs, ys, strict=True)]
+
+
+class _Varying(torch.autograd.Function):
+    """A tensor as one that has a gradient, because `source` has."""
+
+    @staticmethod
+    def forward(ctx, x, source):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, upstream):
+        return upstream, None
+
+
+def _is_inexact(x):
+    return x.is_floating_point() or x.is_complex()
 
 
 def _copied(xs):
