@@ -95,15 +95,6 @@ KNOWN_FAILURES += [
         raises=errors.ArgumentError,
     ),
     KnownFailure(
-        "test_gradient",
-        "jax",
-        "https://github.com/jax-ml/jax/issues/23533",
-        "JAX had no derivative of the QR decomposition of wide matrices",
-        {"op": "op_qr"},
-        raises=NotImplementedError,
-        before=(0, 10),
-    ),
-    KnownFailure(
         "test_forward_mode_of_a_composed_rule",
         "jax",
         "https://docs.jax.dev/en/latest/changelog.html",

@@ -91,7 +91,7 @@ def op_eig(x):
     return check_finite(values, "x must be finite"), vectors
 
 
-# the option is newer than JAX 0.7; without it the eigenvectors have no derivative, and JAX raises
+# the option is newer than JAX 0.9; without it the eigenvectors have no derivative, and JAX raises
 _EIG_OPTIONS = {"enable_eigvec_derivs": True} if "enable_eigvec_derivs" in signature(lax.linalg.eig).parameters else {}
 
 
@@ -147,7 +147,11 @@ def _solve(a, b, vectors, lower=None):
 @functools.partial(compiled, static_argnums=1)
 def _qr(x, complete):
     rows, columns = x.shape[-2:]
-    q, r = lax.linalg.qr(x, full_matrices=False)
+    # JAX before 0.10 differentiates this for as many columns as rows at most; the others only follow from `q`
+    q, r = lax.linalg.qr(x[..., :rows], full_matrices=False)
+    if rows < columns:
+        others = jnp.matmul(jnp.conj(q.mT), x[..., rows:], precision="highest")
+        return q, jnp.concatenate([r, others], -1)
     if complete and rows > columns:
         # for some matrices, lax.linalg.qr has NaN derivatives in the other columns
         others = lax.linalg.qr(lax.stop_gradient(x), full_matrices=True)[0][..., columns:]
