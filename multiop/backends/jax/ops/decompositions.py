@@ -87,12 +87,36 @@ def op_eigh(x):
 
 def op_eig(x):
     x = matrices(x, square=True)
-    values, vectors = lax.linalg.eig(x, compute_left_eigenvectors=False, **_EIG_OPTIONS)
+    values, vectors = _eig(x)
     return check_finite(values, "x must be finite"), vectors
 
 
-# the option is newer than JAX 0.9; without it the eigenvectors have no derivative, and JAX raises
+# the option is newer than JAX 0.9; without it, neither vectors nor values beside them have a derivative
 _EIG_OPTIONS = {"enable_eigvec_derivs": True} if "enable_eigvec_derivs" in signature(lax.linalg.eig).parameters else {}
+
+
+def _eig(x):
+    return lax.linalg.eig(x, compute_left_eigenvectors=False, **_EIG_OPTIONS)
+
+
+def _eig_jvp(primals, tangents):
+    """Return eigenvalues and vectors with their tangents: each vector keeps its length, and its largest entry real."""
+    values, vectors = _eig(*primals)
+    (tangent,) = tangents
+    within = jnp.linalg.solve(vectors, jnp.matmul(tangent.astype(vectors.dtype), vectors, precision="highest"))
+    itself = jnp.eye(values.shape[-1], dtype=bool)
+    gaps = jnp.where(itself, 1, values[..., None, :] - values[..., :, None])
+    turned = jnp.matmul(vectors, jnp.where(itself, 0, within / gaps), precision="highest")
+    length = jnp.sum(jnp.conj(vectors) * turned, -2, keepdims=True).real
+    largest = jnp.argmax(jnp.abs(vectors), -2, keepdims=True)
+    phase = jnp.take_along_axis(turned, largest, -2).imag / jnp.take_along_axis(vectors, largest, -2).real
+    change = turned - vectors * lax.complex(length, phase)
+    return [values, vectors], [jnp.diagonal(within, axis1=-2, axis2=-1), change]
+
+
+if not _EIG_OPTIONS:  # in a scan that is differentiated twice, where JAX forgets the rule, its error is back
+    _eig = jax.custom_jvp(_eig)
+    _eig.defjvp(_eig_jvp)
 
 
 # compiled as one program, these take a fraction of the time of their separate calls
