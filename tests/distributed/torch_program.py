@@ -13,6 +13,7 @@ from compared import CONSTRUCTS, Comparison, loss, summed
 import multiop as mo
 from multiop import ops
 
+K = torch.tensor([[[0.5]], [[2.0]], [[-1.0]]])  # of a convolution
 X, W = torch.arange(8.0) / 4, torch.tensor(1.5)
 OPS = {
     "add": lambda x: ops.add(x, 1.0),
@@ -45,6 +46,36 @@ OPS = {
 }
 
 
+OF_PARTS = {  # what does not distribute over the parts of a sum
+    "sub": lambda x: ops.subtract(x, 2.0),
+    "multiply": lambda x: ops.multiply(x, 3.0),
+    "number": lambda x: x + 2.0,
+    "square": lambda x: ops.power(x, 2.0),
+    "cube": lambda x: ops.power(x, 3.0),
+    "cast": lambda x: ops.cast(x, "int32"),
+    "cast to bool": lambda x: ops.cast(x - 1.0, "bool"),
+    "count_nonzero": ops.count_nonzero,
+    "prod": lambda x: ops.prod(x + 1.0),
+    "prod along an axis": lambda x: ops.prod(x + 1.0, 0),
+    "amax": lambda x: ops.amax(x, 0),
+    "view": lambda x: ops.view(x, "int32"),
+    "ldexp": lambda x: ops.ldexp(x, ops.cast(x, "int32")),
+    "sparse_sigmoid": ops.sparse_sigmoid,
+    "conv": lambda x: ops.conv(ops.reshape(x, (1, 8, 1)), K),
+    "conv of a batch": lambda x: ops.conv(ops.reshape(x, (2, 4, 1)), K, padding="same"),
+    "conv with itself": lambda x: ops.conv(
+        ops.reshape(x, (1, 8, 1)), ops.reshape(x, (8, 1, 1)), bias=ops.reshape(ops.sum(x), (1,))
+    ),
+    "conv_transpose": lambda x: ops.conv_transpose(ops.reshape(x, (1, 8, 1)), ops.reshape(x, (8, 1, 1))),
+    "correlate": lambda x: ops.correlate(x, x),
+    "sum of norms": lambda x: ops.norm(x) + ops.norm(x - 3.0),
+    "norm and a number": lambda x: ops.add(ops.norm(x), 1.0),
+    "sum of products": lambda x: ops.prod(x + 1.0) + ops.prod(x + 2.0),
+    "sum of maxima": lambda x: ops.max(x) + ops.max(-x),
+    "mean and a number": lambda x: ops.add(ops.mean(x), 1.0),
+}
+
+
 def plain(x, w):
     return (torch.sin(x) * w).sum()
 
@@ -66,11 +97,18 @@ def whole(y):
     return y.full_tensor() if hasattr(y, "full_tensor") else y
 
 
+def right_or_refused(op, x, plain):
+    try:
+        return op(x)
+    except (mo.errors.MultiopError, RuntimeError):  # of PyTorch's own operations
+        return op(plain)
+
+
 def main(rank, size, port):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=size)
-    from torch.distributed.tensor import Replicate, Shard, distribute_tensor, init_device_mesh
+    from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor, init_device_mesh
     from torch.distributed.tensor.debug import CommDebugMode
 
     mesh, comparison = init_device_mesh("cpu", (size,)), Comparison(whole, is_told=rank == 0)
@@ -117,6 +155,14 @@ def main(rank, size, port):
                     lambda: mo.grad(lambda z: ops.sum(ops.sin(op(z))))(x),
                     mo.grad(lambda z: ops.sum(ops.sin(op(z))))(X),
                 )
+    parts = [X * torch.sin(9 * X), X - X * torch.sin(9 * X)]
+    pending = DTensor.from_local(parts[rank], mesh, [Partial()])
+    sharded = distribute_tensor(X.clone(), mesh, [Shard(0)])
+    for kind, x in {"pending": pending, "sharded": sharded}.items():
+        for name, op in {**OPS, **OF_PARTS}.items():
+            check(f"{kind} {name}", lambda: right_or_refused(op, x, X), op(X))
+    for name, change in {"+=": lambda x: x.add_(2.0), "-=": lambda x: x.sub_(2.0), "*=": lambda x: x.mul_(3.0)}.items():
+        check(f"pending {name}", lambda: right_or_refused(change, pending.clone(), X.clone()), change(X.clone()))
     comparison.end()
     dist.destroy_process_group()
 

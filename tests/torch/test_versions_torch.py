@@ -165,3 +165,54 @@ def test_the_gradient_at_the_bounds_of_hard_silu(on_torch):
     x = torch.tensor([-float("inf"), -4.0, -3.0, 3.0, 4.0])
     grads = multiop.grad(lambda x: ops.sum(ops.hard_silu(x)))(x)
     assert grads[1:].tolist() == [0.0, 0.0, 1.0, 1.0]
+
+
+@pytest.fixture
+def mesh():
+    distributed = torch.distributed
+    if not distributed.is_available():
+        pytest.skip("this PyTorch has no DTensor")
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    yield distributed.init_device_mesh("cpu", (1,))
+    distributed.destroy_process_group()
+
+
+BESIDE_NUMBERS = {
+    "power": ops.power,
+    "clip": lambda s, n: ops.clip(s, n, 9.0),
+    "multiply": ops.multiply,
+    "operator -": lambda s, n: s - n,
+    "operator *": lambda s, n: s * n,
+    "operator **": lambda s, n: s**n,
+    "operator >": lambda s, n: s > n,
+    "reversed operator -": lambda s, n: n - s,
+    "leaky_relu": lambda s, n: ops.leaky_relu(-s, n),
+    "reshape": lambda s, n: ops.reshape(ops.stack([s] * 6), (int(n), -1)),
+}
+
+
+@pytest.mark.tier("full")
+def test_shifts_of_a_dtensor(mesh, on_torch):
+    """PyTorch's `<<` and `>>` of one return it, as if they were in place: their names, __lshift__, end as such do."""
+    from torch.distributed.tensor import Shard, distribute_tensor
+
+    x, n = torch.tensor([1.0, -2.0, 3.0]), torch.tensor([1, 4, -2])
+    found = ops.ldexp(*[distribute_tensor(each, mesh, [Shard(0)]) for each in (x, n)])
+    assert found.full_tensor().tolist() == [2.0, -32.0, 0.75]
+    for shift, expected in ((ops.bitwise_left_shift, [4, 16, -8]), (ops.bitwise_right_shift, [0, 1, -1])):
+        assert shift(distribute_tensor(n, mesh, [Shard(0)]), 2).full_tensor().tolist() == expected
+
+
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("name", BESIDE_NUMBERS)
+def test_numbers_beside_a_dtensor_are_those_of_the_call(name, mesh, on_torch):
+    """Before 2.9, PyTorch took those of an earlier call: https://github.com/pytorch/pytorch/issues/153603."""
+    from torch.distributed.tensor import Shard, distribute_tensor
+
+    x = torch.arange(4.0)
+    for number in (3.0, 2.0):
+        try:
+            found = BESIDE_NUMBERS[name](ops.sum(distribute_tensor(x, mesh, [Shard(0)])), number).full_tensor()
+        except multiop.errors.UnsupportedError:  # before PyTorch 2.9, leaky_relu has no sharding strategy
+            continue
+        torch.testing.assert_close(found, BESIDE_NUMBERS[name](ops.sum(x), number))

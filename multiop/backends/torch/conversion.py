@@ -202,6 +202,8 @@ def scalar(x, dtype, device=None):
 
 
 def cast(x, dtype):
+    if dtype not in _dtypes.INEXACT:
+        x = put_together(x)
     if x.dtype in _FLOATING and dtype not in _dtypes.FLOAT8:
         return x.type(_TO_NATIVE[dtype])  # same as x.to, in half the time
     if x.is_complex() and dtype not in (*_dtypes.COMPLEX, "bool"):
@@ -305,6 +307,21 @@ def on_device_of(x, made):
         return made
     whole = [torch.distributed.tensor.Replicate()] * x.device_mesh.ndim
     return type(x).from_local(made, x.device_mesh, whole, run_check=False)
+
+
+def is_no_part(placement):
+    return not placement.is_partial()
+
+
+def put_together(x, keeps=is_no_part):
+    """Return `x`, or a DTensor without the placements that `keeps` is false of: each device has the whole instead.
+
+    This is for what PyTorch computes of the part on each device, and should not.
+    """
+    if type(x) is Tensor or not is_dtensor(x) or all(map(keeps, x.placements)):
+        return x
+    whole = torch.distributed.tensor.Replicate()
+    return x.redistribute(placements=[p if keeps(p) else whole for p in x.placements])
 
 
 def is_dtensor(x):
@@ -501,7 +518,7 @@ def op_view(x, dtype):
     if dtype is None or dtype == dtype_name(x):
         return x
     _args.viewed(x.shape, x.element_size(), _TO_NATIVE[dtype].itemsize)
-    x = x.detach().resolve_conj().resolve_neg().contiguous()
+    x = put_together(x.detach()).resolve_conj().resolve_neg().contiguous()
     return x.view(torch.uint8) != 0 if dtype == "bool" else x.view(_TO_NATIVE[dtype])
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
+
 import torch
 from torch.nn import functional
 
 from multiop import _windows, errors
 
-from ..conversion import are_autocast, are_floats, bool_to_int32, convert, in_float32, promote
+from ..conversion import are_autocast, are_floats, bool_to_int32, convert, in_float32, promote, put_together
 from .elementwise import op_add
 
 _CONV = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
@@ -16,6 +18,7 @@ _CONV_TRANSPOSE = {1: torch.conv_transpose1d, 2: torch.conv_transpose2d, 3: torc
 
 def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     inputs, kernel = promote_factors(inputs, kernel)
+    bias = put_together(bias, operator.methodcaller("is_replicate"))
     is_fused = bias is None or are_floats(kernel, bias) or are_autocast(inputs, kernel, bias)
     axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     x, n = channels_first(inputs, data_format), len(axes)
@@ -106,6 +109,8 @@ def _convolved(kind, x, kernel, bias, *options):
 
 def promote_factors(inputs, kernel):
     """Return the operands of a convolution in a dtype that PyTorch convolves, or as they are under torch.autocast."""
+    inputs = put_together(inputs, lambda placement: placement.is_replicate() or placement.is_shard(0))  # of the batch
+    kernel = put_together(kernel, operator.methodcaller("is_replicate"))
     are_taken = are_floats(inputs, kernel) or are_autocast(inputs, kernel)
     return (inputs, kernel) if are_taken else bool_to_int32(*promote(inputs, kernel))
 

@@ -504,7 +504,7 @@ def rounded_integer(x, unit):
 def rounded_uint64(x, unit):
     """Round in the bits of `int64`, which PyTorch can divide; `unit` is even."""
     bits, half = x.view(torch.int64), unit // 2
-    below = ((bits >> 1) & _LARGEST) // half
+    below = (torch.bitwise_right_shift(bits, 1) & _LARGEST) // half
     unit = unit if unit <= _LARGEST else unit - 2**64
     rest = (bits - below * unit) ^ ~_LARGEST  # compares as the unsigned number does
     half -= 2**63
@@ -593,5 +593,7 @@ def scaled(x, n):
     n = torch.clamp(n.to(x.dtype), -3 * bias, 3 * bias).to(wide)
     third = torch.div(n, 3, rounding_mode="trunc")
     for part in (third, third, n - 2 * third):
-        x = x * (torch.clamp(part, 1 - bias, bias) + bias << shift).view(x.dtype)
+        # `<<` of a DTensor gives the DTensor: its name, __lshift__, ends as that of an operation in place does
+        power = torch.bitwise_left_shift(torch.clamp(part, 1 - bias, bias) + bias, shift)
+        x = x * power.view(x.dtype)
     return x

@@ -179,7 +179,7 @@ def is_left_to_device(x, indices):
 def index_on_device(x, indices, axis):
     if axis or x.ndim != 2 or x.is_complex():  # an embedding has no gradient of complex rows
         return torch.ops.aten.index(x, [*[None] * axis, indices])  # x[...] would read an index of no dimension
-    sign = indices >> (8 * indices.itemsize - 1)  # -1 where an index counts from the end
+    sign = torch.bitwise_right_shift(indices, 8 * indices.itemsize - 1)  # -1 where an index counts from the end
     return torch.embedding(x, torch.add(indices, sign, alpha=-x.shape[0]))
 
 

@@ -49,12 +49,11 @@ def product_of_parts(fn, x1, x2):
 
     def parts(x):
         x = x.to(torch.int64)
-        return [
-            ((x >> width * k) & (2**width - 1) if k < number - 1 else x >> width * k).double() for k in range(number)
-        ]
+        shifted = [torch.bitwise_right_shift(x, width * k) for k in range(number)]
+        return [*[(y & (2**width - 1)).double() for y in shifted[:-1]], shifted[-1].double()]
 
     total, rows, columns = 0, parts(x1), parts(x2)
     for i in range(number):
         for k in range(number - i):  # higher parts wrap around
-            total = total + (fn(rows[i], columns[k]).to(torch.int64) << width * (i + k))
+            total = total + torch.bitwise_left_shift(fn(rows[i], columns[k]).to(torch.int64), width * (i + k))
     return total.to(dtype)

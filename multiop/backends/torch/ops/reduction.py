@@ -21,6 +21,7 @@ from ..conversion import (
     is_float,
     is_float_along,
     promote,
+    put_together,
     reject_complex,
     resolve_axis,
     to_comparable,
@@ -46,6 +47,7 @@ def op_sum(x, axis, keepdims):
 
 
 def op_prod(x, axis, keepdims, dtype):
+    x = put_together(x)
     if dtype is None and is_float_along(x, axis) and x.dtype not in HALF and not is_tracked(x):
         return torch.prod(x, axis, keepdims)
     if dtype is axis is None and not keepdims and is_float(x) and x.dtype not in HALF and not is_tracked(x):
@@ -172,6 +174,7 @@ def product(x, dim, keepdim):
 
 
 def extremum(reduce, pairwise, x, axis, keepdims, initial):
+    x = put_together(x)
     if initial is None and is_float_along(x, axis):
         return reduce(x, axis, keepdims)
     # without dims, the gradient of a DTensor is NaN

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import operator
+
 import torch
 
+from ..conversion import put_together
 from .products import product_of
 
 
 def op_correlate(x1, x2, before, after):
+    x1, x2 = (put_together(x, operator.methodcaller("is_replicate")) for x in (x1, x2))
     if x1.is_floating_point() or x1.is_complex():
         padded = torch.nn.functional.pad(x1, (before, after))
         return torch.nn.functional.conv1d(padded[None, None], x2[None, None])[0, 0]
