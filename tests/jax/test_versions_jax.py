@@ -196,3 +196,19 @@ def test_a_rule_around_a_search(compiled):
     np.testing.assert_allclose(compiled(ops.expm)(x), native(x), rtol=1e-5)
     for f in (ops.expm, lambda x: HOW["scan"](ops.expm, x)):
         np.testing.assert_allclose(compiled(multiop.grad(lambda x, f=f: ops.sum(f(x))))(x), slope, rtol=1e-5)
+
+
+@pytest.mark.tier("full")
+@pytest.mark.usefixtures("multiop_x64")
+def test_eigenvalues_in_a_loop_that_is_differentiated_twice():
+    """Before 0.10, JAX has no derivative of `eig`, and forgets one of `jax.custom_jvp` there."""
+    x, v = np.diag([1.0, 2.0, 4.0]) + np.arange(9.0).reshape(3, 3) / 9, np.linspace(-1, 1, 9).reshape(3, 3)
+
+    def f(x):
+        step = lambda c, _: (c + 0.01 * ops.real(ops.eigvals(c))[:, None] * c, None)
+        return ops.sum(ops.scan(step, x, None, length=2)[0] ** 2)
+
+    grad, h = multiop.grad(f), 1e-5
+    expected = sum(sign * np.asarray(grad(x + sign * h * v)) for sign in (1, -1)) / (2 * h)
+    found = multiop.grad(lambda x: ops.sum(grad(x) * v))(x)
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-7, atol=1e-7)

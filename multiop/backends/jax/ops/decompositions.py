@@ -96,27 +96,52 @@ _EIG_OPTIONS = {"enable_eigvec_derivs": True} if "enable_eigvec_derivs" in signa
 
 
 def _eig(x):
-    return lax.linalg.eig(x, compute_left_eigenvectors=False, **_EIG_OPTIONS)
+    if _EIG_OPTIONS:
+        return lax.linalg.eig(x, compute_left_eigenvectors=False, **_EIG_OPTIONS)
+    both = eig_in_rows(x)
+    return eigvals(x, both), both[..., :-1, :]
 
 
-def _eig_jvp(primals, tangents):
-    """Return eigenvalues and vectors with their tangents: each vector keeps its length, and its largest entry real."""
-    values, vectors = _eig(*primals)
-    (tangent,) = tangents
-    within = jnp.linalg.solve(vectors, jnp.matmul(tangent.astype(vectors.dtype), vectors, precision="highest"))
-    itself = jnp.eye(values.shape[-1], dtype=bool)
-    gaps = jnp.where(itself, 1, values[..., None, :] - values[..., :, None])
+@custom_jvp
+def eigvals(x, both):
+    return both[..., -1, :]
+
+
+@eigvals.defjvp
+def eigvals_jvp(primals, tangents):
+    """Return the tangents that are finite for equal eigenvalues too, where those of the vectors are not."""
+    x, both = primals
+    return eigvals(x, both), jnp.diagonal(change_within(tangents[0], both[..., :-1, :]), axis1=-2, axis2=-1)
+
+
+def change_within(tangent, vectors):
+    """Return the change of matrices in the bases of their eigenvectors."""
+    return jnp.linalg.solve(vectors, jnp.matmul(tangent.astype(vectors.dtype), vectors, precision="highest"))
+
+
+@custom_jvp
+def eig_in_rows(x):
+    """Return the eigenvectors of matrices with the eigenvalues as a row below them."""
+    values, vectors = lax.linalg.eig(x, compute_left_eigenvectors=False)
+    return jnp.concatenate([vectors, values[..., None, :]], -2)
+
+
+@eig_in_rows.defjvp
+def eig_in_rows_jvp(primals, tangents):
+    """Return the tangents of what keeps the length of each vector, and its largest entry real."""
+    (x,), (tangent,) = primals, tangents
+    both = eig_in_rows(x)
+    values, vectors = both[..., -1:, :], both[..., :-1, :]
+    within = change_within(tangent, vectors)
+    itself = jnp.eye(x.shape[-1], dtype=bool)
+    gaps = jnp.where(itself, 1, values - values.mT)
     turned = jnp.matmul(vectors, jnp.where(itself, 0, within / gaps), precision="highest")
     length = jnp.sum(jnp.conj(vectors) * turned, -2, keepdims=True).real
     largest = jnp.argmax(jnp.abs(vectors), -2, keepdims=True)
     phase = jnp.take_along_axis(turned, largest, -2).imag / jnp.take_along_axis(vectors, largest, -2).real
     change = turned - vectors * lax.complex(length, phase)
-    return [values, vectors], [jnp.diagonal(within, axis1=-2, axis2=-1), change]
-
-
-if not _EIG_OPTIONS:  # in a scan that is differentiated twice, where JAX forgets the rule, its error is back
-    _eig = jax.custom_jvp(_eig)
-    _eig.defjvp(_eig_jvp)
+    slopes = jnp.diagonal(within, axis1=-2, axis2=-1)[..., None, :]
+    return both, jnp.concatenate([change, slopes], -2)
 
 
 # compiled as one program, these take a fraction of the time of their separate calls
