@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -235,8 +236,9 @@ class _Traced:
         self.num_leaves: int = 1 if kind is None else sum([child.num_leaves for child in children])
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is not _Traced:
-            return False
+        if type(other) is not _Traced:  # a graph break lies between the two
+            tree = self.unflatten(itertools.repeat(0))
+            return bool(optree.tree_structure(tree, none_is_leaf=True, namespace=NAMESPACE) == other)
         return (self.kind, self.metadata, self.children) == (other.kind, other.metadata, other.children)
 
     __hash__ = None  # type: ignore[assignment]

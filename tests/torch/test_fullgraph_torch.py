@@ -15,6 +15,7 @@ ROWS = rows()
 # op -> the option without which the shape of the result depends on values; docs/limits.md says so too
 REFUSED = dict.fromkeys(("op_intersect1d", "op_setdiff1d", "op_union1d", "op_unique"), "size")
 SLOW = {"op_logm"}  # a branch in a loop in a branch in a loop: minutes to trace; docs/limits.md says so too
+WHOLE_WITHOUT_GRADIENT = {"op_while_loop"}
 MATRICES = {"op_bincount": range(4, 7)}  # calls whose result has a number of columns that depends on values
 # ops whose code looked into values, NumPy arrays or slices: these are traced in every tier
 LOOKED = (
@@ -44,7 +45,7 @@ def called(op, n):
     dtype = "float32" if "float32" in row.dtypes else row.dtypes[0]
     problem = Problem(getattr(multiop, op), row.calls[n], dtype=dtype, seed=n)
     tensors = [multiop.op_convert_to_tensor(x) for x in problem.arrays]
-    for i in problem.inexact:
+    for i in problem.inexact if op not in WHOLE_WITHOUT_GRADIENT else ():
         tensors[i].requires_grad_()
     leaves = list(problem._leaves)
     for i, x in zip(problem._where, tensors, strict=True):
@@ -155,19 +156,43 @@ LOOPS = {  # function -> its value for a number of steps, in Python
 }
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.tier("full"))])
 @pytest.mark.parametrize("f", LOOPS)
 def test_compiled_loops_and_branches_have_the_gradients_of_the_steps_that_were_taken(f, backend):
-    """PyTorch's own gradient is that of a step where none was taken, and loses what begins without a gradient."""
+    """PyTorch's own gradient of a loop is that of a step where none was taken, and it may write into a parameter."""
     x, z = torch.tensor([1.0, 2.0, 3.0], requires_grad=True), torch.tensor([3.0, 4.0, 5.0])
     torch._dynamo.reset()
     with multiop.use_backend("torch"):
-        compiled = torch.compile(f, fullgraph=True, backend=backend)
+        compiled = torch.compile(f, backend=backend)
         for n in range(4):
             y, expected = compiled(x, z, torch.tensor(n)), LOOPS[f](x, z, n)
             torch.testing.assert_close(y, expected)
             slopes = [torch.autograd.grad(v.sum() + x.sum(), x)[0] for v in (y, expected)]
             torch.testing.assert_close(*slopes)
+    assert x.tolist() == [1, 2, 3] and z.tolist() == [3, 4, 5]
+
+
+@pytest.mark.parametrize("f", [f for f in LOOPS if f is not chosen])
+def test_a_loop_that_needs_a_gradient_is_not_traced_whole(f):
+    x, z, n = torch.tensor([1.0, 2.0, 3.0], requires_grad=True), torch.tensor([3.0, 4.0, 5.0]), torch.tensor(2)
+    torch._dynamo.reset()
+    with multiop.use_backend("torch"):
+        compiled = torch.compile(f, fullgraph=True, backend="eager")
+        with pytest.raises(torch._dynamo.exc.Unsupported, match="issues/184528"):
+            compiled(x, z, n)
+        with torch.no_grad():
+            torch.testing.assert_close(compiled(x, z, n), LOOPS[f](x, z, 2))
+
+
+def test_the_steps_of_a_loop_may_break_the_graph():
+    def step(total, x):
+        torch._dynamo.graph_break()
+        return {"sum": total["sum"] + x}, None
+
+    torch._dynamo.reset()
+    with multiop.use_backend("torch"):
+        compiled = torch.compile(lambda x: multiop.op_scan(step, {"sum": x[0]}, x)[0]["sum"], backend="eager")
+        assert float(compiled(torch.tensor([1.0, 2.0, 4.0]))) == 8
 
 
 @pytest.mark.parametrize("op", REFUSED)

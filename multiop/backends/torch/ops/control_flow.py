@@ -39,6 +39,10 @@ def op_switch(index, branches):
 
 def op_while_loop(cond, body, xs, maximum_iterations):
     if torch.compiler.is_dynamo_compiling():
+        if torch.is_grad_enabled() and any(x.requires_grad for x in [*xs, *body(*xs)]):
+            from ..autodiff._untraced import run_loop  # imported here as `torch._dynamo` takes a second to import
+
+            return run_loop(_loop_with_gradient, cond, body, xs, maximum_iterations)
         return _compiled_loop(cond, body, xs, maximum_iterations)
     start, steps = xs, 0
     while steps != maximum_iterations:
@@ -107,6 +111,14 @@ def _is_readable(x):
     return True
 
 
+def _loop_with_gradient(cond, body, xs, maximum_iterations):
+    """Run a loop so that its results have a gradient even where no step is taken: a loop around it looks at that."""
+    ys = op_while_loop(cond, body, xs, maximum_iterations)
+    if any(y.requires_grad for y in ys):
+        return ys
+    return [y.clone().requires_grad_() if _is_inexact(y) else y for y in ys]
+
+
 def _compiled_loop(cond, body, xs, maximum_iterations):
     if maximum_iterations is not None:
         state = _compiled_loop(
@@ -116,27 +128,7 @@ def _compiled_loop(cond, body, xs, maximum_iterations):
             None,
         )
         return state[1:]
-    xs, ys = _copied(xs), body(*xs) if torch.is_grad_enabled() else []
-    source = next((y for y in [*xs, *ys] if y.requires_grad), None)
-    if source is None:
-        return list(_internals.while_loop(cond, lambda *xs: _copied(body(*xs)), xs))
-    # https://github.com/pytorch/pytorch/issues/184528: what has no gradient before the loop has none in it
-    xs = [_Varying.apply(x, source) if _is_inexact(x) and not x.requires_grad else x for x in xs]
-    is_begun = cond(*xs)  # the gradient of no step is that of a step
-    ys = _internals.while_loop(cond, lambda *xs: _copied(body(*xs)), tuple(xs))
-    return [torch.where(is_begun, y, x) if _is_inexact(x) else y for x, y in zip(xs, ys, strict=True)]
-
-
-class _Varying(torch.autograd.Function):
-    """A tensor as one that has a gradient, because `source` has."""
-
-    @staticmethod
-    def forward(ctx, x, source):
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx, upstream):
-        return upstream, None
+    return list(_internals.while_loop(cond, lambda *xs: _copied(body(*xs)), _copied(xs)))
 
 
 def _is_inexact(x):
