@@ -16,6 +16,8 @@ pytestmark = pytest.mark.tier("full")
 ROWS = {op: row for op, row in rows().items() if "float32" in row.dtypes}
 # the size of its results depends on values, which a compiled program does not have
 SIZED_BY_VALUES = {"op_bincount"}
+# a rule is looked at where the upstream gradient is 0: an op that has no value there may say so
+WITHOUT_VALUE_AT_ZERO = {"op_roots": errors.ArgumentError}
 
 
 def problems(op):
@@ -64,7 +66,7 @@ def test_a_rule_that_is_an_op_is_linear_or_refused(backend, op):
             custom = with_rule(rule, active().convert(x))
             try:
                 tangent = mo.jvp(custom, primals, tuple(map(mo.op_ones_like, primals)))[1]
-            except errors.NonLinearRuleError:
+            except (errors.NonLinearRuleError, WITHOUT_VALUE_AT_ZERO.get(op, errors.NonLinearRuleError)):
                 continue
             a, b = rng.normal(size=(2, *x.shape)).astype("float32")
             of_a, of_b, of_sum = ([mo.op_convert_to_numpy(y) for y in rule(active().convert(u))] for u in (a, b, a + b))
