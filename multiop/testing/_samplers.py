@@ -100,9 +100,11 @@ def distinct(*shape: int) -> Sampler:
         ranks = rng.permutation(n).reshape(s)
         return (ranks - n // 2 + 0.5) * 0.1 + rng.uniform(-0.02, 0.02, s)
 
-    return Sampler(
-        "distinct", shape, spaced, lambda rng, s: rng.permutation(int(np.prod(s))).reshape(s) - int(np.prod(s)) // 2
-    )
+    def alternating(rng: Rng, s: tuple[int, ...]) -> Array:
+        ranks = rng.permutation(int(np.prod(s))).reshape(s)
+        return np.where(ranks % 2, -ranks, ranks)  # their magnitudes, which unsigned dtypes take, are distinct too
+
+    return Sampler("distinct", shape, spaced, alternating)
 
 
 def unit(*shape: int) -> Sampler:

@@ -16,6 +16,26 @@ pytestmark = pytest.mark.tier("full")
 ROWS = {op: row for op, row in rows().items() if "float32" in row.dtypes}
 # the size of its results depends on values, which a compiled program does not have
 SIZED_BY_VALUES = {"op_bincount"}
+# a rule is looked at where the upstream gradient is 0: an op that has no value there may say so
+WITHOUT_VALUE_AT_ZERO = {"op_roots": errors.ArgumentError}
+# NumPy tries a rule on two lists of numbers: what it raises there, and what looks linear on them, or is NaN on both
+RAISED_ON_NUMPY = {
+    "op_cholesky": errors.ArgumentError,
+    "op_logm": errors.ArgumentError,
+    **dict.fromkeys(["op_intersect1d", "op_nonzero", "op_setdiff1d"], errors.GradientRuleError),
+    **dict.fromkeys(["op_union1d", "op_unique"], errors.GradientRuleError),
+}
+MISSED_ON_NUMPY = {
+    "op_batch_normalization",
+    "op_erfcinv",
+    "op_geomspace",
+    "op_hard_shrink",
+    "op_isclose",
+    "op_logit",
+    "op_ndtri",
+    "op_segment_max",
+    "op_segment_min",
+}
 
 
 def problems(op):
@@ -50,8 +70,12 @@ def as_rule(problem, i):
 
 
 @pytest.mark.parametrize("op", sorted(ROWS))
-def test_a_rule_that_is_an_op_is_linear_or_refused(backend, op):
+def test_a_rule_that_is_an_op_is_linear_or_refused(backend, op, request):
     """What is accepted is additive, and forward mode is its transpose."""
+    raised = WITHOUT_VALUE_AT_ZERO | (RAISED_ON_NUMPY if backend == "numpy" else {})
+    refusals = (errors.NonLinearRuleError, raised.get(op, errors.NonLinearRuleError))
+    if backend == "numpy" and op in MISSED_ON_NUMPY:
+        request.applymarker(pytest.mark.xfail(strict=True, raises=AssertionError, reason="two tries do not show it"))
     rng = np.random.default_rng(0)
     for problem in problems(op):
         outputs = problem.run(problem.outputs)
@@ -64,7 +88,7 @@ def test_a_rule_that_is_an_op_is_linear_or_refused(backend, op):
             custom = with_rule(rule, active().convert(x))
             try:
                 tangent = mo.jvp(custom, primals, tuple(map(mo.op_ones_like, primals)))[1]
-            except errors.NonLinearRuleError:
+            except refusals:
                 continue
             a, b = rng.normal(size=(2, *x.shape)).astype("float32")
             of_a, of_b, of_sum = ([mo.op_convert_to_numpy(y) for y in rule(active().convert(u))] for u in (a, b, a + b))

@@ -137,7 +137,8 @@ def shared_calls():
         (ops.relu, u), (ops.floor, n), (ops.image.pad_images, image, 0, 0, 0, 0), (ops.stop_gradient, x),
         (ops.einsum, "ij", x), (multiop.random.dropout, x, 0.0), (multiop.to_device, x, "cpu"), (ops.amin, x, ()),
         (ops.vectorized_map, lambda x: x, x), (ops.scan, lambda c, x: (c, x), one, x), (ops.cast, x, "float32"),
-        (ops.switch, 0, [lambda x: x], x),
+        (ops.switch, 0, [lambda x: x], x), (multiop.op_ifftn, (x, x), None, ()), (multiop.op_fftshift, x, ()),
+        (multiop.op_ifftshift, x, ()),
     ]  # fmt: skip
 
 
@@ -161,7 +162,7 @@ def test_results_share_memory_as_documented(multiop_backend):
         (ops.average_pool, image, 1), (ops.max_pool, image, 1), (ops.image.resize, image, (4, 4)),
         (ops.leaky_relu, x, 1.0), (ops.bitwise_or, n, 0), (ops.unique, one), (ops.full, (2,), one),
         (ops.full_like, x, one), (ops.linspace, one, one, 1), (ops.map, lambda x: x, x), (ops.nextafter, x, x),
-        (ops.select, [n > 9], [n], n),
+        (ops.select, [n > 9], [n], n), (ops.associative_scan, lambda a, b: a, one),
     ]  # fmt: skip
     assert [f.__name__ for f, *args in shared_calls() if not sharing(f, args)] == []
     assert [f.__name__ for f, *args in own if sharing(f, args)] == []

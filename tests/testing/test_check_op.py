@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import multiop as mo
-from multiop import _registry
+from multiop import _dtypes, _registry
 from multiop.testing import (
     Mismatch,
     check_compiled,
@@ -18,6 +18,7 @@ from multiop.testing import (
     check_second_order,
     check_values,
     check_vmap,
+    distinct,
     integers,
     normal,
     positive,
@@ -44,6 +45,12 @@ def with_rule(rule):
 
 
 right = with_rule(lambda u, x, y: (2 * u * x * y, u * x * x))
+
+
+@pytest.mark.parametrize("dtype", sorted({*_dtypes.INTEGER, *_dtypes.FLOATING}))
+def test_distinct_draws_distinct_entries(dtype):
+    drawn = distinct(4, 5).draw(np.random.default_rng(0), dtype)
+    assert np.unique(drawn).size == 20
 
 
 def test_what_is_right_passes(backend):

@@ -28,7 +28,7 @@ def op_rfft(u, x, fft_length):
 
 
 def op_irfft(u, x, fft_length):
-    given, n = x[0].shape[-1], u.shape[-1]
+    given, n = ops.shape(x[0])[-1], u.shape[-1]
     counts = np.where(np.arange(n // 2 + 1) * 2 % n == 0, 1, 2)  # the others stand for two frequencies
     return [resized(part * (counts / n), given) for part in ops.rfft(u, n)]
 
