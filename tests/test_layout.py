@@ -124,7 +124,7 @@ def test_one_file_of_a_backend_knows_its_frameworks_private_parts(backend):
     paths = [
         path
         for path in sources(PACKAGE / "backends" / backend)
-        if path.stem != "_internals" and not path.stem.startswith("_since_")
+        if path.stem != "_internals" and not path.stem.startswith(("_since_", "_before_"))
     ]
     assert {str(path): found for path in paths if (found := private(path, PRIVATE[backend]))} == {}
     assert private(PACKAGE / "backends" / backend / "_internals.py", PRIVATE[backend])

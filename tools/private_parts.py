@@ -29,7 +29,7 @@ ALLOWED = {
 
 def is_for_that(path: Path) -> bool:
     """Say whether a module is one that names the private parts of a framework."""
-    return path.stem == "_internals" or path.stem.startswith("_since_")
+    return path.stem == "_internals" or path.stem.startswith(("_since_", "_before_"))
 
 
 def reached(path: Path, package: Path) -> Iterator[tuple[int, str]]:
