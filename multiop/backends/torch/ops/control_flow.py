@@ -21,12 +21,12 @@ def op_cond(pred, true_fn, false_fn):
     kinds = [_is_inexact(y) for y in yes]
     if len({*kinds}) == 1 or not any(y.requires_grad for y in [*yes, *no]):
         return list(torch.cond(pred, lambda: _copied(true_fn()), lambda: _copied(false_fn())))
-    parts = {}  # its backward takes no outputs of both kinds
-    for kind in (True, False):
+    parts = []
+    for kind in (False, True):  # its backward takes no outputs of both kinds
         places = [k for k, other in enumerate(kinds) if other is kind]
         functions = [lambda f=f, places=places: _copied([f()[k] for k in places]) for f in (true_fn, false_fn)]
-        parts |= zip(places, torch.cond(pred, *functions), strict=True)
-    return [parts[k] for k in range(len(yes))]
+        parts.append(list(torch.cond(pred, *functions)))
+    return [parts[kind].pop(0) for kind in kinds]
 
 
 def op_switch(index, branches):
