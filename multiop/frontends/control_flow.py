@@ -127,7 +127,8 @@ def op_while_loop(
 
     Gradient:
         That of the steps that were taken, also through what `body` closes over. On JAX there is forward mode only:
-        reverse mode is a `NoGradientError`; use `op_scan`, or `op_fori_loop` with fixed bounds, instead.
+        reverse mode is a `NoGradientError`; use `op_scan`, or `op_fori_loop` with fixed bounds, instead. Inside the
+        user's own `torch.compile`, a loop that needs a gradient runs eagerly.
 
     Example:
         >>> import multiop

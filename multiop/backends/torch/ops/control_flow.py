@@ -19,7 +19,7 @@ def op_cond(pred, true_fn, false_fn):
         return [torch.where(pred, y, n) for y, n in zip(yes, no, strict=True)]
     # both functions have recorded the structure of their results, which they could not do inside torch.cond
     kinds = [_is_inexact(y) for y in yes]
-    if len({*kinds}) == 1 or not any(y.requires_grad for y in [*yes, *no]):
+    if len({*kinds}) < 2 or not any(y.requires_grad for y in [*yes, *no]):
         return list(torch.cond(pred, lambda: _copied(true_fn()), lambda: _copied(false_fn())))
     parts = []
     for kind in (False, True):  # its backward takes no outputs of both kinds
