@@ -76,6 +76,10 @@ def are_floats(x1, x2):
     return isinstance(x1, Tensor) and isinstance(x2, Tensor) and (dtype := x1.dtype) is x2.dtype and dtype in _FLOATING
 
 
+def is_inexact(x):
+    return x.is_floating_point() or x.is_complex()
+
+
 def are_inexact(x1, x2):
     """Say whether `x1` and `x2` are tensors of real or complex floats of one dtype."""
     return isinstance(x1, Tensor) and isinstance(x2, Tensor) and (dtype := x1.dtype) is x2.dtype and dtype in _INEXACT

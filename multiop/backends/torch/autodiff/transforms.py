@@ -37,7 +37,7 @@ from .._internals import (
     set_grad_enabled,
     tracing_lock,
 )
-from ..conversion import is_dtensor
+from ..conversion import is_dtensor, is_inexact
 from . import _effects, _rules
 from ._graph import detach_unlinked, enter, leave, nodes_of
 from .custom_gradient import leaf, recording, replaying, retire
@@ -105,7 +105,7 @@ class _Box:
 
     def __call__(self, *primals):
         outputs, aux = self.fun(*primals)
-        self.places = [k for k, y in enumerate(outputs) if _is_inexact(y)]
+        self.places = [k for k, y in enumerate(outputs) if is_inexact(y)]
         self.carried = [k for k, y in enumerate(aux) if isinstance(y, torch.Tensor)]
         self.aside = [None if isinstance(y, torch.Tensor) else y for y in aux]
         rest = [y for k, y in enumerate(outputs) if k not in self.places]
@@ -219,7 +219,7 @@ class _Program:
         self.closed = _constants(graph)
         # code that draws random numbers or writes to memory cannot run a second time for its gradient
         self.is_pure = not any(_is_impure(node) for node in graph.graph.nodes)
-        self.differentiable = [k for k, x in enumerate(tensors) if _is_inexact(x)]
+        self.differentiable = [k for k, x in enumerate(tensors) if is_inexact(x)]
         self.compiled = graph.forward  # calling a module is slow
         if any(node.op.startswith("call") for node in graph.graph.nodes):  # otherwise there is nothing to compile
             # no fullgraph=True: it counts compilations over all threads, and fails if two run at once
@@ -280,7 +280,7 @@ class _Program:
                 tensors[k] = leaf(tensors[k])
         sources = [*[tensors[k] for k in self.differentiable], *self.closed]
         with recording(), replaying(), outside_transforms(), autocast_to(self.autocast):
-            outputs = [y for y in self.fun(*tensors)[0] if _is_inexact(y)]
+            outputs = [y for y in self.fun(*tensors)[0] if is_inexact(y)]
         tracked = [k for k, y in enumerate(outputs) if y.requires_grad]
         if not tracked:
             return [torch.zeros_like(x) for x in sources], list
@@ -296,7 +296,7 @@ class _Compiled(Function):
         ctx.save_for_backward(*tensors)
         ctx.program, ctx.n = program, n
         outputs = program.run(*tensors[:n])
-        ctx.inexact = [_is_inexact(y) for y in outputs]
+        ctx.inexact = [is_inexact(y) for y in outputs]
         program.n_cotangents = sum(ctx.inexact)
         ctx.mark_non_differentiable(*[y for y, inexact in zip(outputs, ctx.inexact, strict=True) if not inexact])
         return tuple(outputs)
@@ -308,10 +308,6 @@ class _Compiled(Function):
         found = iter(program.pullback(*ctx.saved_tensors[:n], *cotangents))
         grads = [next(found) if k in program.differentiable else None for k in range(n)]
         return (None, *grads, *found)
-
-
-def _is_inexact(x):
-    return x.is_floating_point() or x.is_complex()
 
 
 def _constants(graph):

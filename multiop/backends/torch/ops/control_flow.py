@@ -9,6 +9,7 @@ from multiop import _args
 from .. import _internals
 from .._internals import are_transforms_active, is_tracing
 from ..autodiff._effects import DependsOnValues
+from ..conversion import is_inexact
 
 
 def op_cond(pred, true_fn, false_fn):
@@ -18,7 +19,7 @@ def op_cond(pred, true_fn, false_fn):
     if not torch.compiler.is_dynamo_compiling():  # under vmap
         return [torch.where(pred, y, n) for y, n in zip(yes, no, strict=True)]
     # both functions have recorded the structure of their results, which they could not do inside torch.cond
-    kinds = [_is_inexact(y) for y in yes]
+    kinds = [is_inexact(y) for y in yes]
     if len({*kinds}) < 2 or not any(y.requires_grad for y in [*yes, *no]):
         return list(torch.cond(pred, lambda: _copied(true_fn()), lambda: _copied(false_fn())))
     parts = []
@@ -116,7 +117,7 @@ def _loop_with_gradient(cond, body, xs, maximum_iterations):
     ys = op_while_loop(cond, body, xs, maximum_iterations)
     if any(y.requires_grad for y in ys):
         return ys
-    return [y.clone().requires_grad_() if _is_inexact(y) else y for y in ys]
+    return [y.clone().requires_grad_() if is_inexact(y) else y for y in ys]
 
 
 def _compiled_loop(cond, body, xs, maximum_iterations):
@@ -129,10 +130,6 @@ def _compiled_loop(cond, body, xs, maximum_iterations):
         )
         return state[1:]
     return list(_internals.while_loop(cond, lambda *xs: _copied(body(*xs)), _copied(xs)))
-
-
-def _is_inexact(x):
-    return x.is_floating_point() or x.is_complex()
 
 
 def _copied(xs):
