@@ -8,14 +8,16 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import collections
 import gc
+import importlib
 import importlib.util
 import itertools
 import json
 import sys
 from pathlib import Path
 
-if importlib.util.find_spec("torch"):  # torch must come before TensorFlow in one process
-    import torch  # noqa: F401
+for name in ("torch", "triton"):  # they must come before TensorFlow in one process
+    if importlib.util.find_spec(name):
+        importlib.import_module(name)
 
 import pytest
 

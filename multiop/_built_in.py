@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import importlib.util
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -38,6 +42,29 @@ VERSIONS = {
     "tensorflow": Versions(reverse=(2, 18), whole=(2, 18), end=(2, 22)),
     "numpy": Versions(reverse=(2, 0), whole=(2, 0), end=(2, 6)),
 }
+
+
+# TensorFlow 2.20 and 2.21 show their LLVM to what is loaded later, and Triton takes it for its own from 3.7 on, which
+# ends the process: https://github.com/tensorflow/tensorflow/issues/124205
+
+
+def prepare(name: str) -> None:
+    """Do what must be done before the framework of a backend is imported."""
+    if name == "tensorflow" and name not in sys.modules and importlib.util.find_spec("triton"):
+        with contextlib.suppress(Exception):  # if it cannot be loaded now, it cannot be later
+            importlib.import_module("triton")  # which PyTorch's compiler needs
+
+
+def is_triton_barred() -> bool:
+    """Say whether importing Triton, as PyTorch's compiler does, would end the process: TensorFlow came first."""
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow is None or "triton" in sys.modules or not importlib.util.find_spec("triton"):
+        return False
+    from importlib.metadata import version  # a tenth of the time that `import multiop` would take
+
+    versions = (getattr(tensorflow, "__version__", "0"), version("triton"))
+    first, second = (tuple(map(int, re.findall(r"\d+", text)[:2])) for text in versions)
+    return (2, 20) <= first < (2, 22) and second >= (3, 7)
 
 
 def compiling() -> str | None:

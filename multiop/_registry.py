@@ -25,6 +25,7 @@ from multiop._built_in import (
     VERSIONS as VERSIONS,
     Versions as Versions,
     compiling,
+    prepare,
     untraced,
 )
 
@@ -296,6 +297,7 @@ def _load(name: str) -> None:
                 f"backend {name!r} was asked for, but {requirement} is not installed; install it with: {command}"
             )
         with _collector_at_rest():
+            prepare(name)
             module: Any = importlib.import_module(module_name)
     elif (point := plugins().get(name)) is not None:
         try:

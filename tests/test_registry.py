@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import os
 import re
 import subprocess
 import sys
 import tomllib
+import types
 import warnings
 from pathlib import Path
 
@@ -15,7 +17,7 @@ import numpy as np
 import pytest
 
 import multiop
-from multiop import _registry, errors
+from multiop import _built_in, _registry, errors
 
 ROOT = Path(__file__).parent.parent
 pytestmark = pytest.mark.tier("quick")
@@ -111,6 +113,54 @@ def test_third_party_backend_that_fails_to_load_is_named(toy_paths, monkeypatch,
         errors.BackendError, match=r"'broken' \(no_such_module_here\) failed to load: ModuleNotFoundError"
     ):
         multiop.set_backend("broken")
+
+
+@pytest.fixture
+def as_installed(tmp_path, monkeypatch):
+    """A function that lays out a package of one file, and its version, before all others on `sys.path`."""
+
+    def lay_out(name, version, source="pass"):
+        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        for file, text in ((f"{name}/__init__.py", source), (f"{name}-{version}.dist-info/METADATA", metadata)):
+            (tmp_path / file).parent.mkdir()
+            (tmp_path / file).write_text(text)
+
+    monkeypatch.syspath_prepend(tmp_path)
+    return lay_out
+
+
+@pytest.mark.parametrize("first", ["", "import tensorflow; "])
+def test_triton_is_imported_before_tensorflow_or_not_at_all(first, as_installed, tmp_path):
+    as_installed("triton", "3.9.0", "print('triton')")
+    as_installed("tensorflow", "2.21.0", "print('tensorflow')")
+    program = f"{first}from multiop import _registry\ntry: _registry.load('tensorflow')\nexcept AttributeError: pass"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == (["tensorflow"] if first else ["triton", "tensorflow"])
+
+
+@pytest.mark.parametrize(
+    ("tensorflow", "triton", "is_barred"),
+    [("2.21.0", "3.9.0", True), ("2.20.0", "3.7.1", True), ("2.21.0", "3.6.0", False), ("2.19.1", "3.9.0", False),
+     ("2.22.0rc1", "3.9.0", False), (None, "3.9.0", False), ("2.21.0", None, False)],
+)  # fmt: skip
+def test_triton_is_barred_by_some_versions_of_tensorflow(tensorflow, triton, is_barred, as_installed, monkeypatch):
+    monkeypatch.delitem(sys.modules, "triton", raising=False)
+    monkeypatch.setitem(sys.modules, "tensorflow", tensorflow and types.SimpleNamespace(__version__=tensorflow))
+    if triton is None:
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    else:
+        as_installed("triton", triton)
+    assert _built_in.is_triton_barred() == is_barred
+
+
+def test_jit_refuses_to_import_a_triton_that_is_barred(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(_built_in, "is_triton_barred", lambda: True)
+    with multiop.use_backend("torch"):
+        x = torch.tensor(3.0)
+        with pytest.raises(errors.UnsupportedError, match=r"import triton, .* before tensorflow.*issues/124205"):
+            multiop.jit(lambda x: x * x)(x)
 
 
 def test_available_backends_are_those_that_load(backend):

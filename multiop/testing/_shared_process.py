@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import multiop
-from multiop import _dtypes, _settings
+from multiop import _built_in, _dtypes, _settings
 
 
 def torch_first(names: Sequence[str]) -> None:
-    """Import PyTorch first if TensorFlow is among the backends `names`: loaded after TensorFlow, it may crash."""
+    """Import PyTorch first if TensorFlow is among the backends `names`: after it, PyTorch or Triton may crash."""
     if "tensorflow" in names and importlib.util.find_spec("torch"):
         importlib.import_module("torch")
+        _built_in.prepare("tensorflow")
 
 
 @contextlib.contextmanager

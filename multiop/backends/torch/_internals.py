@@ -18,7 +18,7 @@ from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
 
-from multiop import _registry, errors
+from multiop import _built_in, _registry, errors
 
 VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
 _registry.refuse_old("torch", torch.__version__)
@@ -389,6 +389,12 @@ _lock = threading.RLock()
 
 def tracing_lock():
     """Return the lock that torch.compile holds: tracing is not thread-safe, and must not overlap with compiling."""
+    if _built_in.is_triton_barred():
+        raise errors.UnsupportedError(
+            "multiop.jit needs PyTorch's compiler, which imports Triton, and that would end this process, because "
+            "TensorFlow was imported first; import triton, or multiop's TensorFlow backend, before tensorflow, or "
+            "install tensorflow>=2.22: https://github.com/tensorflow/tensorflow/issues/124205"
+        )
     try:
         from torch._dynamo.convert_frame import compile_lock  # takes a second to import
     except ImportError:
