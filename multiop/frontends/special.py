@@ -735,7 +735,7 @@ def op_jv(v: ArrayLike, x: ArrayLike) -> Tensor:
         [0.513]
     """
     (v, x), name = _reals(v=v, x=x)
-    return op_cast(_oscillating(v, x)[0], name)
+    return op_cast(_oscillating(v, x, True), name)
 
 
 @boundary
@@ -762,7 +762,7 @@ def op_yv(v: ArrayLike, x: ArrayLike) -> Tensor:
         [0.2348]
     """
     (v, x), name = _reals(v=v, x=x)
-    return op_cast(_oscillating(v, x)[1], name)
+    return op_cast(_oscillating(v, x, False), name)
 
 
 @boundary
@@ -1383,6 +1383,7 @@ def _zeta(x: Any, q: Any) -> Any:
 
 # the exponent that is neglected, nodes of an integral, and where the series of the modified function ends, after terms
 _BESSEL = {"float32": (18.0, 64, 10.0, 30), "float64": (40.0, 128, 20.0, 48)}
+_STEEP = {"float32": (80.0, 3e38), "float64": (690.0, 1e308)}  # the logarithm of the largest slope, the largest value
 _SMALLEST = 1e-9  # below it, the square of the argument is neglected
 
 # half of the logarithm of the gamma function of 1 + v over that of 1 - v, over v, in powers of the square of v
@@ -1507,7 +1508,7 @@ def _second_of_small(v: Any, x: Any) -> Any:
     )
     slope = op_add(level, delta)
     exponent = op_multiply(low, slope)
-    power = op_power(op_divide(2.0, x), v)
+    power = op_power(op_multiply(x, 0.5), op_negative(v))
     # of the exponent: a hyperbolic sine over it
     is_short = op_less(exponent, 1e-3)
     grown = op_where(is_short, 1.0, op_multiply(op_where(is_low, power, 1.0), op_exp(op_multiply(low, delta))))
@@ -1516,6 +1517,23 @@ def _second_of_small(v: Any, x: Any) -> Any:
     below = op_divide(op_multiply(share, slope), op_sqrt(op_sinc(low)))
     above = op_multiply(op_multiply(power, _gamma(op_where(is_low, 1.0, v))), 0.5)
     return op_where(is_low, below, above)
+
+
+def _is_steep(v: Any, x: Any, sine: Any) -> Any:
+    """Say where a sine is 0 beside a function of the second kind whose slope may overflow."""
+    level = op_multiply(op_add(v, 1.0), op_log(op_divide(op_multiply(v, 2 / math.e), x)))
+    return op_logical_and(op_equal(sine, 0.0), op_less(_STEEP[active().dtype_name(x)][0], level))
+
+
+def _held(x: Any, is_steep: Any) -> Any:
+    """Return `x`, which has no gradient where the slope may overflow: 0 times infinity would be left of it."""
+    return op_where(is_steep, active().stop_gradient(x), x)
+
+
+def _bounded(y: Any, is_steep: Any) -> Any:
+    """Return a function beside a sine of 0, which its product is finite with."""
+    largest = _STEEP[active().dtype_name(y)][1]
+    return op_where(is_steep, op_maximum(op_minimum(y, largest), -largest), y)
 
 
 @composite
@@ -1534,11 +1552,11 @@ def _first(v: Any, x: Any, is_scaled: bool) -> Any:
     value = op_where(is_near, near, op_where(is_far, far, ends))
     is_negative = op_logical_and(op_less(order, 0.0), op_less(v, math.inf))
     sine = _turned(op_where(is_negative, v, 0.0))[1]
-    is_added = op_logical_and(is_negative, op_not_equal(sine, 0.0))
-    at = op_where(is_added, x, 1.0)
-    other = op_multiply(_second(v, at, False), op_multiply(sine, 2 / math.pi))
-    other = op_multiply(other, op_exp(op_negative(at))) if is_scaled else other
-    value = op_add(value, op_where(is_added, other, 0.0))
+    is_steep = op_logical_and(is_negative, _is_steep(v, x, sine))
+    at, held = op_where(is_negative, _held(x, is_steep), 1.0), _held(v, is_steep)
+    other = op_multiply(_second(held, at, False), op_exp(op_negative(at)) if is_scaled else 1.0)
+    other = _bounded(op_where(is_negative, other, 0.0), is_steep)
+    value = op_add(value, op_multiply(sine, op_multiply(other, 2 / math.pi)))
     return op_multiply(value, _sign_below(v, given))
 
 
@@ -1562,46 +1580,54 @@ _LEGENDRE = {"float32": np.polynomial.legendre.leggauss(64), "float64": np.polyn
 
 
 @composite
-def _oscillating(v: Any, x: Any) -> tuple[Any, Any]:
-    """Return the Bessel functions of the first and of the second kind."""
+def _oscillating(v: Any, x: Any, is_first: bool) -> Any:
+    """Return the Bessel function of the first kind, or of the second."""
     order, given = op_add(v, op_zeros_like(x)), op_add(x, op_zeros_like(v))
     v, x = _sizes(order, given)
     is_inside = op_less_equal(v, _HIGHEST)
     v = op_where(is_inside, v, 1.0)
+    cosine, sine = _turned(v)
+    # negative orders by reflection
+    is_negative = op_less(order, 0.0)
+    is_mixed = op_logical_and(is_negative, op_not_equal(sine, 0.0))
     square = op_multiply(v, v)
     is_series = op_less_equal(op_multiply(x, x), op_multiply(op_add(v, 1.0), 8.0))
     is_infinite = op_equal(x, math.inf)
     is_far = op_less(op_add(op_multiply(square, 0.1875), 25.0), x)
     is_small = op_less(x, _SMALLEST)
     is_none = op_equal(x, 0.0)
-    middle = op_where(op_logical_or(is_far, is_small), 5.0, x)
+    # what overflows is computed where it is used alone: unused, it would have a gradient of 0 times infinity
+    is_steep = op_logical_and(is_negative, _is_steep(v, x, sine if is_first else cosine))
+    is_second_used: Any = is_negative if is_first else op_less_equal(0.0, x)
+    is_integral = op_logical_or(is_second_used, op_logical_not(is_series))
+    is_integral = op_logical_and(is_integral, op_logical_not(op_logical_or(is_far, is_small)))
     far = op_where(op_logical_and(is_far, op_less(x, math.inf)), x, 64.0)
     series = _first_terms(v, op_where(is_series, x, 1.0), 28, -1.0)
-    of_middle, of_far = _oscillating_by_integral(v, middle), _oscillating_far(v, far)
+    held, middle = _held(v, is_steep), op_where(is_integral, _held(x, is_steep), 5.0)
+    of_middle, of_far = _oscillating_by_integral(held, middle), _oscillating_far(v, far)
     first = op_where(is_series, series, op_where(is_far, of_far[0], of_middle[0]))
-    cosine, sine = _turned(v)
     # the two terms of the function of the second kind for small arguments, of which one is left from order 1 on
     tangent = op_divide(sine, op_add(op_where(op_less(v, 1.0), cosine, 1.0), 1.0))
-    small = _second_of_small(v, op_where(op_logical_and(is_small, op_less(0.0, x)), x, _SMALLEST))
+    is_used = op_logical_and(op_logical_and(is_second_used, is_small), op_less(0.0, x))
+    small = _second_of_small(op_where(is_used, held, 0.25), op_where(is_used, _held(x, is_steep), _SMALLEST))
     other = op_where(op_logical_and(is_small, op_less(v, 1.0)), op_multiply(tangent, first), 0.0)
     small = op_where(is_none, 0.0, op_subtract(op_multiply(small, -2 / math.pi), other))
     second = op_where(is_small, small, op_where(is_far, of_far[1], of_middle[1]))
     first, second = (op_where(is_infinite, 0.0, y) for y in (first, second))
-    # by reflection, for negative orders; only what has a pole at 0 depends on it
-    is_negative = op_less(order, 0.0)
-    is_mixed = op_logical_and(is_negative, op_not_equal(sine, 0.0))
-    turned = op_subtract(op_multiply(cosine, first), op_where(is_mixed, op_multiply(sine, second), 0.0))
-    turned = op_where(op_logical_and(is_none, is_mixed), op_where(op_less(0.0, sine), math.inf, -math.inf), turned)
-    pole = op_log(op_where(is_none, x, 1.0))
-    across = op_multiply(cosine, op_where(is_none, 0.0, second))
-    across = op_add(across, op_where(is_mixed, op_multiply(sine, first), 0.0))
-    is_left = op_not_equal(cosine, 0.0)
-    across = op_where(op_logical_and(is_none, is_left), op_multiply(op_where(is_left, cosine, 1.0), pole), across)
-    first = op_where(is_negative, turned, first)
-    second = op_where(is_negative, across, op_where(is_none, pole, second))
-    first = op_multiply(first, op_where(is_inside, _sign_below(order, given), math.nan))
-    second = op_multiply(second, op_where(is_inside, op_where(op_less(given, 0.0), math.nan, 1.0), math.nan))
-    return first, second
+    second = _bounded(second, is_steep)
+    if is_first:  # of a negative order, it has a pole at 0
+        turned = op_subtract(op_multiply(cosine, first), op_multiply(sine, op_where(is_negative, second, 0.0)))
+        turned = op_where(op_logical_and(is_none, is_mixed), op_where(op_less(0.0, sine), math.inf, -math.inf), turned)
+        value, sign = op_where(is_negative, turned, first), _sign_below(order, given)
+    else:
+        pole = op_log(op_where(is_none, x, 1.0))
+        across = op_multiply(cosine, op_where(is_none, 0.0, second))
+        across = op_add(across, op_multiply(sine, first))
+        is_left = op_not_equal(cosine, 0.0)
+        across = op_where(op_logical_and(is_none, is_left), op_multiply(op_where(is_left, cosine, 1.0), pole), across)
+        value = op_where(is_negative, across, op_where(is_none, pole, second))
+        sign = op_where(op_less(given, 0.0), math.nan, 1.0)
+    return op_multiply(value, op_where(is_inside, sign, math.nan))
 
 
 def _oscillating_by_integral(v: Any, x: Any) -> tuple[Any, Any]:

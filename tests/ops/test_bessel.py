@@ -1,0 +1,63 @@
+"""Bessel functions differentiate with respect to their order, too: beside overflow, and at whole orders below 0."""
+
+import functools
+
+import numpy as np
+import pytest
+
+mpmath = pytest.importorskip("mpmath")
+
+import multiop
+
+FUNCTIONS = {  # op -> the function, times the exponential of this multiple of its argument
+    "op_jv": (mpmath.besselj, 0),
+    "op_yv": (mpmath.bessely, 0),
+    "op_iv": (mpmath.besseli, 0),
+    "op_ive": (mpmath.besseli, -1),
+    "op_kv": (mpmath.besselk, 0),
+    "op_kve": (mpmath.besselk, 1),
+}
+ORDERS = [0.25, 1.0, 4.5, 15.5, -1.0, -8.0, -2.5, -6.25]  # numbers of every dtype
+SIZES = [2.0**-66, 2.0**-23, 2.0**-8, 0.3125, 2.0, 7.5, 40.0]
+SMALLEST = {"float32": 1e-30, "float64": 1e-290}  # what is below is 0 in part of the steps
+pytestmark = [
+    pytest.mark.tier("default"),
+    *(pytest.mark.slow_on(multiop_backend=name) for name in ("jax", "tensorflow", "numpy")),
+]
+
+
+@functools.cache
+def wanted(function, order, size):
+    """Return the value and both derivatives."""
+
+    def f(v, x):
+        return function(v, x, maxprec=10000)
+
+    step = size * mpmath.mpf(10) ** -12
+    with mpmath.workdps(30):
+        slopes = mpmath.diff(lambda v: f(v, size), order), mpmath.diff(lambda x: f(order, x), size, h=step)
+        return f(order, size), *slopes
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values_and_both_derivatives_are_those_of_many_digits(name, dtype, multiop_backend, multiop_x64):
+    op, limit, digits = getattr(multiop, name), np.finfo(dtype).max, 1e-4 if dtype == "float32" else 1e-10
+    v, x = (y.ravel().astype(dtype) for y in np.meshgrid(ORDERS, SIZES))
+    gradient = multiop.grad(lambda v, x: multiop.op_sum(op(v, x)), (0, 1))
+    tensors = [multiop.op_convert_to_tensor(y) for y in (v, x)]
+    found = [multiop.op_convert_to_numpy(y).astype("float64") for y in (op(*tensors), *gradient(*tensors))]
+    compared = 0
+    for order, size, *ys in zip(map(float, v), map(float, x), *found, strict=True):
+        function, multiple = FUNCTIONS[name]
+        value, of_order, of_size = wanted(function, order, size)
+        answers = [y * mpmath.exp(multiple * size) for y in (value, of_order, of_size + multiple * value)]
+        scale = digits * max(abs(answers[0]), abs(answers[2]))
+        for y, expected in zip(ys, answers, strict=True):
+            at = f"at {order}, {size}: {ys} for {[*map(float, answers)]}"
+            if abs(expected) > limit / 1e8:  # a derivative of it overflows
+                assert not np.isnan(y) or abs(expected) > limit, at
+            else:
+                compared += 1
+                assert abs(y - expected) <= digits * max(abs(expected), SMALLEST[dtype], scale), at
+    assert compared > 100
