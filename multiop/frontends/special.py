@@ -988,12 +988,13 @@ def _gamma_above(x: Any) -> Any:
         value = op_multiply(value, op_where(op_less(float(k), whole), op_add(t, float(k)), 1.0))
     value = op_divide(value, op_where(op_less(whole, 2.0), op_add(t, 1.0), 1.0))
     value = op_divide(value, op_where(op_less(whole, 1.0), near, 1.0))
-    # the root of the power, which alone would overflow before the result does; beyond `most`, the result has
+    # the root of it, since a factor or a derivative would overflow before the result does; beyond `most`, it has
     most = 40.0 if name == "float32" else 200.0
     far = op_where(is_near, 16.0, op_where(op_less(most, x), most, x))
     root = op_power(far, op_subtract(op_multiply(far, 0.5), 0.25))
+    root = op_multiply(root, op_exp(op_multiply(far, -0.5)))
     rest = op_exp(op_add(_stirling(far), 0.5 * math.log(2 * math.pi)))
-    far = op_multiply(op_multiply(op_multiply(root, op_exp(op_negative(far))), root), rest)
+    far = op_multiply(op_multiply(root, rest), root)
     return op_where(is_near, value, far)
 
 
@@ -1342,9 +1343,10 @@ def _rel_entr(x: Any, y: Any, rest: Any) -> Any:
     is_usual = op_logical_not(op_logical_or(op_logical_or(is_below, is_zero), is_pole))
     x, y = op_where(is_usual, x, 1.0), op_where(is_usual, y, 1.0)
     # the ratio may overflow, and where it is close to 1 its logarithm has few digits
-    excess = op_divide(op_subtract(x, y), y)
-    is_near = op_less(op_abs(excess), 0.5)
-    logarithm = op_where(is_near, op_log1p(op_where(is_near, excess, 0.0)), op_subtract(op_log(x), op_log(y)))
+    difference = op_subtract(x, y)
+    is_near = op_less(op_abs(difference), op_multiply(y, 0.5))
+    excess = op_divide(op_where(is_near, difference, 0.0), op_where(is_near, y, 1.0))
+    logarithm = op_where(is_near, op_log1p(excess), op_subtract(op_log(x), op_log(y)))
     product = op_where(is_usual, op_multiply(x, logarithm), op_where(is_zero, 0.0, math.inf))
     return op_where(is_below, math.inf, op_add(product, rest))
 
@@ -1362,10 +1364,9 @@ def _zeta(x: Any, q: Any) -> Any:
     total: Any = 0.0
     for k in range(10):
         total = op_add(op_power(op_add(start, float(k)), op_negative(exponent)), total)
-    exponent, y = (
-        op_minimum(exponent, 1e4),
-        op_add(start, 10.0),
-    )  # the other terms are 0 before the exponent is infinite
+    # the other terms are 0 from there on
+    exponent = op_minimum(exponent, 50.0 if active().dtype_name(x) == "float32" else 330.0)
+    y = op_add(start, 10.0)
     power = op_power(y, op_negative(exponent))
     integral = op_divide(op_power(y, op_subtract(1.0, exponent)), op_subtract(exponent, 1.0))
     total = op_add(total, op_add(integral, op_multiply(power, 0.5)))
@@ -1384,6 +1385,7 @@ def _zeta(x: Any, q: Any) -> Any:
 # the exponent that is neglected, nodes of an integral, and where the series of the modified function ends, after terms
 _BESSEL = {"float32": (18.0, 64, 10.0, 30), "float64": (40.0, 128, 20.0, 48)}
 _STEEP = {"float32": (80.0, 3e38), "float64": (690.0, 1e308)}  # the logarithm of the largest slope, the largest value
+_SHARE = 5.0  # what the exponents of an integral are less by: a term would overflow before the integral does
 _SMALLEST = 1e-9  # below it, the square of the argument is neglected
 
 # half of the logarithm of the gamma function of 1 + v over that of 1 - v, over v, in powers of the square of v
@@ -1395,12 +1397,6 @@ _DELTA = (
     -0.024390243902450117, -0.023255813953491015, -0.022222222222222855, -0.021276595744681003, -0.02040816326530616,
     -0.019607843137254912, -0.01886792452830189,
 )  # fmt: skip
-
-
-def _unscaled(scaled: Any, exponent: Any) -> Any:
-    """Return `scaled * exp(exponent)`, which overflows where the product does."""
-    root = op_exp(op_multiply(op_minimum(exponent, 2e3), 0.5))
-    return op_multiply(op_multiply(scaled, root), root)
 
 
 def _array_like(x: Any, numbers: Any) -> Any:
@@ -1445,7 +1441,7 @@ def _first_terms(v: Any, x: Any, terms: int, sign: float) -> Any:
         total = op_add(total, term)
     # the power and the gamma function may overflow before their ratio does
     after = op_add(v, 1.0)
-    power = op_power(op_divide(op_multiply(x, math.e / 2), after), v)
+    power = op_power(op_divide(op_multiply(x, math.e / 2), _held(after, op_equal(x, 0.0))), v)
     is_near = op_less(after, 10.5)
     near, far = op_where(is_near, after, 1.0), op_where(is_near, 16.0, after)
     near = op_subtract(op_multiply(op_subtract(near, 1.0), op_subtract(op_log(near), 1.0)), _lgamma_above(near))
@@ -1484,9 +1480,9 @@ def _second_by_integral(v: Any, x: Any, is_scaled: bool) -> Any:
     half = op_sinh(op_multiply(t, 0.5))
     x = op_expand_dims(x, -1)
     level = op_subtract(power, op_multiply(x, op_multiply(op_multiply(half, half), 2.0)))
-    level = level if is_scaled else op_subtract(level, x)
+    level = op_subtract(level, _SHARE if is_scaled else op_add(x, _SHARE))
     terms = op_multiply(op_exp(level), op_add(op_exp(op_multiply(power, -2.0)), 1.0))
-    return op_multiply(step, op_sum(op_multiply(terms, weights), -1))
+    return op_multiply(op_multiply(step, math.exp(_SHARE)), op_sum(op_multiply(terms, weights), -1))
 
 
 def _peak(v: Any, x: Any, exponent: float) -> tuple[Any, Any]:
@@ -1526,7 +1522,7 @@ def _is_steep(v: Any, x: Any, sine: Any) -> Any:
 
 
 def _held(x: Any, is_steep: Any) -> Any:
-    """Return `x`, which has no gradient where the slope may overflow: 0 times infinity would be left of it."""
+    """Return `x`, which has no gradient where a slope overflows and is multiplied by 0: NaN would be left of it."""
     return op_where(is_steep, active().stop_gradient(x), x)
 
 
@@ -1547,20 +1543,20 @@ def _first(v: Any, x: Any, is_scaled: bool) -> Any:
     near = op_where(is_near, x, 1.0)
     near = op_multiply(_first_terms(v, near, terms, 1.0), op_exp(op_negative(near)) if is_scaled else 1.0)
     far = op_where(is_far, x, edge)
-    far = _first_by_integral(v, far) if is_scaled else _unscaled(_first_by_integral(v, far), far)
+    far = _first_by_integral(v, far, is_scaled)
     ends = op_where(op_equal(x, math.inf), 0.0 if is_scaled else math.inf, math.nan)
     value = op_where(is_near, near, op_where(is_far, far, ends))
     is_negative = op_logical_and(op_less(order, 0.0), op_less(v, math.inf))
     sine = _turned(op_where(is_negative, v, 0.0))[1]
     is_steep = op_logical_and(is_negative, _is_steep(v, x, sine))
-    at, held = op_where(is_negative, _held(x, is_steep), 1.0), _held(v, is_steep)
+    at, held = op_where(is_negative, _held(x, is_steep), 1.0), op_where(is_negative, _held(v, is_steep), 0.25)
     other = op_multiply(_second(held, at, False), op_exp(op_negative(at)) if is_scaled else 1.0)
     other = _bounded(op_where(is_negative, other, 0.0), is_steep)
     value = op_add(value, op_multiply(sine, op_multiply(other, 2 / math.pi)))
     return op_multiply(value, _sign_below(v, given))
 
 
-def _first_by_integral(v: Any, x: Any) -> Any:
+def _first_by_integral(v: Any, x: Any, is_scaled: bool) -> Any:
     """Return the integral over the steepest path through the saddle point, from 0 to `pi`."""
     exponent, n, *_ = _BESSEL[active().dtype_name(x)]
     n //= 2
@@ -1572,7 +1568,9 @@ def _first_by_integral(v: Any, x: Any) -> Any:
     rise, fall = op_sinh(op_multiply(path, 0.5)), op_sin(op_multiply(angle, 0.5))
     level = op_subtract(op_multiply(op_multiply(rise, rise), op_cos(angle)), op_multiply(fall, fall))
     level = op_subtract(op_multiply(op_multiply(x, 2.0), level), op_multiply(v, path))
-    return op_multiply(op_multiply(width, 1 / (n * math.pi)), op_sum(op_exp(level), -1))
+    level = level if is_scaled else op_add(level, op_subtract(x, _SHARE))
+    step = op_multiply(width, (1 if is_scaled else math.exp(_SHARE)) / (n * math.pi))
+    return op_multiply(step, op_sum(op_exp(level), -1))
 
 
 _HIGHEST = 16.0  # order, of the functions that oscillate

@@ -18,6 +18,7 @@ FUNCTIONS = {  # op -> the function, times the exponential of this multiple of i
     "op_kve": (mpmath.besselk, 1),
 }
 ORDERS = [0.25, 1.0, 4.5, 15.5, -1.0, -8.0, -2.5, -6.25]  # numbers of every dtype
+HIGH = [30.0, 100.0]  # of the modified functions
 SIZES = [2.0**-66, 2.0**-23, 2.0**-8, 0.3125, 2.0, 7.5, 40.0]
 SMALLEST = {"float32": 1e-30, "float64": 1e-290}  # what is below is 0 in part of the steps
 pytestmark = [
@@ -43,7 +44,8 @@ def wanted(function, order, size):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_and_both_derivatives_are_those_of_many_digits(name, dtype, multiop_backend, multiop_x64):
     op, limit, digits = getattr(multiop, name), np.finfo(dtype).max, 1e-4 if dtype == "float32" else 1e-10
-    v, x = (y.ravel().astype(dtype) for y in np.meshgrid(ORDERS, SIZES))
+    orders = ORDERS if name in ("op_jv", "op_yv") else ORDERS + HIGH
+    v, x = (y.ravel().astype(dtype) for y in np.meshgrid(orders, SIZES))
     gradient = multiop.grad(lambda v, x: multiop.op_sum(op(v, x)), (0, 1))
     tensors = [multiop.op_convert_to_tensor(y) for y in (v, x)]
     found = [multiop.op_convert_to_numpy(y).astype("float64") for y in (op(*tensors), *gradient(*tensors))]
@@ -61,3 +63,10 @@ def test_values_and_both_derivatives_are_those_of_many_digits(name, dtype, multi
                 compared += 1
                 assert abs(y - expected) <= digits * max(abs(expected), SMALLEST[dtype], scale), at
     assert compared > 100
+
+
+@pytest.mark.parametrize("name", ["op_jv", "op_iv", "op_ive"])
+def test_at_0_the_derivative_with_respect_to_a_positive_order_is_0(name, multiop_backend):
+    v = multiop.op_convert_to_tensor(np.array([1e-5, 0.5, 1.0, 1.5], "float32"))
+    found = multiop.grad(lambda v: multiop.op_sum(getattr(multiop, name)(v, 0.0)))(v)
+    np.testing.assert_array_equal(multiop.op_convert_to_numpy(found), 0)

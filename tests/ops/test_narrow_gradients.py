@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import special
 
 import multiop
 from multiop.testing._problem import Problem
@@ -31,3 +32,18 @@ def test_narrow_gradient(op, dtype, multiop_backend, multiop_x64):
             error = np.abs(found - wanted)[known]
             allowed = ALLOWED * eps(dtype) * np.abs(wanted[known]).max(initial=0.0)
             assert np.all(error <= allowed), f"call {n}: {found} is not {wanted}"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "expected"),
+    [
+        ("op_rel_entr", (1e-10, 1e-30), (1 + 20 * np.log(10), -1e20)),
+        ("op_kl_div", (1e-10, 1e-30), (20 * np.log(10), -1e20)),
+        ("op_zeta", (1e5, 1.0), (0.0, -1e5)),
+        ("op_gamma", (30.0,), (special.gamma(30.0) * special.digamma(30.0),)),
+    ],
+)
+def test_a_step_on_the_way_does_not_overflow_in_float32(name, arguments, expected, multiop_backend):
+    op, tensors = getattr(multiop, name), [multiop.op_convert_to_tensor(np.float32(x)) for x in arguments]
+    found = multiop.grad(lambda *xs: op(*xs), tuple(range(len(tensors))))(*tensors)
+    np.testing.assert_allclose([float(g) for g in found], expected, rtol=1e-4)
