@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import multiop
-from multiop import _registry, _settings, errors
+from multiop import _registry, _settings, errors, ops
 from multiop.backends.torch import _internals
 
 pytestmark = pytest.mark.compiler
@@ -204,3 +204,30 @@ def test_a_gradient_that_is_nan_stays_nan_when_compiled(on_torch):
     gradient = multiop.grad(lambda x: multiop.op_sum(multiop.op_sqrt(multiop.op_abs(x) * 0)))
     assert torch.isnan(gradient(x)).all()
     assert torch.isnan(multiop.jit(gradient)(x)).all()
+
+
+ROWS, IN_PAIRS = torch.tensor([1, 2, 2]), torch.arange(8) // 2
+PLACING = {  # what writes into an expanded tensor, in the derivative of its gradient
+    "take": lambda x: ops.take(x, ROWS, axis=0),
+    "take of columns": lambda x: ops.take(x, ROWS, axis=1),
+    "get_item": lambda x: ops.get_item(x, (ROWS, ROWS)),
+    "segment_sum": lambda x: ops.segment_sum(x, IN_PAIRS, 4),
+    "segment_max": lambda x: ops.segment_max(x, IN_PAIRS, 4),
+    "attention": lambda x: ops.dot_product_attention(*[ops.reshape(x, (1, 8, 2, 2))] * 3, is_causal=True),
+}
+FEW = ("take", "attention")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in FEW else pytest.mark.tier("full")) for name in PLACING]
+)
+def test_the_compiler_takes_first_and_second_derivatives(on_torch, name):
+    """https://github.com/pytorch/pytorch/issues/160391, https://github.com/pytorch/pytorch/issues/185539."""
+    x = torch.sin(torch.arange(32, dtype=torch.float64)).reshape(8, 4)
+
+    def loss(x):
+        return ops.sum(ops.sin(PLACING[name](x)))
+
+    for derivative in (multiop.grad(loss), lambda x: multiop.hvp(loss, (x,), (x,))):
+        found, expected = (multiop.tree.leaves(f(x)) for f in (multiop.jit(derivative), derivative))
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)

@@ -18,7 +18,7 @@ from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
 
-from multiop import _built_in, _registry, errors
+from multiop import _built_in, _late, _registry, errors
 
 VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
 _registry.refuse_old("torch", torch.__version__)
@@ -464,8 +464,13 @@ reduction_of = operator.attrgetter("_saved_reduce")
 schema_of = operator.attrgetter("_schema")
 
 
-if VERSION < (2, 9) and torch.distributed.is_available():
-    from . import _before_2_9
+def _mend_dtensors(_):
+    from . import _before_2_11
 
-    _before_2_9.mend_numbers_of_dtensors()
-    _before_2_9.mend_sums_of_dtensors()
+    if VERSION < (2, 10):
+        _before_2_11.mend_moved_dtensors(loses_numbers=VERSION < (2, 9))
+    _before_2_11.mend_sums_of_dtensors()
+
+
+if VERSION < (2, 11):
+    _late.when_imported("torch.distributed.tensor", _mend_dtensors)

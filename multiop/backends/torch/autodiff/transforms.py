@@ -215,6 +215,7 @@ class _Program:
         _keep_digits(graph.graph)
         _keep_products_with_zero(graph.graph)
         _keep_smallest_integers(graph.graph)
+        _keep_places(graph.graph)
         graph.recompile()
         self.closed = _constants(graph)
         # code that draws random numbers or writes to memory cannot run a second time for its gradient
@@ -442,6 +443,24 @@ def _keep_smallest_integers(graph):
                 others = graph.call_function(aten.masked_fill.Scalar, (x, is_least, 0))
                 size = graph.call_function(aten.abs.default, (others,))
             node.target, node.args = aten.where.self, (is_least, x, size)
+
+
+_PLACING = ("index_add", "index_copy", "index_put", "index_reduce", "scatter", "scatter_add", "scatter_reduce")
+
+
+def _keep_places(graph):
+    """Make the compiler write into memory with a place for each entry: it would keep the strides of an expanded tensor.
+
+    https://github.com/pytorch/pytorch/issues/160391
+    """
+    for node in list(graph.nodes):
+        if is_operation(node.target) and node.target.overloadpacket.__name__ in _PLACING:
+            written = node.args[0].meta.get("val")  # that of a constant is not known, and it has places
+            places = () if written is None else zip(written.stride(), written.shape, strict=True)
+            if any(stride == 0 < size - 1 for stride, size in places):
+                with graph.inserting_before(node):
+                    whole = {"memory_format": torch.contiguous_format}
+                    node.update_arg(0, graph.call_function(torch.ops.aten.clone.default, node.args[:1], whole))
 
 
 def _is_impure(node):

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import torch
 from torch.nn import functional
 
-from .._internals import requires_grad
+from .._internals import VERSION, is_tracing, requires_grad
 from .._kernels import recorded
+from ..conversion import is_compiling
 from ..ops.attention import accepted, added_to_logits
+
+# compiled, the gradient of the fused kernel is an error there: https://github.com/pytorch/pytorch/issues/185539
+COMPILES_FLOAT64 = VERSION >= (2, 13)
 
 
 def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap, *, otherwise):
     query, key, value, bias, mask, scale = accepted(query, key, value, bias, mask, scale)
     is_fit = type(scale) is float and scale > 0 and not (bias is not None and requires_grad(bias))
+    is_fit = is_fit and (COMPILES_FLOAT64 or query.dtype is not torch.float64 or not (is_compiling() or is_tracing()))
     if flash is not None or cap is not None or not is_fit:
         return otherwise(query, key, value, bias, mask, scale, is_causal, flash, cap)
     return recorded(

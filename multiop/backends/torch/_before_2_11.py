@@ -1,4 +1,4 @@
-"""What PyTorch before 2.9 computes wrongly of DTensors, mended. It takes a third of a second to import."""
+"""What PyTorch before 2.11 computes wrongly of DTensors, mended."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from torch.distributed.tensor._ops import _pointwise_ops
 from multiop import errors
 
 
-def mend_numbers_of_dtensors():
-    """Make an operation that has to move a DTensor compute with its own numbers, not those of an earlier call.
+def mend_moved_dtensors(loses_numbers):
+    """Make an operation that has to move a DTensor be an error in place, where it would change the moved copy alone.
 
-    https://github.com/pytorch/pytorch/issues/153603. An operation in place changed the moved copy; it is an error.
+    If PyTorch `loses_numbers`, it computes with its own ones instead of those of an earlier call:
+    https://github.com/pytorch/pytorch/issues/153603.
     """
     dispatcher = DTensor._op_dispatcher
     redistribute = dispatcher.redistribute_local_args
     shaped = dispatcher.sharding_propagator.op_to_shape_and_stride_idx  # their numbers are the sizes of a part
 
-    def redistribute_local_args(op_info, schema):
+    def redistribute_local_args(op_info, schema, *args):
         given = op_info.local_args
-        redistribute(op_info, schema)
+        redistribute(op_info, schema, *args)
         name = op_info.schema.op.name().partition(".")[0]
         if name.endswith("_") and not name.endswith("__") and op_info.local_args[0] is not given[0]:
             raise errors.UnsupportedError(
                 f"{name}, in place, of a DTensor of which each device has a part: PyTorch {torch.__version__} leaves "
                 "it as it is; compute a new tensor, or install torch>=2.12"
             )
-        if op_info.schema.op not in shaped:
+        if loses_numbers and op_info.schema.op not in shaped:
             pairs = zip(given, op_info.local_args, strict=True)
             op_info.local_args = tuple(moved if isinstance(x, torch.Tensor) else x for x, moved in pairs)
 
