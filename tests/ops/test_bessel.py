@@ -24,6 +24,7 @@ SMALLEST = {"float32": 1e-30, "float64": 1e-290}  # what is below is 0 in part o
 pytestmark = [
     pytest.mark.tier("default"),
     *(pytest.mark.slow_on(multiop_backend=name) for name in ("jax", "tensorflow", "numpy")),
+    *(pytest.mark.slow_on(name=name) for name in ("op_iv", "op_ive")),  # many digits of these take a while
 ]
 
 
