@@ -450,8 +450,7 @@ def ends(session: nox.Session) -> None:
             chosen = ["--tier=quick", "--hasty", f"--backends={backend}", "-m", "not cross"]
             environment = HASTY | {"MULTIOP_BACKEND": backend}
             run(session, "pytest", "tests/test_conformance.py", *chosen, environment=environment, python=python)
-        if name != "oldest":  # where DTensor has less, and JAX no jax.set_mesh: see docs/versions.md
-            run(session, "pytest", "--tier=full", "tests/distributed", python=python)
+        run(session, "pytest", "--tier=full", "tests/distributed", python=python)
         run(session, "multiop.cli", "check", "examples", python=python)
 
 

@@ -1,5 +1,6 @@
 """Several devices and processes, on the frameworks' own engines: the same answers as one, with their collectives."""
 
+import importlib.metadata
 import os
 import re
 import socket
@@ -8,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples" / "distributed"
@@ -34,27 +36,42 @@ def free_port():
         return str(listener.getsockname()[1])
 
 
+def version(name):
+    return Version(importlib.metadata.version(name))
+
+
+def needed(name):
+    framework = pytest.importorskip(name)
+    if name == "jax" and not (hasattr(framework, "set_mesh") and hasattr(framework, "shard_map")):
+        pytest.skip("JAX before 0.6 has neither jax.set_mesh nor jax.shard_map")
+
+
 PROGRAMS = {  # how many comparisons each makes, at the least
     "jax": (600, {"JAX_NUM_CPU_DEVICES": "4", "JAX_PLATFORMS": "cpu"}),
-    "torch": (130, {}),
+    "torch": (120, {}),
     "tensorflow": (40, {}),
 }
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_several_devices_agree_with_one(name):
-    pytest.importorskip(name)
+    needed(name)
     least, variables = PROGRAMS[name]
     found = run(str(HERE / f"{name}_program.py"), free_port(), MULTIOP_BACKEND=name, **variables)
-    lines = [line for line in found.splitlines() if line.startswith(("differs: ", "raises: "))]
+    # a DTensor of PyTorch before 2.12 lacks operations, which is an error: docs/versions.md
+    is_partial = name == "torch" and version(name) < Version("2.12")
+    failures = ("differs: ",) if is_partial else ("differs: ", "raises: ")
+    lines = [line for line in found.splitlines() if line.startswith(failures)]
     assert not lines, "\n".join(lines)
     assert int(re.search(r"agree: (\d+)", found)[1]) >= least
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_examples_curves_are_those_of_one_device(name):
-    pytest.importorskip(name)
+    needed(name)
     pytest.importorskip("sklearn")
+    if name == "torch" and version(name) < Version("2.7"):
+        pytest.skip("FSDP2 of PyTorch 2.6 needs a GPU")
     script = [str(EXAMPLES / f"digits_{name}.py"), "--steps", "60"]
     launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", free_port()]
     found = run(*(launch if name == "torch" else []), *script)
