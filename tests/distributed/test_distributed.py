@@ -48,7 +48,7 @@ def needed(name):
 
 PROGRAMS = {  # how many comparisons each makes, at the least
     "jax": (600, {"JAX_NUM_CPU_DEVICES": "4", "JAX_PLATFORMS": "cpu"}),
-    "torch": (120, {}),
+    "torch": (200, {}),
     "tensorflow": (40, {}),
 }
 
@@ -61,6 +61,7 @@ def test_several_devices_agree_with_one(name):
     # a DTensor of PyTorch before 2.12 lacks operations, which is an error: docs/versions.md
     is_partial = name == "torch" and version(name) < Version("2.12")
     failures = ("differs: ",) if is_partial else ("differs: ", "raises: ")
+    least = 120 if is_partial else least
     lines = [line for line in found.splitlines() if line.startswith(failures)]
     assert not lines, "\n".join(lines)
     assert int(re.search(r"agree: (\d+)", found)[1]) >= least
