@@ -1517,8 +1517,10 @@ def _second_of_small(v: Any, x: Any) -> Any:
 
 def _is_steep(v: Any, x: Any, sine: Any) -> Any:
     """Say where a sine is 0 beside a function of the second kind whose slope may overflow."""
-    level = op_multiply(op_add(v, 1.0), op_log(op_divide(op_multiply(v, 2 / math.e), x)))
-    return op_logical_and(op_equal(sine, 0.0), op_less(_STEEP[active().dtype_name(x)][0], level))
+    name = active().dtype_name(x)
+    ratio = op_divide(op_multiply(v, 2 / math.e), op_maximum(x, float(np.finfo(name).tiny)))
+    level = op_multiply(op_add(v, 1.0), op_log(ratio))
+    return op_logical_and(op_equal(sine, 0.0), op_less(_STEEP[name][0], level))
 
 
 def _held(x: Any, is_steep: Any) -> Any:

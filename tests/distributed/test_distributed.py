@@ -71,8 +71,8 @@ def test_several_devices_agree_with_one(name):
 def test_the_examples_curves_are_those_of_one_device(name):
     needed(name)
     pytest.importorskip("sklearn")
-    if name == "torch" and version(name) < Version("2.7"):
-        pytest.skip("FSDP2 of PyTorch 2.6 needs a GPU")
+    if name == "torch" and version(name) < Version("2.9"):
+        pytest.skip("FSDP2 adds gradients up on CPUs: https://github.com/pytorch/pytorch/issues/162338")
     script = [str(EXAMPLES / f"digits_{name}.py"), "--steps", "60"]
     launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", free_port()]
     found = run(*(launch if name == "torch" else []), *script)
