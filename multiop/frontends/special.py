@@ -988,13 +988,17 @@ def _gamma_above(x: Any) -> Any:
         value = op_multiply(value, op_where(op_less(float(k), whole), op_add(t, float(k)), 1.0))
     value = op_divide(value, op_where(op_less(whole, 2.0), op_add(t, 1.0), 1.0))
     value = op_divide(value, op_where(op_less(whole, 1.0), near, 1.0))
-    # the root of it, since a factor or a derivative would overflow before the result does; beyond `most`, it has
+    # the root of the power, which alone would overflow before the result does; beyond `most`, the result has
     most = 40.0 if name == "float32" else 200.0
     far = op_where(is_near, 16.0, op_where(op_less(most, x), most, x))
-    root = op_power(far, op_subtract(op_multiply(far, 0.5), 0.25))
-    root = op_multiply(root, op_exp(op_multiply(far, -0.5)))
-    rest = op_exp(op_add(_stirling(far), 0.5 * math.log(2 * math.pi)))
-    far = op_multiply(op_multiply(root, rest), root)
+    fixed = active().stop_gradient(far)
+    root = op_power(fixed, op_subtract(op_multiply(fixed, 0.5), 0.25))
+    root = op_multiply(root, op_exp(op_multiply(fixed, -0.5)))
+    rest = op_exp(op_add(_stirling(fixed), 0.5 * math.log(2 * math.pi)))
+    # its derivative is the result times that of its logarithm: derivatives of the factors would overflow before
+    level = op_subtract(op_multiply(op_subtract(far, 0.5), op_log(far)), op_subtract(far, _stirling(far)))
+    change = op_exp(op_subtract(level, active().stop_gradient(level)))
+    far = op_multiply(op_multiply(op_multiply(root, rest), root), change)
     return op_where(is_near, value, far)
 
 

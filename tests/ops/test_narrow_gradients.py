@@ -40,7 +40,7 @@ def test_narrow_gradient(op, dtype, multiop_backend, multiop_x64):
         ("op_rel_entr", (1e-10, 1e-30), (1 + 20 * np.log(10), -1e20)),
         ("op_kl_div", (1e-10, 1e-30), (20 * np.log(10), -1e20)),
         ("op_zeta", (1e5, 1.0), (0.0, -1e5)),
-        ("op_gamma", (30.0,), (special.gamma(30.0) * special.digamma(30.0),)),
+        *(("op_gamma", (x,), (special.gamma(x) * special.digamma(x),)) for x in (30.0, 32.0, 33.5)),
     ],
 )
 def test_a_step_on_the_way_does_not_overflow_in_float32(name, arguments, expected, multiop_backend):
