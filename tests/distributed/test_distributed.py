@@ -43,7 +43,7 @@ def version(name):
 def needed(name):
     framework = pytest.importorskip(name)
     if name == "jax" and not (hasattr(framework, "set_mesh") and hasattr(framework, "shard_map")):
-        pytest.skip("JAX before 0.6 has neither jax.set_mesh nor jax.shard_map")
+        pytest.skip("this JAX lacks jax.set_mesh or jax.shard_map")
 
 
 PROGRAMS = {  # how many comparisons each makes, at the least
