@@ -44,13 +44,19 @@ VERSIONS = {
 }
 
 
+def is_package(name: str) -> bool:
+    """Say whether a package can be imported; a folder of that name next to the user's script does not count."""
+    spec = importlib.util.find_spec(name)
+    return spec is not None and spec.origin is not None
+
+
 # TensorFlow 2.20 and 2.21 show their LLVM to what is loaded later, and Triton takes it for its own from 3.7 on, which
 # ends the process: https://github.com/tensorflow/tensorflow/issues/124205
 
 
 def prepare(name: str) -> None:
     """Do what must be done before the framework of a backend is imported."""
-    if name == "tensorflow" and name not in sys.modules and importlib.util.find_spec("triton"):
+    if name == "tensorflow" and name not in sys.modules and is_package("triton"):
         with contextlib.suppress(Exception):  # if it cannot be loaded now, it cannot be later
             importlib.import_module("triton")  # which PyTorch's compiler needs
 
@@ -58,11 +64,13 @@ def prepare(name: str) -> None:
 def is_triton_barred() -> bool:
     """Say whether importing Triton, as PyTorch's compiler does, would end the process: TensorFlow came first."""
     tensorflow = sys.modules.get("tensorflow")
-    if tensorflow is None or "triton" in sys.modules or not importlib.util.find_spec("triton"):
+    if tensorflow is None or "triton" in sys.modules or not is_package("triton"):
         return False
-    from importlib.metadata import version  # a tenth of the time that `import multiop` would take
+    from importlib import metadata  # a tenth of the time that `import multiop` would take
 
-    versions = (getattr(tensorflow, "__version__", "0"), version("triton"))
+    versions = [getattr(tensorflow, "__version__", "0"), "3.7"]
+    with contextlib.suppress(metadata.PackageNotFoundError):  # a Triton by another name may be as new
+        versions[1] = metadata.version("triton")
     first, second = (tuple(map(int, re.findall(r"\d+", text)[:2])) for text in versions)
     return (2, 20) <= first < (2, 22) and second >= (3, 7)
 

@@ -9,7 +9,6 @@ import contextlib
 import functools
 import gc
 import importlib
-import importlib.util
 import re
 import sys
 import threading
@@ -25,6 +24,7 @@ from multiop._built_in import (
     VERSIONS as VERSIONS,
     Versions as Versions,
     compiling,
+    is_package as is_package,
     prepare,
     untraced,
 )
@@ -193,12 +193,6 @@ def known() -> list[str]:
 def is_installed(name: str) -> bool:
     """Say whether backend `name` can be imported here, without importing it."""
     return is_package(BUILT_IN[name][1]) if name in BUILT_IN else name in plugins()
-
-
-def is_package(name: str) -> bool:
-    """Say whether a package can be imported; a folder of that name next to the user's script does not count."""
-    spec = importlib.util.find_spec(name)
-    return spec is not None and spec.origin is not None
 
 
 def level(name: str, version: str) -> str:

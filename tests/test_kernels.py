@@ -98,7 +98,7 @@ class Missed(Exception):
     """The kernel called the meaning."""
 
 
-def compare(op, backend, patch, most=MOST):
+def compare(op, backend, patch):
     """Compare a kernel with the op's meaning; return in how many problems it ran."""
     kernel, ran = getattr(backend.kernels, op), 0
     meaning = kernel.__kwdefaults__["otherwise"]
@@ -119,7 +119,7 @@ def compare(op, backend, patch, most=MOST):
 
     dtypes = [dtype for dtype in ROUNDING if dtype in rows()[op].dtypes] or rows()[op].dtypes[:1]
     for dtype in dtypes:
-        for problem in itertools.islice(filter(runs, problems(op, dtype)), most + len(LARGE.get(op, ()))):
+        for problem in itertools.islice(filter(runs, problems(op, dtype)), MOST + len(LARGE.get(op, ()))):
             ran += 1
             functions = parts(problem, dtype)
             given = results(functions, problem.arrays, eager=("value", "gradient"))

@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -142,15 +143,23 @@ def test_triton_is_imported_before_tensorflow_or_not_at_all(first, as_installed,
 @pytest.mark.parametrize(
     ("tensorflow", "triton", "is_barred"),
     [("2.21.0", "3.9.0", True), ("2.20.0", "3.7.1", True), ("2.21.0", "3.6.0", False), ("2.19.1", "3.9.0", False),
-     ("2.22.0rc1", "3.9.0", False), (None, "3.9.0", False), ("2.21.0", None, False)],
+     ("2.22.0rc1", "3.9.0", False), (None, "3.9.0", False), ("2.21.0", None, False), ("2.21.0", "unnamed", True),
+     ("2.19.1", "unnamed", False), ("2.21.0", "folder", False)],
 )  # fmt: skip
-def test_triton_is_barred_by_some_versions_of_tensorflow(tensorflow, triton, is_barred, as_installed, monkeypatch):
+def test_triton_is_barred_by_some_versions_of_tensorflow(
+    tensorflow, triton, is_barred, as_installed, tmp_path, monkeypatch
+):
     monkeypatch.delitem(sys.modules, "triton", raising=False)
     monkeypatch.setitem(sys.modules, "tensorflow", tensorflow and types.SimpleNamespace(__version__=tensorflow))
     if triton is None:
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     else:
-        as_installed("triton", triton)
+        version = triton if triton[0].isdigit() else "3.9.0"
+        as_installed("triton", version)
+        if triton != version:  # of a distribution with another name, or a folder beside the script
+            shutil.rmtree(tmp_path / f"triton-{version}.dist-info")
+        if triton == "folder":
+            (tmp_path / "triton" / "__init__.py").unlink()
     assert _built_in.is_triton_barred() == is_barred
 
 
