@@ -119,7 +119,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def generate(session: nox.Session) -> None:
-    """Write `multiop/__init__.py`, `multiop/ops` and `_primitives.py`, which follow from the frontends: a second."""
+    """Write `multiop/__init__.py`, `multiop/ops` and `primitives.py`, which follow from the frontends: a second."""
     session.run(sys.executable, "tools/op_list.py", *session.posargs, external=True)
 
 

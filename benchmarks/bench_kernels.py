@@ -17,7 +17,7 @@ from bench_autodiff import NATIVE
 from bench_training import peak
 from harness import Bench, run
 
-from multiop import _kernels, _registry
+from multiop._loading import kernels, registry
 
 LIMIT = 0.9
 MANY = (1024, 1024)
@@ -148,9 +148,9 @@ def formed(backend: Any, name: str, form: Any, call: Callable[..., Any]) -> Call
 def measure(bench: Bench) -> None:
     """Measure one backend in this process."""
     multiop = bench.load()
-    backend = _registry.load(bench.backend)
+    backend = registry.load(bench.backend)
     native = NATIVE[bench.backend]()
-    for name in _kernels.names(backend):
+    for name in kernels.names(backend):
         if bench.only and name not in bench.only:
             continue
         kernel = getattr(backend.kernels, name)

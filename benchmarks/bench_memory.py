@@ -35,7 +35,7 @@ def live(backend: str) -> int:
     """Return how many tensors of the framework there are."""
     if backend == "jax":
         return len(sys.modules["jax"].live_arrays())
-    tensor = sys.modules["multiop"]._registry.active().Tensor
+    tensor = sys.modules["multiop._loading.registry"].active().Tensor
     return sum(issubclass(type(x), tensor) for x in gc.get_objects())
 
 

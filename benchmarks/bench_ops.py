@@ -84,17 +84,17 @@ def call(expression: str, names: dict[str, Any]) -> Callable[[], Any]:
 
 def dispatch(multiop: Any, rounds: int) -> dict[str, Any]:
     """Time `multiop.op_add` over a backend that does nothing: what is left is the cost of dispatch."""
-    from multiop import _registry
+    from multiop._loading import registry
 
     stub = types.SimpleNamespace(op_add=lambda x1, x2: x1)
-    before, overridden = _registry._backend, _registry._overridden
-    _registry._backend, _registry._overridden = stub, False
+    before, overridden = registry._backend, registry._overridden
+    registry._backend, registry._overridden = stub, False
     try:
         names = {"stub": stub, "multiop": multiop, "x": 1.0}
         calls = {"native": call("stub.op_add(x, x)", names), "multiop": call("multiop.op_add(x, x)", names)}
         return interleave(calls, rounds)
     finally:
-        _registry._backend, _registry._overridden = before, overridden
+        registry._backend, registry._overridden = before, overridden
 
 
 def measure(bench: Bench) -> None:

@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 import multiop
-from multiop import _faults, _names, _registry, config, errors, porting
+from multiop import config, errors, extend, porting
 from multiop.porting._port import MODULES
 from multiop.testing import _discovery, _html, _processes, _progress, _report, _results
 from multiop.testing._processes import Run
@@ -298,10 +298,10 @@ def info() -> None:
 
     add("multiop", multiop.__version__)
     add("Python", sys.version.split()[0])
-    for name in _registry.known():
+    for name in extend.known():
         add(name, _described(name))
-    for name in _registry.known():
-        for fault in _faults.of(name, _results.version(name)) if _registry.is_installed(name) else ():
+    for name in extend.known():
+        for fault in extend.known_faults(name, _results.version(name)) if extend.is_installed(name) else ():
             state = "prevented" if fault.mended else "see docs/limits.md"
             add(f"fault of {name}", f"{fault.what} ({state}): {' '.join(fault.urls)}")
     add_setting("backend", _usable_backend)
@@ -321,20 +321,20 @@ def _next_step(wrong: bool) -> str:
     step = (
         "prove a function of yours with multiop check FILE.py; help(multiop.op_custom_gradient) has one to start from"
     )
-    if any(_registry.is_installed(name) for name in _registry.known() if name != _registry.EMBEDDED):
+    if any(extend.is_installed(name) for name in extend.known() if name != extend.EMBEDDED):
         return step
     return f"{step}; pip install 'multiop[torch]' (or [jax], [tensorflow]) brings a framework to compare with"
 
 
 def _described(name: str) -> str:
-    if not _registry.is_installed(name):
-        return f"not installed: {_registry.BUILT_IN[name][2]}"
-    if name not in _registry.BUILT_IN:
-        return f"plug-in {_registry.plugins()[name].value}"
+    if not extend.is_installed(name):
+        return f"not installed: {extend.BUILT_IN[name][2]}"
+    if name not in extend.BUILT_IN:
+        return f"plug-in {extend.plugins()[name].value}"
     version = _results.version(name)
     if _results.is_unknown(version):
         return version
-    return version + _LEVELS[_registry.level(name, version)].format(whole=_registry.whole(name))
+    return version + _LEVELS[extend.level(name, version)].format(whole=extend.tested_versions(name))
 
 
 _LEVELS = {
@@ -346,10 +346,10 @@ _LEVELS = {
 
 
 def _usable_backend() -> str:
-    name, reason = _registry.chosen()
-    if name not in _registry.known():
-        raise errors.BackendError(_registry.unknown(name))
-    if not _registry.is_installed(name):
+    name, reason = extend.chosen()
+    if name not in extend.known():
+        raise errors.BackendError(extend.unknown(name))
+    if not extend.is_installed(name):
         raise errors.BackendError(f"backend {name!r} is not installed")
     return f"{name} ({reason})"
 
@@ -378,10 +378,10 @@ def _backends(asked: str) -> list[str]:
     if asked and not names:
         _stop(f"--backends names no backend: {asked!r}")
     for name in names:
-        if name not in _registry.known():
-            _stop(_registry.unknown(name))
-        if not _registry.is_installed(name):
-            _stop(f"backend {name!r} is not installed; install it with: {_registry.BUILT_IN[name][2]}")
+        if name not in extend.known():
+            _stop(extend.unknown(name))
+        if not extend.is_installed(name):
+            _stop(f"backend {name!r} is not installed; install it with: {extend.BUILT_IN[name][2]}")
     return names or multiop.available_backends()
 
 
@@ -409,12 +409,12 @@ def _found(target: str, name: str) -> list[tuple[str, str | None]]:
             _stop(f"there are no Python files in {target}")
         return [found for one in files for found in _targets(str(one))]
     if not file.exists():
-        if target in _registry.known():  # `--backends jax torch`, or `check torch`
+        if target in extend.known():  # `--backends jax torch`, or `check torch`
             _stop(f"{target} is a backend; choose backends with --backends, and commas between them")
         if all(part.isidentifier() for part in target.split(".")) and not target.endswith(".py"):
             return [(target, name or None)]
         beside = [one.name for one in file.parent.glob("*.py")] if file.parent.is_dir() else []
-        _stop(f"there is no file {target}{_names.similar(file.name, beside)}")
+        _stop(f"there is no file {target}{extend.similar(file.name, beside)}")
     if file.suffix != ".py":
         _stop(f"{target} is not a Python file")
     if not file.is_file():  # reading a pipe or a device may never end

@@ -22,9 +22,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from multiop import _late, _operators, _registry, _settings, errors
-from multiop._built_in import untraced
-from multiop._settings import config_path as config_path, uses_kernels as uses_kernels
+from multiop import errors
+from multiop._loading import imports, registry, settings, tensorflow_operators
+from multiop._loading.built_in import untraced
+from multiop._loading.settings import config_path as config_path, uses_kernels as uses_kernels
 
 
 def backend() -> str:
@@ -39,8 +40,8 @@ def backend() -> str:
         ...     multiop.backend()
         'torch'
     """
-    module = _registry.active()
-    return module.name if not isinstance(module, _registry._Unloaded) else _registry.default()
+    module = registry.active()
+    return module.name if not isinstance(module, registry._Unloaded) else registry.default()
 
 
 def set_backend(name: str) -> None:
@@ -62,7 +63,7 @@ def set_backend(name: str) -> None:
         'torch'
         >>> multiop.set_backend(before)
     """
-    _registry.set_default(name)
+    registry.set_default(name)
 
 
 @contextmanager
@@ -81,15 +82,15 @@ def use_backend(name: str) -> Iterator[None]:
         ...     float(multiop.op_exp(0.0))
         1.0
     """
-    module = _registry.load(name)
-    if _registry.is_compiling() and _registry.ready() is module:
+    module = registry.load(name)
+    if registry.is_compiling() and registry.ready() is module:
         yield  # the backend inside torch.compile is PyTorch anyway, and it cannot trace a ContextVar
         return
-    token = _registry.override(name)
+    token = registry.override(name)
     try:
         yield
     finally:
-        _registry.restore(token)
+        registry.restore(token)
 
 
 @untraced
@@ -101,7 +102,7 @@ def available_backends() -> list[str]:
         >>> "torch" in multiop.available_backends()
         True
     """
-    return [name for name in _registry.known() if _registry.is_installed(name)]
+    return [name for name in registry.known() if registry.is_installed(name)]
 
 
 def floatx() -> str:
@@ -112,16 +113,16 @@ def floatx() -> str:
         >>> multiop.floatx()
         'float32'
     """
-    if _settings.floatx is None:
+    if settings.floatx is None:
         _settle_floatx()
-    assert _settings.floatx is not None
-    return _settings.floatx
+    assert settings.floatx is not None
+    return settings.floatx
 
 
 @untraced
 def _settle_floatx() -> None:
-    _settings.settle_floatx()
-    _registry.retrace()
+    settings.settle_floatx()
+    registry.retrace()
 
 
 def set_floatx(dtype: str) -> None:
@@ -137,7 +138,7 @@ def set_floatx(dtype: str) -> None:
         >>> import multiop
         >>> multiop.set_floatx("float32")
     """
-    _settings.set_floatx(dtype)
+    settings.set_floatx(dtype)
 
 
 def x64() -> bool:
@@ -148,20 +149,20 @@ def x64() -> bool:
         >>> isinstance(multiop.x64(), bool)
         True
     """
-    if _settings.x64 is None:
+    if settings.x64 is None:
         _settle_x64()
-    asked_for = bool(_settings.x64)
-    module = _registry.active()
-    if isinstance(module, _registry._Unloaded):
+    asked_for = bool(settings.x64)
+    module = registry.active()
+    if isinstance(module, registry._Unloaded):
         jax = sys.modules.get("jax")
-        return bool(jax.config.jax_enable_x64) if jax is not None and _registry.default() == "jax" else asked_for
+        return bool(jax.config.jax_enable_x64) if jax is not None and registry.default() == "jax" else asked_for
     own: Any = getattr(module, "x64", None)
     return asked_for if own is None else bool(own())
 
 
 def how_to_enable_x64() -> str:
     """Return the words of an error about how to turn the 64-bit mode on."""
-    if _settings.x64 and not x64():
+    if settings.x64 and not x64():
         return (
             "it was turned on with multiop, and off again by jax.config.update('jax_enable_x64', False) or "
             "jax.enable_x64(False): turn it on there"
@@ -171,8 +172,8 @@ def how_to_enable_x64() -> str:
 
 @untraced
 def _settle_x64() -> None:
-    _settings.settle_x64()
-    _registry.retrace()
+    settings.settle_x64()
+    registry.retrace()
 
 
 def enable_x64(enable: bool = True) -> None:
@@ -203,8 +204,8 @@ def enable_x64(enable: bool = True) -> None:
 
 
 def _set_x64(enable: bool) -> None:
-    _settings.set_x64(enable)
-    for module in _registry.loaded().values():
+    settings.set_x64(enable)
+    for module in registry.loaded().values():
         if module.name != "jax":
             module.set_x64(enable)
 
@@ -217,8 +218,8 @@ def narrowing() -> bool:
         >>> isinstance(multiop.narrowing(), bool)
         True
     """
-    _settings.settle_narrowing()
-    return bool(_settings.narrowing)
+    settings.settle_narrowing()
+    return bool(settings.narrowing)
 
 
 def enable_narrowing(enable: bool = True) -> None:
@@ -241,7 +242,7 @@ def enable_narrowing(enable: bool = True) -> None:
     """
     if not isinstance(enable, bool):
         raise errors.ArgumentTypeError(f"enable_narrowing: enable must be a bool, got {enable!r}")
-    _settings.set_narrowing(enable)
+    settings.set_narrowing(enable)
 
 
 def enable_tensorflow_numpy() -> None:
@@ -259,21 +260,21 @@ def enable_tensorflow_numpy() -> None:
         >>> import multiop
         >>> multiop.enable_tensorflow_numpy()  # doctest: +SKIP
     """
-    _late.when_imported("tensorflow", _give_numpy)
+    imports.when_imported("tensorflow", _give_numpy)
 
 
 def _give_numpy(tensorflow: Any) -> None:
     tensorflow.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode="off")
-    _operators.promote(tensorflow)
+    tensorflow_operators.promote(tensorflow)
 
 
 def _reach_frameworks() -> None:
     """Let the settings that a framework has too reach it; a setting that is wrong is an error where it is used."""
     with contextlib.suppress(errors.ArgumentError):
-        if _settings.flag("x64"):
-            _settings.set_x64(True)
+        if settings.flag("x64"):
+            settings.set_x64(True)
     with contextlib.suppress(errors.ArgumentError):
-        if _settings.flag("tensorflow_numpy"):
+        if settings.flag("tensorflow_numpy"):
             enable_tensorflow_numpy()
 
 

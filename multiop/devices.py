@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from multiop._boundary import boundary
-from multiop._registry import active
-from multiop._types import ArrayLike, Tensor
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active
+from multiop._values.types import ArrayLike, Tensor
 
 
 @boundary

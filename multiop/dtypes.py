@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from multiop import _dtypes, errors
-from multiop._boundary import boundary
-from multiop._registry import active
-from multiop._types import ArrayLike, DType
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active
+from multiop._values import dtypes
+from multiop._values.types import ArrayLike, DType
 
 
 class FloatInfo(NamedTuple):
@@ -39,15 +40,15 @@ class IntegerInfo(NamedTuple):
 
 
 def _float_info(dtype: str) -> FloatInfo:
-    found: Any = ml_dtypes.finfo(_dtypes.to_numpy(dtype))  # type: ignore[no-untyped-call]
+    found: Any = ml_dtypes.finfo(dtypes.to_numpy(dtype))  # type: ignore[no-untyped-call]
     limits = {field: float(getattr(found, field)) for field in FloatInfo._fields[2:-1]}
     return FloatInfo(dtype, int(found.bits), **limits, precision=int(found.precision))
 
 
 # computed once, because a compiler that traces Python can read a dict, but not NumPy's finfo
-_FLOATS = {dtype: _float_info(dtype) for dtype in (*_dtypes.FLOATING, *_dtypes.FLOAT8)}
+_FLOATS = {dtype: _float_info(dtype) for dtype in (*dtypes.FLOATING, *dtypes.FLOAT8)}
 _INTEGERS = {
-    dtype: IntegerInfo(dtype, np.dtype(dtype).itemsize * 8, *_dtypes.INTEGER_RANGE[dtype]) for dtype in _dtypes.INTEGER
+    dtype: IntegerInfo(dtype, np.dtype(dtype).itemsize * 8, *dtypes.INTEGER_RANGE[dtype]) for dtype in dtypes.INTEGER
 }
 
 
@@ -72,7 +73,7 @@ def finfo(dtype: DType | ArrayLike) -> FloatInfo:
         (0.0078125, 32)
     """
     name = _name(dtype)
-    name = _dtypes.REAL_PART.get(name, name)
+    name = dtypes.REAL_PART.get(name, name)
     if name not in _FLOATS:
         raise errors.DTypeError(f"{name} is not a float dtype; see multiop.iinfo for integers")
     return _FLOATS[name]
@@ -144,11 +145,11 @@ def native_dtype(dtype: DType) -> Any:
         torch.float16
     """
     backend = active()
-    made: Any = backend.op_cast(backend.convert(0), _dtypes.name(dtype, _dtypes.FLOAT8))
+    made: Any = backend.op_cast(backend.convert(0), dtypes.name(dtype, dtypes.FLOAT8))
     return made.dtype
 
 
 def _name(dtype: Any) -> str:
     """Return the name of a dtype, or of the dtype of a tensor or array."""
     of_tensor = hasattr(dtype, "shape") and not isinstance(dtype, (type, np.dtype))
-    return _dtypes.name(dtype.dtype if of_tensor else dtype, _dtypes.FLOAT8)
+    return dtypes.name(dtype.dtype if of_tensor else dtype, dtypes.FLOAT8)

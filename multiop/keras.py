@@ -13,7 +13,7 @@ from typing import Any
 import keras
 
 import multiop
-from multiop import _tree, config, errors
+from multiop import config, errors, tree
 from multiop.operation import Operation
 
 __all__ = ["Op"]
@@ -43,7 +43,7 @@ class Op(keras.Operation):  # type: ignore[misc]  # Keras has no types
         super().__init__(name or f"{called}_{keras.backend.get_uid(called)}")
         self.op = op
         if isinstance(op, str):
-            op = getattr(multiop if op in multiop.__all__ else multiop.random, op)
+            op = getattr(multiop if op in dir(multiop) else multiop.random, op)
         self.function = op
 
     def get_config(self) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class Op(keras.Operation):  # type: ignore[misc]  # Keras has no types
             )
         if isinstance(self.op, Operation):
             return self.op.compute_output_spec(*args, **kwargs)
-        leaves, structure = _tree.flatten((args, kwargs))
+        leaves, structure = tree.flatten((args, kwargs))
         places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, keras.KerasTensor)]
         symbols = [leaves[i] for i in places]
         seen = [leaf for leaf in keras.tree.flatten((args, kwargs)) if isinstance(leaf, keras.KerasTensor)]
@@ -76,7 +76,7 @@ class Op(keras.Operation):  # type: ignore[misc]  # Keras has no types
             filled = list(leaves)
             for i, tensor in zip(places, tensors, strict=True):
                 filled[i] = tensor
-            args, kwargs = _tree.unflatten(structure, filled)
+            args, kwargs = tree.unflatten(structure, filled)
             return self.call(*args, **kwargs)
 
         found, treedef = _spec(function, symbols, _SIZES[0])
@@ -93,11 +93,11 @@ class Op(keras.Operation):  # type: ignore[misc]  # Keras has no types
                 others, other = found, treedef
             if treedef == other and all(len(x.shape) == len(y.shape) for x, y in zip(found, others, strict=True)):
                 found = list(map(_shared, found, others))
-        return _tree.unflatten(treedef, found)
+        return tree.unflatten(treedef, found)
 
 
 def known(op: str, x: Any) -> Any:
-    """Return what `op`, one of `_symbolic.KNOWN`, says of a symbolic tensor."""
+    """Return what `op`, one of `keras_symbols.KNOWN`, says of a symbolic tensor."""
     if op == "op_shape":
         return tuple(x.shape)
     if op == "op_ndim":
@@ -127,7 +127,7 @@ def _spec(function: Callable[..., Any], symbols: list[Any], size: int) -> tuple[
     shapes = [tuple(size if n is None else n for n in x.shape) for x in symbols]
     filled = [keras.KerasTensor(shape, x.dtype) for shape, x in zip(shapes, symbols, strict=True)]
     try:
-        return _tree.flatten(Static().compute_output_spec(*filled))
+        return tree.flatten(Static().compute_output_spec(*filled))
     except Exception:
         if not raised:
             raise

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from multiop import _registry, _symbolic, errors
+from multiop import errors
+from multiop._call import keras_symbols
+from multiop._loading import registry
 
 
 class Operation:
@@ -39,7 +41,7 @@ class Operation:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the operation with tensors, or with symbolic tensors of Keras."""
-        if not _registry.is_compiling() and _symbolic.is_in((args, kwargs)):
+        if not registry.is_compiling() and keras_symbols.is_in((args, kwargs)):
             return self.symbolic_call(*args, **kwargs)
         return self.call(*args, **kwargs)
 
@@ -49,11 +51,11 @@ class Operation:
 
     def symbolic_call(self, *args: Any, **kwargs: Any) -> Any:
         """Return the symbolic results, as one operation of Keras's graph."""
-        return _symbolic.call(self, *args, **kwargs)
+        return keras_symbols.call(self, *args, **kwargs)
 
     def compute_output_spec(self, *args: Any, **kwargs: Any) -> Any:
         """Return the symbolic results without an operation. Unless it is overridden, `call` is traced."""
-        return _symbolic.spec(self.call, *args, **kwargs)
+        return keras_symbols.spec(self.call, *args, **kwargs)
 
     def __repr__(self) -> str:
         return f"<Operation name={self.name}>"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from multiop import _registry, errors
+from multiop import errors
+from multiop._loading import registry
 
 
 class name_scope:
@@ -38,18 +39,18 @@ class name_scope:
         self._entered: list[Any] = []
 
     def __enter__(self) -> name_scope:
-        if not _registry.is_compiling():
+        if not registry.is_compiling():
             scope = self._scope()
             scope.__enter__()
             self._entered.append(scope)
         return self
 
     def __exit__(self, *error: Any) -> None:
-        if not _registry.is_compiling():
+        if not registry.is_compiling():
             self._entered.pop().__exit__(*error)
 
     def _scope(self) -> Any:
-        backend = _registry.ready()
+        backend = registry.ready()
         keras = sys.modules.get("keras")
         if keras is not None and hasattr(keras, "name_scope") and keras.config.backend() == backend.name:
             return keras.name_scope(self.name, **self._of_keras)

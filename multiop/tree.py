@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, overload
 
-from multiop import _args, _names, _tree, errors
+from multiop import errors
+from multiop._loading import suggestions
+from multiop._values import args, tree as _tree
 
 C = TypeVar("C", bound=type)
 __all__ = ["flatten", "leaves", "map", "register", "unflatten"]
-_names.PUBLIC[__name__] = __all__
+suggestions.PUBLIC[__name__] = __all__
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
@@ -99,7 +101,7 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
         >>> multiop.tree.map(lambda p, g: p - 0.1 * g, params, grads)
         {'w': 2.0, 'b': -1.0}
     """
-    _args.function(f, "tree.map: f")
+    args.function(f, "tree.map: f")
     try:
         parts = _tree.flatten_beside(tree, rest)
     except ValueError as error:
@@ -182,7 +184,7 @@ def register(
             if unknown := [name for name in names if name not in declared]:
                 raise errors.ArgumentError(
                     f"tree.register: static names {unknown[0]!r}, which is no field of {cls.__name__}"
-                    f"{_names.similar(unknown[0], list(declared))}"
+                    f"{suggestions.similar(unknown[0], list(declared))}"
                 )
             data = [name for name, is_static in declared.items() if not (is_static or name in names)]
             _tree.register_fields(cls, data, [name for name in declared if name not in data])

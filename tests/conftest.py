@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import multiop
-from multiop import _registry, _settings, config
+from multiop import config
+from multiop._loading import registry, settings
 
 TOY = Path(__file__).parent / "toy_backend"
 
@@ -43,7 +44,7 @@ def host_arrays(multiop_backend):
 def every_backend():
     """Load what is installed."""
     for name in multiop.available_backends():
-        _registry.load(name)
+        registry.load(name)
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def toy(toy_paths, monkeypatch):
     for path in toy_paths:
         monkeypatch.syspath_prepend(path)
     yield "toy"
-    _registry._loaded.pop("toy", None)
+    registry._loaded.pop("toy", None)
     for module in [module for module in sys.modules if module.partition(".")[0] == "toy_backend"]:
         del sys.modules[module]
 
@@ -97,16 +98,16 @@ def passed_alone(request):
 @pytest.fixture
 def fresh(monkeypatch, tmp_path):
     """Forget every setting for one test, as in a new process without environment variables and without a file."""
-    for variable in _settings.VARIABLES.values():
+    for variable in settings.VARIABLES.values():
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("MULTIOP_CONFIG", str(tmp_path / "config.toml"))
     before = config.x64()
-    monkeypatch.setattr(_settings, "floatx", None)
-    monkeypatch.setattr(_settings, "x64", None)
-    monkeypatch.setattr(_settings, "narrowing", None)
-    monkeypatch.setattr(_registry, "_backend", _registry._Unloaded())
-    _settings._file.cache_clear()
-    _settings._warn_of_unknown.cache_clear()
+    monkeypatch.setattr(settings, "floatx", None)
+    monkeypatch.setattr(settings, "x64", None)
+    monkeypatch.setattr(settings, "narrowing", None)
+    monkeypatch.setattr(registry, "_backend", registry._Unloaded())
+    settings._file.cache_clear()
+    settings._warn_of_unknown.cache_clear()
     yield tmp_path / "config.toml"
-    _settings._file.cache_clear()
+    settings._file.cache_clear()
     config._set_x64(before)

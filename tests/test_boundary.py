@@ -12,7 +12,8 @@ import op_list
 import pytest
 
 import multiop
-from multiop import _boundary, _recover, random
+from multiop import random
+from multiop._call import boundary, recover
 
 pytestmark = pytest.mark.tier("quick")
 
@@ -40,7 +41,7 @@ def test_a_traceback_shows_the_definition_of_the_op_that_was_called(backend, nam
 @pytest.mark.parametrize("module", [multiop, random], ids=lambda module: module.__name__)
 def test_an_op_is_to_python_what_its_source_says(module):
     for name, op in vars(module).items():
-        if inspect.isfunction(op) and op.__code__ in multiop._symbolic.boundaries:
+        if inspect.isfunction(op) and op.__code__ in multiop._call.keras_symbols.boundaries:
             written = inspect.unwrap(op)
             assert (op.__name__, op.__qualname__, op.__module__) == (name, name, written.__module__)
             assert op.__doc__ and inspect.signature(op) == inspect.signature(written)
@@ -69,7 +70,7 @@ def direct_calls(name):
     return {call.func.id} if isinstance(call.func, ast.Name) else {call.func.value.func.id, call.func.attr}
 
 
-BOUNDARIES = ast.parse(Path(inspect.getfile(multiop._boundaries)).read_text())
+BOUNDARIES = ast.parse(Path(inspect.getfile(multiop._call.boundaries)).read_text())
 
 
 def op_exp(x, dtype=None):
@@ -87,7 +88,7 @@ def op_unheard_of(x):
 @pytest.mark.parametrize("op", [op_exp, op_max, op_unheard_of])
 def test_an_op_that_was_changed_asks_for_its_boundary_to_be_made_again(op):
     with pytest.raises(ImportError, match=f"older than {op.__name__}; run: nox -s generate"):
-        _boundary.boundary(op)
+        boundary.boundary(op)
 
 
 def variadic(x, *rest, k, **options):
@@ -96,4 +97,4 @@ def variadic(x, *rest, k, **options):
 
 def test_a_failed_call_is_made_again_as_it_was():
     arguments = {"x": 1, "rest": (2, 3), "k": 4, "other": 5}
-    assert _recover._call(variadic, variadic, arguments) == (1, (2, 3), 4, {"other": 5})
+    assert recover._call(variadic, variadic, arguments) == (1, (2, 3), 4, {"other": 5})

@@ -378,7 +378,7 @@ def test_wrong_command(run, tmp_path, arguments, message):
 
 
 def test_backend_that_is_not_installed(run, monkeypatch):
-    monkeypatch.setattr("multiop._registry.is_installed", lambda name: name != "jax")
+    monkeypatch.setattr("multiop._loading.registry.is_installed", lambda name: name != "jax")
     result = run("check", "fine.py", "--backends", "jax", fine="def f(x):\n    return x\n")
     assert result.exit_code == 2
     assert "backend 'jax' is not installed; install it with: pip install 'multiop[jax]'" in result.stderr
@@ -402,7 +402,7 @@ def test_info():
 )
 def test_info_says_what_to_do_next(monkeypatch, installed, variables, told):
     if not installed:
-        monkeypatch.setattr("multiop._registry.is_installed", lambda name: name == "numpy")
+        monkeypatch.setattr("multiop._loading.registry.is_installed", lambda name: name == "numpy")
     result = CliRunner().invoke(app, ["info"], env={"COLUMNS": "200"} | variables)
     assert re.match(told, result.stdout.splitlines()[-1])
 
@@ -410,7 +410,7 @@ def test_info_says_what_to_do_next(monkeypatch, installed, variables, told):
 def test_info_shows_what_to_install(monkeypatch):
     """The pip command stands there whole, brackets included."""
     used = multiop.backend()
-    monkeypatch.setattr("multiop._registry.is_installed", lambda name: name == used)
+    monkeypatch.setattr("multiop._loading.registry.is_installed", lambda name: name == used)
     result = CliRunner().invoke(app, ["info"], env={"COLUMNS": "200"})
     missing = {"torch", "jax", "tensorflow"} - {used}
     assert all(f"not installed: pip install 'multiop[{name}]'" in result.stdout for name in missing)
@@ -459,7 +459,7 @@ def test_a_folder_named_like_a_framework_is_none(name, tmp_path, monkeypatch):
     found = importlib.machinery.PathFinder.find_spec(name, [str(tmp_path)])
     assert found is not None  # a namespace package
     monkeypatch.setattr("importlib.util.find_spec", lambda name: found)
-    assert not multiop._registry.is_installed(name)
+    assert not multiop._loading.registry.is_installed(name)
     assert multiop.available_backends() == []
 
 

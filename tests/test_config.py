@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import multiop
-from multiop import _registry, _settings, config, errors
+from multiop import config, errors
+from multiop._loading import registry, settings
 
 pytestmark = pytest.mark.tier("quick")
 
@@ -47,10 +48,10 @@ def unimported(fresh):
 
 @pytest.mark.parametrize("name", ["torch", "jax", "tensorflow"])
 def test_backend_is_the_framework_that_is_imported_if_it_is_a_single_one(unimported, name):
-    first = next(filter(_registry.is_installed, ("torch", "jax", "tensorflow")))
+    first = next(filter(registry.is_installed, ("torch", "jax", "tensorflow")))
     unimported.setitem(sys.modules, name, types.ModuleType(name))
     assert config.backend() == name
-    unimported.setattr(_registry, "is_installed", lambda name: name == first)  # a module made here has no spec
+    unimported.setattr(registry, "is_installed", lambda name: name == first)  # a module made here has no spec
     unimported.setitem(sys.modules, "torch" if name != "torch" else "jax", types.ModuleType("other"))
     assert config.backend() == first
 
@@ -75,9 +76,9 @@ def test_backend_falls_back_on_the_first_that_is_installed(unimported):
 
 def test_without_any_framework_it_is_numpy(unimported, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert _registry.chosen() == ("numpy", "no framework is installed")
+    assert registry.chosen() == ("numpy", "no framework is installed")
     monkeypatch.setenv("MULTIOP_BACKEND", "jax")
-    assert _registry.chosen() == ("jax", "MULTIOP_BACKEND")
+    assert registry.chosen() == ("jax", "MULTIOP_BACKEND")
 
 
 def test_file_in_the_configuration_folder(fresh, monkeypatch):
@@ -117,10 +118,10 @@ def table(text):
 def test_the_settings_are_those_of_the_documentation():
     page = Path(__file__).parent.parent / "docs" / "configuration.md"
     for text in (page.read_text(), config.__doc__):
-        assert list(table(text).items()) == list(_settings.VARIABLES.items())
+        assert list(table(text).items()) == list(settings.VARIABLES.items())
 
 
-@pytest.mark.parametrize("key", _settings.VARIABLES)
+@pytest.mark.parametrize("key", settings.VARIABLES)
 def test_every_setting_is_read_from_the_file_and_the_environment_before_it(fresh, toy, monkeypatch, key):
     read, value, other = {
         "backend": (multiop.backend, "toy", "torch"),
@@ -128,14 +129,14 @@ def test_every_setting_is_read_from_the_file_and_the_environment_before_it(fresh
         "x64": (multiop.x64, True, False),
         "narrowing": (multiop.narrowing, True, False),
         "kernels": (config.uses_kernels, False, True),
-        "tensorflow_numpy": (lambda: _settings.flag("tensorflow_numpy"), True, False),
+        "tensorflow_numpy": (lambda: settings.flag("tensorflow_numpy"), True, False),
     }[key]
     fresh.write_text(f"{key} = {json.dumps(value)}\n")
     assert read() == value
-    _settings._file.cache_clear()
-    _settings.floatx = _settings.x64 = _settings.narrowing = None
+    settings._file.cache_clear()
+    settings.floatx = settings.x64 = settings.narrowing = None
     fresh.write_text(f"{key} = {json.dumps(other)}\n")
-    monkeypatch.setenv(_settings.VARIABLES[key], str(value))
+    monkeypatch.setenv(settings.VARIABLES[key], str(value))
     assert read() == value
 
 
@@ -205,8 +206,8 @@ def test_paths_that_mean_no_file(fresh, monkeypatch):
     (fresh.parent / "file").write_text("")
     for path in (os.devnull, str(fresh), str(fresh.parent / "file" / "below")):
         monkeypatch.setenv("MULTIOP_CONFIG", path)
-        _settings._file.cache_clear()
-        assert _settings._file() == {}
+        settings._file.cache_clear()
+        assert settings._file() == {}
 
 
 def test_file_with_a_byte_order_mark(fresh):
@@ -224,11 +225,11 @@ def test_process_without_a_home(fresh, monkeypatch):
 def test_floatx_from_environment_then_file_then_default(fresh, monkeypatch):
     assert multiop.floatx() == "float32"
     fresh.write_text('floatx = "float16"\n')
-    _settings._file.cache_clear()
-    monkeypatch.setattr(_settings, "floatx", None)
+    settings._file.cache_clear()
+    monkeypatch.setattr(settings, "floatx", None)
     assert multiop.floatx() == "float16"
     monkeypatch.setenv("MULTIOP_FLOATX", "bfloat16")
-    monkeypatch.setattr(_settings, "floatx", None)
+    monkeypatch.setattr(settings, "floatx", None)
     assert multiop.floatx() == "bfloat16"
 
 
@@ -416,6 +417,6 @@ def test_use_backend_is_for_its_task_alone(fresh, toy):
 def test_backend_does_not_load_it(fresh, toy, monkeypatch):
     monkeypatch.setenv("MULTIOP_BACKEND", toy)
     assert multiop.backend() == "toy"
-    from multiop import _registry
+    from multiop._loading import registry
 
-    assert "toy" not in _registry.loaded()
+    assert "toy" not in registry.loaded()

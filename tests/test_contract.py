@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from multiop import _contract, _registry, errors
-from multiop._contract import Backend, Optional, gaps
+from multiop import errors
+from multiop._loading import contract, registry
+from multiop._loading.contract import Backend, Optional, gaps
 
 pytestmark = pytest.mark.tier("quick")
 
@@ -34,11 +35,18 @@ def test_the_backend_fulfils_the_contract(module):
     assert gaps(module) == []
 
 
-def test_a_backend_holds_what_the_contract_names_and_its_own_files(module):
-    named = {*_contract._members(Backend), *_contract._members(Optional), *_registry._composites}
-    others = {name: member for name, member in vars(module).items() if not name.startswith("_") and name not in named}
-    strange = {name for name, member in others.items() if not isinstance(member, types.ModuleType)}
-    assert not strange, "helpers of a file stay in it"
+def mistaken(module):
+    """Return the helpers of a backend's ops that have the name of a member of the contract."""
+    ops = vars(importlib.import_module(f"{module.__name__}.ops"))
+    meant = [vars(importlib.import_module(f"{module.__name__}.{file}")) for file in ("conversion", "devices")]
+    members = {*contract._members(Backend), *contract._members(Optional)} - {op for op in ops if op.startswith("op_")}
+    return {name for name in members & ops.keys() if all(ops[name] is not file.get(name) for file in meant)}
+
+
+def test_no_helper_of_ops_is_taken_for_a_member_of_the_contract(module, monkeypatch):
+    assert mistaken(module) == set()
+    monkeypatch.setattr(importlib.import_module(f"{module.__name__}.ops"), "composite", abs, raising=False)
+    assert mistaken(module) == {"composite"}
 
 
 def test_every_gap_is_told_at_once(module, monkeypatch):
@@ -53,30 +61,30 @@ def test_every_gap_is_told_at_once(module, monkeypatch):
         "vjp is not a function",
     ]
     point = types.SimpleNamespace(value="planted", load=lambda: planted)
-    monkeypatch.setattr(_registry, "plugins", lambda: {"planted": point})
+    monkeypatch.setattr(registry, "plugins", lambda: {"planted": point})
     with pytest.raises(
         errors.BackendError, match=r"'planted' .*op_erf is missing; version is missing; vjp is not a function"
     ):
-        _registry.load("planted")
+        registry.load("planted")
 
 
 def test_what_is_optional_is_documented_for_who_writes_a_backend(module):
-    assert len(_contract._members(Optional)) <= 15
-    for name in _contract._members(Optional):
-        assert name not in _contract._members(Backend)
+    assert len(contract._members(Optional)) <= 15
+    for name in contract._members(Optional):
+        assert name not in contract._members(Backend)
     assert all(
         inspect.getdoc(member)
-        for protocol in (Backend, Optional, _contract.Compiler, _contract.RandomParts)
+        for protocol in (Backend, Optional, contract.Compiler, contract.RandomParts)
         for name, member in vars(protocol).items()
         if inspect.isfunction(member) and name[0] != "_"
     )
 
 
 def test_what_is_read_of_a_backend_and_its_tape_is_in_the_contract():
-    package = Path(_contract.__file__).parent
+    package = Path(contract.__file__).parent.parent
     files = [file for folder in ("frontends", "autodiff", "testing") for file in (package / folder).rglob("*.py")]
     read = {name for file in files for name in BACKEND.findall(file.read_text(encoding="utf-8"))}
     assert {"convert", "op_add", "vjp", "Tape"} <= read
-    assert read <= {*_contract._members(Backend), *_contract._members(Optional)}
+    assert read <= {*contract._members(Backend), *contract._members(Optional)}
     read = set(TAPE.findall((package / "autodiff" / "tape.py").read_text(encoding="utf-8")))
-    assert {"watch", "gradient"} <= read <= set(vars(_contract.Tape))
+    assert {"watch", "gradient"} <= read <= set(vars(contract.Tape))

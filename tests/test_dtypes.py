@@ -7,20 +7,21 @@ import numpy as np
 import pytest
 
 import multiop as mo
-from multiop import _dtypes, errors
+from multiop import errors
+from multiop._values import dtypes
 
 FLOATS = ("bfloat16", "float16", "float32", "float8_e4m3fn", "float8_e5m2")
 FIELDS = ("eps", "epsneg", "max", "min", "smallest_normal", "smallest_subnormal", "tiny", "resolution")
 
 
 def spellings(dtype):
-    array = np.zeros(2, _dtypes.to_numpy(dtype))
+    array = np.zeros(2, dtypes.to_numpy(dtype))
     return [dtype, array, array.dtype, array.dtype.type, mo.native_dtype(dtype), mo.op_cast(array, dtype)]
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_limits_of_floats(backend, dtype):
-    expected = ml_dtypes.finfo(_dtypes.to_numpy(dtype))
+    expected = ml_dtypes.finfo(dtypes.to_numpy(dtype))
     for spelling in spellings(dtype):
         found = mo.finfo(spelling)
         assert (found.dtype, found.bits, found.precision) == (dtype, expected.bits, expected.precision)
@@ -41,7 +42,7 @@ def test_dtypes_of_64_bits(backend, multiop_x64):
     assert mo.iinfo(mo.native_dtype("uint64")).max == 2**64 - 1
 
 
-@pytest.mark.parametrize("dtype", [*_dtypes.BOOLEAN, "int32", "bfloat16", "float32", "complex64"])
+@pytest.mark.parametrize("dtype", [*dtypes.BOOLEAN, "int32", "bfloat16", "float32", "complex64"])
 def test_a_native_dtype_is_that_of_tensors(backend, dtype):
     native = mo.native_dtype(dtype)
     assert native == mo.op_zeros(2, dtype).dtype == mo.native_dtype(native)
@@ -56,7 +57,7 @@ def test_pythons_types(backend):
 def test_float8_of_each_framework(framework):
     module = pytest.importorskip(framework)
     module = module.dtypes.experimental if framework == "tensorflow" else module
-    for dtype in _dtypes.FLOAT8:
+    for dtype in dtypes.FLOAT8:
         assert mo.finfo(getattr(module, dtype)).dtype == dtype
 
 

@@ -18,7 +18,7 @@ def test_figures_are_within_their_goals():
 def tree(tmp_path):
     """A tree of two ops on one backend, to count by hand."""
     files = {
-        "_args.py": "def check(x):\n    raise ValueError\n",
+        "_values/args.py": "def check(x):\n    raise ValueError\n",
         "backends/torch/ops/a.py": (
             "from ..devices import is_at_hand\n"
             "from .b import first as begin, is_small\n\n\n"
@@ -30,7 +30,7 @@ def tree(tmp_path):
             "@wrapped\n"
             "def op_two(x, bound):\n"
             "    if is_at_hand(x):\n"
-            "        _args.check(x)\n"
+            "        args.check(x)\n"
             "    if is_small(x):\n"
             "        return x\n"
             "    return bound\n"
@@ -48,7 +48,7 @@ def tree(tmp_path):
             "    if start is None:\n"
             "        if is_at_hand(x):\n"
             "            start = x.tolist()\n"
-            "    return _args.check(start)\n\n\n"
+            "    return args.check(start)\n\n\n"
             "def guarded(x):\n"
             "    if not is_at_hand(x):\n"
             "        return x\n"

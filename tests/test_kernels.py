@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import multiop as mo
-from multiop import _kernels, _registry
+from multiop._loading import kernels as _kernels, registry
 from multiop.testing._case import call
 from multiop.testing._problem import Problem
 from multiop.testing._samplers import distinct, normal, positive
@@ -136,7 +136,7 @@ def compare(op, backend, patch):
 
 @pytest.fixture
 def module(backend):
-    found = _registry.load(backend)
+    found = registry.load(backend)
     if not _kernels.names(found):
         pytest.skip(f"{backend} has no kernels")
     return found
@@ -163,7 +163,7 @@ def test_a_kernel_with_a_wrong_derivative_is_seen(backend, monkeypatch, multiop_
     right = elementwise.hypot_gradients
     monkeypatch.setattr(elementwise, "hypot_gradients", lambda *xs: [2 * g for g in right(*xs)])
     with pytest.raises(AssertionError, match="op_hypot .*: gradient"):
-        compare("op_hypot", _registry.load(backend), monkeypatch)
+        compare("op_hypot", registry.load(backend), monkeypatch)
 
 
 def test_a_kernel_that_never_runs_is_seen(module, monkeypatch, multiop_x64):
@@ -197,7 +197,7 @@ def test_a_backend_is_joined_with_its_kernels_once(module):
 
 
 def without_kernels(backend, tests):
-    names = ",".join(_kernels.names(_registry.load(backend)))
+    names = ",".join(_kernels.names(registry.load(backend)))
     command = [
         sys.executable,
         "-m",

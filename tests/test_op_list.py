@@ -53,7 +53,7 @@ def normalized(signature):
 
 
 def test_a_primitive_is_what_a_backend_defines(backend):
-    module = multiop._registry.load(backend)
+    module = multiop._loading.registry.load(backend)
     for op in op_list.ops():
         if op.module.startswith("multiop.frontends."):
             assert hasattr(module, op.name) >= op.is_primitive, op.name

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 import multiop
-from multiop import _recent
+from multiop._rules import lru
 from multiop.testing._shared_process import without_torch_compiler
 
 N = 5
 # functions of arguments of which there are few: dtypes, versions, signatures of ops, no argument at all
 FEW = {
-    "multiop._recover._options",
-    "multiop._dtypes._above",
-    "multiop._settings._file",
-    "multiop._settings._warn_of_unknown",
+    "multiop._call.recover._options",
+    "multiop._values.dtypes._above",
+    "multiop._loading.settings._file",
+    "multiop._loading.settings._warn_of_unknown",
     "multiop.backends.jax.autodiff._recorded.is_inexact_dtype",
     "multiop.backends.jax._versions.are_parts_known",
     "multiop.backends.jax.autodiff.custom_gradient._custom_call",
@@ -33,7 +33,7 @@ FEW = {
 
 
 def test_what_was_used_last_is_kept():
-    recent = _recent.Recent(2)
+    recent = lru.Recent(2)
     for key in "ab":
         recent.put(key, key)
     assert recent.get("a") == "a"
@@ -110,7 +110,7 @@ def test_what_is_kept_does_not_grow_with_functions_and_shapes(backend):
 @pytest.mark.traced
 def test_jit_keeps_a_bounded_number_of_traces_and_programs(backend, monkeypatch):
     most = 4
-    monkeypatch.setattr(_recent.Recent.__init__, "__defaults__", (most,))
+    monkeypatch.setattr(lru.Recent.__init__, "__defaults__", (most,))
     traced = []
 
     def f(x, factor):
@@ -136,7 +136,7 @@ def test_jit_keeps_a_bounded_number_of_traces_and_programs(backend, monkeypatch)
 
 def all_recent():
     gc.collect()
-    return [x for x in gc.get_objects() if type(x) is _recent.Recent]
+    return [x for x in gc.get_objects() if type(x) is lru.Recent]
 
 
 def test_the_programs_of_composite_ops_are_bounded(monkeypatch):
@@ -155,7 +155,7 @@ def test_the_pullbacks_of_a_tape_are_bounded(monkeypatch):
     jnp = pytest.importorskip("jax.numpy")
     from multiop.backends.jax.autodiff import _operations
 
-    monkeypatch.setattr(_operations, "_pullbacks", _recent.Recent(2))
+    monkeypatch.setattr(_operations, "_pullbacks", lru.Recent(2))
     with multiop.use_backend("jax"):
         for f in (jnp.sin, jnp.cos, jnp.tanh, jnp.exp):
             with multiop.GradientTape() as tape:

@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 import multiop
-from multiop import _built_in, _registry, errors
+from multiop import errors
+from multiop._loading import built_in, registry
 
 ROOT = Path(__file__).parent.parent
 pytestmark = pytest.mark.tier("quick")
@@ -38,9 +39,9 @@ def test_name_that_is_no_string(use, name):
         use(name)
 
 
-@pytest.mark.parametrize("name", list(_registry.BUILT_IN))
+@pytest.mark.parametrize("name", list(registry.BUILT_IN))
 def test_missing_framework_gives_the_pip_command(name, monkeypatch):
-    monkeypatch.setattr(_registry, "_loaded", {})
+    monkeypatch.setattr(registry, "_loaded", {})
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     command = "multiop" if name == "numpy" else f"'multiop[{name}]'"
     with pytest.raises(
@@ -53,11 +54,11 @@ def test_missing_framework_gives_the_pip_command(name, monkeypatch):
 def test_the_collector_rests_while_a_backend_loads_and_is_then_as_before(is_enabled, tmp_path, monkeypatch):
     (tmp_path / "resting.py").write_text("import gc\nraise ImportError(gc.isenabled())\n")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(_registry.BUILT_IN, "resting", ("resting", "numpy", ""))
+    monkeypatch.setitem(registry.BUILT_IN, "resting", ("resting", "numpy", ""))
     gc.enable() if is_enabled else gc.disable()
     try:
         with pytest.raises(ImportError, match="False"):
-            _registry.load("resting")
+            registry.load("resting")
         assert gc.isenabled() == is_enabled
     finally:
         gc.enable()
@@ -134,7 +135,9 @@ def as_installed(tmp_path, monkeypatch):
 def test_triton_is_imported_before_tensorflow_or_not_at_all(first, as_installed, tmp_path):
     as_installed("triton", "3.9.0", "print('triton')")
     as_installed("tensorflow", "2.21.0", "print('tensorflow')")
-    program = f"{first}from multiop import _registry\ntry: _registry.load('tensorflow')\nexcept AttributeError: pass"
+    program = (
+        f"{first}from multiop._loading import registry\ntry: registry.load('tensorflow')\nexcept AttributeError: pass"
+    )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == (["tensorflow"] if first else ["triton", "tensorflow"])
@@ -160,12 +163,12 @@ def test_triton_is_barred_by_some_versions_of_tensorflow(
             shutil.rmtree(tmp_path / f"triton-{version}.dist-info")
         if triton == "folder":
             (tmp_path / "triton" / "__init__.py").unlink()
-    assert _built_in.is_triton_barred() == is_barred
+    assert built_in.is_triton_barred() == is_barred
 
 
 def test_jit_refuses_to_import_a_triton_that_is_barred(monkeypatch):
     torch = pytest.importorskip("torch")
-    monkeypatch.setattr(_built_in, "is_triton_barred", lambda: True)
+    monkeypatch.setattr(built_in, "is_triton_barred", lambda: True)
     with multiop.use_backend("torch"):
         x = torch.tensor(3.0)
         with pytest.raises(errors.UnsupportedError, match=r"import triton, .* before tensorflow.*issues/124205"):
@@ -174,8 +177,8 @@ def test_jit_refuses_to_import_a_triton_that_is_barred(monkeypatch):
 
 def test_available_backends_are_those_that_load(backend):
     assert backend in multiop.available_backends()
-    assert _registry.load(backend).name == backend
-    assert _registry.load(backend) is _registry.load(backend)
+    assert registry.load(backend).name == backend
+    assert registry.load(backend) is registry.load(backend)
 
 
 def test_tensor_of_another_framework_names_both_and_both_ways_out(backend, monkeypatch):
@@ -183,7 +186,7 @@ def test_tensor_of_another_framework_names_both_and_both_ways_out(backend, monke
         shape, dtype = (2,), "float32"
 
     ForeignTensor.__module__ = "mindspore.nn"
-    monkeypatch.setitem(multiop._host._OWNERS, "mindspore", "mindspore")
+    monkeypatch.setitem(multiop._values.host._OWNERS, "mindspore", "mindspore")
     with pytest.raises(
         errors.ForeignTensorError, match=f"a mindspore tensor was passed while the {backend} backend"
     ) as caught:
@@ -205,38 +208,38 @@ def test_tensors_of_the_other_built_in_frameworks(backend, other):
             multiop.op_add(*arguments)
 
 
-@pytest.mark.parametrize("name", list(_registry.BUILT_IN))
+@pytest.mark.parametrize("name", list(registry.BUILT_IN))
 def test_the_oldest_version_that_is_not_refused_is_the_one_that_is_asked_for(name):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = project["dependencies"] if name == "numpy" else project["optional-dependencies"][name]
-    oldest = ".".join(map(str, _registry.VERSIONS[name].reverse))
-    assert f"{_registry.BUILT_IN[name][1]}>={oldest}" in needed
+    oldest = ".".join(map(str, registry.VERSIONS[name].reverse))
+    assert f"{registry.BUILT_IN[name][1]}>={oldest}" in needed
 
 
-@pytest.mark.parametrize("name", list(_registry.BUILT_IN))
+@pytest.mark.parametrize("name", list(registry.BUILT_IN))
 def test_levels_begin_where_the_table_says(name, monkeypatch):
-    monkeypatch.setitem(_registry.VERSIONS, name, _registry.VERSIONS[name]._replace(**LEVELS))
+    monkeypatch.setitem(registry.VERSIONS, name, registry.VERSIONS[name]._replace(**LEVELS))
     versions = ["0.9.9", "1.4.0a1", "1.5.0", "1.9.3", "1.10.0+cpu", "2.3.1", "2.4.0.dev20260101", "3.0.0"]
     levels = ["refused"] * 2 + ["reverse"] * 2 + ["whole"] * 2 + ["untested"] * 2
-    assert [_registry.level(name, version) for version in versions] == levels
-    assert _registry.whole(name) == f"{_registry.BUILT_IN[name][1]}>=1.10,<2.4"
+    assert [registry.level(name, version) for version in versions] == levels
+    assert registry.whole(name) == f"{registry.BUILT_IN[name][1]}>=1.10,<2.4"
     with pytest.raises(errors.BackendError, match=rf"{name} backend needs {name}>=1.5, and 1.4.1 is .* --upgrade "):
-        _registry.refuse_old(name, "1.4.1")
-    _registry.refuse_old(name, "1.5.0")
+        registry.refuse_old(name, "1.4.1")
+    registry.refuse_old(name, "1.5.0")
 
 
 def test_a_level_may_begin_with_a_patch_release():
     versions = ["0.5", "0.5.2", "0.5.3.dev1", "0.5.3", "0.5.10", "0.6.0"]
-    assert [_registry.level("jax", version) for version in versions] == ["refused"] * 2 + ["whole"] * 4
+    assert [registry.level("jax", version) for version in versions] == ["refused"] * 2 + ["whole"] * 4
 
 
 @pytest.mark.parametrize("name", ["torch", "tensorflow"])
 def test_a_version_that_was_not_tested_is_told_once(name, monkeypatch):
     pytest.importorskip(name)
-    monkeypatch.setattr(_registry, "_loaded", {})
-    monkeypatch.setitem(_registry.VERSIONS, name, _registry.Versions((0, 1), (0, 1), (0, 2)))
+    monkeypatch.setattr(registry, "_loaded", {})
+    monkeypatch.setitem(registry.VERSIONS, name, registry.Versions((0, 1), (0, 1), (0, 2)))
     with pytest.warns(UserWarning, match=rf"{name} .* is outside the versions .*{name}>=0\.1,<0\.2"):
-        _registry.load(name)
+        registry.load(name)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        _registry.load(name)
+        registry.load(name)

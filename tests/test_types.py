@@ -17,7 +17,7 @@ import pytest
 import type_lines
 
 import multiop
-from multiop import _registry
+from multiop._loading import registry
 from multiop.testing._samplers import Sampler
 from multiop.testing.cases import rows
 
@@ -139,7 +139,7 @@ def test_native_tensors_and_nothing_else_are_tensors(backend, monkeypatch):
         assert all(isinstance(each, multiop.Tensor) and issubclass(type(each), multiop.Tensor) for each in tensors)
         assert not any(isinstance(each, multiop.Tensor) for each in nothing)
         assert not any(issubclass(cls, multiop.Tensor) for cls in others)
-        monkeypatch.setattr(_registry, "_loaded", {})  # as where the framework is imported, and no op was called yet
+        monkeypatch.setattr(registry, "_loaded", {})  # as where the framework is imported, and no op was called yet
 
 
 @functools.singledispatch

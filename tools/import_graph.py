@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # what is loaded by its name alone, where its framework is used, as a third party's is: it stands above who loads it
-PLUG_INS = {"multiop._built_in": "multiop.backends", "multiop._symbolic": "multiop.keras"}
+PLUG_INS = {"multiop._loading.built_in": "multiop.backends", "multiop._call.keras_symbols": "multiop.keras"}
 BY_NAME = ("importlib.import_module", "import_module", "__import__", "sys.modules")
 
 

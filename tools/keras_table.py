@@ -26,7 +26,7 @@ import keras
 import numpy as np
 
 import multiop
-from multiop import _dtypes, _host, _tree
+from multiop._values import dtypes as _dtypes, host, tree
 from multiop.testing._problem import Problem
 from multiop.testing.cases import rows
 
@@ -222,14 +222,14 @@ def results(f: Callable[..., Any], problem: Problem) -> list[np.ndarray[Any, Any
     leaves = list(problem._leaves)
     for place, array in zip(problem._where, problem.arrays, strict=True):
         leaves[place] = array
-    args, kwargs, then = _tree.unflatten(problem._structure, leaves)
+    args, kwargs, then = tree.unflatten(problem._structure, leaves)
     try:
         with np.errstate(all="ignore"):
             y = f(*args, **kwargs)
             y = y(*then) if then else y
         return [
             multiop.op_convert_to_numpy(leaf) if multiop.op_is_tensor(leaf) else np.asarray(leaf)
-            for leaf in _tree.leaves(y)
+            for leaf in tree.leaves(y)
         ]
     except Exception as error:
         return error
@@ -248,7 +248,7 @@ def difference(name: str, problem: Problem, ours: Any, theirs: Any) -> str:
     rules = (
         (name in REASONS, REASONS.get(name, "")),
         (not dtypes, ""),
-        (name in _OF_NUMBERS and any(map(_host.is_scalar, problem.call.args)), WEAK),
+        (name in _OF_NUMBERS and any(map(host.is_scalar, problem.call.args)), WEAK),
         (any("complex" in x for pair in dtypes for x in pair), COMPLEX),
         (all(x == "float32" and y == "float64" for x, y in dtypes), FLOATX),
         (all(x in _dtypes.FLOATING and y != "float64" and x == "float32" for x, y in dtypes), FLOAT),

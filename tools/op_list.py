@@ -77,7 +77,7 @@ IMAGE_NAMES = {"op_image_crop": "crop_images", "op_image_pad": "pad_images"}
 # what `multiop` has beside ops: module -> names
 OTHERS = {
     "multiop": "errors ops random tree",
-    "multiop._types": "ArrayLike DType PyTree Tensor",
+    "multiop._values.types": "ArrayLike DType PyTree Tensor",
     "multiop.autodiff.checkpoint": "checkpoint",
     "multiop.autodiff.gradients": "AggregationMethod gradients",
     "multiop.autodiff.implicit": "linear_solve root",
@@ -267,11 +267,11 @@ BOUNDARIES = '''# {header}
 # ruff: noqa
 # fmt: off
 # mypy: ignore-errors
-"""The functions through which ops are called: what fails within one is recovered, or explained, see `_recover`."""
+"""The functions through which ops are called: what fails within one is recovered, or explained, see `_call/recover`."""
 
-from multiop._args import bool_flag
-from multiop._recover import recover
-from multiop._registry import active
+from multiop._call.recover import recover
+from multiop._loading.registry import active
+from multiop._values.args import bool_flag
 from multiop.errors import MultiopError
 
 COMPOSITES = frozenset(
@@ -328,33 +328,12 @@ def boundaries() -> str:
     return BOUNDARIES.format(header=HEADER, composites=names) + "".join(made.values())
 
 
-def as_ruff_sorts(name: str) -> list[tuple[bool, int, str]]:
-    """Return the key of a name in imports: `log2` stands before `log10`."""
-    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"(\d+)", name)]
-
-
-def of_backend(title: str, files: dict[str, list[str]]) -> str:
-    """Return the file that gathers the ops of a backend, by name."""
-    lines = [f'"""The ops of the {title} backend, by name."""', "", f"# {HEADER}", ""]
-    for file, names in sorted((place(file), names) for file, names in files.items()):
-        entries = [f"    {name} as {name},\n" for name in sorted(names, key=as_ruff_sorts)]
-        lines.append(f"from .{file} import (\n{''.join(entries)})")
-    return "\n".join(lines) + "\n"
-
-
 def files() -> dict[Path, str]:
     """Return the text of every file that is made here."""
-    by_file: dict[str, list[str]] = {}
-    for op in ops():
-        if op.is_primitive:
-            by_file.setdefault(op.file, []).append(op.name)
-    titles = zip(BACKENDS, ("NumPy", "PyTorch", "JAX", "TensorFlow"), strict=True)
-    backends = {ROOT / f"multiop/backends/{name}/_ops.py": of_backend(title, by_file) for name, title in titles}
     spaces = {ROOT / f"multiop/ops/{name}.py": namespace(name) for name in NAMESPACES}
     return {
-        **backends,
-        ROOT / "multiop/_boundaries.py": boundaries(),
-        ROOT / "multiop/_primitives.py": primitives(),
+        ROOT / "multiop/_call/boundaries.py": boundaries(),
+        ROOT / "multiop/_loading/primitives.py": primitives(),
         ROOT / "multiop/__init__.py": face(),
         ROOT / "multiop/ops/__init__.py": without_prefix(),
         **spaces,
@@ -411,14 +390,18 @@ def namespace(space: str) -> str:
     return source(NAMESPACES[space], exports, f"multiop.ops.{space}")
 
 
-MISSING = """
+FACE = """
 
 if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name
+    __all__ = _public_names({modules})
+{published}
+    def __dir__() -> list[str]:
+        return {dir}
 
     def __getattr__(name: str) -> object:
-        from multiop._names import missing
+        from multiop._loading.suggestions import missing
 {lazy}
-        raise missing("{module}", name, __all__)
+        raise missing(__name__, name, __all__)
 """
 
 ON_DEMAND = """
@@ -429,31 +412,37 @@ ON_DEMAND = """
 """
 
 
-def source(doc: str, exports: list[tuple[str, str, str]], module: str = "", version: str = "") -> str:
-    """Return the source of a module that has nothing but names of others: of (module, name, name here)."""
-    lines = [f"# {HEADER}", f'"""{doc}"""', ""]
-    if module:
-        lines += ["import typing as _typing", ""]
+def source(doc: str, exports: list[tuple[str, str, str]], module: str, version: str = "") -> str:
+    """Return the source of a module that has nothing but names of others: of (module, name, name here).
+
+    A name that is another one here is assigned: to a type checker, an import under another name is private.
+    """
+    lines = [f"# {HEADER}", f'"""{doc}"""', "", "import typing as _typing", ""]
     is_asked = module in ("multiop", "multiop.ops")  # about names that are missing elsewhere
-    public = [here for _, _, here in exports]
-    exports = [*exports, *[("multiop._names", "PUBLIC", "_PUBLIC")] * is_asked]
-    for origin in sorted({origin for origin, _, _ in exports}):
-        names = {name: here for one, name, here in exports if one == origin}
-        lines += [f"from {origin} import ("]
-        lines += [f"    {name} as {names[name]}," if name != names[name] else f"    {name}," for name in ordered(names)]
-        lines += [")"]
+    tools = [("multiop._loading.suggestions", name, f"_{name}") for name in ["PUBLIC"] * is_asked + ["public_names"]]
+    imported = [*tools, *(one for one in exports if one[1] == one[2])]
+    assigned = [one for one in exports if one[1] != one[2]]
+    for origin in sorted({origin for origin, _, _ in assigned}):
+        package, _, name = origin.rpartition(".")
+        imported.append((package, name, f"_{name}"))
+    for origin in sorted({origin for origin, _, _ in imported}):
+        names = {name: here for one, name, here in imported if one == origin}
+        lines += [f"from {origin} import (", *(f"    {name} as {names[name]}," for name in ordered(names)), ")"]
     if version:
         lines += ["", f'__version__ = "{version}"']
-    lines += ["", "__all__ = [", *(f'    "{here}",' for here in ordered(public)), "]"]
-    lines += ["", f'_PUBLIC["{module}"] = __all__'] * is_asked
-    lines += [
-        "",
-        "",
-        "def __dir__() -> list[str]:",
-        '    return [*__all__, "__version__"]' if version else "    return __all__",
-    ]
-    lazy = "".join(ON_DEMAND.format(name=name) for name in LAZY) if version else ""
-    return "\n".join(lines) + "\n" + (MISSING.format(module=module, lazy=lazy) if module else "")
+    lines += [""] * bool(assigned)
+    lines += [f"{here} = _{origin.rpartition('.')[2]}.{name}" for origin, name, here in assigned]
+    modules = ["__name__", *(f'"{here}"' for origin, name, here in exports if origin == module and name == here)]
+    return (
+        "\n".join(lines)
+        + "\n"
+        + FACE.format(
+            modules=", ".join(modules),
+            published="    _PUBLIC[__name__] = __all__\n" * is_asked,
+            dir='[*__all__, "__version__"]' if version else "__all__",
+            lazy="".join(ON_DEMAND.format(name=name) for name in LAZY) if version else "",
+        )
+    )
 
 
 def ordered(names: Iterable[str]) -> list[str]:

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 import multiop
-from multiop import _registry
+from multiop._loading import registry
 
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
@@ -84,13 +84,13 @@ def run(path: Path, backend: str, replace: dict[str, str] | None = None) -> dict
 @contextlib.contextmanager
 def everywhere(backend: str) -> Iterator[None]:
     """Make a backend that of all threads, as MULTIOP_BACKEND does: TensorFlow runs replicas in threads of its own."""
-    before = _registry._backend
+    before = registry._backend
     if backend:
         multiop.set_backend(backend)
     try:
         yield
     finally:
-        _registry._backend = before
+        registry._backend = before
 
 
 def _run(path: Path, backend: str, replace: dict[str, str]) -> dict[str, Any]:

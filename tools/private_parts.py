@@ -13,16 +13,19 @@ OURS = {
 }  # fmt: skip
 # of Python, which documents them, or of a framework that cannot be imported there: file, name -> reason
 ALLOWED = {
-    ("_host.py", "_getframe"): "sys, of CPython",
-    ("_symbolic.py", "_getframe"): "sys, of CPython",
+    ("_values/host.py", "_getframe"): "sys, of CPython",
+    ("_call/keras_symbols.py", "_getframe"): "sys, of CPython",
     ("porting/torch/functions.py", "_getframe"): "sys, of CPython",
     ("dtypes.py", "_fields"): "of a named tuple, and documented",
     ("porting/jax/reader.py", "_fields"): "of a named tuple, and documented",
     ("porting/jax/optimizers.py", "_fields"): "of a named tuple, and documented",
     ("porting/jax/optimizers.py", "_replace"): "of a named tuple, and documented",
     ("porting/_printing/loops.py", "_replace"): "of a named tuple, and documented",
-    ("_late.py", "_initializing"): "tells that a module is half imported; without it, it is taken for whole",
-    ("_built_in.py", "_dynamo_marked_constant"): "what torch.compiler.assume_constant_result sets, without torch",
+    ("_loading/imports.py", "_initializing"): "tells that a module is half imported; without it, it is taken for whole",
+    (
+        "_loading/built_in.py",
+        "_dynamo_marked_constant",
+    ): "what torch.compiler.assume_constant_result sets, without torch",
     ("backends/jax/random.py", "_trace"): "has a stand-in, because random numbers need public parts alone",
 }
 

@@ -329,7 +329,7 @@ def __dir__() -> list[str]:
 
 
 if _typing.TYPE_CHECKING:
-    from multiop._types import DType as _DType
+    from multiop._values.types import DType as _DType
 
     bool: _DType
     int8: _DType
@@ -347,7 +347,7 @@ if _typing.TYPE_CHECKING:
 else:  # with it, a type checker would accept any name
 
     def __getattr__(name):
-        from multiop._names import missing
+        from multiop._loading.suggestions import missing
 
         if name in _DTYPES:
             return _native(name)

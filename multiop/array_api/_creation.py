@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from multiop import errors
-from multiop._types import ArrayLike, DType, Tensor
+from multiop._values.types import ArrayLike, DType, Tensor
 from multiop.dtypes import dtype_name
 from multiop.frontends.conversion import op_array, op_convert_to_tensor, op_is_tensor
 from multiop.frontends.creation import (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from multiop import _dtypes, _host, dtypes, errors
-from multiop._types import ArrayLike, DType, Tensor
+from multiop import dtypes, errors
+from multiop._values import dtypes as _dtypes, host
+from multiop._values.types import ArrayLike, DType, Tensor
 from multiop.dtypes import FloatInfo, IntegerInfo
 from multiop.frontends.conversion import op_array, op_cast, op_convert_to_tensor
 
@@ -55,13 +56,13 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
     """Return the dtype of an operation between tensors, dtypes and Python scalars, of which the last are weak."""
     if not arrays_and_dtypes:
         raise errors.ArgumentError("result_type: give at least one tensor or dtype")
-    if all(map(_host.is_scalar, arrays_and_dtypes)):
+    if all(map(host.is_scalar, arrays_and_dtypes)):
         raise errors.ArgumentError("result_type: Python scalars alone have no dtype; give a tensor or dtype with them")
     return native(_dtypes.result_type(*map(_weak, arrays_and_dtypes)))
 
 
 def _weak(x: Any) -> str:
-    return _dtypes.of_scalar(x) if _host.is_scalar(x) else dtypes.dtype_name(x)
+    return _dtypes.of_scalar(x) if host.is_scalar(x) else dtypes.dtype_name(x)
 
 
 def can_cast(from_: Any, to: DType, /) -> bool:

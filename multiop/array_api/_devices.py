@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from multiop import devices
-from multiop._types import Tensor
+from multiop._values.types import Tensor
 
 
 def on(device: Any, x: Tensor) -> Tensor:

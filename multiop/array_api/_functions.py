@@ -7,8 +7,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from multiop import _args, _dtypes, errors
-from multiop._types import ArrayLike, DType, Tensor
+from multiop import errors
+from multiop._values import args, dtypes
+from multiop._values.types import ArrayLike, DType, Tensor
 from multiop.frontends.conversion import op_cast, op_dtype, op_shape
 from multiop.frontends.creation import op_copy, op_ones, op_zeros
 from multiop.frontends.elementwise import (
@@ -121,7 +122,7 @@ def unique_all(x: ArrayLike, /) -> UniqueAll:
     Each NaN is distinct from any other, as the standard has it; `op_unique` takes all NaN for one value.
     """
     flat = op_reshape(x, (-1,))
-    is_complex = op_dtype(flat) in _dtypes.COMPLEX
+    is_complex = op_dtype(flat) in dtypes.COMPLEX
     order = op_lexsort(op_stack([op_imag(flat), op_real(flat)])) if is_complex else op_argsort(flat)
     y = op_take(flat, order)
     is_new = op_not_equal(op_get_item(y, slice(1, None)), op_get_item(y, slice(-1)))
@@ -168,7 +169,7 @@ def _cumulated(op: Any, initial: Any, x: Any, axis: int | None, dtype: DType, in
     shape = op_shape(x)
     if axis is None and len(shape) > 1:
         raise errors.ArgumentError(f"axis is needed, since x has {len(shape)} dimensions")
-    axis = _args.single_axis(-1 if axis is None else axis, len(shape))
+    axis = args.single_axis(-1 if axis is None else axis, len(shape))
     y = op(x, axis, dtype)
     if not include_initial:
         return y

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from multiop._types import ArrayLike, DType, Tensor
+from multiop._values.types import ArrayLike, DType, Tensor
 from multiop.frontends.conversion import op_view_as_complex
 from multiop.frontends.elementwise import op_imag, op_real
 from multiop.frontends.shapes import op_stack

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from multiop import _args, _host
-from multiop._types import ArrayLike, DType, Tensor
+from multiop._values import args, host
+from multiop._values.types import ArrayLike, DType, Tensor
 from multiop.frontends.conversion import op_shape
 from multiop.frontends.decompositions import (
     op_cholesky as cholesky,
@@ -123,7 +123,7 @@ def matrix_rank(x: ArrayLike, /, *, rtol: Any = None) -> Tensor:
 
 def pinv(x: ArrayLike, /, *, rtol: Any = None) -> Tensor:
     """Compute pseudo-inverses, where singular values up to `rtol` times the largest count as 0."""
-    if rtol is None or _host.is_scalar(rtol):
+    if rtol is None or host.is_scalar(rtol):
         return op_pinv(x, rtol)
     u, s, vh = op_svd(x, False)
     is_kept = op_greater(s, _least(s, rtol))
@@ -163,7 +163,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DType = None) -> Tensor:
 def vector_norm(x: ArrayLike, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
     """Compute the norm over axes, of `x` as a vector along them."""
     shape = op_shape(x)
-    axes = _args.axes(axis, len(shape))
+    axes = args.axes(axis, len(shape))
     rest = [size for k, size in enumerate(shape) if k not in axes]
     last = op_moveaxis(x, axes, tuple(range(-len(axes), 0))) if axes else x
     y = op_norm(op_reshape(last, (*rest, math.prod(shape[k] for k in axes))), ord, -1)

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _args, _dtypes, _host, _tree, errors
-from multiop._registry import traced
+from multiop import errors
+from multiop._loading.registry import traced
+from multiop._values import args as _args, dtypes, host, tree as _tree
 from multiop.frontends.creation import op_eye, op_zeros_like
 from multiop.frontends.elementwise import op_add, op_multiply
 from multiop.frontends.shapes import op_reshape
@@ -98,7 +99,7 @@ def is_array(backend: Any) -> Callable[[Any], bool]:
     """Return a predicate for leaves that count as tensors in every context: tensors and NumPy arrays."""
 
     def wanted(leaf: Any) -> bool:
-        return backend.is_tensor(leaf) or isinstance(leaf, (np.ndarray, np.generic)) or _host.owner(leaf) is not None
+        return backend.is_tensor(leaf) or isinstance(leaf, (np.ndarray, np.generic)) or host.owner(leaf) is not None
 
     return wanted
 
@@ -137,9 +138,9 @@ def differentiable(leaf: Any, backend: Any, what: Callable[[], str]) -> Any:
     """Return `leaf` as a tensor of real or complex floats, or raise an error about `what()`."""
     if backend.is_tensor(leaf):
         x = backend.convert(leaf)
-        if backend.dtype_name(x) in _dtypes.INEXACT:
+        if backend.dtype_name(x) in dtypes.INEXACT:
             return x
-    if _host.is_scalar(leaf):
+    if host.is_scalar(leaf):
         if isinstance(leaf, (bool, int)):
             raise errors.DTypeError(
                 f"{what()} is the {type(leaf).__name__} {leaf!r}; only float and complex can be differentiated: "
@@ -155,7 +156,7 @@ def differentiable(leaf: Any, backend: Any, what: Callable[[], str]) -> Any:
         x = backend.convert(leaf)
     except errors.MultiopError as error:
         raise type(error)(f"{what()}: {error.args[0]}") from None
-    if backend.dtype_name(x) not in _dtypes.INEXACT:
+    if backend.dtype_name(x) not in dtypes.INEXACT:
         raise errors.DTypeError(
             f"{what()} has dtype {backend.dtype_name(x)}; only float and complex can be differentiated: cast it, or "
             f"close over it"
@@ -213,7 +214,7 @@ def basis(xs: Sequence[Any], backend: Any, name: str) -> tuple[list[Any], list[s
 
 def is_complex(x: Any, backend: Any) -> bool:
     """Say whether `x` is complex."""
-    return backend.dtype_name(x) in _dtypes.COMPLEX
+    return backend.dtype_name(x) in dtypes.COMPLEX
 
 
 def static_shape(x: Any) -> tuple[Any, ...] | None:
@@ -243,7 +244,7 @@ def take_outputs(returned: Any, backend: Any) -> tuple[Template, list[Any]]:
     """Remove the tensors and numbers from what a function returned; return the template, and them as tensors."""
 
     def is_numeric(leaf: Any) -> bool:
-        return is_array(backend)(leaf) or _host.is_scalar(leaf)
+        return is_array(backend)(leaf) or host.is_scalar(leaf)
 
     template, outputs = take(returned, is_numeric)
     _tree.refuse_unregistered(template.leaves)
@@ -307,12 +308,12 @@ class FlatFunction:
         """Remove the tensors from an argument; return the template that remains, and them, which are all inexact."""
         backend, argument = self.backend, self.args[position]
         classes = tensor_classes[backend.name]
-        if type(argument) in classes and backend.dtype_name(argument) in _dtypes.INEXACT:
+        if type(argument) in classes and backend.dtype_name(argument) in dtypes.INEXACT:
             return BARE, [argument]
         leaves, structure = _tree.flatten(argument)
         if classes.issuperset(map(type, leaves)):  # the usual case
             for x in leaves:
-                if backend.dtype_name(x) not in _dtypes.INEXACT:
+                if backend.dtype_name(x) not in dtypes.INEXACT:
                     break
             else:
                 return Template(structure, [None] * len(leaves), range(len(leaves))), leaves
@@ -361,7 +362,7 @@ class FlatFunction:
             raise self._no_tensor(output)
         for k, y in enumerate(outputs):
             if not self.backend.is_tensor(y):
-                if not (is_array(self.backend)(y) or _host.is_scalar(y)):
+                if not (is_array(self.backend)(y) or host.is_scalar(y)):
                     raise self._no_tensor(y)
                 y = self.backend.convert(y)
             outputs[k] = self.backend.convert(y)
@@ -383,7 +384,7 @@ class FlatFunction:
     def refuse_exact(self, outputs: list[Any]) -> None:
         """Raise an error if an output is neither real nor complex."""
         for y in outputs:
-            if self.backend.dtype_name(y) not in _dtypes.INEXACT:
+            if self.backend.dtype_name(y) not in dtypes.INEXACT:
                 raise errors.DTypeError(
                     f"{self.name}: fun returned {_args.describe(y)}, which has no derivative; return it as aux "
                     f"(has_aux=True)"
@@ -393,7 +394,7 @@ class FlatFunction:
         """Run the function, whose output must be one real scalar."""
         outputs, aux = self(*tensors)
         structure = self.output_template.structure
-        if structure is None and self.backend.dtype_name(outputs[0]) in _dtypes.FLOATING and outputs[0].shape == ():
+        if structure is None and self.backend.dtype_name(outputs[0]) in dtypes.FLOATING and outputs[0].shape == ():
             return outputs, aux  # the usual case
         self.refuse_exact(outputs)
         if structure is not None and not structure.is_leaf():

@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from multiop._built_in import is_traced
+from multiop._loading.built_in import is_traced
 
 
 def transformed(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from multiop import _args, _dtypes, _host, errors
-from multiop._boundary import boundary
-from multiop._registry import active
-from multiop._types import ArrayLike, Axis, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active
+from multiop._values import args, dtypes, host
+from multiop._values.types import ArrayLike, Axis, Tensor
 from multiop.autodiff import _flat
 from multiop.autodiff.custom_gradient import op_custom_gradient
 from multiop.autodiff.stop_gradient import op_stop_gradient
@@ -77,8 +78,8 @@ def op_attach_gradient(
     if len(xs) != len(gxs) or not xs:
         raise errors.ArgumentError(f"gx has {len(gxs)} entries for the {len(xs)} of x")
     points = [_inexact(point, _entry("x", i, several), backend) for i, point in enumerate(xs)]
-    if _host.is_scalar(fx) and not isinstance(fx, (bool, int)):  # a Python scalar is weak: it takes the width of x
-        fx = backend.convert(fx, _dtypes.result_type(_dtypes.of_scalar(fx), backend.dtype_name(points[0])))
+    if host.is_scalar(fx) and not isinstance(fx, (bool, int)):  # a Python scalar is weak: it takes the width of x
+        fx = backend.convert(fx, dtypes.result_type(dtypes.of_scalar(fx), backend.dtype_name(points[0])))
     value = _inexact(fx, "fx", backend)
     if axis is None and _flat.static_shape(value) == (1,):
         scalars = [_as_scalar(g, backend) for g in gxs]
@@ -86,7 +87,7 @@ def op_attach_gradient(
         return op_reshape(flat, (1,))
     axes, slopes = [], []
     for i, (g, point) in enumerate(zip(gxs, points, strict=True)):
-        taken_in = tuple(sorted(_args.axes(axis, len(point.shape))))
+        taken_in = tuple(sorted(args.axes(axis, len(point.shape))))
         _check_value(value, point, taken_in, _entry("x", i, several))
         slopes.append(_slope(g, _entry("gx", i, several), point, value, taken_in, backend))
         axes.append(taken_in)
@@ -114,7 +115,7 @@ def _inexact(x: Any, name: str, backend: Any) -> Any:
         x = backend.convert(x)
     except errors.MultiopError as error:
         raise type(error)(f"{name}: {error.args[0]}") from None
-    if backend.dtype_name(x) not in _dtypes.INEXACT:
+    if backend.dtype_name(x) not in dtypes.INEXACT:
         raise errors.DTypeError(f"{name} must be real or complex floats, got {backend.dtype_name(x)}")
     return x
 
@@ -122,7 +123,7 @@ def _inexact(x: Any, name: str, backend: Any) -> Any:
 def _check_value(value: Any, point: Any, axes: tuple[int, ...], name: str) -> None:
     shape = _flat.static_shape(point)
     wanted = shape and tuple(n for i, n in enumerate(shape) if i not in axes)
-    if not _args.fits(_flat.static_shape(value), wanted):
+    if not args.fits(_flat.static_shape(value), wanted):
         raise errors.ArgumentError(
             f"fx has shape {_flat.static_shape(value)}, but a function of {name} of shape {shape} that takes in the "
             f"dimensions {axes} has a value of shape {wanted}; set axis"
@@ -132,7 +133,7 @@ def _check_value(value: Any, point: Any, axes: tuple[int, ...], name: str) -> No
 def _as_scalar(g: Any, backend: Any) -> Any:
     """Return `g` as a scalar if it has the shape `(1,)`."""
     if isinstance(g, (list, tuple)):
-        return g[0] if len(g) == 1 and _host.is_scalar(g[0]) else g
+        return g[0] if len(g) == 1 and host.is_scalar(g[0]) else g
     if backend.is_tensor(g):
         return op_reshape(g, ()) if _flat.static_shape(g) == (1,) else g
     return g.reshape(()) if getattr(g, "shape", None) == (1,) else g
@@ -142,18 +143,18 @@ def _slope(g: Any, name: str, point: Any, value: Any, axes: tuple[int, ...], bac
     """Return the gradient `g` as a tensor of the shape of `point`."""
     try:
         if not backend.is_tensor(g):
-            given = backend.convert(g, backend.dtype_name(point)) if _host.is_scalar(g) else backend.convert(g)
+            given = backend.convert(g, backend.dtype_name(point)) if host.is_scalar(g) else backend.convert(g)
             g = backend.on_device_of(point, given)
     except errors.MultiopError as error:
         raise type(error)(f"{name}: {error.args[0]}") from None
     if _flat.is_complex(g, backend) and not _flat.is_complex(point, backend):
         raise errors.DTypeError(f"{name} is complex, but its x is real; take op_real of it")
-    if backend.dtype_name(g) not in _dtypes.INEXACT:
+    if backend.dtype_name(g) not in dtypes.INEXACT:
         g = backend.convert(g, backend.dtype_name(point))
     shape = _flat.static_shape(g)
-    if shape is not None and len(shape) == len(point.shape) and _args.fits(shape, _flat.static_shape(point)):
+    if shape is not None and len(shape) == len(point.shape) and args.fits(shape, _flat.static_shape(point)):
         return g
-    if shape != () and not _args.fits(shape, _flat.static_shape(value)):
+    if shape != () and not args.fits(shape, _flat.static_shape(value)):
         raise errors.ArgumentError(
             f"{name} has shape {shape}; it must have the shape of its x, {_flat.static_shape(point)}, that of fx, "
             f"{_flat.static_shape(value)}, or ()"

@@ -6,8 +6,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from multiop import _args, _dtypes, _reruns
-from multiop._registry import active, is_compiling, traced
+from multiop._loading.registry import active, is_compiling, traced
+from multiop._rules import rerun_state
+from multiop._values import args as _args, dtypes
 from multiop.autodiff import _flat
 from multiop.autodiff._transformed import transformed
 
@@ -49,7 +50,7 @@ def checkpoint(fun: Callable[P, T], *, static_argnums: int | Sequence[int] = ())
         backend = active()
 
         def is_differentiable(leaf: Any) -> bool:
-            return backend.is_tensor(leaf) and backend.dtype_name(leaf) in _dtypes.INEXACT
+            return backend.is_tensor(leaf) and backend.dtype_name(leaf) in dtypes.INEXACT
 
         fixed = {i % len(args): args[i] for i in static if -len(args) <= i < len(args)}
         free = [None if i in fixed else argument for i, argument in enumerate(args)]
@@ -66,7 +67,7 @@ def checkpoint(fun: Callable[P, T], *, static_argnums: int | Sequence[int] = ())
 
         run = flat  # what is compiled draws from keys alone
         if not is_compiling():
-            run = _reruns.Repeatable(flat, _reruns.host_generators(fun, (args, kwargs)))
+            run = rerun_state.Repeatable(flat, rerun_state.host_generators(fun, (args, kwargs)))
         outputs = backend.checkpoint(run, [backend.convert(x) for x in primals])
         return returned[0].fill(outputs)
 

@@ -15,9 +15,11 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
-from multiop import _args, _dtypes, _host, _symbolic, _tree, errors
-from multiop._explain import explain
-from multiop._registry import active
+from multiop import errors
+from multiop._call import keras_symbols
+from multiop._call.explain import explain
+from multiop._loading.registry import active
+from multiop._values import args as _args, dtypes, host, tree
 from multiop.autodiff._flat import leaves_like, static_shape
 from multiop.autodiff._transformed import transformed
 
@@ -80,8 +82,8 @@ def op_custom_gradient(f: Callable[P, tuple[T, Callable[..., Any]]]) -> Callable
         try:
             call = CustomCall(f, parameters, backend, args, kwargs)
         except errors.ForeignTensorError:
-            if _symbolic.takes({"args": args, "kwargs": kwargs}):  # it has its rule as an operation of Keras too
-                return _symbolic.call(differentiable, *args, **kwargs)
+            if keras_symbols.takes({"args": args, "kwargs": kwargs}):  # it has its rule as an operation of Keras too
+                return keras_symbols.call(differentiable, *args, **kwargs)
             raise
         primals, call.primals = call.primals, []  # a rule keeps `call`, which must not keep tracers or a graph alive
         outputs = backend.custom_call(call, primals)
@@ -171,15 +173,15 @@ class CustomCall:
         if self.backend.is_tensor(argument):
             self.primals.append(self.backend.convert(argument))
             return None, [_Position(len(self.primals) - 1)]
-        if isinstance(argument, (str, bytes)) or argument is None or _host.is_scalar(argument):
+        if isinstance(argument, (str, bytes)) or argument is None or host.is_scalar(argument):
             return None, [argument]
-        leaves, structure = _tree.flatten(argument)
+        leaves, structure = tree.flatten(argument)
         taken = []
         for leaf in leaves:
             if (
                 self.backend.is_tensor(leaf)
                 or isinstance(leaf, (np.ndarray, np.generic))
-                or _host.owner(leaf) is not None
+                or host.owner(leaf) is not None
             ):
                 try:
                     tensor = self.backend.convert(leaf)  # refuses another framework's tensor
@@ -188,7 +190,7 @@ class CustomCall:
                 self.primals.append(tensor)
                 taken.append(_Position(len(self.primals) - 1))
             else:
-                _tree.refuse_unregistered([leaf])
+                tree.refuse_unregistered([leaf])
                 taken.append(leaf)
         return (None if structure.is_leaf() else structure), taken
 
@@ -223,13 +225,13 @@ class CustomCall:
     def _filled(structure: Any, leaves: list[Any], tensors: Any) -> Any:
         """Return the pytree in which each `_Position` among `leaves` is replaced by the tensor at that position."""
         filled = [tensors[leaf.number] if type(leaf) is _Position else leaf for leaf in leaves]
-        return filled[0] if structure is None else _tree.unflatten(structure, filled)
+        return filled[0] if structure is None else tree.unflatten(structure, filled)
 
     def _set_output(self, output: Any) -> list[Any]:
         if self.backend.is_tensor(output):
             self.output_structure, self.output_leaves = None, _ONE_LEAF
             return [self.backend.convert(output)]
-        leaves, self.output_structure = _tree.flatten(output)
+        leaves, self.output_structure = tree.flatten(output)
         outputs: list[Any] = []
         self.output_leaves = taken = []
         for leaf in leaves:
@@ -240,7 +242,7 @@ class CustomCall:
                 outputs.append(self.backend.convert(leaf))
             except errors.MultiopError as error:
                 raise errors.GradientRuleError(
-                    f"{self.name} returned an output that is not a tensor: {error.args[0]}{_tree.how_to_register(leaf)}"
+                    f"{self.name} returned an output that is not a tensor: {error.args[0]}{tree.how_to_register(leaf)}"
                 ) from None
             taken.append(_Position(len(outputs) - 1))
         return outputs
@@ -323,7 +325,7 @@ class CustomCall:
             for leaf, grad in zip(leaves, leaf_grads, strict=True):
                 if type(leaf) is _Position:
                     grads[leaf.number] = self._checked(grad, leaf.number, i, upstreams)
-                elif grad is not None and not _host.is_scalar(leaf):
+                elif grad is not None and not host.is_scalar(leaf):
                     raise self._fault(
                         f"returned a gradient for {_args.describe(leaf)} in argument {self.argument_name(i)!r}, which "
                         f"is static; return None for it"
@@ -351,9 +353,9 @@ class CustomCall:
             if len(chosen) == 1 and self._fits(chosen[0], returned):
                 return {chosen[0]: returned}
         if several:
-            inexact = [p for p, spec in enumerate(self.specs) if self.backend.dtype_name(spec) in _dtypes.INEXACT]
+            inexact = [p for p, spec in enumerate(self.specs) if self.backend.dtype_name(spec) in dtypes.INEXACT]
             for leaves in (range(len(self.specs)), inexact):
-                if len(returned) == len(leaves) and all(entry is None or _tree.is_leaf(entry) for entry in returned):
+                if len(returned) == len(leaves) and all(entry is None or tree.is_leaf(entry) for entry in returned):
                     return self._entries_of_flat(dict(zip(leaves, returned, strict=True)))
             for chosen in choices:  # the count fits but the structure does not: `_match` reports where
                 if len(returned) == len(chosen):
@@ -370,18 +372,18 @@ class CustomCall:
         entries = {}
         for i, (structure, leaves) in enumerate(self.arguments):
             grads = [by_primal.get(leaf.number) if type(leaf) is _Position else None for leaf in leaves]
-            entries[i] = grads[0] if structure is None else _tree.unflatten(structure, grads)
+            entries[i] = grads[0] if structure is None else tree.unflatten(structure, grads)
         return entries
 
     def _is_inexact(self, leaf: Any) -> bool:
-        return type(leaf) is _Position and self.backend.dtype_name(self.specs[leaf.number]) in _dtypes.INEXACT
+        return type(leaf) is _Position and self.backend.dtype_name(self.specs[leaf.number]) in dtypes.INEXACT
 
     def _fits(self, i: int, entry: Any) -> bool:
         structure, _ = self.arguments[i]
         if entry is None:
             return True
         if structure is None:
-            return _tree.is_leaf(entry)
+            return tree.is_leaf(entry)
         try:
             leaves_like(entry, structure)
         except ValueError:
@@ -409,7 +411,7 @@ class CustomCall:
             self.backend.is_tensor(grad)
             and grad.dtype == spec.dtype
             and grad.shape == spec.shape
-            and self.backend.dtype_name(grad) in _dtypes.INEXACT
+            and self.backend.dtype_name(grad) in dtypes.INEXACT
         )
 
     def _conform(self, grad: Any, x: Any, what: str, upstreams: Sequence[Any]) -> Any:
@@ -418,9 +420,9 @@ class CustomCall:
         A host value is moved to the device of the upstream gradients.
         """
         shape, dtype = static_shape(x), self.backend.dtype_name(x)
-        if grad is None or dtype not in _dtypes.INEXACT:
+        if grad is None or dtype not in dtypes.INEXACT:
             return None
-        if _host.is_scalar(grad) and not isinstance(grad, (bool, complex)):
+        if host.is_scalar(grad) and not isinstance(grad, (bool, complex)):
             grad = self._on_upstream_device(upstreams, self.backend.convert(grad, dtype))
         elif not self.backend.is_tensor(grad):
             try:
@@ -432,8 +434,8 @@ class CustomCall:
             raise self._fault(f"returned a gradient of shape {found_shape} for {what} of shape {shape}")
         if found_dtype == dtype:
             return grad
-        if found_dtype not in _dtypes.INEXACT or (found_dtype in _dtypes.COMPLEX and dtype not in _dtypes.COMPLEX):
-            hint = "; take op_real of it if the imaginary part is zero" if found_dtype in _dtypes.COMPLEX else ""
+        if found_dtype not in dtypes.INEXACT or (found_dtype in dtypes.COMPLEX and dtype not in dtypes.COMPLEX):
+            hint = "; take op_real of it if the imaginary part is zero" if found_dtype in dtypes.COMPLEX else ""
             raise self._fault(f"returned a gradient of dtype {found_dtype} for {what} of dtype {dtype}{hint}")
         return self.backend.convert(grad, dtype)
 
@@ -463,7 +465,7 @@ _ONE_LEAF: list[Any] = [_Position(0)]
 
 
 def _is_number(leaf: Any) -> bool:
-    return _host.is_scalar(leaf) and not isinstance(leaf, bool)
+    return host.is_scalar(leaf) and not isinstance(leaf, bool)
 
 
 class _Convention(NamedTuple):

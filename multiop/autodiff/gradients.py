@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from multiop import _args, _dtypes, _tree, errors
-from multiop._explain import explain
-from multiop._registry import active, traced
-from multiop._types import PyTree
+from multiop import errors
+from multiop._call.explain import explain
+from multiop._loading.registry import active, traced
+from multiop._values import args, dtypes, tree as _tree
+from multiop._values.types import PyTree
 from multiop.autodiff import _flat
 from multiop.autodiff.tape import UNCONNECTED, GradientTape
 from multiop.frontends.creation import op_copy, op_ones_like, op_zeros_like
@@ -82,10 +83,10 @@ def gradients(
         ([1.0, 1.0], [3.0, 1.0])
     """
     backend = active()
-    _args.choice(unconnected_gradients, UNCONNECTED, "gradients: unconnected_gradients")
-    _args.choice(aggregation_method, (None, 0, 1, 2), "gradients: aggregation_method")
-    _args.bool_flag(colocate_gradients_with_ops, "gradients: colocate_gradients_with_ops")
-    _args.bool_flag(gate_gradients, "gradients: gate_gradients")
+    args.choice(unconnected_gradients, UNCONNECTED, "gradients: unconnected_gradients")
+    args.choice(aggregation_method, (None, 0, 1, 2), "gradients: aggregation_method")
+    args.bool_flag(colocate_gradients_with_ops, "gradients: colocate_gradients_with_ops")
+    args.bool_flag(gate_gradients, "gradients: gate_gradients")
     if name is not None and not isinstance(name, str):
         raise errors.ArgumentTypeError(f"gradients: name must be a string, got {name!r}")
     if callable(ys) and not backend.is_tensor(ys):
@@ -105,8 +106,8 @@ def gradients(
         stops = _tensors(stop_gradients, "stop_gradients", backend)
         weights = _weights(grad_ys, targets, backend)
         grads = [None] * len(flat)
-        wanted = [i for i, x in enumerate(flat) if backend.dtype_name(x) in _dtypes.INEXACT]
-        paired = [(y, w) for y, w in zip(targets, weights, strict=True) if backend.dtype_name(y) in _dtypes.INEXACT]
+        wanted = [i for i, x in enumerate(flat) if backend.dtype_name(x) in dtypes.INEXACT]
+        paired = [(y, w) for y, w in zip(targets, weights, strict=True) if backend.dtype_name(y) in dtypes.INEXACT]
         if wanted and paired:
             try:
                 wanted_grads = backend.gradients(
@@ -144,7 +145,7 @@ def _tensors(tree: PyTree, what: str, backend: Any, convert: bool = False) -> li
             except errors.MultiopError as error:
                 raise type(error)(f"gradients: {what}[{i}]: {error.args[0]}") from None
         if not convert:
-            raise errors.ArgumentTypeError(f"gradients: {what}[{i}] must be a tensor, got {_args.describe(leaf)}")
+            raise errors.ArgumentTypeError(f"gradients: {what}[{i}] must be a tensor, got {args.describe(leaf)}")
     return leaves
 
 
@@ -156,11 +157,11 @@ def _weights(grad_ys: PyTree, ys: list[Any], backend: Any) -> list[Any]:
     weights = []
     for k, (weight, y) in enumerate(zip(given, ys, strict=True)):
         dtype = backend.dtype_name(y)
-        if weight is None and dtype in _dtypes.COMPLEX:
+        if weight is None and dtype in dtypes.COMPLEX:
             raise errors.DTypeError(
                 f"gradients: ys[{k}] has dtype {dtype}, so it needs an entry in grad_ys: there is no default"
             )
-        if weight is None or dtype not in _dtypes.INEXACT:
+        if weight is None or dtype not in dtypes.INEXACT:
             weights.append(op_ones_like(y))
         else:
             weights.append(_flat.convert_like(weight, y, backend, f"gradients: grad_ys[{k}]"))

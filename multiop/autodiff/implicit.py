@@ -7,9 +7,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from multiop import _args, _dtypes, _tree, errors
-from multiop._registry import active
-from multiop._types import PyTree
+from multiop import errors
+from multiop._loading.registry import active
+from multiop._values import args as _args, dtypes, tree as _tree
+from multiop._values.types import PyTree
 from multiop.autodiff import _flat
 from multiop.autodiff.custom_gradient import op_custom_gradient
 from multiop.autodiff.stop_gradient import op_stop_gradient
@@ -180,7 +181,7 @@ def _differentiable(args: Sequence[Any]) -> tuple[_flat.Template, list[Any]]:
     backend = active()
 
     def is_differentiable(leaf: Any) -> bool:
-        return backend.is_tensor(leaf) and backend.dtype_name(leaf) in _dtypes.INEXACT
+        return backend.is_tensor(leaf) and backend.dtype_name(leaf) in dtypes.INEXACT
 
     template, primals = _flat.take(tuple(args), is_differentiable)
     _tree.refuse_unregistered(template.leaves)

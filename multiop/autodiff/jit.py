@@ -6,9 +6,10 @@ import inspect
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from multiop import _args, _tree, config, errors
-from multiop._recent import Recent
-from multiop._registry import is_compiling, ready, traced
+from multiop import config, errors
+from multiop._loading.registry import is_compiling, ready, traced
+from multiop._rules.lru import Recent
+from multiop._values import args as _args, tree
 from multiop.autodiff import _flat
 from multiop.autodiff._transformed import transformed
 
@@ -66,7 +67,7 @@ def jit(
             if classes.issuperset(map(type, args)):
                 call, by_value = fun, len(args)
             else:
-                tensors, by_value = _tree.flatten(args)
+                tensors, by_value = tree.flatten(args)
                 is_plain = classes.issuperset(map(type, tensors))
         if not is_plain:
             try:
@@ -92,7 +93,7 @@ def jit(
 
 def _of_leaves(fun: Callable[..., Any], structure: Any) -> Callable[..., Any]:
     """Return `fun` as a function of the leaves of its arguments, which have this structure together."""
-    return lambda *leaves: traced(fun)(*_tree.unflatten(structure, leaves))
+    return lambda *leaves: traced(fun)(*tree.unflatten(structure, leaves))
 
 
 def _flat_call(call: Callable[..., Any], backend: Any) -> Callable[..., tuple[list[Any], Callable[[Any], Any]]]:
@@ -140,12 +141,12 @@ def _refused(
     fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], backend: Any
 ) -> errors.MultiopError:
     """Return the error about the first argument that cannot become a tensor."""
-    for i, leaf in enumerate(_tree.leaves((args, kwargs))):
+    for i, leaf in enumerate(tree.leaves((args, kwargs))):
         try:
             if _flat.is_array(backend)(leaf):
                 backend.convert(leaf)
             else:
-                _tree.refuse_unregistered([leaf])
+                tree.refuse_unregistered([leaf])
         except errors.MultiopError as error:
             return type(error)(f"jit: {_flat.leaf_name(fun, args, kwargs, i)}: {error.args[0]}")
     raise AssertionError("called for arguments that all make tensors")

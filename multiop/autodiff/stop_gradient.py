@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from multiop import _tree
-from multiop._boundary import boundary
-from multiop._registry import active
-from multiop._types import PyTree
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active
+from multiop._values import tree
+from multiop._values.types import PyTree
 from multiop.autodiff import _flat
 
 
@@ -41,7 +41,7 @@ def op_stop_gradient(variable: PyTree) -> PyTree:
     def stop(leaf: Any) -> Any:
         if backend.is_tensor(leaf):
             return backend.stop_gradient(leaf)
-        _tree.refuse_unregistered([leaf])
+        tree.refuse_unregistered([leaf])
         return backend.stop_gradient(backend.convert(leaf)) if is_array(leaf) else leaf
 
-    return _tree.map(stop, variable)
+    return tree.map(stop, variable)

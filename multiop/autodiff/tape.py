@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from multiop import _args, _dtypes, _tree, errors
-from multiop._registry import active
-from multiop._types import PyTree, Tensor
+from multiop import errors
+from multiop._loading.registry import active
+from multiop._values import args, dtypes, tree
+from multiop._values.types import PyTree, Tensor
 from multiop.autodiff import _flat
 from multiop.frontends.creation import op_ones_like, op_zeros_like
 from multiop.frontends.reduction import op_sum
@@ -55,8 +56,8 @@ class GradientTape:
     """
 
     def __init__(self, persistent: bool = False, watch_accessed_variables: bool = True) -> None:
-        self._persistent = _args.bool_flag(persistent, "GradientTape: persistent")
-        self._watch_accessed_variables = _args.bool_flag(
+        self._persistent = args.bool_flag(persistent, "GradientTape: persistent")
+        self._watch_accessed_variables = args.bool_flag(
             watch_accessed_variables, "GradientTape: watch_accessed_variables"
         )
         self._backend: Any = None
@@ -113,12 +114,12 @@ class GradientTape:
     def _watched_leaf(self, leaf: Any) -> Any:
         if not self._backend.is_tensor(leaf):
             if isinstance(leaf, (str, bytes)) or callable(leaf):
-                raise errors.ArgumentTypeError(f"GradientTape.watch: x must hold tensors, got {_args.describe(leaf)}")
+                raise errors.ArgumentTypeError(f"GradientTape.watch: x must hold tensors, got {args.describe(leaf)}")
             try:
                 leaf = self._backend.convert(leaf)
             except errors.MultiopError as error:
                 raise type(error)(f"GradientTape.watch: {error.args[0]}") from None
-        return self._tape.watch(leaf) if self._backend.dtype_name(leaf) in _dtypes.INEXACT else leaf
+        return self._tape.watch(leaf) if self._backend.dtype_name(leaf) in dtypes.INEXACT else leaf
 
     def gradient(
         self, target: PyTree, sources: PyTree, output_gradients: PyTree = None, unconnected_gradients: str = "none"
@@ -150,7 +151,7 @@ class GradientTape:
             (108.0, 18.0, None)
         """
         recorded = self._recorded("gradient")
-        _args.choice(unconnected_gradients, UNCONNECTED, "GradientTape.gradient: unconnected_gradients")
+        args.choice(unconnected_gradients, UNCONNECTED, "GradientTape.gradient: unconnected_gradients")
         targets, upstreams = self._targets(target, output_gradients)
         template, flat = self._sources(sources, "gradient")
         grads = self._gradient(recorded, targets, flat, upstreams)
@@ -194,7 +195,7 @@ class GradientTape:
             [[2.0, 0.0], [0.0, 4.0]]
         """
         recorded = self._recorded("jacobian")
-        _args.choice(unconnected_gradients, UNCONNECTED, "GradientTape.jacobian: unconnected_gradients")
+        args.choice(unconnected_gradients, UNCONNECTED, "GradientTape.jacobian: unconnected_gradients")
         target = self._real_target(target, "jacobian")
         template, flat = self._sources(sources, "jacobian")
         units, _, n = _flat.basis([target], self._backend, "GradientTape.jacobian")
@@ -245,11 +246,11 @@ class GradientTape:
             [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
         recorded = self._recorded("batch_jacobian")
-        _args.choice(unconnected_gradients, UNCONNECTED, "GradientTape.batch_jacobian: unconnected_gradients")
+        args.choice(unconnected_gradients, UNCONNECTED, "GradientTape.batch_jacobian: unconnected_gradients")
         target = self._real_target(target, "batch_jacobian")
         if not self._backend.is_tensor(source):
             raise errors.ArgumentTypeError(
-                f"GradientTape.batch_jacobian: source must be a tensor, got {_args.describe(source)}"
+                f"GradientTape.batch_jacobian: source must be a tensor, got {args.describe(source)}"
             )
         if not len(target.shape) or not len(source.shape) or target.shape[0] != source.shape[0]:
             raise errors.ArgumentError(
@@ -344,11 +345,11 @@ class GradientTape:
             target, self._backend.is_tensor if self._backend.is_tensor(target) else _flat.is_given
         )
         targets = [self._tensor(leaf, "gradient: target") for leaf in leaves]
-        wanted = [self._backend.dtype_name(y) in _dtypes.INEXACT for y in targets]
+        wanted = [self._backend.dtype_name(y) in dtypes.INEXACT for y in targets]
         chosen = [y for y, is_wanted in zip(targets, wanted, strict=True) if is_wanted]
         if output_gradients is None:
             return chosen, None
-        given = [output_gradients] if self._backend.is_tensor(output_gradients) else _tree.leaves(output_gradients)
+        given = [output_gradients] if self._backend.is_tensor(output_gradients) else tree.leaves(output_gradients)
         if len(given) == len(template.leaves):
             given = [given[i] for i in template.positions]
         if len(given) != len(targets):
@@ -377,7 +378,7 @@ class GradientTape:
                     self._backend.convert(leaf)  # refuses another framework's tensor
                 except errors.MultiopError as error:
                     raise type(error)(f"GradientTape.{what}: {error.args[0]}") from None
-            raise errors.ArgumentTypeError(f"GradientTape.{what} must hold tensors, got {_args.describe(leaf)}")
+            raise errors.ArgumentTypeError(f"GradientTape.{what} must hold tensors, got {args.describe(leaf)}")
         return leaf
 
     def _real_target(self, target: Any, method: str) -> Any:
@@ -393,7 +394,7 @@ class GradientTape:
     ) -> list[Any]:
         """Return the gradient for each source, `None` for a source that is an integer or unconnected."""
         grads: list[Any] = [None] * len(sources)
-        wanted = [i for i, x in enumerate(sources) if self._backend.dtype_name(x) in _dtypes.INEXACT]
+        wanted = [i for i, x in enumerate(sources) if self._backend.dtype_name(x) in dtypes.INEXACT]
         if targets and wanted:
             wanted_grads = recorded.gradient(targets, [sources[i] for i in wanted], upstreams)
             for i, g in zip(wanted, wanted_grads, strict=True):
@@ -404,9 +405,9 @@ class GradientTape:
         self, recorded: Any, target: Any, sources: list[Any], units: Any, n: int, together: bool, method: str
     ) -> list[Any]:
         """Return each source's gradients with each of the `n` upstream gradients `units`; `None` if unconnected."""
-        if self._backend.dtype_name(target) not in _dtypes.INEXACT:
+        if self._backend.dtype_name(target) not in dtypes.INEXACT:
             return [None] * len(sources)
-        if not _args.bool_flag(together, f"GradientTape.{method}: experimental_use_pfor") and not self._persistent:
+        if not args.bool_flag(together, f"GradientTape.{method}: experimental_use_pfor") and not self._persistent:
             raise errors.TapeError(
                 f"GradientTape.{method}: experimental_use_pfor=False needs a tape made with persistent=True"
             )

@@ -11,9 +11,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, ParamSpec, TypeVar, cast, overload
 
-from multiop import _args, _dtypes, _tree, errors
-from multiop._registry import active
-from multiop._types import PyTree
+from multiop import errors
+from multiop._loading.registry import active
+from multiop._values import args as _args, dtypes, tree
+from multiop._values.types import PyTree
 from multiop.autodiff import _flat
 from multiop.autodiff._transformed import transformed
 from multiop.frontends.creation import op_ones_like, op_zeros
@@ -196,7 +197,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
             raise errors.ArgumentError(f"vjp: the cotangents must have the structure of the output: {error}") from None
         flat_cotangents = []
         for k, (position, output) in enumerate(zip(template.positions, outputs, strict=True)):
-            if backend.dtype_name(output) in _dtypes.INEXACT:
+            if backend.dtype_name(output) in dtypes.INEXACT:
                 flat_cotangents.append(_flat.convert_like(leaves[position], output, backend, f"vjp: cotangent {k}"))
             else:
                 flat_cotangents.append(None)
@@ -266,7 +267,7 @@ def _jvp(
         outputs, out_tangents, aux = backend.jvp(flat, flat.primals, flat.tangents(tangents))
     template = flat.output_template
     inexact = [
-        t if backend.dtype_name(y) in _dtypes.INEXACT else None for y, t in zip(outputs, out_tangents, strict=True)
+        t if backend.dtype_name(y) in dtypes.INEXACT else None for y, t in zip(outputs, out_tangents, strict=True)
     ]
     results = template.fill(outputs), template.fill(inexact)
     return (*results, flat.aux(aux)) if has_aux else results
@@ -505,7 +506,7 @@ def _free_of_rules(fun: Callable[..., Any]) -> Callable[..., Any]:
     def free(*args: Any, **kwargs: Any) -> Any:
         backend: Any = active()  # whose `has_native_derivatives` is optional
         output = fun(*args, **kwargs)
-        leaves = [output] if backend.is_tensor(output) else _tree.leaves(output)
+        leaves = [output] if backend.is_tensor(output) else tree.leaves(output)
         if not backend.has_native_derivatives([y for y in leaves if backend.is_tensor(y)]):
             raise _HasRuleError
         return output

@@ -9,8 +9,9 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from multiop import _args, _tree, errors
-from multiop._registry import ready, traced
+from multiop import errors
+from multiop._loading.registry import ready, traced
+from multiop._values import args as _args, tree as _tree
 from multiop.autodiff import _flat
 from multiop.autodiff._transformed import transformed
 from multiop.frontends.shapes import op_transpose

@@ -2,19 +2,19 @@
 
 A backend is a module: a package with the frontend's file names in `ops`, and those of `multiop/autodiff` in `autodiff`.
 It holds, under the frontend's names and in its order, every primitive op as a short `def`. It imports its framework,
-NumPy, its siblings and multiop's private ground (`_args`, `_dtypes`, `_host`, `_tree`, `config`, `errors`), never a
-frontend.
+NumPy, its siblings and what stands below it (`errors`, `config`, `scopes` and the private packages), never a frontend;
+one outside of this package imports `multiop.extend`, which has all of that under one name.
 
 `ops` says what an op means, right in every mode. A faster form that is not right everywhere stands in `kernels` under
 the op's name, primitive or composite, and calls `otherwise`, the op itself, where it does not apply: see
-`multiop._kernels`.
+`multiop._loading.kernels`.
 
 Arguments arrive by position, all of them, with the frontend's defaults filled in. Tensors may still be host values
 (Python scalars, NumPy arrays, lists); `convert`, `floating` and `promote` in `conversion.py` convert them. Errors are
 raised without the op's name: the frontend adds it.
 
-`Backend` in `multiop/_contract.py` lists what a backend holds besides the ops. Loading a backend checks it, and one
-error names everything that is missing.
+`Backend` in `multiop/_loading/contract.py` lists what a backend holds besides the ops. Loading a backend checks it,
+and one error names everything that is missing.
 
 What an op means, read in `numpy/ops`: each in its shortest form. Write the files of ops in the order in which they
 import each other: `conversion`, `creation`, `elementwise`, `reduction`, `shapes`, `logical`, `indexing`, `sorting`,

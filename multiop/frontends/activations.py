@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from multiop import _args, _dtypes, errors
-from multiop._boundary import boundary
-from multiop._registry import active, composite, recomputed
-from multiop._types import ArrayLike, Axis, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active, composite, recomputed
+from multiop._values import args, dtypes
+from multiop._values.types import ArrayLike, Axis, Tensor
 from multiop.frontends.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape, real_operand
 from multiop.frontends.creation import op_ones_like
 from multiop.frontends.elementwise import op_abs, op_clip, op_maximum, op_sqrt, op_square
@@ -179,7 +180,7 @@ def op_leaky_relu(x: ArrayLike, negative_slope: float = 0.2) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_leaky_relu([-2.0, 2.0], 0.25)).tolist()
         [-0.5, 2.0]
     """
-    return active().op_leaky_relu(x, _args.number(negative_slope, "negative_slope"))
+    return active().op_leaky_relu(x, args.number(negative_slope, "negative_slope"))
 
 
 @boundary
@@ -205,7 +206,7 @@ def op_elu(x: ArrayLike, alpha: float = 1.0) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_elu([0.0, 2.0])).tolist()
         [0.0, 2.0]
     """
-    return active().op_elu(x, _args.number(alpha, "alpha"))
+    return active().op_elu(x, args.number(alpha, "alpha"))
 
 
 @boundary
@@ -232,7 +233,7 @@ def op_celu(x: ArrayLike, alpha: float = 1.0) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_celu([0.0, 2.0])).tolist()
         [0.0, 2.0]
     """
-    rate = _args.number(alpha, "alpha")
+    rate = args.number(alpha, "alpha")
     if rate == 0:
         raise errors.ArgumentError("alpha must not be 0")
     return active().op_celu(x, rate)
@@ -401,7 +402,7 @@ def op_soft_shrink(x: ArrayLike, threshold: float = 0.5) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_soft_shrink([-2.0, 0.25, 2.0])).tolist()
         [-1.5, 0.0, 1.5]
     """
-    return active().op_soft_shrink(x, _args.not_negative(threshold, "threshold"))
+    return active().op_soft_shrink(x, args.not_negative(threshold, "threshold"))
 
 
 @boundary
@@ -428,7 +429,7 @@ def op_hard_shrink(x: ArrayLike, threshold: float = 0.5) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_hard_shrink([-2.0, 0.25, 2.0])).tolist()
         [-2.0, 0.0, 2.0]
     """
-    threshold = _args.number(threshold, "threshold")
+    threshold = args.number(threshold, "threshold")
     if math.isnan(threshold):
         raise errors.ArgumentError("threshold must not be NaN")
     return active().op_hard_shrink(x, threshold)
@@ -481,7 +482,7 @@ def op_threshold(x: ArrayLike, threshold: float, default_value: float) -> Tensor
         >>> multiop.op_convert_to_numpy(multiop.op_threshold([-2.0, 1.0, 3.0], 1.0, 5.0)).tolist()
         [5.0, 5.0, 3.0]
     """
-    return active().op_threshold(x, _args.number(threshold, "threshold"), _args.number(default_value, "default_value"))
+    return active().op_threshold(x, args.number(threshold, "threshold"), args.number(default_value, "default_value"))
 
 
 @boundary
@@ -536,7 +537,7 @@ def _together(op: Any, x: ArrayLike, axis: Any) -> Tensor:
     """Apply `op`, which takes a single axis, to several dimensions of `x` as if they were flattened into one."""
     x = op_convert_to_tensor(x)
     shape = op_shape(x)
-    axes = _args.axes(axis, len(shape))
+    axes = args.axes(axis, len(shape))
     last = tuple(range(len(shape) - len(axes), len(shape)))
     moved = op_moveaxis(x, axes, last)
     sizes = op_shape(moved)
@@ -628,12 +629,12 @@ def op_squareplus(x: ArrayLike, b: float = 4) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_squareplus([0.0, 1.5])).tolist()
         [1.0, 2.0]
     """
-    b = _args.not_negative(b, "b")
+    b = args.not_negative(b, "b")
     x, dtype = real_operand(x)
-    working = _dtypes.join(dtype, "float32")
+    working = dtypes.join(dtype, "float32")
     x = op_cast(x, working)
     size = op_abs(x)
-    bent = (size < _dtypes.EXTREMES[working][1] ** 0.25) & (size + b > 0)  # elsewhere the root is the size of x
+    bent = (size < dtypes.EXTREMES[working][1] ** 0.25) & (size + b > 0)  # elsewhere the root is the size of x
     root = op_where(bent, op_sqrt(op_square(op_where(bent, x, 1)) + b), size)
     return op_cast(op_where(x < 0, b / 2 / (root - op_where(x < 0, x, -1)), (x + root) / 2), dtype)
 
@@ -663,10 +664,10 @@ def op_sparsemax(x: ArrayLike, axis: int = -1) -> Tensor:
         [0.25, 0.75, 0.0]
     """
     x, dtype = real_operand(x)
-    axis = _args.single_axis(axis, op_ndim(x))
+    axis = args.single_axis(axis, op_ndim(x))
     if x.shape[axis] == 0:
         return x
-    x, constant = op_cast(x, _dtypes.join(dtype, "float32")), active().stop_gradient
+    x, constant = op_cast(x, dtypes.join(dtype, "float32")), active().stop_gradient
     x = x - constant(op_max(x, axis, keepdims=True))
     top = op_flip(op_sort(constant(x), axis), axis)
     rank, sums = op_cumsum(op_ones_like(top), axis), op_cumsum(top, axis)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from multiop import _args, errors
-from multiop._boundary import boundary
-from multiop._registry import active
-from multiop._types import ArrayLike, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active
+from multiop._values import args
+from multiop._values.types import ArrayLike, Tensor
 
 
 @boundary
@@ -57,10 +58,10 @@ def op_dot_product_attention(
         >>> multiop.op_convert_to_numpy(y)[0, :, 0, 0].tolist()
         [1.0, 0.0]
     """
-    flash = None if flash_attention is None else _args.bool_flag(flash_attention, "flash_attention")
-    cap = None if attn_logits_soft_cap is None else _args.number(attn_logits_soft_cap, "attn_logits_soft_cap")
+    flash = None if flash_attention is None else args.bool_flag(flash_attention, "flash_attention")
+    cap = None if attn_logits_soft_cap is None else args.number(attn_logits_soft_cap, "attn_logits_soft_cap")
     if cap is not None and not cap > 0:
         raise errors.ArgumentError(f"attn_logits_soft_cap must be above 0, got {attn_logits_soft_cap}")
-    _args.required(query=query, key=key, value=value)
-    factor = None if scale is None else _args.number(scale, "scale")
+    args.required(query=query, key=key, value=value)
+    factor = None if scale is None else args.number(scale, "scale")
     return active().op_dot_product_attention(query, key, value, bias, mask, factor, is_causal, flash, cap)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from multiop import _dtypes, errors
-from multiop._boundary import boundary
-from multiop._registry import active, composite
-from multiop._rule import with_rule
-from multiop._types import ArrayLike, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active, composite
+from multiop._rules.composed import with_rule
+from multiop._values import dtypes
+from multiop._values.types import ArrayLike, Tensor
 from multiop.frontends.conversion import op_cast, op_dtype, op_view, real_operand
 from multiop.frontends.creation import op_ones_like
 from multiop.frontends.elementwise import op_abs, op_add, op_copysign, op_ldexp, op_multiply, op_negative, op_subtract
@@ -297,9 +298,9 @@ def op_bitwise_count(x: ArrayLike) -> Tensor:
     name = active().dtype_name(x)
     if name == "bool":
         return op_cast(x, "uint8")
-    if name not in _dtypes.INTEGER:
+    if name not in dtypes.INTEGER:
         raise errors.DTypeError(f"x must be integers or bool, got {name}")
-    return op_cast(_sums_of_bits(op_abs(x), _dtypes.INTEGER_RANGE["u" * (name[0] != "u") + name][1]), "uint8")
+    return op_cast(_sums_of_bits(op_abs(x), dtypes.INTEGER_RANGE["u" * (name[0] != "u") + name][1]), "uint8")
 
 
 @composite

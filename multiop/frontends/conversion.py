@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _dtypes, _host, errors
-from multiop._boundary import boundary
-from multiop._registry import active
-from multiop._types import ArrayLike, DType, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active
+from multiop._values import dtypes, host
+from multiop._values.types import ArrayLike, DType, Tensor
 from multiop.frontends.creation import op_copy
 
 
@@ -50,7 +51,7 @@ def op_convert_to_tensor(
     """
     if sparse or ragged:
         raise errors.UnsupportedError("multiop has dense tensors only; leave sparse and ragged out")
-    return active().op_convert_to_tensor(x, _dtypes.name_or_none(dtype, _dtypes.FLOAT8), sparse, ragged)
+    return active().op_convert_to_tensor(x, dtypes.name_or_none(dtype, dtypes.FLOAT8), sparse, ragged)
 
 
 @boundary
@@ -105,7 +106,7 @@ def op_cast(x: ArrayLike, dtype: DType) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_cast([2, 0], "bool")).tolist()
         [True, False]
     """
-    return active().op_cast(x, _dtypes.name(dtype, _dtypes.FLOAT8))
+    return active().op_cast(x, dtypes.name(dtype, dtypes.FLOAT8))
 
 
 @boundary
@@ -132,7 +133,7 @@ def op_view(x: ArrayLike, dtype: DType = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_view([1.0, -2.0], "int32")).tolist()
         [1065353216, -1073741824]
     """
-    return active().op_view(x, _dtypes.name_or_none(dtype))
+    return active().op_view(x, dtypes.name_or_none(dtype))
 
 
 @boundary
@@ -159,7 +160,7 @@ def op_view_as_complex(x: ArrayLike) -> Tensor:
     """
     x = active().floating(x)
     dtype, shape = op_dtype(x), op_shape(x)
-    if dtype in _dtypes.COMPLEX:
+    if dtype in dtypes.COMPLEX:
         raise errors.DTypeError(f"x is complex already: {dtype}")
     if not shape or (isinstance(shape[-1], int) and shape[-1] != 2):
         raise errors.ArgumentError(f"the last dimension of x must be of size 2, got shape {shape}")
@@ -227,14 +228,14 @@ def operands(*xs: ArrayLike) -> list[Tensor]:
     """Return `xs` as tensors; host values go to the device of the first tensor among them."""
     convert = active().op_convert_to_tensor  # without its boundary: the user called another op
     tensors = [convert(x, None, None, None) for x in active().together(*xs)]
-    return _host.with_digits(xs, tensors, op_convert_to_tensor, op_dtype)
+    return host.with_digits(xs, tensors, op_convert_to_tensor, op_dtype)
 
 
 def real_operand(x: ArrayLike) -> tuple[Tensor, str]:
     """Return `x` as a tensor of a floating dtype, and the name of that dtype; raise an error for complex."""
     x = active().floating(x)
     dtype = active().dtype_name(x)
-    if dtype in _dtypes.COMPLEX:
+    if dtype in dtypes.COMPLEX:
         raise errors.DTypeError(f"{dtype} is not accepted: complex numbers have no order")
     return x, dtype
 
@@ -281,7 +282,7 @@ def op_view_as_real(x: ArrayLike) -> Tensor:
     """
     backend = active()
     x = backend.convert(x)
-    if op_dtype(x) not in _dtypes.COMPLEX:
+    if op_dtype(x) not in dtypes.COMPLEX:
         raise errors.DTypeError(f"x must be complex, got {op_dtype(x)}")
     return backend.op_stack([backend.op_real(x), backend.op_imag(x)], -1)
 
@@ -310,24 +311,24 @@ def op_saturate_cast(x: ArrayLike, dtype: DType) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_saturate_cast([-1.5, 7.9, 300.0], "uint8")).tolist()
         [0, 7, 255]
     """
-    backend, dtype = active(), _dtypes.name(dtype)
+    backend, dtype = active(), dtypes.name(dtype)
     if dtype in ("float64", "complex128"):  # no number is beyond its range, and a host value keeps its digits
         return op_cast(x, dtype)
     x = backend.convert(x)
     given = backend.dtype_name(x)
-    if dtype in _dtypes.COMPLEX:
-        part = _dtypes.REAL_PART[dtype]
-        if given not in _dtypes.COMPLEX:
+    if dtype in dtypes.COMPLEX:
+        part = dtypes.REAL_PART[dtype]
+        if given not in dtypes.COMPLEX:
             return op_cast(op_saturate_cast(x, part), dtype)
         parts = [op_saturate_cast(backend.op_real(x), part), op_saturate_cast(backend.op_imag(x), part)]
         return backend.op_view_as_complex(backend.op_stack(parts, -1))
     y = backend.op_cast(x, dtype)
-    limits = None if "bool" in (dtype, given) else _dtypes.SATURATION[given, dtype]
+    limits = None if "bool" in (dtype, given) else dtypes.SATURATION[given, dtype]
     if limits is None:
         return y
-    if dtype in _dtypes.INTEGER and given in _dtypes.FLOATING:
+    if dtype in dtypes.INTEGER and given in dtypes.FLOATING:
         y = backend.op_where(backend.op_isnan(x), backend.convert(0, dtype), y)
-    (low, high), (least, largest) = limits, _dtypes.EXTREMES[dtype]
+    (low, high), (least, largest) = limits, dtypes.EXTREMES[dtype]
     y = backend.op_where(backend.op_less(x, backend.convert(low, given)), backend.convert(least, dtype), y)
     return backend.op_where(backend.op_greater(x, backend.convert(high, given)), backend.convert(largest, dtype), y)
 

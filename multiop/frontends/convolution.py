@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from multiop import _windows
-from multiop._boundary import boundary
-from multiop._registry import active
-from multiop._types import ArrayLike, Tensor
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active
+from multiop._values import windows
+from multiop._values.types import ArrayLike, Tensor
 from multiop.frontends.conversion import op_shape, operands
 from multiop.frontends.shapes import op_pad, op_reshape
 
@@ -55,14 +55,14 @@ def op_conv(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[-1.0], [-2.0]]]
     """
-    padding, data_format = _windows.padding(padding, *_CONTINUED), _windows.data_format(data_format)
+    padding, data_format = windows.padding(padding, *_CONTINUED), windows.data_format(data_format)
     if isinstance(padding, str) and padding in _CONTINUED:
         inputs, kernel = operands(inputs, kernel)
-        around = _windows.around(op_shape(inputs), op_shape(kernel), data_format, dilation_rate)
+        around = windows.around(op_shape(inputs), op_shape(kernel), data_format, dilation_rate)
         inputs, padding = op_pad(inputs, around, _CONTINUED[padding]), "valid"
     if bias is not None:
         inputs, kernel, bias = operands(inputs, kernel, bias)
-        _windows.bias(op_shape(bias), op_shape(kernel))
+        windows.bias(op_shape(bias), op_shape(kernel))
     return active().op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate)
 
 
@@ -114,7 +114,7 @@ def op_conv_transpose(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[1.0], [3.0], [2.0], [6.0]]]
     """
-    padding, data_format = _windows.padding(padding), _windows.data_format(data_format)
+    padding, data_format = windows.padding(padding), windows.data_format(data_format)
     return active().op_conv_transpose(
         inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups
     )
@@ -232,7 +232,7 @@ def op_depthwise_conv(
         [[[3.0, 7.0]]]
     """
     inputs, kernel = operands(inputs, kernel)
-    _windows.depthwise(op_shape(inputs), op_shape(kernel), _windows.data_format(data_format))
+    windows.depthwise(op_shape(inputs), op_shape(kernel), windows.data_format(data_format))
     *window, channels, multiplier = op_shape(kernel)
     flat = op_reshape(kernel, (*window, 1, channels * multiplier))
     return op_conv(inputs, flat, strides, padding, data_format, dilation_rate, bias)
@@ -279,7 +279,7 @@ def op_separable_conv(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[15.0]]]
     """
-    _windows.pointwise(op_shape(depthwise_kernel), op_shape(pointwise_kernel))
+    windows.pointwise(op_shape(depthwise_kernel), op_shape(pointwise_kernel))
     inputs, depthwise_kernel, pointwise_kernel = operands(inputs, depthwise_kernel, pointwise_kernel)
     y = op_depthwise_conv(inputs, depthwise_kernel, strides, padding, data_format, dilation_rate)
     return op_conv(y, pointwise_kernel, 1, "valid", data_format, 1, bias)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from multiop import _args, _dtypes, _host, config, errors
-from multiop._boundary import boundary
-from multiop._registry import active
-from multiop._types import ArrayLike, DType, Shape, Tensor
+from multiop import config, errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active
+from multiop._values import args, dtypes as _dtypes, host
+from multiop._values.types import ArrayLike, DType, Shape, Tensor
 
 
 @boundary
@@ -29,7 +30,7 @@ def op_zeros(shape: Shape, dtype: DType = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_zeros((2, 2))).tolist()
         [[0.0, 0.0], [0.0, 0.0]]
     """
-    return active().op_zeros(_args.size(shape), _dtypes.name(config.floatx() if dtype is None else dtype))
+    return active().op_zeros(args.size(shape), _dtypes.name(config.floatx() if dtype is None else dtype))
 
 
 @boundary
@@ -51,7 +52,7 @@ def op_ones(shape: Shape, dtype: DType = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_ones((2, 2))).tolist()
         [[1.0, 1.0], [1.0, 1.0]]
     """
-    return active().op_ones(_args.size(shape), _dtypes.name(config.floatx() if dtype is None else dtype))
+    return active().op_ones(args.size(shape), _dtypes.name(config.floatx() if dtype is None else dtype))
 
 
 @boundary
@@ -74,7 +75,7 @@ def op_full(shape: Shape, fill_value: ArrayLike, dtype: DType = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_full((2, 2), 7)).tolist()
         [[7, 7], [7, 7]]
     """
-    return active().op_full(_args.size(shape), fill_value, _dtypes.name_or_none(dtype))
+    return active().op_full(args.size(shape), fill_value, _dtypes.name_or_none(dtype))
 
 
 @boundary
@@ -164,7 +165,7 @@ def op_arange(start: Any, stop: Any = None, step: Any = None, dtype: DType = Non
     dtypes = [_number_dtype(x, name) for name, x in (("start", start), ("stop", stop), ("step", step)) if x is not None]
     if start is None:
         raise errors.ArgumentError("start must be a number, got None")
-    if _host.is_scalar(step) and step == 0:
+    if host.is_scalar(step) and step == 0:
         raise errors.ArgumentError("step must not be 0")
     name = _dtypes.result_type(_dtypes.of_scalar(1), *dtypes) if dtype is None else _dtypes.name(dtype)
     start, stop = (0, start) if stop is None else (start, stop)
@@ -173,14 +174,14 @@ def op_arange(start: Any, stop: Any = None, step: Any = None, dtype: DType = Non
 
 def _number_dtype(x: Any, name: str) -> str:
     """Return the dtype of a number, or of a tensor without dimensions."""
-    if _host.is_scalar(x):
+    if host.is_scalar(x):
         if x != x or isinstance(x, complex):
             raise errors.ArgumentError(f"{name} must be a real number, got {x!r}")
         return _dtypes.of_scalar(x)
     if hasattr(x, "dimension_as_value"):  # a size that JAX will know later, such as that of Keras's batches
         return _dtypes.of_scalar(1)
     if getattr(x, "shape", None) != () or not hasattr(x, "dtype"):
-        raise errors.ArgumentTypeError(f"{name} must be a number, got {_args.describe(x)}")
+        raise errors.ArgumentTypeError(f"{name} must be a number, got {args.describe(x)}")
     return _dtypes.name(x.dtype)
 
 
@@ -205,9 +206,9 @@ def op_eye(N: int, M: int | None = None, k: int = 0, dtype: DType = None) -> Ten
         >>> multiop.op_convert_to_numpy(multiop.op_eye(2, 3, k=1)).tolist()
         [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    rows, columns = _args.size((N,), "N")[0], _args.size((N if M is None else M,), "M")[0]
+    rows, columns = args.size((N,), "N")[0], args.size((N if M is None else M,), "M")[0]
     name = _dtypes.name(config.floatx() if dtype is None else dtype)
-    return active().op_eye(rows, columns, _args.integer(k, "k"), name)
+    return active().op_eye(rows, columns, args.integer(k, "k"), name)
 
 
 @boundary
@@ -266,9 +267,9 @@ def op_linspace(
         >>> multiop.op_convert_to_numpy(multiop.op_linspace(0, 10, 5)).tolist()
         [0.0, 2.5, 5.0, 7.5, 10.0]
     """
-    num, dtype = _args.count(num, "num"), _dtypes.name_or_none(dtype)
+    num, dtype = args.count(num, "num"), _dtypes.name_or_none(dtype)
     if dtype in ("float64", "complex128"):  # in their own dtype, the ends would lack digits; one promotes the other
-        if _host.is_scalar(start) and not _host.is_scalar(stop):
+        if host.is_scalar(start) and not host.is_scalar(stop):
             stop = active().convert(stop, dtype)
         else:
             start = active().convert(start, dtype)

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _args, _dtypes, errors
-from multiop._boundary import boundary
-from multiop._registry import active, composite
-from multiop._rule import with_rule
-from multiop._types import ArrayLike, Axis, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active, composite
+from multiop._rules.composed import with_rule
+from multiop._values import args, dtypes
+from multiop._values.types import ArrayLike, Axis, Tensor
 from multiop.frontends.control_flow import op_cond, op_fori_loop
 from multiop.frontends.conversion import in_float32, on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape
 from multiop.frontends.creation import op_eye, op_ones_like, op_zeros_like
@@ -179,7 +180,7 @@ def op_pinv(x: ArrayLike, rcond: float | None = None, hermitian: bool = False) -
     """
     if hermitian:
         x = active().floating(x)
-        _args.matrices(op_shape(x), square=True)
+        args.matrices(op_shape(x), square=True)
         below = op_tril(x, -1)
         diagonal = op_cast(op_real(op_subtract(op_tril(x), below)), op_dtype(x))
         x = op_add(op_add(below, diagonal), _adjoint(below))
@@ -316,7 +317,7 @@ def op_qr(x: ArrayLike, mode: str = "reduced", broadening: float | None = None) 
         >>> abs(multiop.op_convert_to_numpy(r)).tolist()
         [[5.0]]
     """
-    mode = _args.choice(mode, ("reduced", "complete"), "mode")
+    mode = args.choice(mode, ("reduced", "complete"), "mode")
     if (eps := _broadening(broadening)) is None:
         q, r = active().op_qr(x, mode)
     else:
@@ -402,9 +403,9 @@ def op_eigh(x: ArrayLike, UPLO: str = "L", broadening: float | None = None) -> t
         [2.0, 3.0]
     """
     UPLO = UPLO.upper() if isinstance(UPLO, str) else UPLO
-    if _args.choice(UPLO, ("L", "U"), "UPLO") == "U":
+    if args.choice(UPLO, ("L", "U"), "UPLO") == "U":
         x = op_convert_to_tensor(x)
-        _args.matrices(op_shape(x), square=True)
+        args.matrices(op_shape(x), square=True)
         x = _adjoint(x)
     if (eps := _broadening(broadening)) is None:
         values, vectors = active().op_eigh(x)
@@ -451,7 +452,7 @@ def op_eig(x: ArrayLike, broadening: float | None = None) -> tuple[Tensor, Tenso
 
 def _tolerance(value: Any, name: str) -> float | None:
     """Return `value`, a tolerance, as a float."""
-    return None if value is None else _args.number(value, name)
+    return None if value is None else args.number(value, name)
 
 
 # rules that stay finite (Liao, Liu, Wang and Xiang, 2019), of the upstream gradients of all results
@@ -461,7 +462,7 @@ def _broadening(value: Any) -> float | None:
     """Return `value` as a positive float, or `None`."""
     if value is None:
         return None
-    eps = float(_args.number(value, "broadening"))
+    eps = float(args.number(value, "broadening"))
     if not 0 < eps < math.inf:
         raise errors.ArgumentError(f"broadening must be positive and finite, got {value}")
     return eps
@@ -485,7 +486,7 @@ def _broadened_eigh(eps: float) -> Any:
 
 def _broadened_eig(eps: float) -> Any:
     def eig(x: Any) -> Any:
-        is_real = op_dtype(x) not in _dtypes.COMPLEX
+        is_real = op_dtype(x) not in dtypes.COMPLEX
         values, vectors = active().op_eig(active().stop_gradient(x))
 
         def rule(u_values: Any, u_vectors: Any) -> Any:
@@ -725,7 +726,7 @@ def op_cholesky_inverse(x: ArrayLike, upper: bool = False) -> Tensor:
         [[0.25, 0.0], [0.0, 0.0625]]
     """
     x = op_convert_to_tensor(x)
-    rows, _ = _args.matrices(op_shape(x), square=True)
+    rows, _ = args.matrices(op_shape(x), square=True)
     lower = not upper
     eye = on_device_of(x, op_eye(rows, dtype=op_dtype(x)))
     inverse = op_solve_triangular(x, op_broadcast_to(eye, op_shape(x)), lower)
@@ -765,7 +766,7 @@ def op_lstsq(
     """
     a, b = active().promote_floating(a, b)
     rows, columns = op_shape(a), op_shape(b)
-    _args.matrices(rows, name="a")
+    args.matrices(rows, name="a")
     is_vector = len(columns) == len(rows) - 1
     if not is_vector and len(columns) != len(rows):
         raise errors.ArgumentError(f"b must have {len(rows)} dimensions, or {len(rows) - 1}, not {len(columns)}")
@@ -802,9 +803,9 @@ def op_matrix_power(x: ArrayLike, n: int) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_matrix_power([[1, 1], [0, 1]], 5)).tolist()
         [[1, 5], [0, 1]]
     """
-    n = _args.count(n, "n", -sys.maxsize)
+    n = args.count(n, "n", -sys.maxsize)
     x = op_convert_to_tensor(x)
-    rows, _ = _args.matrices(op_shape(x), square=True)
+    rows, _ = args.matrices(op_shape(x), square=True)
     if op_dtype(x) == "bool":
         raise errors.DTypeError("bool is not accepted; cast it to an integer first")
     if n < 0:
@@ -892,7 +893,7 @@ def op_norm(
     """
     x = active().floating(x)
     ndim = len(op_shape(x))
-    axes = _args.axes(axis, ndim)
+    axes = args.axes(axis, ndim)
     if ord is None and axis is None:
         return in_float32(lambda x: _euclidean(x, axes, keepdims), x)
     if ord is not None and (isinstance(ord, bool) or not isinstance(ord, (int, float, str, np.number))):
@@ -980,7 +981,7 @@ def op_cdist(x: ArrayLike, y: ArrayLike) -> Tensor:
         [[5.0, 0.0]]
     """
     x, y = active().promote_floating(x, y)
-    lengths = [_args.matrices(op_shape(z), name=name)[1] for z, name in ((x, "x"), (y, "y"))]
+    lengths = [args.matrices(op_shape(z), name=name)[1] for z, name in ((x, "x"), (y, "y"))]
     if lengths[0] != lengths[1]:
         raise errors.ArgumentError(f"the rows of x have {lengths[0]} entries, those of y {lengths[1]}")
     return op_norm(op_subtract(op_expand_dims(x, -2), op_expand_dims(y, -3)), axis=-1)
@@ -1015,9 +1016,9 @@ def op_solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike) -> Tensor:
     a, b, q = active().together(a, b, q)
     a, b = active().promote_floating(a, b)
     (a, q), (b, _) = active().promote_floating(a, q), active().promote_floating(b, q)
-    m, n = (_args.matrices(op_shape(x), square=True, name=name)[0] for x, name in ((a, "a"), (b, "b")))
-    if _args.matrices(op_shape(q), name="q") != (m, n):
-        raise errors.ArgumentError(f"q must be matrices of {m} rows and {n} columns, got {_args.describe(q)}")
+    m, n = (args.matrices(op_shape(x), square=True, name=name)[0] for x, name in ((a, "a"), (b, "b")))
+    if args.matrices(op_shape(q), name="q") != (m, n):
+        raise errors.ArgumentError(f"q must be matrices of {m} rows and {n} columns, got {args.describe(q)}")
     of_rows, of_columns = (on_device_of(q, op_eye(k, dtype=op_dtype(q))) for k in (m, n))
     left = op_multiply(op_expand_dims(a, (-3, -1)), op_expand_dims(of_columns, (0, 2)))
     right = op_multiply(op_expand_dims(of_rows, (1, 3)), op_expand_dims(op_swapaxes(b, -1, -2), (-4, -2)))
@@ -1064,7 +1065,7 @@ def op_polar_decomposition(x: ArrayLike, side: str = "right") -> tuple[Tensor, T
     if side not in ("right", "left"):
         raise errors.ArgumentError(f'side must be "right" or "left", got {side!r}')
     x = active().floating(x)
-    m, n = _args.matrices(op_shape(x))
+    m, n = args.matrices(op_shape(x))
     u = _adjoint(_unitary_factor(_adjoint(x))) if m < n else _unitary_factor(x)
     return u, _hermitian(op_matmul(_adjoint(u), x) if side == "right" else op_matmul(x, _adjoint(u)))
 
@@ -1174,7 +1175,7 @@ def op_logm(x: ArrayLike) -> Tensor:
 
 def _function_of_matrices(function: Any, x: Any) -> Any:
     x = active().floating(x)
-    if _args.matrices(op_shape(x), square=True)[0] == 0:
+    if args.matrices(op_shape(x), square=True)[0] == 0:
         return x
     try:
         return function(x)

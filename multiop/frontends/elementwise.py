@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from multiop import _args, _dtypes, errors
-from multiop._boundary import boundary
-from multiop._registry import active, composite, recomputed
-from multiop._rule import with_rule
-from multiop._types import ArrayLike, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active, composite, recomputed
+from multiop._rules.composed import with_rule
+from multiop._values import args, dtypes
+from multiop._values.types import ArrayLike, Tensor
 from multiop.frontends.logical import op_isinf, op_isnan, op_signbit, op_where
 
 
@@ -1072,9 +1073,9 @@ def op_nan_to_num(x: ArrayLike, nan: float = 0.0, posinf: float | None = None, n
     """
     return active().op_nan_to_num(
         x,
-        _args.number(nan, "nan"),
-        None if posinf is None else _args.number(posinf, "posinf"),
-        None if neginf is None else _args.number(neginf, "neginf"),
+        args.number(nan, "nan"),
+        None if posinf is None else args.number(posinf, "posinf"),
+        None if neginf is None else args.number(neginf, "neginf"),
     )
 
 
@@ -1456,7 +1457,7 @@ def op_copysign(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         [-1.0, 2.0]
     """
     x1, x2 = active().promote_floating(x1, x2)
-    if (name := active().dtype_name(x1)) in _dtypes.COMPLEX:
+    if (name := active().dtype_name(x1)) in dtypes.COMPLEX:
         raise errors.DTypeError(f"x1 and x2 must be real, got {name}")
     size = op_abs(x1)
     return op_where(op_signbit(x2), op_negative(size), size)
@@ -1514,7 +1515,7 @@ def op_modf(x: ArrayLike) -> tuple[Tensor, Tensor]:
         ([0.5, -0.25], [1.0, -2.0])
     """
     x = active().floating(x)
-    if (name := active().dtype_name(x)) in _dtypes.COMPLEX:
+    if (name := active().dtype_name(x)) in dtypes.COMPLEX:
         raise errors.DTypeError(f"x must be real, got {name}")
     return with_rule("op_modf", _fraction, x)[0], op_trunc(x)
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _args, _dtypes, errors
-from multiop._boundary import boundary
-from multiop._built_in import untraced
-from multiop._registry import active, composite
-from multiop._types import ArrayLike, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.built_in import untraced
+from multiop._loading.registry import active, composite
+from multiop._values import args, dtypes
+from multiop._values.types import ArrayLike, Tensor
 from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
 from multiop.frontends.creation import op_arange, op_full_like
 from multiop.frontends.elementwise import (
@@ -294,8 +295,8 @@ def op_image_resize(
     images = op_convert_to_tensor(images)
     axes, _ = _image_axes(images, data_format)
     target = _pair(size, "size")
-    _args.choice(interpolation, ("nearest", *_RESIZE_KERNELS), "interpolation")
-    _args.choice(fill_mode, ("constant",), "fill_mode")
+    args.choice(interpolation, ("nearest", *_RESIZE_KERNELS), "interpolation")
+    args.choice(fill_mode, ("constant",), "fill_mode")
     if crop_to_aspect_ratio and pad_to_aspect_ratio:
         raise errors.ArgumentError("only one of crop_to_aspect_ratio and pad_to_aspect_ratio can be true")
     dtype = op_dtype(images)
@@ -363,7 +364,7 @@ def op_image_affine_transform(
     """
     images, transform = operands(images, transform)
     axes, channel = _image_axes(images, data_format)
-    order = ORDERS[_args.choice(interpolation, tuple(ORDERS), "interpolation")]
+    order = ORDERS[args.choice(interpolation, tuple(ORDERS), "interpolation")]
     shape = op_shape(transform)
     if len(shape) not in (1, 2) or shape[-1] != 8:
         raise errors.ArgumentError(f"transform must be of shape (8,) or (batch, 8), got {shape}")
@@ -418,7 +419,7 @@ def op_image_perspective_transform(
     """
     images, start_points, end_points = operands(images, start_points, end_points)
     axes, channel = _image_axes(images, data_format)
-    order = ORDERS[_args.choice(interpolation, tuple(ORDERS), "interpolation")]
+    order = ORDERS[args.choice(interpolation, tuple(ORDERS), "interpolation")]
     shape = op_shape(start_points)
     if len(shape) not in (2, 3) or shape[-2:] != (4, 2):
         raise errors.ArgumentError(f"start_points must be of shape (4, 2) or (batch, 4, 2), got {shape}")
@@ -475,7 +476,7 @@ def op_image_map_coordinates(
         raise errors.ArgumentError(
             f"coordinates must be of shape ({len(shape)}, ...) for inputs of {len(shape)} dimensions, got {wanted}"
         )
-    _args.choice(order, (0, 1), "order")
+    args.choice(order, (0, 1), "order")
     coordinates = op_cast(coordinates, _working(coordinates, "coordinates"))
     sizes = _sizes(inputs, range(len(shape)))
     places = [coordinates[i] for i in range(len(shape))]
@@ -609,7 +610,7 @@ def op_image_reconstruct_patches(
     kernel = _tuple(size, spatial, "size")
     if strides is not None and _tuple(strides, spatial, "strides") != kernel:
         raise errors.ArgumentError(f"strides must be the size {kernel}, got {strides}: patches must not overlap")
-    is_same = _args.choice(padding, ("valid", "same"), "padding") == "same"
+    is_same = args.choice(padding, ("valid", "same"), "padding") == "same"
     shape, counts = op_shape(patches), _sizes(patches, axes)
     covered = [count * k for count, k in zip(counts, kernel, strict=True)]
     if output_size is None and is_same:
@@ -700,7 +701,7 @@ def op_image_sobel_edges(images: ArrayLike, data_format: str | None = None) -> T
     """
     images = op_convert_to_tensor(images)
     axes, _ = _image_axes(images, data_format)
-    dtype = _dtypes.to_floating(op_dtype(images))
+    dtype = dtypes.to_floating(op_dtype(images))
     images = op_cast(images, _working(images))
     if 0 in _sizes(images, axes):
         raise errors.ArgumentError("images without pixels have no edges")
@@ -765,8 +766,8 @@ def op_image_ssim(
     (span,), (k1,), (k2,) = _positive([max_val], "max_val"), _positive([k1], "k1"), _positive([k2], "k2")
     if min(_sizes(image1, axes)) < n:
         raise errors.ArgumentError(f"filter_size {n} does not fit in images of {_sizes(image1, axes)} pixels")
-    dtype = _dtypes.to_floating(_dtypes.result_type(op_dtype(image1), op_dtype(image2)))
-    working = _dtypes.result_type(_working(image1, "image1"), _working(image2, "image2"))
+    dtype = dtypes.to_floating(dtypes.result_type(op_dtype(image1), op_dtype(image2)))
+    working = dtypes.result_type(_working(image1, "image1"), _working(image2, "image2"))
     x, y = op_cast(image1, working), op_cast(image2, working)
     windows = op_stack([x, y, op_square(x) + op_square(y), x * y])
     for axis in axes:
@@ -820,7 +821,7 @@ def op_image_elastic_transform(
     """
     images = op_convert_to_tensor(images)
     axes, channel = _image_axes(images, data_format)
-    order = ORDERS[_args.choice(interpolation, tuple(ORDERS), "interpolation")]
+    order = ORDERS[args.choice(interpolation, tuple(ORDERS), "interpolation")]
     (spread,) = _positive([sigma], "sigma")
     if seed is not None:
         (seed,) = _whole([seed], 0, "seed")
@@ -829,7 +830,7 @@ def op_image_elastic_transform(
     field = _displacements(seed, (2, *batch, height, width), spread) * _number(alpha, "alpha")
     x, y = _grid(height, width)
     # with the shape and on the device of the values that are looked up
-    plane = op_sum(op_cast(images, _dtypes.result_type(op_dtype(images), "float32")), channel)
+    plane = op_sum(op_cast(images, dtypes.result_type(op_dtype(images), "float32")), channel)
     across, down = op_full_like(plane, field[0] + x), op_full_like(plane, field[1] + y)
     return _warped(images, axes, channel, across, down, order, fill_mode, fill_value)
 
@@ -878,9 +879,9 @@ def op_image_scale_and_translate(
         [0.0, 1.0, 3.0, 4.0]
     """
     images, scale, translation = operands(images, scale, translation)
-    shape, wanted = op_shape(images), _args.size(output_shape, "output_shape")
-    dims = _args.axes(spatial_dims, len(shape), "spatial_dims")
-    kernel = _METHODS[_args.choice(method, tuple(_METHODS), "method")]
+    shape, wanted = op_shape(images), args.size(output_shape, "output_shape")
+    dims = args.axes(spatial_dims, len(shape), "spatial_dims")
+    kernel = _METHODS[args.choice(method, tuple(_METHODS), "method")]
     if len(wanted) != len(shape) or any(
         old != new for d, (old, new) in enumerate(zip(shape, wanted, strict=True)) if d not in dims
     ):
@@ -889,7 +890,7 @@ def op_image_scale_and_translate(
         if op_shape(vector) != (len(dims),):
             raise errors.ArgumentError(f"{name} must be of shape ({len(dims)},), got {op_shape(vector)}")
     dtype = op_dtype(images)
-    working = _dtypes.result_type(*map(_working, (images, scale, translation), ("images", "scale", "translation")))
+    working = dtypes.result_type(*map(_working, (images, scale, translation), ("images", "scale", "translation")))
     images, scale, translation = (op_cast(x, working) for x in (images, scale, translation))
     for i, (dim, old) in enumerate(zip(dims, _sizes(images, dims), strict=True)):
         matrix = _resampling(old, wanted[dim], scale[i], translation[i], kernel, antialias)
@@ -905,7 +906,7 @@ def _image_axes(
 ) -> tuple[tuple[int, ...], int]:
     """Return the spatial axes of `images`, and the axis of the channels."""
     is_last = data_format is None or (
-        _args.choice(data_format, ("channels_last", "channels_first"), "data_format") == "channels_last"
+        args.choice(data_format, ("channels_last", "channels_first"), "data_format") == "channels_last"
     )
     ndim = len(op_shape(images))
     if ndim not in (spatial + 1, spatial + 2):
@@ -928,14 +929,14 @@ def _sizes(images: Tensor, axes: Sequence[int]) -> list[int]:
 def _working(x: Tensor, name: str = "images") -> str:
     """Return the dtype to compute `x` in: at least float32."""
     dtype = op_dtype(x)
-    if dtype in (*_dtypes.BOOLEAN, *_dtypes.COMPLEX):
+    if dtype in (*dtypes.BOOLEAN, *dtypes.COMPLEX):
         raise errors.DTypeError(f"{name} must be integers or floats, got {dtype}")
-    return _dtypes.result_type(dtype, "float32")
+    return dtypes.result_type(dtype, "float32")
 
 
 def _float_dtype(images: Tensor) -> str:
     dtype = op_dtype(images)
-    if dtype not in _dtypes.FLOATING:
+    if dtype not in dtypes.FLOATING:
         raise errors.DTypeError(f"images must be floats from 0 to 1, got {dtype}")
     return dtype
 
@@ -968,20 +969,20 @@ def _tuple(value: Any, n: int, name: str) -> list[int]:
 def _pair(value: Any, name: str) -> list[int]:
     """Return a sequence of two positive ints."""
     if not isinstance(value, (tuple, list)):
-        raise errors.ArgumentTypeError(f"{name} must be a pair of ints, got {_args.describe(value)}")
+        raise errors.ArgumentTypeError(f"{name} must be a pair of ints, got {args.describe(value)}")
     return _tuple(value, 2, name)
 
 
 def _number(value: Any, name: str) -> float:
     if not isinstance(value, numbers.Real):
-        raise errors.ArgumentTypeError(f"{name} must be a number, got {_args.describe(value)}")
+        raise errors.ArgumentTypeError(f"{name} must be a number, got {args.describe(value)}")
     return float(value)
 
 
 def _positive(values: Any, name: str) -> list[float]:
     """Return a sequence of positive numbers as floats."""
     if not isinstance(values, (tuple, list)):
-        raise errors.ArgumentTypeError(f"{name} must be a sequence of numbers, got {_args.describe(values)}")
+        raise errors.ArgumentTypeError(f"{name} must be a sequence of numbers, got {args.describe(values)}")
     found = [_number(value, name) for value in values]
     if not all(value > 0 for value in found):
         raise errors.ArgumentError(f"{name} must be positive, got {values!r}")
@@ -991,9 +992,9 @@ def _positive(values: Any, name: str) -> list[float]:
 def _fill(fill_value: Any, dtype: str) -> float | int:
     """Return `fill_value` as a number that a tensor of `dtype` can hold."""
     found = _number(fill_value, "fill_value")
-    if dtype not in (*_dtypes.INTEGER, "bool"):
+    if dtype not in (*dtypes.INTEGER, "bool"):
         return found
-    low, high = _dtypes.INTEGER_RANGE.get(dtype, (0, 1))
+    low, high = dtypes.INTEGER_RANGE.get(dtype, (0, 1))
     if not found.is_integer() or not low <= found <= high:
         raise errors.ArgumentError(f"fill_value {fill_value} is not a number of dtype {dtype}")
     return bool(found) if dtype == "bool" else int(found)
@@ -1048,7 +1049,7 @@ def _patches(
     axes, channel = _image_axes(images, data_format, spatial, "images" if spatial == 2 else "volumes")
     kernel, rates = _tuple(size, spatial, "size"), _tuple(dilation_rate, spatial, "dilation_rate")
     steps = kernel if strides is None else _tuple(strides, spatial, "strides")
-    is_same = _args.choice(padding, ("valid", "same"), "padding") == "same"
+    is_same = args.choice(padding, ("valid", "same"), "padding") == "same"
     for i, (axis, k, step, rate) in enumerate(zip(axes, kernel, steps, rates, strict=True)):
         n, reach = op_shape(images)[axis + i], (k - 1) * rate + 1
         if is_same:
@@ -1076,8 +1077,8 @@ def _patches(
 
 def _restored(x: Tensor, dtype: str) -> Tensor:
     """Return floats as `dtype`: integers rounded to the nearest, and within their range."""
-    if dtype in _dtypes.INTEGER:
-        low, high = _dtypes.INTEGER_RANGE[dtype]
+    if dtype in dtypes.INTEGER:
+        low, high = dtypes.INTEGER_RANGE[dtype]
         digits = 53 if op_dtype(x) == "float64" else 24
         # first to a 1024th, so that rounding errors do not decide which way a half is rounded
         x = op_round(op_round(x * 1024.0) / 1024.0)
@@ -1276,17 +1277,17 @@ def _looked_up(
         fill_value: The value outside in the mode `"constant"`.
         start: The number of the entry at which `sizes` begin, for each place.
     """
-    _args.choice(fill_mode, FILL_MODES, "fill_mode")
+    args.choice(fill_mode, FILL_MODES, "fill_mode")
     dtype = op_dtype(pixels)
     fill_value = _fill(fill_value, dtype)
     if 0 in sizes:
         raise errors.ArgumentError("there is nothing to look up in an empty tensor")
     if math.prod(sizes) > np.iinfo(np.int32).max:
         raise errors.ArgumentError("a tensor of 2**31 entries or more is too large to look up in")
-    if dtype in _dtypes.COMPLEX:
+    if dtype in dtypes.COMPLEX:
         raise errors.DTypeError(f"expected integers or floats, got {dtype}")
     if order == 1:
-        pixels = op_cast(pixels, _dtypes.result_type(_working(pixels), op_dtype(places[0])))
+        pixels = op_cast(pixels, dtypes.result_type(_working(pixels), op_dtype(places[0])))
     taps: list[list[tuple[Tensor, Any]]] = []  # for each dimension, indices and weights
     is_nan: Any = None
     is_outside: Any = None
@@ -1310,7 +1311,7 @@ def _looked_up(
         part = op_take(pixels, op_add(entry, start), 0)
         part = part if weight is None else part * op_expand_dims(weight, -1)
         total = part if total is None else total + part
-    blank = math.nan if dtype in _dtypes.FLOATING else False
+    blank = math.nan if dtype in dtypes.FLOATING else False
     total = op_where(op_expand_dims(is_nan, -1), blank, total)
     if fill_mode == "constant":
         total = op_where(op_expand_dims(is_outside, -1), fill_value, total)

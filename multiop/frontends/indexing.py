@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _args, _dtypes, config, errors
-from multiop._boundary import boundary
-from multiop._registry import active
-from multiop._types import ArrayLike, DType, Shape, Tensor
+from multiop import config, errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active
+from multiop._values import args, dtypes
+from multiop._values.types import ArrayLike, DType, Shape, Tensor
 
 from .conversion import on_device_of, op_cast, op_dtype, op_shape
 from .creation import op_arange, op_copy, op_zeros, op_zeros_like
@@ -144,7 +145,7 @@ def op_slice(inputs: ArrayLike, start_indices: ArrayLike, shape: Shape) -> Tenso
         >>> multiop.op_convert_to_numpy(multiop.op_slice(x, (0, 1), (2, 2))).tolist()
         [[2, 3], [5, 6]]
     """
-    return active().op_slice(inputs, start_indices, _args.size(shape))
+    return active().op_slice(inputs, start_indices, args.size(shape))
 
 
 @boundary
@@ -244,13 +245,13 @@ def op_scatter_update(
         >>> multiop.op_convert_to_numpy(multiop.op_scatter_update([0, 0, 0], indices, [1, 2, 3], "add")).tolist()
         [4, 0, 2]
     """
-    _args.choice(reduction, (None, "add", "max", "min", "mul"), "reduction")
+    args.choice(reduction, (None, "add", "max", "min", "mul"), "reduction")
     backend = active()
     x, updates, indices = _matched(inputs, updates, indices)
     indices = backend.convert(indices)
     depth = (None, *backend.op_shape(indices))[-1]
     if not isinstance(depth, int) or depth > len(backend.op_shape(x)):
-        raise errors.ArgumentError(f"indices {_args.describe(indices)} do not name entries of {_args.describe(x)}")
+        raise errors.ArgumentError(f"indices {args.describe(indices)} do not name entries of {args.describe(x)}")
     return active().op_scatter_update(x, indices, updates, reduction)
 
 
@@ -281,7 +282,7 @@ def op_select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], de
     """
     for name, given in (("condlist", condlist), ("choicelist", choicelist)):
         if not isinstance(given, (list, tuple)):
-            raise errors.ArgumentTypeError(f"{name} must be a list or tuple, got {_args.describe(given)}")
+            raise errors.ArgumentTypeError(f"{name} must be a list or tuple, got {args.describe(given)}")
     if not len(condlist) == len(choicelist) > 0:
         raise errors.ArgumentError(f"condlist has {len(condlist)} entries, and choicelist {len(choicelist)}")
     return active().op_select(condlist, choicelist, default)
@@ -308,7 +309,7 @@ def op_unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Tensor, ...]:
         >>> [multiop.op_convert_to_numpy(i).tolist() for i in multiop.op_unravel_index([1, 5], (2, 3))]
         [[0, 1], [1, 2]]
     """
-    sizes = _args.size(shape)
+    sizes = args.size(shape)
     if any(isinstance(n, int) and n > 2**31 for n in sizes):
         raise errors.ArgumentError(f"shape {sizes} has indices beyond int32")
     return active().op_unravel_index(indices, sizes)
@@ -340,8 +341,8 @@ def op_one_hot(x: ArrayLike, num_classes: int, axis: int = -1, dtype: DType = No
     """
     if sparse:
         raise errors.UnsupportedError("multiop has dense tensors only; leave sparse out")
-    dtype = _dtypes.name(config.floatx() if dtype is None else dtype)
-    return active().op_one_hot(classes(x), _args.count(num_classes, "num_classes"), axis, dtype)
+    dtype = dtypes.name(config.floatx() if dtype is None else dtype)
+    return active().op_one_hot(classes(x), args.count(num_classes, "num_classes"), axis, dtype)
 
 
 # parts of other ops
@@ -351,7 +352,7 @@ def classes(x: ArrayLike) -> Tensor:
     """Return class labels as integers; floats, as data sets often have them, are -1 where they are no whole number."""
     backend = active()
     x = backend.convert(x)
-    if backend.dtype_name(x) not in _dtypes.FLOATING:
+    if backend.dtype_name(x) not in dtypes.FLOATING:
         return x
     named = op_logical_and(op_equal(op_floor(x), x), op_less(op_abs(x), 2.0**31))
     return op_cast(op_where(named, x, -1), "int32")
@@ -382,7 +383,7 @@ def op_ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Shape) -> Tenso
         >>> multiop.op_convert_to_numpy(multiop.op_ravel_multi_index(([0, 1], [1, 2]), (2, 3))).tolist()
         [1, 5]
     """
-    sizes = _args.size(dims, "dims")
+    sizes = args.size(dims, "dims")
     if len(multi_index) != len(sizes) or not sizes:
         raise errors.ArgumentError(f"multi_index must have an entry for each of dims {sizes}, got {len(multi_index)}")
     if math.prod(sizes) >= 2**31:
@@ -390,7 +391,7 @@ def op_ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Shape) -> Tenso
     flat: Any = 0
     is_wrong: Any = False
     for index, size in zip(active().together(*multi_index), sizes, strict=True):
-        if (name := op_dtype(index)) not in _dtypes.INTEGER:
+        if (name := op_dtype(index)) not in dtypes.INTEGER:
             raise errors.DTypeError(f"multi_index must hold integers, got {name}")
         is_wrong = op_logical_or(is_wrong, op_logical_or(op_less(index, 0), op_greater_equal(index, size)))
         flat = op_add(op_multiply(flat, size), op_cast(index, "int32"))
@@ -647,13 +648,13 @@ def _updated(x: Any, key: Any, value: Any, reduction: str | None) -> Tensor:
     x, value, *arrays = _matched(x, value, *[given[place] for place in places], names=("x", "value"))
     for place, array in zip(places, arrays, strict=True):
         given[place] = array
-    parts = _args.parts(tuple(given), _sizes(x))
-    places = [place for place, one in enumerate(parts) if not _args.is_basic(one)]
-    if len(places) == 1 and _args.is_mask(parts[places[0]]):
+    parts = args.parts(tuple(given), _sizes(x))
+    places = [place for place, one in enumerate(parts) if not args.is_basic(one)]
+    if len(places) == 1 and args.is_mask(parts[places[0]]):
         masked = _where(x, parts, places[0], value, reduction)
         if masked is not None:
             return masked
-    entries, arrays = _args.expand_masks(parts)
+    entries, arrays = args.expand_masks(parts)
     basic = [_ALL if place in arrays else one for place, one in enumerate(entries)]
     if arrays:
         return _placed(x, basic, _scattered(op_get_item(x, tuple(basic)), arrays, entries, value, reduction))
@@ -671,7 +672,7 @@ def _matched(x: Any, updates: Any, *indices: Any, names: tuple[str, str] = ("inp
     found, updates = backend.promote(x, updates)
     if found.dtype != x.dtype:
         raise errors.DTypeError(
-            f"{names[1]} must fit in {names[0]} of dtype {_args.describe(x)}; cast one of them first"
+            f"{names[1]} must fit in {names[0]} of dtype {args.describe(x)}; cast one of them first"
         )
     return [found, updates, *indices]
 
@@ -702,7 +703,7 @@ def _fitting(value: Tensor, sizes: Sequence[Any]) -> Tensor:
     if any(n != 1 for n in shape[:more]) or any(
         n not in (1, size) for n, size in zip(shape[more:][::-1], sizes[::-1], strict=False) if None not in (n, size)
     ):
-        raise errors.ArgumentError(f"value {_args.describe(value)} does not broadcast to x[key], of shape {sizes}")
+        raise errors.ArgumentError(f"value {args.describe(value)} does not broadcast to x[key], of shape {sizes}")
     return op_squeeze(value, tuple(range(more))) if more else value
 
 
@@ -715,9 +716,9 @@ def _spread(value: Tensor, ndim: int) -> Tensor:
 def _where(x: Tensor, parts: list[Any], place: int, value: Tensor, reduction: str | None) -> Tensor | None:
     """Update the entries that the mask `parts[place]` selects with a single value; return `None` if there are more."""
     mask, width = parts[place], len(parts[place].shape)
-    together = [p for p, one in enumerate(parts) if _args.is_advanced(one)]
+    together = [p for p, one in enumerate(parts) if args.is_advanced(one)]
     before, after = (sum(not isinstance(one, int) for one in some) for some in (parts[:place], parts[place + 1 :]))
-    start = before if _args.index_axis(together) else 0
+    start = before if args.index_axis(together) else 0
     basic = [*parts[:place], *[_ALL] * width, *parts[place + 1 :]]
     there = op_get_item(x, tuple(basic))
     sizes = _sizes(there)
@@ -741,7 +742,7 @@ def _where(x: Tensor, parts: list[Any], place: int, value: Tensor, reduction: st
 def _scattered(x: Tensor, arrays: list[int], entries: list[Any], value: Tensor, reduction: str | None) -> Tensor:
     """Return `x` updated with `value` at the index tensors `entries[dim]` of the dimensions `dim` in `arrays`."""
     indices = _joined([_on_device_of(x, entries[place]) for place in arrays])
-    depth, start = len(op_shape(indices)) - 1, _args.index_axis(arrays)
+    depth, start = len(op_shape(indices)) - 1, args.index_axis(arrays)
     front, sizes = tuple(range(len(arrays))), _sizes(x)
     rest = [n for dim, n in enumerate(sizes) if dim not in arrays]
     value = _fitting(value, (*rest[:start], *_sizes(indices)[:-1], *rest[start:]))

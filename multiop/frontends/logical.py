@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from multiop import _args, errors
-from multiop._boundary import boundary
-from multiop._registry import active, composite
-from multiop._types import ArrayLike, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active, composite
+from multiop._values import args
+from multiop._values.types import ArrayLike, Tensor
 
 
 @boundary
@@ -444,8 +445,8 @@ def op_isclose(
     return active().op_isclose(
         x1,
         x2,
-        _args.not_negative(rtol, "rtol"),
-        _args.not_negative(atol, "atol"),
+        args.not_negative(rtol, "rtol"),
+        args.not_negative(atol, "atol"),
         equal_nan,
     )
 

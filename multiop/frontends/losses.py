@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from multiop import _args, _dtypes, errors
-from multiop._boundary import boundary
-from multiop._registry import active, composite
-from multiop._types import ArrayLike, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active, composite
+from multiop._values import args, dtypes
+from multiop._values.types import ArrayLike, Tensor
 
 from .conversion import on_device_of, op_cast, op_dtype, op_saturate_cast, op_shape, operands, real_operand
 from .creation import op_arange
@@ -114,9 +115,9 @@ def op_sparse_categorical_crossentropy(
     """
     target, output = active().together(target, output)
     target, output = classes(target), active().floating(output)
-    _args.integers(op_dtype(target), "target")
-    axis = _args.single_axis(axis, len(op_shape(output)))
-    if _args.lacks_axis(target.shape, output.shape, axis):
+    args.integers(op_dtype(target), "target")
+    axis = args.single_axis(axis, len(op_shape(output)))
+    if args.lacks_axis(target.shape, output.shape, axis):
         target = op_expand_dims(target, axis)
     return active().op_sparse_categorical_crossentropy(target, output, from_logits, axis)
 
@@ -166,9 +167,9 @@ def op_ctc_loss(
     output_length = _int32(output_length, "output_length")
     shape = op_shape(output)
     lengths = {"target_length": _known_shape(target_length), "output_length": _known_shape(output_length)}
-    _args.sequences(output.shape, "output", lengths, _known_shape(target))
+    args.sequences(output.shape, "output", lengths, _known_shape(target))
     (_, steps, size), most = shape, op_shape(target)[1]
-    blank = _args.entry(mask_index, size, "mask_index")
+    blank = args.entry(mask_index, size, "mask_index")
     inside = on_device_of(target, op_arange(most)) < op_expand_dims(target_length, 1)
     wrong = inside & ((target < 0) | (target >= size) | (target == blank))
     outside = [
@@ -225,20 +226,20 @@ def op_ctc_decode(
         >>> multiop.op_convert_to_numpy(labels).tolist()
         [[[1, 2, -1]]]
     """
-    if _args.choice(strategy, ("greedy", "beam_search"), "strategy") == "greedy":
+    if args.choice(strategy, ("greedy", "beam_search"), "strategy") == "greedy":
         beam_width = top_paths = 0
     else:
-        beam_width = _args.count(beam_width, "beam_width", 1)
-        top_paths = _args.count(top_paths, "top_paths", 1)
+        beam_width = args.count(beam_width, "beam_width", 1)
+        top_paths = args.count(top_paths, "top_paths", 1)
         if top_paths > beam_width:
             raise errors.ArgumentError(f"top_paths {top_paths} is more than beam_width {beam_width}")
     inputs, lengths = operands(inputs, sequence_lengths)
     inputs, dtype = real_operand(inputs)
     lengths = _int32(lengths, "sequence_lengths")
     shape = op_shape(inputs)
-    _args.sequences(inputs.shape, "inputs", {"sequence_lengths": _known_shape(lengths)})
+    args.sequences(inputs.shape, "inputs", {"sequence_lengths": _known_shape(lengths)})
     _, steps, size = shape
-    blank = _args.entry(mask_index, size, "mask_index")
+    blank = args.entry(mask_index, size, "mask_index")
     outside = _outside(lengths, steps, "sequence_lengths")
     found = active().op_ctc_decode(_wide(inputs), lengths, beam_width, top_paths, merge_repeated, blank)
     return found[0], op_cast(_with_nan(found[1], [op_expand_dims(mask, 1) for mask in outside]), dtype)
@@ -247,7 +248,7 @@ def op_ctc_decode(
 def _int32(x: Tensor, name: str) -> Tensor:
     """Return integers as `int32`; those that do not fit are out of every range."""
     dtype = op_dtype(x)
-    _args.integers(dtype, name)
+    args.integers(dtype, name)
     return x if dtype == "int32" else op_saturate_cast(x, "int32")
 
 
@@ -260,7 +261,7 @@ def _known_shape(x: Tensor) -> tuple[int | None, ...] | None:
 
 
 def _wide(x: Tensor) -> Tensor:
-    return op_cast(x, _dtypes.join(op_dtype(x), "float32"))
+    return op_cast(x, dtypes.join(op_dtype(x), "float32"))
 
 
 def _outside(length: Tensor, most: Any, name: str) -> list[Tensor]:
@@ -308,8 +309,8 @@ def op_psnr(x1: ArrayLike, x2: ArrayLike, max_val: ArrayLike) -> Tensor:
         3.0103
     """
     x1, x2 = active().promote(x1, x2)
-    _args.same_shape(_known_shape(x1), _known_shape(x2), "x1", "x2")
+    args.same_shape(_known_shape(x1), _known_shape(x2), "x1", "x2")
     x1, max_val = active().promote_floating(x1, max_val)
     x1, dtype = real_operand(x1)
-    error = op_mean(op_square(_wide(x1) - op_cast(x2, _dtypes.join(dtype, "float32"))))
+    error = op_mean(op_square(_wide(x1) - op_cast(x2, dtypes.join(dtype, "float32"))))
     return op_cast(20 * op_log10(_wide(max_val)) - 10 * op_log10(error), dtype)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from multiop import _args, _dtypes, errors
-from multiop._boundary import boundary
-from multiop._registry import active, composite
-from multiop._types import ArrayLike, Axis, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active, composite
+from multiop._values import args, dtypes
+from multiop._values.types import ArrayLike, Axis, Tensor
 from multiop.frontends.conversion import op_cast, op_dtype, operands, widened
 from multiop.frontends.statistics import op_moments
 
@@ -45,7 +46,7 @@ def op_normalize(x: ArrayLike, axis: Axis = -1, order: int = 2, epsilon: float |
         raise errors.ArgumentTypeError(f"order must be an int, got {order!r}")
     if order < 1:
         raise errors.ArgumentError(f"order must be at least 1, got {order}")
-    smallest = EPSILON if epsilon is None else _args.number(epsilon, "epsilon")
+    smallest = EPSILON if epsilon is None else args.number(epsilon, "epsilon")
     if not smallest > 0:
         raise errors.ArgumentError(f"epsilon must be above 0, got {epsilon}")
     return active().op_normalize(x, axis, operator.index(order), smallest)
@@ -86,7 +87,7 @@ def op_batch_normalization(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[-0.5], [1.5]]
     """
-    _args.required(x=x, mean=mean, variance=variance)
+    args.required(x=x, mean=mean, variance=variance)
     return active().op_batch_normalization(x, mean, variance, axis, offset, scale, shift(epsilon))
 
 
@@ -122,17 +123,17 @@ def op_batch_normalization_with_moments(
         >>> multiop.op_convert_to_numpy(y).tolist(), float(mean[0]), float(variance[0])
         ([[-1.0], [1.0]], 3.0, 4.0)
     """
-    _args.required(x=x)
+    args.required(x=x)
     x, *vectors = operands(*[t for t in (x, offset, scale) if t is not None])
     rest = iter(vectors)
     offset, scale = (None if t is None else next(rest) for t in (offset, scale))
-    axis = _args.single_axis(axis, len(x.shape), "axis")
+    axis = args.single_axis(axis, len(x.shape), "axis")
     smallest = shift(epsilon)
     wide = widened(x)  # the variance of 16-bit floats may overflow
     mean, variance = op_moments(wide, [k for k in range(len(x.shape)) if k != axis])
     y = op_batch_normalization(wide, mean, variance, axis, offset, scale, smallest)
-    dtype = _dtypes.to_floating(op_dtype(x))
-    promoted = _dtypes.to_floating(_dtypes.result_type(*map(op_dtype, (x, *vectors))))
+    dtype = dtypes.to_floating(op_dtype(x))
+    promoted = dtypes.to_floating(dtypes.result_type(*map(op_dtype, (x, *vectors))))
     return op_cast(y, promoted), op_cast(mean, dtype), op_cast(variance, dtype)
 
 
@@ -208,4 +209,4 @@ def op_rms_normalization(
 
 def shift(epsilon: float | None) -> float:
     """Return `epsilon`, which is added to a variance, if it is a number that is not negative."""
-    return EPSILON if epsilon is None else _args.not_negative(epsilon, "epsilon")
+    return EPSILON if epsilon is None else args.not_negative(epsilon, "epsilon")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from multiop import _args, _dtypes, errors
-from multiop._boundary import boundary
-from multiop._registry import active, composite
-from multiop._types import ArrayLike, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active, composite
+from multiop._values import args, dtypes
+from multiop._values.types import ArrayLike, Tensor
 from multiop.frontends.conversion import (
     on_device_of,
     op_cast,
@@ -61,7 +62,7 @@ def op_polyval(p: ArrayLike, x: ArrayLike) -> Tensor:
     """
     p, x = operands(p, x)
     n = _vector(p, "p")
-    dtype = _dtypes.result_type(op_dtype(p), op_dtype(x))
+    dtype = dtypes.result_type(op_dtype(p), op_dtype(x))
     p, x = widened(op_cast(p, dtype)), widened(op_cast(x, dtype))
     y = op_zeros_like(x)
     for k in range(n):
@@ -143,9 +144,9 @@ def op_poly(x: ArrayLike) -> Tensor:
     x = active().floating(x)
     dtype, shape = op_dtype(x), op_shape(x)
     if len(shape) == 2:
-        _args.matrices(shape, square=True)
+        args.matrices(shape, square=True)
         coefficients = op_poly(op_eigvals(x))
-        return coefficients if dtype in _dtypes.COMPLEX else op_real(coefficients)
+        return coefficients if dtype in dtypes.COMPLEX else op_real(coefficients)
     roots = widened(x)
     coefficients = on_device_of(x, op_ones((1,), op_dtype(roots)))
     for k in range(_vector(x, "x")):
@@ -232,9 +233,9 @@ def op_polyfit(
     """
     if cov not in (False, True, "unscaled"):
         raise errors.ArgumentError(f'cov must be a bool or "unscaled", got {cov!r}')
-    columns = _args.count(deg, "deg") + 1
+    columns = args.count(deg, "deg") + 1
     given = operands(x, y) if w is None else operands(x, y, w)
-    dtype = _dtypes.to_floating(_dtypes.result_type(*map(op_dtype, given)))
+    dtype = dtypes.to_floating(dtypes.result_type(*map(op_dtype, given)))
     x, y, *weights = (op_cast(tensor, dtype) for tensor in given)
     if (n := _vector(x, "x")) == 0:
         raise errors.ArgumentError("x must not be empty")

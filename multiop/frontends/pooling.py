@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from multiop import _windows
-from multiop._boundary import boundary
-from multiop._registry import active
-from multiop._types import ArrayLike, Tensor
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active
+from multiop._values import windows
+from multiop._values.types import ArrayLike, Tensor
 from multiop.frontends.conversion import op_shape
 from multiop.frontends.shapes import op_reshape, op_transpose
 
@@ -52,7 +52,7 @@ def op_average_pool(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[2.0], [5.0]]]
     """
-    padding, data_format = _windows.padding(padding), _windows.data_format(data_format)
+    padding, data_format = windows.padding(padding), windows.data_format(data_format)
     return active().op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad)
 
 
@@ -96,7 +96,7 @@ def op_max_pool(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[3.0], [5.0]]]
     """
-    padding, data_format = _windows.padding(padding), _windows.data_format(data_format)
+    padding, data_format = windows.padding(padding), windows.data_format(data_format)
     return active().op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode)
 
 
@@ -127,7 +127,7 @@ def op_adaptive_average_pool(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[2.0], [4.0]]]
     """
-    return active().op_adaptive_average_pool(inputs, output_size, _windows.data_format(data_format))
+    return active().op_adaptive_average_pool(inputs, output_size, windows.data_format(data_format))
 
 
 @boundary
@@ -159,7 +159,7 @@ def op_adaptive_max_pool(inputs: ArrayLike, output_size: int | Sequence[int], da
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[3.0], [5.0]]]
     """
-    return active().op_adaptive_max_pool(inputs, output_size, _windows.data_format(data_format))
+    return active().op_adaptive_max_pool(inputs, output_size, windows.data_format(data_format))
 
 
 # composites
@@ -189,10 +189,10 @@ def op_depth_to_space(x: ArrayLike, block_size: int, data_format: str | None = "
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[[1], [2]], [[3], [4]]]]
     """
-    first = _windows.data_format(data_format) == "channels_first"
-    b = _windows.block(block_size)
-    n, h, w, c = _windows.image(op_shape(x), first)
-    _windows.divides({"channels": c}, b * b)
+    first = windows.data_format(data_format) == "channels_first"
+    b = windows.block(block_size)
+    n, h, w, c = windows.image(op_shape(x), first)
+    windows.divides({"channels": c}, b * b)
     if first:
         blocks = op_transpose(op_reshape(x, (n, c // (b * b), b, b, h, w)), (0, 1, 4, 2, 5, 3))
         return op_reshape(blocks, (n, c // (b * b), h * b, w * b))
@@ -224,10 +224,10 @@ def op_space_to_depth(x: ArrayLike, block_size: int, data_format: str | None = "
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[[1, 2, 3, 4]]]]
     """
-    first = _windows.data_format(data_format) == "channels_first"
-    b = _windows.block(block_size)
-    n, h, w, c = _windows.image(op_shape(x), first)
-    _windows.divides({"height": h, "width": w}, b)
+    first = windows.data_format(data_format) == "channels_first"
+    b = windows.block(block_size)
+    n, h, w, c = windows.image(op_shape(x), first)
+    windows.divides({"height": h, "width": w}, b)
     if first:
         blocks = op_transpose(op_reshape(x, (n, c, h // b, b, w // b, b)), (0, 1, 3, 5, 2, 4))
         return op_reshape(blocks, (n, c * b * b, h // b, w // b))

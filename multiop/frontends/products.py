@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from multiop import _args, errors
-from multiop._boundary import boundary
-from multiop._registry import active, composite, recomputed
-from multiop._types import ArrayLike, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active, composite, recomputed
+from multiop._values import args
+from multiop._values.types import ArrayLike, Tensor
 from multiop.frontends.conversion import in_float32, op_cast, op_convert_to_tensor, op_shape
 from multiop.frontends.creation import op_ones_like
 from multiop.frontends.elementwise import op_conj, op_multiply, op_subtract
@@ -78,7 +79,7 @@ def op_einsum(subscripts: str, *operands: ArrayLike, **kwargs: Any) -> Tensor:
     if unknown := set(kwargs) - {"optimize"}:
         raise errors.ArgumentTypeError(f"unexpected keyword {min(unknown)!r}; only optimize is accepted")
     if not isinstance(subscripts, str):
-        raise errors.ArgumentTypeError(f"subscripts must be a string, got {_args.describe(subscripts)}")
+        raise errors.ArgumentTypeError(f"subscripts must be a string, got {args.describe(subscripts)}")
     return active().op_einsum(_with_output(subscripts, operands) if "..." in subscripts else subscripts, operands)
 
 

@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from multiop import _args, errors
-from multiop._boundary import boundary
-from multiop._types import ArrayLike, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._values import args
+from multiop._values.types import ArrayLike, Tensor
 
 from .conversion import op_convert_to_tensor, op_shape
 from .shapes import op_reshape, op_transpose
@@ -41,7 +42,7 @@ def op_rearrange(tensor: ArrayLike, pattern: str, **axes_lengths: int) -> Tensor
         [[1, 3, 5, 7], [2, 4, 6, 8]]
     """
     if not isinstance(pattern, str):
-        raise errors.ArgumentTypeError(f"pattern must be a string, got {_args.describe(pattern)}")
+        raise errors.ArgumentTypeError(f"pattern must be a string, got {args.describe(pattern)}")
     tensor = op_convert_to_tensor(tensor)
     shape = op_shape(tensor)
     sides = pattern.split("->")
@@ -107,7 +108,7 @@ def _expanded(groups: list[list[str]], rest: int) -> list[list[str]]:
 
 def _sizes(groups: list[list[str]], shape: Sequence[Any], given: dict[str, int], pattern: str) -> dict[str, Any]:
     """Return the size of each name."""
-    sizes: dict[str, Any] = {name: _args.count(size, name) for name, size in given.items()}
+    sizes: dict[str, Any] = {name: args.count(size, name) for name, size in given.items()}
     for name in sizes:
         if not any(name in group for group in groups):
             raise errors.ArgumentError(f"pattern {pattern!r} has no {name}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from multiop import _args, _dtypes, errors
-from multiop._boundary import boundary
-from multiop._registry import active, composite, recomputed
-from multiop._types import ArrayLike, Axis, DType, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active, composite, recomputed
+from multiop._values import args, dtypes
+from multiop._values.types import ArrayLike, Axis, DType, Tensor
 from multiop.frontends.conversion import in_float32, op_cast, op_convert_to_tensor, op_dtype, op_shape
 from multiop.frontends.elementwise import op_divide, op_multiply, op_subtract
 from multiop.frontends.shapes import op_broadcast_to, op_ndim, op_reshape
@@ -34,7 +35,7 @@ def op_sum(x: ArrayLike, axis: Axis = None, keepdims: bool = False, dtype: DType
         [4, 6]
     """
     if dtype is not None:
-        dtype = _dtypes.name(dtype)
+        dtype = dtypes.name(dtype)
         return op_cast(active().op_sum(op_cast(x, dtype), axis, keepdims), dtype)
     return active().op_sum(x, axis, keepdims)
 
@@ -63,7 +64,7 @@ def op_prod(x: ArrayLike, axis: Axis = None, keepdims: bool = False, dtype: DTyp
         >>> multiop.op_convert_to_numpy(multiop.op_prod([[1, 2], [3, 4]], axis=0)).tolist()
         [3, 8]
     """
-    return active().op_prod(x, axis, keepdims, _dtypes.name_or_none(dtype))
+    return active().op_prod(x, axis, keepdims, dtypes.name_or_none(dtype))
 
 
 @boundary
@@ -90,8 +91,8 @@ def op_mean(x: ArrayLike, axis: Axis = None, keepdims: bool = False, dtype: DTyp
         [2.0, 3.0]
     """
     if dtype is not None:
-        if _dtypes.name(dtype) not in _dtypes.INEXACT:
-            raise errors.DTypeError(f"dtype must be floating or complex for an average, got {_dtypes.name(dtype)}")
+        if dtypes.name(dtype) not in dtypes.INEXACT:
+            raise errors.DTypeError(f"dtype must be floating or complex for an average, got {dtypes.name(dtype)}")
         x = op_cast(x, dtype)
     return active().op_mean(x, axis, keepdims)
 
@@ -343,7 +344,7 @@ def op_cumsum(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Ten
         >>> multiop.op_convert_to_numpy(multiop.op_cumsum([1, 2, 3])).tolist()
         [1, 3, 6]
     """
-    return active().op_cumsum(x, axis, _dtypes.name_or_none(dtype))
+    return active().op_cumsum(x, axis, dtypes.name_or_none(dtype))
 
 
 @boundary
@@ -369,7 +370,7 @@ def op_cumprod(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> Te
         >>> multiop.op_convert_to_numpy(multiop.op_cumprod([1, 2, 3])).tolist()
         [1, 2, 6]
     """
-    return active().op_cumprod(x, axis, _dtypes.name_or_none(dtype))
+    return active().op_cumprod(x, axis, dtypes.name_or_none(dtype))
 
 
 # composites
@@ -495,7 +496,7 @@ def op_average(x: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None
     x, weights = active().promote_floating(x, weights)  # before integers are multiplied, which may overflow
     shape = op_shape(x)
     if axis is not None and op_ndim(weights) < len(shape):
-        axes = _args.axes(axis, len(shape))
+        axes = args.axes(axis, len(shape))
         weights = op_reshape(weights, [n if d in axes else 1 for d, n in enumerate(shape)])
 
     def average(x: Tensor, weights: Tensor) -> Tensor:
@@ -530,7 +531,7 @@ def op_diff(a: ArrayLike, n: int = 1, axis: int = -1) -> Tensor:
     if n < 0:
         raise errors.ArgumentError("n must not be negative")
     a = op_convert_to_tensor(a)
-    before = (slice(None),) * _args.single_axis(axis, op_ndim(a))
+    before = (slice(None),) * args.single_axis(axis, op_ndim(a))
     later, earlier = (*before, slice(1, None)), (*before, slice(None, -1))
     difference = active().op_not_equal if op_dtype(a) == "bool" else op_subtract
     for _ in range(n):

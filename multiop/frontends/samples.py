@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from multiop import _args, _dtypes, _host, errors
-from multiop._boundary import boundary
-from multiop._registry import active, composite
-from multiop._types import ArrayLike, Axis, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active, composite
+from multiop._values import args, dtypes as _dtypes, host
+from multiop._values.types import ArrayLike, Axis, Tensor
 from multiop.frontends.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape, operands, widened
 from multiop.frontends.elementwise import (
     op_abs,
@@ -85,7 +86,7 @@ def op_interp(
     fp, real = widened(op_cast(fp, dtype)), _dtypes.REAL_PART.get(dtype, dtype)
     x, xp = widened(op_cast(x, real)), widened(op_cast(xp, real))
     if period is not None:
-        if not (period := abs(_args.number(period, "period"))):
+        if not (period := abs(args.number(period, "period"))):
             raise errors.ArgumentError("period must not be 0")
         x, xp, left, right = op_mod(x, period), op_mod(xp, period), None, None
         order = op_argsort(xp)
@@ -158,7 +159,7 @@ def op_gradient(
     f, *steps = active().together(f, *varargs)
     f = op_convert_to_tensor(f)
     shape = op_shape(f)
-    axes = _args.axes(axis, len(shape))
+    axes = args.axes(axis, len(shape))
     if type(edge_order) is not int or edge_order not in (1, 2):
         raise errors.ArgumentError(f"edge_order must be 1 or 2, got {edge_order!r}")
     if len(steps) not in (0, 1, len(axes)):
@@ -166,7 +167,7 @@ def op_gradient(
     if len(steps) == 1 and len(axes) > 1 and _shape_of(steps[0]):
         raise errors.ArgumentError(f"varargs: one vector of coordinates for {len(axes)} axes")
     steps = steps * len(axes) if len(steps) == 1 else steps or [1.0] * len(axes)
-    dtypes = [_dtypes.of_scalar(h) if _host.is_scalar(h) else op_dtype(h) for h in steps]
+    dtypes = [_dtypes.of_scalar(h) if host.is_scalar(h) else op_dtype(h) for h in steps]
     dtype = _dtypes.to_floating(_dtypes.result_type(op_dtype(f), *dtypes))
     y = widened(op_cast(f, dtype))
     slopes = []
@@ -176,14 +177,14 @@ def op_gradient(
             raise errors.ArgumentError(f"axis {dim} has {n} entries, edge_order {edge_order} needs {edge_order + 1}")
         if _shape_of(h) not in ((), (n,)):
             raise errors.ArgumentError(f"varargs: coordinates of shape {_shape_of(h)} for {n} entries of axis {dim}")
-        h = h if _host.is_scalar(h) else widened(op_cast(h, dtype))
+        h = h if host.is_scalar(h) else widened(op_cast(h, dtype))
         h = op_diff(h) if _shape_of(h) else h
         slopes.append(op_cast(op_moveaxis(_slopes(op_moveaxis(y, dim, -1), h, edge_order), -1, dim), dtype))
     return slopes[0] if len(slopes) == 1 else tuple(slopes)
 
 
 def _shape_of(h: Any) -> tuple[Any, ...]:
-    return () if _host.is_scalar(h) else op_shape(h)
+    return () if host.is_scalar(h) else op_shape(h)
 
 
 def _slopes(y: Any, h: Any, edge_order: int) -> Any:
@@ -264,13 +265,13 @@ def op_unwrap(x: ArrayLike, discont: float | None = None, axis: int = -1, period
     dtype = op_dtype(x)
     if dtype in _dtypes.COMPLEX:
         raise errors.DTypeError(f"{dtype} is not accepted: complex numbers have no order")
-    if not 0 < _args.number(period, "period") < math.inf:
+    if not 0 < args.number(period, "period") < math.inf:
         raise errors.ArgumentError(f"period must be positive, got {period}")
     if dtype not in _dtypes.FLOATING:
         whole = _dtypes.result_type(dtype, "int32")
         dtype = whole if isinstance(period, int) else _dtypes.to_floating(dtype)
-    least = period / 2 if discont is None else _args.number(discont, "discont")
-    dim = _args.single_axis(axis, len(op_shape(x)))
+    least = period / 2 if discont is None else args.number(discont, "discont")
+    dim = args.single_axis(axis, len(op_shape(x)))
     x = widened(op_cast(x, dtype))
     jump = op_diff(active().stop_gradient(x), 1, dim)
     twice = op_multiply(jump, 2)

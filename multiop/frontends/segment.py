@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from multiop import _args, errors
-from multiop._boundary import boundary
-from multiop._registry import active
-from multiop._types import ArrayLike, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active
+from multiop._values import args
+from multiop._values.types import ArrayLike, Tensor
 
 
 @boundary
@@ -162,5 +163,5 @@ def _checked(data: ArrayLike, segment_ids: ArrayLike, n: int | None) -> tuple[Te
     rows, numbers = backend.op_shape(x)[:1], backend.op_shape(ids)
     known = all(isinstance(size, int) for size in rows + numbers)
     if len(rows) != 1 or len(numbers) != 1 or (known and rows != numbers):
-        raise errors.ArgumentError(f"segment_ids {_args.describe(ids)} do not fit data {_args.describe(x)}")
-    return x, ids, None if n is None else _args.count(n, "num_segments")
+        raise errors.ArgumentError(f"segment_ids {args.describe(ids)} do not fit data {args.describe(x)}")
+    return x, ids, None if n is None else args.count(n, "num_segments")

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _args, config, errors
-from multiop._boundary import boundary
-from multiop._registry import active, composite
-from multiop._types import ArrayLike, Axis, DType, Shape, Tensor
+from multiop import config, errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active, composite
+from multiop._values import args
+from multiop._values.types import ArrayLike, Axis, DType, Shape, Tensor
 from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_shape, operands
 from multiop.frontends.creation import op_arange, op_eye, op_zeros, op_zeros_like
 from multiop.frontends.elementwise import op_subtract
@@ -38,7 +39,7 @@ def op_reshape(x: ArrayLike, newshape: Shape) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_reshape([1, 2, 3, 4], (2, -1))).tolist()
         [[1, 2], [3, 4]]
     """
-    return active().op_reshape(x, _args.shape(newshape, "newshape"))
+    return active().op_reshape(x, args.shape(newshape, "newshape"))
 
 
 @boundary
@@ -239,7 +240,7 @@ def op_broadcast_to(x: ArrayLike, shape: Shape) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_broadcast_to([1, 2], (2, 2))).tolist()
         [[1, 2], [1, 2]]
     """
-    return active().op_broadcast_to(x, _args.size(shape))
+    return active().op_broadcast_to(x, args.size(shape))
 
 
 @boundary
@@ -283,7 +284,7 @@ def op_tile(x: ArrayLike, repeats: int | Sequence[int]) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_tile([1, 2], 2)).tolist()
         [1, 2, 1, 2]
     """
-    return active().op_tile(x, _args.size(repeats, "repeats"))
+    return active().op_tile(x, args.size(repeats, "repeats"))
 
 
 @boundary
@@ -308,7 +309,7 @@ def op_repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = Non
         >>> multiop.op_convert_to_numpy(multiop.op_repeat([1, 2], [2, 1], axis=0)).tolist()
         [1, 1, 2]
     """
-    return active().op_repeat(x, _args.size(repeats, "repeats"), axis)
+    return active().op_repeat(x, args.size(repeats, "repeats"), axis)
 
 
 @boundary
@@ -363,10 +364,10 @@ def op_pad(
         [2, 1, 2, 3, 2]
     """
     modes = ("constant", "edge", "reflect", "symmetric", "wrap")
-    if constant_values is not None and _args.choice(mode, modes, "mode") != "constant":
+    if constant_values is not None and args.choice(mode, modes, "mode") != "constant":
         raise errors.ArgumentError(f"constant_values has no meaning in mode {mode!r}")
     return active().op_pad(
-        x, pad_width, _args.choice(mode, modes, "mode"), 0 if constant_values is None else constant_values
+        x, pad_width, args.choice(mode, modes, "mode"), 0 if constant_values is None else constant_values
     )
 
 
@@ -414,7 +415,7 @@ def op_diagonal(x: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -
         >>> multiop.op_convert_to_numpy(multiop.op_diagonal([[1, 2], [3, 4]])).tolist()
         [1, 4]
     """
-    return active().op_diagonal(x, _args.integer(offset, "offset"), axis1, axis2)
+    return active().op_diagonal(x, args.integer(offset, "offset"), axis1, axis2)
 
 
 # composites
@@ -492,7 +493,7 @@ def op_hstack(xs: Sequence[ArrayLike]) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_hstack([[1, 2], [3]])).tolist()
         [1, 2, 3]
     """
-    parts = [op_reshape(x, -1) if op_ndim(x) == 0 else x for x in operands(*_args.sequence(xs))]
+    parts = [op_reshape(x, -1) if op_ndim(x) == 0 else x for x in operands(*args.sequence(xs))]
     return op_concatenate(parts, 0 if op_ndim(parts[0]) == 1 else 1)
 
 
@@ -514,7 +515,7 @@ def op_vstack(xs: Sequence[ArrayLike]) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_vstack([[1, 2], [3, 4]])).tolist()
         [[1, 2], [3, 4]]
     """
-    return op_concatenate([op_reshape(x, (1, -1)) if op_ndim(x) < 2 else x for x in operands(*_args.sequence(xs))])
+    return op_concatenate([op_reshape(x, (1, -1)) if op_ndim(x) < 2 else x for x in operands(*args.sequence(xs))])
 
 
 @boundary
@@ -535,7 +536,7 @@ def op_dstack(xs: Sequence[ArrayLike]) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_dstack([[1, 2], [3, 4]])).tolist()
         [[[1, 3], [2, 4]]]
     """
-    rows = [op_reshape(x, (1, -1)) if op_ndim(x) < 2 else x for x in operands(*_args.sequence(xs))]
+    rows = [op_reshape(x, (1, -1)) if op_ndim(x) < 2 else x for x in operands(*args.sequence(xs))]
     return op_concatenate([op_expand_dims(x, 2) if op_ndim(x) == 2 else x for x in rows], 2)
 
 
@@ -557,7 +558,7 @@ def op_column_stack(xs: Sequence[ArrayLike]) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_column_stack([[1, 2], [3, 4]])).tolist()
         [[1, 3], [2, 4]]
     """
-    xs = operands(*_args.sequence(xs))
+    xs = operands(*args.sequence(xs))
     return op_concatenate([op_reshape(x, (-1, 1)) if op_ndim(x) < 2 else x for x in xs], 1)
 
 
@@ -608,7 +609,7 @@ def op_array_split(x: ArrayLike, indices_or_sections: int | Sequence[int], axis:
     """
     if not isinstance(indices_or_sections, int):
         return op_split(x, indices_or_sections, axis)
-    size = op_shape(x)[_args.single_axis(axis, op_ndim(x))]
+    size = op_shape(x)[args.single_axis(axis, op_ndim(x))]
     if indices_or_sections < 1:
         raise errors.ArgumentError("there must be at least one part")
     small, larger = divmod(size, indices_or_sections)
@@ -747,10 +748,10 @@ def op_rot90(array: ArrayLike, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tens
         [[2, 4], [1, 3]]
     """
     ndim = len(op_shape(array))
-    first, second = (_args.single_axis(axis, ndim, "axes") for axis in axes)
+    first, second = (args.single_axis(axis, ndim, "axes") for axis in axes)
     if first == second:
         raise errors.ArgumentError(f"axes must be two different dimensions, got {axes!r}")
-    k = _args.integer(k, "k")
+    k = args.integer(k, "k")
     if k % 4 == 0:
         return op_flip(array, ())
     if k % 4 == 2:
@@ -800,7 +801,7 @@ def op_broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
         >>> multiop.op_broadcast_shapes((2, 1), (3,))
         (2, 3)
     """
-    sizes = [_args.size(shape, "shapes") for shape in shapes]
+    sizes = [args.size(shape, "shapes") for shape in shapes]
     shape: list[Any] = []
     for column in itertools.zip_longest(*map(reversed, sizes), fillvalue=1):
         others = [n for n in column if not isinstance(n, int) or n != 1]
@@ -909,8 +910,8 @@ def op_tri(N: int, M: int | None = None, k: int = 0, dtype: DType = None) -> Ten
         >>> multiop.op_convert_to_numpy(multiop.op_tri(2)).tolist()
         [[1.0, 0.0], [1.0, 1.0]]
     """
-    rows, columns = op_arange(_args.integer(N, "N")), op_arange(N if M is None else _args.integer(M, "M"))
-    below = op_greater_equal(op_expand_dims(rows, 1), op_subtract(columns, _args.integer(k, "k")))
+    rows, columns = op_arange(args.integer(N, "N")), op_arange(N if M is None else args.integer(M, "M"))
+    below = op_greater_equal(op_expand_dims(rows, 1), op_subtract(columns, args.integer(k, "k")))
     return op_cast(below, config.floatx() if dtype is None else dtype)
 
 
@@ -934,7 +935,7 @@ def op_tril(x: ArrayLike, k: int = 0) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_tril([[1, 2], [3, 4]])).tolist()
         [[1, 0], [3, 4]]
     """
-    rows, columns = _args.matrices(op_shape(x))
+    rows, columns = args.matrices(op_shape(x))
     return op_where(on_device_of(x, op_tri(rows, columns, k, "bool")), x, op_zeros_like(x))
 
 
@@ -958,7 +959,7 @@ def op_triu(x: ArrayLike, k: int = 0) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_triu([[1, 2], [3, 4]])).tolist()
         [[1, 2], [0, 4]]
     """
-    rows, columns = _args.matrices(op_shape(x))
+    rows, columns = args.matrices(op_shape(x))
     return op_where(on_device_of(x, op_tri(rows, columns, k - 1, "bool")), op_zeros_like(x), x)
 
 
@@ -982,7 +983,7 @@ def op_set_diag(x: ArrayLike, diagonal: ArrayLike) -> Tensor:
         [[0, 2], [3, 0]]
     """
     x, diagonal = active().promote(x, diagonal)
-    m, n = _args.matrices(op_shape(x))
+    m, n = args.matrices(op_shape(x))
     diagonal = op_broadcast_to(diagonal, (*op_shape(x)[:-2], min(m, n)))
     across = op_pad(diagonal, [(0, 0)] * (op_ndim(x) - 2) + [(0, n - min(m, n))])
     return op_where(on_device_of(x, op_eye(m, n, dtype="bool")), op_expand_dims(across, -2), x)
@@ -1007,7 +1008,7 @@ def op_diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
         >>> [multiop.op_convert_to_numpy(i).tolist() for i in multiop.op_diag_indices(3)]
         [[0, 1, 2], [0, 1, 2]]
     """
-    n, ndim = _args.count(n, "n"), _args.count(ndim, "ndim")
+    n, ndim = args.count(n, "n"), args.count(ndim, "ndim")
     return tuple(op_arange(n, dtype="int32") for _ in range(ndim))
 
 
@@ -1075,7 +1076,7 @@ def op_block_diag(*arrs: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_block_diag([[1, 2]], 3)).tolist()
         [[1, 2, 0], [0, 0, 3]]
     """
-    blocks = operands(*_args.sequence(arrs))
+    blocks = operands(*args.sequence(arrs))
     if any(len(op_shape(block)) > 2 for block in blocks):
         raise errors.ArgumentError(
             f"arrs must have at most two dimensions, got {[op_shape(block) for block in blocks]}"
@@ -1110,7 +1111,7 @@ def op_indices(dimensions: Shape, dtype: DType | None = None, sparse: bool = Fal
         >>> multiop.op_convert_to_numpy(multiop.op_indices((2, 2))).tolist()
         [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
     """
-    sizes, dtype = _args.size(dimensions, "dimensions"), "int32" if dtype is None else dtype
+    sizes, dtype = args.size(dimensions, "dimensions"), "int32" if dtype is None else dtype
     grids = [
         op_reshape(op_arange(size, dtype=dtype), (1,) * dim + (size,) + (1,) * (len(sizes) - dim - 1))
         for dim, size in enumerate(sizes)
@@ -1121,6 +1122,6 @@ def op_indices(dimensions: Shape, dtype: DType | None = None, sparse: bool = Fal
 
 
 def _indices(of: Any, n: int, k: int, m: int | None) -> tuple[Tensor, Tensor]:
-    n, m = _args.count(n, "n"), None if m is None else _args.count(m, "m")
-    rows, columns = of(n, _args.integer(k, "k"), m)
+    n, m = args.count(n, "n"), None if m is None else args.count(m, "m")
+    rows, columns = of(n, args.integer(k, "k"), m)
     return op_convert_to_tensor(rows.astype(np.int32)), op_convert_to_tensor(columns.astype(np.int32))

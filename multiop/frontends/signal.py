@@ -6,10 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from multiop import _args, _dtypes, config, errors
-from multiop._boundary import boundary
-from multiop._registry import active
-from multiop._types import ArrayLike, Axis, DType, Tensor
+from multiop import config, errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active
+from multiop._values import args, dtypes
+from multiop._values.types import ArrayLike, Axis, DType, Tensor
 
 from .conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
 from .creation import op_arange, op_ones
@@ -117,7 +118,7 @@ def op_rfft(x: ArrayLike, fft_length: int | None = None) -> tuple[Tensor, Tensor
         [[10.0, -2.0, -2.0], [0.0, 2.0, 0.0]]
     """
     _sizes(x, 1)
-    return active().op_rfft(x, None if fft_length is None else _args.count(fft_length, "fft_length", 1))
+    return active().op_rfft(x, None if fft_length is None else args.count(fft_length, "fft_length", 1))
 
 
 @boundary
@@ -147,7 +148,7 @@ def op_irfft(x: tuple[ArrayLike, ArrayLike], fft_length: int | None = None) -> T
     x = _pair(x, 1)
     if fft_length is None and op_shape(x[0])[-1] == 1:
         raise errors.ArgumentError("fft_length must be given for a transform of one entry")
-    return active().op_irfft(x, None if fft_length is None else _args.count(fft_length, "fft_length", 1))
+    return active().op_irfft(x, None if fft_length is None else args.count(fft_length, "fft_length", 1))
 
 
 @boundary
@@ -174,8 +175,8 @@ def op_extract_sequences(x: ArrayLike, sequence_length: int, sequence_stride: in
         >>> multiop.op_convert_to_numpy(multiop.op_extract_sequences([1, 2, 3, 4, 5, 6], 3, 2)).tolist()
         [[1, 2, 3], [3, 4, 5]]
     """
-    length = _args.count(sequence_length, "sequence_length", 1)
-    stride = _args.count(sequence_stride, "sequence_stride", 1)
+    length = args.count(sequence_length, "sequence_length", 1)
+    stride = args.count(sequence_stride, "sequence_stride", 1)
     (size,) = _sizes(x, 1)
     if isinstance(size, int) and size < length:
         raise errors.ArgumentError(f"sequence_length {length} does not fit in {size} entries")
@@ -227,7 +228,7 @@ def op_stft(
     stride, n = _frames(sequence_length, sequence_stride, fft_length)
     x, window = (x, window) if window is None or isinstance(window, str) else operands(x, window)
     x = op_convert_to_tensor(x)
-    dtype = _dtypes.to_floating(op_dtype(x))
+    dtype = dtypes.to_floating(op_dtype(x))
     x = op_cast(x, _working(dtype))
     _sizes(x, 1)
     if center:
@@ -289,7 +290,7 @@ def op_istft(
         *parts, window = operands(*parts, window)
     if op_shape(parts[0])[-1] != n // 2 + 1:
         raise errors.ArgumentError(f"x has {op_shape(parts[0])[-1]} entries in its last dimension, not {n // 2 + 1}")
-    dtype = _dtypes.to_floating(_dtypes.result_type(*map(op_dtype, parts)))
+    dtype = dtypes.to_floating(dtypes.result_type(*map(op_dtype, parts)))
     pieces = op_irfft((op_cast(parts[0], _working(dtype)), op_cast(parts[1], _working(dtype))), n)
     weights = _window(window, sequence_length, n, pieces)
     number = op_shape(pieces)[-2]
@@ -301,7 +302,7 @@ def op_istft(
     if length is None:
         end = size - start
     else:
-        end = start + _args.count(length, "length")
+        end = start + args.count(length, "length")
         if end > size:
             raise errors.ArgumentError(f"length {length} is more than the {size - start} entries of the signal")
     return op_cast(op_get_item(signal, (..., slice(start, max(start, end)))), dtype)
@@ -544,7 +545,7 @@ def op_fftfreq(n: int, d: float = 1.0, dtype: DType = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_fftfreq(4)).tolist()
         [0.0, 0.25, -0.5, -0.25]
     """
-    n = _args.count(n, "n", 1)
+    n = args.count(n, "n", 1)
     return _frequencies(op_concatenate([op_arange((n + 1) // 2), op_arange(-(n // 2), 0)]), n, d, dtype)
 
 
@@ -568,7 +569,7 @@ def op_rfftfreq(n: int, d: float = 1.0, dtype: DType = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_rfftfreq(4)).tolist()
         [0.0, 0.25, 0.5]
     """
-    n = _args.count(n, "n", 1)
+    n = args.count(n, "n", 1)
     return _frequencies(op_arange(n // 2 + 1), n, d, dtype)
 
 
@@ -621,7 +622,7 @@ _Lengths: TypeAlias = Sequence[tuple[int | None, int]]
 
 
 def _power(norm: str | None, inverse: bool) -> float:
-    _args.choice(norm, tuple(_POWERS), "norm")
+    args.choice(norm, tuple(_POWERS), "norm")
     return -1.0 - _POWERS[norm] if inverse else _POWERS[norm]
 
 
@@ -635,7 +636,7 @@ def _lengths(x: Any, s: Any, axes: Any) -> _Lengths:
     lengths = None if s is None else [None if n == -1 else n for n in s]
     if axes is None:
         axes = range(ndim) if lengths is None else range(ndim - len(lengths), ndim)
-    axes = _args.axes(tuple(axes), ndim, "axes")
+    axes = args.axes(tuple(axes), ndim, "axes")
     lengths = [None] * len(axes) if lengths is None else lengths
     if len(lengths) != len(axes):
         raise errors.ArgumentError(f"s has {len(lengths)} lengths for {len(axes)} axes")
@@ -684,8 +685,8 @@ def _last_of(lengths: _Lengths) -> tuple[Any, _Lengths]:
 def _in_working(*xs: Any) -> tuple[list[Any], str]:
     """Return real tensors of one shape in the dtype to compute in, and the name of their own."""
     xs = operands(*xs)
-    dtype = _dtypes.to_floating(_dtypes.result_type(*map(op_dtype, xs)))
-    if dtype in _dtypes.COMPLEX:
+    dtype = dtypes.to_floating(dtypes.result_type(*map(op_dtype, xs)))
+    if dtype in dtypes.COMPLEX:
         raise errors.DTypeError(f"x must be real, got {dtype}")
     if op_shape(xs[0]) != op_shape(xs[-1]):
         raise errors.ArgumentError(f"x: parts of shapes {op_shape(xs[0])} and {op_shape(xs[1])} are not of one tensor")
@@ -707,7 +708,7 @@ def _of_length(x: Any, n: Any) -> Any:
     """Return `x`, cut or padded with zeros at the end of its last axis."""
     if n is None:
         return x
-    more = _args.count(n, "n", 1) - op_shape(x)[-1]
+    more = args.count(n, "n", 1) - op_shape(x)[-1]
     if more > 0:
         return op_pad(x, [(0, 0)] * (len(op_shape(x)) - 1) + [(0, more)])
     return op_get_item(x, (..., slice(n))) if more else x
@@ -722,21 +723,21 @@ def _scaled(x: Any, sizes: Sequence[Any], power: float) -> Any:
 
 
 def _frequencies(turns: Any, n: int, d: float, dtype: Any) -> Any:
-    if not (d := _args.number(d, "d")):
+    if not (d := args.number(d, "d")):
         raise errors.ArgumentError("d must not be 0")
     return op_multiply(op_cast(turns, dtype or config.floatx()), 1.0 / (n * d))
 
 
 def _shifted(x: Any, axes: Axis, sign: int) -> Any:
     shape = op_shape(x)
-    axes = _args.axes(axes, len(shape), "axes")
+    axes = args.axes(axes, len(shape), "axes")
     return op_roll(x, tuple(sign * (shape[k] // 2) for k in axes), axes)
 
 
 def _parts(x: Any) -> tuple[Any, Any]:
     """Return the two parts of complex numbers."""
     if not isinstance(x, (tuple, list)) or len(x) != 2:
-        raise errors.ArgumentTypeError(f"x must be a pair of the real and the imaginary part, got {_args.describe(x)}")
+        raise errors.ArgumentTypeError(f"x must be a pair of the real and the imaginary part, got {args.describe(x)}")
     return x[0], x[1]
 
 
@@ -758,23 +759,23 @@ def _sizes(x: Any, ndim: int) -> tuple[Any, ...]:
 
 
 def _working(dtype: str) -> str:
-    return _dtypes.result_type(dtype, "float32") if dtype in _dtypes.FLOATING else dtype
+    return dtypes.result_type(dtype, "float32") if dtype in dtypes.FLOATING else dtype
 
 
 def _frames(sequence_length: int, sequence_stride: int, fft_length: int) -> tuple[int, int]:
     """Return the stride and the length of the sequences, padded for the transform."""
-    length = _args.count(sequence_length, "sequence_length", 1)
-    n = _args.count(fft_length, "fft_length", 1)
+    length = args.count(sequence_length, "sequence_length", 1)
+    n = args.count(fft_length, "fft_length", 1)
     if n < length:
         raise errors.ArgumentError(f"fft_length {n} is below sequence_length {length}")
-    return _args.count(sequence_stride, "sequence_stride", 1), n
+    return args.count(sequence_stride, "sequence_stride", 1), n
 
 
 def _window(window: Any, length: int, n: int, x: Tensor) -> Tensor:
     """Return a window of `length` entries for `x`, in the middle of `n` entries."""
     dtype = op_dtype(x)
     if isinstance(window, str):
-        _args.choice(window, ("hann", "hamming"), "window")
+        args.choice(window, ("hann", "hamming"), "window")
     if window is None or (isinstance(window, str) and length == 1):  # every window of one entry is 1
         found = op_ones((length,), dtype)
     elif isinstance(window, str):

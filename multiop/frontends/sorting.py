@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _args, _dtypes, errors
-from multiop._boundary import boundary
-from multiop._registry import active, composite
-from multiop._types import ArrayLike, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active, composite
+from multiop._values import args, dtypes
+from multiop._values.types import ArrayLike, Tensor
 
 from .conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
 from .creation import op_arange, op_full_like, op_zeros_like
@@ -124,7 +125,7 @@ def op_searchsorted(sorted_sequence: ArrayLike, values: ArrayLike, side: str = "
         >>> multiop.op_convert_to_numpy(multiop.op_searchsorted([1, 3, 5], [3, 4])).tolist()
         [1, 2]
     """
-    return active().op_searchsorted(sorted_sequence, values, _args.choice(side, ("left", "right"), "side"))
+    return active().op_searchsorted(sorted_sequence, values, args.choice(side, ("left", "right"), "side"))
 
 
 @boundary
@@ -158,7 +159,7 @@ def op_top_k(
         >>> [multiop.op_convert_to_numpy(y).tolist() for y in multiop.op_top_k([5, 2, 9, 5], 3)]
         [[9, 5, 5], [2, 0, 3]]
     """
-    return active().op_top_k(x, _args.count(k, "k"), sorted)
+    return active().op_top_k(x, args.count(k, "k"), sorted)
 
 
 @boundary
@@ -214,7 +215,7 @@ def op_bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int =
     """
     if sparse:
         raise errors.UnsupportedError("multiop has dense tensors only; leave sparse out")
-    minlength = _args.count(minlength, "minlength")
+    minlength = args.count(minlength, "minlength")
     if weights is None:
         x = active().convert(x)
     else:
@@ -222,12 +223,12 @@ def op_bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int =
         weights = op_cast(weights, "int32") if op_dtype(weights) in _NARROW else weights
     shape = op_shape(x)
     if len(shape) not in (1, 2):
-        raise errors.ArgumentError(f"x must be a vector or a matrix, got {_args.describe(x)}")
+        raise errors.ArgumentError(f"x must be a vector or a matrix, got {args.describe(x)}")
     if weights is not None and op_shape(weights) not in (shape, shape if len(shape) == 1 else ()):
-        raise errors.ArgumentError(f"weights {_args.describe(weights)} do not fit {_args.describe(x)}")
+        raise errors.ArgumentError(f"weights {args.describe(weights)} do not fit {args.describe(x)}")
     if len(shape) == 1:
         return active().op_bincount(x, weights, minlength)
-    _args.integers(op_dtype(x), "x")
+    args.integers(op_dtype(x), "x")
     weights = on_device_of(x, op_convert_to_tensor(1)) if weights is None else weights
     bins = op_shape(active().op_bincount(op_reshape(x, -1), None, minlength))[0]
     first = on_device_of(x, op_multiply(op_expand_dims(op_arange(shape[0]), 1), bins))
@@ -265,11 +266,11 @@ def op_in_top_k(targets: ArrayLike, predictions: ArrayLike, k: int) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_in_top_k([1, 0], [[0.1, 0.6, 0.3], [0.1, 0.6, 0.3]], 2)).tolist()
         [True, False]
     """
-    k = _args.count(k, "k")
+    k = args.count(k, "k")
     targets, predictions = operands(targets, predictions)
     *outer, classes = op_shape(predictions) or (0,)
     if tuple(outer) != op_shape(targets) or not op_shape(predictions):
-        raise errors.ArgumentError(f"targets {_args.describe(targets)} do not fit {_args.describe(predictions)}")
+        raise errors.ArgumentError(f"targets {args.describe(targets)} do not fit {args.describe(predictions)}")
     inside = op_logical_and(op_greater_equal(targets, 0), op_less(targets, classes))
     if classes == 0:
         return inside
@@ -302,7 +303,7 @@ def op_argpartition(x: ArrayLike, kth: int | Sequence[int], axis: int | None = -
     """
     order = op_argsort(x, axis)
     shape = op_shape(order)
-    _args.axes(list(kth) if isinstance(kth, Sequence) else kth, shape[-1 if axis is None else axis], "kth")
+    args.axes(list(kth) if isinstance(kth, Sequence) else kth, shape[-1 if axis is None else axis], "kth")
     return order
 
 
@@ -445,11 +446,11 @@ def op_histogram(
         >>> [multiop.op_convert_to_numpy(y).tolist() for y in multiop.op_histogram([1.0, 2.0, 2.0, 4.0], bins=3)]
         [[1, 2, 1], [1.0, 2.0, 3.0, 4.0]]
     """
-    bins = _args.count(bins, "bins", 1)
+    bins = args.count(bins, "bins", 1)
     x = op_convert_to_tensor(x)
     if len(op_shape(x)) > 1:
-        raise errors.ArgumentError(f"x must be a vector, got {_args.describe(x)}")
-    dtype = _dtypes.to_floating(op_dtype(x))
+        raise errors.ArgumentError(f"x must be a vector, got {args.describe(x)}")
+    dtype = dtypes.to_floating(op_dtype(x))
     x = op_cast(op_reshape(x, -1), dtype)
     if range is not None and not (len(range) == 2 and -math.inf < range[0] <= range[1] < math.inf):
         raise errors.ArgumentError(f"range must be two increasing numbers, got {range!r}")
@@ -556,7 +557,7 @@ def op_intersect1d(
         [1, 3]
     """
     xs = operands(x1, x2)
-    dtype = _dtypes.result_type(*map(op_dtype, xs))
+    dtype = dtypes.result_type(*map(op_dtype, xs))
     (x1, at1), (x2, at2) = (_different(op_cast(x, dtype), return_index=True) for x in xs)
     in1, in2 = op_isin(x1, x2), op_isin(x2, x1)
     values = _chosen(x1, in1)
@@ -579,7 +580,7 @@ def _different(
 ) -> Any:
     x = op_convert_to_tensor(x)
     shape = op_shape(x)
-    rows = op_reshape(x, -1) if axis is None else op_moveaxis(x, _args.single_axis(axis, len(shape)), 0)
+    rows = op_reshape(x, -1) if axis is None else op_moveaxis(x, args.single_axis(axis, len(shape)), 0)
     n = op_shape(rows)[0]
     keys = rows if axis is None else _ranks(op_reshape(rows, (n, math.prod(op_shape(rows)[1:]))))
     order = op_argsort(keys)
@@ -587,7 +588,7 @@ def _different(
     number = _numbered(keys, nan_is_one=len(shape) == 1 or axis is None)
     if size is None:
         size = int(op_max(number, initial=-1)) + 1
-    size = _args.count(size, "size")
+    size = args.count(size, "size")
     bounds = op_searchsorted(number, np.arange(size + 1, dtype="int32"))
     first = op_take(op_pad(order, [(0, 1)], constant_values=n), bounds[:-1], 0)  # the index of the padding is n
     padding = [(0, 1)] + [(0, 0)] * (len(op_shape(rows)) - 1)

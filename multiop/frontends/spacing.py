@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from multiop import _dtypes, _host, errors
-from multiop._boundary import boundary
-from multiop._types import ArrayLike, DType, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._values import dtypes, host
+from multiop._values.types import ArrayLike, DType, Tensor
 from multiop.frontends.conversion import on_device_of, op_cast, op_dtype, op_shape
 from multiop.frontends.creation import op_arange, op_linspace
 from multiop.frontends.elementwise import op_log10, op_multiply, op_power, op_round, op_sign
@@ -82,10 +83,10 @@ def op_geomspace(
         [2.0]
     """
     for name, end in (("start", start), ("stop", stop)):
-        if _host.is_scalar(end) and end == 0:
+        if host.is_scalar(end) and end == 0:
             raise errors.ArgumentError(f"{name} must not be 0: nothing is a multiple of 0")
     ends = op_linspace(start, stop, 2, dtype=_wide(dtype))  # of one dtype and shape
-    if op_dtype(ends) in _dtypes.COMPLEX:
+    if op_dtype(ends) in dtypes.COMPLEX:
         raise errors.DTypeError(f"{op_dtype(ends)} is not accepted: give real numbers")
     first, last, sign = ends[0], ends[1], op_sign(ends[0])
     exponents = op_linspace(op_log10(op_multiply(first, sign)), op_log10(op_multiply(last, sign)), num, endpoint)
@@ -99,7 +100,7 @@ def op_geomspace(
 
 def _wide(dtype: DType) -> str | None:
     """Return the name of a dtype whose digits its powers need; `None` for those that they are rounded to."""
-    name = _dtypes.name_or_none(dtype)
+    name = dtypes.name_or_none(dtype)
     return name if name in ("float64", "complex128") else None
 
 
@@ -107,7 +108,7 @@ def _converted(x: Tensor, dtype: DType) -> Tensor:
     """Return `x` in `dtype`; a power that is an integer up to rounding errors becomes that integer."""
     if dtype is None:
         return x
-    if _dtypes.name(dtype) in _dtypes.INTEGER:
+    if dtypes.name(dtype) in dtypes.INTEGER:
         whole = op_round(x)
         x = op_where(op_isclose(x, whole, 1e-12 if op_dtype(x) == "float64" else 1e-6, 0.0), whole, x)
     return op_cast(x, dtype)

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _args, _dtypes, errors
-from multiop._boundary import boundary
-from multiop._registry import active, composite, recomputed
-from multiop._rule import with_rule
-from multiop._types import ArrayLike, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active, composite, recomputed
+from multiop._rules.composed import with_rule
+from multiop._values import args, dtypes
+from multiop._values.types import ArrayLike, Tensor
 from multiop.frontends.conversion import op_cast
 from multiop.frontends.creation import op_zeros_like
 from multiop.frontends.elementwise import (
@@ -217,7 +218,7 @@ def op_polygamma(n: int, x: ArrayLike) -> Tensor:
         >>> print(multiop.op_convert_to_numpy(multiop.op_polygamma(1, [1.0])).round(4))
         [1.6449]
     """
-    n = _args.count(n, "n")
+    n = args.count(n, "n")
     x, name = _real(x)
     return op_cast(_polygamma(n, x), name)
 
@@ -674,7 +675,7 @@ def op_multigammaln(x: ArrayLike, p: int) -> Tensor:
         >>> print(multiop.op_convert_to_numpy(multiop.op_multigammaln([2.0], 2)).round(4))
         [0.4516]
     """
-    p = _args.count(p, "p", 1)
+    p = args.count(p, "p", 1)
     x, name = _real(x)
     is_inside = op_less((p - 1) / 2, x)
     inside = op_where(is_inside, x, float(p))
@@ -876,7 +877,7 @@ def op_kve(v: ArrayLike, x: ArrayLike) -> Tensor:
 def _product_with_log(x: Any, y: Any, log: Any, pole: float) -> Any:
     """Return `x * log(y)`, and 0 where `x` is 0, beside which `log` has its pole at `pole` or is infinite."""
     x, y = active().promote_floating(x, y)
-    if (name := active().dtype_name(x)) in _dtypes.COMPLEX:
+    if (name := active().dtype_name(x)) in dtypes.COMPLEX:
         raise errors.DTypeError(f"x and y must be real, got {name}")
     has_no_log = op_logical_or(op_less_equal(y, pole), op_equal(y, math.inf))
     return op_multiply(x, log(op_where(op_logical_and(op_equal(x, 0.0), has_no_log), pole + 1.0, y)))
@@ -888,7 +889,7 @@ def _reals(**tensors: Any) -> tuple[list[Any], str]:
     for k in range(1, len(xs)):
         xs[0], xs[k] = active().promote_floating(xs[0], xs[k])
     name = active().dtype_name(xs[0])
-    if name in _dtypes.COMPLEX:
+    if name in dtypes.COMPLEX:
         *names, last = tensors
         raise errors.DTypeError(f"{', '.join(names)} and {last} must be real, got {name}")
     return [op_cast(x, "float64" if name == "float64" else "float32") for x in xs], name
@@ -898,7 +899,7 @@ def _real(x: Any) -> tuple[Any, str]:
     """Return `x` in the dtype to compute in, and the name of its own dtype."""
     x = active().floating(x)
     name = active().dtype_name(x)
-    if name in _dtypes.COMPLEX:
+    if name in dtypes.COMPLEX:
         raise errors.DTypeError(f"x must be real, got {name}")
     return op_cast(x, "float64" if name == "float64" else "float32"), name
 
@@ -1123,7 +1124,7 @@ def _incomplete(a: Any, x: Any, which: int) -> Any:
     """Return the lower (0) or the upper (1) regularized incomplete gamma function."""
     a, x = active().promote_floating(a, x)
     name = active().dtype_name(a)
-    if name in _dtypes.COMPLEX:
+    if name in dtypes.COMPLEX:
         raise errors.DTypeError(f"a and x must be real, got {name}")
     exact = "float64" if name == "float64" else "float32"
     a, x = op_cast(a, exact), op_cast(x, exact)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _args, _dtypes, _host, errors
-from multiop._boundary import boundary
-from multiop._registry import active, composite, is_compiling, recomputed
-from multiop._types import ArrayLike, Axis, DType, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active, composite, is_compiling, recomputed
+from multiop._values import args, dtypes, host
+from multiop._values.types import ArrayLike, Axis, DType, Tensor
 from multiop.frontends.conversion import (
     in_float32,
     on_device_of,
@@ -101,10 +102,10 @@ def op_correlate(x1: ArrayLike, x2: ArrayLike, mode: str = "valid") -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_correlate([1, 2, 3], [0, 1], mode="full")).tolist()
         [1, 2, 3, 0]
     """
-    _args.choice(mode, ("valid", "same", "full"), "mode")
+    args.choice(mode, ("valid", "same", "full"), "mode")
     x1, x2 = operands(x1, x2)
     n1, n2 = _length(x1, "x1"), _length(x2, "x2")
-    dtype = _dtypes.result_type(op_dtype(x1), op_dtype(x2))
+    dtype = dtypes.result_type(op_dtype(x1), op_dtype(x2))
     x1, x2 = widened(op_cast(x1, dtype)), widened(op_conj(op_cast(x2, dtype)))
     long, short = (x1, x2) if n1 >= n2 else (x2, x1)
     width = min(n1, n2)
@@ -281,11 +282,11 @@ def op_nanmean(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tenso
     """
     x = op_convert_to_tensor(x)
     dtype = op_dtype(x)
-    if dtype not in _dtypes.INEXACT:
+    if dtype not in dtypes.INEXACT:
         return op_mean(x, axis, keepdims)
     count = op_sum(op_logical_not(op_isnan(x)), axis, keepdims)
     mean = op_divide(op_sum(_filled(widened(x), 0), axis, keepdims), op_maximum(count, 1))
-    none = complex(math.nan, math.nan) if dtype in _dtypes.COMPLEX else math.nan
+    none = complex(math.nan, math.nan) if dtype in dtypes.COMPLEX else math.nan
     return op_cast(op_where(op_equal(count, 0), none, mean), dtype)
 
 
@@ -316,7 +317,7 @@ def op_nanvar(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
         1.0
     """
     x = op_convert_to_tensor(x)
-    if op_dtype(x) not in _dtypes.INEXACT:
+    if op_dtype(x) not in dtypes.INEXACT:
         return op_var(x, axis, keepdims)
     variance, none = _variance(x, axis, keepdims)
     return op_where(none, math.nan, variance)
@@ -725,7 +726,7 @@ def op_corrcoef(x: ArrayLike) -> Tensor:
     x = op_divide(x, active().stop_gradient(op_max(op_abs(x), -1, True, 0)))
     x = op_divide(x, op_sqrt(op_sum(_squares(x), -1, True)))
     found = op_matmul(x, op_conj(op_swapaxes(x, -1, -2) if op_ndim(x) == 2 else x))
-    if dtype not in _dtypes.COMPLEX:  # rounding must not exceed 1, and the clip must not change the derivatives
+    if dtype not in dtypes.COMPLEX:  # rounding must not exceed 1, and the clip must not change the derivatives
         found = op_subtract(found, active().stop_gradient(op_subtract(found, op_clip(found, -1, 1))))
     return op_cast(found, dtype)
 
@@ -770,17 +771,17 @@ def op_cov(
     variables = [_variables(one, name, rowvar) for one, name in ((x, "x"), (y, "y")) if one is not None]
     if len({op_shape(one)[1] for one in variables}) > 1:
         raise errors.ArgumentError(f"x and y have {[op_shape(one)[1] for one in variables]} observations")
-    dtype = _dtypes.to_floating(_dtypes.result_type(*map(op_dtype, variables)))
+    dtype = dtypes.to_floating(dtypes.result_type(*map(op_dtype, variables)))
     x = widened(op_concatenate([op_cast(one, dtype) for one in variables]))
-    n, real = op_shape(x)[1], _dtypes.REAL_PART.get(dtype, dtype)
-    if counts is not None and op_dtype(counts) not in _dtypes.INTEGER:
+    n, real = op_shape(x)[1], dtypes.REAL_PART.get(dtype, dtype)
+    if counts is not None and op_dtype(counts) not in dtypes.INTEGER:
         raise errors.DTypeError(f"fweights must be integers, got {op_dtype(counts)}")
-    if weights is not None and op_dtype(weights) in _dtypes.COMPLEX:
+    if weights is not None and op_dtype(weights) in dtypes.COMPLEX:
         raise errors.DTypeError(f"aweights must be real, got {op_dtype(weights)}")
     for name, one in (("fweights", counts), ("aweights", weights)):
         if one is not None and op_shape(one) != (n,):
             raise errors.ArgumentError(f"{name} must be a vector of {n} entries, not of shape {op_shape(one)}")
-    less = (0 if bias else 1) if ddof is None else _args.integer(ddof, "ddof")
+    less = (0 if bias else 1) if ddof is None else args.integer(ddof, "ddof")
     factors = [widened(op_cast(one, real)) for one in (counts, weights) if one is not None]
     if not factors:
         mean, share = op_mean(x, -1, True), max(n - less, 0)
@@ -831,15 +832,15 @@ def op_trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, 
     """
     y, x = operands(y, x) if x is not None else (y, None)
     y = _floating(y)
-    axis = _args.single_axis(axis, op_ndim(y))
+    axis = args.single_axis(axis, op_ndim(y))
     y = op_moveaxis(op_multiply(y, 0.5), axis, -1)
     if x is not None:
         x = op_moveaxis(x, axis, -1) if op_ndim(x) > 1 else x
         n1, n2 = op_shape(x)[-1:], op_shape(y)[-1:]
         if not n1 or (isinstance(n1[0], int) and isinstance(n2[0], int) and n1 != n2):  # one distance would fit any y
             raise errors.ArgumentError(f"x is of size {n1}, y of size {n2}")
-        exact = _dtypes.result_type(op_dtype(y), "float32")  # differences of small integers may overflow
-        dx = op_cast(op_diff(op_cast(x, exact)), op_dtype(y)) if op_dtype(x) in _dtypes.INTEGER else op_diff(x)
+        exact = dtypes.result_type(op_dtype(y), "float32")  # differences of small integers may overflow
+        dx = op_cast(op_diff(op_cast(x, exact)), op_dtype(y)) if op_dtype(x) in dtypes.INTEGER else op_diff(x)
     return op_sum(op_multiply(op_add(y[..., 1:], y[..., :-1]), dx), -1)
 
 
@@ -849,13 +850,13 @@ def op_trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, 
 def _floating(x: ArrayLike) -> Tensor:
     """Return `x` as a tensor of floats: integers and bool become `floatx`."""
     x = op_convert_to_tensor(x)
-    return op_cast(x, _dtypes.to_floating(op_dtype(x)))
+    return op_cast(x, dtypes.to_floating(op_dtype(x)))
 
 
 def _filled(x: ArrayLike, number: float) -> Tensor:
     """Return `x` with `number` in place of NaN."""
     x = op_convert_to_tensor(x)
-    return op_where(op_isnan(x), number, x) if op_dtype(x) in _dtypes.INEXACT else x
+    return op_where(op_isnan(x), number, x) if op_dtype(x) in dtypes.INEXACT else x
 
 
 def _length(x: Tensor, name: str) -> int:
@@ -868,7 +869,7 @@ def _length(x: Tensor, name: str) -> int:
 
 def _squares(x: Tensor) -> Tensor:
     """Return the squared absolute values of `x`."""
-    return op_add(op_square(op_real(x)), op_square(op_imag(x))) if op_dtype(x) in _dtypes.COMPLEX else op_square(x)
+    return op_add(op_square(op_real(x)), op_square(op_imag(x))) if op_dtype(x) in dtypes.COMPLEX else op_square(x)
 
 
 def _variance(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Tensor]:
@@ -885,7 +886,7 @@ def _variance(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Tensor]:
 def _nan_extreme(reduce: Callable[..., Tensor], worst: float, x: ArrayLike, axis: Axis, keepdims: bool) -> Tensor:
     x = op_convert_to_tensor(x)
     found = reduce(_filled(x, worst), axis, keepdims)
-    if op_dtype(x) not in _dtypes.INEXACT:
+    if op_dtype(x) not in dtypes.INEXACT:
         return found
     # where that is the replacement for NaN, the other entries, if any, are all equal to it
     return op_where(op_equal(found, worst), op_nanmean(x, axis, keepdims), found)
@@ -900,7 +901,7 @@ def _nan_arg_extreme(
     keepdims: bool,
 ) -> Tensor:
     x = op_convert_to_tensor(x)
-    if op_dtype(x) not in _dtypes.INEXACT:
+    if op_dtype(x) not in dtypes.INEXACT:
         return arg_reduce(x, axis, keepdims)
     best = op_equal(x, reduce(_filled(x, worst), axis, True))
     return op_where(op_any(best, axis, keepdims), op_argmax(best, axis, keepdims), -1)
@@ -910,8 +911,8 @@ def _quantile(
     x: ArrayLike, q: ArrayLike, whole: int, axis: Axis, method: str, keepdims: bool, skip_nan: bool
 ) -> Tensor:
     """Return the quantiles `q / whole`, of all entries or of those that are not NaN."""
-    _args.choice(method, ("linear", "lower", "higher", "midpoint", "nearest"), "method")
-    if _host.is_scalar(q):
+    args.choice(method, ("linear", "lower", "higher", "midpoint", "nearest"), "method")
+    if host.is_scalar(q):
         return _at_known_share(x, q, whole, axis, method, keepdims, skip_nan)
     if not isinstance(q, (list, tuple, np.ndarray)):
         x, q = operands(x, q)
@@ -924,7 +925,7 @@ def _at_share(
     x = _floating(x)
     shares, scalar = _shares(q, whole)
     shape, dtype = op_shape(x), op_dtype(x)
-    axes = _args.axes(axis, len(shape))
+    axes = args.axes(axis, len(shape))
     kept = [dim for dim in range(len(shape)) if dim not in axes]
     rest, n = [shape[dim] for dim in kept], math.prod([shape[dim] for dim in axes])
     if not isinstance(n, int):
@@ -957,7 +958,7 @@ def _shares(q: Any, whole: int) -> tuple[Any, bool]:
         q = q.tolist()
     scalar = not isinstance(q, (list, tuple))
     numbers = [q] if scalar else list(q)
-    if all(_host.is_scalar(one) for one in numbers):
+    if all(host.is_scalar(one) for one in numbers):
         shares = [one / whole for one in numbers]
         if not all(0 <= share <= 1 for share in shares):
             raise errors.ArgumentError(f"q must be from 0 to {whole}, got {q!r}")

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _args, config, errors
-from multiop._boundary import boundary
-from multiop._registry import active
-from multiop._types import ArrayLike, Tensor
+from multiop import config, errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active
+from multiop._values import args
+from multiop._values.types import ArrayLike, Tensor
 from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_numpy, op_shape, real_operand
 from multiop.frontends.creation import op_arange, op_ones, op_ones_like
 from multiop.frontends.elementwise import (
@@ -48,10 +49,10 @@ def op_kaiser(x: ArrayLike, beta: ArrayLike) -> Tensor:
         [1.0, 1.0, 1.0]
     """
     if not active().is_tensor(beta):
-        return op_cast(active().op_kaiser(_triangle(x), abs(_args.number(beta, "beta"))), config.floatx())
+        return op_cast(active().op_kaiser(_triangle(x), abs(args.number(beta, "beta"))), config.floatx())
     beta, dtype = real_operand(beta)
     if op_shape(beta) != ():
-        raise errors.ArgumentError(f"beta must be a scalar, got {_args.describe(beta)}")
+        raise errors.ArgumentError(f"beta must be a scalar, got {args.describe(beta)}")
     wide = "float64" if dtype == "float64" else "float32"
     triangle = on_device_of(beta, _triangle(x, wide))
     beta = op_cast(beta, wide)
@@ -154,7 +155,7 @@ def op_blackman(x: ArrayLike) -> Tensor:
 
 def _triangle(x: ArrayLike, dtype: str | None = None) -> Tensor:
     """Return the Bartlett window, in at least 32 bits; a window of one entry is 1."""
-    n = _args.count(_whole(x), "x")
+    n = args.count(_whole(x), "x")
     dtype = dtype or ("float64" if config.floatx() == "float64" else "float32")
     if n < 2:
         return op_ones(n, dtype)

@@ -3,68 +3,46 @@
 
 import typing as _typing
 
-from multiop.frontends.decompositions import (
-    op_cholesky as cholesky,
-    op_cholesky_inverse as cholesky_inverse,
-    op_det as det,
-    op_eig as eig,
-    op_eigh as eigh,
-    op_eigvals as eigvals,
-    op_eigvalsh as eigvalsh,
-    op_expm as expm,
-    op_inv as inv,
-    op_logm as logm,
-    op_lstsq as lstsq,
-    op_lu_factor as lu_factor,
-    op_matrix_power as matrix_power,
-    op_matrix_rank as matrix_rank,
-    op_norm as norm,
-    op_pinv as pinv,
-    op_polar_decomposition as polar_decomposition,
-    op_qr as qr,
-    op_solve as solve,
-    op_solve_sylvester as solve_sylvester,
-    op_solve_triangular as solve_triangular,
-    op_sqrtm as sqrtm,
-    op_svd as svd,
-    op_svdvals as svdvals,
+from multiop._loading.suggestions import (
+    public_names as _public_names,
+)
+from multiop.frontends import (
+    decompositions as _decompositions,
 )
 
-__all__ = [
-    "cholesky",
-    "cholesky_inverse",
-    "det",
-    "eig",
-    "eigh",
-    "eigvals",
-    "eigvalsh",
-    "expm",
-    "inv",
-    "logm",
-    "lstsq",
-    "lu_factor",
-    "matrix_power",
-    "matrix_rank",
-    "norm",
-    "pinv",
-    "polar_decomposition",
-    "qr",
-    "solve",
-    "solve_sylvester",
-    "solve_triangular",
-    "sqrtm",
-    "svd",
-    "svdvals",
-]
-
-
-def __dir__() -> list[str]:
-    return __all__
+cholesky = _decompositions.op_cholesky
+det = _decompositions.op_det
+inv = _decompositions.op_inv
+pinv = _decompositions.op_pinv
+solve = _decompositions.op_solve
+solve_triangular = _decompositions.op_solve_triangular
+expm = _decompositions.op_expm
+lu_factor = _decompositions.op_lu_factor
+qr = _decompositions.op_qr
+svd = _decompositions.op_svd
+eigh = _decompositions.op_eigh
+eig = _decompositions.op_eig
+eigvalsh = _decompositions.op_eigvalsh
+eigvals = _decompositions.op_eigvals
+svdvals = _decompositions.op_svdvals
+cholesky_inverse = _decompositions.op_cholesky_inverse
+lstsq = _decompositions.op_lstsq
+matrix_power = _decompositions.op_matrix_power
+matrix_rank = _decompositions.op_matrix_rank
+norm = _decompositions.op_norm
+solve_sylvester = _decompositions.op_solve_sylvester
+polar_decomposition = _decompositions.op_polar_decomposition
+sqrtm = _decompositions.op_sqrtm
+logm = _decompositions.op_logm
 
 
 if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name
+    __all__ = _public_names(__name__)
+
+    def __dir__() -> list[str]:
+        return __all__
 
     def __getattr__(name: str) -> object:
-        from multiop._names import missing
+        from multiop._loading.suggestions import missing
 
-        raise missing("multiop.ops.linalg", name, __all__)
+        raise missing(__name__, name, __all__)

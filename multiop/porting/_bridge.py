@@ -8,9 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from multiop import _args, _dtypes, _registry, _tree, config, errors
-from multiop.autodiff.custom_gradient import op_custom_gradient
-from multiop.autodiff.transforms import vjp
+from multiop import config, errors, extend, op_custom_gradient, tree, vjp
 from multiop.porting._spec import Spec
 
 _EXCHANGES = ("torch", "jax", "tensorflow")  # to a function of theirs; from these and from NumPy
@@ -121,7 +119,7 @@ class _Function:
         def of_floats(*given: Any) -> tuple[list[Any], list[Any]]:
             at = dict(zip(floats, given, strict=True))
             ys = self._results([at.get(k, x) for k, x in enumerate(xs)], [*xs, *given])
-            return [y for y in ys if _registry.load(self.backend).dtype_name(y) in _dtypes.INEXACT], ys
+            return [y for y in ys if extend.load(self.backend).dtype_name(y) in extend.INEXACT], ys
 
         _, pullback, outputs = vjp(of_floats, *[xs[k] for k in floats], has_aux=True)
         return pullback, outputs
@@ -166,7 +164,7 @@ def bridge(function: Callable[..., Any], backend: str | None = None) -> Callable
         ...     round(float(multiop.grad(silu)(1.0)), 6)
         0.927671
     """
-    _args.function(function, "bridge: function")
+    extend.function(function, "bridge: function")
     if backend is not None and backend not in _EXCHANGES:
         raise errors.ArgumentError(f"bridge: backend must be one of {', '.join(_EXCHANGES)}, got {backend!r}")
     for name in [name for name in _EXCHANGES if name in sys.modules]:  # a model's framework is imported
@@ -193,34 +191,34 @@ def _bridged(function: Callable[..., Any], backend: str) -> Callable[..., Any]:
             structures: list[Any] = []
 
             def flat(xs: list[Any]) -> list[Any]:
-                ys, structure = _tree.flatten(function(*_tree.unflatten(treedef, xs)))
+                ys, structure = tree.flatten(function(*tree.unflatten(treedef, xs)))
                 structures[:] = [structure]
-                return [_registry.load(backend).convert(y) for y in ys]
+                return [extend.load(backend).convert(y) for y in ys]
 
             flat_functions[treedef] = _Function(flat, backend, name), structures
         return flat_functions[treedef]
 
     @functools.wraps(function, updated=())
     def bridged(*args: Any) -> Any:
-        here = _registry.active()
+        here = extend.active()
         if here.name not in (*_EXCHANGES, "numpy"):
             raise errors.UnsupportedError(f"bridge: there is no way from the {here.name} backend to {backend}")
-        if _registry.is_compiling() and here.name != backend:
+        if extend.is_compiling() and here.name != backend:
             return exchange(here.name).untraced(bridged)(*args)
-        leaves, treedef = _tree.flatten(args)
+        leaves, treedef = tree.flatten(args)
         for leaf in leaves:
             if leaf is None or isinstance(leaf, (str, bytes)) or callable(leaf):
                 raise errors.ArgumentTypeError(
-                    f"bridge: the arguments of {name} must be pytrees of tensors, got {_args.describe(leaf)}"
+                    f"bridge: the arguments of {name} must be pytrees of tensors, got {extend.describe(leaf)}"
                 )
         xs = [here.convert(x) for x in leaves]
         if here.name == backend:
-            return function(*_tree.unflatten(treedef, xs))
+            return function(*tree.unflatten(treedef, xs))
         called, structures = flat_function(treedef)
         if not called.is_checked:
             called.check_closed_over([Spec(tuple(x.shape), here.dtype_name(x)) for x in xs])
         outputs = _apply(called, xs)
-        return _tree.unflatten(structures[0], list(outputs))
+        return tree.unflatten(structures[0], list(outputs))
 
     return bridged
 
@@ -229,9 +227,9 @@ def _apply(
     called: _Function, xs: list[Any], pullback: Callable[..., Any] | None = None, order: int = 0
 ) -> Sequence[Any]:
     """Return the results of a foreign function, or of its derivative of some order; `pullback`, if given, has them."""
-    active = _registry.active()
+    active = extend.active()
     here = exchange(active.name)
-    floats = tuple(k for k, x in enumerate(xs) if active.dtype_name(x) in _dtypes.INEXACT)
+    floats = tuple(k for k, x in enumerate(xs) if active.dtype_name(x) in extend.INEXACT)
 
     def forward(*xs: Any) -> tuple[tuple[Any, ...], Callable[..., Any]]:
         known = None  # the gradient of this very call

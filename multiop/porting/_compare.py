@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import multiop
-from multiop import _host, _tree, config, errors
+from multiop import config, errors, extend, tree as _tree
 from multiop.testing import _html
 from multiop.testing._shared_process import x64_mode_for
 from multiop.testing._tolerances import AGREEMENT_ULPS, eps, farthest, relative_error
@@ -507,7 +507,7 @@ def _arrays(tree: Any) -> Any:
 
 def _array(x: Any) -> Array:
     """Return an array of what is one, or a tensor of any framework, of any dtype, on any device."""
-    owner = _host.owner(x)
+    owner = extend.framework_of(x)
     if owner not in multiop.available_backends():
         return np.asarray(x)
     with config.use_backend(owner):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import multiop
-from multiop import _tree, errors
+from multiop import errors, tree as _tree
 from multiop.porting import _expressions, _graph, _io, _map, _objects, _printing, _prove, _weights
 
 _READERS = {

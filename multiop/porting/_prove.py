@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import multiop
-from multiop import _tree, ops
+from multiop import ops, tree
 from multiop.porting import _graph, _weights
 from multiop.testing import _html
 from multiop.testing._shared_process import x64_mode_for
@@ -121,7 +121,7 @@ def computed(
         (_, (leaves, state)), gradients = derivative(flat)
     else:
         (_, (leaves, state)), gradients = total(flat), {}
-    slopes, state = _tree.map(ops.convert_to_numpy, (gradients, _weights.flat(state)))
+    slopes, state = tree.map(ops.convert_to_numpy, (gradients, _weights.flat(state)))
     arrays = [ops.convert_to_numpy(leaf) for leaf in leaves]
     for number in sorted(numbers):
         arrays.insert(number, np.asarray(numbers[number]))

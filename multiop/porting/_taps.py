@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-from multiop import _tree, errors
+from multiop import errors, tree
 
 T = TypeVar("T")
 
@@ -50,8 +50,8 @@ class Recorder:
         """Record a value, or the values in a pytree, and return what takes its place."""
         count = self._counts[name] = self._counts.get(name, 0) + 1
         name = name if count == 1 else f"{name}#{count}"
-        leaves, structure = _tree.flatten(x)
-        return _tree.unflatten(
+        leaves, structure = tree.flatten(x)
+        return tree.unflatten(
             structure, [self._see(name if len(leaves) == 1 else f"{name}.{n}", y) for n, y in enumerate(leaves)]
         )
 

@@ -3,7 +3,7 @@
 docs/random.md explains how the numbers are computed, and how far the backends agree.
 """
 
-from multiop._names import PUBLIC as _PUBLIC
+from multiop._loading.suggestions import PUBLIC as _PUBLIC
 from multiop.random._binomial import binomial
 from multiop.random._continuous import multivariate_normal, normal, truncated_normal, uniform
 from multiop.random._discrete import categorical, choice, dropout, randint, shuffle, shuffle_along_axis

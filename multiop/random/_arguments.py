@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _args, _dtypes, _host, config, errors
-from multiop._built_in import untraced
-from multiop._registry import active
+from multiop import config, errors
+from multiop._loading.built_in import untraced
+from multiop._loading.registry import active
+from multiop._values import args, dtypes, host
 from multiop.frontends.conversion import op_cast, op_shape
 from multiop.frontends.shapes import op_broadcast_to
 
 
 def sizes(shape: Any) -> tuple[Any, ...]:
     """Return a shape as a tuple of ints; an entry may also be a traced tensor."""
-    return tuple(_whole(entry) for entry in _args.size(shape))
+    return tuple(_whole(entry) for entry in args.size(shape))
 
 
 def _whole(entry: Any) -> Any:
@@ -35,7 +36,7 @@ def _whole(entry: Any) -> Any:
 def floating(dtype: Any) -> str:
     """Return the name of a real floating dtype; `None` means `floatx`."""
     name = available(config.floatx() if dtype is None else dtype)
-    if name not in _dtypes.FLOATING:
+    if name not in dtypes.FLOATING:
         raise errors.DTypeError(f"dtype must be a real floating dtype, got {name}")
     return name
 
@@ -43,26 +44,26 @@ def floating(dtype: Any) -> str:
 def integer(dtype: Any) -> str:
     """Return the name of an integer dtype."""
     name = available(dtype)
-    if name not in _dtypes.INTEGER:
+    if name not in dtypes.INTEGER:
         raise errors.DTypeError(f"dtype must be an integer dtype, got {name}")
     return name
 
 
 def available(dtype: Any) -> str:
     """Return the name of the dtype that the backend makes where `dtype` is asked for, which decides what is drawn."""
-    name = _dtypes.name(dtype)
-    return active().op_dtype(active().op_zeros((), name)) if name in _dtypes.WIDE else name
+    name = dtypes.name(dtype)
+    return active().op_dtype(active().op_zeros((), name)) if name in dtypes.WIDE else name
 
 
 def parameter(value: Any, name: str, dtype: str) -> Any:
     """Return a real parameter as a tensor of `dtype`, or as a Python float rounded to `dtype`."""
     if isinstance(value, (bool, np.bool_, str)) or value is None:
-        raise errors.ArgumentTypeError(f"{name} must be a real number or a tensor, got {_args.describe(value)}")
+        raise errors.ArgumentTypeError(f"{name} must be a real number or a tensor, got {args.describe(value)}")
     if isinstance(value, (int, float, np.integer, np.floating)):
         return rounded(float(value), dtype)
     tensor = active().convert(value)
-    if active().dtype_name(tensor) in (*_dtypes.COMPLEX, "bool"):
-        raise errors.DTypeError(f"{name} must be real, got {_args.describe(tensor)}")
+    if active().dtype_name(tensor) in (*dtypes.COMPLEX, "bool"):
+        raise errors.DTypeError(f"{name} must be real, got {args.describe(tensor)}")
     return op_cast(tensor, dtype)
 
 
@@ -70,7 +71,7 @@ def parameter(value: Any, name: str, dtype: str) -> Any:
 def rounded(value: float, dtype: str) -> float:
     """Return `value` rounded to `dtype`."""
     with np.errstate(over="ignore"):
-        return float(_dtypes.to_numpy(dtype).type(value))
+        return float(dtypes.to_numpy(dtype).type(value))
 
 
 def check(is_right: bool, message: str) -> None:
@@ -101,7 +102,7 @@ def positive(value: Any, name: str) -> Any:
 def fits(shape: tuple[Any, ...], **tensors: Any) -> None:
     """Check that the parameters that are tensors broadcast to `shape`."""
     for name, x in tensors.items():
-        found = op_shape(x) if not _host.is_scalar(x) else ()
+        found = op_shape(x) if not host.is_scalar(x) else ()
         if len(found) > len(shape) or any(
             isinstance(n, int) and isinstance(m, int) and n not in (1, m)
             for n, m in zip(found[::-1], shape[::-1], strict=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from multiop._registry import active, random_part
+from multiop._loading.registry import active, random_part
 from multiop.frontends.bitwise import op_bitwise_and
 from multiop.frontends.conversion import op_cast, op_view
 from multiop.frontends.elementwise import op_add, op_divide, op_multiply, op_negative, op_round, op_sqrt, op_subtract

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from multiop._boundary import boundary
-from multiop._built_in import untraced
-from multiop._registry import active, composite
-from multiop._types import ArrayLike, DType, Shape, Tensor
+from multiop._call.boundary import boundary
+from multiop._loading.built_in import untraced
+from multiop._loading.registry import active, composite
+from multiop._values.types import ArrayLike, DType, Shape, Tensor
 from multiop.autodiff.stop_gradient import op_stop_gradient
 from multiop.frontends.conversion import op_cast
 from multiop.frontends.creation import op_arange, op_zeros_like

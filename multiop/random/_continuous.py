@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from multiop._boundary import boundary
-from multiop._types import ArrayLike, DType, Shape, Tensor
+from multiop._call.boundary import boundary
+from multiop._values.types import ArrayLike, DType, Shape, Tensor
 from multiop.autodiff.stop_gradient import op_stop_gradient
 from multiop.frontends.conversion import op_cast, op_shape
 from multiop.frontends.decompositions import op_cholesky

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _args, _dtypes, errors
-from multiop._boundary import boundary
-from multiop._registry import active, composite
-from multiop._types import ArrayLike, DType, Shape, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active, composite
+from multiop._values import args, dtypes
+from multiop._values.types import ArrayLike, DType, Shape, Tensor
 from multiop.autodiff.stop_gradient import op_stop_gradient
 from multiop.frontends.bitwise import op_bitwise_and, op_bitwise_or, op_left_shift, op_right_shift
 from multiop.frontends.conversion import op_cast, op_shape, op_view
@@ -64,7 +65,7 @@ def randint(shape: Shape, minval: ArrayLike, maxval: ArrayLike, dtype: DType = "
     shape, name = _arguments.sizes(shape), _arguments.integer(dtype)
     low, high = _bound(minval, "minval", name), _bound(maxval, "maxval", name)
     are_ints = isinstance(low, int) and isinstance(high, int)
-    least, greatest = _dtypes.INTEGER_RANGE[name]
+    least, greatest = dtypes.INTEGER_RANGE[name]
     if isinstance(low, int):
         _arguments.check(least <= low <= greatest, f"minval {low} does not fit in {name}")
     if isinstance(high, int):
@@ -83,9 +84,9 @@ def _bound(value: Any, name: str, dtype: str) -> Any:
     if isinstance(value, float) and value.is_integer():  # Keras takes floats
         return int(value)
     if isinstance(value, (bool, np.bool_, float, str)) or value is None:
-        raise errors.ArgumentTypeError(f"{name} must be an int or an integer tensor, got {_args.describe(value)}")
+        raise errors.ArgumentTypeError(f"{name} must be an int or an integer tensor, got {args.describe(value)}")
     tensor = active().convert(value)
-    _args.integers(active().dtype_name(tensor), name)
+    args.integers(active().dtype_name(tensor), name)
     return op_cast(tensor, dtype)
 
 
@@ -159,7 +160,7 @@ def _difference(high: Any, low: Any, is_wide: bool) -> list[Any]:
 
 def _as_word(x: Any) -> Any:
     """Return an integer tensor in the dtype of words; `uint32` wraps modulo 2**32."""
-    if _philox.word() != "int64" and active().dtype_name(x) in _dtypes.SIGNED:
+    if _philox.word() != "int64" and active().dtype_name(x) in dtypes.SIGNED:
         return op_view(op_cast(x, "int32"), "uint32")
     return op_cast(x, _philox.word())
 
@@ -176,7 +177,7 @@ def _from(offset: Any, low: Any, name: str) -> Any:
     if _philox.word() == "int64":
         return op_cast(op_add(offset[0], low if isinstance(low, int) else op_cast(low, "int64")), name)
     total = op_add(offset[0], low & _philox.MASK if isinstance(low, int) else _as_word(low))
-    return op_cast(total if name in _dtypes.UNSIGNED else op_view(total, "int32"), name)
+    return op_cast(total if name in dtypes.UNSIGNED else op_view(total, "int32"), name)
 
 
 @boundary
@@ -208,12 +209,12 @@ def categorical(logits: ArrayLike, num_samples: int, dtype: DType = "int32", see
     name = _arguments.integer(dtype)
     logits = active().floating(logits)
     given = active().dtype_name(logits)
-    if given in _dtypes.COMPLEX:
+    if given in dtypes.COMPLEX:
         raise errors.DTypeError(f"logits must be real, got {given}")
     sizes = op_shape(logits)
-    _arguments.check(len(sizes) == 2, f"logits must have the shape (batch, classes), got {_args.describe(logits)}")
+    _arguments.check(len(sizes) == 2, f"logits must have the shape (batch, classes), got {args.describe(logits)}")
     _arguments.check(not isinstance(sizes[1], int) or sizes[1] > 0, "logits must have at least one class")
-    num_samples = _args.count(num_samples, "num_samples")
+    num_samples = args.count(num_samples, "num_samples")
     logits = op_cast(op_stop_gradient(logits), _normal.computed_in(given))
     key = active().on_device_of(logits, as_key(seed))
     noise = _gumbel(key, (sizes[0], num_samples, sizes[1]), given)
@@ -265,19 +266,19 @@ def choice(
         [0, 2, 4]
     """
     if isinstance(a, (int, np.integer)) and not isinstance(a, bool):
-        a = op_arange(_args.count(a, "a"), dtype="int32")
+        a = op_arange(args.count(a, "a"), dtype="int32")
     a = active().convert(a)
     sizes, shape = op_shape(a), _arguments.sizes(shape)
-    axis = _args.single_axis(axis, len(sizes))
+    axis = args.single_axis(axis, len(sizes))
     n, count = sizes[axis], math.prod(shape)
     _arguments.check(isinstance(n, int) and isinstance(count, int), "the size of a and shape must be known")
     _arguments.check(n > 0 or count == 0, "a must have at least one slice")
     _arguments.check(replace or count <= n, f"without replacement, at most {n} can be drawn, not {count}")
     if p is not None:
         weights = active().floating(p)
-        if (given := active().dtype_name(weights)) in _dtypes.COMPLEX:
+        if (given := active().dtype_name(weights)) in dtypes.COMPLEX:
             raise errors.DTypeError(f"p must be real, got {given}")
-        _arguments.check(op_shape(weights) == (n,), f"p must have the shape ({n},), got {_args.describe(weights)}")
+        _arguments.check(op_shape(weights) == (n,), f"p must have the shape ({n},), got {args.describe(weights)}")
         weights = op_cast(op_stop_gradient(weights), _normal.computed_in(given))
         is_drawn = op_greater(weights, 0.0)
         logits = op_where(is_drawn, log(op_where(is_drawn, weights, 1.0)), -math.inf)
@@ -323,7 +324,7 @@ def dropout(inputs: ArrayLike, rate: ArrayLike, noise_shape: Any = None, seed: S
     """
     x = active().convert(inputs)
     given = active().dtype_name(x)
-    if given not in _dtypes.INEXACT:
+    if given not in dtypes.INEXACT:
         raise errors.DTypeError(f"inputs must be floating or complex, got {given}")
     rate = _arguments.parameter(rate, "rate", "float32")
     sizes = _noise_sizes(noise_shape, op_shape(x))
@@ -341,7 +342,7 @@ def dropout(inputs: ArrayLike, rate: ArrayLike, noise_shape: Any = None, seed: S
         kept = op_subtract(1.0, rate)
         is_none = op_equal(kept, 0.0)
         scale = op_where(is_none, 0.0, op_divide(1.0, op_where(is_none, 1.0, kept)))
-        scale = op_cast(scale, _dtypes.REAL_PART.get(given, given))
+        scale = op_cast(scale, dtypes.REAL_PART.get(given, given))
     is_kept = op_greater_equal(_normal.standard_uniform(active().on_device_of(x, key), sizes, "float32"), rate)
     return op_where(is_kept, op_multiply(x, scale), op_zeros_like(x))
 
@@ -349,11 +350,11 @@ def dropout(inputs: ArrayLike, rate: ArrayLike, noise_shape: Any = None, seed: S
 def _noise_sizes(noise_shape: Any, sizes: tuple[Any, ...]) -> tuple[Any, ...]:
     if noise_shape is None:
         return sizes
-    wanted = noise_shape if isinstance(noise_shape, (tuple, list)) else _args.size(noise_shape, "noise_shape")
+    wanted = noise_shape if isinstance(noise_shape, (tuple, list)) else args.size(noise_shape, "noise_shape")
     if len(wanted) > len(sizes):
         raise errors.ArgumentError(f"noise_shape {tuple(wanted)} has more dimensions than inputs, {len(sizes)}")
     beside = sizes[len(sizes) - len(wanted) :]
-    wanted = _args.size(tuple(m if n is None else n for n, m in zip(wanted, beside, strict=True)), "noise_shape")
+    wanted = args.size(tuple(m if n is None else n for n, m in zip(wanted, beside, strict=True)), "noise_shape")
     if any(isinstance(n, int) and isinstance(m, int) and n not in (1, m) for n, m in zip(wanted, beside, strict=True)):
         raise errors.ArgumentError(f"noise_shape {wanted} does not broadcast to the shape of inputs, {tuple(sizes)}")
     return wanted
@@ -385,7 +386,7 @@ def shuffle(x: ArrayLike, axis: int = 0, seed: Seed = None) -> Tensor:
     """
     x = active().convert(x)
     sizes = op_shape(x)
-    axis = _args.single_axis(axis, len(sizes))
+    axis = args.single_axis(axis, len(sizes))
     key = active().on_device_of(x, as_key(seed))
     return op_take(x, _order(key, (sizes[axis],), 0), axis)
 
@@ -416,7 +417,7 @@ def shuffle_along_axis(x: ArrayLike, axis: int = 0, seed: Seed = None) -> Tensor
     """
     x = active().convert(x)
     sizes = op_shape(x)
-    axis = _args.single_axis(axis, len(sizes))
+    axis = args.single_axis(axis, len(sizes))
     key = active().on_device_of(x, as_key(seed))
     return op_take_along_axis(x, _order(key, sizes, axis), axis)
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from multiop._boundary import boundary
-from multiop._registry import active, composite
-from multiop._types import ArrayLike, DType, Shape, Tensor
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active, composite
+from multiop._values.types import ArrayLike, DType, Shape, Tensor
 from multiop.autodiff.custom_gradient import op_custom_gradient
 from multiop.autodiff.stop_gradient import op_stop_gradient
 from multiop.frontends.conversion import op_cast

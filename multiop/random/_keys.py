@@ -10,10 +10,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from multiop import _args, _dtypes, _reruns, errors
-from multiop._boundary import boundary
-from multiop._registry import active, random_part
-from multiop._types import ArrayLike, Tensor
+from multiop import errors
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active, random_part
+from multiop._rules import rerun_state
+from multiop._values import args, dtypes
+from multiop._values.types import ArrayLike, Tensor
 from multiop.frontends.bitwise import op_bitwise_and
 from multiop.frontends.conversion import op_cast, op_view
 from multiop.frontends.elementwise import op_multiply
@@ -57,7 +59,7 @@ class SeedGenerator:
             _of_int(seed, "SeedGenerator: seed")
         self.name = f"seed_generator_{next(_names)}" if name is None else name
         self._initial = seed
-        self._state = _reruns.State((_seed_of_system() if seed is None else int(seed), 0))
+        self._state = rerun_state.State((_seed_of_system() if seed is None else int(seed), 0))
 
     @property
     def state(self) -> tuple[int, int]:
@@ -68,13 +70,13 @@ class SeedGenerator:
     def state(self, state: tuple[int, int]) -> None:
         seed, count = state
         _of_int(seed, "state: the seed")
-        self._state.value = int(seed), _args.count(count, "state: the count")
+        self._state.value = int(seed), args.count(count, "state: the count")
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_state": self.state}  # a copy made in a function that runs again goes on from there
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _state=_reruns.State(state["_state"]))
+        vars(self).update(state, _state=rerun_state.State(state["_state"]))
 
     def next(self, ordered: bool = True) -> Tensor:
         """Return the next key, which was not produced before.
@@ -108,11 +110,11 @@ class SeedGenerator:
 Seed: TypeAlias = int | SeedGenerator | ArrayLike | None
 """An int, a scalar integer tensor, a key, a generator, or `None` for the process-wide generator."""
 
-_process: _reruns.State[SeedGenerator | None] = _reruns.State(None)
+_process: rerun_state.State[SeedGenerator | None] = rerun_state.State(None)
 
 
 def _seed_of_system() -> int:
-    if _reruns.is_running():
+    if rerun_state.is_running():
         raise errors.ArgumentError(
             "SeedGenerator: seed must be given in a checkpointed function, which would choose another one when it runs "
             "again; or make the generator outside"
@@ -190,7 +192,7 @@ def split(seed: Seed, num: int = 2) -> Tensor:
         >>> keys = multiop.random.split(1, 3)
         >>> x, y = multiop.random.normal((4,), seed=keys[0]), multiop.random.normal((4,), seed=keys[1])
     """
-    num = _args.count(num, "num")
+    num = args.count(num, "num")
     found = _philox.block_words(as_key(seed), 4 * num, (0, 0, 0, _philox.SPLIT))
     return op_cast(op_reshape(found, (num, 4))[:, :2], "uint32")
 
@@ -240,7 +242,7 @@ def as_key(seed: Any) -> Tensor:
         return _key(*_of_int(seed, "seed", ", a SeedGenerator, a key or None"))
     if tuple(seed.shape) == (2,) and _name_of(seed) == "uint32":
         return active().convert(seed)
-    if hasattr(seed, "shape") and tuple(seed.shape) == (2,) and _name_of(seed) in _dtypes.INTEGER:
+    if hasattr(seed, "shape") and tuple(seed.shape) == (2,) and _name_of(seed) in dtypes.INTEGER:
         return _of_pair(seed)
     return _of_tensor(seed, "seed", "; a key is uint32 of shape (2,), an int has no dimension")
 
@@ -255,7 +257,7 @@ def _of_pair(x: Any) -> Tensor:
     x = active().convert(x)
     if _name_of(x) in ("int64", "uint64"):
         return op_view(op_reshape(x, (2, 1)), "uint32")[:, 0]
-    return op_cast(x, "uint32") if _name_of(x) in _dtypes.UNSIGNED else op_view(op_cast(x, "int32"), "uint32")
+    return op_cast(x, "uint32") if _name_of(x) in dtypes.UNSIGNED else op_view(op_cast(x, "int32"), "uint32")
 
 
 def _of_process() -> SeedGenerator:
@@ -269,7 +271,7 @@ def _of_process() -> SeedGenerator:
 def _of_int(value: Any, name: str, others: str = "") -> tuple[int, int]:
     """Return the low and the high word of an int."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise errors.ArgumentTypeError(f"{name} must be an int{others}, got {_args.describe(value)}")
+        raise errors.ArgumentTypeError(f"{name} must be an int{others}, got {args.describe(value)}")
     if not -(2**63) <= value < 2**64:
         raise errors.ArgumentError(f"{name} must be from -2**63 to 2**64 - 1, got {value}")
     return int(value) & _philox.MASK, int(value) >> 32 & _philox.MASK
@@ -281,7 +283,7 @@ def _key(low: int, high: int) -> Tensor:
 
 def _name_of(x: Any) -> str | None:
     try:
-        return _dtypes.name(x.dtype)
+        return dtypes.name(x.dtype)
     except errors.DTypeError:
         return None
 
@@ -289,14 +291,14 @@ def _name_of(x: Any) -> str | None:
 def _of_tensor(x: Any, name: str, hint: str = "") -> Tensor:
     """Return the low and the high word of a scalar integer tensor."""
     dtype = _name_of(x)
-    if dtype not in _dtypes.INTEGER or tuple(x.shape) != ():
-        raise errors.ArgumentError(f"{name} must be an integer without dimensions, got {_args.describe(x)}{hint}")
+    if dtype not in dtypes.INTEGER or tuple(x.shape) != ():
+        raise errors.ArgumentError(f"{name} must be an integer without dimensions, got {args.describe(x)}{hint}")
     if isinstance(x, (np.ndarray, np.generic)):
         return _key(*_of_int(int(x), name))
     x = op_reshape(x, (1,))
     if dtype in ("int64", "uint64"):
         return op_view(x, "uint32")
-    if dtype in _dtypes.UNSIGNED:
+    if dtype in dtypes.UNSIGNED:
         low = op_cast(x, "uint32")
         return op_concatenate([low, op_bitwise_and(low, 0)])
     x = op_cast(x, "int32")

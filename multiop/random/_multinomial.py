@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from multiop._boundary import boundary
-from multiop._registry import active
-from multiop._types import ArrayLike, DType, Shape, Tensor
+from multiop._call.boundary import boundary
+from multiop._loading.registry import active
+from multiop._values.types import ArrayLike, DType, Shape, Tensor
 from multiop.autodiff.stop_gradient import op_stop_gradient
 from multiop.frontends.control_flow import op_fori_loop
 from multiop.frontends.conversion import op_cast

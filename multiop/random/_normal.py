@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from multiop._registry import composite
+from multiop._loading.registry import composite
 from multiop.frontends.bitwise import op_bitwise_and, op_bitwise_xor
 from multiop.frontends.conversion import op_cast
 from multiop.frontends.elementwise import (

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from multiop import errors
-from multiop._registry import active, composite, random_part
+from multiop._loading.registry import active, composite, random_part
 from multiop.frontends.bitwise import op_bitwise_and, op_bitwise_xor, op_right_shift
 from multiop.frontends.control_flow import op_fori_loop
 from multiop.frontends.conversion import op_cast

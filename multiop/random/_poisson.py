@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from multiop._boundary import boundary
-from multiop._registry import composite
-from multiop._types import ArrayLike, DType, Shape, Tensor
+from multiop._call.boundary import boundary
+from multiop._loading.registry import composite
+from multiop._values.types import ArrayLike, DType, Shape, Tensor
 from multiop.autodiff.stop_gradient import op_stop_gradient
 from multiop.frontends.conversion import op_cast
 from multiop.frontends.elementwise import (

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from multiop._registry import active, random_part
+from multiop._loading.registry import active, random_part
 from multiop.frontends.conversion import op_cast
 from multiop.frontends.creation import op_arange
 from multiop.frontends.elementwise import op_maximum, op_minimum, op_subtract

@@ -9,14 +9,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import optree
 
-from multiop import _dtypes, _tree
+from multiop import extend, tree as _tree
 
 from ._samplers import Sampler
 
-FLOATING = _dtypes.FLOATING
-COMPLEX = _dtypes.COMPLEX
+FLOATING = extend.FLOATING
+COMPLEX = extend.COMPLEX
 INTEGER = ("int8", "uint8", "int32", "int64")
-BOOLEAN = _dtypes.BOOLEAN
+BOOLEAN = extend.BOOLEAN
 NUMERIC = INTEGER + FLOATING + COMPLEX
 REAL = INTEGER + FLOATING
 
@@ -26,12 +26,12 @@ Returns: TypeAlias = Callable[[Sequence[str]], Any] | str | None
 
 def promoted(dtypes: Sequence[str]) -> str:
     """The operands' common dtype: arithmetic."""
-    return _dtypes.result_type(*dtypes)
+    return extend.result_type(*dtypes)
 
 
 def floating(dtypes: Sequence[str]) -> str:
     """The operands' common dtype, or `floatx` for integers and bool: functions of real numbers."""
-    return _dtypes.to_floating(_dtypes.result_type(*dtypes))
+    return extend.to_floating_dtype(extend.result_type(*dtypes))
 
 
 def same(dtypes: Sequence[str]) -> str:
@@ -70,7 +70,7 @@ def _abridged(x: Any) -> str:
         return text
     if isinstance(x, (Sampler, np.ndarray)):
         return f"{getattr(x, 'kind', 'array')}[{', '.join(map(str, x.shape))}]"
-    paths = optree.tree_paths(x, none_is_leaf=True, namespace=_tree.NAMESPACE)
+    paths = optree.tree_paths(x, none_is_leaf=True, namespace=extend.TREE_NAMESPACE)
     arrays = [(p, y) for p, y in zip(paths, _tree.leaves(x), strict=True) if isinstance(y, (Sampler, np.ndarray))]
     if not arrays:
         return f"{text[: _LONG - 1]}…"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import multiop
-from multiop import _args, _dtypes, _names, _registry, _tree, errors
+from multiop import errors, extend, tree
 
 from . import _checks
 from ._case import Call
@@ -116,7 +116,7 @@ def _refuse_misspelt(fn: Callable[..., Any], kwargs: dict[str, Any]) -> None:
         return
     options = [name for name, one in inspect.signature(check_op).parameters.items() if one.kind is one.KEYWORD_ONLY]
     for name in kwargs.keys() - {parameter.name for parameter in taken}:
-        if hint := _names.similar(name, options):
+        if hint := extend.similar(name, options):
             raise errors.ArgumentError(f"check_op: {_name(fn)} has no parameter {name!r}{hint}")
 
 
@@ -196,7 +196,7 @@ def check_dtypes(
                 except Exception as error:
                     raise Mismatch(f"{where} raises {told(error)}\n  with inputs of {dtype}") from None
                 for k, y in enumerate(results):
-                    if (found := _dtypes.name(y.dtype)) != expected:
+                    if (found := extend.dtype_name(y.dtype)) != expected:
                         raise Mismatch(
                             f"result {k} of {where} is {found} for inputs of {dtype}; {expected} is expected"
                         )
@@ -246,7 +246,7 @@ def _check(
     if isinstance(options.dtypes, str):
         raise errors.ArgumentError(f"check_op: dtypes: {options.dtypes!r} is given; a sequence of dtypes is accepted")
     worst: dict[str, float] = {}
-    for dtype in map(_dtypes.name, options.dtypes):
+    for dtype in map(extend.dtype_name, options.dtypes):
         with x64_mode_for(dtype):
             try:
                 for what, error in _in_dtype(fn, call, dtype, options, reference):
@@ -264,7 +264,7 @@ def _check(
 def _place(fn: Callable[..., Any]) -> str:
     """Return where a function of the user's begins, as an editor takes it; nothing for an op."""
     is_op = (getattr(fn, "__module__", None) or "").partition(".")[0] == "multiop"
-    place = "" if is_op else _args.place(fn)
+    place = "" if is_op else extend.definition_of(fn)
     return f", in {place}" if place else ""
 
 
@@ -428,13 +428,13 @@ def _framework(reference: Callable[..., Any], call: Call, dtype: str, seed: int)
     for name in dict.fromkeys(["numpy", *multiop.available_backends()]):
         try:
             if name == "numpy":
-                found = _tree.leaves(problem.apply(reference, problem.arrays))
+                found = tree.leaves(problem.apply(reference, problem.arrays))
                 if all(isinstance(y, (np.ndarray, np.generic, float, int, bool, complex)) for y in found):
                     return name
             else:
                 with multiop.use_backend(name):
-                    module = _registry.active()
-                    found = _tree.leaves(problem.apply(reference, [module.convert(x) for x in problem.arrays]))
+                    module = extend.active()
+                    found = tree.leaves(problem.apply(reference, [module.convert(x) for x in problem.arrays]))
                     if all(module.is_tensor(y) for y in found):
                         return name
             returned = type(found[0]).__name__ if found else "nothing"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import multiop
-from multiop import _dtypes
+from multiop import extend
 
 from . import _numerical
 from ._case import OPEN, Call, Pin, Row, has_gradient
@@ -60,7 +60,7 @@ def check_values(
         what = _at(problem) + (f", result {k}" if len(found) > 1 else "")
         if one.shape != other.shape:
             raise Mismatch(f"{what}: shape {one.shape}, the reference has {other.shape}")
-        if dtype is not None and _dtypes.name(one.dtype) != dtype:
+        if dtype is not None and extend.dtype_name(one.dtype) != dtype:
             raise Mismatch(f"{what}: dtype {one.dtype}, {dtype} is expected")
         if one.dtype.kind in "bui":
             other = other.astype(one.dtype)
@@ -77,7 +77,7 @@ def check_row_values(problem: Problem, row: Row) -> float:
     """Check shape, dtype and value of the results of an op against its row."""
     returns = row.returns(problem.operand_dtypes()) if callable(row.returns) else row.returns
     if problem.call.kwargs.get("dtype") is not None:  # an explicit dtype is the expected one
-        returns = _dtypes.name(problem.call.kwargs["dtype"])
+        returns = extend.dtype_name(problem.call.kwargs["dtype"])
     return check_values(problem, row.reference, returns, ulps=row.ulps, accumulates=row.accumulates)
 
 
@@ -405,7 +405,7 @@ def check_pin(
 
     With `whole`, the gradient is compiled as one program; the value is still computed step by step.
     """
-    dtype = _dtypes.to_numpy(pin.dtype)
+    dtype = extend.to_numpy_dtype(pin.dtype)
 
     def operand(x: Any) -> Any:
         return np.asarray(x, dtype) if isinstance(x, (list, float, complex)) else x

@@ -13,8 +13,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
-from multiop.autodiff._transformed import Transformed
-from multiop.autodiff.custom_gradient import op_custom_gradient
+from multiop import extend, op_custom_gradient
 
 from ._case import Call
 from ._raised import UsageError
@@ -106,7 +105,7 @@ def functions(module: ModuleType, name: str | None) -> tuple[list[Found], list[s
     defined = {
         key: value
         for key, value in vars(module).items()
-        if isinstance(value, FunctionType | Transformed)
+        if isinstance(value, FunctionType | extend.Transformed)
         and getattr(value, "__module__", None) == module.__name__
         and not key.startswith("_")
     }
@@ -151,7 +150,7 @@ def calls_of(function: Callable[..., Any]) -> tuple[Call, ...] | None:
 
 def is_custom(function: Any) -> bool:
     """Say whether `op_custom_gradient` made `function`."""
-    return isinstance(function, Transformed) and function.is_made_by(op_custom_gradient)
+    return isinstance(function, extend.Transformed) and function.is_made_by(op_custom_gradient)
 
 
 def _can_be_drawn(annotation: Any) -> bool:

@@ -11,8 +11,7 @@ import numpy as np
 import optree
 
 import multiop
-from multiop import _dtypes, _host, _tree
-from multiop._registry import active
+from multiop import extend, tree
 
 from ._case import Call
 from ._samplers import Sampler
@@ -60,12 +59,12 @@ class Problem:
         self.f, self.call, self.seed = f, call, seed
         self.name = name or getattr(f, "__name__", repr(f))
         self._rng = np.random.default_rng(seed)
-        self._leaves, self._structure = _tree.flatten((call.args, call.kwargs, call.then))
+        self._leaves, self._structure = tree.flatten((call.args, call.kwargs, call.then))
         self._dtype = dtype
         self.whole, self.together = whole, tuple(together)
         self._where = [i for i, leaf in enumerate(self._leaves) if isinstance(leaf, (Sampler, np.ndarray))]
         self.arrays = self._draw(self._rng)
-        self.inexact = [i for i, array in enumerate(self.arrays) if _name(array) in _dtypes.INEXACT]
+        self.inexact = [i for i, array in enumerate(self.arrays) if _name(array) in extend.INEXACT]
         self.scales: dict[Callable[..., Any], list[Array]] = {}  # the results of `rounding_scales`
         self._results: dict[Callable[..., Any], list[Array]] = {}
         self._programs: dict[Callable[..., Any], Callable[..., list[Any]]] = {}
@@ -77,7 +76,7 @@ class Problem:
             if isinstance(leaf, Sampler):
                 drawn.append(leaf.draw(rng, self._dtype))
             else:  # a given array keeps its kind; floats are cast to the dtype under test
-                drawn.append(leaf.astype(_dtypes.to_numpy(self._dtype)) if leaf.dtype.kind == "f" else leaf)
+                drawn.append(leaf.astype(extend.to_numpy_dtype(self._dtype)) if leaf.dtype.kind == "f" else leaf)
         return drawn
 
     @functools.cached_property
@@ -89,8 +88,8 @@ class Problem:
             bound = {f"argument {k}": x for k, x in enumerate(self.call.args)} | self.call.kwargs
         names = []
         for name, argument in bound.items():
-            paths = optree.tree_paths(argument, none_is_leaf=True, namespace=_tree.NAMESPACE)
-            for path, leaf in zip(paths, _tree.leaves(argument), strict=True):
+            paths = optree.tree_paths(argument, none_is_leaf=True, namespace=extend.TREE_NAMESPACE)
+            for path, leaf in zip(paths, tree.leaves(argument), strict=True):
                 if isinstance(leaf, (Sampler, np.ndarray)):
                     names.append(name + "".join(f"[{part!r}]" for part in path))
         return names if len(names) == len(self.arrays) else [f"input {k}" for k in range(len(self.arrays))]
@@ -99,9 +98,9 @@ class Problem:
         """Return the dtypes of the operands: tensors and bare Python scalars among the positional arguments."""
         found, taken = [], 0
         for argument in (*self.call.args, *self.call.then):
-            if _host.is_scalar(argument):
-                found.append(_dtypes.of_scalar(argument))
-            for leaf in _tree.leaves(argument):
+            if extend.is_scalar(argument):
+                found.append(extend.dtype_of_scalar(argument))
+            for leaf in tree.leaves(argument):
                 if isinstance(leaf, (Sampler, np.ndarray)):
                     found.append(_name(self.arrays[taken]))
                     taken += 1
@@ -128,7 +127,7 @@ class Problem:
         leaves = list(self._leaves)
         for i, x in zip(self._where, inputs, strict=True):
             leaves[i] = x
-        args, kwargs, then = _tree.unflatten(self._structure, leaves)
+        args, kwargs, then = tree.unflatten(self._structure, leaves)
         returned = f(*args, **kwargs)
         return returned(*then) if then else returned
 
@@ -136,9 +135,9 @@ class Problem:
 
     def outputs(self, *tensors: Any) -> list[Any]:
         """Return the results as a flat list of tensors."""
-        leaves = _tree.leaves(self.apply(self.f, tensors))
+        leaves = tree.leaves(self.apply(self.f, tensors))
         return [
-            y if active().is_tensor(y) else active().convert(y)
+            y if extend.active().is_tensor(y) else extend.active().convert(y)
             for y in leaves
             if y is not None and not isinstance(y, str)
         ]
@@ -161,7 +160,7 @@ class Problem:
     def gradient_tensors(self, *tensors: Any) -> list[Any]:
         """Return the pullback of fixed random cotangents, one tensor per inexact input."""
         _, pullback = multiop.vjp(self._differentiable(tensors), *(tensors[i] for i in self.inexact))
-        return list(pullback([active().convert(w) for w in self.cotangents]))
+        return list(pullback([extend.active().convert(w) for w in self.cotangents]))
 
     def second_tensors(self, *tensors: Any) -> list[Any]:
         """Return the gradient of the gradient's inner product with fixed random tangents."""
@@ -170,7 +169,7 @@ class Problem:
             return self.gradient_tensors(*self._filled(tensors, inexact))
 
         _, pullback = multiop.vjp(first, *(tensors[i] for i in self.inexact))
-        return list(pullback([active().convert(t) for t in self.tangents]))
+        return list(pullback([extend.active().convert(t) for t in self.tangents]))
 
     def forward_over_reverse_tensors(self, *tensors: Any) -> list[Any]:
         """Return the pushforward of fixed random tangents through the gradient, one tensor per inexact input."""
@@ -179,12 +178,12 @@ class Problem:
             return self.gradient_tensors(*self._filled(tensors, inexact))
 
         primals = tuple(tensors[i] for i in self.inexact)
-        return list(multiop.jvp(first, primals, tuple(active().convert(t) for t in self.tangents))[1])
+        return list(multiop.jvp(first, primals, tuple(extend.active().convert(t) for t in self.tangents))[1])
 
     def forward_tensors(self, *tensors: Any) -> list[Any]:
         """Return the pushforward of fixed random tangents, one tensor per inexact output."""
         primals = tuple(tensors[i] for i in self.inexact)
-        tangents = tuple(active().convert(t) for t in self.tangents)
+        tangents = tuple(extend.active().convert(t) for t in self.tangents)
         return list(multiop.jvp(self._differentiable(tensors), primals, tangents)[1])
 
     # the same, from NumPy arrays to NumPy arrays
@@ -193,10 +192,10 @@ class Problem:
         """Run one of the functions of tensors above on `arrays`; by default on the problem's own, and only once."""
         if arrays is not None:
             run = self._program(fun) if self.whole else fun
-            return _arrays(run(*map(active().convert, arrays)))
+            return _arrays(run(*map(extend.active().convert, arrays)))
         if fun not in self._results:
             if self.whole and getattr(fun, "__name__", "") in self.together:
-                found = self._jointly(*map(active().convert, self.arrays))
+                found = self._jointly(*map(extend.active().convert, self.arrays))
                 for name, results in zip(self.together, found, strict=True):
                     self._results[getattr(self, name)] = _arrays(results)
             else:
@@ -233,7 +232,7 @@ class Problem:
     @property
     def differentiable_value(self) -> list[Array]:
         """The floating and complex results."""
-        return [y for y in self.value if _name(y) in _dtypes.INEXACT]
+        return [y for y in self.value if _name(y) in extend.INEXACT]
 
     @property
     def gradient(self) -> list[Array]:
@@ -278,7 +277,7 @@ class Problem:
 
 
 def _name(array: Array) -> str:
-    return _dtypes.name(array.dtype)
+    return extend.dtype_name(array.dtype)
 
 
 def _arrays(tensors: Sequence[Any]) -> list[Array]:
@@ -286,11 +285,11 @@ def _arrays(tensors: Sequence[Any]) -> list[Array]:
 
 
 def _blank(tensor: Any) -> Array:
-    return np.empty(tuple(tensor.shape), _dtypes.to_numpy(active().dtype_name(tensor)))
+    return np.empty(tuple(tensor.shape), extend.to_numpy_dtype(extend.active().dtype_name(tensor)))
 
 
 def _is_inexact(tensor: Any) -> bool:
-    return active().dtype_name(tensor) in _dtypes.INEXACT
+    return extend.active().dtype_name(tensor) in extend.INEXACT
 
 
 def _random_like(arrays: Sequence[Array], seed: int) -> list[Array]:

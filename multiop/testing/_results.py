@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import multiop
-from multiop import _registry
+from multiop import extend
 
 # test of the shared suite -> the property that it proves
 PROPERTIES = {
@@ -165,11 +165,11 @@ _UNKNOWN = "version unknown"
 
 def version(backend: str) -> str:
     """Return the version of the package behind a backend, or of multiop itself."""
-    package = _registry.BUILT_IN[backend][1] if backend in _registry.BUILT_IN else backend
+    package = extend.BUILT_IN[backend][1] if backend in extend.BUILT_IN else backend
     for distribution in (package, f"{package}-cpu"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             return importlib.metadata.version(distribution)
-    if _registry.is_package(package):  # as tf-nightly is; to ask whose a package is takes a second
+    if extend.is_package(package):  # as tf-nightly is; to ask whose a package is takes a second
         for distribution in importlib.metadata.packages_distributions().get(package, ()):
             return importlib.metadata.version(distribution)
     return _UNKNOWN

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _dtypes, errors
+from multiop import errors, extend
 
 Array = np.ndarray[Any, Any]
 Rng = np.random.Generator
@@ -39,12 +39,12 @@ class Sampler:
         dtype = self.dtype or dtype
         if dtype == "bool":
             return rng.integers(0, 2, self.shape).astype(bool)
-        if dtype in _dtypes.INTEGER:
+        if dtype in extend.INTEGER:
             drawn = self.integral(rng, self.shape)
-            return (np.abs(drawn) if dtype in _dtypes.UNSIGNED else drawn).astype(dtype)
-        if dtype in _dtypes.COMPLEX:
+            return (np.abs(drawn) if dtype in extend.UNSIGNED else drawn).astype(dtype)
+        if dtype in extend.COMPLEX:
             return np.asarray(self.real(rng, self.shape) + 1j * self.real(rng, self.shape)).astype(dtype)
-        return np.asarray(self.real(rng, self.shape)).astype(_dtypes.to_numpy(dtype))
+        return np.asarray(self.real(rng, self.shape)).astype(extend.to_numpy_dtype(dtype))
 
     def __repr__(self) -> str:
         return f"{self.kind}({', '.join([*map(str, self.shape), *filter(None, [self.options])])})"

@@ -10,23 +10,23 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import multiop
-from multiop import _built_in, _dtypes, _settings
+from multiop import extend
 
 
 def torch_first(names: Sequence[str]) -> None:
     """Import PyTorch first if TensorFlow is among the backends `names`: after it, PyTorch or Triton may crash."""
     if "tensorflow" in names and importlib.util.find_spec("torch"):
         importlib.import_module("torch")
-        _built_in.prepare("tensorflow")
+        extend.prepare_import("tensorflow")
 
 
 @contextlib.contextmanager
 def x64_mode_for(dtype: str) -> Iterator[None]:
     """Turn on the 64-bit mode inside the context if `dtype` needs it; both switches, JAX's own too, return."""
-    if dtype not in _dtypes.WIDE:
+    if dtype not in extend.WIDE:
         yield
         return
-    asked_for, jax = bool(_settings.x64), sys.modules.get("jax")
+    asked_for, jax = bool(extend.settings.x64), sys.modules.get("jax")
     own = jax is not None and jax.config.jax_enable_x64  # which may be on alone
     multiop.enable_x64()
     try:

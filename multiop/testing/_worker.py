@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 import multiop
-from multiop import _tree, errors
+from multiop import errors, extend, tree
 
 from . import _checks
 from ._case import Call
@@ -40,7 +40,7 @@ def main() -> None:
     request = json.loads(tasks.readline())
     try:
         with multiop.use_backend(request["backend"]):
-            send(event="start", version=multiop._registry.active().version)
+            send(event="start", version=extend.active().version)
             _serve(request, tasks, send)
     except errors.BackendError as error:
         send(event="failed", message=str(error))
@@ -196,7 +196,7 @@ def _structure(problem: Problem) -> str:
     result = problem.apply(problem.f, [multiop.op_convert_to_tensor(x) for x in problem.arrays])
     if not problem.value:
         raise UsageError("the function returns no tensor, so there is nothing to compare")
-    return f"{_tree.structure(result)} {[leaf for leaf in _tree.leaves(result) if isinstance(leaf, str)]}"
+    return f"{tree.flatten(result)[1]} {[leaf for leaf in tree.leaves(result) if isinstance(leaf, str)]}"
 
 
 def _finite_differences(problem: Problem, second: bool) -> dict[str, Any]:
@@ -221,9 +221,7 @@ def to_json(x: Array) -> dict[str, Any]:
 
 def from_json(stored: dict[str, Any]) -> Array:
     """Convert the output of `to_json` back to an array."""
-    from multiop._dtypes import to_numpy
-
-    dtype, shape = to_numpy(stored["dtype"]), tuple(stored["shape"])
+    dtype, shape = extend.to_numpy_dtype(stored["dtype"]), tuple(stored["shape"])
     if dtype.kind == "c":
         real, imag = np.asarray(stored["data"], np.float64).reshape(2, *shape)
         return (real + 1j * imag).astype(dtype)

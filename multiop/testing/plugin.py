@@ -196,13 +196,13 @@ def _by_op(items: list[pytest.Item]) -> list[pytest.Item]:
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Any:
     """Mark what a third-party backend declares as not implemented as an expected failure, with the reason it gives."""
-    from multiop import _registry, errors
+    from multiop import errors, extend
 
     name = getattr(pyfuncitem, "callspec", None) and pyfuncitem.callspec.params.get("multiop_backend")
     try:
         return (yield)
     except errors.UnsupportedError as error:
-        if name is None or name in _registry.BUILT_IN:  # built-in backends list theirs in known_failures.py, with URLs
+        if name is None or name in extend.BUILT_IN:  # built-in backends list theirs in known_failures.py, with URLs
             raise
         pytest.xfail(f"{name}: {error}")
 
@@ -228,13 +228,13 @@ def multiop_x64() -> Iterator[None]:
 @pytest.fixture
 def measured(record_property: Callable[[str, object], None]) -> Callable[[float, str], None]:
     """Record the relative error that a test found in `dtype`, for the report."""
-    from multiop import _dtypes
+    from multiop import extend
 
     from ._tolerances import eps
 
     def note(error: float, dtype: str) -> None:
         if math.isfinite(error):
-            unit = eps(_dtypes.to_numpy(dtype))
+            unit = eps(extend.to_numpy_dtype(dtype))
             record_property("ulps", error / unit if unit else error)
 
     return note

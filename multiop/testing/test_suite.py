@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import multiop
-from multiop import _dtypes, _registry, _tree, errors
+from multiop import errors, extend, tree
 
 from . import _checks
 from ._case import Pin, Row
@@ -98,10 +98,10 @@ def _native(row: Row) -> str:
 def _is_primitive(op: str, backend: str) -> bool:
     """Say whether a backend defines an op itself; other ops are composed of those that it defines."""
     try:
-        own = getattr(_registry.load(backend), op, None)
+        own = getattr(extend.load(backend), op, None)
     except errors.BackendError:  # the test reports it
         return True
-    return own is not None and own is not _registry.composite_of(op)  # a backend holds what is composed, too
+    return own is not None and own is not extend.composite_of(op)  # a backend holds what is composed, too
 
 
 def smallest_tier(test: str, parameters: dict[str, Any]) -> str:
@@ -148,7 +148,7 @@ def x64(multiop_x64: None) -> None:
 def test_value(
     multiop_backend: str, op: str, dtype: str, whole: bool, request: pytest.FixtureRequest, measured: Measured
 ) -> None:
-    if dtype in _dtypes.WIDE:
+    if dtype in extend.WIDE:
         request.getfixturevalue("multiop_x64")
     row = ROWS[op]
     worst = 0.0
@@ -228,7 +228,7 @@ def test_compiled(multiop_backend: str, op: str, pytestconfig: pytest.Config, me
 def test_pinned(
     multiop_backend: str, op: str, pin: Pin, whole: bool, request: pytest.FixtureRequest, measured: Measured
 ) -> None:
-    if pin.dtype in _dtypes.WIDE:
+    if pin.dtype in extend.WIDE:
         request.getfixturevalue("multiop_x64")
     measured(_checks.check_pin(getattr(multiop, op), pin, ulps=ROWS[op].ulps, name=op, whole=whole), pin.dtype)
 
@@ -237,7 +237,7 @@ def test_pinned(
 def test_inputs_are_drawn_alike_each_time(op: str) -> None:
     for first, second in zip(_drawn(ROWS[op], _native(ROWS[op])), _drawn(ROWS[op], _native(ROWS[op])), strict=True):
         assert [x.tobytes() for x in first.arrays] == [x.tobytes() for x in second.arrays]
-        leaves = _tree.leaves([first.call.args, first.call.kwargs, first.call.then])
+        leaves = tree.leaves([first.call.args, first.call.kwargs, first.call.then])
         assert len(first.arrays) == sum(isinstance(leaf, (Sampler, np.ndarray)) for leaf in leaves)
 
 

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import multiop as mo
-from multiop import _reruns, errors
+from multiop import errors
+from multiop._rules import rerun_state
 
 X = np.arange(1, 9, dtype=np.float32) / 4
 
@@ -187,7 +188,7 @@ def test_a_generator_is_known_under_any_number_of_transforms(transform):
     generator = np.random.default_rng(0)
     f = lambda x: x * generator.random()
     for _ in range(6):
-        assert any(x is generator for x in _reruns.host_generators(f, ()))
+        assert any(x is generator for x in rerun_state.host_generators(f, ()))
         f = transform(f)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import multiop as mo
 from multiop import errors
-from multiop._registry import active
+from multiop._loading.registry import active
 from multiop.testing._problem import Problem
 from multiop.testing.cases import rows
 

@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 
 import multiop
-from multiop import _recent, _registry, errors
+from multiop import errors
+from multiop._loading import registry
+from multiop._rules import lru
 
-BACKENDS = [name for name in ("torch", "jax", "tensorflow") if _registry.is_installed(name)]
+BACKENDS = [name for name in ("torch", "jax", "tensorflow") if registry.is_installed(name)]
 
 
 def together(n, work):
@@ -74,7 +76,7 @@ def test_one_compiled_function(backend):
 
 def test_more_programs_than_are_kept(backend, monkeypatch):
     """Threads drop each other's programs all the time."""
-    monkeypatch.setattr(_recent.Recent.__init__, "__defaults__", (2,))
+    monkeypatch.setattr(lru.Recent.__init__, "__defaults__", (2,))
     compiled = multiop.jit(lambda x, k: multiop.op_sum(x * x) + k)
 
     def work(k):

@@ -3,7 +3,8 @@
 import numpy as np
 
 import multiop as mo
-from multiop import _tree, ops
+from multiop import ops
+from multiop._values import tree as _tree
 
 
 @mo.op_custom_gradient

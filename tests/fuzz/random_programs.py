@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 import multiop
-from multiop import _dtypes, errors
-from multiop._registry import active
+from multiop import errors
+from multiop._loading.registry import active
+from multiop._values import dtypes
 from multiop.testing import Mismatch, _checks, normal
 from multiop.testing._case import Call
 from multiop.testing._problem import Problem
@@ -451,7 +452,7 @@ def _rounded(rounding: int, step: int, y: Any) -> Any:
     backend = active()
     if not backend.is_tensor(y) or not backend.dtype_name(y).startswith("float"):
         return y
-    dtype = _dtypes.to_numpy(backend.dtype_name(y))
+    dtype = dtypes.to_numpy(backend.dtype_name(y))
     shape = tuple(y.shape)
     shape = shape if all(isinstance(n, int) for n in shape) else ()  # in a graph it may not be known
     signs = np.random.default_rng([rounding, step, *shape]).choice([-1.0, 1.0], shape)

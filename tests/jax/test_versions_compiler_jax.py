@@ -10,12 +10,14 @@ jax = pytest.importorskip("jax")
 jnp = jax.numpy
 
 import multiop as mo
-from multiop import _faults
+from multiop._loading import known_faults
 from multiop.backends.jax import _cpu_compiler  # noqa: F401
 
 pytestmark = [
     pytest.mark.compiler,
-    pytest.mark.skipif(not _faults.of("jax", jax.__version__, mended=True), reason="a version without these faults"),
+    pytest.mark.skipif(
+        not known_faults.of("jax", jax.__version__, mended=True), reason="a version without these faults"
+    ),
 ]
 COMPILED = [mo.jit, pytest.param(jax.jit, marks=pytest.mark.tier("full"))]
 RNG = np.random.default_rng(0)

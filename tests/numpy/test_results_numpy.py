@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import multiop as mo
-from multiop import _dtypes, errors
+from multiop import errors
+from multiop._values import dtypes
 from multiop.testing._case import Call
 from multiop.testing._problem import Problem
 from multiop.testing.cases import rows
@@ -21,7 +22,7 @@ def problems(op):
     for n, call in enumerate(ROWS[op].calls):
         yield Problem(getattr(mo, op), call, dtype=dtype, seed=n, name=op)
     for pin in ROWS[op].pins:
-        args = [np.asarray(x, _dtypes.to_numpy(pin.dtype)) if isinstance(x, (list, float)) else x for x in pin.args]
+        args = [np.asarray(x, dtypes.to_numpy(pin.dtype)) if isinstance(x, (list, float)) else x for x in pin.args]
         yield Problem(getattr(mo, op), Call(tuple(args), pin.kwargs), dtype=pin.dtype, name=op)
 
 

@@ -13,7 +13,8 @@ keras = pytest.importorskip("keras")
 
 import multiop
 import multiop.keras
-from multiop import _tree, errors, ops, random as draws
+from multiop import errors, ops, random as draws
+from multiop._values import tree
 from multiop.testing._problem import Problem
 from multiop.testing.cases import rows
 
@@ -60,7 +61,7 @@ def test_every_op_within_a_model_is_the_op(name, call, is_open):
     if is_open and (first < 2 or len({array.shape for array in problem.arrays}) > 1):
         pytest.skip("no tensor has a size to leave open")
     expected = problem.apply(problem.f, arrays)
-    if None in _tree.leaves(expected):
+    if None in tree.leaves(expected):
         pytest.skip("a symbolic result is no `None`")
     symbols = [keras.KerasTensor((None, *x.shape[1:]) if is_open else x.shape, x.dtype.name) for x in problem.arrays]
     try:
@@ -70,8 +71,8 @@ def test_every_op_within_a_model_is_the_op(name, call, is_open):
         if is_open and ("was taken to be" in told or "keras.Input" in told):
             return  # the op must know the size
         raise
-    assert _tree.structure(found) == _tree.structure(expected)
-    found, expected = _tree.leaves(found), _tree.leaves(expected)
+    assert tree.structure(found) == tree.structure(expected)
+    found, expected = tree.leaves(found), tree.leaves(expected)
     for symbol, y in zip(found, expected, strict=True):
         assert symbol.dtype == multiop.op_dtype(y)
         assert len(symbol.shape) == len(y.shape)

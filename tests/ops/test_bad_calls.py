@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import multiop
-from multiop import _boundaries, errors
-from multiop._explain import explain
+from multiop import errors
+from multiop._call import boundaries
+from multiop._call.explain import explain
 from multiop.testing._problem import Problem
 from multiop.testing.cases import control_flow, rows
 
@@ -82,7 +83,7 @@ def complaint(op, arguments, name, kind):
         text = str(error)
         if error.op != op or not text.startswith(f"{op}: ") or text.count("\n  in ") != 1:
             return f"blames {error.op}: {text}"
-        if f"{name}={multiop._args.describe(BAD[kind])}" not in text.split("\n  in ")[1]:
+        if f"{name}={multiop._values.args.describe(BAD[kind])}" not in text.split("\n  in ")[1]:
             return f"does not say what {name} is: {text}"
         return next((f"leaks {leak}: {text}" for leak in LEAKS if leak in text.split("\n  in ")[0]), None)
     except Exception as error:
@@ -117,7 +118,7 @@ def switches():
     """Yield each function of `multiop` with each of its parameters that is a bool."""
     functions = [getattr(multiop, name) for name in dir(multiop) if name.startswith("op_")]
     for function in [*functions, *(getattr(multiop.random, name) for name in dir(multiop.random))]:
-        if hasattr(_boundaries, function.__name__):
+        if hasattr(boundaries, function.__name__):
             for name, parameter in inspect.signature(function).parameters.items():
                 if parameter.annotation == "bool":
                     yield function, name

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import multiop as mo
-from multiop import _dtypes, errors
+from multiop import errors
+from multiop._values import dtypes
 
 X = np.array([1.0, 2.0, 3.0], np.float32)
 
@@ -282,26 +283,26 @@ def test_indices_and_carries_have_the_dtypes_of_tensors(backend):
     assert mo.op_dtype(mo.op_cond(True, lambda: 1, lambda: 2)) == "int32"
 
 
-SMALL = [name for name in _dtypes.ALL if name not in _dtypes.COMPLEX]
+SMALL = [name for name in dtypes.ALL if name not in dtypes.COMPLEX]
 VALUES = [-np.inf, -1e300, -70000.0, -129.0, -1.5, -0.0, 0.0, 0.5, 1.0, 127.0, 255.9, 65520.0, 2.0**31, 2.0**63, np.inf]
 
 
 @pytest.mark.parametrize("source", SMALL)
 def test_saturate_cast_between_all_dtypes(backend, source, multiop_x64):
     for target in SMALL:
-        if source in _dtypes.FLOATING:
+        if source in dtypes.FLOATING:
             with np.errstate(over="ignore"):
-                x = np.array(VALUES).astype(_dtypes.to_numpy(source))
+                x = np.array(VALUES).astype(dtypes.to_numpy(source))
         elif source == "bool":
             x = np.array([False, True])
         else:
-            low, high = _dtypes.INTEGER_RANGE[source]
+            low, high = dtypes.INTEGER_RANGE[source]
             x = np.array([low, low + 1, 0, 1, 100, high - 1, high], source)
         found = numpy(mo.op_saturate_cast(mo.op_convert_to_tensor(x, dtype=source), target))
         expected = [saturated(value, source, target) for value in x.tolist()]
         with np.errstate(over="ignore"):
-            expected = np.array(expected, float if target in _dtypes.FLOATING else target)
-            expected = expected.astype(_dtypes.to_numpy(target))
+            expected = np.array(expected, float if target in dtypes.FLOATING else target)
+            expected = expected.astype(dtypes.to_numpy(target))
         assert found.dtype == expected.dtype
         np.testing.assert_array_equal(found, expected, err_msg=f"{source} to {target}")
 
@@ -310,23 +311,23 @@ def saturated(value, source, target):
     """What one number becomes, in Python's unbounded arithmetic."""
     if "bool" in (source, target):
         return value
-    low, high = _dtypes.EXTREMES[target]
-    if target in _dtypes.INTEGER:
+    low, high = dtypes.EXTREMES[target]
+    if target in dtypes.INTEGER:
         return low if value < low else high if value > high else int(value)
-    widened = source in _dtypes.FLOATING and _dtypes.EXTREMES[source][1] <= high
+    widened = source in dtypes.FLOATING and dtypes.EXTREMES[source][1] <= high
     return value if widened else min(max(value, low), high)
 
 
-WIDTHS = [name for name in _dtypes.ALL if name != "bool"]
+WIDTHS = [name for name in dtypes.ALL if name != "bool"]
 
 
 @pytest.mark.parametrize("source", WIDTHS)
 def test_view_is_that_of_numpy(backend, source, multiop_x64):
     bits = np.random.default_rng(0).integers(0, 100, (2, 16), np.uint8)
-    x = bits.view(_dtypes.to_numpy(source))
+    x = bits.view(dtypes.to_numpy(source))
     for target in WIDTHS:
         found = numpy(mo.op_view(mo.op_convert_to_tensor(x), target))
-        expected = x.view(_dtypes.to_numpy(target))
+        expected = x.view(dtypes.to_numpy(target))
         assert found.dtype == expected.dtype
         assert found.shape == expected.shape
         assert found.tobytes() == expected.tobytes(), f"{source} as {target}"

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import multiop as mo
-from multiop import _dtypes, errors
+from multiop import errors
+from multiop._values import dtypes
 
-BF16 = _dtypes.to_numpy("bfloat16")
+BF16 = dtypes.to_numpy("bfloat16")
 
 
 def numpy(x):
@@ -61,13 +62,13 @@ def test_host_values(backend, x, dtype, value):
     assert mo.op_is_tensor(found)
     assert mo.op_dtype(found) == mo.op_dtype(x) == dtype
     assert mo.op_shape(found) == mo.op_shape(x) == np.shape(value)
-    assert numpy(found).dtype == _dtypes.to_numpy(dtype)
+    assert numpy(found).dtype == dtypes.to_numpy(dtype)
     np.testing.assert_array_equal(numpy(found), np.asarray(value))
 
 
-@pytest.mark.parametrize("dtype", _dtypes.ALL)
+@pytest.mark.parametrize("dtype", dtypes.ALL)
 def test_every_dtype_comes_back_as_it_went(backend, dtype, x64):
-    x = np.array([[0, 1, 1], [1, 0, 1]]).astype(_dtypes.to_numpy(dtype))
+    x = np.array([[0, 1, 1], [1, 0, 1]]).astype(dtypes.to_numpy(dtype))
     found = mo.op_convert_to_tensor(x)
     assert mo.op_dtype(found) == dtype
     assert numpy(found).dtype == x.dtype
@@ -345,16 +346,16 @@ def around_float8(source):
     """Return numbers of `source` at, between and beside all numbers of float8, and far from them."""
     if source == "bool":
         return np.array([False, True])
-    if source in _dtypes.INTEGER:
-        low, high = _dtypes.INTEGER_RANGE[source]
+    if source in dtypes.INTEGER:
+        low, high = dtypes.INTEGER_RANGE[source]
         return np.arange(max(low, -70000), min(high, 70000), 1 if high < 300 else 7).astype(source)
-    points = [np.arange(256, dtype="uint8").view(_dtypes.to_numpy(dtype)).astype("float64") for dtype in FLOAT8]
+    points = [np.arange(256, dtype="uint8").view(dtypes.to_numpy(dtype)).astype("float64") for dtype in FLOAT8]
     points = [np.unique(x[np.isfinite(x)]) for x in points]
     middle = np.concatenate([(x[1:] + x[:-1]) / 2 for x in points])
     near = [middle * (1 + by) for by in (0, 1e-5, -1e-5, 1e-9, -1e-9)]
     far = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 480, 496, 511.5, 600, 7e4, 1e30, 1e-6, -1e-6, 1e-30])
     with np.errstate(over="ignore"):
-        return np.concatenate([*points, *near, far, -far]).astype(_dtypes.to_numpy(source))
+        return np.concatenate([*points, *near, far, -far]).astype(dtypes.to_numpy(source))
 
 
 def assert_same_numbers(found, expected):
@@ -364,7 +365,7 @@ def assert_same_numbers(found, expected):
 
 
 @pytest.mark.parametrize("dtype", FLOAT8)
-@pytest.mark.parametrize("source", [*_dtypes.BOOLEAN, *_dtypes.INTEGER, *_dtypes.FLOATING])
+@pytest.mark.parametrize("source", [*dtypes.BOOLEAN, *dtypes.INTEGER, *dtypes.FLOATING])
 def test_a_cast_to_float8_rounds_once(backend, dtype, source, x64):
     values = around_float8(source)
     expected = rounded_to_float8(values.astype("float64"), dtype)
@@ -377,18 +378,18 @@ def test_a_cast_to_float8_rounds_once(backend, dtype, source, x64):
     for found in (f(x), f(values), mo.op_convert_to_tensor(x, dtype), *[g(x) for g in compiled], mo.vmap(f)(x)):
         assert mo.op_dtype(found) == dtype
         assert mo.op_shape(found) == x.shape
-        assert numpy(found).dtype == _dtypes.to_numpy(dtype)
+        assert numpy(found).dtype == dtypes.to_numpy(dtype)
         assert_same_numbers(numpy(found), expected)
 
 
 @pytest.mark.parametrize("dtype", FLOAT8)
-@pytest.mark.parametrize("target", [*_dtypes.ALL, *FLOAT8])
+@pytest.mark.parametrize("target", [*dtypes.ALL, *FLOAT8])
 def test_all_numbers_of_float8_are_cast_back(backend, dtype, target, x64):
-    bits = np.arange(256, dtype="uint8").view(_dtypes.to_numpy(dtype))
-    if target in _dtypes.INTEGER:
+    bits = np.arange(256, dtype="uint8").view(dtypes.to_numpy(dtype))
+    if target in dtypes.INTEGER:
         wide = bits.astype("float64")
         bits = bits[(wide >= 0) & (wide < 128)]
-    expected = bits.astype("float32").astype(_dtypes.to_numpy(target)) if target not in FLOAT8 else bits
+    expected = bits.astype("float32").astype(dtypes.to_numpy(target)) if target not in FLOAT8 else bits
     if target in FLOAT8:
         expected = rounded_to_float8(bits.astype("float64"), target)
     x = mo.op_convert_to_tensor(bits)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import multiop
-from multiop import _dtypes
+from multiop._values import dtypes as _dtypes
 from multiop.testing._problem import Problem
 from multiop.testing.cases import control_flow, rows
 
@@ -51,7 +51,7 @@ def ones(dtype):
 
 def test_lattice_is_that_of_jax():
     jnp = pytest.importorskip("jax.numpy")
-    multiop._registry.load("jax")  # so that its 64-bit mode is on
+    multiop._loading.registry.load("jax")  # so that its 64-bit mode is on
     for dtype1 in DTYPES:
         for dtype2 in DTYPES:
             expected = jnp.promote_types(dtype1, dtype2).name
@@ -64,7 +64,7 @@ def test_lattice_is_that_of_jax():
 @pytest.mark.parametrize("weak", SCALARS)
 def test_weak_scalars_are_those_of_jax(weak):
     jnp = pytest.importorskip("jax.numpy")
-    multiop._registry.load("jax")
+    multiop._loading.registry.load("jax")
     for dtype in DTYPES:
         found = _dtypes.result_type(dtype, _dtypes.of_scalar(weak))
         expected = jnp.result_type(jnp.ones((), dtype), weak).name

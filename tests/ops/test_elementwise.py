@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import multiop as mo
-from multiop import _dtypes, errors
+from multiop import errors
+from multiop._values import dtypes
 
 X = np.ones((2, 3), np.float32)
 I = np.ones((2, 3), np.int32)  # noqa: E741
@@ -90,7 +91,7 @@ def test_a_bad_option(backend, call, error, match):
         call()
 
 
-@pytest.mark.parametrize("dtype", _dtypes.INTEGER)
+@pytest.mark.parametrize("dtype", dtypes.INTEGER)
 def test_shifts_of_every_width(backend, dtype, multiop_x64):
     info = np.iinfo(dtype)
     x = np.array([info.min, info.max, 1, 5], dtype)[:, None]
@@ -228,7 +229,7 @@ def test_every_derivative_of_expm1_keeps_its_digits(backend, multiop_x64, dtype)
     close(mo.jvp(gradient, (tensor,), (mo.op_convert_to_tensor(t),))[1], conjugate(np.exp(x) * t))
 
 
-@pytest.mark.parametrize("dtype", _dtypes.FLOATING)
+@pytest.mark.parametrize("dtype", dtypes.FLOATING)
 def test_ldexp_is_exact_at_the_extremes_compiled_too(backend, dtype, multiop_x64):
     info = ml_dtypes.finfo(dtype)
     sizes = [0.0, float(info.tiny), float(info.eps), 1.0, 1.5, 3.0, float(info.max), np.inf]
@@ -236,7 +237,7 @@ def test_ldexp_is_exact_at_the_extremes_compiled_too(backend, dtype, multiop_x64
     pairs = itertools.product([*sizes, *[-x for x in sizes], np.nan], [*powers, *[-n for n in powers], -(2**31)])
     x1, x2 = map(np.array, zip(*pairs, strict=True))
     with np.errstate(over="ignore", under="ignore"):
-        expected = [np.ldexp(x, x2.astype(np.int32)).astype(_dtypes.to_numpy(dtype)) for x in (x1, np.ones_like(x1))]
+        expected = [np.ldexp(x, x2.astype(np.int32)).astype(dtypes.to_numpy(dtype)) for x in (x1, np.ones_like(x1))]
     x1, x2 = mo.op_cast(x1, dtype), mo.op_convert_to_tensor(x2.astype(np.int32))
 
     def both(x):

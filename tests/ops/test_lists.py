@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import multiop
-from multiop import _dtypes, _tree
+from multiop._values import dtypes, tree
 from multiop.testing._problem import Problem
 from multiop.testing.cases import control_flow, rows
 
@@ -24,7 +24,7 @@ def called(op, given):
 
 def outputs(problem, given):
     """Return what a call makes of `given`, as arrays."""
-    leaves = _tree.leaves(problem.apply(problem.f, given))
+    leaves = tree.leaves(problem.apply(problem.f, given))
     return [np.asarray(multiop.op_convert_to_numpy(y)) for y in leaves if y is not None and not isinstance(y, str)]
 
 
@@ -77,14 +77,14 @@ def slope(problem, k, given, others):
 
     def f(x):
         inputs = [given(x) if place == k else others(y) for place, y in enumerate(problem.arrays)]
-        outputs = filter(is_float, _tree.leaves(problem.apply(problem.f, inputs)))
+        outputs = filter(is_float, tree.leaves(problem.apply(problem.f, inputs)))
         return sum(multiop.op_sum(multiop.op_sin(multiop.op_real(y))) for y in outputs)
 
     return multiop.op_convert_to_numpy(multiop.grad(f)(multiop.op_convert_to_tensor(problem.arrays[k])))
 
 
 def is_float(y):
-    return multiop.op_is_tensor(y) and multiop.op_dtype(y) in _dtypes.INEXACT
+    return multiop.op_is_tensor(y) and multiop.op_dtype(y) in dtypes.INEXACT
 
 
 @pytest.mark.tier("full")

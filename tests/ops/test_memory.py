@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import multiop
-from multiop import _tree, ops
+from multiop import ops
+from multiop._values import tree as _tree
 from multiop.testing._problem import Problem
 from multiop.testing.cases import rows
 

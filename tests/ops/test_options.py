@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import multiop
-from multiop import _recover, _tree, errors, ops
+from multiop import errors, ops
+from multiop._call import recover
+from multiop._values import tree
 
 X = np.arange(24, dtype="float32").reshape(2, 3, 4)
 M = X[0]
@@ -68,7 +70,7 @@ def shape_of_framework(value):
 @pytest.mark.parametrize("form", [np.array, np.uint8, numbers_of_numpy, shape_of_framework])
 def test_options_as_arrays(backend, form):
     for name, call in CALLS.items():
-        found, expected = _tree.leaves(call(form)), _tree.leaves(call(lambda value: value))
+        found, expected = tree.leaves(call(form)), tree.leaves(call(lambda value: value))
         for x, y in zip(found, expected, strict=True):
             x, y = multiop.op_convert_to_numpy(x), multiop.op_convert_to_numpy(y)
             assert x.dtype == y.dtype, name
@@ -88,4 +90,4 @@ def test_no_operand_is_an_option():
     operands = {"x", "x1", "x2", "inputs", "indices", "a", "b", "images", "data", "values", "updates", "kernel"}
     for name in multiop.__all__:
         if name.startswith("op_"):
-            assert not _recover._options(inspect.unwrap(getattr(multiop, name))) & operands, name
+            assert not recover._options(inspect.unwrap(getattr(multiop, name))) & operands, name

@@ -11,7 +11,7 @@ import pytest
 
 import multiop
 from multiop import errors, ops, porting
-from multiop._tree import map as tree_map
+from multiop._values.tree import map as tree_map
 
 TOKENS = 64
 WORDS, WIDTH, HEADS, LAYERS, LENGTH = 29, 16, 4, 2, 72

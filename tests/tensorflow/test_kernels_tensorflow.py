@@ -13,7 +13,7 @@ from scipy import special
 tf = pytest.importorskip("tensorflow")
 
 import multiop as mo
-from multiop import _tree
+from multiop._values import tree
 from multiop.backends.tensorflow import _internals
 from multiop.testing.cases import rows
 
@@ -25,7 +25,7 @@ def operations(f, *xs):
         tape.watch([x for x in xs if x.dtype.is_floating])
         with _internals.operations_reported_to(lambda op, *_: forward.append(op)):
             results = f(*xs)
-    results = [y for y in _tree.leaves(results) if tf.is_tensor(y) and y.dtype.is_floating]
+    results = [y for y in tree.leaves(results) if tf.is_tensor(y) and y.dtype.is_floating]
     upstream = [tf.ones_like(y) for y in results]
     with _internals.operations_reported_to(lambda op, *_: backward.append(op)):
         tape.gradient(results, xs, upstream)

@@ -7,23 +7,24 @@ import numpy as np
 import pytest
 
 import multiop as mo
-from multiop import _dtypes, _operators
+from multiop._loading import tensorflow_operators
+from multiop._values import dtypes as _dtypes
 
 tf = pytest.importorskip("tensorflow")
 
-OPS = _operators.ARITHMETIC | _operators.COMPARISONS
+OPS = tensorflow_operators.ARITHMETIC | tensorflow_operators.COMPARISONS
 SOME = ("bool", "int32", "float32", "float64", "complex64")
 
 
 @pytest.fixture(autouse=True)
 def promoting(monkeypatch):
     """Replace the operators for one test; the switch itself cannot be undone."""
-    names = [*OPS, *(name.replace("__", "__r", 1) for name in _operators.ARITHMETIC)]
+    names = [*OPS, *(name.replace("__", "__r", 1) for name in tensorflow_operators.ARITHMETIC)]
     for cls, name in itertools.product((tf.Tensor, tf.Variable), names):
         monkeypatch.setattr(cls, name, getattr(cls, name))
     with mo.use_backend("tensorflow"):
-        _operators.promote(tf)
-        _operators.promote(tf)  # twice is as once
+        tensorflow_operators.promote(tf)
+        tensorflow_operators.promote(tf)  # twice is as once
         yield
 
 
@@ -54,7 +55,7 @@ def test_numbers_and_arrays_promote_as_in_ops(x2):
         if name != "__matmul__":
             python, op = getattr(operator, name), getattr(mo, op)
             assert result(python, x1, x2) == result(op, x1, x2), (name, x1)
-            if name in _operators.ARITHMETIC:
+            if name in tensorflow_operators.ARITHMETIC:
                 assert result(python, x2, x1) == result(op, x2, x1), (name, x1)
 
 

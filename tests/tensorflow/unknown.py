@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from multiop import _registry
+from multiop._loading import registry
 
 # what is missing, or otherwise than it was, while multiop is imported; TensorFlow itself calls these parts too
 PARTS = {
@@ -23,7 +23,7 @@ PARTS = {
 }  # fmt: skip
 CASE = os.environ["MULTIOP_TEST_PARTS"]
 if CASE != "lacking":  # that is a version that was tested
-    _registry.VERSIONS["tensorflow"] = _registry.Versions((2, 0), (2, 0), (2, 1))
+    registry.VERSIONS["tensorflow"] = registry.Versions((2, 0), (2, 0), (2, 1))
 
 
 def other(needed, *, also):
@@ -44,7 +44,7 @@ def loaded():
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            _registry.load("tensorflow")
+            registry.load("tensorflow")
     finally:
         for holder, name, part in held:
             setattr(holder, name, part)
@@ -94,11 +94,11 @@ def equal(found, expected):
 
 
 def refused():
-    return pytest.raises(errors.UnsupportedError, match="not public.*" + re.escape(_registry.whole("tensorflow")))
+    return pytest.raises(errors.UnsupportedError, match="not public.*" + re.escape(registry.whole("tensorflow")))
 
 
 def test_it_is_said_once():
-    said = [message for message in WARNED if _registry.whole("tensorflow") in message]
+    said = [message for message in WARNED if registry.whole("tensorflow") in message]
     assert len(said) == 1
     assert "reverse mode alone" in said[0]
 

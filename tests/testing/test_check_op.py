@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import multiop as mo
-from multiop import _dtypes, _registry
+from multiop._loading import registry
+from multiop._values import dtypes
 from multiop.testing import (
     Mismatch,
     check_compiled,
@@ -47,7 +48,7 @@ def with_rule(rule):
 right = with_rule(lambda u, x, y: (2 * u * x * y, u * x * x))
 
 
-@pytest.mark.parametrize("dtype", sorted({*_dtypes.INTEGER, *_dtypes.FLOATING}))
+@pytest.mark.parametrize("dtype", sorted({*dtypes.INTEGER, *dtypes.FLOATING}))
 def test_distinct_draws_distinct_entries(dtype):
     drawn = distinct(4, 5).draw(np.random.default_rng(0), dtype)
     assert np.unique(drawn).size == 20
@@ -244,7 +245,7 @@ BACKEND_FAULTS = [
     ("op_var", lambda f: lambda x, axis, keepdims: f(x, axis, keepdims) * 1.5),
     ("op_where", lambda f: lambda condition, x1, x2: f(condition, x2, x1)),
     ("op_sum", lambda f: lambda x, axis, keepdims: f(x, axis, False)),
-    ("op_exp", lambda f: lambda x: _registry.active().stop_gradient(f(x))),
+    ("op_exp", lambda f: lambda x: registry.active().stop_gradient(f(x))),
     ("op_maximum", lambda f: lambda x1, x2: mo.op_where(mo.op_greater_equal(x1, x2), x1, x2)),
     ("op_relu", lambda f: lambda x: mo.op_where(mo.op_greater_equal(x, 0), x, 0)),
     ("op_argmax", lambda f: lambda x, axis, keepdims: f(x, axis, keepdims) + 1),
@@ -269,7 +270,7 @@ def check_row(op):
 @pytest.mark.parametrize(("op", "fault"), BACKEND_FAULTS, ids=[op for op, _ in BACKEND_FAULTS])
 def test_faults_in_a_backend(backend, multiop_x64, monkeypatch, op, fault):
     check_row(op)
-    monkeypatch.setattr(_registry.active(), op, fault(getattr(_registry.active(), op)))
+    monkeypatch.setattr(registry.active(), op, fault(getattr(registry.active(), op)))
     with pytest.raises(Mismatch, match=f"{op}.* on {backend}"):
         check_row(op)
 

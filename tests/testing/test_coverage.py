@@ -66,7 +66,7 @@ def test_ops_without_the_prefix_are_the_same():
 @pytest.mark.parametrize("backend_name", ["torch", "jax", "tensorflow"])
 def test_every_gap_of_a_backend_is_a_known_failure(backend_name):
     pytest.importorskip(backend_name)
-    module = multiop._registry.load(backend_name)
+    module = multiop._loading.registry.load(backend_name)
     for op in OPS:
         if hasattr(getattr(module, op, None), "reason"):
             named = [

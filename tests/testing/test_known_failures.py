@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from multiop import _registry
+from multiop._loading import registry
 from multiop.testing.cases import rows
 from multiop.testing.known_failures import KNOWN_FAILURES, KnownFailure, _version
 
@@ -23,7 +23,7 @@ def test_each_entry_has_a_url_and_a_test():
     for known in KNOWN_FAILURES:
         assert re.match(r"https://\S+$", known.url), known
         assert known.reason, known
-        assert known.backend in _registry.BUILT_IN, known
+        assert known.backend in registry.BUILT_IN, known
         assert known.test in tests, known
         assert known.parameters.get("op", "op_add") in rows(), known
 

@@ -175,7 +175,7 @@ def test_one_backend_has_none_to_be_compared_with():
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "int8", "bool", "bfloat16"])
 @pytest.mark.parametrize("shape", [(), (0, 3), (2, 2)])
 def test_arrays_survive_json(dtype, shape):
-    from multiop._dtypes import to_numpy
+    from multiop._values.dtypes import to_numpy
 
     x = (np.arange(math.prod(shape)).reshape(shape) * (1 + 2j if "complex" in dtype else 1)).astype(to_numpy(dtype))
     back = from_json(to_json(x))

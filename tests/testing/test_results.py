@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from multiop import _registry
+from multiop._loading import registry
 from multiop.testing import _html, _results
 from multiop.testing._divergences import DIVERGENCES, agrees
 from multiop.testing._results import FAILED, KNOWN, PASSED, Result, Results
@@ -39,7 +39,7 @@ def test_a_package_is_found_under_the_name_of_its_nightly_builds(monkeypatch):
 
     monkeypatch.setattr(importlib.metadata, "version", version)
     monkeypatch.setattr(importlib.metadata, "packages_distributions", lambda: {"tensorflow": ["tf-nightly"]})
-    monkeypatch.setattr(_registry, "is_package", lambda name: name == "tensorflow")
+    monkeypatch.setattr(registry, "is_package", lambda name: name == "tensorflow")
     assert _results.version("tensorflow") == "2.99.0.dev1"
     assert _results.is_unknown(_results.version("jax"))
 

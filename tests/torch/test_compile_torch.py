@@ -10,7 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import multiop
-from multiop import _registry, _settings, errors, ops
+from multiop import errors, ops
+from multiop._loading import registry, settings
 from multiop.backends.torch import _internals
 
 pytestmark = pytest.mark.compiler
@@ -57,13 +58,13 @@ def test_torch_compile_may_be_the_first_to_need_a_backend(first, monkeypatch):
     fun, x = FIRST[first], torch.tensor([1.0, 2.0, 3.0])
     with monkeypatch.context() as fresh:
         fresh.setenv("MULTIOP_BACKEND", "torch")
-        fresh.setattr(_registry, "_backend", _registry._Unloaded())
-        fresh.setattr(_registry, "_overridden", False)
-        fresh.setattr(_registry, "_loaded", {})
-        fresh.setattr(_registry, "_compiler", None)
-        fresh.setattr(_settings, "floatx", None)
-        fresh.setattr(_settings, "x64", None)
-        _settings._file.cache_clear()
+        fresh.setattr(registry, "_backend", registry._Unloaded())
+        fresh.setattr(registry, "_overridden", False)
+        fresh.setattr(registry, "_loaded", {})
+        fresh.setattr(registry, "_compiler", None)
+        fresh.setattr(settings, "floatx", None)
+        fresh.setattr(settings, "x64", None)
+        settings._file.cache_clear()
         torch._dynamo.reset()
         compiled = torch.compile(fun, fullgraph=True, backend="eager")(x)
     with multiop.use_backend("torch"):
@@ -101,7 +102,7 @@ def on_torch():
 def test_a_compiling_thread_changes_no_other(on_torch, another_thread_compiles):
     # which is what PyTorch says of every thread
     assert torch.compiler.is_compiling() or _internals.VERSION < (2, 12)
-    assert not _registry.is_compiling()
+    assert not registry.is_compiling()
     with pytest.raises(errors.ArgumentError):
         multiop.op_take(torch.tensor([1.0, 2.0]), [5])
     with pytest.raises(errors.NonLinearRuleError):

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import multiop as mo
-from multiop._explain import explain
+from multiop._call.explain import explain
 from multiop.backends.torch.devices import is_at_hand
 from multiop.backends.torch.ops.bitwise import in_wider_dtype_off_cpu
 from multiop.backends.torch.ops.products import product_of_parts

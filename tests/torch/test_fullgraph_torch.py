@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import multiop
-from multiop import _tree
+from multiop._values import tree
 from multiop.testing._problem import Problem
 from multiop.testing.cases import rows
 
@@ -50,13 +50,13 @@ def called(op, n):
     leaves = list(problem._leaves)
     for i, x in zip(problem._where, tensors, strict=True):
         leaves[i] = x
-    args, kwargs, then = _tree.unflatten(problem._structure, leaves)
+    args, kwargs, then = tree.unflatten(problem._structure, leaves)
     return args, kwargs, then, tensors
 
 
 def results(outputs, tensors):
     """Return the values among `outputs`, and the gradient of the sum of their squares."""
-    found = [y for y in _tree.leaves(outputs) if y is not None and not isinstance(y, str)]
+    found = [y for y in tree.leaves(outputs) if y is not None and not isinstance(y, str)]
     found = [y if isinstance(y, torch.Tensor) else torch.tensor(y) for y in found]
     losses = [(y * y.conj()).real.sum().double() for y in found if y.requires_grad]
     sources = [x for x in tensors if x.requires_grad]

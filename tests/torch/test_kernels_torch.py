@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from torch.multiprocessing.reductions import StorageWeakRef
 
 import multiop as mo
-from multiop import _kernels, _registry
+from multiop._loading import kernels, registry
 from multiop.backends.torch.ops import elementwise
 from multiop.testing._problem import Problem
 from multiop.testing.cases import rows
@@ -334,7 +334,7 @@ def test_batch_normalization_in_16_bits_has_moments_that_may_overflow(dtype):
     assert (y.tolist(), mean.tolist()) == ([[-1.0], [1.0]], [0.0])
 
 
-@pytest.mark.parametrize("op", [op for op in _kernels.names(_registry.load("torch")) if rows()[op].differentiable])
+@pytest.mark.parametrize("op", [op for op in kernels.names(registry.load("torch")) if rows()[op].differentiable])
 def test_a_kernel_takes_an_upstream_of_zeros_without_memory(op, multiop_x64):
     """PyTorch passes it where the gradient of a gradient is zero, as that of `sign` is, and refuses to write to it."""
     for call in rows()[op].calls:

@@ -13,7 +13,7 @@ import torch
 import torch._higher_order_ops  # before it lacks anything
 from torch.autograd import forward_ad
 
-from multiop import _registry
+from multiop._loading import registry
 
 # what is missing, or otherwise than it was, while multiop is imported; PyTorch's own Python calls these parts too
 PARTS = {
@@ -24,7 +24,7 @@ PARTS = {
     "torch.fx.experimental.proxy_tensor.get_proxy_mode", "torch.fx.experimental.proxy_tensor.make_fx",
 }  # fmt: skip
 CASE = os.environ["MULTIOP_TEST_PARTS"]
-_registry.VERSIONS["torch"] = _registry.Versions((2, 0), (2, 0), (2, 1))
+registry.VERSIONS["torch"] = registry.Versions((2, 0), (2, 0), (2, 1))
 
 
 def other(needed, *, also):
@@ -43,7 +43,7 @@ def loaded():
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            _registry.load("torch")
+            registry.load("torch")
     finally:
         for holder, name, part in held:
             setattr(holder, name, part)

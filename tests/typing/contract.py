@@ -4,7 +4,7 @@ import multiop.backends.jax
 import multiop.backends.tensorflow
 import multiop.backends.torch
 import multiop.backends.torch.conversion
-from multiop._contract import Backend
+from multiop._loading.contract import Backend
 
 torch: Backend = multiop.backends.torch
 jax: Backend = multiop.backends.jax

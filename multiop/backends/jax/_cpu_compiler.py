@@ -1,4 +1,4 @@
-"""What XLA's compiler for a CPU gets wrong, lowered so that it does not: `multiop._faults` lists the reports.
+"""What XLA's compiler for a CPU gets wrong, lowered so that it does not: `known_faults` lists the reports.
 
 JAX computes wrong values, or ends the process, in programs that are right step by step, 0.10.2 in most of them. The
 options which avoid that make ordinary sums take four times as long, and JAX refuses them in a `jax.jit` inside another.
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from multiop import _faults
+from multiop._loading import known_faults
 
 _NARROW, _MANY = 8, 1 << 14  # entries that are summed to each result, results
 _HIGH = 7  # rank
@@ -128,7 +128,7 @@ _UP_TO_0_7 = {lax.gather_p: (_is_plain_gather, _apart)}  # a gather that is fuse
 
 def mend():
     """Lower the operations concerned otherwise; called once, when the backend is loaded."""
-    if not _faults.of("jax", jax.__version__, mended=True):
+    if not known_faults.of("jax", jax.__version__, mended=True):
         return
     try:
         from ._internals import lower_fun, register_lowering, usual_lowering

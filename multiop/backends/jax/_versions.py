@@ -11,30 +11,30 @@ import warnings
 
 import jax
 
-from multiop import _registry
+from multiop._loading import registry
 
-_registry.refuse_old("jax", jax.__version__)
+registry.refuse_old("jax", jax.__version__)
 
 
 @functools.cache
 def are_parts_known():
     """Say whether this JAX is known to have the parts that custom gradients and the tape need; warn once if not."""
-    level = _registry.level("jax", jax.__version__)
+    level = registry.level("jax", jax.__version__)
     if level == "reverse":
         return False
     if level == "untested":
-        told = _registry.untested("jax", jax.__version__)
+        told = registry.untested("jax", jax.__version__)
     else:
         try:
             from . import _internals  # noqa: F401
         except ImportError as error:  # a patch release may move them
-            told = _registry.lacking("jax", jax.__version__, error)
+            told = registry.lacking("jax", jax.__version__, error)
         else:
             return True
-    warnings.warn(told + _registry.REVERSE_MODE_ALONE, stacklevel=2)
+    warnings.warn(told + registry.REVERSE_MODE_ALONE, stacklevel=2)
     return False
 
 
 def unknown(what):
     """Return the error for `what` this version of JAX cannot do."""
-    return _registry.unknown_parts("jax", "JAX", jax.__version__, what)
+    return registry.unknown_parts("jax", "JAX", jax.__version__, what)

@@ -10,21 +10,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _args, _dtypes, _host, config, errors
+from multiop import config, errors
+from multiop._values import args, dtypes, host
 
 from . import _versions
 
 Tensor = jax.Array
 Tracer = jax.core.Tracer
 
-_TO_NAME = {_dtypes.to_numpy(name): name for name in _dtypes.ALL}
-_FLOAT8 = {_dtypes.to_numpy(name): name for name in _dtypes.FLOAT8}
-_INEXACT = {_dtypes.to_numpy(name) for name in _dtypes.INEXACT}
+_TO_NAME = {dtypes.to_numpy(name): name for name in dtypes.ALL}
+_FLOAT8 = {dtypes.to_numpy(name): name for name in dtypes.FLOAT8}
+_INEXACT = {dtypes.to_numpy(name) for name in dtypes.INEXACT}
 # The classes of arrays that hold values, added as they are seen: JAX has no public name for them. CONCRETE also
 # contains the class of recorded arrays. For both, reading the dtype from the aval takes a third of the time.
 _ARRAYS = set()
 CONCRETE = set()
-FLOATING = {_dtypes.to_numpy(name) for name in _dtypes.FLOATING}
+FLOATING = {dtypes.to_numpy(name) for name in dtypes.FLOATING}
 _SINGLE = np.dtype(np.float32)
 _CONSTANT = {float, bool, type(None)}
 _PROGRAMS_EACH = 16
@@ -57,18 +58,18 @@ def x64():
 
 def native(dtype):
     """Return the NumPy dtype of any spelling of `dtype`; no 64-bit dtype is truncated in silence."""
-    return _dtypes.to_numpy(available(_dtypes.name(dtype, _dtypes.FLOAT8)))
+    return dtypes.to_numpy(available(dtypes.name(dtype, dtypes.FLOAT8)))
 
 
 def available(dtype):
     """Return the name of the dtype that is made where `dtype` is asked for: without 64 bits a narrow one, or none."""
-    if dtype not in _dtypes.WIDE or jax.config.jax_enable_x64:
+    if dtype not in dtypes.WIDE or jax.config.jax_enable_x64:
         return dtype
-    narrow, how = _dtypes.WIDE[dtype], config.how_to_enable_x64()
+    narrow, how = dtypes.WIDE[dtype], config.how_to_enable_x64()
     if not config.narrowing():
         told = f"dtype {dtype} needs JAX's 64-bit mode, which is off; {how}, or take {narrow} in its place"
         raise errors.DTypeError(f"{told}, as multiop.enable_narrowing() does")
-    _host.warn_of_precision(f"dtype {dtype} becomes {narrow}: JAX's 64-bit mode is off; {how}")
+    host.warn_of_precision(f"dtype {dtype} becomes {narrow}: JAX's 64-bit mode is off; {how}")
     return narrow
 
 
@@ -177,13 +178,13 @@ def convert(x, dtype=None):
     """Return `x`, a tensor or a host value, as a tensor; `dtype` is a name."""
     if type(x) in CONCRETE or is_array(x) or isinstance(x, Tensor):  # the last test takes ten times as long
         return x if dtype is None or (_TO_NAME.get(x.dtype) == dtype and not x.weak_type) else cast(x, dtype)
-    if isinstance(x, (list, tuple)) and any(isinstance(leaf, Tensor) for leaf in _host.flat(x)):
+    if isinstance(x, (list, tuple)) and any(isinstance(leaf, Tensor) for leaf in host.flat(x)):
         if dtype is None:
-            dtype = _dtypes.result_type(*[promotion_dtype(leaf) for leaf in _host.flat(x)])
+            dtype = dtypes.result_type(*[promotion_dtype(leaf) for leaf in host.flat(x)])
         return jnp.stack([convert(entry, dtype) for entry in x])
-    if (value := _host.value_of_variable(x)) is not None:
+    if (value := host.value_of_variable(x)) is not None:
         return convert(value, dtype)
-    return _of_numpy(_host.as_numpy(x, dtype and available(dtype), "jax", wide=jax.config.jax_enable_x64))
+    return _of_numpy(host.as_numpy(x, dtype and available(dtype), "jax", wide=jax.config.jax_enable_x64))
 
 
 def _of_numpy(array):
@@ -201,18 +202,18 @@ def cast(x, dtype):
     if x.dtype in _FLOAT8:
         x = _of_float8(jax.lax.stop_gradient(x))
     dtype_name(x)  # raises for a dtype that multiop does not have
-    if jnp.issubdtype(x.dtype, np.complexfloating) and dtype not in (*_dtypes.COMPLEX, "bool"):
+    if jnp.issubdtype(x.dtype, np.complexfloating) and dtype not in (*dtypes.COMPLEX, "bool"):
         raise errors.DTypeError(
             f"a complex tensor cannot become {dtype}: it would lose its imaginary part; take op_real first"
         )
-    if dtype in _dtypes.FLOAT8:
+    if dtype in dtypes.FLOAT8:
         return _to_float8(x, native(dtype))
     return jax.lax.convert_element_type(x, native(dtype)) if dtype != "bool" else x != 0
 
 
 def _to_float8(x, dtype):
     x = jax.lax.stop_gradient(x if x.dtype in FLOATING else cast(x, "float32"))  # JAX makes integers float16 first
-    if dtype == _dtypes.to_numpy("float8_e4m3fn"):  # it has no infinity, and JAX makes -0.0 of 496
+    if dtype == dtypes.to_numpy("float8_e4m3fn"):  # it has no infinity, and JAX makes -0.0 of 496
         x = jnp.where(jnp.abs(x) > 464, np.asarray(np.nan, x.dtype), x)
     return jax.lax.convert_element_type(_rounded_to_odd(x), dtype)
 
@@ -236,7 +237,7 @@ def _of_float8(x):
     See https://github.com/openxla/xla/issues/41605.
     """
     bits = jax.lax.bitcast_convert_type(x, np.uint8).astype(np.uint16)
-    if x.dtype == _dtypes.to_numpy("float8_e5m2"):  # the first byte of a float16
+    if x.dtype == dtypes.to_numpy("float8_e5m2"):  # the first byte of a float16
         return jax.lax.bitcast_convert_type(bits << 8, np.float16).astype(np.float32)
     magnitude = bits & 0x7F
     half = jax.lax.bitcast_convert_type((bits & 0x80) << 8 | magnitude << 7, np.float16)  # the exponent is 8 too low
@@ -258,8 +259,8 @@ def drop_weak_type(x):
 
 def promotion_dtype(x):
     """Return the name of the dtype of a tensor or host value; that of a Python scalar is weak, also in `jax.jit`."""
-    if _host.is_scalar(x):
-        return _dtypes.of_scalar(x)
+    if host.is_scalar(x):
+        return dtypes.of_scalar(x)
     x = convert(x)
     name = dtype_name(x)
     return _WEAK[x.dtype.kind] if x.weak_type else name
@@ -270,7 +271,7 @@ def floating(x):
     if type(x) in CONCRETE and x.aval.dtype in _INEXACT:
         return x
     x = convert(x)
-    return x if x.dtype in _INEXACT else cast(x, _dtypes.to_floating(dtype_name(x)))
+    return x if x.dtype in _INEXACT else cast(x, dtypes.to_floating(dtype_name(x)))
 
 
 def promote(x1, x2):
@@ -281,9 +282,9 @@ def promote(x1, x2):
         return np.array(x1, np.float32), x2
     if are_alike((x1, x2)):
         return x1, x2
-    if isinstance(x1, Tensor) and _host.is_scalar(x2):
+    if isinstance(x1, Tensor) and host.is_scalar(x2):
         return promote_with_scalar(x1, x2)
-    if isinstance(x2, Tensor) and _host.is_scalar(x1):
+    if isinstance(x2, Tensor) and host.is_scalar(x1):
         return promote_with_scalar(x2, x1)[::-1]
     return promote_all(x1, x2)
 
@@ -295,8 +296,8 @@ def alike(x1, x2):
 
 def promote_with_scalar(x, scalar):
     """Return tensor `x`, and a Python scalar as a NumPy scalar, which JAX reads in a tenth of the time."""
-    dtype = _dtypes.result_type(promotion_dtype(x), _dtypes.of_scalar(scalar))
-    return convert(x, dtype), _host.scalar(scalar, dtype)
+    dtype = dtypes.result_type(promotion_dtype(x), dtypes.of_scalar(scalar))
+    return convert(x, dtype), host.scalar(scalar, dtype)
 
 
 def promote_all(*xs):
@@ -304,13 +305,13 @@ def promote_all(*xs):
     if are_alike(xs):
         return xs
     xs = together(*xs)
-    dtype = _dtypes.result_type(*[promotion_dtype(x) for x in xs])
+    dtype = dtypes.result_type(*[promotion_dtype(x) for x in xs])
     return [convert(x, dtype) for x in xs]
 
 
 def together(*xs):
     """Return `xs` with host arrays as tensors; Python scalars stay what they are."""
-    return _host.with_digits(xs, [x if _host.is_scalar(x) else convert(x) for x in xs], convert, dtype_name)
+    return host.with_digits(xs, [x if host.is_scalar(x) else convert(x) for x in xs], convert, dtype_name)
 
 
 def on_device_of(x, made):
@@ -326,7 +327,7 @@ def promote_floating(x1, x2):
 
 def resolve_axis(x, axis):
     """Return tensor `x` and `axis` as a non-negative int; for `None`, `x` flattened and 0."""
-    return (x if x.ndim == 1 else x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))
+    return (x if x.ndim == 1 else x.reshape(-1), 0) if axis is None else (x, args.single_axis(axis, x.ndim))
 
 
 # rules of dtypes: what an op takes, and what it computes in
@@ -441,7 +442,7 @@ def op_view(x, dtype):
     x = convert(x)
     if dtype is None or dtype == dtype_name(x):
         return x
-    _args.viewed(x.shape, x.dtype.itemsize, native(dtype).itemsize)
+    args.viewed(x.shape, x.dtype.itemsize, native(dtype).itemsize)
     x = jax.lax.stop_gradient(x)  # only on JAX would complex numbers viewed as floats have a gradient
     if x.dtype == bool:
         x = x.astype(np.uint8)

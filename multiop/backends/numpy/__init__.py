@@ -2,23 +2,15 @@
 
 import numpy as np
 
-from ._ops import *  # noqa: F403
+from .conversion import *  # noqa: F403
+from .ops import *  # noqa: F403
+
+# isort: split
 from .autodiff.custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
 from .autodiff.gradients import gradients as gradients
 from .autodiff.rules import around as around
 from .autodiff.tape import Tape as Tape
 from .autodiff.transforms import checkpoint as checkpoint, jit as jit, jvp as jvp, vjp as vjp, vmap as vmap
-from .conversion import (
-    Tensor as Tensor,
-    convert as convert,
-    dtype_name as dtype_name,
-    floating as floating,
-    is_tensor as is_tensor,
-    promote as promote,
-    promote_floating as promote_floating,
-    set_x64 as set_x64,
-    together as together,
-)
 from .devices import (
     device as device,
     is_at_hand as is_at_hand,

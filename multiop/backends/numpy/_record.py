@@ -11,7 +11,8 @@ import weakref
 
 import numpy as np
 
-from multiop import _dtypes, errors
+from multiop import errors
+from multiop._values import dtypes
 
 _numbers = itertools.count()
 
@@ -219,7 +220,7 @@ def is_traced(x):
 
 
 def is_inexact(x):
-    return isinstance(x, (np.ndarray, Traced)) and _dtypes.name(x.dtype, _dtypes.FLOAT8) in _dtypes.INEXACT
+    return isinstance(x, (np.ndarray, Traced)) and dtypes.name(x.dtype, dtypes.FLOAT8) in dtypes.INEXACT
 
 
 def recorded(op, rule, args):
@@ -283,7 +284,7 @@ def fitted(grad, x):
         grad = ops.reshape(ops.sum(grad, summed(grad.shape, x.shape), False), x.shape)
     if grad.dtype.kind == "c" and x.dtype.kind != "c":
         grad = ops.real(grad)
-    return grad if grad.dtype == x.dtype else ops.cast(grad, _dtypes.name(x.dtype))
+    return grad if grad.dtype == x.dtype else ops.cast(grad, dtypes.name(x.dtype))
 
 
 def summed(shape, operand):

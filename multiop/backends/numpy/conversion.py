@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from multiop import _args, _dtypes, _host, errors
+from multiop import errors
+from multiop._values import args, dtypes, host
 
 from ._record import Traced, array_of, ops
 
 Tensor = (np.ndarray, np.generic, Traced)
-HALVES = [_dtypes.to_numpy(dtype) for dtype in ("float16", "bfloat16")]
+HALVES = [dtypes.to_numpy(dtype) for dtype in ("float16", "bfloat16")]
 
 
 def own(result, operands):
@@ -34,48 +35,48 @@ def set_x64(enable):
 
 
 def native(dtype):
-    return _dtypes.to_numpy(dtype)
+    return dtypes.to_numpy(dtype)
 
 
 def dtype_name(x):
-    name = _dtypes.name(x.dtype, _dtypes.FLOAT8)
-    _dtypes.refuse_float8(name)
+    name = dtypes.name(x.dtype, dtypes.FLOAT8)
+    dtypes.refuse_float8(name)
     return name
 
 
 def convert(x, dtype=None):
     """Return `x`, a tensor or a host value, as an array; `dtype` is a name."""
-    if isinstance(x, (list, tuple)) and any(map(is_tensor, _host.flat(x))):
-        dtype = dtype or _dtypes.result_type(*map(promotion_dtype, _host.flat(x)))
+    if isinstance(x, (list, tuple)) and any(map(is_tensor, host.flat(x))):
+        dtype = dtype or dtypes.result_type(*map(promotion_dtype, host.flat(x)))
         return ops.stack([convert(entry, dtype) for entry in x], 0)
     if isinstance(x, Traced):
         return x if dtype in (None, dtype_name(x)) else ops.cast(x, dtype)
-    value = _host.value_of_variable(x)
+    value = host.value_of_variable(x)
     x = x if value is None else value
-    return cast(x, dtype) if is_tensor(x) else _host.as_numpy(x, dtype, "numpy")
+    return cast(x, dtype) if is_tensor(x) else host.as_numpy(x, dtype, "numpy")
 
 
 def cast(x, dtype):
-    given = _dtypes.name(x.dtype, _dtypes.FLOAT8)
-    if dtype in _dtypes.INTEGER and given in _dtypes.INTEGER:
-        return _host.as_numpy(x, given, "numpy").astype(dtype, copy=False)  # what does not fit wraps around
-    return _host.as_numpy(x, dtype or given, "numpy")
+    given = dtypes.name(x.dtype, dtypes.FLOAT8)
+    if dtype in dtypes.INTEGER and given in dtypes.INTEGER:
+        return host.as_numpy(x, given, "numpy").astype(dtype, copy=False)  # what does not fit wraps around
+    return host.as_numpy(x, dtype or given, "numpy")
 
 
 def floating(x):
     """Return `x` as an array of real or complex floats: integers and bool become `floatx`."""
     x = convert(x)
-    return convert(x, _dtypes.to_floating(dtype_name(x)))
+    return convert(x, dtypes.to_floating(dtype_name(x)))
 
 
 def promotion_dtype(x):
     """Return the name of the dtype of an operand; that of a Python scalar is weak."""
-    return _dtypes.of_scalar(x) if _host.is_scalar(x) else dtype_name(convert(x))
+    return dtypes.of_scalar(x) if host.is_scalar(x) else dtype_name(convert(x))
 
 
 def promote_all(*xs):
     """Return any number of operands as arrays of the dtype that the promotion table gives them."""
-    dtype = _dtypes.result_type(*map(promotion_dtype, xs))
+    dtype = dtypes.result_type(*map(promotion_dtype, xs))
     return [convert(x, dtype) for x in xs]
 
 
@@ -89,7 +90,7 @@ def promote_floating(x1, x2):
 
 def together(*xs):
     """Return `xs` as arrays; Python scalars stay what they are."""
-    return _host.with_digits(xs, [x if _host.is_scalar(x) else convert(x) for x in xs], convert, dtype_name)
+    return host.with_digits(xs, [x if host.is_scalar(x) else convert(x) for x in xs], convert, dtype_name)
 
 
 def complex_of(re, im):
@@ -155,7 +156,7 @@ def truths(*xs):
 
 
 def op_convert_to_tensor(x, dtype, sparse, ragged):
-    return _host.as_numpy(x, dtype, "numpy") if dtype and is_tensor(x) else convert(x, dtype)  # it refuses to wrap
+    return host.as_numpy(x, dtype, "numpy") if dtype and is_tensor(x) else convert(x, dtype)  # it refuses to wrap
 
 
 def op_convert_to_numpy(x):
@@ -169,7 +170,7 @@ def op_cast(x, dtype):
 def op_view(x, dtype):
     x = convert(x)
     bits = native("uint8" if dtype == "bool" else dtype or dtype_name(x))
-    _args.viewed(x.shape, x.dtype.itemsize, bits.itemsize)
+    args.viewed(x.shape, x.dtype.itemsize, bits.itemsize)
     return x.copy().view(bits).astype(dtype or x.dtype, copy=False)
 
 
@@ -178,7 +179,7 @@ def op_view_as_complex(x):
 
 
 def op_dtype(x):
-    return _dtypes.name(convert(x).dtype, _dtypes.FLOAT8)
+    return dtypes.name(convert(x).dtype, dtypes.FLOAT8)
 
 
 def op_shape(x):

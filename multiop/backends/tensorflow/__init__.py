@@ -8,7 +8,10 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow logs its CPU fe
 import tensorflow as tf
 
 from . import _internals, _versions, kernels as kernels, random as random
-from ._ops import *  # noqa: F403
+from .conversion import *  # noqa: F403
+from .ops import *  # noqa: F403
+
+# isort: split
 from .autodiff.custom_gradient import custom_call as custom_call, linear as linear, stop_gradient as stop_gradient
 from .autodiff.gradients import gradients as gradients
 from .autodiff.tape import Tape as Tape
@@ -19,17 +22,6 @@ from .autodiff.transforms import (
     traced as traced,
     vjp as vjp,
     vmap as vmap,
-)
-from .conversion import (
-    convert as convert,
-    dtype_name as dtype_name,
-    floating as floating,
-    is_tensor as is_tensor,
-    on_device_of as on_device_of,
-    promote as promote,
-    promote_floating as promote_floating,
-    set_x64 as set_x64,
-    together as together,
 )
 from .devices import device as device, is_at_hand as is_at_hand, to_device as to_device
 from .scopes import name_scope as name_scope

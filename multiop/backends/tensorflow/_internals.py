@@ -12,10 +12,11 @@ from contextlib import contextmanager, nullcontext, suppress
 
 import tensorflow as tf
 
-from multiop import _registry, errors
+from multiop import errors
+from multiop._loading import registry
 
-_registry.refuse_old("tensorflow", tf.__version__)
-IS_TESTED = _registry.is_whole("tensorflow", tf.__version__)
+registry.refuse_old("tensorflow", tf.__version__)
+IS_TESTED = registry.is_whole("tensorflow", tf.__version__)
 MOST_NESTED = 8  # how many forward accumulators may be nested
 # pfor's _create_op copies only the attributes of an operation
 COPIES = "https://github.com/tensorflow/tensorflow/blob/v2.21.0/tensorflow/python/ops/parallel_for/pfor.py"
@@ -23,7 +24,7 @@ COPIES = "https://github.com/tensorflow/tensorflow/blob/v2.21.0/tensorflow/pytho
 missing = None  # why no part is used, if so: what needs the parts is then done by `_public`, or refused
 try:
     if not IS_TESTED:
-        raise ImportError(_registry.untested("tensorflow", tf.__version__))
+        raise ImportError(registry.untested("tensorflow", tf.__version__))
     from tensorflow.python import pywrap_tfe
     from tensorflow.python.eager import backprop, context, execute, forwardprop, record
     from tensorflow.python.eager.polymorphic_function import concrete_function

@@ -8,18 +8,19 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from multiop import _args, _dtypes, _host, errors
+from multiop import errors
+from multiop._values import args, dtypes, host
 
 from ._internals import anything_records, executing_eagerly
 
 Tensor = tf.Tensor
 
-_TO_NATIVE = {name: getattr(tf, name) for name in _dtypes.ALL}
+_TO_NATIVE = {name: getattr(tf, name) for name in dtypes.ALL}
 _TO_NAME = {native: name for name, native in _TO_NATIVE.items()}
-_FLOAT8 = {getattr(tf.dtypes.experimental, name): name for name in _dtypes.FLOAT8}
+_FLOAT8 = {getattr(tf.dtypes.experimental, name): name for name in dtypes.FLOAT8}
 _TO_NATIVE |= {name: native for native, name in _FLOAT8.items()}
-_INEXACT = {_TO_NATIVE[name] for name in _dtypes.INEXACT}
-_FLOATING = {_TO_NATIVE[name] for name in _dtypes.FLOATING}
+_INEXACT = {_TO_NATIVE[name] for name in dtypes.INEXACT}
+_FLOATING = {_TO_NATIVE[name] for name in dtypes.FLOATING}
 
 
 def is_tensor(x):
@@ -32,7 +33,7 @@ def set_x64(enable):
 
 def native(dtype):
     """Return the tf dtype of any spelling of `dtype`."""
-    return _TO_NATIVE[_dtypes.name(dtype)]
+    return _TO_NATIVE[dtypes.name(dtype)]
 
 
 def dtype_name(x):
@@ -115,7 +116,7 @@ def in_this_graph(x):
 
 def cached_ints(values):
     """Return a tuple of ints (a shape or axes) in the form that TensorFlow reads fastest: eagerly, a cached tensor."""
-    if executing_eagerly() and _args.all_natural(values, -1):
+    if executing_eagerly() and args.all_natural(values, -1):
         return _cached_tensor(values)
     return values
 
@@ -131,16 +132,16 @@ def convert(x, dtype=None):
         return x if dtype is None or x.dtype is _TO_NATIVE[dtype] else cast(x, dtype)
     if type(x) in (int, float) and x and -65504 <= x <= 65504 and dtype in (None, "float32", "float64"):
         # TensorFlow keeps the tensors of small numbers, and may take -0.0 for 0.0
-        return tf.constant(x, _TO_NATIVE[dtype or _dtypes.strong(_dtypes.of_scalar(x))])
+        return tf.constant(x, _TO_NATIVE[dtype or dtypes.strong(dtypes.of_scalar(x))])
     if isinstance(x, tf.Variable):
         return convert(tf.convert_to_tensor(x), dtype)
-    if isinstance(x, (list, tuple)) and any(is_tensor(leaf) for leaf in _host.flat(x)):
+    if isinstance(x, (list, tuple)) and any(is_tensor(leaf) for leaf in host.flat(x)):
         if dtype is None:
-            dtype = _dtypes.result_type(*[promotion_dtype(leaf) for leaf in _host.flat(x)])
+            dtype = dtypes.result_type(*[promotion_dtype(leaf) for leaf in host.flat(x)])
         return tf.stack([convert(entry, dtype) for entry in x])
-    if (value := _host.value_of_variable(x)) is not None:
+    if (value := host.value_of_variable(x)) is not None:
         return convert(value, dtype)
-    return tf.constant(_host.as_numpy(x, dtype, "tensorflow"))
+    return tf.constant(host.as_numpy(x, dtype, "tensorflow"))
 
 
 def choose(condition, x1, x2):
@@ -149,9 +150,9 @@ def choose(condition, x1, x2):
 
 
 def cast(x, dtype):
-    if x.dtype is tf.float32 and dtype not in ("float32", "bool", *_dtypes.FLOAT8):
+    if x.dtype is tf.float32 and dtype not in ("float32", "bool", *dtypes.FLOAT8):
         return tf.raw_ops.Cast(x=x, DstT=_TO_NATIVE[dtype])  # tf.cast takes twice as long
-    if x.dtype.is_complex and dtype not in (*_dtypes.COMPLEX, "bool"):
+    if x.dtype.is_complex and dtype not in (*dtypes.COMPLEX, "bool"):
         raise errors.DTypeError(
             f"a complex tensor cannot become {dtype}: it would lose its imaginary part; take op_real first"
         )
@@ -160,20 +161,20 @@ def cast(x, dtype):
     dtype_name(x)  # raises for a dtype that multiop does not have
     if dtype == "bool":  # tf.cast only looks at the real part of a complex number
         return tf.not_equal(x, tf.zeros([], x.dtype))
-    if dtype in _dtypes.FLOAT8:  # TensorFlow casts only floats to it
+    if dtype in dtypes.FLOAT8:  # TensorFlow casts only floats to it
         return tf.stop_gradient(tf.cast(x if x.dtype in _FLOATING else cast(x, "float32"), _TO_NATIVE[dtype]))
     return tf.cast(x, _TO_NATIVE[dtype])
 
 
 def promotion_dtype(x):
     """Return the name of the dtype of a tensor or host value; that of a Python scalar is weak."""
-    return _dtypes.of_scalar(x) if _host.is_scalar(x) else dtype_name(convert(x))
+    return dtypes.of_scalar(x) if host.is_scalar(x) else dtype_name(convert(x))
 
 
 def floating(x):
     """Return `x` as a tensor of real or complex floats: integers and bool become `floatx`."""
     x = x if isinstance(x, Tensor) else convert(x)
-    return x if (dtype := x.dtype) is tf.float32 or dtype in _INEXACT else cast(x, _dtypes.to_floating(dtype_name(x)))
+    return x if (dtype := x.dtype) is tf.float32 or dtype in _INEXACT else cast(x, dtypes.to_floating(dtype_name(x)))
 
 
 def rank(x):
@@ -193,9 +194,9 @@ def known_shape(x):
 
 def promote(x1, x2):
     """Return two operands as tensors of the dtype that the promotion table gives them; Python scalars are weak."""
-    if isinstance(x1, Tensor) and _host.is_scalar(x2):
+    if isinstance(x1, Tensor) and host.is_scalar(x2):
         return promote_with_scalar(x1, x2)
-    if isinstance(x2, Tensor) and _host.is_scalar(x1):
+    if isinstance(x2, Tensor) and host.is_scalar(x1):
         return promote_with_scalar(x2, x1)[::-1]
     return promote_all(x1, x2)
 
@@ -204,8 +205,8 @@ def promote_with_scalar(x, scalar):
     """Return tensor `x` and a Python scalar as tensors of one dtype."""
     if type(scalar) is float and is_float(x):
         return x, constant(scalar, x.dtype)
-    dtype = _dtypes.result_type(dtype_name(x), _dtypes.of_scalar(scalar))
-    return convert(x, dtype), constant(_host.number(scalar, dtype), _TO_NATIVE[dtype])
+    dtype = dtypes.result_type(dtype_name(x), dtypes.of_scalar(scalar))
+    return convert(x, dtype), constant(host.number(scalar, dtype), _TO_NATIVE[dtype])
 
 
 def constant(number, dtype):
@@ -227,13 +228,13 @@ def promote_all(*xs):
     if are_alike(xs):
         return xs
     xs = together(*xs)
-    dtype = _dtypes.result_type(*[promotion_dtype(x) for x in xs])
+    dtype = dtypes.result_type(*[promotion_dtype(x) for x in xs])
     return [convert(x, dtype) for x in xs]
 
 
 def together(*xs):
     """Return `xs` with host arrays as tensors; Python scalars stay what they are."""
-    return _host.with_digits(xs, [x if _host.is_scalar(x) else convert(x) for x in xs], convert, dtype_name)
+    return host.with_digits(xs, [x if host.is_scalar(x) else convert(x) for x in xs], convert, dtype_name)
 
 
 def on_device_of(x, made):
@@ -249,7 +250,7 @@ def promote_floating(x1, x2):
 
 def align(x1, x2):
     """Return the operands of an op that works entry by entry as `promote` does; 16-bit floats are broadcast already."""
-    if _host.is_scalar(x1) or _host.is_scalar(x2):
+    if host.is_scalar(x1) or host.is_scalar(x2):
         return promote(x1, x2)
     x1, x2 = promote(x1, x2)
     if x1.dtype.size > 2 or x1.shape == x2.shape or not x1.dtype.is_floating or not is_tracked():
@@ -293,7 +294,7 @@ def resolve_axis(x, axis):
     """Return tensor `x` and `axis` as a non-negative int; for `None`, `x` flattened and 0."""
     if axis is None:
         return x if x.shape.rank == 1 else tf.reshape(x, [-1]), 0
-    return x, _args.single_axis(axis, rank(x))
+    return x, args.single_axis(axis, rank(x))
 
 
 # rules of dtypes: what an op takes, and what it computes in
@@ -440,7 +441,7 @@ def op_view(x, dtype):
     if dtype is None or dtype == dtype_name(x):
         return x
     before, after = x.dtype.size, _TO_NATIVE[dtype].size
-    shape = _args.viewed(op_shape(x), before, after)
+    shape = args.viewed(op_shape(x), before, after)
     if x.dtype is tf.bool:
         x = tf.cast(x, tf.uint8)
     if after > before:  # tf.bitcast combines the entries of the last dimension

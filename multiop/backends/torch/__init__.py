@@ -2,10 +2,13 @@
 
 import torch
 
-from multiop import _registry
+from multiop._loading import registry
 
 from . import _compiler, _internals, kernels as kernels, random as random
-from ._ops import *  # noqa: F403
+from .conversion import *  # noqa: F403
+from .ops import *  # noqa: F403
+
+# isort: split
 from .autodiff.custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
 from .autodiff.gradients import gradients as gradients
 from .autodiff.tape import Tape as Tape
@@ -17,17 +20,6 @@ from .autodiff.transforms import (
     vjp as vjp,
     vmap as vmap,
 )
-from .conversion import (
-    convert as convert,
-    dtype_name as dtype_name,
-    floating as floating,
-    is_tensor as is_tensor,
-    on_device_of as on_device_of,
-    promote as promote,
-    promote_floating as promote_floating,
-    set_x64 as set_x64,
-    together as together,
-)
 from .devices import device as device, is_at_hand as is_at_hand, to_device as to_device
 from .scopes import name_scope as name_scope
 
@@ -36,7 +28,7 @@ if not _internals.IS_TESTED:
 
 name = "torch"
 compiler = _compiler
-if_untested = _registry.REVERSE_MODE_ALONE
+if_untested = registry.REVERSE_MODE_ALONE
 version = torch.__version__
 Tensor = torch.Tensor
 argument_errors = (RuntimeError, IndexError, ValueError, TypeError)

@@ -1,4 +1,4 @@
-"""What multiop asks of torch.compile, which traces Python itself: see `multiop._contract.Compiler`."""
+"""What multiop asks of torch.compile, which traces Python itself: see `multiop._loading.contract.Compiler`."""
 
 from __future__ import annotations
 

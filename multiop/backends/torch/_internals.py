@@ -18,17 +18,18 @@ from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
 
-from multiop import _built_in, _late, _registry, errors
+from multiop import errors
+from multiop._loading import built_in, imports, registry
 
 VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
-_registry.refuse_old("torch", torch.__version__)
-IS_TESTED = _registry.is_whole("torch", torch.__version__)
+registry.refuse_old("torch", torch.__version__)
+IS_TESTED = registry.is_whole("torch", torch.__version__)
 MISSING = []  # paths of the parts that are missing
 
 
 def unknown(what):
     """Return the error for `what` this version of PyTorch cannot do."""
-    return _registry.unknown_parts("torch", "PyTorch", torch.__version__, what)
+    return registry.unknown_parts("torch", "PyTorch", torch.__version__, what)
 
 
 def _part(path, stand_in=None, is_right=None):
@@ -389,7 +390,7 @@ _lock = threading.RLock()
 
 def tracing_lock():
     """Return the lock that torch.compile holds: tracing is not thread-safe, and must not overlap with compiling."""
-    if _built_in.is_triton_barred():
+    if built_in.is_triton_barred():
         raise errors.UnsupportedError(
             "multiop.jit needs PyTorch's compiler, which imports Triton, and that would end this process, because "
             "TensorFlow was imported first; import triton, or multiop's TensorFlow backend, before tensorflow, or "
@@ -473,4 +474,4 @@ def _mend_dtensors(_):
 
 
 if VERSION < (2, 11):
-    _late.when_imported("torch.distributed.tensor", _mend_dtensors)
+    imports.when_imported("torch.distributed.tensor", _mend_dtensors)

@@ -6,17 +6,18 @@ import numpy as np
 import torch
 from torch.compiler import is_dynamo_compiling
 
-from multiop import _args, _dtypes, _host, config, errors
+from multiop import config, errors
+from multiop._values import args, dtypes, host
 
 from ._internals import dispatch_depth, is_autocast_on, is_tracing, is_tracked
 
 Tensor = torch.Tensor
 
-_TO_NATIVE = {name: getattr(torch, name) for name in (*_dtypes.ALL, *_dtypes.FLOAT8)}
-_TO_NAME = {_TO_NATIVE[name]: name for name in _dtypes.ALL}
-_FLOAT8 = {_TO_NATIVE[name]: name for name in _dtypes.FLOAT8}
-_INEXACT = {_TO_NATIVE[name] for name in _dtypes.INEXACT}
-_FLOATING = {_TO_NATIVE[name] for name in _dtypes.FLOATING}
+_TO_NATIVE = {name: getattr(torch, name) for name in (*dtypes.ALL, *dtypes.FLOAT8)}
+_TO_NAME = {_TO_NATIVE[name]: name for name in dtypes.ALL}
+_FLOAT8 = {_TO_NATIVE[name]: name for name in dtypes.FLOAT8}
+_INEXACT = {_TO_NATIVE[name] for name in dtypes.INEXACT}
+_FLOATING = {_TO_NATIVE[name] for name in dtypes.FLOATING}
 HALF = (torch.float16, torch.bfloat16)
 _COMPLEX = (torch.complex64, torch.complex128)
 _AUTOCAST = {*HALF, torch.float32}
@@ -40,7 +41,7 @@ def set_x64(enable):
 
 def native(dtype):
     """Return the torch dtype of any spelling of `dtype`."""
-    return dtype if isinstance(dtype, torch.dtype) and dtype in _TO_NAME else _TO_NATIVE[_dtypes.name(dtype)]
+    return dtype if isinstance(dtype, torch.dtype) and dtype in _TO_NAME else _TO_NATIVE[dtypes.name(dtype)]
 
 
 def dtype_name(x):
@@ -122,13 +123,13 @@ def convert(x, dtype=None, device=None):
     """Return `x`, a tensor or a host value, as a tensor; `dtype` is a name."""
     if isinstance(x, Tensor):
         return x if dtype is None or x.dtype is _TO_NATIVE[dtype] else cast(x, dtype)
-    if _host.is_scalar(x):
-        return scalar(x, dtype or _dtypes.strong(_dtypes.of_scalar(x)), device)
+    if host.is_scalar(x):
+        return scalar(x, dtype or dtypes.strong(dtypes.of_scalar(x)), device)
     if isinstance(x, (list, tuple)):
-        leaves = list(_host.flat(x))
+        leaves = list(host.flat(x))
         if any(isinstance(leaf, Tensor) for leaf in leaves):
             if dtype is None:
-                dtype = _dtypes.result_type(*[promotion_dtype(leaf) for leaf in leaves])
+                dtype = dtypes.result_type(*[promotion_dtype(leaf) for leaf in leaves])
             device = next(leaf.device for leaf in leaves if isinstance(leaf, Tensor))
             return torch.stack([convert(entry, dtype, device) for entry in x])
         if not is_compiling():
@@ -137,14 +138,14 @@ def convert(x, dtype=None, device=None):
         return _traced(x, dtype, device)
     if type(x) is np.ndarray and dtype is device is None and x.dtype in _AS_THEY_ARE and x.flags.c_contiguous:
         return torch.tensor(x)
-    value = _host.value_of_variable(x)
+    value = host.value_of_variable(x)
     return _of_host(x, dtype, device) if value is None else convert(value, dtype, device)
 
 
 def _of_list(x, leaves, dtype, device):
     """Return nested lists as a tensor; PyTorch reads a short one of floats, or of ints, in a third of NumPy's time."""
     kinds = set(map(type, leaves))
-    wanted = dtype or _dtypes.strong("float*" if float in kinds else "int*")
+    wanted = dtype or dtypes.strong("float*" if float in kinds else "int*")
     if len(leaves) <= 64 and kinds and kinds <= _READ_AS.get(wanted, set()) and (wanted == "int32" or float in kinds):
         try:
             tensor = torch.tensor(x, dtype=_TO_NATIVE[wanted], device=device and "cpu")
@@ -155,11 +156,11 @@ def _of_list(x, leaves, dtype, device):
 
 
 def _of_host(x, dtype, device):
-    array = _host.as_numpy(x, dtype, "torch")
-    name = _host.name_of(array)
+    array = host.as_numpy(x, dtype, "torch")
+    name = host.name_of(array)
     if name == "bfloat16":  # PyTorch cannot read it from NumPy
         tensor = torch.tensor(array.astype("float32"), dtype=torch.bfloat16, device=device and "cpu")
-    elif name in _dtypes.FLOAT8:
+    elif name in dtypes.FLOAT8:
         tensor = torch.tensor(array.view("uint8"), device=device and "cpu").view(_TO_NATIVE[name])
     else:
         tensor = torch.tensor(np.ascontiguousarray(array), device=device and "cpu").reshape(array.shape)
@@ -174,50 +175,50 @@ def move_to(tensor, device):
 def _traced(x, dtype, device):
     """Return a host value as a tensor under torch.compile, which cannot read the values of NumPy arrays."""
     if isinstance(x, (list, tuple)):
-        leaves = list(_host.flat(x))
-        if not all(_host.is_scalar(leaf) for leaf in leaves):
+        leaves = list(host.flat(x))
+        if not all(host.is_scalar(leaf) for leaf in leaves):
             return torch.stack([convert(entry, dtype, device) for entry in x])
-        dtype = dtype or _dtypes.result_type(*[_dtypes.of_scalar(leaf) for leaf in leaves])
-        if dtype in _dtypes.INTEGER:
-            leaves = [_host.whole(leaf, dtype) for leaf in leaves]  # raises if one does not fit
-        if dtype in _dtypes.FLOAT8:
+        dtype = dtype or dtypes.result_type(*[dtypes.of_scalar(leaf) for leaf in leaves])
+        if dtype in dtypes.INTEGER:
+            leaves = [host.whole(leaf, dtype) for leaf in leaves]  # raises if one does not fit
+        if dtype in dtypes.FLOAT8:
             return cast(torch.tensor(x, dtype=torch.float64, device=device), dtype)
         return torch.tensor(x, dtype=_TO_NATIVE[dtype], device=device)
     if not isinstance(x, (np.ndarray, np.generic)):
         return _of_host(x, dtype, device)
     tensor = torch.as_tensor(x, device=device)
     found = dtype_name(tensor)
-    if dtype is None and found in _dtypes.WIDE and not config.x64():
-        if found in _dtypes.INTEGER:
+    if dtype is None and found in dtypes.WIDE and not config.x64():
+        if found in dtypes.INTEGER:
             raise errors.ArgumentError(
-                f"torch.compile cannot check that an {found} NumPy array fits in {_dtypes.WIDE[found]}; give it as "
-                f"{_dtypes.WIDE[found]}, or turn the 64-bit mode on with multiop.enable_x64()"
+                f"torch.compile cannot check that an {found} NumPy array fits in {dtypes.WIDE[found]}; give it as "
+                f"{dtypes.WIDE[found]}, or turn the 64-bit mode on with multiop.enable_x64()"
             )
-        dtype = _dtypes.WIDE[found]
+        dtype = dtypes.WIDE[found]
     return tensor if dtype in (None, found) else cast(tensor, dtype)
 
 
 def scalar(x, dtype, device=None):
     """Return a Python scalar as a tensor of `dtype`, which must be able to hold it."""
-    x = _host.number(x, dtype)
-    if isinstance(x, float) and (abs(x) > 65504 or dtype in _dtypes.FLOAT8):  # too large: infinite, not an error
+    x = host.number(x, dtype)
+    if isinstance(x, float) and (abs(x) > 65504 or dtype in dtypes.FLOAT8):  # too large: infinite, not an error
         return cast(torch.scalar_tensor(x, dtype=torch.float64, device=device), dtype)
     return torch.scalar_tensor(x, dtype=_TO_NATIVE[dtype], device=device)
 
 
 def cast(x, dtype):
-    if dtype not in _dtypes.INEXACT:
+    if dtype not in dtypes.INEXACT:
         x = put_together(x)
-    if x.dtype in _FLOATING and dtype not in _dtypes.FLOAT8:
+    if x.dtype in _FLOATING and dtype not in dtypes.FLOAT8:
         return x.type(_TO_NATIVE[dtype])  # same as x.to, in half the time
-    if x.is_complex() and dtype not in (*_dtypes.COMPLEX, "bool"):
+    if x.is_complex() and dtype not in (*dtypes.COMPLEX, "bool"):
         raise errors.DTypeError(
             f"a complex tensor cannot become {dtype}: it would lose its imaginary part; take op_real first"
         )
     if x.dtype in _FLOAT8:
         x = x.detach().to(torch.float32)
     dtype_name(x)  # raises for a dtype that multiop does not have
-    return _to_float8(x, _TO_NATIVE[dtype]) if dtype in _dtypes.FLOAT8 else x.to(_TO_NATIVE[dtype])
+    return _to_float8(x, _TO_NATIVE[dtype]) if dtype in dtypes.FLOAT8 else x.to(_TO_NATIVE[dtype])
 
 
 def _to_float8(x, dtype):
@@ -237,13 +238,13 @@ def _rounded_to_odd(x):
 
 def promotion_dtype(x):
     """Return the name of the dtype of a tensor or host value; that of a Python scalar is weak."""
-    return _dtypes.of_scalar(x) if _host.is_scalar(x) else dtype_name(convert(x))
+    return dtypes.of_scalar(x) if host.is_scalar(x) else dtype_name(convert(x))
 
 
 def floating(x):
     """Return `x` as a tensor of real or complex floats: integers and bool become `floatx`."""
     x = x if isinstance(x, Tensor) else convert(x)
-    return x if x.dtype in _INEXACT else cast(x, _dtypes.to_floating(dtype_name(x)))
+    return x if x.dtype in _INEXACT else cast(x, dtypes.to_floating(dtype_name(x)))
 
 
 def promote(x1, x2):
@@ -251,11 +252,11 @@ def promote(x1, x2):
     if isinstance(x1, Tensor) and isinstance(x2, Tensor):
         if (dtype := x1.dtype) is x2.dtype and dtype in _TO_NAME:
             return x1, x2
-        dtype = _dtypes.result_type(dtype_name(x1), dtype_name(x2))
+        dtype = dtypes.result_type(dtype_name(x1), dtype_name(x2))
         return convert(x1, dtype), convert(x2, dtype)
-    if isinstance(x1, Tensor) and _host.is_scalar(x2):
+    if isinstance(x1, Tensor) and host.is_scalar(x2):
         return promote_with_scalar(x1, x2)
-    if isinstance(x2, Tensor) and _host.is_scalar(x1):
+    if isinstance(x2, Tensor) and host.is_scalar(x1):
         return promote_with_scalar(x2, x1)[::-1]
     return promote_all(x1, x2)
 
@@ -264,7 +265,7 @@ def promote_with_scalar(x, number):
     """Return tensor `x` and a Python scalar as tensors of one dtype."""
     if type(number) in (float, int) and (dtype := x.dtype) in _FLOATING and -65504 <= number <= 65504:  # fits in all
         return x, torch.scalar_tensor(number, dtype=dtype, device=x.device)
-    dtype = _dtypes.result_type(dtype_name(x), _dtypes.of_scalar(number))
+    dtype = dtypes.result_type(dtype_name(x), dtypes.of_scalar(number))
     return convert(x, dtype), scalar(number, dtype, x.device)
 
 
@@ -286,7 +287,7 @@ def promote_all(*xs):
         return xs
     xs = together(*xs)
     device = device_among(xs)
-    dtype = _dtypes.result_type(*[promotion_dtype(x) for x in xs])
+    dtype = dtypes.result_type(*[promotion_dtype(x) for x in xs])
     return [convert(x, dtype, device) for x in xs]
 
 
@@ -295,8 +296,8 @@ def together(*xs):
     if are_tensors(xs):
         return list(xs)
     first = first_among(xs)
-    tensors = [x if isinstance(x, Tensor) or _host.is_scalar(x) else on_device_of(first, x) for x in xs]
-    return _host.with_digits(xs, tensors, lambda x, dtype: on_device_of(first, convert(x, dtype)), dtype_name)
+    tensors = [x if isinstance(x, Tensor) or host.is_scalar(x) else on_device_of(first, x) for x in xs]
+    return host.with_digits(xs, tensors, lambda x, dtype: on_device_of(first, convert(x, dtype)), dtype_name)
 
 
 def on_device_of(x, made):
@@ -368,7 +369,7 @@ def to_comparable(x):
 
 def resolve_axis(x, axis):
     """Return tensor `x` and `axis` as a non-negative int; for `None`, `x` flattened and 0."""
-    return (x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))
+    return (x.reshape(-1), 0) if axis is None else (x, args.single_axis(axis, x.ndim))
 
 
 def choose(condition, x1, x2):
@@ -442,7 +443,7 @@ def truths(x1, x2):
         x1, x2 = together(x1, x2)
         first = first_among((x1, x2))
         if first is not None:  # CUDA's logical functions take no number from the CPU; to copy it there would wait
-            x1, x2 = (torch.full((), bool(x), device=first.device) if _host.is_scalar(x) else x for x in (x1, x2))
+            x1, x2 = (torch.full((), bool(x), device=first.device) if host.is_scalar(x) else x for x in (x1, x2))
     return truth(x1), truth(x2)
 
 
@@ -507,9 +508,9 @@ def op_convert_to_numpy(x):
     if is_compiling():
         return x.clone().numpy()
     if x.dtype is torch.bfloat16:  # NumPy has no bfloat16 of its own; ml_dtypes does
-        return x.contiguous().view(torch.int16).numpy(force=True).view(_dtypes.to_numpy("bfloat16")).copy()
+        return x.contiguous().view(torch.int16).numpy(force=True).view(dtypes.to_numpy("bfloat16")).copy()
     if x.dtype in _FLOAT8:
-        return x.contiguous().view(torch.uint8).numpy(force=True).view(_dtypes.to_numpy(_FLOAT8[x.dtype])).copy()
+        return x.contiguous().view(torch.uint8).numpy(force=True).view(dtypes.to_numpy(_FLOAT8[x.dtype])).copy()
     return x.numpy(force=True).copy()  # it shares memory with the tensor
 
 
@@ -521,7 +522,7 @@ def op_view(x, dtype):
     x = convert(x)
     if dtype is None or dtype == dtype_name(x):
         return x
-    _args.viewed(x.shape, x.element_size(), _TO_NATIVE[dtype].itemsize)
+    args.viewed(x.shape, x.element_size(), _TO_NATIVE[dtype].itemsize)
     x = put_together(x.detach()).resolve_conj().resolve_neg().contiguous()
     return x.view(torch.uint8) != 0 if dtype == "bool" else x.view(_TO_NATIVE[dtype])
 

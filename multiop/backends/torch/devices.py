@@ -6,7 +6,7 @@ import torch
 
 from multiop import errors
 
-from ._internals import is_tracing, is_tracked
+from ._internals import all_levels, is_tracing, is_tracked
 from .conversion import convert, is_compiling
 
 
@@ -49,6 +49,11 @@ def is_known(x):
     except RuntimeError:
         return False
     return not is_tracing()
+
+
+def is_concrete(x):
+    """Say whether `x` has values that can be read, and belongs to no transform."""
+    return is_known(x) and len(all_levels(x)) == 1
 
 
 def is_at_hand(x):

@@ -8,8 +8,7 @@ import functools
 import jax
 import numpy as np
 
-from multiop import _registry, config
-from multiop.frontends.conversion import op_convert_to_numpy
+from multiop import config, extend, op_convert_to_numpy
 from multiop.porting._spec import Spec
 
 _WIDE = ("int64", "uint64", "float64", "complex128")
@@ -23,7 +22,7 @@ def share(x):
 
 def adopt(array):
     """Return an array with `__dlpack__` as JAX's, without a copy if that is possible."""
-    backend = _registry.load("jax")
+    backend = extend.load("jax")
     if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
         return backend.convert(array)
     if not config.x64() and str(array.dtype).removeprefix("torch.") in _WIDE:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from multiop import _host, _registry
-from multiop.backends.numpy._record import array_of
+from multiop import extend
+from multiop.backends.numpy.conversion import array_of
 
 orders = None  # how often its results can be differentiated: as often as one likes
 
@@ -15,8 +15,8 @@ def share(x):
 
 def adopt(array):
     """Return another framework's tensor as an array."""
-    owner = _host.owner(array)
-    return array if owner is None else _registry.load(owner).op_convert_to_numpy(array)
+    owner = extend.framework_of(array)
+    return array if owner is None else extend.load(owner).op_convert_to_numpy(array)
 
 
 def is_concrete(xs):

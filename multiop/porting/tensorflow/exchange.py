@@ -7,8 +7,7 @@ import sys
 import numpy as np
 import tensorflow as tf
 
-from multiop import _registry, config, errors
-from multiop.frontends.conversion import op_convert_to_numpy
+from multiop import config, errors, extend, op_convert_to_numpy
 from multiop.porting._spec import Spec
 
 orders = None  # how often its results can be differentiated: as often as one likes
@@ -25,7 +24,7 @@ def share(x):
 def adopt(array):
     """Return an array with `__dlpack__` as TensorFlow's, without a copy if that is possible."""
     if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
-        return _registry.load("tensorflow").convert(array)
+        return extend.load("tensorflow").convert(array)
     address = array.data_ptr() if hasattr(array, "data_ptr") else array.unsafe_buffer_pointer()
     if address % 64:  # TensorFlow's kernels abort the process there
         array = array.clone() if hasattr(array, "clone") else array.copy()

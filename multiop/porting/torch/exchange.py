@@ -7,9 +7,8 @@ import weakref
 import numpy as np
 import torch
 
-from multiop import _registry, config
-from multiop.backends.torch import _internals
-from multiop.backends.torch.devices import is_known
+from multiop import config, extend
+from multiop.backends.torch import devices
 from multiop.porting import _weights
 from multiop.porting._spec import Spec
 from multiop.porting.torch._internals import FakeTensorMode, version
@@ -28,13 +27,13 @@ def share(x):
 def adopt(array):
     """Return an array with `__dlpack__` as PyTorch's, without a copy if that is possible."""
     if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
-        return _registry.load("torch").convert(array)
+        return extend.load("torch").convert(array)
     return torch.from_dlpack(array)
 
 
 def is_concrete(xs):
     """Say whether all of `xs` have values that this thread may read now."""
-    return all(is_known(x) and len(_internals.all_levels(x)) == 1 for x in xs)
+    return all(devices.is_concrete(x) for x in xs)
 
 
 def is_written(x):
@@ -97,7 +96,7 @@ def _foreign(handle, xs):
 
 
 def _foreign_specs(handle, xs):
-    backend = _registry.load("torch")
+    backend = extend.load("torch")
     specs = _called[handle].specs([Spec(tuple(int(n) for n in x.shape), backend.dtype_name(x)) for x in xs])
     return [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype)) for spec in specs]
 
@@ -124,7 +123,7 @@ torch.library.register_vmap("multiop::foreign", _foreign_mapped, lib=_library)
 
 def infer(called, specs):
     """Return the specs of the results of a function of PyTorch, which runs on tensors without values."""
-    backend = _registry.load("torch")
+    backend = extend.load("torch")
     return [Spec(tuple(y.shape), backend.dtype_name(y)) for y in _without_values(called, specs)]
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from multiop import _dtypes
+from multiop import extend
 
 from .._case import BOOLEAN, REAL, Row, call, floating, pin, promoted, row, same
 from .._samplers import Sampler, integers, normal
 
-INTEGER = _dtypes.INTEGER
+INTEGER = extend.INTEGER
 
 
 def counts(*shape: int) -> Sampler:

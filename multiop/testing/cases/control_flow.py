@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from optree.functools import partial
 
-from multiop import _tree
+from multiop import tree as _tree
 
 from .._case import FLOATING, call, pin, row
 from .._samplers import booleans, integers, normal, positive, unit
@@ -18,7 +18,7 @@ def _stack(trees):
     """Return one pytree with the leaves of several stacked."""
     columns = zip(*[_tree.leaves(tree) for tree in trees], strict=True)
     stacked = [None if column[0] is None else np.stack(column) for column in columns]
-    return _tree.unflatten(_tree.structure(trees[0]), stacked)
+    return _tree.unflatten(_tree.flatten(trees[0])[1], stacked)
 
 
 def _flat(tree):

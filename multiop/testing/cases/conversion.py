@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from multiop import _dtypes
+from multiop import extend
 
 from .._case import BOOLEAN, NUMERIC, OPEN, call, pin, row, same
 from .._samplers import integers, normal
@@ -17,7 +17,7 @@ FLOAT32 = float(np.finfo("float32").max)
 def _saturate_cast(x, dtype):
     if dtype == "bool":
         return x != 0
-    least, largest = _dtypes.EXTREMES[dtype]
+    least, largest = extend.EXTREMES[dtype]
     clipped = np.clip(x.astype(np.float64), least, largest)
     return clipped if dtype == "float16" else np.trunc(clipped)
 
@@ -91,7 +91,7 @@ ROWS = [
         call(normal(3, 2)),
         call(normal(2)),
         call(normal(0, 2)),
-        dtypes=("int32", "bool", *_dtypes.FLOATING),
+        dtypes=("int32", "bool", *extend.FLOATING),
         returns=lambda dtypes: "complex128" if dtypes[0] == "float64" else "complex64",
     ),
     row(
@@ -99,8 +99,8 @@ ROWS = [
         lambda x: np.stack([np.real(x), np.imag(x)], -1),
         call(normal(2, 3)),
         call(normal()),
-        dtypes=_dtypes.COMPLEX,
-        returns=lambda dtypes: _dtypes.REAL_PART[dtypes[0]],
+        dtypes=extend.COMPLEX,
+        returns=lambda dtypes: extend.REAL_PART[dtypes[0]],
     ),
     row(
         "op_array",
@@ -112,7 +112,7 @@ ROWS = [
     ),
     row(
         "op_dtype",
-        lambda x: _dtypes.name(x.dtype),
+        lambda x: extend.dtype_name(x.dtype),
         call(normal(2)),
         dtypes=("float32",),
         returns=None,

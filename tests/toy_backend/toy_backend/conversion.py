@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from multiop import _dtypes, _host, errors
+from multiop import errors, extend
 
 _numbers = itertools.count()
 
@@ -61,7 +61,7 @@ def record(function, *pulled, **options):
     with np.errstate(all="ignore"):
         array = np.asarray(function(*[x.array for x, _ in pulled], **options))
     followed = [(x, pull) for x, pull in pulled if x.node is not None]
-    if not followed or _dtypes.name(array.dtype) not in _dtypes.INEXACT:
+    if not followed or extend.dtype_name(array.dtype) not in extend.INEXACT:
         return Tensor(array)
     pulls = [pull for _, pull in followed]
     return Tensor(array, Node([x for x, _ in followed], lambda grads: [pull(grads[0]) for pull in pulls]))
@@ -76,37 +76,37 @@ def set_x64(enable):
 
 
 def dtype_name(x):
-    return _dtypes.name(x.dtype)
+    return extend.dtype_name(x.dtype)
 
 
 def convert(x, dtype=None):
     if not is_tensor(x):
-        if isinstance(x, (list, tuple)) and any(map(is_tensor, _host.flat(x))):
+        if isinstance(x, (list, tuple)) and any(map(is_tensor, extend.flatten_list(x))):
             from .shapes import op_stack
 
             return convert(op_stack([convert(entry) for entry in x], 0), dtype)
-        return Tensor(np.array(_host.as_numpy(x, dtype, "toy")))  # not the memory of the caller
+        return Tensor(np.array(extend.as_numpy(x, dtype, "toy")))  # not the memory of the caller
     own = dtype_name(x)
     if dtype in (None, own):
         return x
-    if own in _dtypes.COMPLEX and dtype not in (*_dtypes.COMPLEX, "bool"):
+    if own in extend.COMPLEX and dtype not in (*extend.COMPLEX, "bool"):
         raise errors.DTypeError(f"a complex tensor cannot become {dtype}; take op_real first")
     cast = np.ndarray.astype
-    return record(cast, (x, lambda u: convert(u if own in _dtypes.COMPLEX else op_real(u), own)), dtype=native(dtype))
+    return record(cast, (x, lambda u: convert(u if own in extend.COMPLEX else op_real(u), own)), dtype=native(dtype))
 
 
 def native(dtype):
-    return _dtypes.to_numpy(dtype)
+    return extend.to_numpy_dtype(dtype)
 
 
 def floating(x):
     x = convert(x)
-    return convert(x, _dtypes.to_floating(dtype_name(x)))
+    return convert(x, extend.to_floating_dtype(dtype_name(x)))
 
 
 def promote_all(*xs):
-    xs = [x if _host.is_scalar(x) else convert(x) for x in xs]
-    dtype = _dtypes.result_type(*[_dtypes.of_scalar(x) if _host.is_scalar(x) else dtype_name(x) for x in xs])
+    xs = [x if extend.is_scalar(x) else convert(x) for x in xs]
+    dtype = extend.result_type(*[extend.dtype_of_scalar(x) if extend.is_scalar(x) else dtype_name(x) for x in xs])
     return [convert(x, dtype) for x in xs]
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from multiop import _dtypes, errors
+from multiop import errors, extend
 
 from .conversion import Node, Tensor, dtype_name
 from .gradients import history, leaf, now
@@ -23,7 +23,7 @@ def custom_call(call, primals):
         )
     if all(x.node is None for x in primals):
         return [Tensor(y.array) for y in outputs]
-    specs = [(y.shape, y.dtype, dtype_name(y) in _dtypes.INEXACT) for y in outputs]
+    specs = [(y.shape, y.dtype, dtype_name(y) in extend.INEXACT) for y in outputs]
 
     def pull(upstreams):
         filled = [

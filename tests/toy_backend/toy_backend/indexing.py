@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from multiop import _args
+from multiop import extend
 
 from .conversion import Tensor, convert, record
 
 
 def op_get_item(x, key):
     x = convert(x)
-    entries, places = _args.normalize_key(key, x.shape)
+    entries, places = extend.index_parts(key, x.shape)
     if places and not all(isinstance(entries[p], int) for p in places):
         entries = [entry.array if isinstance(entry, Tensor) else entry for entry in entries]
     entries = tuple(entries)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from multiop import _args, _dtypes
+from multiop import extend
 
 from .conversion import Tensor, convert, dtype_name, floating, native, record
 from .elementwise import op_maximum, op_minimum, op_multiply, real
@@ -33,12 +33,12 @@ def op_min(x, axis, keepdims, initial):
 
 def op_all(x, axis, keepdims):
     x = convert(x)
-    return Tensor(np.all(x.array, _args.axes(axis, x.ndim), keepdims=keepdims))
+    return Tensor(np.all(x.array, extend.axes(axis, x.ndim), keepdims=keepdims))
 
 
 def reduce(x, axis, keepdims, dtype, share):
     """Return the `share` of the sum of `n` entries, in `dtype`; it is that of each in the gradient, too."""
-    axes = _args.axes(axis, x.ndim)
+    axes = extend.axes(axis, x.ndim)
     n = math.prod(x.shape[dim] for dim in axes)
 
     def run(array):
@@ -50,8 +50,8 @@ def reduce(x, axis, keepdims, dtype, share):
 
 def extreme(function, pairwise, k, x, axis, keepdims, initial):
     (x,) = real(convert(x))
-    axes = _args.axes(axis, x.ndim)
-    least = {} if initial is None else {"initial": _dtypes.IDENTITY.get(dtype_name(x), (False, True))[k]}
+    axes = extend.axes(axis, x.ndim)
+    least = {} if initial is None else {"initial": extend.IDENTITY.get(dtype_name(x), (False, True))[k]}
 
     def pull(u):
         is_extreme = x.array == function(x.array, axes, keepdims=True, **least)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from multiop import _args, errors
+from multiop import errors, extend
 
 from .conversion import Tensor, convert, promote_all, record
 from .indexing import op_get_item
@@ -15,37 +15,37 @@ def op_reshape(x, newshape):
 
 def op_transpose(x, axes):
     x = convert(x)
-    order = tuple(range(x.ndim))[::-1] if axes is None else _args.permutation(axes, x.ndim)
+    order = tuple(range(x.ndim))[::-1] if axes is None else extend.permutation(axes, x.ndim)
     return record(np.transpose, (x, lambda u: op_transpose(u, tuple(map(order.index, range(x.ndim))))), axes=order)
 
 
 def op_swapaxes(x, axis1, axis2):
     ndim = convert(x).ndim
     order = list(range(ndim))
-    axis1, axis2 = _args.single_axis(axis1, ndim, "axis1"), _args.single_axis(axis2, ndim, "axis2")
+    axis1, axis2 = extend.single_axis(axis1, ndim, "axis1"), extend.single_axis(axis2, ndim, "axis2")
     order[axis1], order[axis2] = axis2, axis1
     return op_transpose(x, order)
 
 
 def op_moveaxis(x, source, destination):
-    return op_transpose(x, _args.moved(source, destination, convert(x).ndim))
+    return op_transpose(x, extend.moved_axes(source, destination, convert(x).ndim))
 
 
 def op_expand_dims(x, axis):
     x = convert(x)
     ndim = x.ndim + (len(axis) if isinstance(axis, (tuple, list)) else 1)
-    return op_reshape(x, np.expand_dims(x.array, _args.axes(axis, ndim)).shape)
+    return op_reshape(x, np.expand_dims(x.array, extend.axes(axis, ndim)).shape)
 
 
 def op_squeeze(x, axis):
     x = convert(x)
-    dims = None if axis is None else _args.axes(axis, x.ndim)
+    dims = None if axis is None else extend.axes(axis, x.ndim)
     return op_reshape(x, np.squeeze(x.array, dims).shape)
 
 
 def op_concatenate(xs, axis):
     xs = promote_all(*sequence(xs))
-    axis = _args.single_axis(axis, xs[0].ndim)
+    axis = extend.single_axis(axis, xs[0].ndim)
     ends = np.cumsum([x.shape[axis] for x in xs]).tolist()
 
     def pull(start, end):
@@ -57,7 +57,7 @@ def op_concatenate(xs, axis):
 
 def op_stack(x, axis):
     xs = promote_all(*sequence(x))
-    axis = _args.single_axis(axis, xs[0].ndim + 1)
+    axis = extend.single_axis(axis, xs[0].ndim + 1)
     return op_concatenate([op_expand_dims(x, axis) for x in xs], axis)
 
 
@@ -68,7 +68,7 @@ def op_broadcast_to(x, shape):
 
 def op_unstack(x, num, axis):
     x = convert(x)
-    axis = _args.single_axis(axis, x.ndim)
+    axis = extend.single_axis(axis, x.ndim)
     if num not in (None, x.shape[axis]):
         raise errors.ArgumentError(f"num is {num}, but axis {axis} has {x.shape[axis]} entries")
     return [op_get_item(x, (slice(None),) * axis + (i,)) for i in range(x.shape[axis])]
@@ -88,4 +88,4 @@ def sum_to(x, shape):
 
 
 def sequence(xs):
-    return op_unstack(xs, None, 0) if isinstance(xs, Tensor) else _args.sequence(xs)
+    return op_unstack(xs, None, 0) if isinstance(xs, Tensor) else extend.sequence(xs)

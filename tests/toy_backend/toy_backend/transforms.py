@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from multiop import _dtypes, errors
+from multiop import errors, extend
 
 from .conversion import Tensor, dtype_name
 from .gradients import history, leaf, now, settled, walk
@@ -35,7 +35,7 @@ def followed(fun, primals):
 def jvp(fun, primals, tangents):
     """Forward mode: the pullback is linear in the cotangents, and the pullback of that is the Jacobian again."""
     outputs, pullback, aux, span = followed(fun, primals)
-    where = [k for k, y in enumerate(outputs) if dtype_name(y) in _dtypes.INEXACT]
+    where = [k for k, y in enumerate(outputs) if dtype_name(y) in extend.INEXACT]
 
     def pull(*cotangents):
         given = dict(zip(where, cotangents, strict=True))

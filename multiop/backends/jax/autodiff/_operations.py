@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop._recent import Recent
+from multiop._rules.lru import Recent
 
 from .._internals import UNSPECIFIED, dce_jaxpr, eval_jaxpr, trace_ctx, without_effects
 from ._recorded import is_inexact_dtype, number

@@ -16,7 +16,8 @@ import threading
 import jax
 import jax.numpy as jnp
 
-from multiop import _deferred, errors
+from multiop import errors
+from multiop._rules import late_errors
 
 from .. import _internals as internals
 from .._internals import Tracer, Zero
@@ -291,7 +292,7 @@ class _Staged:
 
     def _rule_that_raises(self):
         def pull(residuals, cotangents):
-            raise _deferred.again(self.rule)
+            raise late_errors.again(self.rule)
 
         return _Rule(self.name, pull, 0, self.function.out_avals[: self.n_outputs], list)
 
@@ -421,7 +422,7 @@ def _trace(call, avals, variables, closed_over, put_off):
         except Exception as error:  # it does not matter unless the call is differentiated
             if is_forward and is_unknown_value(error):
                 raise _reads_values(call.rule_name) from error
-            traced["rule"] = _deferred.without_frames(error, "JAX")
+            traced["rule"] = late_errors.without_frames(error, "JAX")
             traced["given"] = [is_inexact(x) for x in [*primals, *(variables or [])]]
         inputs = {id(x) for x in (*primals, *(variables or []))}  # an input that is returned stays an input
         places = {id(y): i for i, y in reversed([*enumerate(outputs)]) if id(y) not in inputs}

@@ -11,7 +11,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from multiop import _deferred
+from multiop._rules import late_errors
 
 from ..conversion import Tracer, drop_weak_type, is_inexact
 from ._user_rule import closed_over_error, name_of, pullback
@@ -72,7 +72,7 @@ class _Traced:
             try:
                 self.rule = jax.make_jaxpr(rule)(*of_inexact)
             except Exception as error:  # it does not matter unless the call is differentiated
-                self.rule = _deferred.without_frames(error, "JAX")
+                self.rule = late_errors.without_frames(error, "JAX")
                 return outputs
             inputs = {id(x) for x in (*primals, *(variables or []))}  # an input that is returned stays an input
             own = {id(y): i for i, y in reversed([*enumerate(outputs)]) if id(y) not in inputs}
@@ -122,7 +122,7 @@ def _call(traced, closed_over, primals):
 
 def _forward(traced, closed_over, primals):
     if isinstance(traced.rule, Exception):
-        raise _deferred.again(traced.rule)
+        raise late_errors.again(traced.rule)
     traced.refuse_closed_over([x.perturbed for x in closed_over])
     closed_over, primals = [x.value for x in closed_over], [x.value for x in primals]
     outputs, residuals = traced.run(closed_over, primals)

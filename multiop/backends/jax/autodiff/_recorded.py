@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args as _args
 
 from .._internals import Tracer, is_committed, pytype_aval_mappings, shard_arg_handlers, trace_of
 from ..conversion import CONCRETE

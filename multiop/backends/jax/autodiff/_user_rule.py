@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import conjugate
 
@@ -68,8 +69,8 @@ def name_of(x, call):
         with contextlib.suppress(ValueError):
             held = cell.cell_contents
             if held is x or any(leaf is x for leaf in reachable(held)):
-                return f"{name!r} ({_args.describe(x)})"
-    return f"a value {_args.describe(x)}"
+                return f"{name!r} ({args.describe(x)})"
+    return f"a value {args.describe(x)}"
 
 
 def closed_over_error(function, names):

@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _tree, config, errors
+from multiop import config, errors
+from multiop._values import tree
 
 from .. import _versions, random
 from ..conversion import CONCRETE, conjugate, convert, drop_weak_type, is_inexact
@@ -79,7 +80,7 @@ def composite(op, args, kwargs):
             return program(*tensors)
         except Exception:  # a wrong argument
             return op(*args)
-    leaves, structure = _tree.flatten((args, kwargs))
+    leaves, structure = tree.flatten((args, kwargs))
     tensors = [x for x in leaves if isinstance(x, (jax.Array, np.ndarray))]
     options = [None if isinstance(x, (jax.Array, np.ndarray)) else x for x in leaves]
     if not tensors or not all(isinstance(x, (str, int, float, type(None))) for x in options):
@@ -129,7 +130,7 @@ def _filled(op, structure, options, where, *tensors):
     leaves = list(options)
     for i, x in zip(where, tensors, strict=True):
         leaves[i] = x
-    args, kwargs = _tree.unflatten(structure, leaves)
+    args, kwargs = tree.unflatten(structure, leaves)
     return op(*args, **kwargs)
 
 

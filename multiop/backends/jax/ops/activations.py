@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _args
+from multiop._values import args
 
 from ..autodiff._held import with_slope
 from ..conversion import (
@@ -118,7 +118,7 @@ def op_gelu(x, approximate):
 
 def op_glu(x, axis):
     (x,) = reject_complex(floating(x))
-    axis = _args.halved_axis(axis, x.shape)
+    axis = args.halved_axis(axis, x.shape)
     return beyond_float16(lambda x: jax.nn.glu(x, axis), x)
 
 
@@ -160,7 +160,7 @@ def along(fn, x, axis):
     if is_float_along(x, axis):
         return fn(x, axis)
     (x,) = reject_complex(floating(x))
-    return fn(x, _args.single_axis(axis, x.ndim))
+    return fn(x, args.single_axis(axis, x.ndim))
 
 
 # jax.nn.relu and jax.nn.relu6 halve the gradient at their kinks in a scan that is differentiated twice: see _held.py

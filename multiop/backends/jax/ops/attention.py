@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import convert, promote_operands
 
@@ -19,7 +20,7 @@ FUSED = "https://docs.jax.dev/en/latest/_autosummary/jax.nn.dot_product_attentio
 def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap):
     query, key, value, bias = promote_operands(query, key, value, bias)
     mask = None if mask is None else convert(mask)
-    _args.attention(query.shape, key.shape, value.shape)
+    args.attention(query.shape, key.shape, value.shape)
     if mask is not None and mask.dtype != bool:
         raise errors.DTypeError("mask must be bool; what is added to the logits is bias")
     if flash:

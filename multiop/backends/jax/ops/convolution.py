@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _windows, errors
+from multiop import errors
+from multiop._values import windows
 
 from ..conversion import bool_to_int32, convert, promote
 from ..devices import is_cpu_default
@@ -15,27 +16,27 @@ from .elementwise import op_add
 
 def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     inputs, kernel = bool_to_int32(*promote(inputs, kernel))
-    axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
-    spans = _windows.spans(kernel.shape[:-2], dilation)
+    axes, strides, dilation = windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
+    spans = windows.spans(kernel.shape[:-2], dilation)
     y = convolved(
         inputs,
         kernel,
         strides,
-        _windows.pads([inputs.shape[axis] for axis in axes], spans, strides, padding),
+        windows.pads([inputs.shape[axis] for axis in axes], spans, strides, padding),
         rhs_dilation=dilation,
         dimension_numbers=dimension_numbers(len(axes), data_format, "IO"),
-        feature_group_count=_windows.groups(inputs.shape[channels(data_format)], kernel.shape),
+        feature_group_count=windows.groups(inputs.shape[channels(data_format)], kernel.shape),
     )
-    return y if bias is None else op_add(y, bias.reshape(_windows.along_channels(data_format, len(axes))))
+    return y if bias is None else op_add(y, bias.reshape(windows.along_channels(data_format, len(axes))))
 
 
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):
     inputs, kernel = bool_to_int32(*promote(inputs, kernel))
-    axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
-    groups = _windows.transposed(inputs.shape[channels(data_format)], kernel.shape, groups)
-    spans = _windows.spans(kernel.shape[:-2], dilation)
+    axes, strides, dilation = windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
+    groups = windows.transposed(inputs.shape[channels(data_format)], kernel.shape, groups)
+    spans = windows.spans(kernel.shape[:-2], dilation)
     sizes = [inputs.shape[axis] for axis in axes]
-    crops = _windows.crops(sizes, spans, strides, padding, output_padding, dilation)
+    crops = windows.crops(sizes, spans, strides, padding, output_padding, dilation)
     if groups > 1:  # (*window, channels_out / groups, channels_in) -> (*window, channels_out, channels_in / groups)
         kernel = kernel.reshape(*kernel.shape[:-1], groups, -1)
         kernel = jnp.swapaxes(kernel, -3, -2).reshape(*kernel.shape[:-3], -1, kernel.shape[-1])
@@ -55,9 +56,9 @@ def op_unfold(x, kernel_size, dilation, padding, stride):
     x = convert(x)
     if x.ndim != 4:
         raise errors.ArgumentError(f"x must have 4 dimensions, not {x.ndim}")
-    kernel, rates, pads, steps, number = _windows.blocks(x.shape[2:], kernel_size, dilation, padding, stride)
+    kernel, rates, pads, steps, number = windows.blocks(x.shape[2:], kernel_size, dilation, padding, stride)
     x = jnp.pad(x, ((0, 0), (0, 0), *[(pad, pad) for pad in pads]))
-    rows, columns = map(_windows.positions, number, kernel, steps, rates)
+    rows, columns = map(windows.positions, number, kernel, steps, rates)
     # batch, channels, positions in the block, blocks
     x = x[:, :, rows[:, None, :, None], columns[None, :, None, :]]
     return x.reshape(x.shape[0], x.shape[1] * kernel[0] * kernel[1], number[0] * number[1])
@@ -65,10 +66,10 @@ def op_unfold(x, kernel_size, dilation, padding, stride):
 
 def op_fold(x, output_size, kernel_size, dilation, padding, stride):
     (x,) = bool_to_int32(convert(x))
-    output_size = _windows.spatial(output_size, 2, "output_size")
-    kernel, rates, pads, steps, number = _windows.blocks(output_size, kernel_size, dilation, padding, stride)
-    _windows.folded(x.shape, kernel, number)
-    rows, columns = map(_windows.positions, number, kernel, steps, rates)
+    output_size = windows.spatial(output_size, 2, "output_size")
+    kernel, rates, pads, steps, number = windows.blocks(output_size, kernel_size, dilation, padding, stride)
+    windows.folded(x.shape, kernel, number)
+    rows, columns = map(windows.positions, number, kernel, steps, rates)
     x = x.reshape(x.shape[0], x.shape[1] // (kernel[0] * kernel[1]), *kernel, *number)
     height, width = (size + 2 * pad for size, pad in zip(output_size, pads, strict=True))
     image = jnp.zeros((*x.shape[:2], height, width), x.dtype)
@@ -89,7 +90,7 @@ def convolved(x, kernel, strides, pads, **options):
     gaps = [(low, high, rate - 1) for (low, high), rate in zip(pads, spread, strict=True)]
     x = jax.lax.pad(x.astype(wide), np.zeros((), wide), [(0, 0, 0), *gaps, (0, 0, 0)])
     rates = options.get("rhs_dilation", (1,) * n)
-    spans = _windows.spans(kernel.shape[2:], rates)
+    spans = windows.spans(kernel.shape[2:], rates)
     number = [(size - span) // step + 1 for size, span, step in zip(x.shape[1:-1], spans, strides, strict=True)]
     kernel = kernel.astype(wide).reshape(groups, -1, *kernel.shape[1:])
     total = 0

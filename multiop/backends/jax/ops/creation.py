@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _args, _dtypes, _host
+from multiop._values import args, dtypes, host
 
 from ..conversion import compiled, convert, floating, native, promote, reject_complex
 
@@ -31,9 +31,9 @@ def op_ones_like(x, dtype):
 
 
 def op_full_like(x, fill_value, dtype):
-    x, dtype = convert(x), dtype or _dtypes.name(convert(x).dtype)
-    if _host.is_scalar(fill_value):
-        return jnp.full_like(x, _host.scalar(fill_value, dtype), native(dtype))  # stays on the devices of x
+    x, dtype = convert(x), dtype or dtypes.name(convert(x).dtype)
+    if host.is_scalar(fill_value):
+        return jnp.full_like(x, host.scalar(fill_value, dtype), native(dtype))  # stays on the devices of x
     return jnp.broadcast_to(convert(fill_value, dtype), x.shape)
 
 
@@ -51,19 +51,19 @@ def op_copy(x):
 
 def op_linspace(start, stop, num, endpoint, dtype, axis):
     ends = promote(start, stop)
-    axis = _args.single_axis(axis, max(x.ndim for x in ends) + 1)
+    axis = args.single_axis(axis, max(x.ndim for x in ends) + 1)
     return _linspace(ends, [floating(x) for x in ends], num, endpoint, dtype, axis)
 
 
 def _spaced(ends, floats, num, endpoint, dtype, axis):
     start, stop = floats
-    given = _dtypes.name(start.dtype)
+    given = dtypes.name(start.dtype)
     wide = jnp.promote_types(start.dtype, np.float32)
     start, stop = start.astype(wide), stop.astype(wide)
     delta, parts = 0.25 * stop - 0.25 * start, num - endpoint  # the distance of large numbers overflows
     index = jnp.arange(num, dtype=delta.real.dtype).reshape(num, *[1] * delta.ndim)
     step = delta / max(parts, 1)
-    whole = dtype in _dtypes.INTEGER
+    whole = dtype in dtypes.INTEGER
     if ends[0].dtype.kind in "iu":
         samples = between_integers(*ends, index, max(parts, 1), whole, wide)
     else:  # a rounded step may miss an integer

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..autodiff._held import custom_jvp, recomputed
 from ..conversion import compiled, dtype_name, floating, is_array, promote
@@ -46,12 +47,12 @@ def op_pinv(x, rcond):
 
 def op_solve(a, b):
     a, b = map(accepted, map(floating, promote(a, b)))
-    return check_invertible(_solve(a, b, _args.is_vector_rhs(a.shape, b.shape)), a, "a")
+    return check_invertible(_solve(a, b, args.is_vector_rhs(a.shape, b.shape)), a, "a")
 
 
 def op_solve_triangular(a, b, lower):
     a, b = map(accepted, map(floating, promote(a, b)))
-    vectors = _args.is_vector_rhs(a.shape, b.shape)
+    vectors = args.is_vector_rhs(a.shape, b.shape)
     singular = jnp.any(jnp.diagonal(a, axis1=-2, axis2=-1) == 0, -1)
     if is_at_hand(singular) and bool(jnp.any(singular)):
         raise errors.ArgumentError("a is singular")
@@ -197,7 +198,7 @@ def accepted(x):
 
 def matrices(x, square=False):
     x = accepted(floating(x))
-    _args.matrices(x.shape, square)
+    args.matrices(x.shape, square)
     return x
 
 

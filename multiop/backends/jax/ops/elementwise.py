@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
-from multiop import _host, errors
+from multiop import errors
+from multiop._values import host
 
 from ..autodiff._held import custom_jvp, whole, with_slope
 from ..conversion import (
@@ -337,7 +338,7 @@ def _heaviside(x1, x2):
 
 @functools.partial(compiled, static_argnums=1)
 def _rounded(x, decimals):
-    dtype, scale = x.dtype, _host.power_of_10(abs(decimals))
+    dtype, scale = x.dtype, host.power_of_10(abs(decimals))
     x = jax.lax.stop_gradient(x.astype(jnp.promote_types(dtype, np.float32)))
     scale = math.inf if scale > jnp.finfo(x.dtype).max else scale
     # not a constant: XLA would multiply by its reciprocal, which may underflow

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import compiled, convert, in_float32, is_array, native, promote_all, resolve_axis, to_index_integers
 from ..devices import is_at_hand
@@ -38,7 +39,7 @@ def op_take_along_axis(x, indices, axis):
 
 def op_get_item(x, key):
     x = convert(x)
-    entries, arrays = _args.normalize_key(key, x.shape)
+    entries, arrays = args.normalize_key(key, x.shape)
     x = x[tuple(slice(None) if place in arrays else entry for place, entry in enumerate(entries))]
     if not arrays:
         return x
@@ -47,7 +48,7 @@ def op_get_item(x, key):
     for place, (indices, _) in zip(arrays, found, strict=True):
         places[place] = indices
     picked = in_float32(lambda x: x.at[tuple(places)].get(mode="clip"), x)
-    behind = x.ndim - len(arrays) - _args.index_axis(arrays)
+    behind = x.ndim - len(arrays) - args.index_axis(arrays)
     for _, outside in found:
         picked = picked if outside is None else blank_out_of_range(picked, outside[(..., *[None] * behind)])
     return picked
@@ -97,12 +98,12 @@ def op_unravel_index(indices, shape):
 
 def op_one_hot(x, num_classes, axis, dtype):
     x = to_index_integers(x)
-    return jax.nn.one_hot(x, num_classes, axis=_args.single_axis(axis, x.ndim + 1), dtype=native(dtype))
+    return jax.nn.one_hot(x, num_classes, axis=args.single_axis(axis, x.ndim + 1), dtype=native(dtype))
 
 
 def check_indices(indices, size):
     """Return non-negative indices, and a mask of those out of range; if the values are known, raise, and no mask."""
-    known = _args.host_indices(indices, size)
+    known = args.host_indices(indices, size)
     if known is not None:
         return convert(known), None
     if not (is_array(indices) and indices.aval.dtype in _INDEX):
@@ -112,13 +113,13 @@ def check_indices(indices, size):
         # as an unsigned number, a negative one is large
         if not values.size or values.view(_UNSIGNED[values.itemsize]).max() < size:
             return indices, None
-        _args.check_indices(int(values.min()), int(values.max()), size)
+        args.check_indices(int(values.min()), int(values.max()), size)
     # read concrete indices even while tracing: a rule that gathers by them then stays linear
     with jax.ensure_compile_time_eval() if is_array(indices) else contextlib.nullcontext():
         indices, outside, some = _wrap_indices(indices, size)
     if is_at_hand(some):
         if np.asarray(some):  # bool() takes ten times as long
-            raise _args.out_of_range(size)
+            raise args.out_of_range(size)
         outside = None
     return indices, outside
 
@@ -142,14 +143,14 @@ def blank_out_of_range(x, outside):
 
 def block_start(start_indices, x, shape):
     """Return where a block of `shape` starts in `x` and, if the values are not known, whether it exceeds `x`."""
-    starts = _args.host_ints(start_indices)
+    starts = args.host_ints(start_indices)
     if starts is None:
         starts = to_index_integers(start_indices)
         if is_at_hand(starts):
             starts = np.atleast_1d(starts).tolist()
     if not isinstance(starts, jax.Array):
-        return _args.corner(starts, x.shape, shape), None
-    _args.block(starts, x.shape, shape)
+        return args.corner(starts, x.shape, shape), None
+    args.block(starts, x.shape, shape)
     sizes = np.array(x.shape, starts.dtype)
     starts = jnp.where(starts < 0, starts + sizes, starts)
     return tuple(starts), jnp.any((starts < 0) | (starts > sizes - np.array(shape, starts.dtype)))

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import compiled, floating, promote, reject_complex, to_wide_float
 from ..devices import is_at_hand
@@ -19,14 +20,14 @@ EPSILON = 1e-7
 
 def op_binary_crossentropy(target, output, from_logits):
     target, output = reject_complex(*map(floating, promote(target, output)))
-    _args.same_shape(target.shape, output.shape, "target", "output")
+    args.same_shape(target.shape, output.shape, "target", "output")
     return (_binary_of_logits if from_logits else _binary)(target, output)
 
 
 def op_categorical_crossentropy(target, output, from_logits, axis):
     target, output = reject_complex(*map(floating, promote(target, output)))
-    _args.same_shape(target.shape, output.shape, "target", "output")
-    return _categorical(target, output, from_logits, _args.single_axis(axis, output.ndim))
+    args.same_shape(target.shape, output.shape, "target", "output")
+    return _categorical(target, output, from_logits, args.single_axis(axis, output.ndim))
 
 
 def op_sparse_categorical_crossentropy(target, output, from_logits, axis):

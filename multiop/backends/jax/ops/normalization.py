@@ -7,7 +7,8 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import floating, in_float32, promote_operands, reject_complex
 from .elementwise import _abs, divide
@@ -15,13 +16,13 @@ from .elementwise import _abs, divide
 
 def op_normalize(x, axis, order, epsilon):
     (x,) = reject_complex(floating(x))
-    axis = _args.axes(axis, x.ndim)
+    axis = args.axes(axis, x.ndim)
     return _normalized(x, axis, order, epsilon) if x.size else x
 
 
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
     x, mean, variance, offset, scale = promote_operands(x, mean, variance, offset, scale)
-    axis = _args.single_axis(axis, x.ndim)
+    axis = args.single_axis(axis, x.ndim)
     for name, vector in {"mean": mean, "variance": variance, "offset": offset, "scale": scale}.items():
         if vector is not None and vector.shape != (x.shape[axis],):
             raise errors.ArgumentError(f"{name} must have the shape ({x.shape[axis]},), got {vector.shape}")
@@ -30,14 +31,14 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
 
 def op_layer_normalization(x, gamma, beta, axis, epsilon):
     x, gamma, beta = promote_operands(x, gamma, beta)
-    axis = tuple(sorted(_args.axes(axis, x.ndim)))
+    axis = tuple(sorted(args.axes(axis, x.ndim)))
     gamma, beta = fit_parameter(gamma, x, axis, "gamma"), fit_parameter(beta, x, axis, "beta")
     return _layer_normalized(x, gamma, beta, axis, epsilon)
 
 
 def op_rms_normalization(x, scale, axis, epsilon):
     x, scale = promote_operands(x, scale)
-    axis = tuple(sorted(_args.axes(axis, x.ndim)))
+    axis = tuple(sorted(args.axes(axis, x.ndim)))
     return _rms_normalized(x, fit_parameter(scale, x, axis, "scale"), axis, epsilon)
 
 

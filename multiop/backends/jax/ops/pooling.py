@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _windows
+from multiop._values import windows as _windows
 
 from ..conversion import bool_to_int32, convert, floating, in_float32, reject_complex
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import are_floats, compiled, promote, promote_all, without_int8
 
@@ -24,7 +25,7 @@ def op_einsum(subscripts, operands):
 
 def op_tensordot(x1, x2, axes):
     x1, x2 = promote_all(x1, x2)
-    return jnp.tensordot(x1, x2, _args.contracted(axes, x1.shape, x2.shape))
+    return jnp.tensordot(x1, x2, args.contracted(axes, x1.shape, x2.shape))
 
 
 _matmul, _einsum = compiled(jnp.matmul), compiled(jnp.einsum, static_argnums=0)

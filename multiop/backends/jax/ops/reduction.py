@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _args
+from multiop._values import args
 
 from ..autodiff._held import custom_jvp, whole
 from ..conversion import (
@@ -33,12 +33,12 @@ def op_sum(x, axis, keepdims):
     x = convert(x)
     # where a dtype is given, JAX adds up 16-bit floats in 16 bits
     dtype = accumulation_dtype(x) if x.dtype.kind in "biu" else None
-    return _sum(x, _args.axes(axis, x.ndim), dtype, keepdims=keepdims)
+    return _sum(x, args.axes(axis, x.ndim), dtype, keepdims=keepdims)
 
 
 def op_prod(x, axis, keepdims, dtype):
     x = convert(x, dtype)
-    return _prod(x, _args.axes(axis, x.ndim), accumulation_dtype(x) if dtype is None else x.dtype, keepdims)
+    return _prod(x, args.axes(axis, x.ndim), accumulation_dtype(x) if dtype is None else x.dtype, keepdims)
 
 
 def op_mean(x, axis, keepdims):
@@ -90,7 +90,7 @@ def op_cumprod(x, axis, dtype):
 
 
 def over(fn, x, axis, keepdims):
-    return fn(x, _args.axes(axis, x.ndim), keepdims=keepdims)
+    return fn(x, args.axes(axis, x.ndim), keepdims=keepdims)
 
 
 def cumulated(fn, x, axis, dtype):
@@ -177,7 +177,7 @@ def _compile_extremum(native):
     def _(axis, keepdims, primals, tangents):
         (x,), (tangent,) = primals, tangents
         y = of_floats(x, axis, True)
-        equal, count = _ties(native, _args.axes(axis, x.ndim))(jax.lax.stop_gradient(x), jax.lax.stop_gradient(y))
+        equal, count = _ties(native, args.axes(axis, x.ndim))(jax.lax.stop_gradient(x), jax.lax.stop_gradient(y))
         share = equal.astype(x.dtype) / count
         return y if keepdims else jnp.squeeze(y, axis), jnp.sum(tangent * share, axis, keepdims=keepdims)
 
@@ -271,7 +271,7 @@ def extremum(reduce, pairwise, x, axis, keepdims, initial):
     if initial is None and is_float_along(x, axis):
         return reduce(x, axis, keepdims=keepdims)
     (x,) = reject_complex(convert(x))
-    dims = _args.axes(axis, x.ndim)
+    dims = args.axes(axis, x.ndim)
     if initial is not None and any(x.shape[dim] == 0 for dim in dims):
         shape = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdims or d not in dims]
         return jnp.broadcast_to(promote(x, initial)[1], shape)
@@ -284,5 +284,5 @@ def arg_extremum(native, x, axis, keepdims):
         return _position(native, x, axis, keepdims)
     (x,) = reject_complex(convert(x))
     if axis is not None:
-        axis = _args.single_axis(axis, x.ndim)
+        axis = args.single_axis(axis, x.ndim)
     return _position(native, x, axis, keepdims)

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _dtypes, errors
+from multiop import errors
+from multiop._values import dtypes
 
 from ..autodiff._held import custom_jvp
 from ..conversion import accumulation_dtype, compiled, dtype_name, reject_complex, to_index_integers
@@ -66,7 +67,7 @@ def _segment_extremum(x, ids, n, reduce):
 
 @functools.partial(custom_jvp, options=2)  # JAX has no derivative for this
 def _extremum(x, ids, n, reduce):
-    start = jnp.full((n + 1, *x.shape[1:]), _dtypes.IDENTITY[dtype_name(x)][reduce == "min"], x.dtype)
+    start = jnp.full((n + 1, *x.shape[1:]), dtypes.IDENTITY[dtype_name(x)][reduce == "min"], x.dtype)
     return getattr(start.at[ids], reduce)(x)
 
 

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _args, _host, errors
+from multiop import errors
+from multiop._values import args, host
 
 from ..conversion import compiled, convert, dtype_name, hashable, in_float32, promote_all, resolve_axis
 
@@ -19,43 +20,43 @@ def op_reshape(x, newshape):
 
 def op_transpose(x, axes):
     x = convert(x)
-    return _transpose(x, tuple(range(x.ndim))[::-1] if axes is None else _args.permutation(axes, x.ndim))
+    return _transpose(x, tuple(range(x.ndim))[::-1] if axes is None else args.permutation(axes, x.ndim))
 
 
 def op_swapaxes(x, axis1, axis2):
     x = convert(x)
-    return jnp.swapaxes(x, _args.single_axis(axis1, x.ndim, "axis1"), _args.single_axis(axis2, x.ndim, "axis2"))
+    return jnp.swapaxes(x, args.single_axis(axis1, x.ndim, "axis1"), args.single_axis(axis2, x.ndim, "axis2"))
 
 
 def op_moveaxis(x, source, destination):
     x = convert(x)
-    return _transpose(x, _args.moved(source, destination, x.ndim))
+    return _transpose(x, args.moved(source, destination, x.ndim))
 
 
 def op_expand_dims(x, axis):
     x = convert(x)
     ndim = x.ndim + (len(axis) if isinstance(axis, (tuple, list)) else 1)
-    return _expand_dims(x, _args.axes(axis, ndim))
+    return _expand_dims(x, args.axes(axis, ndim))
 
 
 def op_squeeze(x, axis):
     x = convert(x)
-    return jnp.squeeze(x) if axis is None else _squeeze(x, _args.squeezed(axis, x.shape))
+    return jnp.squeeze(x) if axis is None else _squeeze(x, args.squeezed(axis, x.shape))
 
 
 def op_concatenate(xs, axis):
     xs = promote_all(*sequence(xs))
-    return join_in_parts(_concatenate, xs, _args.single_axis(axis, xs[0].ndim))
+    return join_in_parts(_concatenate, xs, args.single_axis(axis, xs[0].ndim))
 
 
 def op_stack(x, axis):
     xs = promote_all(*sequence(x))
-    return join_in_parts(_stack, xs, _args.single_axis(axis, xs[0].ndim + 1))
+    return join_in_parts(_stack, xs, args.single_axis(axis, xs[0].ndim + 1))
 
 
 def op_split(x, indices_or_sections, axis):
     x = convert(x)
-    axis = _args.single_axis(axis, x.ndim)
+    axis = args.single_axis(axis, x.ndim)
     if isinstance(indices_or_sections, int):
         if indices_or_sections < 1 or x.shape[axis] % indices_or_sections:
             raise errors.ArgumentError(f"{x.shape[axis]} entries do not split into {indices_or_sections} equal parts")
@@ -71,7 +72,7 @@ def op_broadcast_to(x, shape):
 
 def op_flip(x, axis):
     x = convert(x)
-    return _flip(x, _args.axes(axis, x.ndim))
+    return _flip(x, args.axes(axis, x.ndim))
 
 
 def op_tile(x, repeats):
@@ -88,36 +89,36 @@ def op_repeat(x, repeats, axis):
 def op_roll(x, shift, axis):
     x = convert(x)
     if axis is None:
-        return _roll(x, _args.shifts(shift, (0,))[0])
-    dims = _args.axes(axis, x.ndim)
-    return _roll(x, _args.shifts(shift, dims), dims)
+        return _roll(x, args.shifts(shift, (0,))[0])
+    dims = args.axes(axis, x.ndim)
+    return _roll(x, args.shifts(shift, dims), dims)
 
 
 def op_pad(x, pad_width, mode, constant_values):
     x = convert(x)
-    pairs = _args.pairs(pad_width, x.ndim)
+    pairs = args.pairs(pad_width, x.ndim)
     if mode == "constant":
         dtype = dtype_name(x)
-        scalar = _host.is_scalar(constant_values)
-        value = _host.scalar(constant_values, dtype) if scalar else convert(constant_values, dtype)
+        scalar = host.is_scalar(constant_values)
+        value = host.scalar(constant_values, dtype) if scalar else convert(constant_values, dtype)
         return _pad(x, value, tuple(pairs))
     for dim, pair in enumerate(pairs):
         if any(pair):
-            places = _args.padded(x.shape[dim], pair, mode)
+            places = args.padded(x.shape[dim], pair, mode)
             x = in_float32(lambda x, places=places, dim=dim: jnp.take(x, places, dim), x)  # the gradient is a sum
     return x
 
 
 def op_unstack(x, num, axis):
     x = convert(x)
-    axis = _args.unstacked(axis, num, x.shape)
+    axis = args.unstacked(axis, num, x.shape)
     parts = range(0, x.shape[axis], _AT_ONCE)
     return [part for start in parts for part in _unstack(x, start, min(start + _AT_ONCE, x.shape[axis]), axis)]
 
 
 def op_diagonal(x, offset, axis1, axis2):
     x = convert(x)
-    axis1, axis2 = _args.two_axes(axis1, axis2, x.ndim)
+    axis1, axis2 = args.two_axes(axis1, axis2, x.ndim)
     return jnp.diagonal(x, hashable(offset), axis1, axis2)
 
 
@@ -130,7 +131,7 @@ def join_in_parts(join, xs, axis):
 
 
 def sequence(xs):
-    return list(xs) if isinstance(xs, jax.Array) else _args.sequence(xs)
+    return list(xs) if isinstance(xs, jax.Array) else args.sequence(xs)
 
 
 @functools.partial(compiled, static_argnums=(1, 2, 3))

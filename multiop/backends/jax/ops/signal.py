@@ -7,7 +7,8 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from multiop import _windows, errors
+from multiop import errors
+from multiop._values import windows
 
 from ..conversion import compiled, convert, floating, halves_to_float32, promote_floating, reject_complex
 
@@ -36,7 +37,7 @@ def op_irfft(x, fft_length):
 def op_extract_sequences(x, sequence_length, sequence_stride):
     x = convert(x)
     number = (x.shape[-1] - sequence_length) // sequence_stride + 1
-    return x[..., _windows.positions(number, sequence_length, sequence_stride, 1).T]
+    return x[..., windows.positions(number, sequence_length, sequence_stride, 1).T]
 
 
 def promote_parts(x):

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import compiled, convert, in_float32, promote, reject_complex, resolve_axis, to_index_integers
 from ..devices import is_at_hand
@@ -27,20 +28,20 @@ def op_argsort(x, axis):
 
 def op_searchsorted(sorted_sequence, values, side):
     sorted_sequence, values = reject_complex(*promote(sorted_sequence, values))
-    _args.rows(sorted_sequence.shape, values.shape)
+    args.rows(sorted_sequence.shape, values.shape)
     return _searchsorted(sorted_sequence, values, side)
 
 
 def op_top_k(x, k, sorted):
     (x,) = reject_complex(convert(x))
-    _args.within_last(k, x.shape)
+    args.within_last(k, x.shape)
     return _top_k(x, k)
 
 
 def op_digitize(x, bins):
     bins = convert(bins)
     if bins.ndim != 1:
-        raise errors.ArgumentError(f"bins must be a vector, got {_args.describe(bins)}")
+        raise errors.ArgumentError(f"bins must be a vector, got {args.describe(bins)}")
     falling = op_less(bins[1:], bins[:-1])
     if is_at_hand(falling) and bool(falling.any()):
         raise errors.ArgumentError("bins must be sorted, smallest first")

@@ -7,7 +7,8 @@ import itertools
 
 import numpy as np
 
-from multiop import _closures, errors
+from multiop import errors
+from multiop._rules import closures
 
 from .._record import Node, Traced, array_of, become_output, is_inexact, is_traced
 from ..conversion import convert, own
@@ -58,11 +59,11 @@ def custom_call(call, primals):
 def carrying(constants, rule):
     """Yield the rule with traced arrays in place of the arrays of the function's outputs that it closes over, by id."""
     box = [rule]
-    walk = _closures.Walk(np.ndarray, lambda x: id(x) in constants)
+    walk = closures.Walk(np.ndarray, lambda x: id(x) in constants)
     if constants:
         walk.enter(box, True)
     places = [place for place in walk.places if any(id(walk.tensors[k]) in constants for k in place.numbers)]
-    with _closures.carrying(places, [constants.get(id(x), x) for x in walk.tensors]):
+    with closures.carrying(places, [constants.get(id(x), x) for x in walk.tensors]):
         yield box[0]
 
 

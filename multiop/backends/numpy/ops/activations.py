@@ -7,7 +7,7 @@ import math
 import numpy as np
 import scipy
 
-from multiop import _args
+from multiop._values import args
 
 from ..conversion import bool_to_int32, convert, of_floats, of_reals, pipeline, reject_complex
 
@@ -19,13 +19,13 @@ def sigmoid(x):
 
 
 def softmax(x, axis):
-    axis = _args.single_axis(axis, x.ndim)
+    axis = args.single_axis(axis, x.ndim)
     weights = np.exp(x - np.max(x, axis, keepdims=True, initial=-np.inf))
     return weights / np.sum(weights, axis, keepdims=True)
 
 
 def log_softmax(x, axis):
-    axis = _args.single_axis(axis, x.ndim)
+    axis = args.single_axis(axis, x.ndim)
     x = x - np.max(x, axis, keepdims=True, initial=-np.inf)
     return x - np.log(np.sum(np.exp(x), axis, keepdims=True))
 
@@ -60,7 +60,7 @@ op_gelu = of_reals(gelu)
 
 @of_reals
 def op_glu(x, axis):
-    x, gate = np.split(x, 2, _args.halved_axis(axis, x.shape))
+    x, gate = np.split(x, 2, args.halved_axis(axis, x.shape))
     return x * sigmoid(gate)
 
 

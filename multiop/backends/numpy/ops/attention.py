@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import convert, in_float32, reject_complex
 from .normalization import promote_operands
@@ -18,7 +19,7 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
     if flash:
         raise errors.UnsupportedError(f"flash_attention: NumPy has no fused kernel: {ROUTINES}")
     query, key, value, bias = promote_operands(query, key, value, bias)
-    _args.attention(query.shape, key.shape, value.shape)
+    args.attention(query.shape, key.shape, value.shape)
     reject_complex(query)
     mask = np.True_ if mask is None else convert(mask)
     if mask.dtype != bool:

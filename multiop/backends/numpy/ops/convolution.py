@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from multiop import _windows, errors
+from multiop import errors
+from multiop._values import windows as _windows
 
 from ..conversion import bool_to_int32, convert, in_float32, promote
 from .elementwise import op_add

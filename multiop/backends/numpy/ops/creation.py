@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from multiop import _args, _dtypes, errors
+from multiop import errors
+from multiop._values import args, dtypes
 
 from ..conversion import HALVES, convert, dtype_name, native, promote, reject_complex
 
@@ -50,11 +51,11 @@ def op_copy(x):
 
 def op_linspace(start, stop, num, endpoint, dtype, axis):
     start, stop = promote(start, stop)
-    given = _dtypes.to_floating(dtype_name(start))
+    given = dtypes.to_floating(dtype_name(start))
     # in float32, large integers would be rounded, and numbers near 0 with them
     wide = np.float32 if start.dtype in HALVES else np.float64 if start.dtype.kind in "biu" else start.dtype
     shape = np.broadcast_shapes(start.shape, stop.shape)
-    axis = _args.single_axis(axis, len(shape) + 1)
+    axis = args.single_axis(axis, len(shape) + 1)
     samples, step = np.linspace(start.astype(wide), stop.astype(wide), num, endpoint, True, axis=axis)
-    samples = np.floor(*reject_complex(samples)) if dtype in _dtypes.INTEGER else samples
+    samples = np.floor(*reject_complex(samples)) if dtype in dtypes.INTEGER else samples
     return convert(samples, dtype or given), convert(np.broadcast_to(step, shape), given)

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import scipy
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import HALVES, dtype_name, floating, promote_floating
 
@@ -36,14 +37,14 @@ def op_pinv(x, rcond):
 
 def op_solve(a, b):
     a, b = map(accepted, promote_floating(a, b))
-    vectors = _args.is_vector_rhs(a.shape, b.shape)
+    vectors = args.is_vector_rhs(a.shape, b.shape)
     solution = solved(np.linalg.solve, "a is singular", a, b[..., None] if vectors else b)
     return solution[..., 0] if vectors else solution
 
 
 def op_solve_triangular(a, b, lower):
     a, b = map(accepted, promote_floating(a, b))
-    _args.matrices(a.shape, square=True, name="a")
+    args.matrices(a.shape, square=True, name="a")
     return op_solve(np.tril(a) if lower else np.triu(a), b)
 
 
@@ -91,7 +92,7 @@ def accepted(x):
 
 def matrices(x, square=False):
     x = accepted(floating(x))
-    _args.matrices(x.shape, square)
+    args.matrices(x.shape, square)
     return x
 
 

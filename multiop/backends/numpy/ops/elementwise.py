@@ -6,7 +6,8 @@ import functools
 
 import numpy as np
 
-from multiop import _dtypes, _host, errors
+from multiop import errors
+from multiop._values import dtypes, host
 
 from ..conversion import (
     bool_to_int32,
@@ -135,7 +136,7 @@ def op_nan_to_num(x, nan, posinf, neginf):
         return x
     if x.dtype.kind == "c":
         return complex_of(*(op_nan_to_num(part, nan, posinf, neginf) for part in (x.real, x.imag)))
-    least, largest = _dtypes.EXTREMES[dtype_name(x)]
+    least, largest = dtypes.EXTREMES[dtype_name(x)]
     x = np.where(x != x, convert(nan, dtype_name(x)), x)
     x = np.where(x == np.inf, convert(largest if posinf is None else posinf, dtype_name(x)), x)
     return np.where(x == -np.inf, convert(least if neginf is None else neginf, dtype_name(x)), x)
@@ -170,7 +171,7 @@ def op_polar(abs_, angle):
 
 def rounded(x, decimals):
     """Round floats, ties to even; what is too large to have these decimals stays."""
-    scale = _host.power_of_10(abs(decimals))
+    scale = host.power_of_10(abs(decimals))
     large = x * scale if decimals > 0 else x / scale
     level = np.rint(large)
     y = level / scale if decimals > 0 else np.where(level == 0, level, level * scale)

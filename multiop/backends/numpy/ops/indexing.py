@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import convert, in_float32, native, promote_all, reject_complex
 from .reduction import flat_along
@@ -24,7 +25,7 @@ def op_take_along_axis(x, indices, axis):
 
 def op_get_item(x, key):
     x = convert(x)
-    entries, arrays = _args.normalize_key(key, x.shape)
+    entries, arrays = args.normalize_key(key, x.shape)
     return x[tuple(within(entry, x.shape[k]) if k in arrays else entry for k, entry in enumerate(entries))]
 
 
@@ -62,7 +63,7 @@ def op_unravel_index(indices, shape):
 
 def op_one_hot(x, num_classes, axis, dtype):
     x = integers(x)
-    axis = _args.single_axis(axis, x.ndim + 1)
+    axis = args.single_axis(axis, x.ndim + 1)
     classes = np.arange(num_classes).reshape(-1, *[1] * (x.ndim - axis))
     return (np.expand_dims(x, axis) == classes).astype(native(dtype))
 
@@ -76,14 +77,14 @@ def integers(x):
 
 def within(indices, size):
     """Return indices into `size` entries, none of them negative; one that is out of range raises."""
-    return _args.host_indices(integers(indices), size)
+    return args.host_indices(integers(indices), size)
 
 
 def block(start_indices, x, shape):
     """Return the key of a block of `shape` in `x`."""
-    starts = _args.host_ints(start_indices)
+    starts = args.host_ints(start_indices)
     starts = integers(start_indices).reshape(-1).tolist() if starts is None else starts
-    return tuple(slice(k, k + n) for k, n in zip(_args.corner(starts, x.shape, shape), shape, strict=True))
+    return tuple(slice(k, k + n) for k, n in zip(args.corner(starts, x.shape, shape), shape, strict=True))
 
 
 def updated(x, cells, updates, reduction):

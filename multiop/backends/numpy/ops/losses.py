@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import floating, in_float32, promote_floating, reject_complex
 from .activations import log_softmax
@@ -14,14 +15,14 @@ EPSILON = 1e-7
 
 def op_binary_crossentropy(target, output, from_logits):
     target, output = reject_complex(*promote_floating(target, output))
-    _args.same_shape(target.shape, output.shape, "target", "output")
+    args.same_shape(target.shape, output.shape, "target", "output")
     return in_float32(of_logits if from_logits else of_probabilities, target, output)
 
 
 def op_categorical_crossentropy(target, output, from_logits, axis):
     target, output = reject_complex(*promote_floating(target, output))
-    _args.same_shape(target.shape, output.shape, "target", "output")
-    axis = _args.single_axis(axis, output.ndim)
+    args.same_shape(target.shape, output.shape, "target", "output")
+    axis = args.single_axis(axis, output.ndim)
     return in_float32(lambda target, output: categorical(target, output, from_logits, axis), target, output)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import floating, in_float32, of_reals, promote_all, reject_complex
 from .reduction import mean
@@ -12,7 +13,7 @@ from .reduction import mean
 
 @of_reals
 def op_normalize(x, axis, order, epsilon):
-    axis = _args.axes(axis, x.ndim)
+    axis = args.axes(axis, x.ndim)
     # divide by the largest entry first, so that no power overflows
     largest = np.max(np.abs(x), axis, keepdims=True, initial=0)
     largest = np.where(largest == 0, 1, largest)
@@ -23,7 +24,7 @@ def op_normalize(x, axis, order, epsilon):
 
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
     x, mean, variance, offset, scale = promote_operands(x, mean, variance, offset, scale)
-    axis = _args.single_axis(axis, x.ndim)
+    axis = args.single_axis(axis, x.ndim)
     for name, vector in {"mean": mean, "variance": variance, "offset": offset, "scale": scale}.items():
         if vector is not None and vector.shape != (x.shape[axis],):
             raise errors.ArgumentError(f"{name} must have the shape ({x.shape[axis]},), got {vector.shape}")
@@ -34,14 +35,14 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
 
 def op_layer_normalization(x, gamma, beta, axis, epsilon):
     x, gamma, beta = promote_operands(x, gamma, beta)
-    axis = tuple(sorted(_args.axes(axis, x.ndim)))
+    axis = tuple(sorted(args.axes(axis, x.ndim)))
     gamma, beta = fit_parameter(gamma, x, axis, "gamma", 1), fit_parameter(beta, x, axis, "beta", 0)
     return in_float32(lambda x, gamma, beta: standardize(x, axis, epsilon) * gamma + beta, x, gamma, beta)
 
 
 def op_rms_normalization(x, scale, axis, epsilon):
     x, scale = promote_operands(x, scale)
-    axis = tuple(sorted(_args.axes(axis, x.ndim)))
+    axis = tuple(sorted(args.axes(axis, x.ndim)))
     scale = fit_parameter(scale, x, axis, "scale", 1)
     return in_float32(lambda x, scale: x / np.sqrt(mean(x * x, axis, True) + epsilon) * scale, x, scale)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from multiop import _windows
+from multiop._values import windows as _windows
 
 from .._record import ops
 from ..conversion import bool_to_int32, convert, floating, in_float32, reject_complex

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import in_float32, promote, promote_all
 
@@ -22,7 +23,7 @@ def op_einsum(subscripts, operands):
 
 def op_tensordot(x1, x2, axes):
     x1, x2 = promote(x1, x2)
-    dims = _args.contracted(axes, x1.shape, x2.shape)
+    dims = args.contracted(axes, x1.shape, x2.shape)
     return in_float32(lambda x1, x2: np.tensordot(x1, x2, dims), x1, x2)
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from multiop import _args, _dtypes
+from multiop._values import args, dtypes
 
 from ..conversion import convert, dtype_name, in_float32, of_floats, of_reals, promote, reject_complex
 from .elementwise import op_maximum, op_minimum
@@ -16,7 +16,7 @@ ACCUMULATED = {"bool": "int32", "int8": "int32", "int16": "int32", "uint8": "uin
 
 
 def mean(x, axis, keepdims):
-    axes = _args.axes(axis, x.ndim)
+    axes = args.axes(axis, x.ndim)
     n = math.prod(x.shape[axis] for axis in axes)
     return np.sum(x, axes, keepdims=keepdims) / x.dtype.type(n)
 
@@ -27,12 +27,12 @@ def variance(x, axis, keepdims):
 
 def op_sum(x, axis, keepdims):
     x = summands(x, None)
-    return in_float32(lambda x: np.sum(x, _args.axes(axis, x.ndim), x.dtype, keepdims=keepdims), x)
+    return in_float32(lambda x: np.sum(x, args.axes(axis, x.ndim), x.dtype, keepdims=keepdims), x)
 
 
 def op_prod(x, axis, keepdims, dtype):
     x = summands(x, dtype)
-    return in_float32(lambda x: np.prod(x, _args.axes(axis, x.ndim), x.dtype, keepdims=keepdims), x)
+    return in_float32(lambda x: np.prod(x, args.axes(axis, x.ndim), x.dtype, keepdims=keepdims), x)
 
 
 op_mean = of_floats(mean)
@@ -58,17 +58,17 @@ def op_argmin(x, axis, keepdims):
 
 def op_all(x, axis, keepdims):
     x = convert(x, "bool")
-    return np.all(x, _args.axes(axis, x.ndim), keepdims=keepdims)
+    return np.all(x, args.axes(axis, x.ndim), keepdims=keepdims)
 
 
 def op_any(x, axis, keepdims):
     x = convert(x, "bool")
-    return np.any(x, _args.axes(axis, x.ndim), keepdims=keepdims)
+    return np.any(x, args.axes(axis, x.ndim), keepdims=keepdims)
 
 
 @of_reals
 def op_logsumexp(x, axis, keepdims):
-    axes = _args.axes(axis, x.ndim)
+    axes = args.axes(axis, x.ndim)
     top = np.max(x, axes, keepdims=True, initial=-np.inf)
     shift = np.where(np.isfinite(top), top, x.dtype.type(0))
     y = np.log(np.sum(np.exp(x - shift), axes, keepdims=True)) + shift
@@ -92,7 +92,7 @@ def summands(x, dtype):
 
 def extremum(reduce, pairwise, which, x, axis, keepdims, initial):
     (x,) = reject_complex(convert(x))
-    axes = _args.axes(axis, x.ndim)
+    axes = args.axes(axis, x.ndim)
     if initial is None:
         return reduce(x, axes, keepdims=keepdims)
     x, initial = promote(x, initial)
@@ -101,14 +101,14 @@ def extremum(reduce, pairwise, which, x, axis, keepdims, initial):
 
 def identity(x):
     """Return the maximum and the minimum of no entries in the dtype of `x`."""
-    return _dtypes.IDENTITY.get(dtype_name(x), (False, True))
+    return dtypes.IDENTITY.get(dtype_name(x), (False, True))
 
 
 def along(x, axis):
     (x,) = reject_complex(convert(x))
-    return x, None if axis is None else _args.single_axis(axis, x.ndim)
+    return x, None if axis is None else args.single_axis(axis, x.ndim)
 
 
 def flat_along(x, axis):
     """Return `x` and `axis` as a non-negative int; for `None`, `x` flattened and 0."""
-    return (x.reshape(-1), 0) if axis is None else (x, _args.single_axis(axis, x.ndim))
+    return (x.reshape(-1), 0) if axis is None else (x, args.single_axis(axis, x.ndim))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import convert, in_float32, promote, reject_complex
 from .indexing import integers
@@ -23,13 +24,13 @@ def op_argsort(x, axis):
 
 def op_searchsorted(sorted_sequence, values, side):
     sorted_sequence, values = reject_complex(*promote(sorted_sequence, values))
-    _args.rows(sorted_sequence.shape, values.shape)
+    args.rows(sorted_sequence.shape, values.shape)
     return in_float32(lambda *xs: searched(*xs, side), sorted_sequence, values).astype(np.int32)
 
 
 def op_top_k(x, k, sorted):
     (x,) = reject_complex(convert(x))
-    _args.within_last(k, x.shape)
+    args.within_last(k, x.shape)
     rising = in_float32(lambda x: np.argsort(x[..., ::-1], -1, stable=True), x)
     indices = (x.shape[-1] - 1 - rising[..., ::-1])[..., :k]
     return np.take_along_axis(x, indices, -1), indices.astype(np.int32)
@@ -38,7 +39,7 @@ def op_top_k(x, k, sorted):
 def op_digitize(x, bins):
     bins = convert(bins)
     if bins.ndim != 1:
-        raise errors.ArgumentError(f"bins must be a vector, got {_args.describe(bins)}")
+        raise errors.ArgumentError(f"bins must be a vector, got {args.describe(bins)}")
     if (bins[1:] < bins[:-1]).any():
         raise errors.ArgumentError("bins must be sorted, smallest first")
     return op_searchsorted(bins, x, "right")

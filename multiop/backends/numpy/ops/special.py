@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import scipy
 
-from multiop import _special
+from multiop._values import scipy_special
 
 from ..conversion import of_reals
 
@@ -24,4 +24,4 @@ def op_erfinv(x):
     return scipy.special.erfinv(x)
 
 
-op_i0 = of_reals(_special.i0)
+op_i0 = of_reals(scipy_special.i0)

@@ -9,7 +9,8 @@ from contextlib import ExitStack, nullcontext
 
 import tensorflow as tf
 
-from multiop import _args, _closures
+from multiop._rules import closures
+from multiop._values import args
 
 from .. import _internals
 
@@ -213,11 +214,11 @@ def replace(f, pairs):
                 continue
             if id(content) in by_id:
                 cell.cell_contents = by_id[id(content)]
-            elif not isinstance(content, (*_closures.PLAIN, tf.Tensor)):
+            elif not isinstance(content, (*closures.PLAIN, tf.Tensor)):
                 break
         else:
             return f
-    walk = _closures.Walk(tf.Tensor, lambda x: id(x) in by_id)
+    walk = closures.Walk(tf.Tensor, lambda x: id(x) in by_id)
     walk.enter(box := [f], True)
     carried = [by_id.get(id(x), x) for x in walk.tensors]
     for place in walk.places:
@@ -232,4 +233,4 @@ def names(values, f):
     used = getattr(getattr(f, "__code__", None), "co_names", ())
     seen = {**{name: getattr(f, "__globals__", {}).get(name) for name in used}, **closure(f)}
     found = [next((repr(name) for name, value in seen.items() if value is x), None) for x in values]
-    return ", ".join(name or f"a tensor {_args.describe(x)}" for name, x in zip(found, values, strict=True))
+    return ", ".join(name or f"a tensor {args.describe(x)}" for name, x in zip(found, values, strict=True))

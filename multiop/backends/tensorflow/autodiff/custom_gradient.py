@@ -13,7 +13,8 @@ from contextlib import contextmanager, nullcontext
 
 import tensorflow as tf
 
-from multiop import _deferred, errors
+from multiop import errors
+from multiop._rules import late_errors
 
 from .. import _internals
 from ..conversion import convert, is_tracked
@@ -347,7 +348,7 @@ def _vectorized(name, rule, n, is_rule, loop):
         try:
             concrete, fault = tf.function(flat_rule, autograph=False).get_concrete_function(*specs), None
         except Exception as error:  # it does not matter unless the call is differentiated
-            concrete, fault = None, _deferred.without_frames(error, "TensorFlow")
+            concrete, fault = None, late_errors.without_frames(error, "TensorFlow")
     captured = [] if fault else concrete.captured_inputs
     place = {_internals.tensor_id(y): i for i, y in enumerate(node.outputs[:n])}  # its own outputs are not mapped yet
     own = [place.get(_internals.tensor_id(x)) for x in captured]
@@ -362,7 +363,7 @@ def _vectorized(name, rule, n, is_rule, loop):
 
     def mapped_rule(*upstreams):
         if fault:
-            raise _deferred.again(fault)
+            raise late_errors.again(fault)
         moving = [x for x, has_axis in residuals if has_axis]
 
         def pull_row(slices):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from multiop import errors
-from multiop._recent import Recent
+from multiop._rules.lru import Recent
 
 from .. import _internals
 from ..conversion import convert, in_this_graph

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from multiop import _windows
+from multiop._values import windows
 
 from ..autodiff.custom_gradient import can_link, linked
 from ..conversion import cached_ints, convert, executing_eagerly, in_this_graph, is_readable, is_tensor
@@ -18,7 +18,7 @@ def op_image_resize(images, size, *options, otherwise):
     """Resize by a kernel, right for what is finite; it computes in float32, also the places of the pixels."""
     *usual, fill_value, data_format = options
     is_usual = usual == ["bilinear", False, False, False, "constant"] and type(fill_value) in (int, float)
-    if not (is_usual and data_format in (None, "channels_last", "channels_first") and _windows.is_pair(size)):
+    if not (is_usual and data_format in (None, "channels_last", "channels_first") and windows.is_pair(size)):
         return otherwise(images, size, *options)
     images = convert(images) if is_tensor(images) else images
     return resized(images, tuple(size), data_format or "channels_last", lambda x: otherwise(x, size, *options))
@@ -28,7 +28,7 @@ def resized(images, size, data_format, by_taps):
     if not (isinstance(images, tf.Tensor) and images.dtype is tf.float32 and images.shape.rank in (3, 4)):
         return by_taps(images)
     sizes = images.shape[-3:-1] if data_format == "channels_last" else images.shape[-2:]
-    if None in sizes or 0 in images.shape or not all(map(_windows.is_exact_in_float32, sizes, size)):
+    if None in sizes or 0 in images.shape or not all(map(windows.is_exact_in_float32, sizes, size)):
         return by_taps(images)
     if not can_link(eagerly=True) or (executing_eagerly() and not is_finite(images)):
         return by_taps(images)

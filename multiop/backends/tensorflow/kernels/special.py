@@ -109,11 +109,11 @@ def are_few_values(*xs):
 
 def on_host(name, *operands):
     """Return a function of SciPy of tensors and numbers, in the dtype of the last one, a tensor."""
-    from multiop import _special  # SciPy takes longer to import than multiop
+    from multiop._values import scipy_special  # SciPy takes longer to import than multiop
 
     arrays = [x if isinstance(x, int) else x.numpy().astype("float64") for x in operands]
     dtype = operands[-1].dtype
-    return tf.constant(_special.compute(name, *arrays).astype(dtype.as_numpy_dtype), dtype)
+    return tf.constant(scipy_special.compute(name, *arrays).astype(dtype.as_numpy_dtype), dtype)
 
 
 def in_float64(kernel, x):

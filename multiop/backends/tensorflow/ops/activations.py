@@ -6,7 +6,7 @@ import math
 
 import tensorflow as tf
 
-from multiop import _args
+from multiop._values import args
 
 from ..autodiff.custom_gradient import can_link, linked, unrecorded, with_rule
 from ..conversion import (
@@ -90,7 +90,7 @@ def op_gelu(x, approximate):  # tf.nn.gelu rounds its constants to float32, also
 
 def op_glu(x, axis):
     (x,) = reject_complex(floating(x))
-    axis = _args.halved_axis(axis, known_shape(x))
+    axis = args.halved_axis(axis, known_shape(x))
     x, gate = tf.split(x, 2, axis)
     return beyond_float16(lambda x, gate: x * tf.sigmoid(gate), x, gate)
 
@@ -155,7 +155,7 @@ def normalized(kernel, native, x, axis):
     if axis == -1 and is_float_along(x, axis):
         return kernel(logits=x)
     (x,) = reject_complex(floating(x))
-    axis = -1 if axis == -1 and x.shape.rank is None else _args.single_axis(axis, rank(x))
+    axis = -1 if axis == -1 and x.shape.rank is None else args.single_axis(axis, rank(x))
     return in_float32_on_cpu(lambda x: native(x, axis), x)
 
 

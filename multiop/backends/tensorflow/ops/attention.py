@@ -6,7 +6,8 @@ import math
 
 import tensorflow as tf
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import choose, convert, in_float32_on_cpu, known_shape, op_shape, promote_operands
 
@@ -16,7 +17,7 @@ FUSED = "https://github.com/Dao-AILab/flash-attention/issues/35"
 def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap):
     query, key, value, bias = promote_operands(query, key, value, bias)
     mask = None if mask is None else convert(mask)
-    _args.attention(*map(known_shape, (query, key, value)))
+    args.attention(*map(known_shape, (query, key, value)))
     if mask is not None and mask.dtype is not tf.bool:
         raise errors.DTypeError("mask must be bool; what is added to the logits is bias")
     if flash:

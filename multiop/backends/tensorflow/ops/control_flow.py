@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from .. import _internals
 
@@ -47,7 +48,7 @@ def op_while_loop(cond, body, xs, maximum_iterations):
     while steps != maximum_iterations and cond(*xs):
         xs, steps = body(*xs), steps + 1
     if not steps:
-        _args.check_unchosen(lambda: body(*start), run_without_values)
+        args.check_unchosen(lambda: body(*start), run_without_values)
     return xs
 
 
@@ -66,7 +67,7 @@ def op_fori_loop(lower, upper, body, xs):
     for index in indices:
         xs = body(tf.constant(index, dtype), *xs)
     if not indices:
-        _args.check_unchosen(lambda: body(tf.zeros([], dtype), *xs), run_without_values)
+        args.check_unchosen(lambda: body(tf.zeros([], dtype), *xs), run_without_values)
     return xs
 
 

@@ -7,7 +7,8 @@ import math
 
 import tensorflow as tf
 
-from multiop import _windows, errors
+from multiop import errors
+from multiop._values import windows as _windows
 
 from ..conversion import are_floats, bool_to_int32, convert, in_float32_on_cpu, known_shape, op_shape, promote, rank
 from .elementwise import op_add

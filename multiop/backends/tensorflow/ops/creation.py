@@ -6,7 +6,7 @@ import math
 
 import tensorflow as tf
 
-from multiop import _args, _dtypes, _host
+from multiop._values import args, dtypes, host
 
 from ..conversion import choose, convert, is_float, is_tensor, native, promote, rank, reject_complex
 
@@ -43,7 +43,7 @@ def op_arange(start, stop, step, dtype):
     exact = (
         tf.float64 if any(isinstance(x, float) or (is_tensor(x) and x.dtype.is_floating) for x in ends) else tf.int64
     )
-    start, stop, step = (tf.constant(x, exact) if _host.is_scalar(x) else tf.cast(convert(x), exact) for x in ends)
+    start, stop, step = (tf.constant(x, exact) if host.is_scalar(x) else tf.cast(convert(x), exact) for x in ends)
     # tf.range raises for an empty range, and accumulates the rounding errors of the steps
     count = tf.maximum(tf.math.ceil((stop - start) / step), 0)
     return tf.cast(start + step * tf.cast(tf.range(tf.cast(count, tf.int64)), exact), native(dtype))
@@ -60,22 +60,22 @@ def op_copy(x):
 
 def op_linspace(start, stop, num, endpoint, dtype, axis):
     start, stop = promote(start, stop)
-    given = _dtypes.to_floating(start.dtype.name)
+    given = dtypes.to_floating(start.dtype.name)
     if not (start.dtype.is_floating or start.dtype.is_complex):  # in float32, large integers would be rounded,
         start, stop = tf.cast(start, tf.float64), tf.cast(stop, tf.float64)  # and numbers near 0 with them
     if given in ("float16", "bfloat16"):
         start, stop = tf.cast(start, tf.float32), tf.cast(stop, tf.float32)
     quarter = tf.constant(0.25, start.dtype)
     delta, parts = quarter * stop - quarter * start, num - endpoint  # the distance of large numbers overflows
-    axis = _args.single_axis(axis, rank(delta) + 1)
+    axis = args.single_axis(axis, rank(delta) + 1)
     index = tf.reshape(tf.cast(tf.range(num), delta.dtype), [num, *[1] * rank(delta)])
     divisor = tf.constant(max(parts, 1), delta.dtype)
     step = delta / divisor
-    whole = dtype in _dtypes.INTEGER
+    whole = dtype in dtypes.INTEGER
     # a rounded step may miss an integer
     samples = (quarter * start + (index * delta / divisor if whole else index * step)) / quarter
     if endpoint and num > 1:
         samples = choose(tf.equal(index, divisor), stop, samples)
     samples = convert(tf.floor(*reject_complex(samples)) if whole else samples, dtype or given)
     step = step / quarter if parts > 0 else tf.fill(tf.shape(step), tf.constant(math.nan, step.dtype))
-    return tf.transpose(samples, _args.moved(0, axis, rank(samples))), convert(step, given)
+    return tf.transpose(samples, args.moved(0, axis, rank(samples))), convert(step, given)

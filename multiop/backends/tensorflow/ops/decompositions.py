@@ -7,7 +7,8 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..autodiff.custom_gradient import with_rule
 from ..conversion import (
@@ -84,14 +85,14 @@ def op_pinv(x, rcond):
 
 def op_solve(a, b):
     a, b = map(accepted, map(floating, promote(a, b)))
-    vectors = _args.is_vector_rhs(known_shape(a), known_shape(b))
+    vectors = args.is_vector_rhs(known_shape(a), known_shape(b))
     solution = invertible(tf.linalg.solve, "a", *broadcast_together(a, b[..., None] if vectors else b, 2))
     return solution[..., 0] if vectors else solution
 
 
 def op_solve_triangular(a, b, lower):
     a, b = map(accepted, map(floating, promote(a, b)))
-    vectors = _args.is_vector_rhs(known_shape(a), known_shape(b))
+    vectors = args.is_vector_rhs(known_shape(a), known_shape(b))
     singular = tf.reduce_any(tf.equal(tf.linalg.diag_part(a), 0)) if a.shape[-1] else tf.constant(False)
     if is_at_hand(singular) and bool(singular):
         raise errors.ArgumentError("a is singular")
@@ -324,7 +325,7 @@ def accepted(x):
 
 def matrices(x, square=False):
     x = accepted(floating(x))
-    _args.matrices(known_shape(x), square)
+    args.matrices(known_shape(x), square)
     return x
 
 

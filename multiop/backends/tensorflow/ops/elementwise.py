@@ -8,7 +8,8 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from multiop import _host, errors
+from multiop import errors
+from multiop._values import host
 
 from ..autodiff.custom_gradient import can_link, linked, unrecorded, with_rule
 from ..conversion import (
@@ -84,7 +85,7 @@ def op_power(x1, x2):
         return power_by_multiplication(x1, int(x2))
     if are_words(x1, x2) and not is_tracked():
         return tf.raw_ops.Pow(x=x1, y=x2)
-    constant = _host.is_scalar(x2) and abs(x2) < 2**24
+    constant = host.is_scalar(x2) and abs(x2) < 2**24
     x1, x2 = bool_to_int32(*align(x1, x2))
     if x1.dtype.is_integer:
         return integer_power(x1, x2)
@@ -400,7 +401,7 @@ def whole(fn, x):
 
 
 def rounded(x, decimals):
-    x, scale = tf.stop_gradient(x), _host.power_of_10(abs(decimals))
+    x, scale = tf.stop_gradient(x), host.power_of_10(abs(decimals))
     scale = math.inf if scale > x.dtype.max else scale
     unit = tf.constant(scale, x.dtype)
     if decimals > 0:  # too large to have these decimals: unchanged

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..autodiff import _linear
 from ..conversion import (
@@ -63,14 +64,14 @@ def _take_along_axis(x, indices, axis):
 
 def op_get_item(x, key):
     x = convert(x)
-    entries, arrays = _args.normalize_key(key, known_shape(x))
+    entries, arrays = args.normalize_key(key, known_shape(x))
     x = x[tuple(slice(None) if place in arrays else entry for place, entry in enumerate(entries))] if entries else x
     return where_differentiated(lambda x: _gather(x, entries, arrays), x) if arrays else x
 
 
 def _gather(x, entries, arrays):
     found = [check_indices(entries[place], x, place) for place in arrays]
-    start = _args.index_axis(arrays)
+    start = args.index_axis(arrays)
     if len(arrays) == 1:
         picked = tf.gather(dense(x) if start == 0 else x, found[0][0], axis=start)
     else:
@@ -79,9 +80,9 @@ def _gather(x, entries, arrays):
         for other, _ in found[1:]:
             indices = indices + tf.zeros_like(other)
         indices = tf.stack([tf.broadcast_to(other, tf.shape(indices)) for other, _ in found], -1)
-        picked = tf.gather_nd(tf.transpose(x, _args.moved(arrays, tuple(range(len(arrays))), rank(x))), indices)
+        picked = tf.gather_nd(tf.transpose(x, args.moved(arrays, tuple(range(len(arrays))), rank(x))), indices)
         new = range(rank(indices) - 1)  # the dimensions of the indices come first
-        picked = tf.transpose(picked, _args.moved(tuple(new), tuple(start + n for n in new), rank(picked)))
+        picked = tf.transpose(picked, args.moved(tuple(new), tuple(start + n for n in new), rank(picked)))
     behind = rank(x) - len(arrays) - start
     for _, outside in found:
         picked = picked if outside is None else mask_outside(picked, outside[(..., *[None] * behind)])
@@ -137,7 +138,7 @@ def op_unravel_index(indices, shape):
 
 def op_one_hot(x, num_classes, axis, dtype):
     x = x if are_indices(x) else to_index_integers(x)
-    axis = _args.single_axis(axis, rank(x) + 1)
+    axis = args.single_axis(axis, rank(x) + 1)
     if dtype == "float32":
         return tf.one_hot(x, num_classes, axis=axis)
     return tf.cast(tf.one_hot(x, num_classes, True, False, axis, tf.bool), native(dtype))
@@ -162,7 +163,7 @@ def check_indices(indices, x, axis):
     """Return non-negative indices, and a mask of those out of range; if the values are known, raise, and no mask."""
     indices = indices if isinstance(indices, np.ndarray) or are_indices(indices) else to_index_integers(indices)
     if x.shape[axis] is not None:
-        known = _args.host_indices(given := np.asarray(indices) if is_at_hand(indices) else indices, x.shape[axis])
+        known = args.host_indices(given := np.asarray(indices) if is_at_hand(indices) else indices, x.shape[axis])
         if known is not None:
             return convert(indices if known is given else known), None
     indices = to_index_integers(indices)
@@ -180,15 +181,15 @@ def mask_outside(x, outside):
 def block_start(start_indices, x, shape):
     """Return where a block of `shape` starts in `x` and, if the values are not known, whether it exceeds `x`."""
     sizes = known_shape(x)
-    starts = _args.host_ints(start_indices)
+    starts = args.host_ints(start_indices)
     if starts is None:
         starts = to_index_integers(start_indices)
         if is_at_hand(starts):
             starts = tf.reshape(starts, [-1]).numpy().tolist()
     if not is_tensor(starts) and None not in sizes:
-        return _args.corner(starts, sizes, shape), None
+        return args.corner(starts, sizes, shape), None
     starts = tf.convert_to_tensor(starts, tf.int64)
-    _args.block(starts, sizes, shape)
+    args.block(starts, sizes, shape)
     sizes = tf.shape(x, tf.int64)
     starts = choose(starts < 0, starts + sizes, starts)
     most = sizes - tf.constant(list(shape), tf.int64)

@@ -6,7 +6,8 @@ import math
 
 import tensorflow as tf
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import choose, floating, op_shape, promote, rank, reject_complex, to_wide_float
 from ..devices import is_at_hand
@@ -19,7 +20,7 @@ EPSILON = 1e-7
 
 def op_binary_crossentropy(target, output, from_logits):
     target, output = reject_complex(*map(floating, promote(target, output)))
-    _args.same_shape(shape(target), shape(output), "target", "output")
+    args.same_shape(shape(target), shape(output), "target", "output")
     if from_logits:
         return tf.nn.sigmoid_cross_entropy_with_logits(target, output)
     dtype, target, output = to_wide_float(target, output)
@@ -29,8 +30,8 @@ def op_binary_crossentropy(target, output, from_logits):
 
 def op_categorical_crossentropy(target, output, from_logits, axis):
     dtype, target, output = to_wide_float(*promote(target, output))
-    _args.same_shape(shape(target), shape(output), "target", "output")
-    axis = _args.single_axis(axis, rank(output))
+    args.same_shape(shape(target), shape(output), "target", "output")
+    axis = args.single_axis(axis, rank(output))
     if from_logits:
         logs = tf.nn.log_softmax(output, axis)
         nothing = tf.equal(target, 0) & tf.equal(logs, -math.inf)
@@ -44,7 +45,7 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
     dtype, output = to_wide_float(output)
     target = tf.cast(target, tf.int64)
     if axis < rank(output) - 1:
-        to_end = _args.moved(axis, -1, rank(output))
+        to_end = args.moved(axis, -1, rank(output))
         target, output = tf.transpose(target, to_end), tf.transpose(output, to_end)
     target, outside = check_classes(tf.squeeze(target, -1), op_shape(output)[-1])
     logs = output if from_logits else tf.math.log(op_clip(output, EPSILON, 1 - EPSILON))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import choose, floating, in_float32, promote_operands, rank, reject_complex
 from .elementwise import power_by_multiplication
@@ -12,13 +13,13 @@ from .elementwise import power_by_multiplication
 
 def op_normalize(x, axis, order, epsilon):
     (x,) = reject_complex(floating(x))
-    axis = _args.axes(axis, rank(x))
+    axis = args.axes(axis, rank(x))
     return in_float32(lambda x: normalize(x, axis, order, epsilon), x)
 
 
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
     x, mean, variance, offset, scale = promote_operands(x, mean, variance, offset, scale)
-    axis = _args.single_axis(axis, rank(x))
+    axis = args.single_axis(axis, rank(x))
     dtype, shape = x.dtype, [-1 if dim == axis else 1 for dim in range(rank(x))]
     compute = tf.float32 if dtype in (tf.float16, tf.bfloat16) else dtype
 
@@ -37,7 +38,7 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
 
 def op_layer_normalization(x, gamma, beta, axis, epsilon):
     x, gamma, beta = promote_operands(x, gamma, beta)
-    axis = sorted(_args.axes(axis, rank(x)))
+    axis = sorted(args.axes(axis, rank(x)))
     gamma, beta = fit_parameter(gamma, x, axis, "gamma"), fit_parameter(beta, x, axis, "beta")
 
     def scaled(x, *rest):
@@ -50,7 +51,7 @@ def op_layer_normalization(x, gamma, beta, axis, epsilon):
 
 def op_rms_normalization(x, scale, axis, epsilon):
     x, scale = promote_operands(x, scale)
-    axis = sorted(_args.axes(axis, rank(x)))
+    axis = sorted(args.axes(axis, rank(x)))
     scale = fit_parameter(scale, x, axis, "scale")
 
     def scaled(x, *scale):

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from multiop import _windows
+from multiop._values import windows as _windows
 
 from ..conversion import (
     bool_to_int32,

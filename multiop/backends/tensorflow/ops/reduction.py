@@ -6,7 +6,8 @@ import math
 
 import tensorflow as tf
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from .._internals import executing_eagerly
 from ..autodiff.custom_gradient import can_link, linked
@@ -136,15 +137,15 @@ def op_cumprod(x, axis, dtype):
 
 
 def cumprod(x, axis):
-    order = _args.moved(axis, 0, rank(x))
+    order = args.moved(axis, 0, rank(x))
     # tf.math.cumprod's gradient divides by the entries
     x = by_doubling(lambda step, x: tf.concat([x[:step], x[step:] * x[:-step]], 0), tf.transpose(x, order))
-    return tf.transpose(x, _args.moved(0, axis, rank(x)))
+    return tf.transpose(x, args.moved(0, axis, rank(x)))
 
 
 def axes(axis, x):
     """Return the axes of `x` to reduce; `None` for all axes of an unknown rank."""
-    return None if axis is None and x.shape.rank is None else _args.axes(axis, rank(x))
+    return None if axis is None and x.shape.rank is None else args.axes(axis, rank(x))
 
 
 def reduced(reduce, x, axis, keepdims):
@@ -191,7 +192,7 @@ def product(x, dims, keepdims):
     if dims is None or not (x.dtype.is_floating or x.dtype.is_complex) or not is_tracked():
         return tf.reduce_prod(x, dims, keepdims)
     for dim in sorted(dims, reverse=True):
-        x = tf.transpose(x, _args.moved(dim, 0, rank(x)))
+        x = tf.transpose(x, args.moved(dim, 0, rank(x)))
         if x.shape[0] is None:
             rest = tf.TensorShape([None, *x.shape[1:]])
             x = tf.while_loop(lambda x: tf.shape(x)[0] > 1, lambda x: [halved(x)], [x], [rest])[0]
@@ -234,7 +235,7 @@ def arg_extremum(reduce, x, axis, keepdims):
     if axis is None:
         found = arg_extremum(reduce, tf.reshape(x, [-1]), 0, False)
         return tf.reshape(found, tf.ones_like(tf.shape(x))) if keepdims else found
-    axis = _args.single_axis(axis, rank(x))
+    axis = args.single_axis(axis, rank(x))
     x = tf.cast(x, tf.uint8) if x.dtype is tf.bool else x
     if x.dtype.is_integer and not executing_eagerly():
         # Grappler takes the place in x for that in sign(x), https://github.com/tensorflow/tensorflow/issues/116436

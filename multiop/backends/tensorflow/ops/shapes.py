@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from multiop import _args, _host, errors
+from multiop import errors
+from multiop._values import args, host
 
 from ..conversion import (
     broadcast,
@@ -28,28 +29,28 @@ def op_reshape(x, newshape):
 
 def op_transpose(x, axes):
     x = convert(x)
-    order = tuple(range(rank(x)))[::-1] if axes is None else _args.permutation(axes, rank(x))
+    order = tuple(range(rank(x)))[::-1] if axes is None else args.permutation(axes, rank(x))
     return tf.raw_ops.Transpose(x=x, perm=cached_ints(order))
 
 
 def op_swapaxes(x, axis1, axis2):
     x = convert(x)
     order = list(range(rank(x)))
-    axis1, axis2 = _args.single_axis(axis1, rank(x), "axis1"), _args.single_axis(axis2, rank(x), "axis2")
+    axis1, axis2 = args.single_axis(axis1, rank(x), "axis1"), args.single_axis(axis2, rank(x), "axis2")
     order[axis1], order[axis2] = order[axis2], order[axis1]
     return tf.transpose(x, order)
 
 
 def op_moveaxis(x, source, destination):
     x = convert(x)
-    order = tuple(_args.moved(source, destination, rank(x)))
+    order = tuple(args.moved(source, destination, rank(x)))
     return x if order == tuple(range(rank(x))) else tf.raw_ops.Transpose(x=x, perm=cached_ints(order))
 
 
 def op_expand_dims(x, axis):
     x = convert(x)
     ndim = rank(x) + (len(axis) if isinstance(axis, (tuple, list)) else 1)
-    for dim in sorted(_args.axes(axis, ndim)):
+    for dim in sorted(args.axes(axis, ndim)):
         x = tf.raw_ops.ExpandDims(input=x, axis=dim)
     return x
 
@@ -58,24 +59,24 @@ def op_squeeze(x, axis):
     x = convert(x)
     if axis is None:
         return tf.squeeze(x)
-    dims = _args.squeezed(axis, known_shape(x))
+    dims = args.squeezed(axis, known_shape(x))
     return tf.squeeze(x, dims) if dims else x  # tf.squeeze takes an empty list for all
 
 
 def op_concatenate(xs, axis):
     xs = promote_all(*sequence(xs))
-    axis = _args.single_axis(axis, rank(xs[0]))
+    axis = args.single_axis(axis, rank(xs[0]))
     return tf.raw_ops.ConcatV2(values=xs, axis=axis, name="concat") if len(xs) > 1 else tf.identity(xs[0])
 
 
 def op_stack(x, axis):
     xs = promote_all(*sequence(x))
-    return tf.raw_ops.Pack(values=xs, axis=_args.single_axis(axis, rank(xs[0]) + 1), name="stack")
+    return tf.raw_ops.Pack(values=xs, axis=args.single_axis(axis, rank(xs[0]) + 1), name="stack")
 
 
 def op_split(x, indices_or_sections, axis):
     x = convert(x)
-    axis = _args.single_axis(axis, rank(x))
+    axis = args.single_axis(axis, rank(x))
     if isinstance(indices_or_sections, int):
         if indices_or_sections < 1 or (x.shape[axis] or 0) % indices_or_sections:
             raise errors.ArgumentError(f"{x.shape[axis]} entries do not split into {indices_or_sections} equal parts")
@@ -91,7 +92,7 @@ def op_broadcast_to(x, shape):
 
 def op_flip(x, axis):
     x = convert(x)
-    return tf.reverse(x, _args.axes(axis, rank(x)))
+    return tf.reverse(x, args.axes(axis, rank(x)))
 
 
 def op_tile(x, repeats):
@@ -113,9 +114,9 @@ def op_repeat(x, repeats, axis):
 def op_roll(x, shift, axis):
     x = convert(x)
     if axis is None:
-        return tf.reshape(tf.roll(tf.reshape(x, [-1]), _args.shifts(shift, (0,))[0], 0), tf.shape(x))
-    dims = _args.axes(axis, rank(x))
-    shifts = _args.shifts(shift, dims)
+        return tf.reshape(tf.roll(tf.reshape(x, [-1]), args.shifts(shift, (0,))[0], 0), tf.shape(x))
+    dims = args.axes(axis, rank(x))
+    shifts = args.shifts(shift, dims)
     if len(dims) == 1:  # TensorFlow takes twice as long to read lists
         return tf.raw_ops.Roll(input=x, shift=shifts[0], axis=dims[0])
     return tf.roll(x, shifts, dims) if dims else x
@@ -123,31 +124,31 @@ def op_roll(x, shift, axis):
 
 def op_pad(x, pad_width, mode, constant_values):
     x = convert(x)
-    pairs = _args.pairs(pad_width, rank(x))
+    pairs = args.pairs(pad_width, rank(x))
     if mode == "constant":
         padded = tf.pad(x, pairs) if pairs else x
-        if _host.is_zero(constant_values):
+        if host.is_zero(constant_values):
             return padded
         # tf.vectorized_map silently drops the constant_values of tf.pad
         inside = tf.pad(tf.ones_like(x, tf.bool), pairs) if pairs else tf.ones_like(x, tf.bool)
         return choose(inside, padded, convert(constant_values, dtype_name(x)))
     for dim, pair in enumerate(pairs):
         if any(pair):
-            places = _args.padded(x.shape[dim], pair, mode)
+            places = args.padded(x.shape[dim], pair, mode)
             x = where_differentiated(lambda x, places=places, dim=dim: tf.gather(dense(x), places, axis=dim), x)
     return x
 
 
 def op_unstack(x, num, axis):
     x = convert(x)
-    return tf.unstack(x, num, _args.unstacked(axis, num, known_shape(x)))
+    return tf.unstack(x, num, args.unstacked(axis, num, known_shape(x)))
 
 
 def op_diagonal(x, offset, axis1, axis2):
     x = convert(x)
-    axis1, axis2 = _args.two_axes(axis1, axis2, rank(x))
+    axis1, axis2 = args.two_axes(axis1, axis2, rank(x))
     if (axis1, axis2) != (rank(x) - 2, rank(x) - 1):
-        x = tf.transpose(x, _args.moved((axis1, axis2), (-2, -1), rank(x)))
+        x = tf.transpose(x, args.moved((axis1, axis2), (-2, -1), rank(x)))
     rows, columns = x.shape[-2], x.shape[-1]
     if None not in (rows, columns) and not -rows < offset < columns:
         return x[..., 0, :0]  # tf.linalg.diag_part rejects it
@@ -160,4 +161,4 @@ def tiled(fn, x):
 
 
 def sequence(xs):
-    return tf.unstack(xs) if is_tensor(xs) else _args.sequence(xs)
+    return tf.unstack(xs) if is_tensor(xs) else args.sequence(xs)

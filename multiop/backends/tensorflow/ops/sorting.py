@@ -6,7 +6,8 @@ import math
 
 import tensorflow as tf
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import (
     choose,
@@ -39,7 +40,7 @@ def op_argsort(x, axis):
 def op_searchsorted(sorted_sequence, values, side):
     sorted_sequence, values = reject_complex(*promote(sorted_sequence, values))
     one = rank(sorted_sequence) == 1
-    _args.rows(known_shape(sorted_sequence), known_shape(values))
+    args.rows(known_shape(sorted_sequence), known_shape(values))
     wide = {tf.bool: tf.int32, tf.float16: tf.float32, tf.bfloat16: tf.float32}.get(values.dtype, values.dtype)
     sequence, flat = tf.cast(sorted_sequence, wide), tf.cast(values, wide)
     flat = tf.reshape(flat, [-1]) if one else flat
@@ -55,7 +56,7 @@ def op_searchsorted(sorted_sequence, values, side):
 def op_top_k(x, k, sorted):
     (x,) = reject_complex(convert(x))
     rank(x)
-    _args.within_last(k, x.shape)
+    args.within_last(k, x.shape)
     indices = tf.math.top_k(to_sortable(x), k).indices
     return tf.gather(dense(x), indices, batch_dims=rank(x) - 1), indices
 
@@ -63,7 +64,7 @@ def op_top_k(x, k, sorted):
 def op_digitize(x, bins):
     bins = convert(bins)
     if rank(bins) != 1:
-        raise errors.ArgumentError(f"bins must be a vector, got {_args.describe(bins)}")
+        raise errors.ArgumentError(f"bins must be a vector, got {args.describe(bins)}")
     falling = op_less(bins[1:], bins[:-1])
     if is_at_hand(falling) and bool(tf.reduce_any(falling)):
         raise errors.ArgumentError("bins must be sorted, smallest first")

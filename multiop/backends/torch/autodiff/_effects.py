@@ -9,7 +9,8 @@ import optree
 import torch
 from torch.overrides import TorchFunctionMode
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args as _args
 
 from .._internals import TorchDispatchMode, base_of, is_traced, is_tracing, schema_of, storage_of
 

@@ -13,7 +13,7 @@ import types
 import torch
 
 from multiop import errors
-from multiop._closures import PLAIN, VIEWS, Walk, attributes, carrying, entries_of, read
+from multiop._rules.closures import PLAIN, VIEWS, Walk, attributes, carrying, entries_of, read
 
 from .._internals import functorch, is_of_transform
 

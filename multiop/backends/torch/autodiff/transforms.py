@@ -16,7 +16,7 @@ import torch.utils.checkpoint
 from torch.autograd.function import BackwardCFunction, Function
 
 from multiop import errors
-from multiop._recent import Recent
+from multiop._rules.lru import Recent
 
 from .._internals import (
     LOSES_PULLBACKS,

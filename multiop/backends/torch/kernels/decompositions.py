@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from multiop import _args
+from multiop._values import args
 
 from .._internals import is_tracked
 from .._kernels import LONG, is_finite, is_on_host, is_plain, recorded, with_formula
@@ -40,7 +40,7 @@ def is_large(x):
 
 def op_norm(x, ord, axis, keepdims, *, otherwise):
     is_fit = is_float(x) and x.dtype in LONG and type(keepdims) is bool and is_on_host(x) and is_plain()
-    axes = _args.euclidean(ord, axis, x.ndim) if is_fit else None
+    axes = args.euclidean(ord, axis, x.ndim) if is_fit else None
     if not axes:
         return otherwise(x, ord, axis, keepdims)
     norm = torch.linalg.vector_norm(x, 2, axes, keepdim=keepdims)

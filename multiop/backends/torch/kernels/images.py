@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from multiop import _windows
+from multiop._values import windows
 
 from .._kernels import LONG, is_finite, with_formula
 from ..conversion import is_float
@@ -21,13 +21,13 @@ def op_image_resize(images, size, *options, otherwise):
     is_plain_resize = usual == ["bilinear", False, False, False, "constant"] and fill_value == 0
     if not (is_plain_resize and is_float(images) and images.dtype in LONG and images.ndim in (3, 4) and images.numel()):
         return meaning(images)
-    if not (_windows.is_pair(size) and data_format in (None, "channels_last", "channels_first") and is_finite(images)):
+    if not (windows.is_pair(size) and data_format in (None, "channels_last", "channels_first") and is_finite(images)):
         return meaning(images)
     last = data_format != "channels_first"
     order, back = ((0, 3, 1, 2), (0, 2, 3, 1)) if last else ((0, 1, 2, 3), (0, 1, 2, 3))
     old = images.shape[-3:-1] if last else images.shape[-2:]
     dtype = images.dtype
-    working = dtype if all(map(_windows.is_exact_in_float32, old, size)) else torch.float64
+    working = dtype if all(map(windows.is_exact_in_float32, old, size)) else torch.float64
 
     def planes(x):
         return x.reshape(-1, *x.shape[-3:]).permute(order).to(working)

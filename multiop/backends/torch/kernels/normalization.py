@@ -8,7 +8,7 @@ import math
 import torch
 from torch.nn import functional
 
-from multiop import _args
+from multiop._values import args
 
 from .._kernels import fused
 from ..conversion import is_float, promote_operands
@@ -18,7 +18,7 @@ from ..ops.normalization import by_layer_norm
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon, *, otherwise):
     given = x, mean, variance, axis, offset, scale, epsilon
     x, mean, variance, offset, scale = promote_operands(x, mean, variance, offset, scale)
-    axis = _args.single_axis(axis, x.ndim)
+    axis = args.single_axis(axis, x.ndim)
     # the gradient of the kernel ends the process where there are no entries
     if (
         x.ndim == 1

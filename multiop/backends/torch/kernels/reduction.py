@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from multiop import _args
+from multiop._values import args
 
 from .._internals import is_tracked
 from .._kernels import FEW, LONG, fused, is_readable, keeping, with_formula
@@ -19,7 +19,7 @@ MANY = 4096  # from here on, separate steps are faster than the kernel of the va
 def op_mean(x, axis, keepdims, *, otherwise):
     if not (is_float(x) and x.requires_grad and x.numel() >= FEW and x.dtype in LONG):
         return otherwise(x, axis, keepdims)
-    dims = _args.axes(axis, x.ndim)
+    dims = args.axes(axis, x.ndim)
     y = torch.sum(x, dims, keepdims)  # its gradient is a view; that of torch.mean is as large as x
     return y / (x.numel() // y.numel()) if dims else x
 
@@ -54,7 +54,7 @@ def variance_by_steps(x, dims, keepdims, otherwise):
     """
     if not (is_float(x) and x.dtype in LONG and x.numel() >= MANY and is_readable(x)):
         return None
-    dims = _args.axes(dims, x.ndim)
+    dims = args.axes(dims, x.ndim)
     if not dims:
         return None
     with torch.no_grad():
@@ -89,7 +89,7 @@ def op_quantile(x, q, axis, method, keepdims, *, otherwise):
 
 
 def op_logsumexp(x, axis, keepdims, *, otherwise):
-    if not is_float(x) or not x.numel() or not (dims := _args.axes(axis, x.ndim)):
+    if not is_float(x) or not x.numel() or not (dims := args.axes(axis, x.ndim)):
         return otherwise(x, axis, keepdims)
     if x.dtype is torch.float16 and math.prod(x.shape[dim] for dim in dims) > 60000:  # the sum would overflow
         return otherwise(x, axis, keepdims)

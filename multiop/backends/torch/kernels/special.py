@@ -60,10 +60,10 @@ def are_readable_values(*xs):
 
 def on_host(name, *operands):
     """Return a function of SciPy of tensors and numbers, in the dtype of the last one, a tensor."""
-    from multiop import _special  # SciPy takes longer to import than multiop
+    from multiop._values import scipy_special  # SciPy takes longer to import than multiop
 
     arrays = [x.double().numpy(force=True) if isinstance(x, torch.Tensor) else x for x in operands]
-    return torch.from_numpy(_special.compute(name, *arrays)).to(operands[-1].dtype)
+    return torch.from_numpy(scipy_special.compute(name, *arrays)).to(operands[-1].dtype)
 
 
 def op_xlogy(x, y, *, otherwise):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from multiop import _args
+from multiop._values import args
 
 from .._internals import VERSION, is_forward_mode
 from ..conversion import (
@@ -40,13 +40,13 @@ def op_softmax(x, axis):
     if is_float_along(x, axis):
         return torch.softmax(x, axis)
     (x,) = reject_complex(floating(x))
-    return torch.softmax(x, _args.single_axis(axis, x.ndim))
+    return torch.softmax(x, args.single_axis(axis, x.ndim))
 
 
 def op_log_softmax(x, axis):
     if not is_float_along(x, axis):
         (x,) = reject_complex(floating(x))
-        axis = _args.single_axis(axis, x.ndim)
+        axis = args.single_axis(axis, x.ndim)
     if x.dtype is torch.float16 and x.is_cpu:  # the kernel rounds the sum to float16, which may overflow
         return torch.log_softmax(x, axis, dtype=torch.float32).to(x.dtype)
     return torch.log_softmax(x, axis)
@@ -89,7 +89,7 @@ def op_gelu(x, approximate):
 
 def op_glu(x, axis):
     (x,) = reject_complex(floating(x))
-    axis = _args.halved_axis(axis, x.shape)
+    axis = args.halved_axis(axis, x.shape)
     if not is_forward_mode():
         return functional.glu(x, axis)
     x, gate = torch.chunk(x, 2, axis)  # functional.glu has no forward mode in 16 bits, nor a derivative of it

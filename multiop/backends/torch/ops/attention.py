@@ -8,7 +8,8 @@ import torch
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import convert, promote_operands, reject_complex, together
 
@@ -26,7 +27,7 @@ def accepted(query, key, value, bias, mask, scale):
         query, mask = together(query, mask)
     query, key, value, bias = promote_operands(query, key, value, bias)
     mask = None if mask is None else convert(mask, device=query.device)
-    _args.attention(query.shape, key.shape, value.shape)
+    args.attention(query.shape, key.shape, value.shape)
     if mask is not None and mask.dtype is not torch.bool:
         raise errors.DTypeError("mask must be bool; what is added to the logits is bias")
     reject_complex(query)

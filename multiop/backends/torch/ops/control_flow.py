@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from multiop import _args
+from multiop._values import args
 
 from .. import _internals
 from .._internals import are_transforms_active, is_tracing
@@ -64,7 +64,7 @@ def op_while_loop(cond, body, xs, maximum_iterations):
             xs = [torch.where(going, y, x) for y, x in zip(stepped, xs, strict=True)]
         steps += 1
     if not steps:
-        _args.check_unchosen(lambda: body(*xs), run_without_values)
+        args.check_unchosen(lambda: body(*xs), run_without_values)
     return xs
 
 
@@ -79,7 +79,7 @@ def op_fori_loop(lower, upper, body, xs):
     for index in indices:
         xs = body(torch.scalar_tensor(index, dtype=dtype), *xs)
     if not indices:
-        _args.check_unchosen(lambda: body(torch.scalar_tensor(0, dtype=dtype), *xs), run_without_values)
+        args.check_unchosen(lambda: body(torch.scalar_tensor(0, dtype=dtype), *xs), run_without_values)
     return xs
 
 

@@ -7,7 +7,8 @@ import operator
 import torch
 from torch.nn import functional
 
-from multiop import _windows, errors
+from multiop import errors
+from multiop._values import windows
 
 from ..conversion import are_autocast, are_floats, bool_to_int32, convert, in_float32, promote, put_together
 from .elementwise import op_add
@@ -20,11 +21,11 @@ def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     inputs, kernel = promote_factors(inputs, kernel)
     bias = put_together(bias, operator.methodcaller("is_replicate"))
     is_fused = bias is None or are_floats(kernel, bias) or are_autocast(inputs, kernel, bias)
-    axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
+    axes, strides, dilation = windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     x, n = channels_first(inputs, data_format), len(axes)
-    groups = _windows.groups(x.shape[1], kernel.shape)
-    spans = _windows.spans(kernel.shape[:-2], dilation)
-    pads = _windows.pads(x.shape[2:], spans, strides, padding)
+    groups = windows.groups(x.shape[1], kernel.shape)
+    spans = windows.spans(kernel.shape[:-2], dilation)
+    pads = windows.pads(x.shape[2:], spans, strides, padding)
     both = [min(pair) for pair in pads]
     if any(end != start for start, end in pads):  # PyTorch pads both ends equally
         rest = [(start - less, end - less) for (start, end), less in zip(pads, both, strict=True)]
@@ -34,16 +35,16 @@ def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
         kernel = kernel.clone(memory_format=torch.contiguous_format)
     y = _convolved(_CONV[n], x, kernel, bias if is_fused else None, strides, both, dilation, groups)
     y = to_data_format(y if y.is_floating_point() else y.to(inputs.dtype), data_format)
-    return y if is_fused else op_add(y, bias.reshape(_windows.along_channels(data_format, n)))
+    return y if is_fused else op_add(y, bias.reshape(windows.along_channels(data_format, n)))
 
 
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):
     inputs, kernel = promote_factors(inputs, kernel)
-    axes, strides, dilation = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
+    axes, strides, dilation = windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     x, n = channels_first(inputs, data_format), len(axes)
-    groups = _windows.transposed(x.shape[1], kernel.shape, groups)
-    spans = _windows.spans(kernel.shape[:-2], dilation)
-    crops = _windows.crops(x.shape[2:], spans, strides, padding, output_padding, dilation)
+    groups = windows.transposed(x.shape[1], kernel.shape, groups)
+    spans = windows.spans(kernel.shape[:-2], dilation)
+    crops = windows.crops(x.shape[2:], spans, strides, padding, output_padding, dilation)
     # PyTorch crops both ends equally, and adds less than a stride or dilation at the end
     both = [
         start if start - end < max(stride, rate) else max(end, 0)
@@ -66,11 +67,11 @@ def op_unfold(x, kernel_size, dilation, padding, stride):
     x = convert(x)
     if x.ndim != 4:
         raise errors.ArgumentError(f"x must have 4 dimensions, not {x.ndim}")
-    kernel, rates, pads, steps, number = _windows.blocks(x.shape[2:], kernel_size, dilation, padding, stride)
+    kernel, rates, pads, steps, number = windows.blocks(x.shape[2:], kernel_size, dilation, padding, stride)
     if x.is_floating_point() or x.is_complex():
         return functional.unfold(x, kernel, rates, pads, steps)
     x = functional.pad(x, (pads[1], pads[1], pads[0], pads[0]))
-    for dim, (span, step, rate) in enumerate(zip(_windows.spans(kernel, rates), steps, rates, strict=True), 2):
+    for dim, (span, step, rate) in enumerate(zip(windows.spans(kernel, rates), steps, rates, strict=True), 2):
         x = x.unfold(dim, span, step)[..., ::rate]
     return torch.permute(x, (0, 1, 4, 5, 2, 3)).reshape(
         x.shape[0], x.shape[1] * kernel[0] * kernel[1], number[0] * number[1]
@@ -79,9 +80,9 @@ def op_unfold(x, kernel_size, dilation, padding, stride):
 
 def op_fold(x, output_size, kernel_size, dilation, padding, stride):
     (x,) = bool_to_int32(convert(x))
-    output_size = _windows.spatial(output_size, 2, "output_size")
-    kernel, rates, pads, steps, number = _windows.blocks(output_size, kernel_size, dilation, padding, stride)
-    _windows.folded(x.shape, kernel, number)
+    output_size = windows.spatial(output_size, 2, "output_size")
+    kernel, rates, pads, steps, number = windows.blocks(output_size, kernel_size, dilation, padding, stride)
+    windows.folded(x.shape, kernel, number)
     if x.is_floating_point() or x.is_complex():
         return functional.fold(x, output_size, kernel, rates, pads, steps)
     height, width = (size + 2 * pad for size, pad in zip(output_size, pads, strict=True))

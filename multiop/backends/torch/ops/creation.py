@@ -6,7 +6,8 @@ import math
 
 import torch
 
-from multiop import _args, _dtypes, errors
+from multiop import errors
+from multiop._values import args, dtypes
 
 from ..conversion import convert, is_float, native, promote, reject_complex
 
@@ -20,8 +21,8 @@ def op_ones(shape, dtype):
 
 
 def op_full(shape, fill_value, dtype):
-    if is_fill(fill_value) and (dtype is None or dtype in _dtypes.FLOATING):
-        return torch.full(shape, fill_value, dtype=native(dtype or _dtypes.strong(_dtypes.of_scalar(fill_value))))
+    if is_fill(fill_value) and (dtype is None or dtype in dtypes.FLOATING):
+        return torch.full(shape, fill_value, dtype=native(dtype or dtypes.strong(dtypes.of_scalar(fill_value))))
     return torch.broadcast_to(convert(fill_value, dtype), shape).clone()
 
 
@@ -39,7 +40,7 @@ def op_full_like(x, fill_value, dtype):
     if dtype is None and is_float(x) and is_fill(fill_value):
         return torch.full_like(x, fill_value)
     x = convert(x)
-    fill = convert(fill_value, dtype or _dtypes.name(x.dtype), x.device)
+    fill = convert(fill_value, dtype or dtypes.name(x.dtype), x.device)
     return torch.broadcast_to(fill, x.shape).clone()
 
 
@@ -59,7 +60,7 @@ def op_arange(start, stop, step, dtype):
 
 
 def op_eye(n, m, k, dtype):
-    if k == 0 and dtype in _dtypes.FLOATING:
+    if k == 0 and dtype in dtypes.FLOATING:
         return torch.eye(n, m, dtype=native(dtype))
     rows, columns = torch.arange(n), torch.arange(m)
     return (rows[:, None] + k == columns).to(native(dtype))
@@ -71,17 +72,17 @@ def op_copy(x):
 
 def op_linspace(start, stop, num, endpoint, dtype, axis):
     start, stop = promote(start, stop)
-    given = _dtypes.to_floating(_dtypes.name(start.dtype))
+    given = dtypes.to_floating(dtypes.name(start.dtype))
     # in float32, large integers would be rounded, and numbers near 0 with them
     start, stop = (x if x.is_floating_point() or x.is_complex() else x.to(torch.float64) for x in (start, stop))
     if given in ("float16", "bfloat16"):
         start, stop = start.to(torch.float32), stop.to(torch.float32)
     delta, parts = 0.25 * stop - 0.25 * start, num - endpoint  # the distance of large numbers overflows
-    axis = _args.single_axis(axis, delta.ndim + 1)
+    axis = args.single_axis(axis, delta.ndim + 1)
     index = torch.arange(num, dtype=delta.real.dtype, device=delta.device).reshape(num, *[1] * delta.ndim)
     parted = delta.new_full((), max(parts, 1))  # by a number, a GPU would multiply with a rounded 1 / parts
     step = delta / parted
-    whole = dtype in _dtypes.INTEGER
+    whole = dtype in dtypes.INTEGER
     # a rounded step may miss an integer
     samples = 4 * (0.25 * start + (index * delta / parted if whole else index * step))
     if endpoint and num > 1:

@@ -7,7 +7,8 @@ import math
 
 import torch
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from .._internals import is_autocast_on, is_forward_mode, is_lifted, is_tracked
 from ..conversion import dtype_name, floating, promote
@@ -71,7 +72,7 @@ def op_pinv(x, rcond):
 
 def op_solve(a, b):
     a, b = map(accepted, map(floating, promote(a, b)))
-    vectors = _args.is_vector_rhs(a.shape, b.shape)
+    vectors = args.is_vector_rhs(a.shape, b.shape)
     solution, info = system_solution(a, b[..., None] if vectors else b)
     solution = check_solved(solution, info, "a is singular")
     return solution[..., 0] if vectors else solution
@@ -79,7 +80,7 @@ def op_solve(a, b):
 
 def op_solve_triangular(a, b, lower):
     a, b = map(accepted, map(floating, promote(a, b)))
-    vectors = _args.is_vector_rhs(a.shape, b.shape)
+    vectors = args.is_vector_rhs(a.shape, b.shape)
     solution = torch.linalg.solve_triangular(a, b[..., None] if vectors else b, upper=not lower)
     solution = check_solved(solution, (torch.diagonal(a, dim1=-2, dim2=-1) == 0).any(-1), "a is singular")
     return solution[..., 0] if vectors else solution
@@ -146,7 +147,7 @@ def accepted(x):
 
 def matrices(x, square=False):
     x = accepted(floating(x))
-    _args.matrices(x.shape, square)
+    args.matrices(x.shape, square)
     return x
 
 

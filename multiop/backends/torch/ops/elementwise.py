@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from multiop import _host, errors
+from multiop import errors
+from multiop._values import host
 
 from .._internals import VERSION, is_tracked
 from ..conversion import (
@@ -481,7 +482,7 @@ def integer_power(x1, x2):
 
 
 def rounded(x, decimals):
-    scale, level = _host.power_of_10(abs(decimals)), torch.round(x)  # its derivative is 0
+    scale, level = host.power_of_10(abs(decimals)), torch.round(x)  # its derivative is 0
     x = x.detach()
     if decimals > 0:  # too large to have these decimals: unchanged
         large = x * scale

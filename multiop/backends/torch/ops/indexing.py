@@ -6,7 +6,8 @@ import math
 
 import torch
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from .._internals import is_tracing, is_tracked
 from ..conversion import (
@@ -83,7 +84,7 @@ def op_get_item(x, key):
     if not isinstance(x, torch.Tensor):
         parts = key if isinstance(key, tuple) else (key,)
         x = convert(x, device=device_among(parts))
-    entries, arrays = _args.normalize_key(key, x.shape)
+    entries, arrays = args.normalize_key(key, x.shape)
     x = slice_by_key(x, [slice(None) if place in arrays else entry for place, entry in enumerate(entries)])
     if not arrays:
         return x
@@ -95,7 +96,7 @@ def op_get_item(x, key):
         places = [place if place is None else on_device_of(x, place) for place in places]
     # x[...] would read the value of a scalar index
     picked = where_differentiated(lambda x: torch.ops.aten.index(x, places), x)
-    behind = x.ndim - len(arrays) - _args.index_axis(arrays)
+    behind = x.ndim - len(arrays) - args.index_axis(arrays)
     for _, outside in found:
         picked = picked if outside is None else mask_outside(picked, outside[(..., *[None] * behind)])
     return picked
@@ -155,7 +156,7 @@ def op_unravel_index(indices, shape):
 
 def op_one_hot(x, num_classes, axis, dtype):
     x = to_index_integers(x)
-    axis = _args.single_axis(axis, x.ndim + 1)
+    axis = args.single_axis(axis, x.ndim + 1)
     classes = on_device_of(x, torch.arange(num_classes, device=x.device).reshape(-1, *[1] * (x.ndim - axis)))
     return (x.unsqueeze(axis) == classes).to(native(dtype))
 
@@ -196,14 +197,14 @@ def index_along(x, indices, axis):
 
 def check_indices(indices, size, device=None):
     """Return non-negative indices, and a mask of those out of range; if the values are known, raise, and no mask."""
-    known = None if is_compiling() else _args.host_indices(indices, size)
+    known = None if is_compiling() else args.host_indices(indices, size)
     if known is not None:
         found = torch.tensor(known, dtype=torch.int64, device="cpu")
         return found if device is None else move_to(found, device), None
     indices = to_index_integers(indices, device)
     if is_at_hand(indices):
         low, high = (int(bound) for bound in torch.aminmax(indices)) if indices.numel() else (0, -1)
-        _args.check_indices(low, high, size)
+        args.check_indices(low, high, size)
         return torch.where(indices < 0, indices + size, indices) if low < 0 else indices, None
     outside = torch.clamp(indices, -size, size - 1) != indices
     return torch.remainder(indices, max(size, 1)), outside
@@ -240,14 +241,14 @@ def slice_by_key(x, key):
 
 def block_start(start_indices, x, shape):
     """Return where a block of `shape` starts in `x` and, if the values are not known, whether it exceeds `x`."""
-    starts = _args.host_ints(start_indices)
+    starts = args.host_ints(start_indices)
     if starts is None:
         starts = to_index_integers(start_indices, x.device)
         if is_at_hand(starts):
             starts = starts.tolist() if starts.ndim else [starts.item()]
     if not isinstance(starts, torch.Tensor):
-        return _args.corner(starts, x.shape, shape), None
-    _args.block(starts, x.shape, shape)
+        return args.corner(starts, x.shape, shape), None
+    args.block(starts, x.shape, shape)
     sizes = [torch.where(start < 0, start + size, start) for start, size in zip(starts.unbind(), x.shape, strict=True)]
     room = [size - n for size, n in zip(x.shape, shape, strict=True)]
     outside = torch.stack([(start < 0) | (start > most) for start, most in zip(sizes, room, strict=True)]).any()

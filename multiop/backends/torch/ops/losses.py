@@ -8,7 +8,8 @@ import math
 import torch
 from torch.nn import functional
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import floating, promote, reject_complex, to_wide_float
 from ..devices import is_at_hand
@@ -20,7 +21,7 @@ EPSILON = 1e-7
 
 def op_binary_crossentropy(target, output, from_logits):
     target, output = reject_complex(*map(floating, promote(target, output)))
-    _args.same_shape(target.shape, output.shape, "target", "output")
+    args.same_shape(target.shape, output.shape, "target", "output")
     if from_logits:
         return functional.binary_cross_entropy_with_logits(output, target, reduction="none")
     dtype, target, output = to_wide_float(target, output)
@@ -30,8 +31,8 @@ def op_binary_crossentropy(target, output, from_logits):
 
 def op_categorical_crossentropy(target, output, from_logits, axis):
     target, output = reject_complex(*map(floating, promote(target, output)))
-    _args.same_shape(target.shape, output.shape, "target", "output")
-    axis = _args.single_axis(axis, output.ndim)
+    args.same_shape(target.shape, output.shape, "target", "output")
+    axis = args.single_axis(axis, output.ndim)
     if from_logits:
         logs = torch.log_softmax(output, axis)
         logs = torch.where((target == 0) & torch.isneginf(logs), 0, logs)  # a class that is masked

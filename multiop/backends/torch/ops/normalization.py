@@ -7,7 +7,8 @@ import math
 import torch
 from torch.nn import functional
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import (
     floating,
@@ -20,13 +21,13 @@ from .reduction import op_sum
 
 def op_normalize(x, axis, order, epsilon):
     (x,) = reject_complex(floating(x))
-    axis = _args.axes(axis, x.ndim)
+    axis = args.axes(axis, x.ndim)
     return in_float32(lambda x: normalize(x, axis, order, epsilon), x) if x.numel() else x
 
 
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
     x, mean, variance, offset, scale = promote_operands(x, mean, variance, offset, scale)
-    axis = _args.single_axis(axis, x.ndim)
+    axis = args.single_axis(axis, x.ndim)
     for name, vector in (("mean", mean), ("variance", variance), ("offset", offset), ("scale", scale)):
         if vector is not None and vector.shape != (x.shape[axis],):
             raise errors.ArgumentError(f"{name} must have the shape ({x.shape[axis]},), got {tuple(vector.shape)}")
@@ -52,7 +53,7 @@ def op_layer_normalization(x, gamma, beta, axis, epsilon):
 def by_layer_norm(layer_norm, x, gamma, beta, axis, epsilon):
     """Normalize along `axis` by `layer_norm`, which normalizes last dimensions of a given shape."""
     x, gamma, beta = promote_operands(x, gamma, beta)
-    axis = sorted(_args.axes(axis, x.ndim))
+    axis = sorted(args.axes(axis, x.ndim))
     shape = x.shape[x.ndim - len(axis) :]
     if (
         axis
@@ -85,7 +86,7 @@ def standardize(x, gamma, beta, shape, epsilon):
 
 def op_rms_normalization(x, scale, axis, epsilon):
     x, scale = promote_operands(x, scale)
-    axis = sorted(_args.axes(axis, x.ndim))
+    axis = sorted(args.axes(axis, x.ndim))
     if scale is not None and axis == list(range(x.ndim - len(axis), x.ndim)) and scale.shape == x.shape[axis[0] :]:
         return functional.rms_norm(x, scale.shape, scale, epsilon)
     scale = fit_parameter(scale, x, axis, "scale")
@@ -119,5 +120,5 @@ def apply_to_last(normalize, x, axis):
     last = tuple(range(x.ndim - len(axis), x.ndim))
     if tuple(axis) == last:
         return normalize(x, x.shape[last[0] :])
-    moved = x.permute(_args.moved(axis, last, x.ndim))
-    return normalize(moved, [x.shape[dim] for dim in axis]).permute(_args.moved(last, axis, x.ndim))
+    moved = x.permute(args.moved(axis, last, x.ndim))
+    return normalize(moved, [x.shape[dim] for dim in axis]).permute(args.moved(last, axis, x.ndim))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn import functional
 
-from multiop import _windows
+from multiop._values import windows as _windows
 
 from ..conversion import bool_to_int32, convert, floating, in_comparable_dtype, reject_complex
 from .convolution import channels_first, to_data_format

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import are_autocast, are_inexact, in_wider_dtype, promote, promote_all, without_int8
 
@@ -26,9 +27,9 @@ def op_einsum(subscripts, operands):
 
 def op_tensordot(x1, x2, axes):
     if are_inexact(x1, x2):
-        return torch.tensordot(x1, x2, _args.contracted(axes, x1.shape, x2.shape))
+        return torch.tensordot(x1, x2, args.contracted(axes, x1.shape, x2.shape))
     x1, x2 = promote_all(x1, x2)
-    dims = _args.contracted(axes, x1.shape, x2.shape)
+    dims = args.contracted(axes, x1.shape, x2.shape)
     return product_of(lambda x1, x2: torch.tensordot(x1, x2, dims), x1, x2)
 
 

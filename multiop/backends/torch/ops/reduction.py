@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from multiop import _args
+from multiop._values import args
 
 from .._internals import is_tracked
 from ..conversion import (
@@ -37,7 +37,7 @@ def op_sum(x, axis, keepdims):
     if axis is None and not keepdims and is_float(x):
         return torch.sum(x)
     x = convert(x)
-    dims = _args.axes(axis, x.ndim)
+    dims = args.axes(axis, x.ndim)
     dtype = ACCUMULATED.get(x.dtype, x.dtype)  # as it sums, PyTorch casts without a copy
     if not dims:
         return x.to(dtype)
@@ -53,7 +53,7 @@ def op_prod(x, axis, keepdims, dtype):
     if dtype is axis is None and not keepdims and is_float(x) and x.dtype not in HALF and not is_tracked(x):
         return torch.prod(x)
     x = to_summands(x, dtype)
-    dims = sorted(_args.axes(axis, x.ndim), reverse=True)
+    dims = sorted(args.axes(axis, x.ndim), reverse=True)
     return in_float32(lambda x: functools.reduce(lambda x, dim: product(x, dim, keepdims), dims, x), x)
 
 
@@ -63,7 +63,7 @@ def op_mean(x, axis, keepdims):
     if axis is None and not keepdims and is_float(x):
         return torch.mean(x)
     x = floating(x)
-    dims = _args.axes(axis, x.ndim)
+    dims = args.axes(axis, x.ndim)
     return torch.mean(x, dims, keepdims) if dims else x
 
 
@@ -71,7 +71,7 @@ def op_var(x, axis, keepdims):
     if is_float_along(x, axis):
         return torch.var(x, axis, correction=0, keepdim=keepdims)
     x = floating(x)
-    dims = _args.axes(axis, x.ndim)
+    dims = args.axes(axis, x.ndim)
     if not dims:
         return torch.zeros_like(x.real) + (x.real - x.real)
     return torch.var(x, dims, correction=0, keepdim=keepdims)
@@ -109,19 +109,19 @@ def op_argmin(x, axis, keepdims):
 
 def op_all(x, axis, keepdims):
     x = convert(x, "bool")
-    dims = _args.axes(axis, x.ndim)
+    dims = args.axes(axis, x.ndim)
     return torch.all(x, dims, keepdims) if dims else x
 
 
 def op_any(x, axis, keepdims):
     x = convert(x, "bool")
-    dims = _args.axes(axis, x.ndim)
+    dims = args.axes(axis, x.ndim)
     return torch.any(x, dims, keepdims) if dims else x
 
 
 def op_logsumexp(x, axis, keepdims):
     (x,) = reject_complex(floating(x))
-    dims = _args.axes(axis, x.ndim)
+    dims = args.axes(axis, x.ndim)
     if not dims or x.numel() == 0:
         return torch.logsumexp(x, dims, keepdims) if dims else x
 
@@ -181,7 +181,7 @@ def extremum(reduce, pairwise, x, axis, keepdims, initial):
     if axis is None and initial is None and not keepdims and is_float(x) and type(x) is torch.Tensor:
         return reduce(x)
     (x,) = reject_complex(convert(x))
-    dims = _args.axes(axis, x.ndim)
+    dims = args.axes(axis, x.ndim)
     if initial is not None and any(x.shape[dim] == 0 for dim in dims):
         shape = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdims or d not in dims]
         return torch.broadcast_to(promote(x, initial)[1], shape)
@@ -195,7 +195,7 @@ def arg_extremum(reduce, x, axis, keepdims):
         return reduce(x, axis, keepdims).int()
     if axis is not None:
         x = convert(x)
-        axis = _args.single_axis(axis, x.ndim)
+        axis = args.single_axis(axis, x.ndim)
     if not is_float(x):
         (x,) = reject_complex(convert(x))
         x = to_comparable(x.to(torch.uint8) if x.dtype is torch.bool else x)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from multiop import _dtypes, errors
+from multiop import errors
+from multiop._values import dtypes
 
 from ..conversion import (
     convert,
@@ -64,7 +65,7 @@ def segment_extremum(reduce, x, ids, num_segments):
     if x.dtype is torch.bool:
         return segment_extremum(reduce, x.to(torch.uint8), ids, n).to(torch.bool)
     places = ids.reshape(-1, *[1] * (x.ndim - 1)).expand(x.shape)
-    start = convert(_dtypes.IDENTITY[dtype_name(x)][reduce == "amin"], dtype_name(x), x.device)
+    start = convert(dtypes.IDENTITY[dtype_name(x)][reduce == "amin"], dtype_name(x), x.device)
     top = in_comparable_dtype(
         lambda start, x: start.expand(n + 1, *x.shape[1:]).scatter_reduce(0, places, x, reduce), start, x.detach()
     )

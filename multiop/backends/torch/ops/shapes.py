@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from multiop import _args, _host, errors
+from multiop import errors
+from multiop._values import args, host
 
 from ..conversion import (
     are_alike,
@@ -28,19 +29,19 @@ def op_transpose(x, axes):
     x = x if isinstance(x, torch.Tensor) else convert(x)
     if axes is None:
         return x.T if x.ndim == 2 else torch.permute(x, tuple(range(x.ndim))[::-1])
-    return torch.permute(x, _args.permutation(axes, x.ndim))
+    return torch.permute(x, args.permutation(axes, x.ndim))
 
 
 def op_swapaxes(x, axis1, axis2):
     x = convert(x)
-    return torch.transpose(x, _args.single_axis(axis1, x.ndim, "axis1"), _args.single_axis(axis2, x.ndim, "axis2"))
+    return torch.transpose(x, args.single_axis(axis1, x.ndim, "axis1"), args.single_axis(axis2, x.ndim, "axis2"))
 
 
 def op_moveaxis(x, source, destination):
     x = convert(x)
     if type(source) is type(destination) is int and -(ndim := x.ndim) <= source < ndim and -ndim <= destination < ndim:
         return torch.movedim(x, source, destination)
-    return torch.permute(x, _args.moved(source, destination, x.ndim))
+    return torch.permute(x, args.moved(source, destination, x.ndim))
 
 
 def op_expand_dims(x, axis):
@@ -48,7 +49,7 @@ def op_expand_dims(x, axis):
     if type(axis) is int and -(ndim := x.ndim) - 1 <= axis <= ndim:
         return torch.unsqueeze(x, axis)
     ndim = x.ndim + (len(axis) if isinstance(axis, (tuple, list)) else 1)
-    for dim in sorted(_args.axes(axis, ndim)):
+    for dim in sorted(args.axes(axis, ndim)):
         x = torch.unsqueeze(x, dim)
     return x
 
@@ -57,24 +58,24 @@ def op_squeeze(x, axis):
     x = convert(x)
     if type(axis) is int and -(ndim := x.ndim) <= axis < ndim and x.shape[axis] == 1:
         return torch.squeeze(x, axis)
-    return torch.squeeze(x) if axis is None else torch.squeeze(x, _args.squeezed(axis, x.shape))
+    return torch.squeeze(x) if axis is None else torch.squeeze(x, args.squeezed(axis, x.shape))
 
 
 def op_concatenate(xs, axis):
     xs = sequence(xs)
     xs = xs if are_alike(xs) else promote_all(*xs)
-    return torch.cat(xs, _args.single_axis(axis, xs[0].ndim))
+    return torch.cat(xs, args.single_axis(axis, xs[0].ndim))
 
 
 def op_stack(x, axis):
     xs = sequence(x)
     xs = xs if are_alike(xs) else promote_all(*xs)
-    return torch.stack(xs, _args.single_axis(axis, xs[0].ndim + 1))
+    return torch.stack(xs, args.single_axis(axis, xs[0].ndim + 1))
 
 
 def op_split(x, indices_or_sections, axis):
     x = convert(x)
-    axis = _args.single_axis(axis, x.ndim)
+    axis = args.single_axis(axis, x.ndim)
     if isinstance(indices_or_sections, int):
         if indices_or_sections < 1 or x.shape[axis] % indices_or_sections:
             raise errors.ArgumentError(f"{x.shape[axis]} entries do not split into {indices_or_sections} equal parts")
@@ -88,7 +89,7 @@ def op_broadcast_to(x, shape):
 
 def op_flip(x, axis):
     x = convert(x)
-    dims = _args.axes(axis, x.ndim)
+    dims = args.axes(axis, x.ndim)
     return in_wider_dtype(lambda x: torch.flip(x, dims), x)
 
 
@@ -111,24 +112,24 @@ def op_repeat(x, repeats, axis):
 def op_roll(x, shift, axis):
     x = convert(x)
     if axis is None:
-        return torch.roll(x, _args.shifts(shift, (0,))[0])
-    dims = _args.axes(axis, x.ndim)
-    return torch.roll(x, _args.shifts(shift, dims), dims) if dims else x
+        return torch.roll(x, args.shifts(shift, (0,))[0])
+    dims = args.axes(axis, x.ndim)
+    return torch.roll(x, args.shifts(shift, dims), dims) if dims else x
 
 
 def op_pad(x, pad_width, mode, constant_values):
     x = convert(x)
-    pairs = _args.pairs(pad_width, x.ndim)
+    pairs = args.pairs(pad_width, x.ndim)
     if mode == "constant":
         widths = [n for pair in reversed(pairs) for n in pair]
         padded = torch.nn.functional.pad(x, widths)
-        if _host.is_zero(constant_values):
+        if host.is_zero(constant_values):
             return padded
         inside = torch.nn.functional.pad(torch.ones_like(x, dtype=torch.bool), widths)
         return choose(inside, padded, convert(constant_values, dtype_name(x), x.device))
     for dim, pair in enumerate(pairs):
         if any(pair):
-            _args.not_empty(x.shape[dim], mode)
+            args.not_empty(x.shape[dim], mode)
             places = _padded(x.shape[dim], pair, mode, x.device)
             x = where_differentiated(lambda x, places=places, dim=dim: torch.index_select(x, dim, places), x)
     return x
@@ -148,16 +149,16 @@ def _padded(size, pair, mode, device):
 
 def op_unstack(x, num, axis):
     x = convert(x)
-    return list(torch.unbind(x, _args.unstacked(axis, num, x.shape)))
+    return list(torch.unbind(x, args.unstacked(axis, num, x.shape)))
 
 
 def op_diagonal(x, offset, axis1, axis2):
     x = convert(x)
-    axis1, axis2 = _args.two_axes(axis1, axis2, x.ndim)
+    axis1, axis2 = args.two_axes(axis1, axis2, x.ndim)
     return torch.diagonal(x, offset, axis1, axis2)
 
 
 def sequence(xs):
     if type(xs) in (list, tuple) and xs:
         return xs
-    return xs.unbind() if isinstance(xs, torch.Tensor) else _args.sequence(xs)
+    return xs.unbind() if isinstance(xs, torch.Tensor) else args.sequence(xs)

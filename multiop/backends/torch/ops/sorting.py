@@ -6,7 +6,8 @@ import math
 
 import torch
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 from ..conversion import (
     convert,
@@ -50,7 +51,7 @@ def op_argsort(x, axis):
 def op_searchsorted(sorted_sequence, values, side):
     operands = map(to_comparable, reject_complex(*promote(sorted_sequence, values)))
     sorted_sequence, values = (x.contiguous() for x in operands)  # as PyTorch warns that it will
-    _args.rows(sorted_sequence.shape, values.shape)
+    args.rows(sorted_sequence.shape, values.shape)
     if sorted_sequence.dtype is torch.bool:
         sorted_sequence, values = sorted_sequence.to(torch.uint8), values.to(torch.uint8)
     if not values.is_floating_point():
@@ -64,7 +65,7 @@ def op_searchsorted(sorted_sequence, values, side):
 
 def op_top_k(x, k, sorted):
     (x,) = reject_complex(convert(x))
-    _args.within_last(k, x.shape)
+    args.within_last(k, x.shape)
     values, indices = stable_sort(x, -1, descending=True)
     return values[..., :k], indices[..., :k].to(torch.int32)
 
@@ -73,7 +74,7 @@ def op_digitize(x, bins):
     x, bins = together(x, bins)
     bins = convert(bins)
     if bins.ndim != 1:
-        raise errors.ArgumentError(f"bins must be a vector, got {_args.describe(bins)}")
+        raise errors.ArgumentError(f"bins must be a vector, got {args.describe(bins)}")
     falling = op_less(bins[1:], bins[:-1])
     if is_at_hand(falling) and bool(falling.any()):
         raise errors.ArgumentError("bins must be sorted, smallest first")

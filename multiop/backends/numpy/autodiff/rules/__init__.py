@@ -13,7 +13,7 @@ import pkgutil
 
 import numpy as np
 
-from multiop._primitives import Primitives
+from multiop._loading.primitives import Primitives
 
 from ..._record import Traced, array_of, is_inexact, is_traced, operands, ops, recorded
 from ...conversion import own

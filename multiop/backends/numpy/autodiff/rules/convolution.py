@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from multiop import _windows
+from multiop._values import windows
 
 from ..._record import ops
 from ...conversion import convert
@@ -15,9 +15,9 @@ from ...ops.convolution import reached
 
 def op_conv(u, inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     inputs, kernel = convert(inputs), convert(kernel)
-    axes, strides, rates = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
-    sizes, spans = [inputs.shape[axis] for axis in axes], _windows.spans(kernel.shape[:-2], rates)
-    pads = _windows.pads(sizes, spans, strides, padding)
+    axes, strides, rates = windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
+    sizes, spans = [inputs.shape[axis] for axis in axes], windows.spans(kernel.shape[:-2], rates)
+    pads = windows.pads(sizes, spans, strides, padding)
     left = [(n + sum(pad) - s) % step for n, pad, s, step in zip(sizes, pads, spans, strides, strict=True)]
     groups = inputs.shape[-1 if data_format == "channels_last" else 1] // kernel.shape[-2]
     return (
@@ -31,9 +31,9 @@ def op_conv(u, inputs, kernel, bias, strides, padding, data_format, dilation_rat
 
 def op_conv_transpose(u, inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):
     inputs, kernel = convert(inputs), convert(kernel)
-    axes, strides, rates = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
-    spans = _windows.spans(kernel.shape[:-2], rates)
-    crops = _windows.crops([inputs.shape[axis] for axis in axes], spans, strides, padding, output_padding, rates)
+    axes, strides, rates = windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
+    spans = windows.spans(kernel.shape[:-2], rates)
+    crops = windows.crops([inputs.shape[axis] for axis in axes], spans, strides, padding, output_padding, rates)
     pads = [(start, max(end, 0)) for start, end in crops]
     x, y = channels_last(inputs, data_format), channels_last(u, data_format)
     grad = ops.conv(y, np.conj(kernel), None, strides, pads, "channels_last", rates)

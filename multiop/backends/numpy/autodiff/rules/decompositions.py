@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from multiop import _args
+from multiop._values import args
 
 from ..._record import array_of, is_traced, ops
 from ...conversion import promote_floating
@@ -67,7 +67,7 @@ def op_solve_triangular(u, a, b, lower):
 
 def of_solution(u, a, b, solve, solve_back):
     a, b = promote_floating(a, b)
-    is_vector = _args.is_vector_rhs(a.shape, b.shape)
+    is_vector = args.is_vector_rhs(a.shape, b.shape)
     u, b = (ops.expand_dims(x, -1) if is_vector else x for x in (u, b))
     grad = solve_back(adjoint(a), u)
     return -(grad @ adjoint(solve(a, b))), grad[..., 0] if is_vector else grad

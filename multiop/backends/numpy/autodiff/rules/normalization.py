@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from multiop import _args
+from multiop._values import args
 
 from ..._record import array_of, ops
 from ...ops.normalization import promote_operands
@@ -13,7 +13,7 @@ from .formula import by_formula
 
 @by_formula
 def op_normalize(x, axis, order, epsilon):
-    axis = _args.axes(axis, x.ndim)
+    axis = args.axes(axis, x.ndim)
     largest = ops.max(abs(array_of(x)), axis, True, 0)  # a constant: it cancels out
     zero = largest == 0
     small = x / ops.where(zero, 1, largest)
@@ -25,7 +25,7 @@ def op_normalize(x, axis, order, epsilon):
 @by_formula
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
     x, mean, variance, offset, scale = promote_operands(x, mean, variance, offset, scale)
-    axis = _args.single_axis(axis, x.ndim)
+    axis = args.single_axis(axis, x.ndim)
     others = [dim for dim in range(x.ndim) if dim != axis]
     factor = ops.rsqrt(ops.expand_dims(variance, others) + epsilon)
     factor = factor if scale is None else factor * ops.expand_dims(scale, others)
@@ -51,7 +51,7 @@ def op_rms_normalization(x, scale, axis, epsilon):
 
 def along(parameter, x, axis):
     """Return a parameter of the dimensions `axis` of `x` with as many dimensions as `x`."""
-    axis = _args.axes(axis, x.ndim)
+    axis = args.axes(axis, x.ndim)
     if parameter.ndim == x.ndim:
         return parameter
     return ops.reshape(parameter, [x.shape[dim] if dim in axis else 1 for dim in range(x.ndim)])

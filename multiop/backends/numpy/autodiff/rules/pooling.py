@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from multiop import _windows
+from multiop._values import windows as _windows
 
 from ..._record import array_of, ops
 from ...ops.pooling import in_bins

@@ -8,7 +8,7 @@ import string
 
 import numpy as np
 
-from multiop import _args
+from multiop._values import args
 
 from ..._record import ops
 from ...conversion import convert
@@ -73,7 +73,7 @@ def unused(letters):
 @by_formula
 def op_tensordot(x1, x2, axes):
     x1, x2 = convert(x1), convert(x2)
-    dims1, dims2 = _args.contracted(axes, x1.shape, x2.shape)
+    dims1, dims2 = args.contracted(axes, x1.shape, x2.shape)
     rest1, rest2 = ([k for k in range(x.ndim) if k not in dims] for x, dims in ((x1, dims1), (x2, dims2)))
     n = math.prod(x1.shape[k] for k in dims1)
     shape1, shape2 = [x1.shape[k] for k in rest1], [x2.shape[k] for k in rest2]

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from multiop import _args
+from multiop._values import args
 
 from ..._record import array_of, in_float32, ops
 from .formula import by_formula, zero
@@ -22,7 +22,7 @@ def op_sum(u, x, axis, keepdims):
 def op_prod(x, axis, keepdims, dtype):
     if not x.size:
         return np.ones(())
-    x, axes = in_float32(ops.cast(x, dtype) if dtype else x), _args.axes(axis, x.ndim)
+    x, axes = in_float32(ops.cast(x, dtype) if dtype else x), args.axes(axis, x.ndim)
     for dim in axes:
         while (half := x.shape[dim] // 2) > 0:  # in pairs: a quotient would fail at 0
             first, second, rest = ops.split(x, [half, 2 * half], dim)
@@ -54,7 +54,7 @@ def op_min(u, x, axis, keepdims, initial):
 
 
 def op_logsumexp(u, x, axis, keepdims):
-    top = np.max(array_of(x), _args.axes(axis, x.ndim), keepdims=True, initial=-np.inf)
+    top = np.max(array_of(x), args.axes(axis, x.ndim), keepdims=True, initial=-np.inf)
     terms = np.exp(x - np.where(np.isfinite(top), top, 0))
     total = ops.sum(terms, axis, True)
     return kept(u, x, axis) * (terms / ops.where(ops.equal(total, 0), 1, total))
@@ -78,12 +78,12 @@ def op_cumprod(x, axis, dtype):
 
 def kept(y, x, axis):
     """Return a reduction of `x` with the axes that were reduced, of size 1."""
-    axes = _args.axes(axis, x.ndim)
+    axes = args.axes(axis, x.ndim)
     return ops.reshape(y, tuple(1 if k in axes else n for k, n in enumerate(x.shape)))
 
 
 def count(x, axis):
-    return float(math.prod(x.shape[k] for k in _args.axes(axis, x.ndim)))
+    return float(math.prod(x.shape[k] for k in args.axes(axis, x.ndim)))
 
 
 def centered(x, axis):

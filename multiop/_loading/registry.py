@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from multiop import _kernels, _names, _settings, errors
-from multiop._built_in import (
+from multiop import errors
+from multiop._loading import kernels, settings, suggestions
+from multiop._loading.built_in import (
     BUILT_IN as BUILT_IN,
     EMBEDDED as EMBEDDED,
     VERSIONS as VERSIONS,
@@ -30,7 +31,7 @@ from multiop._built_in import (
 )
 
 if TYPE_CHECKING:
-    from multiop._contract import Backend
+    from multiop._loading.contract import Backend
 
 F = TypeVar("F", bound=Callable[..., Any])
 ENTRY_POINT_GROUP = "multiop.backends"
@@ -70,8 +71,8 @@ def default() -> str:
 
 def chosen() -> tuple[str, str]:
     """Return that name, and what chose it."""
-    if name := _settings.given("backend"):
-        return str(name), _settings.source("backend")
+    if name := settings.given("backend"):
+        return str(name), settings.source("backend")
     frameworks = [name for name in BUILT_IN if name != EMBEDDED]
     imported = [name for name in frameworks if BUILT_IN[name][1] in sys.modules]
     if len(imported) == 1:  # the tensors that there are can only be its own
@@ -267,7 +268,7 @@ def _load_now(name: str) -> Any:
 
 def unknown(name: str) -> str:
     """Return the message about a backend that does not exist."""
-    return f"unknown backend {name!r}; known backends: {', '.join(known())}{_names.similar(name, known())}"
+    return f"unknown backend {name!r}; known backends: {', '.join(known())}{suggestions.similar(name, known())}"
 
 
 @contextlib.contextmanager
@@ -302,9 +303,9 @@ def _load(name: str) -> None:
             ) from error
     else:
         raise errors.BackendError(unknown(name))
-    from multiop import _contract  # a twentieth of the time that `import multiop` would take
+    from multiop._loading import contract  # a twentieth of the time that `import multiop` would take
 
-    if missing := _contract.gaps(module):
+    if missing := contract.gaps(module):
         raise errors.BackendError(f"backend {name!r} does not fulfil the contract: {'; '.join(missing)}")
     for optional in ("composite", "traced"):  # asked for on each call, and a miss takes five times as long
         if not hasattr(module, optional):
@@ -312,13 +313,13 @@ def _load(name: str) -> None:
     lacks = getattr(module, "if_untested", "")
     if name in BUILT_IN and lacks is not None and level(name, module.version) == "untested":
         warnings.warn(untested(name, module.version) + lacks, stacklevel=2)
-    _settings.settle_x64()
-    if _settings.x64 and name not in BUILT_IN:  # if it is off, a framework's own switch is left as it is
+    settings.settle_x64()
+    if settings.x64 and name not in BUILT_IN:  # if it is off, a framework's own switch is left as it is
         module.set_x64(True)
     if hasattr(module, "compiler"):
         _compiler = module
-        _settings.settle_floatx()  # read now, because a compiler that traces Python cannot read the configuration file
-    _kernels.join(module, _composites, _settings.uses_kernels())
+        settings.settle_floatx()  # read now, because a compiler that traces Python cannot read the configuration file
+    kernels.join(module, _composites, settings.uses_kernels())
     _loaded[name] = module
 
 

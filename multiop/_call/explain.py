@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _registry, errors
-from multiop._args import describe
+from multiop import errors
+from multiop._loading import registry
+from multiop._values.args import describe
 
 
 def explain(error: Exception, op: str, arguments: dict[str, Any], runs_user_code: bool = False) -> Exception:
@@ -41,7 +42,7 @@ def explain(error: Exception, op: str, arguments: dict[str, Any], runs_user_code
 
 def _of_framework(error: Exception, op: str, arguments: dict[str, Any]) -> errors.MultiopError | None:
     """Return multiop's error for an error of the framework, or `None` if no argument is to blame."""
-    backend = _registry.active()
+    backend = registry.active()
     first_line = getattr(backend, "first_line", lambda error: str(error).strip().split("\n")[0])
     is_unsupported = getattr(backend, "is_unsupported", None)
     if is_unsupported is not None and is_unsupported(error):
@@ -73,7 +74,7 @@ def _misfit(op: str, arguments: dict[str, Any], error: Exception) -> str | None:
     if (
         op in _OF_ANY_SHAPES
         or not {"x1", "x2"} <= arguments.keys()
-        or _registry.is_compiling()
+        or registry.is_compiling()
         or _OF_DEVICES.search(str(error))
     ):
         return None

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _registry, _symbolic
-from multiop._explain import explain
+from multiop._call import keras_symbols
+from multiop._call.explain import explain
+from multiop._loading import registry
 from multiop.errors import MultiopError
 
 
@@ -26,7 +27,7 @@ def recover(error: Exception, op: Callable[..., Any], arguments: dict[str, Any],
             of that op, and one that a user's function itself raises passes unchanged.
     """
     caught = MultiopError if runs_user_code else Exception
-    if not _registry.is_compiling():
+    if not registry.is_compiling():
         error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next  # from below the boundary on
         plain = _of_python(op, arguments)
         if plain is not None:
@@ -34,9 +35,9 @@ def recover(error: Exception, op: Callable[..., Any], arguments: dict[str, Any],
                 return _call(op, op, plain)
             except caught as refused:
                 error, refused.__suppress_context__ = refused, True
-        if _symbolic.takes(arguments):
+        if keras_symbols.takes(arguments):
             try:
-                return _call(functools.partial(_symbolic.call, op.__name__), op, arguments)
+                return _call(functools.partial(keras_symbols.call, op.__name__), op, arguments)
             except caught as refused:
                 error, refused.__suppress_context__ = refused, True
     raise explain(error, op.__name__, arguments, runs_user_code)

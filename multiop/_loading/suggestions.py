@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import sys
+import types
 from collections.abc import Collection, Iterable
 
 # names that users of other libraries write
@@ -15,6 +16,16 @@ ELSEWHERE = {
 }  # fmt: skip
 
 PUBLIC: dict[str, Collection[str]] = {}  # the names of each namespace, where one may be that was looked for elsewhere
+
+
+def public_names(module: str, *modules: str) -> list[str]:
+    """Return what a module of other modules' names gives: all that is not private, and of modules the ones named."""
+    members = vars(sys.modules[module])
+    return sorted(
+        name
+        for name, value in members.items()
+        if name[0] != "_" and (name in modules or not isinstance(value, types.ModuleType))
+    )
 
 
 class _Missing(AttributeError):

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from multiop import _late, errors
-from multiop._names import similar
+from multiop import errors
+from multiop._loading import imports
+from multiop._loading.suggestions import similar
 
 VARIABLES = {  # the key in the file -> the environment variable
     "backend": "MULTIOP_BACKEND",
@@ -149,7 +150,7 @@ def set_x64(enable: bool) -> None:
     """Turn the 64-bit mode on or off, and JAX's switch with it."""
     global x64
     if "jax" in sys.modules or enable or x64:
-        _late.when_imported("jax", _switch_jax(enable))
+        imports.when_imported("jax", _switch_jax(enable))
     x64 = enable
 
 
@@ -166,7 +167,7 @@ def _switch_jax(enable: bool) -> Callable[[Any], None]:
     def switch(jax: Any) -> None:
         if jax.config.jax_enable_x64 == enable:
             return
-        if _late.is_jax_tracing():
+        if imports.is_jax_tracing():
             raise errors.ArgumentError(
                 "the 64-bit mode cannot be turned on or off inside a function that JAX traces, of which a part would "
                 "have other dtypes; import multiop, or call multiop.enable_x64, before"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from multiop import _tree
+from multiop._values import tree as _tree
 
 KNOWN = ("op_shape", "op_ndim", "op_size", "op_dtype")  # ops whose result is known without values
 boundaries: set[CodeType] = set()  # the functions through which ops are called

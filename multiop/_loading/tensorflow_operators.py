@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _registry
+from multiop._loading import registry
 
 COMPARISONS = {
     "__lt__": "op_less", "__le__": "op_less_equal", "__gt__": "op_greater", "__ge__": "op_greater_equal",
@@ -52,7 +52,7 @@ def _replace(cls: Any, name: str, op: str, tensors: tuple[Any, Any], is_reflecte
             is_own = (type(x2) is float and is_plain) or not isinstance(x2, _NUMBERS)
         if is_own:
             return own(x1, x2)
-        function = getattr(_registry.load("tensorflow"), op)
+        function = getattr(registry.load("tensorflow"), op)
         return function(x2, x1) if is_reflected else function(x1, x2)
 
     operator.multiop_op = op  # type: ignore[attr-defined]

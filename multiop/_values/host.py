@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _dtypes, config, errors
+from multiop import config, errors
+from multiop._values import dtypes as _dtypes
 
 SCALARS = (bool, int, float, complex)
 _WITH_DIGITS = (list, tuple, *SCALARS)

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from multiop import _args, errors
+from multiop import errors
+from multiop._values import args
 
 Array = np.ndarray[Any, Any]
 
@@ -21,7 +22,7 @@ def padding(value: Any, *modes: str) -> Any:
     """Return `"valid"`, `"same"` or one of `modes`; numbers pass, for `pads` to read."""
     if isinstance(value, str) or not (isinstance(value, (tuple, list)) or hasattr(value, "__index__")):
         return str(
-            _args.choice(value.lower() if isinstance(value, str) else value, ("valid", "same", *modes), "padding")
+            args.choice(value.lower() if isinstance(value, str) else value, ("valid", "same", *modes), "padding")
         )
     return value
 
@@ -36,7 +37,7 @@ def numbers(padding: Any, n: int) -> list[Pair]:
 
 def data_format(value: Any) -> str:
     """Return `"channels_last"`, which is the default, or `"channels_first"`."""
-    return "channels_last" if value is None else _args.choice(value, ("channels_last", "channels_first"), "data_format")
+    return "channels_last" if value is None else args.choice(value, ("channels_last", "channels_first"), "data_format")
 
 
 def spatial(value: Any, n: int, name: str, least: int = 1) -> tuple[int, ...]:

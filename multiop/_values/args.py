@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _dtypes, _registry, errors
-from multiop._types import Axis, Shape
+from multiop import errors
+from multiop._loading import registry
+from multiop._values import dtypes
+from multiop._values.types import Axis, Shape
 
 
 def place(fun: Callable[..., Any]) -> str:
@@ -22,7 +24,7 @@ def place(fun: Callable[..., Any]) -> str:
 
 def describe(value: Any, depth: int = 0) -> str:
     """Return a short text for an argument: `float32[2, 3]` for a tensor, the value itself for a small option."""
-    if isinstance(value, np.ndarray) and _registry.is_compiling():  # torch.compile cannot look into it
+    if isinstance(value, np.ndarray) and registry.is_compiling():  # torch.compile cannot look into it
         return "a NumPy array"
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if dtype is not None and shape is not None:
@@ -228,7 +230,7 @@ def rows(sequences: Sequence[Any], values: Sequence[Any]) -> None:
 
 def integers(dtype: str, name: str) -> None:
     """Check that an argument holds integers."""
-    if dtype not in _dtypes.INTEGER:
+    if dtype not in dtypes.INTEGER:
         raise errors.DTypeError(f"{name} must hold integers")
 
 
@@ -383,7 +385,7 @@ def entry(value: Any, size: int, name: str) -> int:
 
 def function(value: Any, name: str) -> Any:
     """Return `value` if it can be called."""
-    _registry.refuse_break()
+    registry.refuse_break()
     if isinstance(value, classmethod):
         raise errors.ArgumentTypeError(f"{name} must be a function, got a classmethod; put @classmethod above it")
     if not callable(value):
@@ -504,7 +506,7 @@ def _places(mask: Any) -> Sequence[Any]:
     """
     if isinstance(mask, np.ndarray):
         return [place.astype(np.int32) for place in np.nonzero(mask)]
-    return _registry.active().op_nonzero(mask)
+    return registry.active().op_nonzero(mask)
 
 
 def is_basic(one: Any) -> bool:
@@ -531,8 +533,8 @@ def _entry(part: Any) -> Any:
     if isinstance(part, (int, np.integer)):
         return int(part)
     part = np.zeros(np.shape(part), np.int32) if isinstance(part, (list, tuple)) and not len(part) else part
-    is_known = isinstance(part, np.ndarray) and part.dtype == bool and not _registry.is_compiling()
-    tensor = part if is_known else _registry.active().convert(part)
+    is_known = isinstance(part, np.ndarray) and part.dtype == bool and not registry.is_compiling()
+    tensor = part if is_known else registry.active().convert(part)
     if not len(tensor.shape) and is_mask(tensor):
         raise errors.ArgumentTypeError("key: a mask needs a dimension")
     return tensor
@@ -546,7 +548,7 @@ def is_mask(one: Any) -> bool:
     """Say whether an entry of a key is a mask, a bool tensor."""
     if isinstance(one, (slice, np.ndarray)):  # torch.compile cannot call hasattr on a slice
         return isinstance(one, np.ndarray) and one.dtype == bool
-    return hasattr(one, "shape") and _registry.active().dtype_name(one) == "bool"
+    return hasattr(one, "shape") and registry.active().dtype_name(one) == "bool"
 
 
 def _width(one: Any) -> int:

@@ -15,8 +15,9 @@ from typing import Any
 
 import optree
 
-from multiop import _registry, errors
-from multiop._built_in import untraced
+from multiop import errors
+from multiop._loading import registry as _registry
+from multiop._loading.built_in import untraced
 
 NAMESPACE = "multiop"
 _SEQUENCES = (list, tuple)

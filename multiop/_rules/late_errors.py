@@ -6,7 +6,7 @@ import os
 import sys
 import traceback
 
-from multiop import _registry
+from multiop._loading import registry
 
 
 def without_frames(error: Exception, while_tracing: str) -> Exception:
@@ -36,5 +36,5 @@ def again(error: Exception) -> Exception:
 
 
 def _folders() -> tuple[str, ...]:
-    frameworks = [getattr(sys.modules.get(name), "__file__", None) for _, name, _ in _registry.BUILT_IN.values()]
+    frameworks = [getattr(sys.modules.get(name), "__file__", None) for _, name, _ in registry.BUILT_IN.values()]
     return tuple(os.path.dirname(file) + os.sep for file in [__file__, *frameworks] if file)

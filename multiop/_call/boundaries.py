@@ -2,11 +2,11 @@
 # ruff: noqa
 # fmt: off
 # mypy: ignore-errors
-"""The functions through which ops are called: what fails within one is recovered, or explained, see `_recover`."""
+"""The functions through which ops are called: what fails within one is recovered, or explained, see `_call/recover`."""
 
-from multiop._args import bool_flag
-from multiop._recover import recover
-from multiop._registry import active
+from multiop._call.recover import recover
+from multiop._loading.registry import active
+from multiop._values.args import bool_flag
 from multiop.errors import MultiopError
 
 COMPOSITES = frozenset(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from multiop import _registry
+from multiop._loading import registry
 
 if TYPE_CHECKING:
     from abc import ABCMeta as _ProtocolMeta
@@ -30,9 +30,9 @@ def _imported(classes: dict[str, tuple[str, ...]]) -> tuple[type, ...]:
 
 def _asked() -> list[Any]:
     """Return the backends that say what a tensor is: third-party ones that are loaded, and NumPy while it is active."""
-    active: Any = _registry.active()
-    is_numpy = not isinstance(active, _registry._Unloaded) and active.name == "numpy"
-    return [backend for name, backend in _registry.loaded().items() if name not in _registry.BUILT_IN] + [
+    active: Any = registry.active()
+    is_numpy = not isinstance(active, registry._Unloaded) and active.name == "numpy"
+    return [backend for name, backend in registry.loaded().items() if name not in registry.BUILT_IN] + [
         active
     ] * is_numpy
 

@@ -1,7 +1,7 @@
 """The contract of a backend: what multiop calls on it, and what a backend may call on multiop's custom gradients.
 
 A backend is a module. `Backend` has a member for each name that the module must define, and `Optional` one for each
-that it may leave out; the primitive ops are in `_primitives.py`. mypy checks the built-in backends against the
+that it may leave out; the primitive ops are in `primitives.py`. mypy checks the built-in backends against the
 contract, and `gaps` checks each backend when it is loaded.
 """
 
@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from multiop._primitives import Primitives
+from multiop._loading.primitives import Primitives
 
 Tensor: TypeAlias = Any
 """A tensor of the framework."""
@@ -147,7 +147,7 @@ class Optional(Protocol):
     """What a backend may leave out.
 
     Attributes:
-        kernels: Functions that stand for ops, under their names, see `multiop._kernels`.
+        kernels: Functions that stand for ops, under their names, see `multiop._loading.kernels`.
         random: The parts of random numbers that are the framework's, a `RandomParts`.
         compiler: The framework's compiler, if it traces Python itself, a `Compiler`.
         if_untested: The end of the warning about a version that was never tested: what does not work on it. `None`: the

@@ -1,6 +1,6 @@
 """The one error boundary: an exception that leaves an op names the op that the user called, and its arguments.
 
-Each op is called through a function of `_boundaries.py`, which the generator writes. Its `try` costs nothing unless an
+Each op is called through a function of `boundaries.py`, which the generator writes. Its `try` costs nothing unless an
 error is raised, and where an op only passes its arguments on, or is a composite, it calls the backend itself.
 """
 
@@ -12,7 +12,8 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any, TypeVar
 
-from multiop import _boundaries, _registry, _symbolic
+from multiop._call import boundaries, keras_symbols
+from multiop._loading import registry
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -20,11 +21,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 def boundary(op: F) -> F:
     """Make every exception that leaves `op` name `op` and its arguments."""
     written: Any = inspect.unwrap(op)
-    code, make = written.__code__, getattr(_boundaries, op.__name__, None)
+    code, make = written.__code__, getattr(boundaries, op.__name__, None)
     called: Any
     called, n_decorators = make(op) if make else (None, 0)
     if called is None or not _is_current(called.__code__, code, op.__name__):
-        raise ImportError(f"multiop/_boundaries.py is older than {op.__name__}; run: nox -s generate")
+        raise ImportError(f"multiop/_call/boundaries.py is older than {op.__name__}; run: nox -s generate")
     # a traceback shows the `def` of the op: every instruction is on its line, and has no columns
     called.__code__ = called.__code__.replace(
         co_filename=code.co_filename,
@@ -32,9 +33,9 @@ def boundary(op: F) -> F:
         co_linetable=b"\xe8\x00" * (len(called.__code__.co_code) // 2),
     )
     called.__defaults__, called.__kwdefaults__ = written.__defaults__, written.__kwdefaults__
-    _symbolic.boundaries.add(called.__code__)
-    if op.__name__ in _boundaries.COMPOSITES:
-        _registry.add_composite(op)
+    keras_symbols.boundaries.add(called.__code__)
+    if op.__name__ in boundaries.COMPOSITES:
+        registry.add_composite(op)
     functools.update_wrapper(called, op)
     return called
 
@@ -42,7 +43,7 @@ def boundary(op: F) -> F:
 def _is_current(made: CodeType, written: CodeType, name: str) -> bool:
     """Say whether a function takes what its op takes, and calls the backend itself only if the op does nothing else."""
     parameters = made.co_varnames[:-1]  # the last one is the error
-    is_passed_on = name in made.co_names and name not in _boundaries.COMPOSITES
+    is_passed_on = name in made.co_names and name not in boundaries.COMPOSITES
     return (
         (made.co_argcount, parameters) == (written.co_argcount, written.co_varnames[: len(parameters)])
         and (not is_passed_on or written.co_names == ("active", name))

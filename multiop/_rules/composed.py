@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from multiop._registry import active
+from multiop._loading.registry import active
 
 Rule = Callable[..., Sequence[Any]]
 
@@ -23,7 +23,7 @@ def with_rule(name: str, f: Callable[..., tuple[Sequence[Any], Rule]], *primals:
 
 
 class _Call:
-    """What `_contract.Call` says."""
+    """What `contract.Call` says."""
 
     def __init__(self, name: str, f: Callable[..., Any]) -> None:
         self.name = self.rule_name = name

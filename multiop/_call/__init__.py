@@ -1,0 +1,1 @@
+"""What stands around the call of each op."""

@@ -1,0 +1,1 @@
+"""Which backend runs: found, checked, completed and configured."""

@@ -1,0 +1,1 @@
+"""What autodiff and the backends share about rules and compiled programs."""

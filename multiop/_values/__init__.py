@@ -1,0 +1,1 @@
+"""What an op may be given, and what it becomes."""
