@@ -22,63 +22,70 @@ _JAX, _XLA = "https://github.com/jax-ml/jax/issues/", "https://github.com/openxl
 _TENSORFLOW = "https://github.com/tensorflow/tensorflow/issues/"
 _NEVER = (99,)
 
+NARROW_PRODUCTS = Fault(
+    "jax",
+    (0, 10, 2),
+    (0, 11),
+    "CPU: a product of small matrices with over 16,384 rows, and then a reduction, is wrong when compiled",
+    (f"{_JAX}39103",),
+    mended=True,
+)
+HIGH_RANKS = Fault(
+    "jax",
+    (0, 10, 2),
+    (0, 11),
+    "CPU: the sum of a product of tensors of rank 7 or 8 ends the process",
+    (f"{_JAX}39257", f"{_JAX}40412"),
+    mended=True,
+)
+SHIFTS = Fault(
+    "jax",
+    (0, 5),
+    _NEVER,
+    "CPU: an update of a slice by a shifted slice of the same tensor, and then a reshape, is wrong when compiled",
+    (f"{_XLA}issues/49176",),
+    mended=True,
+)
+INTEGERS = Fault(
+    "jax",
+    (0, 5),
+    (0, 11),
+    "the compiler takes integer squares and absolute values that overflow for positive numbers",
+    (f"{_XLA}pull/46628",),
+    mended=True,
+)
+GATHERS = Fault(
+    "jax",
+    (0, 5),
+    (0, 8),
+    "CPU: entries that are taken from constants, and on 0.6 from entries that were taken, are others when compiled",
+    (f"{_XLA}issues/34260",),
+    mended=True,
+)
+BYTES = Fault(
+    "jax",
+    (0, 10, 2),
+    _NEVER,
+    "CPU: integers of 8 bits that overflow, are cast to floats and added up do not wrap when compiled",
+    (),
+    mended=True,
+)
+NANS = Fault(
+    "jax",
+    (0, 5),
+    (0, 11),
+    "CPU: exp, exp2, sinh and cosh of what the compiler knows to be NaN is any number",
+    (f"{_JAX}29537",),
+    mended=True,
+)
 FAULTS = (
-    Fault(
-        "jax",
-        (0, 10, 2),
-        (0, 11),
-        "CPU: a product of small matrices with over 16,384 rows, and then a reduction, is wrong when compiled",
-        (f"{_JAX}39103",),
-        mended=True,
-    ),
-    Fault(
-        "jax",
-        (0, 10, 2),
-        (0, 11),
-        "CPU: the sum of a product of tensors of rank 7 or 8 ends the process",
-        (f"{_JAX}39257", f"{_JAX}40412"),
-        mended=True,
-    ),
-    Fault(
-        "jax",
-        (0, 5),
-        _NEVER,
-        "CPU: an update of a slice by a shifted slice of the same tensor, and then a reshape, is wrong when compiled",
-        (f"{_XLA}issues/49176",),
-        mended=True,
-    ),
-    Fault(
-        "jax",
-        (0, 5),
-        (0, 11),
-        "the compiler takes integer squares and absolute values that overflow for positive numbers",
-        (f"{_XLA}pull/46628",),
-        mended=True,
-    ),
-    Fault(
-        "jax",
-        (0, 5),
-        (0, 8),
-        "CPU: entries that are taken from constants, and on 0.6 from entries that were taken, are others when compiled",
-        (f"{_XLA}issues/34260",),
-        mended=True,
-    ),
-    Fault(
-        "jax",
-        (0, 10, 2),
-        _NEVER,
-        "CPU: integers of 8 bits that overflow, are cast to floats and added up do not wrap when compiled",
-        (),
-        mended=True,
-    ),
-    Fault(
-        "jax",
-        (0, 5),
-        (0, 11),
-        "CPU: exp, exp2, sinh and cosh of what the compiler knows to be NaN is any number",
-        (f"{_JAX}29537",),
-        mended=True,
-    ),
+    NARROW_PRODUCTS,
+    HIGH_RANKS,
+    SHIFTS,
+    INTEGERS,
+    GATHERS,
+    BYTES,
+    NANS,
     Fault(
         "jax",
         (0, 5),

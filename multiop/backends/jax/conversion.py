@@ -13,6 +13,7 @@ import numpy as np
 from multiop import _args, _dtypes, _host, config, errors
 
 from . import _versions
+from ._cpu_compiler import mended
 
 Tensor = jax.Array
 Tracer = jax.core.Tracer
@@ -83,7 +84,7 @@ def dtype_name(x):
 def compiled(function, **options):
     if isinstance(function, jnp.ufunc):  # a ufunc is hashed in Python, on each call with a tracer
         function = functools.partial(function)
-    return jax.jit(function, inline=True, **options)
+    return jax.jit(mended(function), inline=True, **options)
 
 
 def with_constants(function):

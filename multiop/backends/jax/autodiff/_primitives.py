@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from multiop import _deferred, errors
 
 from .. import _internals as internals
+from .._cpu_compiler import mended, rewritten
 from .._internals import Tracer, Zero
 from ..conversion import drop_weak_type, is_inexact, is_unknown_value
 from . import _linearity as linearity
@@ -449,7 +450,7 @@ def _trace(call, avals, variables, closed_over, put_off):
 
 @staged_p.def_impl
 def _evaluate(*operands, staged, all_results):
-    results = internals.jaxpr_as_fun(staged.function)(*operands)
+    results = internals.jaxpr_as_fun(rewritten(staged.function))(*operands)
     return results if all_results else results[: staged.n_outputs]
 
 
@@ -699,7 +700,7 @@ internals.weakref_cache_key_types.add(_Rule)
 internals.primitive_jvps[linear_p] = _linear_jvp
 internals.primitive_transposes[linear_p] = _linear_transpose
 internals.fancy_primitive_batchers[linear_p] = _linear_batch
-internals.register_lowering(linear_p, internals.lower_fun(_transposed, multiple_results=True))
+internals.register_lowering(linear_p, internals.lower_fun(mended(_transposed), multiple_results=True))
 
 
 # What forward mode requires of a rule
