@@ -128,6 +128,7 @@ for _fault in _faults.of("jax", jax.__version__):
 _CALLS = {
     *("jit", "pjit", "closed_call", "core_call", "checkpoint", "remat", "remat2", "scan", "while", "cond", "shard_map"),
     *("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_vmap_call"),
+    *("custom_gradient", "custom_gradient_tangent"),
 }
 _MARK = "as_written_"  # begins the name of what was rewritten
 
@@ -176,7 +177,10 @@ def _otherwise(eqn, inside):
     if eqn.primitive.name in _CALLS:
         if str(eqn.params.get("name", "")).startswith(_MARK):
             return eqn
-        params = {name: inside(value) for name, value in eqn.params.items()}
+        params = {
+            name: value.mended(inside) if hasattr(value, "mended") else inside(value)
+            for name, value in eqn.params.items()
+        }
         return eqn if all(params[name] is value for name, value in eqn.params.items()) else eqn.replace(params=params)
     avals = [x.aval for x in eqn.invars]
     for is_concerned, form in _forms.get(eqn.primitive, ()):

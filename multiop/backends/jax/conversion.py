@@ -26,6 +26,7 @@ _INEXACT = {_dtypes.to_numpy(name) for name in _dtypes.INEXACT}
 _ARRAYS = set()
 CONCRETE = set()
 FLOATING = {_dtypes.to_numpy(name) for name in _dtypes.FLOATING}
+_BYTES = {np.dtype(np.int8), np.dtype(np.uint8)}
 _SINGLE = np.dtype(np.float32)
 _CONSTANT = {float, bool, type(None)}
 _PROGRAMS_EACH = 16
@@ -208,7 +209,12 @@ def cast(x, dtype):
         )
     if dtype in _dtypes.FLOAT8:
         return _to_float8(x, native(dtype))
-    return jax.lax.convert_element_type(x, native(dtype)) if dtype != "bool" else x != 0
+    if dtype == "bool":
+        return x != 0
+    return (_of_byte if x.dtype in _BYTES else jax.lax.convert_element_type)(x, native(dtype))
+
+
+_of_byte = compiled(jax.lax.convert_element_type, static_argnums=1)  # which has a form of its own
 
 
 def _to_float8(x, dtype):

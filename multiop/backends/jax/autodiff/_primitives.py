@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from multiop import _deferred, errors
 
 from .. import _internals as internals
-from .._cpu_compiler import mended, rewritten
+from .._cpu_compiler import mended
 from .._internals import Tracer, Zero
 from ..conversion import drop_weak_type, is_inexact, is_unknown_value
 from . import _linearity as linearity
@@ -253,6 +253,13 @@ class _Staged:
         """Return the function with its rule."""
         return self
 
+    def mended(self, rewritten):
+        """Return the function with its jaxpr `rewritten`; the rule is rewritten where it runs."""
+        function = rewritten(self.function)
+        if function is self.function:
+            return self
+        return _Staged(self.name, function, self.n_outputs, self.rule, self.taken, self.slots, self.closed_over)
+
     def batched(self, axis, is_mapped):
         """Return the function mapped over an axis of some operands, and which of its results are mapped."""
         mapped_outputs = [True] * self.n_outputs + [False] * self.n_others  # so that each has its own cotangent
@@ -326,6 +333,10 @@ class _Late:
     def batched(self, axis, is_mapped):
         function, is_mapped_out = internals.batch_jaxpr(self.function, axis, is_mapped, [True] * self.n_outputs)
         return _Late(self.name, function, lambda: self.completed().batched(axis, is_mapped)[0]), is_mapped_out
+
+    def mended(self, rewritten):
+        function = rewritten(self.function)
+        return self if function is self.function else _Late(self.name, function, lambda: self.completed().mended(rewritten))
 
 
 def _stage(call, primals):
@@ -450,7 +461,7 @@ def _trace(call, avals, variables, closed_over, put_off):
 
 @staged_p.def_impl
 def _evaluate(*operands, staged, all_results):
-    results = internals.jaxpr_as_fun(rewritten(staged.function))(*operands)
+    results = internals.jaxpr_as_fun(staged.function)(*operands)
     return results if all_results else results[: staged.n_outputs]
 
 
@@ -594,6 +605,10 @@ class _Rule:
         self.is_inexact = [is_inexact(aval) for aval in out_avals]
         self.tangent_avals = [internals.tangent_aval(aval) for aval in out_avals if is_inexact(aval)]
 
+    def mended(self, _):
+        """Return the map with the operations of its rule rewritten."""
+        return _Rule(self.name, mended(self.pull), self.n_residuals, self.out_avals, self.residual_kinds)
+
 
 def _push(rule, residuals, tangents):
     """Return the tangents of the outputs."""
@@ -700,7 +715,7 @@ internals.weakref_cache_key_types.add(_Rule)
 internals.primitive_jvps[linear_p] = _linear_jvp
 internals.primitive_transposes[linear_p] = _linear_transpose
 internals.fancy_primitive_batchers[linear_p] = _linear_batch
-internals.register_lowering(linear_p, internals.lower_fun(mended(_transposed), multiple_results=True))
+internals.register_lowering(linear_p, internals.lower_fun(_transposed, multiple_results=True))
 
 
 # What forward mode requires of a rule

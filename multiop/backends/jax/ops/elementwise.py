@@ -104,11 +104,11 @@ def op_rsqrt(x):
 
 
 def op_exp(x):
-    return jnp.exp(floating(x))
+    return _exp(floating(x))
 
 
 def op_exp2(x):
-    return jnp.exp2(floating(x))
+    return _exp2(floating(x))
 
 
 def op_expm1(x):
@@ -682,6 +682,7 @@ _arcsinh = either(with_slope(jnp.arcsinh, arcsinh_slope), _complex.arcsinh)
 _arccosh = either(with_slope(jnp.arccosh, arccosh_slope), _complex.arccosh)
 # the second derivative of jnp.arctanh at -1 and 1 is NaN
 _arctanh = either(with_slope(arctanh_value, arctanh_slope), _complex.arctanh)
+_exp, _exp2 = map(compiled, (jnp.exp, jnp.exp2))
 _add, _subtract, _multiply, _divide = map(compiled, (jnp.add, jnp.subtract, jnp.multiply, divide))
 _logaddexp = compiled(log_add_powers(jnp.logaddexp, 1.0))
 _logaddexp2 = compiled(log_add_powers(jnp.logaddexp2, math.log(2)))
