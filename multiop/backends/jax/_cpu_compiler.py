@@ -144,14 +144,13 @@ def mended(function):
         places = [i for i, x in enumerate(leaves) if isinstance(x, jax.core.Tracer)]
         if not places or not _versions.are_parts_known():
             return function(*args, **kwargs)
-        from . import _internals as internals
-
-        found = []
+        internals, found = _internals(), []
 
         def of_tracers(*xs):
+            every = list(leaves)
             for i, x in zip(places, xs, strict=True):
-                leaves[i] = x
-            args, kwargs = jax.tree.unflatten(structure, leaves)
+                every[i] = x
+            args, kwargs = jax.tree.unflatten(structure, every)
             outputs, result = jax.tree.flatten(function(*args, **kwargs))
             found.append(result)
             return outputs
@@ -163,13 +162,18 @@ def mended(function):
     return run
 
 
+def _internals():
+    """Return the private parts of JAX, where these are known."""
+    from . import _internals as internals
+
+    return internals
+
+
 def rewritten(closed):
     """Return a closed jaxpr with the operations concerned in their other forms."""
     if not _forms:
         return closed
-    from . import _internals as internals
-
-    return internals.with_equations(closed, _otherwise, {})
+    return _internals().with_equations(closed, _otherwise, {})
 
 
 def _otherwise(eqn, inside):
@@ -177,33 +181,34 @@ def _otherwise(eqn, inside):
     if eqn.primitive.name in _CALLS:
         if str(eqn.params.get("name", "")).startswith(_MARK):
             return eqn
-        params = {
-            name: value.mended(inside) if hasattr(value, "mended") else inside(value)
-            for name, value in eqn.params.items()
-        }
+        with _internals().as_in(eqn):
+            params = {
+                name: value.mended(inside) if hasattr(value, "mended") else inside(value)
+                for name, value in eqn.params.items()
+            }
         return eqn if all(params[name] is value for name, value in eqn.params.items()) else eqn.replace(params=params)
     avals = [x.aval for x in eqn.invars]
     for is_concerned, form in _forms.get(eqn.primitive, ()):
         if is_concerned(*avals, **eqn.params):
-            from . import _internals as internals
-
             with eqn.ctx.manager:
-                call = _call(internals, eqn, form, avals)
+                call = _call(eqn, form, avals)
             return eqn.replace(primitive=call.primitive, params=call.params)
     return eqn
 
 
-def _call(internals, eqn, form, avals):
+def _call(eqn, form, avals):
     """Return the equation that calls a form as one program, which is the same for equal equations."""
     wide = eqn.outvars[0].aval.weak_type
     try:
-        return _traced(internals, eqn.ctx, eqn.primitive, form, wide, tuple(avals), tuple(eqn.params.items()))
+        return _traced(eqn.ctx, eqn.primitive, form, wide, tuple(avals), tuple(eqn.params.items()))
     except TypeError:  # a parameter without a hash
-        return _traced.__wrapped__(internals, eqn.ctx, eqn.primitive, form, wide, avals, eqn.params.items())
+        return _traced.__wrapped__(eqn.ctx, eqn.primitive, form, wide, avals, eqn.params.items())
 
 
 @functools.lru_cache(4096)
-def _traced(internals, context, primitive, form, is_weak, avals, params):
+def _traced(context, primitive, form, is_weak, avals, params):
+    internals = _internals()
+
     def run(*xs):
         result = form(primitive, *xs, **dict(params))
         return internals.weakly_typed(result) if is_weak else result

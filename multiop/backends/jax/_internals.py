@@ -5,10 +5,11 @@ What differs between the tested versions is in `_since_*`.
 
 from __future__ import annotations
 
+import contextlib
 import operator
 
 import jax
-from jax._src import linear_util, util
+from jax._src import config, linear_util, util
 from jax._src.ad_util import Zero as Zero, stop_gradient_p as stop_gradient_p
 from jax._src.api_util import debug_info
 from jax._src.array import ArrayImpl as ArrayImpl
@@ -23,6 +24,7 @@ from jax._src.core import (
     escaped_tracer_error as escaped_tracer_error,
     eval_jaxpr as eval_jaxpr,
     eval_trace as eval_trace,
+    extend_axis_env_nd,
     jaxpr_as_fun as jaxpr_as_fun,
     no_axis_name,
     pytype_aval_mappings as pytype_aval_mappings,
@@ -144,6 +146,18 @@ def with_equations(x, changed, done):
             result = x if all(a is b for a, b in zip(eqns, x.eqns, strict=True)) else x.replace(eqns=eqns)
         done[id(x)] = result, x
     return done[id(x)][0]
+
+
+@contextlib.contextmanager
+def as_in(eqn):
+    """Let values have the types that they have inside of an equation that holds a jaxpr."""
+    is_checked = eqn.params.get("check_vma")  # of shard_map
+    if is_checked is None:
+        yield
+        return
+    sizes = [(name, n) for name, n in eqn.params["mesh"].shape.items() if name in eqn.params["manual_axes"]]
+    with config._check_vma(is_checked), extend_axis_env_nd(sizes):
+        yield
 
 
 def weakly_typed(x):
