@@ -155,7 +155,8 @@ def as_in(eqn):
     if is_checked is None:
         yield
         return
-    sizes = [(name, n) for name, n in eqn.params["mesh"].shape.items() if name in eqn.params["manual_axes"]]
+    manual = eqn.params.get("manual_axes", eqn.params.get("newly_manual_axes"))
+    sizes = [(name, n) for name, n in eqn.params["mesh"].shape.items() if name in manual]
     with config._check_vma(is_checked), extend_axis_env_nd(sizes):
         yield
 
