@@ -15,12 +15,13 @@ class Fault:
     until: tuple[int, ...]
     what: str
     urls: tuple[str, ...]  # none where it is not reported
-    mended: bool  # in every program that runs once multiop has loaded the backend
+    mended: str = ""  # where; elsewhere the user's own programs are as the framework compiles them
 
 
 _JAX, _XLA = "https://github.com/jax-ml/jax/issues/", "https://github.com/openxla/xla/"
 _TENSORFLOW = "https://github.com/tensorflow/tensorflow/issues/"
 _NEVER = (99,)
+_OWN = "multiop.jit and each op"
 
 NARROW_PRODUCTS = Fault(
     "jax",
@@ -28,7 +29,7 @@ NARROW_PRODUCTS = Fault(
     (0, 11),
     "CPU: a product of small matrices with over 16,384 rows, and then a reduction, is wrong when compiled",
     (f"{_JAX}39103",),
-    mended=True,
+    mended=_OWN,
 )
 HIGH_RANKS = Fault(
     "jax",
@@ -36,7 +37,7 @@ HIGH_RANKS = Fault(
     (0, 11),
     "CPU: the sum of a product of tensors of rank 7 or 8 ends the process",
     (f"{_JAX}39257", f"{_JAX}40412"),
-    mended=True,
+    mended=_OWN,
 )
 SHIFTS = Fault(
     "jax",
@@ -44,7 +45,7 @@ SHIFTS = Fault(
     _NEVER,
     "CPU: an update of a slice by a shifted slice of the same tensor, and then a reshape, is wrong when compiled",
     (f"{_XLA}issues/49176",),
-    mended=True,
+    mended=_OWN,
 )
 INTEGERS = Fault(
     "jax",
@@ -52,7 +53,7 @@ INTEGERS = Fault(
     (0, 11),
     "the compiler takes integer squares and absolute values that overflow for positive numbers",
     (f"{_XLA}pull/46628",),
-    mended=True,
+    mended=_OWN,
 )
 GATHERS = Fault(
     "jax",
@@ -60,7 +61,7 @@ GATHERS = Fault(
     (0, 8),
     "CPU: entries that are taken from constants, and on 0.6 from entries that were taken, are others when compiled",
     (f"{_XLA}issues/34260",),
-    mended=True,
+    mended=_OWN,
 )
 BYTES = Fault(
     "jax",
@@ -68,7 +69,7 @@ BYTES = Fault(
     _NEVER,
     "CPU: integers of 8 bits that overflow, are cast to floats and added up do not wrap when compiled",
     (),
-    mended=True,
+    mended=_OWN,
 )
 NANS = Fault(
     "jax",
@@ -76,7 +77,7 @@ NANS = Fault(
     (0, 11),
     "CPU: exp, exp2, sinh and cosh of what the compiler knows to be NaN is any number",
     (f"{_JAX}29537",),
-    mended=True,
+    mended=_OWN,
 )
 FAULTS = (
     NARROW_PRODUCTS,
@@ -92,7 +93,6 @@ FAULTS = (
         _NEVER,
         "the angle of what the compiler knows to be 0 + 0i is NaN when compiled",
         (f"{_JAX}38681",),
-        mended=False,
     ),
     Fault(
         "jax",
@@ -100,7 +100,6 @@ FAULTS = (
         _NEVER,
         "a dynamic slice of a dynamic slice, as after op_roll by a tensor, is another one where a start is too large",
         (f"{_XLA}issues/49121",),
-        mended=False,
     ),
     Fault(
         "jax",
@@ -108,7 +107,6 @@ FAULTS = (
         _NEVER,
         "log(exp(x)), sqrt(x * x) and exp(x) * exp(y) are simplified where a step overflows or vanishes",
         (f"{_JAX}37919", f"{_XLA}issues/42732"),
-        mended=False,
     ),
     Fault(
         "tensorflow",
@@ -116,7 +114,6 @@ FAULTS = (
         _NEVER,
         "jit_compile=True takes integer squares and absolute values that overflow for positive numbers",
         (f"{_TENSORFLOW}117142", f"{_TENSORFLOW}118178"),
-        mended=False,
     ),
     Fault(
         "torch",
@@ -124,7 +121,7 @@ FAULTS = (
         _NEVER,
         "torch.compile: extrema of integers of 8 bits, and their indices, are wrong on a CPU",
         ("https://github.com/pytorch/pytorch/issues/191499",),
-        mended=True,
+        mended="each op",
     ),
     Fault(
         "tensorflow",
@@ -132,7 +129,6 @@ FAULTS = (
         _NEVER,
         "jit_compile=True simplifies log(exp(x)) and exp(x) * exp(y) where a step overflows or vanishes",
         (f"{_TENSORFLOW}123169", f"{_XLA}issues/42732"),
-        mended=False,
     ),
 )
 
@@ -145,5 +141,5 @@ def of(package: str, version: str, mended: bool | None = None) -> list[Fault]:
         for fault in FAULTS
         if fault.package == package
         and fault.since <= numbers < fault.until
-        and (mended is None or fault.mended == mended)
+        and (mended is None or bool(fault.mended) == mended)
     ]

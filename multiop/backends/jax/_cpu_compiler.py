@@ -101,15 +101,17 @@ def _is_plain_gather(*_, mode, **__):
 # fault: by the primitive, whether operands of these types are concerned, and what is computed in place of it
 _FORMS = {
     _faults.NARROW_PRODUCTS: {lax.dot_general_p: (_is_narrow_product, _alone)},
-    _faults.HIGH_RANKS: {
-        primitive: (_is_high, _alone)
-        for primitive in (
+    _faults.HIGH_RANKS: dict.fromkeys(
+        (
             *(lax.square_p, lax.integer_pow_p, lax.mul_p),
             *(lax.reduce_sum_p, lax.reduce_max_p, lax.reduce_min_p, lax.reduce_prod_p),
-        )
-    },
+        ),
+        (_is_high, _alone),
+    ),
     # a reshape that moves before the update would read what was written
-    _faults.SHIFTS: {lax.dynamic_update_slice_p: (lambda x, update, *_, **__: any(n != 1 for n in update.shape), _apart)},
+    _faults.SHIFTS: {
+        lax.dynamic_update_slice_p: (lambda x, update, *_, **__: any(n != 1 for n in update.shape), _apart)
+    },
     _faults.INTEGERS: {
         lax.abs_p: (_is_signed, _positive),
         **dict.fromkeys((lax.square_p, lax.integer_pow_p, lax.mul_p), (_is_signed, _in_unsigned)),

@@ -336,7 +336,11 @@ class _Late:
 
     def mended(self, rewritten):
         function = rewritten(self.function)
-        return self if function is self.function else _Late(self.name, function, lambda: self.completed().mended(rewritten))
+        return (
+            self
+            if function is self.function
+            else _Late(self.name, function, lambda: self.completed().mended(rewritten))
+        )
 
 
 def _stage(call, primals):
