@@ -20,7 +20,7 @@ from multiop import _faults
 
 from . import _versions
 
-_NARROW = 8  # entries that are summed to each result
+_NARROW, _MANY = 8, 1 << 14  # entries that are summed to each result, results
 _HIGH = 7  # rank
 
 
@@ -47,6 +47,10 @@ def _is_narrow_product(x, y, *, dimension_numbers, **_):
     if not (_is_float(x) and _is_float(y)):
         return False
     summed, batched = [[x.shape[axis] for axis in axes] for axes in (inner, batch)]
+    if all(type(size) is int for size in (*x.shape, *y.shape)):
+        left, right, both = math.prod(x.shape), math.prod(y.shape), max(1, math.prod((*summed, *summed, *batched)))
+        if max(left, right, left * right // both) <= _MANY:
+            return False
     return any(_is_few(sizes, summed, batched) for sizes in (x.shape, y.shape)) or _is_few(summed, [], [])
 
 
