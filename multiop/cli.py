@@ -302,7 +302,7 @@ def info() -> None:
         add(name, _described(name))
     for name in extend.known():
         for fault in extend.known_faults(name, _results.version(name)) if extend.is_installed(name) else ():
-            state = "prevented" if fault.mended else "see docs/limits.md"
+            state = f"prevented in {fault.mended}" if fault.mended else "see docs/limits.md"
             add(f"fault of {name}", f"{fault.what} ({state}): {' '.join(fault.urls)}")
     add_setting("backend", _usable_backend)
     add_setting("floatx", multiop.floatx)

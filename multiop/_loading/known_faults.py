@@ -15,77 +15,84 @@ class Fault:
     until: tuple[int, ...]
     what: str
     urls: tuple[str, ...]  # none where it is not reported
-    mended: bool  # in every program that runs once multiop has loaded the backend
+    mended: str = ""  # where; elsewhere the user's own programs are as the framework compiles them
 
 
 _JAX, _XLA = "https://github.com/jax-ml/jax/issues/", "https://github.com/openxla/xla/"
 _TENSORFLOW = "https://github.com/tensorflow/tensorflow/issues/"
 _NEVER = (99,)
+_OWN = "multiop.jit and each op"
 
+NARROW_PRODUCTS = Fault(
+    "jax",
+    (0, 10, 2),
+    (0, 11),
+    "CPU: a product of small matrices with over 16,384 rows, and then a reduction, is wrong when compiled",
+    (f"{_JAX}39103",),
+    mended=_OWN,
+)
+HIGH_RANKS = Fault(
+    "jax",
+    (0, 10, 2),
+    (0, 11),
+    "CPU: the sum of a product of tensors of rank 7 or 8 ends the process",
+    (f"{_JAX}39257", f"{_JAX}40412"),
+    mended=_OWN,
+)
+SHIFTS = Fault(
+    "jax",
+    (0, 5),
+    _NEVER,
+    "CPU: an update of a slice by a shifted slice of the same tensor, and then a reshape, is wrong when compiled",
+    (f"{_XLA}issues/49176",),
+    mended=_OWN,
+)
+INTEGERS = Fault(
+    "jax",
+    (0, 5),
+    (0, 11),
+    "the compiler takes integer squares and absolute values that overflow for positive numbers",
+    (f"{_XLA}pull/46628",),
+    mended=_OWN,
+)
+GATHERS = Fault(
+    "jax",
+    (0, 5),
+    (0, 8),
+    "CPU: entries that are taken from constants, and on 0.6 from entries that were taken, are others when compiled",
+    (f"{_XLA}issues/34260",),
+    mended=_OWN,
+)
+BYTES = Fault(
+    "jax",
+    (0, 10, 2),
+    _NEVER,
+    "CPU: integers of 8 bits that overflow, are cast to floats and added up do not wrap when compiled",
+    (),
+    mended=_OWN,
+)
+NANS = Fault(
+    "jax",
+    (0, 5),
+    (0, 11),
+    "CPU: exp, exp2, sinh and cosh of what the compiler knows to be NaN is any number",
+    (f"{_JAX}29537",),
+    mended=_OWN,
+)
 FAULTS = (
-    Fault(
-        "jax",
-        (0, 10, 2),
-        (0, 11),
-        "CPU: a product of small matrices with over 16,384 rows, and then a reduction, is wrong when compiled",
-        (f"{_JAX}39103",),
-        mended=True,
-    ),
-    Fault(
-        "jax",
-        (0, 10, 2),
-        (0, 11),
-        "CPU: the sum of a product of tensors of rank 7 or 8 ends the process",
-        (f"{_JAX}39257", f"{_JAX}40412"),
-        mended=True,
-    ),
-    Fault(
-        "jax",
-        (0, 5),
-        _NEVER,
-        "CPU: an update of a slice by a shifted slice of the same tensor, and then a reshape, is wrong when compiled",
-        (f"{_XLA}issues/49176",),
-        mended=True,
-    ),
-    Fault(
-        "jax",
-        (0, 5),
-        (0, 11),
-        "the compiler takes integer squares and absolute values that overflow for positive numbers",
-        (f"{_XLA}pull/46628",),
-        mended=True,
-    ),
-    Fault(
-        "jax",
-        (0, 5),
-        (0, 8),
-        "CPU: entries that are taken from constants, and on 0.6 from entries that were taken, are others when compiled",
-        (f"{_XLA}issues/34260",),
-        mended=True,
-    ),
-    Fault(
-        "jax",
-        (0, 10, 2),
-        _NEVER,
-        "CPU: integers of 8 bits that overflow, are cast to floats and added up do not wrap when compiled",
-        (),
-        mended=True,
-    ),
-    Fault(
-        "jax",
-        (0, 5),
-        (0, 11),
-        "CPU: exp, exp2, sinh and cosh of what the compiler knows to be NaN is any number",
-        (f"{_JAX}29537",),
-        mended=True,
-    ),
+    NARROW_PRODUCTS,
+    HIGH_RANKS,
+    SHIFTS,
+    INTEGERS,
+    GATHERS,
+    BYTES,
+    NANS,
     Fault(
         "jax",
         (0, 5),
         _NEVER,
         "the angle of what the compiler knows to be 0 + 0i is NaN when compiled",
         (f"{_JAX}38681",),
-        mended=False,
     ),
     Fault(
         "jax",
@@ -93,7 +100,6 @@ FAULTS = (
         _NEVER,
         "a dynamic slice of a dynamic slice, as after op_roll by a tensor, is another one where a start is too large",
         (f"{_XLA}issues/49121",),
-        mended=False,
     ),
     Fault(
         "jax",
@@ -101,7 +107,6 @@ FAULTS = (
         _NEVER,
         "log(exp(x)), sqrt(x * x) and exp(x) * exp(y) are simplified where a step overflows or vanishes",
         (f"{_JAX}37919", f"{_XLA}issues/42732"),
-        mended=False,
     ),
     Fault(
         "tensorflow",
@@ -109,7 +114,6 @@ FAULTS = (
         _NEVER,
         "jit_compile=True takes integer squares and absolute values that overflow for positive numbers",
         (f"{_TENSORFLOW}117142", f"{_TENSORFLOW}118178"),
-        mended=False,
     ),
     Fault(
         "torch",
@@ -117,7 +121,7 @@ FAULTS = (
         _NEVER,
         "torch.compile: extrema of integers of 8 bits, and their indices, are wrong on a CPU",
         ("https://github.com/pytorch/pytorch/issues/191499",),
-        mended=True,
+        mended="each op",
     ),
     Fault(
         "tensorflow",
@@ -125,7 +129,6 @@ FAULTS = (
         _NEVER,
         "jit_compile=True simplifies log(exp(x)) and exp(x) * exp(y) where a step overflows or vanishes",
         (f"{_TENSORFLOW}123169", f"{_XLA}issues/42732"),
-        mended=False,
     ),
 )
 
@@ -138,5 +141,5 @@ def of(package: str, version: str, mended: bool | None = None) -> list[Fault]:
         for fault in FAULTS
         if fault.package == package
         and fault.since <= numbers < fault.until
-        and (mended is None or fault.mended == mended)
+        and (mended is None or bool(fault.mended) == mended)
     ]

@@ -5,7 +5,7 @@ import jax
 from . import _versions as _versions  # first: it refuses what is too old
 
 # isort: split
-from . import _cpu_compiler, kernels as kernels, random as random
+from . import kernels as kernels, random as random
 from .conversion import *  # noqa: F403
 from .ops import *  # noqa: F403
 
@@ -24,8 +24,6 @@ from .autodiff.transforms import (
 )
 from .devices import device as device, is_at_hand as is_at_hand, to_device as to_device
 from .scopes import name_scope as name_scope
-
-_cpu_compiler.mend()
 
 name = "jax"
 version = jax.__version__

@@ -1,15 +1,15 @@
-"""What XLA's compiler for a CPU gets wrong, lowered so that it does not: `known_faults` lists the reports.
+"""What XLA's compiler for a CPU gets wrong, written so that it does not: `known_faults` lists the reports.
 
 JAX computes wrong values, or ends the process, in programs that are right step by step, 0.10.2 in most of them. The
 options which avoid that make ordinary sums take four times as long, and JAX refuses them in a `jax.jit` inside another.
-So the operations concerned are lowered to others that have the same values, on a CPU alone. This holds in every program
-of the process, the user's own `jax.jit` included; jaxprs, and so derivatives, are unchanged.
+So the programs that multiop compiles are traced, and the operations concerned become others that have the same values
+and derivatives. Nothing of JAX is replaced: a program of the user's own has these forms in the ops of multiop alone.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-import warnings
 
 import jax
 import jax.numpy as jnp
@@ -18,142 +18,210 @@ from jax import lax
 
 from multiop._loading import known_faults
 
+from . import _versions
+
 _NARROW, _MANY = 8, 1 << 14  # entries that are summed to each result, results
 _HIGH = 7  # rank
 
 
 def _is_float(x, *_, **__):
-    return jnp.issubdtype(x.dtype, np.floating) and np.dtype(x.dtype).itemsize > 1
+    return jnp.issubdtype(x.dtype, np.floating) and x.dtype.itemsize > 1
 
 
-def _is_signed(x, *_, **__):
-    return jnp.issubdtype(x.dtype, np.signedinteger)
+def _is_signed(x, *_, out_dtype=None, **__):
+    return jnp.issubdtype(x.dtype, np.signedinteger) and out_dtype in (None, x.dtype)
 
 
 def _is_high(x, *_, **__):
     return len(x.shape) >= _HIGH and _is_float(x)
 
 
-def _is_product(x, *_, **__):
-    return _is_signed(x) or _is_high(x)
-
-
 def _is_byte(x, *, new_dtype, **_):
-    return jnp.issubdtype(x.dtype, np.integer) and x.dtype.itemsize == 1 and jnp.issubdtype(new_dtype, np.floating)
+    to_float = jnp.issubdtype(new_dtype, np.floating) and np.dtype(new_dtype).itemsize > 1
+    return to_float and jnp.issubdtype(x.dtype, np.integer) and jnp.iinfo(x.dtype).bits == 8
 
 
 def _is_narrow_product(x, y, *, dimension_numbers, **_):
-    """Say whether few entries are summed for each of many results."""
+    """Say whether few entries are summed for each result, or for those of a derivative."""
     (inner, _), (batch, _) = dimension_numbers
-    sizes = [*x.shape, *y.shape]
-    if not _is_float(x) or any(type(n) is not int for n in sizes):  # a symbolic size may be anything
-        return _is_float(x)
-    summed, batched = math.prod(x.shape[axis] for axis in inner), math.prod(x.shape[axis] for axis in batch)
-    return summed <= _NARROW and math.prod(sizes) > _MANY * summed**2 * batched
+    if not (_is_float(x) and _is_float(y)):
+        return False
+    summed, batched = [[x.shape[axis] for axis in axes] for axes in (inner, batch)]
+    if all(type(size) is int for size in (*x.shape, *y.shape)):
+        left, right, both = math.prod(x.shape), math.prod(y.shape), max(1, math.prod((*summed, *summed, *batched)))
+        if max(left, right, left * right // both) <= _MANY:
+            return False
+    return any(_is_few(sizes, summed, batched) for sizes in (x.shape, y.shape)) or _is_few(summed, [], [])
 
 
-def _positive(result, x, **_):
+def _is_few(sizes, summed, batched):
+    """Say whether the sizes, without those summed and batched, may be few; a symbolic size may be anything."""
+    left = list(sizes)
+    for size in (*summed, *batched):
+        left.remove(size)
+    return math.prod(size for size in left if type(size) is int) <= _NARROW
+
+
+def _positive(primitive, x, **params):
     return lax.max(x, lax.neg(x))  # the smallest integer has no other sign
 
 
-def _in_unsigned(function):
+def _in_unsigned(primitive, *xs, **params):
     """Compute in unsigned integers, which wrap in the same way, and whose squares XLA does not take for positive."""
-
-    def computed(result, /, *xs, **params):
-        params.pop("out_dtype", None)
-        unsigned = [lax.bitcast_convert_type(x, f"uint{8 * x.dtype.itemsize}") for x in xs]
-        return lax.bitcast_convert_type(function(*unsigned, **params), result.dtype)
-
-    return computed
-
-
-def _product(function):
-    of_integers = _in_unsigned(function)
-
-    def multiplied(result, /, *xs, **params):
-        return of_integers(result, *xs, **params) if _is_signed(result) else _unfused(result)
-
-    return multiplied
+    dtype = xs[0].dtype
+    unsigned = np.dtype(jnp.dtype(f"uint{jnp.iinfo(dtype).bits}"))
+    if params.get("out_dtype") is not None:
+        params["out_dtype"] = unsigned
+    result = primitive.bind(*[lax.bitcast_convert_type(x, unsigned) for x in xs], **params)
+    return lax.bitcast_convert_type(result, dtype)
 
 
-def _unfused(x, *_, **__):
+def _unfused(x):
     """Return `x` in a way that YNNPACK does not know, and that costs nothing: rounding to its own precision."""
+    if not _is_float(x):
+        return x
     kind = jnp.finfo(x.dtype)
     return lax.reduce_precision(x, kind.nexp, kind.nmant)
 
 
-def _reduction(combine, first):
-    def reduced(result, x, *, axes, **_):
-        return lax.reduce(x, np.array(first, x.dtype), lambda a, b: _unfused(combine(a, b)), axes)
-
-    return reduced
+def _alone(primitive, *xs, **params):
+    """Let no operand and no result be fused: in a derivative, an operand is a result."""
+    return _unfused(primitive.bind(*map(_unfused, xs), **params))
 
 
-def _with_nan(result, x, **_):
-    return lax.select(lax.ne(x, x), x, result)  # a constant NaN becomes an integer, and so any value to LLVM
+def _of_nan_too(primitive, x, **params):
+    """Add what is NaN for NaN, and changes no other number: a constant NaN becomes an integer, so any value to LLVM."""
+    return lax.add(primitive.bind(x, **params), lax.select(lax.ne(x, x), x, lax.full_like(x, -0.0)))
 
 
-def _apart(result, *_, **__):
-    return lax.optimization_barrier(result)
-
-
-# primitive: whether operands of these types are concerned, and the result from the usual result and the operands
-_OTHERWISE = {
-    lax.abs_p: (_is_signed, _positive),
-    lax.square_p: (_is_product, _product(lax.square)),
-    lax.integer_pow_p: (_is_product, _product(lax.integer_pow)),
-    lax.mul_p: (_is_product, _product(lax.mul)),
-    lax.exp_p: (_is_float, _with_nan),
-    lax.exp2_p: (_is_float, _with_nan),
-    lax.cosh_p: (_is_float, _with_nan),
-    lax.sinh_p: (_is_float, _with_nan),
-    lax.expm1_p: (_is_float, _with_nan),
-    lax.convert_element_type_p: (_is_byte, _unfused),  # integers of 8 bits were added as floats, which do not wrap
-    lax.dot_general_p: (_is_narrow_product, _unfused),
-    lax.reduce_sum_p: (_is_high, _reduction(lax.add, 0)),
-    lax.reduce_max_p: (_is_high, _reduction(lax.max, -np.inf)),
-    lax.reduce_min_p: (_is_high, _reduction(lax.min, np.inf)),
-    lax.reduce_prod_p: (_is_high, _reduction(lax.mul, 1)),
-    # a reshape that moves before the update would read what was written
-    lax.dynamic_update_slice_p: (lambda x, update, *_, **__: math.prod(update.shape) > 1, _apart),
-}
+def _apart(primitive, *xs, **params):
+    return lax.optimization_barrier(primitive.bind(*xs, **params))
 
 
 def _is_plain_gather(*_, mode, **__):
     return mode is not lax.GatherScatterMode.FILL_OR_DROP  # which is lowered to one that is
 
 
-_UP_TO_0_7 = {lax.gather_p: (_is_plain_gather, _apart)}  # a gather that is fused, or folded, reads other entries
+# fault: by the primitive, whether operands of these types are concerned, and what is computed in place of it
+_FORMS = {
+    known_faults.NARROW_PRODUCTS: {lax.dot_general_p: (_is_narrow_product, _alone)},
+    known_faults.HIGH_RANKS: dict.fromkeys(
+        (
+            *(lax.square_p, lax.integer_pow_p, lax.mul_p),
+            *(lax.reduce_sum_p, lax.reduce_max_p, lax.reduce_min_p, lax.reduce_prod_p),
+        ),
+        (_is_high, _alone),
+    ),
+    # a reshape that moves before the update would read what was written
+    known_faults.SHIFTS: {
+        lax.dynamic_update_slice_p: (lambda x, update, *_, **__: any(n != 1 for n in update.shape), _apart)
+    },
+    known_faults.INTEGERS: {
+        lax.abs_p: (_is_signed, _positive),
+        **dict.fromkeys((lax.square_p, lax.integer_pow_p, lax.mul_p), (_is_signed, _in_unsigned)),
+    },
+    # a gather that is fused, or folded, reads other entries
+    known_faults.GATHERS: {lax.gather_p: (_is_plain_gather, _apart)},
+    known_faults.BYTES: {
+        lax.convert_element_type_p: (_is_byte, _alone)
+    },  # they were added as floats, which do not wrap
+    known_faults.NANS: dict.fromkeys(
+        (lax.exp_p, lax.exp2_p, lax.cosh_p, lax.sinh_p, lax.expm1_p), (_is_float, _of_nan_too)
+    ),
+}
+_forms = {}  # of this version: by the primitive, each such pair
+for _fault in known_faults.of("jax", jax.__version__):
+    for _primitive, _form in _FORMS.get(_fault, {}).items():
+        _forms.setdefault(_primitive, []).append(_form)
+
+# primitives that hold the programs they run
+_CALLS = {
+    *("jit", "pjit", "closed_call", "core_call", "checkpoint", "remat", "remat2", "scan", "while", "cond", "shard_map"),
+    *("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_vmap_call"),
+    *("custom_gradient", "custom_gradient_tangent"),
+}
+_MARK = "as_written_"  # begins the name of what was rewritten
 
 
-def mend():
-    """Lower the operations concerned otherwise; called once, when the backend is loaded."""
-    if not known_faults.of("jax", jax.__version__, mended=True):
-        return
+def mended(function):
+    """Return a function of arrays, which `jax.jit` traces, with the operations concerned in their other forms."""
+    if not _forms:
+        return function
+
+    @functools.wraps(function)
+    def run(*args, **kwargs):
+        leaves, structure = jax.tree.flatten((args, kwargs))
+        places = [i for i, x in enumerate(leaves) if isinstance(x, jax.core.Tracer)]
+        if not places or not _versions.are_parts_known():
+            return function(*args, **kwargs)
+        internals, found = _internals(), []
+
+        def of_tracers(*xs):
+            every = list(leaves)
+            for i, x in zip(places, xs, strict=True):
+                every[i] = x
+            args, kwargs = jax.tree.unflatten(structure, every)
+            outputs, result = jax.tree.flatten(function(*args, **kwargs))
+            found.append(result)
+            return outputs
+
+        given = [leaves[i] for i in places]
+        closed = internals.trace_with_constants(of_tracers, [internals.typeof(x) for x in given])
+        return jax.tree.unflatten(found.pop(), internals.jaxpr_as_fun(rewritten(closed))(*given))
+
+    return run
+
+
+def _internals():
+    """Return the private parts of JAX, where these are known."""
+    from . import _internals as internals
+
+    return internals
+
+
+def rewritten(closed):
+    """Return a closed jaxpr with the operations concerned in their other forms."""
+    if not _forms:
+        return closed
+    return _internals().with_equations(closed, _otherwise, {})
+
+
+def _otherwise(eqn, inside):
+    """Return an equation in its other form; `inside` is the same for the jaxprs that it holds."""
+    if eqn.primitive.name in _CALLS:
+        if str(eqn.params.get("name", "")).startswith(_MARK):
+            return eqn
+        with _internals().as_in(eqn):
+            params = {
+                name: value.mended(inside) if hasattr(value, "mended") else inside(value)
+                for name, value in eqn.params.items()
+            }
+        return eqn if all(params[name] is value for name, value in eqn.params.items()) else eqn.replace(params=params)
+    avals = [x.aval for x in eqn.invars]
+    for is_concerned, form in _forms.get(eqn.primitive, ()):
+        if is_concerned(*avals, **eqn.params):
+            with eqn.ctx.manager:
+                call = _call(eqn, form, avals)
+            return eqn.replace(primitive=call.primitive, params=call.params)
+    return eqn
+
+
+def _call(eqn, form, avals):
+    """Return the equation that calls a form as one program, which is the same for equal equations."""
+    wide = eqn.outvars[0].aval.weak_type
     try:
-        from ._internals import lower_fun, register_lowering, usual_lowering
-
-        mended = _OTHERWISE | (_UP_TO_0_7 if jax.__version_info__ < (0, 8) else {})
-        usual = {primitive: usual_lowering(primitive) for primitive in mended}
-    except (ImportError, AttributeError, KeyError) as error:
-        warnings.warn(
-            f"jax {jax.__version__} compiles some programs wrongly on a CPU, and multiop cannot prevent it, since a "
-            f"private part of JAX is missing ({error}): `multiop info` lists what is concerned",
-            stacklevel=2,
-        )
-        return
-    for primitive, (is_concerned, otherwise) in mended.items():
-        rule = _rule(usual[primitive], is_concerned, otherwise, lower_fun)
-        register_lowering(primitive, rule, platform="cpu")
+        return _traced(eqn.ctx, eqn.primitive, form, wide, tuple(avals), tuple(eqn.params.items()))
+    except TypeError:  # a parameter without a hash
+        return _traced.__wrapped__(eqn.ctx, eqn.primitive, form, wide, avals, eqn.params.items())
 
 
-def _rule(usual, is_concerned, otherwise, lower_fun):
-    def rule(ctx, *operands, **params):
-        found = usual(ctx, *operands, **params)
-        if not is_concerned(*ctx.avals_in, **params):
-            return found
-        inner = ctx.replace(primitive=None, avals_in=(*ctx.avals_out, *ctx.avals_in))
-        lowered = lower_fun(lambda *xs: otherwise(*xs, **params), multiple_results=False)
-        return lowered(inner, *found, *operands)
+@functools.lru_cache(4096)
+def _traced(context, primitive, form, is_weak, avals, params):
+    internals = _internals()
 
-    return rule
+    def run(*xs):
+        result = form(primitive, *xs, **dict(params))
+        return internals.weakly_typed(result) if is_weak else result
+
+    run.__name__ = _MARK + primitive.name
+    return internals.trace_with_constants(lambda *xs: [jax.jit(run)(*xs)], avals).jaxpr.eqns[-1]

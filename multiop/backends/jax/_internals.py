@@ -5,10 +5,11 @@ What differs between the tested versions is in `_since_*`.
 
 from __future__ import annotations
 
+import contextlib
 import operator
 
 import jax
-from jax._src import linear_util, util
+from jax._src import config, linear_util, util
 from jax._src.ad_util import Zero as Zero, stop_gradient_p as stop_gradient_p
 from jax._src.api_util import debug_info
 from jax._src.array import ArrayImpl as ArrayImpl
@@ -23,6 +24,7 @@ from jax._src.core import (
     escaped_tracer_error as escaped_tracer_error,
     eval_jaxpr as eval_jaxpr,
     eval_trace as eval_trace,
+    extend_axis_env_nd,
     jaxpr_as_fun as jaxpr_as_fun,
     no_axis_name,
     pytype_aval_mappings as pytype_aval_mappings,
@@ -47,7 +49,7 @@ from jax._src.interpreters.batching import (
     batch_jaxpr as batch_jaxpr,
     fancy_primitive_batchers as fancy_primitive_batchers,
 )
-from jax._src.interpreters.mlir import _lowerings, lower_fun as lower_fun, register_lowering as register_lowering
+from jax._src.interpreters.mlir import lower_fun as lower_fun, register_lowering as register_lowering
 from jax._src.interpreters.partial_eval import (
     DynamicJaxprTrace as DynamicJaxprTrace,
     JaxprTrace as JaxprTrace,
@@ -56,6 +58,7 @@ from jax._src.interpreters.partial_eval import (
     trace_to_jaxpr_dynamic,
 )
 from jax._src.interpreters.pxla import shard_arg_handlers as shard_arg_handlers
+from jax._src.lax.lax import _convert_element_type
 from jax._src.sharding_impls import UNSPECIFIED as UNSPECIFIED
 
 from multiop import errors
@@ -84,12 +87,6 @@ Intercepted = differing.Intercepted
 register_linearization = differing.register_linearization
 scan_sizes = differing.scan_sizes
 varying, vary = differing.varying, differing.vary
-
-
-def usual_lowering(primitive):
-    """Return the rule by which a primitive is lowered on every platform that has no rule of its own."""
-    found = _lowerings[primitive]
-    return getattr(found, "rule", found)  # up to JAX 0.6, the rule itself
 
 
 def refuse_leaked(x):
@@ -126,6 +123,47 @@ def without_effects(x):
             eqn = eqn.replace(params=params, effects=set().union(*(jaxpr.effects for jaxpr in inner)))
         eqns.append(eqn)
     return x.replace(eqns=eqns, effects=set().union(*(eqn.effects for eqn in eqns)))
+
+
+def with_equations(x, changed, done):
+    """Return a primitive's parameter with each equation of its jaxprs as `changed(equation, inside)` returns it.
+
+    `inside` does the same for the parameters of that equation, and `done` keeps one result for each jaxpr.
+    """
+    if isinstance(x, (tuple, list)):
+        entries = [with_equations(entry, changed, done) for entry in x]
+        if all(a is b for a, b in zip(entries, x, strict=True)):
+            return x
+        return type(x)(*entries) if hasattr(x, "_fields") else type(x)(entries)
+    if not isinstance(x, (Jaxpr, ClosedJaxpr)):
+        return x
+    if id(x) not in done:
+        if isinstance(x, ClosedJaxpr) and x.jaxpr is not x:  # from JAX 0.11 on, the two classes are one
+            jaxpr = with_equations(x.jaxpr, changed, done)
+            result = x if jaxpr is x.jaxpr else ClosedJaxpr(jaxpr, x.consts)
+        else:
+            eqns = [changed(eqn, lambda value: with_equations(value, changed, done)) for eqn in x.eqns]
+            result = x if all(a is b for a, b in zip(eqns, x.eqns, strict=True)) else x.replace(eqns=eqns)
+        done[id(x)] = result, x
+    return done[id(x)][0]
+
+
+@contextlib.contextmanager
+def as_in(eqn):
+    """Let values have the types that they have inside of an equation that holds a jaxpr."""
+    is_checked = eqn.params.get("check_vma")  # of shard_map
+    if is_checked is None:
+        yield
+        return
+    manual = eqn.params.get("manual_axes", eqn.params.get("newly_manual_axes"))
+    sizes = [(name, n) for name, n in eqn.params["mesh"].shape.items() if name in manual]
+    with config._check_vma(is_checked), extend_axis_env_nd(sizes):
+        yield
+
+
+def weakly_typed(x):
+    """Return `x` as a value that does not determine the dtype of others."""
+    return _convert_element_type(x, x.dtype, weak_type=True)
 
 
 def trace(function, avals):

@@ -14,6 +14,7 @@ from multiop import config, errors
 from multiop._values import args, dtypes, host
 
 from . import _versions
+from ._cpu_compiler import mended
 
 Tensor = jax.Array
 Tracer = jax.core.Tracer
@@ -26,6 +27,7 @@ _INEXACT = {dtypes.to_numpy(name) for name in dtypes.INEXACT}
 _ARRAYS = set()
 CONCRETE = set()
 FLOATING = {dtypes.to_numpy(name) for name in dtypes.FLOATING}
+_BYTES = {np.dtype(np.int8), np.dtype(np.uint8)}
 _SINGLE = np.dtype(np.float32)
 _CONSTANT = {float, bool, type(None)}
 _PROGRAMS_EACH = 16
@@ -84,7 +86,7 @@ def dtype_name(x):
 def compiled(function, **options):
     if isinstance(function, jnp.ufunc):  # a ufunc is hashed in Python, on each call with a tracer
         function = functools.partial(function)
-    return jax.jit(function, inline=True, **options)
+    return jax.jit(mended(function), inline=True, **options)
 
 
 def with_constants(function):
@@ -208,7 +210,12 @@ def cast(x, dtype):
         )
     if dtype in dtypes.FLOAT8:
         return _to_float8(x, native(dtype))
-    return jax.lax.convert_element_type(x, native(dtype)) if dtype != "bool" else x != 0
+    if dtype == "bool":
+        return x != 0
+    return (_of_byte if x.dtype in _BYTES else jax.lax.convert_element_type)(x, native(dtype))
+
+
+_of_byte = compiled(jax.lax.convert_element_type, static_argnums=1)  # which has a form of its own
 
 
 def _to_float8(x, dtype):

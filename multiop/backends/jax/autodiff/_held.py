@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
+from .._cpu_compiler import rewritten
 from .._versions import are_parts_known
 
 
@@ -128,7 +129,7 @@ def _traced(held, options, avals, x64):
 
 
 def _evaluate(*operands, call_jaxpr, held, options):
-    return internals.jaxpr_as_fun(call_jaxpr)(*operands)[0]
+    return internals.jaxpr_as_fun(rewritten(call_jaxpr))(*operands)[0]
 
 
 def _jvp(primals, tangents, *, call_jaxpr, held, options):

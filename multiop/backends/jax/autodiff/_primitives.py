@@ -20,6 +20,7 @@ from multiop import errors
 from multiop._rules import late_errors
 
 from .. import _internals as internals
+from .._cpu_compiler import mended
 from .._internals import Tracer, Zero
 from ..conversion import drop_weak_type, is_inexact, is_unknown_value
 from . import _linearity as linearity
@@ -253,6 +254,13 @@ class _Staged:
         """Return the function with its rule."""
         return self
 
+    def mended(self, rewritten):
+        """Return the function with its jaxpr `rewritten`; the rule is rewritten where it runs."""
+        function = rewritten(self.function)
+        if function is self.function:
+            return self
+        return _Staged(self.name, function, self.n_outputs, self.rule, self.taken, self.slots, self.closed_over)
+
     def batched(self, axis, is_mapped):
         """Return the function mapped over an axis of some operands, and which of its results are mapped."""
         mapped_outputs = [True] * self.n_outputs + [False] * self.n_others  # so that each has its own cotangent
@@ -326,6 +334,14 @@ class _Late:
     def batched(self, axis, is_mapped):
         function, is_mapped_out = internals.batch_jaxpr(self.function, axis, is_mapped, [True] * self.n_outputs)
         return _Late(self.name, function, lambda: self.completed().batched(axis, is_mapped)[0]), is_mapped_out
+
+    def mended(self, rewritten):
+        function = rewritten(self.function)
+        return (
+            self
+            if function is self.function
+            else _Late(self.name, function, lambda: self.completed().mended(rewritten))
+        )
 
 
 def _stage(call, primals):
@@ -593,6 +609,10 @@ class _Rule:
         self.residual_kinds = residual_kinds
         self.is_inexact = [is_inexact(aval) for aval in out_avals]
         self.tangent_avals = [internals.tangent_aval(aval) for aval in out_avals if is_inexact(aval)]
+
+    def mended(self, _):
+        """Return the map with the operations of its rule rewritten."""
+        return _Rule(self.name, mended(self.pull), self.n_residuals, self.out_avals, self.residual_kinds)
 
 
 def _push(rule, residuals, tangents):

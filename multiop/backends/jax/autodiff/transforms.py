@@ -15,6 +15,7 @@ from multiop import config, errors
 from multiop._values import tree
 
 from .. import _versions, random
+from .._cpu_compiler import mended
 from ..conversion import CONCRETE, conjugate, convert, drop_weak_type, is_inexact
 from ._held import recomputed
 
@@ -57,7 +58,7 @@ def vmap(fun, in_axes, axis_size):
 
 
 def jit(fun):
-    return jax.jit(lambda *tensors: _Result(fun(*tensors)))
+    return jax.jit(mended(lambda *tensors: _Result(fun(*tensors))))
 
 
 class _Result(tuple):
@@ -100,7 +101,7 @@ def composite(op, args, kwargs):
 
 def _compile(op, fn):
     # not inlined: a loop in it would be compiled anew at each eager call inside a checkpoint or a custom gradient
-    return jax.jit(recomputed(fn) if getattr(op, "is_recomputed", False) else fn)
+    return jax.jit(mended(recomputed(fn) if getattr(op, "is_recomputed", False) else fn))
 
 
 def _quick_key(op, args, kwargs):

@@ -105,11 +105,11 @@ def op_rsqrt(x):
 
 
 def op_exp(x):
-    return jnp.exp(floating(x))
+    return _exp(floating(x))
 
 
 def op_exp2(x):
-    return jnp.exp2(floating(x))
+    return _exp2(floating(x))
 
 
 def op_expm1(x):
@@ -440,8 +440,10 @@ def integer_power(x1, x2):
     if is_at_hand(negative):
         if np.asarray(negative).any():
             raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
-        return jnp.power(x1, x2)
-    return jnp.where(negative, 0, jnp.power(x1, jnp.where(negative, 0, x2)))
+        if not (isinstance(x2, jax.Array) or np.ndim(x2)):  # a known number takes few products
+            return _integer_pow(x1, int(x2))
+        return _integer_power(x1, x2)
+    return jnp.where(negative, 0, _integer_power(x1, jnp.where(negative, 0, x2)))
 
 
 def with_changes(fn, *changes, of_result=False):
@@ -683,6 +685,8 @@ _arcsinh = either(with_slope(jnp.arcsinh, arcsinh_slope), _complex.arcsinh)
 _arccosh = either(with_slope(jnp.arccosh, arccosh_slope), _complex.arccosh)
 # the second derivative of jnp.arctanh at -1 and 1 is NaN
 _arctanh = either(with_slope(arctanh_value, arctanh_slope), _complex.arctanh)
+_exp, _exp2, _integer_power = map(compiled, (jnp.exp, jnp.exp2, jnp.power))
+_integer_pow = compiled(jax.lax.integer_pow, static_argnums=1)
 _add, _subtract, _multiply, _divide = map(compiled, (jnp.add, jnp.subtract, jnp.multiply, divide))
 _logaddexp = compiled(log_add_powers(jnp.logaddexp, 1.0))
 _logaddexp2 = compiled(log_add_powers(jnp.logaddexp2, math.log(2)))

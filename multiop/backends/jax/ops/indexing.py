@@ -63,7 +63,7 @@ def op_slice(inputs, start_indices, shape):
 
 def op_slice_update(x, start_indices, updates):
     starts, outside = block_start(start_indices, x, updates.shape)
-    updated = jax.lax.dynamic_update_slice(x, updates, starts)
+    updated = _updated(x, updates, starts)
     return updated if outside is None else jnp.where(outside, x, updated)
 
 
@@ -134,6 +134,9 @@ _take, _take_along_axis = (  # the gradient is a sum
     compiled(lambda x, i, axis, fn=fn: in_float32(lambda x: fn(x, i, axis, mode="clip"), x), static_argnums=2)
     for fn in (jnp.take, jnp.take_along_axis)
 )
+
+
+_updated = compiled(jax.lax.dynamic_update_slice)
 
 
 @jax.jit  # `_linearity` recognizes it by its name
