@@ -44,7 +44,7 @@ PACKAGES = {  # backend -> whose modules are looked through
 EVERYWHERE = ("builtins", "copyreg", "pickle", "threading", "warnings")
 # what a framework notes of what it has run: caches, counters, times; a function that is replaced is seen there too
 NOTES = re.compile(
-    r".*([Cc]ache|counter|COUNTER|count$|metrics|__annotations__|__slotnames__|_time_)|"
+    r"sys\.modules\[_cyutility|.*([Cc]ache|counter|COUNTER|count$|metrics|__annotations__|__slotnames__|_time_)|"
     r"torch\._(inductor|logging|prims|refs|library\.simple_registry)\b(?!\.config)|"
     r"torch\._dynamo\.(?!config)|torch\._functorch\._aot|torch\.fx|torch\._functorch\.config|"
     r"torch\.(utils\._sympy|_guards|_subclasses|_higher_order_ops)|os\.environ\[_TORCHINDUCTOR|"
@@ -72,7 +72,7 @@ class Effect(NamedTuple):
 ALWAYS = "the process ends"
 EFFECTS = (
     Effect(
-        "all", ("numpy.dtype(*)",), "NumPy knows `bfloat16`, `float8_*`, `int4` by name", "whoever asks NumPy for them",
+        "all", ("numpy.dtype(*)", "numpy.sctypeDict[*"), "NumPy knows `bfloat16`, `float8_*`, `int4` by name", "whoever asks NumPy for them",
         ALWAYS, "NumPy has no such dtypes; JAX and TensorFlow import ml_dtypes too",
         ("_dtypes.py", "ml_dtypes"),
     ),
@@ -441,8 +441,7 @@ def _inner(backend: str) -> State:
     if backend == "jax":
         import jax
 
-        found = {f"jax.config[{name}]": repr(value) for name, value in jax.config.values.items()}
-        return found
+        return {f"jax.config[{name}]": repr(value) for name, value in jax.config.values.items()}
     if backend == "tensorflow":
         import tensorflow as tf
         from tensorflow.python.eager import context
@@ -485,9 +484,7 @@ def _without_numbers(place: str) -> str:
 
 
 def measure(backend: str, planted: Callable[[], None] = lambda: None, modules: str = "") -> dict[str, dict[str, str]]:
-    """Return what has changed `after` the use of multiop, and `during` a port, in this process; a framework is loaded."""
-    for name in ("torch",) if backend == "tensorflow" else ():
-        importlib.util.find_spec(name)
+    """Return what has changed `after` the use of multiop, and `during` a port, in this process."""
     importlib.import_module(backend)
     for name in filter(None, modules.split(",")):
         with contextlib.suppress(Exception):
