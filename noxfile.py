@@ -260,8 +260,8 @@ def full(session: nox.Session) -> None:
 
     On each backend, `product` (ops, properties, calls and dtypes; its results go into results.json), `tests` (all the
     others), `docstrings` and `alone` (the framework installed alone, or none); `cross` (the backends together, the
-    examples), `pyright` and `loaded` (each framework by itself, with multiop loaded). `-- --list` says how long each takes; `-- --shard 2/5`, `-- --backend jax` and
-    `-- --part product` run some.
+    examples), `pyright` and `loaded` (each framework by itself, with multiop loaded). `-- --list` says how long each
+    takes; `-- --shard 2/5`, `-- --backend jax` and `-- --part product` run some.
     """
     words = [word for argument in session.posargs for word in argument.split("=")]
     options = dict(itertools.pairwise(words))

@@ -1,11 +1,11 @@
-"""Write the table of docs/limits.md: what multiop changes in a framework, or in the process, for code that is not its own.
+"""Write the table of docs/limits.md: what multiop changes, in a framework or in the process, for code of others.
 
 python tools/effects.py            measures on each backend that is installed, and writes the table
 python tools/effects.py --check    fails if something else has changed than the table says
 
-The state of a framework is what can be reached from its modules: their attributes, those of their classes, and what is in
-their dicts, lists and sets, by identity. It is taken before multiop is loaded, after it was used, and while a port records.
-What changes when the framework alone is used, twice, is not counted.
+The state of a framework is what can be reached from its modules, by identity: their attributes, those of their classes,
+and what is in their dicts, lists and sets. It is taken before multiop is loaded, after it was used, and while a port
+records. What changes when the framework alone is used, twice, is not counted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,7 +49,7 @@ NOTES = re.compile(
     r"torch\._dynamo\.(?!config)|torch\._functorch\._aot|torch\.fx|torch\._functorch\.config|"
     r"torch\.(utils\._sympy|_guards|_subclasses|_higher_order_ops)|os\.environ\[_TORCHINDUCTOR|"
     r"torch\.(jit\._builtins|cuda\._lazy_seed|ops\._dir)|torch\.distributed\.tensor\._ops\.\w+\[.*\.\w+$|"
-    r"tensorflow\.python\.framework\.op_def_registry|jax\._src\.array\.empty_abstract_mesh"
+    r"tensorflow\.(.*(_context_switches|_default_graph_stack)|python\.framework\.op_def_registry)|jax\._src\.array\.empty_abstract_mesh"
 )
 PLAIN = (str, bytes, int, float, complex, bool, type(None))
 
@@ -72,8 +72,8 @@ class Effect(NamedTuple):
 ALWAYS = "the process ends"
 EFFECTS = (
     Effect(
-        "all", ("numpy.dtype(*)", "numpy.sctypeDict[*"), "NumPy knows `bfloat16`, `float8_*`, `int4` by name", "whoever asks NumPy for them",
-        ALWAYS, "NumPy has no such dtypes; JAX and TensorFlow import ml_dtypes too",
+        "all", ("numpy.dtype(*)", "numpy.sctypeDict[*"), "NumPy knows `bfloat16`, `float8_*`, `int4` by name",
+        "who asks NumPy for them", ALWAYS, "NumPy has no such dtypes; JAX and TensorFlow import ml_dtypes too",
         ("_dtypes.py", "ml_dtypes"),
     ),
     Effect(
@@ -154,8 +154,8 @@ EFFECTS = (
         "tensorflow", ("tensorflow.python.eager.backprop.GradientTape._push_tape",
                        "tensorflow.python.eager.forwardprop.ForwardAccumulator._push_accumulator",
                        "tensorflow.python.ops.gradients_util.PossibleTapeGradientTypes"),
-        "`GradientTape._push_tape`, `ForwardAccumulator._push_accumulator`, `PossibleTapeGradientTypes`, which go on to "
-        "TensorFlow's own", "other threads: some time", "no `grad` or `vjp` runs",
+        "`GradientTape._push_tape`, `ForwardAccumulator._push_accumulator`, `PossibleTapeGradientTypes`, which go "
+        "on to TensorFlow's own", "other threads: some time", "no `grad` or `vjp` runs",
         "a persistent tape multiplies zero by infinity ([60468](https://github.com/tensorflow/tensorflow/issues/60468))",
         ("backends/tensorflow/_internals.py", "GradientTape, \"_push_tape\""),
     ),
@@ -172,13 +172,13 @@ EFFECTS = (
         ("backends/tensorflow/_internals.py", "weakref.finalize(graph"),
     ),
     Effect(
-        "tensorflow", (), "`ConcreteFunction._select_forward_and_backward_functions`, which goes on to TensorFlow's own",
+        "tensorflow", (), "`ConcreteFunction._select_forward_and_backward_functions`, which goes on to TensorFlow's",
         "calls of a `tf.function` that has a guard in it", ALWAYS,
         "a gradient that a custom gradient would drop is refused; not before there is such a graph",
         ("backends/tensorflow/_internals.py", "_select_forward_and_backward_functions = checked"),
     ),
     Effect(
-        "tensorflow", (), "in TensorFlow 2.18: how `tf.vectorized_map` converts `MatMul`", "`tf.vectorized_map`", ALWAYS,
+        "tensorflow", (), "in TensorFlow 2.18: how `tf.vectorized_map` converts `MatMul`", "its users", ALWAYS,
         "it conjugates what is transposed ([52148](https://github.com/tensorflow/tensorflow/issues/52148))",
         ("backends/tensorflow/_internals.py", 'converters["MatMul"] ='),
     ),
@@ -195,9 +195,12 @@ EFFECTS = (
 )  # fmt: skip
 
 
-def native(backend: str) -> None:
+def native(backend: str, inside: Callable[[], None] = lambda: None) -> None:
     """Use a framework as its own users do: an operation, a custom gradient, a tape, a compiled function."""
-    {"torch": _native_torch, "jax": _native_jax, "tensorflow": _native_tensorflow, "numpy": _native_numpy}[backend]()
+    if backend == "tensorflow":
+        _native_tensorflow(inside)
+    else:
+        {"torch": _native_torch, "jax": _native_jax, "numpy": _native_numpy}[backend]()
 
 
 def _native_torch() -> None:
@@ -235,8 +238,12 @@ def _native_jax() -> None:
     jax.make_jaxpr(jax.numpy.sin)(x)
 
 
-def _native_tensorflow() -> None:
+def _native_tensorflow(inside: Callable[[], None]) -> None:
     import tensorflow as tf
+
+    def traced(x: Any) -> Any:
+        inside()
+        return square(tf.exp(x)) + 1
 
     @tf.custom_gradient
     def square(x: Any) -> Any:
@@ -246,7 +253,7 @@ def _native_tensorflow() -> None:
     with tf.GradientTape(persistent=True) as tape:
         y = tf.reduce_sum(square(tf.exp(x)))
     tape.gradient(y, x)
-    f = tf.function(lambda x: square(tf.exp(x)) + 1)
+    f = tf.function(traced, autograph=False)
     with tf.GradientTape() as tape:
         y = f(x)
     tape.gradient(y, x)
@@ -495,11 +502,13 @@ def measure(backend: str, planted: Callable[[], None] = lambda: None, modules: s
     native(backend)
     before = state(backend)
     own = set(map(_without_numbers, changes(first, before)))
+    inside: dict[str, str] = {}
+    native(backend, lambda: inside.update(changes(before, state(backend))))
     during: dict[str, str] = {}
     use_multiop(backend, lambda: during.update(changes(before, state(backend))))
     planted()
     after = changes(before, state(backend))
-    found = {"after": after, "during": {place: how for place, how in during.items() if place not in after}}
+    found = {"after": after, "during": {p: how for p, how in during.items() if p not in after and p not in inside}}
     return {
         when: {p: how for p, how in sorted(places.items()) if _without_numbers(p) not in own}
         for when, places in found.items()

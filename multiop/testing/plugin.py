@@ -1,7 +1,7 @@
 """Run tests on each backend under pytest: the option `--multiop-backends` and the fixture `multiop_backend`.
 
-A test belongs to a tier, the smallest run that includes it: `quick`, `default` or `full`. The marker `multiop_tier` sets
-it; the shared suite computes it for each of its tests. `--multiop-tier` selects the run.
+A test belongs to a tier, the smallest run that includes it: `quick`, `default` or `full`. The marker `multiop_tier`
+sets it; the shared suite computes it for each of its tests. `--multiop-tier` selects the run.
 
 pytest loads this plugin automatically if multiop is installed. To test a backend, including your own, with the shared
 suite: `pytest --pyargs multiop.testing --multiop-backends=NAME`.

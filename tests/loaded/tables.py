@@ -1,4 +1,4 @@
-"""Compute a table of what a framework does by itself, row -> digest of the results: alone, or with multiop loaded and used.
+"""Compute what a framework does by itself, row -> digest of the results: alone, or after multiop was used.
 
 python tests/loaded/tables.py torch            300 rows, alone
 python tests/loaded/tables.py torch --loaded --rows 40
@@ -58,17 +58,38 @@ def rows_of_jax():
 
     floats = ("float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "complex64")
     ints = ("int2", "int4", "uint4", "int8", "uint8", "int32")
-    single = "abs exp exp2 expm1 log1p sinh cosh tanh sin cos sqrt square negative sign cbrt floor isnan".split()
+    single = [
+        "abs",
+        "exp",
+        "exp2",
+        "expm1",
+        "log1p",
+        "sinh",
+        "cosh",
+        "tanh",
+        "sin",
+        "cos",
+        "sqrt",
+        "square",
+        "negative",
+        "sign",
+        "cbrt",
+        "floor",
+        "isnan",
+    ]
     for name in single:
         for dtype in (*floats, "int4", "int32"):
-            yield f"jnp.{name} {dtype}", lambda f=getattr(jnp, name), d=dtype: f(given(d, 2, 3))
-    for name in "add subtract multiply divide power maximum minimum equal less".split():
+            yield f"jnp.{name} {dtype}", lambda name=name, d=dtype: getattr(jnp, name)(given(d, 2, 3))
+    for name in ["add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "equal", "less"]:
         for dtype in floats + ints:
-            yield f"jnp.{name} {dtype}", lambda f=getattr(jnp, name), d=dtype: f(given(d, 2, 3), given(d, 3))
-    for name in "sum prod max min".split():
+            yield f"jnp.{name} {dtype}", lambda name=name, d=dtype: getattr(jnp, name)(given(d, 2, 3), given(d, 3))
+    for name in ["sum", "prod", "max", "min"]:
         for dtype in floats + ints:
             for shape in ((2, 3), (1, 1, 1, 1, 1, 1, 2)):
-                yield f"jnp.{name} {dtype} {len(shape)}", lambda f=getattr(jnp, name), d=dtype, s=shape: f(given(d, *s))
+                yield (
+                    f"jnp.{name} {dtype} {len(shape)}",
+                    lambda name=name, d=dtype, s=shape: getattr(jnp, name)(given(d, *s)),
+                )
     for k in (-2, 2, 3, 5):
         for dtype in ("float32", "bfloat16", "int8", "int32", "complex64"):
             yield f"integer_pow {k} {dtype}", lambda k=k, d=dtype: jax.lax.integer_pow(given(d, 2, 2), k)
@@ -114,8 +135,8 @@ def _programs_of_jax(jax, jnp, given):
         lambda x: lax.psum(jnp.max(x, 0), "i"), mesh=mesh, in_specs=PartitionSpec("i"), out_specs=PartitionSpec()
     )
     x = given("float32", 4)
-    for name in "max min prod sum".split():
-        yield f"sharded {name}", lambda f=getattr(jnp, name): sharded(f, 4, 1, 1, 1, 1, 1, 2)
+    for name in ["max", "min", "prod", "sum"]:
+        yield f"sharded {name}", lambda name=name: sharded(getattr(jnp, name), 4, 1, 1, 1, 1, 1, 2)
     yield "shard_map", lambda: mapped(given("float32", 4, 3))
     yield "scan", lambda: scan(x)
     yield "grad of scan", lambda: jax.grad(lambda x: scan(x)[0])(x)
@@ -198,7 +219,7 @@ def rows_of_tensorflow():
         yield f"tf.math.{name}", lambda f=f, x=x: f(x)
         yield f"gradient of {name}", lambda f=f, x=x: _slope(tf, f, x)
         yield f"tf.function of {name}", lambda f=f, x=x: _slope(tf, tf.function(f), x)
-    for name in "sin exp tanh softplus square reduce_max cumsum".split():
+    for name in ["sin", "exp", "tanh", "softplus", "square", "reduce_max", "cumsum"]:
         f = getattr(tf.math, name)
         yield f"vectorized_map of {name}", lambda f=f, x=x: tf.vectorized_map(f, x)
         yield f"accumulator of {name}", lambda f=f, x=x: _tangent(tf, f, x)

@@ -304,7 +304,11 @@ def identity_node(tensors, gradient):
         graph._multiop_gradients = []
     graph._multiop_gradients.append(gradient)
     reference = weakref.ref(gradient)
-    _register(graph, name, lambda node, *upstreams: reference()(node, *upstreams))
+
+    def registered(node, *upstreams):
+        return reference()(node, *upstreams)
+
+    _register(graph, name, registered)
     with graph.gradient_override_map({"IdentityN": name}), stop_recording():
         return tf.identity_n(tensors)
 
