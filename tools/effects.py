@@ -44,11 +44,11 @@ PACKAGES = {  # backend -> whose modules are looked through
 EVERYWHERE = ("builtins", "copyreg", "pickle", "threading", "warnings")
 # what a framework notes of what it has run: caches, counters, times; a function that is replaced is seen there too
 NOTES = re.compile(
-    r"sys\.modules\[_cyutility|.*([Cc]ache|counter|COUNTER|count$|metrics|__annotations__|__slotnames__|_time_)|"
+    r".*\.hide$|sys\.modules\[_cyutility|.*([Cc]ache|counter|COUNTER|count$|metrics|__annotations__|__slotnames__|_time_)|"
     r"torch\._(inductor|logging|prims|refs|library\.simple_registry)\b(?!\.config)|"
     r"torch\._dynamo\.(?!config)|torch\._functorch\._aot|torch\.fx|torch\._functorch\.config|"
     r"torch\.(utils\._sympy|_guards|_subclasses|_higher_order_ops)|os\.environ\[_TORCHINDUCTOR|"
-    r"torch\.(jit\._builtins|cuda\._lazy_seed|ops\._dir)|torch\.distributed\.tensor\._ops\.\w+\[.*\.\w+$|"
+    r"torch\.(jit\._builtins|\w+\._lazy_seed|storage|ops\._dir)|torch\.distributed\.tensor\._ops\.\w+\[.*\.\w+$|"
     r"tensorflow\.(.*(_context_switches|_default_graph_stack)|python\.framework\.op_def_registry)|jax\._src\.array\.empty_abstract_mesh"
 )
 PLAIN = (str, bytes, int, float, complex, bool, type(None))
@@ -113,9 +113,10 @@ EFFECTS = (
     ),
     Effect(
         "torch", ("torch._functorch.eager_transforms.*", "torch._functorch.utils.*", "torch.autograd.function.*",
-                  "torch._dynamo.eval_frame._stance", "torch.backends.mha.*"),
+                  "torch._dynamo.eval_frame._stance", "torch.backends.mha.*", "torch.nn.utils.rnn.invert_permutation",
+                  "torch.nn.modules.module._global_buffer_registration_hooks*", "warnings.filters"),
         "`torch.func`'s `grad`, `vjp`, `jvp`, and `custom_function_call`, `unwrap_dead_wrappers`; the fast path of "
-        "attention is off", "other threads that differentiate", "the port is read",
+        "attention is off, and warnings are", "other threads that differentiate", "the port is read",
         "PyTorch has no hook for these", ("porting/torch/_internals.py", "setattr(eager_transforms"),
     ),
     Effect(
@@ -197,14 +198,19 @@ EFFECTS = (
 
 def native(backend: str, inside: Callable[[], None] = lambda: None) -> None:
     """Use a framework as its own users do: an operation, a custom gradient, a tape, a compiled function."""
-    if backend == "tensorflow":
-        _native_tensorflow(inside)
-    else:
-        {"torch": _native_torch, "jax": _native_jax, "numpy": _native_numpy}[backend]()
+    use: dict[str, Callable[[Callable[[], None]], None]] = {
+        "torch": _native_torch, "jax": _native_jax, "tensorflow": _native_tensorflow, "numpy": _native_numpy,
+    }  # fmt: skip
+    use[backend](inside)
 
 
-def _native_torch() -> None:
+def _native_torch(inside: Callable[[], None]) -> None:
     import torch
+
+    class Model(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            inside()
+            return torch.tanh(x)
 
     class Square(torch.autograd.Function):
         @staticmethod
@@ -221,10 +227,10 @@ def _native_torch() -> None:
     torch.func.jvp(torch.func.vmap(torch.sin), (torch.ones(3),), (torch.ones(3),))
     torch.compile(lambda x: torch.sin(x) + 1)(torch.ones(3))
     torch.fx.experimental.proxy_tensor.make_fx(torch.sin)(torch.ones(3))
-    torch.export.export(torch.nn.Linear(3, 2), (torch.ones(1, 3),))
+    torch.export.export(Model(), (torch.ones(1, 3),), strict=False)
 
 
-def _native_jax() -> None:
+def _native_jax(_: Callable[[], None]) -> None:
     import jax
 
     @jax.custom_vjp
@@ -263,7 +269,7 @@ def _native_tensorflow(inside: Callable[[], None]) -> None:
     tf.vectorized_map(tf.sin, tf.ones((2, 3)))
 
 
-def _native_numpy() -> None:
+def _native_numpy(_: Callable[[], None]) -> None:
     import numpy as np
 
     np.exp(np.ones(3))
@@ -350,7 +356,7 @@ def state(backend: str) -> State:
 
 def _look_into(found: State, seen: set[int], place: str, value: Any, home: str, owned: Any, depth: int) -> None:
     """Add what a value holds: the attributes of a class and of an object of the framework, the items of a container."""
-    if isinstance(value, PLAIN) or id(value) in seen or not depth:
+    if isinstance(value, PLAIN) or id(value) in seen or not depth or type(value).__name__.startswith("OpOverload"):
         return
     if isinstance(value, type):
         if value.__module__ != home:
