@@ -23,9 +23,3 @@ def test_a_marker_called_tier_is_the_users(pytester):
     done = pytester.runpytest_inprocess("--strict-markers", "-p", "multiop.testing.plugin", "-m", "tier")
     done.assert_outcomes(passed=1, deselected=1)
     assert "multiop: tier" not in done.stdout.str()
-
-
-def test_the_plugin_registers_no_marker_called_tier(pytester):
-    pytester.makepyfile(OWN)
-    done = pytester.runpytest_inprocess("--strict-markers", "-p", "multiop.testing.plugin")
-    assert "'tier' not found in `markers`" in done.stdout.str()
