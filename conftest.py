@@ -50,6 +50,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "tier(name): in these tests, short for `multiop_tier`, the plugin's")
     config.addinivalue_line("markers", "slow_on(**params): left to the full tier where the test has these parameters")
     config.addinivalue_line(
         "markers", "once: does not depend on the backend, so that outside the full tier one backend is enough"
@@ -109,6 +110,8 @@ def pytest_collection_modifyitems(config, items):
             of_tools and beside_others and params.get("multiop_backend") == "numpy"  # of that tier, it has two minutes
         ):
             item.add_marker(pytest.mark.tier("full"), append=False)
+        if mark := item.get_closest_marker("tier"):
+            item.add_marker(pytest.mark.multiop_tier(*mark.args))
         if item.name in DIGITS_BY_FUSION:
             item.add_marker(pytest.mark.compiler)
     device = config.getoption("multiop_device")

@@ -213,6 +213,10 @@ def prove_cross(session: nox.Session, backend: str, *more: str) -> None:
     run(session, "multiop.cli", "check", "examples")
 
 
+def prove_loaded(session: nox.Session, backend: str, *more: str) -> None:
+    run(session, "pytest", "--tier=full", "tests/loaded", *more)
+
+
 AT_HAND = ["tests/testing", "tests/porting", "tests/test_cli.py", "tests/test_config.py", "tests/test_pages.py"]
 SLICES = 3
 MINUTES = {  # on two cores: of the product, the other tests, docstrings, a framework alone or none
@@ -246,6 +250,7 @@ def parts() -> list[Part]:
         found.append(Part("docstrings", backend, docstrings, prove_doctests))
         found.append(Part("alone", backend, one, prove_alone))
     apart = [Part("cross", "all", 9.5, prove_cross), Part("pyright", "all", 0.5, prove_pyright)]
+    apart.append(Part("loaded", "all", 6.0, prove_loaded))
     return [*found, *apart]
 
 
@@ -255,8 +260,8 @@ def full(session: nox.Session) -> None:
 
     On each backend, `product` (ops, properties, calls and dtypes; its results go into results.json), `tests` (all the
     others), `docstrings` and `alone` (the framework installed alone, or none); `cross` (the backends together, the
-    examples) and `pyright`. `-- --list` says how long each takes; `-- --shard 2/5`, `-- --backend jax` and
-    `-- --part product` run some.
+    examples), `pyright` and `loaded` (each framework by itself, with multiop loaded). `-- --list` says how long each
+    takes; `-- --shard 2/5`, `-- --backend jax` and `-- --part product` run some.
     """
     words = [word for argument in session.posargs for word in argument.split("=")]
     options = dict(itertools.pairwise(words))
@@ -578,6 +583,7 @@ def docs(session: nox.Session) -> None:
     elif "--build" not in session.posargs:
         run(session, "tools/divergences.py", "--check")
         run(session, "tools/limits.py", "--check")
+        run(session, "tools/effects.py", "--check")
         run(session, "tools/asked_table.py", "--check")
         for backend in BACKENDS:
             run(session, "tools/notebook.py", "--run", environment=ENVIRONMENT | {"MULTIOP_BACKEND": backend})

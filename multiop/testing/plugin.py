@@ -1,7 +1,7 @@
 """Run tests on each backend under pytest: the option `--multiop-backends` and the fixture `multiop_backend`.
 
-A test belongs to a tier, the smallest run that includes it: `quick`, `default` or `full`. The marker `tier` sets it;
-the shared suite computes it for each of its tests. `--multiop-tier` selects the run.
+A test belongs to a tier, the smallest run that includes it: `quick`, `default` or `full`. The marker `multiop_tier`
+sets it; the shared suite computes it for each of its tests. `--multiop-tier` selects the run.
 
 pytest loads this plugin automatically if multiop is installed. To test a backend, including your own, with the shared
 suite: `pytest --pyargs multiop.testing --multiop-backends=NAME`.
@@ -84,7 +84,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "cross: compares backends with each other, so it needs several of them installed"
     )
-    config.addinivalue_line("markers", "tier(name): the smallest run that the test is part of; `default` where unsaid")
+    config.addinivalue_line("markers", "multiop_tier(name): the smallest run that has the test; `default` where unsaid")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -108,9 +108,9 @@ def pytest_runtest_call() -> Generator[None, Any, Any]:
     return (yield)
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    """Report which tier runs."""
-    return f"multiop: tier {asked_tier(config)}"
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Report which tier runs, if one was asked for."""
+    return f"multiop: tier {asked_tier(config)}" if config.getoption("multiop_tier") else None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -171,7 +171,7 @@ def _chosen_ops(config: pytest.Config) -> set[str] | None:
 
 def tier_of(item: pytest.Item) -> str:
     """Return the smallest tier that includes `item`."""
-    mark = item.get_closest_marker("tier")
+    mark = item.get_closest_marker("multiop_tier")
     if mark is not None:
         return mark.args[0]
     from ._collector import is_of_the_suite

@@ -3,9 +3,13 @@
 import os
 import re
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow logs its CPU features on import
+if is_loud := "TF_CPP_MIN_LOG_LEVEL" not in os.environ:
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # TensorFlow logs its CPU features on import
 
 import tensorflow as tf
+
+if is_loud:
+    del os.environ["TF_CPP_MIN_LOG_LEVEL"]  # not for the processes that this one starts
 
 from . import _internals, _versions, kernels as kernels, random as random
 from .conversion import *  # noqa: F403

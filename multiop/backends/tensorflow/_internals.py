@@ -31,7 +31,6 @@ try:
     from tensorflow.python.framework import function_def_to_graph, op_def_registry, ops
     from tensorflow.python.ops import gradients_util, resource_variable_ops
 
-    _variable_accessed = resource_variable_ops.variable_accessed
     _PARTS = (
         pywrap_tfe.TFE_Py_PackJVPs, pywrap_tfe.TFE_Py_TapeSetIsStopped, pywrap_tfe.TFE_Py_TapeSetStopOnThread,
         pywrap_tfe.TFE_Py_TapeSetRestartOnThread, pywrap_tfe.TFE_Py_RegisterGradientFunction,
@@ -39,10 +38,12 @@ try:
         forwardprop.ForwardAccumulator._push_accumulator, gradients_util.PossibleTapeGradientTypes,
         gradients_util.POSSIBLE_GRADIENT_TYPES_FIRST_ORDER, gradients_util.POSSIBLE_GRADIENT_TYPES_HIGHER_ORDER,
         context.Context.add_op_callback, context.Context.remove_op_callback,
-        context.Context.get_function_def, execute.execute_with_callbacks,
+        context.Context.get_function_def, execute.execute, execute.execute_with_callbacks,
+        resource_variable_ops.variable_accessed,
         record.record_operation_backprop_only, record.record_operation_forwardprop_only,
         concrete_function.ConcreteFunction._select_forward_and_backward_functions,
-        ops.gradient_registry.lookup, function_def_to_graph.function_def_to_graph, op_def_registry.get,
+        ops.gradient_registry.lookup, ops.gradient_registry._registry,
+        function_def_to_graph.function_def_to_graph, op_def_registry.get,
     )  # fmt: skip
 
     VariableWatcher = record.VariableWatcher
@@ -112,14 +113,29 @@ def _has_readable_source(fun):
 _local = threading.local()
 
 
-def _accessed(variable):
-    for report in getattr(_local, "reports", ()):
-        report(variable)
-    _variable_accessed(variable)
+_replacing = threading.Lock()
+_replacements = {}  # (owner, name) -> what stands there, what stood there, and how many blocks of all threads need it
 
 
-if missing is None:
-    resource_variable_ops.variable_accessed = _accessed  # TensorFlow's own watcher only sees trainable ones
+@contextmanager
+def _replaced(owner, name, make):
+    """Let `make(original)` stand for a function of TensorFlow while any thread is inside such a block."""
+    with _replacing:
+        if (owner, name) not in _replacements:
+            original = getattr(owner, name)
+            _replacements[owner, name] = [make(original), original, 0]
+            setattr(owner, name, _replacements[owner, name][0])
+        _replacements[owner, name][2] += 1
+    try:
+        yield
+    finally:
+        with _replacing:
+            new, original, count = _replacements[owner, name]
+            _replacements[owner, name][2] -= 1
+            if count == 1:
+                del _replacements[owner, name]
+                if getattr(owner, name) is new:  # nobody else has replaced it meanwhile
+                    setattr(owner, name, original)
 
 
 @contextmanager
@@ -131,10 +147,22 @@ def of_first_order():
     """
     before = getattr(_local, "to_enter", -1)
     _local.to_enter = -1 if anything_records() else 1
+    counts = _counting() if _local.to_enter == 1 else nullcontext()
     try:
-        yield
+        with counts:
+            yield
     finally:
         _local.to_enter = before
+
+
+@contextmanager
+def _counting():
+    with (
+        _replaced(backprop.GradientTape, "_push_tape", _counted),
+        _replaced(forwardprop.ForwardAccumulator, "_push_accumulator", _counted),
+        _replaced(gradients_util, "PossibleTapeGradientTypes", _possible_types),
+    ):
+        yield
 
 
 def _counted(enter):
@@ -148,17 +176,13 @@ def _counted(enter):
     return counted
 
 
-def _possible_types(tensors):
-    found = _any_possible_types(tensors)
-    is_first = found == gradients_util.POSSIBLE_GRADIENT_TYPES_HIGHER_ORDER and getattr(_local, "to_enter", -1) == 0
-    return gradients_util.POSSIBLE_GRADIENT_TYPES_FIRST_ORDER if is_first and executing_eagerly() else found
+def _possible_types(usual):
+    def possible_types(tensors):
+        found = usual(tensors)
+        is_first = found == gradients_util.POSSIBLE_GRADIENT_TYPES_HIGHER_ORDER and getattr(_local, "to_enter", -1) == 0
+        return gradients_util.POSSIBLE_GRADIENT_TYPES_FIRST_ORDER if is_first and executing_eagerly() else found
 
-
-if missing is None:
-    backprop.GradientTape._push_tape = _counted(backprop.GradientTape._push_tape)
-    forwardprop.ForwardAccumulator._push_accumulator = _counted(forwardprop.ForwardAccumulator._push_accumulator)
-    _any_possible_types = gradients_util.PossibleTapeGradientTypes
-    gradients_util.PossibleTapeGradientTypes = _possible_types
+    return possible_types
 
 
 @contextmanager
@@ -166,10 +190,21 @@ def variables_reported_to(report):
     """Call `report(variable)` for each variable that this thread reads inside the context, trainable or not."""
     before = getattr(_local, "reports", ())
     _local.reports = (*before, report)
+    is_known = missing is None  # TensorFlow's own watcher only sees trainable ones
     try:
-        yield
+        with _replaced(resource_variable_ops, "variable_accessed", _reported) if is_known else nullcontext():
+            yield
     finally:
         _local.reports = before
+
+
+def _reported(usual):
+    def variable_accessed(variable):
+        for report in getattr(_local, "reports", ()):
+            report(variable)
+        usual(variable)
+
+    return variable_accessed
 
 
 def variables_given():
@@ -265,26 +300,41 @@ def identity_node(tensors, gradient):
     """Return `tensors` as the outputs of one node whose symbolic gradient is `gradient(node, *upstreams)`."""
     graph = ops.get_default_graph()
     name = f"MultiopGradient{uid()}"
-    # TensorFlow never drops what is registered: let the graph, not the registry, keep what the gradient closes over
+    # the graph, not the registry, keeps what the gradient closes over
     if not hasattr(graph, "_multiop_gradients"):
         graph._multiop_gradients = []
     graph._multiop_gradients.append(gradient)
     reference = weakref.ref(gradient)
 
-    @ops.RegisterGradient(name)
     def registered(node, *upstreams):
         return reference()(node, *upstreams)
 
+    _register(graph, name, registered)
     with graph.gradient_override_map({"IdentityN": name}), stop_recording():
         return tf.identity_n(tensors)
 
 
-def override_gradient(op, name, gradient):
-    """Make `gradient(op, *upstreams)`, registered once under `name`, the symbolic gradient of `op`."""
-    try:
-        ops.gradient_registry.lookup(name)
-    except LookupError:
-        ops.RegisterGradient(name)(gradient)
+def _register(graph, name, gradient):
+    """Register a gradient under a name for as long as its graph lives: TensorFlow never drops a name by itself.
+
+    A copy of a node stands in a graph that keeps the one which it is a copy from.
+    """
+    ops.RegisterGradient(name)(gradient)
+    if not hasattr(graph, "_multiop_names"):
+        graph._multiop_names = []
+        weakref.finalize(graph, _forget, graph._multiop_names).atexit = False
+    graph._multiop_names.append(name)
+
+
+def _forget(names):
+    for name in names:
+        ops.gradient_registry._registry.pop(name, None)
+
+
+def override_gradient(op, gradient, name):
+    """Make `gradient(op, *upstreams)` the symbolic gradient of `op`, under a name that begins with `name`."""
+    name = f"Multiop/{name}/{uid()}"
+    _register(op.graph, name, gradient)
     op._set_attr("_gradient_op_type", tf.compat.v1.AttrValue(s=name.encode()))
 
 
@@ -322,12 +372,13 @@ def operations_reported_to(step):
             step(op_type if isinstance(op_type, str) else op_type.decode(), inputs, outputs)
 
     ctx = context.context()
-    execute.execute = execute.execute_with_callbacks  # permanently: switching back would take it from other threads too
-    ctx.add_op_callback(on_operation)
-    try:
-        yield lambda: None
-    finally:
-        ctx.remove_op_callback(on_operation)
+    # TensorFlow's own one sees no callbacks; a copy of the other, since a user's callbacks may have put that there
+    with _replaced(execute, "execute", lambda usual: functools.partial(execute.execute_with_callbacks)):
+        ctx.add_op_callback(on_operation)
+        try:
+            yield lambda: None
+        finally:
+            ctx.remove_op_callback(on_operation)
 
 
 @contextmanager

@@ -207,7 +207,7 @@ def _linked_node(name, outputs, rule, inputs):
         node = itself() if node is None else node  # without a node, the gradient is being traced for a SavedModel
         return [*[None] * n, *rule(*node.inputs[n:], *upstreams[:n])]
 
-    _internals.override_gradient(op, f"Multiop/{name}/{_internals.uid()}", gradient)
+    _internals.override_gradient(op, gradient, name)
     op.pfor_converter = lambda loop: _linked_rows(name, n, rule, loop)
     return outputs
 
@@ -287,8 +287,7 @@ def _across_graphs(name, rule, upstreams, inputs, n_guards):
     if fault:
         for u in marked:
             if u is not None:
-                refusal = _refuse_second_order(name, fault)
-                _internals.override_gradient(u.op, f"MultiopNotLinear/{name}/{fault}", refusal)
+                _internals.override_gradient(u.op, _refuse_second_order(name, fault), name)
     return grads + [_not_a_number(x, marked) for x in inputs[len(inputs) - n_guards :]]
 
 
