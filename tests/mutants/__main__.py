@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 BOUND = {"default": 0.95, "full": 1.0}
-DRAWN = {group: 18 for group in FOLDERS} | {"autodiff": 12}
+DRAWN = dict.fromkeys(FOLDERS, 18) | {"autodiff": 12}
 CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 
 
