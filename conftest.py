@@ -23,6 +23,21 @@ import pytest
 
 FINISHED = itertools.count(1)
 COLLECTED = pytest.StashKey()
+ROOT = Path(__file__).parent
+# the parts of the suite that have a session of their own: files of tests, by how their paths begin; the rest is `core`
+APART = {
+    "porting": ("tests/porting/",),
+    "tools": (  # the command and what stands around it
+        "tests/jax/test_versions_unknown_",
+        "tests/tensorflow/test_versions_",
+        "tests/test_cli",
+        "tests/test_examples",
+        "tests/test_import_cost",
+        "tests/test_package",
+        "tests/test_version_table",
+        "tests/testing/test_false_alarms",
+    ),
+}
 # XLA's cube root has fewer digits where nothing is fused, as in a hasty run
 DIGITS_BY_FUSION = {"test_pinned[jax-op_cbrt-1]", "test_cbrt_keeps_its_digits[jax]"}
 pytest_plugins = ["multiop.testing.plugin"]
@@ -38,6 +53,7 @@ def pytest_addoption(parser):
         action="store_true",
         help="run what PyTorch traces without its compiler, and leave out the tests marked `compiler`",
     )
+    parser.addoption("--part", choices=["core", *APART], help="collect a part of the suite alone")
     parser.addoption("--record", type=Path, metavar="PATH", help="write the core seconds of each test function to PATH")
     parser.addoption(
         "--as-tested", action="store_true", help="take whichever version is installed for one that everything works on"
@@ -77,6 +93,19 @@ def pytest_configure(config):
 
         (name,) = config.getoption("multiop_backends").split(",")
         config.pluginmanager.register(VersionTable(config.getoption("versions_table"), name))
+
+
+def part_of(path):
+    """Return the part of the suite that a file of tests belongs to."""
+    name = Path(path).relative_to(ROOT).as_posix() if Path(path).is_relative_to(ROOT) else ""
+    return next((part for part, beginnings in APART.items() if name.startswith(beginnings)), "core")
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out the files of other parts than the one that is asked for."""
+    asked = config.getoption("part")
+    is_test = collection_path.suffix == ".py" and collection_path.name.startswith("test_")
+    return True if asked and is_test and part_of(collection_path) != asked else None
 
 
 # tests of tools, which the default tier runs on the frameworks, and on NumPy where no other backend is asked for
