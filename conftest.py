@@ -7,12 +7,14 @@ import os
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import collections
+import datetime
 import gc
 import importlib
 import importlib.util
 import itertools
 import json
 import sys
+import zlib
 from pathlib import Path
 
 for name in ("torch", "triton"):  # they must come before TensorFlow in one process
@@ -54,6 +56,7 @@ def pytest_addoption(parser):
         help="run what PyTorch traces without its compiler, and leave out the tests marked `compiler`",
     )
     parser.addoption("--part", choices=["core", *APART], help="collect a part of the suite alone")
+    parser.addoption("--week", default=None, help="run the quarter of this week, such as 2026-W48")
     parser.addoption("--record", type=Path, metavar="PATH", help="write the core seconds of each test function to PATH")
     parser.addoption(
         "--as-tested", action="store_true", help="take whichever version is installed for one that everything works on"
@@ -72,6 +75,11 @@ def pytest_configure(config):
     )
     if not config.pluginmanager.hasplugin("timeout"):
         config.addinivalue_line("markers", "timeout(seconds): when pytest-timeout, which is not here, ends the test")
+    config.addinivalue_line(
+        "markers", "rotating: outside the full tier, a quarter of the cases runs each week, of each case one backend"
+    )
+    if config.getoption("week") is None:  # the processes of pytest-xdist are given it
+        config.option.week = "{}-W{:02}".format(*datetime.date.today().isocalendar()[:2])
     config.addinivalue_line("markers", "traced: about compiled or mapped code that does not know values")
     config.addinivalue_line("markers", "compiler: about what the framework's own compiler makes of a program")
     config.addinivalue_line(
@@ -138,6 +146,8 @@ def pytest_collection_modifyitems(config, items):
             of_tools and beside_others and params.get("multiop_backend") == "numpy"  # of that tier, it has two minutes
         ):
             item.add_marker(pytest.mark.tier("full"), append=False)
+        if item.get_closest_marker("rotating") and not is_in_turn(item, config.getoption("week"), names):
+            item.add_marker(pytest.mark.tier("full"), append=False)
         if item.name in DIGITS_BY_FUSION:
             item.add_marker(pytest.mark.compiler)
     device = config.getoption("multiop_device")
@@ -155,6 +165,18 @@ def pytest_collection_modifyitems(config, items):
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
+
+
+def is_in_turn(item, week, names):
+    """Say whether a test is in the quarter of a week: of each case one backend of four, each after four weeks."""
+    backend = getattr(getattr(item, "callspec", None), "params", {}).get("multiop_backend")
+    year, _, number = week.partition("-W")
+    turn = names.index(backend) if backend in names else 0
+    return (zlib.crc32(item.nodeid.replace(f"[{backend}", "[").encode()) + turn + 53 * int(year) + int(number)) % 4 == 0
+
+
+def pytest_report_header(config):
+    return f"rotating tests: the quarter of {config.getoption('week')}"
 
 
 def what_is_proven(items, names):

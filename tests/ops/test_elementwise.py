@@ -40,6 +40,7 @@ def slope(f):
     return gradient
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("op", "args"),
     [
@@ -58,6 +59,7 @@ def test_a_dtype_that_is_not_accepted(backend, op, args):
         getattr(mo, op)(*args)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [
