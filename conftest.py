@@ -12,7 +12,6 @@ import gc
 import importlib
 import importlib.util
 import itertools
-import json
 import sys
 import zlib
 from pathlib import Path
@@ -22,24 +21,10 @@ for name in ("torch", "triton"):  # they must come before TensorFlow in one proc
         importlib.import_module(name)
 
 import pytest
+from recorded import APART, Record, part_of
 
 FINISHED = itertools.count(1)
 COLLECTED = pytest.StashKey()
-ROOT = Path(__file__).parent
-# the parts of the suite that have a session of their own: files of tests, by how their paths begin; the rest is `core`
-APART = {
-    "porting": ("tests/porting/",),
-    "tools": (  # the command and what stands around it
-        "tests/jax/test_versions_unknown_",
-        "tests/tensorflow/test_versions_",
-        "tests/test_cli",
-        "tests/test_examples",
-        "tests/test_import_cost",
-        "tests/test_package",
-        "tests/test_version_table",
-        "tests/testing/test_false_alarms",
-    ),
-}
 # XLA has fewer digits where nothing is fused, as in a hasty run; test_cbrt_keeps_its_digits has these numbers, too
 DIGITS_BY_FUSION = {"test_pinned[jax-op_cbrt-1]"}
 pytest_plugins = ["multiop.testing.plugin"]
@@ -91,7 +76,7 @@ def pytest_configure(config):
         for name, levels in VERSIONS.items():
             VERSIONS[name] = levels._replace(reverse=(0, 0), whole=(0, 0), end=(9999, 0))
     if config.getoption("record") is not None:
-        config.pluginmanager.register(Record(config.getoption("record"), anew=config.getoption("hasty")))
+        config.pluginmanager.register(Record(*map(config.getoption, ("record", "part", "hasty"))))
     if config.getoption("failures") is not None and not hasattr(config, "workerinput"):
         from failures import Failures
 
@@ -101,12 +86,6 @@ def pytest_configure(config):
 
         (name,) = config.getoption("multiop_backends").split(",")
         config.pluginmanager.register(VersionTable(config.getoption("versions_table"), name))
-
-
-def part_of(path):
-    """Return the part of the suite that a file of tests belongs to."""
-    name = Path(path).relative_to(ROOT).as_posix() if Path(path).is_relative_to(ROOT) else ""
-    return next((part for part, beginnings in APART.items() if name.startswith(beginnings)), "core")
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -206,46 +185,6 @@ def what_is_proven(items, names):
 def collected(pytestconfig):
     """What the tests that were collected prove, by tier."""
     return pytestconfig.stash[COLLECTED]
-
-
-def core_seconds():
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
-
-
-class Record:
-    """Add up the core seconds of each test function, also of those in the processes of pytest-xdist.
-
-    A hasty run begins anew; one that is not, as that of the compilers' tests, adds to what is there.
-    """
-
-    def __init__(self, path, anew):
-        self.path = path
-        self.seconds = collections.Counter()
-        if not anew and path.exists():
-            self.seconds.update(json.loads(path.read_text(encoding="utf-8"))["core seconds"])
-        self.last = 0.0
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_protocol(self, item):
-        self.last = core_seconds()
-        return (yield)
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item):
-        report = yield
-        now = core_seconds()
-        report.user_properties = [*report.user_properties, ("core seconds", now - self.last)]
-        self.last = now
-        return report
-
-    def pytest_runtest_logreport(self, report):
-        self.seconds[report.nodeid.partition("[")[0]] += dict(report.user_properties)["core seconds"]
-
-    def pytest_sessionfinish(self, session):
-        if not hasattr(session.config, "workerinput"):
-            rounded = {name: round(seconds, 1) for name, seconds in sorted(self.seconds.items()) if seconds >= 0.1}
-            self.path.write_text(json.dumps({"core seconds": rounded}, indent=1) + "\n", encoding="utf-8")
 
 
 @pytest.fixture
