@@ -517,7 +517,7 @@ def search(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def mutants(session: nox.Session) -> None:
-    """Prove the tests' power, 40 minutes: plant 150 faults in copies of the backends, count what the tests catch.
+    """Prove the tests' power, 40 minutes: plant 220 faults in copies of the package, count what the tests catch.
 
     `nox -s mutants -- --tier full`, `-- --seed 1`, `-- --backends torch`, `-- --only op_max`, `-- --list`.
     """

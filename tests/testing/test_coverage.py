@@ -6,6 +6,7 @@ import inspect
 import re
 
 import pytest
+import test_table
 
 import multiop
 import multiop.ops
@@ -61,6 +62,11 @@ def missing_parts(op):
 
 def test_every_docstring_has_its_parts():
     assert {op: missing for op in PUBLIC if (missing := list(missing_parts(op)))} == {}
+
+
+def test_the_page_says_which_tests_are_about_which_domain():
+    page = test_table.PAGE.read_text("utf-8")
+    assert test_table.written(page) == page, "python tools/test_table.py"
 
 
 def test_ops_without_the_prefix_are_the_same():
