@@ -7,12 +7,13 @@ import os
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import collections
+import datetime
 import gc
 import importlib
 import importlib.util
 import itertools
-import json
 import sys
+import zlib
 from pathlib import Path
 
 for name in ("torch", "triton"):  # they must come before TensorFlow in one process
@@ -20,11 +21,12 @@ for name in ("torch", "triton"):  # they must come before TensorFlow in one proc
         importlib.import_module(name)
 
 import pytest
+from recorded import APART, Record, part_of
 
 FINISHED = itertools.count(1)
 COLLECTED = pytest.StashKey()
-# XLA's cube root has fewer digits where nothing is fused, as in a hasty run
-DIGITS_BY_FUSION = {"test_pinned[jax-op_cbrt-1]", "test_cbrt_keeps_its_digits[jax]"}
+# XLA has fewer digits where nothing is fused, as in a hasty run; test_cbrt_keeps_its_digits has these numbers, too
+DIGITS_BY_FUSION = {"test_pinned[jax-op_cbrt-1]"}
 pytest_plugins = ["multiop.testing.plugin"]
 
 
@@ -38,6 +40,8 @@ def pytest_addoption(parser):
         action="store_true",
         help="run what PyTorch traces without its compiler, and leave out the tests marked `compiler`",
     )
+    parser.addoption("--part", choices=["core", *APART], help="collect a part of the suite alone")
+    parser.addoption("--week", default=None, help="run the quarter of this week, such as 2026-W48")
     parser.addoption("--record", type=Path, metavar="PATH", help="write the core seconds of each test function to PATH")
     parser.addoption(
         "--as-tested", action="store_true", help="take whichever version is installed for one that everything works on"
@@ -57,6 +61,11 @@ def pytest_configure(config):
     )
     if not config.pluginmanager.hasplugin("timeout"):
         config.addinivalue_line("markers", "timeout(seconds): when pytest-timeout, which is not here, ends the test")
+    config.addinivalue_line(
+        "markers", "rotating: outside the full tier, a quarter of the cases runs each week, of each case one backend"
+    )
+    if config.getoption("week") is None:  # the processes of pytest-xdist are given it
+        config.option.week = "{}-W{:02}".format(*datetime.date.today().isocalendar()[:2])
     config.addinivalue_line("markers", "traced: about compiled or mapped code that does not know values")
     config.addinivalue_line("markers", "compiler: about what the framework's own compiler makes of a program")
     config.addinivalue_line(
@@ -68,7 +77,7 @@ def pytest_configure(config):
         for name, levels in VERSIONS.items():
             VERSIONS[name] = levels._replace(reverse=(0, 0), whole=(0, 0), end=(9999, 0))
     if config.getoption("record") is not None:
-        config.pluginmanager.register(Record(config.getoption("record"), anew=config.getoption("hasty")))
+        config.pluginmanager.register(Record(*map(config.getoption, ("record", "part", "hasty"))))
     if config.getoption("failures") is not None and not hasattr(config, "workerinput"):
         from failures import Failures
 
@@ -78,6 +87,13 @@ def pytest_configure(config):
 
         (name,) = config.getoption("multiop_backends").split(",")
         config.pluginmanager.register(VersionTable(config.getoption("versions_table"), name))
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out the files of other parts than the one that is asked for."""
+    asked = config.getoption("part")
+    is_test = collection_path.suffix == ".py" and collection_path.name.startswith("test_")
+    return True if asked and is_test and part_of(collection_path) != asked else None
 
 
 # tests of tools, which the default tier runs on the frameworks, and on NumPy where no other backend is asked for
@@ -110,6 +126,8 @@ def pytest_collection_modifyitems(config, items):
             of_tools and beside_others and params.get("multiop_backend") == "numpy"  # of that tier, it has two minutes
         ):
             item.add_marker(pytest.mark.tier("full"), append=False)
+        if item.get_closest_marker("rotating") and not is_in_turn(item, config.getoption("week"), names):
+            item.add_marker(pytest.mark.tier("full"), append=False)
         if mark := item.get_closest_marker("tier"):
             item.add_marker(pytest.mark.multiop_tier(*mark.args))
         if item.name in DIGITS_BY_FUSION:
@@ -129,6 +147,18 @@ def pytest_collection_modifyitems(config, items):
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
         items[:] = [item for item in items if item not in left_out]
+
+
+def is_in_turn(item, week, names):
+    """Say whether a test is in the quarter of a week: of each case one backend of four, each after four weeks."""
+    backend = getattr(getattr(item, "callspec", None), "params", {}).get("multiop_backend")
+    year, _, number = week.partition("-W")
+    turn = names.index(backend) if backend in names else 0
+    return (zlib.crc32(item.nodeid.replace(f"[{backend}", "[").encode()) + turn + 53 * int(year) + int(number)) % 4 == 0
+
+
+def pytest_report_header(config):
+    return f"rotating tests: the quarter of {config.getoption('week')}"
 
 
 def what_is_proven(items, names):
@@ -158,46 +188,6 @@ def what_is_proven(items, names):
 def collected(pytestconfig):
     """What the tests that were collected prove, by tier."""
     return pytestconfig.stash[COLLECTED]
-
-
-def core_seconds():
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
-
-
-class Record:
-    """Add up the core seconds of each test function, also of those in the processes of pytest-xdist.
-
-    A hasty run begins anew; one that is not, as that of the compilers' tests, adds to what is there.
-    """
-
-    def __init__(self, path, anew):
-        self.path = path
-        self.seconds = collections.Counter()
-        if not anew and path.exists():
-            self.seconds.update(json.loads(path.read_text(encoding="utf-8"))["core seconds"])
-        self.last = 0.0
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_protocol(self, item):
-        self.last = core_seconds()
-        return (yield)
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item):
-        report = yield
-        now = core_seconds()
-        report.user_properties = [*report.user_properties, ("core seconds", now - self.last)]
-        self.last = now
-        return report
-
-    def pytest_runtest_logreport(self, report):
-        self.seconds[report.nodeid.partition("[")[0]] += dict(report.user_properties)["core seconds"]
-
-    def pytest_sessionfinish(self, session):
-        if not hasattr(session.config, "workerinput"):
-            rounded = {name: round(seconds, 1) for name, seconds in sorted(self.seconds.items()) if seconds >= 0.1}
-            self.path.write_text(json.dumps({"core seconds": rounded}, indent=1) + "\n", encoding="utf-8")
 
 
 @pytest.fixture

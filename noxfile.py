@@ -138,8 +138,26 @@ def prove_pyright(session: nox.Session, *_: str) -> None:
 def tests(session: nox.Session) -> None:
     """Prove every op and every sentence of the contract once, on all backends together: 14 minutes."""
     what = ["pytest", *WORKERS, "--tier=default", *session.posargs]
-    run(session, *what, "--hasty", environment=HASTY)
-    run(session, *what, "-m", "compiler", success=[0, 5])  # what is about the compilers
+    is_whole = not any(pathlib.Path(word.partition("::")[0]).exists() for word in session.posargs)
+    run(session, *what, *["--part=core"] * is_whole, "--hasty", environment=HASTY)
+    run(session, *what, *COMPILED * is_whole, "-m", "compiler", success=[0, 5])  # what is about the compilers
+
+
+COMPILED = [  # the files of tests that are marked so: to collect the others would take longer than to run these
+    str(path) for path in sorted(pathlib.Path("tests").rglob("test_*.py")) if "mark.compiler" in path.read_text("utf-8")
+]
+
+
+@nox.session(venv_backend="none", default=False)
+def porting(session: nox.Session) -> None:
+    """Prove that models are ported right, and compared, and their weights read: 3 minutes."""
+    run(session, "pytest", *WORKERS, "--tier=default", "--part=porting", "--hasty", *session.posargs, environment=HASTY)
+
+
+@nox.session(venv_backend="none", default=False)
+def tools(session: nox.Session) -> None:
+    """Prove the command, what an import costs, that checkers raise no false alarm, unknown versions: 2 minutes."""
+    run(session, "pytest", *WORKERS, "--tier=default", "--part=tools", "--hasty", *session.posargs, environment=HASTY)
 
 
 @nox.session(venv_backend="none", default=False)
@@ -504,7 +522,7 @@ def search(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def mutants(session: nox.Session) -> None:
-    """Prove the tests' power, 40 minutes: plant 150 faults in copies of the backends, count what the tests catch.
+    """Prove the tests' power, 40 minutes: plant 220 faults in copies of the package, count what the tests catch.
 
     `nox -s mutants -- --tier full`, `-- --seed 1`, `-- --backends torch`, `-- --only op_max`, `-- --list`.
     """

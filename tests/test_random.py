@@ -995,6 +995,7 @@ BAD = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", BAD)
 def test_bad_arguments_are_named(backend, case):
     call, kind, message = BAD[case]

@@ -39,3 +39,22 @@ def _asked_backends(config: pytest.Config) -> list[str]:
     names = [name.strip() for name in asked.split(",") if name.strip()] if asked else multiop.available_backends()
     torch_first(names)
     return names
+
+
+def chosen_ops(config: pytest.Config) -> set[str] | None:
+    """Return the requested ops; `None` for all."""
+    from .cases import rows
+
+    asked: str | None = config.getoption("multiop_ops")
+    sliced: str | None = config.getoption("multiop_slice")
+    if asked is None and sliced is None:
+        return None
+    names = {name.strip() for name in asked.split(",") if name.strip()} if asked is not None else set(rows())
+    if unknown := sorted(names - set(rows())):
+        raise pytest.UsageError(f"--multiop-ops: there is no op called {', '.join(unknown)}")
+    if sliced is not None:
+        k, slash, n = sliced.partition("/")
+        if not (slash and k.isdigit() and n.isdigit() and 0 < int(k) <= int(n)):
+            raise pytest.UsageError(f"--multiop-slice must be K/N with 1 <= K <= N; got {sliced!r}")
+        names &= set(list(rows())[int(k) - 1 :: int(n)])
+    return names

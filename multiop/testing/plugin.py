@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from ._tiers import TIERS, asked_backends, asked_tier
+from ._tiers import TIERS, asked_backends, asked_tier, chosen_ops
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -115,7 +115,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run each test that uses `multiop_backend` once per backend."""
-    if "multiop_backend" in metafunc.fixturenames:
+    if "multiop_backend" in metafunc.fixturenames and not hasattr(metafunc.function, "cases"):  # see test_suite
         metafunc.parametrize("multiop_backend", asked_backends(metafunc.config), indirect=True)
 
 
@@ -124,7 +124,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     from .known_failures import KNOWN_FAILURES
 
     asked = TIERS.index(asked_tier(config))
-    chosen = _chosen_ops(config)
+    chosen = chosen_ops(config)
     left_out = {item for item in items if TIERS.index(tier_of(item)) > asked}
     if chosen is not None:
         left_out |= {item for item in items if _op(item) not in chosen}
@@ -148,25 +148,6 @@ def _parameters(item: pytest.Item) -> dict[str, Any]:
 def _op(item: pytest.Item) -> str | None:
     """Return the op that a test, or a docstring example, is about."""
     return item.name.rpartition(".")[2] if isinstance(item, pytest.DoctestItem) else _parameters(item).get("op")
-
-
-def _chosen_ops(config: pytest.Config) -> set[str] | None:
-    """Return the requested ops; `None` for all."""
-    from .cases import rows
-
-    asked: str | None = config.getoption("multiop_ops")
-    sliced: str | None = config.getoption("multiop_slice")
-    if asked is None and sliced is None:
-        return None
-    names = {name.strip() for name in asked.split(",") if name.strip()} if asked is not None else set(rows())
-    if unknown := sorted(names - set(rows())):
-        raise pytest.UsageError(f"--multiop-ops: there is no op called {', '.join(unknown)}")
-    if sliced is not None:
-        k, slash, n = sliced.partition("/")
-        if not (slash and k.isdigit() and n.isdigit() and 0 < int(k) <= int(n)):
-            raise pytest.UsageError(f"--multiop-slice must be K/N with 1 <= K <= N; got {sliced!r}")
-        names &= set(list(rows())[int(k) - 1 :: int(n)])
-    return names
 
 
 def tier_of(item: pytest.Item) -> str:

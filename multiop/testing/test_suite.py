@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias, TypeVar
@@ -22,10 +23,11 @@ from ._divergences import DIVERGENCES, Divergence, agrees
 from ._problem import Problem
 from ._samplers import Sampler
 from ._shared_process import without_torch_compiler, x64_mode_for
-from ._tiers import IMPLIED, asked_backends, asked_tier
+from ._tiers import IMPLIED, TIERS, asked_backends, asked_tier, chosen_ops
 from .cases import rows
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 ROWS = rows()
 Measured: TypeAlias = Callable[[float, str], None]
 
@@ -101,7 +103,10 @@ def _is_primitive(op: str, backend: str) -> bool:
         own = getattr(extend.load(backend), op, None)
     except errors.BackendError:  # the test reports it
         return True
-    return own is not None and own is not extend.composite_of(op)  # a backend holds what is composed, too
+    composed = extend.composite_of(op)
+    if own is None or composed is None:
+        return own is not None
+    return inspect.unwrap(own) is not inspect.unwrap(composed)  # a backend holds it too, NumPy's within a wrapper
 
 
 def smallest_tier(test: str, parameters: dict[str, Any]) -> str:
@@ -133,6 +138,41 @@ def runs_whole(test: str, op: str, backend: str, config: pytest.Config) -> bool:
     return few and ROWS[op].jit and test != "test_compiled"
 
 
+def about(cases: Iterable[tuple[Any, ...]], *names: str) -> Callable[[F], F]:
+    """Say what a test is about, beside the backend; a case with one part more than there are names ends in its id.
+
+    Only the cases that were asked for are built: of the full tier, there are tens of thousands.
+    """
+
+    def mark(test: F) -> F:
+        test.cases = names, list(cases)  # type: ignore[attr-defined]
+        return test
+
+    return mark
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test once per backend and case, of those that the options ask for."""
+    names, cases = getattr(metafunc.function, "cases", ((), ()))
+    if not names:
+        return
+    config, test = metafunc.config, metafunc.function.__name__
+    tiers, ops = TIERS[: TIERS.index(asked_tier(config)) + 1], chosen_ops(config)
+    backends = [(name,) for name in asked_backends(config)] if "multiop_backend" in metafunc.fixturenames else [()]
+    names = (*["multiop_backend"] * len(backends[0]), *names)
+
+    def is_asked(case: tuple[Any, ...]) -> bool:
+        values = dict(zip(names, case, strict=False))
+        return (ops is None or values["op"] in ops) and smallest_tier(test, values) in tiers
+
+    every = [(*backend, *case) for backend in backends for case in cases]
+    asked = [case for case in every if is_asked(case)] or every[:1]  # which is then left out, as no test of another is
+    n = len(names)
+    labels = [case if len(case) == n else (*case[: len(backends[0])], case[-1]) for case in asked]
+    params = [pytest.param(*case[:n], id="-".join(label)) for case, label in zip(asked, labels, strict=True)]
+    metafunc.parametrize(names, params, indirect=["multiop_backend"] if backends[0] else [])
+
+
 @pytest.fixture
 def whole(request: pytest.FixtureRequest, multiop_backend: str, op: str) -> bool:
     """Whether the test compiles what it runs."""
@@ -144,7 +184,7 @@ def x64(multiop_x64: None) -> None:
     """Turn on the 64-bit mode, so that float64 is float64 on every backend."""
 
 
-@pytest.mark.parametrize(("op", "dtype"), [(op, dtype) for op, row in ROWS.items() for dtype in row.dtypes])
+@about([(op, dtype) for op, row in ROWS.items() for dtype in row.dtypes], "op", "dtype")
 def test_value(
     multiop_backend: str, op: str, dtype: str, whole: bool, request: pytest.FixtureRequest, measured: Measured
 ) -> None:
@@ -169,7 +209,7 @@ def _check_host_value(problem: Problem, row: Row) -> None:
     assert found == expected
 
 
-@pytest.mark.parametrize("op", _DIFFERENTIABLE)
+@about(zip(_DIFFERENTIABLE), "op")
 def test_gradient(
     multiop_backend: str, op: str, whole: bool, x64: None, pytestconfig: pytest.Config, measured: Measured
 ) -> None:
@@ -181,7 +221,7 @@ def test_gradient(
     measured(max(errors), "float64")
 
 
-@pytest.mark.parametrize("op", [op for op in _DIFFERENTIABLE if "complex128" in ROWS[op].dtypes])
+@about([(op,) for op in _DIFFERENTIABLE if "complex128" in ROWS[op].dtypes], "op")
 def test_complex_gradient(
     multiop_backend: str, op: str, whole: bool, x64: None, pytestconfig: pytest.Config, measured: Measured
 ) -> None:
@@ -190,21 +230,21 @@ def test_complex_gradient(
     measured(max(_checks.check_gradient(problem, ROWS[op].reference) for problem in problems), "complex128")
 
 
-@pytest.mark.parametrize("op", _SECOND)
+@about(zip(_SECOND), "op")
 def test_second_order(
     multiop_backend: str, op: str, whole: bool, x64: None, pytestconfig: pytest.Config, measured: Measured
 ) -> None:
     measured(max(map(_checks.check_second_order, _some(_differentiable(ROWS[op], whole), pytestconfig, 1))), "float64")
 
 
-@pytest.mark.parametrize("op", _DIFFERENTIABLE)
+@about(zip(_DIFFERENTIABLE), "op")
 def test_forward_mode(
     multiop_backend: str, op: str, whole: bool, x64: None, pytestconfig: pytest.Config, measured: Measured
 ) -> None:
     measured(max(map(_checks.check_forward_mode, _some(_differentiable(ROWS[op], whole), pytestconfig, 1))), "float64")
 
 
-@pytest.mark.parametrize("op", _MAPPED)
+@about(zip(_MAPPED), "op")
 def test_vmap(multiop_backend: str, op: str, whole: bool, pytestconfig: pytest.Config, measured: Measured) -> None:
     dtype = _native(ROWS[op])
     problems = _some((problem for problem in _problems(ROWS[op], dtype, whole) if problem.arrays), pytestconfig, 1)
@@ -212,7 +252,7 @@ def test_vmap(multiop_backend: str, op: str, whole: bool, pytestconfig: pytest.C
     measured(max(errors, default=0.0), dtype)
 
 
-@pytest.mark.parametrize("op", _COMPILED)
+@about(zip(_COMPILED), "op")
 def test_compiled(multiop_backend: str, op: str, pytestconfig: pytest.Config, measured: Measured) -> None:
     dtype = _native(ROWS[op])
     problems, full = _some(_problems(ROWS[op], dtype), pytestconfig, 1), asked_tier(pytestconfig) == "full"
@@ -222,9 +262,7 @@ def test_compiled(multiop_backend: str, op: str, pytestconfig: pytest.Config, me
         measured(_checks.check_compiled(*problems, gradient=gradient), dtype)
 
 
-@pytest.mark.parametrize(
-    ("op", "pin"), [pytest.param(op, pin, id=f"{op}-{n}") for op, row in ROWS.items() for n, pin in enumerate(row.pins)]
-)
+@about([(op, pin, f"{op}-{n}") for op, row in ROWS.items() for n, pin in enumerate(row.pins)], "op", "pin")
 def test_pinned(
     multiop_backend: str, op: str, pin: Pin, whole: bool, request: pytest.FixtureRequest, measured: Measured
 ) -> None:
@@ -233,16 +271,19 @@ def test_pinned(
     measured(_checks.check_pin(getattr(multiop, op), pin, ulps=ROWS[op].ulps, name=op, whole=whole), pin.dtype)
 
 
-@pytest.mark.parametrize("op", _EVERY)
-def test_inputs_are_drawn_alike_each_time(op: str) -> None:
-    for first, second in zip(_drawn(ROWS[op], _native(ROWS[op])), _drawn(ROWS[op], _native(ROWS[op])), strict=True):
-        assert [x.tobytes() for x in first.arrays] == [x.tobytes() for x in second.arrays]
-        leaves = tree.leaves([first.call.args, first.call.kwargs, first.call.then])
-        assert len(first.arrays) == sum(isinstance(leaf, (Sampler, np.ndarray)) for leaf in leaves)
+def test_inputs_are_drawn_alike_each_time() -> None:
+    unlike = []
+    for op, row in ROWS.items():
+        for first, second in zip(_drawn(row, _native(row)), _drawn(row, _native(row)), strict=True):
+            leaves = tree.leaves([first.call.args, first.call.kwargs, first.call.then])
+            n = sum(isinstance(leaf, (Sampler, np.ndarray)) for leaf in leaves)
+            same = [x.tobytes() for x in first.arrays] == [x.tobytes() for x in second.arrays]
+            unlike += [op] * (not same or len(first.arrays) != n)
+    assert unlike == []
 
 
 @pytest.mark.cross
-@pytest.mark.parametrize("op", _EVERY)
+@about(zip(_EVERY), "op")
 def test_backends_agree(op: str, pytestconfig: pytest.Config) -> None:
     names = asked_backends(pytestconfig)
     if len(names) < 2:

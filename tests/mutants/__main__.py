@@ -1,4 +1,4 @@
-"""Plant faults in copies of the backends and of autodiff, and count those that the tests find.
+"""Plant faults in copies of the package, and count those that the tests find.
 
 `python tests/mutants --tier default`; `--list` shows the faults, `--only TEXT` takes those whose name has TEXT in it.
 A fault counts as caught by a test that fails with it and passes without it.
@@ -22,15 +22,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from _by_hand import EQUIVALENT, faults_by_hand
-from _fault import ROOT, Fault
+from _fault import BACKENDS, FOLDERS, ROOT, Fault
 from _generated import draw
 from _reach import stages, told_by
 from rich.console import Console
 from rich.table import Table
 
-BACKENDS = ("torch", "jax", "tensorflow")
 BOUND = {"default": 0.95, "full": 1.0}
-DRAWN = {"torch": 18, "jax": 18, "tensorflow": 18, "autodiff": 12}
+DRAWN = dict.fromkeys(FOLDERS, 18) | {"autodiff": 12}
 CONSOLE = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 
 
@@ -78,7 +77,7 @@ class Copy:
 def tried(copy: Copy, fault: Fault, tier: str, left_out: list[str]) -> dict:
     """Run the tests of one fault up to the first failure."""
     start, told = time.monotonic(), told_by(fault.name, fault.kind)
-    todo, ops = stages(copy.backend, fault.path, fault.function, tier, told)
+    todo, ops = stages(copy.backend, fault.group, fault.path, fault.function, tier, told)
     copy.plant(fault.path, fault.changed)
     try:
         answer = copy.run(todo, ops, left_out, 4 * sum(stage["seconds"] for stage in todo))
@@ -135,10 +134,15 @@ def work(backend: str, faults: list[Fault], tier: str, done: list, lock: threadi
         copy.close()
 
 
+def home(fault: Fault, backends: list[str]) -> str:
+    """Return the backend on which a fault is tried first: what is about a framework is tried with it."""
+    return next((name for name in backends if name in Path(fault.path).parts), backends[0])
+
+
 def tables(done: list[dict]) -> list[dict]:
     """Print class by class what was caught, and what was missed; return what was missed and is not equivalent."""
     final = {}
-    for one in done:  # of a fault in autodiff, on any backend
+    for one in done:  # of a fault in what the backends share, on any of them
         if one["name"] not in final or one["caught"]:
             final[one["name"]] = one
     real = [one for one in final.values() if key(one["name"]) not in EQUIVALENT or one["caught"]]
@@ -166,6 +170,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the faults that are drawn")
     parser.add_argument("--tier", choices=list(BOUND), default="default")
     parser.add_argument("--backends", default=",".join(BACKENDS), help="comma-separated")
+    parser.add_argument("--groups", default=",".join(FOLDERS), help="where the faults are: " + ", ".join(FOLDERS))
     parser.add_argument("--only", default=None, metavar="TEXT", help="faults with TEXT in their name")
     parser.add_argument("--kind", choices=["hand", "drawn"], default=None, help="those by hand, or those drawn, alone")
     parser.add_argument("--list", action="store_true", help="show the faults and stop")
@@ -177,7 +182,8 @@ def main() -> int:
     backends = asked.backends.split(",")
     faults = [] if asked.kind == "drawn" else faults_by_hand()
     faults += [] if asked.kind == "hand" else draw(asked.seed, DRAWN)
-    faults = [fault for fault in faults if fault.group in (*backends, "autodiff")]
+    groups = [group for group in asked.groups.split(",") if group in backends or group not in BACKENDS]
+    faults = [fault for fault in faults if fault.group in groups]
     if asked.only:
         faults = [fault for fault in faults if asked.only in fault.name]
     if asked.list:
@@ -205,13 +211,12 @@ def main() -> int:
             for one in running:
                 one.result()
 
-    first = backends[0]  # autodiff's faults are tried on one backend, and on the next one where that sees nothing
-    round_of(
-        {name: [f for f in faults if f.group == name or (f.group == "autodiff" and name == first)] for name in backends}
-    )
-    for name in backends[1:]:
+    first = {fault: home(fault, backends) for fault in faults}
+    round_of({name: [fault for fault in faults if first[fault] == name] for name in backends})
+    for name in backends:  # what the backends share is tried on the next one where the first sees nothing
         caught = {one["name"] for one in done if one["caught"]}
-        round_of({name: [f for f in faults if f.group == "autodiff" and f.name not in caught]})
+        shared = [fault for fault in faults if fault.group not in BACKENDS and first[fault] != name]
+        round_of({name: [fault for fault in shared if fault.name not in caught]})
 
     missed = tables(done)
     for one in missed:

@@ -6,6 +6,9 @@ import dataclasses
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+FOLDERS = {name: f"multiop/backends/{name}" for name in ("torch", "jax", "tensorflow", "numpy")}
+BACKENDS = tuple(FOLDERS)
+FOLDERS |= {name: f"multiop/{name}" for name in ("autodiff", "frontends", "random", "porting")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,7 +16,7 @@ class Fault:
     """One wrong line: the text of a file with it, and the top-level function that it is in."""
 
     name: str
-    group: str  # a backend, or "autodiff"
+    group: str  # one of FOLDERS
     path: str
     function: str
     kind: str

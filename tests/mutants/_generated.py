@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from _fault import ROOT, Fault
+from _fault import FOLDERS, ROOT, Fault
 
 _COMPARED = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "=="}
 _COMPUTED = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.FloorDiv: "*"}
@@ -36,9 +36,8 @@ _FASTER = (
 
 
 def files() -> dict[str, list[Path]]:
-    """Return the files that faults are planted in, by group: a backend's name or `autodiff`."""
-    found = {name: sorted((ROOT / "multiop/backends" / name).rglob("*.py")) for name in ("torch", "jax", "tensorflow")}
-    found["autodiff"] = sorted((ROOT / "multiop/autodiff").glob("*.py"))
+    """Return the files that faults are planted in, by group."""
+    found = {group: sorted((ROOT / folder).rglob("*.py")) for group, folder in FOLDERS.items()}
     left_out = {"__init__.py", *unloaded()}
     return {name: [path for path in paths if path.name not in left_out] for name, paths in found.items()}
 
@@ -77,8 +76,12 @@ def unloaded() -> set[str]:
 def _one(group: str, path: Path, rng: random.Random) -> Fault | None:
     """Return one fault in a file: a function is drawn first, then a place in it."""
     source = path.read_text()
-    functions = [node for node in ast.parse(source).body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    tree = ast.parse(source)
+    unchanged = ast.dump(tree)
+    functions = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
     functions = [node for node in functions if not node.name.endswith(("_fault", "_name", "Recorded"))]  # texts alone
+    if group == "frontends":  # the others hand their arguments to the backend
+        functions = [node for node in functions if "active()" not in ast.get_source_segment(source, node)]
     while functions:
         function = functions.pop(rng.randrange(len(functions)))
         places = list(_window_layout(function, source))
@@ -90,7 +93,8 @@ def _one(group: str, path: Path, rng: random.Random) -> Fault | None:
             old = source[start:end]
             changed = source[:start] + new + source[end:]
             try:
-                ast.parse(changed)
+                if ast.dump(ast.parse(changed)) == unchanged:
+                    continue
             except SyntaxError:
                 continue
             line = source.count("\n", 0, start) + 1

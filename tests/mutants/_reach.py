@@ -10,7 +10,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from _fault import BACKENDS, FOLDERS, ROOT
+
 # what stands on autodiff's own ground has tests of its own, in this order
 AUTODIFF = {
     "attach_gradient": ["attach_gradient"],
@@ -52,9 +53,9 @@ def op_rows() -> frozenset[str]:
 
 
 @functools.cache
-def callers(backend: str) -> dict[str, set[str]]:
-    """Return, for each name that a backend defines at the top of a file, those whose definition uses it."""
-    files = sorted((ROOT / "multiop/backends" / backend).rglob("*.py"))
+def callers(group: str) -> dict[str, set[str]]:
+    """Return, for each name that is defined at the top of a file of a group, those whose definition uses it."""
+    files = sorted((ROOT / FOLDERS[group]).rglob("*.py"))
     pairs = [pair for file in files for node in ast.parse(file.read_text()).body for pair in _used(node)]
     defined = {name for name, _ in pairs}
     siblings = {file.stem for file in files} | {file.stem.strip("_") for file in files}
@@ -85,9 +86,9 @@ def _used(node: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
         yield from ((inner.id, node.value) for inner in ast.walk(node) if isinstance(inner, ast.Name))
 
 
-def ops_reaching(backend: str, function: str, most: int = 4) -> list[str]:
+def ops_reaching(group: str, function: str, most: int = 4) -> list[str]:
     """Return the ops from which `function` can be reached, the closest first."""
-    uses = callers(backend)
+    uses = callers(group)
     order, seen, queue = [], {function}, collections.deque([function])
     while queue:
         name = queue.popleft()
@@ -112,7 +113,7 @@ def autodiff_using(backend: str, path: str, function: str) -> list[str]:
 
 
 def ops_of(path: str) -> list[str]:
-    """Return the ops that a file of a backend defines."""
+    """Return the ops that a file defines."""
     names = [getattr(node, "name", "") for node in ast.parse((ROOT / path).read_text()).body]
     return [name for name in names if name in op_rows()]
 
@@ -132,6 +133,19 @@ def files_about(backend: str, words: list[str], domain: str, most: int = 10) -> 
     return [file for file in sorted(counts, key=lambda file: -counts[file]) if counts[file]][:most]
 
 
+def files_of_porting(path: str) -> list[str]:
+    """Return the files of tests of porting: those named like the file or its folder first, then those that name it."""
+    words = [word.strip("_") for word in Path(path).with_suffix("").parts[2:]]
+    words += {"_printing": ["source"], "calls": ["torch_calls"], "primitives": ["jax_primitives"]}.get(words[-1], [])
+    words += ["source", "expressions"] * ("_printing" in path)
+    files = {str(file.relative_to(ROOT)): file.read_text() for file in (ROOT / "tests/porting").glob("test_*.py")}
+    counts = {
+        file: [sum(word in Path(file).stem for word in words), sum(text.count(word) for word in words)]
+        for file, text in files.items()
+    }
+    return sorted(files, key=lambda file: (counts[file], file), reverse=True)
+
+
 # tests that have one of these words come first where the class of the fault, or the faulty text, says so
 _TELLING = {
     "forward": ["jvp", "forward", "jacfwd"],
@@ -147,20 +161,30 @@ _TELLING = {
 
 
 def told_by(name: str, kind: str) -> list[str]:
-    """Return words of the tests that are likeliest to see a fault in autodiff."""
+    """Return words of the tests that are likeliest to see a fault in what is no op of a backend."""
     words = re.findall(r"[a-z_]{6,}", name.partition(":")[2])
     return [*words, *(word for part, more in _TELLING.items() if part in kind for word in more)]
 
 
-def stages(backend: str, path: str, function: str, tier: str, told: list[str]) -> tuple[list[dict], list[str]]:
+def stages(
+    backend: str, group: str, path: str, function: str, tier: str, told: list[str]
+) -> tuple[list[dict], list[str]]:
     """Return what to run for a fault in `function` of the file `path`: the arguments of runs of pytest, and the ops."""
     chosen = ["--maxfail=1", f"--multiop-backends={backend}", f"--multiop-tier={tier}", "-m", "not cross"]
     longer = 4 if tier == "full" else 1
     stem = Path(path).stem
+    if group == "random":
+        return [
+            {"args": ["tests/test_random.py", *chosen], "words": [function, stem, *told], "seconds": 60 * longer}
+        ], []
+    if group == "porting":
+        files, words = files_of_porting(path), [function, stem.strip("_"), *told]
+        parts = [files[:3], files[3:]]
+        return [{"args": [*part, *chosen], "words": words, "seconds": 60 * longer} for part in parts], []
     found = []
     ops = []
-    if "backends" in path and (stem not in AUTODIFF or stem == "_internals"):
-        ops = ops_reaching(backend, function) or ops_of(path)[:6]
+    if group == "frontends" or (group in BACKENDS and (stem not in AUTODIFF or stem == "_internals")):
+        ops = ops_reaching(group, function) or ops_of(path)[:6]
     if ops:
         words = [op.removeprefix("op_") for op in ops]
         args = ["tests/test_conformance.py", f"--multiop-ops={','.join(ops)}", *chosen]

@@ -15,7 +15,7 @@ import sys
 import time
 import warnings
 
-FRAMEWORK = {"torch": "torch", "jax": "jax", "tensorflow": "tensorflow"}
+FRAMEWORK = {"torch": "torch", "jax": "jax", "tensorflow": "tensorflow", "numpy": "numpy"}
 
 
 # of the shared suite, cheapest first

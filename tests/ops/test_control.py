@@ -131,6 +131,7 @@ BAD = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", BAD)
 def test_bad_arguments(backend, case):
     fun, error = BAD[case]

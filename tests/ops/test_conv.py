@@ -15,6 +15,7 @@ def numpy(x):
     return mo.op_convert_to_numpy(x)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("op", "args", "kwargs", "match"),
     [

@@ -41,6 +41,7 @@ def slope(f):
     return gradient
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("op", "args"),
     [
@@ -59,6 +60,7 @@ def test_a_dtype_that_is_not_accepted(backend, op, args):
         getattr(mo, op)(*args)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [
@@ -148,8 +150,9 @@ def test_erfinv_at_the_ends(backend, multiop_x64):
     assert first == [np.inf, pytest.approx(np.sqrt(np.pi) / 2), np.inf]
 
 
+@pytest.mark.compiler  # XLA's cube root has fewer digits where nothing is fused
 def test_cbrt_keeps_its_digits(backend):
-    x = np.float32([8, 27, 1e-30, 1e30, 1.2e-38, 5, -64])
+    x = np.float32([8, 27, 1e-30, 1e30, 1.2e-38, 5, -64, 1e-37, 3e38])
     np.testing.assert_allclose(values(mo.op_cbrt(x)), np.cbrt(x.astype("float64")), rtol=2e-7)
 
 

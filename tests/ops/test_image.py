@@ -64,6 +64,7 @@ BAD = [
 ]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("op", "args", "kwargs", "message"), BAD)
 def test_a_bad_argument(backend, op, args, kwargs, message):
     with pytest.raises(errors.ArgumentError, match=f"^{op}: .*{message}"):

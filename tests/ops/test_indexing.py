@@ -25,6 +25,7 @@ def gradient(f, *xs):
     return [value(g) for g in grads]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("op", "args", "kwargs"),
     [
@@ -134,6 +135,7 @@ def test_an_argument_of_the_wrong_type(backend, op, args):
         getattr(mo, op)(*args)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("op", "args"),
     [

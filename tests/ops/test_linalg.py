@@ -195,6 +195,7 @@ def test_second_derivative_of_the_determinant_of_a_singular_matrix(backend, zero
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("op", "args"),
     [
@@ -270,6 +271,7 @@ OF_SQUARES = [
 ]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("op", OF_SQUARES)
 @pytest.mark.parametrize("shape", [(1, 2), (3, 2), (4, 2), (2, 5, 4)])
 def test_what_is_not_square_is_refused(backend, op, shape):

@@ -53,6 +53,7 @@ def test_covariances_have_gradients_in_the_weights(backend, multiop_x64):
     np.testing.assert_allclose(values(found), expected, atol=1e-7)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
