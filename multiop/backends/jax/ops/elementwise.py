@@ -108,7 +108,7 @@ def op_exp(x):
 
 
 def op_exp2(x):
-    return jnp.exp2(floating(x))
+    return _exp2(floating(x))
 
 
 def op_expm1(x):
@@ -214,7 +214,7 @@ def op_cosh(x):
 
 
 def op_tanh(x):
-    return jnp.tanh(floating(x))
+    return _tanh(floating(x))
 
 
 def op_arcsinh(x):
@@ -292,6 +292,8 @@ def op_polar(abs_, angle):
 
 @compiled
 def _abs(x):
+    if is_complex(x):  # the derivative of jnp.abs is 0 where the value overflows
+        return hypot(jnp.real(x), jnp.imag(x))
     return absolute(x) if jnp.issubdtype(x.dtype, np.floating) else jnp.abs(x)
 
 
@@ -525,7 +527,9 @@ def power_jvp(primals, tangents):
         tangent += jnp.where(constant, 0, slope) * tangents[0]
     if type(tangents[1]) is not SymbolicZero:  # the slope is NaN for a negative x1
         constant |= of_zero
-        tangent += jnp.where(constant, 0, y * jnp.log(jnp.where(constant, 1, x1))) * tangents[1]
+        base = jnp.where(constant, 1, x1)
+        half = power(base, x2 * 0.5)  # its square overflows before the slope does
+        tangent += jnp.where(constant, 0, half * jnp.log(base) * half) * tangents[1]
     return y, tangent
 
 
@@ -570,13 +574,38 @@ def logarithm(fn, base=math.e, start=0):
     return fn
 
 
+def change_of_hypot(tangent, y, x1, x2):
+    unit = jnp.where(jnp.isinf(y), 0.25, 1).astype(y.dtype)  # in which it does not overflow
+    size = jnp.where(jnp.isinf(y), hypot(x1 * unit, x2 * unit), y)
+    return jnp.where(y == 0, 0, _divide_no_nan(x1 * unit, size) * tangent)
+
+
 # jnp.hypot's gradient is not 0 at (0, 0), and its second derivative is wrong where x1 = x2 or x1 = -x2
 hypot = with_changes(
     jnp.hypot,
-    whole(lambda tangent, y, x1, x2: jnp.where(y == 0, 0, _divide_no_nan(x1, y) * tangent)),
-    whole(lambda tangent, y, x1, x2: jnp.where(y == 0, 0, _divide_no_nan(x2, y) * tangent)),
+    whole(change_of_hypot),
+    whole(lambda tangent, y, x1, x2: change_of_hypot(tangent, y, x2, x1)),
     of_result=True,
 )
+
+
+@functools.cache
+def exp2_of_order(n):
+    """Return a derivative of exp2, which has a larger range than exp2."""
+
+    def value(x):
+        half = jnp.exp2(x * 0.5)
+        return half * math.log(2) ** n * half
+
+    def slope(x):
+        return exp2_of_order(n + 1)(x)
+
+    return with_slope(value if n else jnp.exp2, slope)
+
+
+# JAX's form of the slope has a second derivative that loses its digits near 0
+slope_of_tanh = with_slope(lambda y: (1 - y) * (1 + y), lambda y: -2 * y)
+tanh = with_changes(jnp.tanh, whole(lambda tangent, y, x: slope_of_tanh(y) * tangent), of_result=True)
 
 
 def arctan2_slopes(x1, x2):
@@ -675,6 +704,7 @@ _sqrt, _log1p = either(jnp.sqrt, _complex.sqrt), either(logarithm(jnp.log1p, sta
 _log, _log2, _log10 = (
     either(logarithm(fn, base), fn) for fn, base in ((jnp.log, math.e), (jnp.log2, 2), (jnp.log10, 10))
 )
+_exp2, _tanh = compiled(exp2_of_order(0)), either(tanh, jnp.tanh)
 _sinh, _cosh = either(jnp.sinh, _complex.sinh), either(jnp.cosh, _complex.cosh)
 _arcsin, _arccos = either(jnp.arcsin, _complex.arcsin), either(jnp.arccos, _complex.arccos)
 _arctan = either(with_slope(jnp.arctan, arctan_slope), _complex.arctan)
