@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from multiop import _host, errors
 
-from .._internals import VERSION, is_tracked
+from .._internals import VERSION, forward_mode_enabled, is_tracked, without_tangent
 from ..conversion import (
     are_floats,
     are_inexact,
@@ -429,7 +429,8 @@ class _Exp2InBothModes(_Exp2):
 
     @staticmethod
     def jvp(ctx, tangent, _):
-        return tangent * _Exp2InBothModes.apply(ctx.saved_tensors[0], ctx.order + 1)
+        with forward_mode_enabled(True):  # autograd turned it off, also for outer levels
+            return tangent * _Exp2InBothModes.apply(without_tangent(ctx.saved_tensors[0]), ctx.order + 1)
 
 
 def op_polar(abs_, angle):
