@@ -104,6 +104,22 @@ FAULTS = (
         mended=False,
     ),
     Fault(
+        "jax",
+        (0, 5),
+        _NEVER,
+        "x / y is 0 where y is one number for many and its reciprocal is subnormal; op_divide of real numbers is right",
+        (f"{_TENSORFLOW}118645", f"{_TENSORFLOW}51643"),
+        mended=False,
+    ),
+    Fault(
+        "tensorflow",
+        (2, 18),
+        _NEVER,
+        "jit_compile=True: x / y is 0 where y is one number for many and its reciprocal is subnormal",
+        (f"{_TENSORFLOW}118645", f"{_TENSORFLOW}51643", f"{_TENSORFLOW}24061"),
+        mended=False,
+    ),
+    Fault(
         "tensorflow",
         (2, 18),
         _NEVER,

@@ -426,6 +426,7 @@ _floor_divide_integers = jnp.floor_divide if jax.__version_info__ >= (0, 10) els
 
 @compiled
 def _floor_divide(x1, x2):
+    x2 = divisor(x1, x2)
     y = _floor_divide_integers(x1, x2)
     return jnp.where(y == 0, jax.lax.stop_gradient(x1 / x2) * 0, y)  # JAX's 0 has no sign
 
@@ -550,13 +551,24 @@ def log_add_powers(fn, base):
     )
 
 
+def divisor(x1, x2):
+    """Return `x2` for each entry of `x1`, NaN or not: of one divisor for many, XLA takes the reciprocal, which is 0."""
+    return x2 if is_complex(x1) else jnp.where(jnp.isnan(x1), 1, x2)
+
+
 # JAX squares x2, as does XLA in y / x2: the square overflows or underflows long before the slope does
-divide = with_changes(
+quotient = with_changes(
     jnp.true_divide,
-    lambda tangent, y, x1, x2: divide(tangent, x2),
+    lambda tangent, y, x1, x2: quotient(tangent, x2),
     whole(lambda tangent, y, x1, x2: -y * reciprocal(x2) * tangent),
     of_result=True,
 )
+
+
+def divide(x1, x2):
+    return quotient(x1, divisor(x1, x2))
+
+
 absolute = with_slope(jnp.abs, jnp.sign)  # JAX's gradient at 0 is 1
 reciprocal = with_slope(jnp.reciprocal, lambda x: -jnp.square(reciprocal(x)))
 

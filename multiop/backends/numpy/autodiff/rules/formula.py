@@ -37,7 +37,9 @@ def by_formula(formula):
 
 def sloped(value, slope, x):
     """Return `value` of an array, with the derivative `slope(x)`."""
-    return recorded(value, by_slope(slope), (x,)) if is_traced(x) else value(array_of(x))
+    if not is_traced(x):
+        return value(array_of(x))
+    return recorded(lambda x: np.asarray(value(x)), by_slope(slope), (x,))  # of a number, NumPy makes no array
 
 
 def is_complex(x):
