@@ -606,8 +606,8 @@ def exp2_of_order(n):
     """Return a derivative of exp2, which has a larger range than exp2."""
 
     def value(x):
-        half = jnp.exp2(x * 0.5)
-        return half * math.log(2) ** n * half
+        half = jnp.exp2(x.astype(jnp.promote_types(x.dtype, np.float32)) * 0.5)
+        return (half * math.log(2) ** n * half).astype(x.dtype)
 
     def slope(x):
         return exp2_of_order(n + 1)(x)

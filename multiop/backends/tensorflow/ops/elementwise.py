@@ -577,6 +577,8 @@ def exp2(x, order=0):
     """Return a derivative of `2 ** x`, which has a larger range than the function."""
 
     def value(x):
+        if x.dtype.size == 2:
+            return tf.cast(value(tf.cast(x, tf.float32)), x.dtype)
         half = power_of_2(x * tf.constant(0.5, x.dtype))
         return half * tf.constant(math.log(2) ** order, x.dtype) * half
 
