@@ -175,4 +175,5 @@ def test_quotients_of_large_numbers(backend, way):
         assert host(way(lambda x, d=divisor: mo.op_divide(x, d))(x)).tolist() == [1, 0.5]
         assert host(way(lambda x, d=divisor: mo.op_floor_divide(x, d))(x)).tolist() == [1, 0]
     assert host(way(lambda x: mo.op_divide(x, mo.op_max(x)))(x)).tolist() == [1, 0.5]
-    assert host(way(mo.vmap(lambda x: mo.op_divide(x, 3e38)))(x)).tolist() == [1, 0.5]
+    if backend != "tensorflow":  # which compiles what it maps
+        assert host(way(mo.vmap(lambda x: mo.op_divide(x, 3e38)))(x)).tolist() == [1, 0.5]
