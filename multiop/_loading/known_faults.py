@@ -109,6 +109,22 @@ FAULTS = (
         (f"{_JAX}37919", f"{_XLA}issues/42732"),
     ),
     Fault(
+        "jax",
+        (0, 5),
+        _NEVER,
+        "x / y is 0 where y is one number for many and its reciprocal is subnormal; op_divide of real numbers is right",
+        (f"{_TENSORFLOW}118645", f"{_TENSORFLOW}51643"),
+        mended=False,
+    ),
+    Fault(
+        "tensorflow",
+        (2, 18),
+        _NEVER,
+        "jit_compile=True: x / y is 0 where y is one number for many and its reciprocal is subnormal",
+        (f"{_TENSORFLOW}118645", f"{_TENSORFLOW}51643", f"{_TENSORFLOW}24061"),
+        mended=False,
+    ),
+    Fault(
         "tensorflow",
         (2, 18),
         _NEVER,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from multiop import errors
 from multiop._values import args, dtypes
 from multiop._values.types import ArrayLike, DType, Tensor
-from multiop.frontends.conversion import op_cast, op_dtype, op_shape
+from multiop.frontends.conversion import op_cast, op_dtype, op_shape, operands
 from multiop.frontends.creation import op_copy, op_ones, op_zeros
 from multiop.frontends.elementwise import (
     op_clip,
@@ -50,7 +50,14 @@ def matrix_transpose(x: ArrayLike, /) -> Tensor:
 
 
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Tensor:
-    """Compute the inner products along an axis, of the complex conjugate of `x1`."""
+    """Compute the inner products along an axis, of the complex conjugate of `x1`: it is of one size in both."""
+    x1, x2 = operands(x1, x2)
+    shapes = op_shape(x1), op_shape(x2)
+    ndim = builtins.max(map(len, shapes))
+    last = args.single_axis(axis, ndim) - ndim  # counted from the end, it is the same axis of both
+    n1, n2 = (shape[last] if len(shape) >= -last else None for shape in shapes)
+    if n1 is None or n1 != n2:
+        raise errors.ArgumentError(f"vecdot: axis {axis} must be of one size in both, not in tensors of {shapes}")
     return op_sum(op_multiply(op_conj(x1), x2), axis, dtype=result_type(x1, x2))
 
 

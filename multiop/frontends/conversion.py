@@ -245,6 +245,11 @@ def widened(x: Tensor) -> Tensor:
     return op_cast(x, "float32") if active().dtype_name(x) in ("float16", "bfloat16") else x
 
 
+def raised_to_0(x: Tensor) -> Tensor:
+    """Return `x`, which only rounding errors make negative, without these, and with its own derivatives."""
+    return active().op_subtract(x, active().stop_gradient(active().op_minimum(x, 0.0)))
+
+
 def in_float32(compute: Callable[..., Tensor], *xs: Tensor) -> Tensor:
     """Compute 16-bit floats of one dtype in `float32`: sums and products would overflow, vanish or lose digits."""
     dtype = active().dtype_name(xs[0])

@@ -17,7 +17,15 @@ from multiop._loading.built_in import untraced
 from multiop._loading.registry import active, composite
 from multiop._values import args, dtypes
 from multiop._values.types import ArrayLike, Tensor
-from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
+from multiop.frontends.conversion import (
+    on_device_of,
+    op_cast,
+    op_convert_to_tensor,
+    op_dtype,
+    op_shape,
+    operands,
+    raised_to_0,
+)
 from multiop.frontends.creation import op_arange, op_full_like
 from multiop.frontends.elementwise import (
     op_abs,
@@ -769,13 +777,16 @@ def op_image_ssim(
     dtype = dtypes.to_floating(dtypes.result_type(op_dtype(image1), op_dtype(image2)))
     working = dtypes.result_type(_working(image1, "image1"), _working(image2, "image2"))
     x, y = op_cast(image1, working), op_cast(image2, working)
-    windows = op_stack([x, y, op_square(x) + op_square(y), x * y])
+    difference = x - y
+    windows = op_stack([x, y, op_square(x) + op_square(y), difference, op_square(difference)])
     for axis in axes:
         windows = _correlated(windows, axis + 1, weights)
-    mean1, mean2, squares, product = [windows[i] for i in range(4)]
+    mean1, mean2, squares, shift, error = [windows[i] for i in range(5)]
     both, c1, c2 = op_square(mean1) + op_square(mean2), (k1 * span) ** 2, (k2 * span) ** 2
-    similar = (2.0 * mean1 * mean2 + c1) * (2.0 * (product - mean1 * mean2) + c2)
-    return op_cast(op_mean(similar / ((both + c1) * (squares - both + c2)), (*axes, channel)), dtype)
+    # what is taken from 1 is not negative, which a difference of squares may be when it is rounded
+    brightness = 1 - op_square(shift) / (both + c1)
+    contrast = 1 - raised_to_0(error - op_square(shift)) / (raised_to_0(squares - both) + c2)
+    return op_cast(op_mean(brightness * contrast, (*axes, channel)), dtype)
 
 
 @boundary

@@ -11,7 +11,7 @@ from multiop._loading.registry import active, composite
 from multiop._values import args, dtypes
 from multiop._values.types import ArrayLike, Tensor
 
-from .conversion import on_device_of, op_cast, op_dtype, op_saturate_cast, op_shape, operands, real_operand
+from .conversion import on_device_of, op_cast, op_dtype, op_saturate_cast, op_shape, operands, raised_to_0, real_operand
 from .creation import op_arange
 from .elementwise import op_log10, op_square
 from .indexing import classes
@@ -179,7 +179,7 @@ def op_ctc_loss(
     ]
     target = op_where(inside & ~wrong, target, blank)
     loss = active().op_ctc_loss(target, _wide(output), target_length, output_length, blank)
-    return op_cast(_with_nan(loss, outside), dtype)
+    return op_cast(_with_nan(raised_to_0(loss), outside), dtype)
 
 
 @boundary

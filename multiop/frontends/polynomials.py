@@ -64,9 +64,10 @@ def op_polyval(p: ArrayLike, x: ArrayLike) -> Tensor:
     n = _vector(p, "p")
     dtype = dtypes.result_type(op_dtype(p), op_dtype(x))
     p, x = widened(op_cast(p, dtype)), widened(op_cast(x, dtype))
-    y = op_zeros_like(x)
+    # 0 times x is NaN where x is infinite, and no part of the derivative: there, it would meet a power that overflows
+    y = op_multiply(op_zeros_like(x), active().stop_gradient(x))
     for k in range(n):
-        y = op_add(op_multiply(y, x), p[k])
+        y = op_add(op_multiply(y, x) if k else y, p[k])
     return op_cast(y, dtype)
 
 

@@ -28,6 +28,7 @@ from multiop.frontends.indexing import op_take
 from multiop.frontends.logical import (
     op_equal,
     op_greater,
+    op_isinf,
     op_isnan,
     op_less,
     op_logical_and,
@@ -114,14 +115,19 @@ def _interpolated(x: Tensor, xp: Tensor, fp: Tensor, n: int) -> Tensor:
     before = op_subtract(after, 1)
     (x1, f1), (x2, f2) = ((op_take(xp, at, 0), op_take(fp, at, 0)) for at in (before, after))
     inside = op_clip(x, xp[0], xp[-1])
-    step, rest, width = op_subtract(inside, x1), op_subtract(inside, x2), op_subtract(x2, x1)
-    # points that coincide have no slope
-    slope = op_where(op_equal(width, 0), 0.0, op_divide(op_subtract(f2, f1), op_where(op_equal(width, 0), 1.0, width)))
-    first, second = op_add(f1, op_multiply(slope, step)), op_add(f2, op_multiply(slope, rest))
+    width, is_one = op_subtract(x2, x1), op_equal(x1, x2)
+    unit = op_where(op_isinf(width), 0.5, 1.0)  # in which the distance of large points does not overflow
+    x1, x2, at = op_multiply(x1, unit), op_multiply(x2, unit), op_multiply(inside, unit)
+    step, rest, width = op_subtract(at, x1), op_subtract(at, x2), op_where(is_one, 1.0, op_subtract(x2, x1))
+    # half of the rise, which does not overflow either; points that coincide have no slope
+    rise = op_where(is_one, 0.0, op_subtract(op_multiply(f2, 0.5), op_multiply(f1, 0.5)))
+    first = op_add(f1, op_multiply(op_divide(op_multiply(step, 2.0), width), rise))
+    second = op_add(f2, op_multiply(op_divide(op_multiply(rest, 2.0), width), rise))
     is_first = op_less(step, op_negative(rest))  # from the nearer point, whose value is exact there
     y, other = op_where(is_first, first, second), op_where(is_first, second, first)
     # beside an infinity
-    other = op_where(op_logical_or(op_equal(inside, x1), op_equal(f1, f2)), f1, other)
+    other = op_where(op_equal(at, x2), f2, other)
+    other = op_where(op_logical_or(op_equal(at, x1), op_equal(f1, f2)), f1, other)
     return op_where(op_logical_and(op_isnan(y), op_logical_not(op_isnan(x))), other, y)
 
 

@@ -215,7 +215,7 @@ def op_cosh(x):
 
 
 def op_tanh(x):
-    return jnp.tanh(floating(x))
+    return _tanh(floating(x))
 
 
 def op_arcsinh(x):
@@ -293,6 +293,8 @@ def op_polar(abs_, angle):
 
 @compiled
 def _abs(x):
+    if is_complex(x):  # the derivative of jnp.abs is 0 where the value overflows
+        return hypot(jnp.real(x), jnp.imag(x))
     return absolute(x) if jnp.issubdtype(x.dtype, np.floating) else jnp.abs(x)
 
 
@@ -425,6 +427,7 @@ _floor_divide_integers = jnp.floor_divide if jax.__version_info__ >= (0, 10) els
 
 @compiled
 def _floor_divide(x1, x2):
+    x2 = divisor(x1, x2)
     y = _floor_divide_integers(x1, x2)
     return jnp.where(y == 0, jax.lax.stop_gradient(x1 / x2) * 0, y)  # JAX's 0 has no sign
 
@@ -528,7 +531,9 @@ def power_jvp(primals, tangents):
         tangent += jnp.where(constant, 0, slope) * tangents[0]
     if type(tangents[1]) is not SymbolicZero:  # the slope is NaN for a negative x1
         constant |= of_zero
-        tangent += jnp.where(constant, 0, y * jnp.log(jnp.where(constant, 1, x1))) * tangents[1]
+        base = jnp.where(constant, 1, x1)
+        half = power(base, x2 * 0.5)  # its square overflows before the slope does
+        tangent += jnp.where(constant, 0, half * jnp.log(base) * half) * tangents[1]
     return y, tangent
 
 
@@ -549,13 +554,24 @@ def log_add_powers(fn, base):
     )
 
 
+def divisor(x1, x2):
+    """Return `x2` for each entry of `x1`, NaN or not: of one divisor for many, XLA takes the reciprocal, which is 0."""
+    return x2 if is_complex(x1) else jnp.where(jnp.isnan(x1), 1, x2)
+
+
 # JAX squares x2, as does XLA in y / x2: the square overflows or underflows long before the slope does
-divide = with_changes(
+quotient = with_changes(
     jnp.true_divide,
-    lambda tangent, y, x1, x2: divide(tangent, x2),
+    lambda tangent, y, x1, x2: quotient(tangent, x2),
     whole(lambda tangent, y, x1, x2: -y * reciprocal(x2) * tangent),
     of_result=True,
 )
+
+
+def divide(x1, x2):
+    return quotient(x1, divisor(x1, x2))
+
+
 absolute = with_slope(jnp.abs, jnp.sign)  # JAX's gradient at 0 is 1
 reciprocal = with_slope(jnp.reciprocal, lambda x: -jnp.square(reciprocal(x)))
 
@@ -573,13 +589,38 @@ def logarithm(fn, base=math.e, start=0):
     return fn
 
 
+def change_of_hypot(tangent, y, x1, x2):
+    unit = jnp.where(jnp.isinf(y), 0.25, 1).astype(y.dtype)  # in which it does not overflow
+    size = jnp.where(jnp.isinf(y), hypot(x1 * unit, x2 * unit), y)
+    return jnp.where(y == 0, 0, _divide_no_nan(x1 * unit, size) * tangent)
+
+
 # jnp.hypot's gradient is not 0 at (0, 0), and its second derivative is wrong where x1 = x2 or x1 = -x2
 hypot = with_changes(
     jnp.hypot,
-    whole(lambda tangent, y, x1, x2: jnp.where(y == 0, 0, _divide_no_nan(x1, y) * tangent)),
-    whole(lambda tangent, y, x1, x2: jnp.where(y == 0, 0, _divide_no_nan(x2, y) * tangent)),
+    whole(change_of_hypot),
+    whole(lambda tangent, y, x1, x2: change_of_hypot(tangent, y, x2, x1)),
     of_result=True,
 )
+
+
+@functools.cache
+def exp2_of_order(n):
+    """Return a derivative of exp2, which has a larger range than exp2."""
+
+    def value(x):
+        half = jnp.exp2(x.astype(jnp.promote_types(x.dtype, np.float32)) * 0.5)
+        return (half * math.log(2) ** n * half).astype(x.dtype)
+
+    def slope(x):
+        return exp2_of_order(n + 1)(x)
+
+    return with_slope(value if n else jnp.exp2, slope)
+
+
+# JAX's form of the slope has a second derivative that loses its digits near 0
+slope_of_tanh = with_slope(lambda y: (1 - y) * (1 + y), lambda y: -2 * y)
+tanh = with_changes(jnp.tanh, whole(lambda tangent, y, x: slope_of_tanh(y) * tangent), of_result=True)
 
 
 def arctan2_slopes(x1, x2):
@@ -678,6 +719,7 @@ _sqrt, _log1p = either(jnp.sqrt, _complex.sqrt), either(logarithm(jnp.log1p, sta
 _log, _log2, _log10 = (
     either(logarithm(fn, base), fn) for fn, base in ((jnp.log, math.e), (jnp.log2, 2), (jnp.log10, 10))
 )
+_exp2, _tanh = compiled(exp2_of_order(0)), either(tanh, jnp.tanh)
 _sinh, _cosh = either(jnp.sinh, _complex.sinh), either(jnp.cosh, _complex.cosh)
 _arcsin, _arccos = either(jnp.arcsin, _complex.arcsin), either(jnp.arccos, _complex.arccos)
 _arctan = either(with_slope(jnp.arctan, arctan_slope), _complex.arctan)

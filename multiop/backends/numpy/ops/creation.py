@@ -56,6 +56,9 @@ def op_linspace(start, stop, num, endpoint, dtype, axis):
     wide = np.float32 if start.dtype in HALVES else np.float64 if start.dtype.kind in "biu" else start.dtype
     shape = np.broadcast_shapes(start.shape, stop.shape)
     axis = args.single_axis(axis, len(shape) + 1)
-    samples, step = np.linspace(start.astype(wide), stop.astype(wide), num, endpoint, True, axis=axis)
+    start, stop = start.astype(wide), stop.astype(wide)
+    unit = 4 if np.isinf(stop - start).any() else 1  # the distance of large numbers overflows
+    samples, step = np.linspace(start / unit, stop / unit, num, endpoint, True, axis=axis)
+    samples, step = samples * unit, step * unit
     samples = np.floor(*reject_complex(samples)) if dtype in dtypes.INTEGER else samples
     return convert(samples, dtype or given), convert(np.broadcast_to(step, shape), given)

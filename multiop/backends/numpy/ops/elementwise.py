@@ -60,6 +60,9 @@ def op_power(x1, x2):
     x1, x2 = bool_to_int32(*promote(x1, x2))
     if x2.dtype.kind == "i" and (x2 < 0).any():
         raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
+    if (x2 == 0.5).any():  # of one exponent for many numbers NumPy makes a root, which differs at -inf and -0.0
+        shape = np.broadcast_shapes(x1.shape, x2.shape)
+        return np.power(x1, np.broadcast_to(x2, shape or (1,)).copy()).reshape(shape)
     return np.power(x1, x2)
 
 

@@ -146,7 +146,7 @@ def op_exp(x):
 
 def op_exp2(x):
     x = floating(x)
-    return tf.pow(tf.constant(2, x.dtype), x)
+    return exp2(x) if is_tracked() else power_of_2(x)
 
 
 def op_expm1(x):
@@ -551,16 +551,42 @@ def connect(y, *xs):
 
 
 def power(x1, x2):
-    """Return `tf.pow(x1, x2)`, whose derivative in `x1` is NaN at 0 ** 0, as its second one is at 0 ** 1."""
-    one, zero, negative = tf.ones_like(x1), tf.equal(x1, 0), x1 < 0
-    itself = zero & tf.equal(x2, 1)
+    """Return `tf.pow(x1, x2)`; its own derivatives are NaN at 0, and infinite where only the value is."""
+    x1, x2 = map(in_this_graph, broadcast_together(x1, x2))
+    return with_rule("op_power", [unrecorded(tf.pow, x1, x2)], power_rule, x1, x2)[0]
+
+
+def power_rule(x1, x2, upstream):
+    one, zero = tf.ones_like(x1), tf.zeros_like(x1)
+    of_zero = tf.equal(x1, 0) & (x2 >= 0)
+    flat = tf.equal(x1, 0) & tf.equal(x2, 0)
+    exponent = choose(of_zero, tf.stop_gradient(x2), x2)
     # an exponent this large is even, and one less may round to an even number too
-    base = choose(negative & (tf.abs(x2) >= 2 / EPS[x2.dtype]), -x1, x1)
-    y = tf.pow(choose(itself | zero & tf.equal(x2, 0), one, base), x2)
-    # its derivative in x2 is 0 for a negative x1: add a 0 that has the slope NaN
-    change = tf.math.multiply_no_nan(tf.constant(math.nan, x2.dtype), x2 - tf.stop_gradient(x2))
-    y = choose(negative & tf.math.is_finite(x2), y + change, y)  # y + 0 would lose the sign of a zero
-    return choose(itself, x1, y)
+    sign = choose((x1 < 0) & (tf.abs(x2) >= 2 / EPS[x2.dtype]), -one, one)
+    below = exponent * power(choose(flat, one, x1 * sign), exponent - one) * sign
+    base = choose(of_zero, one, x1)
+    half = power(base, x2 * tf.constant(0.5, x2.dtype))  # its square overflows before the slope does
+    above = half * tf.math.log(base) * half
+    return [choose(flat, zero, upstream * below), choose(of_zero, zero, upstream * above)]
+
+
+def power_of_2(x):
+    return tf.pow(tf.constant(2, x.dtype), x)
+
+
+def exp2(x, order=0):
+    """Return a derivative of `2 ** x`, which has a larger range than the function."""
+
+    def value(x):
+        if x.dtype.size == 2:
+            return tf.cast(value(tf.cast(x, tf.float32)), x.dtype)
+        half = power_of_2(x * tf.constant(0.5, x.dtype))
+        return half * tf.constant(math.log(2) ** order, x.dtype) * half
+
+    def rule(x, upstream):
+        return [upstream * tf.math.conj(exp2(x, order + 1))]
+
+    return with_rule(f"op_exp2/{order}", [unrecorded(value if order else power_of_2, x)], rule, x)[0]
 
 
 def hidden(x):

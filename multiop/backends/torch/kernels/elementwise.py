@@ -41,10 +41,10 @@ def op_power(x1, x2, *, otherwise):
     if not x1.is_floating_point():
         return otherwise(x1, x2)
     x1, x2 = torch.broadcast_tensors(x1, x2)
-    return in_float32(lambda *xs: fused(keeping(torch.pow), power_gradients, otherwise, *xs), x1, x2)
+    return in_float32(lambda *xs: fused(torch.pow, power_gradients, otherwise, *xs), x1, x2)
 
 
-def power_gradients(upstream, x1, x2, y):
+def power_gradients(upstream, x1, x2):
     by_x1 = by_x2 = None
     if x1.requires_grad:
         below = torch.pow(x1, x2 - 1)
@@ -53,7 +53,8 @@ def power_gradients(upstream, x1, x2, y):
         below = torch.where(wrong, -torch.abs(below), below)
         by_x1 = (below * x2).masked_fill_(x2 == 0, 0).mul_(upstream)
     if x2.requires_grad:
-        by_x2 = torch.log(x1).mul_(y).masked_fill_((x1 == 0) & (x2 >= 0), 0).mul_(upstream)
+        half = torch.pow(x1, x2 * 0.5)  # its square overflows before the slope does
+        by_x2 = torch.log(x1).mul_(half).mul_(half).masked_fill_((x1 == 0) & (x2 >= 0), 0).mul_(upstream)
     return by_x1, by_x2
 
 
@@ -123,12 +124,15 @@ def op_hypot(x1, x2, *, otherwise):
     x1, x2 = promote_floating(x1, x2)
     if x1.is_complex():
         return otherwise(x1, x2)
-    return fused(keeping(torch.hypot), hypot_gradients, otherwise, *torch.broadcast_tensors(x1, x2))
+    x1, x2 = torch.broadcast_tensors(x1, x2)
+    return in_float32(lambda *xs: fused(torch.hypot, hypot_gradients, otherwise, *xs), x1, x2)
 
 
-def hypot_gradients(upstream, x1, x2, y):
+def hypot_gradients(upstream, x1, x2):
+    x1, x2 = x1 * 0.25, x2 * 0.25  # of these, it does not overflow
+    y = torch.hypot(x1, x2)
     zero = y == 0
-    y, upstream = y.masked_fill(zero, 1), upstream.masked_fill(zero, 0)  # which may be infinite
+    y, upstream = y.masked_fill_(zero, 1), upstream.masked_fill(zero, 0)  # which may be infinite
     return (x1 / y).mul_(upstream), (x2 / y).mul_(upstream)
 
 

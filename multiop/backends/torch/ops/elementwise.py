@@ -11,7 +11,7 @@ from torch.nn import functional
 from multiop import errors
 from multiop._values import host
 
-from .._internals import VERSION, is_tracked
+from .._internals import VERSION, forward_mode_enabled, is_tracked, without_tangent
 from ..conversion import (
     are_floats,
     are_inexact,
@@ -120,6 +120,8 @@ def op_sign(x):
 
 def op_abs(x):
     x = x if is_float(x) else convert(x)
+    if x.is_complex() and is_tracked(x):  # the gradient of torch.abs is 0 where the value overflows
+        return op_hypot(x.real, x.imag)
     return torch.abs(x) if x.is_complex() or (x.dtype.is_signed and x.dtype is not torch.bool) else x
 
 
@@ -143,7 +145,10 @@ def op_exp(x):
 
 
 def op_exp2(x):
-    return torch.exp2(floating(x))
+    x = floating(x)
+    if not is_tracked(x):
+        return torch.exp2(x)
+    return (_Exp2 if torch.compiler.is_dynamo_compiling() else _Exp2InBothModes).apply(x, 0)
 
 
 def op_expm1(x):
@@ -391,6 +396,42 @@ class _NextInBothModes(_Next):
     @staticmethod
     def jvp(ctx, t1, t2):
         return t1.clone()
+
+
+class _Exp2(torch.autograd.Function):
+    """A derivative of torch.exp2, which has a larger range than the function."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, order):
+        if not order:
+            return torch.exp2(x)
+        half = torch.exp2(x * 0.5)
+        return half * math.log(2) ** order * half
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.order = inputs
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
+
+    @staticmethod
+    def backward(ctx, upstream):
+        return upstream * _Exp2.apply(ctx.saved_tensors[0], ctx.order + 1).conj(), None
+
+
+class _Exp2InBothModes(_Exp2):
+    """The same with forward mode, which torch.compile refuses to trace."""
+
+    @staticmethod
+    def backward(ctx, upstream):
+        return upstream * _Exp2InBothModes.apply(ctx.saved_tensors[0], ctx.order + 1).conj(), None
+
+    @staticmethod
+    def jvp(ctx, tangent, _):
+        with forward_mode_enabled(True):  # autograd turned it off, also for outer levels
+            return tangent * _Exp2InBothModes.apply(without_tangent(ctx.saved_tensors[0]), ctx.order + 1)
 
 
 def op_polar(abs_, angle):

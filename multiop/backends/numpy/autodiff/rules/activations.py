@@ -8,7 +8,8 @@ import numpy as np
 
 from ..._record import ops
 from ...ops.activations import ALPHA, SCALE
-from .formula import by_formula, by_slope
+from .elementwise import sech_squared
+from .formula import by_formula, by_slope, is_complex
 
 
 def op_relu(u, x):
@@ -30,6 +31,13 @@ def op_relu6(u, x):
 
 def op_leaky_relu(u, x, negative_slope):
     return ops.where(ops.greater(x, 0), u, negative_slope * u)
+
+
+@by_slope
+def op_sigmoid(x):
+    if is_complex(x):
+        return ops.sigmoid(x) * (1 - ops.sigmoid(x))
+    return sech_squared(x * 0.5) / 4
 
 
 @by_slope
@@ -93,7 +101,6 @@ def op_hard_silu(u, x):
     return ops.where(ops.less(abs(x), 3), u * (x / 3 + 0.5), ops.where(ops.greater(x, 0), u, 0))
 
 
-op_sigmoid = by_slope(lambda x: ops.sigmoid(x) * (1 - ops.sigmoid(x)))  # as that of the frameworks
 op_log_sigmoid = by_slope(lambda x: ops.sigmoid(-x))
 op_softsign = by_slope(lambda x: np.square(1 / (1 + abs(x))))
 op_tanh_shrink = by_slope(lambda x: np.square(np.tanh(x)))

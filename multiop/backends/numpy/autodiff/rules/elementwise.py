@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from ..._record import ops
+from ..._record import array_of, ops
 from ...conversion import promote
-from .formula import by_formula, by_slope, complex_of, is_complex, zero
+from .formula import by_formula, by_slope, complex_of, is_complex, sloped, zero
 
 
 def op_add(u, x1, x2):
@@ -40,7 +40,9 @@ def op_power(u, x1, x2):
     if not is_complex(u):  # an exponent this large is even, and one less may be rounded to an even number too
         sign = ops.where(ops.less(x1, 0) & ops.greater_equal(abs(x2), 2 / np.finfo(u.dtype).eps), -1.0, 1.0)
     below = exponent * ops.power(ops.where(flat, 1, x1 * sign), exponent - 1) * sign
-    logarithm = ops.power(x1, x2) * ops.log(ops.where(of_zero, 1, x1))
+    base = ops.where(of_zero, 1, x1)
+    half = ops.power(base, x2 * 0.5)  # its square overflows before the slope does
+    logarithm = half * ops.log(base) * half
     return u * np.conj(ops.where(flat, 0, below)), u * np.conj(ops.where(of_zero, 0, logarithm))
 
 
@@ -56,7 +58,7 @@ def op_sign(u, x):
 
 
 def op_abs(u, x):
-    return u * ops.sign(x)
+    return complex_of(*op_hypot(u, ops.real(x), ops.imag(x))) if is_complex(x) else u * ops.sign(x)
 
 
 def op_maximum(u, x1, x2):
@@ -85,6 +87,8 @@ def op_arctan2(u, x1, x2):
 
 
 def op_hypot(u, x1, x2):
+    unit = np.where(np.isinf(array_of(ops.hypot(x1, x2))), 0.25, 1.0).astype(u.dtype)  # in which it does not overflow
+    x1, x2 = x1 * unit, x2 * unit
     size = ops.hypot(x1, x2)
     u = ops.where(ops.equal(size, 0), 0, u)  # which may be infinite
     return u * ops.divide_no_nan(x1, size), u * ops.divide_no_nan(x2, size)
@@ -158,7 +162,36 @@ def plus(z, number):
 
 
 def arcsin_slope(x):
-    return ops.rsqrt(plus(-x, 1)) * ops.rsqrt(plus(x, 1))
+    return ops.rsqrt(plus(-x, 1)) * ops.rsqrt(plus(x, 1)) if is_complex(x) else ops.rsqrt(one_less_square(x))
+
+
+def one_less_square(x):
+    """Return `1 - x**2`, by a form that keeps the digits of its value, or of its derivative."""
+    return ops.where(ops.less(abs(x), 0.5), 1 - np.square(x), (1 - x) * (1 + x))
+
+
+def sech_squared(x):
+    """Return the slope of tanh, of which 1 less the square of tanh would keep no digits far out."""
+    return sloped(lambda x: np.reciprocal(np.square(np.cosh(x))), lambda x: -2 * np.tanh(x) * sech_squared(x), x)
+
+
+def exp2_slope(x, order=1):
+    """Return a derivative of exp2, which has a larger range than exp2."""
+    half = np.exp2(array_of(x) * 0.5)
+    return sloped(lambda x: half * math.log(2) ** order * half, lambda x: exp2_slope(x, order + 1), x)
+
+
+op_exp2 = by_slope(exp2_slope)
+
+
+@by_slope
+def op_arctanh(x):
+    return np.reciprocal(1 - x) * np.reciprocal(1 + x) if is_complex(x) else np.reciprocal(one_less_square(x))
+
+
+@by_slope
+def op_tanh(x):
+    return 1 - np.square(np.tanh(x)) if is_complex(x) else sech_squared(x)
 
 
 @by_slope
@@ -181,7 +214,6 @@ op_square = by_slope(lambda x: 2 * x)
 op_sqrt = by_slope(lambda x: 0.5 * np.reciprocal(np.sqrt(x)))
 op_rsqrt = by_slope(lambda x: -0.5 * ops.rsqrt(x) / x)
 op_exp = by_slope(np.exp)
-op_exp2 = by_slope(lambda x: np.exp2(x) * math.log(2))
 op_expm1 = by_slope(np.exp)
 op_log = by_slope(np.reciprocal)
 op_log2 = by_slope(lambda x: np.reciprocal(x) / math.log(2))
@@ -194,7 +226,5 @@ op_arcsin = by_slope(arcsin_slope)
 op_arccos = by_slope(lambda x: -arcsin_slope(x))
 op_sinh = by_slope(np.cosh)
 op_cosh = by_slope(np.sinh)
-op_tanh = by_slope(lambda x: 1 - np.square(np.tanh(x)))
 op_arccosh = by_slope(lambda x: ops.rsqrt(plus(x, -1)) * ops.rsqrt(plus(x, 1)))
-op_arctanh = by_slope(lambda x: np.reciprocal(1 - x) * np.reciprocal(1 + x))
 op_cbrt = by_slope(lambda x: np.square(np.reciprocal(np.cbrt(x))) / 3)

@@ -7,11 +7,18 @@ import math
 import numpy as np
 import scipy
 
-from ..._record import array_of, is_traced, ops, recorded
-from .formula import by_slope
+from ..._record import array_of, ops
+from .formula import by_slope, sloped
 
-op_erf = by_slope(lambda x: np.exp(-np.square(x)) * (2 / math.sqrt(math.pi)))
-op_erfc = by_slope(lambda x: np.exp(-np.square(x)) * (-2 / math.sqrt(math.pi)))
+
+def bell(x):
+    """Return `exp(-x**2)`: the square of the rounded `x` is exact, that of `x` would lose digits."""
+    near = np.clip(np.rint(array_of(x) * 16) / 16, -50, 50)
+    return np.exp(-np.square(near)) * np.exp(-(x - near) * (x + near))
+
+
+op_erf = by_slope(lambda x: bell(x) * (2 / math.sqrt(math.pi)))
+op_erfc = by_slope(lambda x: bell(x) * (-2 / math.sqrt(math.pi)))
 op_erfinv = by_slope(lambda x: np.exp(np.square(ops.erfinv(x))) * (math.sqrt(math.pi) / 2))
 
 
@@ -28,5 +35,4 @@ def ive(order, x):
         beyond = np.maximum(np.abs(x), 1e8) / 1e8  # there, it falls as this root does, and SciPy's may be NaN
         return np.asarray(scipy.special.ive(order, np.clip(x, -1e8, 1e8)) / np.sqrt(beyond))
 
-    slope = by_slope(lambda x: (ive(order - 1, x) + ive(order + 1, x)) / 2 - ops.sign(x) * ive(order, x))
-    return recorded(value, slope, (x,)) if is_traced(x) else value(array_of(x))
+    return sloped(value, lambda x: (ive(order - 1, x) + ive(order + 1, x)) / 2 - ops.sign(x) * ive(order, x), x)

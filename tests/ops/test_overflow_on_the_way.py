@@ -1,0 +1,179 @@
+"""What is an ordinary number stays one where a step on the way to it, or the value beside a slope, overflows."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+from mpmath import mpf
+
+import multiop as mo
+from multiop import array_api, errors
+
+INF, BIG = np.inf, 1.7e308
+WAYS = {"eager": lambda f: f, "jit": mo.jit}
+MODES = {
+    "reverse": lambda f, x: mo.vjp(f, x)[1](mo.op_ones_like(x))[0],
+    "forward": lambda f, x: mo.jvp(f, (x,), (mo.op_ones_like(x),))[1],
+}
+pytestmark = pytest.mark.usefixtures("multiop_x64")
+
+
+@pytest.fixture(params=WAYS)
+def way(request):
+    return WAYS[request.param]
+
+
+@pytest.fixture(params=MODES)
+def slope(request):
+    mode = MODES[request.param]
+    return lambda f: lambda x: mode(f, x)
+
+
+def tensor(x, dtype="float64"):
+    return mo.op_cast(mo.op_convert_to_tensor(np.asarray(x)), dtype)
+
+
+def host(x):
+    return np.asarray(mo.op_convert_to_numpy(x))
+
+
+def test_interp_beside_an_infinity(backend, way):
+    points = tensor([1.0, 2, 3])
+    interp = way(lambda x, values: mo.op_interp(x, points, values))
+    x = tensor([0.0, 1, 3, 5])
+    assert host(interp(x, tensor([1, INF, 4]))).tolist() == [1, 1, 4, 4]
+    assert host(interp(x, tensor([-INF, INF, 4])))[2:].tolist() == [4, 4]
+    assert host(mo.op_interp(x, points, tensor([1, INF, 4]), right=7.0)).tolist() == [1, 1, 4, 7]
+    assert host(mo.op_interp(x, points, tensor([1, INF, 4j + 4], "complex128"))).tolist()[2:] == [4 + 4j] * 2
+    values = tensor([1, INF, 4], "bfloat16")
+    assert host(mo.op_interp(tensor([3.0], "bfloat16"), points[:], values)).astype(float).tolist() == [4]
+
+
+def test_interp_of_more_than_the_range(backend, way):
+    points = tensor([0.0, 4, 5])
+    interp = lambda x: mo.op_interp(x, points, tensor([-BIG, BIG, BIG]))
+    assert host(way(interp)(tensor([0.0, 1, 2, 4.5, 5]))).tolist() == [-BIG, -BIG / 2, 0, BIG, BIG]
+    assert host(way(mo.grad(lambda x: mo.op_sum(interp(x))))(tensor([1.0, 4.5]))).tolist() == [BIG / 2, 0]
+    assert host(way(lambda x: mo.op_interp(x, tensor([-BIG, BIG]), tensor([0.0, 1])))(tensor([0.0]))).tolist() == [0.5]
+
+
+def order_of_exp2(x, order):
+    return mpf(2) ** mpf(float(x)) * mpmath.log(2) ** order
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_slopes_of_exp2(backend, slope, dtype, way):
+    edge = {"float16": 16, "float64": 1024}.get(dtype, 128)
+    x = tensor([edge + 0.25, edge - 1, 3.5], dtype)
+    first = slope(mo.op_exp2)
+    eps = {"float16": 2e-3, "bfloat16": 2e-2, "float64": 1e-12}.get(dtype, 1e-4)
+    for order, f in ((1, first), (2, slope(first))):
+        want = [float(order_of_exp2(v, order)) for v in host(x).astype(float)]
+        np.testing.assert_allclose(host(way(f)(x)).astype(float), want, rtol=eps)
+
+
+@pytest.mark.parametrize("base", [1.1, 2.0, 0.75])
+def test_slope_of_a_power_by_its_exponent(backend, slope, base, way, request):
+    if backend == "torch" and request.node.callspec.params["slope"] == "forward":
+        pytest.skip("docs/limits.md: PyTorch's own in forward mode")
+    exponent = 128.2 * np.log(2) / np.log(base)  # where the value is just past the range of float32
+    f = lambda x: mo.op_power(mo.op_full_like(x, base), x)
+    want = float(order_of_exp2(128.2, 1) / mpmath.log(2) * mpmath.log(mpf(base)))
+    np.testing.assert_allclose(host(way(slope(f))(tensor([exponent], "float32"))), [want], rtol=1e-3)
+    if base != 1.1:  # of this one, 4 times the slope is within the range too
+        return
+    power = lambda x: mo.op_sum(mo.op_logspace(x, x, 1, base=base))
+    np.testing.assert_allclose(host(way(mo.grad(power))(tensor(exponent, "float32"))), want, rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_slopes_of_lengths(backend, dtype, way):
+    side = {"float32": 3e38, "float64": BIG}[dtype]
+    x = tensor([side, 3.0], dtype)
+    by_x, by_y = way(mo.grad(lambda x, y: mo.op_sum(mo.op_hypot(x, y)), argnums=(0, 1)))(x, tensor([side, 4.0], dtype))
+    np.testing.assert_allclose(host(by_x), [0.5**0.5, 0.6], rtol=1e-6)
+    np.testing.assert_allclose(host(by_y), [0.5**0.5, 0.8], rtol=1e-6)
+    z = tensor([side + side * 1j, 3 + 4j], {"float32": "complex64", "float64": "complex128"}[dtype])
+    found = host(way(mo.grad(lambda z: mo.op_sum(mo.op_abs(z))))(z))
+    np.testing.assert_allclose(found, [0.5**0.5 * (1 + 1j), 0.6 + 0.8j], rtol=1e-6)
+
+
+def test_slope_of_a_polynomial(backend, way):
+    f = lambda x: mo.op_polyval(tensor([1e-300, 0, 0, 1]), x)
+    assert host(way(mo.grad(f))(tensor(1e150))) == pytest.approx(3.0)
+    assert np.isnan(host(mo.op_polyval(tensor([1.0]), tensor([INF, -INF])))).all()  # as in NumPy
+
+
+def test_second_derivative_of_tanh_near_0(backend):
+    if backend not in ("numpy", "jax"):
+        pytest.skip("its slope is right there")
+    second = mo.grad(mo.grad(mo.op_tanh))
+    np.testing.assert_allclose([float(host(second(tensor(x, "float32")))) for x in (1e-6, 1e-8)], [-2e-6, -2e-8], 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("op", "exact"),
+    [
+        (mo.op_tanh, lambda x: mpmath.sech(x) ** 2),
+        (mo.op_sigmoid, lambda x: mpmath.sech(x / 2) ** 2 / 4),
+        (mo.op_erf, lambda x: 2 * mpmath.exp(-x * x) / mpmath.sqrt(mpmath.pi)),
+    ],
+)
+def test_slopes_far_out(op, exact):
+    with mo.use_backend("numpy"):  # docs/limits.md has those of the frameworks
+        for x in (0.3, -5.7, 18.0, 20.0):
+            assert float(host(mo.grad(op)(tensor(x)))) == pytest.approx(float(exact(mpf(x))), rel=2e-15)
+            assert float(host(mo.grad(mo.grad(op))(tensor(x)))) == pytest.approx(
+                float(mpmath.diff(exact, mpf(x))), rel=2e-13
+            )
+        small = float(host(mo.grad(mo.grad(mo.op_arcsin))(tensor(1e-9))))
+        assert small == pytest.approx(1e-9) == float(host(mo.grad(mo.grad(mo.op_arctanh))(tensor(1e-9)))) / 2
+
+
+def test_linspace_over_more_than_the_range(backend, way):
+    found = way(lambda x: mo.op_linspace(-x, x, 5))(tensor(BIG))
+    np.testing.assert_allclose(host(found), [-BIG, -BIG / 2, 0, BIG / 2, BIG])
+
+
+def test_what_is_not_negative(backend, way):
+    x, y = tensor([1.0, 1.0000001, 3], "float32"), tensor([1.0000001, 1, 3], "float32")
+    assert (host(way(mo.op_kl_div)(x, y)) >= 0).all()
+    divergence = lambda y: mo.op_sum(mo.op_kl_div(tensor([1.0, 2]), y))
+    assert host(mo.hessian(divergence)(tensor([1.0, 2]))).tolist() == [[1, 0], [0, 0.5]]
+    label, one, two = np.array([[1]], "int32"), np.array([1], "int32"), np.array([2], "int32")
+    for z in (17.0, 25.0):
+        loss = way(lambda o: mo.op_ctc_loss(label, o, one, two))(tensor([[[0.0, z], [0, z]]], "float32"))
+        assert 0 <= host(loss)[0] < 1e-6
+
+
+def test_similarity_is_at_most_1(backend):
+    image = 200 + np.random.default_rng(0).normal(size=(16, 16, 1))
+    other = image + 1e-3 * np.random.default_rng(1).normal(size=image.shape)
+    found = host(mo.op_image_ssim(tensor(image, "float32"), tensor(other, "float32"), max_val=255.0))
+    assert 0.99999 < found <= 1
+
+
+def test_a_power_of_one_half(backend, way):
+    for exponent in (0.5, tensor(0.5), tensor([0.5])):
+        found = host(way(lambda x, exponent=exponent: mo.op_power(x, exponent))(tensor([-INF, -0.0, 4])))
+        assert found.tolist() == [INF, 0, 2]
+        assert not np.signbit(found[1])
+
+
+def test_vecdot_is_of_one_size(backend):
+    with pytest.raises(errors.ArgumentError, match="one size"):
+        array_api.vecdot(np.ones((2, 1)), np.ones((2, 3)))
+    assert host(array_api.vecdot(np.ones((2, 3)), np.ones(3))).tolist() == [3, 3]
+
+
+def test_quotients_of_large_numbers(backend, way):
+    if backend == "tensorflow" and way is not WAYS["eager"]:
+        pytest.skip("docs/limits.md: quotients in TensorFlow's compiler")
+    x = tensor([3e38, 1.5e38], "float32")
+    for divisor in (3e38, tensor(3e38, "float32")):
+        assert host(way(lambda x, d=divisor: mo.op_divide(x, d))(x)).tolist() == [1, 0.5]
+        assert host(way(lambda x, d=divisor: mo.op_floor_divide(x, d))(x)).tolist() == [1, 0]
+    assert host(way(lambda x: mo.op_divide(x, mo.op_max(x)))(x)).tolist() == [1, 0.5]
+    if backend != "tensorflow":  # which compiles what it maps
+        assert host(way(mo.vmap(lambda x: mo.op_divide(x, 3e38)))(x)).tolist() == [1, 0.5]
