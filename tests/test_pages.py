@@ -12,6 +12,7 @@ import pytest
 import reference
 
 import multiop
+import multiop.extend
 from multiop.testing._divergences import DIVERGENCES, TOPICS
 from multiop.testing.cases import rows
 
@@ -96,6 +97,13 @@ def test_each_op_has_a_place_in_the_reference():
     assert {name for name in multiop.__all__ if name not in ("errors", "ops", "random", "tree")} == shown - {"errors"}
     assert f"``op_abs({rows()['op_abs'].pins[0]!r})``" in texts["elementwise"]
     assert all(f"\n   {name}\n" in f"{texts['index']}\n" for name in texts if name != "index")
+
+
+def test_the_page_for_authors_of_backends_says_what_each_name_is():
+    names = {name for name in vars(multiop.extend) if name[0] != "_"}
+    lines = [line for section in reference.doors().values() for line in section]
+    assert {name for name, _ in lines} == names
+    assert [name for name, told in lines if not told] == []
 
 
 def test_a_page_that_prints_something_else_is_noticed(tmp_path):
