@@ -578,7 +578,6 @@ def docs(session: nox.Session) -> None:
     elif "--build" not in session.posargs:
         run(session, "tools/divergences.py", "--check")
         run(session, "tools/limits.py", "--check")
-        run(session, "tools/asked_table.py", "--check")
         for backend in BACKENDS:
             run(session, "tools/notebook.py", "--run", environment=ENVIRONMENT | {"MULTIOP_BACKEND": backend})
         run(session, "pytest", *WORKERS, "--tier=full", "tests/test_pages.py")

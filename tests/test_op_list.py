@@ -13,7 +13,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import asked_table
 import op_list
 import pytest
 
@@ -27,10 +26,6 @@ pytestmark = pytest.mark.tier("quick")
 
 def test_generated_files_are_current():
     assert list(op_list.changed()) == [], "run: nox -s generate"
-
-
-def test_the_page_of_what_libraries_ask_for_is_current():
-    assert asked_table.PAGE.read_text(encoding="utf-8") == asked_table.text(), "run: python tools/asked_table.py"
 
 
 def test_the_list_holds_every_op_that_the_source_defines():
