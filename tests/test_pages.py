@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 
@@ -14,6 +15,7 @@ from disagreements import DIVERGENCES, TOPICS
 
 import multiop
 import multiop.extend
+from multiop import cli
 from multiop.testing.cases import rows
 
 PAGES = sorted(path for path in pages.DOCS.rglob("*.md") if pages.DOCS / "reference" not in path.parents)
@@ -72,6 +74,24 @@ def test_ops_that_a_page_names_exist():
         text = path.read_text(encoding="utf-8")
         assert {*re.findall(r"\bop_\w+", text)} - known == set(), path
         assert {one for one in re.findall(r"\bops\.(\w+)\(", text) if not hasattr(multiop.ops, one)} == set(), path
+
+
+@pytest.mark.parametrize("path", [*PAGES, *ELSEWHERE], ids=name)
+def test_commands_that_a_page_names_exist(path):
+    """Sessions and their parts, scripts and the commands of `multiop`: a name that is gone is found here."""
+    text, noxfile = path.read_text(encoding="utf-8"), ast.parse((pages.ROOT / "noxfile.py").read_text(encoding="utf-8"))
+    functions = [node for node in noxfile.body if isinstance(node, ast.FunctionDef)]
+    sessions = {one.name for one in functions if any("nox.session" in ast.unparse(d) for d in one.decorator_list)}
+    assert {*re.findall(r"nox -s ([\w-]+)", text)} - sessions == set()
+    strings = [
+        node.value for node in ast.walk(noxfile) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    assert {*re.findall(r"--part ([\w-]+)", text)} - {string.partition(" ")[0] for string in strings} == set()
+    folders = ["tools", "benchmarks", "examples", *["tests"] * (path in ELSEWHERE)]  # a tutorial has tests of its own
+    scripts = re.findall(rf"(?<![\w/])(?:{'|'.join(folders)})/[\w/]+\.py\b", text)
+    assert [script for script in scripts if not (pages.ROOT / script).exists()] == []
+    commands = re.findall(r"(?:^\$ |`)multiop (\w+)", text, re.M)
+    assert {*commands} - {one.name or one.callback.__name__ for one in cli.app.registered_commands} == set()
 
 
 def test_the_notebook_is_made_from_the_page():
