@@ -2,7 +2,7 @@
 
 Sessions share one environment, which has all three frameworks and is made by the first session that needs it. What is
 run now and then is a part of `full` (`-- --list` names them), or of `search` (`-- fuzz`).
-A test belongs to a tier, `quick`, `default` or `full`: see docs/testing.md. Times are on two cores.
+A test belongs to a tier, `quick`, `default` or `full`: see CONTRIBUTING.md. Times are on two cores.
 """
 
 from __future__ import annotations
