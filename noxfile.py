@@ -2,7 +2,7 @@
 
 Sessions share one environment, which has all three frameworks and is made by the first session that needs it. What is
 run now and then is a part of `full` (`-- --list` names them), or of `search` (`-- fuzz`).
-A test belongs to a tier, `quick`, `default` or `full`: see docs/testing.md. Times are on two cores.
+A test belongs to a tier, `quick`, `default` or `full`: see CONTRIBUTING.md. Times are on two cores.
 """
 
 from __future__ import annotations
@@ -235,6 +235,99 @@ def prove_loaded(session: nox.Session, backend: str, *more: str) -> None:
     run(session, "pytest", "--tier=full", "tests/loaded", *more)
 
 
+ENDS = {"oldest": ("3.11", "=="), "newest": ("3.13", ">=")}  # Python, and how pip is asked for what is needed
+
+
+def prove_ends(session: nox.Session, _: str, *names: str) -> None:
+    """Run all frameworks together with the oldest, and the newest, of all that pyproject.toml allows: 40 minutes each.
+
+    The examples, the quick tier of the shared suite on each backend, several devices and processes. `oldest` is one of
+    them; PyTorch's wheel brings CUDA, 3 GB to download.
+    """
+    for name in names or ENDS:
+        interpreter, sign = ENDS[name]
+        python = _made_with(session, pathlib.Path(".nox", name), interpreter)
+        needed = _needed("torch", "jax", "tensorflow-cpu", "porting", "testing", "examples")
+        asked = [requirement.replace(">=", sign) for requirement in needed]
+        pip = [python, "-m", "pip", "install", *QUIETLY, "--upgrade", "-e", ".", "pytest-timeout", *asked]
+        session.run(*pip, external=True)
+        for backend in BACKENDS:
+            chosen = ["--tier=quick", "--hasty", f"--backends={backend}", "-m", "not cross"]
+            environment = HASTY | {"MULTIOP_BACKEND": backend}
+            run(session, "pytest", "tests/test_conformance.py", *chosen, environment=environment, python=python)
+        run(session, "pytest", "--tier=full", "tests/distributed", python=python)
+        run(session, "multiop.cli", "check", "examples", python=python)
+
+
+def _needed(*extras: str) -> list[str]:
+    """Return what multiop needs, with some extras, as pyproject.toml asks for it."""
+    project = tomllib.loads(pathlib.Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [*project["dependencies"], *(name for extra in extras for name in project["optional-dependencies"][extra])]
+
+
+def prove_port(session: nox.Session, _: str, *names: str) -> None:
+    """Port models of six libraries, prove them, and write benchmarks/ported.md.
+
+    `BERT` is one of them, `jax` those of a framework.
+    """
+    python = made(session, "port", "cpu,porting")
+    libraries = ["torchvision", "timm", "transformers", "flax", "equinox"]
+    session.run(python, "-m", "pip", "install", *QUIETLY, CONSTRAINTS, *libraries, external=True)
+    run(session, "tools/port_table.py", *names, python=python)
+
+
+ARRAY_API_TESTS = ("https://github.com/data-apis/array-api-tests", "2026.02.26")
+
+
+def prove_array_api(session: nox.Session, _: str, *words: str) -> None:
+    """Hold `multiop.array_api` to the standard's own suite, data-apis/array-api-tests, on each backend: 10 minutes.
+
+    `torch` is one of them. ARRAY_API_TESTS is the path of a checkout with its submodule; without it, one is cloned.
+    What is left out, and why, is in tests/array_api; other arguments are the suite's, as `--max-examples=100`.
+    """
+    folder = pathlib.Path(os.environ.get("ARRAY_API_TESTS", ".nox/array-api-tests")).absolute()
+    if not folder.exists():
+        address, tag = ARRAY_API_TESTS
+        clone = ["clone", "--quiet", "--recurse-submodules", "--branch", tag, address, str(folder)]
+        session.run("git", *clone, external=True)
+    python = str(pathlib.Path(made(session)).absolute())
+    needed = ["ndindex", "pytest-json-report"]
+    session.run(python, "-m", "pip", "install", *QUIETLY, CONSTRAINTS, *needed, external=True)
+    backends = [word for word in words if word in BACKENDS]
+    more = [word for word in words if word not in BACKENDS]
+    here = pathlib.Path("tests", "array_api").absolute()
+    variables = {
+        "ARRAY_API_TESTS_MODULE": "multiop.array_api",
+        "ARRAY_API_TESTS_MAX_ARRAY_SIZE": "128",
+        "MULTIOP_X64": "1",
+        "MULTIOP_TENSORFLOW_NUMPY": "1",
+        "PYTHONPATH": os.pathsep.join([str(pathlib.Path().absolute()), str(here)]),
+    }
+    suite = ["-m", "pytest", "--rootdir=.", "-cpytest.ini", "-p", "suite_plugin", "-p", "no:randomly", "-q", "-Wignore"]
+    suite += ["--disable-deadline", "--derandomize", "--max-examples=20", "array_api_tests", *more]
+    with session.chdir(folder):
+        for backend in backends or BACKENDS:
+            environment = HASTY | variables | {"MULTIOP_BACKEND": backend}
+            skips = f"--skips-file={here / f'skips_{backend}.txt'}"
+            session.run(python, *suite, skips, env=environment, external=True)
+
+
+def prove_distributed(session: nox.Session, _: str, *more: str) -> None:
+    """Hold several devices and processes to what one gives, over the loopback alone: 5 minutes.
+
+    JAX on four virtual CPUs, PyTorch in two processes with gloo, TensorFlow's MirroredStrategy on two CPUs.
+    """
+    run(session, "pytest", "--tier=full", "tests/distributed", *more)
+
+
+def prove_accelerator(session: nox.Session, _: str, *more: str) -> None:
+    """Prove multiop on the accelerator at hand: suite, waits, times, memory; `tools/accelerator.py` needs no nox.
+
+    Without an accelerator: the quick tier, and what tensors without values can show, 6 minutes.
+    """
+    run(session, "tools/accelerator.py", *more, environment={})
+
+
 AT_HAND = ["tests/testing", "tests/porting", "tests/test_cli.py", "tests/test_config.py", "tests/test_pages.py"]
 SLICES = 3
 MINUTES = {  # on two cores: of the product, the other tests, docstrings, a framework alone or none
@@ -244,6 +337,16 @@ MINUTES = {  # on two cores: of the product, the other tests, docstrings, a fram
     "numpy": (4.5, 5.0, 0.5, 3.0),
 }
 Prove: TypeAlias = Callable[..., None]
+ASKED_FOR: dict[str, tuple[float, Prove]] = {  # what needs the network, an accelerator, or more than an hour
+    "ends": (80.0, prove_ends),
+    "port": (40.0, prove_port),
+    "array-api": (10.0, prove_array_api),
+    "distributed": (5.0, prove_distributed),
+    "accelerator": (6.0, prove_accelerator),
+}
+
+
+OPTIONS = ("--backend", "--part", "--shard")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -255,6 +358,7 @@ class Part:
     minutes: float
     prove: Prove
     arguments: tuple[str, ...] = ()
+    is_asked_for: bool = False  # left out unless it is named
 
 
 def parts() -> list[Part]:
@@ -269,6 +373,7 @@ def parts() -> list[Part]:
         found.append(Part("alone", backend, one, prove_alone))
     apart = [Part("cross", "all", 9.5, prove_cross), Part("pyright", "all", 0.5, prove_pyright)]
     apart.append(Part("loaded", "all", 6.0, prove_loaded))
+    apart += [Part(name, "all", minutes, prove, is_asked_for=True) for name, (minutes, prove) in ASKED_FOR.items()]
     return [*found, *apart]
 
 
@@ -278,14 +383,20 @@ def full(session: nox.Session) -> None:
 
     On each backend, `product` (ops, properties, calls and dtypes; its results go into results.json), `tests` (all the
     others), `docstrings` and `alone` (the framework installed alone, or none); `cross` (the backends together, the
-    examples), `pyright` and `loaded` (each framework by itself, with multiop loaded). `-- --list` says how long each
-    takes; `-- --shard 2/5`, `-- --backend jax` and `-- --part product` run some.
+    examples), `pyright` and `loaded` (each framework by itself, with multiop loaded). Only where they are named: `ends`
+    (the oldest and the newest of all dependencies), `port` (models of six libraries), `array-api` (the standard's own
+    suite), `distributed` and `accelerator`.
+    `-- --list` says how long each takes; `-- --shard 2/5`, `-- --backend jax` and `-- --part product` run some. What
+    stands after these is the part's own: `-- --part port BERT`, `-- --part array-api torch`.
     """
-    words = [word for argument in session.posargs for word in argument.split("=")]
-    options = dict(itertools.pairwise(words))
+    words = [word for argument in session.posargs for word in argument.split("=", argument.startswith(OPTIONS))]
+    options = {word: value for word, value in itertools.pairwise(words) if word in OPTIONS}
+    more = [word for word in words if word not in (*OPTIONS, *options.values(), "--list")]
     chosen = [part for part in parts() if options.get("--backend", part.backend) == part.backend]
     if "--part" in options:
         chosen = [part for part in chosen if part.name.partition(" ")[0] == options["--part"]]
+    elif "--list" not in words:
+        chosen = [part for part in chosen if not part.is_asked_for]
     if not chosen:
         session.error("no part is named so; nox -s full -- --list")
     if "--shard" in options:
@@ -298,7 +409,7 @@ def full(session: nox.Session) -> None:
     for part in chosen if "--list" not in words else []:
         session.log(f"{part.name}, {part.backend}")
         try:
-            part.prove(session, part.backend, *part.arguments)
+            part.prove(session, part.backend, *part.arguments, *more)
         except nox.command.CommandFailed:
             failed.append(f"{part.name}, {part.backend}")
     if failed:
@@ -452,49 +563,6 @@ def _made_for(session: nox.Session, row: tuple[str, str, str, int]) -> str:
     return python
 
 
-ENDS = {"oldest": ("3.11", "=="), "newest": ("3.13", ">=")}  # Python, and how pip is asked for what is needed
-
-
-@nox.session(venv_backend="none", default=False)
-def ends(session: nox.Session) -> None:
-    """Run all frameworks together with the oldest, and the newest, of all that pyproject.toml allows: 40 minutes each.
-
-    The examples, the quick tier of the shared suite on each backend, several devices and processes. `-- oldest` is one
-    of them; PyTorch's wheel brings CUDA, 3 GB to download.
-    """
-    for name in session.posargs or ENDS:
-        interpreter, sign = ENDS[name]
-        python = _made_with(session, pathlib.Path(".nox", name), interpreter)
-        needed = _needed("torch", "jax", "tensorflow-cpu", "porting", "testing", "examples")
-        asked = [requirement.replace(">=", sign) for requirement in needed]
-        pip = [python, "-m", "pip", "install", *QUIETLY, "--upgrade", "-e", ".", "pytest-timeout", *asked]
-        session.run(*pip, external=True)
-        for backend in BACKENDS:
-            chosen = ["--tier=quick", "--hasty", f"--backends={backend}", "-m", "not cross"]
-            environment = HASTY | {"MULTIOP_BACKEND": backend}
-            run(session, "pytest", "tests/test_conformance.py", *chosen, environment=environment, python=python)
-        run(session, "pytest", "--tier=full", "tests/distributed", python=python)
-        run(session, "multiop.cli", "check", "examples", python=python)
-
-
-def _needed(*extras: str) -> list[str]:
-    """Return what multiop needs, with some extras, as pyproject.toml asks for it."""
-    project = tomllib.loads(pathlib.Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return [*project["dependencies"], *(name for extra in extras for name in project["optional-dependencies"][extra])]
-
-
-@nox.session(venv_backend="none", default=False)
-def port(session: nox.Session) -> None:
-    """Port models of six libraries, prove them, and write benchmarks/ported.md.
-
-    `nox -s port -- BERT` ports one, `-- jax` those of a framework.
-    """
-    python = made(session, "port", "cpu,porting")
-    libraries = ["torchvision", "timm", "transformers", "flax", "equinox"]
-    session.run(python, "-m", "pip", "install", *QUIETLY, CONSTRAINTS, *libraries, external=True)
-    run(session, "tools/port_table.py", *session.posargs, python=python)
-
-
 @nox.session(venv_backend="none", default=False)
 def search(session: nox.Session) -> None:
     """Look for what nobody thought of: `-- alarms`, `-- edges` or `-- fuzz`, with options after it.
@@ -529,61 +597,6 @@ def mutants(session: nox.Session) -> None:
     run(session, "tests/mutants/__main__.py", *session.posargs, environment=HASTY)
 
 
-ARRAY_API_TESTS = ("https://github.com/data-apis/array-api-tests", "2026.02.26")
-
-
-@nox.session(name="array-api", venv_backend="none", default=False)
-def array_api(session: nox.Session) -> None:
-    """Hold `multiop.array_api` to the standard's own suite, data-apis/array-api-tests, on each backend: 10 minutes.
-
-    `-- torch` runs one. ARRAY_API_TESTS is the path of a checkout with its submodule; without it, one is cloned. What
-    is left out, and why, is in tests/array_api; other arguments are the suite's, as `--max-examples=100`.
-    """
-    folder = pathlib.Path(os.environ.get("ARRAY_API_TESTS", ".nox/array-api-tests")).absolute()
-    if not folder.exists():
-        address, tag = ARRAY_API_TESTS
-        clone = ["clone", "--quiet", "--recurse-submodules", "--branch", tag, address, str(folder)]
-        session.run("git", *clone, external=True)
-    python = str(pathlib.Path(made(session)).absolute())
-    needed = ["ndindex", "pytest-json-report"]
-    session.run(python, "-m", "pip", "install", *QUIETLY, CONSTRAINTS, *needed, external=True)
-    backends = [word for word in session.posargs if word in BACKENDS]
-    more = [word for word in session.posargs if word not in BACKENDS]
-    here = pathlib.Path("tests", "array_api").absolute()
-    variables = {
-        "ARRAY_API_TESTS_MODULE": "multiop.array_api",
-        "ARRAY_API_TESTS_MAX_ARRAY_SIZE": "128",
-        "MULTIOP_X64": "1",
-        "MULTIOP_TENSORFLOW_NUMPY": "1",
-        "PYTHONPATH": os.pathsep.join([str(pathlib.Path().absolute()), str(here)]),
-    }
-    suite = ["-m", "pytest", "--rootdir=.", "-cpytest.ini", "-p", "suite_plugin", "-p", "no:randomly", "-q", "-Wignore"]
-    suite += ["--disable-deadline", "--derandomize", "--max-examples=20", "array_api_tests", *more]
-    with session.chdir(folder):
-        for backend in backends or BACKENDS:
-            environment = HASTY | variables | {"MULTIOP_BACKEND": backend}
-            skips = f"--skips-file={here / f'skips_{backend}.txt'}"
-            session.run(python, *suite, skips, env=environment, external=True)
-
-
-@nox.session(venv_backend="none", default=False)
-def distributed(session: nox.Session) -> None:
-    """Hold several devices and processes to what one gives, over the loopback alone: 5 minutes.
-
-    JAX on four virtual CPUs, PyTorch in two processes with gloo, TensorFlow's MirroredStrategy on two CPUs.
-    """
-    run(session, "pytest", "--tier=full", "tests/distributed", *session.posargs)
-
-
-@nox.session(venv_backend="none", default=False)
-def accelerator(session: nox.Session) -> None:
-    """Prove multiop on the accelerator at hand: suite, waits, times, memory; `tools/accelerator.py` needs no nox.
-
-    Without an accelerator: the quick tier, and what tensors without values can show, 6 minutes.
-    """
-    run(session, "tools/accelerator.py", *session.posargs, environment={})
-
-
 @nox.session(venv_backend="none", default=False)
 def docs(session: nox.Session) -> None:
     """Build the site into build/site, with every warning and broken link as an error, and run its pages: 5 minutes.
@@ -602,7 +615,6 @@ def docs(session: nox.Session) -> None:
         run(session, "tools/divergences.py", "--check")
         run(session, "tools/limits.py", "--check")
         run(session, "tools/effects.py", "--check")
-        run(session, "tools/asked_table.py", "--check")
         for backend in BACKENDS:
             run(session, "tools/notebook.py", "--run", environment=ENVIRONMENT | {"MULTIOP_BACKEND": backend})
         run(session, "pytest", *WORKERS, "--tier=full", "tests/test_pages.py")

@@ -123,36 +123,6 @@ def check(
 
 
 @app.command(
-    short_help="Write a page of the shared suite's results.",
-    epilog="Example: multiop report results.json --html results.html",
-)
-def report(
-    results: Annotated[Path, typer.Argument(help="What pytest wrote with --multiop-results.")],
-    html: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("report.html"),
-    table: Annotated[Path | None, typer.Option(help="Also write the ops that are not right as Markdown.")] = None,
-) -> None:
-    """Write a page of the shared suite's results: op by backend by property.
-
-    The results come from `pytest --pyargs multiop.testing --multiop-backends=NAME --multiop-results=PATH`, run once per
-    backend on the same PATH. The exit status is 0 if nothing failed, 1 if something did, 2 if PATH holds no results.
-    """
-    try:
-        found = _results.read(results)
-        pages = {html: _html.page(found)} | ({} if table is None else {table: _results.table(found)})
-        for path, text in pages.items():
-            path.write_text(text, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        _stop(f"{error.filename or results}: {error.strerror}")
-    except ValueError as error:
-        _stop(str(error))
-    failed = sum(one.outcome == _results.FAILED for one in found.cases.values())
-    known = sum(one.outcome == _results.KNOWN for one in found.cases.values())
-    counted = f"{len(found.cases)} cases on {', '.join(found.backends)}; {failed} failed, {known} known failures"
-    typer.echo(plain(f"{html}: {counted}"))
-    raise typer.Exit(1 if failed else 0)
-
-
-@app.command(
     short_help="Turn a model into source for every backend.",
     epilog="Example: multiop port model.py::make --out ported --to flax",
 )

@@ -13,7 +13,7 @@ from multiop._loading import (
     suggestions as _suggestions,
 )
 from multiop._values import args as _args, dtypes as _dtypes, host as _host, tree as _tree
-from multiop.autodiff._transformed import Transformed as Transformed
+from multiop.autodiff._transformed import Transformed as _Transformed
 
 # what a backend is, as classes of typing
 Backend = _contract.Backend  # what each backend must define
@@ -50,11 +50,11 @@ dtype_of_scalar = _dtypes.of_scalar  # the weak dtype of a Python scalar
 result_type = _dtypes.result_type  # the promotion table
 to_floating_dtype = _dtypes.to_floating  # the dtype of an op that computes in floats
 to_numpy_dtype = _dtypes.to_numpy  # the dtype of NumPy, or of ml_dtypes
-BOOLEAN = _dtypes.BOOLEAN
-UNSIGNED = _dtypes.UNSIGNED
-INTEGER = _dtypes.INTEGER
-FLOATING = _dtypes.FLOATING
-COMPLEX = _dtypes.COMPLEX
+BOOLEAN = _dtypes.BOOLEAN  # the names of the dtypes of each kind, from here to COMPLEX
+UNSIGNED = _dtypes.UNSIGNED  # integers without a sign
+INTEGER = _dtypes.INTEGER  # integers, with a sign and without
+FLOATING = _dtypes.FLOATING  # floats
+COMPLEX = _dtypes.COMPLEX  # complex numbers
 INEXACT = _dtypes.INEXACT  # floating or complex
 WIDE = _dtypes.WIDE  # dtype of the 64-bit mode -> what stands for it outside
 REAL_PART = _dtypes.REAL_PART  # complex dtype -> the dtype of its parts
@@ -68,10 +68,10 @@ is_scalar = _host.is_scalar  # whether a value is a Python scalar
 framework_of = _host.owner  # the backend whose tensor a value is
 
 # arguments in their canonical form; each raises `ArgumentError` by the argument's name
-axes = _args.axes
-single_axis = _args.single_axis
+axes = _args.axes  # axes, each once and not negative
+single_axis = _args.single_axis  # one axis, not negative
 moved_axes = _args.moved  # the permutation of `moveaxis`
-permutation = _args.permutation
+permutation = _args.permutation  # the axes of a transpose
 index_parts = _args.normalize_key  # the parts of a key of `x[key]`, and the axes that they index
 sequence = _args.sequence  # a sequence of tensors
 function = _args.function  # something that can be called
@@ -80,3 +80,6 @@ definition_of = _args.place  # the file and line where a function begins
 
 # pytrees, beside `multiop.tree`
 TREE_NAMESPACE = _tree.NAMESPACE  # optree's namespace of what is registered with multiop
+
+# what a transform returns
+Transformed = _Transformed  # a function that is called, bound, copied and pickled as the one that it is made of

@@ -261,7 +261,7 @@ VALUES = {
 }
 
 
-# the others are held by the suite of the standard too, see `nox -s array-api`
+# the others are held by the suite of the standard too, see `nox -s full -- --part array-api`
 QUICK = ("clip", "copysign", "vecdot of ints", "concat", "unique", "cumulative_sum", "std", "pinv", "irfft")
 
 

@@ -291,7 +291,7 @@ def test_a_package_of_one_file_is_checked(run, backend, tmp_path):
     assert "alone/__init__.py::f" in result.stdout
 
 
-@pytest.mark.parametrize("command", ["check", "report", "port"])
+@pytest.mark.parametrize("command", ["check", "port"])
 def test_help_has_an_example(command):
     result = CliRunner().invoke(app, [command, "--help"])
     assert f"Example: multiop {command} " in result.stdout

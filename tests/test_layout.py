@@ -7,6 +7,7 @@ import functools
 import re
 from pathlib import Path
 
+import architecture
 import import_graph
 import op_list
 import private_parts
@@ -21,33 +22,6 @@ BACKENDS = {"numpy": set(), "torch": {"torch"}, "jax": {"jax", "jaxlib"}, "tenso
 LAYERS_OF = {"tensorflow": {"keras"}, "jax": {"flax", "equinox"}}  # libraries of layers, whose models are ported
 FRAMEWORKS = {framework for frameworks in BACKENDS.values() for framework in frameworks} | {"keras", "flax", "equinox"}
 
-# a layer may import itself and what stands below it; `multiop` is the package's public face, which the last two use
-LAYERS = [
-    "errors",
-    "_loading",
-    "_rules",
-    "config",
-    "scopes",
-    "_values",
-    "_call",
-    "backends",
-    "tree",
-    "devices",
-    "dtypes",
-    "frontends",
-    "operation",
-    "array_api",
-    "autodiff",
-    "ops",
-    "random",
-    "multiop",
-    "extend",
-    "keras",
-    "testing",
-    "porting",
-    "cli",
-    "__main__",
-]
 CONTRACT = {  # file -> the public functions that each backend defines in it, in this order
     "autodiff/custom_gradient": ["stop_gradient", "custom_call"],
     "autodiff/transforms": ["vjp", "jvp", "vmap", "jit", "checkpoint"],
@@ -70,11 +44,6 @@ def parse(path):
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def layer(module):
-    """Return the layer of a dotted module name below `multiop`."""
-    return module.split(".")[1] if "." in module else "multiop"
-
-
 def module_name(path):
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -90,16 +59,16 @@ def imports(path):
 def upward_imports(path):
     """Yield what is wrong with the order of a file's imports."""
     name = module_name(path)
-    here = layer(name)
+    here = architecture.layer(name)
     for imported in imports(path):
         if imported.split(".")[0] != "multiop":
             continue
-        there = layer(imported)
-        if LAYERS.index(there) > LAYERS.index(here):
+        there = architecture.layer(imported)
+        if architecture.LAYERS.index(there) > architecture.LAYERS.index(here):
             yield f"{name} ({here}) imports {imported} ({there})"
         if here == "backends" and name != "multiop.backends":
             own = ".".join(name.split(".")[:3])
-            is_below = LAYERS.index(there) < LAYERS.index("backends")
+            is_below = architecture.LAYERS.index(there) < architecture.LAYERS.index("backends")
             if not (is_below or imported == "multiop.backends" or (imported + ".").startswith(own + ".")):
                 yield f"{name} imports {imported}: a backend imports its siblings and what stands below all backends"
 
@@ -293,6 +262,58 @@ def test_meaning_knows_no_kernel_and_a_kernel_falls_through_to_it(name):
         assert [keyword.arg for keyword in function.args.kwonlyargs] == ["otherwise"], (path, function.name)
         calls = [node.id for node in ast.walk(function) if isinstance(node, ast.Name)]
         assert "otherwise" in calls, (path, function.name)
+
+
+def test_the_picture_and_the_tree_are_those_of_the_source():
+    text = architecture.PAGE.read_text(encoding="utf-8")
+    assert text == architecture.page(text), "run: python tools/architecture.py"
+    assert {architecture.layer(module_name(path)) for path in sources()} == {*architecture.LAYERS}
+    assert [path for path in sources() if not architecture.summary(path)] == []
+
+
+# what stands outside of the core: it takes public names and `multiop.extend`, as anybody's package would
+GUESTS = ("testing", "porting", "cli", "keras")
+OUTSIDE = [path for path in sources() if architecture.layer(module_name(path)) in GUESTS]
+OUTSIDE += sources(Path(__file__).parent / "toy_backend")
+
+
+def private_of_the_core(path):
+    """Return the private modules and names of the core that a file imports, or reaches by their names."""
+    found = set()
+    for node in ast.walk(parse(path)):
+        match node:
+            case ast.ImportFrom(module=str(module), level=0):
+                found |= {f"{module}.{alias.name}" for alias in node.names}
+            case ast.Import():
+                found |= {alias.name for alias in node.names}
+            case ast.Attribute():
+                found.add(ast.unparse(node))
+            case ast.Constant(value=str(text)):
+                found.add(text)
+    private = [name for name in found if re.match(r"multiop(\.\w+)*\._[a-z]\w*", name)]
+    return sorted(name for name in private if architecture.layer(name) not in GUESTS)
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: path.relative_to(path.parents[2]).as_posix())
+def test_code_outside_of_the_core_uses_public_names_and_extend(path):
+    assert private_of_the_core(path) == []
+
+
+def test_a_private_name_outside_of_the_core_is_seen(tmp_path):
+    planted = tmp_path / "planted.py"
+    planted.write_text(
+        "import multiop._values.host\nfrom multiop._loading import registry\nfrom multiop import _rules, extend\n"
+        "import multiop\nmultiop._call.recover\nmultiop.ops.add\nmultiop.__version__\n"
+        "import importlib\nimportlib.import_module('multiop.backends.jax._internals')\n"
+    )
+    assert private_of_the_core(planted) == [
+        "multiop._call",
+        "multiop._call.recover",
+        "multiop._loading.registry",
+        "multiop._rules",
+        "multiop._values.host",
+        "multiop.backends.jax._internals",
+    ]
 
 
 def test_every_frontend_file_has_primitives_or_composites():

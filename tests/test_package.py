@@ -42,7 +42,7 @@ def test_wheel_of_the_source_distribution(tmp_path):
         names = file.namelist()
         metadata = file.read(f"multiop-{PROJECT['version']}.dist-info/METADATA").decode()
     assert "multiop/py.typed" in names
-    assert "multiop/testing/report.html" in names
+    assert "multiop/testing/check.html" in names
     assert {name.partition("/")[0] for name in names} == {"multiop", f"multiop-{PROJECT['version']}.dist-info"}
     # multiop.testing is the product, and its suite of rows is what a third-party backend runs
     assert [name for name in names if re.search(r"(^|/)(tests|conftest)\b|test_(?!suite)", name)] == []

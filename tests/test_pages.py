@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 
@@ -10,14 +11,18 @@ import notebook
 import pages
 import pytest
 import reference
+from disagreements import DIVERGENCES, TOPICS
 
 import multiop
-from multiop.testing._divergences import DIVERGENCES, TOPICS
+import multiop.extend
+from multiop import cli
 from multiop.testing.cases import rows
 
 PAGES = sorted(path for path in pages.DOCS.rglob("*.md") if pages.DOCS / "reference" not in path.parents)
 ELSEWHERE = sorted([*pages.ROOT.glob("*.md"), *pages.ROOT.glob("benchmarks/*.md")])
-WITH_CODE = [pages.DOCS / f"{name}.md" for name in ("index", "limits", "distributed", "devices", "sparse")]
+WITH_CODE = [
+    pages.DOCS / f"{name}.md" for name in ("index", "limits", "mathematics", "distributed", "devices", "sparse")
+]
 WITH_CODE += sorted((pages.DOCS / "tutorials").glob("*.md")) + sorted((pages.DOCS / "howto").glob("*.md"))
 # pages whose code takes longer: what stands there, and what is run in its place outside the full tier
 LONG = {"physics.md": {"steps = 1000": "steps = 2"}}
@@ -71,6 +76,24 @@ def test_ops_that_a_page_names_exist():
         assert {one for one in re.findall(r"\bops\.(\w+)\(", text) if not hasattr(multiop.ops, one)} == set(), path
 
 
+@pytest.mark.parametrize("path", [*PAGES, *ELSEWHERE], ids=name)
+def test_commands_that_a_page_names_exist(path):
+    """Sessions and their parts, scripts and the commands of `multiop`: a name that is gone is found here."""
+    text, noxfile = path.read_text(encoding="utf-8"), ast.parse((pages.ROOT / "noxfile.py").read_text(encoding="utf-8"))
+    functions = [node for node in noxfile.body if isinstance(node, ast.FunctionDef)]
+    sessions = {one.name for one in functions if any("nox.session" in ast.unparse(d) for d in one.decorator_list)}
+    assert {*re.findall(r"nox -s ([\w-]+)", text)} - sessions == set()
+    strings = [
+        node.value for node in ast.walk(noxfile) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    assert {*re.findall(r"--part ([\w-]+)", text)} - {string.partition(" ")[0] for string in strings} == set()
+    folders = ["tools", "benchmarks", "examples", *["tests"] * (path in ELSEWHERE)]  # a tutorial has tests of its own
+    scripts = re.findall(rf"(?<![\w/])(?:{'|'.join(folders)})/[\w/]+\.py\b", text)
+    assert [script for script in scripts if not (pages.ROOT / script).exists()] == []
+    commands = re.findall(r"(?:^\$ |`)multiop (\w+)", text, re.M)
+    assert {*commands} - {one.name or one.callback.__name__ for one in cli.app.registered_commands} == set()
+
+
 def test_the_notebook_is_made_from_the_page():
     assert notebook.NOTEBOOK.read_text(encoding="utf-8") == notebook.notebook()
 
@@ -96,6 +119,13 @@ def test_each_op_has_a_place_in_the_reference():
     assert {name for name in multiop.__all__ if name not in ("errors", "ops", "random", "tree")} == shown - {"errors"}
     assert f"``op_abs({rows()['op_abs'].pins[0]!r})``" in texts["elementwise"]
     assert all(f"\n   {name}\n" in f"{texts['index']}\n" for name in texts if name != "index")
+
+
+def test_the_page_for_authors_of_backends_says_what_each_name_is():
+    names = {name for name in vars(multiop.extend) if name[0].isalpha()}
+    lines = [line for section in reference.doors().values() for line in section]
+    assert {name for name, _ in lines} == names
+    assert [name for name, told in lines if not told] == []
 
 
 def test_a_page_that_prints_something_else_is_noticed(tmp_path):

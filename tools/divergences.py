@@ -16,14 +16,14 @@ from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests/tables")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tools"), str(ROOT / "tests/tables")]
 if importlib.util.find_spec("torch"):
     import torch  # noqa: F401, it comes before TensorFlow in one process
 
 import numpy as np
+from disagreements import DIVERGENCES, TOPICS, Divergence, agrees, told
 
 import multiop
-from multiop.testing._divergences import DIVERGENCES, TOPICS, Divergence, agrees, told
 from multiop.testing._results import version
 
 PAGE = ROOT / "docs/divergences.md"

@@ -1,4 +1,4 @@
-"""Write the pages of the reference, one for each domain, from the source, rows and docs/ops.md.
+"""Write the pages of the reference, one for each domain, from the source and the rows.
 
 docs/conf.py calls this at each build of the site; nothing of it is kept.
 """
@@ -22,6 +22,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 import numpy as np
 import op_list
 
+from multiop import extend
 from multiop.testing import _case, cases
 
 LONGEST = 90  # characters of a pinned answer
@@ -71,6 +72,7 @@ def write(folder: Path) -> None:
 def pages() -> dict[str, str]:
     """Return the text of each page, by name."""
     found = {name: "\n".join(other(name)) + "\n" for name in OTHERS}
+    found["extend"] = "\n".join(door()) + "\n"
     found |= {file: "\n".join(domain(file)) + "\n" for file in op_list.NAMESPACE_OF_FILE}
     return found | {"index": "\n".join(contents()) + "\n"}
 
@@ -81,7 +83,10 @@ def contents() -> Iterator[str]:
     yield "Each page is made from docstrings when the site is built. Below each op are what is tested of it"
     yield "and the answers that are pinned and tested on every backend. :doc:`../ops` has all ops"
     yield "with their signatures on one page."
-    for caption, names in (("Gradients, tools and settings", OTHERS), ("Ops, by domain", op_list.NAMESPACE_OF_FILE)):
+    for caption, names in (
+        ("Gradients, tools and settings", [*OTHERS, "extend"]),
+        ("Ops, by domain", op_list.NAMESPACE_OF_FILE),
+    ):
         yield from ["", ".. toctree::", "   :maxdepth: 1", f"   :caption: {caption}", ""]
         yield from (f"   {name}" for name in names)
 
@@ -100,6 +105,28 @@ def other(name: str) -> Iterator[str]:
     for member in names.split() or public(space):
         yield from entry(module, member, getattr(space, member))
         yield ""
+
+
+def door() -> Iterator[str]:
+    """Yield the lines of the page for authors of backends: each name of `multiop.extend` and what its line says."""
+    yield from heading("For authors of backends")
+    yield from [f"``multiop.extend``: {inspect.getdoc(extend).partition(': ')[2].replace('`', '``')}", ""]
+    yield from [":doc:`contributing` says how a backend is added.", ""]
+    for title, lines in doors().items():
+        yield from [title, "-" * len(title), ""]
+        yield from grid("names", [["name", "what it is"], *([f"``{name}``", told] for name, told in lines)])
+
+
+def doors() -> dict[str, list[tuple[str, str]]]:
+    """Return the names of `multiop.extend` with their comments, under the comment that stands above them."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for line in inspect.getsource(extend).splitlines():
+        if line.startswith("# "):
+            title = line.removeprefix("# ")
+            lines = found[title[:1].upper() + title[1:]] = []
+        elif name := re.match(r"(\w+) = _\S+(?:  # (.*))?$", line):
+            lines.append((name[1], (name[2] or "").replace("`", "``")))
+    return found
 
 
 def public(space: types.ModuleType) -> list[str]:
@@ -156,15 +183,8 @@ def described(op: op_list.Op) -> Iterator[str]:
     yield from pinned(op.name)
 
 
-@functools.cache
-def exceptions() -> list[list[str]]:
-    """Return the heading and the rows of docs/ops.md, which has the ops that are not right everywhere."""
-    lines = (ROOT / "docs/ops.md").read_text(encoding="utf-8").splitlines()
-    return [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("| op")]
-
-
 def results(name: str) -> Iterator[str]:
-    """Yield what the suite tests of an op, and its row of the table of exceptions."""
+    """Yield what the suite tests of an op."""
     row = all_rows().get(name)
     if row is None:
         yield from ["It has no row in the shared suite: it is proved with gradients (:doc:`../contract`).", ""]
@@ -173,9 +193,7 @@ def results(name: str) -> Iterator[str]:
     tested = [*derivatives, *["vmap"] * row.vmap, *["compiled"] * row.jit]
     values = f"values and dtypes in {', '.join(row.dtypes)}"
     told = "; ".join([values, *[", ".join(tested)] * bool(tested)])
-    yield from [f"Tested on the three backends (:doc:`../ops`): {told}.", ""]
-    if found := [cells for cells in exceptions() if cells[0] == name]:
-        yield from grid("results", [exceptions()[0], *found])
+    yield from [f"Tested on every backend: {told}.", ""]
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Write the table of docs/testing.md that says which tests of ops are about which domain.
+"""Write the table of CONTRIBUTING.md that says which tests of ops are about which domain.
 
     python tools/test_table.py
 
@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "testing.md"
+PAGE = ROOT / "CONTRIBUTING.md"
 HEAD = "| domain | files of `tests/ops` |\n|---|---|\n"
 
 

@@ -29,10 +29,6 @@ class Collector:
             found = case_of(item)
             if found is not None:
                 item.user_properties.append(("multiop", found))
-            parameters = getattr(getattr(item, "callspec", None), "params", {})
-            if {"divergence", "multiop_backend"} <= set(parameters):
-                asked = (parameters["divergence"].title, parameters["multiop_backend"])
-                item.user_properties.append(("divergence", asked))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> None:
@@ -44,10 +40,6 @@ class Collector:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take one outcome."""
         told: dict[str, Any] = dict(report.user_properties)
-        if "native" in told and report.when == "call":
-            title, backend = told["divergence"]
-            self.results.natives.setdefault(title, {})[backend] = told["native"]
-            self._note_versions(backend)
         if "multiop" not in told or (report.when != "call" and report.outcome == "passed"):
             return
         reason = getattr(report, "wasxfail", None)
@@ -59,9 +51,6 @@ class Collector:
         self.results.add(
             Result(op, backend, what, case, outcome, told.get("ulps"), message, told.get("error"), told.get("allowed"))
         )
-        self._note_versions(backend)
-
-    def _note_versions(self, backend: str) -> None:
         if backend not in self.results.versions:
             self.results.versions[backend] = {backend: _results.version(backend), "multiop": self.multiop}
 

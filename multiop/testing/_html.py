@@ -1,44 +1,15 @@
-"""Results as one self-contained HTML file: those of the shared suite, of `multiop check`, and of a comparison."""
+"""Results as one self-contained HTML file: those of `multiop check`, and of a comparison."""
 
 from __future__ import annotations
 
-import dataclasses
 import html
-import json
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import TypeAlias
 
-import numpy as np
-
-from . import _report, _results
-from ._divergences import DIVERGENCES, told
-from ._results import Results
+from . import _report
 
 Line: TypeAlias = tuple[Sequence[str], str, float | None, float | None, str]  # names, status, found, allowed, message
-
-
-def page(results: Results) -> str:
-    """Return the page."""
-    data = {
-        "packages": results.packages,
-        "backends": results.backends,
-        "properties": list(_results.PROPERTIES.values()),
-        "cases": [dataclasses.asdict(results.cases[key]) for key in sorted(results.cases)],
-        "tests": {what: test for test, what in _results.PROPERTIES.items()},
-        "divergences": [
-            {
-                "title": one.title,
-                "ours": told(np.asarray(one.answer)),
-                "spelled": one.ours,
-                "natives": results.natives[one.title],
-            }
-            for one in DIVERGENCES
-            if one.title in results.natives
-        ],
-    }
-    text = json.dumps(data).replace("<", "\\u003c")  # otherwise a message could end the script
-    return (resources.files(__package__) / "report.html").read_text(encoding="utf-8").replace("/*DATA*/ null", text)
 
 
 def check_page(reports: Sequence[_report.Report], summary: str, broken: Sequence[str], again: Sequence[str]) -> str:

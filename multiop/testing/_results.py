@@ -1,4 +1,4 @@
-"""The results of the shared suite: collected under pytest, kept as JSON, shown as a table.
+"""The results of the shared suite: collected under pytest, and kept as JSON.
 
     pytest --pyargs multiop.testing --multiop-backends=torch --multiop-results=results.json
 
@@ -10,11 +10,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-import html
 import importlib.metadata
 import json
-import re
-from collections.abc import Iterable
 from pathlib import Path
 
 import multiop
@@ -72,7 +69,6 @@ class Results:
     """The outcomes of one or more runs, and the versions that were tested."""
 
     versions: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)  # backend -> package -> its version
-    natives: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)  # divergence -> backend -> its answer
     cases: dict[tuple[str, str, str, str], Result] = dataclasses.field(default_factory=dict)
 
     def add(self, result: Result) -> None:
@@ -83,11 +79,6 @@ class Results:
     def backends(self) -> list[str]:
         """The names of the backends, in order."""
         return sorted({result.backend for result in self.cases.values()})
-
-    @property
-    def packages(self) -> list[str]:
-        """The packages that were tested, each with its version, or all versions if backends ran with different ones."""
-        return sorted({f"{name} {of}" for packages in self.versions.values() for name, of in packages.items()})
 
     def write(self, path: Path) -> None:
         """Write the outcomes to `path`, and keep those already there for the same versions.
@@ -101,22 +92,14 @@ class Results:
                 merged.drop(backend)
         merged.versions |= self.versions
         merged.cases |= self.cases
-        for title, answers in self.natives.items():
-            merged.natives[title] = merged.natives.get(title, {}) | answers
         cases = [dataclasses.asdict(merged.cases[key]) for key in sorted(merged.cases)]
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(
-            json.dumps({"versions": merged.versions, "natives": merged.natives, "cases": cases}, indent=1),
-            encoding="utf-8",
-        )
+        path.write_text(json.dumps({"versions": merged.versions, "cases": cases}, indent=1), encoding="utf-8")
 
     def drop(self, backend: str) -> None:
         """Forget everything about one backend."""
         self.versions.pop(backend, None)
         self.cases = {key: one for key, one in self.cases.items() if one.backend != backend}
-        for answers in self.natives.values():
-            answers.pop(backend, None)
-        self.natives = {title: answers for title, answers in self.natives.items() if answers}
 
 
 def read(path: Path) -> Results:
@@ -131,7 +114,7 @@ def read(path: Path) -> Results:
         if path.stat().st_size > _LARGEST:
             raise ValueError(f"it has more than {_LARGEST} bytes")
         stored = json.loads(path.read_text(encoding="utf-8-sig"))
-        results = Results(_names(stored["versions"]), _names(stored["natives"]))
+        results = Results(_names(stored["versions"]))
         for case in stored["cases"]:
             results.add(_checked(Result(**case)))
     except RecursionError as error:
@@ -187,60 +170,3 @@ def own_version() -> str:
     for file in sorted(folder.rglob("*.py")):
         digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return f"{version('multiop')} (source {digest.hexdigest()[:8]})"
-
-
-# the table
-
-COLUMNS = ("value", "dtype", "gradient", "second order", "forward mode", "vmap", "compiled", "pinned answers")
-_HEADER = """# Ops
-
-`multiop report results.json --table docs/ops.md` makes this page from the results of the shared suite. Three ops
-carry gradients themselves, `op_custom_gradient`, `op_stop_gradient` and `op_jvp`: see
-[Autodiff constructs on each backend](contract.md).
-"""
-_RIGHT = """: in values and dtypes, derivatives in both modes, under
-`vmap`, compiled, and in each answer that is pinned, as far as the op has them.
-"""
-_READING = """The others are below. *all* means checked and right on every backend; a dash, that there is nothing to
-check. A number counts the dtypes in which value and dtype were checked, or the pinned answers that hold.
-"""
-_QUICK = "This copy has the results of the default tier: one dtype of each kind, and the first calls of each op.\n"
-
-
-def table(results: Results) -> str:
-    """Return how many ops are right, and the table of the others against properties, as Markdown."""
-    by_op: dict[str, list[Result]] = {}
-    for result in results.cases.values():
-        by_op.setdefault(result.op, []).append(result)
-    rows = {op: list(_row(by_op[op], results.backends)) for op in sorted(by_op)}
-    left = [op for op, cells in rows.items() if not all(cell == "–" or cell.startswith("all") for cell in cells)]
-    quick = _QUICK if any("first calls" in result.case for result in results.cases.values()) else ""
-    measured = f"Measured with {', '.join(map(_escaped, results.packages))}."
-    backends = ", ".join(map(_escaped, results.backends))
-    right = f"{len(rows) - len(left)} of {len(rows)} ops are right on {backends}{_RIGHT}"
-    text = f"{_HEADER}{quick}\n{measured}\n\n{right}"
-    if not left:
-        return text
-    head = f"| op | {' | '.join(COLUMNS)} |\n{'|---' * (len(COLUMNS) + 1)}|\n"
-    return f"{text}{_READING}\n{head}" + "".join(f"| {_escaped(op)} | {' | '.join(rows[op])} |\n" for op in left)
-
-
-def _row(results: list[Result], backends: list[str]) -> Iterable[str]:
-    for column in COLUMNS:
-        wanted = {"value"} if column == "dtype" else {column, "complex gradient" if column == "gradient" else column}
-        found = [result for result in results if result.what in wanted]
-        if not found:
-            yield "–"
-            continue
-        bad = sorted({f"{one.backend}: {one.outcome} {one.case}".strip() for one in found if one.outcome != PASSED})
-        missing = [name for name in backends if name not in {one.backend for one in found}]
-        dtypes = column in ("value", "dtype")  # in a quick run, a case is more than its dtype
-        count = len({one.case.partition(",")[0] if dtypes else one.case for one in found})
-        right = f"all {count}" if column in ("value", "dtype", "pinned answers") else "all"
-        yield "; ".join(map(_escaped, bad + [f"{name}: not run" for name in missing])) or right
-
-
-def _escaped(text: str) -> str:
-    """Escape text for a Markdown table: no HTML, links, cell ends or line ends."""
-    shown = "".join(c if c.isprintable() else "\ufffd" for c in " ".join(text.split()))
-    return re.sub(r"([\\`*\[\]|])", r"\\\1", html.escape(shown, quote=False))

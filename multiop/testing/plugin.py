@@ -63,8 +63,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=Path,
         default=None,
         metavar="PATH",
-        help="write the outcomes of the shared suite to PATH, as JSON, beside what earlier runs left there; "
-        "`multiop report` shows them",
+        help="write the outcomes of the shared suite to PATH, as JSON, beside what earlier runs left there",
     )
 
 

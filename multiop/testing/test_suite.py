@@ -19,7 +19,6 @@ from multiop import errors, extend, tree
 
 from . import _checks
 from ._case import Pin, Row
-from ._divergences import DIVERGENCES, Divergence, agrees
 from ._problem import Problem
 from ._samplers import Sampler
 from ._shared_process import without_torch_compiler, x64_mode_for
@@ -304,12 +303,3 @@ def test_backends_agree(op: str, pytestconfig: pytest.Config) -> None:
         for n in _some(range(len(row.calls)), pytestconfig, 1):
             problem = functools.partial(_problem, row, n, dtype, whole)
             _checks.check_agreement(problem, names, gradient=row.differentiable)
-
-
-@pytest.mark.parametrize("divergence", DIVERGENCES, ids=repr)
-def test_divergence(
-    multiop_backend: str, divergence: Divergence, record_property: Callable[[str, object], None]
-) -> None:
-    if hasattr(divergence, multiop_backend):
-        record_property("native", divergence.native(multiop_backend))
-    assert agrees(divergence.found(), divergence.answer)

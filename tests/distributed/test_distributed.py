@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples" / "distributed"
 
 LIMIT = 1500  # seconds; the longest program takes 150 of a processor, which it may have to share
-pytestmark = [  # `nox -s distributed` runs it
+pytestmark = [  # `nox -s full -- --part distributed`
     pytest.mark.tier("full"),
     pytest.mark.cross,
     pytest.mark.timeout(LIMIT + 60),

@@ -19,7 +19,7 @@ FRAMEWORK = {"torch": "torch", "jax": "jax", "tensorflow": "tensorflow", "numpy"
 
 
 # of the shared suite, cheapest first
-ORDER = ["value", "pinned", "gradient", "divergence", "second_order", "forward_mode", "vmap", "compiled"]
+ORDER = ["value", "pinned", "gradient", "second_order", "forward_mode", "vmap", "compiled"]
 PRELOADED = [
     "numpy", "scipy.special", "scipy.signal", "scipy.linalg", "scipy.ndimage", "hypothesis", "hypothesis.strategies",
     "hypothesis.internal.observability", "hypothesis.extra.numpy", "optree", "rich.console", "mpmath", "typer",

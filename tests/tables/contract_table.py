@@ -6,6 +6,7 @@ BACKENDS = ("torch", "jax", "tensorflow", "numpy")
 HEADER = """# Autodiff constructs on each backend
 
 Made from the results of the contract tests: `python -m pytest tests/autodiff --contract-table=docs/contract.md`.
+[The mathematics of a rule](mathematics.md) says what the constructs mean.
 *Right*: values and gradients agree with a closed form or finite differences. *Clear error*: refused, with a message
 that names the culprit. *Not there*: the framework has no such thing.
 """
