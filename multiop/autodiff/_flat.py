@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _args, _dtypes, _host, _tree, errors
+from multiop import _args, _doors, _dtypes, _host, _tree, errors
 from multiop._registry import traced
 from multiop.frontends.creation import op_eye, op_zeros_like
 from multiop.frontends.elementwise import op_add, op_multiply
@@ -266,6 +266,7 @@ class FlatFunction:
     Attributes:
         primals: Those tensors.
         output_template: The template of what the function returned last.
+        is_unconnected: Whether that depended on none of the primals, and no gradient was stopped or taken on the way.
     """
 
     def __init__(
@@ -286,6 +287,7 @@ class FlatFunction:
             backend,
             name,
         )
+        self.is_unconnected = False
         self.output_template: Any = None
         self.aux_template: Any = None
         self.bare = isinstance(argnums, int)
@@ -341,7 +343,25 @@ class FlatFunction:
         arguments = list(self.args)
         for position, entry in zip(self.positions, self._per_argument(tensors), strict=True):
             arguments[position] = entry
-        output = traced(self.fun)(*arguments, **self.kwargs)
+        run = _doors.Run(self.name)
+        before = _doors.enter(run)
+        try:
+            output = traced(self.fun)(*arguments, **self.kwargs)
+        except Exception as error:
+            if _doors.is_refusal(error) and _doors.is_differentiated(list(tensors), self.backend):
+                raise _doors.refusal(self.name) from error
+            raise
+        finally:
+            _doors.leave(before)
+        outputs, aux = self._split_output(output)
+        if not run.is_meant and _doors.is_differentiated(outputs, self.backend) is False:
+            self.is_unconnected = _doors.is_differentiated(list(tensors), self.backend) is True and any(
+                self.backend.dtype_name(y) in _dtypes.INEXACT for y in outputs
+            )
+        _doors.expect_no_gradient()  # of the derivative that an outer transform differentiates
+        return outputs, aux
+
+    def _split_output(self, output: Any) -> tuple[list[Any], list[Any]]:
         aux: list[Any] = []
         if self.has_aux:
             if not isinstance(output, tuple) or len(output) != 2:
@@ -366,6 +386,11 @@ class FlatFunction:
                 y = self.backend.convert(y)
             outputs[k] = self.backend.convert(y)
         return outputs, aux
+
+    def warn_unconnected(self) -> None:
+        """Warn if the output depended on nothing that it is differentiated with respect to."""
+        if self.is_unconnected:
+            _doors.warn_unconnected(self.name)
 
     def _no_tensor(self, returned: Any) -> Exception:
         forgotten = " (a forgotten return?)" if returned is None else ""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
-from multiop import _args, _dtypes, _host, _symbolic, _tree, errors
+from multiop import _args, _doors, _dtypes, _host, _symbolic, _tree, errors
 from multiop._explain import explain
 from multiop._registry import active
 from multiop.autodiff._flat import leaves_like, static_shape
@@ -201,11 +201,15 @@ class CustomCall:
     def forward(self, primals: Any) -> tuple[list[Any], Callable[..., Any]]:
         """Run the function on `primals`; return its flat output tensors, and its rule, ready for `backward`."""
         arguments = primals if self.is_flat else [self._filled(*argument, primals) for argument in self.arguments]
-        if self.keywords:
-            keyword_only = dict(zip(self.keywords, arguments[self.n_positional :], strict=True))
-            returned = self.f(*arguments[: self.n_positional], **keyword_only)
-        else:
-            returned = self.f(*arguments)
+        before = _doors.enter(None)  # its rule says the derivative, so its values may leave for the host
+        try:
+            if self.keywords:
+                keyword_only = dict(zip(self.keywords, arguments[self.n_positional :], strict=True))
+                returned = self.f(*arguments[: self.n_positional], **keyword_only)
+            else:
+                returned = self.f(*arguments)
+        finally:
+            _doors.leave(before)
         if not isinstance(returned, tuple) or len(returned) != 2 or not callable(returned[1]):
             forgotten = " (a forgotten return?)" if returned is None else ""
             raise errors.GradientRuleError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from multiop import _tree
+from multiop import _doors, _tree
 from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import PyTree
@@ -33,6 +33,7 @@ def op_stop_gradient(variable: PyTree) -> PyTree:
         >>> float(multiop.grad(lambda x: x * multiop.op_stop_gradient(x))(3.0))
         3.0
     """
+    _doors.expect_no_gradient()
     backend = active()
     if backend.is_tensor(variable):
         return backend.stop_gradient(variable)

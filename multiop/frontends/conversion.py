@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from multiop import _dtypes, _host, errors
+from multiop import _doors, _dtypes, _host, errors
 from multiop._boundary import boundary
 from multiop._registry import active
 from multiop._types import ArrayLike, DType, Tensor
@@ -66,13 +66,20 @@ def op_convert_to_numpy(x: ArrayLike) -> np.ndarray[Any, Any]:
         (`np.asarray(x)` avoids the copy where the framework can.)
 
     Gradient:
-        None: the array is cut off from the graph. A traced tensor has no value, and raises the framework's own error.
+        None: a tensor that `grad` or another transform differentiates is refused, but for the function of an
+        `op_custom_gradient`, whose rule says the derivative. Take `op_stop_gradient` of it first, where its value is
+        meant as a constant. Under a `GradientTape` it is read: the gradient is `None`, as in TensorFlow. A tensor of
+        compiled code has no value.
+
+    Raises:
+        UnsupportedError: `x` is being differentiated.
 
     Example:
         >>> import multiop
         >>> multiop.op_convert_to_numpy(multiop.op_ones((2, 3))).shape
         (2, 3)
     """
+    _doors.refuse(x, active())
     return active().op_convert_to_numpy(x)
 
 

@@ -293,6 +293,11 @@ def unpack_dual(x):
         return forward_ad.UnpackedDualTensor(x, None)
 
 
+def has_tangent(x):
+    """Say whether `x` has a tangent at any level of functorch or of forward mode."""
+    return _forward_mode._current_level >= 0 and any(unpack_dual(y).tangent is not None for y in all_levels(x))
+
+
 def without_tangent(x):
     """Return `x` without its tangent at the innermost level of forward mode."""
     if functorch.is_batchedtensor(x):  # unpacking has no batching rule

@@ -10,9 +10,9 @@ from .._record import Node, Traced, array_of, is_traced, ops
 def leaf(x, *owners):
     """Return `x` as a traced array of its own that gradients can be asked for; they go on to `x`."""
     if is_traced(x):
-        return Traced(x.array, Node([x], lambda grads: grads, [x], owners))
+        return Traced(x.array, Node([x], lambda grads: grads, [x], owners, is_leaf=True))
     x = np.array(array_of(x))
-    return Traced(x, Node([], lambda grads: [], [x], owners))
+    return Traced(x, Node([], lambda grads: [], [x], owners, is_leaf=True))
 
 
 @np.errstate(all="ignore")
