@@ -62,7 +62,14 @@ class Node:
         self.owners = {owner for x in inputs for owner in x.node.owners if owner.is_open}.union(owners)
         self.specs = [(y.shape, y.dtype) if is_inexact(y) else None for y in results]
         self.rule, self.number = rule, next(_numbers)
+        self.tells_unused = False
         self.is_constant = not is_leaf and all(x.node.is_constant for x in inputs)
+
+
+def tells_unused(rule):
+    """Give a rule `None` for results that nothing has used, where others get zeros: equal values then have a slope."""
+    rule.tells_unused = True
+    return rule
 
 
 def has_op(name):
@@ -252,6 +259,7 @@ def recorded(op, rule, args):
         return [fitted(g, x) for x, g in paired(args, grads if isinstance(grads, tuple) else (grads,))]
 
     node = Node([x for x in operands(args) if isinstance(x, Traced)], pull, results)
+    node.tells_unused = hasattr(rule, "tells_unused")
     traced = [Traced(y, node, k) if is_inexact(y) else y for k, y in enumerate(results)]
     return type(result)(traced) if several else traced[0]
 

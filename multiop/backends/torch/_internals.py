@@ -416,8 +416,8 @@ def traces_autograd():
 
 def retrace():
     """Make torch.compile trace from the start if it is tracing in this thread: the state of multiop has changed."""
-    dynamo = sys.modules.get("torch._dynamo.symbolic_convert")
-    if dynamo is not None and getattr(dynamo.tls, "current_tx", None) is not None:
+    if _built_in.compiling():  # which knows that another thread may import the compiler at this moment
+        dynamo = sys.modules["torch._dynamo.symbolic_convert"]
         raise dynamo.exc.UnspecializeRestartAnalysis(restart_reason="multiop has loaded its backend")
 
 

@@ -164,8 +164,9 @@ def checkpoint(fun, primals):
 def _assignments_apart():
     """Yield what Keras's variables are assigned inside, by id: in one, a traced value would outlive its trace."""
     assigned = {}
-    keras = sys.modules.get("keras")
-    if not hasattr(keras, "StatelessScope") or keras.backend.backend() != "jax":
+    keras = sys.modules.get("keras")  # which lacks some of these while it is being imported
+    chosen = getattr(getattr(keras, "backend", None), "backend", None)
+    if not hasattr(keras, "StatelessScope") or chosen is None or chosen() != "jax":
         yield assigned
         return
     with keras.StatelessScope() as scope:

@@ -30,10 +30,10 @@ def walk(ys, grad_ys, xs, stops=(), nodes=None):
     for node in reversed(between(xs, history(ys) if nodes is None else nodes)):
         upstreams = [None if (node, k) in stopped else grads.get((node, k)) for k in range(len(node.specs))]
         if any(grad is not None for grad in upstreams):
-            filled = [
-                spec and np.zeros(*spec) if u is None else u for u, spec in zip(upstreams, node.specs, strict=True)
-            ]
-            for x, grad in zip(node.inputs, node.pull(filled), strict=True):
+            if not node.tells_unused:
+                pairs = zip(upstreams, node.specs, strict=True)
+                upstreams = [spec and np.zeros(*spec) if u is None else u for u, spec in pairs]
+            for x, grad in zip(node.inputs, node.pull(upstreams), strict=True):
                 receive(x, grad)
     return [grads.get(x.place) if isinstance(x, Traced) else None for x in xs]
 
