@@ -85,5 +85,12 @@ class ReferenceRaisedError(MultiopError, RuntimeError):
     """The model that a port is compared with raised an error of its own."""
 
 
+class UnconnectedWarning(UserWarning):
+    """A function was differentiated whose output depends on none of its arguments, so that all derivatives are 0.
+
+    `warnings.simplefilter("error", multiop.errors.UnconnectedWarning)` makes it an error.
+    """
+
+
 class PrecisionWarning(UserWarning):
     """64-bit values were converted to 32 bits because the 64-bit mode is off."""

@@ -51,7 +51,8 @@ class name_scope:
 
     def _scope(self) -> Any:
         backend = registry.ready()
-        keras = sys.modules.get("keras")
-        if keras is not None and hasattr(keras, "name_scope") and keras.config.backend() == backend.name:
+        keras: Any = sys.modules.get("keras")  # which lacks some of these while it is being imported
+        chosen = getattr(getattr(keras, "config", None), "backend", None)
+        if hasattr(keras, "name_scope") and chosen is not None and chosen() == backend.name:
             return keras.name_scope(self.name, **self._of_keras)
         return backend.name_scope(self.name)

@@ -410,7 +410,7 @@ def op_convert_to_tensor(op):
 
 def op_convert_to_numpy(op):
  def op_convert_to_numpy(x):
-  try: return active().op_convert_to_numpy(x)
+  try: return op(x)
   except Exception as error: return recover(error, op, {"x": x})
  return op_convert_to_numpy, 1
 

@@ -171,6 +171,9 @@ class Optional(Protocol):
     def has_native_derivatives(self, ys: Sequence[Tensor], /) -> bool:
         """Say whether to take second derivatives of these tensors in reverse mode alone."""
 
+    def is_differentiated(self, x: Tensor, /) -> bool | None:
+        """Say whether a derivative is being taken of what `x` is computed from; `None` where this cannot be told."""
+
     def linear(self, fn: Any, x: Tensor, /) -> Tensor:
         """Return `fn(x)`, where `fn` is linear, and its derivatives are those of `fn.transpose`."""
 

@@ -123,7 +123,7 @@ def uses_kernels() -> bool:
 def set_floatx(dtype: str) -> None:
     """Set the dtype that Python floats get if nothing else determines it."""
     global floatx
-    if dtype not in FLOAT_TYPES:
+    if not isinstance(dtype, str) or dtype not in FLOAT_TYPES:  # an array has no one answer
         raise errors.ArgumentError(f"set_floatx: dtype must be one of {', '.join(FLOAT_TYPES)}; got {dtype!r}")
     floatx = dtype
 

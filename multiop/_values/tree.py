@@ -190,7 +190,7 @@ def _adopt_class(cls: type) -> bool:
 def _adopt_from_jax(cls: type, leaf: Any) -> bool:
     """Do that for a class in JAX's registry."""
     jax: Any = getattr(sys.modules.get("jax"), "tree_util", None)
-    if jax is None or jax.all_leaves([leaf]):
+    if not hasattr(jax, "all_leaves") or jax.all_leaves([leaf]):  # it has none while JAX is being imported
         return False
 
     def flatten(x: Any) -> tuple[list[Any], _Metadata, list[Any]]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from multiop import errors
 from multiop._loading.registry import traced
+from multiop._rules import doors
 from multiop._values import args as _args, dtypes, host, tree as _tree
 from multiop.frontends.creation import op_eye, op_zeros_like
 from multiop.frontends.elementwise import op_add, op_multiply
@@ -267,6 +268,7 @@ class FlatFunction:
     Attributes:
         primals: Those tensors.
         output_template: The template of what the function returned last.
+        is_unconnected: Whether that depended on none of the primals, and no gradient was stopped or taken on the way.
     """
 
     def __init__(
@@ -287,6 +289,7 @@ class FlatFunction:
             backend,
             name,
         )
+        self.is_unconnected = False
         self.output_template: Any = None
         self.aux_template: Any = None
         self.bare = isinstance(argnums, int)
@@ -342,7 +345,25 @@ class FlatFunction:
         arguments = list(self.args)
         for position, entry in zip(self.positions, self._per_argument(tensors), strict=True):
             arguments[position] = entry
-        output = traced(self.fun)(*arguments, **self.kwargs)
+        run = doors.Run(self.name)
+        before = doors.enter(run)
+        try:
+            output = traced(self.fun)(*arguments, **self.kwargs)
+        except Exception as error:
+            if doors.is_refusal(error) and doors.is_differentiated(list(tensors), self.backend):
+                raise doors.refusal(self.name) from error
+            raise
+        finally:
+            doors.leave(before)
+        outputs, aux = self._split_output(output)
+        if not run.is_meant and doors.is_differentiated(outputs, self.backend) is False:
+            self.is_unconnected = doors.is_differentiated(list(tensors), self.backend) is True and any(
+                self.backend.dtype_name(y) in dtypes.INEXACT for y in outputs
+            )
+        doors.expect_no_gradient()  # of the derivative that an outer transform differentiates
+        return outputs, aux
+
+    def _split_output(self, output: Any) -> tuple[list[Any], list[Any]]:
         aux: list[Any] = []
         if self.has_aux:
             if not isinstance(output, tuple) or len(output) != 2:
@@ -367,6 +388,11 @@ class FlatFunction:
                 y = self.backend.convert(y)
             outputs[k] = self.backend.convert(y)
         return outputs, aux
+
+    def warn_unconnected(self) -> None:
+        """Warn if the output depended on nothing that it is differentiated with respect to."""
+        if self.is_unconnected:
+            doors.warn_unconnected(self.name)
 
     def _no_tensor(self, returned: Any) -> Exception:
         forgotten = " (a forgotten return?)" if returned is None else ""

@@ -19,6 +19,7 @@ from multiop import errors
 from multiop._call import keras_symbols
 from multiop._call.explain import explain
 from multiop._loading.registry import active
+from multiop._rules import doors
 from multiop._values import args as _args, dtypes, host, tree
 from multiop.autodiff._flat import leaves_like, static_shape
 from multiop.autodiff._transformed import transformed
@@ -203,11 +204,15 @@ class CustomCall:
     def forward(self, primals: Any) -> tuple[list[Any], Callable[..., Any]]:
         """Run the function on `primals`; return its flat output tensors, and its rule, ready for `backward`."""
         arguments = primals if self.is_flat else [self._filled(*argument, primals) for argument in self.arguments]
-        if self.keywords:
-            keyword_only = dict(zip(self.keywords, arguments[self.n_positional :], strict=True))
-            returned = self.f(*arguments[: self.n_positional], **keyword_only)
-        else:
-            returned = self.f(*arguments)
+        before = doors.enter(None)  # its rule says the derivative, so its values may leave for the host
+        try:
+            if self.keywords:
+                keyword_only = dict(zip(self.keywords, arguments[self.n_positional :], strict=True))
+                returned = self.f(*arguments[: self.n_positional], **keyword_only)
+            else:
+                returned = self.f(*arguments)
+        finally:
+            doors.leave(before)
         if not isinstance(returned, tuple) or len(returned) != 2 or not callable(returned[1]):
             forgotten = " (a forgotten return?)" if returned is None else ""
             raise errors.GradientRuleError(

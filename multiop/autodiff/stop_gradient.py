@@ -6,6 +6,7 @@ from typing import Any
 
 from multiop._call.boundary import boundary
 from multiop._loading.registry import active
+from multiop._rules import doors
 from multiop._values import tree
 from multiop._values.types import PyTree
 from multiop.autodiff import _flat
@@ -33,6 +34,7 @@ def op_stop_gradient(variable: PyTree) -> PyTree:
         >>> float(multiop.grad(lambda x: x * multiop.op_stop_gradient(x))(3.0))
         3.0
     """
+    doors.expect_no_gradient()
     backend = active()
     if backend.is_tensor(variable):
         return backend.stop_gradient(variable)

@@ -136,6 +136,7 @@ def _value_and_grad(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, na
         backend = active()
         flat = _flat.FlatFunction(fun, args, kwargs, chosen, has_aux, backend, name)
         outputs, pullback, aux = backend.vjp(flat.scalar, flat.primals, False)
+        flat.warn_unconnected()
         grads = flat.arguments(pullback([op_ones_like(outputs[0])]))
         return ((outputs[0], flat.aux(aux)) if has_aux else outputs[0]), grads
 
@@ -188,6 +189,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
     backend = active()
     flat = _flat.FlatFunction(fun, primals, {}, tuple(range(len(primals))), has_aux, backend, "vjp")
     outputs, pull, aux = backend.vjp(flat, flat.primals)
+    flat.warn_unconnected()
     template = flat.output_template
 
     def pullback(cotangents: PyTree) -> tuple[Any, ...]:
@@ -265,6 +267,7 @@ def _jvp(
         out_tangents = pullback(flat.tangents(tangents))
     else:
         outputs, out_tangents, aux = backend.jvp(flat, flat.primals, flat.tangents(tangents))
+    flat.warn_unconnected()
     template = flat.output_template
     inexact = [
         t if backend.dtype_name(y) in dtypes.INEXACT else None for y, t in zip(outputs, out_tangents, strict=True)
@@ -349,6 +352,7 @@ def _jacobian(
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         flat = _flat.FlatFunction(fun, args, kwargs, chosen, has_aux, active(), name)
         blocks, aux = compute(flat)
+        flat.warn_unconnected()
         result = flat.output_template.fill(list(map(flat.arguments, blocks)))
         return (result, flat.aux(aux)) if has_aux else result
 

@@ -10,6 +10,7 @@ import numpy as np
 from multiop import errors
 from multiop._call.boundary import boundary
 from multiop._loading.registry import active
+from multiop._rules import doors
 from multiop._values import dtypes, host
 from multiop._values.types import ArrayLike, DType, Tensor
 from multiop.frontends.creation import op_copy
@@ -67,13 +68,20 @@ def op_convert_to_numpy(x: ArrayLike) -> np.ndarray[Any, Any]:
         (`np.asarray(x)` avoids the copy where the framework can.)
 
     Gradient:
-        None: the array is cut off from the graph. A traced tensor has no value, and raises the framework's own error.
+        None: a tensor that `grad` or another transform differentiates is refused, but for the function of an
+        `op_custom_gradient`, whose rule says the derivative. Take `op_stop_gradient` of it first, where its value is
+        meant as a constant. Under a `GradientTape` it is read: the gradient is `None`, as in TensorFlow. A tensor of
+        compiled code has no value.
+
+    Raises:
+        UnsupportedError: `x` is being differentiated.
 
     Example:
         >>> import multiop
         >>> multiop.op_convert_to_numpy(multiop.op_ones((2, 3))).shape
         (2, 3)
     """
+    doors.refuse(x, active())
     return active().op_convert_to_numpy(x)
 
 

@@ -17,6 +17,7 @@ from .autodiff.tape import Tape as Tape
 from .autodiff.transforms import (
     checkpoint as checkpoint,
     composite as composite,
+    is_differentiated as is_differentiated,
     jit as jit,
     jvp as jvp,
     vjp as vjp,

@@ -10,7 +10,14 @@ from .autodiff.custom_gradient import custom_call as custom_call, stop_gradient 
 from .autodiff.gradients import gradients as gradients
 from .autodiff.rules import around as around
 from .autodiff.tape import Tape as Tape
-from .autodiff.transforms import checkpoint as checkpoint, jit as jit, jvp as jvp, vjp as vjp, vmap as vmap
+from .autodiff.transforms import (
+    checkpoint as checkpoint,
+    is_differentiated as is_differentiated,
+    jit as jit,
+    jvp as jvp,
+    vjp as vjp,
+    vmap as vmap,
+)
 from .devices import (
     device as device,
     is_at_hand as is_at_hand,

@@ -55,14 +55,22 @@ class Owner:
 class Node:
     """A step: its inputs, and the map from the gradients of its results to theirs, `None` where there is none.
 
-    `rule` is the name of the custom gradient that made it, if one did.
+    `rule` is the name of the custom gradient that made it, if one did. It is constant if no leaf has gone into it.
     """
 
-    def __init__(self, inputs, pull, results, owners=(), rule=None):
+    def __init__(self, inputs, pull, results, owners=(), rule=None, is_leaf=False):
         self.inputs, self.pull = [x.held() for x in inputs], pull
         self.owners = {owner for x in inputs for owner in x.node.owners if owner.is_open}.union(owners)
         self.specs = [(y.shape, y.dtype) if is_inexact(y) else None for y in results]
         self.rule, self.number = rule, next(_numbers)
+        self.tells_unused = False
+        self.is_constant = not is_leaf and all(x.node.is_constant for x in inputs)
+
+
+def tells_unused(rule):
+    """Give a rule `None` for results that nothing has used, where others get zeros: equal values then have a slope."""
+    rule.tells_unused = True
+    return rule
 
 
 def has_op(name):
@@ -72,7 +80,10 @@ def has_op(name):
 def refused(function, name):
     """Return the error for a function of NumPy that would lose the record."""
     which = f"multiop.op_{name}" if has_op(name) else "one of those in docs/ops.md"
-    return errors.UnsupportedError(f"np.{function} of an array that is differentiated: use an op of multiop, {which}")
+    return errors.UnsupportedError(
+        f"np.{function} of an array that is differentiated: use an op of multiop, {which}, or take op_stop_gradient of "
+        f"it first, where its value is meant as a constant"
+    )
 
 
 class Traced:
@@ -93,7 +104,7 @@ class Traced:
 
     def number(self, kind):
         """Return the array for Python's conversion, which NumPy calls where an entry of an array is set, too."""
-        if any(owner.is_open and not owner.is_tape for owner in self.node.owners):
+        if is_differentiated(self) and any(owner.is_open and not owner.is_tape for owner in self.node.owners):
             raise errors.UnsupportedError(
                 f"{kind}() of an array that is differentiated, or an entry of another array set to it, would drop its "
                 f"gradient: build arrays with multiop.op_stack or op_set_item, and take op_stop_gradient for its value"
@@ -101,13 +112,13 @@ class Traced:
         return self.array
 
     def __array__(self, dtype=None, copy=None):
-        if is_traced(self):
-            raise refused("asarray", "convert_to_numpy")
+        if is_differentiated(self):
+            raise refused("asarray", "stack")
         return np.array(self.array, dtype)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         """Compute a function of NumPy by the op of its name."""
-        if not any(map(is_traced, inputs)):
+        if not any(map(is_differentiated, inputs)):
             return getattr(ufunc, method)(*map(array_of, inputs), **options)
         name = {"absolute": "abs", "remainder": "mod"}.get(ufunc.__name__, ufunc.__name__)
         if not has_op(name) or method != "__call__" or options:
@@ -115,7 +126,7 @@ class Traced:
         return getattr(ops, name)(*inputs)
 
     def __array_function__(self, function, types, args, kwargs):
-        if not is_traced(args):
+        if not is_differentiated(args):
             return function(*map(array_of, args), **kwargs)
         raise refused(function.__name__, function.__name__)
 
@@ -123,7 +134,7 @@ class Traced:
         """Return what an array has, of one that is no longer differentiated."""
         if name.startswith("__") or not hasattr(np.ndarray, name):
             raise AttributeError(f"a tensor has no attribute {name!r}")
-        if is_traced(self):
+        if is_differentiated(self):
             raise AttributeError(str(refused(f"ndarray.{name}", name)))
         return getattr(self.array, name)
 
@@ -219,6 +230,11 @@ def is_traced(x):
     return any(isinstance(leaf, Traced) and any(owner.is_open for owner in leaf.node.owners) for leaf in operands(x))
 
 
+def is_differentiated(x):
+    """Say whether a gradient is being taken of what `x`, an operand or a list of them, is computed from."""
+    return any(isinstance(leaf, Traced) and is_traced(leaf) and not leaf.node.is_constant for leaf in operands(x))
+
+
 def is_inexact(x):
     return isinstance(x, (np.ndarray, Traced)) and dtypes.name(x.dtype, dtypes.FLOAT8) in dtypes.INEXACT
 
@@ -244,6 +260,7 @@ def recorded(op, rule, args):
         return [fitted(g, x) for x, g in paired(args, grads if isinstance(grads, tuple) else (grads,))]
 
     node = Node([x for x in operands(args) if isinstance(x, Traced)], pull, results)
+    node.tells_unused = hasattr(rule, "tells_unused")
     traced = [Traced(y, node, k) if is_inexact(y) else y for k, y in enumerate(results)]
     return type(result)(traced) if several else traced[0]
 

@@ -21,6 +21,7 @@ from .autodiff.gradients import gradients as gradients
 from .autodiff.tape import Tape as Tape
 from .autodiff.transforms import (
     checkpoint as checkpoint,
+    is_differentiated as is_differentiated,
     jit as jit,
     jvp as jvp,
     traced as traced,

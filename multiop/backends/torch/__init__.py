@@ -15,6 +15,7 @@ from .autodiff.tape import Tape as Tape
 from .autodiff.transforms import (
     checkpoint as checkpoint,
     has_native_derivatives as has_native_derivatives,
+    is_differentiated as is_differentiated,
     jit as jit,
     jvp as jvp,
     vjp as vjp,

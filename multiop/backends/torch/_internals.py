@@ -294,6 +294,11 @@ def unpack_dual(x):
         return forward_ad.UnpackedDualTensor(x, None)
 
 
+def has_tangent(x):
+    """Say whether `x` has a tangent at any level of functorch or of forward mode."""
+    return _forward_mode._current_level >= 0 and any(unpack_dual(y).tangent is not None for y in all_levels(x))
+
+
 def without_tangent(x):
     """Return `x` without its tangent at the innermost level of forward mode."""
     if functorch.is_batchedtensor(x):  # unpacking has no batching rule
@@ -412,8 +417,8 @@ def traces_autograd():
 
 def retrace():
     """Make torch.compile trace from the start if it is tracing in this thread: the state of multiop has changed."""
-    dynamo = sys.modules.get("torch._dynamo.symbolic_convert")
-    if dynamo is not None and getattr(dynamo.tls, "current_tx", None) is not None:
+    if built_in.compiling():  # which knows that another thread may import the compiler at this moment
+        dynamo = sys.modules["torch._dynamo.symbolic_convert"]
         raise dynamo.exc.UnspecializeRestartAnalysis(restart_reason="multiop has loaded its backend")
 
 

@@ -9,7 +9,16 @@ from torch.compiler import is_dynamo_compiling
 from multiop import config, errors
 from multiop._values import args, dtypes, host
 
-from ._internals import dispatch_depth, is_autocast_on, is_tracing, is_tracked
+from ._internals import (
+    all_levels,
+    are_transforms_active,
+    dispatch_depth,
+    is_autocast_on,
+    is_batched,
+    is_tracing,
+    is_tracked,
+    outside_transforms,
+)
 
 Tensor = torch.Tensor
 
@@ -504,7 +513,15 @@ def op_convert_to_tensor(x, dtype, sparse, ragged):
 
 
 def op_convert_to_numpy(x):
-    x = convert(x).detach().cpu().resolve_conj().resolve_neg()
+    x = convert(x)
+    if is_compiling() or not are_transforms_active() or is_batched(x):
+        return _as_numpy(x)
+    with outside_transforms():  # a level of functorch has no memory of its own
+        return _as_numpy(all_levels(x)[-1])
+
+
+def _as_numpy(x):
+    x = x.detach().cpu().resolve_conj().resolve_neg()
     if is_compiling():
         return x.clone().numpy()
     if x.dtype is torch.bfloat16:  # NumPy has no bfloat16 of its own; ml_dtypes does

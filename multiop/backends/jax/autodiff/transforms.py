@@ -16,7 +16,7 @@ from multiop._values import tree
 
 from .. import _versions, random
 from .._cpu_compiler import mended
-from ..conversion import CONCRETE, conjugate, convert, drop_weak_type, is_inexact
+from ..conversion import CONCRETE, Tracer, conjugate, convert, drop_weak_type, is_inexact
 from ._held import recomputed
 
 _PROGRAMS_EACH = 64  # programs kept per op; with further options, the op runs step by step
@@ -51,6 +51,17 @@ def jvp(fun, primals, tangents):
     # JAX's tangent of an integer has dtype float0, which is not a tensor
     out_tangents = [t if is_inexact(y) else jnp.zeros_like(y) for y, t in zip(outputs, out_tangents, strict=True)]
     return list(outputs), out_tangents, list(aux)
+
+
+def is_differentiated(x):
+    """Say whether `x` is being differentiated; `None` where it has no value, and of an array.
+
+    JAX knows some derivatives to be 0, and goes on with an array.
+    """
+    if not isinstance(x, Tracer) or x.to_concrete_value() is None:
+        return None
+    key = getattr(x, "key", None)  # of what a tape records
+    return key is None or any(key in tape.entries for tape in x._trace.tapes)
 
 
 def vmap(fun, in_axes, axis_size):
@@ -155,8 +166,9 @@ def checkpoint(fun, primals):
 def _assignments_apart():
     """Yield what Keras's variables are assigned inside, by id: in one, a traced value would outlive its trace."""
     assigned = {}
-    keras = sys.modules.get("keras")
-    if not hasattr(keras, "StatelessScope") or keras.backend.backend() != "jax":
+    keras = sys.modules.get("keras")  # which lacks some of these while it is being imported
+    chosen = getattr(getattr(keras, "backend", None), "backend", None)
+    if not hasattr(keras, "StatelessScope") or chosen is None or chosen() != "jax":
         yield assigned
         return
     with keras.StatelessScope() as scope:

@@ -10,9 +10,9 @@ from .._record import Node, Traced, array_of, is_traced, ops
 def leaf(x, *owners):
     """Return `x` as a traced array of its own that gradients can be asked for; they go on to `x`."""
     if is_traced(x):
-        return Traced(x.array, Node([x], lambda grads: grads, [x], owners))
+        return Traced(x.array, Node([x], lambda grads: grads, [x], owners, is_leaf=True))
     x = np.array(array_of(x))
-    return Traced(x, Node([], lambda grads: [], [x], owners))
+    return Traced(x, Node([], lambda grads: [], [x], owners, is_leaf=True))
 
 
 @np.errstate(all="ignore")
@@ -30,10 +30,10 @@ def walk(ys, grad_ys, xs, stops=(), nodes=None):
     for node in reversed(between(xs, history(ys) if nodes is None else nodes)):
         upstreams = [None if (node, k) in stopped else grads.get((node, k)) for k in range(len(node.specs))]
         if any(grad is not None for grad in upstreams):
-            filled = [
-                spec and np.zeros(*spec) if u is None else u for u, spec in zip(upstreams, node.specs, strict=True)
-            ]
-            for x, grad in zip(node.inputs, node.pull(filled), strict=True):
+            if not node.tells_unused:
+                pairs = zip(upstreams, node.specs, strict=True)
+                upstreams = [spec and np.zeros(*spec) if u is None else u for u, spec in pairs]
+            for x, grad in zip(node.inputs, node.pull(upstreams), strict=True):
                 receive(x, grad)
     return [grads.get(x.place) if isinstance(x, Traced) else None for x in xs]
 

@@ -47,6 +47,13 @@ def jvp(fun, primals, tangents):
     return outputs, _gradient(tape, grads, cotangents, list(tangents)), aux
 
 
+def is_differentiated(x):
+    """Say whether a tape or accumulator follows `x`; `None` where none would, and in a graph, which knows by itself."""
+    if _internals.missing is not None or not tf.executing_eagerly() or not _internals.anything_records():
+        return None
+    return _internals.is_watched(x)
+
+
 def vmap(fun, in_axes, axis_size):
     def mapped(*args):
         moved = [_move_to_front(x, axis) for x, axis in zip(args, in_axes, strict=True) if axis is not None]

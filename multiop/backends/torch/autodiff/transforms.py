@@ -25,6 +25,8 @@ from .._internals import (
     autocast_to,
     grads_of,
     has_saved_tensor_hooks,
+    has_tangent,
+    hides_levels,
     is_operation,
     is_tracing,
     is_transformed,
@@ -70,6 +72,13 @@ def vjp(fun, primals, persistent=True):
         return detach_unlinked(grads, start) if create_graph else grads
 
     return results[: len(outputs)], pullback, results[len(outputs) :]
+
+
+def is_differentiated(x):
+    """Say whether `x` is on a graph that records, or has a tangent."""
+    if torch.compiler.is_dynamo_compiling() or hides_levels():
+        return None
+    return (requires_grad(x) and torch.is_grad_enabled()) or has_tangent(x)
 
 
 def has_native_derivatives(ys):

@@ -6,7 +6,7 @@ import numpy as np
 
 from multiop._values import args
 
-from ..._record import array_of, is_traced, ops
+from ..._record import array_of, ops, tells_unused
 from ...conversion import promote_floating
 from .formula import by_formula
 from .products import adjoint
@@ -116,18 +116,23 @@ def op_qr(u, x, mode):
     return ops.concatenate([grad, q @ u_r[..., k:]], -1)
 
 
+@tells_unused
 def op_svd(u, x, full_matrices, compute_uv):
     left, s, right = ops.svd(x, full_matrices and compute_uv, True)
     right, k = adjoint(right), min(x.shape[-2:])
     first, last = left[..., :k], right[..., :k]
     if not compute_uv:
         return first * u[..., None, :] @ adjoint(last)
-    if not is_used(u[0]) and not is_used(u[2]):
-        return first * u[1][..., None, :] @ adjoint(last)
-    u_left, u_right = of_leading(u[0], left, k), of_leading(adjoint(u[2]), right, k)
+    of_values = np.zeros(s.shape, s.dtype) if u[1] is None else u[1]
+    if u[0] is None and u[2] is None:
+        return first * of_values[..., None, :] @ adjoint(last)
+    u_left, u_right = (
+        np.zeros(basis.shape, x.dtype) if upstream is None else of_leading(upstream, whole, k)
+        for upstream, whole, basis in ((u[0], left, first), (u[2] if u[2] is None else adjoint(u[2]), right, last))
+    )
     a, b = adjoint(first) @ u_left, adjoint(last) @ u_right
     share = s[..., None, :] / (s[..., None, :] + s[..., :, None])
-    inner = ((a - adjoint(a)) * share + (b - adjoint(b)) * (1 - share)) * gaps(s) + on_diagonal(u[1])
+    inner = ((a - adjoint(a)) * share + (b - adjoint(b)) * (1 - share)) * gaps(s) + on_diagonal(of_values)
     if x.dtype.kind == "c":  # the phases turn against each other
         inner = inner + on_diagonal(0.5j * ops.imag(entries(a) - entries(b)) / s)
     grad = first @ inner @ adjoint(last)
@@ -138,20 +143,22 @@ def op_svd(u, x, full_matrices, compute_uv):
     return grad
 
 
+@tells_unused
 def op_eigh(u, x):
     values, vectors = ops.eigh(x)
-    inner = on_diagonal(u[0])
-    if is_used(u[1]):
+    inner = np.zeros(x.shape, x.dtype) if u[0] is None else on_diagonal(u[0])
+    if u[1] is not None:
         inner = inner + adjoint(vectors) @ u[1] * gaps(values)
     grad = vectors @ inner @ adjoint(vectors)
     return lower(grad) + lower(adjoint(grad)) + diagonal(grad)
 
 
+@tells_unused
 def op_eig(u, x):
     values, vectors = ops.eig(x)
     back = adjoint(vectors)
-    inner = on_diagonal(u[0])
-    if is_used(u[1]):
+    inner = np.zeros(vectors.shape, vectors.dtype) if u[0] is None else on_diagonal(u[0])
+    if u[1] is not None:
         change = back @ u[1]
         inner = inner + (change - back @ vectors * ops.real(entries(change))[..., None, :]) * np.conj(gaps(values))
     return ops.solve(back, inner @ back)
@@ -221,8 +228,3 @@ def gaps(values):
     gap = values[..., None, :] - values[..., :, None]
     is_zero = ops.equal(gap, 0)
     return ops.where(is_zero, np.where(np.eye(values.shape[-1]), 0, np.nan), 1 / ops.where(is_zero, 1, gap))
-
-
-def is_used(u):
-    """Say whether a gradient may not be 0: through vectors that are not used, equal values have a derivative."""
-    return is_traced(u) or np.any(u)
