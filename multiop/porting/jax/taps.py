@@ -123,14 +123,12 @@ def _record(form, inputs, cotangents, training, arranged):
 def options(module):
     """Return the options of a module by the names that PyTorch gives them."""
     plain = {}
-    names = {"strides": "stride", "padding": "padding", "kernel_dilation": "dilation", "feature_group_count": "groups"}
-    for theirs, ours in (names | {"epsilon": "eps", "num_groups": "num_groups"}).items():
+    for theirs, ours in (("epsilon", "eps"), ("num_groups", "num_groups")):
         value = getattr(module, theirs, None)
         if value is not None:
             plain[ours] = value
-    for name in ("use_running_average",):
-        if getattr(module, name, None) is not None:
-            plain["training"] = not getattr(module, name)
+    if getattr(module, "use_running_average", None) is not None:
+        plain["training"] = not module.use_running_average
     if getattr(module, "momentum", None) is not None:
         plain["momentum"] = 1 - module.momentum
     return plain

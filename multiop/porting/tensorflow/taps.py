@@ -170,15 +170,7 @@ def own_arrays(layer):
 def options(layer, training):
     """Return the options of a layer by the names that PyTorch gives them."""
     plain = {"training": training}
-    for ours, theirs in (
-        ("stride", "strides"),
-        ("padding", "padding"),
-        ("dilation", "dilation_rate"),
-        ("groups", "groups"),
-        ("eps", "epsilon"),
-        ("kernel_size", "pool_size"),
-        ("num_groups", "groups"),
-    ):
+    for ours, theirs in (("eps", "epsilon"), ("num_groups", "groups")):
         if hasattr(layer, theirs):
             plain[ours] = getattr(layer, theirs)
     if type(layer).__name__ == "BatchNormalization":
