@@ -23,7 +23,7 @@ if importlib.util.find_spec("torch"):
 import numpy as np
 
 import multiop
-from multiop.testing._divergences import DIVERGENCES, TOPICS, Divergence, agrees, told
+from multiop.testing._divergences import DIVERGENCES, TOPICS, Divergence, agrees, answer_text
 from multiop.testing._results import version
 
 PAGE = ROOT / "docs/divergences.md"
@@ -75,11 +75,11 @@ def answers(one: Divergence) -> dict[str, str]:
         with multiop.use_backend(backend):
             ours = one.found()
             if not agrees(ours, one.answer):
-                raise SystemExit(f"{one.title}: {told(ours)} on {backend}, {one.answer} is pinned")
+                raise SystemExit(f"{one.title}: {answer_text(ours)} on {backend}, {one.answer} is pinned")
             arrays = [np.asarray(multiop.op_convert_to_numpy(x)) for x in (ours if isinstance(ours, list) else [ours])]
         if backend in BACKENDS:
             found[backend] = one.native(backend)
-    return {"multiop": told(arrays if isinstance(ours, list) else arrays[0])} | found
+    return {"multiop": answer_text(arrays if isinstance(ours, list) else arrays[0])} | found
 
 
 def is_same(answer: str, ours: str) -> bool:

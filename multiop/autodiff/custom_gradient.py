@@ -21,7 +21,7 @@ from multiop._call.explain import explain
 from multiop._loading.registry import active
 from multiop._values import args as _args, dtypes, host, tree
 from multiop.autodiff._flat import leaves_like, static_shape
-from multiop.autodiff._transformed import transformed
+from multiop.autodiff._transformed import decorate_transformed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -76,7 +76,7 @@ def op_custom_gradient(f: Callable[P, tuple[T, Callable[..., Any]]]) -> Callable
     _args.function(f, "op_custom_gradient: f")
     parameters = _Parameters(f)
 
-    @transformed(f, op_custom_gradient)
+    @decorate_transformed(f, op_custom_gradient)
     def differentiable(*args: P.args, **kwargs: P.kwargs) -> T:
         backend = active()
         try:

@@ -106,7 +106,7 @@ def op_hanning(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_hanning(3)).tolist()
         [0.0, 1.0, 0.0]
     """
-    return op_cast(_raised(x), config.floatx())
+    return op_cast(_raised_cosine(x), config.floatx())
 
 
 @boundary
@@ -128,7 +128,7 @@ def op_hamming(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_hamming(1)).tolist()
         [1.0]
     """
-    return op_cast(op_add(op_multiply(_raised(x), 0.92), 0.08), config.floatx())
+    return op_cast(op_add(op_multiply(_raised_cosine(x), 0.92), 0.08), config.floatx())
 
 
 @boundary
@@ -150,7 +150,7 @@ def op_blackman(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_blackman(1)).tolist()
         [1.0]
     """
-    return op_cast(_blackman(_raised(x)), config.floatx())
+    return op_cast(_blackman(_raised_cosine(x)), config.floatx())
 
 
 def _triangle(x: ArrayLike, dtype: str | None = None) -> Tensor:
@@ -170,7 +170,7 @@ def _whole(x: Any) -> Any:
     return int(x) if isinstance(x, (bool, np.bool_, float, np.floating)) and x == math.floor(x) else x
 
 
-def _raised(x: ArrayLike) -> Tensor:
+def _raised_cosine(x: ArrayLike) -> Tensor:
     """Return `(1 - cos(t)) / 2` for `t` from 0 to 2 pi, as the square of a sine, which is exact at both ends."""
     return op_square(op_sin(op_multiply(_triangle(x), math.pi / 2)))
 

@@ -149,8 +149,8 @@ def _of_any(record: Record, y: Array, computed: Array, earlier: Sequence[Record]
     for dtype in ("float32", "float16"):
         yield f"computed in {dtype}", lambda dtype=dtype: y.astype(dtype).astype(y.dtype)  # type: ignore[misc]
     if y.ndim >= 2:
-        yield from _moved(y)
-    yield from _scaled(record, y, computed)
+        yield from _axis_suspects(y)
+    yield from _scale_suspects(record, y, computed)
     for before in reversed(earlier):
         if before.name != record.name:
             told = f"the output is that of {before.name}: what follows it is missing"
@@ -170,7 +170,7 @@ def _bias_suspects(record: Record, y: Array) -> _Variations:
         yield f"the bias is {told}", lambda factor=factor: y + factor * shift  # type: ignore[misc]
 
 
-def _moved(y: Array) -> _Variations:
+def _axis_suspects(y: Array) -> _Variations:
     for order in itertools.permutations(range(y.ndim)) if y.ndim <= 4 else ():
         if order != tuple(range(y.ndim)):
             yield f"the axes of the output are transposed, {list(order)}", lambda order=order: y.transpose(order)  # type: ignore[misc]
@@ -198,7 +198,7 @@ def _moved(y: Array) -> _Variations:
         )
 
 
-def _scaled(record: Record, y: Array, computed: Array) -> _Variations:
+def _scale_suspects(record: Record, y: Array, computed: Array) -> _Variations:
     """Find one factor, or one summand, that all entries share, along an axis or not, and say what it is."""
     if y.shape != computed.shape:
         return
@@ -327,11 +327,14 @@ def _dense(record: Record) -> _Layer:
 
     return _Layer(
         compute,
-        [("the kernel is transposed", {"kernel": kernel.T}), *((told, {"x": moved}) for told, moved in _flattened(x))],
+        [
+            ("the kernel is transposed", {"kernel": kernel.T}),
+            *((told, {"x": moved}) for told, moved in _flatten_otherwise(x)),
+        ],
     )
 
 
-def _flattened(x: Array) -> Iterator[tuple[str, Array]]:
+def _flatten_otherwise(x: Array) -> Iterator[tuple[str, Array]]:
     size = x.shape[-1]
     told = "the input was flattened in another order: channels last where the reference has them first, or the other way round"
     for channels in (n for n in range(2, size) if size % n == 0):

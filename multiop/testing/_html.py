@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from . import _report, _results
-from ._divergences import DIVERGENCES, told
+from ._divergences import DIVERGENCES, answer_text
 from ._results import Results
 
 Line: TypeAlias = tuple[Sequence[str], str, float | None, float | None, str]  # names, status, found, allowed, message
@@ -29,7 +29,7 @@ def page(results: Results) -> str:
         "divergences": [
             {
                 "title": one.title,
-                "ours": told(np.asarray(one.answer)),
+                "ours": answer_text(np.asarray(one.answer)),
                 "spelled": one.ours,
                 "natives": results.natives[one.title],
             }
@@ -60,7 +60,7 @@ def check_page(reports: Sequence[_report.Report], summary: str, broken: Sequence
             f"<p class={status}>{_text(report.verdict)}</p>",
             f"<p>Again: <code>{_text(command)}</code></p></section>",
         ]
-    return _filled("multiop check", parts)
+    return _fill_page("multiop check", parts)
 
 
 def comparison_page(title: str, summary: str, sections: Mapping[str, Sequence[Line]], notes: Sequence[str]) -> str:
@@ -70,7 +70,7 @@ def comparison_page(title: str, summary: str, sections: Mapping[str, Sequence[Li
     for heading, lines in sections.items():
         parts.append(f"<section><h2>{_text(heading)}</h2>{_table(columns, lines)}</section>")
     parts += [f"<p class=note>{_text(note)}</p>" for note in notes]
-    return _filled(title, parts)
+    return _fill_page(title, parts)
 
 
 def fragment(summary: str, agrees: bool, tables: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]]) -> str:
@@ -88,7 +88,7 @@ def fragment(summary: str, agrees: bool, tables: Mapping[str, tuple[Sequence[str
     return f"<div>{''.join(parts)}</div>"
 
 
-def _filled(title: str, parts: Sequence[str]) -> str:
+def _fill_page(title: str, parts: Sequence[str]) -> str:
     page = (resources.files(__package__) / "check.html").read_text(encoding="utf-8")
     return page.replace("<!--TITLE-->", _text(title)).replace("<!--RESULTS-->", "\n".join(parts))
 

@@ -256,7 +256,7 @@ class Problem:
     def perturbed(self, seed: int, arrays: Sequence[Array]) -> list[Array]:
         """Return inputs with each inexact entry moved by one unit in the last place, up or down at random."""
         rng = np.random.default_rng([self.seed, seed])
-        return [_nudged(x, rng) if i in self.inexact else x for i, x in enumerate(arrays)]
+        return [_nudge(x, rng) if i in self.inexact else x for i, x in enumerate(arrays)]
 
     def batch(self) -> list[list[Array]]:
         """Return a few sets of inputs: the problem's own, and others drawn like them (given arrays are scaled)."""
@@ -303,7 +303,7 @@ def _random_like(arrays: Sequence[Array], seed: int) -> list[Array]:
     return drawn
 
 
-def _nudged(x: Array, rng: np.random.Generator) -> Array:
+def _nudge(x: Array, rng: np.random.Generator) -> Array:
     if x.dtype.kind == "c":
         return (
             x.real * _factor(x.real.dtype, x.shape, rng) + 1j * x.imag * _factor(x.real.dtype, x.shape, rng)

@@ -133,7 +133,7 @@ def read(path: Path) -> Results:
         stored = json.loads(path.read_text(encoding="utf-8-sig"))
         results = Results(_names(stored["versions"]), _names(stored["natives"]))
         for case in stored["cases"]:
-            results.add(_checked(Result(**case)))
+            results.add(_check_outcome(Result(**case)))
     except RecursionError as error:
         raise ValueError(f"{path} holds no results of the suite: it is nested too deeply") from error
     except (KeyError, TypeError, ValueError) as error:
@@ -150,7 +150,7 @@ def _names(stored: object) -> dict[str, dict[str, str]]:
     return stored
 
 
-def _checked(case: Result) -> Result:
+def _check_outcome(case: Result) -> Result:
     texts = (case.op, case.backend, case.what, case.case, case.outcome, case.message)
     if not all(isinstance(text, str) for text in texts) or case.outcome not in (PASSED, FAILED, KNOWN):
         raise TypeError(f"this is not an outcome of a case: {case}"[:200])
@@ -215,14 +215,14 @@ def table(results: Results) -> str:
     rows = {op: list(_row(by_op[op], results.backends)) for op in sorted(by_op)}
     left = [op for op, cells in rows.items() if not all(cell == "–" or cell.startswith("all") for cell in cells)]
     quick = _QUICK if any("first calls" in result.case for result in results.cases.values()) else ""
-    measured = f"Measured with {', '.join(map(_escaped, results.packages))}."
-    backends = ", ".join(map(_escaped, results.backends))
+    measured = f"Measured with {', '.join(map(_escape, results.packages))}."
+    backends = ", ".join(map(_escape, results.backends))
     right = f"{len(rows) - len(left)} of {len(rows)} ops are right on {backends}{_RIGHT}"
     text = f"{_HEADER}{quick}\n{measured}\n\n{right}"
     if not left:
         return text
     head = f"| op | {' | '.join(COLUMNS)} |\n{'|---' * (len(COLUMNS) + 1)}|\n"
-    return f"{text}{_READING}\n{head}" + "".join(f"| {_escaped(op)} | {' | '.join(rows[op])} |\n" for op in left)
+    return f"{text}{_READING}\n{head}" + "".join(f"| {_escape(op)} | {' | '.join(rows[op])} |\n" for op in left)
 
 
 def _row(results: list[Result], backends: list[str]) -> Iterable[str]:
@@ -237,10 +237,10 @@ def _row(results: list[Result], backends: list[str]) -> Iterable[str]:
         dtypes = column in ("value", "dtype")  # in a quick run, a case is more than its dtype
         count = len({one.case.partition(",")[0] if dtypes else one.case for one in found})
         right = f"all {count}" if column in ("value", "dtype", "pinned answers") else "all"
-        yield "; ".join(map(_escaped, bad + [f"{name}: not run" for name in missing])) or right
+        yield "; ".join(map(_escape, bad + [f"{name}: not run" for name in missing])) or right
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Escape text for a Markdown table: no HTML, links, cell ends or line ends."""
     shown = "".join(c if c.isprintable() else "\ufffd" for c in " ".join(text.split()))
     return re.sub(r"([\\`*\[\]|])", r"\\\1", html.escape(shown, quote=False))

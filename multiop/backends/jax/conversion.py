@@ -81,7 +81,7 @@ def dtype_name(x):
 
 
 # an op compiled as one program takes a fraction of the time of its separate calls
-def compiled(function, **options):
+def compile_inline(function, **options):
     if isinstance(function, jnp.ufunc):  # a ufunc is hashed in Python, on each call with a tracer
         function = functools.partial(function)
     return jax.jit(function, inline=True, **options)
@@ -92,10 +92,10 @@ def with_constants(function):
 
     A number as an argument makes an eager call half as long again.
     """
-    program, programs = compiled(function), {}
+    program, programs = compile_inline(function), {}
 
     @functools.wraps(function)
-    def called(x, *numbers):
+    def call(x, *numbers):
         for number in numbers:
             if type(number) not in _CONSTANT:
                 return program(x, *numbers)
@@ -103,10 +103,10 @@ def with_constants(function):
         if own is None:
             if not numbers or len(programs) == _PROGRAMS_EACH:
                 return program(x, *numbers)
-            own = programs[key] = compiled(lambda x: function(x, *numbers))
+            own = programs[key] = compile_inline(lambda x: function(x, *numbers))
         return own(x)
 
-    return called
+    return call
 
 
 def hashable(option):
@@ -442,7 +442,7 @@ def op_view(x, dtype):
     x = convert(x)
     if dtype is None or dtype == dtype_name(x):
         return x
-    args.viewed(x.shape, x.dtype.itemsize, native(dtype).itemsize)
+    args.view_shape(x.shape, x.dtype.itemsize, native(dtype).itemsize)
     x = jax.lax.stop_gradient(x)  # only on JAX would complex numbers viewed as floats have a gradient
     if x.dtype == bool:
         x = x.astype(np.uint8)

@@ -24,7 +24,7 @@ COPIES = "https://github.com/tensorflow/tensorflow/blob/v2.21.0/tensorflow/pytho
 missing = None  # why no part is used, if so: what needs the parts is then done by `_public`, or refused
 try:
     if not IS_TESTED:
-        raise ImportError(registry.untested("tensorflow", tf.__version__))
+        raise ImportError(registry.untested_message("tensorflow", tf.__version__))
     from tensorflow.python import pywrap_tfe
     from tensorflow.python.eager import backprop, context, execute, forwardprop, record
     from tensorflow.python.eager.polymorphic_function import concrete_function
@@ -112,14 +112,14 @@ def _has_readable_source(fun):
 _local = threading.local()
 
 
-def _accessed(variable):
+def _report_access(variable):
     for report in getattr(_local, "reports", ()):
         report(variable)
     _variable_accessed(variable)
 
 
 if missing is None:
-    resource_variable_ops.variable_accessed = _accessed  # TensorFlow's own watcher only sees trainable ones
+    resource_variable_ops.variable_accessed = _report_access  # TensorFlow's own watcher only sees trainable ones
 
 
 @contextmanager
@@ -137,15 +137,15 @@ def of_first_order():
         _local.to_enter = before
 
 
-def _counted(enter):
+def _count_entries(enter):
     """Return a method that enters a tape or accumulator, and counts."""
 
     @functools.wraps(enter)
-    def counted(self):
+    def enter_counted(self):
         _local.to_enter = getattr(_local, "to_enter", -1) - 1
         enter(self)
 
-    return counted
+    return enter_counted
 
 
 def _possible_types(tensors):
@@ -155,8 +155,8 @@ def _possible_types(tensors):
 
 
 if missing is None:
-    backprop.GradientTape._push_tape = _counted(backprop.GradientTape._push_tape)
-    forwardprop.ForwardAccumulator._push_accumulator = _counted(forwardprop.ForwardAccumulator._push_accumulator)
+    backprop.GradientTape._push_tape = _count_entries(backprop.GradientTape._push_tape)
+    forwardprop.ForwardAccumulator._push_accumulator = _count_entries(forwardprop.ForwardAccumulator._push_accumulator)
     _any_possible_types = gradients_util.PossibleTapeGradientTypes
     gradients_util.PossibleTapeGradientTypes = _possible_types
 
@@ -272,7 +272,7 @@ def identity_node(tensors, gradient):
     reference = weakref.ref(gradient)
 
     @ops.RegisterGradient(name)
-    def registered(node, *upstreams):
+    def call_gradient(node, *upstreams):
         return reference()(node, *upstreams)
 
     with graph.gradient_override_map({"IdentityN": name}), stop_recording():
@@ -443,13 +443,13 @@ def _check_calls():
     function = concrete_function.ConcreteFunction
     select = function._select_forward_and_backward_functions  # called if tapes or accumulators may follow the call
 
-    def checked(self, args, *how):
+    def select_checked(self, args, *how):
         for i, message in _guards_in(self._func_graph).items():
             if is_watched(args[i]):
                 raise errors.ClosedOverError(message)
         return select(self, args, *how)
 
-    function._select_forward_and_backward_functions = checked
+    function._select_forward_and_backward_functions = select_checked
 
 
 def _guards_in(body):

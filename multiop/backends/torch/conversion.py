@@ -135,7 +135,7 @@ def convert(x, dtype=None, device=None):
         if not is_compiling():
             return _of_list(x, leaves, dtype, device)
     if is_compiling():
-        return _traced(x, dtype, device)
+        return _convert_while_traced(x, dtype, device)
     if type(x) is np.ndarray and dtype is device is None and x.dtype in _AS_THEY_ARE and x.flags.c_contiguous:
         return torch.tensor(x)
     value = host.value_of_variable(x)
@@ -172,7 +172,7 @@ def move_to(tensor, device):
     return tensor if tensor.device == device else tensor.to(device, non_blocking=True)
 
 
-def _traced(x, dtype, device):
+def _convert_while_traced(x, dtype, device):
     """Return a host value as a tensor under torch.compile, which cannot read the values of NumPy arrays."""
     if isinstance(x, (list, tuple)):
         leaves = list(host.flat(x))
@@ -522,7 +522,7 @@ def op_view(x, dtype):
     x = convert(x)
     if dtype is None or dtype == dtype_name(x):
         return x
-    args.viewed(x.shape, x.element_size(), _TO_NATIVE[dtype].itemsize)
+    args.view_shape(x.shape, x.element_size(), _TO_NATIVE[dtype].itemsize)
     x = put_together(x.detach()).resolve_conj().resolve_neg().contiguous()
     return x.view(torch.uint8) != 0 if dtype == "bool" else x.view(_TO_NATIVE[dtype])
 

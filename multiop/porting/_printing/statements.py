@@ -39,7 +39,7 @@ from multiop.porting._printing.regions import (
     is_hole,
     rule_of,
     signature,
-    swapped,
+    swap_values,
     without_scopes,
 )
 from multiop.porting._printing.terms import Attribute, Branch, Spread, Statement
@@ -214,7 +214,7 @@ class Definition:
 
     def _is_short(self, block: Body) -> bool:
         """Say whether a function is one short expression, so that it can be written where it is used."""
-        parameters = listed(block.parameters)
+        parameters = as_tuple(block.parameters)
         if block.nodes or self.is_rule(block) or any(isinstance(each, (tuple, list)) for each in parameters):
             return False
         inside = list(_graph.walk(block.outputs))
@@ -255,7 +255,7 @@ class Definition:
                     break
                 if sum(part is target for part in _graph.walk(statement.expression, inside=False)) != 1:
                     break
-                swap = functools.partial(swapped, old=target, new=before.expression)
+                swap = functools.partial(swap_values, old=target, new=before.expression)
                 merged = _graph.rebuild(statement.expression, swap, inside=False)
                 if len(self._text(merged)) > _FOLDED or _depth(merged) > _DEPTH:
                     break
@@ -275,7 +275,7 @@ def _places(symbol: str, at_hand: Sequence[tuple[int, Value]]) -> Iterator[tuple
                     yield number, value, axis, int(matched[1] or 1)
 
 
-def listed(parameters: Expression) -> tuple[Expression, ...]:
+def as_tuple(parameters: Expression) -> tuple[Expression, ...]:
     """Return the parameters of a function as a tuple."""
     return tuple(parameters) if isinstance(parameters, (tuple, list)) else (parameters,)
 

@@ -197,7 +197,7 @@ class _Inputs(NamedTuple):
 def _paths(structure: Any) -> list[list[int | str]]:
     """Return where each array of the inputs is, if the objects among them are opened."""
     numbered = jax.tree.unflatten(structure, list(np.arange(structure.num_leaves)))
-    paths = {int(number): list(path) for path, number in _objects.tensors(_objects.opened(numbered))}
+    paths = {int(number): list(path) for path, number in _objects.tensors(_objects.open_objects(numbered))}
     if len(paths) != structure.num_leaves:
         raise errors.ArgumentTypeError("inputs must be arrays, in dicts, tuples, lists or the attributes of objects")
     return [paths[number] for number in range(len(paths))]
@@ -253,7 +253,7 @@ def _number(array: Any) -> Any:
 _HOMES = {"jax.lax": jax.lax, "jax.lax.linalg": jax.lax.linalg}  # where primitives are public
 
 
-def _spelled(value: Any) -> str | None:
+def _jax_as_python(value: Any) -> str | None:
     """Return a parameter of a primitive that is JAX's own as an expression of Python."""
     if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
         return f'jax.numpy.dtype("{np.dtype(value)}")'
@@ -263,7 +263,7 @@ def _spelled(value: Any) -> str | None:
     if isinstance(value, enum.Enum):
         return f"{home}.{value.name}"
     fields = [*getattr(value, "_fields", ()), *getattr(value, "__dataclass_fields__", ())]
-    inner = ", ".join(f"{field}={_rows.spelled(getattr(value, field), _spelled)}" for field in fields)
+    inner = ", ".join(f"{field}={_rows.as_python(getattr(value, field), _jax_as_python)}" for field in fields)
     return f"{home}({inner})" if fields else None
 
 
@@ -281,7 +281,7 @@ class _Reader:
         self.where = ""
         self.leaves: dict[str, Value] = {}
         self.params, self.state = models.flat_order(model.params), models.flat_order(model.state)
-        with jax.named_scope("multiop"), _hosts.refused():
+        with jax.named_scope("multiop"), _hosts.refuse_draws():
             leaves = [
                 {name: jax.numpy.asarray(leaf) for name, leaf in arrays.items()}
                 for arrays in (model.params, model.state)
@@ -314,12 +314,14 @@ class _Reader:
         results = self.run(closed.jaxpr, consts, arguments, (), [True] * len(closed.jaxpr.outvars))
         if self.missing:
             hint = not partial and self.is_bridgeable
-            raise errors.TranslationError(_graph.listed(self.missing) + (_graph.HINT.format("JAX") if hint else ""))
+            raise errors.TranslationError(
+                _graph.list_missing(self.missing) + (_graph.HINT.format("JAX") if hint else "")
+            )
         outputs_tree, state_tree = jax.tree.structure(shapes[0]), jax.tree.structure(shapes[1])
         count = outputs_tree.num_leaves
         self.scopes = ()
         results_tree = jax.tree.unflatten(outputs_tree, [self.tensor(result) for result in results[:count]])
-        outputs = _structure(_objects.opened(results_tree))
+        outputs = _structure(_objects.open_objects(results_tree))
         new = jax.tree.unflatten(state_tree, results[count:])
         for name, result in new.items():
             if result is not self.leaves[name]:
@@ -343,7 +345,7 @@ class _Reader:
 
     def bind(self, expression: Expression, out: Value) -> Any:
         """Add the statement that computes an expression, unless it is a tensor, or was computed already."""
-        expression = patterns.reshaped(patterns.simplified(expression, self.made), out, self.made)
+        expression = patterns.merge_reshapes(patterns.simplify(expression, self.made), out, self.made)
         if isinstance(expression, Value) or primitives.is_number(expression):
             return expression
         key = _identity(expression) if not _is_random(expression) else None
@@ -507,7 +509,10 @@ class _Reader:
         if not homes or equation.effects or has_key:
             raise Untranslated("")
         names = [f"x{i + 1}" for i in range(len(equation.invars))]
-        given = [*names, *[f"{word}={_rows.spelled(param, _spelled)}" for word, param in equation.params.items()]]
+        given = [
+            *names,
+            *[f"{word}={_rows.as_python(param, _jax_as_python)}" for word, param in equation.params.items()],
+        ]
         return f"lambda {', '.join(names)}: {homes[0]}.{name}_p.bind({', '.join(given)})", ()
 
     def _skeleton(self, aval: Any) -> Value:
@@ -596,7 +601,7 @@ class _Reader:
             for array, variable in zip(arrays, equation.invars, strict=True)
         ]
         with jax.ensure_compile_time_eval():
-            computed = _evaluated(equation, operands)
+            computed = _evaluate_equation(equation, operands)
         results = []
         for array, aval in zip(computed, outs, strict=True):
             dtype = _name_of(aval.dtype)
@@ -1037,7 +1042,7 @@ class _Reader:
             every = [True] * len(closed.jaxpr.outvars)
             return list(map(self.tensor, self.run(closed.jaxpr, hoisted, [*consts, *own], self.scopes, every)))
 
-        def chosen(holds: Value, new: Value, old: Value) -> Value:
+        def choose(holds: Value, new: Value, old: Value) -> Value:
             more = tuple(range(holds.ndim, new.ndim))
             condition = self._expanded(holds, more, (*holds.shape, *[1] * len(more))) if more else holds
             return self.tensor(self.bind(call("ops.where", condition, new, old), Value(new.shape, new.dtype)))
@@ -1053,7 +1058,7 @@ class _Reader:
             outputs = run(body, entries[first : first + second], own)
             if is_mapped:
                 (holds,) = run(cond, entries[:first], own)
-                outputs = [chosen(holds, new, old) for new, old in zip(outputs, own, strict=True)]
+                outputs = [choose(holds, new, old) for new, old in zip(outputs, own, strict=True)]
         functions.append(_graph.Body("body", tuple(own), nodes, tuple(outputs)))
         self.emit(Call("ops.while_loop", (*functions, tuple(carry))), *outs)
         return list(outs)
@@ -1089,7 +1094,7 @@ class _Reader:
         nodes = self._tracked(_graph.without_dead(self.nodes, outputs))
         nodes = _graph.without_dead(nodes, outputs)
         for node in nodes:
-            node.expression = _graph.rebuild(node.expression, lambda part: patterns.written(part, self.made))
+            node.expression = _graph.rebuild(node.expression, lambda part: patterns.einsum_as_matmul(part, self.made))
             if len(node.outputs) == 1:
                 self.made_by[id(node.outputs[0])] = node.expression
             linear = patterns.linear(node.expression, self.made, lambda part: getattr(part, "kind", "") == "params")
@@ -1200,7 +1205,7 @@ def _dtype(name: str) -> Any:
     return jax.numpy.dtype(name)
 
 
-def _evaluated(equation: Any, operands: Sequence[Any]) -> list[Any]:
+def _evaluate_equation(equation: Any, operands: Sequence[Any]) -> list[Any]:
     """Return the results of an equation for some operands."""
     variables = [core.Var(variable.aval) for variable in equation.invars]
     alone = equation.replace(invars=variables)
@@ -1224,17 +1229,17 @@ def _pullback(equation: Any, is_open: list[bool]) -> Any:
         if _is_inexact(variable.aval)
     ]
 
-    def arranged(opened: Sequence[Any], fixed: Sequence[Any]) -> list[Any]:
+    def arrange(opened: Sequence[Any], fixed: Sequence[Any]) -> list[Any]:
         sources = iter(opened), iter(fixed)
         return [next(sources[0] if is_opened else sources[1]) for is_opened in is_open]
 
     def gradients(opened: Any, upstream: Any, fixed: Any) -> Any:
-        every = arranged(opened, fixed)
+        every = arrange(opened, fixed)
         chosen = [i for i, is_opened in enumerate(is_open) if is_opened and inexact[i]]
 
         def function(*differentiated: Any) -> list[Any]:
             replaced = dict(zip(chosen, differentiated, strict=True))
-            computed = _evaluated(equation, [replaced.get(i, operand) for i, operand in enumerate(every)])
+            computed = _evaluate_equation(equation, [replaced.get(i, operand) for i, operand in enumerate(every)])
             return [result for result, is_inexact in zip(computed, results, strict=True) if is_inexact]
 
         _, pull = jax.vjp(function, *[every[i] for i in chosen])
@@ -1284,8 +1289,8 @@ def _callback(equation: Any) -> tuple[str, tuple[str, ...]]:
         raise Untranslated("of a function that is in no module, so that no source can name it")
     names = [f"x{i + 1}" for i in range(len(equation.invars))]
     args, kwargs = jax.tree.unflatten(structure, list(map(_Text, names)))
-    given = [_rows.spelled(arg, _text) for arg in args]
-    given += [f"{word}={_rows.spelled(arg, _text)}" for word, arg in kwargs.items()]
+    given = [_rows.as_python(arg, _text) for arg in args]
+    given += [f"{word}={_rows.as_python(arg, _text)}" for word, arg in kwargs.items()]
     known = {
         sizes.dim(size).text: f"x{i + 1}.shape[{axis}]"
         for i, variable in reversed(list(enumerate(equation.invars)))
@@ -1314,7 +1319,7 @@ class _Text(str):
 
 def _text(value: Any) -> str | None:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key!r}: {_rows.spelled(part, _text)}" for key, part in value.items()) + "}"
+        return "{" + ", ".join(f"{key!r}: {_rows.as_python(part, _text)}" for key, part in value.items()) + "}"
     return str(value) if isinstance(value, _Text) else None
 
 
@@ -1407,7 +1412,7 @@ def run(
 
     def total(params: Any, *arrays: Any) -> Any:
         outputs, new = form.call(params, state, key, *arrays)
-        leaves = _graph.leaves(_structure(_objects.opened(outputs)))
+        leaves = _graph.leaves(_structure(_objects.open_objects(outputs)))
         parts = [part for leaf in leaves if jax.numpy.iscomplexobj(leaf) for part in (leaf.real, leaf.imag)]
         parts += [leaf for leaf in leaves if jax.numpy.issubdtype(leaf.dtype, np.floating)]
         terms = [jax.numpy.sum(part * jax.numpy.asarray(weights(part.shape), part.dtype)) for part in parts]
@@ -1438,7 +1443,7 @@ def example(value: Any) -> tuple[list[int], str, int]:
     return list(array.shape), _name_of(array.dtype), 0 if is_float or not array.size else int(array.max())
 
 
-def evaluated(graph: Graph) -> list[Node]:
+def evaluation_nodes(graph: Graph) -> list[Node]:
     """Return the statements of a graph that was traced in training mode, as evaluation would compute them."""
 
     def change(part: Expression) -> Expression:
@@ -1450,4 +1455,4 @@ def evaluated(graph: Graph) -> list[Node]:
             return Call("ops.batch_normalization", args)
         return part
 
-    return _graph.evaluated(graph, change)
+    return _graph.evaluation_nodes(graph, change)

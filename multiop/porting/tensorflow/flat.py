@@ -492,7 +492,9 @@ class Flat:
         tried = self.function(body, first, operation.scopes)
         self._undo(current)
         varying = [
-            i for i, result in enumerate(tried.results) if isinstance(result, Edge) and _passed(result) is not first[i]
+            i
+            for i, result in enumerate(tried.results)
+            if isinstance(result, Edge) and _skip_identities(result) is not first[i]
         ]
         functions = []
         for graph in (condition, body):
@@ -531,21 +533,21 @@ class Flat:
         for number, (start, result) in enumerate(zip(loop.initial, step.results, strict=True)):
             if start.static is None or start.static.ndim or start.static.item() != 0 or start.dtype not in _INTEGERS:
                 continue
-            made = _passed(result).operation
+            made = _skip_identities(result).operation
             if made.kind in ("AddV2", "Add"):
                 for counting, other in (made.inputs, made.inputs[::-1]):
                     is_one = other.static is not None and other.static.size == 1 and other.static.item() == 1
-                    if _passed(counting) is step.inputs[number] and is_one:
+                    if _skip_identities(counting) is step.inputs[number] and is_one:
                         counters[id(holds.inputs[number])] = number
         queue, bounds = [holds.results[0]], []
         while queue:
-            edge = _passed(queue.pop())
+            edge = _skip_identities(queue.pop())
             if edge.operation.kind == "LogicalAnd":
                 queue += edge.operation.inputs
                 continue
             if edge.operation.kind != "Less":
                 return
-            counter, bound = map(_passed, edge.operation.inputs)
+            counter, bound = map(_skip_identities, edge.operation.inputs)
             if id(counter) not in counters or bound.points is None or bound.static.ndim:
                 return
             bounds.append(bound)
@@ -558,10 +560,14 @@ class Flat:
         for number, (start, result) in enumerate(zip(step.inputs, step.results, strict=True)):
             if start.dtype != "variant":
                 continue
-            made = _passed(result).operation
-            if made.kind != "TensorListSetItem" or _passed(made.inputs[0]) is not start or start.items[0] != "reserved":
+            made = _skip_identities(result).operation
+            if (
+                made.kind != "TensorListSetItem"
+                or _skip_identities(made.inputs[0]) is not start
+                or start.items[0] != "reserved"
+            ):
                 return
-            index, item = _passed(made.inputs[1]), made.inputs[2]
+            index, item = _skip_identities(made.inputs[1]), made.inputs[2]
             length = start.items[1]
             if index.static is not None and index.static.item() == 0 and length.points is not None:
                 if any(int(point) != 1 for point in length.points):
@@ -576,7 +582,7 @@ class Flat:
 
     def _list(self, operation: Operation) -> list[Any]:
         """Read an operation on a list of tensors, which loops read from and write to."""
-        kind, given = operation.kind, [_passed(edge) for edge in operation.inputs]
+        kind, given = operation.kind, [_skip_identities(edge) for edge in operation.inputs]
         operation.inputs = given
         if kind in ("TensorListFromTensor", "TensorListReserve"):
             edge = self._edge(operation, 0, "variant", [()] * self.sizes.count)
@@ -603,7 +609,7 @@ class Flat:
     def _rule(self, operation: Operation, edges: dict[Any, Any]) -> None:
         """Let a gradient that was registered add its operations, and read them."""
         node = operation.node
-        function = registered(operation.attribute(_internals.RULE))
+        function = gradient_function(operation.attribute(_internals.RULE))
         cells = closed_over(function)
         if not is_rule_of(function, node):
             return
@@ -749,7 +755,7 @@ class Flat:
         if opposite is None or operation.outputs[0].static is not None or operation.outputs[0].dtype not in _INTEGERS:
             return
         for bound, other in (operation.inputs, operation.inputs[::-1]):
-            inner = _passed(other).operation
+            inner = _skip_identities(other).operation
             limits = [edge.static for edge in inner.inputs if edge.static is not None] if inner.kind == opposite else []
             if bound.static is None or not limits or bound.static.size != 1 or isinstance(bound.static.item(), Dim):
                 continue
@@ -905,7 +911,7 @@ def _text(size: Any) -> str:
     return size.text if isinstance(size, Dim) else str(size)
 
 
-def _passed(edge: Any) -> Any:
+def _skip_identities(edge: Any) -> Any:
     """Return the tensor that was passed on unchanged."""
     while isinstance(edge, Edge) and edge.operation.kind == "Identity" and edge.static is None:
         if edge.operation.is_overridden:
@@ -916,14 +922,14 @@ def _passed(edge: Any) -> Any:
 
 def _items(edge: Any) -> list[Any] | None:
     """Return the entries of a short vector: the numbers that are known, and the tensors that are not."""
-    edge = _passed(edge)
+    edge = _skip_identities(edge)
     if edge.static is not None:
         return list(edge.static.ravel())
     if edge.operation.kind != "Pack":
         return None
     return [
         item if item.static is None or item.static.size != 1 else item.static.item()
-        for item in map(_passed, edge.operation.inputs)
+        for item in map(_skip_identities, edge.operation.inputs)
     ]
 
 
@@ -936,7 +942,7 @@ def _length(low: Any, high: Any, size: int, is_first: bool, is_last: bool) -> in
         return None
     if high.operation.kind not in ("Add", "AddV2"):
         return None
-    a, b = map(_passed, high.operation.inputs)
+    a, b = map(_skip_identities, high.operation.inputs)
     if not _is_same(a, low):
         a, b = b, a
     is_number = b.static is not None and b.static.size == 1 and not isinstance(b.static.item(), Dim)
@@ -945,7 +951,7 @@ def _length(low: Any, high: Any, size: int, is_first: bool, is_last: bool) -> in
 
 def _is_same(a: Edge, b: Edge) -> bool:
     """Say whether two tensors are computed in the same way from the same ones."""
-    a, b = _passed(a), _passed(b)
+    a, b = _skip_identities(a), _skip_identities(b)
     if a is b:
         return True
     if a.static is not None or b.static is not None:
@@ -961,7 +967,7 @@ def _is_same(a: Edge, b: Edge) -> bool:
     )
 
 
-def registered(name: str) -> Any:
+def gradient_function(name: str) -> Any:
     """Return the function that was registered as a gradient: what `tf.custom_gradient` made of the user's."""
     function = _internals.gradient_of(name)
     return closed_over(function).get("tape_grad_fn", function)

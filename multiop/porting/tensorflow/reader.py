@@ -44,9 +44,9 @@ from multiop.porting.tensorflow.flat import (
     Rule,
     Sizes,
     closed_over,
+    gradient_function,
     inputs_of,
     is_rule_of,
-    registered,
 )
 
 _CONTAINERS = ("Functional", "Sequential")
@@ -90,7 +90,7 @@ def read(
     """
     arguments = _Arguments(inputs, keywords)
     examples = [_tensor(tensor) for tensor in arguments.tensors]
-    described = _described(model, training, examples, arguments)
+    described = _describe_model(model, training, examples, arguments)
     choices = _choices(described, examples, dynamic_shapes)
     for number, opened in enumerate(choices, 1):
         watch = _Watch(described)
@@ -184,7 +184,7 @@ def _concrete(described: _Model, examples: list[Any], opened: list[dict[int, str
     ]
     if described.has_layers:
         sys.modules["keras"].random.uniform(())  # the first time, Keras draws a seed from Python
-    with watch, _hosts.refused():
+    with watch, _hosts.refuse_draws():
         return tf.function(described.call, autograph=False).get_concrete_function(*specs)
 
 
@@ -242,36 +242,36 @@ def tensors(inputs: tuple[Any, ...], keywords: dict[str, Any]) -> list[Any]:
     return _Arguments(inputs, keywords).tensors
 
 
-def described(model: Any, inputs: tuple[Any, ...], keywords: dict[str, Any], training: bool) -> _Model:
+def describe_model(model: Any, inputs: tuple[Any, ...], keywords: dict[str, Any], training: bool) -> _Model:
     """Return a model, whatever it is made of, as a function of its tensors, with its variables by name."""
     arguments = _Arguments(inputs, keywords)
-    return _described(model, training, [_tensor(tensor) for tensor in arguments.tensors], arguments)
+    return _describe_model(model, training, [_tensor(tensor) for tensor in arguments.tensors], arguments)
 
 
-def _described(model: Any, training: bool, examples: list[Any], arguments: _Arguments) -> _Model:
+def _describe_model(model: Any, training: bool, examples: list[Any], arguments: _Arguments) -> _Model:
     keras = sys.modules.get("keras")
     if keras is not None and isinstance(model, keras.Layer):
         return _keras(keras, model, training, examples, arguments)
     if hasattr(model, "captured_inputs") and hasattr(model, "structured_outputs"):
-        return _loose(model, _captured(model), getattr(model, "name", ""), model, training, arguments)
+        return _loose(model, _captured_variables(model), getattr(model, "name", ""), model, training, arguments)
     if hasattr(model, "get_concrete_function"):
-        concrete = _closed(model, training, examples, arguments)
-        return _loose(model, _captured(concrete), getattr(model, "__name__", ""), None, training, arguments)
+        concrete = _concrete_function(model, training, examples, arguments)
+        return _loose(model, _captured_variables(concrete), getattr(model, "__name__", ""), None, training, arguments)
     signatures = getattr(model, "signatures", None)
     if signatures and not callable(model):
         signature = (
             signatures["serving_default"] if "serving_default" in signatures else next(iter(signatures.values()))
         )
-        return _loose(signature, _captured(signature), "", signature, training, arguments)
+        return _loose(signature, _captured_variables(signature), "", signature, training, arguments)
     if isinstance(model, tf.Module):
-        names, _, state, _ = weights._described(model)
+        names, _, state, _ = weights._read_variables(model)
         variables = dict(_once(names))
         modules, layers = {}, []
         for path, module in _internals.leaves(model, lambda leaf: isinstance(leaf, tf.Module)):
             modules.setdefault(id(module), (".".join(map(str, path)), type(module).__name__, False))
             layers.append(module)
         return _Model(
-            _called(model, training, arguments),
+            _as_function(model, training, arguments),
             type(model).__name__,
             variables,
             state & set(variables),
@@ -279,12 +279,12 @@ def _described(model: Any, training: bool, examples: list[Any], arguments: _Argu
             layers,
         )
     if callable(model):  # what `tf.saved_model.load` returns
-        concrete = _closed(model.__call__, training, examples, arguments)
-        return _loose(model, _captured(concrete), "", None, training, arguments)
+        concrete = _concrete_function(model.__call__, training, examples, arguments)
+        return _loose(model, _captured_variables(concrete), "", None, training, arguments)
     raise errors.ArgumentTypeError(f"model: a {type(model).__name__} cannot be called")
 
 
-def _captured(concrete: Any) -> list[Any]:
+def _captured_variables(concrete: Any) -> list[Any]:
     """Return the variables of a function, in the order in which it reads them."""
     order = {id(x): number for number, x in enumerate(concrete.captured_inputs)}
     return sorted(concrete.graph.variables, key=lambda span: order.get(id(span.handle), len(order)))
@@ -376,16 +376,18 @@ def _in_depth(nodes: list[Node], outputs: Expression, depth: int = 0) -> list[No
             unit[:] = _in_depth(unit, results, depth + 1)
     makers = {id(value): number for number, unit in enumerate(units) for node in unit for value in node.outputs}
 
-    def needed(expressions: list[Expression]) -> list[int]:
+    def needed_nodes(expressions: list[Expression]) -> list[int]:
         return [makers[id(value)] for each in expressions for value in _graph.values(each) if id(value) in makers]
 
     updates = [number for number, unit in enumerate(units) if any(node.update is not None for node in unit)]
     ordered: list[Node] = []
     done: set[int] = set()
-    waiting = [*reversed(updates), *reversed(needed([outputs]))]
+    waiting = [*reversed(updates), *reversed(needed_nodes([outputs]))]
     while waiting:
         number = waiting[-1]
-        before = [unit for unit in needed([node.expression for node in units[number]]) if unit not in done | {number}]
+        before = [
+            unit for unit in needed_nodes([node.expression for node in units[number]]) if unit not in done | {number}
+        ]
         if number not in done and before:
             waiting += reversed(before)
             continue
@@ -419,13 +421,13 @@ def _once(names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, variable
 
 
-def _closed(function: Any, training: bool, examples: list[Any], arguments: _Arguments) -> Any:
-    return tf.function(_called(function, training, arguments), autograph=False).get_concrete_function(
+def _concrete_function(function: Any, training: bool, examples: list[Any], arguments: _Arguments) -> Any:
+    return tf.function(_as_function(function, training, arguments), autograph=False).get_concrete_function(
         *[tf.TensorSpec(example.shape, example.dtype) for example in examples]
     )
 
 
-def _called(model: Any, training: bool, arguments: _Arguments) -> Callable[..., Any]:
+def _as_function(model: Any, training: bool, arguments: _Arguments) -> Callable[..., Any]:
     """Return a model as a function of its tensors alone."""
     function = getattr(model, "python_function", None)
     try:
@@ -444,10 +446,10 @@ def _called(model: Any, training: bool, arguments: _Arguments) -> Callable[..., 
 def _loose(model: Any, variables: Any, name: str, concrete: Any, training: bool, arguments: _Arguments) -> _Model:
     """Describe a function, whose variables are known by their own names."""
     variables = [variable for variable in variables if variable.dtype != tf.resource]
-    names, _, state, _ = weights._described(list(variables))
+    names, _, state, _ = weights._read_variables(list(variables))
     kind = name if re.fullmatch(r"[A-Za-z]\w*", str(name)) else "Model"
     if concrete is None:
-        return _Model(_called(model, training, arguments), kind, names, state, {}, [])
+        return _Model(_as_function(model, training, arguments), kind, names, state, {}, [])
     if not arguments.is_plain:
         raise errors.ArgumentError(
             "a ConcreteFunction and a signature take tensors alone, in the order of their inputs"
@@ -477,7 +479,7 @@ def _keras(keras: Any, model: Any, training: bool, examples: list[Any], argument
 
     if not model.built:
         call(*examples)
-    names, _, state, _ = weights._described(model)
+    names, _, state, _ = weights._read_variables(model)
     paths = {id(variable): name for name, variable in names.items()}
     modules, layers = {}, []
     for layer in _internals.layers(model):
@@ -595,7 +597,7 @@ _TENSORS = {getattr(tf, f"{kind}{bits}") for kind in ("float", "int", "uint") fo
 _TENSORS |= {tf.bool, tf.int8, tf.uint8, tf.bfloat16, tf.complex64, tf.complex128}
 
 
-def _spelled(value: Any) -> str | None:
+def _tensorflow_as_python(value: Any) -> str | None:
     """Return an attribute of TensorFlow's own as an expression of Python."""
     if isinstance(value, tf.DType):
         return f"tensorflow.{value.name}"
@@ -671,7 +673,7 @@ class _Reader:
         if self.missing:
             hint = not partial and self.is_bridgeable
             more = _graph.HINT.format("TensorFlow") if hint else ""
-            raise errors.TranslationError(_graph.listed(self.missing) + more)
+            raise errors.TranslationError(_graph.list_missing(self.missing) + more)
         newest = {node.update: node for node in self.nodes if node.update is not None}
         nodes = [node for node in self.nodes if node.update is None or newest[node.update] is node]
         nodes = _graph.without_dead(nodes, outputs)
@@ -679,7 +681,7 @@ class _Reader:
         if described.has_layers:
             nodes = _in_depth(nodes, outputs)
             _group(nodes, list(described.variables))
-            if blocks.nested(nodes, outputs) | blocks.marked(nodes, outputs):
+            if blocks.nested(nodes, outputs) | blocks.mark_blocks(nodes, outputs):
                 nodes = _in_depth(nodes, outputs)
         dtype = _rows.dtype_of(self.params, self.inputs)
         self.graph = Graph(
@@ -706,7 +708,7 @@ class _Reader:
         read = set(map(id, self.flat.results)) | _inputs(operations)
         for operation in operations:
             if writes and operation.kind in ("AddV2", "Add"):
-                tracked = patterns.tracked(operation, writes)
+                tracked = patterns.match_tracked_norm(operation, writes)
                 if tracked is not None and not any(
                     id(assignment) in self.left_out or id(assignment.outputs[0]) in read for assignment in tracked[1]
                 ):
@@ -898,7 +900,8 @@ class _Reader:
         if not named <= taken:
             raise Untranslated(reason)
         given += [
-            f"{name}={_rows.spelled(operation.attribute(name), _spelled, reason)}" for name in sorted(taken - named)
+            f"{name}={_rows.as_python(operation.attribute(name), _tensorflow_as_python, reason)}"
+            for name in sorted(taken - named)
         ]
         names = ", ".join(f"x{i + 1}" for i in range(len(tensors)))
         source = f"lambda {names}: tensorflow.raw_ops.{operation.kind}({', '.join(given)})"
@@ -945,7 +948,7 @@ class _Reader:
                 edge = next(given)
                 is_pair = [label for label, _ in named] == ["x", "y"]
                 is_open = of_sizes and any(isinstance(size, Dim) for size in edge.static.flat)
-                arguments[name] = self._operand(_shortened(edge, ndim) if is_pair else edge, as_tensor=is_open)
+                arguments[name] = self._operand(_shorten_vector(edge, ndim) if is_pair else edge, as_tensor=is_open)
         defaults = {attribute.name: attribute for attribute in operation.node.op_def.attr}
         for name in operation.node.node_def.attr:
             if name.startswith("_") or name not in defaults or defaults[name].type == "type":
@@ -1070,7 +1073,7 @@ class _Reader:
                 for given, out in zip(operation.inputs, operation.outputs, strict=True)
             ]
             return operation.inputs
-        rule = registered(operation.attribute(_internals.RULE))
+        rule = gradient_function(operation.attribute(_internals.RULE))
         function = closed_over(rule).get("grad_fn") if is_rule_of(rule, operation.node) else None
         where = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
         if re.search(r"nn_impl\.(silu|swish)\b", where):
@@ -1296,18 +1299,18 @@ class _Reader:
         self.current = Operation("Output", "output", None, [])
         results = iter(self.flat.results)
 
-        def structured(tree: Any) -> Expression:
+        def with_structure(tree: Any) -> Expression:
             if isinstance(tree, (tf.Tensor, tf.TensorSpec)):
                 return self._operand(next(results), as_tensor=True)
             if isinstance(tree, collections.abc.Mapping):  # in the order in which TensorFlow flattens it
-                parts = {name: structured(tree[name]) for name in sorted(tree)}
+                parts = {name: with_structure(tree[name]) for name in sorted(tree)}
                 return {str(name): parts[name] for name in tree}
             if isinstance(tree, (tuple, list)):
-                return tuple(structured(part) for part in tree)
+                return tuple(with_structure(part) for part in tree)
             return tree
 
         try:
-            return structured(concrete.graph.structured_outputs)
+            return with_structure(concrete.graph.structured_outputs)
         except Untranslated as reason:
             self.missing[f"an output: {reason}"].append("")
             return None
@@ -1368,7 +1371,7 @@ def _whole(size: Any) -> int:
     return int(size)
 
 
-def _shortened(edge: Edge, ndim: int) -> Edge:
+def _shorten_vector(edge: Edge, ndim: int) -> Edge:
     """Return a vector that was reshaped to be added to a tensor with more dimensions."""
     if edge.static is not None or len(edge.shape) < 2 or len(edge.shape) > ndim:
         return edge
@@ -1420,7 +1423,7 @@ def run(
     """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state."""
     arguments = _Arguments(inputs, keywords)
     tensors = [_tensor(tensor) for tensor in arguments.tensors]
-    described = _described(model, training, tensors, arguments)
+    described = _describe_model(model, training, tensors, arguments)
     before = {name: variable.numpy() for name, variable in described.variables.items() if name in described.state}
     params = {name: variable for name, variable in described.variables.items() if name not in described.state}
 
@@ -1458,7 +1461,7 @@ def _plain(tree: Any) -> Any:
     return tuple(map(_plain, tree)) if isinstance(tree, (tuple, list)) else tree
 
 
-def evaluated(graph: Graph) -> list[Node]:
+def evaluation_nodes(graph: Graph) -> list[Node]:
     """Return the statements of a graph that was traced in training mode, as evaluation would compute them."""
 
     def change(part: Expression) -> Expression:
@@ -1472,7 +1475,7 @@ def evaluated(graph: Graph) -> list[Node]:
             return Call("batch_normalization", part.args, kwargs)
         return part
 
-    return _graph.evaluated(graph, change)
+    return _graph.evaluation_nodes(graph, change)
 
 
 def example(value: Any) -> tuple[list[int], str, int]:

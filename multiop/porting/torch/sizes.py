@@ -108,16 +108,16 @@ def _opposite(term: Expression) -> Expression | None:
     return None
 
 
-def spelled(expression: Expression, level: int = 0) -> str:
+def size_text(expression: Expression, level: int = 0) -> str:
     """Return the text of such an expression; a product has no spaces."""
     if isinstance(expression, Dim):
         return expression.text
     if isinstance(expression, Call):
-        return f"{expression.function}({', '.join(map(spelled, expression.args))})"
+        return f"{expression.function}({', '.join(map(size_text, expression.args))})"
     if isinstance(expression, Infix):
         own = _LEVELS.get(expression.operator, 2)
         is_power = own == 3
-        left, right = spelled(expression.left, own + is_power), spelled(expression.right, own + 1 - is_power)
+        left, right = size_text(expression.left, own + is_power), size_text(expression.right, own + 1 - is_power)
         space = "" if expression.operator in ("*", "**") else " "
         text = f"{left}{space}{expression.operator}{space}{right}"
         return f"({text})" if own < level else text
@@ -131,7 +131,7 @@ def condition(relation: Any, name: Callable[[str], str]) -> str:
         return f" {kind.lower()} ".join(f"({condition(part, name)})" for part in relation.args)
     if kind == "Not":
         return f"not ({condition(relation.args[0], name)})"
-    left, right = (spelled(expression(side, name)) for side in (relation.lhs, relation.rhs))
+    left, right = (size_text(expression(side, name)) for side in (relation.lhs, relation.rhs))
     return f"{left} {relation.rel_op} {right}"
 
 
@@ -139,4 +139,4 @@ def size(number: Any, name: Callable[[str], str]) -> Any:
     """Return a size of sympy as an int, or as what computes it."""
     made = expression(number, name)
     symbols = tuple(name(symbol) for symbol in sorted(map(str, number.free_symbols)))
-    return made if isinstance(made, (int, Dim)) else Dim(spelled(made), symbols)
+    return made if isinstance(made, (int, Dim)) else Dim(size_text(made), symbols)

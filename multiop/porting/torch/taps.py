@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from multiop.porting import _graph, _objects
-from multiop.porting._reference import Record, Reference, numbered
-from multiop.porting.torch.weights import kind, placed, to_numpy, to_tensor
+from multiop.porting._reference import Record, Reference, number_call
+from multiop.porting.torch.weights import kind, tensor_beside, to_numpy, to_tensor
 
 OPTIONS = ("eps", "momentum", "training", "normalized_shape", "num_groups", "p")  # what causes are computed with
 
@@ -29,7 +29,7 @@ def record(module, inputs, cotangents, training, arranged):
         def hook(layer, args, kwargs, output):
             given = [to_numpy(x) for x in [*args, *kwargs.values()] if isinstance(x, torch.Tensor)]
             tensors = flat(output)
-            called = numbered(name, counts)
+            called = number_call(name, counts)
             for n, y in enumerate(tensors):
                 full = called if len(tensors) == 1 else f"{called}.{n}"
                 if full in records:  # a module inside has that name
@@ -40,7 +40,7 @@ def record(module, inputs, cotangents, training, arranged):
 
         return hook
 
-    tensors = [placed(np.asarray(x), module) for x in inputs]
+    tensors = [tensor_beside(np.asarray(x), module) for x in inputs]
     for x in tensors:
         if x.is_floating_point() or x.is_complex():
             x.requires_grad_()
@@ -101,7 +101,7 @@ def without_fast_path():
 
 def flat(output):
     """Return the tensors in what a module returned."""
-    return [y for y in _graph.leaves(_objects.opened(output)) if isinstance(y, torch.Tensor)]
+    return [y for y in _graph.leaves(_objects.open_objects(output)) if isinstance(y, torch.Tensor)]
 
 
 def own(module):

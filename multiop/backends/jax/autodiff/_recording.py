@@ -29,7 +29,7 @@ from .._internals import (
     trace_ctx,
     trace_of,
 )
-from ._operations import Compiled, Custom, Primitive, kernels_of, unaliased
+from ._operations import Compiled, Custom, Primitive, copy_host_arrays, kernels_of
 from ._recorded import Recorded as Recorded, here, is_inexact_dtype, key_of, keys_of, number, refuse_elsewhere
 
 _VALUES = (Recorded, ArrayImpl)  # the usual types of immutable arrays
@@ -195,7 +195,7 @@ class Recording(Trace):
         the rule, which they differentiate for higher orders, as nested `jax.grad` does.
         """
         tapes = self.tapes
-        args = unaliased(args)
+        args = copy_host_arrays(args)
         keys = keys_of(args, self.originals)
         if self.closure is not None:
             self.closure.see(args, keys)

@@ -16,7 +16,7 @@ from multiop._values import tree
 
 from .. import _versions, random
 from ..conversion import CONCRETE, conjugate, convert, drop_weak_type, is_inexact
-from ._held import recomputed
+from ._held import hold_operands
 
 _PROGRAMS_EACH = 64  # programs kept per op; with further options, the op runs step by step
 _programs = collections.defaultdict(dict)
@@ -100,7 +100,7 @@ def composite(op, args, kwargs):
 
 def _compile(op, fn):
     # not inlined: a loop in it would be compiled anew at each eager call inside a checkpoint or a custom gradient
-    return jax.jit(recomputed(fn) if getattr(op, "is_recomputed", False) else fn)
+    return jax.jit(hold_operands(fn) if getattr(op, "is_recomputed", False) else fn)
 
 
 def _quick_key(op, args, kwargs):

@@ -21,7 +21,7 @@ from ..conversion import (
     beyond_float16,
     bool_to_int32,
     comparable,
-    compiled,
+    compile_inline,
     convert,
     floating,
     hashable,
@@ -155,7 +155,7 @@ def op_round(x, decimals):
     if is_complex(x):
         return jax.lax.complex(op_round(jnp.real(x), decimals), op_round(jnp.imag(x), decimals))
     if jnp.issubdtype(x.dtype, np.floating):
-        return _rounded(x, hashable(decimals)) if decimals else jnp.round(x)
+        return _round_decimals(x, hashable(decimals)) if decimals else jnp.round(x)
     if decimals >= 0:
         return x
     if 10**-decimals > jnp.iinfo(x.dtype).max:
@@ -280,7 +280,7 @@ def op_ldexp(x1, x2):
     (x1,), x2 = reject_complex(floating(x1)), convert(x2)
     if jnp.issubdtype(x2.dtype, np.inexact):
         raise errors.DTypeError(f"x2: {x2.dtype} is not accepted: give integers")
-    return _scaled(x1, x2)
+    return _scale_in_steps(x1, x2)
 
 
 def op_nextafter(x1, x2):
@@ -291,17 +291,17 @@ def op_polar(abs_, angle):
     return _polar(*reject_complex(*promote_floating(abs_, angle)))
 
 
-@compiled
+@compile_inline
 def _abs(x):
     return absolute(x) if jnp.issubdtype(x.dtype, np.floating) else jnp.abs(x)
 
 
-@compiled
+@compile_inline
 def _square(x):
     return jnp.square(*bool_to_int32(x))
 
 
-@compiled
+@compile_inline
 def _complex_sign(z):
     safe = jnp.where(z == 0, 1, z)  # by parts: the derivative of a complex quotient squares the divisor
     size = hypot(jnp.real(safe), jnp.imag(safe))
@@ -321,23 +321,23 @@ def _number_like(x, number):
     return number.astype(x.dtype) if isinstance(number, jax.core.Tracer) else x.dtype.type(number)
 
 
-_clip = compiled(clip)
+_clip = compile_inline(clip)
 _clip_between = with_constants(lambda x, low, high: clip(x, _number_like(x, low), _number_like(x, high)))
 
 
-@compiled
+@compile_inline
 def _divide_no_nan(x1, x2):
     zero = x2 == 0
     return jnp.where(zero, 0, divide(x1, jnp.where(zero, 1, x2)))
 
 
-@compiled
+@compile_inline
 def _heaviside(x1, x2):
     return jnp.where(x1 == 0, x2, (jnp.sign(x1) + 1) / 2)
 
 
-@functools.partial(compiled, static_argnums=1)
-def _rounded(x, decimals):
+@functools.partial(compile_inline, static_argnums=1)
+def _round_decimals(x, decimals):
     dtype, scale = x.dtype, host.power_of_10(abs(decimals))
     x = jax.lax.stop_gradient(x.astype(jnp.promote_types(dtype, np.float32)))
     scale = math.inf if scale > jnp.finfo(x.dtype).max else scale
@@ -350,8 +350,8 @@ def _rounded(x, decimals):
     return (small * scale if scale < math.inf else jnp.where(jnp.isfinite(x), small, x)).astype(dtype)
 
 
-@compiled
-def _scaled(x, n):
+@compile_inline
+def _scale_in_steps(x, n):
     """Return `x * 2**n` in three steps, because 2**n may overflow where the product does not."""
     dtype = x.dtype
     x = x.astype(jnp.promote_types(dtype, np.float32))
@@ -365,7 +365,7 @@ def _scaled(x, n):
     return x.astype(dtype)
 
 
-@compiled
+@compile_inline
 def _polar(abs_, angle):
     wide = jnp.promote_types(abs_.dtype, np.float32)
     abs_, angle = abs_.astype(wide), angle.astype(wide)
@@ -385,10 +385,10 @@ def of_reals(op):
     program = with_constants(op)
 
     @functools.wraps(op)
-    def called(x, *options):
+    def call(x, *options):
         return program(x if is_float(x) else reject_complex(floating(x))[0], *options)
 
-    return called
+    return call
 
 
 def rounded_integer(x, unit):
@@ -420,16 +420,16 @@ def _quotient_by_zero_too(x1, x2):
 
 
 # up to JAX 0.9, jnp.floor_divide by 0 is NaN
-_floor_divide_integers = jnp.floor_divide if jax.__version_info__ >= (0, 10) else compiled(_quotient_by_zero_too)
+_floor_divide_integers = jnp.floor_divide if jax.__version_info__ >= (0, 10) else compile_inline(_quotient_by_zero_too)
 
 
-@compiled
+@compile_inline
 def _floor_divide(x1, x2):
     y = _floor_divide_integers(x1, x2)
     return jnp.where(y == 0, jax.lax.stop_gradient(x1 / x2) * 0, y)  # JAX's 0 has no sign
 
 
-@compiled
+@compile_inline
 def _sign(x):
     return jnp.where(x == 0, 0, jnp.sign(x))  # JAX's sign of -0.0 is -0.0
 
@@ -466,7 +466,7 @@ def total(y, tangents):
     return jnp.broadcast_to(functools.reduce(jnp.add, tangents), y.shape) if tangents else jnp.zeros_like(y)
 
 
-def unchanged(tangent, *_):
+def keep_tangent(tangent, *_):
     return tangent
 
 
@@ -498,7 +498,7 @@ def with_extremum_gradient(pairwise, beats):
         whole(share),
         whole(lambda tangent, x1, x2: share(tangent, x2, x1)),
     )
-    return compiled(lambda x1, x2: (chosen if jnp.issubdtype(x1.dtype, np.floating) else pairwise)(x1, x2))
+    return compile_inline(lambda x1, x2: (chosen if jnp.issubdtype(x1.dtype, np.floating) else pairwise)(x1, x2))
 
 
 @custom_jvp
@@ -669,7 +669,7 @@ expm1 = with_slope(jnp.expm1, jnp.exp)  # JAX computes expm1(x) + 1, which loses
 
 def either(of_reals, of_complex):
     """Compile a function of real numbers, and the one of complex numbers, as one."""
-    return compiled(lambda x: of_complex(x) if is_complex(x) else of_reals(x))
+    return compile_inline(lambda x: of_complex(x) if is_complex(x) else of_reals(x))
 
 
 _sqrt, _log1p = either(jnp.sqrt, _complex.sqrt), either(logarithm(jnp.log1p, start=1), _complex.log1p)
@@ -683,16 +683,17 @@ _arcsinh = either(with_slope(jnp.arcsinh, arcsinh_slope), _complex.arcsinh)
 _arccosh = either(with_slope(jnp.arccosh, arccosh_slope), _complex.arccosh)
 # the second derivative of jnp.arctanh at -1 and 1 is NaN
 _arctanh = either(with_slope(arctanh_value, arctanh_slope), _complex.arctanh)
-_add, _subtract, _multiply, _divide = map(compiled, (jnp.add, jnp.subtract, jnp.multiply, divide))
-_logaddexp = compiled(log_add_powers(jnp.logaddexp, 1.0))
-_logaddexp2 = compiled(log_add_powers(jnp.logaddexp2, math.log(2)))
-_power, _hypot, _arctan2, _cbrt = map(compiled, (power, hypot, arctan2, cbrt))
-_reciprocal, _rsqrt, _expm1 = map(compiled, (reciprocal, rsqrt, expm1))
-_round = compiled(jnp.round)
+_add, _subtract, _multiply, _divide = map(compile_inline, (jnp.add, jnp.subtract, jnp.multiply, divide))
+_logaddexp = compile_inline(log_add_powers(jnp.logaddexp, 1.0))
+_logaddexp2 = compile_inline(log_add_powers(jnp.logaddexp2, math.log(2)))
+_power, _hypot, _arctan2, _cbrt = map(compile_inline, (power, hypot, arctan2, cbrt))
+_reciprocal, _rsqrt, _expm1 = map(compile_inline, (reciprocal, rsqrt, expm1))
+_round = compile_inline(jnp.round)
 _nan_to_num = with_constants(lambda x, nan, posinf, neginf: jnp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf))
-_nextafter = compiled(with_changes(jnp.nextafter, unchanged, vanishing))
+_nextafter = compile_inline(with_changes(jnp.nextafter, keep_tangent, vanishing))
 _remainder, _fmod = (
-    compiled(with_changes(rest, unchanged, change_of_remainder, of_result=True)) for rest in (remainder, jnp.fmod)
+    compile_inline(with_changes(rest, keep_tangent, change_of_remainder, of_result=True))
+    for rest in (remainder, jnp.fmod)
 )
 _maximum = with_extremum_gradient(jnp.maximum, jnp.greater)
 _minimum = with_extremum_gradient(jnp.minimum, jnp.less)
