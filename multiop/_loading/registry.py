@@ -268,7 +268,9 @@ def _load_now(name: str) -> Any:
 
 def unknown_message(name: str) -> str:
     """Return the message about a backend that does not exist."""
-    return f"unknown backend {name!r}; known backends: {', '.join(list_known())}{suggestions.similar(name, list_known())}"
+    return (
+        f"unknown backend {name!r}; known backends: {', '.join(list_known())}{suggestions.similar(name, list_known())}"
+    )
 
 
 @contextlib.contextmanager

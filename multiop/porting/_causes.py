@@ -355,7 +355,7 @@ def _norm(record: Record) -> _Layer:
     gamma, beta = _array(record, "weight", "gamma", "scale"), _array(record, "bias", "beta")
     epsilon = float(o.get("eps") or np.finfo(record.value.dtype).eps)
     is_batch, is_grouped, is_rms = (kind.startswith(names) for names in ("Batch", ("Group", "Instance"), "RMS"))
-    running = (
+    running: tuple[Any, Any] = (
         _array(record, "running_mean", "moving_mean", "mean"),
         _array(record, "running_var", "moving_variance", "var"),
     )

@@ -45,8 +45,9 @@ class OptimizerState:
         """
         joined = [name for name, row in weight_map.rows.items() if "sum (" in str(row.expression)]
         if joined:
+            names = _weights.abridge(joined)
             raise errors.ArgumentError(
-                f"{_weights.abridge(joined)}: a sum of several parameters, which one optimizer moves more than the other"
+                f"{names}: a sum of several parameters, which one optimizer moves more than the other"
             )
         slots = {slot: weight_map.apply_to_gradients(arrays) for slot, arrays in self.slots.items()}
         return dataclasses.replace(self, slots=slots)

@@ -132,9 +132,7 @@ def check_names(names: Mapping[str, Any], wanted: Mapping[str, Any], what: str) 
     """Raise `ArgumentError` unless two sets of names are equal."""
     missing, unknown = [n for n in wanted if n not in names], [n for n in names if n not in wanted]
     if missing or unknown:
-        said = [f"{abridge(missing)} missing"] * bool(missing) + [f"{abridge(unknown)} unknown"] * bool(
-            unknown
-        )
+        said = [f"{abridge(missing)} missing"] * bool(missing) + [f"{abridge(unknown)} unknown"] * bool(unknown)
         raise errors.ArgumentError(f"{what}: {'; '.join(said)}")
 
 

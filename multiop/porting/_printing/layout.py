@@ -223,12 +223,12 @@ class _Lines:
             parameters.append(name if parameter is None else f"{name}: {'Tensor' if is_tensor else 'Any'}")
         result = "Tensor" if not isinstance(body.outputs, (tuple, list, dict)) else "Any"
         lines = [f"{space}{line}" for line in _head(self.naming.called[id(body)], parameters, result, indent)]
-        lines += [f"{space}    {self._unpacked(pattern)} = {name}" for name, pattern in own if pattern is not None]
+        lines += [f"{space}    {self._write_tuple(pattern)} = {name}" for name, pattern in own if pattern is not None]
         lines += self._block(body, indent + 4)
         self.text = around
         return lines
 
-    def _unpacked(self, pattern: Expression) -> str:
+    def _write_tuple(self, pattern: Expression) -> str:
         """Write the names of what is in a tuple."""
 
         def text(part: Expression) -> str:
@@ -248,10 +248,10 @@ class _Lines:
         targets = ["_" if value is None else self.text.name(value) for value in results]
         whole: list[str] = []
         if statement.update is not None:
-            target, whole = self._updated(statement.update)
+            target, whole = self._target_of_branch(statement.update)
             targets.append(target)
         if statement.pattern is not None:
-            targets = [self._unpacked(_fill_pattern(statement.pattern, iter(statement.outputs)))]
+            targets = [self._write_tuple(_fill_pattern(statement.pattern, iter(statement.outputs)))]
         if statement.loop is None:
             return self._assignment(targets, statement.expression, indent) + [space + line for line in whole]
         lines = []
@@ -277,7 +277,7 @@ class _Lines:
         self.key += _keys_of(statement) - _seeds_in(expression)
         return lines
 
-    def _updated(self, path: str) -> tuple[str, list[str]]:
+    def _target_of_branch(self, path: str) -> tuple[str, list[str]]:
         """Return what a new branch of the state is assigned to, and the lines that put that of a block in its place."""
         if not path.endswith("*"):
             return self.text.branch(Branch("new_state", path)), []

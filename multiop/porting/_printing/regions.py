@@ -111,7 +111,7 @@ class Outline:
         self.foreign: dict[Foreign, str] = {  # the bridges that stay -> their names
             part: "" for node in nodes for part in _graph.walk(node.expression) if isinstance(part, Foreign)
         }
-        root = Region(None, self._inlined(_tree(nodes, 0)))
+        root = Region(None, self._inline_regions(_tree(nodes, 0)))
         self._connect(root, set(map(id, _graph.values(graph.outputs))))
         self._group(root, is_root=True)
         assert root.function is not None
@@ -165,7 +165,7 @@ class Outline:
                     raise errors.TranslationError(f"{inner.update} is updated inside of a branch or a loop")
                 if [scope.key for scope in inner.scopes[:depth]] != keys:
                     inner.scopes = node.scopes
-            self._inside[id(function)] = self._inlined(_tree(function.nodes, depth))
+            self._inside[id(function)] = self._inline_regions(_tree(function.nodes, depth))
         takes = node.expression.function if isinstance(node.expression, Call) else ""
         if takes not in _CHOICES and any(part == SEED for function in functions for part in _graph.walk(function)):
             raise errors.TranslationError("each step of a loop draws random numbers")
@@ -181,14 +181,14 @@ class Outline:
 
     # from statements to functions
 
-    def _inlined(self, items: list[Node | Region]) -> list[Node | Region]:
+    def _inline_regions(self, items: list[Node | Region]) -> list[Node | Region]:
         """Put containers, short submodules and those that only the caller can tell a size into what is around them."""
         kept: list[Node | Region] = []
         for item in items:
             if isinstance(item, Node):
                 self._open(item)
             else:
-                item.items = self._inlined(item.items)
+                item.items = self._inline_regions(item.items)
                 assert item.scope is not None
                 is_short = item.scope.is_container or len(item.items) <= 2
                 if (is_short and not item.scope.ending) or _lacks_a_size(item):

@@ -327,7 +327,7 @@ class _Reader:
             if result is not self.leaves[name]:
                 value = self.tensor(result)
                 self.nodes.append(Node([Value(value.shape, value.dtype)], value, (), name))
-        self.graph = self._finished(outputs)
+        self.graph = self._finish_graph(outputs)
         self.graph.paths = given.paths
 
     def _call(self, params: Any, state: Any, key: Any, *arrays: Any) -> Any:
@@ -464,7 +464,7 @@ class _Reader:
     def _results(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
         scopes, where = self.scopes, self.where
         try:
-            return self._translated(equation, entries, used)
+            return self._translate_equation(equation, entries, used)
         except Untranslated as error:
             reason = str(error)
         except errors.ArgumentTypeError:  # of a converter of the user's
@@ -475,7 +475,7 @@ class _Reader:
             self.scopes, self.where = scopes, where
         try:
             if self.partial:
-                return self._bridged(equation, entries)
+                return self._bridge_primitive(equation, entries)
             self._foreign(equation)
         except Untranslated as error:
             self.is_bridgeable = False
@@ -490,7 +490,7 @@ class _Reader:
         name = _title(equation)
         self.missing[f"{name}: {reason}" if reason else name].append(self.where)
 
-    def _bridged(self, equation: Any, entries: list[Any]) -> list[Value]:
+    def _bridge_primitive(self, equation: Any, entries: list[Any]) -> list[Value]:
         """Leave a bridge to a primitive, if it is a function of its tensors and can be written down."""
         source, modules = self._foreign(equation)
         if len(equation.outvars) == 1 and equation.primitive.multiple_results:
@@ -518,9 +518,9 @@ class _Reader:
     def _skeleton(self, aval: Any) -> Value:
         return Value(tuple(map(sizes.dim, aval.shape)), _name_of(aval.dtype))
 
-    def _translated(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
+    def _translate_equation(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
         name, params = equation.primitive.name, equation.params
-        folded = self._folded(equation, entries)
+        folded = self._fold_constants(equation, entries)
         if folded is not None:
             return folded
         own = _converters.find("jax", name)
@@ -556,7 +556,7 @@ class _Reader:
         if name.startswith("random_") or any(isinstance(entry, Key) for entry in entries):
             return self._random(equation, entries, used)
         if name in _INLINED:
-            return self._inlined(equation, entries, used)
+            return self._inline_equation(equation, entries, used)
         if name == "call_hi_primitive":
             return self._written_out(equation, entries, used)
         if name in ("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"):
@@ -571,7 +571,7 @@ class _Reader:
             return self._row(primitives.ROWS[name], equation, entries, params)
         raise Untranslated("")
 
-    def _folded(self, equation: Any, entries: list[Any]) -> list[Any] | None:
+    def _fold_constants(self, equation: Any, entries: list[Any]) -> list[Any] | None:
         """Compute what depends on constants alone; one number for all entries stays one number."""
         name = equation.primitive.name
         if not all(isinstance(entry, Constant) for entry in entries) or name in ("iota", "dim_as_value"):
@@ -645,17 +645,19 @@ class _Reader:
             inner[dim - first] = size
         added = tuple(axis for axis in range(first, out.ndim) if axis not in own)
         if added:
-            value = self._expanded(value, tuple(axis - first for axis in added), tuple(inner))
+            value = self._expand_axes(value, tuple(axis - first for axis in added), tuple(inner))
         return value if value.shape == out.shape else Wide(value, out.shape)
 
-    def _expanded(self, value: Value, axes: tuple[int, ...], shape: tuple[Any, ...]) -> Value:
-        kept = self._kept(value, axes, shape, 0)
+    def _expand_axes(self, value: Value, axes: tuple[int, ...], shape: tuple[Any, ...]) -> Value:
+        kept = self._keep_reduced_axes(value, axes, shape, 0)
         if kept is not None:
             return kept
         axis: Any = axes if len(axes) > 1 else axes[0] if axes[0] < len(shape) - 1 else -1
         return self.bind(call("ops.expand_dims", value, axis), Value(shape, value.dtype))
 
-    def _kept(self, value: Value, axes: tuple[int, ...], shape: tuple[Any, ...], depth: int) -> Value | None:
+    def _keep_reduced_axes(
+        self, value: Value, axes: tuple[int, ...], shape: tuple[Any, ...], depth: int
+    ) -> Value | None:
         """Return a tensor with more axes by keeping those that its reductions remove, if it is made of such."""
         expression = self.made(value)
         if expression is value or depth > 6 or not isinstance(expression, (Call, Infix)):
@@ -674,7 +676,7 @@ class _Reader:
             return None
         replaced = {}
         for operand in operands:
-            kept = self._kept(operand, axes, shape, depth + 1)
+            kept = self._keep_reduced_axes(operand, axes, shape, depth + 1)
             if kept is None:
                 return None
             replaced[id(operand)] = kept
@@ -766,7 +768,7 @@ class _Reader:
 
     # functions of functions
 
-    def _inlined(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
+    def _inline_equation(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
         params = equation.params
         inner = params[_INLINED[equation.primitive.name]]
         jaxpr, consts = (inner.jaxpr, inner.consts) if hasattr(inner, "consts") else (inner, ())
@@ -804,14 +806,14 @@ class _Reader:
         if name in _INLINED:
             inner = equation.params[_INLINED[name]]
             if _origin(getattr(inner, "jaxpr", inner)) not in primitives.NAMED:
-                return self._inlined(equation, entries, used)
+                return self._inline_equation(equation, entries, used)
             if not self.training:
                 raise Untranslated("random numbers outside of training")
             key = next(entry for entry in entries if isinstance(entry, Key))
             if key.is_used:
                 raise Untranslated("a key from which numbers are drawn twice")
             key.is_used = True
-            return self._inlined(equation, entries, used)
+            return self._inline_equation(equation, entries, used)
         is_derived = all(skeleton == "key" for skeleton in outs) and any(isinstance(entry, Key) for entry in entries)
         if is_derived and name in _OF_KEYS:  # one that is made twice in the same way is one key
             made_of = [entry.array.tobytes() if isinstance(entry, Constant) else id(entry) for entry in entries]
@@ -1044,7 +1046,7 @@ class _Reader:
 
         def choose(holds: Value, new: Value, old: Value) -> Value:
             more = tuple(range(holds.ndim, new.ndim))
-            condition = self._expanded(holds, more, (*holds.shape, *[1] * len(more))) if more else holds
+            condition = self._expand_axes(holds, more, (*holds.shape, *[1] * len(more))) if more else holds
             return self.tensor(self.bind(call("ops.where", condition, new, old), Value(new.shape, new.dtype)))
 
         own = [self._skeleton(variable.aval) for variable in equation.outvars]
@@ -1090,8 +1092,8 @@ class _Reader:
 
     # what is left to do when all is read
 
-    def _finished(self, outputs: Expression) -> Graph:
-        nodes = self._tracked(_graph.without_dead(self.nodes, outputs))
+    def _finish_graph(self, outputs: Expression) -> Graph:
+        nodes = self._merge_tracked_norms(_graph.without_dead(self.nodes, outputs))
         nodes = _graph.without_dead(nodes, outputs)
         for node in nodes:
             node.expression = _graph.rebuild(node.expression, lambda part: patterns.einsum_as_matmul(part, self.made))
@@ -1114,7 +1116,7 @@ class _Reader:
             self.model.framework,
         )
 
-    def _tracked(self, nodes: list[Node]) -> list[Node]:
+    def _merge_tracked_norms(self, nodes: list[Node]) -> list[Node]:
         """Put a normalization by the batch and the new statistics into one statement, which has an evaluation mode."""
         statements = list(nodes)
         updates = {node.update: node for node in nodes if node.update is not None}

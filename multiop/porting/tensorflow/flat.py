@@ -195,10 +195,12 @@ class Sizes:
                     self._guard(*[f"{name} >= 1" for name in used])
                 return bool(decided)
         text = f"{_text(a)} {operator} {_text(b)}"
-        if not (assume or self.assume) or self._evaluated(text, self.example) is None:
+        if not (assume or self.assume) or self._evaluate_condition(text, self.example) is None:
             return None
-        seen = {self._evaluated(text, {name: at[i] for name, at in self.values.items()}) for i in range(self.count)}
-        if seen != {self._evaluated(text, self.example)}:
+        seen = {
+            self._evaluate_condition(text, {name: at[i] for name, at in self.values.items()}) for i in range(self.count)
+        }
+        if seen != {self._evaluate_condition(text, self.example)}:
             return None
         (result,) = seen
         self._guard(f"{_text(a)} {operator if result else _OPPOSITE[operator]} {_text(b)}")
@@ -207,7 +209,7 @@ class Sizes:
     def _guard(self, *guards: str) -> None:
         self.guards += [guard for guard in guards if guard not in self.guards]
 
-    def _evaluated(self, text: str, sizes: dict[str, int]) -> bool | None:
+    def _evaluate_condition(self, text: str, sizes: dict[str, int]) -> bool | None:
         try:
             return bool(eval(text, {}, sizes))
         except NameError:  # a size that is known only when the model runs
@@ -327,7 +329,7 @@ class Flat:
             arguments.append(self._edge(operation, 0, placeholder.dtype.name, shapes))
         self.inputs = arguments
         externals = [external for external, _ in graph.captures]
-        arguments = arguments + [self._captured(external) for external in externals]
+        arguments = arguments + [self._find_captured(external) for external in externals]
         self.results = self.inline(graph, arguments, ())
 
     def _edge(self, operation: Operation, index: int, dtype: str, shapes: list[Any]) -> Edge:
@@ -338,7 +340,7 @@ class Flat:
         operation.outputs.append(edge)
         return edge
 
-    def _captured(self, external: Any) -> Any:
+    def _find_captured(self, external: Any) -> Any:
         """Return the path of a captured variable, or the edge of a captured array."""
         if external.dtype == tf.resource:
             path = self.variables.get(id(external)) or self.variables.get(_internals.address(external))
@@ -662,16 +664,16 @@ class Flat:
         if is_known:
             shapes: list[Any] = [[tuple(shape)] * self.sizes.count for shape in known if shape is not None]
         else:
-            columns = [self._inferred(operation, point) for point in range(self.sizes.count)]
+            columns = [self._infer_shapes(operation, point) for point in range(self.sizes.count)]
             shapes = [list(column) for column in zip(*columns, strict=True)]
         if shapes and shapes[0][0] is None:
-            shapes[0] = [self._derived(operation, point) for point in range(self.sizes.count)]
+            shapes[0] = [self._derive_shape(operation, point) for point in range(self.sizes.count)]
         for index, (kind, sizes) in enumerate(zip(kinds, shapes, strict=True)):
             self._edge(operation, index, kind, sizes)
         if not is_known:
             self._assume(operation)
         self._fold(operation)
-        self._bound(operation)
+        self._note_bounds(operation)
 
     def _assume(self, operation: Operation) -> None:
         """Let the port refuse sizes at which a result has another shape than at the points."""
@@ -715,7 +717,7 @@ class Flat:
                 needed.append((">=", size, bound) if isinstance(size, Dim) else ("<=", bound, size))
         return needed
 
-    def _derived(self, operation: Operation, point: int) -> tuple[int, ...] | None:
+    def _derive_shape(self, operation: Operation, point: int) -> tuple[int, ...] | None:
         """Return the shape of a result that TensorFlow does not infer: it follows from constants."""
         source = operation.inputs[0].shapes[point] if operation.inputs else None
         if source is None:
@@ -749,7 +751,7 @@ class Flat:
             shape.append(length)
         return (*shape, *sizes)
 
-    def _bound(self, operation: Operation) -> None:
+    def _note_bounds(self, operation: Operation) -> None:
         """Note a number that two bounds determine, as `tf.math.bincount` has it."""
         opposite = {"Minimum": "Maximum", "Maximum": "Minimum"}.get(operation.kind)
         if opposite is None or operation.outputs[0].static is not None or operation.outputs[0].dtype not in _INTEGERS:
@@ -767,7 +769,7 @@ class Flat:
                 self._set_static(operation.outputs[0], [np.full(shape, number, bound.dtype)] * self.sizes.count)
                 return
 
-    def _inferred(self, operation: Operation, point: int) -> list[Any]:
+    def _infer_shapes(self, operation: Operation, point: int) -> list[Any]:
         """Let TensorFlow infer the shapes of the results at a point."""
         node, graph = operation.node, self.scratch[point]
         attributes = {
@@ -776,7 +778,7 @@ class Flat:
             if not name.startswith("_") or name == _internals.SHAPE
         }
         with graph.as_default():
-            given = [self._placed(edge, point) for edge in operation.inputs]
+            given = [self._place_edge(edge, point) for edge in operation.inputs]
             made = graph.create_op(
                 node.type, given, [output.dtype for output in node.outputs], attrs=attributes, op_def=node.op_def
             )
@@ -787,7 +789,7 @@ class Flat:
             inferred.append(tuple(shape.as_list()) if is_full else None)
         return inferred
 
-    def _placed(self, edge: Edge, point: int) -> Any:
+    def _place_edge(self, edge: Edge, point: int) -> Any:
         if point not in edge.placed:
             if edge.points is not None:
                 edge.placed[point] = tf.constant(edge.points[point], edge.dtype)

@@ -525,7 +525,7 @@ class _Watch:
             if "__call__" not in dir(type(layer)):
                 continue
             if _internals.has_layers(layer):
-                object.__setattr__(layer, "call", self._watched(layer.call, layer))
+                object.__setattr__(layer, "call", self._watch_call(layer.call, layer))
                 self.undo.callback(layer.__dict__.pop, "call", None)
                 continue
             owner = next((kind for kind in type(layer).__mro__ if "__call__" in vars(kind)), None)
@@ -546,11 +546,11 @@ class _Watch:
             bound = original.__get__(module, type(module))
             if id(module) not in watch.described.modules:
                 return bound(*args, **kwargs)
-            return watch._watched(bound, module)(*args, **kwargs)
+            return watch._watch_call(bound, module)(*args, **kwargs)
 
         return call
 
-    def _watched(self, call: Any, layer: Any) -> Any:
+    def _watch_call(self, call: Any, layer: Any) -> Any:
         path, kind, is_container = self.described.modules[id(layer)]
 
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -735,7 +735,7 @@ class _Reader:
                 continue
             self.current = operation
             try:
-                edges = self._planned(operation)
+                edges = self._plan_operation(operation)
             except Untranslated as reason:
                 edges = [edge for edge in operation.inputs if isinstance(edge, Edge)]
                 if self.partial and _is_pure(operation):
@@ -750,7 +750,7 @@ class _Reader:
             if id(operation) in self.plans:
                 self._run(operation)
 
-    def _nested(self, listed: list[Operation], results: list[Edge]) -> tuple[list[Node], list[Expression]]:
+    def _read_inner(self, listed: list[Operation], results: list[Edge]) -> tuple[list[Node], list[Expression]]:
         """Return the statements of a function inside of the source, and its results."""
         outer, self.nodes = self.nodes, []
         current = self.current
@@ -761,7 +761,7 @@ class _Reader:
         finally:
             self.nodes, self.current = outer, current
 
-    def _planned(self, operation: Operation) -> list[Edge]:
+    def _plan_operation(self, operation: Operation) -> list[Edge]:
         """Choose how an operation is written, and return the tensors that this takes."""
         if id(operation) in self.tracked:
             match, prefix = self.tracked[id(operation)]
@@ -775,7 +775,7 @@ class _Reader:
         if operation.kind == "IdentityN":
             return self._custom(operation)
         if operation.loop is not None:
-            return self._counted(operation) if operation.loop.trips is not None else self._while(operation)
+            return self._read_counting_loop(operation) if operation.loop.trips is not None else self._while(operation)
         if operation.functions:
             return self._choice(operation)
         item = _only_item(operation)
@@ -785,7 +785,7 @@ class _Reader:
         row = _converters.find("tensorflow", operation.kind)
         match = patterns.find(operation) if row is None else None
         if match is not None:
-            self.plans[id(operation)] = lambda: self._matched(operation, match)
+            self.plans[id(operation)] = lambda: self._write_match(operation, match)
             return match.edges
         row = row or operations.ROWS.get(operation.kind)
         if row is None:
@@ -907,7 +907,7 @@ class _Reader:
         source = f"lambda {names}: tensorflow.raw_ops.{operation.kind}({', '.join(given)})"
         self._bind(Apply(Foreign(snake(operation.kind), source, "tensorflow"), tuple(tensors)), operation.outputs)
 
-    def _matched(self, operation: Operation, match: patterns.Match) -> None:
+    def _write_match(self, operation: Operation, match: patterns.Match) -> None:
         self._bind(match.build(*map(self._operand, match.edges)), operation.outputs[:1])
 
     def _row(self, operation: Operation, row: Any) -> None:
@@ -915,10 +915,10 @@ class _Reader:
         is_single = len(operation.node.op_def.output_arg) == 1 and not any(
             argument.number_attr or argument.type_list_attr for argument in operation.node.op_def.output_arg
         )
-        expression = row(**self._bound(operation, row, out[0] if is_single else out))
+        expression = row(**self._bind_arguments(operation, row, out[0] if is_single else out))
         self._bind(expression, operation.outputs)
 
-    def _bound(self, operation: Operation, row: Any, out: Any) -> dict[str, Any]:
+    def _bind_arguments(self, operation: Operation, row: Any, out: Any) -> dict[str, Any]:
         parameters = inspect.signature(row).parameters
         takes_all = _rows.takes_all(row)
         given = iter(operation.inputs)
@@ -1030,7 +1030,7 @@ class _Reader:
         expression = self._operand(operation.inputs[-1], as_tensor=True)
         if operation.kind in operations.UPDATES:
             expression = operations.ROWS[operation.kind](
-                **self._bound(operation, operations.ROWS[operation.kind], None)
+                **self._bind_arguments(operation, operations.ROWS[operation.kind], None)
             )
         elif operation.kind != "AssignVariableOp":
             sign, op = ("+", "add") if operation.kind == "AssignAddVariableOp" else ("-", "subtract")
@@ -1095,7 +1095,9 @@ class _Reader:
         slopes = [gradient for gradient in rule.gradients if gradient is not None]
         self._plan(rule.operations, slopes)
         made = {id(edge) for operation in rule.operations for edge in operation.outputs} | set(map(id, rule.cotangents))
-        body, outside = _between(self.listed, arguments, [*results, *self._taken(rule.operations, slopes, made)])
+        body, outside = _between(
+            self.listed, arguments, [*results, *self._outer_tensors(rule.operations, slopes, made)]
+        )
         self._plan(body, results)
         parameters = list({id(edge): edge for edge in [*arguments, *outside]}.values())
 
@@ -1108,10 +1110,10 @@ class _Reader:
                 edge.expression = self.flat.value(edge)
                 values.append(edge.expression)
             lifted, self.lifted = self.lifted, self.lifted | set(map(id, parameters))
-            nodes, outputs = self._nested(body, results)
+            nodes, outputs = self._read_inner(body, results)
             for edge in rule.cotangents:
                 edge.expression = self.flat.value(edge)
-            rule_nodes, rule_outputs = self._nested(rule.operations, slopes)
+            rule_nodes, rule_outputs = self._read_inner(rule.operations, slopes)
             known = dict(zip(map(id, slopes), rule_outputs, strict=True))
             own = dict(zip(map(id, arguments), rule.gradients, strict=False))
             gradients = [known.get(id(own.get(id(edge)))) for edge in parameters]
@@ -1138,7 +1140,7 @@ class _Reader:
         self.plans[id(operation)] = run
         return parameters
 
-    def _taken(self, listed: list[Operation], results: list[Edge], made: set[int]) -> list[Edge]:
+    def _outer_tensors(self, listed: list[Operation], results: list[Edge], made: set[int]) -> list[Edge]:
         """Return the tensors that planned operations take from outside."""
         taken: dict[int, Edge] = {}
         for edge in [*results, *[edge for item in listed if id(item) in self.plans for edge in item.inputs]]:
@@ -1154,7 +1156,7 @@ class _Reader:
         made = {id(edge) for operation in function.operations for edge in operation.outputs} | set(
             map(id, function.inputs)
         )
-        return self._taken(function.operations, results, made)
+        return self._outer_tensors(function.operations, results, made)
 
     def _choice(self, operation: Operation) -> list[Edge]:
         functions = operation.functions
@@ -1163,7 +1165,7 @@ class _Reader:
         def run() -> None:
             bodies = []
             for function in functions:
-                nodes, outputs = self._nested(function.operations, function.results)
+                nodes, outputs = self._read_inner(function.operations, function.results)
                 bodies.append(Body("branch", (), nodes, single(outputs)))
             chosen = self._operand(operation.inputs[0])
             if operation.kind.endswith("Case"):
@@ -1200,7 +1202,9 @@ class _Reader:
             bodies = []
             for name, function in (("cond", holds), ("body", step)):
                 parameters = tuple(self._parameter(function.inputs[number]) for number in kept)
-                nodes, outputs = self._nested(function.operations, function.results if function is holds else results)
+                nodes, outputs = self._read_inner(
+                    function.operations, function.results if function is holds else results
+                )
                 bodies.append(Body(name, parameters, nodes, outputs[0] if function is holds else tuple(outputs)))
             outputs = [operation.outputs[number] for number in kept]
             self._bind(Call("ops.while_loop", (*bodies, initial)), outputs)
@@ -1215,7 +1219,7 @@ class _Reader:
             others = [edge for edge in results if edge is not (function is step and step.results[number])]
             self._plan(function.operations, others)
             own = {id(function.inputs[number])}
-            if any(id(edge) in own for edge in self._taken(function.operations, others, set())):
+            if any(id(edge) in own for edge in self._outer_tensors(function.operations, others, set())):
                 return True
             for inner in function.operations:
                 self.plans.pop(id(inner), None)
@@ -1225,7 +1229,7 @@ class _Reader:
         edge.expression = self.flat.value(edge)
         return edge.expression
 
-    def _counted(self, operation: Operation) -> list[Edge]:
+    def _read_counting_loop(self, operation: Operation) -> list[Edge]:
         """A loop that counts its steps: it reads the items of lists one by one, and writes such items."""
         loop, step = operation.loop, operation.functions[1]
         assert loop is not None
@@ -1249,7 +1253,7 @@ class _Reader:
         taken = self._inside(step, [*results, *written])
         items = {id(edge) for _, edges in lists.values() for edge in edges}
         self._plan(step.operations, [*results, *written])
-        used = self._taken(step.operations, [*results, *written], set())
+        used = self._outer_tensors(step.operations, [*results, *written], set())
         counts = any(id(edge) in counters for edge in used)
         taken = [edge for edge in taken if id(edge) not in items]
 
@@ -1268,7 +1272,7 @@ class _Reader:
                 count = Value((), "int32", name="i")
                 for number in loop.counters:
                     step.inputs[number].expression = count
-            nodes, outputs = self._nested(step.operations, [*results, *written])
+            nodes, outputs = self._read_inner(step.operations, [*results, *written])
             new, ys = outputs[: len(carried)], outputs[len(carried) :]
             values = [self.flat.value(operation.outputs[n]) for n in (*carried, *rows)]
             if not sources and not ys:

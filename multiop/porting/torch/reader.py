@@ -704,7 +704,7 @@ class _Reader:
         self.state: dict[str, Any] = {}
         self._name_sizes(names or {})
         self._placeholders()
-        self.tracked = self._tracked()
+        self.tracked = self._tracked_submodules()
         for node in program.graph.nodes:
             self._read(node)
         if tries:
@@ -894,10 +894,10 @@ class _Reader:
         self.current = node
         stops = name == "wrap_with_set_grad_enabled" and options[0] is False
         listed = results if isinstance(results, (tuple, list)) else [results]
-        stopped = [self._stopped(self.entries[item]) if stops else self.entries[item] for item in listed]
+        stopped = [self._stop_gradient(self.entries[item]) if stops else self.entries[item] for item in listed]
         self.entries[node] = tuple(stopped) if isinstance(results, (tuple, list)) else stopped[0]
 
-    def _stopped(self, value: Any) -> Any:
+    def _stop_gradient(self, value: Any) -> Any:
         """Return a value without a gradient."""
         if isinstance(value, Value) and "float" in value.dtype and self._is_differentiated(value):
             return self._bind(Call("ops.stop_gradient", (value,)), Value(value.shape, value.dtype))
@@ -915,7 +915,7 @@ class _Reader:
                 queue += _graph.values(self.made[id(source)].expression)
         return False
 
-    def _bridged(self, node: Any) -> bool:
+    def _bridge_call(self, node: Any) -> bool:
         """Leave a bridge to a call of ATen, if it is a function of its tensors."""
         target, results = node.target, node.meta.get("val")
         listed = results if isinstance(results, (tuple, list)) else [results]
@@ -952,7 +952,7 @@ class _Reader:
 
     def _miss(self, node: Any, reason: str = "") -> None:
         self.untranslated.add(node.target)
-        if self.partial and self._bridged(node):
+        if self.partial and self._bridge_call(node):
             return
         name = str(node.target).removesuffix(".default")
         self.missing[f"{name}: {reason}" if reason else name].append(_where(node) or self.place)
@@ -979,7 +979,7 @@ class _Reader:
             own(self, node)
             return
         if node.target is torch.ops.multiop.stopped.default:
-            self.entries[node] = self._stopped(self.entries[node.args[0]])
+            self.entries[node] = self._stop_gradient(self.entries[node.args[0]])
             return
         schema = _internals.schema(node.target)
         bound = {argument.name: arg for argument, arg in zip(schema.arguments, node.args, strict=False)}
@@ -1003,7 +1003,7 @@ class _Reader:
             statistics = self._move(node, bound)
             if isinstance(node.meta["val"], tuple):
                 y = self._bind(
-                    calls.batch_norm(**self._bound(calls.batch_norm, schema, bound, None)),
+                    calls.batch_norm(**self._bind_arguments(calls.batch_norm, schema, bound, None)),
                     self._skeleton(node.meta["val"][0]),
                 )
                 self.entries[node] = (y, None, None, *statistics)
@@ -1034,7 +1034,7 @@ class _Reader:
         names = inspect.signature(row).parameters
         if changed is not None and "self" in bound and "self" not in names and "input" in names:
             bound = {"input" if name == "self" else name: argument for name, argument in bound.items()}
-        arguments = self._bound(row, schema, bound, out)
+        arguments = self._bind_arguments(row, schema, bound, out)
         try:
             expression = row(**arguments)
         except TypeError:
@@ -1045,7 +1045,7 @@ class _Reader:
         if changed is not None:
             self._replace(changed, self.entries[node])
 
-    def _bound(self, row: Any, schema: Any, bound: dict[str, Any], out: Any) -> dict[str, Any]:
+    def _bind_arguments(self, row: Any, schema: Any, bound: dict[str, Any], out: Any) -> dict[str, Any]:
         parameters = inspect.signature(row).parameters
         takes_all = _rows.takes_all(row)
         arguments: dict[str, Any] = {}
@@ -1133,7 +1133,7 @@ class _Reader:
         ]
         return prefix if all(user.op == "output" for user in readers) else None
 
-    def _tracked(self) -> set[str | None]:
+    def _tracked_submodules(self) -> set[str | None]:
         """Return the submodules whose statistics the statement of their batch normalization changes, too."""
         targets = [f"aten.{name}.default" for name in _BATCH_NORMS]
         nodes = [block for block in _with_blocks(self.program.graph) if str(block.target) in targets and block.args[5]]
@@ -1202,7 +1202,7 @@ class _Reader:
             self.current = node
         return Body(name, tuple(parameters), nodes, outputs)
 
-    def _carried(self, operands: list[Any]) -> list[Expression]:
+    def _carry_operands(self, operands: list[Any]) -> list[Expression]:
         if not all(isinstance(operand, torch.fx.Node) and _tensor(operand) is not None for operand in operands):
             raise Untranslated("with a Python number that changes from step to step")
         return [self._argument(operand) for operand in operands]
@@ -1224,7 +1224,7 @@ class _Reader:
 
     def _while_loop(self, node: Any) -> None:
         cond, body, carried, others = node.args
-        init = self._carried(carried)
+        init = self._carry_operands(carried)
         operands = [*[None] * len(carried), *others]
         holds, step = self._body(node, cond, operands, "cond"), self._body(node, body, operands, "body")
         holds.outputs, step.outputs = self._flag(holds), single(step.outputs)
@@ -1241,7 +1241,7 @@ class _Reader:
 
     def _scan(self, node: Any) -> None:
         combine, carried, xs, others = node.args
-        init, columns = tuple(self._carried(carried)), tuple(self._carried(xs))
+        init, columns = tuple(self._carry_operands(carried)), tuple(self._carry_operands(xs))
         if not columns:
             raise Untranslated("over nothing")
         step = self._body(node, combine, [*[None] * (len(init) + len(columns)), *others], "step")
@@ -1252,7 +1252,7 @@ class _Reader:
 
     def _map(self, node: Any) -> None:
         function, xs, others = node.args
-        columns = self._carried(xs)
+        columns = self._carry_operands(xs)
         body = self._body(node, function, [*[None] * len(columns), *others], "body")
         body.parameters, body.outputs = (single(body.parameters),), single(body.outputs)
         self._call(node, Call("ops.map", (body, single(tuple(columns)))))
@@ -1376,7 +1376,7 @@ class _Reader:
         parameters, cotangents = arguments[:count], arguments[count:]
         slopes = iter([self._argument(gradient) for gradient in gradients])
         fitted = tuple(
-            self._fitted(next(slopes), x) if has_one else None for x, has_one in zip(parameters, given, strict=True)
+            self._fit_slope(next(slopes), x) if has_one else None for x, has_one in zip(parameters, given, strict=True)
         )
         forward = _graph.without_dead(nodes, results)
         kept = set(map(id, forward))
@@ -1386,7 +1386,7 @@ class _Reader:
         name = recorded.name.strip("_")
         return Custom(name, parameters, forward, single(results), [], cotangents, rule, single(fitted))
 
-    def _fitted(self, slope: Value, x: Value) -> Value:
+    def _fit_slope(self, slope: Value, x: Value) -> Value:
         """Return a gradient in the dtype of its argument, and summed to its shape, as PyTorch does."""
         if slope.shape != x.shape:
             more = slope.ndim - x.ndim

@@ -244,7 +244,7 @@ class Bounds(Trace):
         self.passed = set(map(id, passed))
 
     def process_primitive(self, primitive, args, params, /):
-        return self.parent_trace.process_primitive(primitive, self._checked(args), params)
+        return self.parent_trace.process_primitive(primitive, self._check_args(args), params)
 
     def process_custom_jvp_call(self, primitive, fun, jvp, args, /, **params):
         return self._call(self.parent_trace.process_custom_jvp_call, primitive, fun, jvp, args=args, params=params)
@@ -260,7 +260,7 @@ class Bounds(Trace):
         return x if isinstance(x, jax.Array) else self.parent_trace.stage_value(x)
 
     def _call(self, process, primitive, fun, *rules, args, params):
-        args = self._checked(args)
+        args = self._check_args(args)
         if self.parent_trace is not eval_trace:
             return process(primitive, fun, *rules, args, **params)
         with set_current_trace(self):
@@ -278,7 +278,7 @@ class Bounds(Trace):
                 "be lost; pass the value as an argument"
             )
 
-    def _checked(self, args):
+    def _check_args(self, args):
         self.check(args)
         return args if self.parent_trace is self.recording else self.recording.values_of(args)
 
