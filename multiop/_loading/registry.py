@@ -219,7 +219,7 @@ def refuse_old(name: str, version: str) -> None:
         )
 
 
-def whole(name: str) -> str:
+def tested_requirement(name: str) -> str:
     """Return the versions that everything works on, as a requirement for pip."""
     _, oldest, newest = (".".join(map(str, version)) for version in VERSIONS[name])
     return f"{BUILT_IN[name][1]}>={oldest},<{newest}"
@@ -227,14 +227,14 @@ def whole(name: str) -> str:
 
 def untested_message(name: str, version: str) -> str:
     """Return the message about a version that the suite was never run on."""
-    return f"{name} {version} is outside the versions that multiop was tested on ({whole(name)})"
+    return f"{name} {version} is outside the versions that multiop was tested on ({tested_requirement(name)})"
 
 
 def lacking(name: str, version: str, missing: object) -> str:
     """Return the message about a tested version without some of the private parts that it should have."""
     return (
         f"{name} {version} lacks parts that multiop needs ({missing}), unlike the versions that it was tested on "
-        f"({whole(name)})"
+        f"({tested_requirement(name)})"
     )
 
 
@@ -246,7 +246,7 @@ def unknown_parts(name: str, title: str, version: str, what: str) -> errors.Unsu
     """Return the error for `what`, which needs parts of the framework that are not known on this version."""
     return errors.UnsupportedError(
         f"{what} needs parts of {title} that are not public, and multiop does not know those of {name} {version}: "
-        f"install a version that it was tested on, with: pip install '{whole(name)}'"
+        f"install a version that it was tested on, with: pip install '{tested_requirement(name)}'"
     )
 
 

@@ -761,7 +761,7 @@ def op_image_ssim(
     axes, channel = _image_axes(image1, data_format, name="image1")
     if op_shape(image1) != op_shape(image2):
         raise errors.ArgumentError(f"image2 must be of the shape of image1, {op_shape(image1)}")
-    (n,) = _whole([filter_size], 1, "filter_size")
+    (n,) = _check_ints([filter_size], 1, "filter_size")
     weights = _gaussian(n, *_positive([filter_sigma], "filter_sigma"))
     (span,), (k1,), (k2,) = _positive([max_val], "max_val"), _positive([k1], "k1"), _positive([k2], "k2")
     if min(_sizes(image1, axes)) < n:
@@ -824,7 +824,7 @@ def op_image_elastic_transform(
     order = ORDERS[args.choice(interpolation, tuple(ORDERS), "interpolation")]
     (spread,) = _positive([sigma], "sigma")
     if seed is not None:
-        (seed,) = _whole([seed], 0, "seed")
+        (seed,) = _check_ints([seed], 0, "seed")
     batch = _sizes(images, range(len(op_shape(images)) - 3))
     height, width = _sizes(images, axes)
     field = _displacements(seed, (2, *batch, height, width), spread) * _number(alpha, "alpha")
@@ -948,7 +948,7 @@ def _channels(images: Tensor, channel: int) -> list[Tensor]:
     return op_split(images, 3, channel)
 
 
-def _whole(values: Sequence[Any], least: int, name: str) -> list[int]:
+def _check_ints(values: Sequence[Any], least: int, name: str) -> list[int]:
     """Return `values` as ints, none of them below `least`."""
     for value in values:
         if isinstance(value, bool) or not isinstance(value, numbers.Integral):
@@ -963,7 +963,7 @@ def _tuple(value: Any, n: int, name: str) -> list[int]:
     values = list(value) if isinstance(value, (tuple, list)) else [value] * n
     if len(values) != n:
         raise errors.ArgumentError(f"{name} must be of length {n}, got {value!r}")
-    return _whole(values, 1, name)
+    return _check_ints(values, 1, name)
 
 
 def _pair(value: Any, name: str) -> list[int]:
@@ -1009,7 +1009,7 @@ def _borders(
         raise errors.ArgumentError(f"exactly two of {sides[0]}, {sides[1]} and target must be given, got {given}")
     for name, value in given.items():
         if value is not None:
-            _whole([value], 0, name)
+            _check_ints([value], 0, name)
     if target is None:
         target = size + sign * (before + after)
     elif before is None:

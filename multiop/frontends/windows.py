@@ -155,7 +155,7 @@ def op_blackman(x: ArrayLike) -> Tensor:
 
 def _triangle(x: ArrayLike, dtype: str | None = None) -> Tensor:
     """Return the Bartlett window, in at least 32 bits; a window of one entry is 1."""
-    n = args.count(_whole(x), "x")
+    n = args.count(_as_int(x), "x")
     dtype = dtype or ("float64" if config.floatx() == "float64" else "float32")
     if n < 2:
         return op_ones(n, dtype)
@@ -163,7 +163,7 @@ def _triangle(x: ArrayLike, dtype: str | None = None) -> Tensor:
     return op_multiply(op_minimum(index, op_subtract(n - 1, index)), 2 / (n - 1))
 
 
-def _whole(x: Any) -> Any:
+def _as_int(x: Any) -> Any:
     """Return a bool, a whole float, or a scalar tensor of one of these, as an int; return anything else unchanged."""
     if getattr(x, "shape", None) == () and (isinstance(x, np.ndarray) or active().is_tensor(x)):
         x = op_convert_to_numpy(x).item()

@@ -327,15 +327,13 @@ def draws(nodes: Sequence[Node]) -> bool:
 def draws_always(nodes: Sequence[Node]) -> bool:
     """Say whether statements draw random numbers that do not depend on the mode."""
     calls = [expression for node in nodes for expression in walk(node.expression) if isinstance(expression, Call)]
-    return any(SEED in _options(expression) and TRAINING not in _options(expression) for expression in calls)
+    return any(SEED in _names_passed(expression) and TRAINING not in _names_passed(expression) for expression in calls)
 
 
-def _options(expression: Call) -> list[Expression]:
-    return [
-        argument
-        for argument in (*expression.args, *(argument for _, argument in expression.kwargs))
-        if isinstance(argument, Name)
-    ]
+def _names_passed(expression: Call) -> list[Expression]:
+    """Return the arguments of a call that are names of a port's own: its seed, and whether it trains."""
+    arguments = [*expression.args, *dict(expression.kwargs).values()]
+    return [argument for argument in arguments if isinstance(argument, Name)]
 
 
 def narrowest(nodes: Sequence[Node]) -> str:

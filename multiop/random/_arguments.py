@@ -18,10 +18,10 @@ from multiop.frontends.shapes import op_broadcast_to
 
 def sizes(shape: Any) -> tuple[Any, ...]:
     """Return a shape as a tuple of ints; an entry may also be a traced tensor."""
-    return tuple(_whole(entry) for entry in args.size(shape))
+    return tuple(_as_int(entry) for entry in args.size(shape))
 
 
-def _whole(entry: Any) -> Any:
+def _as_int(entry: Any) -> Any:
     if type(entry) is int or not hasattr(entry, "dtype"):
         return entry
     try:
@@ -86,7 +86,7 @@ def finite(value: Any, name: str) -> Any:
     return value
 
 
-def whole(value: Any, name: str) -> Any:
+def check_whole(value: Any, name: str) -> Any:
     """Check that a parameter is a whole number that is not negative, unless it is a tensor."""
     is_right = not isinstance(value, float) or (0 <= value < math.inf and value.is_integer())
     check(is_right, f"{name} must be a whole number that is not negative, got {value}")

@@ -77,7 +77,7 @@ def binomial(
     """
     shape, name = _arguments.sizes(shape), _arguments.floating(dtype)
     exact = _normal.computed_in(name)
-    n = _arguments.whole(_arguments.parameter(counts, "counts", exact), "counts")
+    n = _arguments.check_whole(_arguments.parameter(counts, "counts", exact), "counts")
     p = _arguments.parameter(probabilities, "probabilities", exact)
     _arguments.check(not isinstance(p, float) or 0 <= p <= 1, f"probabilities must be from 0 to 1, got {probabilities}")
     _arguments.fits(shape, counts=n, probabilities=p)

@@ -57,7 +57,7 @@ def multinomial(
     """
     sizes, name = _arguments.sizes(shape), _arguments.floating(dtype)
     exact = _normal.computed_in(name)
-    counts = _arguments.whole(_arguments.parameter(counts, "counts", exact), "counts")
+    counts = _arguments.check_whole(_arguments.parameter(counts, "counts", exact), "counts")
     _arguments.fits(sizes, counts=counts)
     counts = op_stop_gradient(op_broadcast_to(active().convert(counts, exact), sizes))
     weights = op_stop_gradient(active().convert(_arguments.parameter(probabilities, "probabilities", exact), exact))

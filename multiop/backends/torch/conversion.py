@@ -180,7 +180,7 @@ def _convert_while_traced(x, dtype, device):
             return torch.stack([convert(entry, dtype, device) for entry in x])
         dtype = dtype or dtypes.result_type(*[dtypes.of_scalar(leaf) for leaf in leaves])
         if dtype in dtypes.INTEGER:
-            leaves = [host.whole(leaf, dtype) for leaf in leaves]  # raises if one does not fit
+            leaves = [host.int_within(leaf, dtype) for leaf in leaves]  # raises if one does not fit
         if dtype in dtypes.FLOAT8:
             return cast(torch.tensor(x, dtype=torch.float64, device=device), dtype)
         return torch.tensor(x, dtype=_TO_NATIVE[dtype], device=device)

@@ -525,7 +525,7 @@ class _Watch:
             if "__call__" not in dir(type(layer)):
                 continue
             if _internals.has_layers(layer):
-                object.__setattr__(layer, "call", self._watch_call(layer.call, layer))
+                object.__setattr__(layer, "call", self.watch_call(layer.call, layer))
                 self.undo.callback(layer.__dict__.pop, "call", None)
                 continue
             owner = next((kind for kind in type(layer).__mro__ if "__call__" in vars(kind)), None)
@@ -546,11 +546,11 @@ class _Watch:
             bound = original.__get__(module, type(module))
             if id(module) not in watch.described.modules:
                 return bound(*args, **kwargs)
-            return watch._watch_call(bound, module)(*args, **kwargs)
+            return watch.watch_call(bound, module)(*args, **kwargs)
 
         return call
 
-    def _watch_call(self, call: Any, layer: Any) -> Any:
+    def watch_call(self, call: Any, layer: Any) -> Any:
         path, kind, is_container = self.described.modules[id(layer)]
 
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -970,7 +970,7 @@ class _Reader:
         if edge.operation.kind == "Pack":
             return [self._operand(item) for item in edge.operation.inputs]
         vector = self._operand(edge, as_tensor=True)
-        return [_graph.Item(vector, (i,)) for i in range(_whole(edge.shape[0]))]
+        return [_graph.Item(vector, (i,)) for i in range(_known_size(edge.shape[0]))]
 
     def _operand(self, edge: Edge, as_tensor: bool = False) -> Expression:
         """Return what stands for a tensor: numbers for what is constant and has no dimensions."""
@@ -1369,7 +1369,7 @@ def _size(edge: Edge) -> Any:
     return edge.static.item()
 
 
-def _whole(size: Any) -> int:
+def _known_size(size: Any) -> int:
     if isinstance(size, Dim):
         raise Untranslated("an open number of indices")
     return int(size)

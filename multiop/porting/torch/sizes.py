@@ -45,7 +45,7 @@ def expression(number: Any, name: Callable[[str], str]) -> Expression:
         Untranslated: There is no such function in Python.
     """
     kind = type(number).__name__
-    if kind in ("TruncToInt", "FloorToInt", "CeilToInt") and (whole := _whole(number.args[0])) is not None:
+    if kind in ("TruncToInt", "FloorToInt", "CeilToInt") and (whole := _as_ints(number.args[0])) is not None:
         return expression(whole, name)
     parts = [] if number.is_Atom else [expression(part, name) for part in number.args]
     if number.is_Symbol:
@@ -79,7 +79,7 @@ def expression(number: Any, name: Callable[[str], str]) -> Expression:
     raise Untranslated(f"a size of {number}")
 
 
-def _whole(number: Any) -> Any:
+def _as_ints(number: Any) -> Any:
     """Return a number of floats as one of ints, if all are whole; else `None`."""
     if type(number).__name__ == "ToFloat":
         return number.args[0]
@@ -87,7 +87,7 @@ def _whole(number: Any) -> Any:
         return int(number) if number == int(number) else None
     if not (number.is_Add or number.is_Mul):
         return None
-    parts = [_whole(part) for part in number.args]
+    parts = [_as_ints(part) for part in number.args]
     return None if any(part is None for part in parts) else number.func(*parts)
 
 

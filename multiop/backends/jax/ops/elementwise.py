@@ -13,7 +13,7 @@ from jax.custom_derivatives import SymbolicZero
 from multiop import errors
 from multiop._values import host
 
-from ..autodiff._held import custom_jvp, whole, with_slope
+from ..autodiff._held import as_one_step, custom_jvp, with_slope
 from ..conversion import (
     FLOATING,
     alike,
@@ -474,7 +474,7 @@ def vanishing(tangent, *_):
     return jnp.zeros_like(tangent)
 
 
-@whole
+@as_one_step
 def remainder(x1, x2):
     """Do the same as jnp.remainder, whose zero has the sign of the dividend, and in NumPy that of the divisor."""
     y = jnp.remainder(x1, x2)
@@ -495,8 +495,8 @@ def with_extremum_gradient(pairwise, beats):
 
     chosen = with_changes(
         pairwise,
-        whole(share),
-        whole(lambda tangent, x1, x2: share(tangent, x2, x1)),
+        as_one_step(share),
+        as_one_step(lambda tangent, x1, x2: share(tangent, x2, x1)),
     )
     return compile_inline(lambda x1, x2: (chosen if jnp.issubdtype(x1.dtype, np.floating) else pairwise)(x1, x2))
 
@@ -542,8 +542,8 @@ def log_add_powers(fn, base):
 
     return with_changes(
         fn,
-        whole(lambda tangent, x1, x2: slope(x1, x2) * tangent),
-        whole(lambda tangent, x1, x2: slope(x2, x1) * tangent),
+        as_one_step(lambda tangent, x1, x2: slope(x1, x2) * tangent),
+        as_one_step(lambda tangent, x1, x2: slope(x2, x1) * tangent),
     )
 
 
@@ -551,7 +551,7 @@ def log_add_powers(fn, base):
 divide = with_changes(
     jnp.true_divide,
     lambda tangent, y, x1, x2: divide(tangent, x2),
-    whole(lambda tangent, y, x1, x2: -y * reciprocal(x2) * tangent),
+    as_one_step(lambda tangent, y, x1, x2: -y * reciprocal(x2) * tangent),
     of_result=True,
 )
 absolute = with_slope(jnp.abs, jnp.sign)  # JAX's gradient at 0 is 1
@@ -574,8 +574,8 @@ def logarithm(fn, base=math.e, start=0):
 # jnp.hypot's gradient is not 0 at (0, 0), and its second derivative is wrong where x1 = x2 or x1 = -x2
 hypot = with_changes(
     jnp.hypot,
-    whole(lambda tangent, y, x1, x2: jnp.where(y == 0, 0, _divide_no_nan(x1, y) * tangent)),
-    whole(lambda tangent, y, x1, x2: jnp.where(y == 0, 0, _divide_no_nan(x2, y) * tangent)),
+    as_one_step(lambda tangent, y, x1, x2: jnp.where(y == 0, 0, _divide_no_nan(x1, y) * tangent)),
+    as_one_step(lambda tangent, y, x1, x2: jnp.where(y == 0, 0, _divide_no_nan(x2, y) * tangent)),
     of_result=True,
 )
 
@@ -595,8 +595,8 @@ def arctan2_slopes(x1, x2):
 
 arctan2 = with_changes(
     jnp.arctan2,
-    whole(lambda tangent, x1, x2: arctan2_slopes(x1, x2)[0] * tangent),
-    whole(lambda tangent, x1, x2: arctan2_slopes(x1, x2)[1] * tangent),
+    as_one_step(lambda tangent, x1, x2: arctan2_slopes(x1, x2)[0] * tangent),
+    as_one_step(lambda tangent, x1, x2: arctan2_slopes(x1, x2)[1] * tangent),
 )
 
 
@@ -661,9 +661,11 @@ def arctanh_slope(x):
     return 0.5 * (reciprocal(1 + x) + reciprocal(1 - x))
 
 
-cbrt = with_changes(cbrt_value, whole(lambda tangent, y, x: reciprocal(3 * jnp.square(y)) * tangent), of_result=True)
+cbrt = with_changes(
+    cbrt_value, as_one_step(lambda tangent, y, x: reciprocal(3 * jnp.square(y)) * tangent), of_result=True
+)
 # JAX divides by x: at -0.0 the sign is wrong
-rsqrt = with_changes(jax.lax.rsqrt, whole(lambda tangent, y, x: -0.5 * y**3 * tangent), of_result=True)
+rsqrt = with_changes(jax.lax.rsqrt, as_one_step(lambda tangent, y, x: -0.5 * y**3 * tangent), of_result=True)
 expm1 = with_slope(jnp.expm1, jnp.exp)  # JAX computes expm1(x) + 1, which loses digits
 
 

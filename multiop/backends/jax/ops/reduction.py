@@ -11,7 +11,7 @@ import numpy as np
 
 from multiop._values import args
 
-from ..autodiff._held import custom_jvp, whole
+from ..autodiff._held import as_one_step, custom_jvp
 from ..conversion import (
     accumulation_dtype,
     compile_inline,
@@ -115,7 +115,7 @@ def _std(x, dims, keepdims):
 
 def reduce_with_tangent(fn, change):
     """Return `fn(x, axes, keepdims)` with the tangent `change(tangent, x, y, axes, keepdims)`; `y` keeps all axes."""
-    fn, change = custom_jvp(fn, options=2), whole(change, options=2)
+    fn, change = custom_jvp(fn, options=2), as_one_step(change, options=2)
 
     @fn.defjvp
     def jvp(axes, keepdims, primals, tangents):

@@ -27,7 +27,7 @@ def op_rfft(x, fft_length):
 
 
 def op_irfft(x, fft_length):
-    z, dtype = whole(x)
+    z, dtype = join_parts(x)
     return np.fft.irfft(z, fft_length).astype(dtype)
 
 
@@ -36,11 +36,11 @@ def op_extract_sequences(x, sequence_length, sequence_stride):
 
 
 def transform_complex(transform, x):
-    z, dtype = whole(x)
+    z, dtype = join_parts(x)
     return parts(transform(z), dtype)
 
 
-def whole(x):
+def join_parts(x):
     """Return the complex tensor of its two parts, and their dtype."""
     re, im = reject_complex(*promote_floating(*x))
     if re.shape != im.shape:

@@ -210,15 +210,15 @@ def op_round(x, decimals):
 
 
 def op_floor(x):
-    return whole(lambda x: tf.raw_ops.Floor(x=x), x)
+    return round_constant(lambda x: tf.raw_ops.Floor(x=x), x)
 
 
 def op_ceil(x):
-    return whole(lambda x: tf.raw_ops.Ceil(x=x), x)
+    return round_constant(lambda x: tf.raw_ops.Ceil(x=x), x)
 
 
 def op_trunc(x):
-    return whole(lambda x: choose(x < 0, tf.math.ceil(x), tf.floor(x)), x)
+    return round_constant(lambda x: choose(x < 0, tf.math.ceil(x), tf.floor(x)), x)
 
 
 def op_sin(x):
@@ -396,7 +396,7 @@ def logarithm(x, base):
     return tf.math.log(x) / tf.constant(math.log(base), x.dtype)
 
 
-def whole(fn, x):
+def round_constant(fn, x):
     """Return whole numbers near `x`, which are constant: `fn(x)`."""
     (x,) = reject_complex(convert(x))
     if not x.dtype.is_floating:
