@@ -166,7 +166,7 @@ def port(
         typer.echo(plain(f"{time.monotonic() - start:6.1f} s  {step}"), err=True)
 
     begin(f"making the model of {target}")
-    model, inputs = _made(target)
+    model, inputs = _make_model(target)
     proofs = []
     try:
         begin("tracing the model and computing what it gives")
@@ -217,7 +217,7 @@ def port(
 _MODES = {False: "evaluation", True: "training"}
 
 
-def _made(target: str) -> tuple[Any, Any]:
+def _make_model(target: str) -> tuple[Any, Any]:
     """Return the model and the inputs that the function makes that `FILE.py::MAKE` names."""
     path, _, name = target.partition("::")
     if not path.endswith(".py") or not name:
@@ -269,7 +269,7 @@ def info() -> None:
     add("multiop", multiop.__version__)
     add("Python", sys.version.split()[0])
     for name in extend.known():
-        add(name, _described(name))
+        add(name, _describe_backend(name))
     for name in extend.known():
         for fault in extend.known_faults(name, _results.version(name)) if extend.is_installed(name) else ():
             state = f"prevented in {fault.mended}" if fault.mended else "see docs/limits.md"
@@ -296,7 +296,7 @@ def _next_step(wrong: bool) -> str:
     return f"{step}; pip install 'multiop[torch]' (or [jax], [tensorflow]) brings a framework to compare with"
 
 
-def _described(name: str) -> str:
+def _describe_backend(name: str) -> str:
     if not extend.is_installed(name):
         return f"not installed: {extend.BUILT_IN[name][2]}"
     if name not in extend.BUILT_IN:
@@ -361,12 +361,12 @@ def _targets(path: str) -> list[tuple[str, str | None]]:
     if not target:
         _stop(f"{path!r} names no file")
     try:
-        return _found(target, name)
+        return _find_targets(target, name)
     except OSError as error:
         _stop(f"{target!r} cannot be read: {error.strerror}")
 
 
-def _found(target: str, name: str) -> list[tuple[str, str | None]]:
+def _find_targets(target: str, name: str) -> list[tuple[str, str | None]]:
     if not name and ":" in target and not Path(target).exists() and not target.endswith(".py"):
         target, _, name = target.rpartition(":")
     file = Path(target)

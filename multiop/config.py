@@ -24,7 +24,7 @@ from typing import Any
 
 from multiop import errors
 from multiop._loading import imports, registry, settings, tensorflow_operators
-from multiop._loading.built_in import untraced
+from multiop._loading.built_in import hide_from_tracer
 from multiop._loading.settings import config_path as config_path, uses_kernels as uses_kernels
 
 
@@ -93,7 +93,7 @@ def use_backend(name: str) -> Iterator[None]:
         registry.restore(token)
 
 
-@untraced
+@hide_from_tracer
 def available_backends() -> list[str]:
     """Return the names of the backends that can be used here, built-in ones first.
 
@@ -102,7 +102,7 @@ def available_backends() -> list[str]:
         >>> "torch" in multiop.available_backends()
         True
     """
-    return [name for name in registry.known() if registry.is_installed(name)]
+    return [name for name in registry.list_known() if registry.is_installed(name)]
 
 
 def floatx() -> str:
@@ -119,7 +119,7 @@ def floatx() -> str:
     return settings.floatx
 
 
-@untraced
+@hide_from_tracer
 def _settle_floatx() -> None:
     settings.settle_floatx()
     registry.retrace()
@@ -171,7 +171,7 @@ def how_to_enable_x64() -> str:
     return "turn the 64-bit mode on with multiop.enable_x64() or MULTIOP_X64=1"
 
 
-@untraced
+@hide_from_tracer
 def _settle_x64() -> None:
     settings.settle_x64()
     registry.retrace()
@@ -206,7 +206,7 @@ def enable_x64(enable: bool = True) -> None:
 
 def _set_x64(enable: bool) -> None:
     settings.set_x64(enable)
-    for module in registry.loaded().values():
+    for module in registry.loaded_backends().values():
         if module.name != "jax":
             module.set_x64(enable)
 

@@ -86,13 +86,13 @@ class Op(keras.Operation):  # type: ignore[misc]  # Keras has no types
             others, other = _spec(function, symbols, _SIZES[1])
             if treedef != other:
                 raise errors.ArgumentError("how many results there are depends on a size that keras.Input leaves open")
-            found = list(map(_shared, found, others))
+            found = list(map(_common_symbol, found, others))
             try:  # the least size, of a slice or a diagonal that large sizes do not bound
                 others, other = _spec(function, symbols, 1)
             except Exception:  # the op needs more
                 others, other = found, treedef
             if treedef == other and all(len(x.shape) == len(y.shape) for x, y in zip(found, others, strict=True)):
-                found = list(map(_shared, found, others))
+                found = list(map(_common_symbol, found, others))
         return tree.unflatten(treedef, found)
 
 
@@ -136,6 +136,6 @@ def _spec(function: Callable[..., Any], symbols: list[Any], size: int) -> tuple[
     raise raised[0]  # as the op raised it
 
 
-def _shared(x: Any, y: Any) -> Any:
+def _common_symbol(x: Any, y: Any) -> Any:
     """Return what two results have in common; sizes that differ are open."""
     return keras.KerasTensor([n if n == m else None for n, m in zip(x.shape, y.shape, strict=True)], x.dtype)

@@ -76,9 +76,9 @@ def test_backend_falls_back_on_the_first_that_is_installed(unimported):
 
 def test_without_any_framework_it_is_numpy(unimported, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert registry.chosen() == ("numpy", "no framework is installed")
+    assert registry.chosen_name() == ("numpy", "no framework is installed")
     monkeypatch.setenv("MULTIOP_BACKEND", "jax")
-    assert registry.chosen() == ("jax", "MULTIOP_BACKEND")
+    assert registry.chosen_name() == ("jax", "MULTIOP_BACKEND")
 
 
 def test_file_in_the_configuration_folder(fresh, monkeypatch):
@@ -419,4 +419,4 @@ def test_backend_does_not_load_it(fresh, toy, monkeypatch):
     assert multiop.backend() == "toy"
     from multiop._loading import registry
 
-    assert "toy" not in registry.loaded()
+    assert "toy" not in registry.loaded_backends()

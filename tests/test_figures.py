@@ -78,6 +78,27 @@ def test_a_look_chooses_or_is_for_an_error(tree):
     assert figures.looks(tree, "torch") == (["a.op_two"], ["a.op_two", "b.block", "b.guarded"])
 
 
+def test_a_bare_participle_is_a_name_that_says_no_object(tree):
+    names = (
+        "folded",
+        "_kept",
+        "unwound",
+        "fold_steps",
+        "source_indices",
+        "read",
+        "seed",
+        "put",
+        "rebuilt",
+        "Folded",
+        "op_cast",
+    )
+    text = "".join(f"def {name}():\n    pass\n\n\n" for name in names)
+    (tree / "multiop" / "_values" / "steps.py").write_text(text + "class C:\n    def told(self):\n        told = 1\n")
+    assert figures.bare_participles(tree) == {
+        "multiop/_values/steps.py": ["_kept", "folded", "rebuilt", "told", "unwound"]
+    }
+
+
 def test_a_file_in_no_layer_is_named(tree):
     (tree / "multiop" / "deeper").mkdir()
     (tree / "multiop" / "deeper" / "new.py").write_text("x = 1\n")

@@ -54,7 +54,7 @@ def test_nothing_similar_is_not_suggested():
     ("name", "meant"), [("pytorch", "torch"), ("tf", "tensorflow"), ("Jax", "jax"), ("tensorfow", "tensorflow")]
 )
 def test_a_similar_backend_is_suggested(name, meant):
-    assert registry.unknown(name).endswith(f"; did you mean '{meant}'?")
+    assert registry.unknown_message(name).endswith(f"; did you mean '{meant}'?")
     with pytest.raises(
         errors.BackendError, match=f"unknown backend '{name}'; known backends: .*; did you mean '{meant}'"
     ):

@@ -222,7 +222,7 @@ def test_levels_begin_where_the_table_says(name, monkeypatch):
     versions = ["0.9.9", "1.4.0a1", "1.5.0", "1.9.3", "1.10.0+cpu", "2.3.1", "2.4.0.dev20260101", "3.0.0"]
     levels = ["refused"] * 2 + ["reverse"] * 2 + ["whole"] * 2 + ["untested"] * 2
     assert [registry.level(name, version) for version in versions] == levels
-    assert registry.whole(name) == f"{registry.BUILT_IN[name][1]}>=1.10,<2.4"
+    assert registry.tested_requirement(name) == f"{registry.BUILT_IN[name][1]}>=1.10,<2.4"
     with pytest.raises(errors.BackendError, match=rf"{name} backend needs {name}>=1.5, and 1.4.1 is .* --upgrade "):
         registry.refuse_old(name, "1.4.1")
     registry.refuse_old(name, "1.5.0")

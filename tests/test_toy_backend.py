@@ -96,7 +96,7 @@ def test_a_fault_of_it_is_found(toy, fault, monkeypatch, pytestconfig):
     arguments = {"op": op, "whole": False, "pytestconfig": pytestconfig, "measured": lambda error, dtype: None}
 
     def run():
-        suite._shared.cache_clear()
+        suite._shared_problems.cache_clear()
         with x64_mode_for("float64"):
             getattr(suite, f"test_{test}")(
                 multiop_backend=toy, **arguments, **({} if test == "vmap" else {"x64": None})
@@ -108,7 +108,7 @@ def test_a_fault_of_it_is_found(toy, fault, monkeypatch, pytestconfig):
         monkeypatch.setattr(module, name, faulty(getattr(module, name)))
         with pytest.raises(Mismatch):
             run()
-    suite._shared.cache_clear()
+    suite._shared_problems.cache_clear()
 
 
 @pytest.fixture

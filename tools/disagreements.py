@@ -42,7 +42,7 @@ class Divergence:
     def native(self, backend: str) -> str:
         """Return the framework's own answer as text; an exception by its name."""
         try:
-            return told(_evaluate(getattr(self, backend), _NATIVE[backend]()))
+            return answer_text(_evaluate(getattr(self, backend), _NATIVE[backend]()))
         except Exception as error:
             return type(error).__name__
 
@@ -65,10 +65,10 @@ def _evaluate(expression: str, names: dict[str, Any]) -> Any:
     return eval(expression, names | {"nan": NAN, "inf": INF, "np": np})  # the expressions of this file
 
 
-def told(found: Any) -> str:
+def answer_text(found: Any) -> str:
     """Return an answer as short text."""
     if isinstance(found, (list, tuple)):
-        return ", ".join(map(told, found))
+        return ", ".join(map(answer_text, found))
     array = np.asarray(found.detach() if hasattr(found, "detach") else found)
     text = np.array2string(array, precision=4, separator=", ").replace("\n", "")
     return re.sub(r"(?<=[\[ ]) +| +(?=[\],])", "", text)  # NumPy pads the numbers to one width

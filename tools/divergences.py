@@ -21,7 +21,7 @@ if importlib.util.find_spec("torch"):
     import torch  # noqa: F401, it comes before TensorFlow in one process
 
 import numpy as np
-from disagreements import DIVERGENCES, TOPICS, Divergence, agrees, told
+from disagreements import DIVERGENCES, TOPICS, Divergence, agrees, answer_text
 
 import multiop
 from multiop.testing._results import version
@@ -75,11 +75,11 @@ def answers(one: Divergence) -> dict[str, str]:
         with multiop.use_backend(backend):
             ours = one.found()
             if not agrees(ours, one.answer):
-                raise SystemExit(f"{one.title}: {told(ours)} on {backend}, {one.answer} is pinned")
+                raise SystemExit(f"{one.title}: {answer_text(ours)} on {backend}, {one.answer} is pinned")
             arrays = [np.asarray(multiop.op_convert_to_numpy(x)) for x in (ours if isinstance(ours, list) else [ours])]
         if backend in BACKENDS:
             found[backend] = one.native(backend)
-    return {"multiop": told(arrays if isinstance(ours, list) else arrays[0])} | found
+    return {"multiop": answer_text(arrays if isinstance(ours, list) else arrays[0])} | found
 
 
 def is_same(answer: str, ours: str) -> bool:

@@ -149,7 +149,7 @@ EFFECTS = (
                        "tensorflow.python.eager.execute.execute"),
         "`variable_accessed` and `execute.execute`, which go on to TensorFlow's own", "other threads: some time",
         "no custom gradient runs", "variables that are not trainable, and operations, are reported to nobody else",
-        ("backends/tensorflow/_internals.py", '_replaced(execute, "execute"'),
+        ("backends/tensorflow/_internals.py", '_replace_meanwhile(execute, "execute"'),
     ),
     Effect(
         "tensorflow", ("tensorflow.python.eager.backprop.GradientTape._push_tape",

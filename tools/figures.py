@@ -73,7 +73,15 @@ GOALS = {  # the most that a figure may be
     "members that a backend may leave out": 15,
     "circles of imports": 0,
     "private parts outside their modules": 0,
+    "functions called by a bare participle": 130,
 }
+# past participles without -ed; not those that are verbs in the imperative as well, as `read`, `run` and `put`
+IRREGULAR = """
+borne bound broken brought built caught chosen dealt done drawn driven fed found given gone held hidden hung kept known
+laid left lent lost made meant met paid said seen sent shown sought spent spoken spun struck taken taught thought thrown
+told torn understood won wound written
+"""
+PARTICIPLE = re.compile(rf"_*(?:re|un|over)?(?:(?!need|seed|feed|speed|exceed)[a-z]+ed|{'|'.join(IRREGULAR.split())})")
 
 
 def sources(root: Path, patterns: str) -> Iterator[tuple[Path, str]]:
@@ -288,6 +296,16 @@ def looks(root: Path, backend: str) -> tuple[list[str], list[str]]:
     return found
 
 
+def bare_participles(root: Path) -> dict[str, list[str]]:
+    """Return the functions, methods and those inside others that one past participle is the name of, by file."""
+    found: dict[str, list[str]] = {}
+    for path, text in sources(root, "multiop/**/*.py"):
+        functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+        if names := sorted(node.name for node in functions if PARTICIPLE.fullmatch(node.name)):
+            found[str(path.relative_to(root))] = names
+    return found
+
+
 def optional_members(root: Path) -> int:
     """Return how many names a backend may leave out."""
     tree = ast.parse((root / "multiop/_loading/contract.py").read_text(encoding="utf-8"))
@@ -351,6 +369,7 @@ def of_source(root: Path) -> dict[str, str]:
     ]
     found["private parts in backends/numpy"] = str(len(of_numpy))
     found["private parts outside their modules"] = str(len(private_parts.outside(package)))
+    found["functions called by a bare participle"] = str(sum(map(len, bare_participles(root).values())))
     found["members that a backend may leave out"] = str(optional_members(root))
     for kind in ("primitive", "composite"):
         guide = re.search(rf"A {kind} touches (\w+) files", (root / "CONTRIBUTING.md").read_text(encoding="utf-8"))

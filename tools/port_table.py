@@ -140,7 +140,7 @@ def measured(
     for backend in multiop.available_backends():
         with multiop.use_backend(backend):
             compiled = backend == "jax"  # which otherwise compiles each op by itself, and that is most of the work
-            distances.append(apart(_prove.computed(port, drawn, training, compiled=compiled), original, zeros))
+            distances.append(apart(_prove.compute_port(port, drawn, training, compiled=compiled), original, zeros))
     if dtype != "float32":
         return port, seconds, original, distances
     own = (0.0, 0.0)

@@ -34,7 +34,7 @@ def explain(error: Exception, op: str, arguments: dict[str, Any], runs_user_code
     text = error.args[0] if error.args else ""
     if error.op is not None:
         text, within = error._explained
-        text = _renamed(text, within, identities)
+        text = _rename_arguments(text, within, identities)
     error.op, error._explained = op, (text, identities)
     error.args = (f"{op}: {text}\n  in {call}", *error.args[1:])
     return error
@@ -91,7 +91,7 @@ def _misfit(op: str, arguments: dict[str, Any], error: Exception) -> str | None:
     return None
 
 
-def _renamed(text: str, within: dict[str, int], arguments: dict[str, int]) -> str:
+def _rename_arguments(text: str, within: dict[str, int], arguments: dict[str, int]) -> str:
     """Return an inner op's message with the argument names of the op that the user called."""
     for name, identity in within.items():
         if arguments.get(name) == identity:

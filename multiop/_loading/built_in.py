@@ -82,13 +82,13 @@ def compiling() -> str | None:
     return None if getattr(getattr(dynamo, "tls", None), "current_tx", None) is None else "torch"
 
 
-def untraced(function: F) -> F:
+def hide_from_tracer(function: F) -> F:
     """Make such a compiler call `function` while tracing, since it cannot trace an import or the reading of a file."""
     function._dynamo_marked_constant = True  # type: ignore[attr-defined]
     return function
 
 
-@untraced
+@hide_from_tracer
 def is_traced() -> bool:
     """Say whether a compiler that traces Python itself calls this."""
     return compiling() is not None

@@ -25,9 +25,9 @@ from multiop._loading.built_in import (
     VERSIONS as VERSIONS,
     Versions as Versions,
     compiling,
+    hide_from_tracer,
     is_package as is_package,
     prepare,
-    untraced,
 )
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def ready() -> Any:
     return _load_default() if type(module) is _Unloaded else module
 
 
-@untraced
+@hide_from_tracer
 def _load_default() -> Any:
     with _loading:
         if isinstance(_backend, _Unloaded):  # no other thread has loaded it meanwhile
@@ -63,15 +63,15 @@ def _load_default() -> Any:
     return _backend
 
 
-@untraced
+@hide_from_tracer
 def default() -> str:
     """Return the name of the backend that is used unless code asks for another."""
-    return chosen()[0]
+    return chosen_name()[0]
 
 
-def chosen() -> tuple[str, str]:
+def chosen_name() -> tuple[str, str]:
     """Return that name, and what chose it."""
-    if name := settings.given("backend"):
+    if name := settings.given_value("backend"):
         return str(name), settings.source("backend")
     frameworks = [name for name in BUILT_IN if name != EMBEDDED]
     imported = [name for name in frameworks if BUILT_IN[name][1] in sys.modules]
@@ -100,11 +100,11 @@ _compiler: Any = None  # the loaded backend whose compiler traces Python itself
 def active() -> Backend:
     """Return the module of the active backend."""
     if _overridden:
-        return _selected()
+        return _selected_backend()
     return _backend
 
 
-def _selected() -> Any:
+def _selected_backend() -> Any:
     # such a compiler cannot trace a ContextVar; the backend of what it compiles is its own by definition
     if _compiler is not None and _compiler.compiler.is_compiling():  # in this thread
         return _compiler
@@ -141,14 +141,14 @@ def composite(op: F) -> F:
     """Let a backend compile `op` as one program, as where each eager step would be compiled separately."""
 
     @functools.wraps(op)
-    def called(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         whole = getattr(active(), "composite", None)
         return op(*args, **kwargs) if whole is None else whole(op, args, kwargs)
 
-    return called  # type: ignore[return-value]
+    return call  # type: ignore[return-value]
 
 
-def recomputed(op: F) -> F:
+def mark_recomputed(op: F) -> F:
     """Mark a composite op with one output, and of few operations: its derivative may compute them again."""
     op.is_recomputed = True  # type: ignore[attr-defined]
     return op
@@ -186,7 +186,7 @@ def plugins() -> dict[str, Any]:
     return {point.name: point for point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)}
 
 
-def known() -> list[str]:
+def list_known() -> list[str]:
     """Return the names of all backends, installed or not."""
     return [*BUILT_IN, *(name for name in plugins() if name not in BUILT_IN)]
 
@@ -219,22 +219,22 @@ def refuse_old(name: str, version: str) -> None:
         )
 
 
-def whole(name: str) -> str:
+def tested_requirement(name: str) -> str:
     """Return the versions that everything works on, as a requirement for pip."""
     _, oldest, newest = (".".join(map(str, version)) for version in VERSIONS[name])
     return f"{BUILT_IN[name][1]}>={oldest},<{newest}"
 
 
-def untested(name: str, version: str) -> str:
+def untested_message(name: str, version: str) -> str:
     """Return the message about a version that the suite was never run on."""
-    return f"{name} {version} is outside the versions that multiop was tested on ({whole(name)})"
+    return f"{name} {version} is outside the versions that multiop was tested on ({tested_requirement(name)})"
 
 
 def lacking(name: str, version: str, missing: object) -> str:
     """Return the message about a tested version without some of the private parts that it should have."""
     return (
         f"{name} {version} lacks parts that multiop needs ({missing}), unlike the versions that it was tested on "
-        f"({whole(name)})"
+        f"({tested_requirement(name)})"
     )
 
 
@@ -246,7 +246,7 @@ def unknown_parts(name: str, title: str, version: str, what: str) -> errors.Unsu
     """Return the error for `what`, which needs parts of the framework that are not known on this version."""
     return errors.UnsupportedError(
         f"{what} needs parts of {title} that are not public, and multiop does not know those of {name} {version}: "
-        f"install a version that it was tested on, with: pip install '{whole(name)}'"
+        f"install a version that it was tested on, with: pip install '{tested_requirement(name)}'"
     )
 
 
@@ -257,7 +257,7 @@ def load(name: str) -> Any:
     return _loaded[name] if name in _loaded else _load_now(name)
 
 
-@untraced
+@hide_from_tracer
 def _load_now(name: str) -> Any:
     with _loading:
         if name not in _loaded:  # no other thread has loaded it meanwhile
@@ -266,9 +266,11 @@ def _load_now(name: str) -> Any:
     return _loaded[name]
 
 
-def unknown(name: str) -> str:
+def unknown_message(name: str) -> str:
     """Return the message about a backend that does not exist."""
-    return f"unknown backend {name!r}; known backends: {', '.join(known())}{suggestions.similar(name, known())}"
+    return (
+        f"unknown backend {name!r}; known backends: {', '.join(list_known())}{suggestions.similar(name, list_known())}"
+    )
 
 
 @contextlib.contextmanager
@@ -302,7 +304,7 @@ def _load(name: str) -> None:
                 f"backend {name!r} ({point.value}) failed to load: {type(error).__name__}: {error}"
             ) from error
     else:
-        raise errors.BackendError(unknown(name))
+        raise errors.BackendError(unknown_message(name))
     from multiop._loading import contract  # a twentieth of the time that `import multiop` would take
 
     if missing := contract.gaps(module):
@@ -312,7 +314,7 @@ def _load(name: str) -> None:
             setattr(module, optional, None)
     lacks = getattr(module, "if_untested", "")
     if name in BUILT_IN and lacks is not None and level(name, module.version) == "untested":
-        warnings.warn(untested(name, module.version) + lacks, stacklevel=2)
+        warnings.warn(untested_message(name, module.version) + lacks, stacklevel=2)
     settings.settle_x64()
     if settings.x64 and name not in BUILT_IN:  # if it is off, a framework's own switch is left as it is
         module.set_x64(True)
@@ -323,6 +325,6 @@ def _load(name: str) -> None:
     _loaded[name] = module
 
 
-def loaded() -> dict[str, Any]:
+def loaded_backends() -> dict[str, Any]:
     """Return the backends loaded so far, by name."""
     return dict(_loaded)

@@ -38,13 +38,13 @@ def config_path() -> Path:
         ArgumentError: An environment variable names the home folder of a user that does not exist.
     """
     if path := os.environ.get("MULTIOP_CONFIG"):
-        return _expanded("MULTIOP_CONFIG", path)
+        return _expand_home("MULTIOP_CONFIG", path)
     if folder := os.environ.get("XDG_CONFIG_HOME"):
-        return _expanded("XDG_CONFIG_HOME", folder) / "multiop" / "config.toml"
+        return _expand_home("XDG_CONFIG_HOME", folder) / "multiop" / "config.toml"
     return Path(os.path.expanduser("~/.config")) / "multiop" / "config.toml"  # a process may have no home
 
 
-def _expanded(variable: str, path: str) -> Path:
+def _expand_home(variable: str, path: str) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
@@ -91,7 +91,7 @@ def _warn_of_unknown() -> None:
             warnings.warn(f"{name} is ignored: multiop reads {', '.join(known)}", stacklevel=2)
 
 
-def given(key: str) -> Any:
+def given_value(key: str) -> Any:
     """Return a setting as the environment or the file has it; `None` if neither does."""
     _warn_of_unknown()
     return os.environ.get(VARIABLES[key]) or _file().get(key)
@@ -104,7 +104,7 @@ def source(key: str) -> str:
 
 def flag(key: str, default: bool = False) -> bool:
     """Return a setting that is on or off."""
-    value = given(key)
+    value = given_value(key)
     if value is None:
         return default
     text = str(value).strip().lower()
@@ -131,7 +131,7 @@ def set_floatx(dtype: str) -> None:
 def settle_floatx() -> None:
     """Set that dtype from outside, unless it is set."""
     if floatx is None:
-        set_floatx(str(given("floatx") or "float32"))
+        set_floatx(str(given_value("floatx") or "float32"))
 
 
 def set_narrowing(enable: bool) -> None:

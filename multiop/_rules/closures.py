@@ -183,22 +183,23 @@ class Walk:
 
     def __init__(
         self,
-        tensor: type,
+        tensor_class: type,
         is_residual: Callable[[Any], bool],
         is_internal: Callable[[Any, str], bool] = lambda value, name: False,
-        ends: tuple[type, ...] = PLAIN,
+        plain: tuple[type, ...] = PLAIN,
     ) -> None:
         """Prepare a walk.
 
         Args:
-            tensor: The class of tensors.
+            tensor_class: The class of tensors.
             is_residual: Says whether a tensor counts that an object holds which others share: it may be state.
             is_internal: Says whether an attribute of an object is not to be looked at.
-            ends: The classes of values that hold no tensor.
+            plain: The classes of values that hold no tensor: the walk ends there.
         """
         self.tensors: list[Any] = []
         self.places: list[Place] = []
-        self._tensor, self._is_residual, self._is_internal, self._ends = tensor, is_residual, is_internal, ends
+        self._tensor_class, self._plain = tensor_class, plain
+        self._is_residual, self._is_internal = is_residual, is_internal
         self._numbers: dict[int, int] = {}  # id of a tensor -> its index in `tensors`
         self._seen: dict[int, Any] = {}  # by id; kept alive, so that no id is reused
 
@@ -221,14 +222,14 @@ class Walk:
     def _take(self, box: list[Any], is_own: bool, is_state: bool) -> _Template | None:
         """Return a template of `box[0]` if it is a tensor, or immutable and holds tensors; otherwise walk into it."""
         value = box[0]
-        if isinstance(value, self._tensor):
+        if isinstance(value, self._tensor_class):
             if is_state and not self._is_residual(value):
                 return _State(value)
             if id(value) not in self._numbers:
                 self._numbers[id(value)] = len(self.tensors)
                 self.tensors.append(value)
             return _Tensor(self._numbers[id(value)])
-        if isinstance(value, self._ends):
+        if isinstance(value, self._plain):
             return None
         if (found := _immutable(value)) is not None:
             parts, build = found

@@ -89,7 +89,7 @@ def is_running() -> bool:
 
 
 @contextlib.contextmanager
-def _entered(run: Run) -> Iterator[None]:
+def _enter_run(run: Run) -> Iterator[None]:
     runs = _runs()
     runs.append(run)
     try:
@@ -110,7 +110,7 @@ class Repeatable:
         if self.first is None:
             self.first = Run()
             try:
-                with _entered(self.first):
+                with _enter_run(self.first):
                     return self.fun(*args)
             finally:
                 self.generators = [(x, state) for x, state in self.generators if not _equal(_state(x), state)]
@@ -118,7 +118,7 @@ class Repeatable:
         for x, state in self.generators:
             _restore(x, state)
         try:
-            with _entered(Run(self.first)):
+            with _enter_run(Run(self.first)):
                 return self.fun(*args)
         finally:
             for x, state in now:

@@ -93,7 +93,7 @@ def permutation(axes_: Sequence[int], ndim: int) -> tuple[int, ...]:
     return order
 
 
-def moved(source: Axis, destination: Axis, ndim: int) -> tuple[int, ...]:
+def moved_order(source: Axis, destination: Axis, ndim: int) -> tuple[int, ...]:
     """Return the permutation that moves the dimensions `source` to `destination`; the others keep their order."""
     source, destination = axes(source, ndim, "source axis"), axes(destination, ndim, "destination axis")
     if len(source) != len(destination):
@@ -112,7 +112,7 @@ def two_axes(axis1: int, axis2: int, ndim: int) -> tuple[int, int]:
     return pair
 
 
-def squeezed(axis: Axis, shape: Sequence[Any]) -> tuple[int, ...]:
+def axes_to_squeeze(axis: Axis, shape: Sequence[Any]) -> tuple[int, ...]:
     """Return the axes to remove from a tensor of `shape`, each of size 1, as non-negative ints."""
     dims = axes(axis, len(shape))
     if any(shape[dim] not in (1, None) for dim in dims):
@@ -120,7 +120,7 @@ def squeezed(axis: Axis, shape: Sequence[Any]) -> tuple[int, ...]:
     return dims
 
 
-def unstacked(axis: Any, num: int | None, shape: Sequence[Any]) -> int:
+def axis_to_unstack(axis: Any, num: int | None, shape: Sequence[Any]) -> int:
     """Return the axis to take `num` entries apart along, as a non-negative int."""
     dim = single_axis(axis, len(shape))
     if None not in (num, shape[dim]) and num != shape[dim]:
@@ -128,7 +128,9 @@ def unstacked(axis: Any, num: int | None, shape: Sequence[Any]) -> int:
     return dim
 
 
-def contracted(axes_: Any, shape1: Sequence[Any], shape2: Sequence[Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def axes_to_contract(
+    axes_: Any, shape1: Sequence[Any], shape2: Sequence[Any]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the axes of two tensors to contract, given as their number or as a pair of axes or sequences of axes."""
     if isinstance(axes_, (tuple, list)):
         if len(axes_) != 2:
@@ -273,7 +275,7 @@ def _width_of(width: Any, pad_width: Any) -> int:
     return operator.index(width)
 
 
-def padded(size: int | None, pair: tuple[int, int], mode: str) -> np.ndarray[Any, Any]:
+def padding_indices(size: int | None, pair: tuple[int, int], mode: str) -> np.ndarray[Any, Any]:
     """Return, for each entry of a padded dimension, the index of the entry that it repeats."""
     if size is None:
         raise errors.ArgumentError(f"mode {mode!r} needs a dimension whose size is known")
@@ -348,7 +350,7 @@ def _entries(shape: Any, name: str) -> tuple[Any, ...]:
     return entries
 
 
-def viewed(shape: Sequence[Any], before: int, after: int) -> tuple[Any, ...]:
+def view_shape(shape: Sequence[Any], before: int, after: int) -> tuple[Any, ...]:
     """Return the shape of a tensor with entries of `before` bytes after a view as entries of `after` bytes."""
     if before == after:
         return tuple(shape)
@@ -569,7 +571,7 @@ def index_axis(places: Sequence[int]) -> int:
     return places[0] if places[-1] - places[0] + 1 == len(places) else 0
 
 
-def required(**tensors: Any) -> None:
+def check_given(**tensors: Any) -> None:
     """Raise for a required tensor that is `None`."""
     for name, x in tensors.items():
         if x is None:

@@ -167,14 +167,14 @@ def number(x: Any, dtype: str) -> bool | int | float | complex:
     if isinstance(x, complex) and dtype not in (*_dtypes.COMPLEX, "bool"):
         raise errors.DTypeError(f"{x} cannot become {dtype} without losing its imaginary part")
     if dtype in _dtypes.INTEGER:
-        return whole(x, dtype)
+        return int_within(x, dtype)
     try:
         return bool(x) if dtype == "bool" else complex(x) if dtype in _dtypes.COMPLEX else float(x)
     except OverflowError:
         raise errors.ArgumentError(f"an int of {x.bit_length()} bits does not fit in {dtype}") from None
 
 
-def whole(x: Any, dtype: str) -> int:
+def int_within(x: Any, dtype: str) -> int:
     """Return Python scalar `x` as an int that `dtype` can hold."""
     try:
         integer = int(x)

@@ -17,7 +17,7 @@ import optree
 
 from multiop import errors
 from multiop._loading import registry as _registry
-from multiop._loading.built_in import untraced
+from multiop._loading.built_in import hide_from_tracer
 
 NAMESPACE = "multiop"
 _SEQUENCES = (list, tuple)
@@ -28,7 +28,7 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
     """Return the leaves of `tree` and its structure; `None` is a leaf."""
     if _registry.is_compiling():
         leaves: list[Any] = []
-        return leaves, _traced(tree, leaves)
+        return leaves, _trace_structure(tree, leaves)
     leaves, structure = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
     while _adopt(leaves):
         leaves, structure = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
@@ -172,7 +172,7 @@ def _adopt(leaves: list[Any]) -> bool:
     return is_any
 
 
-@untraced
+@hide_from_tracer
 def _adopt_class(cls: type) -> bool:
     """Do that for a class in PyTorch's registry, which is by class; it has been a module of its own since 2.2."""
     registry = getattr(sys.modules.get("torch.utils._pytree"), "SUPPORTED_NODES", {})
@@ -266,13 +266,13 @@ class _Traced:
         return below
 
 
-def _traced(tree: Any, leaves: list[Any]) -> _Traced:
+def _trace_structure(tree: Any, leaves: list[Any]) -> _Traced:
     """Append the leaves of `tree` to `leaves`; return its structure."""
     if is_leaf(tree):
         leaves.append(tree)
         return _Traced(None, None, None, [])
     subtrees, metadata, make = _one_level(tree)
-    return _Traced(type(tree), metadata, make, [_traced(subtree, leaves) for subtree in subtrees])
+    return _Traced(type(tree), metadata, make, [_trace_structure(subtree, leaves) for subtree in subtrees])
 
 
 def _one_level(tree: Any) -> tuple[list[Any], Any, Any]:

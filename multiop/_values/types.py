@@ -22,17 +22,17 @@ _TRACERS: dict[str, tuple[str, ...]] = {
 }  # may represent an array: isinstance can tell, issubclass cannot
 
 
-def _imported(classes: dict[str, tuple[str, ...]]) -> tuple[type, ...]:
+def _imported_classes(classes: dict[str, tuple[str, ...]]) -> tuple[type, ...]:
     """Return those of `classes` whose module is imported."""
     candidates = [getattr(sys.modules.get(module), name, None) for module, names in classes.items() for name in names]
     return tuple([cls for cls in candidates if cls is not None])
 
 
-def _asked() -> list[Any]:
+def _backends_to_ask() -> list[Any]:
     """Return the backends that say what a tensor is: third-party ones that are loaded, and NumPy while it is active."""
     active: Any = registry.active()
     is_numpy = not isinstance(active, registry._Unloaded) and active.name == "numpy"
-    return [backend for name, backend in registry.loaded().items() if name not in registry.BUILT_IN] + [
+    return [backend for name, backend in registry.loaded_backends().items() if name not in registry.BUILT_IN] + [
         active
     ] * is_numpy
 
@@ -43,12 +43,16 @@ class _NativeMeta(_ProtocolMeta):
     def __instancecheck__(cls, x: Any) -> bool:  # noqa: N805, a metaclass
         if cls is not Tensor:
             return super().__instancecheck__(x)
-        return isinstance(x, _imported(_CLASSES)) or any(backend.is_tensor(x) for backend in _asked())
+        return isinstance(x, _imported_classes(_CLASSES)) or any(backend.is_tensor(x) for backend in _backends_to_ask())
 
     def __subclasscheck__(cls, other: type) -> bool:  # noqa: N805
         if cls is not Tensor:
             return super().__subclasscheck__(other)
-        native = (_imported(_CLASSES), _imported(_TRACERS), *[backend.Tensor for backend in _asked()])
+        native = (
+            _imported_classes(_CLASSES),
+            _imported_classes(_TRACERS),
+            *[backend.Tensor for backend in _backends_to_ask()],
+        )
         return other is Tensor or issubclass(other, native)
 
 

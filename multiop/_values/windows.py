@@ -210,7 +210,7 @@ def crops(
     return drops
 
 
-def transposed(channels: int | None, kernel: Sequence[int], groups: Any) -> int:
+def transposed_groups(channels: int | None, kernel: Sequence[int], groups: Any) -> int:
     """Return the number of groups of a transposed convolution of `channels` input channels."""
     (number,) = spatial(groups, 1, "groups")
     if channels != kernel[-1]:
@@ -300,7 +300,7 @@ def positions(number: int, window: int, stride: int, rate: int) -> Array:
     return np.arange(window)[:, None] * rate + np.arange(number) * stride
 
 
-def folded(shape: Sequence[int], kernel: Sequence[int], number: Sequence[int]) -> None:
+def check_fold(shape: Sequence[int], kernel: Sequence[int], number: Sequence[int]) -> None:
     """Raise unless `x` of `op_fold` holds blocks of size `kernel`, `number` of them along each dimension."""
     if len(shape) != 3:
         raise errors.ArgumentError(f"x must have 3 dimensions, not {len(shape)}")

@@ -162,17 +162,17 @@ def cumulative_sum(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DType = None, include_initial: bool = False
 ) -> Tensor:
     """Return the sums of the first entries along an axis; `include_initial` begins with 0."""
-    return _cumulated(op_cumsum, op_zeros, x, axis, dtype, include_initial)
+    return _cumulate(op_cumsum, op_zeros, x, axis, dtype, include_initial)
 
 
 def cumulative_prod(
     x: ArrayLike, /, *, axis: int | None = None, dtype: DType = None, include_initial: bool = False
 ) -> Tensor:
     """Return the products of the first entries along an axis; `include_initial` begins with 1."""
-    return _cumulated(op_cumprod, op_ones, x, axis, dtype, include_initial)
+    return _cumulate(op_cumprod, op_ones, x, axis, dtype, include_initial)
 
 
-def _cumulated(op: Any, initial: Any, x: Any, axis: int | None, dtype: DType, include_initial: bool) -> Tensor:
+def _cumulate(op: Any, initial: Any, x: Any, axis: int | None, dtype: DType, include_initial: bool) -> Tensor:
     shape = op_shape(x)
     if axis is None and len(shape) > 1:
         raise errors.ArgumentError(f"axis is needed, since x has {len(shape)} dimensions")

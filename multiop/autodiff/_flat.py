@@ -99,10 +99,10 @@ def learn_classes(given: Sequence[Any], tensors: Sequence[Any], backend: Any) ->
 def is_array(backend: Any) -> Callable[[Any], bool]:
     """Return a predicate for leaves that count as tensors in every context: tensors and NumPy arrays."""
 
-    def wanted(leaf: Any) -> bool:
+    def is_wanted(leaf: Any) -> bool:
         return backend.is_tensor(leaf) or isinstance(leaf, (np.ndarray, np.generic)) or host.owner(leaf) is not None
 
-    return wanted
+    return is_wanted
 
 
 def is_given(leaf: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from multiop._loading.built_in import is_traced
 
 
-def transformed(
+def decorate_transformed(
     fun: Callable[..., Any], make: Callable[..., Any], *options: Any
 ) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator of the function that `make(fun, *options)` returns."""

@@ -93,13 +93,13 @@ def op_attach_gradient(
         axes.append(taken_in)
     if not fx_gx_manually_stopped:
         value, slopes = op_stop_gradient(value), op_stop_gradient(slopes)
-    return _attached(value, slopes, points, axes)
+    return _attach_slopes(value, slopes, points, axes)
 
 
 @op_custom_gradient
-def _attached(value: Any, slopes: list[Any], points: list[Any], axes: list[tuple[int, ...]]) -> Any:
+def _attach_slopes(value: Any, slopes: list[Any], points: list[Any], axes: list[tuple[int, ...]]) -> Any:
     def grad(upstream: Any) -> Any:
-        grads = [op_multiply(_expanded(upstream, dims), slope) for dims, slope in zip(axes, slopes, strict=True)]
+        grads = [op_multiply(_expand_axes(upstream, dims), slope) for dims, slope in zip(axes, slopes, strict=True)]
         return upstream, None, grads, None
 
     return value, grad
@@ -159,10 +159,10 @@ def _slope(g: Any, name: str, point: Any, value: Any, axes: tuple[int, ...], bac
             f"{name} has shape {shape}; it must have the shape of its x, {_flat.static_shape(point)}, that of fx, "
             f"{_flat.static_shape(value)}, or ()"
         )
-    return op_multiply(_expanded(g, axes) if shape else g, op_ones_like(point))
+    return op_multiply(_expand_axes(g, axes) if shape else g, op_ones_like(point))
 
 
-def _expanded(x: Any, axes: tuple[int, ...]) -> Any:
+def _expand_axes(x: Any, axes: tuple[int, ...]) -> Any:
     """Return `x` with dimensions of size 1 at `axes`, along which it then broadcasts."""
     for axis in axes:
         x = op_expand_dims(x, axis)

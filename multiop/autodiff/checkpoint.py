@@ -10,7 +10,7 @@ from multiop._loading.registry import active, is_compiling, traced
 from multiop._rules import rerun_state
 from multiop._values import args as _args, dtypes
 from multiop.autodiff import _flat
-from multiop.autodiff._transformed import transformed
+from multiop.autodiff._transformed import decorate_transformed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -45,8 +45,8 @@ def checkpoint(fun: Callable[P, T], *, static_argnums: int | Sequence[int] = ())
     static = _flat.argnums(static_argnums, "checkpoint: static_argnums")
     static = (static,) if isinstance(static, int) else static
 
-    @transformed(fun, functools.partial(checkpoint, static_argnums=static_argnums))
-    def rematerialised(*args: P.args, **kwargs: P.kwargs) -> T:
+    @decorate_transformed(fun, functools.partial(checkpoint, static_argnums=static_argnums))
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
         backend = active()
 
         def is_differentiable(leaf: Any) -> bool:
@@ -71,4 +71,4 @@ def checkpoint(fun: Callable[P, T], *, static_argnums: int | Sequence[int] = ())
         outputs = backend.checkpoint(run, [backend.convert(x) for x in primals])
         return returned[0].fill(outputs)
 
-    return rematerialised
+    return call

@@ -22,7 +22,7 @@ from multiop._loading.registry import active
 from multiop._rules import doors
 from multiop._values import args as _args, dtypes, host, tree
 from multiop.autodiff._flat import leaves_like, static_shape
-from multiop.autodiff._transformed import transformed
+from multiop.autodiff._transformed import decorate_transformed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -77,7 +77,7 @@ def op_custom_gradient(f: Callable[P, tuple[T, Callable[..., Any]]]) -> Callable
     _args.function(f, "op_custom_gradient: f")
     parameters = _Parameters(f)
 
-    @transformed(f, op_custom_gradient)
+    @decorate_transformed(f, op_custom_gradient)
     def differentiable(*args: P.args, **kwargs: P.kwargs) -> T:
         backend = active()
         try:
@@ -203,7 +203,9 @@ class CustomCall:
 
     def forward(self, primals: Any) -> tuple[list[Any], Callable[..., Any]]:
         """Run the function on `primals`; return its flat output tensors, and its rule, ready for `backward`."""
-        arguments = primals if self.is_flat else [self._filled(*argument, primals) for argument in self.arguments]
+        arguments = primals
+        if not self.is_flat:
+            arguments = [self._fill_positions(*argument, primals) for argument in self.arguments]
         before = doors.enter(None)  # its rule says the derivative, so its values may leave for the host
         try:
             if self.keywords:
@@ -227,7 +229,7 @@ class CustomCall:
         return outputs, grad_fn
 
     @staticmethod
-    def _filled(structure: Any, leaves: list[Any], tensors: Any) -> Any:
+    def _fill_positions(structure: Any, leaves: list[Any], tensors: Any) -> Any:
         """Return the pytree in which each `_Position` among `leaves` is replaced by the tensor at that position."""
         filled = [tensors[leaf.number] if type(leaf) is _Position else leaf for leaf in leaves]
         return filled[0] if structure is None else tree.unflatten(structure, filled)
@@ -256,7 +258,7 @@ class CustomCall:
         """Put flat outputs back into the structure that the function returned."""
         if self.output_leaves is _ONE_LEAF:
             return outputs[0]
-        return self._filled(self.output_structure, self.output_leaves, outputs)
+        return self._fill_positions(self.output_structure, self.output_leaves, outputs)
 
     # backward
 
@@ -329,7 +331,7 @@ class CustomCall:
                     ) from None
             for leaf, grad in zip(leaves, leaf_grads, strict=True):
                 if type(leaf) is _Position:
-                    grads[leaf.number] = self._checked(grad, leaf.number, i, upstreams)
+                    grads[leaf.number] = self._check_gradient(grad, leaf.number, i, upstreams)
                 elif grad is not None and not host.is_scalar(leaf):
                     raise self._fault(
                         f"returned a gradient for {_args.describe(leaf)} in argument {self.argument_name(i)!r}, which "
@@ -404,7 +406,7 @@ class CustomCall:
             for k, (grad, variable) in enumerate(zip(grads, variables, strict=True))
         ]
 
-    def _checked(self, grad: Any, primal: int, argument: int, upstreams: Sequence[Any]) -> Any:
+    def _check_gradient(self, grad: Any, primal: int, argument: int, upstreams: Sequence[Any]) -> Any:
         spec = self.specs[primal]
         if self._conforms(grad, spec):
             return grad

@@ -71,7 +71,7 @@ def linear_solve(
     """
     name = "linear_solve"
     _check(name, args, matvec=matvec, solve=solve, transpose_solve=transpose_solve)
-    forward = _formed if solve is None else solve
+    forward = _solve_with_matrix if solve is None else solve
     return _linear_solve(matvec, b, forward, transpose_solve or forward, args, name)
 
 
@@ -124,17 +124,17 @@ def root(
     name = "root"
     _check(name, args, f=f, solve=solve, tangent_solve=tangent_solve)
     template, primals = _differentiable(args)
-    tangent = tangent_solve or _formed
+    tangent = tangent_solve or _solve_with_matrix
 
-    def pulled(w: Any, x: Any, *tensors: Any) -> Any:
+    def pull_back(w: Any, x: Any, *tensors: Any) -> Any:
         return vjp(lambda x: f(x, *template.fill(tensors)), x)[1](w)[0]
 
     @op_custom_gradient
     def solution(x0: Any, *tensors: Any) -> Any:
-        x = _solved(solve, lambda x: f(x, *template.fill(tensors)), x0, name)
+        x = _solve_equation(solve, lambda x: f(x, *template.fill(tensors)), x0, name)
 
         def grad(upstream: Any) -> Any:
-            w = _linear_solve(pulled, upstream, tangent, tangent, (x, *tensors), name)
+            w = _linear_solve(pull_back, upstream, tangent, tangent, (x, *tensors), name)
             return (None, *_negative_pull(lambda *tensors: f(x, *template.fill(tensors)), tensors, w))
 
         return x, grad
@@ -147,15 +147,15 @@ def _linear_solve(
 ) -> Any:
     template, primals = _differentiable(args)
 
-    def pulled(w: Any, *tensors: Any) -> Any:
+    def pull_back(w: Any, *tensors: Any) -> Any:
         return vjp(lambda x: matvec(x, *template.fill(tensors)), _tree.map(op_zeros_like, w))[1](w)[0]
 
     @op_custom_gradient
     def solution(b: Any, *tensors: Any) -> Any:
-        x = _solved(solve, lambda x: matvec(x, *template.fill(tensors)), b, name)
+        x = _solve_equation(solve, lambda x: matvec(x, *template.fill(tensors)), b, name)
 
         def grad(upstream: Any) -> Any:
-            w = _linear_solve(pulled, upstream, transpose_solve, solve, tensors, name)
+            w = _linear_solve(pull_back, upstream, transpose_solve, solve, tensors, name)
             return (w, *_negative_pull(lambda *tensors: matvec(x, *template.fill(tensors)), tensors, w))
 
         return x, grad
@@ -192,7 +192,7 @@ def _tensors(tree: Any) -> Any:
     return _tree.map(active().convert, tree)
 
 
-def _solved(solve: Solve, f: Callable[[Any], Any], start: Any, name: str) -> Any:
+def _solve_equation(solve: Solve, f: Callable[[Any], Any], start: Any, name: str) -> Any:
     """Return what a solver makes of an equation, as tensors like `start`."""
     x = solve(f, start)
     try:
@@ -203,7 +203,7 @@ def _solved(solve: Solve, f: Callable[[Any], Any], start: Any, name: str) -> Any
     return _tree.unflatten(_tree.structure(start), [like(y, x) for y, x in zip(others, leaves, strict=True)])
 
 
-def _formed(matvec: Callable[[Any], Any], b: Any) -> Any:
+def _solve_with_matrix(matvec: Callable[[Any], Any], b: Any) -> Any:
     """Solve a linear system with the matrix of `matvec`."""
     backend = active()
     leaves, structure = _tree.flatten(b)

@@ -11,7 +11,7 @@ from multiop._loading.registry import is_compiling, ready, traced
 from multiop._rules.lru import Recent
 from multiop._values import args as _args, tree
 from multiop.autodiff import _flat
-from multiop.autodiff._transformed import transformed
+from multiop.autodiff._transformed import decorate_transformed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -54,7 +54,7 @@ def jit(
     has_statics = bool(numbers or names)
     traces = Recent()
 
-    @transformed(fun, jit, static_argnums, static_argnames)
+    @decorate_transformed(fun, jit, static_argnums, static_argnames)
     def compiled(*args: P.args, **kwargs: P.kwargs) -> T:
         backend = ready()
         classes = _flat.tensor_classes[backend.name]
@@ -73,7 +73,7 @@ def jit(
             try:
                 call, by_value, tensors = _partial_call(fun, args, kwargs, numbers, names, backend)
             except errors.MultiopError:
-                raise _refused(fun, args, kwargs, backend) from None
+                raise _argument_error(fun, args, kwargs, backend) from None
         key = backend.name, config.floatx(), config.x64(), by_value  # the backend handles shapes and dtypes
         try:
             trace = traces.get(key)
@@ -137,7 +137,7 @@ def _partial_call(
     return call, (template.key(), by_value.key()), tensors
 
 
-def _refused(
+def _argument_error(
     fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], backend: Any
 ) -> errors.MultiopError:
     """Return the error about the first argument that cannot become a tensor."""

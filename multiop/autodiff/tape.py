@@ -150,12 +150,12 @@ class GradientTape:
             >>> float(tape.gradient(z, x)), float(tape.gradient(z, y)), tape.gradient(y, z)
             (108.0, 18.0, None)
         """
-        recorded = self._recorded("gradient")
+        recorded = self._take_record("gradient")
         args.choice(unconnected_gradients, UNCONNECTED, "GradientTape.gradient: unconnected_gradients")
         targets, upstreams = self._targets(target, output_gradients)
         template, flat = self._sources(sources, "gradient")
         grads = self._gradient(recorded, targets, flat, upstreams)
-        self._used()
+        self._use_up()
         if unconnected_gradients == "zero":
             grads = [op_zeros_like(x) if g is None else g for g, x in zip(grads, flat, strict=True)]
         return template.fill(grads)
@@ -194,7 +194,7 @@ class GradientTape:
             >>> multiop.op_convert_to_numpy(tape.jacobian(y, x)).tolist()
             [[2.0, 0.0], [0.0, 4.0]]
         """
-        recorded = self._recorded("jacobian")
+        recorded = self._take_record("jacobian")
         args.choice(unconnected_gradients, UNCONNECTED, "GradientTape.jacobian: unconnected_gradients")
         target = self._real_target(target, "jacobian")
         template, flat = self._sources(sources, "jacobian")
@@ -245,7 +245,7 @@ class GradientTape:
             >>> multiop.op_convert_to_numpy(tape.batch_jacobian(y, x)).tolist()
             [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
-        recorded = self._recorded("batch_jacobian")
+        recorded = self._take_record("batch_jacobian")
         args.choice(unconnected_gradients, UNCONNECTED, "GradientTape.batch_jacobian: unconnected_gradients")
         target = self._real_target(target, "batch_jacobian")
         if not self._backend.is_tensor(source):
@@ -322,7 +322,7 @@ class GradientTape:
             self._watched = tuple(self._tape.watched_variables())
         return self._watched
 
-    def _recorded(self, method: str) -> Any:
+    def _take_record(self, method: str) -> Any:
         if self._tape is None:
             used = "its record was used up; make it with persistent=True to differentiate more than once"
             raise errors.TapeError(
@@ -330,7 +330,7 @@ class GradientTape:
             )
         return self._tape
 
-    def _used(self) -> None:
+    def _use_up(self) -> None:
         if not self._persistent:
             self.watched_variables()
             self._tape = None
@@ -425,5 +425,5 @@ class GradientTape:
         else:
             each = [pull(units[k]) for k in range(n)]
             rows = [op_stack([row[i] for row in each], 0) for i in range(len(sources))]
-        self._used()
+        self._use_up()
         return [row if is_connected else None for row, is_connected in zip(rows, connected, strict=True)]

@@ -16,7 +16,7 @@ from multiop._loading.registry import active
 from multiop._values import args as _args, dtypes, tree
 from multiop._values.types import PyTree
 from multiop.autodiff import _flat
-from multiop.autodiff._transformed import transformed
+from multiop.autodiff._transformed import decorate_transformed
 from multiop.frontends.creation import op_ones_like, op_zeros
 from multiop.frontends.elementwise import op_add, op_multiply
 from multiop.frontends.shapes import op_reshape, op_transpose
@@ -74,7 +74,7 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -
         >>> {name: float(g) for name, g in gradient.items()}
         {'w': 6.0, 'b': 1.0}
     """
-    return transformed(fun, grad, argnums, has_aux)(_gradient(fun, argnums, has_aux, "grad"))
+    return decorate_transformed(fun, grad, argnums, has_aux)(_gradient(fun, argnums, has_aux, "grad"))
 
 
 def _gradient(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str) -> Callable[..., Any]:
@@ -126,13 +126,13 @@ def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool 
         (10.0, [5.0, 2.0])
     """
     differentiated = _value_and_grad(fun, argnums, has_aux, "value_and_grad")
-    return transformed(fun, value_and_grad, argnums, has_aux)(differentiated)
+    return decorate_transformed(fun, value_and_grad, argnums, has_aux)(differentiated)
 
 
 def _value_and_grad(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str) -> Callable[..., Any]:
-    chosen = _checked(fun, argnums, has_aux, name)
+    chosen = _check_transform(fun, argnums, has_aux, name)
 
-    def differentiated(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         backend = active()
         flat = _flat.FlatFunction(fun, args, kwargs, chosen, has_aux, backend, name)
         outputs, pullback, aux = backend.vjp(flat.scalar, flat.primals, False)
@@ -140,10 +140,10 @@ def _value_and_grad(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, na
         grads = flat.arguments(pullback([op_ones_like(outputs[0])]))
         return ((outputs[0], flat.aux(aux)) if has_aux else outputs[0]), grads
 
-    return differentiated
+    return call
 
 
-def _checked(fun: Any, argnums: Any, has_aux: Any, name: str) -> int | tuple[int, ...]:
+def _check_transform(fun: Any, argnums: Any, has_aux: Any, name: str) -> int | tuple[int, ...]:
     """Check the arguments of the transform `name`; return the positions that it differentiates with respect to."""
     _args.function(fun, f"{name}: fun")
     _args.bool_flag(has_aux, f"{name}: has_aux")
@@ -340,13 +340,13 @@ def jacrev(fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False
         >>> multiop.op_convert_to_numpy(multiop.jacrev(lambda x: x * x)(x)).tolist()
         [[2.0, 0.0], [0.0, 4.0]]
     """
-    return transformed(fun, jacrev, argnums, has_aux)(_jacobian(_by_rows, fun, argnums, has_aux, "jacrev"))
+    return decorate_transformed(fun, jacrev, argnums, has_aux)(_jacobian(_by_rows, fun, argnums, has_aux, "jacrev"))
 
 
 def _jacobian(
     compute: Callable[..., Any], fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str
 ) -> Callable[..., Any]:
-    chosen = _checked(fun, argnums, has_aux, name)
+    chosen = _check_transform(fun, argnums, has_aux, name)
 
     @functools.wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
@@ -371,7 +371,7 @@ def _by_rows(flat: _flat.FlatFunction) -> tuple[list[Any], Any]:
         pulled = [op_zeros((0, *x.shape), backend.dtype_name(x)) for x in primals]
     blocks = []
     for y, own in zip(outputs, rows, strict=True):
-        parts = [_joined(rows_of_x[own], _flat.is_complex(y, backend)) for rows_of_x in pulled]
+        parts = [_join_rows(rows_of_x[own], _flat.is_complex(y, backend)) for rows_of_x in pulled]
         blocks.append([op_reshape(part, (*y.shape, *x.shape)) for part, x in zip(parts, primals, strict=True)])
     return blocks, aux
 
@@ -406,7 +406,7 @@ def jacfwd(fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False
         >>> multiop.op_convert_to_numpy(multiop.jacfwd(lambda x: x * x)(x)).tolist()
         [[2.0, 0.0], [0.0, 4.0]]
     """
-    return transformed(fun, jacfwd, argnums, has_aux)(_jacobian(_by_columns, fun, argnums, has_aux, "jacfwd"))
+    return decorate_transformed(fun, jacfwd, argnums, has_aux)(_jacobian(_by_columns, fun, argnums, has_aux, "jacfwd"))
 
 
 def _by_columns(flat: _flat.FlatFunction) -> tuple[list[Any], Any]:
@@ -432,12 +432,12 @@ def _by_columns(flat: _flat.FlatFunction) -> tuple[list[Any], Any]:
     for shape, columns_of_y in zip(specs, columns, strict=True):
         blocks.append([])
         for x, own in zip(primals, rows, strict=True):
-            part = _joined(columns_of_y[own], _flat.is_complex(x, backend))
-            blocks[-1].append(_swapped(op_reshape(part, (*x.shape, *shape)), len(x.shape), len(shape)))
+            part = _join_rows(columns_of_y[own], _flat.is_complex(x, backend))
+            blocks[-1].append(_swap_dimensions(op_reshape(part, (*x.shape, *shape)), len(x.shape), len(shape)))
     return blocks, aux
 
 
-def _joined(rows: Any, is_complex: bool) -> Any:
+def _join_rows(rows: Any, is_complex: bool) -> Any:
     """Return `rows` as one matrix; where `is_complex`, their second half is the imaginary part of the first."""
     if not is_complex:
         return rows
@@ -445,7 +445,7 @@ def _joined(rows: Any, is_complex: bool) -> Any:
     return op_add(rows[:half], op_multiply(1j, rows[half:]))
 
 
-def _swapped(x: Any, n_first: int, n_last: int) -> Any:
+def _swap_dimensions(x: Any, n_first: int, n_last: int) -> Any:
     """Return `x` with its last `n_last` dimensions moved before its first `n_first`."""
     if not n_first or not n_last:
         return x
@@ -482,7 +482,7 @@ def hessian(fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = Fals
     forward = _jacobian(_by_columns, _jacobian(_by_rows, fun, *options), *options)
     reverse = _jacobian(_by_rows, _jacobian(_by_rows, _free_of_rules(fun), *options), *options)
 
-    @transformed(fun, hessian, argnums, has_aux)
+    @decorate_transformed(fun, hessian, argnums, has_aux)
     def matrix(*args: P.args, **kwargs: P.kwargs) -> Any:
         return _second_derivative(lambda: forward(*args, **kwargs), lambda: reverse(*args, **kwargs))
 

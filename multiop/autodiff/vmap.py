@@ -13,7 +13,7 @@ from multiop import errors
 from multiop._loading.registry import ready, traced
 from multiop._values import args as _args, tree as _tree
 from multiop.autodiff import _flat
-from multiop.autodiff._transformed import transformed
+from multiop.autodiff._transformed import decorate_transformed
 from multiop.frontends.shapes import op_transpose
 
 P = ParamSpec("P")
@@ -57,8 +57,8 @@ def vmap(fun: Callable[P, T], in_axes: Any = 0, out_axes: Any = 0, *, axis_size:
             f"vmap: in_axes must be an int, None or a tuple with an entry per argument, got {in_axes!r}"
         )
 
-    @transformed(fun, functools.partial(vmap, axis_size=axis_size), in_axes, out_axes)
-    def mapped(*args: P.args, **kwargs: P.kwargs) -> T:
+    @decorate_transformed(fun, functools.partial(vmap, axis_size=axis_size), in_axes, out_axes)
+    def call_mapped(*args: P.args, **kwargs: P.kwargs) -> T:
         backend = ready()
         prefix = (in_axes, 0) if not isinstance(in_axes, tuple) else (_entry_per_argument(in_axes, args), 0)
         axes = _broadcast(prefix, (args, kwargs), "in_axes")
@@ -78,7 +78,7 @@ def vmap(fun: Callable[P, T], in_axes: Any = 0, out_axes: Any = 0, *, axis_size:
             [_with_axis_at(y, places[i], k) for k, (i, y) in enumerate(zip(returned.positions, outputs, strict=True))]
         )
 
-    return mapped
+    return call_mapped
 
 
 def _entry_per_argument(in_axes: tuple[Any, ...], args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -62,8 +62,8 @@ from multiop import errors
 def not_implemented(reason: str) -> Callable[..., Any]:
     """Return an op that raises `UnsupportedError` with `reason`, which names the upstream URL."""
 
-    def unsupported(*_: Any) -> Any:
+    def raise_unsupported(*_: Any) -> Any:
         raise errors.UnsupportedError(reason)
 
-    unsupported.reason = reason  # type: ignore[attr-defined]
-    return unsupported
+    raise_unsupported.reason = reason  # type: ignore[attr-defined]
+    return raise_unsupported

@@ -7,7 +7,7 @@ from typing import Any
 
 from multiop import errors
 from multiop._call.boundary import boundary
-from multiop._loading.registry import active, composite, recomputed
+from multiop._loading.registry import active, composite, mark_recomputed
 from multiop._values import args, dtypes
 from multiop._values.types import ArrayLike, Axis, Tensor
 from multiop.frontends.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape, real_operand
@@ -550,7 +550,7 @@ def _together(op: Any, x: ArrayLike, axis: Any) -> Tensor:
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_sparse_plus(x: ArrayLike) -> Tensor:
     """Compute `(x + 1)**2 / 4` from -1 to 1, 0 below, `x` above.
 
@@ -578,7 +578,7 @@ def op_sparse_plus(x: ArrayLike) -> Tensor:
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_sparse_sigmoid(x: ArrayLike) -> Tensor:
     """Compute `min(max((x + 1) / 2, 0), 1)` for each entry of `x`.
 
@@ -605,7 +605,7 @@ def op_sparse_sigmoid(x: ArrayLike) -> Tensor:
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_squareplus(x: ArrayLike, b: float = 4) -> Tensor:
     """Compute `(x + sqrt(x**2 + b)) / 2` for each entry of `x`, without overflow or cancellation.
 

@@ -396,7 +396,7 @@ def op_vectorized_map(function: Callable[[PyTree], PyTree], elements: PyTree) ->
     if not columns:
         raise errors.ArgumentTypeError("elements has no tensors")
     size = _common_size(columns, "elements", None)
-    return _mapped(lambda row: traced(function)(template.fill(row)), columns, [0] * len(columns), size, "function")
+    return _map_columns(lambda row: traced(function)(template.fill(row)), columns, [0] * len(columns), size, "function")
 
 
 @boundary
@@ -440,7 +440,7 @@ def op_vectorize(
     inputs, outputs = (None, None) if signature is None else _core_dimensions(signature)
 
     @functools.wraps(pyfunc)
-    def vectorized(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         try:
             unknown = kwargs.keys() - untouched
             if unknown:
@@ -460,7 +460,7 @@ def op_vectorize(
                 given = list(args)
                 for k, x in zip(places, row, strict=True):
                     given[k] = x
-                return _checked(traced(pyfunc)(*given, **kwargs), outputs, sizes)
+                return _check_returned(traced(pyfunc)(*given, **kwargs), outputs, sizes)
 
             if not loop:
                 return call(operands)
@@ -473,13 +473,13 @@ def op_vectorize(
                     rows.append(op_reshape(x, rest))
                 else:
                     rows.append(op_reshape(op_broadcast_to(x, (*loop, *rest)), (n, *rest)))
-            results = _mapped(call, rows, axes, n, "pyfunc")
+            results = _map_columns(call, rows, axes, n, "pyfunc")
             return _tree.map(lambda y: None if y is None else op_reshape(y, (*loop, *tuple(y.shape)[1:])), results)
         except errors.MultiopError as error:
             arguments = {"pyfunc": pyfunc, "excluded": excluded, "signature": signature}
             raise explain(error, "op_vectorize", arguments, runs_user_code=True)
 
-    return vectorized
+    return call
 
 
 # pytrees
@@ -645,7 +645,7 @@ def _every(xs: Sequence[Any], axis: int, start: int, stop: int, step: int = 1) -
 # mapping
 
 
-def _mapped(
+def _map_columns(
     function: Callable[[Sequence[Any]], Any], columns: Sequence[Any], axes: list[Any], size: int | None, name: str
 ) -> Any:
     """Map a function of a list of tensors over the first axis of those whose entry in `axes` is 0."""
@@ -698,7 +698,7 @@ def _broadcast_shapes(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         raise errors.ArgumentError(f"shapes {', '.join(map(str, shapes))} do not broadcast") from None
 
 
-def _checked(returned: Any, core: list[tuple[str, ...]] | None, sizes: dict[str, int]) -> Any:
+def _check_returned(returned: Any, core: list[tuple[str, ...]] | None, sizes: dict[str, int]) -> Any:
     """Return what `pyfunc` returned if it has the shapes of the signature, or is scalar if there is no signature."""
     template, tensors = _take(returned, "what pyfunc returns")
     core = [()] * len(tensors) if core is None else core

@@ -248,7 +248,7 @@ def real_operand(x: ArrayLike) -> tuple[Tensor, str]:
     return x, dtype
 
 
-def widened(x: Tensor) -> Tensor:
+def widen_halves(x: Tensor) -> Tensor:
     """Return a tensor of 16-bit floats in 32 bits, any other as it is."""
     return op_cast(x, "float32") if active().dtype_name(x) in ("float16", "bfloat16") else x
 
@@ -261,7 +261,7 @@ def raised_to_0(x: Tensor) -> Tensor:
 def in_float32(compute: Callable[..., Tensor], *xs: Tensor) -> Tensor:
     """Compute 16-bit floats of one dtype in `float32`: sums and products would overflow, vanish or lose digits."""
     dtype = active().dtype_name(xs[0])
-    return op_cast(compute(*map(widened, xs)), dtype) if dtype in ("float16", "bfloat16") else compute(*xs)
+    return op_cast(compute(*map(widen_halves, xs)), dtype) if dtype in ("float16", "bfloat16") else compute(*xs)
 
 
 def on_device_of(x: ArrayLike, made: Tensor) -> Tensor:

@@ -517,9 +517,9 @@ def _broadened_svd(full_matrices: bool, eps: float) -> Any:
             a_skew, b_skew = op_subtract(a, _adjoint(a)), op_subtract(b, _adjoint(b))
             sums = op_add(op_expand_dims(s, -2), op_expand_dims(s, -1))
             together = op_multiply(op_add(a_skew, b_skew), _over_gaps(s, eps))
-            apart = op_multiply(op_subtract(a_skew, b_skew), _broadened(sums, eps))
+            apart = op_multiply(op_subtract(a_skew, b_skew), _broadened_reciprocal(sums, eps))
             inner = op_add(op_multiply(op_add(together, apart), 0.5), _on_diagonal(u_s))
-            inverse = op_expand_dims(_broadened(s, eps), -2)
+            inverse = op_expand_dims(_broadened_reciprocal(s, eps), -2)
             grad = op_matmul(op_matmul(left, inner), _adjoint(right))
             if rows > k:
                 outside = op_multiply(op_subtract(u_left, op_matmul(left, a)), inverse)
@@ -555,16 +555,16 @@ def _broadened_qr(mode: str, eps: float) -> Any:
     return qr
 
 
-def _broadened(x: Any, eps: float) -> Any:
+def _broadened_reciprocal(x: Any, eps: float) -> Any:
     """Return `x / (abs(x)**2 + eps)`, which is close to the conjugate of `1 / x`, and 0 at 0."""
     return op_divide(x, op_add(op_real(op_multiply(x, op_conj(x))), eps))
 
 
 def _over_gaps(values: Any, eps: float) -> Any:
-    """Return matrices of `_broadened` differences of values; that of a value and itself is a constant."""
+    """Return matrices of `_broadened_reciprocal` differences of values; that of a value and itself is a constant."""
     eye = on_device_of(values, op_eye(op_shape(values)[-1], dtype="bool"))
     gaps = op_subtract(op_expand_dims(values, -2), op_expand_dims(values, -1))
-    return op_where(eye, op_zeros_like(gaps), _broadened(op_where(eye, op_ones_like(gaps), gaps), eps))
+    return op_where(eye, op_zeros_like(gaps), _broadened_reciprocal(op_where(eye, op_ones_like(gaps), gaps), eps))
 
 
 def _damped_solve(a: Any, b: Any, eps: float) -> Any:
@@ -1183,7 +1183,7 @@ def _function_of_matrices(function: Any, x: Any) -> Any:
         raise errors.ArgumentError("x has an eigenvalue that is 0 or a negative real number") from None
 
 
-def _checked(found: Any, x: Any, back: Any) -> Any:
+def _nan_where_wrong(found: Any, x: Any, back: Any) -> Any:
     """Return `found`, or NaN where `back`, which would be `x`, is not."""
     wrong, size = (op_max(op_abs(y), (-2, -1), keepdims=True) for y in (op_subtract(back, x), x))
     allowed = op_multiply(size, float(np.finfo(op_dtype(size)).eps) ** 0.5)
@@ -1215,7 +1215,7 @@ def _root(x: Any) -> Any:
 
     # near 1, each step doubles the order of the derivatives that have converged
     root, _ = step(*step(*op_fori_loop(0, _STEPS, step_if_far, (x, x))))
-    return _checked(root, x, op_matmul(root, root))
+    return _nan_where_wrong(root, x, op_matmul(root, root))
 
 
 _STEPS = 16  # enough for condition numbers of 1e16, and for angles of 1e-3 from the negative axis
@@ -1232,10 +1232,10 @@ def _logarithm(x: Any) -> Any:
         columns = op_sum(op_abs(op_subtract(active().stop_gradient(near), eye)), -2, keepdims=True)
         is_far = op_less(0.5, op_max(columns, -1, keepdims=True))
 
-        def rooted() -> Any:
+        def take_root() -> Any:
             return op_where(is_far, _root(near), near), op_where(is_far, op_multiply(power, 2.0), power)
 
-        return op_cond(op_any(is_far), rooted, lambda: (near, power))
+        return op_cond(op_any(is_far), take_root, lambda: (near, power))
 
     near, power = op_fori_loop(0, _ROOTS, root_if_far, (x, op_ones_like(op_real(x[..., :1, :1]))))
     distance = op_subtract(near, eye)
@@ -1243,4 +1243,4 @@ def _logarithm(x: Any) -> Any:
     t, w = (on_device_of(x, op_cast(y.reshape(shape) / 2, op_dtype(power))) for y in (1 + _NODES, _WEIGHTS))
     terms = op_solve(op_add(eye, op_multiply(distance, t)), op_broadcast_to(distance, (len(_NODES), *op_shape(x))))
     found = op_multiply(op_sum(op_multiply(terms, w), 0), power)
-    return _checked(found, x, op_expm(active().stop_gradient(found)))
+    return _nan_where_wrong(found, x, op_expm(active().stop_gradient(found)))

@@ -7,7 +7,7 @@ from typing import Any
 
 from multiop import errors
 from multiop._call.boundary import boundary
-from multiop._loading.registry import active, composite, recomputed
+from multiop._loading.registry import active, composite, mark_recomputed
 from multiop._rules.composed import with_rule
 from multiop._values import args, dtypes
 from multiop._values.types import ArrayLike, Tensor
@@ -542,11 +542,11 @@ def op_clip(
     """
     if a_min is a_max is min is max is None:
         return active().op_clip(x, x_min, x_max)
-    low, high = _bound("x_min", x_min, a_min, min), _bound("x_max", x_max, a_max, max)
+    low, high = _given_bound("x_min", x_min, a_min, min), _given_bound("x_max", x_max, a_max, max)
     return active().op_clip(x, low, high)
 
 
-def _bound(name: str, *given: ArrayLike | None) -> ArrayLike | None:
+def _given_bound(name: str, *given: ArrayLike | None) -> ArrayLike | None:
     """Return the bound that is given under one of its names."""
     bounds = [bound for bound in given if bound is not None]
     if len(bounds) > 1:
@@ -1352,7 +1352,7 @@ def op_rad2deg(x: ArrayLike) -> Tensor:
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_angle(x: ArrayLike) -> Tensor:
     """Return the angle of each entry of `x` in the complex plane.
 
@@ -1375,7 +1375,7 @@ def op_angle(x: ArrayLike) -> Tensor:
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_fmax(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Choose the larger of `x1` and `x2`, entry by entry, skipping NaN.
 
@@ -1404,7 +1404,7 @@ def op_fmax(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_fmin(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Choose the smaller of `x1` and `x2`, entry by entry, skipping NaN.
 
@@ -1433,7 +1433,7 @@ def op_fmin(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_copysign(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Return the absolute values of `x1` with the signs of `x2`, entry by entry.
 
@@ -1532,7 +1532,7 @@ _SINC = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9, -1, -1)]
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_sinc(x: ArrayLike) -> Tensor:
     """Compute `sin(pi * x) / (pi * x)` of each entry of `x`, which is 1 at 0.
 

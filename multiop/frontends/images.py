@@ -13,7 +13,7 @@ import numpy as np
 
 from multiop import errors
 from multiop._call.boundary import boundary
-from multiop._loading.built_in import untraced
+from multiop._loading.built_in import hide_from_tracer
 from multiop._loading.registry import active, composite
 from multiop._values import args, dtypes
 from multiop._values.types import ArrayLike, Tensor
@@ -89,7 +89,7 @@ def op_image_rgb_to_grayscale(images: ArrayLike, data_format: str | None = None)
     if op_shape(images)[channel] == 1:
         return images
     red, green, blue = _channels(op_cast(images, working), channel)
-    return _restored(red * 0.2989 + green * 0.5870 + blue * 0.1140, dtype)
+    return _restore_dtype(red * 0.2989 + green * 0.5870 + blue * 0.1140, dtype)
 
 
 @boundary
@@ -212,7 +212,7 @@ def op_image_crop(
     height, width = _sizes(images, (rows, columns))
     top, _, height = _borders(top_cropping, bottom_cropping, target_height, height, ("top", "bottom"), -1)
     left, _, width = _borders(left_cropping, right_cropping, target_width, width, ("left", "right"), -1)
-    return _sliced(_sliced(images, rows, top, height), columns, left, width)
+    return _slice_axis(_slice_axis(images, rows, top, height), columns, left, width)
 
 
 @boundary
@@ -256,7 +256,7 @@ def op_image_pad(
     height, width = _sizes(images, (rows, columns))
     top, bottom, _ = _borders(top_padding, bottom_padding, target_height, height, ("top", "bottom"), 1)
     left, right, _ = _borders(left_padding, right_padding, target_width, width, ("left", "right"), 1)
-    return _padded(images, {rows: (top, bottom), columns: (left, right)}, 0)
+    return _pad_axes(images, {rows: (top, bottom), columns: (left, right)}, 0)
 
 
 @boundary
@@ -316,17 +316,17 @@ def op_image_resize(
     if crop_to_aspect_ratio:
         for axis, n, wanted in zip(axes, (height, width), same_ratio, strict=True):
             kept = min(n, max(wanted, 1))
-            images = _sliced(images, axis, (n - kept) // 2, kept)
+            images = _slice_axis(images, axis, (n - kept) // 2, kept)
     elif pad_to_aspect_ratio:
         added = [(max(wanted, n) - n) // 2 for n, wanted in zip((height, width), same_ratio, strict=True)]
-        images = _padded(images, {axis: (n, n) for axis, n in zip(axes, added, strict=True)}, fill_value)
+        images = _pad_axes(images, {axis: (n, n) for axis, n in zip(axes, added, strict=True)}, fill_value)
     if interpolation == "nearest":
         for axis, old, new in zip(axes, _sizes(images, axes), target, strict=True):
             nearest = (2 * np.arange(new) + 1) * old // (2 * new)  # exact, in integers
             images = op_take(images, nearest.astype(np.int32), axis) if old != new else images
         return images
-    images = _interpolated(op_cast(images, _working(images)), axes, target, interpolation, antialias)
-    return _restored(images, dtype)
+    images = _resize_axes(op_cast(images, _working(images)), axes, target, interpolation, antialias)
+    return _restore_dtype(images, dtype)
 
 
 @boundary
@@ -382,7 +382,7 @@ def op_image_affine_transform(
     x, y = _grid(*_sizes(images, axes))
     across, down = op_multiply(a0, x) + op_multiply(a1, y) + a2, op_multiply(b0, x) + op_multiply(b1, y) + b2
     k = op_multiply(c0, x) + op_multiply(c1, y) + 1.0
-    return _warped(images, axes, channel, across / k, down / k, order, fill_mode, fill_value)
+    return _look_up(images, axes, channel, across / k, down / k, order, fill_mode, fill_value)
 
 
 @boundary
@@ -435,8 +435,8 @@ def op_image_perspective_transform(
         raise errors.ArgumentError(f"end_points must be of the shape of start_points, {shape}")
     _check_batch(images, shape[:-2], "start_points")
     starts, ends = _corners(start_points, "start_points"), _corners(end_points, "end_points")
-    across, down = _projected(_grid(*_sizes(images, axes)), starts, ends)
-    return _warped(images, axes, channel, across, down, order, "constant", fill_value)
+    across, down = _project(_grid(*_sizes(images, axes)), starts, ends)
+    return _look_up(images, axes, channel, across, down, order, "constant", fill_value)
 
 
 @boundary
@@ -678,9 +678,9 @@ def op_image_gaussian_blur(
     dtype = op_dtype(images)
     images = op_cast(images, _working(images))
     for axis, n, s in zip(axes, _pair(kernel_size, "kernel_size"), _positive(sigma, "sigma"), strict=True):
-        around = _padded(images, {axis: ((n - 1) // 2, n // 2)}, 0)
-        images = _correlated(around, axis, _gaussian(n, s))
-    return _restored(images, dtype)
+        around = _pad_axes(images, {axis: ((n - 1) // 2, n // 2)}, 0)
+        images = _correlate(around, axis, _gaussian(n, s))
+    return _restore_dtype(images, dtype)
 
 
 @boundary
@@ -715,13 +715,13 @@ def op_image_sobel_edges(images: ArrayLike, data_format: str | None = None) -> T
         raise errors.ArgumentError("images without pixels have no edges")
     around = images
     for axis, n in zip(axes, _sizes(images, axes), strict=True):
-        first, last = _sliced(around, axis, 0, 1), _sliced(around, axis, n - 1, 1)
+        first, last = _slice_axis(around, axis, 0, 1), _slice_axis(around, axis, n - 1, 1)
         around = op_concatenate([first, around, last], axis)
     edges = []
     for along, other in (axes, axes[::-1]):
-        smooth = _correlated(around, other, (1.0, 2.0, 1.0))
+        smooth = _correlate(around, other, (1.0, 2.0, 1.0))
         size = op_shape(images)[along]
-        edges.append(_sliced(smooth, along, 2, size) - _sliced(smooth, along, 0, size))
+        edges.append(_slice_axis(smooth, along, 2, size) - _slice_axis(smooth, along, 0, size))
     return op_cast(op_stack(edges, -1), dtype)
 
 
@@ -769,7 +769,7 @@ def op_image_ssim(
     axes, channel = _image_axes(image1, data_format, name="image1")
     if op_shape(image1) != op_shape(image2):
         raise errors.ArgumentError(f"image2 must be of the shape of image1, {op_shape(image1)}")
-    (n,) = _whole([filter_size], 1, "filter_size")
+    (n,) = _check_ints([filter_size], 1, "filter_size")
     weights = _gaussian(n, *_positive([filter_sigma], "filter_sigma"))
     (span,), (k1,), (k2,) = _positive([max_val], "max_val"), _positive([k1], "k1"), _positive([k2], "k2")
     if min(_sizes(image1, axes)) < n:
@@ -780,7 +780,7 @@ def op_image_ssim(
     difference = x - y
     windows = op_stack([x, y, op_square(x) + op_square(y), difference, op_square(difference)])
     for axis in axes:
-        windows = _correlated(windows, axis + 1, weights)
+        windows = _correlate(windows, axis + 1, weights)
     mean1, mean2, squares, shift, error = [windows[i] for i in range(5)]
     both, c1, c2 = op_square(mean1) + op_square(mean2), (k1 * span) ** 2, (k2 * span) ** 2
     # what is taken from 1 is not negative, which a difference of squares may be when it is rounded
@@ -835,7 +835,7 @@ def op_image_elastic_transform(
     order = ORDERS[args.choice(interpolation, tuple(ORDERS), "interpolation")]
     (spread,) = _positive([sigma], "sigma")
     if seed is not None:
-        (seed,) = _whole([seed], 0, "seed")
+        (seed,) = _check_ints([seed], 0, "seed")
     batch = _sizes(images, range(len(op_shape(images)) - 3))
     height, width = _sizes(images, axes)
     field = _displacements(seed, (2, *batch, height, width), spread) * _number(alpha, "alpha")
@@ -843,7 +843,7 @@ def op_image_elastic_transform(
     # with the shape and on the device of the values that are looked up
     plane = op_sum(op_cast(images, dtypes.result_type(op_dtype(images), "float32")), channel)
     across, down = op_full_like(plane, field[0] + x), op_full_like(plane, field[1] + y)
-    return _warped(images, axes, channel, across, down, order, fill_mode, fill_value)
+    return _look_up(images, axes, channel, across, down, order, fill_mode, fill_value)
 
 
 @boundary
@@ -906,7 +906,7 @@ def op_image_scale_and_translate(
     for i, (dim, old) in enumerate(zip(dims, _sizes(images, dims), strict=True)):
         matrix = _resampling(old, wanted[dim], scale[i], translation[i], kernel, antialias)
         images = op_moveaxis(op_matmul(op_moveaxis(images, dim, -1), matrix), -1, dim)
-    return _restored(images, dtype)
+    return _restore_dtype(images, dtype)
 
 
 # arguments
@@ -959,7 +959,7 @@ def _channels(images: Tensor, channel: int) -> list[Tensor]:
     return op_split(images, 3, channel)
 
 
-def _whole(values: Sequence[Any], least: int, name: str) -> list[int]:
+def _check_ints(values: Sequence[Any], least: int, name: str) -> list[int]:
     """Return `values` as ints, none of them below `least`."""
     for value in values:
         if isinstance(value, bool) or not isinstance(value, numbers.Integral):
@@ -974,7 +974,7 @@ def _tuple(value: Any, n: int, name: str) -> list[int]:
     values = list(value) if isinstance(value, (tuple, list)) else [value] * n
     if len(values) != n:
         raise errors.ArgumentError(f"{name} must be of length {n}, got {value!r}")
-    return _whole(values, 1, name)
+    return _check_ints(values, 1, name)
 
 
 def _pair(value: Any, name: str) -> list[int]:
@@ -1020,7 +1020,7 @@ def _borders(
         raise errors.ArgumentError(f"exactly two of {sides[0]}, {sides[1]} and target must be given, got {given}")
     for name, value in given.items():
         if value is not None:
-            _whole([value], 0, name)
+            _check_ints([value], 0, name)
     if target is None:
         target = size + sign * (before + after)
     elif before is None:
@@ -1044,11 +1044,11 @@ def _check_batch(images: Tensor, batch: tuple[Any, ...], name: str) -> None:
 # parts of images
 
 
-def _sliced(x: Tensor, axis: int, start: int, size: Any) -> Tensor:
+def _slice_axis(x: Tensor, axis: int, start: int, size: Any) -> Tensor:
     return x[(slice(None),) * axis + (slice(start, start + size),)]
 
 
-def _padded(x: Tensor, widths: dict[int, tuple[int, int]], fill_value: float) -> Tensor:
+def _pad_axes(x: Tensor, widths: dict[int, tuple[int, int]], fill_value: float) -> Tensor:
     if all(width == (0, 0) for width in widths.values()):
         return x
     return op_pad(x, [widths.get(axis, (0, 0)) for axis in range(len(op_shape(x)))], "constant", fill_value)
@@ -1066,7 +1066,7 @@ def _patches(
         if is_same:
             count = -(-n // step)
             missing = max((count - 1) * step + reach - n, 0)
-            images = _padded(images, {axis + i: (missing // 2, missing - missing // 2)}, 0)
+            images = _pad_axes(images, {axis + i: (missing // 2, missing - missing // 2)}, 0)
         else:
             count = (n - reach) // step + 1
             if n < reach:
@@ -1086,7 +1086,7 @@ def _patches(
     return op_reshape(moved, (*shape[:channel], entries, *counts))
 
 
-def _restored(x: Tensor, dtype: str) -> Tensor:
+def _restore_dtype(x: Tensor, dtype: str) -> Tensor:
     """Return floats as `dtype`: integers rounded to the nearest, and within their range."""
     if dtype in dtypes.INTEGER:
         low, high = dtypes.INTEGER_RANGE[dtype]
@@ -1100,13 +1100,13 @@ def _restored(x: Tensor, dtype: str) -> Tensor:
 # filters and resampling
 
 
-def _correlated(x: Tensor, axis: int, weights: Sequence[float]) -> Tensor:
+def _correlate(x: Tensor, axis: int, weights: Sequence[float]) -> Tensor:
     """Return weighted sums of neighbours along `axis`, wherever all of them exist."""
     size = op_shape(x)[axis] - len(weights) + 1
-    return _added([op_multiply(_sliced(x, axis, i, size), weight) for i, weight in enumerate(weights)])
+    return _add_parts([op_multiply(_slice_axis(x, axis, i, size), weight) for i, weight in enumerate(weights)])
 
 
-def _added(parts: list[Tensor]) -> Tensor:
+def _add_parts(parts: list[Tensor]) -> Tensor:
     return functools.reduce(op_add, parts)
 
 
@@ -1162,7 +1162,7 @@ _METHODS: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
-def _interpolated(
+def _resize_axes(
     images: Tensor, axes: tuple[int, ...], target: Sequence[int], interpolation: str, antialias: bool
 ) -> Tensor:
     """Return images of `target` pixels."""
@@ -1170,20 +1170,22 @@ def _interpolated(
     lines = zip(axes, [shape[axis] for axis in axes], target, strict=True)
     for axis, old, new in sorted(lines, key=lambda line: line[2] / line[1]):  # the dimensions that shrink first
         if old != new:
-            images = _resized(images, old, new, interpolation, antialias, axis - len(shape))
+            images = _resize_axis(images, old, new, interpolation, antialias, axis - len(shape))
     return images
 
 
-def _resized(x: Tensor, *way: Any) -> Tensor:
+def _resize_axis(x: Tensor, *way: Any) -> Tensor:
     """Return `x` with the line along an axis resized; `way` is what `_line` takes."""
     linear = getattr(active(), "linear", None)
-    return _weighted(x, way[-1], *_parts(*way)) if linear is None else linear(_line(*way), x)
+    return _weigh_taps(x, way[-1], *_parts(*way)) if linear is None else linear(_line(*way), x)
 
 
-def _weighted(x: Tensor, axis: int, taps: Any, is_used: Any) -> Tensor:
+def _weigh_taps(x: Tensor, axis: int, taps: Any, is_used: Any) -> Tensor:
     # tap by tap: one tensor of all taps is slow where XLA fuses the gather with the sum
     parts = [op_take(x, picks, axis) for picks, _ in taps]
-    y = _added([op_multiply(part, _as_factor(weights, part)) for part, (_, weights) in zip(parts, taps, strict=True)])
+    y = _add_parts(
+        [op_multiply(part, _as_factor(weights, part)) for part, (_, weights) in zip(parts, taps, strict=True)]
+    )
     return y if is_used is None else op_where(is_used, y, 0.0)
 
 
@@ -1210,10 +1212,10 @@ class _Line:
             self.taps.append((picks[k].astype(np.int32), (weights[k] / parts).reshape(column)))
 
     def __call__(self, x: Tensor) -> Tensor:
-        return _weighted(x, self.axis, self.taps, self.is_used)
+        return _weigh_taps(x, self.axis, self.taps, self.is_used)
 
 
-@untraced  # torch.compile keeps arrays as they are, but calls no object that it did not see made
+@hide_from_tracer  # torch.compile keeps arrays as they are, but calls no object that it did not see made
 def _parts(*way: Any) -> tuple[Any, Any]:
     line = _line(*way)
     return line.taps, line.is_used
@@ -1258,7 +1260,7 @@ def _grid(height: int, width: int) -> tuple[Any, Any]:
     return np.arange(width, dtype=np.float32)[None, :], np.arange(height, dtype=np.float32)[:, None]
 
 
-def _folded(c: Tensor, size: int, fill_mode: str) -> Tensor:
+def _fold_coordinates(c: Tensor, size: int, fill_mode: str) -> Tensor:
     """Return coordinates `c` moved between the first and the last of `size` entries."""
     last = size - 1
     if last == 0 or fill_mode in ("constant", "nearest"):
@@ -1303,7 +1305,7 @@ def _looked_up(
     is_nan: Any = None
     is_outside: Any = None
     for c, size in zip(places, sizes, strict=True):
-        folded = _folded(c, size, fill_mode)
+        folded = _fold_coordinates(c, size, fill_mode)
         nan, outside = op_isnan(folded), op_logical_or(c < 0, c > size - 1)
         is_nan = nan if is_nan is None else op_logical_or(is_nan, nan)
         is_outside = outside if is_outside is None else op_logical_or(is_outside, outside)
@@ -1326,11 +1328,11 @@ def _looked_up(
     total = op_where(op_expand_dims(is_nan, -1), blank, total)
     if fill_mode == "constant":
         total = op_where(op_expand_dims(is_outside, -1), fill_value, total)
-    return total if order == 0 else _restored(total, dtype)
+    return total if order == 0 else _restore_dtype(total, dtype)
 
 
 @composite
-def _warped(
+def _look_up(
     images: Tensor,
     axes: tuple[int, ...],
     channel: int,
@@ -1366,7 +1368,7 @@ def _displacements(seed: int | None, shape: tuple[int, ...], sigma: float) -> An
     return field
 
 
-untraced(_displacements)  # a compiler that traces Python keeps its result
+hide_from_tracer(_displacements)  # a compiler that traces Python keeps its result
 
 
 def _corners(points: Tensor, name: str) -> list[tuple[Tensor, Tensor]]:
@@ -1381,7 +1383,7 @@ def _area(p: Any, q: Any, r: Any) -> Tensor:
     return across - op_multiply(op_subtract(q[1], p[1]), op_subtract(r[0], p[0]))
 
 
-def _projected(pixels: Any, starts: list[Any], ends: list[Any]) -> tuple[Tensor, Tensor]:
+def _project(pixels: Any, starts: list[Any], ends: list[Any]) -> tuple[Tensor, Tensor]:
     """Return where the projective map that sends `ends` to `starts` sends `pixels`.
 
     In barycentric coordinates of the first three points, a projective map that keeps these points is one factor for

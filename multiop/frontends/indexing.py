@@ -174,7 +174,7 @@ def op_slice_update(inputs: ArrayLike, start_indices: ArrayLike, updates: ArrayL
         [1, 7, 8, 4]
     """
     where = [start_indices] if active().is_tensor(start_indices) else []
-    x, updates, *_ = _matched(inputs, updates, *where)
+    x, updates, *_ = _match_operands(inputs, updates, *where)
     return active().op_slice_update(x, start_indices, updates)
 
 
@@ -247,7 +247,7 @@ def op_scatter_update(
     """
     args.choice(reduction, (None, "add", "max", "min", "mul"), "reduction")
     backend = active()
-    x, updates, indices = _matched(inputs, updates, indices)
+    x, updates, indices = _match_operands(inputs, updates, indices)
     indices = backend.convert(indices)
     depth = (None, *backend.op_shape(indices))[-1]
     if not isinstance(depth, int) or depth > len(backend.op_shape(x)):
@@ -428,7 +428,7 @@ def op_set_item(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_set_item([[1, 2], [3, 4]], (slice(None), -1), [7, 8])).tolist()
         [[1, 7], [3, 8]]
     """
-    return _updated(x, key, value, None)
+    return _update_entries(x, key, value, None)
 
 
 @boundary
@@ -461,7 +461,7 @@ def op_add_at(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_add_at([1, 2, 3], [0, 0, 2], [10, 20, 30])).tolist()
         [31, 2, 33]
     """
-    return _updated(x, key, value, "add")
+    return _update_entries(x, key, value, "add")
 
 
 @boundary
@@ -494,7 +494,7 @@ def op_multiply_at(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_multiply_at([1, 2, 3], [0, 0, 2], [10, 20, 30])).tolist()
         [200, 2, 90]
     """
-    return _updated(x, key, value, "mul")
+    return _update_entries(x, key, value, "mul")
 
 
 @boundary
@@ -528,7 +528,7 @@ def op_maximum_at(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_maximum_at([1, 20, 3], [0, 0, 1], [4, 2, 6])).tolist()
         [4, 20, 3]
     """
-    return _updated(x, key, value, "max")
+    return _update_entries(x, key, value, "max")
 
 
 @boundary
@@ -562,7 +562,7 @@ def op_minimum_at(x: ArrayLike, key: Any, value: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_minimum_at([1, 20, 3], [0, 0, 1], [4, 2, 6])).tolist()
         [1, 6, 3]
     """
-    return _updated(x, key, value, "min")
+    return _update_entries(x, key, value, "min")
 
 
 @boundary
@@ -641,11 +641,11 @@ _COMBINE = {"add": op_add, "max": op_maximum, "min": op_minimum, "mul": op_multi
 _ALL = slice(None)
 
 
-def _updated(x: Any, key: Any, value: Any, reduction: str | None) -> Tensor:
+def _update_entries(x: Any, key: Any, value: Any, reduction: str | None) -> Tensor:
     """Return `x` with the entries `x[key]` replaced by `value`, or combined with it by `reduction`."""
     given = list(key) if isinstance(key, tuple) else [key]
     places = [place for place, part in enumerate(given) if _is_index_array(part)]
-    x, value, *arrays = _matched(x, value, *[given[place] for place in places], names=("x", "value"))
+    x, value, *arrays = _match_operands(x, value, *[given[place] for place in places], names=("x", "value"))
     for place, array in zip(places, arrays, strict=True):
         given[place] = array
     parts = args.parts(tuple(given), _sizes(x))
@@ -657,14 +657,14 @@ def _updated(x: Any, key: Any, value: Any, reduction: str | None) -> Tensor:
     entries, arrays = args.expand_masks(parts)
     basic = [_ALL if place in arrays else one for place, one in enumerate(entries)]
     if arrays:
-        return _placed(x, basic, _scattered(op_get_item(x, tuple(basic)), arrays, entries, value, reduction))
+        return _place_value(x, basic, _scatter_value(op_get_item(x, tuple(basic)), arrays, entries, value, reduction))
     if reduction is None:
-        return _placed(x, basic, value)
+        return _place_value(x, basic, value)
     picked = op_get_item(x, tuple(basic))
-    return _placed(x, basic, _COMBINE[reduction](picked, _fitting(value, _sizes(picked))))
+    return _place_value(x, basic, _COMBINE[reduction](picked, _fitting(value, _sizes(picked))))
 
 
-def _matched(x: Any, updates: Any, *indices: Any, names: tuple[str, str] = ("inputs", "updates")) -> list[Any]:
+def _match_operands(x: Any, updates: Any, *indices: Any, names: tuple[str, str] = ("inputs", "updates")) -> list[Any]:
     """Return `x` and `updates` as tensors of the dtype of `x`, and `indices`, on one device."""
     backend = active()
     x, updates, *indices = backend.together(x, updates, *indices)
@@ -736,12 +736,12 @@ def _where(x: Tensor, parts: list[Any], place: int, value: Tensor, reduction: st
     mask = op_reshape(mask, (*op_shape(mask), *[1] * after))
     if reduction is not None:  # a zero gradient must not be multiplied by an infinite factor
         value = _COMBINE[reduction](op_where(mask, there, on_device_of(x, op_cast(1, active().dtype_name(x)))), value)
-    return _placed(x, basic, op_where(mask, value, there))
+    return _place_value(x, basic, op_where(mask, value, there))
 
 
-def _scattered(x: Tensor, arrays: list[int], entries: list[Any], value: Tensor, reduction: str | None) -> Tensor:
+def _scatter_value(x: Tensor, arrays: list[int], entries: list[Any], value: Tensor, reduction: str | None) -> Tensor:
     """Return `x` updated with `value` at the index tensors `entries[dim]` of the dimensions `dim` in `arrays`."""
-    indices = _joined([_on_device_of(x, entries[place]) for place in arrays])
+    indices = _stack_indices([_on_device_of(x, entries[place]) for place in arrays])
     depth, start = len(op_shape(indices)) - 1, args.index_axis(arrays)
     front, sizes = tuple(range(len(arrays))), _sizes(x)
     rest = [n for dim, n in enumerate(sizes) if dim not in arrays]
@@ -752,7 +752,7 @@ def _scattered(x: Tensor, arrays: list[int], entries: list[Any], value: Tensor, 
     return op_moveaxis(x, front, arrays)
 
 
-def _joined(indices: list[Any]) -> Tensor:
+def _stack_indices(indices: list[Any]) -> Tensor:
     """Broadcast index tensors with each other, and stack them along a new last dimension."""
     if len(indices) == 1:
         return op_expand_dims(indices[0], -1)
@@ -767,10 +767,10 @@ def _joined(indices: list[Any]) -> Tensor:
         for one in indices[1:]:
             whole = op_add(whole, op_zeros_like(one, "int32"))
         shape = op_shape(whole)
-    return op_stack([op_broadcast_to(_signed(one), shape) for one in indices], -1)
+    return op_stack([op_broadcast_to(_as_signed(one), shape) for one in indices], -1)
 
 
-def _signed(indices: Tensor) -> Tensor:
+def _as_signed(indices: Tensor) -> Tensor:
     """Return indices in a dtype that promotes with other integers to integers."""
     signed = {"uint32": "int32", "uint64": "int64"}.get(active().dtype_name(indices))
     if signed is None:
@@ -779,7 +779,7 @@ def _signed(indices: Tensor) -> Tensor:
     return op_where(op_less(indices, 0), int(np.iinfo(signed).max), indices)  # a number that large is out of range
 
 
-def _placed(x: Tensor, key: list[Any], value: Tensor) -> Tensor:
+def _place_value(x: Tensor, key: list[Any], value: Tensor) -> Tensor:
     """Return `x` with `x[key]` replaced by `value`; `key` holds only ints, slices and `None`."""
     sizes = _sizes(x)
     if all(one == _ALL for one in key):

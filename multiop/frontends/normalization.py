@@ -10,7 +10,7 @@ from multiop._call.boundary import boundary
 from multiop._loading.registry import active, composite
 from multiop._values import args, dtypes
 from multiop._values.types import ArrayLike, Axis, Tensor
-from multiop.frontends.conversion import op_cast, op_dtype, operands, widened
+from multiop.frontends.conversion import op_cast, op_dtype, operands, widen_halves
 from multiop.frontends.statistics import op_moments
 
 EPSILON = 1e-7
@@ -87,7 +87,7 @@ def op_batch_normalization(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[-0.5], [1.5]]
     """
-    args.required(x=x, mean=mean, variance=variance)
+    args.check_given(x=x, mean=mean, variance=variance)
     return active().op_batch_normalization(x, mean, variance, axis, offset, scale, shift(epsilon))
 
 
@@ -123,13 +123,13 @@ def op_batch_normalization_with_moments(
         >>> multiop.op_convert_to_numpy(y).tolist(), float(mean[0]), float(variance[0])
         ([[-1.0], [1.0]], 3.0, 4.0)
     """
-    args.required(x=x)
+    args.check_given(x=x)
     x, *vectors = operands(*[t for t in (x, offset, scale) if t is not None])
     rest = iter(vectors)
     offset, scale = (None if t is None else next(rest) for t in (offset, scale))
     axis = args.single_axis(axis, len(x.shape), "axis")
     smallest = shift(epsilon)
-    wide = widened(x)  # the variance of 16-bit floats may overflow
+    wide = widen_halves(x)  # the variance of 16-bit floats may overflow
     mean, variance = op_moments(wide, [k for k in range(len(x.shape)) if k != axis])
     y = op_batch_normalization(wide, mean, variance, axis, offset, scale, smallest)
     dtype = dtypes.to_floating(op_dtype(x))

@@ -16,7 +16,7 @@ from multiop.frontends.conversion import (
     op_dtype,
     op_shape,
     operands,
-    widened,
+    widen_halves,
 )
 from multiop.frontends.creation import op_eye, op_ones, op_ones_like, op_zeros, op_zeros_like
 from multiop.frontends.decompositions import op_eigvals, op_inv, op_lstsq
@@ -63,7 +63,7 @@ def op_polyval(p: ArrayLike, x: ArrayLike) -> Tensor:
     p, x = operands(p, x)
     n = _vector(p, "p")
     dtype = dtypes.result_type(op_dtype(p), op_dtype(x))
-    p, x = widened(op_cast(p, dtype)), widened(op_cast(x, dtype))
+    p, x = widen_halves(op_cast(p, dtype)), widen_halves(op_cast(x, dtype))
     # 0 times x is NaN where x is infinite, and no part of the derivative: there, it would meet a power that overflows
     y = op_multiply(op_zeros_like(x), active().stop_gradient(x))
     for k in range(n):
@@ -148,7 +148,7 @@ def op_poly(x: ArrayLike) -> Tensor:
         args.matrices(shape, square=True)
         coefficients = op_poly(op_eigvals(x))
         return coefficients if dtype in dtypes.COMPLEX else op_real(coefficients)
-    roots = widened(x)
+    roots = widen_halves(x)
     coefficients = on_device_of(x, op_ones((1,), op_dtype(roots)))
     for k in range(_vector(x, "x")):
         lower = op_pad(op_multiply(coefficients, roots[k]), [(1, 0)])

@@ -7,7 +7,7 @@ from typing import Any
 
 from multiop import errors
 from multiop._call.boundary import boundary
-from multiop._loading.registry import active, composite, recomputed
+from multiop._loading.registry import active, composite, mark_recomputed
 from multiop._values import args
 from multiop._values.types import ArrayLike, Tensor
 from multiop.frontends.conversion import in_float32, op_cast, op_convert_to_tensor, op_shape
@@ -208,7 +208,7 @@ def op_inner(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_outer(x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """Multiply each entry of `x1` by each of `x2`.
 
@@ -282,7 +282,7 @@ def op_kron(x1: ArrayLike, x2: ArrayLike, *more: ArrayLike) -> Tensor:
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_cross(
     x1: ArrayLike, x2: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Tensor:
@@ -328,7 +328,7 @@ def _cross(x1: Tensor, x2: Tensor, axisa: int, axisb: int, axisc: int) -> Tensor
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Tensor:
     """Make the Vandermonde matrix of `x`: the powers of its entries.
 

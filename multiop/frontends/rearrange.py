@@ -54,7 +54,7 @@ def op_rearrange(tensor: ArrayLike, pattern: str, **axes_lengths: int) -> Tensor
         rest = 0
         if any("..." in group for group in (*before, *after)):
             raise errors.ArgumentError(f"pattern {pattern!r} must have ... before the ->, not in parentheses")
-    before, after = _expanded(before, rest), _expanded(after, rest)
+    before, after = _expand_ellipsis(before, rest), _expand_ellipsis(after, rest)
     if rest < 0 or len(before) != len(shape):
         raise errors.ArgumentError(f"pattern {pattern!r} does not have the {len(shape)} dimensions of tensor")
     names = [name for group in before for name in group]
@@ -94,7 +94,7 @@ def _groups(side: str, pattern: str) -> list[list[str]]:
     return groups
 
 
-def _expanded(groups: list[list[str]], rest: int) -> list[list[str]]:
+def _expand_ellipsis(groups: list[list[str]], rest: int) -> list[list[str]]:
     """Return the groups with names for the `rest` dimensions of `...`."""
     names = [f"...{i}" for i in range(rest)]
     found: list[list[str]] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from multiop import errors
 from multiop._call.boundary import boundary
-from multiop._loading.registry import active, composite, recomputed
+from multiop._loading.registry import active, composite, mark_recomputed
 from multiop._values import args, dtypes
 from multiop._values.types import ArrayLike, Axis, DType, Tensor
 from multiop.frontends.conversion import in_float32, op_cast, op_convert_to_tensor, op_dtype, op_shape
@@ -447,7 +447,7 @@ def op_count_nonzero(x: ArrayLike, axis: Axis = None) -> Tensor:
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_ptp(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the difference between the largest and the smallest entry of `x` along `axis`.
 
@@ -508,7 +508,7 @@ def op_average(x: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_diff(a: ArrayLike, n: int = 1, axis: int = -1) -> Tensor:
     """Return the differences of neighbouring entries of `a` along `axis`.
 

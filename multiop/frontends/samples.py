@@ -10,7 +10,7 @@ from multiop._call.boundary import boundary
 from multiop._loading.registry import active, composite
 from multiop._values import args, dtypes as _dtypes, host
 from multiop._values.types import ArrayLike, Axis, Tensor
-from multiop.frontends.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape, operands, widened
+from multiop.frontends.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape, operands, widen_halves
 from multiop.frontends.elementwise import (
     op_abs,
     op_add,
@@ -84,8 +84,8 @@ def op_interp(
         if op_dtype(points) in _dtypes.COMPLEX:
             raise errors.DTypeError(f"{name}: {op_dtype(points)} is not accepted: complex numbers have no order")
     n, dtype = _points(xp, fp), _dtypes.to_floating(_dtypes.result_type(*map(op_dtype, (x, xp, fp))))
-    fp, real = widened(op_cast(fp, dtype)), _dtypes.REAL_PART.get(dtype, dtype)
-    x, xp = widened(op_cast(x, real)), widened(op_cast(xp, real))
+    fp, real = widen_halves(op_cast(fp, dtype)), _dtypes.REAL_PART.get(dtype, dtype)
+    x, xp = widen_halves(op_cast(x, real)), widen_halves(op_cast(xp, real))
     if period is not None:
         if not (period := abs(args.number(period, "period"))):
             raise errors.ArgumentError("period must not be 0")
@@ -94,7 +94,7 @@ def op_interp(
         xp, fp = op_take(xp, order, 0), op_take(fp, order, 0)
         xp = op_concatenate([op_subtract(xp[-1:], period), xp, op_add(xp[:1], period)])
         fp, n = op_concatenate([fp[-1:], fp, fp[:1]]), n + 2
-    y = op_cast(_interpolated(x, xp, fp, n), dtype)
+    y = op_cast(_interpolate(x, xp, fp, n), dtype)
     y = y if left is None else op_where(op_less(x, xp[0]), left, y)
     return y if right is None else op_where(op_greater(x, xp[-1]), right, y)
 
@@ -108,7 +108,7 @@ def _points(xp: Tensor, fp: Tensor) -> int:
     return size
 
 
-def _interpolated(x: Tensor, xp: Tensor, fp: Tensor, n: int) -> Tensor:
+def _interpolate(x: Tensor, xp: Tensor, fp: Tensor, n: int) -> Tensor:
     if n == 1:  # the same point twice
         xp, fp, n = op_concatenate([xp, xp]), op_concatenate([fp, fp]), 2
     after = op_minimum(op_maximum(op_searchsorted(xp, x, "right"), 1), n - 1)
@@ -175,7 +175,7 @@ def op_gradient(
     steps = steps * len(axes) if len(steps) == 1 else steps or [1.0] * len(axes)
     dtypes = [_dtypes.of_scalar(h) if host.is_scalar(h) else op_dtype(h) for h in steps]
     dtype = _dtypes.to_floating(_dtypes.result_type(op_dtype(f), *dtypes))
-    y = widened(op_cast(f, dtype))
+    y = widen_halves(op_cast(f, dtype))
     slopes = []
     for dim, h in zip(axes, steps, strict=True):
         n = shape[dim]
@@ -183,7 +183,7 @@ def op_gradient(
             raise errors.ArgumentError(f"axis {dim} has {n} entries, edge_order {edge_order} needs {edge_order + 1}")
         if _shape_of(h) not in ((), (n,)):
             raise errors.ArgumentError(f"varargs: coordinates of shape {_shape_of(h)} for {n} entries of axis {dim}")
-        h = h if host.is_scalar(h) else widened(op_cast(h, dtype))
+        h = h if host.is_scalar(h) else widen_halves(op_cast(h, dtype))
         h = op_diff(h) if _shape_of(h) else h
         slopes.append(op_cast(op_moveaxis(_slopes(op_moveaxis(y, dim, -1), h, edge_order), -1, dim), dtype))
     return slopes[0] if len(slopes) == 1 else tuple(slopes)
@@ -212,7 +212,7 @@ def _slopes(y: Any, h: Any, edge_order: int) -> Any:
             op_divide(op_subtract(h2, h1), op_multiply(h1, h2)),
             op_divide(h1, op_multiply(h2, both)),
         )
-        inner = _weighted(weights, y1, y2, y3)
+        inner = _weighted_sum(weights, y1, y2, y3)
     if edge_order == 1:
         first = op_divide(op_subtract(y[..., 1:2], y[..., :1]), h if is_even else h[:1])
         last = op_divide(op_subtract(y[..., -1:], y[..., -2:-1]), h if is_even else h[-1:])
@@ -232,10 +232,10 @@ def _at_end(h1: Any, h2: Any, y1: Any, y2: Any, y3: Any) -> Any:
         op_divide(both, op_multiply(h1, h2)),
         op_negative(op_divide(h1, op_multiply(h2, both))),
     )
-    return _weighted(weights, y1, y2, y3)
+    return _weighted_sum(weights, y1, y2, y3)
 
 
-def _weighted(weights: Any, *ys: Any) -> Any:
+def _weighted_sum(weights: Any, *ys: Any) -> Any:
     products = [op_multiply(weight, y) for weight, y in zip(weights, ys, strict=True)]
     return op_add(op_add(products[0], products[1]), products[2])
 
@@ -278,7 +278,7 @@ def op_unwrap(x: ArrayLike, discont: float | None = None, axis: int = -1, period
         dtype = whole if isinstance(period, int) else _dtypes.to_floating(dtype)
     least = period / 2 if discont is None else args.number(discont, "discont")
     dim = args.single_axis(axis, len(op_shape(x)))
-    x = widened(op_cast(x, dtype))
+    x = widen_halves(op_cast(x, dtype))
     jump = op_diff(active().stop_gradient(x), 1, dim)
     twice = op_multiply(jump, 2)
     up = op_floor_divide(op_subtract(period, twice), 2 * period)  # a jump of half a period stays, whatever its sign

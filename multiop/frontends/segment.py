@@ -43,7 +43,7 @@ def op_segment_sum(
         >>> multiop.op_convert_to_numpy(found).tolist()
         [3, 3, 0]
     """
-    return active().op_segment_sum(*_checked(data, segment_ids, num_segments))
+    return active().op_segment_sum(*_check_segments(data, segment_ids, num_segments))
 
 
 @boundary
@@ -80,7 +80,7 @@ def op_segment_max(
         >>> multiop.op_convert_to_numpy(found).tolist()
         [2, 3, -2147483648]
     """
-    return active().op_segment_max(*_checked(data, segment_ids, num_segments))
+    return active().op_segment_max(*_check_segments(data, segment_ids, num_segments))
 
 
 @boundary
@@ -117,7 +117,7 @@ def op_segment_min(
         >>> multiop.op_convert_to_numpy(found).tolist()
         [1, 3, 2147483647]
     """
-    return active().op_segment_min(*_checked(data, segment_ids, num_segments))
+    return active().op_segment_min(*_check_segments(data, segment_ids, num_segments))
 
 
 @boundary
@@ -154,10 +154,10 @@ def op_segment_prod(
         >>> multiop.op_convert_to_numpy(found).tolist()
         [2, 3, 1]
     """
-    return active().op_segment_prod(*_checked(data, segment_ids, num_segments))
+    return active().op_segment_prod(*_check_segments(data, segment_ids, num_segments))
 
 
-def _checked(data: ArrayLike, segment_ids: ArrayLike, n: int | None) -> tuple[Tensor, Tensor, int | None]:
+def _check_segments(data: ArrayLike, segment_ids: ArrayLike, n: int | None) -> tuple[Tensor, Tensor, int | None]:
     backend = active()
     x, ids = map(backend.convert, backend.together(data, segment_ids))
     rows, numbers = backend.op_shape(x)[:1], backend.op_shape(ids)

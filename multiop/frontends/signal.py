@@ -294,8 +294,8 @@ def op_istft(
     pieces = op_irfft((op_cast(parts[0], _working(dtype)), op_cast(parts[1], _working(dtype))), n)
     weights = _window(window, sequence_length, n, pieces)
     number = op_shape(pieces)[-2]
-    covered = _overlapped(op_broadcast_to(op_square(weights), (number, n)), stride)
-    whole = _overlapped(op_multiply(pieces, weights), stride)
+    covered = _overlap_add(op_broadcast_to(op_square(weights), (number, n)), stride)
+    whole = _overlap_add(op_multiply(pieces, weights), stride)
     signal = op_divide(whole, op_where(op_greater(covered, 1e-10), covered, 1.0))
     start = n // 2 if center else 0
     size = n + stride * (number - 1)
@@ -335,7 +335,7 @@ def op_ifft(
         >>> [multiop.op_convert_to_numpy(part).tolist() for part in multiop.op_ifft(([3.0, -1.0], [1.0, -1.0]))]
         [[1.0, 2.0], [0.0, 1.0]]
     """
-    return _transformed(x, [(n, axis)], norm, True)
+    return _transform(x, [(n, axis)], norm, True)
 
 
 @boundary
@@ -371,7 +371,7 @@ def op_fftn(
         >>> multiop.op_convert_to_numpy(multiop.op_fftn(x)[0]).tolist()
         [[10.0, -2.0], [-4.0, 0.0]]
     """
-    return _transformed(x, _lengths(_parts(x)[0], s, axes), norm, False)
+    return _transform(x, _lengths(_parts(x)[0], s, axes), norm, False)
 
 
 @boundary
@@ -404,7 +404,7 @@ def op_ifftn(
         >>> multiop.op_convert_to_numpy(multiop.op_ifftn(x)[0]).tolist()
         [[1.0, 2.0], [3.0, 4.0]]
     """
-    return _transformed(x, _lengths(_parts(x)[0], s, axes), norm, True)
+    return _transform(x, _lengths(_parts(x)[0], s, axes), norm, True)
 
 
 @boundary
@@ -592,7 +592,7 @@ def op_fftshift(x: ArrayLike, axes: Axis = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_fftshift([0, 1, -2, -1])).tolist()
         [-2, -1, 0, 1]
     """
-    return _shifted(x, axes, 1)
+    return _shift_by_halves(x, axes, 1)
 
 
 @boundary
@@ -614,7 +614,7 @@ def op_ifftshift(x: ArrayLike, axes: Axis = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_ifftshift([-2, -1, 0, 1])).tolist()
         [0, 1, -2, -1]
     """
-    return _shifted(x, axes, -1)
+    return _shift_by_halves(x, axes, -1)
 
 
 _POWERS = {None: 0.0, "backward": 0.0, "ortho": -0.5, "forward": -1.0}  # of the length, by which a transform is divided
@@ -643,11 +643,11 @@ def _lengths(x: Any, s: Any, axes: Any) -> _Lengths:
     return list(zip(lengths, axes, strict=True))
 
 
-def _transformed(x: Any, lengths: _Lengths, norm: str | None, inverse: bool) -> tuple[Any, Any]:
+def _transform(x: Any, lengths: _Lengths, norm: str | None, inverse: bool) -> tuple[Any, Any]:
     (re, im), dtype = _in_working(*_parts(x))
     power = _power(norm, inverse)
     re, im, sizes = _sums(re, im, lengths, inverse)
-    re, im = (op_cast(_scaled(part, sizes, power), dtype) for part in (re, im))
+    re, im = (op_cast(_scale_by_sizes(part, sizes, power), dtype) for part in (re, im))
     return re, im
 
 
@@ -659,7 +659,7 @@ def _transformed_reals(x: Any, lengths: _Lengths, norm: str | None) -> tuple[Any
     size = op_shape(x)[-1] if n is None else n
     re, im = (op_moveaxis(part, -1, axis) for part in op_rfft(x, n))
     re, im, sizes = _sums(re, im, others, False)
-    re, im = (op_cast(_scaled(part, [*sizes, size], power), dtype) for part in (re, im))
+    re, im = (op_cast(_scale_by_sizes(part, [*sizes, size], power), dtype) for part in (re, im))
     return re, im
 
 
@@ -672,8 +672,8 @@ def _reals_of(x: Any, lengths: _Lengths, norm: str | None, name: str) -> Any:
     if n is None and (n := 2 * (op_shape(re)[-1] - 1)) == 0:
         raise errors.ArgumentError(f"{name} must be given for a transform of one entry")
     y = op_moveaxis(op_irfft((re, im), n), -1, axis)
-    y = _scaled(y, sizes, power)
-    return op_cast(_scaled(y, [n], power + 1.0), dtype)
+    y = _scale_by_sizes(y, sizes, power)
+    return op_cast(_scale_by_sizes(y, [n], power + 1.0), dtype)
 
 
 def _last_of(lengths: _Lengths) -> tuple[Any, _Lengths]:
@@ -714,7 +714,7 @@ def _of_length(x: Any, n: Any) -> Any:
     return op_get_item(x, (..., slice(n))) if more else x
 
 
-def _scaled(x: Any, sizes: Sequence[Any], power: float) -> Any:
+def _scale_by_sizes(x: Any, sizes: Sequence[Any], power: float) -> Any:
     if not power or not sizes:
         return x
     if not all(isinstance(size, int) for size in sizes):
@@ -728,7 +728,7 @@ def _frequencies(turns: Any, n: int, d: float, dtype: Any) -> Any:
     return op_multiply(op_cast(turns, dtype or config.floatx()), 1.0 / (n * d))
 
 
-def _shifted(x: Any, axes: Axis, sign: int) -> Any:
+def _shift_by_halves(x: Any, axes: Axis, sign: int) -> Any:
     shape = op_shape(x)
     axes = args.axes(axes, len(shape), "axes")
     return op_roll(x, tuple(sign * (shape[k] // 2) for k in axes), axes)
@@ -794,7 +794,7 @@ def _window(window: Any, length: int, n: int, x: Tensor) -> Tensor:
     return op_pad(found, [((n - length) // 2, n - length - (n - length) // 2)])
 
 
-def _overlapped(pieces: Tensor, stride: int) -> Tensor:
+def _overlap_add(pieces: Tensor, stride: int) -> Tensor:
     """Return the sum of overlapping pieces, each of which starts `stride` entries after the one before."""
     *outer, number, n = op_shape(pieces)
     blocks = -(-n // stride)

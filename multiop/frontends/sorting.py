@@ -499,7 +499,7 @@ def op_setdiff1d(x1: ArrayLike, x2: ArrayLike, assume_unique: bool = False) -> T
     """
     x1, x2 = operands(x1, x2)
     x1 = op_reshape(x1, -1) if assume_unique else _different(x1)
-    return _chosen(x1, op_isin(x1, x2, invert=True))
+    return _select(x1, op_isin(x1, x2, invert=True))
 
 
 @boundary
@@ -560,11 +560,11 @@ def op_intersect1d(
     dtype = dtypes.result_type(*map(op_dtype, xs))
     (x1, at1), (x2, at2) = (_different(op_cast(x, dtype), return_index=True) for x in xs)
     in1, in2 = op_isin(x1, x2), op_isin(x2, x1)
-    values = _chosen(x1, in1)
-    return (values, _chosen(at1, in1), _chosen(at2, in2)) if return_indices else values
+    values = _select(x1, in1)
+    return (values, _select(at1, in1), _select(at2, in2)) if return_indices else values
 
 
-def _chosen(x: Any, mask: Any) -> Any:
+def _select(x: Any, mask: Any) -> Any:
     """Return the entries of `x` where `mask` is, on the device of both: of a host array and a tensor, the tensor's."""
     return op_where(mask, x, x)[mask]
 
@@ -585,7 +585,7 @@ def _different(
     keys = rows if axis is None else _ranks(op_reshape(rows, (n, math.prod(op_shape(rows)[1:]))))
     order = op_argsort(keys)
     keys = op_take(keys, order, 0)
-    number = _numbered(keys, nan_is_one=len(shape) == 1 or axis is None)
+    number = _number_distinct(keys, nan_is_one=len(shape) == 1 or axis is None)
     if size is None:
         size = int(op_max(number, initial=-1)) + 1
     size = args.count(size, "size")
@@ -605,7 +605,7 @@ def _different(
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _numbered(*columns: Tensor, nan_is_one: bool = False) -> Tensor:
+def _number_distinct(*columns: Tensor, nan_is_one: bool = False) -> Tensor:
     """Return the index of each entry along the first axis among the different ones; equal entries are adjacent."""
     n = op_shape(columns[0])[0]
     changes = functools.reduce(op_logical_or, [op_not_equal(x[1:], x[:-1]) for x in columns])
@@ -626,6 +626,6 @@ def _ranks(rows: Tensor) -> Tensor:
             right = op_pad(right, [(0, 0), (0, 1)])
         order = op_argsort(right, 0)
         order = op_take_along_axis(order, op_argsort(op_take_along_axis(left, order, 0), 0), 0)
-        number = _numbered(op_take_along_axis(left, order, 0), op_take_along_axis(right, order, 0))
+        number = _number_distinct(op_take_along_axis(left, order, 0), op_take_along_axis(right, order, 0))
         rows, columns = op_take_along_axis(number, op_argsort(order, 0), 0), (columns + 1) // 2
     return rows[:, 0]

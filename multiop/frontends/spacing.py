@@ -48,7 +48,7 @@ def op_logspace(
         >>> multiop.op_convert_to_numpy(multiop.op_logspace(0, 3, 4, base=2)).tolist()
         [1.0, 2.0, 4.0, 8.0]
     """
-    return _converted(op_power(base, op_linspace(start, stop, num, endpoint, False, _wide(dtype), axis)), dtype)
+    return _convert_spaced(op_power(base, op_linspace(start, stop, num, endpoint, False, _wide(dtype), axis)), dtype)
 
 
 @boundary
@@ -95,7 +95,7 @@ def op_geomspace(
     numbers = op_where(op_equal(index, 0), first, numbers)
     if endpoint and num > 1:
         numbers = op_where(op_equal(index, num - 1), last, numbers)
-    return _converted(op_moveaxis(numbers, 0, axis), dtype)
+    return _convert_spaced(op_moveaxis(numbers, 0, axis), dtype)
 
 
 def _wide(dtype: DType) -> str | None:
@@ -104,7 +104,7 @@ def _wide(dtype: DType) -> str | None:
     return name if name in ("float64", "complex128") else None
 
 
-def _converted(x: Tensor, dtype: DType) -> Tensor:
+def _convert_spaced(x: Tensor, dtype: DType) -> Tensor:
     """Return `x` in `dtype`; a power that is an integer up to rounding errors becomes that integer."""
     if dtype is None:
         return x

@@ -10,7 +10,7 @@ import numpy as np
 
 from multiop import errors
 from multiop._call.boundary import boundary
-from multiop._loading.registry import active, composite, recomputed
+from multiop._loading.registry import active, composite, mark_recomputed
 from multiop._rules.composed import with_rule
 from multiop._values import args, dtypes
 from multiop._values.types import ArrayLike, Tensor
@@ -918,7 +918,7 @@ _AT_TWO = (
 
 
 @composite
-@recomputed
+@mark_recomputed
 def _lgamma(x: Any) -> Any:
     """Return the logarithm of the absolute gamma function: by reflection below -1/2."""
     is_low = op_less(x, -0.5)
@@ -962,7 +962,7 @@ def _lgamma_above(x: Any) -> Any:
 
 
 @composite
-@recomputed
+@mark_recomputed
 def _gamma(x: Any) -> Any:
     """Return the gamma function: by reflection below -1/2."""
     is_low = op_less(x, -0.5)
@@ -1011,7 +1011,7 @@ def _stirling(x: Any) -> Any:
 
 
 @composite
-@recomputed
+@mark_recomputed
 def _betaln(a: Any, b: Any) -> Any:
     """Return the logarithm of the beta function: by three gamma functions, whose large terms cancel before they do."""
     is_lower = op_less(a, b)  # at a tie, a minimum would split second derivatives
@@ -1064,7 +1064,7 @@ _BERNOULLI = (
 
 
 @composite
-@recomputed
+@mark_recomputed
 def _polygamma(n: int, x: Any) -> Any:
     """Return the polygamma function: by reflection below -1/2, by recurrence below 10 + n, by a series beyond."""
     is_low = op_less(x, -0.5)
@@ -1302,7 +1302,7 @@ _ERFCX = (
 
 
 @composite
-@recomputed
+@mark_recomputed
 def _erfcx(x: Any) -> Any:
     """Return `exp(x * x) * erfc(x)`: by a series, and by reflection below 0."""
     is_below = op_less(x, 0.0)
@@ -1358,7 +1358,7 @@ def _rel_entr(x: Any, y: Any, rest: Any) -> Any:
 
 
 @composite
-@recomputed
+@mark_recomputed
 def _zeta(x: Any, q: Any) -> Any:
     """Return the sum of ten terms, and of the others by Euler's and Maclaurin's formula."""
     x, q = op_add(x, op_zeros_like(q)), op_add(q, op_zeros_like(x))
@@ -1410,7 +1410,7 @@ def _array_like(x: Any, numbers: Any) -> Any:
     return active().on_device_of(x, active().convert(np.asarray(numbers).astype(active().dtype_name(x))))
 
 
-def _turned(v: Any) -> tuple[Any, Any]:
+def _cos_and_sin_of_turns(v: Any) -> tuple[Any, Any]:
     """Return the cosine and the sine of `pi * v`, 0 where they are."""
     sign, angle = _half_turns(v)
     size = op_abs(angle)
@@ -1447,7 +1447,7 @@ def _first_terms(v: Any, x: Any, terms: int, sign: float) -> Any:
         total = op_add(total, term)
     # the power and the gamma function may overflow before their ratio does
     after = op_add(v, 1.0)
-    power = op_power(op_divide(op_multiply(x, math.e / 2), _held(after, op_equal(x, 0.0))), v)
+    power = op_power(op_divide(op_multiply(x, math.e / 2), _hold_where_steep(after, op_equal(x, 0.0))), v)
     is_near = op_less(after, 10.5)
     near, far = op_where(is_near, after, 1.0), op_where(is_near, 16.0, after)
     near = op_subtract(op_multiply(op_subtract(near, 1.0), op_subtract(op_log(near), 1.0)), _lgamma_above(near))
@@ -1529,12 +1529,12 @@ def _is_steep(v: Any, x: Any, sine: Any) -> Any:
     return op_logical_and(op_equal(sine, 0.0), op_less(_STEEP[name][0], level))
 
 
-def _held(x: Any, is_steep: Any) -> Any:
+def _hold_where_steep(x: Any, is_steep: Any) -> Any:
     """Return `x`, which has no gradient where a slope overflows and is multiplied by 0: NaN would be left of it."""
     return op_where(is_steep, active().stop_gradient(x), x)
 
 
-def _bounded(y: Any, is_steep: Any) -> Any:
+def _bound_where_steep(y: Any, is_steep: Any) -> Any:
     """Return a function beside a sine of 0, which its product is finite with."""
     largest = _STEEP[active().dtype_name(y)][1]
     return op_where(is_steep, op_maximum(op_minimum(y, largest), -largest), y)
@@ -1554,11 +1554,14 @@ def _first(v: Any, x: Any, is_scaled: bool) -> Any:
     ends = op_where(op_equal(x, math.inf), 0.0 if is_scaled else math.inf, math.nan)
     value = op_where(is_near, near, op_where(is_far, far, ends))
     is_negative = op_logical_and(op_less(order, 0.0), op_less(v, math.inf))
-    sine = _turned(op_where(is_negative, v, 0.0))[1]
+    sine = _cos_and_sin_of_turns(op_where(is_negative, v, 0.0))[1]
     is_steep = op_logical_and(is_negative, _is_steep(v, x, sine))
-    at, held = op_where(is_negative, _held(x, is_steep), 1.0), op_where(is_negative, _held(v, is_steep), 0.25)
+    at, held = (
+        op_where(is_negative, _hold_where_steep(x, is_steep), 1.0),
+        op_where(is_negative, _hold_where_steep(v, is_steep), 0.25),
+    )
     other = op_multiply(_second(held, at, False), op_exp(op_negative(at)) if is_scaled else 1.0)
-    other = _bounded(op_where(is_negative, other, 0.0), is_steep)
+    other = _bound_where_steep(op_where(is_negative, other, 0.0), is_steep)
     value = op_add(value, op_multiply(sine, op_multiply(other, 2 / math.pi)))
     return op_multiply(value, _sign_below(v, given))
 
@@ -1591,7 +1594,7 @@ def _oscillating(v: Any, x: Any, is_first: bool) -> Any:
     v, x = _sizes(order, given)
     is_inside = op_less_equal(v, _HIGHEST)
     v = op_where(is_inside, v, 1.0)
-    cosine, sine = _turned(v)
+    cosine, sine = _cos_and_sin_of_turns(v)
     # negative orders by reflection
     is_negative = op_less(order, 0.0)
     is_mixed = op_logical_and(is_negative, op_not_equal(sine, 0.0))
@@ -1610,17 +1613,19 @@ def _oscillating(v: Any, x: Any, is_first: bool) -> Any:
         is_limit = op_logical_and(is_limit, is_negative)
     far = op_where(op_logical_and(is_far, op_less(x, math.inf)), x, 64.0)
     series = _first_terms(v, op_where(is_series, x, 1.0), 28, -1.0)
-    held, middle = _held(v, is_steep), op_where(is_integral, _held(x, is_steep), 5.0)
+    held, middle = _hold_where_steep(v, is_steep), op_where(is_integral, _hold_where_steep(x, is_steep), 5.0)
     of_middle, of_far = _oscillating_by_integral(held, middle), _oscillating_far(v, far)
     first = op_where(is_series, series, op_where(is_far, of_far[0], of_middle[0]))
     # the two terms of the function of the second kind for small arguments, of which one is left from order 1 on
     tangent = op_divide(sine, op_add(op_where(op_less(v, 1.0), cosine, 1.0), 1.0))
-    small = _second_of_small(op_where(is_limit, held, 0.25), op_where(is_limit, _held(x, is_steep), _SMALLEST))
+    small = _second_of_small(
+        op_where(is_limit, held, 0.25), op_where(is_limit, _hold_where_steep(x, is_steep), _SMALLEST)
+    )
     other = op_where(op_logical_and(is_small, op_less(v, 1.0)), op_multiply(tangent, first), 0.0)
     small = op_where(is_none, 0.0, op_subtract(op_multiply(small, -2 / math.pi), other))
     second = op_where(is_small, small, op_where(is_far, of_far[1], of_middle[1]))
     first, second = (op_where(is_infinite, 0.0, y) for y in (first, second))
-    second = _bounded(second, is_steep)
+    second = _bound_where_steep(second, is_steep)
     if is_first:  # of a negative order, it has a pole at 0
         turned = op_subtract(op_multiply(cosine, first), op_multiply(sine, op_where(is_negative, second, 0.0)))
         turned = op_where(op_logical_and(is_none, is_mixed), op_where(op_less(0.0, sine), math.inf, -math.inf), turned)
@@ -1647,7 +1652,7 @@ def _oscillating_by_integral(v: Any, x: Any) -> tuple[Any, Any]:
     for _ in range(4):
         end = op_arcsinh(op_divide(op_add(op_multiply(fixed_v, end), exponent), fixed_x))
     end = op_subtract(end, start)
-    cosine, sine = _turned(v)
+    cosine, sine = _cos_and_sin_of_turns(v)
     v, x = op_expand_dims(v, -1), op_expand_dims(x, -1)
     angle = _array_like(x, (places + 1) * (math.pi / 2))
     phase = op_subtract(op_multiply(v, angle), op_multiply(x, op_sin(angle)))
@@ -1674,7 +1679,7 @@ def _oscillating_far(v: Any, x: Any) -> tuple[Any, Any]:
         parts[k % 2] = op_add(parts[k % 2], op_multiply(term, (-1.0) ** (k // 2)))
     # of x less a quarter of pi and half of v times pi
     turn = op_add(op_multiply(v, 0.5), 0.25)
-    (cosine, sine), of_cosine, of_sine = _turned(turn), op_cos(x), op_sin(x)
+    (cosine, sine), of_cosine, of_sine = _cos_and_sin_of_turns(turn), op_cos(x), op_sin(x)
     along = op_add(op_multiply(of_cosine, cosine), op_multiply(of_sine, sine))
     across = op_subtract(op_multiply(of_sine, cosine), op_multiply(of_cosine, sine))
     size = op_sqrt(op_divide(2 / math.pi, x))

@@ -10,7 +10,7 @@ import numpy as np
 
 from multiop import errors
 from multiop._call.boundary import boundary
-from multiop._loading.registry import active, composite, is_compiling, recomputed
+from multiop._loading.registry import active, composite, is_compiling, mark_recomputed
 from multiop._values import args, dtypes, host
 from multiop._values.types import ArrayLike, Axis, DType, Tensor
 from multiop.frontends.conversion import (
@@ -21,7 +21,7 @@ from multiop.frontends.conversion import (
     op_dtype,
     op_shape,
     operands,
-    widened,
+    widen_halves,
 )
 from multiop.frontends.creation import op_full
 from multiop.frontends.elementwise import (
@@ -106,7 +106,7 @@ def op_correlate(x1: ArrayLike, x2: ArrayLike, mode: str = "valid") -> Tensor:
     x1, x2 = operands(x1, x2)
     n1, n2 = _length(x1, "x1"), _length(x2, "x2")
     dtype = dtypes.result_type(op_dtype(x1), op_dtype(x2))
-    x1, x2 = widened(op_cast(x1, dtype)), widened(op_conj(op_cast(x2, dtype)))
+    x1, x2 = widen_halves(op_cast(x1, dtype)), widen_halves(op_conj(op_cast(x2, dtype)))
     long, short = (x1, x2) if n1 >= n2 else (x2, x1)
     width = min(n1, n2)
     before = {"valid": 0, "same": width // 2, "full": width - 1}[mode]
@@ -147,7 +147,7 @@ def op_convolve(x1: ArrayLike, x2: ArrayLike, mode: str = "full") -> Tensor:
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_nansum(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Add up the entries of `x` that are not NaN, along `axis`.
 
@@ -170,12 +170,12 @@ def op_nansum(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
         >>> multiop.op_convert_to_numpy(multiop.op_nansum([1.0, float('nan'), 3.0])).tolist()
         4.0
     """
-    return op_sum(_filled(x, 0), axis, keepdims)
+    return op_sum(_fill_nan(x, 0), axis, keepdims)
 
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_nanprod(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Multiply the entries of `x` that are not NaN, along `axis`.
 
@@ -198,7 +198,7 @@ def op_nanprod(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tenso
         >>> multiop.op_convert_to_numpy(multiop.op_nanprod([1.0, float('nan'), 3.0])).tolist()
         3.0
     """
-    return op_prod(_filled(x, 1), axis, keepdims)
+    return op_prod(_fill_nan(x, 1), axis, keepdims)
 
 
 @boundary
@@ -225,7 +225,7 @@ def op_nancumsum(x: ArrayLike, axis: int | None = None, dtype: DType = None) -> 
         >>> multiop.op_convert_to_numpy(multiop.op_nancumsum([1.0, float('nan'), 3.0])).tolist()
         [1.0, 1.0, 4.0]
     """
-    return op_cumsum(_filled(x, 0), axis, dtype)
+    return op_cumsum(_fill_nan(x, 0), axis, dtype)
 
 
 @boundary
@@ -252,12 +252,12 @@ def op_nancumprod(x: ArrayLike, axis: int | None = None, dtype: DType = None) ->
         >>> multiop.op_convert_to_numpy(multiop.op_nancumprod([1.0, float('nan'), 3.0])).tolist()
         [1.0, 1.0, 3.0]
     """
-    return op_cumprod(_filled(x, 1), axis, dtype)
+    return op_cumprod(_fill_nan(x, 1), axis, dtype)
 
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_nanmean(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Average the entries of `x` that are not NaN, along `axis`.
 
@@ -285,14 +285,14 @@ def op_nanmean(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tenso
     if dtype not in dtypes.INEXACT:
         return op_mean(x, axis, keepdims)
     count = op_sum(op_logical_not(op_isnan(x)), axis, keepdims)
-    mean = op_divide(op_sum(_filled(widened(x), 0), axis, keepdims), op_maximum(count, 1))
+    mean = op_divide(op_sum(_fill_nan(widen_halves(x), 0), axis, keepdims), op_maximum(count, 1))
     none = complex(math.nan, math.nan) if dtype in dtypes.COMPLEX else math.nan
     return op_cast(op_where(op_equal(count, 0), none, mean), dtype)
 
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_nanvar(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Compute the variance of the entries of `x` that are not NaN, along `axis`.
 
@@ -325,7 +325,7 @@ def op_nanvar(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_nanstd(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Compute the standard deviation of the entries of `x` that are not NaN, along `axis`.
 
@@ -361,7 +361,7 @@ def _deviation(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_nanmax(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the largest entry of `x` that is not NaN, along `axis`.
 
@@ -390,7 +390,7 @@ def op_nanmax(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_nanmin(x: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Return the smallest entry of `x` that is not NaN, along `axis`.
 
@@ -696,7 +696,7 @@ def op_moments(x: ArrayLike, axes: Axis, keepdims: bool = False, synchronized: b
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_corrcoef(x: ArrayLike) -> Tensor:
     """Compute the correlation coefficients of the rows of `x`.
 
@@ -720,7 +720,7 @@ def op_corrcoef(x: ArrayLike) -> Tensor:
         raise errors.ArgumentError("x must have one or two dimensions")
     x = x[0] if op_ndim(x) == 2 and op_shape(x)[0] == 1 else x
     dtype = op_dtype(x)
-    x = widened(x)
+    x = widen_halves(x)
     x = op_subtract(x, op_mean(x, -1, True))
     # scaled to about 1, so that no square overflows or vanishes; the scale cancels
     x = op_divide(x, active().stop_gradient(op_max(op_abs(x), -1, True, 0)))
@@ -772,7 +772,7 @@ def op_cov(
     if len({op_shape(one)[1] for one in variables}) > 1:
         raise errors.ArgumentError(f"x and y have {[op_shape(one)[1] for one in variables]} observations")
     dtype = dtypes.to_floating(dtypes.result_type(*map(op_dtype, variables)))
-    x = widened(op_concatenate([op_cast(one, dtype) for one in variables]))
+    x = widen_halves(op_concatenate([op_cast(one, dtype) for one in variables]))
     n, real = op_shape(x)[1], dtypes.REAL_PART.get(dtype, dtype)
     if counts is not None and op_dtype(counts) not in dtypes.INTEGER:
         raise errors.DTypeError(f"fweights must be integers, got {op_dtype(counts)}")
@@ -782,7 +782,7 @@ def op_cov(
         if one is not None and op_shape(one) != (n,):
             raise errors.ArgumentError(f"{name} must be a vector of {n} entries, not of shape {op_shape(one)}")
     less = (0 if bias else 1) if ddof is None else args.integer(ddof, "ddof")
-    factors = [widened(op_cast(one, real)) for one in (counts, weights) if one is not None]
+    factors = [widen_halves(op_cast(one, real)) for one in (counts, weights) if one is not None]
     if not factors:
         mean, share = op_mean(x, -1, True), max(n - less, 0)
         factor = None
@@ -809,7 +809,7 @@ def _variables(x: Tensor, name: str, rowvar: bool) -> Tensor:
 
 @boundary
 @composite
-@recomputed
+@mark_recomputed
 def op_trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Tensor:
     """Integrate `y` along `axis` by the trapezoidal rule.
 
@@ -853,7 +853,7 @@ def _floating(x: ArrayLike) -> Tensor:
     return op_cast(x, dtypes.to_floating(op_dtype(x)))
 
 
-def _filled(x: ArrayLike, number: float) -> Tensor:
+def _fill_nan(x: ArrayLike, number: float) -> Tensor:
     """Return `x` with `number` in place of NaN."""
     x = op_convert_to_tensor(x)
     return op_where(op_isnan(x), number, x) if op_dtype(x) in dtypes.INEXACT else x
@@ -875,9 +875,9 @@ def _squares(x: Tensor) -> Tensor:
 def _variance(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Tensor]:
     """Return the variance of the entries that are not NaN, 0 where there are none, and a mask of these places."""
     dtype = op_dtype(op_real(x))
-    nan, x = op_isnan(x), widened(x)
+    nan, x = op_isnan(x), widen_halves(x)
     count = op_maximum(op_sum(op_logical_not(nan), axis, True), 1)
-    x = _filled(x, 0)
+    x = _fill_nan(x, 0)
     centred = op_where(nan, 0, op_subtract(x, op_divide(op_sum(x, axis, True), count)))
     variance = op_sum(op_divide(_squares(centred), count), axis, keepdims)
     return op_cast(variance, dtype), op_all(nan, axis, keepdims)
@@ -885,7 +885,7 @@ def _variance(x: Tensor, axis: Axis, keepdims: bool) -> tuple[Tensor, Tensor]:
 
 def _nan_extreme(reduce: Callable[..., Tensor], worst: float, x: ArrayLike, axis: Axis, keepdims: bool) -> Tensor:
     x = op_convert_to_tensor(x)
-    found = reduce(_filled(x, worst), axis, keepdims)
+    found = reduce(_fill_nan(x, worst), axis, keepdims)
     if op_dtype(x) not in dtypes.INEXACT:
         return found
     # where that is the replacement for NaN, the other entries, if any, are all equal to it
@@ -903,7 +903,7 @@ def _nan_arg_extreme(
     x = op_convert_to_tensor(x)
     if op_dtype(x) not in dtypes.INEXACT:
         return arg_reduce(x, axis, keepdims)
-    best = op_equal(x, reduce(_filled(x, worst), axis, True))
+    best = op_equal(x, reduce(_fill_nan(x, worst), axis, True))
     return op_where(op_any(best, axis, keepdims), op_argmax(best, axis, keepdims), -1)
 
 
@@ -937,10 +937,10 @@ def _at_share(
     count = op_sum(op_logical_not(op_isnan(x)), -1, True) if skip_nan else None
     wide = "float64" if dtype == "float64" else "float32"
     ranks, weight = _ranks(shares, count, n, method, wide)
-    found = _ranked(x, ranks[0])
+    found = _take_ranks(x, ranks[0])
     if len(ranks) == 2:
         weight = on_device_of(x, op_cast(weight, wide))
-        between = in_float32(lambda x1, x2: _between(x1, x2, weight), found, _ranked(x, ranks[1]))
+        between = in_float32(lambda x1, x2: _between(x1, x2, weight), found, _take_ranks(x, ranks[1]))
         found = op_where(on_device_of(x, op_equal(*ranks)), found, between)  # a weight of 0 would make NaN of infinity
     last = x[..., -1:]  # NaN is sorted there, if there is any
     found = op_where(op_isnan(last), last, found) if count is None else op_where(op_equal(count, 0), math.nan, found)
@@ -963,7 +963,7 @@ def _shares(q: Any, whole: int) -> tuple[Any, bool]:
         if not all(0 <= share <= 1 for share in shares):
             raise errors.ArgumentError(f"q must be from 0 to {whole}, got {q!r}")
         return shares, scalar
-    q = widened(op_divide(q, whole))
+    q = widen_halves(op_divide(q, whole))
     if op_ndim(q) > 1:
         raise errors.ArgumentError(f"q must have at most one dimension, not {op_ndim(q)}")
     return op_reshape(q, -1), op_ndim(q) == 0
@@ -1005,7 +1005,7 @@ def _between(x1: Tensor, x2: Tensor, weight: Tensor) -> Tensor:
     return op_where(op_isfinite(distance), moved, mean)
 
 
-def _ranked(x: Tensor, rank: Any) -> Tensor:
+def _take_ranks(x: Tensor, rank: Any) -> Tensor:
     """Return the entries at `rank` of the last axis: a list of ints, a vector, or a tensor that fits `x`."""
     if isinstance(rank, list):
         return op_concatenate([x[..., one : one + 1] for one in rank], -1) if rank else x[..., :0]

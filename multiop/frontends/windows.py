@@ -106,7 +106,7 @@ def op_hanning(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_hanning(3)).tolist()
         [0.0, 1.0, 0.0]
     """
-    return op_cast(_raised(x), config.floatx())
+    return op_cast(_raised_cosine(x), config.floatx())
 
 
 @boundary
@@ -128,7 +128,7 @@ def op_hamming(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_hamming(1)).tolist()
         [1.0]
     """
-    return op_cast(op_add(op_multiply(_raised(x), 0.92), 0.08), config.floatx())
+    return op_cast(op_add(op_multiply(_raised_cosine(x), 0.92), 0.08), config.floatx())
 
 
 @boundary
@@ -150,12 +150,12 @@ def op_blackman(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_blackman(1)).tolist()
         [1.0]
     """
-    return op_cast(_blackman(_raised(x)), config.floatx())
+    return op_cast(_blackman(_raised_cosine(x)), config.floatx())
 
 
 def _triangle(x: ArrayLike, dtype: str | None = None) -> Tensor:
     """Return the Bartlett window, in at least 32 bits; a window of one entry is 1."""
-    n = args.count(_whole(x), "x")
+    n = args.count(_as_int(x), "x")
     dtype = dtype or ("float64" if config.floatx() == "float64" else "float32")
     if n < 2:
         return op_ones(n, dtype)
@@ -163,14 +163,14 @@ def _triangle(x: ArrayLike, dtype: str | None = None) -> Tensor:
     return op_multiply(op_minimum(index, op_subtract(n - 1, index)), 2 / (n - 1))
 
 
-def _whole(x: Any) -> Any:
+def _as_int(x: Any) -> Any:
     """Return a bool, a whole float, or a scalar tensor of one of these, as an int; return anything else unchanged."""
     if getattr(x, "shape", None) == () and (isinstance(x, np.ndarray) or active().is_tensor(x)):
         x = op_convert_to_numpy(x).item()
     return int(x) if isinstance(x, (bool, np.bool_, float, np.floating)) and x == math.floor(x) else x
 
 
-def _raised(x: ArrayLike) -> Tensor:
+def _raised_cosine(x: ArrayLike) -> Tensor:
     """Return `(1 - cos(t)) / 2` for `t` from 0 to 2 pi, as the square of a sine, which is exact at both ends."""
     return op_square(op_sin(op_multiply(_triangle(x), math.pi / 2)))
 

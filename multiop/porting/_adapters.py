@@ -50,7 +50,7 @@ def merge_adapter(weights: Any, adapter: str | Path) -> Weights:
         match = PARTS.fullmatch(name)
         if match is None:
             name = name.replace(".modules_to_save.", ".").replace(".base_layer.", ".")
-            _known(name, arrays)
+            check_known(name, arrays)
             arrays[name] = x.astype(arrays[name].dtype)
         else:
             layer, embedding, part = match.group("layer", "embedding", "part")
@@ -58,7 +58,7 @@ def merge_adapter(weights: Any, adapter: str | Path) -> Weights:
             pairs[layer]["is transposed"] = bool(embedding) or config.get("fan_in_fan_out", False)
     for layer, pair in pairs.items():
         name = f"{layer}.weight"
-        _known(name, arrays)
+        check_known(name, arrays)
         if not {"A", "B"} <= pair.keys():
             raise errors.ArgumentError(f"the adapter has one of the two matrices of {layer}")
         change = _scale(layer, config, len(pair["A"])) * _product(pair["A"], pair["B"])
@@ -66,11 +66,11 @@ def merge_adapter(weights: Any, adapter: str | Path) -> Weights:
         if change.shape != arrays[name].shape:
             raise errors.ArgumentError(f"{name}: shape {arrays[name].shape} where the adapter has {change.shape}")
         arrays[name] = (arrays[name].astype(change.dtype) + change).astype(arrays[name].dtype)
-    trees = _weights.rebuilt(weights.params, arrays), _weights.rebuilt(weights.state, arrays)
+    trees = _weights.rebuild_tree(weights.params, arrays), _weights.rebuild_tree(weights.state, arrays)
     return Weights(*trees, weights.framework, dict(weights.kinds), weights.is_ordered)
 
 
-def _known(name: str, arrays: dict[str, Array]) -> None:
+def check_known(name: str, arrays: dict[str, Array]) -> None:
     if name not in arrays:
         raise errors.ArgumentError(f"the adapter changes {name}, which the weights do not have")
 

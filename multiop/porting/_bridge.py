@@ -172,17 +172,17 @@ def bridge(function: Callable[..., Any], backend: str | None = None) -> Callable
         if model is not None:
             if backend not in (None, name):
                 raise errors.ArgumentError(f"bridge: backend is {backend!r}, but the model is one of {name}")
-            bridged = _bridged(model[0], name)
+            bridged = bridge_to(model[0], name)
             bridged.params = model[1]  # type: ignore[attr-defined]
             return bridged
     if backend is None:
         raise errors.ArgumentError(
             f"bridge: backend must say which framework the function is written in: one of {', '.join(_EXCHANGES)}"
         )
-    return _bridged(function, backend)
+    return bridge_to(function, backend)
 
 
-def _bridged(function: Callable[..., Any], backend: str) -> Callable[..., Any]:
+def bridge_to(function: Callable[..., Any], backend: str) -> Callable[..., Any]:
     name = getattr(function, "__qualname__", None) or type(function).__name__
     flat_functions: dict[Any, tuple[_Function, list[Any]]] = {}  # by structure; a compiled program refers to one weakly
 

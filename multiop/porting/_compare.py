@@ -122,7 +122,7 @@ class Comparison:
             return f"{first.layer} is the first layer that differs, on {first.backend}, in its {first.quantity}: {why}"
         if self.vacuous:
             layers = list(dict.fromkeys(check.layer for check in self.vacuous))
-            return f"nothing differs, but {_weights.listed(layers)} could not have differed: see `vacuous`"
+            return f"nothing differs, but {_weights.abridge(layers)} could not have differed: see `vacuous`"
         return (
             "agree"
             if self.checks
@@ -289,7 +289,7 @@ def compare(
         'gelu'
     """
     port = candidate if isinstance(candidate, Port) else None
-    given, arranged = _arranged(inputs, port)
+    given, arranged = _split_inputs(inputs, port)
     if isinstance(candidate, Port):
         params, state, weight_map = candidate.params, candidate.state, weight_map or candidate.map
         candidate = functools.partial(candidate.function, training=training)
@@ -307,32 +307,44 @@ def compare(
     elif isinstance(backends, str):
         backends = [backends]
     comparison = Comparison(recorded.title, [], [], tuple(accept_vacuous))
-    gradients, states = _carried(reference, recorded, params, state, weight_map, comparison)
+    gradients, states = _by_candidate_names(reference, recorded, params, state, weight_map, comparison)
 
     @functools.cache
-    def nudged() -> list[Gradients]:
+    def gradients_nearby() -> list[Gradients]:
         """Return the gradients of the reference where its inputs differ by a few roundings."""
         moved = []
         for n in range(NUDGES):
             inputs = [_nudge(x, n) for x in given]
             run = _run_reference(reference, port, inputs, arranged, cotangents_from(seed), training, width)
-            moved.append((run, _carried(reference, run, params, state, weight_map, Comparison("", [], []))[0]))
+            moved.append(
+                (run, _by_candidate_names(reference, run, params, state, weight_map, Comparison("", [], []))[0])
+            )
         return moved
 
     for backend in backends or [multiop.backend()]:
         with multiop.use_backend(backend), x64_mode_for(width):
-            run = _Run(candidate, given, params, state, recorded, dict(names or {}), channels_last, comparison, nudged)
+            run = _Run(
+                candidate,
+                given,
+                params,
+                state,
+                recorded,
+                dict(names or {}),
+                channels_last,
+                comparison,
+                gradients_nearby,
+            )
             run.compare(gradients, states, end_to_end)
     return comparison
 
 
-def _arranged(inputs: Sequence[Any], port: Port | None) -> tuple[list[Array], Arranged]:
+def _split_inputs(inputs: Sequence[Any], port: Port | None) -> tuple[list[Array], Arranged]:
     """Return the arrays among the inputs, and what makes of other such arrays the arguments of the original."""
-    opened = _objects.opened(list(inputs))
+    opened = _objects.open_objects(list(inputs))
     leaves, structure = _tree.flatten(opened)
     if port is None:
         return [_array(x) for x in leaves], lambda tensors: (
-            list(_objects.closed(_tree.unflatten(structure, list(tensors)), list(inputs))),
+            list(_objects.close_objects(_tree.unflatten(structure, list(tensors)), list(inputs))),
             {},
         )
     leaves = leaves if len(leaves) == len(inputs) else list(port.tensors_of(tuple(opened), {}))
@@ -340,7 +352,7 @@ def _arranged(inputs: Sequence[Any], port: Port | None) -> tuple[list[Array], Ar
     def arguments(tensors: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         args, keywords = port._arguments(tuple(tensors))
         has_objects = any(a is not b for a, b in zip(opened, inputs, strict=True)) and len(args) == len(inputs)
-        return list(_objects.closed(args, list(inputs))) if has_objects else args, keywords
+        return list(_objects.close_objects(args, list(inputs))) if has_objects else args, keywords
 
     return [_array(x) for x in leaves], arguments
 
@@ -439,7 +451,7 @@ def _pull(
         filled = list(inputs)
         for n, x in zip(which, some, strict=True):
             filled[n] = x
-        tree = _weights.rebuilt(params, {**leaves, **own}) if leaves else params
+        tree = _weights.rebuild_tree(params, {**leaves, **own}) if leaves else params
         with recording(Perturbed(zeros)):
             flat = _tree.leaves(function(tree, *filled))
         return [y for y, w in zip(flat, weights, strict=True) if w is not None]
@@ -461,7 +473,7 @@ def _like(x: Array, y: Any) -> Any:
     return multiop.op_cast(multiop.op_convert_to_tensor(x), y.dtype)
 
 
-def _carried(
+def _by_candidate_names(
     reference: Any,
     gradients: Reference,
     params: Any,
@@ -717,7 +729,7 @@ class _Run:
             filled = list(self.inputs)
             for n, x in zip(which, some, strict=True):
                 filled[n] = x
-            tree = _weights.rebuilt(self.params, {**leaves, **own}) if leaves else self.params
+            tree = _weights.rebuild_tree(self.params, {**leaves, **own}) if leaves else self.params
             with recording(Replaced({**fixed, **free})) as recorder:
                 results = _tree.leaves(self.call(tree, *filled))
             return {"taps": {n: recorder.values[n] for n in wanted}, "outputs": results}, dict(recorder.values)

@@ -70,7 +70,7 @@ def converter(operation: str, framework: str, *, replace: bool = False) -> Calla
             raise errors.ArgumentError(
                 f"converter: {operation} of {framework} has a converter, {_place(known)}; replace=True replaces it"
             )
-        _rows[framework, operation] = _checked(operation, function)
+        _rows[framework, operation] = _check_results(operation, function)
         return function
 
     return register
@@ -128,7 +128,7 @@ def is_converter(row: Row) -> bool:
     return row in _rows.values()
 
 
-def _checked(operation: str, function: Callable[..., Any]) -> Row:
+def _check_results(operation: str, function: Callable[..., Any]) -> Row:
     """Return a converter that checks what it returns; it takes `out` whether or not the function does."""
     parameters = inspect.signature(function).parameters
     takes_out = "out" in parameters or any(each.kind == each.VAR_KEYWORD for each in parameters.values())
@@ -157,16 +157,16 @@ def _check(operation: str, function: Callable[..., Any], result: Any, out: Any) 
     if isinstance(result, _TENSORS):
         return result
     if not isinstance(out, (tuple, list)) or not isinstance(result, (tuple, list)):
-        raise errors.ArgumentTypeError(f"{name} returned {_shown(result)}: {wanted}")
+        raise errors.ArgumentTypeError(f"{name} returned {_describe(result)}: {wanted}")
     if len(result) != len(out):
         raise errors.ArgumentError(f"{name} returned {len(result)} results: the operation has {len(out)}")
     for part, skeleton in zip(result, out, strict=True):
         if skeleton is not None and not isinstance(part, _TENSORS):
-            raise errors.ArgumentTypeError(f"{name} returned {_shown(part)} among its results: {wanted}")
+            raise errors.ArgumentTypeError(f"{name} returned {_describe(part)} among its results: {wanted}")
     return tuple(result)
 
 
-def _shown(result: Any) -> str:
+def _describe(result: Any) -> str:
     return "None" if result is None else f"a {type(result).__name__}"
 
 

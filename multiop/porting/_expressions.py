@@ -119,7 +119,7 @@ def equal(*parts: Expression) -> Expression:
     return parts[0] if len(parts) == 1 else Joined("equal", 0, parts)
 
 
-def piped(inner: Expression, step: str, args: tuple[Any, ...]) -> Expression:
+def apply_step(inner: Expression, step: str, args: tuple[Any, ...]) -> Expression:
     """Apply a step by its name."""
     builders: dict[str, Callable[..., Expression]] = {
         "transpose": transpose,
@@ -145,7 +145,7 @@ def substitute(expression: Expression, by: Mapping[str, Expression]) -> Expressi
     if isinstance(expression, Name):
         return by[expression.name]
     if isinstance(expression, Piped):
-        return piped(substitute(expression.inner, by), expression.step, expression.args)
+        return apply_step(substitute(expression.inner, by), expression.step, expression.args)
     return Joined(expression.how, expression.axis, tuple(substitute(part, by) for part in expression.parts))
 
 
@@ -253,11 +253,11 @@ def solve(
                 waiting.append((left.inner, concat(axis, *(pieces[bound] for bound in bounds))))
                 del partial[left.inner, axis, size]
         elif left.step != "zero":
-            waiting.append((left.inner, _undone(left, right)))
+            waiting.append((left.inner, _undo_step(left, right)))
     return {name: equal(*ways) for name, ways in solved.items()}, [inner for inner, _, _ in partial]
 
 
-def _undone(left: Piped, right: Expression) -> Expression:
+def _undo_step(left: Piped, right: Expression) -> Expression:
     args = left.args
     match left.step:
         case "transpose":
@@ -334,7 +334,7 @@ def _parse(tokens: list[str]) -> tuple[Expression, list[str]]:
         expression, tokens = Name(json.loads(name) if name.startswith('"') else name), tokens[1:]
     while tokens and tokens[0] == "|":
         end = next((n for n, token in enumerate(tokens) if n and token in "|;()"), len(tokens))
-        expression = piped(expression, *_step_from(tokens[1:end]))
+        expression = apply_step(expression, *_step_from(tokens[1:end]))
         tokens = tokens[end:]
     if tokens and tokens[0] not in ";)":
         raise ValueError(f"{tokens[0]!r} is not expected here")

@@ -303,19 +303,19 @@ def rebuild(expression: Expression, change: Callable[[Expression], Expression], 
         return rebuild(part, change, inside)
 
     if inside and isinstance(expression, (Body, Custom)):
-        return change(_rebuilt(expression, again))
+        return change(_map_body(expression, again))
     unfolded = unfold(expression)
     return change(expression if unfolded is None else unfolded.fold([again(part) for part in unfolded.parts]))
 
 
-def _rebuilt(function: Body | Custom, again: Callable[[Expression], Expression]) -> Body | Custom:
-    def listed(nodes: list[Node]) -> list[Node]:
+def _map_body(function: Body | Custom, again: Callable[[Expression], Expression]) -> Body | Custom:
+    def map_nodes(nodes: list[Node]) -> list[Node]:
         return [dataclasses.replace(node, expression=again(node.expression)) for node in nodes]
 
-    nodes, outputs = listed(function.nodes), again(function.outputs)
+    nodes, outputs = map_nodes(function.nodes), again(function.outputs)
     if isinstance(function, Body):
         return dataclasses.replace(function, nodes=nodes, outputs=outputs)
-    rule_nodes, gradients = listed(function.rule_nodes), again(function.gradients)
+    rule_nodes, gradients = map_nodes(function.rule_nodes), again(function.gradients)
     return dataclasses.replace(function, nodes=nodes, outputs=outputs, rule_nodes=rule_nodes, gradients=gradients)
 
 
@@ -327,15 +327,13 @@ def draws(nodes: Sequence[Node]) -> bool:
 def draws_always(nodes: Sequence[Node]) -> bool:
     """Say whether statements draw random numbers that do not depend on the mode."""
     calls = [expression for node in nodes for expression in walk(node.expression) if isinstance(expression, Call)]
-    return any(SEED in _options(expression) and TRAINING not in _options(expression) for expression in calls)
+    return any(SEED in _names_passed(expression) and TRAINING not in _names_passed(expression) for expression in calls)
 
 
-def _options(expression: Call) -> list[Expression]:
-    return [
-        argument
-        for argument in (*expression.args, *(argument for _, argument in expression.kwargs))
-        if isinstance(argument, Name)
-    ]
+def _names_passed(expression: Call) -> list[Expression]:
+    """Return the arguments of a call that are names of a port's own: its seed, and whether it trains."""
+    arguments = [*expression.args, *dict(expression.kwargs).values()]
+    return [argument for argument in arguments if isinstance(argument, Name)]
 
 
 def narrowest(nodes: Sequence[Node]) -> str:
@@ -384,7 +382,7 @@ def without_dead(nodes: Sequence[Node], outputs: Expression) -> list[Node]:
     return kept[::-1]
 
 
-def evaluated(graph: Graph, change: Callable[[Expression], Expression]) -> list[Node]:
+def evaluation_nodes(graph: Graph, change: Callable[[Expression], Expression]) -> list[Node]:
     """Return the statements of a graph that was traced in training mode, as evaluation would compute them.
 
     `change` gives what a call computes there; a normalization then returns no new statistics.
@@ -400,7 +398,7 @@ def evaluated(graph: Graph, change: Callable[[Expression], Expression]) -> list[
 HINT = "\ntrace(..., partial=True), or --partial, keeps them: each is a porting.bridge, which needs {}"
 
 
-def listed(missing: Mapping[str, Sequence[str]]) -> str:
+def list_missing(missing: Mapping[str, Sequence[str]]) -> str:
     """Return the words of an error: what has no translation, how often it occurs, and where."""
     lines = [f"{len(missing)} operation{'s have' if len(missing) > 1 else ' has'} no translation:"]
     for name, places in sorted(missing.items()):

@@ -37,7 +37,7 @@ def replacing() -> Iterator[Callable[[Any, str, Any], None]]:
 
 
 @contextlib.contextmanager
-def refused() -> Iterator[None]:
+def refuse_draws() -> Iterator[None]:
     """Raise for a model that is called inside and draws such numbers.
 
     Raises:
@@ -47,7 +47,7 @@ def refused() -> Iterator[None]:
     yield
     missing = {f"a draw from {name}": [""] for name, state in _states().items() if state != before[name]}
     if missing:
-        raise errors.TranslationError(_graph.listed(missing))
+        raise errors.TranslationError(_graph.list_missing(missing))
 
 
 def _states() -> dict[str, Any]:

@@ -21,12 +21,12 @@ from ._weights import (
     Array,
     Weights,
     check_names,
-    divided,
     flat,
     is_sorted,
     nested,
     owner,
-    rebuilt,
+    rebuild_tree,
+    split_state,
 )
 
 METADATA = "multiop"
@@ -109,7 +109,7 @@ def _of_arrays(tree: Mapping[str, Any]) -> Weights:
         arrays[name] = np.asarray(leaf)
         if arrays[name].dtype.kind in "OUS":
             raise errors.ArgumentError(f"weights: {name} is a {type(leaf).__name__}, not an array")
-    weights = divided(arrays)
+    weights = split_state(arrays)
     weights.is_ordered = not is_sorted(weights.params)
     return weights
 
@@ -122,7 +122,11 @@ def _as_in(weights: Weights, like: Weights) -> Weights:
         if x.shape != wanted[name].shape:
             raise errors.ArgumentError(f"{name}: shape {x.shape} where the model has {wanted[name].shape}")
     return Weights(
-        rebuilt(like.params, arrays), rebuilt(like.state, arrays), like.framework, dict(like.kinds), like.is_ordered
+        rebuild_tree(like.params, arrays),
+        rebuild_tree(like.state, arrays),
+        like.framework,
+        dict(like.kinds),
+        like.is_ordered,
     )
 
 
@@ -162,7 +166,7 @@ def _read_folder(path: Path) -> Weights:
             (count,) = {int(file.stem.rpartition("-")[2]) for file in files}
             if count != len(files):
                 raise errors.ArgumentError(f"{path} has {len(files)} of {count} parts of a checkpoint")
-            return _joined(files)
+            return _join_files(files)
         if len(files) == 1:
             return _read_file(files[0])
         if files or indices:
@@ -173,12 +177,12 @@ def _read_folder(path: Path) -> Weights:
 
 def _read_shards(index: Path) -> Weights:
     names = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
-    weights = _joined([index.parent / file for file in dict.fromkeys(names.values())])
+    weights = _join_files([index.parent / file for file in dict.fromkeys(names.values())])
     check_names(weights.arrays, names, index.name)
     return weights
 
 
-def _joined(files: list[Path]) -> Weights:
+def _join_files(files: list[Path]) -> Weights:
     parts = [_read_file(file) for file in files]
     arrays: dict[str, Array] = {}
     for part in parts:
@@ -187,7 +191,7 @@ def _joined(files: list[Path]) -> Weights:
         raise errors.ArgumentError(
             f"two of the files {', '.join(file.name for file in files)} have an array of one name"
         )
-    weights = divided(arrays, parts[0].framework)
+    weights = split_state(arrays, parts[0].framework)
     weights.is_ordered = False
     return weights
 
@@ -252,7 +256,7 @@ def _with_metadata(arrays: dict[str, Array], metadata: str | None) -> Weights:
         separated = {name.replace("/", "."): x for name, x in arrays.items()}
         if len(separated) < len(arrays):
             raise errors.ArgumentError("two arrays of the file have the same name but for the separator")
-        weights = divided(separated)
+        weights = split_state(separated)
         weights.is_ordered = False
         return weights
     said = json.loads(metadata)

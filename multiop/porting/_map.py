@@ -144,7 +144,7 @@ class WeightMap:
     def _check(self, target: str, expression: Expression) -> None:
         unknown = [name for name in _expressions.names(expression) if name not in self.source]
         if unknown:
-            raise errors.ArgumentError(f"{target}: there is no {_weights.listed(unknown)} in the source")
+            raise errors.ArgumentError(f"{target}: there is no {_weights.abridge(unknown)} in the source")
         shape = _expressions.shape(expression, self.source)
         if shape != self.target[target]:
             raise errors.ArgumentError(
@@ -175,7 +175,7 @@ class WeightMap:
                 raise errors.ArgumentError(f"{name}: shape {x.shape} where the map has {self.source[name]}")
         made = {name: _expressions.evaluate(row.expression, arrays) for name, row in self.rows.items()}
         like = self._target
-        trees = _chosen(like.params, made), _chosen(like.state, made)
+        trees = _subtree(like.params, made), _subtree(like.state, made)
         return Weights(*trees, like.framework, dict(like.kinds), like.is_ordered)
 
     def _with_shared(self, arrays: dict[str, _weights.Array]) -> dict[str, _weights.Array]:
@@ -222,7 +222,7 @@ class WeightMap:
         """
         equations = [(row.expression, Name(name)) for name, row in self.rows.items()]
         solved, _ = _expressions.solve(equations, self.source)
-        original = self._source or Weights(_weights.nested({name: _shaped(x) for name, x in self.source.items()}))
+        original = self._source or Weights(_weights.nested({name: _placeholder(x) for name, x in self.source.items()}))
         inverse = WeightMap(self.target, original)
         inverse._source = self._target
         hows = {n: row.how for row in self.rows.values() for n in _expressions.names(row.expression)}
@@ -247,7 +247,7 @@ class WeightMap:
             ("ignored", self.ignored),
         ):
             most = 6 if title in ("kept", "ignored") else len(names)
-            text += [f"{title}: {_weights.listed(names, most)}"] * bool(names)
+            text += [f"{title}: {_weights.abridge(names, most)}"] * bool(names)
         text += [f"ambiguous: {name}: {' or '.join(ways)}" for name, ways in self.ambiguous.items()]
         if self.by_order:
             text.append(f"by order among layers of one shape: {len(self.by_order)} weights: check them, or compare")
@@ -280,21 +280,19 @@ class WeightMap:
         like = {"params": _weights.flat(self._target.params), "state": _weights.flat(self._target.state)}
         for section in SECTIONS:
             lines += ["", f"[{section}]"]
-            lines += [
-                f"{_quoted(n)} = {_quoted(str(self.rows[n].expression))}" for n in like[section] if n in self.rows
-            ]
+            lines += [f"{_quote(n)} = {_quote(str(self.rows[n].expression))}" for n in like[section] if n in self.rows]
         if self.ambiguous:
             lines += ["", "# move a line to [params] or [state], and leave one of its ways"]
-            lines += ["[ambiguous]", *(f"{_quoted(n)} = {json.dumps(ways)}" for n, ways in self.ambiguous.items())]
+            lines += ["[ambiguous]", *(f"{_quote(n)} = {json.dumps(ways)}" for n, ways in self.ambiguous.items())]
         for which, shapes in (("source", self.source), ("target", self.target)):
             lines += ["", f"[shapes.{which}]"]
-            lines += [f"{_quoted(name)} = {json.dumps(list(shape))}" for name, shape in shapes.items()]
+            lines += [f"{_quote(name)} = {json.dumps(list(shape))}" for name, shape in shapes.items()]
         original = self._source or Weights()
         for which, weights in (("source", original), ("target", self._target)):
-            lines += ["", f"[layers.{which}]", f"framework = {_quoted(weights.framework or '')}"]
+            lines += ["", f"[layers.{which}]", f"framework = {_quote(weights.framework or '')}"]
             lines += [f"state = {json.dumps(list(_weights.flat(weights.state)))}"]
             lines += [f"is_ordered = {json.dumps(weights.is_ordered)}"]
-            lines += [f"kinds = {{ {', '.join(f'{_quoted(k)} = {_quoted(v)}' for k, v in weights.kinds.items())} }}"]
+            lines += [f"kinds = {{ {', '.join(f'{_quote(k)} = {_quote(v)}' for k, v in weights.kinds.items())} }}"]
         Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
         return Path(path)
 
@@ -307,7 +305,7 @@ class WeightMap:
                 raise errors.ArgumentError(f"{path}: format {said['format']}, this version reads {FORMAT}")
             ends = {}
             for which in ("source", "target"):
-                arrays = {name: _shaped(shape) for name, shape in said["shapes"][which].items()}
+                arrays = {name: _placeholder(shape) for name, shape in said["shapes"][which].items()}
                 layers = said["layers"][which]
                 state = {name: x for name, x in arrays.items() if name in layers["state"]}
                 params = {name: x for name, x in arrays.items() if name not in state}
@@ -332,24 +330,24 @@ class WeightMap:
     _source: Weights | None = None
 
 
-def _shaped(shape: Iterable[int]) -> Any:
+def _placeholder(shape: Iterable[int]) -> Any:
     return np.broadcast_to(np.float32(0), tuple(shape))
 
 
-def _chosen(tree: Mapping[str, Any], arrays: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _subtree(tree: Mapping[str, Any], arrays: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return the part of a tree that there are arrays for."""
     chosen = {}
     for key, value in tree.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping):
-            if inner := _chosen(value, arrays, name + "."):
+            if inner := _subtree(value, arrays, name + "."):
                 chosen[key] = inner
         elif name in arrays:
             chosen[key] = arrays[name]
     return chosen
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -442,7 +440,7 @@ def _layouts_of(
     return opened if opened and "" not in weights.kinds else _layouts.of_kind(weights.framework, kind, leaves)
 
 
-def related(source: Layer, target: Layer) -> dict[str, list[Expression]]:
+def ways_between(source: Layer, target: Layer) -> dict[str, list[Expression]]:
     """Return, for each array of `target` by its full name, the ways to make it from the arrays of `source`."""
     ways: dict[str, list[Expression]] = {}
     shapes = {name: source.leaves[leaf] for leaf, name in source.names.items()}
@@ -541,8 +539,8 @@ def map_weights(source: Any, target: Any) -> WeightMap:
     for how, pairs in (("name", _by_path), ("similar name", _by_simple_path)):
         _match(weight_map, waiting, wanted, pairs(waiting, wanted), how)
     _by_order(weight_map, waiting, wanted, source.is_ordered and target.is_ordered)
-    _fused(weight_map, waiting, wanted)
-    _flattened(weight_map, source, target)
+    _offer_fused_layers(weight_map, waiting, wanted)
+    _offer_flatten_orders(weight_map, source, target)
     weight_map.rows = {name: weight_map.rows[name] for name in weight_map.target if name in weight_map.rows}
     used = {n for row in weight_map.rows.values() for n in _expressions.names(row.expression)}
     counters = {name for name in [*source.arrays, *target.arrays] if name.rpartition(".")[2] in _weights.COUNTERS}
@@ -557,7 +555,7 @@ def _match(
 ) -> None:
     """Put pairs of layers that are related into the map, and take them off the lists."""
     for layer, other in pairs:
-        ways = related(layer, other)
+        ways = ways_between(layer, other)
         if not ways:
             continue
         for name, expressions in ways.items():
@@ -601,14 +599,14 @@ def _by_order(weight_map: WeightMap, waiting: list[Layer], wanted: list[Layer], 
             elif able:
                 wanted.remove(other)
                 for candidate in able:
-                    for name, expressions in related(candidate, other).items():
+                    for name, expressions in ways_between(candidate, other).items():
                         ways = weight_map.ambiguous.setdefault(name, [])
                         ways += [str(expression) for expression in expressions if str(expression) not in ways]
 
 
 def _complete(source: Layer, target: Layer) -> bool:
     """Return whether all arrays of one layer, but for counters, are made of all those of the other."""
-    ways = related(source, target)
+    ways = ways_between(source, target)
     used = {
         name for expressions in ways.values() for expression in expressions for name in _expressions.names(expression)
     }
@@ -619,7 +617,7 @@ def _but_counters(layer: Layer) -> set[str]:
     return {name for leaf, name in layer.names.items() if leaf not in _weights.COUNTERS}
 
 
-def _flattened(weight_map: WeightMap, source: Weights, target: Weights) -> None:
+def _offer_flatten_orders(weight_map: WeightMap, source: Weights, target: Weights) -> None:
     """List the ways of a dense kernel that may stand behind a flattened image: it is flattened in two orders."""
     first = {"torch": True, "equinox": True, "keras": False, "flax": False, "tensorflow": False}
     before, after = first.get(source.framework or ""), first.get(target.framework or "")
@@ -660,7 +658,7 @@ def _list_flattened(
 THIRDS = [("q", "k", "v"), ("query", "key", "value"), ("q_proj", "k_proj", "v_proj"), ("wq", "wk", "wv")]
 
 
-def _fused(weight_map: WeightMap, waiting: list[Layer], wanted: list[Layer]) -> None:
+def _offer_fused_layers(weight_map: WeightMap, waiting: list[Layer], wanted: list[Layer]) -> None:
     """List a dense layer that may be query, key and value at once: their order in it is not known."""
     for thirds in _thirds(wanted):
         for fused in [layer for layer in waiting if "dense" in layer.types]:

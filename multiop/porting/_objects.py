@@ -31,26 +31,26 @@ def is_object(x: Any) -> bool:
     return hasattr(x, "__dict__") and not is_other
 
 
-def opened(tree: Any) -> Any:
+def open_objects(tree: Any) -> Any:
     """Return nested arguments, or results, with the dict of its tensors in the place of each object.
 
     Raises:
         ArgumentTypeError: An object holds itself.
     """
     try:
-        return _opened(tree)
+        return _open(tree)
     except RecursionError:
         raise errors.ArgumentTypeError("an object among the arguments or results holds itself") from None
 
 
-def _opened(tree: Any) -> Any:
+def _open(tree: Any) -> Any:
     if is_object(tree):
         return _tensors_of(tree) or {}
     if type(tree) in (list, tuple):
-        parts = [_opened(part) for part in tree]
+        parts = [_open(part) for part in tree]
         return tree if all(a is b for a, b in zip(parts, tree, strict=True)) else type(tree)(parts)
     if isinstance(tree, Mapping):
-        return {key: _opened(part) for key, part in tree.items()}
+        return {key: _open(part) for key, part in tree.items()}
     return tree
 
 
@@ -78,7 +78,7 @@ def _items(x: Any) -> list[tuple[Any, Any]]:
     return list((x if isinstance(x, Mapping) else vars(x)).items())
 
 
-def rebuilt(tree: Any, change: Callable[[Path, Any], Any], path: Path = ()) -> Any:
+def map_leaves(tree: Any, change: Callable[[Path, Any], Any], path: Path = ()) -> Any:
     """Return nested arguments with copies of the objects, in which other tensors are.
 
     Args:
@@ -89,13 +89,13 @@ def rebuilt(tree: Any, change: Callable[[Path, Any], Any], path: Path = ()) -> A
     """
     if is_object(tree):
         made = copy.copy(tree)
-        vars(made).update({name: rebuilt(part, change, (*path, name)) for name, part in vars(tree).items()})
+        vars(made).update({name: map_leaves(part, change, (*path, name)) for name, part in vars(tree).items()})
         return made
     if isinstance(tree, (list, tuple)):
-        parts = [rebuilt(part, change, (*path, number)) for number, part in enumerate(tree)]
+        parts = [map_leaves(part, change, (*path, number)) for number, part in enumerate(tree)]
         return type(tree)(*parts) if optree.is_namedtuple(tree) else type(tree)(parts)
     if isinstance(tree, Mapping):
-        named = {key: rebuilt(part, change, (*path, key)) for key, part in tree.items()}
+        named = {key: map_leaves(part, change, (*path, key)) for key, part in tree.items()}
         if not isinstance(tree, dict):
             kind: Any = type(tree)
             return kind(named)
@@ -106,8 +106,8 @@ def rebuilt(tree: Any, change: Callable[[Path, Any], Any], path: Path = ()) -> A
     return change(path, tree)
 
 
-def closed(tree: Any, like: Any) -> Any:
-    """Return what `opened` took apart: `like`, with the tensors of `tree`."""
+def close_objects(tree: Any, like: Any) -> Any:
+    """Return what `open_objects` took apart: `like`, with the tensors of `tree`."""
 
     def leaf(path: Path, x: Any) -> Any:
         if not is_tensor(x):
@@ -117,7 +117,7 @@ def closed(tree: Any, like: Any) -> Any:
             here = here[key] if not isinstance(here, dict) or key in here else here[str(key)]
         return here
 
-    return rebuilt(like, leaf)
+    return map_leaves(like, leaf)
 
 
 def settings(x: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -138,6 +138,6 @@ def tensors(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
             yield from tensors(part, (*path, key))
 
 
-def shown(path: Path) -> str:
+def path_text(path: Path) -> str:
     """Return the text of where something is inside of an argument."""
     return "".join(f".{key}" if isinstance(key, str) else f"[{key}]" for key in path).removeprefix(".")

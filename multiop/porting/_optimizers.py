@@ -45,8 +45,9 @@ class OptimizerState:
         """
         joined = [name for name, row in weight_map.rows.items() if "sum (" in str(row.expression)]
         if joined:
+            names = _weights.abridge(joined)
             raise errors.ArgumentError(
-                f"{_weights.listed(joined)}: a sum of several parameters, which one optimizer moves more than the other"
+                f"{names}: a sum of several parameters, which one optimizer moves more than the other"
             )
         slots = {slot: weight_map.apply_to_gradients(arrays) for slot, arrays in self.slots.items()}
         return dataclasses.replace(self, slots=slots)
@@ -81,7 +82,7 @@ def check(state: OptimizerState, kind: str, slots: Any, options: dict[str, Any],
         )
     if set(state.slots) != set(slots):
         raise errors.ArgumentError(
-            f"the state has {_named(state.slots)}, the optimizer keeps {_named(slots)}: their settings differ"
+            f"the state has {_slot_names(state.slots)}, the optimizer keeps {_slot_names(slots)}: their settings differ"
         )
     for slot, arrays in state.slots.items():
         _weights.check_names(arrays, dict.fromkeys(names), f"the slot {slot!r}")
@@ -91,10 +92,10 @@ def _is_same(a: Any, b: Any) -> bool:
     return math.isclose(a, b, rel_tol=1e-6) if isinstance(a, float) or isinstance(b, float) else bool(a == b)
 
 
-def _named(slots: Any) -> str:
+def _slot_names(slots: Any) -> str:
     return ", ".join(sorted(slots)) or "no slots"
 
 
-def fitted(slot: str, name: str, x: Array, like: Any, dtype: Any) -> Array:
+def fit_slot(slot: str, name: str, x: Array, like: Any, dtype: Any) -> Array:
     """Return an array for the place of another one, which must have its shape, in a dtype without loss."""
-    return _weights.fitted(f"{slot} of {name}", x, tuple(like.shape), dtype, False)
+    return _weights.fit_array(f"{slot} of {name}", x, tuple(like.shape), dtype, False)

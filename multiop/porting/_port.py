@@ -148,7 +148,7 @@ class Port:
 
     def tensors_of(self, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
         """Return the tensors among the arguments, in the order of the source; other arguments must be as traced."""
-        inputs, keywords = _objects.opened(inputs), _objects.opened(keywords)
+        inputs, keywords = _objects.open_objects(inputs), _objects.open_objects(keywords)
         paths, constants = self._about.get("paths"), self._about.get("constants", [])
         others = (dict, tuple, list, str, bool, int, float, type(None))
         is_flat = not keywords and not any(isinstance(x, others) for x in inputs)
@@ -165,12 +165,14 @@ class Port:
         for path, value in constants:
             leaf = given.pop(tuple(path), value)
             if leaf is not value and (type(leaf) is not type(value) or leaf != value):
-                raise errors.ArgumentError(f"{self.name} was traced with {value!r} as {_shown(path)}, got {leaf!r}")
+                raise errors.ArgumentError(
+                    f"{self.name} was traced with {value!r} as {_input_text(path)}, got {leaf!r}"
+                )
         missing = [path for path in paths if tuple(path) not in given]
         more = [path for path in given if list(path) not in paths]
         if missing or more:
             what, path = ("needs", missing[0]) if missing else ("was traced without", more[0])
-            raise errors.ArgumentError(f"{self.name} {what} {_shown(path)}")
+            raise errors.ArgumentError(f"{self.name} {what} {_input_text(path)}")
         return tuple(given[tuple(path)] for path in paths)
 
     def _arguments(self, tensors: tuple[Any, ...]) -> tuple[list[Any], dict[str, Any]]:
@@ -186,16 +188,16 @@ class Port:
                 here = here.setdefault(key, {})
             here[path[-1]] = leaf
 
-        def built(tree: Any) -> Any:
+        def build(tree: Any) -> Any:
             if not isinstance(tree, dict):
                 return tree
             if all(isinstance(key, int) for key in tree):
-                return tuple(built(tree[key]) for key in sorted(tree))
-            return {key: built(part) for key, part in tree.items()}
+                return tuple(build(tree[key]) for key in sorted(tree))
+            return {key: build(part) for key, part in tree.items()}
 
         positional = sorted(key for key in root if isinstance(key, int))
-        return [built(root[key]) for key in positional], {
-            key: built(part) for key, part in root.items() if isinstance(key, str)
+        return [build(root[key]) for key in positional], {
+            key: build(part) for key, part in root.items() if isinstance(key, str)
         }
 
     def _check_mode(self, training: bool) -> None:
@@ -423,7 +425,7 @@ def trace(
         TranslationError: Something in the model has no translation; the message lists all of it.
         ArgumentTypeError: `model` is of no framework that can be read.
     """
-    _objects.opened((inputs, keywords))  # what cannot be taken apart is an error here
+    _objects.open_objects((inputs, keywords))  # what cannot be taken apart is an error here
     reader = _reader(model, inputs)
     options: dict[str, Any] = {"dynamic_shapes": dynamic_shapes} | ({"keywords": keywords} if keywords else {})
     options |= {"partial": True} if partial else {}
@@ -442,7 +444,7 @@ def trace(
         "shapes": [[size if isinstance(size, int) else size.text for size in value.shape] for value in graph.inputs],
         "guards": graph.guards,
         "inputs": [
-            _fitted(reader.example(tensor), value.shape)
+            _fit_example(reader.example(tensor), value.shape)
             for tensor, value in zip(_in_order(graph, inputs, keywords or {}), graph.inputs, strict=True)
         ],
     }
@@ -460,8 +462,8 @@ def trace(
     trees = _weights.nested(graph.params), _weights.nested(graph.state)
     port = Port(name, text, *trees, about, _map_from(model, *trees))
     for kinds in ("", "iub", "iubfcV"):  # a model may take no numbers but some: a permutation, lengths, variances
-        about["given"] = _given(_in_order(graph, inputs, keywords or {}), about["inputs"], kinds)
-        args, named = _objects.closed(port._arguments(port.inputs()), (inputs, keywords or {}))
+        about["given"] = _example_values(_in_order(graph, inputs, keywords or {}), about["inputs"], kinds)
+        args, named = _objects.close_objects(port._arguments(port.inputs()), (inputs, keywords or {}))
         options = {"keywords": named} if named else {}
         try:
             for mode in modes:
@@ -577,18 +579,18 @@ def _in_order(graph: Any, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> 
     """Return the example tensors in the order of the graph's inputs."""
     if graph.paths is None:
         return list(inputs)
-    given = dict(_leaves_of((_objects.opened(inputs), _objects.opened(keywords))))
+    given = dict(_leaves_of((_objects.open_objects(inputs), _objects.open_objects(keywords))))
     return [given[tuple(path)] for path in graph.paths]
 
 
-def _fitted(example: tuple[list[int], str, int], sizes: Any) -> tuple[list[int], str, int]:
+def _fit_example(example: tuple[list[int], str, int], sizes: Any) -> tuple[list[int], str, int]:
     """Return an example of the sizes that are fixed."""
     shape, dtype, top = example
     fixed = zip(sizes, shape, strict=True)
     return [size if isinstance(size, int) else length for size, length in fixed], dtype, top
 
 
-def _given(examples: list[Any], described: list[tuple[list[int], str, int]], kinds: str) -> dict[str, Any]:
+def _example_values(examples: list[Any], described: list[tuple[list[int], str, int]], kinds: str) -> dict[str, Any]:
     """Return the example inputs whose dtypes are of these kinds, as lists, unless they are large."""
     few = [
         (str(i), x if hasattr(x, "tolist") else np.asarray(x))
@@ -604,7 +606,7 @@ def _multiple(size: str) -> tuple[int, str]:
     return (int(factor), name) if factor.isdigit() else (1, size)
 
 
-def _shown(path: Any) -> str:
+def _input_text(path: Any) -> str:
     first, *rest = path
     name = f"the input {first}" if isinstance(first, int) else f"the input {first!r}"
     return name + "".join(f"[{step!r}]" for step in rest)

@@ -95,7 +95,7 @@ def digest(
     }
 
 
-def computed(
+def compute_port(
     port: Any, inputs: tuple[Any, ...], training: bool = False, differentiate: bool = True, compiled: bool = False
 ) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
     """Return outputs, gradients of their weighted sum in the parameters, and new state of a port, as NumPy arrays.
@@ -148,7 +148,9 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
     dtypes = {str(x.dtype) for x in (*_weights.flat(port.params).values(), *port.inputs())}
     width = "float64" if dtypes & {"float64", "complex128"} else "float32"
     with multiop.use_backend(backend), x64_mode_for(width):
-        computed_here: dict[str, Any] = digest(*computed(port, port.inputs(), training, bool(expected["gradients"])))
+        computed_here: dict[str, Any] = digest(
+            *compute_port(port, port.inputs(), training, bool(expected["gradients"]))
+        )
     if len(computed_here["outputs"]) != len(expected["outputs"]):
         return Proof(backend, math.inf, math.inf, 0.0, 1, training)
     pairs = list(zip(computed_here["outputs"], expected["outputs"], strict=True))

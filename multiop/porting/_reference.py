@@ -80,7 +80,7 @@ def is_inexact(x: Array) -> bool:
     return x.dtype.kind in "fc" or x.dtype.name in ("bfloat16",) or x.dtype.name.startswith("float8")
 
 
-def numbered(name: str, counts: dict[str, int]) -> str:
+def number_call(name: str, counts: dict[str, int]) -> str:
     """Return the name of one more call of a layer."""
     counts[name] = counts.get(name, 0) + 1
     return name if counts[name] == 1 else f"{name}#{counts[name]}"

@@ -59,11 +59,11 @@ def ends(parts: Sequence[Any]) -> tuple[Any, ...]:
     """Return where parts of an axis end that stand beside each other, but for the last one."""
     sums: list[Any] = []
     for part in parts[:-1]:
-        sums.append(added(sums[-1] if sums else 0, part))
+        sums.append(add_sizes(sums[-1] if sums else 0, part))
     return tuple(sums)
 
 
-def added(*sizes: Any) -> Any:
+def add_sizes(*sizes: Any) -> Any:
     """Return the sum of sizes."""
     names = [name for size in sizes if isinstance(size, Dim) for name in size.symbols]
     if not names:
@@ -103,7 +103,7 @@ def dtype_of(params: Mapping[str, Any], inputs: Sequence[Value]) -> str:
     return dtypes.most_common(1)[0][0] if dtypes else floating[0] if floating else "float32"
 
 
-def spelled(value: Any, own: Callable[[Any], str | None], reason: str = "") -> str:
+def as_python(value: Any, own: Callable[[Any], str | None], reason: str = "") -> str:
     """Return a value as an expression of Python.
 
     Args:
@@ -118,7 +118,7 @@ def spelled(value: Any, own: Callable[[Any], str | None], reason: str = "") -> s
     if text is not None:
         return text
     if isinstance(value, (tuple, list)):
-        inner = ", ".join(spelled(part, own, reason) for part in value)
+        inner = ", ".join(as_python(part, own, reason) for part in value)
         return f"({inner}{',' * (len(value) == 1)})" if type(value) is tuple else f"[{inner}]"
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'

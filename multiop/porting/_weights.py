@@ -84,10 +84,10 @@ def nested(arrays: Mapping[str, Any]) -> Tree:
     return tree
 
 
-def rebuilt(tree: Mapping[str, Any], arrays: Mapping[str, Any], prefix: str = "") -> Tree:
+def rebuild_tree(tree: Mapping[str, Any], arrays: Mapping[str, Any], prefix: str = "") -> Tree:
     """Return nested dicts of the structure of `tree` that hold `arrays`."""
     return {
-        key: rebuilt(value, arrays, f"{prefix}{key}.") if isinstance(value, Mapping) else arrays[f"{prefix}{key}"]
+        key: rebuild_tree(value, arrays, f"{prefix}{key}.") if isinstance(value, Mapping) else arrays[f"{prefix}{key}"]
         for key, value in tree.items()
     }
 
@@ -113,7 +113,9 @@ def is_sorted(tree: Mapping[str, Any]) -> bool:
     return (here and keys == sorted(keys)) or (not (here and keys != sorted(keys)) and any(below))
 
 
-def divided(arrays: Mapping[str, Array], framework: str | None = None, kinds: dict[str, str] | None = None) -> Weights:
+def split_state(
+    arrays: Mapping[str, Array], framework: str | None = None, kinds: dict[str, str] | None = None
+) -> Weights:
     """Return weights whose names and dtypes tell parameters from state."""
     params = {name: x for name, x in arrays.items() if not is_state(name, x)}
     state = {name: x for name, x in arrays.items() if name not in params}
@@ -130,16 +132,16 @@ def check_names(names: Mapping[str, Any], wanted: Mapping[str, Any], what: str) 
     """Raise `ArgumentError` unless two sets of names are equal."""
     missing, unknown = [n for n in wanted if n not in names], [n for n in names if n not in wanted]
     if missing or unknown:
-        said = [f"{listed(missing)} missing"] * bool(missing) + [f"{listed(unknown)} unknown"] * bool(unknown)
+        said = [f"{abridge(missing)} missing"] * bool(missing) + [f"{abridge(unknown)} unknown"] * bool(unknown)
         raise errors.ArgumentError(f"{what}: {'; '.join(said)}")
 
 
-def listed(names: list[str], most: int = 6) -> str:
+def abridge(names: list[str], most: int = 6) -> str:
     """Return some names as text, abridged."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def fitted(name: str, x: Array, shape: tuple[int, ...], dtype: Any, cast: bool) -> Array:
+def fit_array(name: str, x: Array, shape: tuple[int, ...], dtype: Any, cast: bool) -> Array:
     """Return an array as the place it is written to wants it; raise `ArgumentError` where that loses digits."""
     if x.shape != tuple(shape):
         raise errors.ArgumentError(f"{name}: shape {x.shape} where the model has {tuple(shape)}")

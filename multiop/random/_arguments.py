@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from multiop import config, errors
-from multiop._loading.built_in import untraced
+from multiop._loading.built_in import hide_from_tracer
 from multiop._loading.registry import active
 from multiop._values import args, dtypes, host
 from multiop.frontends.conversion import op_cast, op_shape
@@ -18,10 +18,10 @@ from multiop.frontends.shapes import op_broadcast_to
 
 def sizes(shape: Any) -> tuple[Any, ...]:
     """Return a shape as a tuple of ints; an entry may also be a traced tensor."""
-    return tuple(_whole(entry) for entry in args.size(shape))
+    return tuple(_as_int(entry) for entry in args.size(shape))
 
 
-def _whole(entry: Any) -> Any:
+def _as_int(entry: Any) -> Any:
     if type(entry) is int or not hasattr(entry, "dtype"):
         return entry
     try:
@@ -60,15 +60,15 @@ def parameter(value: Any, name: str, dtype: str) -> Any:
     if isinstance(value, (bool, np.bool_, str)) or value is None:
         raise errors.ArgumentTypeError(f"{name} must be a real number or a tensor, got {args.describe(value)}")
     if isinstance(value, (int, float, np.integer, np.floating)):
-        return rounded(float(value), dtype)
+        return round_to_dtype(float(value), dtype)
     tensor = active().convert(value)
     if active().dtype_name(tensor) in (*dtypes.COMPLEX, "bool"):
         raise errors.DTypeError(f"{name} must be real, got {args.describe(tensor)}")
     return op_cast(tensor, dtype)
 
 
-@untraced
-def rounded(value: float, dtype: str) -> float:
+@hide_from_tracer
+def round_to_dtype(value: float, dtype: str) -> float:
     """Return `value` rounded to `dtype`."""
     with np.errstate(over="ignore"):
         return float(dtypes.to_numpy(dtype).type(value))
@@ -86,7 +86,7 @@ def finite(value: Any, name: str) -> Any:
     return value
 
 
-def whole(value: Any, name: str) -> Any:
+def check_whole(value: Any, name: str) -> Any:
     """Check that a parameter is a whole number that is not negative, unless it is a tensor."""
     is_right = not isinstance(value, float) or (0 <= value < math.inf and value.is_integer())
     check(is_right, f"{name} must be a whole number that is not negative, got {value}")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from multiop._call.boundary import boundary
-from multiop._loading.built_in import untraced
+from multiop._loading.built_in import hide_from_tracer
 from multiop._loading.registry import active, composite
 from multiop._values.types import ArrayLike, DType, Shape, Tensor
 from multiop.autodiff.stop_gradient import op_stop_gradient
@@ -37,7 +37,7 @@ from multiop.frontends.sorting import op_searchsorted
 from multiop.random import _arguments, _normal, _philox
 from multiop.random._arithmetic import exp, log, log_1_minus, polynomial, sqrt, times
 from multiop.random._keys import Seed, as_key
-from multiop.random._rejection import first_accepted, taken
+from multiop.random._rejection import first_accepted, take_inside
 
 FEW = 10.0  # with a mean below, the distribution function is inverted term by term
 TERMS = {"float32": 39, "float64": 53}  # probability of more: below 2**-40 and 2**-70
@@ -77,7 +77,7 @@ def binomial(
     """
     shape, name = _arguments.sizes(shape), _arguments.floating(dtype)
     exact = _normal.computed_in(name)
-    n = _arguments.whole(_arguments.parameter(counts, "counts", exact), "counts")
+    n = _arguments.check_whole(_arguments.parameter(counts, "counts", exact), "counts")
     p = _arguments.parameter(probabilities, "probabilities", exact)
     _arguments.check(not isinstance(p, float) or 0 <= p <= 1, f"probabilities must be from 0 to 1, got {probabilities}")
     _arguments.fits(shape, counts=n, probabilities=p)
@@ -88,7 +88,7 @@ def binomial(
     return op_cast(draws(n, p, as_key(seed), shape, exact, spread), name)
 
 
-@untraced
+@hide_from_tracer
 def _least_spread(n: float, p: float) -> float | None:
     """Return the power of 2 at or below the standard deviation; 0 for a small mean, `None` for one near the switch."""
     if abs(n * p - FEW) < 0.01:
@@ -161,7 +161,7 @@ def _many(
     def attempt(*words: Any) -> tuple[Any, Any]:
         k, v, limit = candidate(*words, *hat)
         place = op_minimum(op_maximum(op_subtract(k, least), 0.0), float(size - 1))
-        return k, op_less_equal(v, op_multiply(limit, taken(table, op_cast(place, "int32"))))
+        return k, op_less_equal(v, op_multiply(limit, take_inside(table, op_cast(place, "int32"))))
 
     return op_reshape(first_accepted(attempt, key, count, [], dtype, _stages(spread, (2, 4))), shape)
 

@@ -57,13 +57,13 @@ def uniform(
     )
     are_numbers = isinstance(low, float) and isinstance(high, float)
     if are_numbers:
-        is_below = _arguments.rounded(low, name) < _arguments.rounded(high, name)
+        is_below = _arguments.round_to_dtype(low, name) < _arguments.round_to_dtype(high, name)
         _arguments.check(is_below, f"minval must be below maxval, got {minval} and {maxval}")
     _arguments.fits(shape, minval=low, maxval=high)
     x = _normal.standard_uniform(as_key(seed), shape, name)
     if are_numbers and low == 0.0 and high == 1.0:
         return op_cast(x, name)
-    width = _arguments.rounded(high - low, exact) if are_numbers else op_subtract(high, low)
+    width = _arguments.round_to_dtype(high - low, exact) if are_numbers else op_subtract(high, low)
     _arguments.finite(width, "maxval - minval")
     y = op_cast(op_add(times(x, width), low), name)
     last = op_stop_gradient(op_nextafter(op_cast(high, name), op_cast(low, name)))
@@ -104,7 +104,7 @@ def normal(
         >>> bool(multiop.op_all(multiop.op_abs(x - 10.0) < 1.0))
         True
     """
-    return _scaled(shape, mean, stddev, dtype, seed, 1.0)
+    return _draw_scaled(shape, mean, stddev, dtype, seed, 1.0)
 
 
 @boundary
@@ -181,10 +181,10 @@ def truncated_normal(
         >>> bool(multiop.op_all(multiop.op_abs(x) <= 2.0))
         True
     """
-    return _scaled(shape, mean, stddev, dtype, seed, _WITHIN_2)
+    return _draw_scaled(shape, mean, stddev, dtype, seed, _WITHIN_2)
 
 
-def _scaled(shape: Any, mean: Any, stddev: Any, dtype: Any, seed: Any, share: float) -> Any:
+def _draw_scaled(shape: Any, mean: Any, stddev: Any, dtype: Any, seed: Any, share: float) -> Any:
     shape, name = _arguments.sizes(shape), _arguments.floating(dtype)
     exact = _normal.computed_in(name)
     mean = _arguments.finite(_arguments.parameter(mean, "mean", exact), "mean")

@@ -63,7 +63,7 @@ def randint(shape: Shape, minval: ArrayLike, maxval: ArrayLike, dtype: DType = "
         (1, 6)
     """
     shape, name = _arguments.sizes(shape), _arguments.integer(dtype)
-    low, high = _bound(minval, "minval", name), _bound(maxval, "maxval", name)
+    low, high = _as_bound(minval, "minval", name), _as_bound(maxval, "maxval", name)
     are_ints = isinstance(low, int) and isinstance(high, int)
     least, greatest = dtypes.INTEGER_RANGE[name]
     if isinstance(low, int):
@@ -77,7 +77,7 @@ def randint(shape: Shape, minval: ArrayLike, maxval: ArrayLike, dtype: DType = "
     return _integers(as_key(seed), shape, low, high, name)
 
 
-def _bound(value: Any, name: str, dtype: str) -> Any:
+def _as_bound(value: Any, name: str, dtype: str) -> Any:
     """Return a bound as a Python int, or a tensor of `dtype`."""
     if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
         return int(value)

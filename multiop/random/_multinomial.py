@@ -57,7 +57,7 @@ def multinomial(
     """
     sizes, name = _arguments.sizes(shape), _arguments.floating(dtype)
     exact = _normal.computed_in(name)
-    counts = _arguments.whole(_arguments.parameter(counts, "counts", exact), "counts")
+    counts = _arguments.check_whole(_arguments.parameter(counts, "counts", exact), "counts")
     _arguments.fits(sizes, counts=counts)
     counts = op_stop_gradient(op_broadcast_to(active().convert(counts, exact), sizes))
     weights = op_stop_gradient(active().convert(_arguments.parameter(probabilities, "probabilities", exact), exact))
@@ -66,7 +66,7 @@ def multinomial(
     _arguments.fits((*sizes, n), probabilities=weights)
     weights = op_broadcast_to(weights, (*sizes, n))
     depth = math.ceil(math.log2(n))
-    levels = [_padded(weights, 2**depth)]
+    levels = [_pad_width(weights, 2**depth)]
     for level in range(depth):  # the weights of twos, of fours, ..., and of all
         pairs = op_reshape(levels[-1], (*sizes, 2 ** (depth - level - 1), 2))
         levels.append(times(op_add(pairs[..., 0], pairs[..., 1]), 1.0))
@@ -77,14 +77,16 @@ def multinomial(
     if depth == 0:
         return op_cast(found, name)
     half, key = 2 ** (depth - 1), as_key(seed)  # the nodes of each level, all at one place, so that one program does
-    shares = op_stack([_padded(_share(*both, sizes), half) for both in zip(levels[-2::-1], levels[:0:-1], strict=True)])
+    shares = op_stack(
+        [_pad_width(_share(*both, sizes), half) for both in zip(levels[-2::-1], levels[:0:-1], strict=True)]
+    )
 
     def divide(level: Any, found: Any) -> Any:
         nodes = found[..., :half]
         left = draws(nodes, op_take(shares, level, 0), fold_in(key, level), (*sizes, half), exact, None)
         return op_reshape(op_stack([left, op_subtract(nodes, left)], -1), (*sizes, 2 * half))
 
-    return op_cast(op_fori_loop(0, depth, divide, _padded(found, 2 * half))[..., :n], name)
+    return op_cast(op_fori_loop(0, depth, divide, _pad_width(found, 2 * half))[..., :n], name)
 
 
 def _share(parts: Any, whole: Any, sizes: Any) -> Any:
@@ -93,5 +95,5 @@ def _share(parts: Any, whole: Any, sizes: Any) -> Any:
     return op_divide(first, op_where(op_equal(whole, 0.0), 1.0, whole))
 
 
-def _padded(x: Any, width: int) -> Any:
+def _pad_width(x: Any, width: int) -> Any:
     return op_pad(x, [(0, 0)] * (len(x.shape) - 1) + [(0, width - x.shape[-1])])

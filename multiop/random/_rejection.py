@@ -42,7 +42,7 @@ def first_accepted(attempt: Attempt, key: Any, n: Any, parameters: Sequence[Any]
     return _stage(attempt, key, n, None, n, parameters, dtype, stages, 0)
 
 
-def taken(x: Any, index: Any) -> Any:
+def take_inside(x: Any, index: Any) -> Any:
     """Return the entries of a vector at an index that is known to be inside."""
     take = random_part("taken") or op_take
     return take(x, index)
@@ -86,10 +86,10 @@ def _stage(
     rank = op_cumsum(op_cast(op_logical_not(is_accepted), "int32"))
     wanted = active().on_device_of(key, op_arange(1, room + 1, dtype="int32"))
     places = op_minimum(op_searchsorted(rank, wanted), n - 1)
-    rest = [taken(one, places) for one in parameters]
-    left = places if index is None else taken(index, places)
+    rest = [take_inside(one, places) for one in parameters]
+    left = places if index is None else take_inside(index, places)
     again = _stage(attempt, key, total, left, room, rest, dtype, stages[1:], done + count)
-    again = taken(again, op_maximum(op_minimum(op_subtract(rank, 1), room - 1), 0))
+    again = take_inside(again, op_maximum(op_minimum(op_subtract(rank, 1), room - 1), 0))
     return op_where(is_accepted, value, again)
 
 

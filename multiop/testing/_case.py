@@ -24,7 +24,7 @@ REAL = INTEGER + FLOATING
 Returns: TypeAlias = Callable[[Sequence[str]], Any] | str | None
 
 
-def promoted(dtypes: Sequence[str]) -> str:
+def promote_dtypes(dtypes: Sequence[str]) -> str:
     """The operands' common dtype: arithmetic."""
     return extend.result_type(*dtypes)
 
@@ -41,11 +41,11 @@ def same(dtypes: Sequence[str]) -> str:
 
 def magnitude(dtypes: Sequence[str]) -> str:
     """The common dtype, or its real part's if it is complex: `op_abs`."""
-    dtype = promoted(dtypes)
+    dtype = promote_dtypes(dtypes)
     return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
 
 
-def _told(args: tuple[Any, ...], kwargs: dict[str, Any], word: Callable[[Any], str]) -> str:
+def _arguments_text(args: tuple[Any, ...], kwargs: dict[str, Any], word: Callable[[Any], str]) -> str:
     """Return arguments as text, with long arrays shown by their shape."""
     words = [*map(word, args), *(f"{k}={word(v)}" for k, v in kwargs.items())]
     return ", ".join(words)
@@ -63,7 +63,7 @@ def _word(x: Any) -> str:
 _LONG = 60  # characters of an argument that a heading shows in full
 
 
-def _abridged(x: Any) -> str:
+def _abridge(x: Any) -> str:
     """Return an argument as text; a container of many arrays by the shape of its first, `{w: [8, 16], … 11 arrays}`."""
     text = _word(x)
     if len(text) <= _LONG:
@@ -100,10 +100,12 @@ class Call:
 
     def abridged(self) -> str:
         """Return the call as a heading: like `repr`, but containers of many arrays by their shapes."""
-        return self._text(_abridged)
+        return self._text(_abridge)
 
     def _text(self, word: Callable[[Any], str]) -> str:
-        return _told(self.args, self.kwargs, word) + (f")({_told(self.then, {}, word)}" if self.then else "")
+        return _arguments_text(self.args, self.kwargs, word) + (
+            f")({_arguments_text(self.then, {}, word)}" if self.then else ""
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +119,7 @@ class Pin:
     dtype: str
 
     def __repr__(self) -> str:
-        return _told(self.args, self.kwargs, _word)
+        return _arguments_text(self.args, self.kwargs, _word)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,7 +177,7 @@ def row(
     reference: Callable[..., Any],
     *calls: Call,
     dtypes: Sequence[str] = FLOATING,
-    returns: Returns = promoted,
+    returns: Returns = promote_dtypes,
     differentiable: bool = True,
     order: int = 2,
     ulps: float = 4.0,
@@ -193,7 +195,7 @@ def row(
             as complex128, integers and bool as they are. It may return a tuple where the op returns several tensors.
         calls: The ways to call it, from `call`; together they use every keyword of the op.
         dtypes: The dtypes that the samplers draw, one test each.
-        returns: The dtype of the result if a call has no `dtype`: a function of the operands' dtypes (`promoted`,
+        returns: The dtype of the result if a call has no `dtype`: a function of the operands' dtypes (`promote_dtypes`,
             `floating`, `same`, ...), the name of a dtype, or `None` for an op that returns no tensor. The operands are
             the tensors and bare Python scalars among a call's positional arguments.
         differentiable: Whether the gradient is checked (against numerical derivatives of `reference`).

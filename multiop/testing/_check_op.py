@@ -17,7 +17,7 @@ from multiop import errors, extend, tree
 from . import _checks
 from ._case import Call
 from ._problem import Problem
-from ._raised import told
+from ._raised import describe_error
 from ._shared_process import torch_first, x64_mode_for
 from ._tolerances import AGREEMENT_ULPS, Mismatch
 
@@ -194,7 +194,7 @@ def check_dtypes(
                 try:
                     results = problem.value
                 except Exception as error:
-                    raise Mismatch(f"{where} raises {told(error)}\n  with inputs of {dtype}") from None
+                    raise Mismatch(f"{where} raises {describe_error(error)}\n  with inputs of {dtype}") from None
                 for k, y in enumerate(results):
                     if (found := extend.dtype_name(y.dtype)) != expected:
                         raise Mismatch(
@@ -277,11 +277,13 @@ def _in_dtype(
             problem = Problem(fn, call, dtype=dtype, seed=options.seed, name=_name(fn))
             try:
                 yield from _alone(problem, options)
-                results[backend] = _compared(problem, options)
+                results[backend] = _measure_results(problem, options)
             except Mismatch:
                 raise
             except Exception as error:
-                raise Mismatch(f"{problem.name}({call.abridged()}) on {backend} raises {told(error)}") from None
+                raise Mismatch(
+                    f"{problem.name}({call.abridged()}) on {backend} raises {describe_error(error)}"
+                ) from None
     for what in COMPARED:
         measured = {backend: found[what] for backend, found in results.items() if what in found}
         if measured:
@@ -299,7 +301,7 @@ class _Result:
         self.scales = _checks.rounding_scales(problem, fun)
 
 
-def _compared(problem: Problem, options: _Options) -> dict[str, _Result]:
+def _measure_results(problem: Problem, options: _Options) -> dict[str, _Result]:
     """Measure what is compared between backends."""
     functions = {
         "value": problem.outputs,
@@ -345,12 +347,12 @@ def _is_coarse(problem: Problem) -> bool:
     rng = np.random.default_rng(problem.seed)
     directions = [rng.normal(size=problem.arrays[i].shape) for i in problem.inexact]
 
-    def moved(step: float) -> list[bytes]:
+    def move_inputs(step: float) -> list[bytes]:
         inexact = [problem.arrays[i] + step * d for i, d in zip(problem.inexact, directions, strict=True)]
         return [y.tobytes() for y in problem.run(problem.outputs, problem.inputs_with(inexact))]
 
-    still = moved(0.0)
-    return moved(1e-3) != still and all(moved(step) == still for step in (1e-11, -1e-11, 2e-11))
+    still = move_inputs(0.0)
+    return move_inputs(1e-3) != still and all(move_inputs(step) == still for step in (1e-11, -1e-11, 2e-11))
 
 
 def _against_each_other(what: str, found: dict[str, _Result], ulps: float) -> float:
@@ -388,7 +390,9 @@ def _against_reference(
     framework = _framework(reference, call, dtype, options.seed)
     if framework != "numpy":
         with _telling_of(reference, call, framework), multiop.use_backend(framework):
-            native = _compared(Problem(reference, call, dtype=dtype, seed=options.seed, name=_name(reference)), options)
+            native = _measure_results(
+                Problem(reference, call, dtype=dtype, seed=options.seed, name=_name(reference)), options
+            )
         for backend, found in results.items():
             for what in native:
                 if what in found:
@@ -418,7 +422,7 @@ def _telling_of(reference: Callable[..., Any], call: Call, framework: str) -> It
         raise
     except Exception as error:
         where = f"the reference {_path(reference)}({call.abridged()}) in {framework}"
-        raise Mismatch(f"{where} raises {told(error)}") from None
+        raise Mismatch(f"{where} raises {describe_error(error)}") from None
 
 
 def _framework(reference: Callable[..., Any], call: Call, dtype: str, seed: int) -> str:
@@ -440,7 +444,7 @@ def _framework(reference: Callable[..., Any], call: Call, dtype: str, seed: int)
             returned = type(found[0]).__name__ if found else "nothing"
             reasons.append(f"with {name}, {_path(reference)} returns {returned}")
         except Exception as error:
-            reasons.append(f"with {name}, {_path(reference)} raises {told(error)}")
+            reasons.append(f"with {name}, {_path(reference)} raises {describe_error(error)}")
     reasons = ["\n    ".join(reason.splitlines()) for reason in reasons]
     raise errors.ArgumentError("check_op: reference: it takes the tensors of no backend\n  " + "\n  ".join(reasons))
 

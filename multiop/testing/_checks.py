@@ -154,7 +154,7 @@ def _along(
         return [y for y in problem.run(fun, problem.inputs_with(inexact)) if y.dtype.kind in "fc"]
 
     expected, error = _numerical.directional(evaluate, points, directions, weights)
-    found = np.asarray(_numerical.weighted(directions, grads))
+    found = np.asarray(_numerical.weighted_sum(directions, grads))
     scale = _numerical.magnitude(directions, grads)
     magnitude = _numerical.magnitude(weights, evaluate(*points))
     along = f"{what}, along a random direction"
@@ -202,8 +202,8 @@ def check_forward_mode(problem: Problem) -> float:
             raise Mismatch(
                 f"{what}: a tangent {one.dtype}{list(one.shape)} for a result {other.dtype}{list(other.shape)}"
             )
-    forward = _numerical.weighted(problem.cotangents, pushed)
-    reverse = _numerical.weighted(problem.gradient, problem.tangents)
+    forward = _numerical.weighted_sum(problem.cotangents, pushed)
+    reverse = _numerical.weighted_sum(problem.gradient, problem.tangents)
     scale = _numerical.magnitude(problem.cotangents, pushed) + _numerical.magnitude(problem.gradient, problem.tangents)
     dtype = (problem.differentiable_value or [np.zeros(())])[0].dtype
     terms = max([1, *(x.size for x in (*pushed, *problem.gradient))])
@@ -232,7 +232,7 @@ def check_vmap(problem: Problem, *, gradient: bool = True) -> float:
         return [y for _, fun in functions for y in fun(*tensors)]
 
     def each(of: Callable[..., list[Array]]) -> list[Array]:  # `fun` is compiled, or the problem's own results there
-        return _stacked([[y for _, fun in functions for y in of(fun, arrays)] for arrays in batch])
+        return _stack_results([[y for _, fun in functions for y in of(fun, arrays)] for arrays in batch])
 
     mapped = problem.run(lambda *xs: list(multiop.vmap(everything)(*xs)), stacked)
     looped = each(lambda fun, arrays: problem.run(fun, None if arrays is problem.arrays else arrays))
@@ -349,7 +349,7 @@ def rounding_scales(problem: Problem, fun: Callable[..., list[Any]], arrays: lis
     return scales
 
 
-def _stacked(results: list[list[Array]]) -> list[Array]:
+def _stack_results(results: list[list[Array]]) -> list[Array]:
     return [np.stack(entries) for entries in zip(*results, strict=True)]
 
 

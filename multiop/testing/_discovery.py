@@ -112,7 +112,7 @@ def functions(module: ModuleType, name: str | None) -> tuple[list[Found], list[s
     if name is not None:
         function = getattr(module, name, None)
         if not callable(function):
-            raise UsageError(f"there is no function {name!r}; there {_listed(list(defined))}")
+            raise UsageError(f"there is no function {name!r}; there {_list_names(list(defined))}")
         calls = calls_of(function)
         if calls is None:
             raise UsageError(f"no inputs can be drawn for {name}; {HOW}")
@@ -160,5 +160,5 @@ def _can_be_drawn(annotation: Any) -> bool:
     return _DRAWN_ANNOTATION.fullmatch(text.strip()) is not None
 
 
-def _listed(names: list[str]) -> str:
+def _list_names(names: list[str]) -> str:
     return "are: " + ", ".join(names) if names else "is none at all"

@@ -31,7 +31,7 @@ def check_page(reports: Sequence[_report.Report], summary: str, broken: Sequence
             f"<p class={status}>{_text(report.verdict)}</p>",
             f"<p>Again: <code>{_text(command)}</code></p></section>",
         ]
-    return _filled("multiop check", parts)
+    return _fill_page("multiop check", parts)
 
 
 def comparison_page(title: str, summary: str, sections: Mapping[str, Sequence[Line]], notes: Sequence[str]) -> str:
@@ -41,7 +41,7 @@ def comparison_page(title: str, summary: str, sections: Mapping[str, Sequence[Li
     for heading, lines in sections.items():
         parts.append(f"<section><h2>{_text(heading)}</h2>{_table(columns, lines)}</section>")
     parts += [f"<p class=note>{_text(note)}</p>" for note in notes]
-    return _filled(title, parts)
+    return _fill_page(title, parts)
 
 
 def fragment(summary: str, agrees: bool, tables: Mapping[str, tuple[Sequence[str], Sequence[Sequence[str]]]]) -> str:
@@ -59,7 +59,7 @@ def fragment(summary: str, agrees: bool, tables: Mapping[str, tuple[Sequence[str
     return f"<div>{''.join(parts)}</div>"
 
 
-def _filled(title: str, parts: Sequence[str]) -> str:
+def _fill_page(title: str, parts: Sequence[str]) -> str:
     page = (resources.files(__package__) / "check.html").read_text(encoding="utf-8")
     return page.replace("<!--TITLE-->", _text(title)).replace("<!--RESULTS-->", "\n".join(parts))
 

@@ -87,16 +87,16 @@ def directional(
 def _along(
     fn: Callable[..., Sequence[Array]], points: Sequence[Array], directions: Sequence[Array], weights: Sequence[Array]
 ) -> Callable[[float], float]:
-    return lambda t: weighted(fn(*(p + t * d for p, d in zip(points, directions, strict=True))), weights)
+    return lambda t: weighted_sum(fn(*(p + t * d for p, d in zip(points, directions, strict=True))), weights)
 
 
-def weighted(results: Sequence[Array], weights: Sequence[Array]) -> float:
+def weighted_sum(results: Sequence[Array], weights: Sequence[Array]) -> float:
     """Return the real part of the inner product of `weights` and `results`."""
     return float(sum(np.sum(np.conj(w) * y).real for w, y in zip(weights, results, strict=True)))
 
 
 def magnitude(results: Sequence[Array], weights: Sequence[Array]) -> float:
-    """Return the size of the terms of `weighted`."""
+    """Return the size of the terms of `weighted_sum`."""
     return float(sum(np.sum(np.abs(w * y)) for w, y in zip(weights, results, strict=True)))
 
 

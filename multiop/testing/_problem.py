@@ -142,7 +142,7 @@ class Problem:
             if y is not None and not isinstance(y, str)
         ]
 
-    def _filled(self, tensors: Sequence[Any], inexact: Sequence[Any]) -> list[Any]:
+    def _fill_inexact(self, tensors: Sequence[Any], inexact: Sequence[Any]) -> list[Any]:
         filled = list(tensors)
         for i, x in zip(self.inexact, inexact, strict=True):
             filled[i] = x
@@ -150,7 +150,7 @@ class Problem:
 
     def _differentiable(self, tensors: Sequence[Any]) -> Callable[..., list[Any]]:
         """Return the function from the inexact inputs to the inexact outputs."""
-        return lambda *inexact: [y for y in self.outputs(*self._filled(tensors, inexact)) if _is_inexact(y)]
+        return lambda *inexact: [y for y in self.outputs(*self._fill_inexact(tensors, inexact)) if _is_inexact(y)]
 
     def primal_tensors(self, *tensors: Any) -> list[Any]:
         """Return the inexact results, computed under differentiation."""
@@ -166,7 +166,7 @@ class Problem:
         """Return the gradient of the gradient's inner product with fixed random tangents."""
 
         def first(*inexact: Any) -> list[Any]:
-            return self.gradient_tensors(*self._filled(tensors, inexact))
+            return self.gradient_tensors(*self._fill_inexact(tensors, inexact))
 
         _, pullback = multiop.vjp(first, *(tensors[i] for i in self.inexact))
         return list(pullback([extend.active().convert(t) for t in self.tangents]))
@@ -175,7 +175,7 @@ class Problem:
         """Return the pushforward of fixed random tangents through the gradient, one tensor per inexact input."""
 
         def first(*inexact: Any) -> list[Any]:
-            return self.gradient_tensors(*self._filled(tensors, inexact))
+            return self.gradient_tensors(*self._fill_inexact(tensors, inexact))
 
         primals = tuple(tensors[i] for i in self.inexact)
         return list(multiop.jvp(first, primals, tuple(extend.active().convert(t) for t in self.tangents))[1])
@@ -251,12 +251,12 @@ class Problem:
 
     def inputs_with(self, inexact: Sequence[Array]) -> list[Array]:
         """Return the inputs with `inexact` in place of the differentiable ones."""
-        return self._filled(self.arrays, inexact)
+        return self._fill_inexact(self.arrays, inexact)
 
     def perturbed(self, seed: int, arrays: Sequence[Array]) -> list[Array]:
         """Return inputs with each inexact entry moved by one unit in the last place, up or down at random."""
         rng = np.random.default_rng([self.seed, seed])
-        return [_nudged(x, rng) if i in self.inexact else x for i, x in enumerate(arrays)]
+        return [_nudge(x, rng) if i in self.inexact else x for i, x in enumerate(arrays)]
 
     def batch(self) -> list[list[Array]]:
         """Return a few sets of inputs: the problem's own, and others drawn like them (given arrays are scaled)."""
@@ -303,7 +303,7 @@ def _random_like(arrays: Sequence[Array], seed: int) -> list[Array]:
     return drawn
 
 
-def _nudged(x: Array, rng: np.random.Generator) -> Array:
+def _nudge(x: Array, rng: np.random.Generator) -> Array:
     if x.dtype.kind == "c":
         return (
             x.real * _factor(x.real.dtype, x.shape, rng) + 1j * x.imag * _factor(x.real.dtype, x.shape, rng)

@@ -176,7 +176,7 @@ class _Worker:
     async def _serve(self, targets: list[Any]) -> list[Any]:
         """Start a process and use it until nothing waits or it overruns; return the targets that are left to import."""
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as noise:
-            async with _started(self.run.backend, self.request, noise) as process:
+            async with _start_process(self.run.backend, self.request, noise) as process:
                 task: Event = {}
                 try:
                     _send(process, self.request | {"backend": self.run.backend, "targets": targets})
@@ -249,7 +249,7 @@ class _Worker:
 
 
 @contextlib.asynccontextmanager
-async def _started(backend: str, request: dict[str, Any], noise: IO[str]) -> AsyncIterator[Process]:
+async def _start_process(backend: str, request: dict[str, Any], noise: IO[str]) -> AsyncIterator[Process]:
     """Start a process, and kill it in the end: threads that a function left behind would keep it from exiting."""
     environment = (
         _caches()

@@ -11,7 +11,7 @@ class UsageError(errors.MultiopError):
     """The request cannot be checked; the message says why, and needs no traceback."""
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Describe an error in a few lines: what it is, and where in the user's code it was raised."""
     try:
         lines = [line for line in str(error).strip().split("\n") if line.strip()]

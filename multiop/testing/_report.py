@@ -100,12 +100,12 @@ def compare(target: str, name: str, inputs: str, measured: dict[str, dict[str, A
     broken = {backend for backend, one in properties.items() if any("raised" in found for found in one.values())}
     for which in PROPERTIES:
         found = {backend: one.get(which) for backend, one in properties.items()}
-        cells[which] = _raised(found, broken)
+        cells[which] = _raised_cells(found, broken)
         working = {backend: one for backend, one in found.items() if backend not in cells[which]}
         if which in COMPARED:
-            cells[which] |= _compared(working)
+            cells[which] |= _compare_pairwise(working)
         elif which in CHECKED:
-            cells[which] |= {backend: _checked(one) for backend, one in working.items()}
+            cells[which] |= {backend: _cell_of_check(one) for backend, one in working.items()}
         else:
             cells[which] |= {backend: _numeric(one) for backend, one in working.items()}
         cells[which] = {backend: cells[which][backend] for backend in measured}
@@ -129,7 +129,7 @@ def _mark_vacuous(cells: dict[str, Cell], measured: dict[str, Any]) -> None:
             cells[which].status, cells[which].message = VACUOUS, reason
 
 
-def _raised(found: dict[str, Any], broken: set[str]) -> dict[str, Cell]:
+def _raised_cells(found: dict[str, Any], broken: set[str]) -> dict[str, Cell]:
     """Return the cells of backends that raised or have no result; a documented refusal on all is not a failure.
 
     A `broken` backend, which raised before, need not have the results that the others have.
@@ -146,7 +146,7 @@ def _raised(found: dict[str, Any], broken: set[str]) -> dict[str, Cell]:
     return cells
 
 
-def _checked(one: dict[str, Any]) -> Cell:
+def _cell_of_check(one: dict[str, Any]) -> Cell:
     if "failed" in one:
         return Cell(FAILED, one["error"], one["failed"] + _hint(one["error"]), one.get("allowed"))
     return Cell(OK, one["error"])
@@ -174,7 +174,7 @@ def first_line(message: str) -> str:
     return message.partition("\n")[0]
 
 
-def _compared(found: dict[str, Any]) -> dict[str, Cell]:
+def _compare_pairwise(found: dict[str, Any]) -> dict[str, Cell]:
     """Compare results pairwise; a backend outside the majority is off, and without a majority all are."""
     differences = {
         (one, other): _difference(found[one], found[other]) for one in found for other in found if one != other

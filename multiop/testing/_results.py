@@ -116,7 +116,7 @@ def read(path: Path) -> Results:
         stored = json.loads(path.read_text(encoding="utf-8-sig"))
         results = Results(_names(stored["versions"]))
         for case in stored["cases"]:
-            results.add(_checked(Result(**case)))
+            results.add(_check_outcome(Result(**case)))
     except RecursionError as error:
         raise ValueError(f"{path} holds no results of the suite: it is nested too deeply") from error
     except (KeyError, TypeError, ValueError) as error:
@@ -133,7 +133,7 @@ def _names(stored: object) -> dict[str, dict[str, str]]:
     return stored
 
 
-def _checked(case: Result) -> Result:
+def _check_outcome(case: Result) -> Result:
     texts = (case.op, case.backend, case.what, case.case, case.outcome, case.message)
     if not all(isinstance(text, str) for text in texts) or case.outcome not in (PASSED, FAILED, KNOWN):
         raise TypeError(f"this is not an outcome of a case: {case}"[:200])

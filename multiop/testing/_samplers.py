@@ -95,7 +95,7 @@ def nonzero(*shape: int) -> Sampler:
 def distinct(*shape: int) -> Sampler:
     """Values at least 0.05 apart and away from zero: for maxima, sorting, ranks."""
 
-    def spaced(rng: Rng, s: tuple[int, ...]) -> Array:
+    def draw_spaced(rng: Rng, s: tuple[int, ...]) -> Array:
         n = int(np.prod(s))
         ranks = rng.permutation(n).reshape(s)
         return (ranks - n // 2 + 0.5) * 0.1 + rng.uniform(-0.02, 0.02, s)
@@ -104,7 +104,7 @@ def distinct(*shape: int) -> Sampler:
         ranks = rng.permutation(int(np.prod(s))).reshape(s)
         return np.where(ranks % 2, -ranks, ranks)  # their magnitudes, which unsigned dtypes take, are distinct too
 
-    return Sampler("distinct", shape, spaced, alternating)
+    return Sampler("distinct", shape, draw_spaced, alternating)
 
 
 def unit(*shape: int) -> Sampler:
@@ -115,11 +115,11 @@ def unit(*shape: int) -> Sampler:
 def probabilities(*shape: int) -> Sampler:
     """Positive values that sum to one over the last axis."""
 
-    def normalized(rng: Rng, s: tuple[int, ...]) -> Array:
+    def draw_normalized(rng: Rng, s: tuple[int, ...]) -> Array:
         drawn = rng.uniform(0.1, 1.0, s)
         return np.asarray(drawn / drawn.sum(-1, keepdims=True))
 
-    return Sampler("probabilities", shape, normalized, lambda rng, s: rng.integers(0, 2, s))
+    return Sampler("probabilities", shape, draw_normalized, lambda rng, s: rng.integers(0, 2, s))
 
 
 def integers(*shape: int, low: int = -9, high: int = 10, dtype: str | None = "int32") -> Sampler:
@@ -146,8 +146,8 @@ def spd(*shape: int) -> Sampler:
     if len(shape) < 2 or shape[-1] != shape[-2]:
         raise errors.ArgumentError(f"spd: shape: {shape} is given; one that ends in two equal sizes is accepted")
 
-    def drawn(rng: Rng, s: tuple[int, ...]) -> Array:
+    def draw_definite(rng: Rng, s: tuple[int, ...]) -> Array:
         roots = rng.normal(size=s) / np.sqrt(s[-1])
         return np.asarray(roots @ np.swapaxes(roots, -1, -2) + 0.5 * np.eye(s[-1]))
 
-    return Sampler("spd", shape, drawn, lambda rng, s: np.broadcast_to(np.eye(s[-1], dtype=int), s))
+    return Sampler("spd", shape, draw_definite, lambda rng, s: np.broadcast_to(np.eye(s[-1], dtype=int), s))

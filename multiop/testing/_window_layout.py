@@ -45,6 +45,8 @@ def pads(
     return [one // 2 for one in total], [one - one // 2 for one in total], number
 
 
-def dilated(at: Sequence[int], strides: Sequence[int], spans: Sequence[int], rates: Sequence[int]) -> tuple[slice, ...]:
+def window_slices(
+    at: Sequence[int], strides: Sequence[int], spans: Sequence[int], rates: Sequence[int]
+) -> tuple[slice, ...]:
     """Return the slices of the window at index `at`."""
     return tuple(slice(i * s, i * s + span, d) for i, s, span, d in zip(at, strides, spans, rates, strict=True))

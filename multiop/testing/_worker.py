@@ -20,7 +20,7 @@ from . import _checks
 from ._case import Call
 from ._discovery import HOW, Found, functions, load
 from ._problem import Problem
-from ._raised import UsageError, told
+from ._raised import UsageError, describe_error
 from ._tolerances import Mismatch
 
 Array = np.ndarray[Any, Any]
@@ -51,7 +51,7 @@ def _serve(request: dict[str, Any], tasks: IO[str], send: Callable[..., None]) -
     """List the functions of the targets, then measure those that are asked for."""
     found: dict[tuple[str, str], Found] = {}
     for target, name in request["targets"]:
-        found |= {(target, one.name): one for one in _listed(target, name, send)}
+        found |= {(target, one.name): one for one in _list_functions(target, name, send)}
     send(event="listed")
     for line in tasks:
         task = json.loads(line)
@@ -61,7 +61,7 @@ def _serve(request: dict[str, Any], tasks: IO[str], send: Callable[..., None]) -
                 (found[key],) = functions(load(task["target"]), task["name"])[0]
             except BaseException as error:
                 send(event="running")
-                send(event="measured", property="value", found=_raised(error))
+                send(event="measured", property="value", found=_error_result(error))
                 send(event="finished")
                 continue
         send(event="running")
@@ -69,7 +69,7 @@ def _serve(request: dict[str, Any], tasks: IO[str], send: Callable[..., None]) -
         send(event="finished")
 
 
-def _listed(target: str, name: str | None, send: Callable[..., None]) -> list[Found]:
+def _list_functions(target: str, name: str | None, send: Callable[..., None]) -> list[Found]:
     """Import a target, and tell its functions and their inputs."""
     send(event="importing", target=target)
     try:
@@ -78,7 +78,7 @@ def _listed(target: str, name: str | None, send: Callable[..., None]) -> list[Fo
         send(event="usage", target=target, message=str(error))
         return []
     except BaseException as error:  # SystemExit, and anything else that a file may raise
-        send(event="import", target=target, message=told(error))
+        send(event="import", target=target, message=describe_error(error))
         return []
     if not found:
         reason = (
@@ -119,7 +119,7 @@ def _measure(found: Found, call: Call, request: dict[str, Any], send: Callable[.
         except Mismatch as error:
             tell(name, {"failed": str(error), "error": error.error, "allowed": error.allowed})
         except BaseException as error:
-            tell(name, _raised(error))
+            tell(name, _error_result(error))
         return "raised" not in measured[name]
 
     def measure_compiled(measure: Callable[[Problem], dict[str, Any]]) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _measure(found: Found, call: Call, request: dict[str, Any], send: Callable[.
     try:
         problem = Problem(found.function, call, **options)
     except BaseException as error:
-        tell("value", _raised(error))  # the inputs cannot be drawn
+        tell("value", _error_result(error))  # the inputs cannot be drawn
         return
     whole = None
     if not attempt("value", lambda: _value(problem)):
@@ -165,9 +165,9 @@ def _measure(found: Found, call: Call, request: dict[str, Any], send: Callable[.
         attempt("compiled", lambda: {"error": _checks.check_compiled(problem, gradient=gradient)})
 
 
-def _raised(error: BaseException) -> dict[str, Any]:
+def _error_result(error: BaseException) -> dict[str, Any]:
     known = isinstance(error, (errors.UnsupportedError, errors.NonLinearRuleError))
-    return {"raised": type(error).__name__, "message": told(error), "refused": known}
+    return {"raised": type(error).__name__, "message": describe_error(error), "refused": known}
 
 
 def _results(problem: Problem, fun: Callable[..., list[Any]]) -> dict[str, Any]:

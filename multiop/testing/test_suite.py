@@ -40,19 +40,19 @@ _COMPILED = [op for op, row in ROWS.items() if row.jit]
 
 def _problems(row: Row, dtype: str, whole: bool = False) -> list[Problem]:
     """Return a problem for each call of a row; consecutive tests of an op share what they compute."""
-    return _shared(row.op, dtype, whole, multiop.backend(), multiop.x64())
+    return _shared_problems(row.op, dtype, whole, multiop.backend(), multiop.x64())
 
 
 @functools.lru_cache(maxsize=32)
-def _shared(op: str, dtype: str, whole: bool, backend: str, x64: bool) -> list[Problem]:
-    problems = _drawn(ROWS[op], dtype, whole)
+def _shared_problems(op: str, dtype: str, whole: bool, backend: str, x64: bool) -> list[Problem]:
+    problems = _draw_problems(ROWS[op], dtype, whole)
     if dtype == _precise(ROWS[op]):
         for n, problem in enumerate(problems):
             problem.together = _together(ROWS[op], n, backend)
     return problems
 
 
-def _drawn(row: Row, dtype: str, whole: bool = False) -> list[Problem]:
+def _draw_problems(row: Row, dtype: str, whole: bool = False) -> list[Problem]:
     f = getattr(multiop, row.op)
     return [Problem(f, call, dtype=dtype, seed=n, name=row.op, whole=whole) for n, call in enumerate(row.calls)]
 
@@ -273,7 +273,7 @@ def test_pinned(
 def test_inputs_are_drawn_alike_each_time() -> None:
     unlike = []
     for op, row in ROWS.items():
-        for first, second in zip(_drawn(row, _native(row)), _drawn(row, _native(row)), strict=True):
+        for first, second in zip(_draw_problems(row, _native(row)), _draw_problems(row, _native(row)), strict=True):
             leaves = tree.leaves([first.call.args, first.call.kwargs, first.call.then])
             n = sum(isinstance(leaf, (Sampler, np.ndarray)) for leaf in leaves)
             same = [x.tobytes() for x in first.arrays] == [x.tobytes() for x in second.arrays]

@@ -199,7 +199,7 @@ def made(name):
         is_spread = variable.path.endswith(("variance", "gamma"))
         variable.assign(rng.uniform(0.5, 1.5, variable.shape) if is_spread else rng.normal(size=variable.shape) / 3)
     port = porting.trace(model, x, training=training)
-    names = {name: variable.value for name, variable in weights._described(model)[0].items() if "seed" not in name}
+    names = {name: variable.value for name, variable in weights._read_variables(model)[0].items() if "seed" not in name}
     call = tf.function(lambda x: model(x, training=training), autograph=False)
     return port, x, tensorflow_rows.original(call, [x], names)
 
@@ -217,7 +217,7 @@ def test_values_gradients_and_statistics(name):
 def test_any_batch_size_and_both_modes():
     port, x, _ = made("conv net, training")
     model = conv_net()
-    for name, variable in weights._described(model)[0].items():
+    for name, variable in weights._read_variables(model)[0].items():
         variable.assign((_weights.flat(port.params) | _weights.flat(port.state))[name])
     x = np.concatenate([x, x[:1] * 2])
     computed, _ = port.function(port.params, port.state, x)

@@ -33,7 +33,7 @@ def test_a_gradient_that_rounding_alone_has_made_is_vacuous():
             return ops.matmul(x, params["kernel"]) + slope * params["bias"], state
 
         recorded = {"outputs": [[0.0, 24.0]], "gradients": {"kernel": [0.0, 0.0], "bias": expected}, "state": {}}
-        computed = _prove.computed(SimpleNamespace(function=function, params=params, state={}), (x,))
+        computed = _prove.compute_port(SimpleNamespace(function=function, params=params, state={}), (x,))
         recorded["outputs"] = _prove.digest(*computed)["outputs"]
         recorded["gradients"]["kernel"] = _prove.digest(*computed)["gradients"]["kernel"]
         own = {"recorded": lambda training: recorded, "inputs": lambda: (x,), "params": params, "state": {}}
@@ -136,7 +136,7 @@ def test_the_gradient_of_complex_parameters_is_the_conjugate_of_that_of_jax(back
 
         native = np.asarray(jax.grad(total)({"c": c})["c"])
     with multiop.use_backend(backend):
-        _, slopes, _ = _prove.computed(port, (np.asarray(x),))
+        _, slopes, _ = _prove.compute_port(port, (np.asarray(x),))
     np.testing.assert_allclose(slopes["c"], native.conj(), rtol=1e-12, atol=1e-14)
     assert np.abs(native.imag).max() > 0.1
     wrong = _prove.digest([], {"c": native}, {})["gradients"]["c"][0]

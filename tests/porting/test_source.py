@@ -13,7 +13,7 @@ import multiop
 from multiop.porting import _graph, _printing
 from multiop.porting._graph import Call, Dim, Graph, Infix, Item, Node, Scope, Value, call
 from multiop.porting._printing import layout
-from multiop.porting._printing.expressions import Text, quoted
+from multiop.porting._printing.expressions import Text, string_literal
 
 BATCH = Dim("batch", ("batch",))
 
@@ -415,4 +415,4 @@ def test_strings_are_written_as_they_are(value):
 
 @given(parts=st.lists(st.text(), min_size=1, max_size=3))
 def test_the_number_of_a_loop_stands_in_a_string(parts):
-    assert eval(quoted("{i}".join(parts)), {"i": 7}) == "7".join(parts)
+    assert eval(string_literal("{i}".join(parts)), {"i": 7}) == "7".join(parts)

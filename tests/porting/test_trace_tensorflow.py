@@ -186,7 +186,9 @@ def made(name):
     port = porting.trace(model, x, training=training)
     call = functools.partial(model, training=True) if training else model
     names = {
-        name: variable for name, variable in porting.tensorflow.weights._described(model)[0].items() if name != "output"
+        name: variable
+        for name, variable in porting.tensorflow.weights._read_variables(model)[0].items()
+        if name != "output"
     }
     return port, x, tensorflow_rows.original(tf.function(call, autograph=False), [x], names)
 

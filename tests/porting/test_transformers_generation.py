@@ -106,7 +106,7 @@ def test_a_decoder(name, kind, backend):
     port, text = port_of(name, kind), Text(name, kind, 3)  # not the batch that it was traced with
     grows = kind == "growing" and name != "Mamba"
     count = 8 if grows and backend in ("jax", "tensorflow") else TOKENS  # each length is compiled anew
-    cache = arrays(_objects.opened(text.cache))
+    cache = arrays(_objects.open_objects(text.cache))
     source = arrays({key: dict(outputs) for key, outputs in text.source.items()})
     expected = written(text.step, text.token, text.cache, count)
 

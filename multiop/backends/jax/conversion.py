@@ -83,7 +83,7 @@ def dtype_name(x):
 
 
 # an op compiled as one program takes a fraction of the time of its separate calls
-def compiled(function, **options):
+def compile_inline(function, **options):
     if isinstance(function, jnp.ufunc):  # a ufunc is hashed in Python, on each call with a tracer
         function = functools.partial(function)
     return jax.jit(mended(function), inline=True, **options)
@@ -94,10 +94,10 @@ def with_constants(function):
 
     A number as an argument makes an eager call half as long again.
     """
-    program, programs = compiled(function), {}
+    program, programs = compile_inline(function), {}
 
     @functools.wraps(function)
-    def called(x, *numbers):
+    def call(x, *numbers):
         for number in numbers:
             if type(number) not in _CONSTANT:
                 return program(x, *numbers)
@@ -105,10 +105,10 @@ def with_constants(function):
         if own is None:
             if not numbers or len(programs) == _PROGRAMS_EACH:
                 return program(x, *numbers)
-            own = programs[key] = compiled(lambda x: function(x, *numbers))
+            own = programs[key] = compile_inline(lambda x: function(x, *numbers))
         return own(x)
 
-    return called
+    return call
 
 
 def hashable(option):
@@ -215,7 +215,7 @@ def cast(x, dtype):
     return (_of_byte if x.dtype in _BYTES else jax.lax.convert_element_type)(x, native(dtype))
 
 
-_of_byte = compiled(jax.lax.convert_element_type, static_argnums=1)  # which has a form of its own
+_of_byte = compile_inline(jax.lax.convert_element_type, static_argnums=1)  # which has a form of its own
 
 
 def _to_float8(x, dtype):
@@ -449,7 +449,7 @@ def op_view(x, dtype):
     x = convert(x)
     if dtype is None or dtype == dtype_name(x):
         return x
-    args.viewed(x.shape, x.dtype.itemsize, native(dtype).itemsize)
+    args.view_shape(x.shape, x.dtype.itemsize, native(dtype).itemsize)
     x = jax.lax.stop_gradient(x)  # only on JAX would complex numbers viewed as floats have a gradient
     if x.dtype == bool:
         x = x.astype(np.uint8)

@@ -28,11 +28,11 @@ def device(x):
 def to_device(x, device):
     x = convert(x)
     if not isinstance(device, (jax.Device, jax.sharding.Sharding)):
-        device = named(device)
+        device = find_device(device)
     return jax.device_put(x, device)
 
 
-def named(name):
+def find_device(name):
     if not isinstance(name, str):
         raise errors.ArgumentTypeError(f"device must be a name, a jax.Device or a sharding, got {name!r}")
     platform, _, number = name.partition(":")

@@ -170,7 +170,7 @@ def op_cast(x, dtype):
 def op_view(x, dtype):
     x = convert(x)
     bits = native("uint8" if dtype == "bool" else dtype or dtype_name(x))
-    args.viewed(x.shape, x.dtype.itemsize, bits.itemsize)
+    args.view_shape(x.shape, x.dtype.itemsize, bits.itemsize)
     return x.copy().view(bits).astype(dtype or x.dtype, copy=False)
 
 

@@ -24,7 +24,7 @@ COPIES = "https://github.com/tensorflow/tensorflow/blob/v2.21.0/tensorflow/pytho
 missing = None  # why no part is used, if so: what needs the parts is then done by `_public`, or refused
 try:
     if not IS_TESTED:
-        raise ImportError(registry.untested("tensorflow", tf.__version__))
+        raise ImportError(registry.untested_message("tensorflow", tf.__version__))
     from tensorflow.python import pywrap_tfe
     from tensorflow.python.eager import backprop, context, execute, forwardprop, record
     from tensorflow.python.eager.polymorphic_function import concrete_function
@@ -118,7 +118,7 @@ _replacements = {}  # (owner, name) -> what stands there, what stood there, and 
 
 
 @contextmanager
-def _replaced(owner, name, make):
+def _replace_meanwhile(owner, name, make):
     """Let `make(original)` stand for a function of TensorFlow while any thread is inside such a block."""
     with _replacing:
         if (owner, name) not in _replacements:
@@ -147,7 +147,7 @@ def of_first_order():
     """
     before = getattr(_local, "to_enter", -1)
     _local.to_enter = -1 if anything_records() else 1
-    counts = _counting() if _local.to_enter == 1 else nullcontext()
+    counts = _count_meanwhile() if _local.to_enter == 1 else nullcontext()
     try:
         with counts:
             yield
@@ -156,24 +156,24 @@ def of_first_order():
 
 
 @contextmanager
-def _counting():
+def _count_meanwhile():
     with (
-        _replaced(backprop.GradientTape, "_push_tape", _counted),
-        _replaced(forwardprop.ForwardAccumulator, "_push_accumulator", _counted),
-        _replaced(gradients_util, "PossibleTapeGradientTypes", _possible_types),
+        _replace_meanwhile(backprop.GradientTape, "_push_tape", _count_entries),
+        _replace_meanwhile(forwardprop.ForwardAccumulator, "_push_accumulator", _count_entries),
+        _replace_meanwhile(gradients_util, "PossibleTapeGradientTypes", _possible_types),
     ):
         yield
 
 
-def _counted(enter):
+def _count_entries(enter):
     """Return a method that enters a tape or accumulator, and counts."""
 
     @functools.wraps(enter)
-    def counted(self):
+    def enter_counted(self):
         _local.to_enter = getattr(_local, "to_enter", -1) - 1
         enter(self)
 
-    return counted
+    return enter_counted
 
 
 def _possible_types(usual):
@@ -192,13 +192,17 @@ def variables_reported_to(report):
     _local.reports = (*before, report)
     is_known = missing is None  # TensorFlow's own watcher only sees trainable ones
     try:
-        with _replaced(resource_variable_ops, "variable_accessed", _reported) if is_known else nullcontext():
+        with (
+            _replace_meanwhile(resource_variable_ops, "variable_accessed", _report_access)
+            if is_known
+            else nullcontext()
+        ):
             yield
     finally:
         _local.reports = before
 
 
-def _reported(usual):
+def _report_access(usual):
     def variable_accessed(variable):
         for report in getattr(_local, "reports", ()):
             report(variable)
@@ -373,7 +377,7 @@ def operations_reported_to(step):
 
     ctx = context.context()
     # TensorFlow's own one sees no callbacks; a copy of the other, since a user's callbacks may have put that there
-    with _replaced(execute, "execute", lambda usual: functools.partial(execute.execute_with_callbacks)):
+    with _replace_meanwhile(execute, "execute", lambda usual: functools.partial(execute.execute_with_callbacks)):
         ctx.add_op_callback(on_operation)
         try:
             yield lambda: None
@@ -494,13 +498,13 @@ def _check_calls():
     function = concrete_function.ConcreteFunction
     select = function._select_forward_and_backward_functions  # called if tapes or accumulators may follow the call
 
-    def checked(self, args, *how):
+    def select_checked(self, args, *how):
         for i, message in _guards_in(self._func_graph).items():
             if is_watched(args[i]):
                 raise errors.ClosedOverError(message)
         return select(self, args, *how)
 
-    function._select_forward_and_backward_functions = checked
+    function._select_forward_and_backward_functions = select_checked
 
 
 def _guards_in(body):

@@ -441,7 +441,7 @@ def op_view(x, dtype):
     if dtype is None or dtype == dtype_name(x):
         return x
     before, after = x.dtype.size, _TO_NATIVE[dtype].size
-    shape = args.viewed(op_shape(x), before, after)
+    shape = args.view_shape(op_shape(x), before, after)
     if x.dtype is tf.bool:
         x = tf.cast(x, tf.uint8)
     if after > before:  # tf.bitcast combines the entries of the last dimension

@@ -20,14 +20,14 @@ def device(x):
 
 def to_device(x, device):
     x = convert(x)
-    place = named(device)
+    place = device_name(device)
     if hasattr(x, "numpy") and x.device and name_of(x.device) == name_of(place):
         return x
     with tf.device(place):
         return tf.identity(x)
 
 
-def named(name):
+def device_name(name):
     """Return TensorFlow's name for a device."""
     if not isinstance(name, str):
         raise errors.ArgumentTypeError(f"device must be a name, got {name!r}")

@@ -16,14 +16,14 @@ def random_words(key, count, counter):
         return None
     return tf.raw_ops.StatelessRandomUniformFullIntV2(
         shape=tf.reshape(count, [1]),
-        key=tf.reshape(joined(key[0], key[1]), [1]),
-        counter=tf.stack([joined(*counter[:2]), joined(*counter[2:])]),
+        key=tf.reshape(join_words(key[0], key[1]), [1]),
+        counter=tf.stack([join_words(*counter[:2]), join_words(*counter[2:])]),
         alg=_PHILOX,
         dtype=tf.uint32,
     )
 
 
-def joined(low, high):
+def join_words(low, high):
     """Join two words into one 64-bit integer."""
     low, high = (tf.cast(x, tf.uint64) if hasattr(x, "dtype") else tf.constant(x, tf.uint64) for x in (low, high))
     return tf.bitwise.bitwise_or(low, tf.bitwise.left_shift(high, tf.constant(32, tf.uint64)))

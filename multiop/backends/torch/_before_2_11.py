@@ -44,7 +44,7 @@ def mend_sums_of_dtensors():
     strategies = DTensor._op_dispatcher.sharding_propagator.op_strategy_funcs
     added = (torch.ops.aten.add.Tensor, torch.ops.aten.add_.Tensor)
 
-    def mended(of_parts):
+    def mend_strategy(of_parts):
         def strategy(*args):
             schema = args[-1]  # PyTorch 2.6 gives the mesh before it
             tensors = [x for x in schema.args_schema if hasattr(x, "strategies")]
@@ -60,4 +60,4 @@ def mend_sums_of_dtensors():
 
     for op in _pointwise_ops.linear_pointwise_ops:
         if op in strategies:
-            strategies[op] = mended(strategies[op])
+            strategies[op] = mend_strategy(strategies[op])

@@ -194,13 +194,13 @@ def _knows_levels(functorch):
     """Say whether these parts can still tell the tensors of transforms from others."""
     seen = []
 
-    def mapped(x):
+    def note_levels(x):
         kinds = [level.key() for level in functorch.get_interpreter_stack()]
         seen.append((functorch.is_batchedtensor(x), functorch.maybe_get_level(x) > 0, kinds[-1]))
         return x + functorch.get_unwrapped(x).sum() * 0
 
     x, kinds = torch.zeros(1), functorch.TransformType
-    torch.func.vmap(mapped)(x)
+    torch.func.vmap(note_levels)(x)
     of_plain = functorch.is_batchedtensor(x), functorch.maybe_get_level(x) > 0, kinds.Jvp
     return seen == [(True, True, kinds.Vmap)] and of_plain == (False, False, kinds.Jvp) and kinds.Jvp != kinds.Vmap
 
@@ -326,23 +326,23 @@ def outside_transforms():
 # Autograd, for custom gradients and the tape
 
 
-def _known(path):
+def _tested_part(path):
     return _part(path) if IS_TESTED else None
 
 
-sequence_number = _known("torch.autograd._get_sequence_nr") or int  # 0, before which nothing is
+sequence_number = _tested_part("torch.autograd._get_sequence_nr") or int  # 0, before which nothing is
 saved_tensors_hooks = (
-    _known("torch._C._autograd._top_saved_tensors_default_hooks")
+    _tested_part("torch._C._autograd._top_saved_tensors_default_hooks")
     if hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks")
     else lambda ignores_tracing: "unknown"  # before PyTorch 2.8
 )
-keeps_graph = _known("torch._C._autograd._get_current_graph_task_keep_graph") or (lambda: True)
-is_batch_of_gradients = _known("torch._C._functorch.is_legacy_batchedtensor") or (lambda upstream: True)
-is_without_memory = _known("torch._is_zerotensor") or (lambda upstream: True)
-forward_mode_enabled = _known("torch.autograd.forward_ad._set_fwd_grad_enabled")
-without_proxies = _known("torch.fx.experimental.proxy_tensor.disable_proxy_modes_tracing")
-_has_proxy = _known("torch.fx.experimental.proxy_tensor.has_proxy_slot")
-without_functorch = _known("torch._C._DisableFuncTorch")
+keeps_graph = _tested_part("torch._C._autograd._get_current_graph_task_keep_graph") or (lambda: True)
+is_batch_of_gradients = _tested_part("torch._C._functorch.is_legacy_batchedtensor") or (lambda upstream: True)
+is_without_memory = _tested_part("torch._is_zerotensor") or (lambda upstream: True)
+forward_mode_enabled = _tested_part("torch.autograd.forward_ad._set_fwd_grad_enabled")
+without_proxies = _tested_part("torch.fx.experimental.proxy_tensor.disable_proxy_modes_tracing")
+_has_proxy = _tested_part("torch.fx.experimental.proxy_tensor.has_proxy_slot")
+without_functorch = _tested_part("torch._C._DisableFuncTorch")
 
 
 # torch.compile

@@ -1,7 +1,7 @@
 """What kernels are made of: their own first derivative in reverse mode, the op's meaning for any other, and the looks.
 
-`fused` and `recorded` choose by the mode alone: it is the same on a GPU, under autocast and under a profiler. A look at
-values takes place on the CPU alone.
+`run_fused` and `run_recorded` choose by the mode alone: it is the same on a GPU, under autocast and under a profiler. A
+look at values takes place on the CPU alone.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FEW = 2048  # entries
 LONG = (torch.float32, torch.float64)
 
 
-def fused(kernel, pull, formula, *xs, native=None):
+def run_fused(kernel, pull, formula, *xs, native=None):
     """Return the result of `kernel(*xs)`, with the gradients `pull(upstream, *xs, *residuals)`, one for each.
 
     Args:
@@ -70,7 +70,7 @@ def keeping(fn):
     return kernel
 
 
-def recorded(kernel, formula, *xs):
+def run_recorded(kernel, formula, *xs):
     """Return `kernel(*xs)`, whose first derivative is its own, and others those of `formula`."""
     if is_dynamo_compiling():  # Dynamo has first derivatives alone
         return kernel(*xs)

@@ -144,7 +144,7 @@ def convert(x, dtype=None, device=None):
         if not is_compiling():
             return _of_list(x, leaves, dtype, device)
     if is_compiling():
-        return _traced(x, dtype, device)
+        return _convert_while_traced(x, dtype, device)
     if type(x) is np.ndarray and dtype is device is None and x.dtype in _AS_THEY_ARE and x.flags.c_contiguous:
         return torch.tensor(x)
     value = host.value_of_variable(x)
@@ -181,7 +181,7 @@ def move_to(tensor, device):
     return tensor if tensor.device == device else tensor.to(device, non_blocking=True)
 
 
-def _traced(x, dtype, device):
+def _convert_while_traced(x, dtype, device):
     """Return a host value as a tensor under torch.compile, which cannot read the values of NumPy arrays."""
     if isinstance(x, (list, tuple)):
         leaves = list(host.flat(x))
@@ -189,7 +189,7 @@ def _traced(x, dtype, device):
             return torch.stack([convert(entry, dtype, device) for entry in x])
         dtype = dtype or dtypes.result_type(*[dtypes.of_scalar(leaf) for leaf in leaves])
         if dtype in dtypes.INTEGER:
-            leaves = [host.whole(leaf, dtype) for leaf in leaves]  # raises if one does not fit
+            leaves = [host.int_within(leaf, dtype) for leaf in leaves]  # raises if one does not fit
         if dtype in dtypes.FLOAT8:
             return cast(torch.tensor(x, dtype=torch.float64, device=device), dtype)
         return torch.tensor(x, dtype=_TO_NATIVE[dtype], device=device)
@@ -539,7 +539,7 @@ def op_view(x, dtype):
     x = convert(x)
     if dtype is None or dtype == dtype_name(x):
         return x
-    args.viewed(x.shape, x.element_size(), _TO_NATIVE[dtype].itemsize)
+    args.view_shape(x.shape, x.element_size(), _TO_NATIVE[dtype].itemsize)
     x = put_together(x.detach()).resolve_conj().resolve_neg().contiguous()
     return x.view(torch.uint8) != 0 if dtype == "bool" else x.view(_TO_NATIVE[dtype])
 

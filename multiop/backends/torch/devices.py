@@ -15,11 +15,11 @@ def device(x):
 
 
 def to_device(x, device):
-    place = device if isinstance(device, torch.device) else named(device)
+    place = device if isinstance(device, torch.device) else find_device(device)
     return convert(x, device=place).to(place)
 
 
-def named(name):
+def find_device(name):
     if not isinstance(name, str):
         raise errors.ArgumentTypeError(f"device must be a name or a torch.device, got {name!r}")
     try:

@@ -19,9 +19,9 @@ __all__ = ["alike", "snake", "source"]
 def source(graph: Graph, name: str, taps: bool = False) -> str:
     """Return the source of the module that computes the graph; its function is called `name`."""
     if taps:
-        return _source(_taps.marked(endings.without(graph)), name)
+        return _source(_taps.tap_submodules(endings.without(graph)), name)
     try:
-        return _source(endings.turned(graph), name)
+        return _source(endings.write_endings(graph), name)
     except errors.TranslationError:  # a function of a block cannot tell an open size
         return _source(endings.without(graph), name)
 

@@ -12,7 +12,7 @@ from multiop.porting._graph import Expression, Graph, Node, Scope, Value
 MARK = "~"  # what such names begin with; no layer of Keras may have it in its name
 
 
-def turned(graph: Graph) -> Graph:
+def write_endings(graph: Graph) -> Graph:
     """Return the graph with `~4_conv` for `conv_4` of a block `*_4`, and `conv{ending}` in a block with a dict."""
     names: dict[str, str] = {}  # of the layers
     for node in graph.nodes:

@@ -111,7 +111,7 @@ class Text:
             case dict():
                 return "{" + ", ".join(f"{key(name)}: {self(part)}" for name, part in expression.items()) + "}"
             case str():
-                return quoted(expression) if "{ending}" in expression else literal(expression)
+                return string_literal(expression) if "{ending}" in expression else literal(expression)
             case float():
                 return _number(expression)
             case complex() if not cmath.isfinite(expression):
@@ -126,7 +126,7 @@ class Text:
         return f"({text})" if level else text
 
     def _infix(self, expression: Infix, level: int) -> str:
-        operator, right, own = written(expression)
+        operator, right, own = operator_and_right(expression)
         is_power = operator == "**"  # which binds to the right
         text = f"{self(expression.left, own + is_power)} {operator} {self(right, own + (not is_power))}"
         return f"({text})" if own < level else text
@@ -166,17 +166,17 @@ class Text:
             prefix = self.region.prefix  # which ends in a dot, or is what the names of several submodules begin with
             within = f"{{name}}{'.' if prefix.endswith('.') else ''}" if self.region.scope is not None else ""
             path = branch.path.removesuffix("*")
-            return quoted(path, within) if path else "name"
+            return string_literal(path, within) if path else "name"
         keys = branch.path.split(".") if branch.path else []
         group = keys.pop() if keys and keys[-1].endswith("*") else ""
-        text = branch.kind + "".join(f"[{_quoted(original(key))}]" for key in keys)
+        text = branch.kind + "".join(f"[{_key_literal(original(key))}]" for key in keys)
         ending = ending_of(group[:-1])
         if ending is not None:
-            return f"ending_in({text}, {quoted(ending)})"
-        return f"part({text}, {quoted(group[:-1])})" if group else text
+            return f"ending_in({text}, {string_literal(ending)})"
+        return f"part({text}, {string_literal(group[:-1])})" if group else text
 
 
-def written(expression: Infix) -> tuple[str, Expression, int]:
+def operator_and_right(expression: Infix) -> tuple[str, Expression, int]:
     """Return the operator and the right operand as they are written, and how tightly the operator binds."""
     operator, right = expression.operator, expression.right
     if operator == "+" and isinstance(right, (int, float)) and right < 0:
@@ -194,7 +194,7 @@ def key(name: Any) -> str:
     return literal(name) if isinstance(name, str) else repr(name)
 
 
-def quoted(text: str, within: str = "") -> str:
+def string_literal(text: str, within: str = "") -> str:
     """Return the literal of a string with the variables `{i}` and `{ending}`, behind a part that may have fields."""
     if text == "{ending}" and not within:
         return "ending"
@@ -203,8 +203,8 @@ def quoted(text: str, within: str = "") -> str:
     return literal(text) if filled == doubled and not within else "f" + literal(within + filled)
 
 
-def _quoted(key: str) -> str:
-    return "str(i)" if key == "{i}" else quoted(key)
+def _key_literal(key: str) -> str:
+    return "str(i)" if key == "{i}" else string_literal(key)
 
 
 def _size(text: str, level: int) -> str:

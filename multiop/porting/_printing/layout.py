@@ -10,9 +10,9 @@ from typing import Any
 from multiop.porting import _graph
 from multiop.porting._graph import SEED, Apply, Body, Call, Dim, Expression, Infix, Name, Value
 from multiop.porting._printing.endings import ending_of, original
-from multiop.porting._printing.expressions import Naming, Text, key, quoted, written
+from multiop.porting._printing.expressions import Naming, Text, key, operator_and_right, string_literal
 from multiop.porting._printing.regions import LAYERS, Outline, Region
-from multiop.porting._printing.statements import Definition, listed, uses_of
+from multiop.porting._printing.statements import Definition, as_tuple, uses_of
 from multiop.porting._printing.terms import Branch, Spread, Statement
 
 _WIDTH = 120
@@ -25,7 +25,7 @@ def module(outline: Outline, functions: Sequence[str]) -> str:
     bridges = [
         line
         for foreign, name in outline.foreign.items()
-        for line in _broken(f"{name} = porting.bridge(", f'{foreign.source}, "{foreign.framework}"')
+        for line in _break_call(f"{name} = porting.bridge(", f'{foreign.source}, "{foreign.framework}"')
     ]
     if bridges:
         parts.insert(0, "\n".join([f"# no translation: these run in {framework}", *bridges]))
@@ -51,7 +51,7 @@ def module(outline: Outline, functions: Sequence[str]) -> str:
     return "\n".join(lines) + ("\n" if bridges else "") + text + "\n"
 
 
-def _broken(left: str, inner: str) -> list[str]:
+def _break_call(left: str, inner: str) -> list[str]:
     """Return the lines of a call."""
     is_long = len(left) + len(inner) + 1 > _WIDTH
     return [left, f"    {inner}", ")"] if is_long else [f"{left}{inner})"]
@@ -218,17 +218,17 @@ class _Lines:
         space = " " * indent
         own = self.naming.parameters[id(body)]
         parameters = []
-        for (name, pattern), parameter in zip(own, listed(body.parameters), strict=True):
+        for (name, pattern), parameter in zip(own, as_tuple(body.parameters), strict=True):
             is_tensor = pattern is None and isinstance(parameter, Value)
             parameters.append(name if parameter is None else f"{name}: {'Tensor' if is_tensor else 'Any'}")
         result = "Tensor" if not isinstance(body.outputs, (tuple, list, dict)) else "Any"
         lines = [f"{space}{line}" for line in _head(self.naming.called[id(body)], parameters, result, indent)]
-        lines += [f"{space}    {self._unpacked(pattern)} = {name}" for name, pattern in own if pattern is not None]
+        lines += [f"{space}    {self._write_tuple(pattern)} = {name}" for name, pattern in own if pattern is not None]
         lines += self._block(body, indent + 4)
         self.text = around
         return lines
 
-    def _unpacked(self, pattern: Expression) -> str:
+    def _write_tuple(self, pattern: Expression) -> str:
         """Write the names of what is in a tuple."""
 
         def text(part: Expression) -> str:
@@ -248,10 +248,10 @@ class _Lines:
         targets = ["_" if value is None else self.text.name(value) for value in results]
         whole: list[str] = []
         if statement.update is not None:
-            target, whole = self._updated(statement.update)
+            target, whole = self._target_of_branch(statement.update)
             targets.append(target)
         if statement.pattern is not None:
-            targets = [self._unpacked(_filled(statement.pattern, iter(statement.outputs)))]
+            targets = [self._write_tuple(_fill_pattern(statement.pattern, iter(statement.outputs)))]
         if statement.loop is None:
             return self._assignment(targets, statement.expression, indent) + [space + line for line in whole]
         lines = []
@@ -277,13 +277,15 @@ class _Lines:
         self.key += _keys_of(statement) - _seeds_in(expression)
         return lines
 
-    def _updated(self, path: str) -> tuple[str, list[str]]:
+    def _target_of_branch(self, path: str) -> tuple[str, list[str]]:
         """Return what a new branch of the state is assigned to, and the lines that put that of a block in its place."""
         if not path.endswith("*"):
             return self.text.branch(Branch("new_state", path)), []
         above, _, group = path[:-1].rpartition(".")
         ending = ending_of(group)
-        back = f"whole(new, {quoted(group)})" if ending is None else f"with_ending(new, {quoted(ending)})"
+        back = (
+            f"whole(new, {string_literal(group)})" if ending is None else f"with_ending(new, {string_literal(ending)})"
+        )
         return "new", [f"{self.text.branch(Branch('new_state', above))} |= {back}"]
 
     def _assignment(
@@ -346,7 +348,7 @@ def laid_out(write: Text, left: str, expression: Expression, right: str, indent:
     if indent + len(left) + len(text) + len(right) <= _WIDTH:
         return [f"{space}{left}{text}{right}"]
     if isinstance(expression, Infix):
-        operator, operand, own = written(expression)
+        operator, operand, own = operator_and_right(expression)
         return [
             f"{space}{left}(",
             *laid_out(write, "", expression.left, "", indent + 4, own),
@@ -385,10 +387,10 @@ def _keys_of(statement: Statement) -> int:
     return _seeds_in(statement.expression) * (len(statement.loop) if statement.loop else 1)
 
 
-def _filled(pattern: Expression, outputs: Iterator[Any]) -> Expression:
+def _fill_pattern(pattern: Expression, outputs: Iterator[Any]) -> Expression:
     """Return the tuples with the results in the place of leaves."""
     if isinstance(pattern, (tuple, list)):
-        return tuple(_filled(part, outputs) for part in pattern)
+        return tuple(_fill_pattern(part, outputs) for part in pattern)
     return None if pattern is None else next(outputs)
 
 

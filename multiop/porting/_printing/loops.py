@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from multiop.porting import _graph
 from multiop.porting._graph import SEED, Body, Call, Expression, Value
-from multiop.porting._printing.regions import swapped
+from multiop.porting._printing.regions import swap_values
 from multiop.porting._printing.terms import Branch, Statement
 
 
@@ -43,7 +43,7 @@ def found_in(block: Body) -> list[Statement]:
     return result
 
 
-def _numbered(statement: Statement) -> _Numbered | None:
+def _numbered_path(statement: Statement) -> _Numbered | None:
     """Return the path of the submodule that a statement calls, if it has a number."""
     expression = statement.expression
     if not isinstance(expression, Call) or not expression.function.startswith("self."):
@@ -60,7 +60,7 @@ def _numbered(statement: Statement) -> _Numbered | None:
 
 def _is_next(before: Statement, after: Statement) -> bool:
     """Say whether a statement calls what the one before it calls, with the parts of the next number."""
-    first, second = _numbered(before), _numbered(after)
+    first, second = _numbered_path(before), _numbered_path(after)
     if first is None or second is None or first._replace(number=first.number + 1) != second:
         return False
     a, b = before.expression, after.expression
@@ -94,7 +94,7 @@ def _growing_loop(block: Body, start: int, end: int) -> list[Statement]:
     init = next(arg for arg in steps[0].expression.args if type(arg) is list)
     results = [step.outputs[0] for step in steps]
     grown = Value((), "list", name="features")
-    swap = functools.partial(swapped, old=[*init, *results], new=grown)
+    swap = functools.partial(swap_values, old=[*init, *results], new=grown)
     others = statements[end:]
     changed = [_graph.rebuild(other.expression, swap, inside=False) for other in others]
     if any(value in results for expression in (*changed, block.outputs) for value in _graph.values(expression)):
@@ -123,7 +123,7 @@ def _follows(block: Body, before: Statement, after: Statement) -> bool:
 
 def _loop(steps: list[Statement], init: Expression = None) -> Statement:
     first, last = steps[0], steps[-1]
-    numbered = _numbered(first)
+    numbered = _numbered_path(first)
     assert numbered is not None
     call = first.expression
     if init is None:

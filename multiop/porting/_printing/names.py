@@ -13,7 +13,7 @@ from multiop.porting import _graph, _layers
 from multiop.porting._graph import Body, Expression, Value
 from multiop.porting._printing.expressions import Naming
 from multiop.porting._printing.regions import LAYERS, TAKEN, Function, Outline, fresh
-from multiop.porting._printing.statements import Definition, listed, uses_of
+from multiop.porting._printing.statements import Definition, as_tuple, uses_of
 from multiop.porting._printing.terms import Statement
 
 _PLAIN = set(dir(multiop.ops)) | {"act", "activation", "bn", "drop", "out", "output", "norm", "self_attn", "fc", "mlp"}
@@ -33,15 +33,15 @@ def name_functions(outline: Outline, name: str) -> None:
     outline.root.name = name
     taken = {name} | set(vars(_layers))
 
-    def named(base: str) -> str:
+    def take_name(base: str) -> str:
         chosen = fresh(base, taken)
         taken.add(chosen)
         return chosen
 
     for foreign in outline.foreign:
-        outline.foreign[foreign] = named(snake(foreign.name.strip("_")))
+        outline.foreign[foreign] = take_name(snake(foreign.name.strip("_")))
     for custom in outline.customs.values():
-        custom.name = named(snake(custom.kind))
+        custom.name = take_name(snake(custom.kind))
     by_kind = collections.defaultdict(list)
     for function in outline.submodules:
         if function is not outline.root:
@@ -52,7 +52,7 @@ def name_functions(outline: Outline, name: str) -> None:
         for function in functions:
             hints = sorted(_children(function) - common)
             hints = [hint for hint in hints if hint.isidentifier() and not re.search(r"\d", hint)]
-            function.name = named(snake(kind) + (f"_{snake(hints[0])}" if hints else ""))
+            function.name = take_name(snake(kind) + (f"_{snake(hints[0])}" if hints else ""))
 
 
 def _children(function: Function) -> set[str]:
@@ -103,7 +103,9 @@ class _Namer:
                 if id(value) not in last:
                     names[id(value)] = "_"
                     continue
-                name = _inherited(statement, value, dying, alive, live) or _own(statement, value, live | reserved)
+                name = _name_of_replaced(statement, value, dying, alive, live) or _own(
+                    statement, value, live | reserved
+                )
                 names[id(value)] = alive[id(value)] = name
                 live.add(name)
             for value in dying:
@@ -120,7 +122,7 @@ class _Namer:
         parameters = self.naming.parameters[id(body)] = []
         is_rule = self.definition.is_rule(body)
 
-        def chosen(options: Sequence[str]) -> str:
+        def choose(options: Sequence[str]) -> str:
             free = [option for option in options if option not in taken]
             name = free[0] if free else fresh(options[-1], taken)
             taken.add(name)
@@ -132,19 +134,19 @@ class _Namer:
                     unpack(part)
             elif parameter is not None and id(parameter) in used:
                 hint = _identifier(parameter.name)
-                own[id(parameter)] = chosen([hint, *_LETTERS] if _fits(hint) else _LETTERS)
+                own[id(parameter)] = choose([hint, *_LETTERS] if _fits(hint) else _LETTERS)
 
         groups = iter(("carry", "inputs"))
-        given = listed(body.parameters)
+        given = as_tuple(body.parameters)
         for parameter in given:
             is_group = isinstance(parameter, (tuple, list))
             if not any(id(value) in used for value in _graph.values(parameter)):
-                name = chosen(["_"])
+                name = choose(["_"])
             elif is_rule:
                 name = "upstream" if len(given) == 1 else f"upstream_{len(parameters) + 1}"
-                own[id(parameter)] = chosen([name])
+                own[id(parameter)] = choose([name])
             elif is_group:
-                name = chosen([next(groups, "values")])
+                name = choose([next(groups, "values")])
                 unpack(parameter)
             else:
                 unpack(parameter)
@@ -156,7 +158,7 @@ class _Namer:
         return reserved
 
 
-def _inherited(
+def _name_of_replaced(
     statement: Any, value: Value, dying: Sequence[Value], alive: dict[int, str], live: Collection[str]
 ) -> str | None:
     """Return the name of a tensor that a result replaces."""

@@ -31,7 +31,7 @@ from multiop.porting._graph import (
     Scope,
     Value,
 )
-from multiop.porting._printing.simplify import simplified
+from multiop.porting._printing.simplify import simplify_graph
 
 _CHOICES = ("ops.cond", "ops.switch")  # they call each function at most once
 
@@ -106,12 +106,12 @@ class Outline:
         self._inside: dict[int, list[Node | Region]] = {}  # a function in an expression -> what is in it
         _fill_scopes(graph.nodes)
         _lift_updates(graph.nodes)
-        nodes = simplified(graph)
+        nodes = simplify_graph(graph)
         self._find_customs([node.expression for node in nodes])
         self.foreign: dict[Foreign, str] = {  # the bridges that stay -> their names
             part: "" for node in nodes for part in _graph.walk(node.expression) if isinstance(part, Foreign)
         }
-        root = Region(None, self._inlined(_tree(nodes, 0)))
+        root = Region(None, self._inline_regions(_tree(nodes, 0)))
         self._connect(root, set(map(id, _graph.values(graph.outputs))))
         self._group(root, is_root=True)
         assert root.function is not None
@@ -165,7 +165,7 @@ class Outline:
                     raise errors.TranslationError(f"{inner.update} is updated inside of a branch or a loop")
                 if [scope.key for scope in inner.scopes[:depth]] != keys:
                     inner.scopes = node.scopes
-            self._inside[id(function)] = self._inlined(_tree(function.nodes, depth))
+            self._inside[id(function)] = self._inline_regions(_tree(function.nodes, depth))
         takes = node.expression.function if isinstance(node.expression, Call) else ""
         if takes not in _CHOICES and any(part == SEED for function in functions for part in _graph.walk(function)):
             raise errors.TranslationError("each step of a loop draws random numbers")
@@ -181,14 +181,14 @@ class Outline:
 
     # from statements to functions
 
-    def _inlined(self, items: list[Node | Region]) -> list[Node | Region]:
+    def _inline_regions(self, items: list[Node | Region]) -> list[Node | Region]:
         """Put containers, short submodules and those that only the caller can tell a size into what is around them."""
         kept: list[Node | Region] = []
         for item in items:
             if isinstance(item, Node):
                 self._open(item)
             else:
-                item.items = self._inlined(item.items)
+                item.items = self._inline_regions(item.items)
                 assert item.scope is not None
                 is_short = item.scope.is_container or len(item.items) <= 2
                 if (is_short and not item.scope.ending) or _lacks_a_size(item):
@@ -243,7 +243,7 @@ class Outline:
                     continue
                 pack = Value((), "list", name="features")
                 self.packs[id(pack)] = list(listed)
-                swap = functools.partial(swapped, old=listed, new=pack)
+                swap = functools.partial(swap_values, old=listed, new=pack)
                 node.expression = _graph.rebuild(node.expression, swap, inside=False)
                 first = region.inputs.index(listed[0])
                 region.inputs = [value for value in region.inputs if value not in listed]
@@ -315,7 +315,7 @@ def fresh(base: str, taken: set[str]) -> str:
     return name
 
 
-def swapped(expression: Expression, old: Expression, new: Expression) -> Expression:
+def swap_values(expression: Expression, old: Expression, new: Expression) -> Expression:
     """Return `new` for `old`: a value, or a list of values."""
     if type(expression) is not list or type(old) is not list:
         return new if expression is old else expression
@@ -404,7 +404,7 @@ def alike(graph: Graph, nodes: list[Node], other: Graph, other_nodes: list[Node]
     forms = []
     for each, statements in ((graph, nodes), (other, other_nodes)):
         copy = dataclasses.replace(each, nodes=without_scopes(statements))
-        region = Region(None, list(simplified(copy)), list(each.inputs), _graph.values(copy.outputs))
+        region = Region(None, list(simplify_graph(copy)), list(each.inputs), _graph.values(copy.outputs))
         forms.append((_structure(region), repr(_literals(region.items))))
     return forms[0] == forms[1]
 

@@ -15,7 +15,7 @@ from multiop.porting._graph import Body, Call, Custom, Dim, DType, Expression, G
 _REDUCTIONS = ("ops.mean", "ops.sum", "ops.var", "ops.std", "ops.max", "ops.min", "ops.prod")
 
 
-def simplified(graph: Graph) -> list[Node]:
+def simplify_graph(graph: Graph) -> list[Node]:
     """Return the statements without exchanges of axes that undo each other, and the like."""
     nodes, graph.outputs = _shorter(graph.nodes, graph.outputs)
     return _graph.without_dead(nodes, graph.outputs)
@@ -37,7 +37,11 @@ def _shorter(nodes: Sequence[Node], outputs: Expression) -> tuple[list[Node], Ex
                 if inner.args[1:] == expression.args[1:]:
                     return inner.args[0]
             if expression.function == "ops.reshape":
-                return _shuffled(expression, producers) or _averaged(expression, producers, counts) or expression
+                return (
+                    _as_channel_shuffle(expression, producers)
+                    or _merge_mean_and_reshape(expression, producers, counts)
+                    or expression
+                )
         if isinstance(expression, Item):
             return _sliced_once(expression, producers, counts, scopes) or expression
         if isinstance(expression, Call) and expression.function == "ops.squeeze":
@@ -45,7 +49,7 @@ def _shorter(nodes: Sequence[Node], outputs: Expression) -> tuple[list[Node], Ex
             is_undone = isinstance(inner, Call) and inner.function == "ops.expand_dims"
             return inner.args[0] if is_undone and _is_put(inner, expression) else expression
         if isinstance(expression, Call) and expression.function == "ops.expand_dims":
-            return _kept(expression, producers, counts, scopes) or expression
+            return _keep_reduced_axes(expression, producers, counts, scopes) or expression
         if isinstance(expression, Call) and expression.function == "ops.cond" and len(expression.args) > 3:
             return _without_operands(expression)
         return expression
@@ -71,8 +75,8 @@ def _shorter(nodes: Sequence[Node], outputs: Expression) -> tuple[list[Node], Ex
     kept: list[Node] = []
     for node in nodes:
         if node.update is not None or not isinstance(node.expression, Value):
-            kept += _counted(node, producers) or [node]
-    return _unstacked(kept), _graph.rebuild(outputs, follow)
+            kept += _as_range_loop(node, producers) or [node]
+    return _merge_into_unstack(kept), _graph.rebuild(outputs, follow)
 
 
 def _here(value: Expression, producers: Mapping[int, Node], scopes: Sequence[Any]) -> Expression:
@@ -107,7 +111,7 @@ def _sliced_once(
     return Item(inner.x, tuple(second if first == _WHOLE else first for first, second in pairs))
 
 
-def _unstacked(nodes: Sequence[Node]) -> list[Node]:
+def _merge_into_unstack(nodes: Sequence[Node]) -> list[Node]:
     """Return the statements with one for the parts of a tensor along its first axis that are taken one by one."""
     kept: list[Node] = []
     start = 0
@@ -134,17 +138,17 @@ def _unstacked(nodes: Sequence[Node]) -> list[Node]:
     return kept
 
 
-def _produced(value: Expression, producers: Mapping[int, Node]) -> Expression:
+def _producing_expression(value: Expression, producers: Mapping[int, Node]) -> Expression:
     """Return the expression that computes a value, or what is no value."""
     return producers[id(value)].expression if isinstance(value, Value) and id(value) in producers else value
 
 
-def _shuffled(expression: Call, producers: Mapping[int, Node]) -> Call | None:
+def _as_channel_shuffle(expression: Call, producers: Mapping[int, Node]) -> Call | None:
     """Return the channel shuffle that a reshape is the last step of."""
-    swap = _produced(expression.args[0], producers)
+    swap = _producing_expression(expression.args[0], producers)
     if not isinstance(swap, Call) or swap.function != "ops.swapaxes" or swap.args[1:] != (1, 2):
         return None
-    split = _produced(swap.args[0], producers)
+    split = _producing_expression(swap.args[0], producers)
     if not isinstance(split, Call) or split.function != "ops.reshape" or not isinstance(split.args[0], Value):
         return None
     x, shape = split.args[0], tuple(split.args[1])
@@ -156,9 +160,11 @@ def _shuffled(expression: Call, producers: Mapping[int, Node]) -> Call | None:
     return Call("channel_shuffle", (x, shape[1])) if is_same and shape[1] * shape[2] == x.shape[1] else None
 
 
-def _averaged(expression: Call, producers: Mapping[int, Node], counts: collections.Counter[int]) -> Call | None:
+def _merge_mean_and_reshape(
+    expression: Call, producers: Mapping[int, Node], counts: collections.Counter[int]
+) -> Call | None:
     """Return the mean without the axes that a reshape of it takes away, or with those that it puts back."""
-    value, mean = expression.args[0], _produced(expression.args[0], producers)
+    value, mean = expression.args[0], _producing_expression(expression.args[0], producers)
     if not isinstance(mean, Call) or mean.function != "ops.mean" or counts[id(value)] > 1:
         return None
     x, options = mean.args[0], dict(mean.kwargs)
@@ -173,11 +179,11 @@ def _averaged(expression: Call, producers: Mapping[int, Node], counts: collectio
     return call("ops.mean", x, **options | {"keepdims": keepdims}) if is_same and shape.count(-1) < 2 else None
 
 
-def _kept(
+def _keep_reduced_axes(
     expression: Call, producers: Mapping[int, Node], counts: collections.Counter[int], scopes: Sequence[Any]
 ) -> Call | None:
     """Return the reduction that keeps the axes that `expand_dims` puts back."""
-    value, reduction = expression.args[0], _produced(expression.args[0], producers)
+    value, reduction = expression.args[0], _producing_expression(expression.args[0], producers)
     if not isinstance(reduction, Call) or reduction.function not in _REDUCTIONS or counts[id(value)] > 1:
         return None
     x, options = reduction.args[0], dict(reduction.kwargs)
@@ -200,12 +206,12 @@ def _without_operands(expression: Call) -> Call:
     closures = []
     for branch in branches:
         operands = dict(zip(map(id, _graph.values(branch.parameters)), _leaves(expression.args[3:]), strict=True))
-        inner = _graph.rebuild(branch, functools.partial(_replaced, operands))
+        inner = _graph.rebuild(branch, functools.partial(_replace, operands))
         closures.append(dataclasses.replace(inner, parameters=()))
     return Call(expression.function, (pred, *closures))
 
 
-def _replaced(by: Mapping[int, Expression], expression: Expression) -> Expression:
+def _replace(by: Mapping[int, Expression], expression: Expression) -> Expression:
     return by.get(id(expression), expression)
 
 
@@ -216,7 +222,7 @@ def _leaves(expression: Expression) -> list[Expression]:
     return [] if expression is None else [expression]
 
 
-def _counted(node: Node, producers: Mapping[int, Node]) -> list[Node]:
+def _as_range_loop(node: Node, producers: Mapping[int, Node]) -> list[Node]:
     """Return a loop that counts up to a fixed number as one over a range, which JAX differentiates; `[]` for others."""
     expression = node.expression
     if not isinstance(expression, Call) or expression.function != "ops.while_loop" or expression.kwargs:
@@ -238,7 +244,7 @@ def _counted(node: Node, producers: Mapping[int, Node]) -> list[Node]:
     adds = (isinstance(step, Infix) and step.operator == "+" and (step.left, step.right) == (counter, 1)) or (
         isinstance(step, Call) and step.function == "ops.add" and step.args == (counter, 1)
     )
-    lower = _produced(init[number], producers)
+    lower = _producing_expression(init[number], producers)
     is_number = isinstance(lower, Call) and lower.function in ("ops.cast", "ops.convert_to_tensor", "ops.array")
     lower = lower.args[0] if is_number else init[number]
     if not adds or type(lower) is not int or (isinstance(upper, Dim) and lower != 0):

@@ -39,7 +39,7 @@ from multiop.porting._printing.regions import (
     is_hole,
     rule_of,
     signature,
-    swapped,
+    swap_values,
     without_scopes,
 )
 from multiop.porting._printing.terms import Attribute, Branch, Spread, Statement
@@ -64,7 +64,7 @@ class Definition:
         if self.custom is not None:
             rule = rule_of(self.custom)
             rule.nodes = without_scopes(rule.nodes)
-            outputs = self._parametrized((self.custom.outputs, rule))
+            outputs = self._put_parameters((self.custom.outputs, rule))
         self.block = Body(function.name, tuple(self.region.inputs), statements, outputs)
         self._open_sizes()
         leaves = [value for path, value in self.graph.leaves.items() if path.startswith(self.region.prefix)]
@@ -94,7 +94,7 @@ class Definition:
         prefix = self.region.prefix
         if isinstance(item, Node):
             update = None if item.update is None else f"{item.update}.".removeprefix(prefix).rstrip(".")
-            expression = self._spread(self._parametrized(item.expression))
+            expression = self._spread(self._put_parameters(item.expression))
             return Statement(list(item.outputs), expression, _pattern(item.expression), update)
         function = item.function
         assert function is not None
@@ -119,17 +119,17 @@ class Definition:
         self._literals += 1
         return value if name is None else Name(name)
 
-    def _parametrized(self, expression: Expression) -> Expression:
+    def _put_parameters(self, expression: Expression) -> Expression:
         """Return an expression with the parameters of the function for literals that differ."""
         if is_hole(expression):
             return self._literal(expression)
         if isinstance(expression, Body):
             nodes: Any = [self._statement(item) for item in self.outline.statements_of(expression)]
-            return Body(expression.name, expression.parameters, nodes, self._parametrized(expression.outputs))
+            return Body(expression.name, expression.parameters, nodes, self._put_parameters(expression.outputs))
         unfolded = _graph.unfold(expression)
         if unfolded is None:
             return expression
-        parts = [self._parametrized(part) for part in hole_parts(expression)]
+        parts = [self._put_parameters(part) for part in hole_parts(expression)]
         if isinstance(expression, Apply) and isinstance(expression.function, Custom):
             name = self.outline.custom(expression.function).name
             return Call(f"self.{name}", (*parts[1:], *closed_over(expression.function)))
@@ -205,16 +205,16 @@ class Definition:
                 self._arrange(inner, [*_graph.values(inner.parameters), *known])
             statement.expression = self._with_dtypes(statement.expression, known)
         if self.is_whole(block):
-            kept = self._folded(statements, returned.expression)
+            kept = self._fold_statements(statements, returned.expression)
         else:
-            *kept, returned = self._folded([*statements, returned], None)
+            *kept, returned = self._fold_statements([*statements, returned], None)
         block.nodes, block.outputs = kept, returned.expression  # type: ignore[assignment]
         if block is not self.block and self._is_short(block):
             self.lambdas.add(id(block))
 
     def _is_short(self, block: Body) -> bool:
         """Say whether a function is one short expression, so that it can be written where it is used."""
-        parameters = listed(block.parameters)
+        parameters = as_tuple(block.parameters)
         if block.nodes or self.is_rule(block) or any(isinstance(each, (tuple, list)) for each in parameters):
             return False
         inside = list(_graph.walk(block.outputs))
@@ -241,7 +241,7 @@ class Definition:
 
         return _graph.rebuild(expression, change, inside=False)
 
-    def _folded(self, statements: Sequence[Statement], outputs: Expression) -> list[Statement]:
+    def _fold_statements(self, statements: Sequence[Statement], outputs: Expression) -> list[Statement]:
         """Put an expression that is used once, by the next statement, into it, as long as the line stays short."""
         counts = collections.Counter(id(value) for each in statements for value in uses_of(each.expression))
         counts.update(map(id, _graph.values(outputs)))
@@ -255,7 +255,7 @@ class Definition:
                     break
                 if sum(part is target for part in _graph.walk(statement.expression, inside=False)) != 1:
                     break
-                swap = functools.partial(swapped, old=target, new=before.expression)
+                swap = functools.partial(swap_values, old=target, new=before.expression)
                 merged = _graph.rebuild(statement.expression, swap, inside=False)
                 if len(self._text(merged)) > _FOLDED or _depth(merged) > _DEPTH:
                     break
@@ -275,7 +275,7 @@ def _places(symbol: str, at_hand: Sequence[tuple[int, Value]]) -> Iterator[tuple
                     yield number, value, axis, int(matched[1] or 1)
 
 
-def listed(parameters: Expression) -> tuple[Expression, ...]:
+def as_tuple(parameters: Expression) -> tuple[Expression, ...]:
     """Return the parameters of a function as a tuple."""
     return tuple(parameters) if isinstance(parameters, (tuple, list)) else (parameters,)
 

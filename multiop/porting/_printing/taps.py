@@ -11,7 +11,7 @@ from multiop.porting import _graph
 from multiop.porting._graph import Expression, Graph, Node, Path, Value
 
 
-def marked(graph: Graph) -> Graph:
+def tap_submodules(graph: Graph) -> Graph:
     """Return a graph in which the result of each submodule is tapped, if it has one.
 
     What a submodule only passes on is tapped where it is computed. Branches and loops have no taps inside, since

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Name, Value, call
-from multiop.porting._rows import Row, Untranslated, added, block_replaced, is_number, sizes
+from multiop.porting._rows import Row, Untranslated, add_sizes, block_replaced, is_number, sizes
 
 _LIMITS = {name: np.iinfo(name) for name in ("int8", "uint8", "int16", "uint16", "uint32", "uint64")}
 _RESHAPING = {"reshape", "expand_dims", "squeeze", "broadcast_to", "transpose", "swapaxes", "moveaxis", "flip"}
@@ -35,12 +35,12 @@ def part(x: Value, key: Sequence[Any]) -> Expression:
     return Item(x, tuple(key)) if key else x
 
 
-def arranged(x: Expression, order: Sequence[int]) -> Expression:
+def reorder_axes(x: Expression, order: Sequence[int]) -> Expression:
     """Return a tensor with its dimensions in another order."""
     return x if list(order) == list(range(len(order))) else call("ops.transpose", x, tuple(order))
 
 
-def expanded(x: Expression, axes: Sequence[int], ndim: int) -> Expression:
+def expand_axes(x: Expression, axes: Sequence[int], ndim: int) -> Expression:
     """Return a tensor with dimensions of size 1 at some axes of the result, which has `ndim`."""
     axis: Any = tuple(axes) if len(axes) > 1 else axes[0] if axes and axes[0] < ndim - 1 else -1
     return call("ops.expand_dims", x, axis) if axes else x
@@ -63,7 +63,7 @@ def difference(size: Any, count: Any) -> Any:
     return Dim(f"{size.text if isinstance(size, Dim) else size} - {taken}", symbols)
 
 
-def negated(size: Any) -> Any:
+def negate_size(size: Any) -> Any:
     if not isinstance(size, Dim):
         return -size
     return Dim(f"-{size.text}" if size.text.isidentifier() else f"-({size.text})", size.symbols)
@@ -125,7 +125,7 @@ def is_inside(index: Expression, low: Any, top: Any, made: Any) -> bool:
     return is_low and is_high
 
 
-def clipped(index: Expression, low: Any, top: Any) -> Expression:
+def clip_index(index: Expression, low: Any, top: Any) -> Expression:
     limits = _LIMITS.get(getattr(index, "dtype", ""))
     if limits is not None:  # a bound must fit in the dtype of the index
         low = max(low, int(limits.min)) if isinstance(low, int) else 0 if limits.min == 0 else low
@@ -133,11 +133,11 @@ def clipped(index: Expression, low: Any, top: Any) -> Expression:
     return call("ops.clip", index, low, top)
 
 
-def wrapped(index: Expression, size: Any, made: Any) -> Expression:
+def drop_wrap(index: Expression, size: Any, made: Any) -> Expression:
     """Return an index without the step that lets it count from the end, which multiop's ops do by themselves."""
     expression = made(index)
     if isinstance(expression, Call) and expression.function == "ops.cast" and isinstance(expression.args[0], Value):
-        inner = wrapped(expression.args[0], size, made)
+        inner = drop_wrap(expression.args[0], size, made)
         return index if inner is expression.args[0] else inner
     if isinstance(expression, Call) and expression.function == "ops.where" and len(expression.args) == 3:
         condition, shifted, plain = expression.args
@@ -162,10 +162,10 @@ class Place:
 
     def __init__(self, index: Expression, size: Any, count: Any, made: Any, wraps: bool = True):
         """Take an index of JAX, the size of the dimension, and how many entries there are from the index on."""
-        self.plain = wrapped(index, size, made) if count == 1 and wraps else index
+        self.plain = drop_wrap(index, size, made) if count == 1 and wraps else index
         self.is_unsigned = getattr(self.plain, "dtype", "").startswith("uint")
         counts = self.plain is not index and not self.is_unsigned
-        self.low, self.top = negated(size) if counts else 0, difference(size, count)
+        self.low, self.top = negate_size(size) if counts else 0, difference(size, count)
         self.is_safe = is_inside(self.plain, self.low, self.top, made)
         self.end = difference(size, difference(count, 1))  # the first index that is too large
         self.size = size
@@ -176,7 +176,7 @@ class Place:
         if self.is_safe:
             return self.plain
         if not isinstance(self.plain, (int, list)) or isinstance(self.top, Dim):
-            return clipped(self.plain, self.low, self.top)
+            return clip_index(self.plain, self.low, self.top)
         return np.clip(np.asarray(self.plain), self.low, self.top).tolist()  # type: ignore[no-any-return]
 
     @property
@@ -188,7 +188,7 @@ class Place:
     def counted(self) -> Expression:
         """The index, for a function that lets negative ones count from the end whether JAX does so or not."""
         if self.is_unsigned:
-            return call("ops.cast", clipped(self.plain, 0, self.size), DType("int32"))
+            return call("ops.cast", clip_index(self.plain, 0, self.size), DType("int32"))
         if self.is_safe or isinstance(self.low, Dim) or self.low < 0:
             return self.plain
         return call("ops.where", call("ops.less", self.plain, 0), self.size, self.plain)
@@ -206,14 +206,14 @@ def all_inside(places: Sequence[Place]) -> Expression | None:
 # slices
 
 
-def bounded(start: Expression, size: Any, count: Any, made: Any) -> Expression:
+def bound_start(start: Expression, size: Any, count: Any, made: Any) -> Expression:
     """Return where a slice begins, moved back so that it fits."""
     top = difference(size, count)
     if size == count or (is_number(start) and start <= 0):
         return 0
     if is_number(start) and isinstance(top, int):
         return min(int(start), top)
-    return start if is_inside(start, 0, top, made) else clipped(start, 0, top)
+    return start if is_inside(start, 0, top, made) else clip_index(start, 0, top)
 
 
 def dynamic_slice(x: Value, *starts: Expression, slice_sizes: Any, out: Value, made: Any) -> Expression:
@@ -221,7 +221,7 @@ def dynamic_slice(x: Value, *starts: Expression, slice_sizes: Any, out: Value, m
     key, moving = [], []
     for axis, (start, count) in enumerate(zip(starts, slice_sizes, strict=True)):
         size = x.shape[axis]
-        place = bounded(start, size, count, made)
+        place = bound_start(start, size, count, made)
         if count == size:
             key.append(slice(None))
         elif isinstance(place, int) and isinstance(count, int):
@@ -239,7 +239,8 @@ def dynamic_slice(x: Value, *starts: Expression, slice_sizes: Any, out: Value, m
         isinstance(x.shape[axis], Dim) and slice_sizes[axis] != 1 for axis in moving
     ):
         places = [
-            bounded(start, size, count, made) for start, size, count in zip(starts, x.shape, slice_sizes, strict=True)
+            bound_start(start, size, count, made)
+            for start, size, count in zip(starts, x.shape, slice_sizes, strict=True)
         ]
         return call("ops.slice", x, call("ops.stack", places), out.shape)
     y: Expression = part(x, [slice(None) if part is None else part for part in key])
@@ -250,7 +251,7 @@ def dynamic_slice(x: Value, *starts: Expression, slice_sizes: Any, out: Value, m
         else:
             dtype = DType(getattr(starts[axis], "dtype", "int32"))
             index = call(
-                "ops.add", bounded(starts[axis], x.shape[axis], count, made), call("ops.arange", count, dtype=dtype)
+                "ops.add", bound_start(starts[axis], x.shape[axis], count, made), call("ops.arange", count, dtype=dtype)
             )
         y = call("ops.take", y, index, axis=axis)
     return y
@@ -258,7 +259,7 @@ def dynamic_slice(x: Value, *starts: Expression, slice_sizes: Any, out: Value, m
 
 def dynamic_update(x: Value, update: Value, *starts: Expression, made: Any) -> Expression:
     places = [
-        bounded(start, size, count, made) for start, size, count in zip(starts, x.shape, update.shape, strict=True)
+        bound_start(start, size, count, made) for start, size, count in zip(starts, x.shape, update.shape, strict=True)
     ]
     return block_replaced(x, places, update)
 
@@ -342,7 +343,7 @@ def gather(
         )
         inner = Value(tuple(out.shape[place] for place in kept), out.dtype)
         gathered = gather(x, indices, changed, slice_sizes, mode, fill_value, inner, made, emit)
-        return expanded(gathered, places, out.ndim)
+        return expand_axes(gathered, places, out.ndim)
     picked, collapsed = integers(numbers.start_index_map), integers(numbers.collapsed_slice_dims)
     index_shape = tuple(indices.shape[:-1])
     fill = _fill(mode, fill_value, out.dtype)
@@ -359,20 +360,20 @@ def gather(
     places = {axis: Place(column, x.shape[axis], slice_sizes[axis], made) for axis, column in pairs}
     inside = None if fill is ... else all_inside(list(places.values()))
     offsets = integers(numbers.offset_dims)
-    gathered = _gathered(x, places, numbers, slice_sizes, index_shape, ... if inside is None else fill, out)
+    gathered = _as_one_gather(x, places, numbers, slice_sizes, index_shape, ... if inside is None else fill, out)
     if gathered is None:
         whole = {axis: Place(column, x.shape[axis], slice_sizes[axis], made, False) for axis, column in pairs}
         gathered = _entries(x, {axis: place.index for axis, place in whole.items()}, numbers, slice_sizes, index_shape)
     if inside is None or (isinstance(gathered, Call) and gathered.function == "take_or_fill"):
         return gathered
-    inside = expanded(inside, offsets, out.ndim)
+    inside = expand_axes(inside, offsets, out.ndim)
     if fill is None:
         (gathered,) = emit(gathered, Value(out.shape, out.dtype))
         fill = call("ops.stop_gradient", gathered)
     return call("ops.where", inside, gathered, fill)
 
 
-def _gathered(
+def _as_one_gather(
     x: Value,
     places: Mapping[int, Place],
     numbers: Any,
@@ -485,7 +486,7 @@ def constant_slices(
             key.append(slice(None))
         else:
             is_rest = isinstance(count, Dim) and isinstance(size, Dim) and count.text == f"{size.text} - {start}"
-            stop = added(count, start)
+            stop = add_sizes(count, start)
             key.append(slice(start or None, None if is_rest or stop == size else stop))
     cut_out = part(x, key)
     return cut_out if not index_shape else call("ops.reshape", cut_out, sizes(out.shape))
@@ -515,15 +516,15 @@ class _Axes:
         for axis in self.indexed:
             if axis in batches:
                 line = call("ops.arange", index_shape[batches[axis]], dtype=DType("int32"))
-                keys.append(expanded(line, range(1, ndim - batches[axis] + more), 2))
+                keys.append(expand_axes(line, range(1, ndim - batches[axis] + more), 2))
                 continue
             index = starts.get(axis, 0)
             if more and not isinstance(index, int) and ndim:
-                index = expanded(index, range(ndim, ndim + more), ndim + more)
+                index = expand_axes(index, range(ndim, ndim + more), ndim + more)
             if axis in self.moved and counts[axis] != 1:
                 line = call("ops.arange", counts[axis], dtype=DType("int32"))
                 behind = more - 1 - self.moved.index(axis)
-                line = expanded(line, range(1, 1 + behind), 1 + behind)
+                line = expand_axes(line, range(1, 1 + behind), 1 + behind)
                 index = line if isinstance(index, int) and index == 0 else call("ops.add", index, line)
             keys.append(index)
         return keys
@@ -547,9 +548,9 @@ def _entries(
     keys = axes.keys(starts, batches, index_shape, counts)
     if not keys or all(isinstance(key, int) for key in keys):
         raise Untranslated("a gather of this form")
-    y = call("ops.get_item", arranged(x, axes.order), tuple(keys) if len(keys) > 1 else keys[0])
+    y = call("ops.get_item", reorder_axes(x, axes.order), tuple(keys) if len(keys) > 1 else keys[0])
     places = axes.places(offsets, len(index_shape) + len(offsets))
-    return arranged(y, np.argsort(places).tolist())
+    return reorder_axes(y, np.argsort(places).tolist())
 
 
 def scatter(kind: str) -> Row:
@@ -598,11 +599,11 @@ def scatter(kind: str) -> Row:
         keys = arrangement.keys(starts, batches, index_shape, counts)
         if not keys or all(isinstance(each, int) for each in keys):
             raise Untranslated("a scatter of this form")
-        updates = arranged(updates, arrangement.places(window, updates.ndim))
-        y = arranged(x, arrangement.order)
+        updates = reorder_axes(updates, arrangement.places(window, updates.ndim))
+        y = reorder_axes(x, arrangement.order)
         key = tuple(keys)
         y = call("update_in_range", Name(op), y, key, updates) if drops else call(op, y, key, updates)
-        return arranged(y, np.argsort(arrangement.order).tolist())
+        return reorder_axes(y, np.argsort(arrangement.order).tolist())
 
     return row
 
@@ -632,7 +633,7 @@ def _constant_scatter(
         elif count == size:
             key.append(slice(None))
         else:
-            key.append(slice(start, added(count, start)))
+            key.append(slice(start, add_sizes(count, start)))
     shape = tuple(updates.shape[axis] for axis in window)
     if len(shape) != updates.ndim:
         updates = call("ops.reshape", updates, sizes(shape))

@@ -125,11 +125,11 @@ def named_leaves(tree: Any) -> tuple[dict[str, Any], Callable[[dict[str, Any]], 
     if len(by_name) != sum(name is not None for name in names):
         raise errors.ArgumentError("two arrays of the parameters have the same name")
 
-    def rebuilt(arrays: dict[str, Any]) -> Any:
+    def rebuild(arrays: dict[str, Any]) -> Any:
         leaves = [leaf if name is None else arrays[name] for name, (_, leaf) in zip(names, flat, strict=True)]
         return jax.tree_util.tree_unflatten(structure, leaves)
 
-    return by_name, rebuilt
+    return by_name, rebuild
 
 
 def is_key(leaf: Any) -> bool:
@@ -232,7 +232,7 @@ def _nnx(
             for path, node in nnx.iter_graph(merged)
             if isinstance(node, nnx.Module) and path
         }
-        with _watched(model, nodes, [node for _, node in nnx.iter_graph(merged) if id(node) in nodes]):
+        with _watch_modules(model, nodes, [node for _, node in nnx.iter_graph(merged) if id(node) in nodes]):
             outputs = function(merged, *inputs, **options, **flags)
         after = nnx.to_flat_state(nnx.state(merged))
         new = {names[path]: jax.numpy.asarray(variable) for path, variable in after if names.get(path) in state}
@@ -297,7 +297,7 @@ def _function(
         if equinox is not None:
             for tree in built:
                 _modules_in(tree, "", nodes, modules, equinox)
-        with _watched(model, nodes, modules):
+        with _watch_modules(model, nodes, modules):
             outputs = function(*built, *inputs, **options, **flags, **keys)
         if len(parts) < 2:
             return outputs, state
@@ -326,10 +326,10 @@ def _modules_in(tree: Any, path: str, nodes: dict[int, tuple[str, bool]], module
             _modules_in(child, below, nodes, modules, equinox)
 
 
-def _watched(model: Model, nodes: dict[int, tuple[str, bool]], modules: list[Any]) -> Any:
+def _watch_modules(model: Model, nodes: dict[int, tuple[str, bool]], modules: list[Any]) -> Any:
     """Mark what submodules compute, while the model runs."""
 
-    def marked(module: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def mark_call(module: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if id(module) not in nodes:
             return call(*args, **kwargs)
         path, is_container = nodes[id(module)]
@@ -338,17 +338,17 @@ def _watched(model: Model, nodes: dict[int, tuple[str, bool]], modules: list[Any
             output = call(*args, **kwargs)
         return model.see(path, module, given, output)
 
-    return _intercepted(modules, marked)
+    return _intercept_calls(modules, mark_call)
 
 
 @contextlib.contextmanager
-def _intercepted(modules: list[Any], intercept: Callable[..., Any]) -> Iterator[None]:
+def _intercept_calls(modules: list[Any], intercept: Callable[..., Any]) -> Iterator[None]:
     """Have each call of a module be one of `intercept(module, call, args, kwargs)`, where `call` is the module's own."""
     classes = dict.fromkeys(type(module) for module in modules)
     owners = {cls: "__call__" in vars(cls) for cls in classes}
     originals = {cls: inspect.getattr_static(cls, "__call__", None) for cls in classes}
 
-    def replaced(original: Any) -> Any:
+    def replace_call(original: Any) -> Any:
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
             return intercept(self, original.__get__(self, type(self)), args, kwargs)
 
@@ -357,7 +357,7 @@ def _intercepted(modules: list[Any], intercept: Callable[..., Any]) -> Iterator[
     changed = [cls for cls, original in originals.items() if original is not None]
     try:
         for cls in changed:
-            type.__setattr__(cls, "__call__", replaced(originals[cls]))
+            type.__setattr__(cls, "__call__", replace_call(originals[cls]))
         yield
     finally:
         for cls in changed:

@@ -36,13 +36,13 @@ def write(optimizer, state, model):
     places = places_of(states)
     names = {name for place in places.values() for name in weights.read(place).arrays}
     _optimizers.check(state, kind_of(states), places, {}, names if places else state.slots)
-    made = {slot: written(place, state.slots[slot]) for slot, place in places.items()}
+    made = {slot: write_arrays(place, state.slots[slot]) for slot, place in places.items()}
     if whole is not optimizer:  # that of nnx, whose variables are changed
         for part in states:
             if "count" in part._fields:
                 part.count.set_value(jnp.asarray(state.step, part.count[...].dtype))
         return optimizer
-    return replaced(whole, made, state.step)
+    return replace_slots(whole, made, state.step)
 
 
 def state_of(optimizer):
@@ -87,22 +87,22 @@ def value_of(x):
     return x[...] if hasattr(x, "set_value") else x
 
 
-def written(place, arrays):
+def write_arrays(place, arrays):
     """Return a tree of the structure of `place` with other arrays; the variables of nnx are changed."""
     nnx = sys.modules.get("flax.nnx")
     if nnx is None or not isinstance(place, nnx.State):
         return weights.write(place, _weights.Weights(_weights.nested(arrays)), False, False)
     for name, variable in weights.nnx_variables(place).items():
-        variable.set_value(weights.placed(name, arrays[name], variable[...], False))
+        variable.set_value(weights.as_leaf(name, arrays[name], variable[...], False))
     return place
 
 
-def replaced(state, made, step):
+def replace_slots(state, made, step):
     """Return a state with other arrays in its slots, and another number of steps."""
     name, fields = type(state).__name__, getattr(state, "_fields", None)
     if fields is None:
-        return type(state)(replaced(part, made, step) for part in state)
+        return type(state)(replace_slots(part, made, step) for part in state)
     if name.startswith("Inject"):
-        state = state._replace(inner_state=replaced(state.inner_state, made, step))
+        state = state._replace(inner_state=replace_slots(state.inner_state, made, step))
     state = state._replace(**{field: made[slot] for field, slot in SLOTS.get(name, {}).items()})
     return state._replace(count=jnp.asarray(step, jnp.asarray(state.count).dtype)) if "count" in fields else state

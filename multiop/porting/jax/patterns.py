@@ -18,7 +18,7 @@ Made = Callable[[Expression], Expression]
 _REDUCTIONS = ("ops.sum", "ops.mean", "ops.max", "ops.min", "ops.prod", "ops.var", "ops.any", "ops.all")
 
 
-def simplified(expression: Expression, made: Made) -> Expression:
+def simplify(expression: Expression, made: Made) -> Expression:
     """Return an expression in the terms of a person."""
     for _ in range(8):
         for rule in RULES:
@@ -97,7 +97,7 @@ def is_true(expression: Expression, made: Made) -> Expression | None:
     return None
 
 
-def reshaped(expression: Expression, out: Value, made: Made) -> Expression:
+def merge_reshapes(expression: Expression, out: Value, made: Made) -> Expression:
     """Return one step for several that only change the shape; none if they give the shape back."""
     shaping = ("ops.reshape", "ops.expand_dims", "ops.squeeze")
     if not is_call(expression, *shaping):
@@ -578,7 +578,7 @@ def dropout(expression: Expression, made: Made) -> Expression | None:
 # last, when nothing looks for an einsum any more
 
 
-def written(expression: Expression, made: Made) -> Expression:
+def einsum_as_matmul(expression: Expression, made: Made) -> Expression:
     """Return an einsum as a matrix product, where it is one."""
     if not is_call(expression, "ops.einsum") or len(expression.args) != 3:
         return expression

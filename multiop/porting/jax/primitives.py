@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from multiop.porting._graph import SEED, Call, Dim, DType, Expression, Infix, Item, Name, Value, call
-from multiop.porting._rows import Row, Untranslated, added, binary, cast, ends, is_number, short, sizes, unary
+from multiop.porting._rows import Row, Untranslated, add_sizes, binary, cast, ends, is_number, short, sizes, unary
 from multiop.porting.jax.indices import (
     dynamic_slice,
     dynamic_update,
@@ -135,13 +135,13 @@ def clamp(low: Expression, x: Expression, high: Expression, out: Value) -> Expre
     return call("ops.where", inside, x, call("ops.stop_gradient", clipped))
 
 
-def rounded(x: Expression, rounding_method: Any) -> Expression:
+def write_round(x: Expression, rounding_method: Any) -> Expression:
     if int(rounding_method) == 1:
         return call("ops.round", x)
     return Infix("*", call("ops.sign", x), call("ops.floor", Infix("+", call("ops.abs", x), 0.5)))
 
 
-def converted(x: Expression, new_dtype: Any, out: Value) -> Expression:
+def write_conversion(x: Expression, new_dtype: Any, out: Value) -> Expression:
     return x if is_number(x) else cast(x, out.dtype)
 
 
@@ -371,7 +371,7 @@ def split(x: Value, sizes: Any, axis: int, out: Any) -> Expression:
     return call("ops.split", x, ends(sizes), axis=axis)
 
 
-def padded(x: Value, widths: Sequence[Any], value: Any, between: Sequence[Any] = ()) -> Expression:
+def write_open_padding(x: Value, widths: Sequence[Any], value: Any, between: Sequence[Any] = ()) -> Expression:
     """Write a padding whose widths are open: each may be negative, which takes entries away."""
     if any(between):
         raise Untranslated("a padding of open width, with more between the entries")
@@ -385,8 +385,8 @@ def with_padding(x: Value, pads: Any, axes: Sequence[int], value: Any, emit: Any
     widths, shape = [(0, 0)] * x.ndim, list(x.shape)
     for axis, (low, high) in zip(axes, pads, strict=True):
         widths[axis] = (low, high)
-        shape[axis] = added(shape[axis], low, high)
-    (y,) = emit(padded(x, widths, value), Value(tuple(shape), x.dtype))
+        shape[axis] = add_sizes(shape[axis], low, high)
+    (y,) = emit(write_open_padding(x, widths, value), Value(tuple(shape), x.dtype))
     return y, [(0, 0)] * len(pads)
 
 
@@ -394,7 +394,9 @@ def pad(x: Value, value: Expression, padding_config: Any, out: Value) -> Express
     if isinstance(value, Value):
         raise Untranslated("padding with a computed number")
     if any(isinstance(width, Dim) for widths in padding_config for width in widths):
-        return padded(x, [config[:2] for config in padding_config], value, [config[2] for config in padding_config])
+        return write_open_padding(
+            x, [config[:2] for config in padding_config], value, [config[2] for config in padding_config]
+        )
     config = [(int(low), int(high), int(inner)) for low, high, inner in padding_config]
     cropped = [slice(-min(low, 0) or None, min(high, 0) or None) for low, high, _ in config]
     widths = tuple((max(low, 0), max(high, 0)) for low, high, _ in config)
@@ -622,7 +624,7 @@ def pooling(op: str) -> Row:
             pooled = plain_pool(op, x, *options, out, emit)
         if pooled is None:
             number = neutral(op, x.dtype)
-            pooled = windowed(op, x, number, *options, base_dilation, window_dilation, out, emit)
+            pooled = write_window_reduction(op, x, number, *options, base_dilation, window_dilation, out, emit)
         return pooled
 
     return row
@@ -672,7 +674,7 @@ def plain_pool(
     return call("ops.reshape", y, sizes(out.shape)) if is_folded else y
 
 
-def windowed(
+def write_window_reduction(
     op: str,
     x: Value,
     number: Any,
@@ -728,7 +730,7 @@ def general_pool(
         raise Untranslated("from a number that is computed")
     pads = [tuple(map(int, pair)) for pair in padding]
     options = (tuple(window_dimensions), tuple(window_strides), pads, base_dilation, window_dilation, out[0], emit)
-    reduced = windowed(op, x, initial, *options)
+    reduced = write_window_reduction(op, x, initial, *options)
     return (reduced if initial == neutral(op, x.dtype) else call(f"ops.{_REDUCTIONS[op][2]}", reduced, initial),)
 
 
@@ -889,7 +891,7 @@ def normal(key: Any, out: Value) -> Expression:
     return call("random.normal", out.shape, dtype=DType(out.dtype), seed=SEED)
 
 
-def solved(a: Value, b: Value) -> Expression:
+def write_solve(a: Value, b: Value) -> Expression:
     return call("ops.linalg.solve", a, b)
 
 
@@ -920,13 +922,13 @@ ENTRYWISE: dict[str, Row] = {
     "neg": unary("negative"),
     "square": unary("square"),
     "is_finite": unary("isfinite"),
-    "round": rounded,
+    "round": write_round,
     "real": unary("real"),
     "imag": unary("imag"),
     "conj": lambda x, input_dtype=None: call("ops.conjugate", x),
     "complex": complexes,
     "stop_gradient": unary("stop_gradient"),
-    "convert_element_type": converted,
+    "convert_element_type": write_conversion,
     "add": infix("+", "add"),
     "add_any": infix("+", "add"),
     "sub": infix("-", "subtract"),
@@ -1024,7 +1026,7 @@ ROWS: dict[str, Row] = {
 
 # functions of JAX's own that are jitted or have a derivative of their own, by the part of JAX that they are in
 NAMED: dict[str, Row] = {
-    "numpy.solve": solved,
+    "numpy.solve": write_solve,
     "numpy.inv": lambda a: call("ops.linalg.inv", a),
     "numpy.det": lambda a: call("ops.linalg.det", a),
     "numpy.slogdet": lambda a: call("ops.slogdet", a),

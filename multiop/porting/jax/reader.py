@@ -197,7 +197,7 @@ class _Inputs(NamedTuple):
 def _paths(structure: Any) -> list[list[int | str]]:
     """Return where each array of the inputs is, if the objects among them are opened."""
     numbered = jax.tree.unflatten(structure, list(np.arange(structure.num_leaves)))
-    paths = {int(number): list(path) for path, number in _objects.tensors(_objects.opened(numbered))}
+    paths = {int(number): list(path) for path, number in _objects.tensors(_objects.open_objects(numbered))}
     if len(paths) != structure.num_leaves:
         raise errors.ArgumentTypeError("inputs must be arrays, in dicts, tuples, lists or the attributes of objects")
     return [paths[number] for number in range(len(paths))]
@@ -253,7 +253,7 @@ def _number(array: Any) -> Any:
 _HOMES = {"jax.lax": jax.lax, "jax.lax.linalg": jax.lax.linalg}  # where primitives are public
 
 
-def _spelled(value: Any) -> str | None:
+def _jax_as_python(value: Any) -> str | None:
     """Return a parameter of a primitive that is JAX's own as an expression of Python."""
     if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
         return f'jax.numpy.dtype("{np.dtype(value)}")'
@@ -263,7 +263,7 @@ def _spelled(value: Any) -> str | None:
     if isinstance(value, enum.Enum):
         return f"{home}.{value.name}"
     fields = [*getattr(value, "_fields", ()), *getattr(value, "__dataclass_fields__", ())]
-    inner = ", ".join(f"{field}={_rows.spelled(getattr(value, field), _spelled)}" for field in fields)
+    inner = ", ".join(f"{field}={_rows.as_python(getattr(value, field), _jax_as_python)}" for field in fields)
     return f"{home}({inner})" if fields else None
 
 
@@ -281,7 +281,7 @@ class _Reader:
         self.where = ""
         self.leaves: dict[str, Value] = {}
         self.params, self.state = models.flat_order(model.params), models.flat_order(model.state)
-        with jax.named_scope("multiop"), _hosts.refused():
+        with jax.named_scope("multiop"), _hosts.refuse_draws():
             leaves = [
                 {name: jax.numpy.asarray(leaf) for name, leaf in arrays.items()}
                 for arrays in (model.params, model.state)
@@ -314,18 +314,20 @@ class _Reader:
         results = self.run(closed.jaxpr, consts, arguments, (), [True] * len(closed.jaxpr.outvars))
         if self.missing:
             hint = not partial and self.is_bridgeable
-            raise errors.TranslationError(_graph.listed(self.missing) + (_graph.HINT.format("JAX") if hint else ""))
+            raise errors.TranslationError(
+                _graph.list_missing(self.missing) + (_graph.HINT.format("JAX") if hint else "")
+            )
         outputs_tree, state_tree = jax.tree.structure(shapes[0]), jax.tree.structure(shapes[1])
         count = outputs_tree.num_leaves
         self.scopes = ()
         results_tree = jax.tree.unflatten(outputs_tree, [self.tensor(result) for result in results[:count]])
-        outputs = _structure(_objects.opened(results_tree))
+        outputs = _structure(_objects.open_objects(results_tree))
         new = jax.tree.unflatten(state_tree, results[count:])
         for name, result in new.items():
             if result is not self.leaves[name]:
                 value = self.tensor(result)
                 self.nodes.append(Node([Value(value.shape, value.dtype)], value, (), name))
-        self.graph = self._finished(outputs)
+        self.graph = self._finish_graph(outputs)
         self.graph.paths = given.paths
 
     def _call(self, params: Any, state: Any, key: Any, *arrays: Any) -> Any:
@@ -343,7 +345,7 @@ class _Reader:
 
     def bind(self, expression: Expression, out: Value) -> Any:
         """Add the statement that computes an expression, unless it is a tensor, or was computed already."""
-        expression = patterns.reshaped(patterns.simplified(expression, self.made), out, self.made)
+        expression = patterns.merge_reshapes(patterns.simplify(expression, self.made), out, self.made)
         if isinstance(expression, Value) or primitives.is_number(expression):
             return expression
         key = _identity(expression) if not _is_random(expression) else None
@@ -462,7 +464,7 @@ class _Reader:
     def _results(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
         scopes, where = self.scopes, self.where
         try:
-            return self._translated(equation, entries, used)
+            return self._translate_equation(equation, entries, used)
         except Untranslated as error:
             reason = str(error)
         except errors.ArgumentTypeError:  # of a converter of the user's
@@ -473,7 +475,7 @@ class _Reader:
             self.scopes, self.where = scopes, where
         try:
             if self.partial:
-                return self._bridged(equation, entries)
+                return self._bridge_primitive(equation, entries)
             self._foreign(equation)
         except Untranslated as error:
             self.is_bridgeable = False
@@ -488,7 +490,7 @@ class _Reader:
         name = _title(equation)
         self.missing[f"{name}: {reason}" if reason else name].append(self.where)
 
-    def _bridged(self, equation: Any, entries: list[Any]) -> list[Value]:
+    def _bridge_primitive(self, equation: Any, entries: list[Any]) -> list[Value]:
         """Leave a bridge to a primitive, if it is a function of its tensors and can be written down."""
         source, modules = self._foreign(equation)
         if len(equation.outvars) == 1 and equation.primitive.multiple_results:
@@ -507,15 +509,18 @@ class _Reader:
         if not homes or equation.effects or has_key:
             raise Untranslated("")
         names = [f"x{i + 1}" for i in range(len(equation.invars))]
-        given = [*names, *[f"{word}={_rows.spelled(param, _spelled)}" for word, param in equation.params.items()]]
+        given = [
+            *names,
+            *[f"{word}={_rows.as_python(param, _jax_as_python)}" for word, param in equation.params.items()],
+        ]
         return f"lambda {', '.join(names)}: {homes[0]}.{name}_p.bind({', '.join(given)})", ()
 
     def _skeleton(self, aval: Any) -> Value:
         return Value(tuple(map(sizes.dim, aval.shape)), _name_of(aval.dtype))
 
-    def _translated(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
+    def _translate_equation(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
         name, params = equation.primitive.name, equation.params
-        folded = self._folded(equation, entries)
+        folded = self._fold_constants(equation, entries)
         if folded is not None:
             return folded
         own = _converters.find("jax", name)
@@ -551,7 +556,7 @@ class _Reader:
         if name.startswith("random_") or any(isinstance(entry, Key) for entry in entries):
             return self._random(equation, entries, used)
         if name in _INLINED:
-            return self._inlined(equation, entries, used)
+            return self._inline_equation(equation, entries, used)
         if name == "call_hi_primitive":
             return self._written_out(equation, entries, used)
         if name in ("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"):
@@ -566,7 +571,7 @@ class _Reader:
             return self._row(primitives.ROWS[name], equation, entries, params)
         raise Untranslated("")
 
-    def _folded(self, equation: Any, entries: list[Any]) -> list[Any] | None:
+    def _fold_constants(self, equation: Any, entries: list[Any]) -> list[Any] | None:
         """Compute what depends on constants alone; one number for all entries stays one number."""
         name = equation.primitive.name
         if not all(isinstance(entry, Constant) for entry in entries) or name in ("iota", "dim_as_value"):
@@ -596,7 +601,7 @@ class _Reader:
             for array, variable in zip(arrays, equation.invars, strict=True)
         ]
         with jax.ensure_compile_time_eval():
-            computed = _evaluated(equation, operands)
+            computed = _evaluate_equation(equation, operands)
         results = []
         for array, aval in zip(computed, outs, strict=True):
             dtype = _name_of(aval.dtype)
@@ -640,17 +645,19 @@ class _Reader:
             inner[dim - first] = size
         added = tuple(axis for axis in range(first, out.ndim) if axis not in own)
         if added:
-            value = self._expanded(value, tuple(axis - first for axis in added), tuple(inner))
+            value = self._expand_axes(value, tuple(axis - first for axis in added), tuple(inner))
         return value if value.shape == out.shape else Wide(value, out.shape)
 
-    def _expanded(self, value: Value, axes: tuple[int, ...], shape: tuple[Any, ...]) -> Value:
-        kept = self._kept(value, axes, shape, 0)
+    def _expand_axes(self, value: Value, axes: tuple[int, ...], shape: tuple[Any, ...]) -> Value:
+        kept = self._keep_reduced_axes(value, axes, shape, 0)
         if kept is not None:
             return kept
         axis: Any = axes if len(axes) > 1 else axes[0] if axes[0] < len(shape) - 1 else -1
         return self.bind(call("ops.expand_dims", value, axis), Value(shape, value.dtype))
 
-    def _kept(self, value: Value, axes: tuple[int, ...], shape: tuple[Any, ...], depth: int) -> Value | None:
+    def _keep_reduced_axes(
+        self, value: Value, axes: tuple[int, ...], shape: tuple[Any, ...], depth: int
+    ) -> Value | None:
         """Return a tensor with more axes by keeping those that its reductions remove, if it is made of such."""
         expression = self.made(value)
         if expression is value or depth > 6 or not isinstance(expression, (Call, Infix)):
@@ -669,7 +676,7 @@ class _Reader:
             return None
         replaced = {}
         for operand in operands:
-            kept = self._kept(operand, axes, shape, depth + 1)
+            kept = self._keep_reduced_axes(operand, axes, shape, depth + 1)
             if kept is None:
                 return None
             replaced[id(operand)] = kept
@@ -761,7 +768,7 @@ class _Reader:
 
     # functions of functions
 
-    def _inlined(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
+    def _inline_equation(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
         params = equation.params
         inner = params[_INLINED[equation.primitive.name]]
         jaxpr, consts = (inner.jaxpr, inner.consts) if hasattr(inner, "consts") else (inner, ())
@@ -799,14 +806,14 @@ class _Reader:
         if name in _INLINED:
             inner = equation.params[_INLINED[name]]
             if _origin(getattr(inner, "jaxpr", inner)) not in primitives.NAMED:
-                return self._inlined(equation, entries, used)
+                return self._inline_equation(equation, entries, used)
             if not self.training:
                 raise Untranslated("random numbers outside of training")
             key = next(entry for entry in entries if isinstance(entry, Key))
             if key.is_used:
                 raise Untranslated("a key from which numbers are drawn twice")
             key.is_used = True
-            return self._inlined(equation, entries, used)
+            return self._inline_equation(equation, entries, used)
         is_derived = all(skeleton == "key" for skeleton in outs) and any(isinstance(entry, Key) for entry in entries)
         if is_derived and name in _OF_KEYS:  # one that is made twice in the same way is one key
             made_of = [entry.array.tobytes() if isinstance(entry, Constant) else id(entry) for entry in entries]
@@ -1037,9 +1044,9 @@ class _Reader:
             every = [True] * len(closed.jaxpr.outvars)
             return list(map(self.tensor, self.run(closed.jaxpr, hoisted, [*consts, *own], self.scopes, every)))
 
-        def chosen(holds: Value, new: Value, old: Value) -> Value:
+        def choose(holds: Value, new: Value, old: Value) -> Value:
             more = tuple(range(holds.ndim, new.ndim))
-            condition = self._expanded(holds, more, (*holds.shape, *[1] * len(more))) if more else holds
+            condition = self._expand_axes(holds, more, (*holds.shape, *[1] * len(more))) if more else holds
             return self.tensor(self.bind(call("ops.where", condition, new, old), Value(new.shape, new.dtype)))
 
         own = [self._skeleton(variable.aval) for variable in equation.outvars]
@@ -1053,7 +1060,7 @@ class _Reader:
             outputs = run(body, entries[first : first + second], own)
             if is_mapped:
                 (holds,) = run(cond, entries[:first], own)
-                outputs = [chosen(holds, new, old) for new, old in zip(outputs, own, strict=True)]
+                outputs = [choose(holds, new, old) for new, old in zip(outputs, own, strict=True)]
         functions.append(_graph.Body("body", tuple(own), nodes, tuple(outputs)))
         self.emit(Call("ops.while_loop", (*functions, tuple(carry))), *outs)
         return list(outs)
@@ -1085,11 +1092,11 @@ class _Reader:
 
     # what is left to do when all is read
 
-    def _finished(self, outputs: Expression) -> Graph:
-        nodes = self._tracked(_graph.without_dead(self.nodes, outputs))
+    def _finish_graph(self, outputs: Expression) -> Graph:
+        nodes = self._merge_tracked_norms(_graph.without_dead(self.nodes, outputs))
         nodes = _graph.without_dead(nodes, outputs)
         for node in nodes:
-            node.expression = _graph.rebuild(node.expression, lambda part: patterns.written(part, self.made))
+            node.expression = _graph.rebuild(node.expression, lambda part: patterns.einsum_as_matmul(part, self.made))
             if len(node.outputs) == 1:
                 self.made_by[id(node.outputs[0])] = node.expression
             linear = patterns.linear(node.expression, self.made, lambda part: getattr(part, "kind", "") == "params")
@@ -1109,7 +1116,7 @@ class _Reader:
             self.model.framework,
         )
 
-    def _tracked(self, nodes: list[Node]) -> list[Node]:
+    def _merge_tracked_norms(self, nodes: list[Node]) -> list[Node]:
         """Put a normalization by the batch and the new statistics into one statement, which has an evaluation mode."""
         statements = list(nodes)
         updates = {node.update: node for node in nodes if node.update is not None}
@@ -1200,7 +1207,7 @@ def _dtype(name: str) -> Any:
     return jax.numpy.dtype(name)
 
 
-def _evaluated(equation: Any, operands: Sequence[Any]) -> list[Any]:
+def _evaluate_equation(equation: Any, operands: Sequence[Any]) -> list[Any]:
     """Return the results of an equation for some operands."""
     variables = [core.Var(variable.aval) for variable in equation.invars]
     alone = equation.replace(invars=variables)
@@ -1224,17 +1231,17 @@ def _pullback(equation: Any, is_open: list[bool]) -> Any:
         if _is_inexact(variable.aval)
     ]
 
-    def arranged(opened: Sequence[Any], fixed: Sequence[Any]) -> list[Any]:
+    def arrange(opened: Sequence[Any], fixed: Sequence[Any]) -> list[Any]:
         sources = iter(opened), iter(fixed)
         return [next(sources[0] if is_opened else sources[1]) for is_opened in is_open]
 
     def gradients(opened: Any, upstream: Any, fixed: Any) -> Any:
-        every = arranged(opened, fixed)
+        every = arrange(opened, fixed)
         chosen = [i for i, is_opened in enumerate(is_open) if is_opened and inexact[i]]
 
         def function(*differentiated: Any) -> list[Any]:
             replaced = dict(zip(chosen, differentiated, strict=True))
-            computed = _evaluated(equation, [replaced.get(i, operand) for i, operand in enumerate(every)])
+            computed = _evaluate_equation(equation, [replaced.get(i, operand) for i, operand in enumerate(every)])
             return [result for result, is_inexact in zip(computed, results, strict=True) if is_inexact]
 
         _, pull = jax.vjp(function, *[every[i] for i in chosen])
@@ -1284,8 +1291,8 @@ def _callback(equation: Any) -> tuple[str, tuple[str, ...]]:
         raise Untranslated("of a function that is in no module, so that no source can name it")
     names = [f"x{i + 1}" for i in range(len(equation.invars))]
     args, kwargs = jax.tree.unflatten(structure, list(map(_Text, names)))
-    given = [_rows.spelled(arg, _text) for arg in args]
-    given += [f"{word}={_rows.spelled(arg, _text)}" for word, arg in kwargs.items()]
+    given = [_rows.as_python(arg, _text) for arg in args]
+    given += [f"{word}={_rows.as_python(arg, _text)}" for word, arg in kwargs.items()]
     known = {
         sizes.dim(size).text: f"x{i + 1}.shape[{axis}]"
         for i, variable in reversed(list(enumerate(equation.invars)))
@@ -1314,7 +1321,7 @@ class _Text(str):
 
 def _text(value: Any) -> str | None:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key!r}: {_rows.spelled(part, _text)}" for key, part in value.items()) + "}"
+        return "{" + ", ".join(f"{key!r}: {_rows.as_python(part, _text)}" for key, part in value.items()) + "}"
     return str(value) if isinstance(value, _Text) else None
 
 
@@ -1407,7 +1414,7 @@ def run(
 
     def total(params: Any, *arrays: Any) -> Any:
         outputs, new = form.call(params, state, key, *arrays)
-        leaves = _graph.leaves(_structure(_objects.opened(outputs)))
+        leaves = _graph.leaves(_structure(_objects.open_objects(outputs)))
         parts = [part for leaf in leaves if jax.numpy.iscomplexobj(leaf) for part in (leaf.real, leaf.imag)]
         parts += [leaf for leaf in leaves if jax.numpy.issubdtype(leaf.dtype, np.floating)]
         terms = [jax.numpy.sum(part * jax.numpy.asarray(weights(part.shape), part.dtype)) for part in parts]
@@ -1438,7 +1445,7 @@ def example(value: Any) -> tuple[list[int], str, int]:
     return list(array.shape), _name_of(array.dtype), 0 if is_float or not array.size else int(array.max())
 
 
-def evaluated(graph: Graph) -> list[Node]:
+def evaluation_nodes(graph: Graph) -> list[Node]:
     """Return the statements of a graph that was traced in training mode, as evaluation would compute them."""
 
     def change(part: Expression) -> Expression:
@@ -1450,4 +1457,4 @@ def evaluated(graph: Graph) -> list[Node]:
             return Call("ops.batch_normalization", args)
         return part
 
-    return _graph.evaluated(graph, change)
+    return _graph.evaluation_nodes(graph, change)

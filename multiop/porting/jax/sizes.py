@@ -34,18 +34,18 @@ class _Infix(ast.NodeTransformer):
         return node if operator is None else ast.BinOp(node.args[0], operator(), node.args[1])
 
 
-def _parsed(size: Any) -> ast.Expression:
+def _parse_size(size: Any) -> ast.Expression:
     return ast.fix_missing_locations(_Infix().visit(ast.parse(str(size).replace("^", "**").strip(), mode="eval")))
 
 
 def text_of(size: Any) -> str:
     """Return a size as an expression of Python; a product has no spaces."""
-    return re.sub(r" (\*\*?) ", r"\1", ast.unparse(_parsed(size)))
+    return re.sub(r" (\*\*?) ", r"\1", ast.unparse(_parse_size(size)))
 
 
 def symbols_of(size: Any) -> tuple[str, ...]:
     """Return the names in a size."""
-    nodes = list(ast.walk(_parsed(size)))
+    nodes = list(ast.walk(_parse_size(size)))
     called = {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
     return tuple(sorted({node.id for node in nodes if isinstance(node, ast.Name)} - called))
 

@@ -69,7 +69,7 @@ def _record(form, inputs, cotangents, training, arranged):
         form.see = see
         with recording(watch):
             output, new = form.call(params, state, key, *arranged(tensors)[0])
-        return _graph.comparable(_objects.opened(output)), new
+        return _graph.comparable(_objects.open_objects(output)), new
 
     plain = _Watch({})
 
@@ -87,7 +87,7 @@ def _record(form, inputs, cotangents, training, arranged):
     zeros = {name: jax.numpy.zeros_like(y) for name, y in seen.items() if is_inexact(values[name])}
     which = [n for n, x in enumerate(inputs) if is_inexact(x)]
 
-    def weighted(params, zeros, some):
+    def weighted_sum(params, zeros, some):
         filled = list(tensors)
         for n, x in zip(which, some, strict=True):
             filled[n] = x
@@ -95,7 +95,7 @@ def _record(form, inputs, cotangents, training, arranged):
         leaves, _ = run(params, filled, watch, watch.see_module)
         return [y for y, w in zip(leaves, cotangent, strict=True) if w is not None]
 
-    _, pull = jax.vjp(weighted, params, zeros, [tensors[n] for n in which])
+    _, pull = jax.vjp(weighted_sum, params, zeros, [tensors[n] for n in which])
     # complex gradients are the conjugates of JAX's, as in PyTorch, TensorFlow and multiop
     pulled = pull([jax.numpy.conj(w) for w in cotangent if w is not None])
     of_params, of_zeros, of_inputs = jax.tree.map(jax.numpy.conj, pulled)
@@ -123,14 +123,12 @@ def _record(form, inputs, cotangents, training, arranged):
 def options(module):
     """Return the options of a module by the names that PyTorch gives them."""
     plain = {}
-    names = {"strides": "stride", "padding": "padding", "kernel_dilation": "dilation", "feature_group_count": "groups"}
-    for theirs, ours in (names | {"epsilon": "eps", "num_groups": "num_groups"}).items():
+    for theirs, ours in (("epsilon", "eps"), ("num_groups", "num_groups")):
         value = getattr(module, theirs, None)
         if value is not None:
             plain[ours] = value
-    for name in ("use_running_average",):
-        if getattr(module, name, None) is not None:
-            plain["training"] = not getattr(module, name)
+    if getattr(module, "use_running_average", None) is not None:
+        plain["training"] = not module.use_running_average
     if getattr(module, "momentum", None) is not None:
         plain["momentum"] = 1 - module.momentum
     return plain

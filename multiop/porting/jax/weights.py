@@ -22,8 +22,8 @@ def read(source):
         return _read_equinox(source)
     if isinstance(source, dict) and isinstance(source.get("params"), dict):  # the variables of a linen module
         return _read_linen(source)
-    arrays = _named(source)
-    weights = _weights.divided(arrays, "flax" if _weights.owner(source) == "flax" or _like_flax(arrays) else None)
+    arrays = _arrays_by_name(source)
+    weights = _weights.split_state(arrays, "flax" if _weights.owner(source) == "flax" or _like_flax(arrays) else None)
     weights.is_ordered = not _weights.is_sorted(weights.params)
     return weights
 
@@ -60,7 +60,7 @@ def key_name(key):
     return str(next(getattr(key, field) for field in ("key", "idx", "name") if hasattr(key, field)))
 
 
-def _named(tree):
+def _arrays_by_name(tree):
     """Return the arrays of a pytree by name."""
     named = {}
     for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
@@ -181,7 +181,7 @@ def _equinox_parts(tree):
     """Return the arrays of an equinox module by name, the classes of its layers, and the names of state."""
     import equinox
 
-    arrays, kinds, state = _named(tree), {}, set()
+    arrays, kinds, state = _arrays_by_name(tree), {}, set()
     markers = (equinox.nn.State, equinox.nn.StateIndex)
 
     def visit(node, name):
@@ -226,15 +226,15 @@ def write(destination, weights, cast, partial):
     _weights.check_written(arrays, dict.fromkeys(filter(None, names)), partial)
     leaves = []
     for name, (_, leaf) in zip(names, flat, strict=True):
-        leaves.append(placed(name, arrays[name], leaf, cast) if name in arrays else leaf)
+        leaves.append(as_leaf(name, arrays[name], leaf, cast) if name in arrays else leaf)
     return jax.tree_util.tree_unflatten(structure, leaves)
 
 
-def placed(name, x, leaf, cast):
+def as_leaf(name, x, leaf, cast):
     """Return an array as the leaf it takes the place of: a NumPy array stays one."""
     if isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(jax.numpy.asarray(np.array(x)), impl=jax.random.key_impl(leaf))
-    x = _weights.fitted(name, x, leaf.shape, np.dtype(leaf.dtype), cast)
+    x = _weights.fit_array(name, x, leaf.shape, np.dtype(leaf.dtype), cast)
     # of a copy: JAX reads arrays after the call has returned
     return x if isinstance(leaf, np.ndarray) else jax.numpy.asarray(np.array(x))
 
@@ -244,7 +244,7 @@ def _write_nnx(destination, weights, cast, partial):
 
     variables, arrays = nnx_variables(destination), weights.arrays
     _weights.check_written(arrays, variables, partial)
-    made = {name: placed(name, x, variables[name][...], cast) for name, x in arrays.items()}
+    made = {name: as_leaf(name, x, variables[name][...], cast) for name, x in arrays.items()}
     if isinstance(destination, nnx.State):
         flat = [(path, ".".join(map(str, path)), variable) for path, variable in nnx.to_flat_state(destination)]
         return nnx.from_flat_state([(path, x.replace(made[n]) if n in made else x) for path, n, x in flat])

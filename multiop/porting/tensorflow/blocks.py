@@ -12,7 +12,7 @@ _FEWEST = 3  # layers whose names end in a word and a number make the word a par
 _AROUND = {"Activation", "ReLU", "ZeroPadding2D", "Cropping2D"}  # layers that belong to the one in front or behind
 
 
-def marked(nodes: list[Node], outputs: Expression) -> bool:
+def mark_blocks(nodes: list[Node], outputs: Expression) -> bool:
     """Put the layers of each block into one scope, where another block has layers of the same names; say if any is."""
     blocks = _Blocks(nodes, outputs)
     kept = blocks.repeated()

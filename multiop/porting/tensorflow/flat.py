@@ -195,10 +195,12 @@ class Sizes:
                     self._guard(*[f"{name} >= 1" for name in used])
                 return bool(decided)
         text = f"{_text(a)} {operator} {_text(b)}"
-        if not (assume or self.assume) or self._evaluated(text, self.example) is None:
+        if not (assume or self.assume) or self._evaluate_condition(text, self.example) is None:
             return None
-        seen = {self._evaluated(text, {name: at[i] for name, at in self.values.items()}) for i in range(self.count)}
-        if seen != {self._evaluated(text, self.example)}:
+        seen = {
+            self._evaluate_condition(text, {name: at[i] for name, at in self.values.items()}) for i in range(self.count)
+        }
+        if seen != {self._evaluate_condition(text, self.example)}:
             return None
         (result,) = seen
         self._guard(f"{_text(a)} {operator if result else _OPPOSITE[operator]} {_text(b)}")
@@ -207,7 +209,7 @@ class Sizes:
     def _guard(self, *guards: str) -> None:
         self.guards += [guard for guard in guards if guard not in self.guards]
 
-    def _evaluated(self, text: str, sizes: dict[str, int]) -> bool | None:
+    def _evaluate_condition(self, text: str, sizes: dict[str, int]) -> bool | None:
         try:
             return bool(eval(text, {}, sizes))
         except NameError:  # a size that is known only when the model runs
@@ -327,7 +329,7 @@ class Flat:
             arguments.append(self._edge(operation, 0, placeholder.dtype.name, shapes))
         self.inputs = arguments
         externals = [external for external, _ in graph.captures]
-        arguments = arguments + [self._captured(external) for external in externals]
+        arguments = arguments + [self._find_captured(external) for external in externals]
         self.results = self.inline(graph, arguments, ())
 
     def _edge(self, operation: Operation, index: int, dtype: str, shapes: list[Any]) -> Edge:
@@ -338,7 +340,7 @@ class Flat:
         operation.outputs.append(edge)
         return edge
 
-    def _captured(self, external: Any) -> Any:
+    def _find_captured(self, external: Any) -> Any:
         """Return the path of a captured variable, or the edge of a captured array."""
         if external.dtype == tf.resource:
             path = self.variables.get(id(external)) or self.variables.get(_internals.address(external))
@@ -492,7 +494,9 @@ class Flat:
         tried = self.function(body, first, operation.scopes)
         self._undo(current)
         varying = [
-            i for i, result in enumerate(tried.results) if isinstance(result, Edge) and _passed(result) is not first[i]
+            i
+            for i, result in enumerate(tried.results)
+            if isinstance(result, Edge) and _skip_identities(result) is not first[i]
         ]
         functions = []
         for graph in (condition, body):
@@ -531,21 +535,21 @@ class Flat:
         for number, (start, result) in enumerate(zip(loop.initial, step.results, strict=True)):
             if start.static is None or start.static.ndim or start.static.item() != 0 or start.dtype not in _INTEGERS:
                 continue
-            made = _passed(result).operation
+            made = _skip_identities(result).operation
             if made.kind in ("AddV2", "Add"):
                 for counting, other in (made.inputs, made.inputs[::-1]):
                     is_one = other.static is not None and other.static.size == 1 and other.static.item() == 1
-                    if _passed(counting) is step.inputs[number] and is_one:
+                    if _skip_identities(counting) is step.inputs[number] and is_one:
                         counters[id(holds.inputs[number])] = number
         queue, bounds = [holds.results[0]], []
         while queue:
-            edge = _passed(queue.pop())
+            edge = _skip_identities(queue.pop())
             if edge.operation.kind == "LogicalAnd":
                 queue += edge.operation.inputs
                 continue
             if edge.operation.kind != "Less":
                 return
-            counter, bound = map(_passed, edge.operation.inputs)
+            counter, bound = map(_skip_identities, edge.operation.inputs)
             if id(counter) not in counters or bound.points is None or bound.static.ndim:
                 return
             bounds.append(bound)
@@ -558,10 +562,14 @@ class Flat:
         for number, (start, result) in enumerate(zip(step.inputs, step.results, strict=True)):
             if start.dtype != "variant":
                 continue
-            made = _passed(result).operation
-            if made.kind != "TensorListSetItem" or _passed(made.inputs[0]) is not start or start.items[0] != "reserved":
+            made = _skip_identities(result).operation
+            if (
+                made.kind != "TensorListSetItem"
+                or _skip_identities(made.inputs[0]) is not start
+                or start.items[0] != "reserved"
+            ):
                 return
-            index, item = _passed(made.inputs[1]), made.inputs[2]
+            index, item = _skip_identities(made.inputs[1]), made.inputs[2]
             length = start.items[1]
             if index.static is not None and index.static.item() == 0 and length.points is not None:
                 if any(int(point) != 1 for point in length.points):
@@ -576,7 +584,7 @@ class Flat:
 
     def _list(self, operation: Operation) -> list[Any]:
         """Read an operation on a list of tensors, which loops read from and write to."""
-        kind, given = operation.kind, [_passed(edge) for edge in operation.inputs]
+        kind, given = operation.kind, [_skip_identities(edge) for edge in operation.inputs]
         operation.inputs = given
         if kind in ("TensorListFromTensor", "TensorListReserve"):
             edge = self._edge(operation, 0, "variant", [()] * self.sizes.count)
@@ -603,7 +611,7 @@ class Flat:
     def _rule(self, operation: Operation, edges: dict[Any, Any]) -> None:
         """Let a gradient that was registered add its operations, and read them."""
         node = operation.node
-        function = registered(operation.attribute(_internals.RULE))
+        function = gradient_function(operation.attribute(_internals.RULE))
         cells = closed_over(function)
         if not is_rule_of(function, node):
             return
@@ -656,16 +664,16 @@ class Flat:
         if is_known:
             shapes: list[Any] = [[tuple(shape)] * self.sizes.count for shape in known if shape is not None]
         else:
-            columns = [self._inferred(operation, point) for point in range(self.sizes.count)]
+            columns = [self._infer_shapes(operation, point) for point in range(self.sizes.count)]
             shapes = [list(column) for column in zip(*columns, strict=True)]
         if shapes and shapes[0][0] is None:
-            shapes[0] = [self._derived(operation, point) for point in range(self.sizes.count)]
+            shapes[0] = [self._derive_shape(operation, point) for point in range(self.sizes.count)]
         for index, (kind, sizes) in enumerate(zip(kinds, shapes, strict=True)):
             self._edge(operation, index, kind, sizes)
         if not is_known:
             self._assume(operation)
         self._fold(operation)
-        self._bound(operation)
+        self._note_bounds(operation)
 
     def _assume(self, operation: Operation) -> None:
         """Let the port refuse sizes at which a result has another shape than at the points."""
@@ -709,7 +717,7 @@ class Flat:
                 needed.append((">=", size, bound) if isinstance(size, Dim) else ("<=", bound, size))
         return needed
 
-    def _derived(self, operation: Operation, point: int) -> tuple[int, ...] | None:
+    def _derive_shape(self, operation: Operation, point: int) -> tuple[int, ...] | None:
         """Return the shape of a result that TensorFlow does not infer: it follows from constants."""
         source = operation.inputs[0].shapes[point] if operation.inputs else None
         if source is None:
@@ -743,13 +751,13 @@ class Flat:
             shape.append(length)
         return (*shape, *sizes)
 
-    def _bound(self, operation: Operation) -> None:
+    def _note_bounds(self, operation: Operation) -> None:
         """Note a number that two bounds determine, as `tf.math.bincount` has it."""
         opposite = {"Minimum": "Maximum", "Maximum": "Minimum"}.get(operation.kind)
         if opposite is None or operation.outputs[0].static is not None or operation.outputs[0].dtype not in _INTEGERS:
             return
         for bound, other in (operation.inputs, operation.inputs[::-1]):
-            inner = _passed(other).operation
+            inner = _skip_identities(other).operation
             limits = [edge.static for edge in inner.inputs if edge.static is not None] if inner.kind == opposite else []
             if bound.static is None or not limits or bound.static.size != 1 or isinstance(bound.static.item(), Dim):
                 continue
@@ -761,7 +769,7 @@ class Flat:
                 self._set_static(operation.outputs[0], [np.full(shape, number, bound.dtype)] * self.sizes.count)
                 return
 
-    def _inferred(self, operation: Operation, point: int) -> list[Any]:
+    def _infer_shapes(self, operation: Operation, point: int) -> list[Any]:
         """Let TensorFlow infer the shapes of the results at a point."""
         node, graph = operation.node, self.scratch[point]
         attributes = {
@@ -770,7 +778,7 @@ class Flat:
             if not name.startswith("_") or name == _internals.SHAPE
         }
         with graph.as_default():
-            given = [self._placed(edge, point) for edge in operation.inputs]
+            given = [self._place_edge(edge, point) for edge in operation.inputs]
             made = graph.create_op(
                 node.type, given, [output.dtype for output in node.outputs], attrs=attributes, op_def=node.op_def
             )
@@ -781,7 +789,7 @@ class Flat:
             inferred.append(tuple(shape.as_list()) if is_full else None)
         return inferred
 
-    def _placed(self, edge: Edge, point: int) -> Any:
+    def _place_edge(self, edge: Edge, point: int) -> Any:
         if point not in edge.placed:
             if edge.points is not None:
                 edge.placed[point] = tf.constant(edge.points[point], edge.dtype)
@@ -905,7 +913,7 @@ def _text(size: Any) -> str:
     return size.text if isinstance(size, Dim) else str(size)
 
 
-def _passed(edge: Any) -> Any:
+def _skip_identities(edge: Any) -> Any:
     """Return the tensor that was passed on unchanged."""
     while isinstance(edge, Edge) and edge.operation.kind == "Identity" and edge.static is None:
         if edge.operation.is_overridden:
@@ -916,14 +924,14 @@ def _passed(edge: Any) -> Any:
 
 def _items(edge: Any) -> list[Any] | None:
     """Return the entries of a short vector: the numbers that are known, and the tensors that are not."""
-    edge = _passed(edge)
+    edge = _skip_identities(edge)
     if edge.static is not None:
         return list(edge.static.ravel())
     if edge.operation.kind != "Pack":
         return None
     return [
         item if item.static is None or item.static.size != 1 else item.static.item()
-        for item in map(_passed, edge.operation.inputs)
+        for item in map(_skip_identities, edge.operation.inputs)
     ]
 
 
@@ -936,7 +944,7 @@ def _length(low: Any, high: Any, size: int, is_first: bool, is_last: bool) -> in
         return None
     if high.operation.kind not in ("Add", "AddV2"):
         return None
-    a, b = map(_passed, high.operation.inputs)
+    a, b = map(_skip_identities, high.operation.inputs)
     if not _is_same(a, low):
         a, b = b, a
     is_number = b.static is not None and b.static.size == 1 and not isinstance(b.static.item(), Dim)
@@ -945,7 +953,7 @@ def _length(low: Any, high: Any, size: int, is_first: bool, is_last: bool) -> in
 
 def _is_same(a: Edge, b: Edge) -> bool:
     """Say whether two tensors are computed in the same way from the same ones."""
-    a, b = _passed(a), _passed(b)
+    a, b = _skip_identities(a), _skip_identities(b)
     if a is b:
         return True
     if a.static is not None or b.static is not None:
@@ -961,7 +969,7 @@ def _is_same(a: Edge, b: Edge) -> bool:
     )
 
 
-def registered(name: str) -> Any:
+def gradient_function(name: str) -> Any:
     """Return the function that was registered as a gradient: what `tf.custom_gradient` made of the user's."""
     function = _internals.gradient_of(name)
     return closed_over(function).get("tape_grad_fn", function)

@@ -208,7 +208,7 @@ def add_n(inputs: Sequence[Value]) -> Expression:
 # shapes
 
 
-def reshaped(x: Expression, out: Value) -> Expression:
+def write_reshape(x: Expression, out: Value) -> Expression:
     if isinstance(x, Value) and x.shape == out.shape:
         return x
     return call("ops.reshape", x, sizes(out.shape))
@@ -475,7 +475,7 @@ def spatial(option: Sequence[Any], data_format: str) -> tuple[Any, ...]:
     return tuple(option[1:-1] if data_format.endswith("C") else option[2:])
 
 
-def padded(x: Expression, padding: str, explicit: Sequence[int], value: float = 0) -> tuple[Expression, str]:
+def pad_explicitly(x: Expression, padding: str, explicit: Sequence[int], value: float = 0) -> tuple[Expression, str]:
     """Return `x` with explicit padding put around it, and the padding that is left."""
     if padding != "EXPLICIT":
         return x, padding.lower()
@@ -492,7 +492,7 @@ def conv_options(
 ) -> tuple[Expression, tuple[int, ...], dict[str, Any]]:
     """Return the input, strides that must be taken afterwards, and the options of `ops.conv`."""
     steps, rates = spatial(strides, data_format), spatial(dilations, data_format)
-    x, pads = padded(x, padding, explicit)
+    x, pads = pad_explicitly(x, padding, explicit)
     thinned: tuple[int, ...] = ()
     if max(steps) > 1 and max(rates) > 1:
         if pads == "same":
@@ -553,7 +553,7 @@ def conv_transpose(
         if isinstance(size, Dim) or isinstance(wanted, Dim):
             is_usual = padding == "SAME" and wanted == (size if step == 1 else Dim(f"{step}*{size.text}", size.symbols))
             if not is_usual or not size.text.isidentifier():
-                raise Untranslated(f"from the open size {_shown(size)} to {_shown(wanted)}")
+                raise Untranslated(f"from the open size {_size_text(size)} to {_size_text(wanted)}")
             continue
         reach = (window - 1) * rate + 1
         usual = size * step if padding == "SAME" else (size - 1) * step + max(reach, step)
@@ -586,7 +586,7 @@ def pool(op: str) -> Row:
             outside = (*outside, ksize[-1], strides[-1])
         if any(width != 1 for width in outside):
             raise Untranslated("windows over batch or channels")
-        x, pads = padded(x, padding, explicit_paddings, -math.inf if op == "max_pool" else 0)
+        x, pads = pad_explicitly(x, padding, explicit_paddings, -math.inf if op == "max_pool" else 0)
         first = data_format.startswith("NC")
         return call(
             f"ops.{op}",
@@ -691,7 +691,7 @@ KERNELS: dict[str, tuple[float, Callable[[Any], Any]]] = {  # the radius, and th
 _OWN_KERNELS = {"triangle": "bilinear", "keyscubic": "bicubic", "lanczos3": "lanczos3", "lanczos5": "lanczos5"}
 
 
-def resampled(x: Expression, taps: Sequence[tuple[Any, Any]], keep: Any) -> Expression:
+def write_resampling(x: Expression, taps: Sequence[tuple[Any, Any]], keep: Any) -> Expression:
     """Return an expression of a tensor, each of whose two dimensions of space is a weighted sum of entries."""
     for axis, (index, weights) in enumerate(taps, 1):
         is_same = index.shape[0] == 1 and (weights == 1).all() and (np.diff(index[0]) == 1).all() and index[0, 0] == 0
@@ -708,12 +708,12 @@ def without_weightless(index: Any, weights: Any) -> tuple[Any, Any]:
 
 def reject_open(images: Value, size: Sequence[Any]) -> None:
     """Refuse a resize whose weights are computed while reading, if a size is open."""
-    before, after = (" x ".join(map(_shown, extents)) for extents in (images.shape[1:3], size))
+    before, after = (" x ".join(map(_size_text, extents)) for extents in (images.shape[1:3], size))
     if any(isinstance(extent, Dim) for extent in (*size, *images.shape[1:3])):
         raise Untranslated(f"a resize from {before} to {after}, which are open")
 
 
-def _shown(size: Any) -> str:
+def _size_text(size: Any) -> str:
     return size.text if isinstance(size, Dim) else str(size)
 
 
@@ -742,7 +742,7 @@ def resize(kind: str) -> Row:
                     cubic_taps(before, place, half_pixel_centers)
                     for (before, _), place in zip(pairs, places, strict=True)
                 ]
-        return resampled(x, [without_weightless(*pair) for pair in taps], keep)
+        return write_resampling(x, [without_weightless(*pair) for pair in taps], keep)
 
     return row
 
@@ -794,7 +794,7 @@ def scale_and_translate(
     is_plain = all(shift == 0 and math.isclose(factor, n / old, rel_tol=1e-6) for old, n, factor, shift in ways)
     if own is not None and is_plain:
         return call("ops.image.resize", x, tuple(size), own, antialias, data_format="channels_last")
-    return resampled(x, [without_weightless(*kernel_taps(*way, kernel_type, antialias)) for way in ways], keep)
+    return write_resampling(x, [without_weightless(*kernel_taps(*way, kernel_type, antialias)) for way in ways], keep)
 
 
 def crop_and_resize(
@@ -989,12 +989,12 @@ def band(input: Value, num_lower: int, num_upper: int) -> Expression:
     return y
 
 
-def scattered(reduction: str | None) -> Row:
+def scatter_row(reduction: str | None) -> Row:
     options = {} if reduction is None else {"reduction": reduction}
     return lambda tensor, indices, updates: call("ops.scatter_update", tensor, indices, updates, **options)
 
 
-def updated(kind: str, name: str) -> Row:
+def update_row(kind: str, name: str) -> Row:
     """What a variable holds after some of its entries, or of its rows, were changed."""
     options = {"reduction": "add" if name == "Sub" else name.lower()} if name != "Update" else {}
 
@@ -1027,7 +1027,7 @@ def unless_zero(combine: Callable[[Expression, Expression], Expression]) -> Row:
 # matrices
 
 
-def swapped(x: Expression) -> Expression:
+def swap_last_axes(x: Expression) -> Expression:
     return call("ops.swapaxes", x, -1, -2)
 
 
@@ -1038,17 +1038,17 @@ def real(x: Value) -> Value:
 
 
 def solve(matrix: Value, rhs: Value, adjoint: bool = False) -> Expression:
-    return call("ops.solve", swapped(real(matrix)) if adjoint else matrix, rhs)
+    return call("ops.solve", swap_last_axes(real(matrix)) if adjoint else matrix, rhs)
 
 
 def solve_triangular(matrix: Value, rhs: Value, lower: bool = True, adjoint: bool = False) -> Expression:
     if adjoint:
-        return call("ops.solve_triangular", swapped(real(matrix)), rhs, lower=not lower)
+        return call("ops.solve_triangular", swap_last_axes(real(matrix)), rhs, lower=not lower)
     return call("ops.solve_triangular", matrix, rhs, lower=lower)
 
 
 def inverse(input: Value, adjoint: bool = False) -> Expression:
-    return call("ops.inv", swapped(real(input)) if adjoint else input)
+    return call("ops.inv", swap_last_axes(real(input)) if adjoint else input)
 
 
 def qr(input: Value, full_matrices: bool = False) -> Expression:
@@ -1063,7 +1063,7 @@ def svd(
     singular, left, right = out
     adjoint = Value((*right.shape[:-2], right.shape[-1], right.shape[-2]), right.dtype)
     u, s, v = emit(call("ops.svd", real(input), full_matrices=full_matrices), left, singular, adjoint)
-    return s, u, swapped(v)
+    return s, u, swap_last_axes(v)
 
 
 def eigh(input: Value, out: Sequence[Value], emit: Any, compute_v: bool = True) -> Expression:
@@ -1186,7 +1186,7 @@ def clip(t: Value, clip_value_min: Expression, clip_value_max: Expression) -> Ex
     return call("ops.clip", t, clip_value_min, clip_value_max)
 
 
-def unchanged(x: Expression = None, input: Expression = None, tensor: Expression = None, **_: Any) -> Expression:
+def only_operand(x: Expression = None, input: Expression = None, tensor: Expression = None, **_: Any) -> Expression:
     return next(operand for operand in (x, input, tensor) if operand is not None)
 
 
@@ -1375,7 +1375,7 @@ def inverse_real_fourier(count: int) -> Row:
 
     def row(input: Value, fft_length: Sequence[Any]) -> Expression:
         if isinstance(fft_length[-1], Dim):
-            raise Untranslated(f"back to the open size {_shown(fft_length[-1])}")
+            raise Untranslated(f"back to the open size {_size_text(fft_length[-1])}")
         x = first_entries(input, [*fft_length[:-1], fft_length[-1] // 2 + 1])
         return call("inverse_real_fourier", x, tuple(range(input.ndim - count, input.ndim)), fft_length[-1])
 
@@ -1398,7 +1398,7 @@ ROWS: dict[str, Row] = {
     "ClipByValue": clip,
     "Cast": lambda x, out: cast(x, out.dtype),
     "Bitcast": bitcast,
-    **dict.fromkeys(("Identity", "Snapshot", "EnsureShape", "CheckNumerics"), unchanged),
+    **dict.fromkeys(("Identity", "Snapshot", "EnsureShape", "CheckNumerics"), only_operand),
     # arithmetic
     "Add": infix("+", "add"),
     "AddV2": infix("+", "add"),
@@ -1464,7 +1464,7 @@ ROWS: dict[str, Row] = {
     "EuclideanNorm": length,
     "L2Loss": lambda x: Infix("/", call("ops.sum", call("ops.square", x)), 2),
     # shapes
-    "Reshape": lambda tensor, shape, out: reshaped(tensor, out),
+    "Reshape": lambda tensor, shape, out: write_reshape(tensor, out),
     "ExpandDims": lambda input, dim: call("ops.expand_dims", input, dim),
     "Squeeze": squeeze,
     "Transpose": transpose,
@@ -1575,9 +1575,9 @@ ROWS: dict[str, Row] = {
         for name, op in (("Sum", "sum"), ("Mean", "mean"), ("SqrtN", "sqrt"))
         for more in ("", "WithNumSegments")
     },
-    **{op: updated(*what) for op, what in UPDATES.items()},
-    "TensorScatterUpdate": scattered(None),
-    **{f"TensorScatter{name.title()}": scattered(name) for name in ("add", "max", "min")},
+    **{op: update_row(*what) for op, what in UPDATES.items()},
+    "TensorScatterUpdate": scatter_row(None),
+    **{f"TensorScatter{name.title()}": scatter_row(name) for name in ("add", "max", "min")},
     "LowerBound": bounds("left"),
     "UpperBound": bounds("right"),
     "InTopKV2": lambda predictions, targets, k: call("ops.in_top_k", targets, predictions, k),

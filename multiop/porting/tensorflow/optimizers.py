@@ -35,14 +35,14 @@ def read(optimizer, model):
 
 def write(optimizer, state, model):
     kind, options = kind_of(optimizer), options_of(optimizer)
-    names = named(model)
+    names = parameters_by_name(model)
     if not optimizer.built:
         optimizer.build(list(names.values()))
     scale = scale_of(kind, options)
     slots = held_by(optimizer, model, kind, options)
     _optimizers.check(state, kind, slots, options, names)
     made = [
-        (variable, _optimizers.fitted(slot, name, x * (scale if slot == "momentum" else 1), variable, x.dtype))
+        (variable, _optimizers.fit_slot(slot, name, x * (scale if slot == "momentum" else 1), variable, x.dtype))
         for slot, held in slots.items()
         for name, variable in held.items()
         for x in (state.slots[slot][name],)
@@ -76,7 +76,7 @@ def scale_of(kind, options):
     return -options["learning_rate"] if kind == "sgd" else options["learning_rate"]
 
 
-def named(model):
+def parameters_by_name(model):
     """Return the parameters that are trained by the names that `read_weights` gives them."""
     if not weights.is_keras(model):
         raise errors.ArgumentTypeError(f"model must be the model of Keras that is trained, got {type(model).__name__}")
@@ -87,7 +87,7 @@ def held_by(optimizer, model, kind, options):
     """Return the variables of the optimizer by slot and parameter."""
     kept = _optimizers.slots_of(kind, options)
     places = {variable.path.rpartition("/")[2]: variable for variable in optimizer.variables}
-    names = named(model)
+    names = parameters_by_name(model)
     slots = {slot: {} for slot in kept}
     for own, slot in SLOTS[kind].items():
         for name, variable in names.items() if slot in kept else ():

@@ -187,7 +187,7 @@ def norm(operation: Operation) -> Norm | None:
     return None
 
 
-def unsqueezed(edge: Edge) -> Edge:
+def before_reshapes(edge: Edge) -> Edge:
     """Return the moment before its dimensions of size 1 were removed, or put back."""
     edge = seen_through(edge)
     while is_reshape(edge):
@@ -197,12 +197,12 @@ def unsqueezed(edge: Edge) -> Edge:
 
 def moments(x: Edge, mean: Edge, variance: Edge) -> tuple[int, ...] | None:
     """Return the axes that mean and variance are the moments of `x` along."""
-    mean, variance = unsqueezed(mean), unsqueezed(variance)
+    mean, variance = before_reshapes(mean), before_reshapes(variance)
     for match in matches(_SPREAD, variance, {}):
         center = seen_through(match["center"])
         if center.operation.kind == "StopGradient":
             center = seen_through(center.operation.inputs[0])
-        if match["x"] is not x or unsqueezed(center) is not mean:
+        if match["x"] is not x or before_reshapes(center) is not mean:
             continue
         for other in matches(_MEAN, mean, {}):
             axes = [np.ravel(each["axes"].static).tolist() for each in (match, other)]
@@ -256,7 +256,9 @@ def moving_average(assignment: Operation) -> tuple[Edge, Edge, float] | None:
     return None
 
 
-def tracked(operation: Operation, assignments: Sequence[Operation]) -> tuple[Match, list[Operation], str] | None:
+def match_tracked_norm(
+    operation: Operation, assignments: Sequence[Operation]
+) -> tuple[Match, list[Operation], str] | None:
     """Batch normalization by the batch, with the two assignments that keep moving statistics, and where these are."""
     parts = norm(operation)
     if parts is None or parts.axes is None or parts.axes != tuple(range(len(parts.x.shape) - 1)):
@@ -270,7 +272,7 @@ def tracked(operation: Operation, assignments: Sequence[Operation]) -> tuple[Mat
             continue
         old, new, momentum = average
         for name, moment in (("moving_mean", parts.mean), ("moving_variance", parts.variance)):
-            if unsqueezed(new) is unsqueezed(moment):
+            if before_reshapes(new) is before_reshapes(moment):
                 pairs[name] = (assignment, old, momentum)
     if len(pairs) != 2 or pairs["moving_mean"][2] != pairs["moving_variance"][2]:
         return None
@@ -511,7 +513,7 @@ def draw(operation: Operation) -> Match | None:
     return Match([], lambda: call(op, out.shape, dtype=DType(out.dtype), seed=SEED))
 
 
-def unstacked(operation: Operation) -> Match | None:
+def match_unstack(operation: Operation) -> Match | None:
     """One of the parts of size 1 that a tensor was split into, without that dimension."""
     if operation.kind not in ("Squeeze", "Reshape"):
         return None
@@ -527,7 +529,7 @@ def unstacked(operation: Operation) -> Match | None:
     return Match([part.operation.inputs[1]], lambda x: Item(x, key))
 
 
-def collapsed(operation: Operation) -> Match | None:
+def match_reshapes(operation: Operation) -> Match | None:
     """Reshapes one after another."""
     if operation.kind not in _RESHAPES:
         return None
@@ -556,8 +558,8 @@ FINDERS: list[Callable[[Operation], Match | None]] = [
     silu,
     dropout,
     draw,
-    unstacked,
-    collapsed,
+    match_unstack,
+    match_reshapes,
 ]
 
 

@@ -44,9 +44,9 @@ from multiop.porting.tensorflow.flat import (
     Rule,
     Sizes,
     closed_over,
+    gradient_function,
     inputs_of,
     is_rule_of,
-    registered,
 )
 
 _CONTAINERS = ("Functional", "Sequential")
@@ -90,7 +90,7 @@ def read(
     """
     arguments = _Arguments(inputs, keywords)
     examples = [_tensor(tensor) for tensor in arguments.tensors]
-    described = _described(model, training, examples, arguments)
+    described = _describe_model(model, training, examples, arguments)
     choices = _choices(described, examples, dynamic_shapes)
     for number, opened in enumerate(choices, 1):
         watch = _Watch(described)
@@ -184,7 +184,7 @@ def _concrete(described: _Model, examples: list[Any], opened: list[dict[int, str
     ]
     if described.has_layers:
         sys.modules["keras"].random.uniform(())  # the first time, Keras draws a seed from Python
-    with watch, _hosts.refused():
+    with watch, _hosts.refuse_draws():
         return tf.function(described.call, autograph=False).get_concrete_function(*specs)
 
 
@@ -242,36 +242,36 @@ def tensors(inputs: tuple[Any, ...], keywords: dict[str, Any]) -> list[Any]:
     return _Arguments(inputs, keywords).tensors
 
 
-def described(model: Any, inputs: tuple[Any, ...], keywords: dict[str, Any], training: bool) -> _Model:
+def describe_model(model: Any, inputs: tuple[Any, ...], keywords: dict[str, Any], training: bool) -> _Model:
     """Return a model, whatever it is made of, as a function of its tensors, with its variables by name."""
     arguments = _Arguments(inputs, keywords)
-    return _described(model, training, [_tensor(tensor) for tensor in arguments.tensors], arguments)
+    return _describe_model(model, training, [_tensor(tensor) for tensor in arguments.tensors], arguments)
 
 
-def _described(model: Any, training: bool, examples: list[Any], arguments: _Arguments) -> _Model:
+def _describe_model(model: Any, training: bool, examples: list[Any], arguments: _Arguments) -> _Model:
     keras = sys.modules.get("keras")
     if keras is not None and isinstance(model, keras.Layer):
         return _keras(keras, model, training, examples, arguments)
     if hasattr(model, "captured_inputs") and hasattr(model, "structured_outputs"):
-        return _loose(model, _captured(model), getattr(model, "name", ""), model, training, arguments)
+        return _loose(model, _captured_variables(model), getattr(model, "name", ""), model, training, arguments)
     if hasattr(model, "get_concrete_function"):
-        concrete = _closed(model, training, examples, arguments)
-        return _loose(model, _captured(concrete), getattr(model, "__name__", ""), None, training, arguments)
+        concrete = _concrete_function(model, training, examples, arguments)
+        return _loose(model, _captured_variables(concrete), getattr(model, "__name__", ""), None, training, arguments)
     signatures = getattr(model, "signatures", None)
     if signatures and not callable(model):
         signature = (
             signatures["serving_default"] if "serving_default" in signatures else next(iter(signatures.values()))
         )
-        return _loose(signature, _captured(signature), "", signature, training, arguments)
+        return _loose(signature, _captured_variables(signature), "", signature, training, arguments)
     if isinstance(model, tf.Module):
-        names, _, state, _ = weights._described(model)
+        names, _, state, _ = weights._read_variables(model)
         variables = dict(_once(names))
         modules, layers = {}, []
         for path, module in _internals.leaves(model, lambda leaf: isinstance(leaf, tf.Module)):
             modules.setdefault(id(module), (".".join(map(str, path)), type(module).__name__, False))
             layers.append(module)
         return _Model(
-            _called(model, training, arguments),
+            _as_function(model, training, arguments),
             type(model).__name__,
             variables,
             state & set(variables),
@@ -279,12 +279,12 @@ def _described(model: Any, training: bool, examples: list[Any], arguments: _Argu
             layers,
         )
     if callable(model):  # what `tf.saved_model.load` returns
-        concrete = _closed(model.__call__, training, examples, arguments)
-        return _loose(model, _captured(concrete), "", None, training, arguments)
+        concrete = _concrete_function(model.__call__, training, examples, arguments)
+        return _loose(model, _captured_variables(concrete), "", None, training, arguments)
     raise errors.ArgumentTypeError(f"model: a {type(model).__name__} cannot be called")
 
 
-def _captured(concrete: Any) -> list[Any]:
+def _captured_variables(concrete: Any) -> list[Any]:
     """Return the variables of a function, in the order in which it reads them."""
     order = {id(x): number for number, x in enumerate(concrete.captured_inputs)}
     return sorted(concrete.graph.variables, key=lambda span: order.get(id(span.handle), len(order)))
@@ -376,16 +376,18 @@ def _in_depth(nodes: list[Node], outputs: Expression, depth: int = 0) -> list[No
             unit[:] = _in_depth(unit, results, depth + 1)
     makers = {id(value): number for number, unit in enumerate(units) for node in unit for value in node.outputs}
 
-    def needed(expressions: list[Expression]) -> list[int]:
+    def needed_nodes(expressions: list[Expression]) -> list[int]:
         return [makers[id(value)] for each in expressions for value in _graph.values(each) if id(value) in makers]
 
     updates = [number for number, unit in enumerate(units) if any(node.update is not None for node in unit)]
     ordered: list[Node] = []
     done: set[int] = set()
-    waiting = [*reversed(updates), *reversed(needed([outputs]))]
+    waiting = [*reversed(updates), *reversed(needed_nodes([outputs]))]
     while waiting:
         number = waiting[-1]
-        before = [unit for unit in needed([node.expression for node in units[number]]) if unit not in done | {number}]
+        before = [
+            unit for unit in needed_nodes([node.expression for node in units[number]]) if unit not in done | {number}
+        ]
         if number not in done and before:
             waiting += reversed(before)
             continue
@@ -419,13 +421,13 @@ def _once(names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, variable
 
 
-def _closed(function: Any, training: bool, examples: list[Any], arguments: _Arguments) -> Any:
-    return tf.function(_called(function, training, arguments), autograph=False).get_concrete_function(
+def _concrete_function(function: Any, training: bool, examples: list[Any], arguments: _Arguments) -> Any:
+    return tf.function(_as_function(function, training, arguments), autograph=False).get_concrete_function(
         *[tf.TensorSpec(example.shape, example.dtype) for example in examples]
     )
 
 
-def _called(model: Any, training: bool, arguments: _Arguments) -> Callable[..., Any]:
+def _as_function(model: Any, training: bool, arguments: _Arguments) -> Callable[..., Any]:
     """Return a model as a function of its tensors alone."""
     function = getattr(model, "python_function", None)
     try:
@@ -444,10 +446,10 @@ def _called(model: Any, training: bool, arguments: _Arguments) -> Callable[..., 
 def _loose(model: Any, variables: Any, name: str, concrete: Any, training: bool, arguments: _Arguments) -> _Model:
     """Describe a function, whose variables are known by their own names."""
     variables = [variable for variable in variables if variable.dtype != tf.resource]
-    names, _, state, _ = weights._described(list(variables))
+    names, _, state, _ = weights._read_variables(list(variables))
     kind = name if re.fullmatch(r"[A-Za-z]\w*", str(name)) else "Model"
     if concrete is None:
-        return _Model(_called(model, training, arguments), kind, names, state, {}, [])
+        return _Model(_as_function(model, training, arguments), kind, names, state, {}, [])
     if not arguments.is_plain:
         raise errors.ArgumentError(
             "a ConcreteFunction and a signature take tensors alone, in the order of their inputs"
@@ -477,7 +479,7 @@ def _keras(keras: Any, model: Any, training: bool, examples: list[Any], argument
 
     if not model.built:
         call(*examples)
-    names, _, state, _ = weights._described(model)
+    names, _, state, _ = weights._read_variables(model)
     paths = {id(variable): name for name, variable in names.items()}
     modules, layers = {}, []
     for layer in _internals.layers(model):
@@ -523,7 +525,7 @@ class _Watch:
             if "__call__" not in dir(type(layer)):
                 continue
             if _internals.has_layers(layer):
-                object.__setattr__(layer, "call", self._watched(layer.call, layer))
+                object.__setattr__(layer, "call", self.watch_call(layer.call, layer))
                 self.undo.callback(layer.__dict__.pop, "call", None)
                 continue
             owner = next((kind for kind in type(layer).__mro__ if "__call__" in vars(kind)), None)
@@ -544,11 +546,11 @@ class _Watch:
             bound = original.__get__(module, type(module))
             if id(module) not in watch.described.modules:
                 return bound(*args, **kwargs)
-            return watch._watched(bound, module)(*args, **kwargs)
+            return watch.watch_call(bound, module)(*args, **kwargs)
 
         return call
 
-    def _watched(self, call: Any, layer: Any) -> Any:
+    def watch_call(self, call: Any, layer: Any) -> Any:
         path, kind, is_container = self.described.modules[id(layer)]
 
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -595,7 +597,7 @@ _TENSORS = {getattr(tf, f"{kind}{bits}") for kind in ("float", "int", "uint") fo
 _TENSORS |= {tf.bool, tf.int8, tf.uint8, tf.bfloat16, tf.complex64, tf.complex128}
 
 
-def _spelled(value: Any) -> str | None:
+def _tensorflow_as_python(value: Any) -> str | None:
     """Return an attribute of TensorFlow's own as an expression of Python."""
     if isinstance(value, tf.DType):
         return f"tensorflow.{value.name}"
@@ -671,7 +673,7 @@ class _Reader:
         if self.missing:
             hint = not partial and self.is_bridgeable
             more = _graph.HINT.format("TensorFlow") if hint else ""
-            raise errors.TranslationError(_graph.listed(self.missing) + more)
+            raise errors.TranslationError(_graph.list_missing(self.missing) + more)
         newest = {node.update: node for node in self.nodes if node.update is not None}
         nodes = [node for node in self.nodes if node.update is None or newest[node.update] is node]
         nodes = _graph.without_dead(nodes, outputs)
@@ -679,7 +681,7 @@ class _Reader:
         if described.has_layers:
             nodes = _in_depth(nodes, outputs)
             _group(nodes, list(described.variables))
-            if blocks.nested(nodes, outputs) | blocks.marked(nodes, outputs):
+            if blocks.nested(nodes, outputs) | blocks.mark_blocks(nodes, outputs):
                 nodes = _in_depth(nodes, outputs)
         dtype = _rows.dtype_of(self.params, self.inputs)
         self.graph = Graph(
@@ -706,7 +708,7 @@ class _Reader:
         read = set(map(id, self.flat.results)) | _inputs(operations)
         for operation in operations:
             if writes and operation.kind in ("AddV2", "Add"):
-                tracked = patterns.tracked(operation, writes)
+                tracked = patterns.match_tracked_norm(operation, writes)
                 if tracked is not None and not any(
                     id(assignment) in self.left_out or id(assignment.outputs[0]) in read for assignment in tracked[1]
                 ):
@@ -733,7 +735,7 @@ class _Reader:
                 continue
             self.current = operation
             try:
-                edges = self._planned(operation)
+                edges = self._plan_operation(operation)
             except Untranslated as reason:
                 edges = [edge for edge in operation.inputs if isinstance(edge, Edge)]
                 if self.partial and _is_pure(operation):
@@ -748,7 +750,7 @@ class _Reader:
             if id(operation) in self.plans:
                 self._run(operation)
 
-    def _nested(self, listed: list[Operation], results: list[Edge]) -> tuple[list[Node], list[Expression]]:
+    def _read_inner(self, listed: list[Operation], results: list[Edge]) -> tuple[list[Node], list[Expression]]:
         """Return the statements of a function inside of the source, and its results."""
         outer, self.nodes = self.nodes, []
         current = self.current
@@ -759,7 +761,7 @@ class _Reader:
         finally:
             self.nodes, self.current = outer, current
 
-    def _planned(self, operation: Operation) -> list[Edge]:
+    def _plan_operation(self, operation: Operation) -> list[Edge]:
         """Choose how an operation is written, and return the tensors that this takes."""
         if id(operation) in self.tracked:
             match, prefix = self.tracked[id(operation)]
@@ -773,7 +775,7 @@ class _Reader:
         if operation.kind == "IdentityN":
             return self._custom(operation)
         if operation.loop is not None:
-            return self._counted(operation) if operation.loop.trips is not None else self._while(operation)
+            return self._read_counting_loop(operation) if operation.loop.trips is not None else self._while(operation)
         if operation.functions:
             return self._choice(operation)
         item = _only_item(operation)
@@ -783,7 +785,7 @@ class _Reader:
         row = _converters.find("tensorflow", operation.kind)
         match = patterns.find(operation) if row is None else None
         if match is not None:
-            self.plans[id(operation)] = lambda: self._matched(operation, match)
+            self.plans[id(operation)] = lambda: self._write_match(operation, match)
             return match.edges
         row = row or operations.ROWS.get(operation.kind)
         if row is None:
@@ -898,13 +900,14 @@ class _Reader:
         if not named <= taken:
             raise Untranslated(reason)
         given += [
-            f"{name}={_rows.spelled(operation.attribute(name), _spelled, reason)}" for name in sorted(taken - named)
+            f"{name}={_rows.as_python(operation.attribute(name), _tensorflow_as_python, reason)}"
+            for name in sorted(taken - named)
         ]
         names = ", ".join(f"x{i + 1}" for i in range(len(tensors)))
         source = f"lambda {names}: tensorflow.raw_ops.{operation.kind}({', '.join(given)})"
         self._bind(Apply(Foreign(snake(operation.kind), source, "tensorflow"), tuple(tensors)), operation.outputs)
 
-    def _matched(self, operation: Operation, match: patterns.Match) -> None:
+    def _write_match(self, operation: Operation, match: patterns.Match) -> None:
         self._bind(match.build(*map(self._operand, match.edges)), operation.outputs[:1])
 
     def _row(self, operation: Operation, row: Any) -> None:
@@ -912,10 +915,10 @@ class _Reader:
         is_single = len(operation.node.op_def.output_arg) == 1 and not any(
             argument.number_attr or argument.type_list_attr for argument in operation.node.op_def.output_arg
         )
-        expression = row(**self._bound(operation, row, out[0] if is_single else out))
+        expression = row(**self._bind_arguments(operation, row, out[0] if is_single else out))
         self._bind(expression, operation.outputs)
 
-    def _bound(self, operation: Operation, row: Any, out: Any) -> dict[str, Any]:
+    def _bind_arguments(self, operation: Operation, row: Any, out: Any) -> dict[str, Any]:
         parameters = inspect.signature(row).parameters
         takes_all = _rows.takes_all(row)
         given = iter(operation.inputs)
@@ -945,7 +948,7 @@ class _Reader:
                 edge = next(given)
                 is_pair = [label for label, _ in named] == ["x", "y"]
                 is_open = of_sizes and any(isinstance(size, Dim) for size in edge.static.flat)
-                arguments[name] = self._operand(_shortened(edge, ndim) if is_pair else edge, as_tensor=is_open)
+                arguments[name] = self._operand(_shorten_vector(edge, ndim) if is_pair else edge, as_tensor=is_open)
         defaults = {attribute.name: attribute for attribute in operation.node.op_def.attr}
         for name in operation.node.node_def.attr:
             if name.startswith("_") or name not in defaults or defaults[name].type == "type":
@@ -967,7 +970,7 @@ class _Reader:
         if edge.operation.kind == "Pack":
             return [self._operand(item) for item in edge.operation.inputs]
         vector = self._operand(edge, as_tensor=True)
-        return [_graph.Item(vector, (i,)) for i in range(_whole(edge.shape[0]))]
+        return [_graph.Item(vector, (i,)) for i in range(_known_size(edge.shape[0]))]
 
     def _operand(self, edge: Edge, as_tensor: bool = False) -> Expression:
         """Return what stands for a tensor: numbers for what is constant and has no dimensions."""
@@ -1027,7 +1030,7 @@ class _Reader:
         expression = self._operand(operation.inputs[-1], as_tensor=True)
         if operation.kind in operations.UPDATES:
             expression = operations.ROWS[operation.kind](
-                **self._bound(operation, operations.ROWS[operation.kind], None)
+                **self._bind_arguments(operation, operations.ROWS[operation.kind], None)
             )
         elif operation.kind != "AssignVariableOp":
             sign, op = ("+", "add") if operation.kind == "AssignAddVariableOp" else ("-", "subtract")
@@ -1070,7 +1073,7 @@ class _Reader:
                 for given, out in zip(operation.inputs, operation.outputs, strict=True)
             ]
             return operation.inputs
-        rule = registered(operation.attribute(_internals.RULE))
+        rule = gradient_function(operation.attribute(_internals.RULE))
         function = closed_over(rule).get("grad_fn") if is_rule_of(rule, operation.node) else None
         where = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
         if re.search(r"nn_impl\.(silu|swish)\b", where):
@@ -1092,7 +1095,9 @@ class _Reader:
         slopes = [gradient for gradient in rule.gradients if gradient is not None]
         self._plan(rule.operations, slopes)
         made = {id(edge) for operation in rule.operations for edge in operation.outputs} | set(map(id, rule.cotangents))
-        body, outside = _between(self.listed, arguments, [*results, *self._taken(rule.operations, slopes, made)])
+        body, outside = _between(
+            self.listed, arguments, [*results, *self._outer_tensors(rule.operations, slopes, made)]
+        )
         self._plan(body, results)
         parameters = list({id(edge): edge for edge in [*arguments, *outside]}.values())
 
@@ -1105,10 +1110,10 @@ class _Reader:
                 edge.expression = self.flat.value(edge)
                 values.append(edge.expression)
             lifted, self.lifted = self.lifted, self.lifted | set(map(id, parameters))
-            nodes, outputs = self._nested(body, results)
+            nodes, outputs = self._read_inner(body, results)
             for edge in rule.cotangents:
                 edge.expression = self.flat.value(edge)
-            rule_nodes, rule_outputs = self._nested(rule.operations, slopes)
+            rule_nodes, rule_outputs = self._read_inner(rule.operations, slopes)
             known = dict(zip(map(id, slopes), rule_outputs, strict=True))
             own = dict(zip(map(id, arguments), rule.gradients, strict=False))
             gradients = [known.get(id(own.get(id(edge)))) for edge in parameters]
@@ -1135,7 +1140,7 @@ class _Reader:
         self.plans[id(operation)] = run
         return parameters
 
-    def _taken(self, listed: list[Operation], results: list[Edge], made: set[int]) -> list[Edge]:
+    def _outer_tensors(self, listed: list[Operation], results: list[Edge], made: set[int]) -> list[Edge]:
         """Return the tensors that planned operations take from outside."""
         taken: dict[int, Edge] = {}
         for edge in [*results, *[edge for item in listed if id(item) in self.plans for edge in item.inputs]]:
@@ -1151,7 +1156,7 @@ class _Reader:
         made = {id(edge) for operation in function.operations for edge in operation.outputs} | set(
             map(id, function.inputs)
         )
-        return self._taken(function.operations, results, made)
+        return self._outer_tensors(function.operations, results, made)
 
     def _choice(self, operation: Operation) -> list[Edge]:
         functions = operation.functions
@@ -1160,7 +1165,7 @@ class _Reader:
         def run() -> None:
             bodies = []
             for function in functions:
-                nodes, outputs = self._nested(function.operations, function.results)
+                nodes, outputs = self._read_inner(function.operations, function.results)
                 bodies.append(Body("branch", (), nodes, single(outputs)))
             chosen = self._operand(operation.inputs[0])
             if operation.kind.endswith("Case"):
@@ -1197,7 +1202,9 @@ class _Reader:
             bodies = []
             for name, function in (("cond", holds), ("body", step)):
                 parameters = tuple(self._parameter(function.inputs[number]) for number in kept)
-                nodes, outputs = self._nested(function.operations, function.results if function is holds else results)
+                nodes, outputs = self._read_inner(
+                    function.operations, function.results if function is holds else results
+                )
                 bodies.append(Body(name, parameters, nodes, outputs[0] if function is holds else tuple(outputs)))
             outputs = [operation.outputs[number] for number in kept]
             self._bind(Call("ops.while_loop", (*bodies, initial)), outputs)
@@ -1212,7 +1219,7 @@ class _Reader:
             others = [edge for edge in results if edge is not (function is step and step.results[number])]
             self._plan(function.operations, others)
             own = {id(function.inputs[number])}
-            if any(id(edge) in own for edge in self._taken(function.operations, others, set())):
+            if any(id(edge) in own for edge in self._outer_tensors(function.operations, others, set())):
                 return True
             for inner in function.operations:
                 self.plans.pop(id(inner), None)
@@ -1222,7 +1229,7 @@ class _Reader:
         edge.expression = self.flat.value(edge)
         return edge.expression
 
-    def _counted(self, operation: Operation) -> list[Edge]:
+    def _read_counting_loop(self, operation: Operation) -> list[Edge]:
         """A loop that counts its steps: it reads the items of lists one by one, and writes such items."""
         loop, step = operation.loop, operation.functions[1]
         assert loop is not None
@@ -1246,7 +1253,7 @@ class _Reader:
         taken = self._inside(step, [*results, *written])
         items = {id(edge) for _, edges in lists.values() for edge in edges}
         self._plan(step.operations, [*results, *written])
-        used = self._taken(step.operations, [*results, *written], set())
+        used = self._outer_tensors(step.operations, [*results, *written], set())
         counts = any(id(edge) in counters for edge in used)
         taken = [edge for edge in taken if id(edge) not in items]
 
@@ -1265,7 +1272,7 @@ class _Reader:
                 count = Value((), "int32", name="i")
                 for number in loop.counters:
                     step.inputs[number].expression = count
-            nodes, outputs = self._nested(step.operations, [*results, *written])
+            nodes, outputs = self._read_inner(step.operations, [*results, *written])
             new, ys = outputs[: len(carried)], outputs[len(carried) :]
             values = [self.flat.value(operation.outputs[n]) for n in (*carried, *rows)]
             if not sources and not ys:
@@ -1296,18 +1303,18 @@ class _Reader:
         self.current = Operation("Output", "output", None, [])
         results = iter(self.flat.results)
 
-        def structured(tree: Any) -> Expression:
+        def with_structure(tree: Any) -> Expression:
             if isinstance(tree, (tf.Tensor, tf.TensorSpec)):
                 return self._operand(next(results), as_tensor=True)
             if isinstance(tree, collections.abc.Mapping):  # in the order in which TensorFlow flattens it
-                parts = {name: structured(tree[name]) for name in sorted(tree)}
+                parts = {name: with_structure(tree[name]) for name in sorted(tree)}
                 return {str(name): parts[name] for name in tree}
             if isinstance(tree, (tuple, list)):
-                return tuple(structured(part) for part in tree)
+                return tuple(with_structure(part) for part in tree)
             return tree
 
         try:
-            return structured(concrete.graph.structured_outputs)
+            return with_structure(concrete.graph.structured_outputs)
         except Untranslated as reason:
             self.missing[f"an output: {reason}"].append("")
             return None
@@ -1362,13 +1369,13 @@ def _size(edge: Edge) -> Any:
     return edge.static.item()
 
 
-def _whole(size: Any) -> int:
+def _known_size(size: Any) -> int:
     if isinstance(size, Dim):
         raise Untranslated("an open number of indices")
     return int(size)
 
 
-def _shortened(edge: Edge, ndim: int) -> Edge:
+def _shorten_vector(edge: Edge, ndim: int) -> Edge:
     """Return a vector that was reshaped to be added to a tensor with more dimensions."""
     if edge.static is not None or len(edge.shape) < 2 or len(edge.shape) > ndim:
         return edge
@@ -1420,7 +1427,7 @@ def run(
     """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state."""
     arguments = _Arguments(inputs, keywords)
     tensors = [_tensor(tensor) for tensor in arguments.tensors]
-    described = _described(model, training, tensors, arguments)
+    described = _describe_model(model, training, tensors, arguments)
     before = {name: variable.numpy() for name, variable in described.variables.items() if name in described.state}
     params = {name: variable for name, variable in described.variables.items() if name not in described.state}
 
@@ -1458,7 +1465,7 @@ def _plain(tree: Any) -> Any:
     return tuple(map(_plain, tree)) if isinstance(tree, (tuple, list)) else tree
 
 
-def evaluated(graph: Graph) -> list[Node]:
+def evaluation_nodes(graph: Graph) -> list[Node]:
     """Return the statements of a graph that was traced in training mode, as evaluation would compute them."""
 
     def change(part: Expression) -> Expression:
@@ -1472,7 +1479,7 @@ def evaluated(graph: Graph) -> list[Node]:
             return Call("batch_normalization", part.args, kwargs)
         return part
 
-    return _graph.evaluated(graph, change)
+    return _graph.evaluation_nodes(graph, change)
 
 
 def example(value: Any) -> tuple[list[int], str, int]:

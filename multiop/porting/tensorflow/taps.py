@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from multiop import errors
 from multiop.porting import _graph, _objects
-from multiop.porting._reference import Record, Reference, numbered
+from multiop.porting._reference import Record, Reference, number_call
 from multiop.porting.tensorflow import _internals, reader
 from multiop.porting.tensorflow.weights import _of_layer, is_keras, to_numpy
 
@@ -24,7 +24,7 @@ def record(model, inputs, cotangents, training, arranged):
             f"reference: Keras runs on {engine}; set KERAS_BACKEND=tensorflow, or give a function"
         )
     tensors = [tf.convert_to_tensor(x) for x in inputs]
-    _, call = _described(model, inputs, training, arranged)
+    _, call = _describe_reference(model, inputs, training, arranged)
     variables, _, state_names = _of_layer(model)
     before = {name: to_numpy(variables[name]) for name in state_names}
     seen, counts = [], {}
@@ -32,12 +32,12 @@ def record(model, inputs, cotangents, training, arranged):
     own = {id(layer): dict(own_arrays(layer)) for layer in layers}
     paths = names(model, layers)
 
-    def watched(layer, call):
+    def watch_call(layer, call):
         def run(*args, **kwargs):
             output = call(*args, **kwargs)
             given = [x for x in tf.nest.flatten([args, kwargs]) if isinstance(x, tf.Tensor)]
             leaves = [y for y in tf.nest.flatten(output) if isinstance(y, tf.Tensor)]
-            called = numbered(paths[id(layer)], counts)
+            called = number_call(paths[id(layer)], counts)
             for n, y in enumerate(leaves):
                 seen.append((called if len(leaves) == 1 else f"{called}.{n}", layer, given, y))
             return output
@@ -47,11 +47,11 @@ def record(model, inputs, cotangents, training, arranged):
     params = {name: x for name, x in variables.items() if name not in state_names}
     try:
         for layer in layers:
-            object.__setattr__(layer, "call", watched(layer, layer.call))
+            object.__setattr__(layer, "call", watch_call(layer, layer.call))
         with tf.GradientTape(persistent=True) as tape:
             floats = [x for x in tensors if x.dtype.is_floating or x.dtype.is_complex]
             tape.watch(floats)
-            outputs = [y for y in _graph.leaves(_objects.opened(call(tensors))) if isinstance(y, tf.Tensor)]
+            outputs = [y for y in _graph.leaves(_objects.open_objects(call(tensors))) if isinstance(y, tf.Tensor)]
     finally:
         for layer in layers:
             layer.__dict__.pop("call", None)
@@ -95,10 +95,10 @@ def record(model, inputs, cotangents, training, arranged):
     )
 
 
-def _described(model, inputs, training, arranged):
+def _describe_reference(model, inputs, training, arranged):
     """Return what is known of a model, and the model as a function of its tensors in the order of the inputs."""
     args, kwargs = arranged([np.asarray(x) for x in inputs])
-    described = reader.described(model, tuple(args), kwargs, training)
+    described = reader.describe_model(model, tuple(args), kwargs, training)
     args, kwargs = arranged([np.asarray(number) for number in range(len(inputs))])
     order = [int(number) for number in reader.tensors(tuple(args), kwargs)]
     return described, lambda tensors: described.call(*[tensors[number] for number in order])
@@ -106,14 +106,14 @@ def _described(model, inputs, training, arranged):
 
 def _record_whole(model, inputs, cotangents, training, arranged):
     """Run a module, a function or a SavedModel forward and backward."""
-    model, call = _described(model, inputs, training, arranged)
+    model, call = _describe_reference(model, inputs, training, arranged)
     before = {name: to_numpy(variable) for name, variable in model.variables.items()}
     params = {name: variable for name, variable in model.variables.items() if name not in model.state}
     tensors = [tf.convert_to_tensor(x) for x in inputs]
     floats = [x for x in tensors if x.dtype.is_floating or x.dtype.is_complex]
     with tf.GradientTape() as tape:
         tape.watch([*floats, *params.values()])
-        outputs = [tf.convert_to_tensor(y) for y in _graph.comparable(_objects.opened(call(tensors)))]
+        outputs = [tf.convert_to_tensor(y) for y in _graph.comparable(_objects.open_objects(call(tensors)))]
     after = {name: to_numpy(model.variables[name]) for name in model.state}
     for name, x in before.items():
         model.variables[name].assign(x)
@@ -170,15 +170,7 @@ def own_arrays(layer):
 def options(layer, training):
     """Return the options of a layer by the names that PyTorch gives them."""
     plain = {"training": training}
-    for ours, theirs in (
-        ("stride", "strides"),
-        ("padding", "padding"),
-        ("dilation", "dilation_rate"),
-        ("groups", "groups"),
-        ("eps", "epsilon"),
-        ("kernel_size", "pool_size"),
-        ("num_groups", "groups"),
-    ):
+    for ours, theirs in (("eps", "epsilon"), ("num_groups", "groups")):
         if hasattr(layer, theirs):
             plain[ours] = getattr(layer, theirs)
     if type(layer).__name__ == "BatchNormalization":

@@ -38,14 +38,14 @@ def on_torch(model, loss):
 
 
 def on_jax(model, loss):
-    def computed(values):
+    def compute_loss(values):
         mapping = list(zip(model.trainable_variables, values, strict=True))
         with keras.StatelessScope(mapping) as scope:
             y = loss()
         return y, [scope.get_current_value(variable) for variable in model.non_trainable_variables]
 
     values = [variable.value for variable in model.trainable_variables]
-    (y, state), slopes = multiop.value_and_grad(computed, has_aux=True)(values)
+    (y, state), slopes = multiop.value_and_grad(compute_loss, has_aux=True)(values)
     for variable, value in zip(model.non_trainable_variables, state, strict=True):
         if value is not None:
             variable.assign(value)

@@ -15,7 +15,7 @@ from multiop.porting.tensorflow import _internals
 
 
 def read(source):
-    names, kinds, state, framework = _described(source)
+    names, kinds, state, framework = _read_variables(source)
     arrays = {name: to_numpy(variable) for name, variable in names.items()}
     params = {name: x for name, x in arrays.items() if name not in state}
     rest = {name: x for name, x in arrays.items() if name in state}
@@ -23,11 +23,11 @@ def read(source):
 
 
 def write(destination, weights, cast, partial):
-    names, *_ = _described(destination)
+    names, *_ = _read_variables(destination)
     arrays = weights.arrays
     _weights.check_written(arrays, names, partial)
     fitted = {
-        name: _weights.fitted(name, x, tuple(names[name].shape), to_numpy(names[name]).dtype, cast)
+        name: _weights.fit_array(name, x, tuple(names[name].shape), to_numpy(names[name]).dtype, cast)
         for name, x in arrays.items()
     }
     for name, x in fitted.items():
@@ -46,10 +46,10 @@ def to_numpy(variable):
 
 def variables(source):
     """Return the variables of a model by the names that `read` gives them."""
-    return _described(source)[0]
+    return _read_variables(source)[0]
 
 
-def _described(source):
+def _read_variables(source):
     """Return the variables by name, the classes of the layers, the names of state, and whose layouts they are."""
     if getattr(source, "_multiop_ported", False):
         return source.params | source.state, {}, set(source.state), None
@@ -80,7 +80,7 @@ def _path(variable):
     return getattr(variable, "path", variable.name).partition(":")[0].replace("/", ".")
 
 
-def _numbered(names):
+def _number_by_layer(names):
     """Number the variables that Keras named from the first one of their layer, not from the first one of the program."""
     counts, numbered = collections.Counter(), []
     for name in names:
@@ -120,7 +120,7 @@ def _of_layer(model):
     layers = sorted(_internals.layers(model, include_self=True), key=lambda layer: -len(layer.weights))
     owner = {id(variable): layer for layer in layers for variable in layer.variables}
     variables = list(model.variables)
-    names = _distinct(_numbered([_path(variable) for variable in variables]))
+    names = _distinct(_number_by_layer([_path(variable) for variable in variables]))
     kinds, state = {}, set()
     for name, variable in zip(names, variables, strict=True):
         layer = owner[id(variable)]

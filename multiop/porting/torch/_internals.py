@@ -51,7 +51,7 @@ def is_composite(target: Any) -> bool:
     return torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), "CompositeImplicitAutograd")
 
 
-def composed(target: Any) -> Any:
+def decomposition_of(target: Any) -> Any:
     """Return what writes a call as the calls that PyTorch itself composes it of; `None` if it is a kernel."""
     is_composed = target.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
     return target.decompose if is_composed else None
@@ -120,20 +120,20 @@ def check_rank(norm: Any, x: torch.Tensor) -> None:
 
 
 @contextlib.contextmanager
-def transformed(grad_and_value: Callable[..., Any], vjp: Callable[..., Any]) -> Iterator[None]:
+def replace_transforms(grad_and_value: Callable[..., Any], vjp: Callable[..., Any]) -> Iterator[None]:
     """Let `torch.func.grad`, `grad_and_value` and `vjp` be what is given, however a user imported them; refuse `jvp`."""
 
     def grad(function: Any, argnums: Any, has_aux: bool, args: Any, kwargs: Any) -> Any:
         slopes, y = grad_and_value(function, argnums, has_aux, args, kwargs)
         return (slopes, y[1]) if has_aux else slopes
 
-    def refused(*_: Any, **__: Any) -> Any:
+    def refuse_jvp(*_: Any, **__: Any) -> Any:
         raise NotImplementedError(
             "jvp, jacfwd and hessian of torch.func have no translation; grad, vjp and jacrev have"
         )
 
     own = {"grad_impl": grad, "grad_and_value_impl": grad_and_value}
-    own |= {"_vjp_with_argnums": vjp, "_jvp_with_argnums": refused}
+    own |= {"_vjp_with_argnums": vjp, "_jvp_with_argnums": refuse_jvp}
     kept = {name: getattr(eager_transforms, name) for name in own}
     for name, function in own.items():
         setattr(eager_transforms, name, function)

@@ -62,14 +62,14 @@ def in_dtype(operand: Expression, dtype: str) -> Expression:
         return cast(operand, dtype) if isinstance(operand, Value) else operand
     exact = dtype if dtype in ("float32", "float64") else "float32"
 
-    def computed(part: Expression) -> Expression:
+    def compute(part: Expression) -> Expression:
         if isinstance(part, Infix) and part.operator in ("+", "-", "*", "/", "**"):
-            return Infix(part.operator, computed(part.left), computed(part.right))
+            return Infix(part.operator, compute(part.left), compute(part.right))
         if isinstance(part, Call) and part.function in _OF_FLOATS:
-            return call(f"ops.{_OF_FLOATS[part.function]}", *map(computed, part.args))
+            return call(f"ops.{_OF_FLOATS[part.function]}", *map(compute, part.args))
         return part if isinstance(part, (int, float)) else call("ops.cast", part, DType(exact))
 
-    number = computed(operand.expression)
+    number = compute(operand.expression)
     return number if exact == dtype else call("ops.cast", number, DType(dtype))
 
 
@@ -107,12 +107,12 @@ def infix(operator: str, op: str) -> Row:
         if isinstance(right, int) and right == 0 and op in ("add", "subtract") and dtype == out.dtype == "int64":
             return left  # positions begin at 0
         right = right if alpha == 1 else Infix("*", right, alpha)
-        return last(out, combined(operator, op, left, right, dtype), dtype)
+        return last(out, write_operator(operator, op, left, right, dtype), dtype)
 
     return row
 
 
-def combined(operator: str, op: str, left: Expression, right: Expression, dtype: str) -> Expression:
+def write_operator(operator: str, op: str, left: Expression, right: Expression, dtype: str) -> Expression:
     """Write an operation on operands that have their common dtype."""
     if dtype not in FLOATS or any(isinstance(operand, Dim) for operand in (left, right)):
         return call(f"ops.{op}", left, right)
@@ -122,7 +122,7 @@ def combined(operator: str, op: str, left: Expression, right: Expression, dtype:
 def reversed_difference(self: Value, other: Expression, out: Value, alpha: float = 1) -> Expression:
     dtype, (right, left) = alike(self, other)
     right = right if alpha == 1 else Infix("*", right, alpha)
-    return last(out, combined("-", "subtract", left, right, dtype), dtype)
+    return last(out, write_operator("-", "subtract", left, right, dtype), dtype)
 
 
 def comparison(op: str) -> Row:
@@ -324,7 +324,7 @@ def repeat_interleave(self: Value, repeats: Any, dim: Any = None, output_size: A
     return call("ops.repeat", self, repeats, axis=dim)
 
 
-def padded(self: Value, pad: Sequence[Any], mode: str = "constant", value: float | None = None) -> Expression:
+def write_padding(self: Value, pad: Sequence[Any], mode: str = "constant", value: float | None = None) -> Expression:
     pairs = [tuple(pad[i : i + 2]) for i in range(0, len(pad), 2)][::-1]
     widths = ((0, 0),) * (self.ndim - len(pairs)) + tuple(pairs)
     if any(isinstance(side, Dim) for pair in widths for side in pair):
@@ -348,7 +348,7 @@ def padded(self: Value, pad: Sequence[Any], mode: str = "constant", value: float
 
 
 def padding_of(mode: str) -> Row:
-    return lambda self, padding: padded(self, padding, mode)
+    return lambda self, padding: write_padding(self, padding, mode)
 
 
 # convolution and pooling
@@ -449,7 +449,7 @@ def without_batch(self: Value, ndim: int) -> bool:
     return self.ndim == ndim + 1
 
 
-def batched(self: Value, emit: Any) -> Value:
+def add_batch(self: Value, emit: Any) -> Value:
     """Return an image as a batch of one."""
     (batch,) = emit(call("ops.expand_dims", self, 0), Value((1, *self.shape), self.dtype))
     return batch
@@ -467,7 +467,7 @@ def max_pool(ndim: int) -> Row:
     ) -> Expression:
         if without_batch(self, ndim):
             return call(
-                "ops.squeeze", row(batched(self, emit), kernel_size, emit, stride, padding, dilation, ceil_mode), 0
+                "ops.squeeze", row(add_batch(self, emit), kernel_size, emit, stride, padding, dilation, ceil_mode), 0
             )
         steps = spread(dilation, ndim)
         reach = [d * (k - 1) + 1 for d, k in zip(steps, spread(kernel_size, ndim), strict=True)]
@@ -497,7 +497,7 @@ def average_pool(ndim: int) -> Row:
     ) -> Expression:
         if without_batch(self, ndim):
             options = (emit, stride, padding, ceil_mode, count_include_pad, divisor_override)
-            return call("ops.squeeze", row(batched(self, emit), kernel_size, *options), 0)
+            return call("ops.squeeze", row(add_batch(self, emit), kernel_size, *options), 0)
         size, strides, pads, more = windows(self, kernel_size, stride, padding, ceil_mode)
         if any(more) or (any(pads) and not count_include_pad and divisor_override is None):
             both = tuple((p, p) for p in pads)
@@ -522,7 +522,7 @@ def average_pool(ndim: int) -> Row:
 def adaptive_average_pool(ndim: int) -> Row:
     def row(self: Value, output_size: Any, emit: Any) -> Expression:
         if without_batch(self, ndim):
-            return call("ops.squeeze", row(batched(self, emit), output_size, emit), 0)
+            return call("ops.squeeze", row(add_batch(self, emit), output_size, emit), 0)
         size = spread(output_size, ndim)
         if set(size) == {1}:
             return call("ops.mean", self, axis=tuple(range(2, ndim + 2)) if ndim > 1 else 2, keepdims=True)
@@ -534,7 +534,7 @@ def adaptive_average_pool(ndim: int) -> Row:
 def adaptive_max_pool(ndim: int) -> Row:
     def row(self: Value, output_size: Any, emit: Any) -> Expression:
         if without_batch(self, ndim):
-            return call("ops.squeeze", row(batched(self, emit), output_size, emit)[0], 0), None
+            return call("ops.squeeze", row(add_batch(self, emit), output_size, emit)[0], 0), None
         size = short(spread(output_size, ndim))
         return call("ops.adaptive_max_pool", self, size, data_format="channels_first"), None
 
@@ -824,7 +824,7 @@ def masked_fill(self: Value, mask: Value, value: Expression) -> Expression:
     return call("ops.where", mask, value, self)
 
 
-def scattered(op: str) -> Row:
+def scatter_row(op: str) -> Row:
     """Write, or combine, entries at an index along one dimension; the other indices count up."""
 
     def row(self: Value, dim: int, index: Value, src: Expression) -> Expression:
@@ -843,7 +843,7 @@ def scattered(op: str) -> Row:
 
 
 def scatter_value(self: Value, dim: int, index: Value, value: Any) -> Expression:
-    return scattered("set_item")(self, dim, index, value)
+    return scatter_row("set_item")(self, dim, index, value)
 
 
 _COMBINED = {"sum": "add_at", "prod": "multiply_at", "amax": "maximum_at", "amin": "minimum_at"}
@@ -855,7 +855,7 @@ def scatter_reduce(
     self: Value, dim: int, index: Value, src: Expression, reduce: str, emit: Any, include_self: bool = True
 ) -> Expression:
     def put(op: str, x: Value, values: Expression) -> Expression:
-        return scattered(op)(x, dim, index, values)
+        return scatter_row(op)(x, dim, index, values)
 
     return combined_at(self, src, reduce, include_self, put, emit)
 
@@ -946,7 +946,7 @@ def full(shape: Any, value: Any, dtype: str) -> Expression:
     return call("ops.full", shape, value, dtype=DType(dtype))
 
 
-def filled(value: float) -> Row:
+def fill_row(value: float) -> Row:
     return lambda size, out, dtype=None: full(out.shape, value, out.dtype)
 
 
@@ -1056,7 +1056,7 @@ def prelu(self: Value, weight: Value) -> Expression:
     return call("ops.where", call("ops.greater", self, 0), self, Infix("*", slope, self))
 
 
-def drawn(op: str) -> Row:
+def random_row(op: str) -> Row:
     """Random numbers, in evaluation too; a port draws its own, from the seed that it is called with."""
     return lambda out, self=None, size=None, dtype=None: call(
         f"random.{op}", out.shape, dtype=DType(out.dtype), seed=SEED
@@ -1507,7 +1507,7 @@ def scalar_tensor(s: Any, out: Value, dtype: Any = None) -> Expression:
     return call("ops.cast", s, DType(out.dtype))
 
 
-def unchanged(self: Value, **_: Any) -> Expression:
+def first_operand(self: Value, **_: Any) -> Expression:
     return self
 
 
@@ -1564,16 +1564,16 @@ ROWS: dict[str, Row] = {
     "round.decimals": lambda self, decimals: call("ops.round", self, decimals),
     "polygamma": lambda n, self, out: call("ops.polygamma", n, floating(self, out)),
     **{name: same("conj") for name in ("_conj", "conj", "conj_physical", "_conj_physical")},
-    "resolve_conj": unchanged,
-    "resolve_neg": unchanged,
+    "resolve_conj": first_operand,
+    "resolve_neg": first_operand,
     "complex": as_complex,
     "_fft_c2c": fourier,
     "_fft_r2c": real_fourier,
     "_fft_c2r": inverse_real_fourier,
     "polar": lambda abs, angle: call("ops.polar", abs, angle),
     "rrelu": rrelu,
-    **dict.fromkeys(("randn", "randn_like"), drawn("normal")),
-    **dict.fromkeys(("rand", "rand_like"), drawn("uniform")),
+    **dict.fromkeys(("randn", "randn_like"), random_row("normal")),
+    **dict.fromkeys(("rand", "rand_like"), random_row("uniform")),
     "uniform": uniform,
     "normal": normal,
     "exponential": exponential,
@@ -1740,8 +1740,8 @@ ROWS: dict[str, Row] = {
     "repeat_interleave.self_int": repeat_interleave,
     "roll": roll,
     "flip": lambda self, dims: call("ops.flip", self, axis=tuple(dims)),
-    "pad": padded,
-    "constant_pad_nd": lambda self, pad, value=0: padded(self, pad, "constant", value),
+    "pad": write_padding,
+    "constant_pad_nd": lambda self, pad, value=0: write_padding(self, pad, "constant", value),
     **{
         f"{ours}_pad{n}d": padding_of(mode)
         for n in (1, 2, 3)
@@ -1799,9 +1799,9 @@ ROWS: dict[str, Row] = {
     "index_put": index_put,
     "index_select": lambda self, dim, index: call("ops.take", self, index, axis=dim),
     "gather": gather,
-    "scatter.src": scattered("set_item"),
+    "scatter.src": scatter_row("set_item"),
     "scatter.value": scatter_value,
-    "scatter_add": scattered("add_at"),
+    "scatter_add": scatter_row("add_at"),
     "scatter_reduce": scatter_reduce,
     "searchsorted": searchsorted,
     "bucketize": bucketize,
@@ -1839,9 +1839,9 @@ ROWS: dict[str, Row] = {
     "cholesky_solve": cholesky_solve,
     # creation
     "eye": lambda n, out, dtype=None: call("ops.eye", n, dtype=DType(out.dtype)),
-    "zeros": filled(0),
-    "ones": filled(1),
-    "empty": filled(0),
+    "zeros": fill_row(0),
+    "ones": fill_row(1),
+    "empty": fill_row(0),
     "full": lambda size, fill_value, out, dtype=None: full(out.shape, fill_value, out.dtype),
     "zeros_like": like(0),
     "ones_like": like(1),
@@ -1859,12 +1859,12 @@ ROWS: dict[str, Row] = {
     "to": to,
     "_to_copy": to,
     "type_as": lambda self, other: cast(self, other.dtype),
-    "contiguous": unchanged,
+    "contiguous": first_operand,
     "fresh": lambda x: x,
-    "clone": unchanged,
-    "alias": unchanged,
-    "lift_fresh_copy": unchanged,
-    "lift_fresh": unchanged,
+    "clone": first_operand,
+    "alias": first_operand,
+    "lift_fresh_copy": first_operand,
+    "lift_fresh": first_operand,
     "detach": detach,
     "detach_copy": detach,
     "linspace": linspace,

@@ -74,7 +74,7 @@ def depends_on_more(tape, xs, ys):
     return False
 
 
-def untraced(function):
+def break_graph(function):
     """Return `function` as one that torch.compile does not trace but calls: it breaks the graph there."""
     return torch.compiler.disable(function)
 

@@ -1,6 +1,6 @@
 """Custom `autograd.Function`s: one node in the graph of an export, and a graph of forward and backward of its own.
 
-`torch.export` runs the forward of such a function and forgets its backward. While `watched` is active, each call is
+`torch.export` runs the forward of such a function and forgets its backward. While `record_functions` is active, each call is
 recorded as one operation, `multiop::custom_function`, and `Recorded.traced` gives what it computes.
 """
 
@@ -137,13 +137,13 @@ class Recorded:
         return graph, given
 
 
-def recorded(handle: int) -> Recorded:
+def call_of_handle(handle: int) -> Recorded:
     """Return the call that has a number."""
     return _recorded[handle]
 
 
 @contextlib.contextmanager
-def watched(missing: Any) -> Iterator[list[Recorded]]:
+def record_functions(missing: Any) -> Iterator[list[Recorded]]:
     """Record every custom function that runs; `missing(name, where)` is told of those that cannot be recorded."""
     calls: list[Recorded] = []
     swapped: dict[Any, dict[str, Any]] = {}
@@ -183,7 +183,7 @@ def watched(missing: Any) -> Iterator[list[Recorded]]:
         swapped[function] = {"forward": vars(function).get("forward")}
         function.forward = staticmethod(forward)
 
-    def noted(args: Any) -> Any:
+    def note_call(args: Any) -> Any:
         frame = sys._getframe(1)
         function: Any = frame.f_locals.get("cls")
         is_custom = isinstance(function, type) and issubclass(function, torch.autograd.Function)
@@ -201,7 +201,7 @@ def watched(missing: Any) -> Iterator[list[Recorded]]:
         )
 
     try:
-        with _internals.functions_seen(noted, in_a_transform) as original, _Hooks(missing):
+        with _internals.functions_seen(note_call, in_a_transform) as original, _Hooks(missing):
             yield calls
     finally:
         for function in list(swapped):

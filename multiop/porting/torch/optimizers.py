@@ -31,7 +31,7 @@ EPSILON = {"adam": "the corrected root", "adamw": "the corrected root", "rmsprop
 
 def read(optimizer, model):
     kind, options = kind_of(optimizer), options_of(optimizer)
-    names, places = named(optimizer, model), slots_of(kind, options)
+    names, places = parameters_by_name(optimizer, model), slots_of(kind, options)
     slots, steps = {slot: {} for slot in places.values()}, set()
     for name, parameter in names.items():
         kept = optimizer.state.get(parameter, {})
@@ -46,13 +46,13 @@ def read(optimizer, model):
 
 def write(optimizer, state, model):
     kind, options = kind_of(optimizer), options_of(optimizer)
-    names, slots = named(optimizer, model), slots_of(kind, options)
+    names, slots = parameters_by_name(optimizer, model), slots_of(kind, options)
     _optimizers.check(state, kind, slots.values(), options, names)
     made = {}
     for name, parameter in names.items():
         made[parameter] = {} if kind == "sgd" else {"step": torch.tensor(float(state.step))}
         for own, slot in slots.items():
-            x = _optimizers.fitted(slot, name, state.slots[slot][name], parameter, numpy_dtype(parameter.dtype))
+            x = _optimizers.fit_slot(slot, name, state.slots[slot][name], parameter, numpy_dtype(parameter.dtype))
             made[parameter][own] = to_tensor(x).to(parameter.device)
     optimizer.state.update(made)
     return optimizer
@@ -93,7 +93,7 @@ def value_of(x):
     return x.item() if isinstance(x, torch.Tensor) else x
 
 
-def named(optimizer, model):
+def parameters_by_name(optimizer, model):
     """Return the parameters that the optimizer trains by their names in the model."""
     if not isinstance(model, torch.nn.Module):
         raise errors.ArgumentTypeError(f"model must be the torch.nn.Module that is trained, got {type(model).__name__}")

@@ -83,42 +83,42 @@ def read(
     differs = False
     if not isinstance(model, torch.export.ExportedProgram):
         weights.check_values(model.state_dict(keep_vars=True))
-        with torch.compiler.set_stance("default"), _in_mode(model, training), _hosts.refused():
-            assigned, differs, changed, lost = _observed(model, inputs, keywords or {})
+        with torch.compiler.set_stance("default"), _in_mode(model, training), _hosts.refuse_draws():
+            assigned, differs, changed, lost = _observe_calls(model, inputs, keywords or {})
         missing |= {f"a change of the parameter {name}": [""] for name in assigned}
         missing |= {words: [""] for words in lost}
     # branches and loops are compiled on the way: a stance that forces another compiler would take them apart
-    watched = functions.watched(lambda name, where: missing[name].append(where))
+    watched = functions.record_functions(lambda name, where: missing[name].append(where))
     with torch.compiler.set_stance("default"), watched:
         if isinstance(model, torch.export.ExportedProgram):
             program, kind, names = model, _root_kind(model), {}
         else:
             kind = type(model).__name__
-            for path in _hooked(model):
+            for path in _names_with_hooks(model):
                 missing["a hook that may change a gradient"].append(path)
             try:
                 with _in_mode(model, training):
-                    program, names = _exported(model, inputs, dynamic_shapes, keywords or {})
+                    program, names = _export_model(model, inputs, dynamic_shapes, keywords or {})
             except errors.TranslationError as error:
-                raise (errors.TranslationError(_graph.listed(missing)) if missing else error) from error
+                raise (errors.TranslationError(_graph.list_missing(missing)) if missing else error) from error
         for block in _changes_without_gradient(program.graph):
             missing["a change under no_grad of a tensor that has a gradient"].append(_where(block))
         if _is_mapped(program.graph) or _casts(program.graph) or _changes_a_view(program.graph):
-            program = _decomposed(program, {})
+            program = _decompose_calls(program, {})
         stuck: set[str] = set()
         if not missing:
             program, stuck = _translatable(program, kind)
         modules = _first_paths(model) if isinstance(model, torch.nn.Module) else {}
         graph = _Reader(program, kind, missing, partial, stuck, names=names, modules=modules).graph
-    unseen = _unseen(model, graph, changed) if changed else []
+    unseen = _missed_updates(model, graph, changed) if changed else []
     if differs and not _graph.draws(graph.nodes):
         unseen.append("something that is kept from call to call, but is no buffer")
     if unseen:
-        raise errors.TranslationError(_graph.listed({words: [""] for words in unseen}))
+        raise errors.TranslationError(_graph.list_missing({words: [""] for words in unseen}))
     return graph
 
 
-def _observed(
+def _observe_calls(
     model: torch.nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]
 ) -> tuple[set[str], bool, set[str], list[str]]:
     """Call a model three times; return what it does that an export never sees.
@@ -129,24 +129,24 @@ def _observed(
     """
     params, before = (
         {name for name, _ in model.named_parameters()},
-        {name: weights.to_numpy(tensor) for name, tensor in _kept(model).items()},
+        {name: weights.to_numpy(tensor) for name, tensor in _named_tensors(model).items()},
     )
     changed: set[str] = set()
     results = []
     lost: list[str] = []
     for factor in (1, 0.5, 1):
-        args, named = _mapped(functools.partial(_copied, factor=factor), (tuple(inputs), keywords))
+        args, named = _map_tensors(functools.partial(_scaled_copy, factor=factor), (tuple(inputs), keywords))
         arguments = inspect.signature(model.forward).bind(*args, **named).arguments
         given = _Given(arguments)
         with contextlib.suppress(Exception), warnings.catch_warnings(), torch.no_grad(), torch.random.fork_rng([]):
             warnings.simplefilter("ignore")
             torch.manual_seed(0)  # what fails, the export tells
-            leaves = _graph.leaves(_structure(_objects.opened(model(*args, **named))))
+            leaves = _graph.leaves(_structure(_objects.open_objects(model(*args, **named))))
             tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
             results.append([weights.to_numpy(leaf) for leaf in tensors])
             lost = given.lost(tensors)
         with torch.no_grad():
-            for name, tensor in _kept(model).items():
+            for name, tensor in _named_tensors(model).items():
                 if name in before and weights.to_numpy(tensor).tobytes() != before[name].tobytes():
                     changed.add(name)
                     tensor.copy_(weights.to_tensor(before[name]))
@@ -154,7 +154,7 @@ def _observed(
     return changed & params, not same, changed - params, lost
 
 
-def _kept(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+def _named_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Return parameters and buffers, those included that no checkpoint has."""
     return model.state_dict() | dict(model.named_buffers())
 
@@ -177,13 +177,13 @@ class _Given:
         after = dict(_objects.tensors(self.arguments))
         returned = {(_internals.storage(x), x.shape) for x in results}
         words = [
-            f"a change of the argument {_objects.shown(path)}, which is not returned"
+            f"a change of the argument {_objects.path_text(path)}, which is not returned"
             for path, x in after.items()
             if not self._has(path, x) and (_internals.storage(x), x.shape) not in returned
         ]
         if after.keys() == self.tensors.keys():  # else it is another structure, which no next call gets
             words += [
-                f"a change of the argument {_objects.shown(path)} from {self.settings.get(path)!r} to {setting!r}, "
+                f"a change of the argument {_objects.path_text(path)} from {self.settings.get(path)!r} to {setting!r}, "
                 "which is no tensor"
                 for path, setting in _objects.settings(self.arguments)
                 if path not in self.settings or not (setting is self.settings[path] or setting == self.settings[path])
@@ -191,12 +191,12 @@ class _Given:
         return words
 
 
-def _mapped(change: Any, arguments: Any) -> Any:
+def _map_tensors(change: Any, arguments: Any) -> Any:
     """Return nested arguments with copies of the objects in them, and of everything else what `change` makes of it."""
-    return _objects.rebuilt(arguments, lambda _, leaf: change(leaf))
+    return _objects.map_leaves(arguments, lambda _, leaf: change(leaf))
 
 
-def _unseen(model: torch.nn.Module, graph: Graph, changed: set[str]) -> list[str]:
+def _missed_updates(model: torch.nn.Module, graph: Graph, changed: set[str]) -> list[str]:
     """Return the buffers that a model changes and its graph does not."""
     buffers = dict(model.named_buffers(remove_duplicate=False))
     updates = [node.update for node in graph.nodes if node.update is not None]
@@ -204,7 +204,7 @@ def _unseen(model: torch.nn.Module, graph: Graph, changed: set[str]) -> list[str
     return [f"a change of the buffer {name}" for name in changed if id(buffers[name]) not in known]
 
 
-def _copied(leaf: Any, factor: float) -> Any:
+def _scaled_copy(leaf: Any, factor: float) -> Any:
     leaf = _more_than_one(leaf)
     if not isinstance(leaf, torch.Tensor):
         return leaf
@@ -226,7 +226,7 @@ def _is_close(result: Any, other: Any) -> bool:
     )
 
 
-def _decomposed(program: Any, table: dict[Any, Any]) -> Any:
+def _decompose_calls(program: Any, table: dict[Any, Any]) -> Any:
     """Return a program without the calls in a table, or in-place calls, which has the gradients that it had."""
     for module in program.graph_module.modules():
         if isinstance(module, torch.fx.GraphModule):
@@ -248,7 +248,7 @@ def _mark_stopped(graph: Any, specs: Any) -> None:
                 stopped = graph.call_function(torch.ops.multiop.stopped.default, (node,))
             stopped.meta = dict(node.meta)
             # who may change the tensor gets the tensor itself
-            changing = {user for user in node.users if _changed(user) is node or str(user.target) in _BLOCKS}
+            changing = {user for user in node.users if _mutated_tensor(user) is node or str(user.target) in _BLOCKS}
             node.replace_all_uses_with(stopped, lambda user, kept={stopped, *changing}: user not in kept)
             for spec in specs:
                 if spec.arg.name == node.name:
@@ -269,13 +269,15 @@ def _translatable(program: Any, kind: str) -> tuple[Any, set[str]]:
         known = _internals.decompositions()
         calls_left = [target for target in reader.untranslated if _internals.is_operation(target)]
         table = {
-            target: known.get(target) or _internals.composed(target) for target in calls_left if _may_be_written(target)
+            target: known.get(target) or _internals.decomposition_of(target)
+            for target in calls_left
+            if _may_be_written(target)
         }
         table = {target: made for target, made in table.items() if made is not None}
         if not table.keys() - done:
             return program, places
         done |= table.keys()
-        changed = _decomposed(changed, table)
+        changed = _decompose_calls(changed, table)
 
 
 def _converter(target: Any) -> Row | None:
@@ -300,7 +302,7 @@ def _may_be_written(target: Any) -> bool:
     return target.namespace == "aten" and not is_lookup and not draws and (is_composite or not has_row)
 
 
-def _hooked(model: torch.nn.Module) -> list[str]:
+def _names_with_hooks(model: torch.nn.Module) -> list[str]:
     """Return the modules and parameters that have hooks for the backward pass, which an export forgets."""
     named = [*model.named_modules(), *model.named_parameters()]
     return [path or "the model" for path, owner in named if _internals.has_backward_hooks(owner)]
@@ -323,15 +325,15 @@ def _root_kind(program: Any) -> str:
     return "Model"
 
 
-def _exported(
+def _export_model(
     model: torch.nn.Module, inputs: tuple[Any, ...], dynamic_shapes: Any, keywords: dict[str, Any]
 ) -> tuple[Any, _Names]:
     """Return the program of a model, and the names that the caller gave to sizes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if dynamic_shapes is None:
-            inputs, keywords = _mapped(_more_than_one, (tuple(inputs), keywords))
-        args, named = _objects.opened(tuple(inputs)), _objects.opened(keywords)
+            inputs, keywords = _map_tensors(_more_than_one, (tuple(inputs), keywords))
+        args, named = _objects.open_objects(tuple(inputs)), _objects.open_objects(keywords)
         arguments = dict(inspect.signature(model.forward).bind(*args, **named).arguments)
         names: _Names = {}
         if dynamic_shapes is None:
@@ -348,7 +350,7 @@ def _exported(
             dynamic_shapes = _spread(spec, arguments if by_name else tuple(arguments.values()), named_sizes)
             names = {path: named_sizes.get(id(x), {}) for path, x in _objects.tensors((args, named))}
         try:
-            with written.followed(), _with_objects(model, (tuple(inputs), keywords), names):
+            with written.keep_sizes_open(), _with_objects(model, (tuple(inputs), keywords), names):
                 program = torch.export.export(model, args, named, dynamic_shapes=dynamic_shapes, strict=False)
         except Exception as error:
             raise errors.TranslationError(_cannot_trace(model, error)) from error
@@ -367,11 +369,11 @@ def _with_objects(model: torch.nn.Module, like: Any, names: _Names) -> Iterator[
         for path, x in _objects.tensors((args, keywords)):
             for axis, name in names.get(path, {}).items():
                 torch._check(sizes.setdefault(name, x.shape[axis]) == x.shape[axis])
-        return _objects.closed((args, keywords), like)
+        return _objects.close_objects((args, keywords), like)
 
     hooks = [
         model.register_forward_pre_hook(before, prepend=True, with_kwargs=True),
-        model.register_forward_hook(lambda _, args, outputs: _objects.opened(outputs)),
+        model.register_forward_hook(lambda _, args, outputs: _objects.open_objects(outputs)),
     ]
     try:
         yield
@@ -567,7 +569,7 @@ def _changes_a_view(graph: Any) -> bool:
     for node in nodes:
         if _writes(node):
             return True
-        changed = _changed(node)
+        changed = _mutated_tensor(node)
         for statistic in _statistics(node) if changed is None else [changed]:
             same = {statistic, *_chain(statistic, origins)}
             for other in sharing[_storage(statistic) or 0]:
@@ -588,7 +590,9 @@ def _changes_without_gradient(graph: Any) -> Iterator[Any]:
     for block in graph.find_nodes(op="call_function", target=torch.ops.higher_order.wrap_with_set_grad_enabled):
         if block.args[0] is False:
             inner, operands = _block(block)
-            changed = {_storage(tensor) for node in _with_blocks(inner) if (tensor := _changed(node)) is not None}
+            changed = {
+                _storage(tensor) for node in _with_blocks(inner) if (tensor := _mutated_tensor(node)) is not None
+            }
             if any(_storage(operand) in changed and _has_gradient(operand) for operand in operands):
                 yield block
 
@@ -631,7 +635,7 @@ def _block(node: Any) -> tuple[Any, list[Any]]:
 
 def _origins(nodes: Collection[Any]) -> dict[Any, Any]:
     """Return for each node whose tensor is that of another node that node: what it changes, is given or hands out."""
-    origins = {node: changed for node in nodes if (changed := _changed(node)) is not None}
+    origins = {node: changed for node in nodes if (changed := _mutated_tensor(node)) is not None}
     firsts: dict[Any, Any] = {}
     for node in nodes:
         tensor = _tensor(node) if node.op == "placeholder" else None
@@ -658,7 +662,7 @@ def _chain(node: Any, origins: dict[Any, Any]) -> list[Any]:
     return aliases
 
 
-def _changed(node: Any) -> Any:
+def _mutated_tensor(node: Any) -> Any:
     """Return the tensor that a call changes in place."""
     schema = _internals.schema(node.target) if node.op == "call_function" else None
     if schema is None or not schema.is_mutable or not schema.name.endswith("_"):
@@ -700,14 +704,14 @@ class _Reader:
         self.state: dict[str, Any] = {}
         self._name_sizes(names or {})
         self._placeholders()
-        self.tracked = self._tracked()
+        self.tracked = self._tracked_submodules()
         for node in program.graph.nodes:
             self._read(node)
         if tries:
             return
         stuck_at = {name: places for name, places in self.missing.items() if not stuck or set(stuck) & set(places)}
         if self.missing:
-            raise errors.TranslationError(_graph.listed(stuck_at or self.missing))
+            raise errors.TranslationError(_graph.list_missing(stuck_at or self.missing))
         outputs = self._outputs()
         newest = {node.update: node for node in self.nodes if node.update is not None}
         nodes = [node for node in self.nodes if node.update is None or newest[node.update] is node]
@@ -890,10 +894,10 @@ class _Reader:
         self.current = node
         stops = name == "wrap_with_set_grad_enabled" and options[0] is False
         listed = results if isinstance(results, (tuple, list)) else [results]
-        stopped = [self._stopped(self.entries[item]) if stops else self.entries[item] for item in listed]
+        stopped = [self._stop_gradient(self.entries[item]) if stops else self.entries[item] for item in listed]
         self.entries[node] = tuple(stopped) if isinstance(results, (tuple, list)) else stopped[0]
 
-    def _stopped(self, value: Any) -> Any:
+    def _stop_gradient(self, value: Any) -> Any:
         """Return a value without a gradient."""
         if isinstance(value, Value) and "float" in value.dtype and self._is_differentiated(value):
             return self._bind(Call("ops.stop_gradient", (value,)), Value(value.shape, value.dtype))
@@ -911,7 +915,7 @@ class _Reader:
                 queue += _graph.values(self.made[id(source)].expression)
         return False
 
-    def _bridged(self, node: Any) -> bool:
+    def _bridge_call(self, node: Any) -> bool:
         """Leave a bridge to a call of ATen, if it is a function of its tensors."""
         target, results = node.target, node.meta.get("val")
         listed = results if isinstance(results, (tuple, list)) else [results]
@@ -929,9 +933,9 @@ class _Reader:
             return repr(argument) if isinstance(argument, torch.dtype) else None
 
         try:
-            given = [_rows.spelled(argument, own) for argument in node.args]
+            given = [_rows.as_python(argument, own) for argument in node.args]
             given += [
-                f"{name}={_rows.spelled(argument, own)}"
+                f"{name}={_rows.as_python(argument, own)}"
                 for name, argument in node.kwargs.items()
                 if name not in _IGNORED
             ]
@@ -948,7 +952,7 @@ class _Reader:
 
     def _miss(self, node: Any, reason: str = "") -> None:
         self.untranslated.add(node.target)
-        if self.partial and self._bridged(node):
+        if self.partial and self._bridge_call(node):
             return
         name = str(node.target).removesuffix(".default")
         self.missing[f"{name}: {reason}" if reason else name].append(_where(node) or self.place)
@@ -975,12 +979,12 @@ class _Reader:
             own(self, node)
             return
         if node.target is torch.ops.multiop.stopped.default:
-            self.entries[node] = self._stopped(self.entries[node.args[0]])
+            self.entries[node] = self._stop_gradient(self.entries[node.args[0]])
             return
         schema = _internals.schema(node.target)
         bound = {argument.name: arg for argument, arg in zip(schema.arguments, node.args, strict=False)}
         bound |= node.kwargs
-        changed = _changed(node)
+        changed = _mutated_tensor(node)
         if changed is not None and self._is_count(node, changed):
             return
         packet, overload = _internals.names(node.target)
@@ -999,7 +1003,7 @@ class _Reader:
             statistics = self._move(node, bound)
             if isinstance(node.meta["val"], tuple):
                 y = self._bind(
-                    calls.batch_norm(**self._bound(calls.batch_norm, schema, bound, None)),
+                    calls.batch_norm(**self._bind_arguments(calls.batch_norm, schema, bound, None)),
                     self._skeleton(node.meta["val"][0]),
                 )
                 self.entries[node] = (y, None, None, *statistics)
@@ -1021,7 +1025,7 @@ class _Reader:
 
     def _write(self, node: Any, row: Row, bound: dict[str, Any]) -> None:
         """Add the statement that a row makes of a call."""
-        schema, changed = _internals.schema(node.target), _changed(node)
+        schema, changed = _internals.schema(node.target), _mutated_tensor(node)
         value = node.meta.get("val")
         if isinstance(value, (tuple, list)):
             out: Any = tuple(self._skeleton(part) if isinstance(part, torch.Tensor) else None for part in value)
@@ -1030,7 +1034,7 @@ class _Reader:
         names = inspect.signature(row).parameters
         if changed is not None and "self" in bound and "self" not in names and "input" in names:
             bound = {"input" if name == "self" else name: argument for name, argument in bound.items()}
-        arguments = self._bound(row, schema, bound, out)
+        arguments = self._bind_arguments(row, schema, bound, out)
         try:
             expression = row(**arguments)
         except TypeError:
@@ -1041,7 +1045,7 @@ class _Reader:
         if changed is not None:
             self._replace(changed, self.entries[node])
 
-    def _bound(self, row: Any, schema: Any, bound: dict[str, Any], out: Any) -> dict[str, Any]:
+    def _bind_arguments(self, row: Any, schema: Any, bound: dict[str, Any], out: Any) -> dict[str, Any]:
         parameters = inspect.signature(row).parameters
         takes_all = _rows.takes_all(row)
         arguments: dict[str, Any] = {}
@@ -1129,7 +1133,7 @@ class _Reader:
         ]
         return prefix if all(user.op == "output" for user in readers) else None
 
-    def _tracked(self) -> set[str | None]:
+    def _tracked_submodules(self) -> set[str | None]:
         """Return the submodules whose statistics the statement of their batch normalization changes, too."""
         targets = [f"aten.{name}.default" for name in _BATCH_NORMS]
         nodes = [block for block in _with_blocks(self.program.graph) if str(block.target) in targets and block.args[5]]
@@ -1198,7 +1202,7 @@ class _Reader:
             self.current = node
         return Body(name, tuple(parameters), nodes, outputs)
 
-    def _carried(self, operands: list[Any]) -> list[Expression]:
+    def _carry_operands(self, operands: list[Any]) -> list[Expression]:
         if not all(isinstance(operand, torch.fx.Node) and _tensor(operand) is not None for operand in operands):
             raise Untranslated("with a Python number that changes from step to step")
         return [self._argument(operand) for operand in operands]
@@ -1220,7 +1224,7 @@ class _Reader:
 
     def _while_loop(self, node: Any) -> None:
         cond, body, carried, others = node.args
-        init = self._carried(carried)
+        init = self._carry_operands(carried)
         operands = [*[None] * len(carried), *others]
         holds, step = self._body(node, cond, operands, "cond"), self._body(node, body, operands, "body")
         holds.outputs, step.outputs = self._flag(holds), single(step.outputs)
@@ -1237,7 +1241,7 @@ class _Reader:
 
     def _scan(self, node: Any) -> None:
         combine, carried, xs, others = node.args
-        init, columns = tuple(self._carried(carried)), tuple(self._carried(xs))
+        init, columns = tuple(self._carry_operands(carried)), tuple(self._carry_operands(xs))
         if not columns:
             raise Untranslated("over nothing")
         step = self._body(node, combine, [*[None] * (len(init) + len(columns)), *others], "step")
@@ -1248,7 +1252,7 @@ class _Reader:
 
     def _map(self, node: Any) -> None:
         function, xs, others = node.args
-        columns = self._carried(xs)
+        columns = self._carry_operands(xs)
         body = self._body(node, function, [*[None] * len(columns), *others], "body")
         body.parameters, body.outputs = (single(body.parameters),), single(body.outputs)
         self._call(node, Call("ops.map", (body, single(tuple(columns)))))
@@ -1287,16 +1291,20 @@ class _Reader:
         copies = {id(x): Value(x.shape, x.dtype, name=x.name) for x in xs}
         copies |= {id(v): Value(v.shape, v.dtype, name=v.name) for each in kept for v in each.outputs}
 
-        def copied(part: Expression) -> Expression:
+        def copy_of(part: Expression) -> Expression:
             return copies.get(id(part), part) if isinstance(part, Value) else part
 
         nodes = [
             Node(
-                list(map(copied, each.outputs)), _graph.rebuild(each.expression, copied), each.scopes, None, each.where
+                list(map(copy_of, each.outputs)),
+                _graph.rebuild(each.expression, copy_of),
+                each.scopes,
+                None,
+                each.where,
             )
             for each in kept
         ]
-        body = Body("function", tuple(map(copied, xs)), nodes, copied(output))
+        body = Body("function", tuple(map(copy_of, xs)), nodes, copy_of(output))
         options = {} if cotangent is None else {"cotangent": cotangent}
         slopes = [Value(x.shape, x.dtype) for x in xs]
         self._add(slopes, call("gradient", body, xs, **options))
@@ -1328,7 +1336,7 @@ class _Reader:
         """Read the forward and the backward of an `autograd.Function`."""
         if node.meta.get("val") is None:  # it was refused when it was called
             return
-        recorded = functions.recorded(node.args[0])
+        recorded = functions.call_of_handle(node.args[0])
         xs = [self._argument(arg) for arg in node.args[1]]
         name = f"autograd.Function {recorded.name}"
         ys = list(node.meta["val"])
@@ -1358,7 +1366,7 @@ class _Reader:
                 if tensor.numel() != 1:
                     raise functions.Refused("it uses a tensor that is not among its arguments")
                 self.entries[inner] = _Constant(tensor.item(), self._skeleton(tensor))
-            elif _changed(inner) in placeholders:
+            elif _mutated_tensor(inner) in placeholders:
                 raise functions.Refused("it changes an argument in place")
             self._read(inner)
         (output,) = module.graph.find_nodes(op="output")
@@ -1368,7 +1376,7 @@ class _Reader:
         parameters, cotangents = arguments[:count], arguments[count:]
         slopes = iter([self._argument(gradient) for gradient in gradients])
         fitted = tuple(
-            self._fitted(next(slopes), x) if has_one else None for x, has_one in zip(parameters, given, strict=True)
+            self._fit_slope(next(slopes), x) if has_one else None for x, has_one in zip(parameters, given, strict=True)
         )
         forward = _graph.without_dead(nodes, results)
         kept = set(map(id, forward))
@@ -1378,7 +1386,7 @@ class _Reader:
         name = recorded.name.strip("_")
         return Custom(name, parameters, forward, single(results), [], cotangents, rule, single(fitted))
 
-    def _fitted(self, slope: Value, x: Value) -> Value:
+    def _fit_slope(self, slope: Value, x: Value) -> Value:
         """Return a gradient in the dtype of its argument, and summed to its shape, as PyTorch does."""
         if slope.shape != x.shape:
             more = slope.ndim - x.ndim
@@ -1460,17 +1468,17 @@ def run(
     """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state."""
     is_program = isinstance(model, torch.export.ExportedProgram)
     model = model.module() if is_program else model
-    place = functools.partial(_placed, model=model)
-    args, named = _mapped(place, (list(inputs), keywords or {}))  # copies: the model may change them
+    place = functools.partial(_on_device_of, model=model)
+    args, named = _map_tensors(place, (list(inputs), keywords or {}))  # copies: the model may change them
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     with torch.compiler.set_stance("default"), contextlib.nullcontext() if is_program else _in_mode(model, training):
         try:
             returned = model(*args, **named)
         except RuntimeError:  # one that differentiates itself with respect to its inputs
-            args, named = _mapped(place, (list(inputs), keywords or {}))
-            args, named = _mapped(_differentiated, (args, named))
+            args, named = _map_tensors(place, (list(inputs), keywords or {}))
+            args, named = _map_tensors(_require_gradient, (args, named))
             returned = model(*args, **named)
-        every = _graph.comparable(_structure(_objects.opened(returned)))
+        every = _graph.comparable(_structure(_objects.open_objects(returned)))
         leaves = [leaf for leaf in every if isinstance(leaf, torch.Tensor)]
         state = {name: weights.to_numpy(buffer) for name, buffer in model.named_buffers()}
         named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
@@ -1502,15 +1510,15 @@ def _slopes(total: Any, leaves: list[Any]) -> list[Any]:
     return slopes
 
 
-def _differentiated(leaf: Any) -> Any:
+def _require_gradient(leaf: Any) -> Any:
     return leaf.requires_grad_() if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf
 
 
-def _placed(x: Any, model: torch.nn.Module) -> Any:
-    return weights.placed(x, model) if isinstance(x, np.ndarray) else x
+def _on_device_of(x: Any, model: torch.nn.Module) -> Any:
+    return weights.tensor_beside(x, model) if isinstance(x, np.ndarray) else x
 
 
-def evaluated(graph: Graph) -> list[Node]:
+def evaluation_nodes(graph: Graph) -> list[Node]:
     """Return the statements of a graph that was traced in training mode, as evaluation would compute them."""
 
     def change(part: Expression) -> Expression:
@@ -1529,7 +1537,7 @@ def evaluated(graph: Graph) -> list[Node]:
             return calls.batch_norm(part.args[0], weight, bias, mean, variance, False, 0.0, kwargs["epsilon"])
         return part
 
-    return _graph.evaluated(graph, change)
+    return _graph.evaluation_nodes(graph, change)
 
 
 def _structure(tree: Any) -> Expression:

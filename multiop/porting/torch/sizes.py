@@ -45,7 +45,7 @@ def expression(number: Any, name: Callable[[str], str]) -> Expression:
         Untranslated: There is no such function in Python.
     """
     kind = type(number).__name__
-    if kind in ("TruncToInt", "FloorToInt", "CeilToInt") and (whole := _whole(number.args[0])) is not None:
+    if kind in ("TruncToInt", "FloorToInt", "CeilToInt") and (whole := _as_ints(number.args[0])) is not None:
         return expression(whole, name)
     parts = [] if number.is_Atom else [expression(part, name) for part in number.args]
     if number.is_Symbol:
@@ -79,7 +79,7 @@ def expression(number: Any, name: Callable[[str], str]) -> Expression:
     raise Untranslated(f"a size of {number}")
 
 
-def _whole(number: Any) -> Any:
+def _as_ints(number: Any) -> Any:
     """Return a number of floats as one of ints, if all are whole; else `None`."""
     if type(number).__name__ == "ToFloat":
         return number.args[0]
@@ -87,7 +87,7 @@ def _whole(number: Any) -> Any:
         return int(number) if number == int(number) else None
     if not (number.is_Add or number.is_Mul):
         return None
-    parts = [_whole(part) for part in number.args]
+    parts = [_as_ints(part) for part in number.args]
     return None if any(part is None for part in parts) else number.func(*parts)
 
 
@@ -108,16 +108,16 @@ def _opposite(term: Expression) -> Expression | None:
     return None
 
 
-def spelled(expression: Expression, level: int = 0) -> str:
+def size_text(expression: Expression, level: int = 0) -> str:
     """Return the text of such an expression; a product has no spaces."""
     if isinstance(expression, Dim):
         return expression.text
     if isinstance(expression, Call):
-        return f"{expression.function}({', '.join(map(spelled, expression.args))})"
+        return f"{expression.function}({', '.join(map(size_text, expression.args))})"
     if isinstance(expression, Infix):
         own = _LEVELS.get(expression.operator, 2)
         is_power = own == 3
-        left, right = spelled(expression.left, own + is_power), spelled(expression.right, own + 1 - is_power)
+        left, right = size_text(expression.left, own + is_power), size_text(expression.right, own + 1 - is_power)
         space = "" if expression.operator in ("*", "**") else " "
         text = f"{left}{space}{expression.operator}{space}{right}"
         return f"({text})" if own < level else text
@@ -131,7 +131,7 @@ def condition(relation: Any, name: Callable[[str], str]) -> str:
         return f" {kind.lower()} ".join(f"({condition(part, name)})" for part in relation.args)
     if kind == "Not":
         return f"not ({condition(relation.args[0], name)})"
-    left, right = (spelled(expression(side, name)) for side in (relation.lhs, relation.rhs))
+    left, right = (size_text(expression(side, name)) for side in (relation.lhs, relation.rhs))
     return f"{left} {relation.rel_op} {right}"
 
 
@@ -139,4 +139,4 @@ def size(number: Any, name: Callable[[str], str]) -> Any:
     """Return a size of sympy as an int, or as what computes it."""
     made = expression(number, name)
     symbols = tuple(name(symbol) for symbol in sorted(map(str, number.free_symbols)))
-    return made if isinstance(made, (int, Dim)) else Dim(spelled(made), symbols)
+    return made if isinstance(made, (int, Dim)) else Dim(size_text(made), symbols)

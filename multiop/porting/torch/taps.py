@@ -8,54 +8,10 @@ import numpy as np
 import torch
 
 from multiop.porting import _graph, _objects
-from multiop.porting._reference import Record, Reference, numbered
-from multiop.porting.torch.weights import kind, placed, to_numpy, to_tensor
+from multiop.porting._reference import Record, Reference, number_call
+from multiop.porting.torch.weights import kind, tensor_beside, to_numpy, to_tensor
 
-OPTIONS = [
-    "stride",
-    "padding",
-    "dilation",
-    "groups",
-    "padding_mode",
-    "output_padding",
-    "eps",
-    "momentum",
-    "affine",
-    "num_features",
-    "training",
-    "track_running_stats",
-    "normalized_shape",
-    "num_groups",
-    "num_channels",
-    "approximate",
-    "negative_slope",
-    "alpha",
-    "beta",
-    "threshold",
-    "lambd",
-    "dim",
-    "kernel_size",
-    "ceil_mode",
-    "count_include_pad",
-    "p",
-    "hidden_size",
-    "num_layers",
-    "bidirectional",
-    "batch_first",
-    "bias",
-    "num_heads",
-    "embed_dim",
-    "scale_factor",
-    "size",
-    "mode",
-    "align_corners",
-    "padding_idx",
-    "start_dim",
-    "end_dim",
-    "min_val",
-    "max_val",
-    "upscale_factor",
-]
+OPTIONS = ("eps", "momentum", "training", "normalized_shape", "num_groups", "p")  # what causes are computed with
 
 
 def record(module, inputs, cotangents, training, arranged):
@@ -73,20 +29,18 @@ def record(module, inputs, cotangents, training, arranged):
         def hook(layer, args, kwargs, output):
             given = [to_numpy(x) for x in [*args, *kwargs.values()] if isinstance(x, torch.Tensor)]
             tensors = flat(output)
-            called = numbered(name, counts)
+            called = number_call(name, counts)
             for n, y in enumerate(tensors):
                 full = called if len(tensors) == 1 else f"{called}.{n}"
                 if full in records:  # a module inside has that name
                     continue
-                records[full] = Record(
-                    full, to_numpy(y), given, None, kind(layer), own(layer), options(layer, args, kwargs), True
-                )
+                records[full] = Record(full, to_numpy(y), given, None, kind(layer), own(layer), options(layer), True)
                 if y.requires_grad:
                     y.register_hook(lambda g, full=full: gradients.__setitem__(full, to_numpy(g)))
 
         return hook
 
-    tensors = [placed(np.asarray(x), module) for x in inputs]
+    tensors = [tensor_beside(np.asarray(x), module) for x in inputs]
     for x in tensors:
         if x.is_floating_point() or x.is_complex():
             x.requires_grad_()
@@ -147,7 +101,7 @@ def without_fast_path():
 
 def flat(output):
     """Return the tensors in what a module returned."""
-    return [y for y in _graph.leaves(_objects.opened(output)) if isinstance(y, torch.Tensor)]
+    return [y for y in _graph.leaves(_objects.open_objects(output)) if isinstance(y, torch.Tensor)]
 
 
 def own(module):
@@ -155,11 +109,8 @@ def own(module):
     return arrays | {name: to_numpy(x) for name, x in module.named_buffers() if x is not None}
 
 
-def options(module, args, kwargs):
-    given = {name: getattr(module, name) for name in OPTIONS if hasattr(module, name)}
-    plain = {k: v for k, v in given.items() if not isinstance(v, (torch.Tensor, torch.nn.Module))}
-    masks = {k: to_numpy(v) for k, v in kwargs.items() if isinstance(v, torch.Tensor)}
-    return plain | masks | {"is_causal": bool(kwargs.get("is_causal", False)), "n_inputs": len(args)}
+def options(module):
+    return {name: getattr(module, name) for name in OPTIONS if hasattr(module, name)}
 
 
 def state(module):

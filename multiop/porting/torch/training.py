@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multiop.porting.torch.weights import placed
+from multiop.porting.torch.weights import tensor_beside
 
 
 def backend():
@@ -12,7 +12,7 @@ def backend():
 def step(model, optimizer, loss, batch):
     """Make a step, and return the loss before it."""
     optimizer.zero_grad()
-    y = loss(model, *(placed(x, model) for x in batch))
+    y = loss(model, *(tensor_beside(x, model) for x in batch))
     y.backward()
     optimizer.step()
     return y.detach().item()

@@ -43,7 +43,7 @@ def to_tensor(array):
     return torch.from_numpy(np.array(array))
 
 
-def placed(array, model):
+def tensor_beside(array, model):
     """Return an array as a tensor of its own, where a model's are."""
     return to_tensor(array).to(next((x.device for x in itertools.chain(model.parameters(), model.buffers())), None))
 
@@ -56,7 +56,7 @@ def read(source):
         entries, kinds = source, {}
     check(entries)
     if not kinds and not any(isinstance(x, torch.nn.Parameter) for x in entries.values()):
-        return _weights.divided({name: to_numpy(x) for name, x in entries.items()}, "torch")
+        return _weights.split_state({name: to_numpy(x) for name, x in entries.items()}, "torch")
     arrays = {id(x): to_numpy(x) for x in entries.values()}  # what is shared is one array
     params = {name: arrays[id(x)] for name, x in entries.items() if isinstance(x, torch.nn.Parameter)}
     state = {name: arrays[id(x)] for name, x in entries.items() if name not in params}
@@ -74,16 +74,16 @@ def kind(module):
 
 def check(entries):
     if not isinstance(entries, Mapping):
-        raise errors.ArgumentError(f"weights: give a module or a state_dict of PyTorch, not {_called(entries)}")
+        raise errors.ArgumentError(f"weights: give a module or a state_dict of PyTorch, not {_kind_text(entries)}")
     others = [name for name, x in entries.items() if not isinstance(x, torch.Tensor)]
     if others:
         inside = [name for name in others if isinstance(entries[name], dict)]
         hint = f"; it may be in [{inside[0]!r}]" if inside else ""
-        raise errors.ArgumentError(f"{_weights.listed(others)}: not a tensor, so this is no state_dict{hint}")
+        raise errors.ArgumentError(f"{_weights.abridge(others)}: not a tensor, so this is no state_dict{hint}")
     check_values(entries)
 
 
-def _called(x):
+def _kind_text(x):
     is_optimizer = isinstance(x, torch.optim.Optimizer)
     kind = type(x).__name__
     return f"the optimizer {kind}, whose state belongs to no layer" if is_optimizer else f"a {kind}"
@@ -120,7 +120,7 @@ def write(module, weights, cast, partial):
     arrays = weights.arrays
     _weights.check_written(arrays, places, partial)
     fitted = {
-        name: _weights.fitted(name, x, places[name].shape, numpy_dtype(places[name].dtype), cast)
+        name: _weights.fit_array(name, x, places[name].shape, numpy_dtype(places[name].dtype), cast)
         for name, x in arrays.items()
     }
     for name, x in fitted.items():

@@ -1,6 +1,6 @@
 """What `torch.export` cannot follow, in terms that it can: functions that look at values, or that fix a size.
 
-While `followed` is active, `math.sqrt` and `len` give open numbers, distributions do not check their values,
+While `keep_sizes_open` is active, `math.sqrt` and `len` give open numbers, distributions do not check their values,
 and `HANDLERS` stand for some functions of PyTorch. Those that are kernels are operations of the namespace `multiop`
 with the signatures of PyTorch's own, so that the rows of these apply.
 """
@@ -28,7 +28,7 @@ class Refused(Exception):
 
 
 @contextlib.contextmanager
-def followed() -> Iterator[None]:
+def keep_sizes_open() -> Iterator[None]:
     """Let functions of Python give open numbers, and let distributions take values as they are."""
     with _hosts.replacing() as replace:
         root, length, checks = math.sqrt, builtins.len, _internals.checks_distributions()
@@ -44,7 +44,7 @@ def followed() -> Iterator[None]:
         replace(torch.nn.utils.rnn, "invert_permutation", lambda order: None if order is None else order.argsort())
         torch.distributions.Distribution.set_default_validate_args(False)
         try:
-            with _internals.transformed(grad_and_value, vjp):
+            with _internals.replace_transforms(grad_and_value, vjp):
                 yield
         finally:
             torch.distributions.Distribution.set_default_validate_args(checks)
@@ -67,7 +67,7 @@ def gaussian_nll(
     var = var + (var.clamp(min=eps) - var).detach()
     loss = 0.5 * (torch.log(var) + (input - target) ** 2 / var)
     loss = loss + 0.5 * math.log(2 * math.pi) if full else loss
-    return _reduced(loss, reduction)
+    return _reduce_loss(loss, reduction)
 
 
 def ctc(
@@ -97,7 +97,7 @@ def ctc(
     return loss.sum() if reduction in ("sum", 2) else loss
 
 
-def _reduced(loss: Any, reduction: str) -> Any:
+def _reduce_loss(loss: Any, reduction: str) -> Any:
     return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
 
 
@@ -121,7 +121,7 @@ def gradient(
     )
     if is_grads_batched and (len(ys) != 1 or not isinstance(cotangents[0].shape[0], int)):
         raise Refused("torch.autograd.grad of several outputs, or of an open number of them, with is_grads_batched")
-    y, cotangent = _joined(ys, cotangents)
+    y, cotangent = _join_outputs(ys, cotangents)
     if is_grads_batched:
         slopes = _of_each(y, cotangents[0].reshape(len(cotangents[0]), *y.shape), xs)
     else:
@@ -129,7 +129,7 @@ def gradient(
     return tuple(slopes if create_graph else [slope.detach() for slope in slopes])
 
 
-def _joined(ys: list[Any], cotangents: list[Any]) -> tuple[Any, Any]:
+def _join_outputs(ys: list[Any], cotangents: list[Any]) -> tuple[Any, Any]:
     """Return outputs and what they are weighted with as one tensor each."""
     if len(ys) == 1:
         return ys[0], cotangents[0] if cotangents else None
@@ -160,7 +160,7 @@ def vjp(function: Any, *primals: Any, argnums: Any = None, has_aux: bool = False
     ys, _ = pytree.tree_flatten(outputs)
 
     def pull(cotangents: Any, **_: Any) -> Any:
-        slopes = list(torch.ops.multiop.gradient(*_joined(ys, pytree.tree_leaves(cotangents)), xs))
+        slopes = list(torch.ops.multiop.gradient(*_join_outputs(ys, pytree.tree_leaves(cotangents)), xs))
         pulled = pytree.tree_unflatten(slopes, structure)
         return pulled[0] if isinstance(argnums, int) else tuple(pulled)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.special
 
-from .._case import BOOLEAN, COMPLEX, FLOATING, OPEN, REAL, Row, call, floating, pin, promoted, row
+from .._case import BOOLEAN, COMPLEX, FLOATING, OPEN, REAL, Row, call, floating, pin, promote_dtypes, row
 from .._samplers import Sampler, distinct, nonzero, normal, uniform
 
 INF, NAN = np.inf, np.nan
@@ -72,7 +72,7 @@ ROWS = [
         "op_relu",
         lambda x: np.maximum(x, 0),
         nonzero,
-        returns=lambda dtypes: promoted([*dtypes, "int*"]),
+        returns=lambda dtypes: promote_dtypes([*dtypes, "int*"]),
         pins=[pin([0.0, -INF, INF, NAN], value=[0.0, 0.0, INF, NAN], gradient=[0.0, 0.0, 1.0, OPEN])],
     ),
     activation(
@@ -102,7 +102,7 @@ ROWS = [
         "op_relu6",
         lambda x: np.clip(x, 0, 6),
         nonzero,
-        returns=lambda dtypes: promoted([*dtypes, "int*"]),
+        returns=lambda dtypes: promote_dtypes([*dtypes, "int*"]),
         pins=[
             pin([0.0, 6.0, -INF, INF, NAN], value=[0.0, 6.0, 0.0, 6.0, NAN], gradient=[0.0, 0.0, 0.0, 0.0, OPEN]),
             pin([-1, 5, 9], value=[0, 5, 6], dtype="int32"),

@@ -6,7 +6,7 @@ import numpy as np
 
 from multiop import extend
 
-from .._case import BOOLEAN, REAL, Row, call, floating, pin, promoted, row, same
+from .._case import BOOLEAN, REAL, Row, call, floating, pin, promote_dtypes, row, same
 from .._samplers import Sampler, integers, normal
 
 INTEGER = extend.INTEGER
@@ -27,7 +27,7 @@ def binary(op: str, reference, other=normal, dtypes=BOOLEAN + INTEGER, **options
         call(normal(), 1),
         call(normal(0, 3), other(3)),
         dtypes=dtypes,
-        returns=promoted,
+        returns=promote_dtypes,
         differentiable=False,
         **options,
     )
@@ -38,7 +38,7 @@ def shift(op: str, reference, **options) -> Row:
     return binary(op, reference, counts, dtypes=INTEGER, **options)
 
 
-def inverted(op: str) -> Row:
+def inversion_row(op: str) -> Row:
     """Make a row of bitwise inversion."""
     return row(
         op,
@@ -66,7 +66,7 @@ ROWS = [
     binary("op_bitwise_and", np.bitwise_and, pins=[pin([-128, 127], [-1, -128], value=[-128, 0], dtype="int8")]),
     binary("op_bitwise_or", np.bitwise_or),
     binary("op_bitwise_xor", np.bitwise_xor),
-    inverted("op_bitwise_invert"),
+    inversion_row("op_bitwise_invert"),
     shift("op_left_shift", np.left_shift, pins=LEFT),
     shift("op_right_shift", np.right_shift, pins=RIGHT),
     binary(
@@ -95,7 +95,7 @@ ROWS = [
             )
         ],
     ),
-    inverted("op_bitwise_not"),
+    inversion_row("op_bitwise_not"),
     shift("op_bitwise_left_shift", np.left_shift),
     shift("op_bitwise_right_shift", np.right_shift),
     row(

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._case import BOOLEAN, COMPLEX, FLOATING, INTEGER, NUMERIC, call, pin, row, same
 from .._samplers import normal
-from .._window_layout import Array, broadcast, dilated, first, in_last, pads
+from .._window_layout import Array, broadcast, first, in_last, pads, window_slices
 
 
 def _conv(
@@ -33,7 +33,7 @@ def _conv(
     share = kernel.shape[-1] // groups
     y = np.zeros((len(x), *number, kernel.shape[-1]), np.result_type(x, kernel))
     for at in np.ndindex(*number):
-        window = x[(slice(None), *dilated(at, strides, spans, rates))]
+        window = x[(slice(None), *window_slices(at, strides, spans, rates))]
         for g in range(groups):
             seen = window[..., g * kernel.shape[-2] : (g + 1) * kernel.shape[-2]]
             weights = kernel[..., g * share : (g + 1) * share]
@@ -74,7 +74,9 @@ def _conv_transpose(
     reach = [size * stride + span for size, stride, span in zip(x.shape[1:-1], strides, spans, strict=True)]
     y = np.zeros((len(x), *reach, kernel.shape[-2]), np.result_type(x, kernel))
     for at in np.ndindex(*x.shape[1:-1]):
-        y[(slice(None), *dilated(at, strides, spans, rates))] += np.tensordot(x[(slice(None), *at)], kernel, (1, n + 1))
+        y[(slice(None), *window_slices(at, strides, spans, rates))] += np.tensordot(
+            x[(slice(None), *at)], kernel, (1, n + 1)
+        )
     # where a convolution over that many entries would start
     start = pads(sizes, spans, strides, padding)[0]
     return first(y[(slice(None), *map(slice, start, np.add(start, sizes)))], data_format)
@@ -97,7 +99,9 @@ def _unfold(x: Array, kernel_size: Any, dilation: Any = 1, padding: Any = 0, str
     x = np.pad(x, [(0, 0), (0, 0), *[(pad, pad) for pad in broadcast(padding, 2)]])
     number = [(size - span) // step + 1 for size, span, step in zip(x.shape[2:], spans, steps, strict=True)]
     columns = [
-        x[(slice(None), slice(None), *dilated(at, steps, spans, rates))].reshape(len(x), x.shape[1] * np.prod(kernel))
+        x[(slice(None), slice(None), *window_slices(at, steps, spans, rates))].reshape(
+            len(x), x.shape[1] * np.prod(kernel)
+        )
         for at in np.ndindex(*number)
     ]
     return np.stack(columns, -1)
@@ -111,7 +115,7 @@ def _fold(x: Array, output_size: Any, kernel_size: Any, dilation: Any = 1, paddi
     number = [(n - span) // step + 1 for n, span, step in zip(padded, spans, steps, strict=True)]
     y = np.zeros((len(x), x.shape[1] // int(np.prod(kernel)), *padded), x.dtype)
     for column, at in enumerate(np.ndindex(*number)):
-        y[(slice(None), slice(None), *dilated(at, steps, spans, rates))] += x[..., column].reshape(
+        y[(slice(None), slice(None), *window_slices(at, steps, spans, rates))] += x[..., column].reshape(
             *y.shape[:2], *kernel
         )
     return y[:, :, pad[0] : pad[0] + size[0], pad[1] : pad[1] + size[1]]

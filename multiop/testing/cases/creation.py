@@ -10,7 +10,7 @@ from .._samplers import normal, positive, uniform
 NAN = np.nan
 
 
-def made(op: str, reference, *calls) -> Row:
+def creation_row(op: str, reference, *calls) -> Row:
     """Make a row of an op that creates a tensor of a given shape."""
     return row(
         op, reference, *calls, dtypes=("float32",), returns=lambda dtypes: None, differentiable=False, vmap=False
@@ -27,7 +27,7 @@ def _arange(start, stop=None, step=None, dtype=None):
     return np.arange(start, stop, 1 if step is None else step, dtype)
 
 
-def spaced(op: str, reference, sampler, *calls, **options) -> Row:
+def spacing_row(op: str, reference, sampler, *calls, **options) -> Row:
     """Make a row of an op that creates numbers between two ends."""
     return row(
         op,
@@ -44,9 +44,9 @@ def spaced(op: str, reference, sampler, *calls, **options) -> Row:
 
 
 ROWS = [
-    made("op_zeros", np.zeros, call((2, 3)), call(3), call((), dtype="int32"), call((0, 2))),
-    made("op_ones", np.ones, call((2, 3)), call(3), call((), dtype="int32"), call((0, 2))),
-    made("op_full", np.full, call((2, 3), 7), call(3, 1.5), call((2, 2), [1, 2]), call((), 2, dtype="float32")),
+    creation_row("op_zeros", np.zeros, call((2, 3)), call(3), call((), dtype="int32"), call((0, 2))),
+    creation_row("op_ones", np.ones, call((2, 3)), call(3), call((), dtype="int32"), call((0, 2))),
+    creation_row("op_full", np.full, call((2, 3), 7), call(3, 1.5), call((2, 2), [1, 2]), call((), 2, dtype="float32")),
     like(
         "op_zeros_like",
         lambda x, dtype=None: np.zeros_like(x, dtype),
@@ -70,7 +70,7 @@ ROWS = [
         call(normal(), True),
         call(normal(2), 3, dtype="float16"),
     ),
-    made(
+    creation_row(
         "op_arange",
         _arange,
         call(5),
@@ -81,19 +81,19 @@ ROWS = [
         call(0),
         call(1, 0),
     ),
-    made("op_eye", np.eye, call(3), call(2, 3, k=1), call(3, M=2, k=-1, dtype="int32"), call(0)),
+    creation_row("op_eye", np.eye, call(3), call(2, 3, k=1), call(3, M=2, k=-1, dtype="int32"), call(0)),
     row(
         "op_copy", np.copy, call(normal(2, 3)), call(normal()), call(normal(0)), dtypes=BOOLEAN + NUMERIC, returns=same
     ),
-    made("op_empty", np.zeros, call((2, 3)), call(3, dtype="int32")),
+    creation_row("op_empty", np.zeros, call((2, 3)), call(3, dtype="int32")),
     like(
         "op_empty_like",
         lambda x, dtype=None: np.zeros_like(x, dtype),
         call(normal(2, 3)),
         call(normal(2), dtype="int8"),
     ),
-    made("op_identity", np.identity, call(3), call(2, dtype="int32")),
-    spaced(
+    creation_row("op_identity", np.identity, call(3), call(2, dtype="int32")),
+    spacing_row(
         "op_linspace",
         np.linspace,
         lambda *shape: uniform(*shape, low=1.0, high=9.0),
@@ -113,7 +113,7 @@ ROWS = [
             pin([2.0], [3.0], 1, True, True, value=([[2.0]], [NAN])),
         ],
     ),
-    spaced(
+    spacing_row(
         "op_logspace",
         np.logspace,
         lambda *shape: uniform(*shape, low=-1.0, high=1.5),
@@ -123,7 +123,7 @@ ROWS = [
         ulps=24,
         pins=[pin([0.0], [3.0], 4, dtype="float32", value=[[1.0], [10.0], [100.0], [1000.0]])],
     ),
-    spaced(
+    spacing_row(
         "op_geomspace",
         np.geomspace,
         positive,

@@ -70,11 +70,13 @@ def least_squares(a: Any, b: Any, rcond: Any = None, residuals: bool = False) ->
 def sylvester(a: Any, b: Any, q: Any) -> Any:
     """Solve equations, one by one."""
     batch = np.broadcast_shapes(*(x.shape[:-2] for x in (a, b, q)))
-    solutions = [scipy.linalg.solve_sylvester(*xs) for xs in zip(*(stacked(x, batch) for x in (a, b, q)), strict=True)]
+    solutions = [
+        scipy.linalg.solve_sylvester(*xs) for xs in zip(*(stack_matrices(x, batch) for x in (a, b, q)), strict=True)
+    ]
     return np.reshape(solutions, (*batch, *q.shape[-2:]))
 
 
-def stacked(x: Any, batch: tuple[int, ...] | None = None) -> Any:
+def stack_matrices(x: Any, batch: tuple[int, ...] | None = None) -> Any:
     """Return matrices, broadcast to a batch, in a single row."""
     batch = x.shape[:-2] if batch is None else batch
     return np.broadcast_to(x, (*batch, *x.shape[-2:])).reshape(int(np.prod(batch)), *x.shape[-2:])
@@ -82,18 +84,18 @@ def stacked(x: Any, batch: tuple[int, ...] | None = None) -> Any:
 
 def of_each(function: Any) -> Any:
     """Return a function of stacks of matrices."""
-    return lambda x: np.reshape([function(matrix) for matrix in stacked(x)], x.shape)
+    return lambda x: np.reshape([function(matrix) for matrix in stack_matrices(x)], x.shape)
 
 
 def polar(x: Any, side: str = "right") -> Any:
     """Return the two factors of stacks of matrices."""
-    pairs = [scipy.linalg.polar(matrix, side) for matrix in stacked(x)]
+    pairs = [scipy.linalg.polar(matrix, side) for matrix in stack_matrices(x)]
     return tuple(np.reshape(part, (*x.shape[:-2], *part[0].shape)) for part in zip(*pairs, strict=True))
 
 
 def lu(x: Any) -> Any:
     """Factorise with `int32` pivots, one by one: SciPy 1.13 takes a stack of matrices, and is wrong."""
-    factors, pivots = zip(*map(scipy.linalg.lu_factor, stacked(x)), strict=True)
+    factors, pivots = zip(*map(scipy.linalg.lu_factor, stack_matrices(x)), strict=True)
     return np.reshape(factors, x.shape), np.reshape(pivots, (*x.shape[:-2], -1)).astype(np.int32)
 
 

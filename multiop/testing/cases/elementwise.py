@@ -20,7 +20,7 @@ from .._case import (
     floating,
     magnitude,
     pin,
-    promoted,
+    promote_dtypes,
     row,
     same,
 )
@@ -57,7 +57,7 @@ def function(op: str, reference, sampler=normal, **options) -> Row:
 
 def numbers(dtypes):
     """The promoted dtype, with bool counted as a number."""
-    return promoted([*dtypes, "int*"])
+    return promote_dtypes([*dtypes, "int*"])
 
 
 def at_least_1(*shape: int) -> Sampler:

@@ -21,7 +21,7 @@ CORNERS = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 2.0], [3.0, 2.0]])
 MOVED = np.array([[0.3, -0.4], [2.6, 0.2], [-0.5, 2.2], [3.3, 2.7]])
 
 
-def restored(y, x):
+def restore_kind(y, x):
     """Return floats in the kind of `x`; integers are rounded and clipped to their range."""
     if x.dtype.kind not in "iu":
         return y
@@ -32,7 +32,7 @@ def restored(y, x):
 def planes(f: Any) -> Any:
     """Return `f`, a function of one channels-last image, as a function of images in any format."""
 
-    def mapped(images, *args, data_format="channels_last", **kwargs):
+    def map_planes(images, *args, data_format="channels_last", **kwargs):
         if data_format == "channels_first":
             images = np.moveaxis(images, -3, -1)
         if images.ndim == 3:
@@ -42,7 +42,7 @@ def planes(f: Any) -> Any:
             result = np.stack([f(image, *one, **kwargs) for image, one in zip(images, each, strict=True)])
         return np.moveaxis(result, -1, -3) if data_format == "channels_first" else result
 
-    return mapped
+    return map_planes
 
 
 def is_batch(x):
@@ -54,15 +54,15 @@ def is_batch(x):
 def _grayscale(image):
     if image.shape[-1] == 1:
         return image
-    return restored((image @ np.array([0.2989, 0.5870, 0.1140]))[..., None], image)
+    return restore_kind((image @ np.array([0.2989, 0.5870, 0.1140]))[..., None], image)
 
 
 def _pixelwise(f: Any) -> Any:
     @planes
-    def mapped(image):
+    def map_pixels(image):
         return np.array([[f(*pixel) for pixel in line] for line in image])
 
-    return mapped
+    return map_pixels
 
 
 KERNELS = {
@@ -115,17 +115,17 @@ def _resize(
         elif old != new:
             matrix = line(old, new, new / old, 0.0, interpolation, antialias)
             image = np.moveaxis(np.tensordot(matrix, image, (1, axis)), 0, axis)
-    return restored(image, like)
+    return restore_kind(image, like)
 
 
 def _map_coordinates(inputs, coordinates, order, fill_mode="constant", fill_value=0):
     found = ndimage.map_coordinates(
         inputs.astype(float), coordinates, order=order, mode=fill_mode, cval=fill_value, prefilter=False
     )
-    return restored(found, inputs)
+    return restore_kind(found, inputs)
 
 
-def warped(image, place, interpolation="bilinear", fill_mode="constant", fill_value=0.0):
+def warp(image, place, interpolation="bilinear", fill_mode="constant", fill_value=0.0):
     """Return an image sampled at the positions to which `place` maps the columns and rows of the result."""
     height, width, channels = image.shape
     places = np.array([[place(x, y) for x in range(width)] for y in range(height)])
@@ -144,7 +144,7 @@ def _affine_transform(image, transform, **kwargs):
         across, down, k = matrix @ [x, y, 1.0]
         return across / k, down / k
 
-    return warped(image, place, **kwargs)
+    return warp(image, place, **kwargs)
 
 
 @planes
@@ -164,7 +164,9 @@ def _crop(images, top=None, left=None, bottom=None, right=None, height=None, wid
     return images
 
 
-def _padded(images, top=None, left=None, bottom=None, right=None, height=None, width=None, data_format="channels_last"):
+def _pad_image(
+    images, top=None, left=None, bottom=None, right=None, height=None, width=None, data_format="channels_last"
+):
     rows = -3 if data_format == "channels_last" else -2
     for axis, before, after, n in ((rows, top, bottom, height), (rows + 1, left, right, width)):
         size = images.shape[axis]
@@ -248,7 +250,7 @@ def _gaussian_blur(image, kernel_size=(3, 3), sigma=(1.0, 1.0)):
     for axis, (n, s) in enumerate(zip(kernel_size, sigma, strict=True)):
         origin = -1 if n % 2 == 0 else 0  # SciPy's centre of an even kernel is the entry after ours
         result = ndimage.correlate1d(result, _bell(n, s), axis, mode="constant", origin=origin)
-    return restored(result, image)
+    return restore_kind(result, image)
 
 
 def _sobel_edges(images, data_format="channels_last"):
@@ -287,7 +289,7 @@ def _scale_and_translate(images, output_shape, scale, translation, spatial_dims,
     for i, d in enumerate(spatial_dims):
         matrix = line(images.shape[d], output_shape[d], scale[i], translation[i], kernel, antialias)
         result = np.moveaxis(np.tensordot(matrix, result, (1, d)), 0, d)
-    return restored(result, images)
+    return restore_kind(result, images)
 
 
 def _color(*shape: int) -> Sampler:
@@ -315,7 +317,7 @@ def _elastic_transform(images, alpha=20.0, sigma=5.0, seed=None, data_format="ch
         def place(x, y):
             return x + alpha * across[y, x], y + alpha * down[y, x]
 
-        return warped(image, place, **kwargs)
+        return warp(image, place, **kwargs)
 
     if images.ndim == 3:
         return one(images, *field)
@@ -371,7 +373,7 @@ ROWS = [
     ),
     row(
         "op_image_pad",
-        borders(_padded, "padding"),
+        borders(_pad_image, "padding"),
         call(normal(2, 3, 2), top_padding=1, left_padding=2, bottom_padding=1, right_padding=0),
         call(normal(2, 1, 2, 3), 1, 2, target_height=4, target_width=5, data_format="channels_first"),
         call(normal(0, 3, 1), bottom_padding=0, right_padding=1, target_height=2, target_width=4),

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from .._case import BOOLEAN, FLOATING, NUMERIC, REAL, call, pin, promoted, row, same
+from .._case import BOOLEAN, FLOATING, NUMERIC, REAL, call, pin, promote_dtypes, row, same
 from .._samplers import booleans, distinct, integers, normal
 
 
 def _scatter(indices, values, shape):
-    return _scattered(np.zeros(shape, values.dtype), indices, values, "max" if values.dtype == bool else "add")
+    return _scatter_entries(np.zeros(shape, values.dtype), indices, values, "max" if values.dtype == bool else "add")
 
 
-def _scattered(inputs, indices, updates, reduction=None):
+def _scatter_entries(inputs, indices, updates, reduction=None):
     result = np.array(inputs)
     places = tuple(np.moveaxis(indices, -1, 0))
     if reduction is None:  # for repeated indices, NumPy keeps the last value
@@ -35,15 +35,15 @@ def _set(x, key, value):
 def _at(ufunc: np.ufunc) -> Callable[..., Any]:
     """Return NumPy's update at places, with a copy of the array."""
 
-    def updated(x: Any, key: Any, value: Any) -> Any:
+    def update(x: Any, key: Any, value: Any) -> Any:
         result = np.array(x)
         ufunc.at(result, key, value)
         return result
 
-    return updated
+    return update
 
 
-def _updated(inputs, start_indices, updates):
+def _update_slice(inputs, start_indices, updates):
     result = np.array(inputs)
     starts = np.where(np.asarray(start_indices) < 0, np.add(start_indices, inputs.shape), start_indices)
     result[tuple(slice(start, start + n) for start, n in zip(starts, updates.shape, strict=True))] = updates
@@ -120,7 +120,7 @@ ROWS = [
     ),
     row(
         "op_slice_update",
-        _updated,
+        _update_slice,
         call(normal(4, 3), (1, -2), normal(2, 2)),
         call(normal(4, 3), integers(2, low=0, high=2), normal(3, 2)),
         call(normal(4), start_indices=[2], updates=normal(0)),
@@ -139,7 +139,7 @@ ROWS = [
     ),
     row(
         "op_scatter_update",
-        _scattered,
+        _scatter_entries,
         call(normal(3, 2), integers(5, 1, low=-3, high=3), normal(5, 2)),
         call(normal(3, 2), integers(2, 3, 2, low=-2, high=2), normal(2, 3), reduction="add"),
         call(distinct(3, 2), integers(5, 1, low=0, high=3), normal(5, 2), reduction="max"),
@@ -220,7 +220,7 @@ ROWS = [
         call([booleans(2, 3), booleans(3)], [normal(2, 3), normal(2, 1)], 0),
         call([booleans(3), booleans(3)], [normal(3), normal(3)], normal(2, 3)),
         dtypes=BOOLEAN + NUMERIC,
-        returns=lambda dtypes: promoted(dtypes[2:]),
+        returns=lambda dtypes: promote_dtypes(dtypes[2:]),
         pins=[pin(([0.0, 1.0],), ([3.0, 4.0],), value=[0.0, 4.0])],
     ),
     row(

@@ -26,7 +26,7 @@ def comparison(op: str, reference, dtypes, **options) -> Row:
     )
 
 
-def tested(op: str, reference, **options) -> Row:
+def predicate_row(op: str, reference, **options) -> Row:
     """Make a row of an op with one operand that returns bools."""
     return row(
         op,
@@ -67,13 +67,13 @@ ROWS = [
     comparison(
         "op_greater_equal", np.greater_equal, BOOLEAN + REAL, pins=[pin([NAN, INF], [1.0, INF], value=[False, True])]
     ),
-    tested("op_isnan", np.isnan, pins=[pin([NAN, INF, 0.0], value=[True, False, False])]),
-    tested("op_isinf", np.isinf, pins=[pin([NAN, -INF, 0.0], value=[False, True, False])]),
-    tested("op_isfinite", np.isfinite, pins=[pin([NAN, -INF, 0.0], value=[False, False, True])]),
+    predicate_row("op_isnan", np.isnan, pins=[pin([NAN, INF, 0.0], value=[True, False, False])]),
+    predicate_row("op_isinf", np.isinf, pins=[pin([NAN, -INF, 0.0], value=[False, True, False])]),
+    predicate_row("op_isfinite", np.isfinite, pins=[pin([NAN, -INF, 0.0], value=[False, False, True])]),
     comparison("op_logical_and", np.logical_and, BOOLEAN + NUMERIC),
     comparison("op_logical_or", np.logical_or, BOOLEAN + NUMERIC),
     comparison("op_logical_xor", np.logical_xor, BOOLEAN + NUMERIC),
-    tested("op_logical_not", np.logical_not, pins=[pin([NAN, 0.0], value=[False, True])]),
+    predicate_row("op_logical_not", np.logical_not, pins=[pin([NAN, 0.0], value=[False, True])]),
     row(
         "op_where",
         _where,
@@ -121,7 +121,7 @@ ROWS = [
             ("op_isneginf", lambda x: x == -INF, [False, False, True, False]),
         )
     ),
-    tested(
+    predicate_row(
         "op_isreal", np.isreal, pins=[pin([1j, 1 + 0j, complex(0, NAN)], value=[False, True, False], dtype="complex64")]
     ),
     row(

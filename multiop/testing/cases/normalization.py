@@ -30,7 +30,7 @@ def batch_normalization_with_moments(x, axis, offset=0.0, scale=1.0, epsilon=1e-
     return batch_normalization(x, mean, variance, axis, offset, scale, epsilon), mean, variance
 
 
-def fitted(parameter, x, axis):
+def fit_parameter(parameter, x, axis):
     """Reshape a parameter of the dimensions `axis` to broadcast with `x`."""
     axes = sorted(a % x.ndim for a in (axis if isinstance(axis, tuple) else (axis,)))
     return parameter.reshape([x.shape[d] if d in axes else 1 for d in range(x.ndim)])
@@ -40,15 +40,15 @@ def layer_normalization(x, gamma=None, beta=None, axis=-1, epsilon=1e-7, rms_sca
     """Take off the mean, divide by the deviation, both of `x`."""
     x = x.astype(float)
     y = (x - x.mean(axis, keepdims=True)) / np.sqrt(x.var(axis, keepdims=True) + epsilon)
-    y = y if gamma is None else y * fitted(gamma, x, axis)
-    return y if beta is None else y + fitted(beta, x, axis)
+    y = y if gamma is None else y * fit_parameter(gamma, x, axis)
+    return y if beta is None else y + fit_parameter(beta, x, axis)
 
 
 def rms_normalization(x, scale=None, axis=-1, epsilon=1e-7):
     """Divide by the root mean square."""
     x = x.astype(float)
     y = x / np.sqrt((x * x).mean(axis, keepdims=True) + epsilon)
-    return y if scale is None else y * fitted(scale, x, axis)
+    return y if scale is None else y * fit_parameter(scale, x, axis)
 
 
 ROWS = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._case import COMPLEX, NUMERIC, call, floating, pin, promoted, row
+from .._case import COMPLEX, NUMERIC, call, floating, pin, promote_dtypes, row
 from .._samplers import normal, positive, spd, uniform
 
 INF, NAN = np.inf, np.nan
@@ -121,7 +121,7 @@ ROWS = [
         call(np.array([-1.0, -0.5, 0.5, 1.0]), normal(4, 2), 1, cov=True),
         call(np.array([-1.0, -0.5, 0.5, 1.0]), normal(4, 2), 1, cov="unscaled"),
         dtypes=("float32", "float64"),
-        returns=promoted,
+        returns=promote_dtypes,
         ulps=64,
         accumulates=_polyfit_terms,
         pins=[

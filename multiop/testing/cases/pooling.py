@@ -15,7 +15,7 @@ from .._window_layout import Array, broadcast, first, in_last, pads
 INF, NAN = np.inf, np.nan
 
 
-def _pooled(reduce: Callable[..., Array], x: Array, windows: list[list[slice]]) -> Array:
+def _reduce_windows(reduce: Callable[..., Array], x: Array, windows: list[list[slice]]) -> Array:
     """Reduce each window of `x`, whose channels come last; `windows` has a list for each spatial dimension."""
     columns: Iterable[tuple[slice, ...]] = itertools.product(*windows)
     found = [reduce(x[(slice(None), *window)], axis=tuple(range(1, x.ndim - 1))) for window in columns]
@@ -50,7 +50,7 @@ def _pool(reduce: Callable[..., Array]) -> Callable[..., Array]:
                 at = len(found) * step  # where the next window starts in the padded dimension
                 if at + k - step < size + lead + more and at < size + lead:
                     found.append(slice(at - start, at - start + k))
-        return first(_pooled(reduce, x, windows), data_format)
+        return first(_reduce_windows(reduce, x, windows), data_format)
 
     return reference
 
@@ -62,7 +62,7 @@ def _adaptive(reduce: Callable[..., Array]) -> Callable[..., Array]:
             [slice(i * n // m, int(np.ceil((i + 1) * n / m))) for i in range(m)]
             for n, m in zip(x.shape[1:-1], broadcast(output_size, x.ndim - 2), strict=True)
         ]
-        return first(_pooled(reduce, x, windows), data_format)
+        return first(_reduce_windows(reduce, x, windows), data_format)
 
     return reference
 

@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from .._case import BOOLEAN, COMPLEX, NUMERIC, call, pin, promoted, row, same
+from .._case import BOOLEAN, COMPLEX, NUMERIC, call, pin, promote_dtypes, row, same
 from .._samplers import normal, uniform
 
 INF = np.inf
@@ -29,7 +29,7 @@ def _vander(x, N=None, increasing=False):
 
 
 def _of_products(dtypes):
-    dtype = promoted(dtypes)
+    dtype = promote_dtypes(dtypes)
     return "int32" if dtype == "int8" else dtype
 
 
@@ -45,7 +45,7 @@ def _einsum(subscripts, *operands, optimize=False):
     return np.einsum(subscripts, *_without_int8(*operands))
 
 
-def accumulated(dtypes):
+def accumulation_dtype(dtypes):
     """The dtype of a product: at least 32 bits."""
     return {"bool": "int32", "int8": "int32", "uint8": "uint32"}.get(dtypes[0], dtypes[0])
 
@@ -191,7 +191,7 @@ ROWS = [
         call(uniform(2, low=-2.0, high=2.0), 0),
         call(uniform(0, low=-2.0, high=2.0), 2),
         dtypes=BOOLEAN + NUMERIC,
-        returns=accumulated,
+        returns=accumulation_dtype,
         ulps=8,
         accumulates=True,
         analytic=True,

@@ -11,7 +11,7 @@ from .._samplers import Sampler, distinct, integers, normal, uniform
 INF, NAN = np.inf, np.nan
 
 
-def accumulated(dtypes):
+def accumulation_dtype(dtypes):
     """The dtype of a sum: at least 32 bits."""
     return {"bool": "int32", "int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}.get(
         dtypes[0], dtypes[0]
@@ -64,7 +64,7 @@ ROWS = [
         call(normal(0, 3), axis=0),
         call(normal(2, 3), axis=0, dtype=None),
         dtypes=BOOLEAN + NUMERIC,
-        returns=accumulated,
+        returns=accumulation_dtype,
         accumulates=True,
         analytic=True,
         pins=[

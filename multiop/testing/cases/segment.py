@@ -12,20 +12,20 @@ from .._samplers import distinct, integers, normal, uniform
 INF, NAN = np.inf, np.nan
 
 
-def accumulated(dtypes):
+def accumulation_dtype(dtypes):
     """The dtype of a sum: at least 32 bits."""
     return {"bool": "int32", "int8": "int32", "uint8": "uint32"}.get(dtypes[0], dtypes[0])
 
 
 def _segments(reduce: Any, identity: Any) -> Any:
-    def reduced(data, segment_ids, num_segments=None, **options):
+    def reduce_segments(data, segment_ids, num_segments=None, **options):
         n = max(segment_ids.max(initial=-1) + 1, 0) if num_segments is None else num_segments
         empty = np.full((1, *data.shape[1:]), identity(data.dtype), data.dtype)
         dtype = {} if reduce in (np.max, np.min) or data.dtype.kind not in "bi" else {"dtype": np.int64}
         found = [reduce(np.concatenate([empty, data[np.asarray(segment_ids) == i]]), 0, **dtype) for i in range(n)]
         return np.stack(found) if found else np.zeros((0, *data.shape[1:]))
 
-    return reduced
+    return reduce_segments
 
 
 def _limit(largest: bool) -> Any:
@@ -56,7 +56,7 @@ ROWS = [
         _segments(np.sum, lambda dtype: 0),
         normal,
         dtypes=BOOLEAN + NUMERIC,
-        returns=accumulated,
+        returns=accumulation_dtype,
         accumulates=True,
         analytic=True,
         pins=[

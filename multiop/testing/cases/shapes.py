@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy
 
-from .._case import BOOLEAN, NUMERIC, Row, call, promoted, row, same
+from .._case import BOOLEAN, NUMERIC, Row, call, promote_dtypes, row, same
 from .._samplers import normal
 
 EVERY = BOOLEAN + NUMERIC
@@ -18,11 +18,11 @@ def arrangement(op: str, reference, *calls, **options) -> Row:
     )
 
 
-def undecided(dtypes):
+def open_dtype(dtypes):
     """Leave the dtype open, for an op that returns several tensors, or whose operands do not determine it."""
 
 
-def told(op: str, reference, *calls) -> Row:
+def row_without_tensor(op: str, reference, *calls) -> Row:
     """Make a row of an op that returns no tensor."""
     return row(op, reference, *calls, dtypes=("float32",), returns=None, differentiable=False, vmap=False, jit=False)
 
@@ -105,7 +105,7 @@ ROWS = [
         np.concatenate,
         call([normal(2, 3), normal(1, 3)]),
         call((normal(2, 3), normal(2, 0), normal(2, 1)), axis=-1),
-        returns=promoted,
+        returns=promote_dtypes,
     ),
     arrangement(
         "op_stack",
@@ -113,7 +113,7 @@ ROWS = [
         call([normal(2, 3), normal(2, 3)]),
         call((normal(3), normal(3), normal(3)), axis=-1),
         call(normal(2, 3), axis=1),
-        returns=promoted,
+        returns=promote_dtypes,
     ),
     arrangement(
         "op_split",
@@ -121,7 +121,7 @@ ROWS = [
         call(normal(4, 3), 2),
         call(normal(2, 6), indices_or_sections=[1, 4], axis=-1),
         call(normal(3), [2, 2, 9]),
-        returns=undecided,
+        returns=open_dtype,
     ),
     arrangement(
         "op_broadcast_to",
@@ -170,7 +170,7 @@ ROWS = [
         _unstack,
         call(normal(2, 3)),
         call(normal(2, 3), num=3, axis=-1),
-        returns=undecided,
+        returns=open_dtype,
     ),
     arrangement(
         "op_diagonal",
@@ -180,8 +180,8 @@ ROWS = [
         call(normal(2, 3, 4), -1, axis1=2, axis2=0),
         call(normal(2, 3), 3),
     ),
-    told("op_ndim", np.ndim, call(normal(2, 3)), call(normal())),
-    told("op_size", np.size, call(normal(2, 3)), call(normal()), call(normal(0, 2))),
+    row_without_tensor("op_ndim", np.ndim, call(normal(2, 3)), call(normal())),
+    row_without_tensor("op_size", np.size, call(normal(2, 3)), call(normal()), call(normal(0, 2))),
     arrangement(
         "op_hstack",
         np.hstack,
@@ -209,7 +209,7 @@ ROWS = [
         np.append,
         call(normal(2, 3), normal(4)),
         call(normal(2, 3), normal(1, 3), axis=0),
-        returns=promoted,
+        returns=promote_dtypes,
     ),
     arrangement(
         "op_array_split",
@@ -217,11 +217,11 @@ ROWS = [
         call(normal(7, 2), 3),
         call(normal(2, 5), indices_or_sections=[1, 3], axis=-1),
         call(normal(2), 3),
-        returns=undecided,
+        returns=open_dtype,
     ),
-    arrangement("op_hsplit", _hsplit, call(normal(2, 4), 2), call(normal(4), [1]), returns=undecided),
-    arrangement("op_vsplit", _vsplit, call(normal(4, 2), 2), call(normal(4, 1), [1]), returns=undecided),
-    arrangement("op_dsplit", _dsplit, call(normal(1, 2, 4), 2), call(normal(1, 1, 4), [1]), returns=undecided),
+    arrangement("op_hsplit", _hsplit, call(normal(2, 4), 2), call(normal(4), [1]), returns=open_dtype),
+    arrangement("op_vsplit", _vsplit, call(normal(4, 2), 2), call(normal(4, 1), [1]), returns=open_dtype),
+    arrangement("op_dsplit", _dsplit, call(normal(1, 2, 4), 2), call(normal(1, 1, 4), [1]), returns=open_dtype),
     arrangement("op_fliplr", np.fliplr, call(normal(2, 3))),
     arrangement("op_flipud", np.flipud, call(normal(2, 3)), call(normal(3))),
     arrangement(
@@ -239,7 +239,7 @@ ROWS = [
         call(normal(2), normal(3), normal(4), indexing="ij"),
         call(normal(), normal(2)),
         call(normal(3)),
-        returns=undecided,
+        returns=open_dtype,
     ),
     row(
         "op_broadcast_arrays",
@@ -247,7 +247,7 @@ ROWS = [
         call(normal(2, 1), normal(3)),
         call(normal(), normal(2), normal(4, 1)),
         call(normal(0)),
-        returns=undecided,
+        returns=open_dtype,
     ),
     row(
         "op_broadcast_shapes",
@@ -321,7 +321,7 @@ ROWS = [
         call(2, M=4, k=1),
         call(3, 2, -1, dtype="int32"),
         dtypes=("float32",),
-        returns=undecided,
+        returns=open_dtype,
         differentiable=False,
         vmap=False,
     ),

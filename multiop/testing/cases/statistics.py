@@ -8,13 +8,13 @@ import numpy as np
 
 from .._case import BOOLEAN, COMPLEX, FLOATING, NUMERIC, REAL, Row, call, floating, pin, row, same
 from .._samplers import Sampler, distinct, integers, normal, uniform
-from .products import accumulated
+from .products import accumulation_dtype
 from .reduction import deviation
 
 INF, NAN = np.inf, np.nan
 
 
-def holed(*shape: int) -> Sampler:
+def with_nans(*shape: int) -> Sampler:
     """Draw distinct values with some NaN, but at least one other entry along the last axis."""
     whole = distinct(*shape)
 
@@ -35,7 +35,7 @@ def near_1(*shape: int) -> Sampler:
     )
 
 
-def skipping(op: str, reference, sampler=holed, **options) -> Row:
+def skipping(op: str, reference, sampler=with_nans, **options) -> Row:
     """Make a row of a reduction that skips NaN: over all axes, one, several."""
     return row(
         op,
@@ -109,7 +109,7 @@ ROWS = [
         "op_nansum",
         np.nansum,
         dtypes=BOOLEAN + NUMERIC,
-        returns=accumulated,
+        returns=accumulation_dtype,
         accumulates=True,
         pins=[
             pin([NAN, NAN], value=0.0, gradient=[0.0, 0.0]),
@@ -213,9 +213,9 @@ ROWS = [
         row(
             op,
             reference,
-            call(holed(2, 3)),
-            call(holed(3, 4), axis=-1),
-            call(holed(3, 4), axis=1, keepdims=True),
+            call(with_nans(2, 3)),
+            call(with_nans(3, 4), axis=-1),
+            call(with_nans(3, 4), axis=1, keepdims=True),
             call(integers(20, low=0, high=3, dtype=None)),
             dtypes=BOOLEAN + REAL,
             returns="int32",
@@ -273,7 +273,7 @@ ROWS = [
         "op_nanquantile",
         np.nanquantile,
         1,
-        holed,
+        with_nans,
         dtypes=("int32", *FLOATING),
         returns=of_x,
         pins=[
@@ -287,7 +287,7 @@ ROWS = [
         "op_nanpercentile",
         np.nanquantile,
         100,
-        holed,
+        with_nans,
         dtypes=("float32", "float64"),
         returns=of_x,
         pins=[pin([3.0, NAN, 1.0, 2.0], q=25, value=1.5, gradient=[0.0, 0.0, 0.5, 0.5])],

@@ -32,7 +32,7 @@ def with_slope(fn, slope, is_constant=None):
     """Return `fn` with the derivative `slope`; where it `is_constant`, an infinite upstream gradient has gradient 0."""
     fn = custom_jvp(fn)
 
-    @whole
+    @as_one_step
     def change(tangent, *operands):
         found = slope(*operands) * tangent
         return found if is_constant is None else jnp.where(is_constant(*operands), 0, found)
@@ -41,7 +41,7 @@ def with_slope(fn, slope, is_constant=None):
     return fn
 
 
-def whole(change, options=0, tangents=1):
+def as_one_step(change, options=0, tangents=1):
     """Return `change`, a function linear in its first operands, as one step, so that it runs on the way back alone.
 
     JAX computes what does not depend on the tangent when the function is called, and keeps it; this keeps the operands.
@@ -60,7 +60,7 @@ def whole(change, options=0, tangents=1):
     return held
 
 
-def recomputed(fn):
+def hold_operands(fn):
     """Return `fn`, whose derivative keeps its operands alone, and computes the rest again on the way back."""
     if not are_parts_known():
         return fn
@@ -74,7 +74,7 @@ def recomputed(fn):
             tangents, primals = list(args[: len(known)]), args[len(known) :]
             return jax.jvp(*_of_some(fn, known, primals), tangents)[1]
 
-        return whole(total, tangents=len(known))
+        return as_one_step(total, tangents=len(known))
 
     def jvp(primals, tangents):
         known = tuple(i for i, t in enumerate(tangents) if type(t) is not SymbolicZero)
@@ -119,12 +119,12 @@ class Held:
         n = len(args) - self.options
         operands = [x if hasattr(x, "aval") else jnp.asarray(x) for x in args[:n]]
         avals = tuple(map(internals.typeof, operands))
-        call_jaxpr = _traced(self, args[n:], avals, jax.config.jax_enable_x64)
+        call_jaxpr = _trace_held(self, args[n:], avals, jax.config.jax_enable_x64)
         return held_p.bind(*operands, call_jaxpr=call_jaxpr, held=self, options=args[n:])
 
 
 @functools.lru_cache(4096)
-def _traced(held, options, avals, x64):
+def _trace_held(held, options, avals, x64):
     return internals.trace_with_constants(lambda *xs: [held.fun(*xs, *options)], avals)
 
 
@@ -142,7 +142,7 @@ def _batch(axis, operands, dims, *, call_jaxpr, held, options):
     if all(dim is None for dim in dims):
         return held(*operands, *options), None
     key = _Axis(axis.name, axis.size, axis.spmd_name)
-    return _mapped(held, options, tuple(dims), key)(*operands), 0
+    return _map_held(held, options, tuple(dims), key)(*operands), 0
 
 
 class _Axis(typing.NamedTuple):
@@ -154,7 +154,7 @@ class _Axis(typing.NamedTuple):
 
 
 @functools.lru_cache(1024)
-def _mapped(held, options, dims, axis):
+def _map_held(held, options, dims, axis):
     """Return the function mapped over an axis of its operands, with its rule mapped in the same way."""
 
     def transpose(cotangent):
@@ -189,12 +189,12 @@ def _transpose(cotangent, *operands, call_jaxpr, held, options):
     avals = tuple(x.aval if u else None for x, u in zip(operands, unknown, strict=True))
     known = [x for x, u in zip(operands, unknown, strict=True) if not u]
     is_linear = bool(held.tangents) and not any(unknown[held.tangents :])
-    found = iter(_transposed(call_jaxpr, avals, is_linear)(cotangent, *known))
+    found = iter(_compiled_transpose(call_jaxpr, avals, is_linear)(cotangent, *known))
     return [next(found) if u else None for u in unknown]
 
 
 @functools.lru_cache(1024)
-def _transposed(call_jaxpr, avals, is_linear):
+def _compiled_transpose(call_jaxpr, avals, is_linear):
     """Return the compiled transpose in the operands that have a type in `avals`, of a cotangent and the others.
 
     JAX's backward pass raises where the function is not linear. It does not take functions apart that are compiled

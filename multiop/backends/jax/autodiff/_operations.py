@@ -15,7 +15,7 @@ from .._internals import UNSPECIFIED, dce_jaxpr, eval_jaxpr, trace_ctx, without_
 from ._recorded import is_inexact_dtype, number
 
 
-def unaliased(xs):
+def copy_host_arrays(xs):
     """Return `xs` with NumPy arrays copied: they may be changed in place before the gradient is taken."""
     return [x.copy() if isinstance(x, np.ndarray) else x for x in xs]
 
@@ -26,7 +26,7 @@ class Operation:
     __slots__ = ("args", "ins", "number", "outs")
 
     def __init__(self, args, keys):
-        self.args = unaliased(args)
+        self.args = copy_host_arrays(args)
         self.ins = keys  # 0 for values that no tape can know
         self.outs = {}
         self.number = next(number)
@@ -80,14 +80,14 @@ def _pullback(fun, given, wanted):
     """Return the function that pulls cotangents of the outputs `given` back to the inputs `wanted`."""
 
     def pull(args, cotangents):
-        def restricted(*differentiated):
+        def call_with(*differentiated):
             merged = list(args)
             for i, x in zip(wanted, differentiated, strict=True):
                 merged[i] = x
             outs = fun(*merged)
             return [outs[i] for i in given]
 
-        return jax.vjp(restricted, *[args[i] for i in wanted])[1](cotangents)
+        return jax.vjp(call_with, *[args[i] for i in wanted])[1](cotangents)
 
     return pull
 

@@ -507,11 +507,11 @@ def _staged_linearize(is_perturbed, *primals, staged, all_results):
     staged = staged.completed()
     results, rule, needed, slots = _run_for_rule(primals, is_perturbed, staged)
 
-    def linearized(needed, *tangents):
+    def push_tangents(needed, *tangents):
         return _push(rule, needed, [tangents[slot] for slot in slots])
 
     is_nonzero = [inexact and bool(slots) for inexact in rule.is_inexact]
-    return results[: staged.n_outputs], is_nonzero, needed, linearized
+    return results[: staged.n_outputs], is_nonzero, needed, push_tangents
 
 
 def _staged_batch(axis, operands, axes, *, staged, all_results):
@@ -532,11 +532,11 @@ def _batched_rule(staged, axis, is_mapped, is_mapped_out):
     if list(is_mapped_grad) != is_mapped_slot:  # a shared operand: sum its gradient over the examples
         evaluate = internals.jaxpr_as_fun(rule)
 
-        def summed(*args):
+        def sum_unmapped(*args):
             grads = zip(evaluate(*args), is_mapped_grad, is_mapped_slot, strict=True)
             return [g.sum(0) if mapped and not slot else g for g, mapped, slot in grads]
 
-        rule, _ = internals.trace(summed, rule.in_avals)
+        rule, _ = internals.trace(sum_unmapped, rule.in_avals)
     return rule
 
 
@@ -546,13 +546,13 @@ def _staged_transpose(cotangents, *operands, staged, all_results):
     used = [True] * staged.n_outputs + [all_results] * staged.n_others
     jaxpr, _ = internals.prune(staged.function, used, True)
 
-    def transposed(cotangents):
+    def pull_cotangents(cotangents):
         return internals.backward_pass(jaxpr.jaxpr, False, jaxpr.consts, operands, cotangents)
 
     of_outputs, of_others = cotangents[: staged.n_outputs], cotangents[staged.n_outputs :]
     if all(isinstance(u, Zero) for u in of_outputs):
-        return transposed(cotangents)
-    jax.eval_shape(lambda: [g for g in transposed(cotangents) if _is_perturbed(g)])  # raises if it is not linear
+        return pull_cotangents(cotangents)
+    jax.eval_shape(lambda: [g for g in pull_cotangents(cotangents) if _is_perturbed(g)])  # raises if it is not linear
     is_linear = [isinstance(x, internals.UndefinedPrimal) for x in operands]
     primals = [
         internals.instantiate_zeros(Zero(x.aval)) if unknown else x
@@ -564,7 +564,7 @@ def _staged_transpose(cotangents, *operands, staged, all_results):
     ]
     found = [Zero(x.aval) if unknown else None for x, unknown in zip(operands, is_linear, strict=True)]
     if not all(isinstance(u, Zero) for u in of_others):  # the part of the function that computes its other results
-        found = transposed([*[Zero(internals.typeof(y)) for y in rule.out_avals], *of_others])
+        found = pull_cotangents([*[Zero(internals.typeof(y)) for y in rule.out_avals], *of_others])
     for i, g in zip(slots, rule.pull(needed, upstreams), strict=True):
         found[i] = internals.add_tangents(found[i], _on_its_devices(g, operands[i].aval))
     return found
@@ -586,7 +586,7 @@ class _Linear(internals.Intercepted):
         if not isinstance(trace, Recording):
             return None
         with internals.set_current_trace(trace):  # a tape records the operations of the rule, not a single one
-            return _transposed(*args, **params)
+            return _transpose_rule(*args, **params)
 
 
 linear_p = _Linear("custom_gradient_tangent")
@@ -628,7 +628,7 @@ def _push(rule, residuals, tangents):
 
 
 @linear_p.def_impl
-def _transposed(*operands, rule):
+def _transpose_rule(*operands, rule):
     """Evaluate the map by transposing the rule."""
     residuals, tangents = operands[: rule.n_residuals], operands[rule.n_residuals :]
     is_given = []
@@ -679,7 +679,7 @@ def _linear_jvp(primals, tangents, *, rule):
             operands = list(primals)
             for i, x in zip(perturbed, xs, strict=True):
                 operands[i] = x
-            return _transposed(*operands, rule=rule)
+            return _transpose_rule(*operands, rule=rule)
 
         _, found = jax.jvp(of_residuals, [primals[i] for i in perturbed], [tangents[i] for i in perturbed])
         out_tangents = [internals.add_tangents(a, b) for a, b in zip(out_tangents, found, strict=True)]
@@ -720,7 +720,7 @@ internals.weakref_cache_key_types.add(_Rule)
 internals.primitive_jvps[linear_p] = _linear_jvp
 internals.primitive_transposes[linear_p] = _linear_transpose
 internals.fancy_primitive_batchers[linear_p] = _linear_batch
-internals.register_lowering(linear_p, internals.lower_fun(_transposed, multiple_results=True))
+internals.register_lowering(linear_p, internals.lower_fun(_transpose_rule, multiple_results=True))
 
 
 # What forward mode requires of a rule

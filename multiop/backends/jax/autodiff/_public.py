@@ -133,10 +133,10 @@ def _forward(traced, closed_over, primals):
 
 
 def _backward(traced, residuals, cotangents):
-    return tuple(traced.pull(residuals, [_instantiated(u) for u in cotangents]))
+    return tuple(traced.pull(residuals, [_instantiate_zero(u) for u in cotangents]))
 
 
-def _instantiated(u):
+def _instantiate_zero(u):
     return jnp.zeros(u.shape, u.dtype) if type(u) is jax.custom_derivatives.SymbolicZero else u
 
 

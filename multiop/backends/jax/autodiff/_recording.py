@@ -29,7 +29,7 @@ from .._internals import (
     trace_ctx,
     trace_of,
 )
-from ._operations import Compiled, Custom, Primitive, kernels_of, unaliased
+from ._operations import Compiled, Custom, Primitive, copy_host_arrays, kernels_of
 from ._recorded import Recorded as Recorded, here, is_inexact_dtype, key_of, keys_of, number, refuse_elsewhere
 
 _VALUES = (Recorded, ArrayImpl)  # the usual types of immutable arrays
@@ -195,7 +195,7 @@ class Recording(Trace):
         the rule, which they differentiate for higher orders, as nested `jax.grad` does.
         """
         tapes = self.tapes
-        args = unaliased(args)
+        args = copy_host_arrays(args)
         keys = keys_of(args, self.originals)
         if self.closure is not None:
             self.closure.see(args, keys)
@@ -244,7 +244,7 @@ class Bounds(Trace):
         self.passed = set(map(id, passed))
 
     def process_primitive(self, primitive, args, params, /):
-        return self.parent_trace.process_primitive(primitive, self._checked(args), params)
+        return self.parent_trace.process_primitive(primitive, self._check_args(args), params)
 
     def process_custom_jvp_call(self, primitive, fun, jvp, args, /, **params):
         return self._call(self.parent_trace.process_custom_jvp_call, primitive, fun, jvp, args=args, params=params)
@@ -260,7 +260,7 @@ class Bounds(Trace):
         return x if isinstance(x, jax.Array) else self.parent_trace.stage_value(x)
 
     def _call(self, process, primitive, fun, *rules, args, params):
-        args = self._checked(args)
+        args = self._check_args(args)
         if self.parent_trace is not eval_trace:
             return process(primitive, fun, *rules, args, **params)
         with set_current_trace(self):
@@ -278,7 +278,7 @@ class Bounds(Trace):
                 "be lost; pass the value as an argument"
             )
 
-    def _checked(self, args):
+    def _check_args(self, args):
         self.check(args)
         return args if self.parent_trace is self.recording else self.recording.values_of(args)
 

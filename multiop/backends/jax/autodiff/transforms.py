@@ -17,7 +17,7 @@ from multiop._values import tree
 from .. import _versions, random
 from .._cpu_compiler import mended
 from ..conversion import CONCRETE, Tracer, conjugate, convert, drop_weak_type, is_inexact
-from ._held import recomputed
+from ._held import hold_operands
 
 _PROGRAMS_EACH = 64  # programs kept per op; with further options, the op runs step by step
 _programs = collections.defaultdict(dict)
@@ -112,7 +112,7 @@ def composite(op, args, kwargs):
 
 def _compile(op, fn):
     # not inlined: a loop in it would be compiled anew at each eager call inside a checkpoint or a custom gradient
-    return jax.jit(mended(recomputed(fn) if getattr(op, "is_recomputed", False) else fn))
+    return jax.jit(mended(hold_operands(fn) if getattr(op, "is_recomputed", False) else fn))
 
 
 def _quick_key(op, args, kwargs):

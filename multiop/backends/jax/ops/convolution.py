@@ -18,7 +18,7 @@ def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     axes, strides, dilation = windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     spans = windows.spans(kernel.shape[:-2], dilation)
-    y = convolved(
+    y = convolve(
         inputs,
         kernel,
         strides,
@@ -33,14 +33,14 @@ def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):
     inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     axes, strides, dilation = windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
-    groups = windows.transposed(inputs.shape[channels(data_format)], kernel.shape, groups)
+    groups = windows.transposed_groups(inputs.shape[channels(data_format)], kernel.shape, groups)
     spans = windows.spans(kernel.shape[:-2], dilation)
     sizes = [inputs.shape[axis] for axis in axes]
     crops = windows.crops(sizes, spans, strides, padding, output_padding, dilation)
     if groups > 1:  # (*window, channels_out / groups, channels_in) -> (*window, channels_out, channels_in / groups)
         kernel = kernel.reshape(*kernel.shape[:-1], groups, -1)
         kernel = jnp.swapaxes(kernel, -3, -2).reshape(*kernel.shape[:-3], -1, kernel.shape[-1])
-    return convolved(
+    return convolve(
         inputs,
         jax.lax.rev(kernel, range(len(axes))),
         (1,) * len(axes),
@@ -68,7 +68,7 @@ def op_fold(x, output_size, kernel_size, dilation, padding, stride):
     (x,) = bool_to_int32(convert(x))
     output_size = windows.spatial(output_size, 2, "output_size")
     kernel, rates, pads, steps, number = windows.blocks(output_size, kernel_size, dilation, padding, stride)
-    windows.folded(x.shape, kernel, number)
+    windows.check_fold(x.shape, kernel, number)
     rows, columns = map(windows.positions, number, kernel, steps, rates)
     x = x.reshape(x.shape[0], x.shape[1] // (kernel[0] * kernel[1]), *kernel, *number)
     height, width = (size + 2 * pad for size, pad in zip(output_size, pads, strict=True))
@@ -77,7 +77,7 @@ def op_fold(x, output_size, kernel_size, dilation, padding, stride):
     return image[:, :, pads[0] : height - pads[0], pads[1] : width - pads[1]]
 
 
-def convolved(x, kernel, strides, pads, **options):
+def convolve(x, kernel, strides, pads, **options):
     """Convolve; integers one kernel entry at a time where a GPU library would saturate or reject them."""
     if jnp.issubdtype(x.dtype, np.inexact) or is_cpu_default():
         return jax.lax.conv_general_dilated(x, kernel, strides, pads, **options)

@@ -7,7 +7,7 @@ import numpy as np
 
 from multiop._values import args, dtypes, host
 
-from ..conversion import compiled, convert, floating, native, promote, reject_complex
+from ..conversion import compile_inline, convert, floating, native, promote, reject_complex
 
 
 def op_zeros(shape, dtype):
@@ -55,7 +55,7 @@ def op_linspace(start, stop, num, endpoint, dtype, axis):
     return _linspace(ends, [floating(x) for x in ends], num, endpoint, dtype, axis)
 
 
-def _spaced(ends, floats, num, endpoint, dtype, axis):
+def _space_evenly(ends, floats, num, endpoint, dtype, axis):
     start, stop = floats
     given = dtypes.name(start.dtype)
     wide = jnp.promote_types(start.dtype, np.float32)
@@ -75,7 +75,7 @@ def _spaced(ends, floats, num, endpoint, dtype, axis):
     return jnp.moveaxis(convert(samples, dtype or given), 0, axis), convert(step, given)
 
 
-_linspace = compiled(_spaced, static_argnums=(2, 3, 4, 5))
+_linspace = compile_inline(_space_evenly, static_argnums=(2, 3, 4, 5))
 
 
 def between_integers(start, stop, index, parts, whole, wide):

@@ -13,8 +13,8 @@ import numpy as np
 from multiop import errors
 from multiop._values import args
 
-from ..autodiff._held import custom_jvp, recomputed
-from ..conversion import compiled, dtype_name, floating, is_array, promote
+from ..autodiff._held import custom_jvp, hold_operands
+from ..conversion import compile_inline, dtype_name, floating, is_array, promote
 from ..devices import is_at_hand
 
 lax = jax.lax
@@ -46,12 +46,12 @@ def op_pinv(x, rcond):
 
 
 def op_solve(a, b):
-    a, b = map(accepted, map(floating, promote(a, b)))
+    a, b = map(reject_halves, map(floating, promote(a, b)))
     return check_invertible(_solve(a, b, args.is_vector_rhs(a.shape, b.shape)), a, "a")
 
 
 def op_solve_triangular(a, b, lower):
-    a, b = map(accepted, map(floating, promote(a, b)))
+    a, b = map(reject_halves, map(floating, promote(a, b)))
     vectors = args.is_vector_rhs(a.shape, b.shape)
     singular = jnp.any(jnp.diagonal(a, axis1=-2, axis2=-1) == 0, -1)
     if is_at_hand(singular) and bool(jnp.any(singular)):
@@ -101,18 +101,18 @@ else:
 # compiled as one program, these take a fraction of the time of their separate calls
 
 
-@functools.partial(compiled, static_argnums=1)
+@functools.partial(compile_inline, static_argnums=1)
 def _cholesky(x, upper):
     factor = lax.linalg.cholesky(hermitian(x), symmetrize_input=False)
     return jnp.conj(factor.mT) if upper else factor
 
 
-@compiled
+@compile_inline
 def _det(x):
     return small_det(x) if x.shape[-1] <= 3 else det(x)
 
 
-@compiled
+@compile_inline
 def _slogdet(x):
     sign, logabsdet = jnp.linalg.slogdet(x)
     change = jnp.sum(jnp.square(jnp.abs(x - lax.stop_gradient(x))), (-2, -1))
@@ -121,11 +121,11 @@ def _slogdet(x):
     return sign + none, logabsdet + none
 
 
-_inv = compiled(jnp.linalg.inv)
+_inv = compile_inline(jnp.linalg.inv)
 
 
-@compiled
-@recomputed
+@compile_inline
+@hold_operands
 def _expm(x):
     # JAX scales to a norm of 4 or 5, where its rational approximation has lost up to 4 of 7 digits: scale by 8 more
     power = jax.scipy.linalg.expm(x / 8)
@@ -134,7 +134,7 @@ def _expm(x):
     return power
 
 
-@functools.partial(compiled, static_argnums=(2, 3))
+@functools.partial(compile_inline, static_argnums=(2, 3))
 def _solve(a, b, vectors, lower=None):
     b = b[..., None] if vectors else b
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -147,7 +147,7 @@ def _solve(a, b, vectors, lower=None):
     return solution[..., 0] if vectors else solution
 
 
-@functools.partial(compiled, static_argnums=1)
+@functools.partial(compile_inline, static_argnums=1)
 def _qr(x, complete):
     rows, columns = x.shape[-2:]
     # JAX before 0.10 differentiates this for as many columns as rows at most; the others only follow from `q`
@@ -163,9 +163,9 @@ def _qr(x, complete):
     return q, r
 
 
-@functools.partial(compiled, static_argnums=1)
+@functools.partial(compile_inline, static_argnums=1)
 def _svd(x, full_matrices):
-    x, scale = scaled(x)
+    x, scale = scale_by_powers(x)
     u, s, vh = jnp.linalg.svd(x, full_matrices=False)
     if full_matrices and x.shape[-2] > x.shape[-1]:
         u = complete_basis(u)
@@ -174,15 +174,15 @@ def _svd(x, full_matrices):
     return u, s * scale[..., 0], vh
 
 
-@compiled
+@compile_inline
 def _eigh(x):
-    scaled_x, scale = scaled(hermitian(x))
+    scaled_x, scale = scale_by_powers(hermitian(x))
     vectors, values = lax.linalg.eigh(scaled_x, symmetrize_input=False)
     finite = jnp.all(jnp.isfinite(jnp.tril(x)), axis=(-2, -1))[..., None]  # the kernel ignores some NaN
     return jnp.where(finite, values * scale[..., 0], np.nan), vectors
 
 
-@compiled
+@compile_inline
 def _is_finite(x):
     return jnp.all(jnp.isfinite(x))
 
@@ -190,14 +190,14 @@ def _is_finite(x):
 # operands and results
 
 
-def accepted(x):
+def reject_halves(x):
     if x.dtype.itemsize == 2:
         raise errors.DTypeError(f"{dtype_name(x)} is too short for a decomposition; cast to float32 first")
     return x
 
 
 def matrices(x, square=False):
-    x = accepted(floating(x))
+    x = reject_halves(floating(x))
     args.matrices(x.shape, square)
     return x
 
@@ -209,7 +209,7 @@ def hermitian(x):
     return strict + jnp.conj(strict.mT) + diagonal
 
 
-def scaled(x):
+def scale_by_powers(x):
     """Return matrices divided by powers of 2, so that their entries are near 1, and these numbers.
 
     JAX adds 1 to eigenvalues and squares singular values where it differentiates their vectors, and loses the digits of
@@ -259,7 +259,7 @@ def complete_basis(thin, others=None):
     return jnp.concatenate([thin, turned], -1)
 
 
-@recomputed
+@hold_operands
 def small_det(x):
     """Return determinants of matrices with at most three rows as polynomials, whose derivatives are exact."""
     n = x.shape[-1]

@@ -17,7 +17,7 @@ from .elementwise import _abs, divide
 def op_normalize(x, axis, order, epsilon):
     (x,) = reject_complex(floating(x))
     axis = args.axes(axis, x.ndim)
-    return _normalized(x, axis, order, epsilon) if x.size else x
+    return _normalize_in_float32(x, axis, order, epsilon) if x.size else x
 
 
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
@@ -43,37 +43,39 @@ def op_rms_normalization(x, scale, axis, epsilon):
 
 
 @functools.partial(jax.jit, inline=True, static_argnums=(1, 2))
-def _normalized(x, axis, order, epsilon):
+def _normalize_in_float32(x, axis, order, epsilon):
     return in_float32(lambda x: normalize(x, axis, order, epsilon), x)
 
 
 @functools.partial(jax.jit, inline=True, static_argnums=3)
 def _batch_normalized(x, mean, variance, axis, offset, scale, epsilon):
-    def normalized(x, mean, variance, offset, scale):
+    def normalize_batch(x, mean, variance, offset, scale):
         factor = jax.lax.rsqrt(variance + epsilon)
         y = (x - mean) * (factor if scale is None else factor * scale)
         return y if offset is None else y + offset
 
     others = [dim for dim in range(x.ndim) if dim != axis]
     vectors = [v if v is None else jnp.expand_dims(v, others) for v in (mean, variance, offset, scale)]
-    return in_float32(normalized, x, *vectors)
+    return in_float32(normalize_batch, x, *vectors)
 
 
 @functools.partial(jax.jit, inline=True, static_argnums=3)
 def _layer_normalized(x, gamma, beta, axis, epsilon):
-    def centered(x, gamma, beta):  # jax.nn.standardize subtracts squares, which cancel where the mean is large
-        x = scaled(x - jnp.mean(x, axis, keepdims=True), gamma, axis, epsilon)
+    def normalize_centered(
+        x, gamma, beta
+    ):  # jax.nn.standardize subtracts squares, which cancel where the mean is large
+        x = divide_by_rms(x - jnp.mean(x, axis, keepdims=True), gamma, axis, epsilon)
         return x if beta is None else x + beta
 
-    return in_float32(centered, x, gamma, beta)
+    return in_float32(normalize_centered, x, gamma, beta)
 
 
 @functools.partial(jax.jit, inline=True, static_argnums=2)
 def _rms_normalized(x, scale, axis, epsilon):
-    return in_float32(lambda x, scale: scaled(x, scale, axis, epsilon), x, scale)
+    return in_float32(lambda x, scale: divide_by_rms(x, scale, axis, epsilon), x, scale)
 
 
-def scaled(x, scale, axis, epsilon):
+def divide_by_rms(x, scale, axis, epsilon):
     """Return `x` divided by the root of its mean square, times `scale`."""
     x = x * jax.lax.rsqrt(jnp.mean(x * x, axis, keepdims=True) + epsilon)
     return x if scale is None else x * scale

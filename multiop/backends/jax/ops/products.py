@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from multiop import errors
 from multiop._values import args
 
-from ..conversion import are_floats, compiled, promote, promote_all, without_int8
+from ..conversion import are_floats, compile_inline, promote, promote_all, without_int8
 
 
 def op_matmul(x1, x2):
@@ -25,7 +25,7 @@ def op_einsum(subscripts, operands):
 
 def op_tensordot(x1, x2, axes):
     x1, x2 = promote_all(x1, x2)
-    return jnp.tensordot(x1, x2, args.contracted(axes, x1.shape, x2.shape))
+    return jnp.tensordot(x1, x2, args.axes_to_contract(axes, x1.shape, x2.shape))
 
 
-_matmul, _einsum = compiled(jnp.matmul), compiled(jnp.einsum, static_argnums=0)
+_matmul, _einsum = compile_inline(jnp.matmul), compile_inline(jnp.einsum, static_argnums=0)

@@ -11,7 +11,7 @@ import numpy as np
 from multiop import errors
 from multiop._values import args, host
 
-from ..conversion import compiled, convert, dtype_name, hashable, in_float32, promote_all, resolve_axis
+from ..conversion import compile_inline, convert, dtype_name, hashable, in_float32, promote_all, resolve_axis
 
 
 def op_reshape(x, newshape):
@@ -30,7 +30,7 @@ def op_swapaxes(x, axis1, axis2):
 
 def op_moveaxis(x, source, destination):
     x = convert(x)
-    return _transpose(x, args.moved(source, destination, x.ndim))
+    return _transpose(x, args.moved_order(source, destination, x.ndim))
 
 
 def op_expand_dims(x, axis):
@@ -41,7 +41,7 @@ def op_expand_dims(x, axis):
 
 def op_squeeze(x, axis):
     x = convert(x)
-    return jnp.squeeze(x) if axis is None else _squeeze(x, args.squeezed(axis, x.shape))
+    return jnp.squeeze(x) if axis is None else _squeeze(x, args.axes_to_squeeze(axis, x.shape))
 
 
 def op_concatenate(xs, axis):
@@ -104,14 +104,14 @@ def op_pad(x, pad_width, mode, constant_values):
         return _pad(x, value, tuple(pairs))
     for dim, pair in enumerate(pairs):
         if any(pair):
-            places = args.padded(x.shape[dim], pair, mode)
+            places = args.padding_indices(x.shape[dim], pair, mode)
             x = in_float32(lambda x, places=places, dim=dim: jnp.take(x, places, dim), x)  # the gradient is a sum
     return x
 
 
 def op_unstack(x, num, axis):
     x = convert(x)
-    axis = args.unstacked(axis, num, x.shape)
+    axis = args.axis_to_unstack(axis, num, x.shape)
     parts = range(0, x.shape[axis], _AT_ONCE)
     return [part for start in parts for part in _unstack(x, start, min(start + _AT_ONCE, x.shape[axis]), axis)]
 
@@ -134,17 +134,18 @@ def sequence(xs):
     return list(xs) if isinstance(xs, jax.Array) else args.sequence(xs)
 
 
-@functools.partial(compiled, static_argnums=(1, 2, 3))
+@functools.partial(compile_inline, static_argnums=(1, 2, 3))
 def _unstack(x, start, stop, axis):
     return [jax.lax.index_in_dim(x, i, axis, keepdims=False) for i in range(start, stop)]
 
 
 _AT_ONCE = 128
-_pad = compiled(lambda x, value, pairs: jnp.pad(x, pairs, constant_values=value), static_argnums=2)
-_roll = compiled(jnp.roll, static_argnums=(1, 2))
+_pad = compile_inline(lambda x, value, pairs: jnp.pad(x, pairs, constant_values=value), static_argnums=2)
+_roll = compile_inline(jnp.roll, static_argnums=(1, 2))
 _reshape, _concatenate, _stack, _broadcast_to = (
-    compiled(fn, static_argnums=1) for fn in (jnp.reshape, jax.lax.concatenate, jnp.stack, jnp.broadcast_to)
+    compile_inline(fn, static_argnums=1) for fn in (jnp.reshape, jax.lax.concatenate, jnp.stack, jnp.broadcast_to)
 )
 _transpose, _expand_dims, _squeeze, _flip = (
-    compiled(fn, static_argnums=1) for fn in (jax.lax.transpose, jax.lax.expand_dims, jax.lax.squeeze, jax.lax.rev)
+    compile_inline(fn, static_argnums=1)
+    for fn in (jax.lax.transpose, jax.lax.expand_dims, jax.lax.squeeze, jax.lax.rev)
 )

@@ -30,7 +30,7 @@ def op_i0(x):
 # JAX's i0 overflows before its result does, and its gradient suffers from cancellation
 
 
-def unscaled(scaled, x):
+def undo_scaling(scaled, x):
     """Return `scaled(x) * exp(abs(x))`."""
     x = jax.lax.clamp(x.dtype.type(-1000), x, x.dtype.type(1000))  # where both have overflowed: at infinity, one is 0
     root = jnp.exp(jnp.abs(x) / 2)
@@ -42,5 +42,5 @@ def i1_slope(x):
     return jnp.where(near, 0.5 + 3 * x * x / 16, i0(x) - i1(x) / jnp.where(near, 1, x))
 
 
-i1 = with_slope(lambda x: unscaled(jax.lax.bessel_i1e, x), i1_slope)
-i0 = with_slope(lambda x: unscaled(jax.lax.bessel_i0e, x), i1)
+i1 = with_slope(lambda x: undo_scaling(jax.lax.bessel_i1e, x), i1_slope)
+i0 = with_slope(lambda x: undo_scaling(jax.lax.bessel_i0e, x), i1)

@@ -28,10 +28,10 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
         mask = mask & np.tri(query.shape[1], key.shape[1], dtype=bool)
     bias = query.dtype.type(0) if bias is None else bias
     scale = 1 / math.sqrt(query.shape[3]) if scale is None else scale
-    return in_float32(lambda *xs: attended(*xs, mask, scale, cap), query, key, value, bias)
+    return in_float32(lambda *xs: attend(*xs, mask, scale, cap), query, key, value, bias)
 
 
-def attended(query, key, value, bias, mask, scale, cap):
+def attend(query, key, value, bias, mask, scale, cap):
     key, value = (np.repeat(x, query.shape[2] // x.shape[2], 2) for x in (key, value))
     logits = np.einsum("bqhd,bkhd->bhqk", query * query.dtype.type(scale), key, optimize=True)
     logits = logits if cap is None else cap * np.tanh(logits / cap)

@@ -8,11 +8,11 @@ from .._record import Traced, ops
 
 
 def op_cond(pred, true_fn, false_fn):
-    return copied(true_fn() if pred else false_fn())
+    return copy_results(true_fn() if pred else false_fn())
 
 
 def op_switch(index, branches):
-    return copied(branches[min(max(int(index), 0), len(branches) - 1)]())
+    return copy_results(branches[min(max(int(index), 0), len(branches) - 1)]())
 
 
 def op_while_loop(cond, body, xs, maximum_iterations):
@@ -40,6 +40,6 @@ def op_scan(f, init, xs, length, reverse, unroll):
     return carry, [ops.stack(column, 0) for column in zip(*rows[:: -1 if reverse else 1], strict=True)]
 
 
-def copied(ys):
+def copy_results(ys):
     """Return the results of a branch in memory of their own: it may have returned what it closes over."""
     return [y if isinstance(y, Traced) else np.array(y) for y in ys]

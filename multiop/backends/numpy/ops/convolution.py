@@ -20,7 +20,7 @@ def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     groups = _windows.groups(x.shape[-1], kernel.shape)
     pads = _windows.pads(x.shape[1:-1], _windows.spans(kernel.shape[:-2], rates), strides, padding)
     x = np.pad(x, [(0, 0), *pads, (0, 0)])
-    y = in_float32(lambda x, kernel: convolved(x, kernel, strides, rates, groups), x, kernel)
+    y = in_float32(lambda x, kernel: convolve(x, kernel, strides, rates, groups), x, kernel)
     return to_data_format(y if bias is None else op_add(y, bias), data_format)
 
 
@@ -28,7 +28,7 @@ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_for
     inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     _, strides, rates = _windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     x = channels_last(inputs, data_format)
-    groups = _windows.transposed(x.shape[-1], kernel.shape, groups)
+    groups = _windows.transposed_groups(x.shape[-1], kernel.shape, groups)
     spans = _windows.spans(kernel.shape[:-2], rates)
     crops = _windows.crops(x.shape[1:-1], spans, strides, padding, output_padding, rates)
     y = in_float32(lambda x, kernel: spread(x, kernel, strides, rates, groups), x, kernel)
@@ -50,9 +50,9 @@ def op_fold(x, output_size, kernel_size, dilation, padding, stride):
     (x,) = bool_to_int32(convert(x))
     output_size = _windows.spatial(output_size, 2, "output_size")
     kernel, rates, pads, steps, number = _windows.blocks(output_size, kernel_size, dilation, padding, stride)
-    _windows.folded(x.shape, kernel, number)
+    _windows.check_fold(x.shape, kernel, number)
     blocks = x.reshape(x.shape[0], x.shape[1] // math.prod(kernel), *kernel, *number)
-    y = in_float32(lambda blocks: summed(blocks, output_size, pads, steps, rates), blocks)
+    y = in_float32(lambda blocks: add_blocks(blocks, output_size, pads, steps, rates), blocks)
     return y[:, :, pads[0] : pads[0] + output_size[0], pads[1] : pads[1] + output_size[1]]
 
 
@@ -63,7 +63,7 @@ def windows(x, axes, sizes, strides, rates):
     return view[*(slice(None, None, steps.get(axis)) for axis in range(x.ndim)), *(slice(None, None, r) for r in rates)]
 
 
-def convolved(x, kernel, strides, rates, groups):
+def convolve(x, kernel, strides, rates, groups):
     n = len(strides)
     view = windows(x, range(1, n + 1), kernel.shape[:n], strides, rates)
     inner = range(n + 1, 2 * n + 2), (n, *range(n))  # channels, and the entries under the window
@@ -79,19 +79,19 @@ def spread(x, kernel, strides, rates, groups):
     parts = list(zip(np.split(x, groups, -1), np.split(kernel, groups, -1), strict=True))
     for place in np.ndindex(kernel.shape[:-2]):
         terms = [np.tensordot(one, weights[place], (-1, -1)) for one, weights in parts]
-        y[:, *reached(place, x.shape[1:-1], strides, rates)] += np.concatenate(terms, -1)
+        y[:, *entry_slices(place, x.shape[1:-1], strides, rates)] += np.concatenate(terms, -1)
     return y
 
 
-def summed(blocks, size, pads, steps, rates):
+def add_blocks(blocks, size, pads, steps, rates):
     """Add each block of `(batch, channels, *kernel, *number)` at its place."""
     y = np.zeros((*blocks.shape[:2], *(n + 2 * pad for n, pad in zip(size, pads, strict=True))), blocks.dtype)
     for place in np.ndindex(blocks.shape[2:4]):
-        y[:, :, *reached(place, blocks.shape[4:], steps, rates)] += blocks[:, :, *place]
+        y[:, :, *entry_slices(place, blocks.shape[4:], steps, rates)] += blocks[:, :, *place]
     return y
 
 
-def reached(place, numbers, strides, rates):
+def entry_slices(place, numbers, strides, rates):
     """Return, for each dimension, where the entry at `place` of each window is."""
     every = zip(place, numbers, strides, rates, strict=True)
     return [slice(k * rate, k * rate + (number - 1) * step + 1, step) for k, number, step, rate in every]

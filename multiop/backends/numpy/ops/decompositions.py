@@ -14,7 +14,7 @@ from ..conversion import HALVES, dtype_name, floating, promote_floating
 
 
 def op_cholesky(x, upper):
-    factor = solved(np.linalg.cholesky, "x is not positive definite", matrices(x, square=True))
+    factor = call_solver(np.linalg.cholesky, "x is not positive definite", matrices(x, square=True))
     return adjoint(factor) if upper else factor
 
 
@@ -27,7 +27,7 @@ def op_slogdet(x):
 
 
 def op_inv(x):
-    return solved(np.linalg.inv, "x is singular", matrices(x, square=True))
+    return call_solver(np.linalg.inv, "x is singular", matrices(x, square=True))
 
 
 def op_pinv(x, rcond):
@@ -36,14 +36,14 @@ def op_pinv(x, rcond):
 
 
 def op_solve(a, b):
-    a, b = map(accepted, promote_floating(a, b))
+    a, b = map(reject_halves, promote_floating(a, b))
     vectors = args.is_vector_rhs(a.shape, b.shape)
-    solution = solved(np.linalg.solve, "a is singular", a, b[..., None] if vectors else b)
+    solution = call_solver(np.linalg.solve, "a is singular", a, b[..., None] if vectors else b)
     return solution[..., 0] if vectors else solution
 
 
 def op_solve_triangular(a, b, lower):
-    a, b = map(accepted, promote_floating(a, b))
+    a, b = map(reject_halves, promote_floating(a, b))
     args.matrices(a.shape, square=True, name="a")
     return op_solve(np.tril(a) if lower else np.triu(a), b)
 
@@ -84,14 +84,14 @@ def op_eig(x):
 # operands and results
 
 
-def accepted(x):
+def reject_halves(x):
     if x.dtype in HALVES:
         raise errors.DTypeError(f"{dtype_name(x)} is too short for a decomposition; cast to float32 first")
     return x
 
 
 def matrices(x, square=False):
-    x = accepted(floating(x))
+    x = reject_halves(floating(x))
     args.matrices(x.shape, square)
     return x
 
@@ -100,7 +100,7 @@ def adjoint(x):
     return np.conj(np.swapaxes(x, -1, -2))
 
 
-def solved(function, message, *xs):
+def call_solver(function, message, *xs):
     try:
         return function(*xs)
     except np.linalg.LinAlgError:

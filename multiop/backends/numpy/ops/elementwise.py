@@ -95,7 +95,9 @@ def op_round(x, decimals):
     (x,) = bool_to_int32(convert(x))
     if x.dtype.kind == "c":
         return complex_of(op_round(x.real, decimals), op_round(x.imag, decimals))
-    return rounded_integer(x, decimals) if x.dtype.kind in "iu" else in_float32(lambda x: rounded(x, decimals), x)
+    return (
+        rounded_integer(x, decimals) if x.dtype.kind in "iu" else in_float32(lambda x: round_decimals(x, decimals), x)
+    )
 
 
 op_floor = pipeline(convert, reject_complex, of_fractions(np.floor))
@@ -172,7 +174,7 @@ def op_polar(abs_, angle):
 # rounding
 
 
-def rounded(x, decimals):
+def round_decimals(x, decimals):
     """Round floats, ties to even; what is too large to have these decimals stays."""
     scale = host.power_of_10(abs(decimals))
     large = x * scale if decimals > 0 else x / scale

@@ -44,7 +44,7 @@ def op_scatter_update(x, indices, updates, reduction):
     (x,) = reject_complex(x) if reduction in ("max", "min") else (x,)
     columns = np.moveaxis(convert(indices), -1, 0)
     cells = tuple(within(column, size) for column, size in zip(columns, x.shape, strict=False))
-    return in_float32(lambda x, updates: updated(x, cells, updates, reduction), x, updates)
+    return in_float32(lambda x, updates: update_cells(x, cells, updates, reduction), x, updates)
 
 
 def op_select(condlist, choicelist, default):
@@ -87,7 +87,7 @@ def block(start_indices, x, shape):
     return tuple(slice(k, k + n) for k, n in zip(args.corner(starts, x.shape, shape), shape, strict=True))
 
 
-def updated(x, cells, updates, reduction):
+def update_cells(x, cells, updates, reduction):
     y = x.copy()
     if reduction is None:
         y[cells] = updates

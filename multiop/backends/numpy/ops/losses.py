@@ -30,7 +30,7 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
     (output,) = reject_complex(floating(output))
     if ((target < 0) | (target >= output.shape[axis])).any():
         raise errors.ArgumentError(f"target has a class that is not among the {output.shape[axis]} of output")
-    loss = in_float32(lambda x: -log_softmax(x if from_logits else np.log(clipped(x)), axis), output)
+    loss = in_float32(lambda x: -log_softmax(x if from_logits else np.log(clip_probabilities(x)), axis), output)
     return np.squeeze(np.take_along_axis(loss, target, axis), axis)
 
 
@@ -51,7 +51,7 @@ def op_ctc_decode(inputs, lengths, beam_width, top_paths, merge_repeated, blank)
     return np.swapaxes(labels, 0, 1), np.array([[score for _, score in paths] for paths in found], inputs.dtype)
 
 
-def clipped(x):
+def clip_probabilities(x):
     return np.clip(x, EPSILON, 1 - EPSILON)
 
 
@@ -60,7 +60,7 @@ def of_logits(target, output):
 
 
 def of_probabilities(target, output):
-    return -target * np.log(clipped(output)) - (1 - target) * np.log1p(-clipped(output))
+    return -target * np.log(clip_probabilities(output)) - (1 - target) * np.log1p(-clip_probabilities(output))
 
 
 def categorical(target, output, from_logits, axis):
@@ -68,7 +68,7 @@ def categorical(target, output, from_logits, axis):
         logs = log_softmax(output, axis)
         logs = np.where((target == 0) & (logs == -np.inf), 0, logs)  # a class that is masked
     else:
-        logs = np.log(clipped(output / np.sum(output, axis, keepdims=True)))
+        logs = np.log(clip_probabilities(output / np.sum(output, axis, keepdims=True)))
     return -np.sum(target * logs, axis)
 
 

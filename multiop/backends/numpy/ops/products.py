@@ -23,7 +23,7 @@ def op_einsum(subscripts, operands):
 
 def op_tensordot(x1, x2, axes):
     x1, x2 = promote(x1, x2)
-    dims = args.contracted(axes, x1.shape, x2.shape)
+    dims = args.axes_to_contract(axes, x1.shape, x2.shape)
     return in_float32(lambda x1, x2: np.tensordot(x1, x2, dims), x1, x2)
 
 

@@ -10,24 +10,24 @@ from .reduction import identity, summands
 
 
 def op_segment_sum(x, ids, num_segments):
-    return reduced(np.add, 0, summands(x, None), ids, num_segments)
+    return combine_segments(np.add, 0, summands(x, None), ids, num_segments)
 
 
 def op_segment_max(x, ids, num_segments):
     (x,) = reject_complex(convert(x))
-    return reduced(np.maximum, identity(x)[0], x, ids, num_segments)
+    return combine_segments(np.maximum, identity(x)[0], x, ids, num_segments)
 
 
 def op_segment_min(x, ids, num_segments):
     (x,) = reject_complex(convert(x))
-    return reduced(np.minimum, identity(x)[1], x, ids, num_segments)
+    return combine_segments(np.minimum, identity(x)[1], x, ids, num_segments)
 
 
 def op_segment_prod(x, ids, num_segments):
-    return reduced(np.multiply, 1, summands(x, None), ids, num_segments)
+    return combine_segments(np.multiply, 1, summands(x, None), ids, num_segments)
 
 
-def reduced(combine, identity, x, ids, num_segments):
+def combine_segments(combine, identity, x, ids, num_segments):
     """Return the rows of each segment combined, starting from `identity`; those out of range are dropped."""
     ids = integers(ids)
     n = max(int(ids.max(initial=-1)) + 1, 0) if num_segments is None else num_segments

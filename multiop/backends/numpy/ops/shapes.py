@@ -27,7 +27,7 @@ def op_swapaxes(x, axis1, axis2):
 
 def op_moveaxis(x, source, destination):
     x = convert(x)
-    return np.transpose(x, args.moved(source, destination, x.ndim))
+    return np.transpose(x, args.moved_order(source, destination, x.ndim))
 
 
 def op_expand_dims(x, axis):
@@ -37,7 +37,7 @@ def op_expand_dims(x, axis):
 
 def op_squeeze(x, axis):
     x = convert(x)
-    return np.squeeze(x, None if axis is None else args.squeezed(axis, x.shape))
+    return np.squeeze(x, None if axis is None else args.axes_to_squeeze(axis, x.shape))
 
 
 def op_concatenate(xs, axis):
@@ -95,7 +95,7 @@ def op_pad(x, pad_width, mode, constant_values):
 
 def op_unstack(x, num, axis):
     x = convert(x)
-    return list(np.moveaxis(x, args.unstacked(axis, num, x.shape), 0))
+    return list(np.moveaxis(x, args.axis_to_unstack(axis, num, x.shape), 0))
 
 
 def op_diagonal(x, offset, axis1, axis2):

@@ -10,15 +10,15 @@ from ..conversion import complex_of, convert, floating, promote_floating, reject
 
 
 def op_fft(x):
-    return transformed(np.fft.fft, x)
+    return transform_complex(np.fft.fft, x)
 
 
 def op_fft2(x):
-    return transformed(np.fft.fft2, x)
+    return transform_complex(np.fft.fft2, x)
 
 
 def op_ifft2(x):
-    return transformed(np.fft.ifft2, x)
+    return transform_complex(np.fft.ifft2, x)
 
 
 def op_rfft(x, fft_length):
@@ -27,7 +27,7 @@ def op_rfft(x, fft_length):
 
 
 def op_irfft(x, fft_length):
-    z, dtype = whole(x)
+    z, dtype = join_parts(x)
     return np.fft.irfft(z, fft_length).astype(dtype)
 
 
@@ -35,12 +35,12 @@ def op_extract_sequences(x, sequence_length, sequence_stride):
     return np.lib.stride_tricks.sliding_window_view(convert(x), sequence_length, -1)[..., ::sequence_stride, :]
 
 
-def transformed(transform, x):
-    z, dtype = whole(x)
+def transform_complex(transform, x):
+    z, dtype = join_parts(x)
     return parts(transform(z), dtype)
 
 
-def whole(x):
+def join_parts(x):
     """Return the complex tensor of its two parts, and their dtype."""
     re, im = reject_complex(*promote_floating(*x))
     if re.shape != im.shape:

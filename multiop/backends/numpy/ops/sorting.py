@@ -25,7 +25,7 @@ def op_argsort(x, axis):
 def op_searchsorted(sorted_sequence, values, side):
     sorted_sequence, values = reject_complex(*promote(sorted_sequence, values))
     args.rows(sorted_sequence.shape, values.shape)
-    return in_float32(lambda *xs: searched(*xs, side), sorted_sequence, values).astype(np.int32)
+    return in_float32(lambda *xs: search_rows(*xs, side), sorted_sequence, values).astype(np.int32)
 
 
 def op_top_k(x, k, sorted):
@@ -52,10 +52,10 @@ def op_bincount(x, weights, minlength):
     if weights is None:
         return np.bincount(x, None, minlength).astype(np.int32)
     bins = np.zeros(max(minlength, x.max(initial=-1) + 1), weights.dtype)
-    return in_float32(lambda bins, weights: added(bins, x, weights), bins, weights)
+    return in_float32(lambda bins, weights: add_weights(bins, x, weights), bins, weights)
 
 
-def searched(sorted_sequence, values, side):
+def search_rows(sorted_sequence, values, side):
     if sorted_sequence.ndim == 1:
         return np.searchsorted(sorted_sequence, values, side)
     rows = zip(
@@ -65,6 +65,6 @@ def searched(sorted_sequence, values, side):
     return np.array(found, int).reshape(values.shape)
 
 
-def added(bins, x, weights):
+def add_weights(bins, x, weights):
     np.add.at(bins, x, weights)
     return bins

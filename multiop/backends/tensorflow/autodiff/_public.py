@@ -32,7 +32,7 @@ def custom_call(call, primals):
     graph, n = _internals.current_graph(), len(outputs)
     values = [tf.convert_to_tensor(variable) for variable in variables]
     error = closed_over_error(call, _closed_over.names(named, f))
-    guards = [_guarded(in_this_graph(x), error) for x in outside]
+    guards = [_guard_gradient(in_this_graph(x), error) for x in outside]
     rule = Rule(call, grad_fn, variables)
     # `tf.vectorized_map` must see that the gradient depends on what only the rule closes over
     in_rule = [x for x in _closed_over.tensors_in(grad_fn) if not hasattr(x, "numpy") and x.graph is graph]
@@ -85,7 +85,7 @@ def _closed_over_by(call, primals):
     if variables and not call.wants_variables():
         raise closed_over_error(call, ", ".join(variable.name for variable in variables))
     variables.sort(key=lambda variable: [x is variable.handle for x in outer].index(True))  # in the order of first use
-    reached, outside, named = _reached(traced.outputs, inner), [], []
+    reached, outside, named = _inputs_reached(traced.outputs, inner), [], []
     for x, source in zip(inner, outer, strict=True):
         if x.ref() not in reached or any(source is variable.handle for variable in variables):
             continue
@@ -114,7 +114,7 @@ def _reads_values(error):
 _STOPS = {"OnesLike", "StopGradient", "ZerosLike", "Ceil", "Floor", "Rint", "Round", "Sign"}
 
 
-def _reached(outputs, inputs):
+def _inputs_reached(outputs, inputs):
     """Return references to the inputs of a graph that outputs may pass a gradient to."""
     ends, found, seen, waiting = {x.ref() for x in inputs}, set(), set(), list(outputs)
     while waiting:
@@ -161,7 +161,7 @@ with suppress(KeyError):  # this module registered it already
         raise errors.UnsupportedError(op.get_attr("message").decode())
 
 
-def _guarded(x, error):
+def _guard_gradient(x, error):
     """Return `x` with a gradient that raises `error`.
 
     Across the boundary of a compiled function, TensorFlow computes every gradient, needed or not: there it is NaN.

@@ -55,7 +55,7 @@ def custom_call(call, primals):
     rule = Rule(call, grad_fn, variables, len(hidden))
     if outside:  # in a graph: their gradient may be taken later
         error = closed_over_error(call, _closed_over.names(tracker.named(outside), f))
-        recorded += [_guarded(x, error) for x in outside]
+        recorded += [_guard_closed_over(x, error) for x in outside]
     given = {_internals.tensor_id(x) for x in inputs}  # an input that is returned stays an input
     pairs = [(y, k) for k, y in enumerate(outputs) if _internals.tensor_id(y) not in given]
 
@@ -89,11 +89,11 @@ def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True, use_results=None)
     n = len(outputs)
     specs = [(x.dtype, x.shape if x.shape.is_fully_defined() else tf.shape(x)) for x in outputs]
 
-    def densified(upstreams):
+    def densify(upstreams):
         return [dense(u, *spec) for u, spec in zip(upstreams, specs, strict=True)]
 
     def backward(*upstreams):
-        upstreams = densified(upstreams)
+        upstreams = densify(upstreams)
         if not is_rule:
             return rule(*upstreams)
         with _run_of_rule() as transposed:
@@ -103,8 +103,8 @@ def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True, use_results=None)
 
     def transpose(*upstreams):
         if not is_rule:
-            return rule(*densified(upstreams))
-        grads, fault = _linear.run(rule, densified(upstreams), name)
+            return rule(*densify(upstreams))
+        grads, fault = _linear.run(rule, densify(upstreams), name)
         if fault:
             raise _linear.not_linear(name, fault)
         return grads + [None] * n_guards
@@ -124,10 +124,10 @@ def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True, use_results=None)
                 )
             if not is_rule or _internals.current_graph() is graph:
                 return [None] * n + backward(*upstreams[:n])
-            return [None] * n + _across_graphs(name, rule, densified(upstreams[:n]), inputs, n_guards)
+            return [None] * n + _across_graphs(name, rule, densify(upstreams[:n]), inputs, n_guards)
 
         results = _internals.identity_node([*outputs, *inputs], gradient)
-        results[0].op.pfor_converter = lambda loop: _vectorized(name, rule, n, is_rule, loop)
+        results[0].op.pfor_converter = lambda loop: _vectorize_rule(name, rule, n, is_rule, loop)
         results = results[:n]
     if use_results is not None:
         use_results(results)
@@ -138,20 +138,20 @@ def cut(name, outputs, inputs, rule, n_guards=0, is_rule=True, use_results=None)
 
 
 def can_link(eagerly=False):
-    """Say whether `linked` serves here: in a graph, whose numbers are known only when it runs; or `eagerly` too."""
+    """Say whether `link_rule` serves here: in a graph, whose numbers are known only when it runs; or `eagerly` too."""
     return (eagerly or not tf.executing_eagerly()) and not is_within("mapping") and _internals.missing is None
 
 
-def linked(name, fn, rule, *inputs, unused=0):
+def link_rule(name, fn, rule, *inputs, unused=0):
     """Return `fn(*inputs)`, a tensor, whose gradient is `rule(*inputs, upstream)`: a tensor or `None` each.
 
     The rule must close over no tensor: it then serves copies of a node in other graphs, and keeps no graph alive.
     It does not read the first `unused` inputs, which an eager call does not keep for it.
     """
-    return _link(name, [unrecorded(fn, *inputs)], rule, inputs, unused)[0]
+    return _link(name, [run_unrecorded(fn, *inputs)], rule, inputs, unused)[0]
 
 
-def unrecorded(fn, *xs):
+def run_unrecorded(fn, *xs):
     """Return `fn(*xs)` as a constant: an operation less than `tf.stop_gradient` of it."""
     with _internals.stop_recording():
         return fn(*xs)
@@ -161,11 +161,11 @@ def linear(fn, x):
     """Return `fn(x)`, which is linear, with the derivatives of `fn.transpose`."""
     if not is_tracked() or not can_link(eagerly=True):
         return fn(x)
-    return linked("linear", fn, lambda _, upstream: [linear(fn.transpose, upstream)], x, unused=1)
+    return link_rule("linear", fn, lambda _, upstream: [linear(fn.transpose, upstream)], x, unused=1)
 
 
 def _link(name, outputs, rule, inputs, unused=0):
-    """Return `outputs`, whose gradients are `rule(*inputs, *upstreams)`, as in `linked`."""
+    """Return `outputs`, whose gradients are `rule(*inputs, *upstreams)`, as in `link_rule`."""
     kept = (*[None] * unused, *inputs[unused:])
     is_alone = len(outputs) == 1  # its upstream is never `None`
     specs = [(y.dtype, y.shape if is_alone or y.shape.is_fully_defined() else tf.shape(y)) for y in outputs]
@@ -184,7 +184,7 @@ def _link(name, outputs, rule, inputs, unused=0):
 
 
 def with_rule(name, outputs, rule, *inputs):
-    """Return `outputs` with the gradients `rule(*inputs, *upstreams)` as in `linked`, in a mapped function too."""
+    """Return `outputs` with the gradients `rule(*inputs, *upstreams)` as in `link_rule`, in a mapped function too."""
     if _internals.missing is not None:
         linked = tf.custom_gradient(
             lambda *inputs: ([tf.identity(y) for y in outputs], lambda *upstreams: rule(*inputs, *upstreams))
@@ -302,7 +302,7 @@ def _refuse_second_order(name, fault):
     return gradient
 
 
-def _guarded(x, error):
+def _guard_closed_over(x, error):
     """Return the closed-over `x` with a gradient that raises `error` where it is certain to be needed.
 
     A call of the function's graph refuses a watched `x`; in other cases where a gradient crosses graphs, it is NaN.
@@ -330,7 +330,7 @@ def _not_a_number(x, upstreams):
     return _internals.identity_node([nan, upstream], gradient)[0]
 
 
-def _vectorized(name, rule, n, is_rule, loop):
+def _vectorize_rule(name, rule, n, is_rule, loop):
     """Convert a rule's node for `tf.vectorized_map`: return the mapped outputs of one node with the mapped rule."""
     node = loop.op
     kept = [i for i, y in enumerate(node.outputs[:n]) if y.dtype.is_floating or y.dtype.is_complex]

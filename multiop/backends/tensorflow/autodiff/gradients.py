@@ -26,12 +26,16 @@ def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradient
         return None
     grads = [None] * len(xs)
     for tape in tapes:  # the first one entered has recorded most; a later one may watch what the first does not
-        found = _stopped(tape, ys, xs, grad_ys, stop_gradients) if stop_gradients else tape.gradient(ys, xs, grad_ys)
+        found = (
+            _gradients_with_stops(tape, ys, xs, grad_ys, stop_gradients)
+            if stop_gradients
+            else tape.gradient(ys, xs, grad_ys)
+        )
         grads = [new if old is None else old for old, new in zip(grads, found, strict=True)]
     return grads
 
 
-def _stopped(tape, ys, xs, grad_ys, stops):
+def _gradients_with_stops(tape, ys, xs, grad_ys, stops):
     """Return the gradients of `xs` when nothing passes through `stops`.
 
     A tape cannot stop at a tensor. Instead, the gradient that arrives at a stop is subtracted from its seed until
@@ -53,7 +57,7 @@ def _stopped(tape, ys, xs, grad_ys, stops):
         targets, seeds = [*ys, *(stops[i] for i in held)], [*grad_ys, *(-arrived[i] for i in held)]
     passed_on = tape.gradient(stops, xs, [tf.zeros_like(stop) for stop in stops])
     behind = [i for i, grad in enumerate(passed_on) if grad is not None]
-    connected = _connected(tape, ys, [xs[i] for i in behind], stops) if behind else []
+    connected = _depend_around_stops(tape, ys, [xs[i] for i in behind], stops) if behind else []
     if not settled or not all(_is_nothing(grad, None) for grad in passed_on):
         raise errors.UnsupportedError(
             "the gradients at or behind stop_gradients are not finite, and TensorFlow's eager tape cannot stop there: "
@@ -68,7 +72,7 @@ def _stopped(tape, ys, xs, grad_ys, stops):
     return grads
 
 
-def _connected(tape, ys, xs, stops):
+def _depend_around_stops(tape, ys, xs, stops):
     """Say for each of `xs` whether `ys` depend on it by a path around `stops`, from the graph of the backward pass."""
     with _internals.without_running(), _internals.distinct_gradients():
         seeds = [tf.compat.v1.placeholder(y.dtype, y.shape) for y in ys]

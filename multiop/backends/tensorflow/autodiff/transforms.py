@@ -55,7 +55,7 @@ def is_differentiated(x):
 
 
 def vmap(fun, in_axes, axis_size):
-    def mapped(*args):
+    def call_mapped(*args):
         moved = [_move_to_front(x, axis) for x, axis in zip(args, in_axes, strict=True) if axis is not None]
 
         def run_row(slices):
@@ -71,7 +71,7 @@ def vmap(fun, in_axes, axis_size):
             rows = [run_row([x[k] for x in moved]) for k in range(axis_size)]
         return [tf.stack(column) for column in zip(*rows, strict=True)]
 
-    return mapped
+    return call_mapped
 
 
 def _move_to_front(x, axis):
@@ -85,7 +85,7 @@ def _move_to_front(x, axis):
 def jit(fun):
     programs = Recent()
 
-    def compiled(*args):
+    def call_compiled(*args):
         if not tf.executing_eagerly():
             outputs, finish = fun(*args)  # inside a graph, stay in that graph: a boundary would hide what crosses it
             return finish(outputs)
@@ -98,7 +98,7 @@ def jit(fun):
             return result
         return program(*args)
 
-    return compiled
+    return call_compiled
 
 
 class _Program:

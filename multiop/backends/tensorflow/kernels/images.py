@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from multiop._values import windows
 
-from ..autodiff.custom_gradient import can_link, linked
+from ..autodiff.custom_gradient import can_link, link_rule
 from ..conversion import cached_ints, convert, executing_eagerly, in_this_graph, is_readable, is_tensor
 from ..ops.convolution import channels_last, to_data_format
 
@@ -21,10 +21,10 @@ def op_image_resize(images, size, *options, otherwise):
     if not (is_usual and data_format in (None, "channels_last", "channels_first") and windows.is_pair(size)):
         return otherwise(images, size, *options)
     images = convert(images) if is_tensor(images) else images
-    return resized(images, tuple(size), data_format or "channels_last", lambda x: otherwise(x, size, *options))
+    return resize_natively(images, tuple(size), data_format or "channels_last", lambda x: otherwise(x, size, *options))
 
 
-def resized(images, size, data_format, by_taps):
+def resize_natively(images, size, data_format, by_taps):
     if not (isinstance(images, tf.Tensor) and images.dtype is tf.float32 and images.shape.rank in (3, 4)):
         return by_taps(images)
     sizes = images.shape[-3:-1] if data_format == "channels_last" else images.shape[-2:]
@@ -36,25 +36,27 @@ def resized(images, size, data_format, by_taps):
     def batch(x):
         return channels_last(x if len(x.shape) == 4 else x[None], data_format)
 
-    def restored(y):
+    def restore_layout(y):
         y = to_data_format(y, data_format)
         return y if len(images.shape) == 4 else y[0]
 
     def resize(x):
-        return restored(tf.raw_ops.ResizeBilinear(images=batch(x), size=cached_ints(size), half_pixel_centers=True))
+        return restore_layout(
+            tf.raw_ops.ResizeBilinear(images=batch(x), size=cached_ints(size), half_pixel_centers=True)
+        )
 
     def spread(x, u):
         grad = tf.raw_ops.ResizeBilinearGrad(grads=batch(u), original_image=batch(x), half_pixel_centers=True)
-        return restored(grad)
+        return restore_layout(grad)
 
     def pull(x, upstream):
-        return [linked("resize/transpose", spread, pull_back, x, upstream)]
+        return [link_rule("resize/transpose", spread, pull_back, x, upstream)]
 
     def pull_back(_, __, upstream):
-        return [None, resized(upstream, size, data_format, by_taps)]
+        return [None, resize_natively(upstream, size, data_format, by_taps)]
 
     value = resize if executing_eagerly() else lambda x: where_finite(resize, by_taps, x)
-    return linked("op_image_resize", value, pull, images)
+    return link_rule("op_image_resize", value, pull, images)
 
 
 def is_finite(x):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from ..autodiff.custom_gradient import can_link, linked
+from ..autodiff.custom_gradient import can_link, link_rule
 from ..conversion import choose, executing_eagerly, floating, in_this_graph, is_tracked, promote_floating
 from ..devices import is_at_hand
 
@@ -25,13 +25,15 @@ def op_lgamma(x, *, otherwise):
         return in_float64(tf.raw_ops.Lgamma, x)
 
     def slope(x, upstream):
-        return linked("op_lgamma/slope", lambda x, upstream: upstream * digamma(x), slope_rule, x, upstream)
+        return link_rule("op_lgamma/slope", lambda x, upstream: upstream * digamma(x), slope_rule, x, upstream)
 
     def slope_rule(x, upstream, second_upstream):
         x, upstream = in_this_graph(x), in_this_graph(upstream)
         return pull(lambda x, upstream: pull(otherwise, [x], upstream)[0], [x, upstream], second_upstream)
 
-    return linked("op_lgamma", lambda x: in_float64(tf.raw_ops.Lgamma, x), lambda x, upstream: [slope(x, upstream)], x)
+    return link_rule(
+        "op_lgamma", lambda x: in_float64(tf.raw_ops.Lgamma, x), lambda x, upstream: [slope(x, upstream)], x
+    )
 
 
 def pull(fn, xs, upstream):

@@ -42,7 +42,7 @@ def side(part):
     return choose(negative, -one, one)
 
 
-def sloped(fn, z, line):
+def with_slope_of(fn, z, line):
     """Return `fn(z)` with the derivatives of `line` wherever that is finite."""
     if not is_tracked():
         return fn(z)
@@ -124,24 +124,24 @@ def power(z, w):
 
 
 def arcsin(z):
-    return sloped(tf.asin, z, line_of_arcsin)
+    return with_slope_of(tf.asin, z, line_of_arcsin)
 
 
 def arccos(z):
-    return sloped(tf.acos, z, lambda z: -line_of_arcsin(z))
+    return with_slope_of(tf.acos, z, lambda z: -line_of_arcsin(z))
 
 
 def arctan(z):
-    return sloped(tf.atan, z, lambda z: times_minus_i(line_of_arctanh(times_i(z))))
+    return with_slope_of(tf.atan, z, lambda z: times_minus_i(line_of_arctanh(times_i(z))))
 
 
 def arcsinh(z):
-    return sloped(tf.asinh, z, lambda z: times_minus_i(line_of_arcsin(times_i(z))))
+    return with_slope_of(tf.asinh, z, lambda z: times_minus_i(line_of_arcsin(times_i(z))))
 
 
 def arccosh(z):
-    return sloped(tf.acosh, z, line_of_arccosh)
+    return with_slope_of(tf.acosh, z, line_of_arccosh)
 
 
 def arctanh(z):
-    return sloped(tf.atanh, z, line_of_arctanh)
+    return with_slope_of(tf.atanh, z, line_of_arctanh)

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from multiop._values import args
 
-from ..autodiff.custom_gradient import can_link, linked, unrecorded, with_rule
+from ..autodiff.custom_gradient import can_link, link_rule, run_unrecorded, with_rule
 from ..conversion import (
     beyond_float16,
     bool_to_int32,
@@ -44,11 +44,11 @@ def op_softplus(x):
 
 
 def op_softmax(x, axis):
-    return normalized(tf.raw_ops.Softmax, tf.nn.softmax, x, axis)
+    return softmax_along(tf.raw_ops.Softmax, tf.nn.softmax, x, axis)
 
 
 def op_log_softmax(x, axis):
-    return normalized(tf.raw_ops.LogSoftmax, tf.nn.log_softmax, x, axis)
+    return softmax_along(tf.raw_ops.LogSoftmax, tf.nn.log_softmax, x, axis)
 
 
 def op_relu6(x):
@@ -101,7 +101,7 @@ def op_log_sigmoid(x):
 
 def op_softsign(x):
     (x,) = reject_complex(floating(x))
-    return with_rule("op_softsign", [unrecorded(softsign, x)], softsign_rule, x)[0]
+    return with_rule("op_softsign", [run_unrecorded(softsign, x)], softsign_rule, x)[0]
 
 
 def op_soft_shrink(x, threshold):
@@ -131,7 +131,7 @@ def op_hard_sigmoid(x):
 def op_hard_silu(x):
     (x,) = reject_complex(floating(x))
     # the products of the formula's derivative would overflow, or be NaN, before they vanish
-    return with_rule("op_hard_silu", [unrecorded(hard_silu, x)], hard_silu_rule, x)[0]
+    return with_rule("op_hard_silu", [run_unrecorded(hard_silu, x)], hard_silu_rule, x)[0]
 
 
 def by_output(name, kernel, inside, x):
@@ -143,14 +143,14 @@ def by_output(name, kernel, inside, x):
         zero = tf.constant(0, upstream.dtype)
         return [choose(inside(y) > zero, upstream, zero), None]
 
-    y = unrecorded(kernel, x)
+    y = run_unrecorded(kernel, x)
     if can_link(eagerly=True):
-        return linked(name, lambda _, y: y, rule, x, y, unused=1)
+        return link_rule(name, lambda _, y: y, rule, x, y, unused=1)
     y = tf.stop_gradient(y)
     return choose(inside(y) > tf.constant(0, x.dtype), x, y)
 
 
-def normalized(kernel, native, x, axis):
+def softmax_along(kernel, native, x, axis):
     """Return a softmax, or its logarithm, along `axis`; -1 is the last of any number of dimensions."""
     if axis == -1 and is_float_along(x, axis):
         return kernel(logits=x)
@@ -174,7 +174,7 @@ def softsign(x):
 
 
 def softsign_rule(x, upstream):
-    slope = unrecorded(softsign_slope, x, upstream)
+    slope = run_unrecorded(softsign_slope, x, upstream)
     return with_rule("op_softsign/slope", [slope], softsign_slope_rule, x, upstream)
 
 

@@ -26,11 +26,11 @@ def op_bitwise_invert(x):
 
 
 def op_left_shift(x, y):
-    return shifted(tf.bitwise.left_shift, *shiftable(x, y))
+    return shift_within_bits(tf.bitwise.left_shift, *shiftable(x, y))
 
 
 def op_right_shift(x, y):
-    return shifted(tf.bitwise.right_shift, *shiftable(x, y))
+    return shift_within_bits(tf.bitwise.right_shift, *shiftable(x, y))
 
 
 def op_gcd(x1, x2):
@@ -59,7 +59,7 @@ def shiftable(x, y):
     return (x, y) if are_ints(x, y) else reject_floats(*bool_to_int32(*promote(x, y)))
 
 
-def shifted(shift, x, y):
+def shift_within_bits(shift, x, y):
     """Shift; beyond the number of bits, where TensorFlow's is undefined, until `x` is empty, or its sign alone."""
     within = (y >= 0) & (y < bits(x))
     beyond = shift(shift(x, tf.constant(bits(x) - 1, x.dtype)), tf.constant(1, x.dtype))

@@ -27,7 +27,7 @@ def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
         pads = _windows.pads(known_shape(x)[1:-1], spans, strides, padding)
         if padding != "valid":
             x, padding = tf.pad(x, [(0, 0), *pads, (0, 0)]), "valid"
-    y = to_data_format(convolved(x, kernel, strides, padding, dilation), data_format)
+    y = to_data_format(run_convolution(x, kernel, strides, padding, dilation), data_format)
     if bias is None:
         return y
     if data_format == "channels_last" and are_floats(y, bias):
@@ -40,7 +40,7 @@ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_for
     shapes = known_shape(inputs), known_shape(kernel)
     axes, strides, dilation = _windows.convolution(*shapes, strides, data_format, dilation_rate)
     x, n = channels_last(inputs, data_format), len(axes)
-    groups = _windows.transposed(x.shape[-1], kernel.shape, groups)
+    groups = _windows.transposed_groups(x.shape[-1], kernel.shape, groups)
     spans = _windows.spans(kernel.shape[:-2], dilation)
     crops = _windows.crops(known_shape(x)[1:-1], spans, strides, padding, output_padding, dilation)
     # where TensorFlow has no kernel or returns a wrong shape (see convolved), spread the inputs and convolve
@@ -52,7 +52,7 @@ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_for
         flipped = tf.reshape(tf.reverse(kernel, range(n)), [*window, share, groups, channels // groups])
         flipped = tf.transpose(flipped, (*range(n), n + 2, n + 1, n))
         flipped = tf.reshape(flipped, [*window, channels // groups, groups * share])
-        return to_data_format(convolved(x, flipped, (1,) * n, "valid", dilation), data_format)
+        return to_data_format(run_convolution(x, flipped, (1,) * n, "valid", dilation), data_format)
     full = [
         (size(x, axis) - 1) * stride + span + max(-end, 0)
         for axis, stride, span, (_, end) in zip(range(1, n + 1), strides, spans, crops, strict=True)
@@ -81,7 +81,7 @@ def op_fold(x, output_size, kernel_size, dilation, padding, stride):
     (x,) = bool_to_int32(convert(x))
     output_size = _windows.spatial(output_size, 2, "output_size")
     kernel, rates, pads, steps, number = _windows.blocks(output_size, kernel_size, dilation, padding, stride)
-    _windows.folded(known_shape(x), kernel, number)
+    _windows.check_fold(known_shape(x), kernel, number)
     height, width = (length + 2 * pad for length, pad in zip(output_size, pads, strict=True))
     rows, columns = map(_windows.positions, number, kernel, steps, rates)
     place = (rows[:, None, :, None] * width + columns[None, :, None, :]).reshape(-1)
@@ -92,7 +92,7 @@ def op_fold(x, output_size, kernel_size, dilation, padding, stride):
     return image[:, :, pads[0] : height - pads[0], pads[1] : width - pads[1]]
 
 
-def convolved(x, kernel, strides, padding, dilation):
+def run_convolution(x, kernel, strides, padding, dilation):
     groups = _windows.groups(x.shape[-1], kernel.shape)
     if x.dtype.is_floating and max(strides) > 1 and max(dilation) > 1:
         return in_phases(x, kernel, strides, padding, dilation)
@@ -107,7 +107,7 @@ def convolved(x, kernel, strides, padding, dilation):
             y = convolve(x, kernel, strides, padding.upper(), _LAYOUT[len(strides)], dilation)
         return y if x.shape[0] else tf.ensure_shape(y, y.shape)
     # TensorFlow has no kernel, or no gradient on the CPU: multiply the patch under each window
-    return product_of(lambda x, kernel: grouped(x, kernel, groups, strides, padding, dilation), x, kernel)
+    return product_of(lambda x, kernel: convolve_groups(x, kernel, groups, strides, padding, dilation), x, kernel)
 
 
 def in_phases(x, kernel, strides, padding, dilation):
@@ -130,7 +130,7 @@ def in_phases(x, kernel, strides, padding, dilation):
             slice(start * rate, start * rate + last * stride + 1, stride)
             for start, rate, last, stride in zip(first, dilation, reach, strides, strict=True)
         ]
-        total = total + convolved(x[(slice(None), *seen)], part, (1,) * n, "valid", rates)
+        total = total + run_convolution(x[(slice(None), *seen)], part, (1,) * n, "valid", rates)
     return total
 
 
@@ -141,7 +141,7 @@ def depthwise(x, kernel, strides, padding, dilation):
     return tf.nn.depthwise_conv2d(x, kernel, (1, *strides, 1), padding.upper(), dilations=dilation)
 
 
-def grouped(x, kernel, groups, strides, padding, dilation):
+def convolve_groups(x, kernel, groups, strides, padding, dilation):
     for i, (k, stride, rate) in enumerate(zip(kernel.shape, strides, dilation, strict=False)):
         axis, span = 1 + 2 * i, (k - 1) * rate + 1
         if padding == "same":

@@ -78,4 +78,4 @@ def op_linspace(start, stop, num, endpoint, dtype, axis):
         samples = choose(tf.equal(index, divisor), stop, samples)
     samples = convert(tf.floor(*reject_complex(samples)) if whole else samples, dtype or given)
     step = step / quarter if parts > 0 else tf.fill(tf.shape(step), tf.constant(math.nan, step.dtype))
-    return tf.transpose(samples, args.moved(0, axis, rank(samples))), convert(step, given)
+    return tf.transpose(samples, args.moved_order(0, axis, rank(samples))), convert(step, given)

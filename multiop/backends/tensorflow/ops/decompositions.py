@@ -84,14 +84,14 @@ def op_pinv(x, rcond):
 
 
 def op_solve(a, b):
-    a, b = map(accepted, map(floating, promote(a, b)))
+    a, b = map(reject_halves, map(floating, promote(a, b)))
     vectors = args.is_vector_rhs(known_shape(a), known_shape(b))
     solution = invertible(tf.linalg.solve, "a", *broadcast_together(a, b[..., None] if vectors else b, 2))
     return solution[..., 0] if vectors else solution
 
 
 def op_solve_triangular(a, b, lower):
-    a, b = map(accepted, map(floating, promote(a, b)))
+    a, b = map(reject_halves, map(floating, promote(a, b)))
     vectors = args.is_vector_rhs(known_shape(a), known_shape(b))
     singular = tf.reduce_any(tf.equal(tf.linalg.diag_part(a), 0)) if a.shape[-1] else tf.constant(False)
     if is_at_hand(singular) and bool(singular):
@@ -113,11 +113,11 @@ def op_lu_factor(x):
     x = matrices(x)
     rows, columns = x.shape[-2:]
     if rows != columns or rows == 0:
-        return eliminated(x)
+        return eliminate(x)
     try:
         factors, order = tf.linalg.lu(x)
     except tf.errors.InvalidArgumentError:  # TensorFlow refuses singular matrices
-        return eliminated(x)
+        return eliminate(x)
     return with_gradients(x, [factors], lu_rule(order))[0], pivots(order)
 
 
@@ -182,7 +182,7 @@ def with_gradients(x, results, rule, rule_of_others=None):
     x, *results = map(in_this_graph, (x, *results))
     n = len(results)
 
-    def linked(rule_of_these, these):
+    def link_results(rule_of_these, these):
         def pull(x, *tensors):
             linked_results = with_gradients(x, tensors[:n], rule, rule_of_others)
             return [rule_of_these(x, linked_results, *tensors[n:]), *[None] * n]
@@ -190,8 +190,8 @@ def with_gradients(x, results, rule, rule_of_others=None):
         return with_rule("decomposition", these, pull, x, *results)
 
     if rule_of_others is None:
-        return linked(rule, results)
-    return linked(rule, results[:1]) + linked(rule_of_others, results[1:])
+        return link_results(rule, results)
+    return link_results(rule, results[:1]) + link_results(rule_of_others, results[1:])
 
 
 def eigh_value_rule(x, results, upstream):
@@ -317,14 +317,14 @@ def between(left, right):
 # operands and results
 
 
-def accepted(x):
+def reject_halves(x):
     if x.dtype in (tf.float16, tf.bfloat16):
         raise errors.DTypeError(f"{dtype_name(x)} is too short for a decomposition; cast to float32 first")
     return x
 
 
 def matrices(x, square=False):
-    x = accepted(floating(x))
+    x = reject_halves(floating(x))
     args.matrices(known_shape(x), square)
     return x
 
@@ -381,7 +381,7 @@ def pivots(order):
     return tf.while_loop(lambda i, *_: i < n, swap, start, maximum_iterations=n)[2]
 
 
-def eliminated(x):
+def eliminate(x):
     """Return factors and pivots of matrices that TensorFlow's kernel refuses: not square, or singular."""
     rows, columns = x.shape[-2:]
     chosen, places = [], tf.range(rows)
@@ -420,9 +420,9 @@ def small_det(x):
     if n == 1:
         return x[..., 0, 0]
     if n == 2:
-        (a, b), (c, d) = (unstacked(row, -1) for row in unstacked(x, -2))
+        (a, b), (c, d) = (unstack(row, -1) for row in unstack(x, -2))
         return tf.raw_ops.Sub(x=tf.raw_ops.Mul(x=a, y=d), y=tf.raw_ops.Mul(x=b, y=c))
-    first, *rows = unstacked(x, -2)
+    first, *rows = unstack(x, -2)
     (y1, y2), (z1, z2) = ([tf.gather(row, order, axis=-1) for row in rows] for order in ([1, 2, 0], [2, 0, 1]))
     return tf.reduce_sum(first * (y1 * z2 - z1 * y2), -1)
 
@@ -433,7 +433,7 @@ def adjoint(x):
     return (tf.raw_ops.ConjugateTranspose if x.dtype.is_complex else tf.raw_ops.Transpose)(x=x, perm=order)
 
 
-def unstacked(x, axis):
+def unstack(x, axis):
     """Return what `tf.unstack` does, of a known size, in less time."""
     return tf.raw_ops.Unpack(value=x, num=x.shape[axis], axis=axis)
 

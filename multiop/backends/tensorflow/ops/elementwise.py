@@ -11,7 +11,7 @@ import tensorflow as tf
 from multiop import errors
 from multiop._values import host
 
-from ..autodiff.custom_gradient import can_link, linked, unrecorded, with_rule
+from ..autodiff.custom_gradient import can_link, link_rule, run_unrecorded, with_rule
 from ..conversion import (
     align,
     align_floating,
@@ -203,22 +203,22 @@ def op_round(x, decimals):
     if x.dtype.is_floating:
         if not decimals:
             return connect(tf.round(x), x)
-        return connect(in_float32(lambda x: rounded(x, decimals), x), x)
+        return connect(in_float32(lambda x: round_decimals(x, decimals), x), x)
     if decimals >= 0:
         return x
     return rounded_integer(x, tf.constant(10**-decimals, x.dtype)) if 10**-decimals <= x.dtype.max else tf.zeros_like(x)
 
 
 def op_floor(x):
-    return whole(lambda x: tf.raw_ops.Floor(x=x), x)
+    return round_constant(lambda x: tf.raw_ops.Floor(x=x), x)
 
 
 def op_ceil(x):
-    return whole(lambda x: tf.raw_ops.Ceil(x=x), x)
+    return round_constant(lambda x: tf.raw_ops.Ceil(x=x), x)
 
 
 def op_trunc(x):
-    return whole(lambda x: choose(x < 0, tf.math.ceil(x), tf.floor(x)), x)
+    return round_constant(lambda x: choose(x < 0, tf.math.ceil(x), tf.floor(x)), x)
 
 
 def op_sin(x):
@@ -358,7 +358,11 @@ def op_ldexp(x1, x2):
     (x1,), x2 = reject_complex(floating(x1)), convert(x2)
     if x2.dtype.is_floating or x2.dtype.is_complex:
         raise errors.DTypeError(f"x2: {x2.dtype.name} is not accepted: give integers")
-    return scaled(x1, x2) if x1.dtype is tf.float64 else tf.cast(scaled(tf.cast(x1, tf.float32), x2), x1.dtype)
+    return (
+        scale_in_steps(x1, x2)
+        if x1.dtype is tf.float64
+        else tf.cast(scale_in_steps(tf.cast(x1, tf.float32), x2), x1.dtype)
+    )
 
 
 def op_nextafter(x1, x2):
@@ -392,7 +396,7 @@ def logarithm(x, base):
     return tf.math.log(x) / tf.constant(math.log(base), x.dtype)
 
 
-def whole(fn, x):
+def round_constant(fn, x):
     """Return whole numbers near `x`, which are constant: `fn(x)`."""
     (x,) = reject_complex(convert(x))
     if not x.dtype.is_floating:
@@ -400,7 +404,7 @@ def whole(fn, x):
     return connect(fn(x), x) if is_tracked() else fn(x)
 
 
-def rounded(x, decimals):
+def round_decimals(x, decimals):
     x, scale = tf.stop_gradient(x), host.power_of_10(abs(decimals))
     scale = math.inf if scale > x.dtype.max else scale
     unit = tf.constant(scale, x.dtype)
@@ -443,7 +447,7 @@ def pairwise_extremum(native, reaches, of_bools, x1, x2):
         return native(x=x1, y=x2)
     if can_link(eagerly=True):
         rule = functools.partial(shares, reaches)
-        return linked(native.__name__, functools.partial(larger_or_smaller, native), rule, x1, x2)
+        return link_rule(native.__name__, functools.partial(larger_or_smaller, native), rule, x1, x2)
     half, tied = tf.constant(0.5, x1.dtype), tf.equal(x1, x2)
     return choose(tied, half * x1 + half * x2, larger_or_smaller(native, x1, x2))
 
@@ -553,7 +557,7 @@ def connect(y, *xs):
 def power(x1, x2):
     """Return `tf.pow(x1, x2)`; its own derivatives are NaN at 0, and infinite where only the value is."""
     x1, x2 = map(in_this_graph, broadcast_together(x1, x2))
-    return with_rule("op_power", [unrecorded(tf.pow, x1, x2)], power_rule, x1, x2)[0]
+    return with_rule("op_power", [run_unrecorded(tf.pow, x1, x2)], power_rule, x1, x2)[0]
 
 
 def power_rule(x1, x2, upstream):
@@ -586,7 +590,7 @@ def exp2(x, order=0):
     def rule(x, upstream):
         return [upstream * tf.math.conj(exp2(x, order + 1))]
 
-    return with_rule(f"op_exp2/{order}", [unrecorded(value if order else power_of_2, x)], rule, x)[0]
+    return with_rule(f"op_exp2/{order}", [run_unrecorded(value if order else power_of_2, x)], rule, x)[0]
 
 
 def hidden(x):
@@ -596,7 +600,7 @@ def hidden(x):
 
 def arctan2(x1, x2):
     """Return angles; the gradient of tf.atan2 is NaN at the origin, and where squares overflow or underflow."""
-    return with_rule("op_arctan2", [unrecorded(tf.atan2, x1, x2)], arctan2_rule, x1, x2)[0]
+    return with_rule("op_arctan2", [run_unrecorded(tf.atan2, x1, x2)], arctan2_rule, x1, x2)[0]
 
 
 def arctan2_rule(x1, x2, upstream):
@@ -618,7 +622,7 @@ def length(x1, x2):
 
 def hypot(x1, x2):
     """Return lengths; the parts of TensorFlow's derivative overflow or underflow before their product does."""
-    y = unrecorded(length, x1, x2)
+    y = run_unrecorded(length, x1, x2)
     return with_rule("op_hypot", [y], hypot_rule, x1, x2, y)[0]
 
 
@@ -667,7 +671,7 @@ def truncated_integer_remainder(x1, x2):
     return choose(tf.not_equal(rest, 0) & ((rest < 0) != (x1 < 0)), rest - x2, rest)
 
 
-def scaled(x, n):
+def scale_in_steps(x, n):
     """Return `x * 2**n` in three steps, because 2**n may overflow where the product does not."""
     wide, shift, bias = (tf.int64, 52, 1023) if x.dtype is tf.float64 else (tf.int32, 23, 127)
     n = tf.cast(tf.clip_by_value(tf.cast(n, x.dtype), -3 * bias, 3 * bias), wide)

@@ -80,9 +80,9 @@ def _gather(x, entries, arrays):
         for other, _ in found[1:]:
             indices = indices + tf.zeros_like(other)
         indices = tf.stack([tf.broadcast_to(other, tf.shape(indices)) for other, _ in found], -1)
-        picked = tf.gather_nd(tf.transpose(x, args.moved(arrays, tuple(range(len(arrays))), rank(x))), indices)
+        picked = tf.gather_nd(tf.transpose(x, args.moved_order(arrays, tuple(range(len(arrays))), rank(x))), indices)
         new = range(rank(indices) - 1)  # the dimensions of the indices come first
-        picked = tf.transpose(picked, args.moved(tuple(new), tuple(start + n for n in new), rank(picked)))
+        picked = tf.transpose(picked, args.moved_order(tuple(new), tuple(start + n for n in new), rank(picked)))
     behind = rank(x) - len(arrays) - start
     for _, outside in found:
         picked = picked if outside is None else mask_outside(picked, outside[(..., *[None] * behind)])

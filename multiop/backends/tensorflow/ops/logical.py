@@ -23,27 +23,27 @@ from ..conversion import (
 
 
 def op_equal(x1, x2):
-    return compared(tf.raw_ops.Equal, promote, x1, x2)
+    return compare(tf.raw_ops.Equal, promote, x1, x2)
 
 
 def op_not_equal(x1, x2):
-    return compared(tf.raw_ops.NotEqual, promote, x1, x2)
+    return compare(tf.raw_ops.NotEqual, promote, x1, x2)
 
 
 def op_less(x1, x2):
-    return compared(tf.raw_ops.Less, comparable, x1, x2)
+    return compare(tf.raw_ops.Less, comparable, x1, x2)
 
 
 def op_less_equal(x1, x2):
-    return compared(tf.raw_ops.LessEqual, comparable, x1, x2)
+    return compare(tf.raw_ops.LessEqual, comparable, x1, x2)
 
 
 def op_greater(x1, x2):
-    return compared(tf.raw_ops.Greater, comparable, x1, x2)
+    return compare(tf.raw_ops.Greater, comparable, x1, x2)
 
 
 def op_greater_equal(x1, x2):
-    return compared(tf.raw_ops.GreaterEqual, comparable, x1, x2)
+    return compare(tf.raw_ops.GreaterEqual, comparable, x1, x2)
 
 
 def op_isnan(x):
@@ -121,7 +121,7 @@ def op_isclose(x1, x2, rtol, atol, equal_nan):
     return close | op_isnan(x1) & op_isnan(x2) if equal_nan else close
 
 
-def compared(kernel, convert, x1, x2):
+def compare(kernel, convert, x1, x2):
     if not (are_floats(x1, x2) or is_float_scalar(x1, x2)):
         x1, x2 = convert(x1, x2)
     return kernel(x=x1, y=x2)

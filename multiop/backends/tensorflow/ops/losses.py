@@ -45,7 +45,7 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
     dtype, output = to_wide_float(output)
     target = tf.cast(target, tf.int64)
     if axis < rank(output) - 1:
-        to_end = args.moved(axis, -1, rank(output))
+        to_end = args.moved_order(axis, -1, rank(output))
         target, output = tf.transpose(target, to_end), tf.transpose(output, to_end)
     target, outside = check_classes(tf.squeeze(target, -1), op_shape(output)[-1])
     logs = output if from_logits else tf.math.log(op_clip(output, EPSILON, 1 - EPSILON))

@@ -41,12 +41,12 @@ def op_layer_normalization(x, gamma, beta, axis, epsilon):
     axis = sorted(args.axes(axis, rank(x)))
     gamma, beta = fit_parameter(gamma, x, axis, "gamma"), fit_parameter(beta, x, axis, "beta")
 
-    def scaled(x, *rest):
+    def scale_and_shift(x, *rest):
         x, rest = layer_normalized(x, axis, epsilon), iter(rest)
         x = x if gamma is None else x * next(rest)
         return x if beta is None else x + next(rest)
 
-    return in_float32(scaled, x, *[t for t in (gamma, beta) if t is not None])
+    return in_float32(scale_and_shift, x, *[t for t in (gamma, beta) if t is not None])
 
 
 def op_rms_normalization(x, scale, axis, epsilon):
@@ -54,11 +54,11 @@ def op_rms_normalization(x, scale, axis, epsilon):
     axis = sorted(args.axes(axis, rank(x)))
     scale = fit_parameter(scale, x, axis, "scale")
 
-    def scaled(x, *scale):
+    def divide_by_rms(x, *scale):
         x = x * tf.math.rsqrt(tf.reduce_mean(tf.square(x), axis, keepdims=True) + epsilon)
         return x * scale[0] if scale else x
 
-    return in_float32(scaled, x, *[t for t in (scale,) if t is not None])
+    return in_float32(divide_by_rms, x, *[t for t in (scale,) if t is not None])
 
 
 def layer_normalized(x, axis, epsilon):

@@ -29,10 +29,10 @@ def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode,
     _, *windows = _windows.pooling(op_shape(x), pool_size, strides, padding, data_format, ceil_mode, larger)
     native = not ceil_mode and (padding == "valid" or (padding == "same" and not count_include_pad))
 
-    def averaged(x):
+    def average_windows(x):
         return average(x, *windows[:2], padding) if native else average_of_padded(x, *windows, count_include_pad)
 
-    return to_data_format(average_in_wider_dtype(averaged, channels_last(x, data_format)), data_format)
+    return to_data_format(average_in_wider_dtype(average_windows, channels_last(x, data_format)), data_format)
 
 
 def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):

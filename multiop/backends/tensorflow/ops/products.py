@@ -62,7 +62,7 @@ def without_size_1(subscripts, xs):
 
 def op_tensordot(x1, x2, axes):
     x1, x2 = promote_all(x1, x2)
-    dims = args.contracted(axes, known_shape(x1), known_shape(x2))
+    dims = args.axes_to_contract(axes, known_shape(x1), known_shape(x2))
     if any(x1.shape[dim] == 0 for dim in dims[0]):  # empty sums: see matmul
         return product_of(
             lambda x1, x2: tf.tensordot(tf.reduce_sum(x1, dims[0]), tf.reduce_sum(x2, dims[1]), 0), x1, x2

@@ -10,7 +10,7 @@ from multiop import errors
 from multiop._values import args
 
 from .._internals import executing_eagerly
-from ..autodiff.custom_gradient import can_link, linked
+from ..autodiff.custom_gradient import can_link, link_rule
 from ..conversion import (
     cached_ints,
     choose,
@@ -34,7 +34,7 @@ def op_sum(x, axis, keepdims):
     if is_float_along(x, axis):
         return tf.raw_ops.Sum(input=x, axis=axis, keep_dims=bool(keepdims))
     x = convert(x)
-    return in_float32(lambda x: reduced(tf.reduce_sum, x, axis, keepdims), to_accumulation_dtype(x))
+    return in_float32(lambda x: reduce_axes(tf.reduce_sum, x, axis, keepdims), to_accumulation_dtype(x))
 
 
 def op_prod(x, axis, keepdims, dtype):
@@ -47,17 +47,17 @@ def op_prod(x, axis, keepdims, dtype):
 def op_mean(x, axis, keepdims):
     if is_float_along(x, axis):
         return tf.raw_ops.Mean(input=x, axis=axis, keep_dims=bool(keepdims))
-    return in_float32(lambda x: reduced(tf.reduce_mean, x, axis, keepdims), floating(x))
+    return in_float32(lambda x: reduce_axes(tf.reduce_mean, x, axis, keepdims), floating(x))
 
 
 def op_var(x, axis, keepdims):
     if can_link() and (x := floating(x)).dtype.is_floating:
         y = in_float32(lambda x: mean_square(x, average(x, axis), axis), x)
-        return y if keepdims else squeezed(y, axis)
+        return y if keepdims else squeeze_axes(y, axis)
     if is_float_along(x, axis):
         centred = tf.raw_ops.Sub(x=x, y=tf.raw_ops.Mean(input=x, axis=axis, keep_dims=True))
         return tf.raw_ops.Mean(input=tf.raw_ops.Square(x=centred), axis=axis, keep_dims=bool(keepdims))
-    return in_float32(lambda x: reduced(tf.math.reduce_variance, x, axis, keepdims), floating(x))
+    return in_float32(lambda x: reduce_axes(tf.math.reduce_variance, x, axis, keepdims), floating(x))
 
 
 def op_std(x, axis, keepdims):
@@ -90,12 +90,12 @@ def op_argmin(x, axis, keepdims):
 
 def op_all(x, axis, keepdims):
     x = convert(x, "bool")
-    return reduced(tf.reduce_all, x, axis, keepdims)
+    return reduce_axes(tf.reduce_all, x, axis, keepdims)
 
 
 def op_any(x, axis, keepdims):
     x = convert(x, "bool")
-    return reduced(tf.reduce_any, x, axis, keepdims)
+    return reduce_axes(tf.reduce_any, x, axis, keepdims)
 
 
 def op_logsumexp(x, axis, keepdims):
@@ -103,12 +103,12 @@ def op_logsumexp(x, axis, keepdims):
 
 
 def logsumexp(x, axis, keepdims):
-    top = tf.stop_gradient(reduced(tf.reduce_max, x, axis, True))
+    top = tf.stop_gradient(reduce_axes(tf.reduce_max, x, axis, True))
     shift = choose(tf.math.is_finite(top), top, tf.zeros([], x.dtype))
-    total = reduced(tf.reduce_sum, tf.exp(x - shift), axis, True)
+    total = reduce_axes(tf.reduce_sum, tf.exp(x - shift), axis, True)
     empty = tf.equal(total, 0)  # a row of -inf, where the gradient of tf.reduce_logsumexp is NaN
     y = choose(empty, tf.constant(-math.inf, x.dtype), tf.math.log(choose(empty, tf.ones([], x.dtype), total)) + shift)
-    return y if keepdims else squeezed(y, axis)
+    return y if keepdims else squeeze_axes(y, axis)
 
 
 def op_cumsum(x, axis, dtype):
@@ -137,10 +137,10 @@ def op_cumprod(x, axis, dtype):
 
 
 def cumprod(x, axis):
-    order = args.moved(axis, 0, rank(x))
+    order = args.moved_order(axis, 0, rank(x))
     # tf.math.cumprod's gradient divides by the entries
     x = by_doubling(lambda step, x: tf.concat([x[:step], x[step:] * x[:-step]], 0), tf.transpose(x, order))
-    return tf.transpose(x, args.moved(0, axis, rank(x)))
+    return tf.transpose(x, args.moved_order(0, axis, rank(x)))
 
 
 def axes(axis, x):
@@ -148,7 +148,7 @@ def axes(axis, x):
     return None if axis is None and x.shape.rank is None else args.axes(axis, rank(x))
 
 
-def reduced(reduce, x, axis, keepdims):
+def reduce_axes(reduce, x, axis, keepdims):
     dims = axes(axis, x)
     if dims is not None:
         dims = dims[0] if len(dims) == 1 else cached_ints(dims)  # TensorFlow takes five times as long to read a list
@@ -156,7 +156,7 @@ def reduced(reduce, x, axis, keepdims):
 
 
 def average(x, axis):
-    return reduced(tf.reduce_mean, x, axis, True)
+    return reduce_axes(tf.reduce_mean, x, axis, True)
 
 
 def mean_square(x, centre, axis):
@@ -166,12 +166,12 @@ def mean_square(x, centre, axis):
     """
 
     def square(x, centre):
-        return reduced(tf.reduce_mean, tf.math.squared_difference(x, centre), axis, True)
+        return reduce_axes(tf.reduce_mean, tf.math.squared_difference(x, centre), axis, True)
 
     def rule(x, centre, upstream):
         return [(x - centre) * (upstream * (2 / count(x, upstream))), None]
 
-    return linked("op_var", square, rule, x, centre)
+    return link_rule("op_var", square, rule, x, centre)
 
 
 def count(x, y):
@@ -181,7 +181,7 @@ def count(x, y):
     return tf.cast(tf.size(x, tf.int64), x.dtype) / tf.cast(tf.maximum(tf.size(y, tf.int64), 1), x.dtype)
 
 
-def squeezed(x, axis):
+def squeeze_axes(x, axis):
     """Drop the axes that a reduction over `axis` kept."""
     dims = axes(axis, x)
     return x if dims == () else tf.squeeze(x, dims)
@@ -192,19 +192,19 @@ def product(x, dims, keepdims):
     if dims is None or not (x.dtype.is_floating or x.dtype.is_complex) or not is_tracked():
         return tf.reduce_prod(x, dims, keepdims)
     for dim in sorted(dims, reverse=True):
-        x = tf.transpose(x, args.moved(dim, 0, rank(x)))
+        x = tf.transpose(x, args.moved_order(dim, 0, rank(x)))
         if x.shape[0] is None:
             rest = tf.TensorShape([None, *x.shape[1:]])
-            x = tf.while_loop(lambda x: tf.shape(x)[0] > 1, lambda x: [halved(x)], [x], [rest])[0]
+            x = tf.while_loop(lambda x: tf.shape(x)[0] > 1, lambda x: [multiply_halves(x)], [x], [rest])[0]
         else:
             while x.shape[0] > 1:
-                x = halved(x)
+                x = multiply_halves(x)
         x = x[0] if x.shape[0] else tf.reduce_prod(x, 0)
         x = tf.expand_dims(x, dim) if keepdims else x
     return x
 
 
-def halved(x):
+def multiply_halves(x):
     """Multiply the first half of `x` by the second, entry by entry; an odd entry is left over."""
     half = tf.shape(x)[0] // 2 if x.shape[0] is None else x.shape[0] // 2
     return tf.concat([x[:half] * x[half : 2 * half], x[2 * half :]], 0)
@@ -225,8 +225,8 @@ def extremum(kernel, reduce, pairwise, x, axis, keepdims, initial):
             raise errors.ArgumentError("x: an empty reduction has no extreme value; give initial")
         shape = [1 if d in dims else n for d, n in enumerate(x.shape) if keepdims or d not in dims]
         return tf.broadcast_to(promote(x, initial)[1], shape)
-    y = reduced(reduce, x, axis, keepdims)
-    y = with_nan(y, lambda: reduced(tf.reduce_any, tf.math.is_nan(x), axis, keepdims))
+    y = reduce_axes(reduce, x, axis, keepdims)
+    y = with_nan(y, lambda: reduce_axes(tf.reduce_any, tf.math.is_nan(x), axis, keepdims))
     return y if initial is None else pairwise(y, initial)
 
 

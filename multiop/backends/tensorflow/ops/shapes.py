@@ -43,7 +43,7 @@ def op_swapaxes(x, axis1, axis2):
 
 def op_moveaxis(x, source, destination):
     x = convert(x)
-    order = tuple(args.moved(source, destination, rank(x)))
+    order = tuple(args.moved_order(source, destination, rank(x)))
     return x if order == tuple(range(rank(x))) else tf.raw_ops.Transpose(x=x, perm=cached_ints(order))
 
 
@@ -59,7 +59,7 @@ def op_squeeze(x, axis):
     x = convert(x)
     if axis is None:
         return tf.squeeze(x)
-    dims = args.squeezed(axis, known_shape(x))
+    dims = args.axes_to_squeeze(axis, known_shape(x))
     return tf.squeeze(x, dims) if dims else x  # tf.squeeze takes an empty list for all
 
 
@@ -100,7 +100,7 @@ def op_tile(x, repeats):
     missing = len(repeats) - rank(x)
     x = tf.reshape(x, tf.concat([[1] * missing, tf.shape(x)], 0)) if missing > 0 else x
     repeats = (*(1,) * -missing, *repeats)
-    return tiled(lambda x: tf.tile(x, repeats), x)
+    return repeat_entries(lambda x: tf.tile(x, repeats), x)
 
 
 def op_repeat(x, repeats, axis):
@@ -108,7 +108,7 @@ def op_repeat(x, repeats, axis):
     if len(repeats) != 1 and x.shape[axis] not in (None, len(repeats)):
         raise errors.ArgumentError(f"{len(repeats)} numbers of repeats do not fit {x.shape[axis]} entries")
     repeats = repeats[0] if len(repeats) == 1 else repeats
-    return tiled(lambda x: tf.repeat(x, repeats, axis), x)
+    return repeat_entries(lambda x: tf.repeat(x, repeats, axis), x)
 
 
 def op_roll(x, shift, axis):
@@ -134,28 +134,28 @@ def op_pad(x, pad_width, mode, constant_values):
         return choose(inside, padded, convert(constant_values, dtype_name(x)))
     for dim, pair in enumerate(pairs):
         if any(pair):
-            places = args.padded(x.shape[dim], pair, mode)
+            places = args.padding_indices(x.shape[dim], pair, mode)
             x = where_differentiated(lambda x, places=places, dim=dim: tf.gather(dense(x), places, axis=dim), x)
     return x
 
 
 def op_unstack(x, num, axis):
     x = convert(x)
-    return tf.unstack(x, num, args.unstacked(axis, num, known_shape(x)))
+    return tf.unstack(x, num, args.axis_to_unstack(axis, num, known_shape(x)))
 
 
 def op_diagonal(x, offset, axis1, axis2):
     x = convert(x)
     axis1, axis2 = args.two_axes(axis1, axis2, rank(x))
     if (axis1, axis2) != (rank(x) - 2, rank(x) - 1):
-        x = tf.transpose(x, args.moved((axis1, axis2), (-2, -1), rank(x)))
+        x = tf.transpose(x, args.moved_order((axis1, axis2), (-2, -1), rank(x)))
     rows, columns = x.shape[-2], x.shape[-1]
     if None not in (rows, columns) and not -rows < offset < columns:
         return x[..., 0, :0]  # tf.linalg.diag_part rejects it
     return tf.linalg.diag_part(x, k=offset)
 
 
-def tiled(fn, x):
+def repeat_entries(fn, x):
     """Return `fn(x)`, which repeats entries: TensorFlow has no kernel for uint16."""
     return tf.cast(fn(tf.cast(x, tf.int32)), x.dtype) if x.dtype is tf.uint16 else where_differentiated(fn, x)
 

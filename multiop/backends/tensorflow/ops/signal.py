@@ -11,15 +11,15 @@ from .convolution import size
 
 
 def op_fft(x):
-    return transformed(tf.signal.fft, x)
+    return transform_complex(tf.signal.fft, x)
 
 
 def op_fft2(x):
-    return transformed(tf.signal.fft2d, x)
+    return transform_complex(tf.signal.fft2d, x)
 
 
 def op_ifft2(x):
-    return transformed(tf.signal.ifft2d, x)
+    return transform_complex(tf.signal.ifft2d, x)
 
 
 def op_rfft(x, fft_length):
@@ -42,7 +42,7 @@ def op_extract_sequences(x, sequence_length, sequence_stride):
     return tf.gather(x, starts[:, None] + tf.range(sequence_length), axis=-1)
 
 
-def transformed(transform, x):
+def transform_complex(transform, x):
     x, dtype = to_complex(x)
     y = transform(x)
     return parts(y, dtype)

@@ -62,7 +62,7 @@ def transpose(rule, name, upstreams, cotangents):
     """
     chosen = []
 
-    def watched(*upstreams):
+    def run_watched(*upstreams):
         level = functorch.maybe_current_level()
         with _Watch(level, name):
             returned = rule(*upstreams)
@@ -74,7 +74,7 @@ def transpose(rule, name, upstreams, cotangents):
     if not upstreams:
         return []
     with torch.enable_grad():
-        found, pull = torch.func.vjp(watched, *upstreams)
+        found, pull = torch.func.vjp(run_watched, *upstreams)
         if not chosen:
             return list(upstreams)
         return list(pull(tuple(cotangents[k].to(g.dtype) for k, g in zip(chosen, found, strict=True))))

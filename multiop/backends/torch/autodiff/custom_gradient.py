@@ -135,7 +135,7 @@ def alias(x):
     return x.view_as(x) if x.layout is torch.strided else x.clone()
 
 
-def _detached(y, inputs):
+def _detach_view(y, inputs):
     """Return a detached view; if it shares memory with an input it stays a view, so that autograd guards it."""
     if any(base_of(y) is (x if base_of(x) is None else base_of(x)) for x in inputs):
         return y.view_as(y)
@@ -156,7 +156,7 @@ class Override(Function):
     def forward(ctx, plan, *inputs):
         ctx.call, ctx.box, places, ctx.reaches_beyond, outputs, residuals, returned, variables = plan
         ctx.inexact = are_inexact(outputs)
-        results = tuple([_detached(y, inputs) if is_view(y) else y.detach() for y in outputs])
+        results = tuple([_detach_view(y, inputs) if is_view(y) else y.detach() for y in outputs])
         save(ctx, places, results, residuals, returned, variables)
         if False in ctx.inexact:
             ctx.mark_non_differentiable(*[y for y, inexact in zip(results, ctx.inexact, strict=True) if not inexact])
@@ -460,15 +460,15 @@ def _named_edges(call):
     """Return the edges of the outer tensors that the function's code reads by name and never assigns."""
     if not isinstance(call.f, types.FunctionType):
         return set()
-    assigned = _assigned(call.f.__code__)
+    assigned = _assigned_names(call.f.__code__)
     variables = [x for name, x in _rules.variables_of(call.f) if name not in assigned and isinstance(x, torch.Tensor)]
     return {(x.grad_fn, x.output_nr) for y in variables for x in all_levels(y)}
 
 
 @functools.lru_cache(maxsize=512)
-def _assigned(code):
+def _assigned_names(code):
     """Return the outer names that `code` assigns to."""
-    inner = [_assigned(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    inner = [_assigned_names(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)]
     stores = ("STORE_DEREF", "STORE_GLOBAL")
     return frozenset(step.argval for step in dis.get_instructions(code) if step.opname in stores).union(*inner)
 

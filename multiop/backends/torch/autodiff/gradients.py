@@ -53,11 +53,11 @@ def differentiate(ys, xs, seeds, stops, create_graph):
             grads = [seed + (0 if g is None else g) if x is y else g for g, x in zip(grads, xs, strict=True)]
     roots = [(y, seed) for y, seed in zip(ys, seeds, strict=True) if y.requires_grad]
     edges = {(stop.grad_fn, stop.output_nr) for stop in stops if stop.grad_fn is not None}
-    reached = _reached([y for y, _ in roots], edges) if edges else None
+    reached = _edges_reached([y for y, _ in roots], edges) if edges else None
     sources = {id(x): x for x in xs if x.requires_grad and (reached is None or _edge(x) in reached)}
     if not roots or not sources:
         return grads
-    with _blocked(edges):
+    with _block_gradients(edges):
         try:
             ys, seeds = zip(*roots, strict=True)
             found = grads_of(ys, sources.values(), seeds, True, create_graph)
@@ -74,7 +74,7 @@ def _edge(x):
     return id(x) if x.grad_fn is None else (x.grad_fn, x.output_nr)
 
 
-def _reached(ys, stops):
+def _edges_reached(ys, stops):
     """Return the edges that a gradient of `ys` reaches if nothing passes through `stops`."""
     reached = {_edge(y) for y in ys}
     stack = [y.grad_fn for y in ys if y.grad_fn is not None and _edge(y) not in stops]
@@ -96,7 +96,7 @@ def _reached(ys, stops):
 
 
 @contextlib.contextmanager
-def _blocked(edges):
+def _block_gradients(edges):
     """Block gradients at `edges` of the graph inside the context; what arrives there can still be returned."""
     blocked = {}
     for node, output in edges:

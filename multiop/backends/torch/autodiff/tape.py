@@ -144,11 +144,11 @@ class Tape:
             or any(x.grad_fn is not None for x in self._watched.values())
             or any(seed.requires_grad for seed in seeds)
         )
-        followed = self._followed(targets, sources) if self._given else sources
+        followed = self._replace_aliases(targets, sources) if self._given else sources
         grads = differentiate(targets, followed, seeds, [], create_graph)
         return [None if self._is_ignored(x) else g for g, x in zip(grads, sources, strict=True)]
 
-    def _followed(self, targets, sources):
+    def _replace_aliases(self, targets, sources):
         """Return what to differentiate with respect to: the caller's own tensor where it was used beside its alias."""
         edges = {}  # of each such tensor -> place of its alias in `sources`
         for k, x in enumerate(sources):

@@ -160,10 +160,10 @@ def jvp(fun, primals, tangents):
 def vmap(fun, in_axes, axis_size):
     if all(axis is None for axis in in_axes):
 
-        def mapped(*tensors):
+        def call_expanded(*tensors):
             return [y.expand(axis_size, *y.shape) for y in fun(*tensors)]
 
-        return mapped
+        return call_expanded
     return torch.vmap(fun, in_dims=tuple(in_axes))
 
 
@@ -181,7 +181,7 @@ def jit(fun):
         return by_python
     programs = Recent()
 
-    def compiled(*tensors):
+    def call_compiled(*tensors):
         if is_transformed() or torch.compiler.is_dynamo_compiling() or is_tracing():
             return by_python(*tensors)  # the enclosing transform or compiler handles it as a part of itself
         key = (torch.is_grad_enabled(), autocast_state(), *[(x.shape, x.stride(), x.dtype, x.device) for x in tensors])
@@ -196,7 +196,7 @@ def jit(fun):
             programs.put(key, program)
         return program(*tensors)
 
-    return compiled
+    return call_compiled
 
 
 # a value that is used more than once and takes more operations than this is stored; at the default of 30, compiling
@@ -327,11 +327,11 @@ def _constants(graph):
 
 
 @torch.library.custom_op("multiop::stored", mutates_args=(), schema="(Tensor x) -> Tensor")
-def _stored(x):
+def _copy_tensor(x):
     return x.clone()
 
 
-@_stored.register_fake
+@_copy_tensor.register_fake
 def _(x):
     return torch.empty_like(x)
 

@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 from .._internals import is_tracked
-from .._kernels import fused
+from .._kernels import run_fused
 from ..conversion import is_float
 
 
@@ -21,7 +21,7 @@ def op_gelu(x, approximate, *, otherwise):
     def pull(upstream, x):
         return [torch.ops.aten.gelu_backward(upstream, x, approximate=form)]
 
-    return fused(kernel, pull, lambda x: otherwise(x, approximate), x)
+    return run_fused(kernel, pull, lambda x: otherwise(x, approximate), x)
 
 
 def op_hard_sigmoid(x, *, otherwise):
@@ -31,7 +31,7 @@ def op_hard_sigmoid(x, *, otherwise):
         return functional.hardsigmoid(x)
     if x.dtype is torch.float64:  # the kernel's derivative is 1/6 in float32
         return otherwise(x)
-    return fused(functional.hardsigmoid, hard_sigmoid_gradient, otherwise, x)
+    return run_fused(functional.hardsigmoid, hard_sigmoid_gradient, otherwise, x)
 
 
 def hard_sigmoid_gradient(upstream, x):

@@ -6,21 +6,21 @@ import torch
 from torch.nn import functional
 
 from .._internals import VERSION, is_tracing, requires_grad
-from .._kernels import recorded
+from .._kernels import run_recorded
 from ..conversion import is_compiling
-from ..ops.attention import accepted, added_to_logits
+from ..ops.attention import added_to_logits, check_operands
 
 # compiled, the gradient of the fused kernel is an error there: https://github.com/pytorch/pytorch/issues/185539
 COMPILES_FLOAT64 = VERSION >= (2, 13)
 
 
 def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap, *, otherwise):
-    query, key, value, bias, mask, scale = accepted(query, key, value, bias, mask, scale)
+    query, key, value, bias, mask, scale = check_operands(query, key, value, bias, mask, scale)
     is_fit = type(scale) is float and scale > 0 and not (bias is not None and requires_grad(bias))
     is_fit = is_fit and (COMPILES_FLOAT64 or query.dtype is not torch.float64 or not (is_compiling() or is_tracing()))
     if flash is not None or cap is not None or not is_fit:
         return otherwise(query, key, value, bias, mask, scale, is_causal, flash, cap)
-    return recorded(
+    return run_recorded(
         lambda *xs: attended_by_kernel(*xs, bias, mask, scale, is_causal),
         lambda *xs: otherwise(*xs, bias, mask, scale, is_causal, None, None),
         query,

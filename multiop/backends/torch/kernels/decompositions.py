@@ -9,7 +9,7 @@ import torch
 from multiop._values import args
 
 from .._internals import is_tracked
-from .._kernels import LONG, is_finite, is_on_host, is_plain, recorded, with_formula
+from .._kernels import LONG, is_finite, is_on_host, is_plain, run_recorded, with_formula
 from ..conversion import are_floats, is_float
 from ..devices import is_known
 from ..ops.decompositions import determinant, log_determinant
@@ -59,7 +59,7 @@ def op_cdist(x, y, *, otherwise):
         lengths = distances_by_product(x, y, otherwise)
         if lengths is not None:
             return lengths
-    return recorded(lambda x, y: torch.cdist(x, y, 2.0, "donot_use_mm_for_euclid_dist"), otherwise, x, y)
+    return run_recorded(lambda x, y: torch.cdist(x, y, 2.0, "donot_use_mm_for_euclid_dist"), otherwise, x, y)
 
 
 def distances_by_product(x, y, otherwise):

@@ -7,7 +7,7 @@ import math
 import torch
 
 from .._internals import is_tracked
-from .._kernels import LONG, are_values, fused, keeping
+from .._kernels import LONG, are_values, keeping, run_fused
 from ..conversion import are_floats, in_float32, is_float, promote, promote_floating
 
 
@@ -16,7 +16,7 @@ def op_fmod(x1, x2, *, otherwise):
         return torch.fmod(x1, x2)
     if not are_floats(x1, x2):
         return otherwise(x1, x2)
-    return fused(keeping(torch.fmod), remainder_gradients, otherwise, *torch.broadcast_tensors(x1, x2))
+    return run_fused(keeping(torch.fmod), remainder_gradients, otherwise, *torch.broadcast_tensors(x1, x2))
 
 
 def op_mod(x1, x2, *, otherwise):
@@ -41,7 +41,7 @@ def op_power(x1, x2, *, otherwise):
     if not x1.is_floating_point():
         return otherwise(x1, x2)
     x1, x2 = torch.broadcast_tensors(x1, x2)
-    return in_float32(lambda *xs: fused(torch.pow, power_gradients, otherwise, *xs), x1, x2)
+    return in_float32(lambda *xs: run_fused(torch.pow, power_gradients, otherwise, *xs), x1, x2)
 
 
 def power_gradients(upstream, x1, x2):
@@ -72,7 +72,7 @@ def op_expm1(x, *, otherwise):
         return otherwise(x)
     if not is_tracked(x):
         return torch.expm1(x)
-    return fused(torch.expm1, lambda upstream, x: [torch.exp(x).mul_(upstream)], otherwise, x)
+    return run_fused(torch.expm1, lambda upstream, x: [torch.exp(x).mul_(upstream)], otherwise, x)
 
 
 def op_arctan2(x1, x2, *, otherwise):
@@ -82,7 +82,7 @@ def op_arctan2(x1, x2, *, otherwise):
     if x1.is_complex():
         return otherwise(x1, x2)
     x1, x2 = torch.broadcast_tensors(x1, x2)
-    return in_float32(lambda *xs: fused(torch.atan2, arctan2_gradients, otherwise, *xs), x1, x2)
+    return in_float32(lambda *xs: run_fused(torch.atan2, arctan2_gradients, otherwise, *xs), x1, x2)
 
 
 def arctan2_gradients(upstream, x1, x2):
@@ -99,7 +99,7 @@ def op_arcsinh(x, *, otherwise):
         return otherwise(x)
     if not is_tracked(x):
         return torch.asinh(x)
-    return in_float32(lambda x: fused(torch.asinh, arcsinh_gradient, otherwise, x), x)
+    return in_float32(lambda x: run_fused(torch.asinh, arcsinh_gradient, otherwise, x), x)
 
 
 def arcsinh_gradient(upstream, x):
@@ -111,7 +111,7 @@ def op_arccosh(x, *, otherwise):
         return otherwise(x)
     if not is_tracked(x):
         return torch.acosh(x)
-    return in_float32(lambda x: fused(torch.acosh, arccosh_gradient, otherwise, x), x)
+    return in_float32(lambda x: run_fused(torch.acosh, arccosh_gradient, otherwise, x), x)
 
 
 def arccosh_gradient(upstream, x):
@@ -125,7 +125,7 @@ def op_hypot(x1, x2, *, otherwise):
     if x1.is_complex():
         return otherwise(x1, x2)
     x1, x2 = torch.broadcast_tensors(x1, x2)
-    return in_float32(lambda *xs: fused(torch.hypot, hypot_gradients, otherwise, *xs), x1, x2)
+    return in_float32(lambda *xs: run_fused(torch.hypot, hypot_gradients, otherwise, *xs), x1, x2)
 
 
 def hypot_gradients(upstream, x1, x2):
@@ -156,4 +156,4 @@ def log_add_powers(kernel, base, x1, x2, otherwise):
         above = (x1 - x2) * base
         return torch.sigmoid(above).mul_(upstream), torch.sigmoid(-above).mul_(upstream)
 
-    return fused(kernel, share, otherwise, *torch.broadcast_tensors(x1, x2))
+    return run_fused(kernel, share, otherwise, *torch.broadcast_tensors(x1, x2))

@@ -32,7 +32,7 @@ def op_image_resize(images, size, *options, otherwise):
     def planes(x):
         return x.reshape(-1, *x.shape[-3:]).permute(order).to(working)
 
-    def restored(y):
+    def restore_layout(y):
         y = y.permute(back).to(dtype)
         return y.reshape(*images.shape[:-3], *y.shape[1:])
 
@@ -41,7 +41,7 @@ def op_image_resize(images, size, *options, otherwise):
     def pull(upstream, x):
         if not is_finite(upstream):
             return [torch.func.vjp(meaning, x)[1](upstream)[0]]
-        return [restored(torch.ops.aten.upsample_bilinear2d_backward(planes(upstream), size, sizes, False))]
+        return [restore_layout(torch.ops.aten.upsample_bilinear2d_backward(planes(upstream), size, sizes, False))]
 
-    y = restored(functional.interpolate(planes(images.detach()), size, mode="bilinear"))
+    y = restore_layout(functional.interpolate(planes(images.detach()), size, mode="bilinear"))
     return with_formula(y, pull, meaning, images)

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from multiop._values import args
 
-from .._kernels import fused
+from .._kernels import run_fused
 from ..conversion import is_float, promote_operands
 from ..ops.normalization import by_layer_norm
 
@@ -46,7 +46,7 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon, *, o
     def meaning(x, mean, variance, offset, scale):
         return otherwise(x, mean, variance, 1, offset, scale, epsilon)
 
-    y = fused(kernel, pull, meaning, x.movedim(axis, 1), mean, variance, offset, scale)
+    y = run_fused(kernel, pull, meaning, x.movedim(axis, 1), mean, variance, offset, scale)
     return y.movedim(1, axis)
 
 
@@ -88,7 +88,7 @@ def op_batch_normalization_with_moments(x, axis, offset, scale, epsilon, *, othe
     def meaning(x, offset, scale):
         return otherwise(x, 1, offset, scale, epsilon)
 
-    y, mean, variance = fused(kernel, pull, meaning, x.movedim(axis, 1), offset, scale, native=meaning)
+    y, mean, variance = run_fused(kernel, pull, meaning, x.movedim(axis, 1), offset, scale, native=meaning)
     return y.movedim(1, axis), mean, variance
 
 
@@ -126,4 +126,4 @@ def layer_norm(otherwise, x, gamma, beta, shape, epsilon):
     def native(x, gamma, beta):
         return functional.layer_norm(x, shape, gamma, beta, epsilon)
 
-    return fused(kernel, pull, meaning, x, gamma, beta, native=native)
+    return run_fused(kernel, pull, meaning, x, gamma, beta, native=native)

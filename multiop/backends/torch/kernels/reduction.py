@@ -9,7 +9,7 @@ import torch
 from multiop._values import args
 
 from .._internals import is_tracked
-from .._kernels import FEW, LONG, fused, is_readable, keeping, with_formula
+from .._kernels import FEW, LONG, is_readable, keeping, run_fused, with_formula
 from ..conversion import is_float, is_float_along
 from ..ops import reduction
 
@@ -100,5 +100,5 @@ def op_logsumexp(x, axis, keepdims, *, otherwise):
             return [torch.softmax(x, dims[0]).mul_(upstream).masked_fill_(torch.isneginf(y), 0)]
         return [torch.sub(x, y.masked_fill(torch.isneginf(y), 0)).exp_().mul_(upstream)]
 
-    y = fused(keeping(lambda x: torch.logsumexp(x, dims, True)), pull, lambda x: otherwise(x, dims, True), x)
+    y = run_fused(keeping(lambda x: torch.logsumexp(x, dims, True)), pull, lambda x: otherwise(x, dims, True), x)
     return y if keepdims else torch.squeeze(y, dims)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import torch
 
 from .._internals import is_tracked
-from .._kernels import are_values, fused, is_readable, recorded
+from .._kernels import are_values, is_readable, run_fused, run_recorded
 from ..conversion import floating, in_float32, is_float, promote_floating
 
 
 def op_lgamma(x, *, otherwise):
     x = floating(x)
-    return otherwise(x) if x.is_complex() else in_float32(lambda x: recorded(torch.lgamma, otherwise, x), x)
+    return otherwise(x) if x.is_complex() else in_float32(lambda x: run_recorded(torch.lgamma, otherwise, x), x)
 
 
 def op_digamma(x, *, otherwise):
@@ -29,7 +29,7 @@ def op_digamma(x, *, otherwise):
         return otherwise(x)
     if x.dtype is torch.float64:
         return on_host("digamma", x) if are_readable_values(x) else otherwise(x)
-    return in_float32(lambda x: fused(kernel, pull, otherwise, x), x)
+    return in_float32(lambda x: run_fused(kernel, pull, otherwise, x), x)
 
 
 def op_polygamma(n, x, *, otherwise):
@@ -87,4 +87,4 @@ def op_i0(x, *, otherwise):
     def pull(upstream, x):
         return [torch.special.i1(x.double().clamp(-200, 200)).mul_(upstream).to(x.dtype)]
 
-    return fused(kernel, pull, otherwise, x)
+    return run_fused(kernel, pull, otherwise, x)

@@ -28,7 +28,7 @@ def side(part):
     return torch.copysign(torch.ones_like(part), part).detach()
 
 
-def sloped(fn, z, line):
+def with_slope_of(fn, z, line):
     """Return `fn(z)` with the derivatives of `line` wherever that is finite."""
     constant = line.detach()
     finite = torch.isfinite(constant)
@@ -73,24 +73,24 @@ def power_by_multiplication(z, n):
 
 
 def arcsin(z):
-    return sloped(torch.asin, z, line_of_arcsin(z))
+    return with_slope_of(torch.asin, z, line_of_arcsin(z))
 
 
 def arccos(z):
-    return sloped(torch.acos, z, -line_of_arcsin(z))
+    return with_slope_of(torch.acos, z, -line_of_arcsin(z))
 
 
 def arctan(z):
-    return sloped(torch.atan, z, times_minus_i(line_of_arctanh(times_i(z))))
+    return with_slope_of(torch.atan, z, times_minus_i(line_of_arctanh(times_i(z))))
 
 
 def arcsinh(z):
-    return sloped(torch.asinh, z, times_minus_i(line_of_arcsin(times_i(z))))
+    return with_slope_of(torch.asinh, z, times_minus_i(line_of_arcsin(times_i(z))))
 
 
 def arccosh(z):
-    return sloped(torch.acosh, z, line_of_arccosh(z))
+    return with_slope_of(torch.acosh, z, line_of_arccosh(z))
 
 
 def arctanh(z):
-    return sloped(torch.atanh, z, line_of_arctanh(z))
+    return with_slope_of(torch.atanh, z, line_of_arctanh(z))

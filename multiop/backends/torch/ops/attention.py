@@ -17,12 +17,12 @@ FUSED = "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scal
 
 
 def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap):
-    query, key, value, bias, mask, scale = accepted(query, key, value, bias, mask, scale)
-    attend = fused if flash else attended
+    query, key, value, bias, mask, scale = check_operands(query, key, value, bias, mask, scale)
+    attend = attend_fused if flash else attend_in_products
     return attend(query, key, value, bias, mask, scale, is_causal, cap)
 
 
-def accepted(query, key, value, bias, mask, scale):
+def check_operands(query, key, value, bias, mask, scale):
     if isinstance(mask, torch.Tensor) and not isinstance(query, torch.Tensor):
         query, mask = together(query, mask)
     query, key, value, bias = promote_operands(query, key, value, bias)
@@ -34,7 +34,7 @@ def accepted(query, key, value, bias, mask, scale):
     return query, key, value, bias, mask, 1 / math.sqrt(query.shape[3]) if scale is None else scale
 
 
-def attended(query, key, value, bias, mask, scale, is_causal, cap):
+def attend_in_products(query, key, value, bias, mask, scale, is_causal, cap):
     """Attend in two products and a softmax, which have derivatives of every order, in both modes."""
     batch, queries, heads, size = query.shape
     keys, groups = key.shape[1], key.shape[2]
@@ -70,7 +70,7 @@ def added_to_logits(bias, mask, is_causal, whole):
     return None if mask is None else mask.expand(whole), is_causal
 
 
-def fused(query, key, value, bias, mask, scale, is_causal, cap):
+def attend_fused(query, key, value, bias, mask, scale, is_causal, cap):
     """Attend with a fused kernel, which only has a first derivative, in reverse mode; PyTorch raises for others."""
     if cap is not None:
         raise errors.UnsupportedError(f"flash_attention: fused kernels have no attn_logits_soft_cap: {FUSED}")

@@ -21,11 +21,11 @@ def op_cond(pred, true_fn, false_fn):
     # both functions have recorded the structure of their results, which they could not do inside torch.cond
     kinds = [is_inexact(y) for y in yes]
     if len({*kinds}) < 2 or not any(y.requires_grad for y in [*yes, *no]):
-        return list(torch.cond(pred, lambda: _copied(true_fn()), lambda: _copied(false_fn())))
+        return list(torch.cond(pred, lambda: _copy_tensors(true_fn()), lambda: _copy_tensors(false_fn())))
     parts = []
     for kind in (False, True):  # its backward takes no outputs of both kinds
         places = [k for k, other in enumerate(kinds) if other is kind]
-        functions = [lambda f=f, places=places: _copied([f()[k] for k in places]) for f in (true_fn, false_fn)]
+        functions = [lambda f=f, places=places: _copy_tensors([f()[k] for k in places]) for f in (true_fn, false_fn)]
         parts.append(list(torch.cond(pred, *functions)))
     return [parts[kind].pop(0) for kind in kinds]
 
@@ -129,9 +129,9 @@ def _compiled_loop(cond, body, xs, maximum_iterations):
             None,
         )
         return state[1:]
-    return list(_internals.while_loop(cond, lambda *xs: _copied(body(*xs)), _copied(xs)))
+    return list(_internals.while_loop(cond, lambda *xs: _copy_tensors(body(*xs)), _copy_tensors(xs)))
 
 
-def _copied(xs):
+def _copy_tensors(xs):
     """Return tensors that share no memory with any other, as `torch.cond` and a compiled loop need them."""
     return tuple([x.clone() for x in xs])

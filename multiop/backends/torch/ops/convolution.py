@@ -33,7 +33,7 @@ def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     x, kernel = integers_to_int64(x, torch.permute(kernel, (n + 1, n, *range(n))))
     if kernel.shape[0] == 1:  # the gradient of a CPU kernel requires it to be contiguous
         kernel = kernel.clone(memory_format=torch.contiguous_format)
-    y = _convolved(_CONV[n], x, kernel, bias if is_fused else None, strides, both, dilation, groups)
+    y = _convolve(_CONV[n], x, kernel, bias if is_fused else None, strides, both, dilation, groups)
     y = to_data_format(y if y.is_floating_point() else y.to(inputs.dtype), data_format)
     return y if is_fused else op_add(y, bias.reshape(windows.along_channels(data_format, n)))
 
@@ -42,7 +42,7 @@ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_for
     inputs, kernel = promote_factors(inputs, kernel)
     axes, strides, dilation = windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
     x, n = channels_first(inputs, data_format), len(axes)
-    groups = windows.transposed(x.shape[1], kernel.shape, groups)
+    groups = windows.transposed_groups(x.shape[1], kernel.shape, groups)
     spans = windows.spans(kernel.shape[:-2], dilation)
     crops = windows.crops(x.shape[2:], spans, strides, padding, output_padding, dilation)
     # PyTorch crops both ends equally, and adds less than a stride or dilation at the end
@@ -53,7 +53,7 @@ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_for
     extra = [max(less - end, 0) for less, (_, end) in zip(both, crops, strict=True)]
     # the gradient of a CPU kernel requires it to be contiguous
     x, kernel = integers_to_int64(x, torch.permute(kernel, (n + 1, n, *range(n))).contiguous())
-    convolve = lambda *xs: _convolved(_CONV_TRANSPOSE[n], *xs, None, strides, both, extra, groups, dilation)  # noqa: E731
+    convolve = lambda *xs: _convolve(_CONV_TRANSPOSE[n], *xs, None, strides, both, extra, groups, dilation)  # noqa: E731
     # the CPU kernel adds overlapping patches up in 16 bits
     y = in_float32(convolve, x, kernel) if x.is_cpu and not are_autocast(x, kernel) else convolve(x, kernel)
     y = y if y.is_floating_point() else y.to(inputs.dtype)
@@ -82,7 +82,7 @@ def op_fold(x, output_size, kernel_size, dilation, padding, stride):
     (x,) = bool_to_int32(convert(x))
     output_size = windows.spatial(output_size, 2, "output_size")
     kernel, rates, pads, steps, number = windows.blocks(output_size, kernel_size, dilation, padding, stride)
-    windows.folded(x.shape, kernel, number)
+    windows.check_fold(x.shape, kernel, number)
     if x.is_floating_point() or x.is_complex():
         return functional.fold(x, output_size, kernel, rates, pads, steps)
     height, width = (size + 2 * pad for size, pad in zip(output_size, pads, strict=True))
@@ -98,7 +98,7 @@ def op_fold(x, output_size, kernel_size, dilation, padding, stride):
     return image[:, :, pads[0] : height - pads[0], pads[1] : width - pads[1]]
 
 
-def _convolved(kind, x, kernel, bias, *options):
+def _convolve(kind, x, kernel, bias, *options):
     """Return the convolution of `x`; an empty batch is replaced by one entry of zeros.
 
     For the gradients of an empty convolution, the compiler gets wrong strides, and fails.

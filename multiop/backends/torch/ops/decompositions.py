@@ -71,7 +71,7 @@ def op_pinv(x, rcond):
 
 
 def op_solve(a, b):
-    a, b = map(accepted, map(floating, promote(a, b)))
+    a, b = map(reject_halves, map(floating, promote(a, b)))
     vectors = args.is_vector_rhs(a.shape, b.shape)
     solution, info = system_solution(a, b[..., None] if vectors else b)
     solution = check_solved(solution, info, "a is singular")
@@ -79,7 +79,7 @@ def op_solve(a, b):
 
 
 def op_solve_triangular(a, b, lower):
-    a, b = map(accepted, map(floating, promote(a, b)))
+    a, b = map(reject_halves, map(floating, promote(a, b)))
     vectors = args.is_vector_rhs(a.shape, b.shape)
     solution = torch.linalg.solve_triangular(a, b[..., None] if vectors else b, upper=not lower)
     solution = check_solved(solution, (torch.diagonal(a, dim1=-2, dim2=-1) == 0).any(-1), "a is singular")
@@ -139,14 +139,14 @@ def op_eig(x):
 # operands and results
 
 
-def accepted(x):
+def reject_halves(x):
     if x.dtype in (torch.float16, torch.bfloat16):
         raise errors.DTypeError(f"{dtype_name(x)} is too short for a decomposition; cast to float32 first")
     return x
 
 
 def matrices(x, square=False):
-    x = accepted(floating(x))
+    x = reject_halves(floating(x))
     args.matrices(x.shape, square)
     return x
 

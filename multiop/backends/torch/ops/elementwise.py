@@ -206,7 +206,7 @@ def op_round(x, decimals):
     if x.is_complex():
         return torch.complex(op_round(x.real, decimals), op_round(x.imag, decimals))
     if x.is_floating_point():
-        return in_float32(lambda x: rounded(x, decimals), x) if decimals else torch.round(x)
+        return in_float32(lambda x: round_decimals(x, decimals), x) if decimals else torch.round(x)
     if decimals >= 0:
         return x
     if 10**-decimals > torch.iinfo(x.dtype).max:
@@ -361,7 +361,9 @@ def op_ldexp(x1, x2):
     (x1,) = reject_complex(floating(x1))
     if x2.is_floating_point() or x2.is_complex():
         raise errors.DTypeError(f"x2: {dtype_name(x2)} is not accepted: give integers")
-    return scaled(x1, x2) if x1.dtype is torch.float64 else scaled(x1.to(torch.float32), x2).to(x1.dtype)
+    return (
+        scale_in_steps(x1, x2) if x1.dtype is torch.float64 else scale_in_steps(x1.to(torch.float32), x2).to(x1.dtype)
+    )
 
 
 def op_nextafter(x1, x2):
@@ -522,7 +524,7 @@ def integer_power(x1, x2):
     return torch.where(negative, 0, torch.pow(x1, torch.where(negative, 0, x2)))
 
 
-def rounded(x, decimals):
+def round_decimals(x, decimals):
     scale, level = host.power_of_10(abs(decimals)), torch.round(x)  # its derivative is 0
     x = x.detach()
     if decimals > 0:  # too large to have these decimals: unchanged
@@ -629,7 +631,7 @@ def log_add(x1, x2, base):
     return larger + torch.log1p(torch.exp(base * apart)) / base
 
 
-def scaled(x, n):
+def scale_in_steps(x, n):
     """Return `x * 2**n` in three steps, because 2**n may overflow where the product does not."""
     wide, shift, bias = (torch.int64, 52, 1023) if x.dtype is torch.float64 else (torch.int32, 23, 127)
     n = torch.clamp(n.to(x.dtype), -3 * bias, 3 * bias).to(wide)

@@ -31,10 +31,10 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
     for name, vector in (("mean", mean), ("variance", variance), ("offset", offset), ("scale", scale)):
         if vector is not None and vector.shape != (x.shape[axis],):
             raise errors.ArgumentError(f"{name} must have the shape ({x.shape[axis]},), got {tuple(vector.shape)}")
-    return rescaled(x, mean, variance, offset, scale, axis, epsilon)
+    return normalize_and_scale(x, mean, variance, offset, scale, axis, epsilon)
 
 
-def rescaled(x, mean, variance, offset, scale, axis, epsilon):
+def normalize_and_scale(x, mean, variance, offset, scale, axis, epsilon):
     """Subtract the mean, divide by the standard deviation, multiply by the scale and add the offset, along `axis`."""
     dtype, shape = x.dtype, [-1 if dim == axis else 1 for dim in range(x.ndim)]
     compute = torch.promote_types(dtype, torch.float32)
@@ -120,5 +120,5 @@ def apply_to_last(normalize, x, axis):
     last = tuple(range(x.ndim - len(axis), x.ndim))
     if tuple(axis) == last:
         return normalize(x, x.shape[last[0] :])
-    moved = x.permute(args.moved(axis, last, x.ndim))
-    return normalize(moved, [x.shape[dim] for dim in axis]).permute(args.moved(last, axis, x.ndim))
+    moved = x.permute(args.moved_order(axis, last, x.ndim))
+    return normalize(moved, [x.shape[dim] for dim in axis]).permute(args.moved_order(last, axis, x.ndim))

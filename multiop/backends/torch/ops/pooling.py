@@ -80,8 +80,10 @@ def average(x, size, strides, pads, overhangs, count_include_pad):
         number = _windows.numbers_of_windows(n, size, strides, pads, overhangs)
         if any(start != end or start > k // 2 for (start, end), k in zip(pads, size, strict=True)):
             x, pads = with_zeros(x, pads), [(0, 0)] * len(size)
-        return narrowed(pool(x, size, strides, [start for start, _ in pads], any(overhangs), True), number)
-    found = pooled(lambda x, pads, ceil: pool(x, size, strides, pads, ceil, False), x, size, strides, pads, overhangs)
+        return narrow_to_windows(pool(x, size, strides, [start for start, _ in pads], any(overhangs), True), number)
+    found = pool_padded(
+        lambda x, pads, ceil: pool(x, size, strides, pads, ceil, False), x, size, strides, pads, overhangs
+    )
     if found is None:
         found = pool(with_zeros(x, beyond(pads, overhangs)), size, strides)
         for dim, windows in enumerate(zip(n, size, strides, pads, overhangs, strict=True)):
@@ -92,7 +94,7 @@ def average(x, size, strides, pads, overhangs, count_include_pad):
 
 def largest(x, size, strides, pads, overhangs):
     pool = _MAX[len(size)]
-    found = pooled(
+    found = pool_padded(
         lambda x, pads, ceil: pool(x, size, strides, pads, ceil_mode=ceil), x, size, strides, pads, overhangs
     )
     if found is None:
@@ -104,7 +106,7 @@ def largest(x, size, strides, pads, overhangs):
     return found
 
 
-def pooled(pool, x, size, strides, pads, overhangs):
+def pool_padded(pool, x, size, strides, pads, overhangs):
     """Call `pool`, which pads both ends equally, by at most half a window; `None` if windows lie elsewhere then.
 
     `pool` takes how much to pad, and whether a window may extend beyond the end.
@@ -116,7 +118,7 @@ def pooled(pool, x, size, strides, pads, overhangs):
         both = [symmetric(*dim, ceil) for dim in zip(x.shape[2:], size, strides, pads, numbers, strict=True)]
         if None not in both:
             first = [less - start for less, (start, _) in zip(both, pads, strict=True)]
-            return narrowed(pool(x, both, ceil), numbers, first)
+            return narrow_to_windows(pool(x, both, ceil), numbers, first)
     return None
 
 
@@ -130,7 +132,7 @@ def symmetric(n, k, stride, pads, number, ceil):
     return None
 
 
-def narrowed(y, numbers, first=(0, 0, 0)):
+def narrow_to_windows(y, numbers, first=(0, 0, 0)):
     """Return the windows of `y` that are wanted."""
     for dim, (number, start) in enumerate(zip(numbers, first, strict=False), 2):
         y = y if y.shape[dim] == number else y.narrow(dim, start, number)

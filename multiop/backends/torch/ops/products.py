@@ -27,9 +27,9 @@ def op_einsum(subscripts, operands):
 
 def op_tensordot(x1, x2, axes):
     if are_inexact(x1, x2):
-        return torch.tensordot(x1, x2, args.contracted(axes, x1.shape, x2.shape))
+        return torch.tensordot(x1, x2, args.axes_to_contract(axes, x1.shape, x2.shape))
     x1, x2 = promote_all(x1, x2)
-    dims = args.contracted(axes, x1.shape, x2.shape)
+    dims = args.axes_to_contract(axes, x1.shape, x2.shape)
     return product_of(lambda x1, x2: torch.tensordot(x1, x2, dims), x1, x2)
 
 

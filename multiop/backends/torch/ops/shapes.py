@@ -41,7 +41,7 @@ def op_moveaxis(x, source, destination):
     x = convert(x)
     if type(source) is type(destination) is int and -(ndim := x.ndim) <= source < ndim and -ndim <= destination < ndim:
         return torch.movedim(x, source, destination)
-    return torch.permute(x, args.moved(source, destination, x.ndim))
+    return torch.permute(x, args.moved_order(source, destination, x.ndim))
 
 
 def op_expand_dims(x, axis):
@@ -58,7 +58,7 @@ def op_squeeze(x, axis):
     x = convert(x)
     if type(axis) is int and -(ndim := x.ndim) <= axis < ndim and x.shape[axis] == 1:
         return torch.squeeze(x, axis)
-    return torch.squeeze(x) if axis is None else torch.squeeze(x, args.squeezed(axis, x.shape))
+    return torch.squeeze(x) if axis is None else torch.squeeze(x, args.axes_to_squeeze(axis, x.shape))
 
 
 def op_concatenate(xs, axis):
@@ -130,12 +130,12 @@ def op_pad(x, pad_width, mode, constant_values):
     for dim, pair in enumerate(pairs):
         if any(pair):
             args.not_empty(x.shape[dim], mode)
-            places = _padded(x.shape[dim], pair, mode, x.device)
+            places = _source_indices(x.shape[dim], pair, mode, x.device)
             x = where_differentiated(lambda x, places=places, dim=dim: torch.index_select(x, dim, places), x)
     return x
 
 
-def _padded(size, pair, mode, device):
+def _source_indices(size, pair, mode, device):
     """Return, for each entry of a padded dimension, its index in the dimension before padding."""
     places = torch.arange(-pair[0], size + pair[1], device=device)
     if mode == "edge":
@@ -149,7 +149,7 @@ def _padded(size, pair, mode, device):
 
 def op_unstack(x, num, axis):
     x = convert(x)
-    return list(torch.unbind(x, args.unstacked(axis, num, x.shape)))
+    return list(torch.unbind(x, args.axis_to_unstack(axis, num, x.shape)))
 
 
 def op_diagonal(x, offset, axis1, axis2):

@@ -10,15 +10,15 @@ from ..conversion import convert, floating, halves_to_float32, promote_floating,
 
 
 def op_fft(x):
-    return transformed(torch.fft.fft, 1, x)
+    return transform_complex(torch.fft.fft, 1, x)
 
 
 def op_fft2(x):
-    return transformed(torch.fft.fft2, 2, x)
+    return transform_complex(torch.fft.fft2, 2, x)
 
 
 def op_ifft2(x):
-    return transformed(torch.fft.ifft2, 2, x)
+    return transform_complex(torch.fft.ifft2, 2, x)
 
 
 def op_rfft(x, fft_length):
@@ -36,7 +36,7 @@ def op_extract_sequences(x, sequence_length, sequence_stride):
     return convert(x).unfold(-1, sequence_length, sequence_stride)
 
 
-def transformed(transform, dims, x):
+def transform_complex(transform, dims, x):
     x, dtype = to_complex(x)
     y = transform_with_empty_batch(transform, dims, x)
     return y.real.to(dtype), y.imag.to(dtype)

@@ -43,12 +43,12 @@ def around(name, op):
     rule = RULES[name]
 
     @functools.wraps(run)
-    def called(*args, **kwargs):
+    def call(*args, **kwargs):
         if name == "op_convert_to_numpy" or not is_traced(args):
             return run(*map(array_of, args), **kwargs)
         return recorded(run, rule, args if name in SEQUENCES else [one_tensor(x) for x in args])
 
-    return called
+    return call
 
 
 def one_tensor(x):

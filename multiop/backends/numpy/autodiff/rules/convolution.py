@@ -10,7 +10,7 @@ from multiop._values import windows
 
 from ..._record import ops
 from ...conversion import convert
-from ...ops.convolution import reached
+from ...ops.convolution import entry_slices
 
 
 def op_conv(u, inputs, kernel, bias, strides, padding, data_format, dilation_rate):
@@ -51,7 +51,7 @@ def of_kernel(x, u, shape, strides, pads, rates):
     rows = (math.prod(u.shape[:-1]), groups)
     u = ops.transpose(ops.reshape(u, (*rows, shape[-1] // groups)), (1, 0, 2))
     taps = [
-        ops.transpose(ops.reshape(x[:, *reached(place, number, strides, rates)], (*rows, shape[-2])), (1, 2, 0))
+        ops.transpose(ops.reshape(x[:, *entry_slices(place, number, strides, rates)], (*rows, shape[-2])), (1, 2, 0))
         for place in np.ndindex(shape[:-2])
     ]
     grads = ops.transpose(ops.matmul(np.conj(ops.stack(taps, 0)), u), (0, 2, 1, 3))

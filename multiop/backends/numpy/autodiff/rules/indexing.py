@@ -14,12 +14,12 @@ def selection(name):
     """Return the rule of an op that selects entries of its first operand: of numbers, it says which."""
 
     def rule(u, x, *options):
-        return put(u, getattr(ops, name)(numbered(x), *array_of(options)), x.shape)
+        return put(u, getattr(ops, name)(entry_numbers(x), *array_of(options)), x.shape)
 
     return rule
 
 
-def numbered(x):
+def entry_numbers(x):
     """Return an array of the shape of `x` with the number of each entry."""
     shape = ops.shape(x)
     return np.arange(math.prod(shape)).reshape(shape)
@@ -48,11 +48,11 @@ def op_scatter_update(u, x, indices, updates, reduction):
     cells = tuple(np.moveaxis(np.asarray(array_of(indices)), -1, 0))
     if reduction in ("max", "min", "mul"):
         combine = {"max": ops.maximum, "min": ops.minimum, "mul": ops.multiply}[reduction]
-        return updated(u, x, cells, updates, combine)
+        return update_entries(u, x, cells, updates, combine)
     there = ops.get_item(u, cells)
     if reduction == "add":
         return u, None, there
-    numbers = numbered(there)
+    numbers = entry_numbers(there)
     last = ops.scatter_update(np.full(x.shape, -1), indices, numbers, None)
     return ops.where(last < 0, u, 0), None, ops.where(last[cells] == numbers, there, 0)
 
@@ -69,15 +69,15 @@ op_unravel_index = op_one_hot = zero
 
 
 @by_formula
-def updated(x, cells, updates, combine):
+def update_entries(x, cells, updates, combine):
     """Return `x` with each entry combined with what its updates are when combined."""
-    places = numbered(x)[cells]
+    places = entry_numbers(x)[cells]
     flat, updates = ops.reshape(x, (-1,)), ops.reshape(ops.broadcast_to(updates, places.shape), (-1,))
-    rows, updates = combined(combine, updates, places.ravel())
+    rows, updates = combine_rows(combine, updates, places.ravel())
     return ops.reshape(ops.scatter_update(flat, rows[:, None], combine(flat[rows], updates), None), x.shape)
 
 
-def combined(combine, x, ids):
+def combine_rows(combine, x, ids):
     """Return the ids that there are, in order, and the rows of `x` that have each of them, combined in pairs."""
     order = np.argsort(ids, stable=True)
     x, ids = x[order], ids[order]

@@ -40,7 +40,7 @@ def op_einsum(u, subscripts, operands):
 
 def of_operand(u, result, terms, others, term, shape):
     """Return the gradient of an operand: the product of `u` and the other ones, on the diagonal of repeated labels."""
-    wanted, factors, fresh = "", list(map(np.conj, others)), unused("".join([result, *terms, term]))
+    wanted, factors, fresh = "", list(map(np.conj, others)), unused_letters("".join([result, *terms, term]))
     terms = [result, *terms]
     for label, size in zip(term, shape, strict=True):
         if label in wanted:  # twice in this operand
@@ -59,21 +59,21 @@ def labels(subscripts, ndims):
         result = "".join(sorted(c for c in terms if c.isalpha() and terms.count(c) == 1))
     terms = terms.split(",")
     widest = max([ndim - len(term) + 3 for term, ndim in zip(terms, ndims, strict=True) if "..." in term], default=0)
-    dims = "".join(itertools.islice(unused(subscripts), widest))
+    dims = "".join(itertools.islice(unused_letters(subscripts), widest))
     given = [
         term.replace("...", dims[len(dims) - (ndim - len(term) + 3) :]) for term, ndim in zip(terms, ndims, strict=True)
     ]
     return given, result.replace("...", dims)
 
 
-def unused(letters):
+def unused_letters(letters):
     return (c for c in string.ascii_letters if c not in letters)
 
 
 @by_formula
 def op_tensordot(x1, x2, axes):
     x1, x2 = convert(x1), convert(x2)
-    dims1, dims2 = args.contracted(axes, x1.shape, x2.shape)
+    dims1, dims2 = args.axes_to_contract(axes, x1.shape, x2.shape)
     rest1, rest2 = ([k for k in range(x.ndim) if k not in dims] for x, dims in ((x1, dims1), (x2, dims2)))
     n = math.prod(x1.shape[k] for k in dims1)
     shape1, shape2 = [x1.shape[k] for k in rest1], [x2.shape[k] for k in rest2]

@@ -15,7 +15,7 @@ op_argmax = op_argmin = op_all = op_any = zero
 
 
 def op_sum(u, x, axis, keepdims):
-    return ops.broadcast_to(kept(u, x, axis), x.shape)
+    return ops.broadcast_to(keep_axes(u, x, axis), x.shape)
 
 
 @by_formula
@@ -31,18 +31,18 @@ def op_prod(x, axis, keepdims, dtype):
 
 
 def op_mean(u, x, axis, keepdims):
-    return ops.broadcast_to(ops.divide(kept(u, x, axis), count(x, axis)), x.shape)
+    return ops.broadcast_to(ops.divide(keep_axes(u, x, axis), count(x, axis)), x.shape)
 
 
 def op_var(u, x, axis, keepdims):
-    return kept(u, x, axis) * 2 * (centered(x, axis) / count(x, axis))
+    return keep_axes(u, x, axis) * 2 * (subtract_mean(x, axis) / count(x, axis))
 
 
 def op_std(u, x, axis, keepdims):
     y = ops.std(x, axis, True)
     constant = ops.equal(y, 0)  # there, the root has an infinite gradient, but the deviation a gradient of 0
-    distance = centered(centered(x, axis), axis)  # the mean of equal numbers may be rounded to another one
-    return ops.where(constant, 0, kept(u, x, axis) / (count(x, axis) * ops.where(constant, 1, y))) * distance
+    distance = subtract_mean(subtract_mean(x, axis), axis)  # the mean of equal numbers may be rounded to another one
+    return ops.where(constant, 0, keep_axes(u, x, axis) / (count(x, axis) * ops.where(constant, 1, y))) * distance
 
 
 def op_max(u, x, axis, keepdims, initial):
@@ -57,7 +57,7 @@ def op_logsumexp(u, x, axis, keepdims):
     top = np.max(array_of(x), args.axes(axis, x.ndim), keepdims=True, initial=-np.inf)
     terms = np.exp(x - np.where(np.isfinite(top), top, 0))
     total = ops.sum(terms, axis, True)
-    return kept(u, x, axis) * (terms / ops.where(ops.equal(total, 0), 1, total))
+    return keep_axes(u, x, axis) * (terms / ops.where(ops.equal(total, 0), 1, total))
 
 
 def op_cumsum(u, x, axis, dtype):
@@ -76,7 +76,7 @@ def op_cumprod(x, axis, dtype):
     return x
 
 
-def kept(y, x, axis):
+def keep_axes(y, x, axis):
     """Return a reduction of `x` with the axes that were reduced, of size 1."""
     axes = args.axes(axis, x.ndim)
     return ops.reshape(y, tuple(1 if k in axes else n for k, n in enumerate(x.shape)))
@@ -86,7 +86,7 @@ def count(x, axis):
     return float(math.prod(x.shape[k] for k in args.axes(axis, x.ndim)))
 
 
-def centered(x, axis):
+def subtract_mean(x, axis):
     return x - ops.mean(x, axis, True)
 
 
@@ -95,13 +95,13 @@ def extremum(reduce, pairwise, lowest):
 
     def rule(u, x, axis, keepdims, initial):
         if initial is not None:
-            return started(u, x, axis, keepdims, initial)
+            return reduce_from_initial(u, x, axis, keepdims, initial)
         equal = ops.equal(x, reduce(x, axis, True, None))
         number = ops.sum(equal.astype(u.dtype), axis, True)
-        return ops.where(equal, ops.divide(kept(u, x, axis), number), 0)
+        return ops.where(equal, ops.divide(keep_axes(u, x, axis), number), 0)
 
     @by_formula
-    def started(x, axis, keepdims, initial):
+    def reduce_from_initial(x, axis, keepdims, initial):
         y = reduce(x, axis, keepdims, None) if math.prod(ops.shape(x)) else reduce(array_of(x), axis, keepdims, lowest)
         return pairwise(y, initial)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..._record import array_of, ops
 from .formula import by_formula
-from .indexing import combined
+from .indexing import combine_rows
 
 
 def op_segment_sum(u, x, ids, num_segments):
@@ -26,7 +26,7 @@ def op_segment_prod(x, ids, num_segments):
     ids = np.asarray(ids)
     n = ids.max(initial=-1) + 1 if num_segments is None else num_segments
     inside = np.flatnonzero((ids >= 0) & (ids < n))
-    rows, products = combined(ops.multiply, ops.take(x, inside, 0), ids[inside])
+    rows, products = combine_rows(ops.multiply, ops.take(x, inside, 0), ids[inside])
     return ops.scatter_update(np.ones((n, *x.shape[1:]), products.dtype), rows[:, None], products, None)
 
 

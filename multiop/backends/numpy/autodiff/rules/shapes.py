@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._record import ops
-from .indexing import numbered, put, selection
+from .indexing import entry_numbers, put, selection
 
 
 def op_reshape(u, x, newshape):
@@ -56,7 +56,7 @@ op_roll = selection("roll")
 
 
 def op_pad(u, x, pad_width, mode, constant_values):
-    places = ops.pad(numbered(x), pad_width, mode, -1)
+    places = ops.pad(entry_numbers(x), pad_width, mode, -1)
     return put(u, places, ops.shape(x)), None, None, ops.where(places < 0, u, 0)
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from ..._record import array_of, ops
 from .formula import zero
-from .indexing import numbered, put
+from .indexing import entry_numbers, put
 
 op_argsort = op_searchsorted = op_digitize = zero
 
 
 def op_sort(u, x, axis):
     order = ops.argsort(array_of(x), axis)
-    return put(u, ops.take_along_axis(numbered(x), order, axis), x.shape)
+    return put(u, ops.take_along_axis(entry_numbers(x), order, axis), x.shape)
 
 
 def op_top_k(us, x, k, sorted):
     order = ops.top_k(array_of(x), k, sorted)[1]
-    return put(us[0], ops.take_along_axis(numbered(x), order, -1), x.shape)
+    return put(us[0], ops.take_along_axis(entry_numbers(x), order, -1), x.shape)
 
 
 def op_bincount(u, x, weights, minlength):
