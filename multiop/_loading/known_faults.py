@@ -114,7 +114,7 @@ FAULTS = (
         _NEVER,
         "x / y is 0 where y is one number for many and its reciprocal is subnormal; op_divide of real numbers is right",
         (f"{_TENSORFLOW}118645", f"{_TENSORFLOW}51643"),
-        mended=False,
+        mended="",
     ),
     Fault(
         "tensorflow",
@@ -122,7 +122,7 @@ FAULTS = (
         _NEVER,
         "jit_compile=True: x / y is 0 where y is one number for many and its reciprocal is subnormal",
         (f"{_TENSORFLOW}118645", f"{_TENSORFLOW}51643", f"{_TENSORFLOW}24061"),
-        mended=False,
+        mended="",
     ),
     Fault(
         "tensorflow",
