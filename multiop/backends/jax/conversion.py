@@ -81,7 +81,7 @@ def dtype_name(x):
 
 
 # an op compiled as one program takes a fraction of the time of its separate calls
-def compile_inline(function, **options):
+def jit_inline(function, **options):
     if isinstance(function, jnp.ufunc):  # a ufunc is hashed in Python, on each call with a tracer
         function = functools.partial(function)
     return jax.jit(function, inline=True, **options)
@@ -92,7 +92,7 @@ def with_constants(function):
 
     A number as an argument makes an eager call half as long again.
     """
-    program, programs = compile_inline(function), {}
+    program, programs = jit_inline(function), {}
 
     @functools.wraps(function)
     def call(x, *numbers):
@@ -103,7 +103,7 @@ def with_constants(function):
         if own is None:
             if not numbers or len(programs) == _PROGRAMS_EACH:
                 return program(x, *numbers)
-            own = programs[key] = compile_inline(lambda x: function(x, *numbers))
+            own = programs[key] = jit_inline(lambda x: function(x, *numbers))
         return own(x)
 
     return call
