@@ -83,7 +83,7 @@ def dtype_name(x):
 
 
 # an op compiled as one program takes a fraction of the time of its separate calls
-def compile_inline(function, **options):
+def jit_inline(function, **options):
     if isinstance(function, jnp.ufunc):  # a ufunc is hashed in Python, on each call with a tracer
         function = functools.partial(function)
     return jax.jit(mended(function), inline=True, **options)
@@ -94,7 +94,7 @@ def with_constants(function):
 
     A number as an argument makes an eager call half as long again.
     """
-    program, programs = compile_inline(function), {}
+    program, programs = jit_inline(function), {}
 
     @functools.wraps(function)
     def call(x, *numbers):
@@ -105,7 +105,7 @@ def with_constants(function):
         if own is None:
             if not numbers or len(programs) == _PROGRAMS_EACH:
                 return program(x, *numbers)
-            own = programs[key] = compile_inline(lambda x: function(x, *numbers))
+            own = programs[key] = jit_inline(lambda x: function(x, *numbers))
         return own(x)
 
     return call
@@ -215,7 +215,7 @@ def cast(x, dtype):
     return (_of_byte if x.dtype in _BYTES else jax.lax.convert_element_type)(x, native(dtype))
 
 
-_of_byte = compile_inline(jax.lax.convert_element_type, static_argnums=1)  # which has a form of its own
+_of_byte = jit_inline(jax.lax.convert_element_type, static_argnums=1)  # which has a form of its own
 
 
 def _to_float8(x, dtype):

@@ -32,7 +32,7 @@ def with_slope(fn, slope, is_constant=None):
     """Return `fn` with the derivative `slope`; where it `is_constant`, an infinite upstream gradient has gradient 0."""
     fn = custom_jvp(fn)
 
-    @as_one_step
+    @one_step
     def change(tangent, *operands):
         found = slope(*operands) * tangent
         return found if is_constant is None else jnp.where(is_constant(*operands), 0, found)
@@ -41,7 +41,7 @@ def with_slope(fn, slope, is_constant=None):
     return fn
 
 
-def as_one_step(change, options=0, tangents=1):
+def one_step(change, options=0, tangents=1):
     """Return `change`, a function linear in its first operands, as one step, so that it runs on the way back alone.
 
     JAX computes what does not depend on the tangent when the function is called, and keeps it; this keeps the operands.
@@ -74,7 +74,7 @@ def hold_operands(fn):
             tangents, primals = list(args[: len(known)]), args[len(known) :]
             return jax.jvp(*_of_some(fn, known, primals), tangents)[1]
 
-        return as_one_step(total, tangents=len(known))
+        return one_step(total, tangents=len(known))
 
     def jvp(primals, tangents):
         known = tuple(i for i, t in enumerate(tangents) if type(t) is not SymbolicZero)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.lax import rsqrt
 
 from ..autodiff._held import custom_jvp, with_slope
-from ..conversion import compile_inline
+from ..conversion import jit_inline
 
 
 def is_complex(x):
@@ -81,12 +81,12 @@ _log1p = with_slope(log1p_value, lambda z: jnp.reciprocal(shift_real(z, 1)))
 _arcsin = with_slope(lambda z: copy_side(jnp.arcsin(z), z), arcsin_slope)
 _arctanh = with_slope(arctanh_value, lambda z: jnp.reciprocal(shift_real(-z, 1)) * jnp.reciprocal(shift_real(z, 1)))
 
-sqrt, log1p, arcsin, arctanh, power = map(compile_inline, (_sqrt, _log1p, _arcsin, _arctanh, _power))
-arccos = compile_inline(with_slope(lambda z: copy_side(jnp.arccos(z), -z), lambda z: -arcsin_slope(z)))
-arccosh = compile_inline(
+sqrt, log1p, arcsin, arctanh, power = map(jit_inline, (_sqrt, _log1p, _arcsin, _arctanh, _power))
+arccos = jit_inline(with_slope(lambda z: copy_side(jnp.arccos(z), -z), lambda z: -arcsin_slope(z)))
+arccosh = jit_inline(
     with_slope(lambda z: copy_side(jnp.arccosh(z), z), lambda z: rsqrt(shift_real(z, -1)) * rsqrt(shift_real(z, 1)))
 )
-arctan = compile_inline(lambda z: times_minus_i(_arctanh(times_i(z))))
-arcsinh = compile_inline(lambda z: times_minus_i(_arcsin(times_i(z))))
-sinh = compile_inline(lambda z: times_minus_i(jnp.sin(times_i(z))))  # jnp.sinh of a tiny number is 0
-cosh = compile_inline(lambda z: jnp.cos(times_i(z)))  # the derivative of jnp.cosh is jnp.sinh
+arctan = jit_inline(lambda z: times_minus_i(_arctanh(times_i(z))))
+arcsinh = jit_inline(lambda z: times_minus_i(_arcsin(times_i(z))))
+sinh = jit_inline(lambda z: times_minus_i(jnp.sin(times_i(z))))  # jnp.sinh of a tiny number is 0
+cosh = jit_inline(lambda z: jnp.cos(times_i(z)))  # the derivative of jnp.cosh is jnp.sinh

@@ -12,12 +12,12 @@ from ..autodiff._held import with_slope
 from ..conversion import (
     beyond_float16,
     bool_to_int32,
-    compile_inline,
     convert,
     floating,
     in_float32,
     is_float,
     is_float_along,
+    jit_inline,
     reject_complex,
 )
 from .elementwise import _abs, of_reals, reciprocal, with_sum_of
@@ -166,17 +166,17 @@ def along(fn, x, axis):
 # jax.nn.relu and jax.nn.relu6 halve the gradient at their kinks in a scan that is differentiated twice: see _held.py
 
 
-@compile_inline
+@jit_inline
 def _relu(x):
     return jnp.where(x <= 0, 0, x)
 
 
-@compile_inline
+@jit_inline
 def _relu6(x):
     return jnp.where(x <= 0, 0, jnp.where(x >= 6, 6, x))
 
 
-@compile_inline
+@jit_inline
 def _gelu(x):
     return 0.5 * x * jax.lax.erfc(clamp_to_40(x) * -np.sqrt(0.5).astype(x.dtype))
 
@@ -186,7 +186,7 @@ def gelu_tanh(x):
     return x * jax.nn.sigmoid(GELU_SCALE * (near + 0.044715 * near**3))
 
 
-_gelu_tanh = compile_inline(lambda x: in_float32(gelu_tanh, x))
+_gelu_tanh = jit_inline(lambda x: in_float32(gelu_tanh, x))
 
 
 def clamp_to_40(x):
@@ -194,8 +194,8 @@ def clamp_to_40(x):
     return jax.lax.clamp(x.dtype.type(-40), x, x.dtype.type(40))
 
 
-_sigmoid = compile_inline(jax.nn.sigmoid)
+_sigmoid = jit_inline(jax.nn.sigmoid)
 _softmax, _log_softmax = (
-    compile_inline(lambda x, axis, fn=fn: with_sum_of(x.shape[axis], lambda x: fn(x, axis), x), static_argnums=1)
+    jit_inline(lambda x, axis, fn=fn: with_sum_of(x.shape[axis], lambda x: fn(x, axis), x), static_argnums=1)
     for fn in (jax.nn.softmax, jax.nn.log_softmax)
 )

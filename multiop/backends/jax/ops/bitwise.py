@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from ..conversion import bool_to_int32, compile_inline, convert, not_bool, promote, reject_floats
+from ..conversion import bool_to_int32, convert, jit_inline, not_bool, promote, reject_floats
 
 
 def op_bitwise_and(x, y):
@@ -44,12 +44,12 @@ def magnitude(x):
     return jnp.abs(x).astype(f"uint{8 * x.dtype.itemsize}")
 
 
-@compile_inline
+@jit_inline
 def gcd(x1, x2):
     return jnp.gcd(magnitude(x1), magnitude(x2)).astype(x1.dtype)  # jnp.gcd never returns for the most negative integer
 
 
-@compile_inline
+@jit_inline
 def lcm(x1, x2):
     common = magnitude(gcd(x1, x2))
     return (magnitude(x1) // jnp.where(common == 0, 1, common) * magnitude(x2)).astype(x1.dtype)

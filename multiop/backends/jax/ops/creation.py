@@ -7,7 +7,7 @@ import numpy as np
 
 from multiop._values import args, dtypes, host
 
-from ..conversion import compile_inline, convert, floating, native, promote, reject_complex
+from ..conversion import convert, floating, jit_inline, native, promote, reject_complex
 
 
 def op_zeros(shape, dtype):
@@ -75,7 +75,7 @@ def _space_evenly(ends, floats, num, endpoint, dtype, axis):
     return jnp.moveaxis(convert(samples, dtype or given), 0, axis), convert(step, given)
 
 
-_linspace = compile_inline(_space_evenly, static_argnums=(2, 3, 4, 5))
+_linspace = jit_inline(_space_evenly, static_argnums=(2, 3, 4, 5))
 
 
 def between_integers(start, stop, index, parts, whole, wide):

@@ -14,7 +14,7 @@ from multiop import errors
 from multiop._values import args
 
 from ..autodiff._held import custom_jvp, hold_operands
-from ..conversion import compile_inline, dtype_name, floating, is_array, promote
+from ..conversion import dtype_name, floating, is_array, jit_inline, promote
 from ..devices import is_at_hand
 
 lax = jax.lax
@@ -101,18 +101,18 @@ else:
 # compiled as one program, these take a fraction of the time of their separate calls
 
 
-@functools.partial(compile_inline, static_argnums=1)
+@functools.partial(jit_inline, static_argnums=1)
 def _cholesky(x, upper):
     factor = lax.linalg.cholesky(hermitian(x), symmetrize_input=False)
     return jnp.conj(factor.mT) if upper else factor
 
 
-@compile_inline
+@jit_inline
 def _det(x):
     return small_det(x) if x.shape[-1] <= 3 else det(x)
 
 
-@compile_inline
+@jit_inline
 def _slogdet(x):
     sign, logabsdet = jnp.linalg.slogdet(x)
     change = jnp.sum(jnp.square(jnp.abs(x - lax.stop_gradient(x))), (-2, -1))
@@ -121,10 +121,10 @@ def _slogdet(x):
     return sign + none, logabsdet + none
 
 
-_inv = compile_inline(jnp.linalg.inv)
+_inv = jit_inline(jnp.linalg.inv)
 
 
-@compile_inline
+@jit_inline
 @hold_operands
 def _expm(x):
     # JAX scales to a norm of 4 or 5, where its rational approximation has lost up to 4 of 7 digits: scale by 8 more
@@ -134,7 +134,7 @@ def _expm(x):
     return power
 
 
-@functools.partial(compile_inline, static_argnums=(2, 3))
+@functools.partial(jit_inline, static_argnums=(2, 3))
 def _solve(a, b, vectors, lower=None):
     b = b[..., None] if vectors else b
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -147,7 +147,7 @@ def _solve(a, b, vectors, lower=None):
     return solution[..., 0] if vectors else solution
 
 
-@functools.partial(compile_inline, static_argnums=1)
+@functools.partial(jit_inline, static_argnums=1)
 def _qr(x, complete):
     rows, columns = x.shape[-2:]
     # JAX before 0.10 differentiates this for as many columns as rows at most; the others only follow from `q`
@@ -163,7 +163,7 @@ def _qr(x, complete):
     return q, r
 
 
-@functools.partial(compile_inline, static_argnums=1)
+@functools.partial(jit_inline, static_argnums=1)
 def _svd(x, full_matrices):
     x, scale = scale_by_powers(x)
     u, s, vh = jnp.linalg.svd(x, full_matrices=False)
@@ -174,7 +174,7 @@ def _svd(x, full_matrices):
     return u, s * scale[..., 0], vh
 
 
-@compile_inline
+@jit_inline
 def _eigh(x):
     scaled_x, scale = scale_by_powers(hermitian(x))
     vectors, values = lax.linalg.eigh(scaled_x, symmetrize_input=False)
@@ -182,7 +182,7 @@ def _eigh(x):
     return jnp.where(finite, values * scale[..., 0], np.nan), vectors
 
 
-@compile_inline
+@jit_inline
 def _is_finite(x):
     return jnp.all(jnp.isfinite(x))
 

@@ -13,7 +13,7 @@ from jax.custom_derivatives import SymbolicZero
 from multiop import errors
 from multiop._values import host
 
-from ..autodiff._held import as_one_step, custom_jvp, with_slope
+from ..autodiff._held import custom_jvp, one_step, with_slope
 from ..conversion import (
     FLOATING,
     alike,
@@ -21,11 +21,11 @@ from ..conversion import (
     beyond_float16,
     bool_to_int32,
     comparable,
-    compile_inline,
     convert,
     floating,
     hashable,
     is_float,
+    jit_inline,
     not_bool,
     promote,
     promote_all,
@@ -291,19 +291,19 @@ def op_polar(abs_, angle):
     return _polar(*reject_complex(*promote_floating(abs_, angle)))
 
 
-@compile_inline
+@jit_inline
 def _abs(x):
     if is_complex(x):  # the derivative of jnp.abs is 0 where the value overflows
         return hypot(jnp.real(x), jnp.imag(x))
     return absolute(x) if jnp.issubdtype(x.dtype, np.floating) else jnp.abs(x)
 
 
-@compile_inline
+@jit_inline
 def _square(x):
     return jnp.square(*bool_to_int32(x))
 
 
-@compile_inline
+@jit_inline
 def _complex_sign(z):
     safe = jnp.where(z == 0, 1, z)  # by parts: the derivative of a complex quotient squares the divisor
     size = hypot(jnp.real(safe), jnp.imag(safe))
@@ -323,22 +323,22 @@ def _number_like(x, number):
     return number.astype(x.dtype) if isinstance(number, jax.core.Tracer) else x.dtype.type(number)
 
 
-_clip = compile_inline(clip)
+_clip = jit_inline(clip)
 _clip_between = with_constants(lambda x, low, high: clip(x, _number_like(x, low), _number_like(x, high)))
 
 
-@compile_inline
+@jit_inline
 def _divide_no_nan(x1, x2):
     zero = x2 == 0
     return jnp.where(zero, 0, divide(x1, jnp.where(zero, 1, x2)))
 
 
-@compile_inline
+@jit_inline
 def _heaviside(x1, x2):
     return jnp.where(x1 == 0, x2, (jnp.sign(x1) + 1) / 2)
 
 
-@functools.partial(compile_inline, static_argnums=1)
+@functools.partial(jit_inline, static_argnums=1)
 def _round_decimals(x, decimals):
     dtype, scale = x.dtype, host.power_of_10(abs(decimals))
     x = jax.lax.stop_gradient(x.astype(jnp.promote_types(dtype, np.float32)))
@@ -352,7 +352,7 @@ def _round_decimals(x, decimals):
     return (small * scale if scale < math.inf else jnp.where(jnp.isfinite(x), small, x)).astype(dtype)
 
 
-@compile_inline
+@jit_inline
 def _scale_in_steps(x, n):
     """Return `x * 2**n` in three steps, because 2**n may overflow where the product does not."""
     dtype = x.dtype
@@ -367,7 +367,7 @@ def _scale_in_steps(x, n):
     return x.astype(dtype)
 
 
-@compile_inline
+@jit_inline
 def _polar(abs_, angle):
     wide = jnp.promote_types(abs_.dtype, np.float32)
     abs_, angle = abs_.astype(wide), angle.astype(wide)
@@ -422,17 +422,17 @@ def _quotient_by_zero_too(x1, x2):
 
 
 # up to JAX 0.9, jnp.floor_divide by 0 is NaN
-_floor_divide_integers = jnp.floor_divide if jax.__version_info__ >= (0, 10) else compile_inline(_quotient_by_zero_too)
+_floor_divide_integers = jnp.floor_divide if jax.__version_info__ >= (0, 10) else jit_inline(_quotient_by_zero_too)
 
 
-@compile_inline
+@jit_inline
 def _floor_divide(x1, x2):
     x2 = divisor(x1, x2)
     y = _floor_divide_integers(x1, x2)
     return jnp.where(y == 0, jax.lax.stop_gradient(x1 / x2) * 0, y)  # JAX's 0 has no sign
 
 
-@compile_inline
+@jit_inline
 def _sign(x):
     return jnp.where(x == 0, 0, jnp.sign(x))  # JAX's sign of -0.0 is -0.0
 
@@ -471,7 +471,7 @@ def total(y, tangents):
     return jnp.broadcast_to(functools.reduce(jnp.add, tangents), y.shape) if tangents else jnp.zeros_like(y)
 
 
-def keep_tangent(tangent, *_):
+def no_change(tangent, *_):
     return tangent
 
 
@@ -479,7 +479,7 @@ def vanishing(tangent, *_):
     return jnp.zeros_like(tangent)
 
 
-@as_one_step
+@one_step
 def remainder(x1, x2):
     """Do the same as jnp.remainder, whose zero has the sign of the dividend, and in NumPy that of the divisor."""
     y = jnp.remainder(x1, x2)
@@ -500,10 +500,10 @@ def with_extremum_gradient(pairwise, beats):
 
     chosen = with_changes(
         pairwise,
-        as_one_step(share),
-        as_one_step(lambda tangent, x1, x2: share(tangent, x2, x1)),
+        one_step(share),
+        one_step(lambda tangent, x1, x2: share(tangent, x2, x1)),
     )
-    return compile_inline(lambda x1, x2: (chosen if jnp.issubdtype(x1.dtype, np.floating) else pairwise)(x1, x2))
+    return jit_inline(lambda x1, x2: (chosen if jnp.issubdtype(x1.dtype, np.floating) else pairwise)(x1, x2))
 
 
 @custom_jvp
@@ -549,8 +549,8 @@ def log_add_powers(fn, base):
 
     return with_changes(
         fn,
-        as_one_step(lambda tangent, x1, x2: slope(x1, x2) * tangent),
-        as_one_step(lambda tangent, x1, x2: slope(x2, x1) * tangent),
+        one_step(lambda tangent, x1, x2: slope(x1, x2) * tangent),
+        one_step(lambda tangent, x1, x2: slope(x2, x1) * tangent),
     )
 
 
@@ -563,7 +563,7 @@ def divisor(x1, x2):
 quotient = with_changes(
     jnp.true_divide,
     lambda tangent, y, x1, x2: quotient(tangent, x2),
-    as_one_step(lambda tangent, y, x1, x2: -y * reciprocal(x2) * tangent),
+    one_step(lambda tangent, y, x1, x2: -y * reciprocal(x2) * tangent),
     of_result=True,
 )
 
@@ -598,8 +598,8 @@ def change_of_hypot(tangent, y, x1, x2):
 # jnp.hypot's gradient is not 0 at (0, 0), and its second derivative is wrong where x1 = x2 or x1 = -x2
 hypot = with_changes(
     jnp.hypot,
-    as_one_step(change_of_hypot),
-    as_one_step(lambda tangent, y, x1, x2: change_of_hypot(tangent, y, x2, x1)),
+    one_step(change_of_hypot),
+    one_step(lambda tangent, y, x1, x2: change_of_hypot(tangent, y, x2, x1)),
     of_result=True,
 )
 
@@ -620,7 +620,7 @@ def exp2_of_order(n):
 
 # JAX's form of the slope has a second derivative that loses its digits near 0
 slope_of_tanh = with_slope(lambda y: (1 - y) * (1 + y), lambda y: -2 * y)
-tanh = with_changes(jnp.tanh, as_one_step(lambda tangent, y, x: slope_of_tanh(y) * tangent), of_result=True)
+tanh = with_changes(jnp.tanh, one_step(lambda tangent, y, x: slope_of_tanh(y) * tangent), of_result=True)
 
 
 def arctan2_slopes(x1, x2):
@@ -638,8 +638,8 @@ def arctan2_slopes(x1, x2):
 
 arctan2 = with_changes(
     jnp.arctan2,
-    as_one_step(lambda tangent, x1, x2: arctan2_slopes(x1, x2)[0] * tangent),
-    as_one_step(lambda tangent, x1, x2: arctan2_slopes(x1, x2)[1] * tangent),
+    one_step(lambda tangent, x1, x2: arctan2_slopes(x1, x2)[0] * tangent),
+    one_step(lambda tangent, x1, x2: arctan2_slopes(x1, x2)[1] * tangent),
 )
 
 
@@ -704,24 +704,22 @@ def arctanh_slope(x):
     return 0.5 * (reciprocal(1 + x) + reciprocal(1 - x))
 
 
-cbrt = with_changes(
-    cbrt_value, as_one_step(lambda tangent, y, x: reciprocal(3 * jnp.square(y)) * tangent), of_result=True
-)
+cbrt = with_changes(cbrt_value, one_step(lambda tangent, y, x: reciprocal(3 * jnp.square(y)) * tangent), of_result=True)
 # JAX divides by x: at -0.0 the sign is wrong
-rsqrt = with_changes(jax.lax.rsqrt, as_one_step(lambda tangent, y, x: -0.5 * y**3 * tangent), of_result=True)
+rsqrt = with_changes(jax.lax.rsqrt, one_step(lambda tangent, y, x: -0.5 * y**3 * tangent), of_result=True)
 expm1 = with_slope(jnp.expm1, jnp.exp)  # JAX computes expm1(x) + 1, which loses digits
 
 
 def either(of_reals, of_complex):
     """Compile a function of real numbers, and the one of complex numbers, as one."""
-    return compile_inline(lambda x: of_complex(x) if is_complex(x) else of_reals(x))
+    return jit_inline(lambda x: of_complex(x) if is_complex(x) else of_reals(x))
 
 
 _sqrt, _log1p = either(jnp.sqrt, _complex.sqrt), either(logarithm(jnp.log1p, start=1), _complex.log1p)
 _log, _log2, _log10 = (
     either(logarithm(fn, base), fn) for fn, base in ((jnp.log, math.e), (jnp.log2, 2), (jnp.log10, 10))
 )
-_exp2, _tanh = compile_inline(exp2_of_order(0)), either(tanh, jnp.tanh)
+_exp2, _tanh = jit_inline(exp2_of_order(0)), either(tanh, jnp.tanh)
 _sinh, _cosh = either(jnp.sinh, _complex.sinh), either(jnp.cosh, _complex.cosh)
 _arcsin, _arccos = either(jnp.arcsin, _complex.arcsin), either(jnp.arccos, _complex.arccos)
 _arctan = either(with_slope(jnp.arctan, arctan_slope), _complex.arctan)
@@ -729,19 +727,18 @@ _arcsinh = either(with_slope(jnp.arcsinh, arcsinh_slope), _complex.arcsinh)
 _arccosh = either(with_slope(jnp.arccosh, arccosh_slope), _complex.arccosh)
 # the second derivative of jnp.arctanh at -1 and 1 is NaN
 _arctanh = either(with_slope(arctanh_value, arctanh_slope), _complex.arctanh)
-_exp, _exp2, _integer_power = map(compile_inline, (jnp.exp, jnp.exp2, jnp.power))
-_integer_pow = compile_inline(jax.lax.integer_pow, static_argnums=1)
-_add, _subtract, _multiply, _divide = map(compile_inline, (jnp.add, jnp.subtract, jnp.multiply, divide))
-_logaddexp = compile_inline(log_add_powers(jnp.logaddexp, 1.0))
-_logaddexp2 = compile_inline(log_add_powers(jnp.logaddexp2, math.log(2)))
-_power, _hypot, _arctan2, _cbrt = map(compile_inline, (power, hypot, arctan2, cbrt))
-_reciprocal, _rsqrt, _expm1 = map(compile_inline, (reciprocal, rsqrt, expm1))
-_round = compile_inline(jnp.round)
+_exp, _exp2, _integer_power = map(jit_inline, (jnp.exp, jnp.exp2, jnp.power))
+_integer_pow = jit_inline(jax.lax.integer_pow, static_argnums=1)
+_add, _subtract, _multiply, _divide = map(jit_inline, (jnp.add, jnp.subtract, jnp.multiply, divide))
+_logaddexp = jit_inline(log_add_powers(jnp.logaddexp, 1.0))
+_logaddexp2 = jit_inline(log_add_powers(jnp.logaddexp2, math.log(2)))
+_power, _hypot, _arctan2, _cbrt = map(jit_inline, (power, hypot, arctan2, cbrt))
+_reciprocal, _rsqrt, _expm1 = map(jit_inline, (reciprocal, rsqrt, expm1))
+_round = jit_inline(jnp.round)
 _nan_to_num = with_constants(lambda x, nan, posinf, neginf: jnp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf))
-_nextafter = compile_inline(with_changes(jnp.nextafter, keep_tangent, vanishing))
+_nextafter = jit_inline(with_changes(jnp.nextafter, no_change, vanishing))
 _remainder, _fmod = (
-    compile_inline(with_changes(rest, keep_tangent, change_of_remainder, of_result=True))
-    for rest in (remainder, jnp.fmod)
+    jit_inline(with_changes(rest, no_change, change_of_remainder, of_result=True)) for rest in (remainder, jnp.fmod)
 )
 _maximum = with_extremum_gradient(jnp.maximum, jnp.greater)
 _minimum = with_extremum_gradient(jnp.minimum, jnp.less)

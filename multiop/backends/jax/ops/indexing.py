@@ -13,16 +13,7 @@ import numpy as np
 from multiop import errors
 from multiop._values import args
 
-from ..conversion import (
-    compile_inline,
-    convert,
-    in_float32,
-    is_array,
-    native,
-    promote_all,
-    resolve_axis,
-    to_index_integers,
-)
+from ..conversion import convert, in_float32, is_array, jit_inline, native, promote_all, resolve_axis, to_index_integers
 from ..devices import is_at_hand
 from .elementwise import op_add, op_maximum, op_minimum, op_multiply
 
@@ -133,19 +124,19 @@ def check_indices(indices, size):
     return indices, outside
 
 
-@functools.partial(compile_inline, static_argnums=1)
+@functools.partial(jit_inline, static_argnums=1)
 def _wrap_indices(indices, size):
     outside = (indices < -size) | (indices >= size)
     return jnp.where(indices < 0, indices + size, indices), outside, jnp.any(outside)
 
 
 _take, _take_along_axis = (  # the gradient is a sum
-    compile_inline(lambda x, i, axis, fn=fn: in_float32(lambda x: fn(x, i, axis, mode="clip"), x), static_argnums=2)
+    jit_inline(lambda x, i, axis, fn=fn: in_float32(lambda x: fn(x, i, axis, mode="clip"), x), static_argnums=2)
     for fn in (jnp.take, jnp.take_along_axis)
 )
 
 
-_updated = compile_inline(jax.lax.dynamic_update_slice)
+_updated = jit_inline(jax.lax.dynamic_update_slice)
 
 
 @jax.jit  # `_linearity` recognizes it by its name
@@ -185,7 +176,7 @@ def flat_indices(indices, x):
     return cells, x.shape[depth:]
 
 
-@functools.partial(compile_inline, static_argnums=3)
+@functools.partial(jit_inline, static_argnums=3)
 def scatter_rows(rows, cells, updates, reduction):
     """Return `rows` with `updates` of the rows `cells`, applied in order; `cells` may repeat."""
     if reduction == "add" and rows.dtype != bool:

@@ -7,7 +7,7 @@ import functools
 import jax.numpy as jnp
 import numpy as np
 
-from ..conversion import alike, bool_to_int32, comparable, compile_inline, convert, promote, reject_complex
+from ..conversion import alike, bool_to_int32, comparable, convert, jit_inline, promote, reject_complex
 
 
 def op_equal(x1, x2):
@@ -91,7 +91,7 @@ def op_isclose(x1, x2, rtol, atol, equal_nan):
     return _isclose(*promote(x1, x2), rtol, atol, equal_nan)
 
 
-@functools.partial(compile_inline, static_argnums=(2, 3, 4))
+@functools.partial(jit_inline, static_argnums=(2, 3, 4))
 def _isclose(x1, x2, rtol, atol, equal_nan):
     x1, x2 = bool_to_int32(x1, x2)
     if not jnp.issubdtype(x1.dtype, np.inexact):
@@ -107,6 +107,6 @@ def close_integers(x1, x2, rtol, atol):
     return (x1 == x2) | (difference.astype(float) <= atol + rtol * jnp.abs(x2).astype(unsigned).astype(float))
 
 
-_equal, _not_equal, _where = map(compile_inline, (jnp.equal, jnp.not_equal, jnp.where))
-_less, _less_equal = map(compile_inline, (jnp.less, jnp.less_equal))
-_greater, _greater_equal = map(compile_inline, (jnp.greater, jnp.greater_equal))
+_equal, _not_equal, _where = map(jit_inline, (jnp.equal, jnp.not_equal, jnp.where))
+_less, _less_equal = map(jit_inline, (jnp.less, jnp.less_equal))
+_greater, _greater_equal = map(jit_inline, (jnp.greater, jnp.greater_equal))

@@ -11,7 +11,7 @@ import numpy as np
 from multiop import errors
 from multiop._values import args
 
-from ..conversion import compile_inline, floating, promote, reject_complex, to_wide_float
+from ..conversion import floating, jit_inline, promote, reject_complex, to_wide_float
 from ..devices import is_at_hand
 from .elementwise import _clip, divide
 
@@ -64,7 +64,7 @@ def op_ctc_decode(inputs, lengths, beam_width, top_paths, merge_repeated, blank)
     return _greedy(inputs, lengths, merge_repeated, blank)
 
 
-@compile_inline
+@jit_inline
 def _binary_of_logits(target, output):
     dtype, target, output = to_wide_float(target, output)
     above = output >= 0  # the kinks of both terms are at 0, and cancel
@@ -72,7 +72,7 @@ def _binary_of_logits(target, output):
     return (loss + jnp.log1p(jnp.exp(jnp.where(above, -output, output)))).astype(dtype)
 
 
-@compile_inline
+@jit_inline
 def _binary(target, output):
     dtype, target, output = to_wide_float(target, output)
     output = _clip(output, EPSILON, 1 - EPSILON)

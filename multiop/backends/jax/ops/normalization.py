@@ -61,13 +61,11 @@ def _batch_normalized(x, mean, variance, axis, offset, scale, epsilon):
 
 @functools.partial(jax.jit, inline=True, static_argnums=3)
 def _layer_normalized(x, gamma, beta, axis, epsilon):
-    def normalize_centered(
-        x, gamma, beta
-    ):  # jax.nn.standardize subtracts squares, which cancel where the mean is large
+    def center(x, gamma, beta):  # jax.nn.standardize subtracts squares, which cancel where the mean is large
         x = divide_by_rms(x - jnp.mean(x, axis, keepdims=True), gamma, axis, epsilon)
         return x if beta is None else x + beta
 
-    return in_float32(normalize_centered, x, gamma, beta)
+    return in_float32(center, x, gamma, beta)
 
 
 @functools.partial(jax.jit, inline=True, static_argnums=2)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from multiop import errors
 from multiop._values import args
 
-from ..conversion import are_floats, compile_inline, promote, promote_all, without_int8
+from ..conversion import are_floats, jit_inline, promote, promote_all, without_int8
 
 
 def op_matmul(x1, x2):
@@ -28,4 +28,4 @@ def op_tensordot(x1, x2, axes):
     return jnp.tensordot(x1, x2, args.axes_to_contract(axes, x1.shape, x2.shape))
 
 
-_matmul, _einsum = compile_inline(jnp.matmul), compile_inline(jnp.einsum, static_argnums=0)
+_matmul, _einsum = jit_inline(jnp.matmul), jit_inline(jnp.einsum, static_argnums=0)

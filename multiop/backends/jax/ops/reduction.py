@@ -11,14 +11,14 @@ import numpy as np
 
 from multiop._values import args
 
-from ..autodiff._held import as_one_step, custom_jvp
+from ..autodiff._held import custom_jvp, one_step
 from ..conversion import (
     accumulation_dtype,
-    compile_inline,
     convert,
     floating,
     in_float32,
     is_float_along,
+    jit_inline,
     promote,
     reject_complex,
     resolve_axis,
@@ -101,21 +101,21 @@ def cumulate(fn, x, axis, dtype):
 
 
 _cumsum, _cumprod = (
-    compile_inline(lambda x, axis, fn=fn: in_float32(lambda x: fn(x, axis, x.dtype), x), static_argnums=1)
+    jit_inline(lambda x, axis, fn=fn: in_float32(lambda x: fn(x, axis, x.dtype), x), static_argnums=1)
     for fn in (jnp.cumsum, jnp.cumprod)
 )
 
 
-@functools.partial(compile_inline, static_argnums=(1, 2))
+@functools.partial(jit_inline, static_argnums=(1, 2))
 def _std(x, dims, keepdims):
     if x.dtype.itemsize == 2:  # squares would overflow
         return _std(x.astype(np.float32), dims, keepdims).astype(x.dtype)
     return (deviation.fun if is_complex(x) else deviation)(x, dims, keepdims)
 
 
-def reduce_with_tangent(fn, change):
+def reduction(fn, change):
     """Return `fn(x, axes, keepdims)` with the tangent `change(tangent, x, y, axes, keepdims)`; `y` keeps all axes."""
-    fn, change = custom_jvp(fn, options=2), as_one_step(change, options=2)
+    fn, change = custom_jvp(fn, options=2), one_step(change, options=2)
 
     @fn.defjvp
     def jvp(axes, keepdims, primals, tangents):
@@ -138,12 +138,10 @@ def change_of_deviation(tangent, x, y, dims, keepdims):
     return jnp.sum(op_divide_no_nan(distance, number * y) * tangent, dims, keepdims=keepdims)
 
 
-deviation = reduce_with_tangent(
-    lambda x, dims, keepdims: root(jnp.var(x, dims, keepdims=keepdims)), change_of_deviation
-)
+deviation = reduction(lambda x, dims, keepdims: root(jnp.var(x, dims, keepdims=keepdims)), change_of_deviation)
 
 
-@functools.partial(compile_inline, static_argnums=(1, 2))
+@functools.partial(jit_inline, static_argnums=(1, 2))
 def euclidean_norm(x, axes, keepdims):
     if x.dtype.itemsize == 2:  # squares overflow and vanish
         return euclidean_norm(x.astype(np.float32), axes, keepdims).astype(x.dtype)
@@ -152,7 +150,7 @@ def euclidean_norm(x, axes, keepdims):
     return length(x, axes, keepdims)
 
 
-length = reduce_with_tangent(
+length = reduction(
     lambda x, axes, keepdims: root(jnp.sum(jnp.square(x), axes, keepdims=keepdims)),
     lambda tangent, x, y, axes, keepdims: jnp.sum(op_divide_no_nan(x, y) * tangent, axes, keepdims=keepdims),
 )
@@ -162,10 +160,10 @@ def is_not_0(x):
     return x if x.dtype == bool else x != 0  # jnp.all and jnp.any only look at the real part
 
 
-_all = compile_inline(lambda x, dims, keepdims: jnp.all(is_not_0(x), dims, keepdims=keepdims), static_argnums=(1, 2))
-_any = compile_inline(lambda x, dims, keepdims: jnp.any(is_not_0(x), dims, keepdims=keepdims), static_argnums=(1, 2))
-_sum = compile_inline(jnp.sum, static_argnames=("axis", "dtype", "keepdims"))
-_mean, _var = (compile_inline(fn, static_argnames=("axis", "keepdims")) for fn in (jnp.mean, jnp.var))
+_all = jit_inline(lambda x, dims, keepdims: jnp.all(is_not_0(x), dims, keepdims=keepdims), static_argnums=(1, 2))
+_any = jit_inline(lambda x, dims, keepdims: jnp.any(is_not_0(x), dims, keepdims=keepdims), static_argnums=(1, 2))
+_sum = jit_inline(jnp.sum, static_argnames=("axis", "dtype", "keepdims"))
+_mean, _var = (jit_inline(fn, static_argnames=("axis", "keepdims")) for fn in (jnp.mean, jnp.var))
 
 
 def _compile_extremum(native):
@@ -186,7 +184,7 @@ def _compile_extremum(native):
     def reduce(x, axis, keepdims):
         return (of_floats if jnp.issubdtype(x.dtype, np.floating) else of_floats.fun)(x, axis, keepdims)
 
-    return compile_inline(reduce, static_argnames=("axis", "keepdims"))
+    return jit_inline(reduce, static_argnames=("axis", "keepdims"))
 
 
 @functools.lru_cache(256)
@@ -245,17 +243,17 @@ def _product_jvp(axis, keepdims, primals, tangents):
     return _product(*primals, axis, keepdims), tangent
 
 
-@functools.partial(compile_inline, static_argnums=(1, 2, 3))
+@functools.partial(jit_inline, static_argnums=(1, 2, 3))
 def _prod(x, axis, dtype, keepdims):
     return in_float32(lambda x: _product(x, axis, keepdims), x.astype(dtype))  # partial products may overflow
 
 
-@functools.partial(compile_inline, static_argnums=(0, 2, 3))
+@functools.partial(jit_inline, static_argnums=(0, 2, 3))
 def _position(native, x, axis, keepdims):
     return native(x, axis, keepdims=keepdims).astype(np.int32)
 
 
-@functools.partial(compile_inline, static_argnums=(1, 2))
+@functools.partial(jit_inline, static_argnums=(1, 2))
 def _logsumexp(x, dims, keepdims):
     total = with_sum_of(math.prod(x.shape[dim] for dim in dims), lambda x: _log_sum(x, dims), x)
     return total if keepdims else jax.lax.squeeze(total, dims)

@@ -12,7 +12,7 @@ from multiop import errors
 from multiop._values import dtypes
 
 from ..autodiff._held import custom_jvp
-from ..conversion import accumulation_dtype, compile_inline, dtype_name, reject_complex, to_index_integers
+from ..conversion import accumulation_dtype, dtype_name, jit_inline, reject_complex, to_index_integers
 from ..devices import is_known
 from .elementwise import op_multiply
 from .indexing import combine_segments
@@ -45,19 +45,19 @@ def segments(ids, num_segments):
     return ids, num_segments
 
 
-@functools.partial(compile_inline, static_argnums=2)
+@functools.partial(jit_inline, static_argnums=2)
 def _sum(x, ids, n):
     return sum_segments(x.astype(accumulation_dtype(x)), mark_out_of_range(ids, n), n)[:n]
 
 
-@functools.partial(compile_inline, static_argnums=2)
+@functools.partial(jit_inline, static_argnums=2)
 def _prod(x, ids, n):
     ids = mark_out_of_range(ids, n)
     order = jnp.argsort(ids, stable=True)
     return combine_segments(op_multiply, x.astype(accumulation_dtype(x))[order], ids[order], n)
 
 
-@functools.partial(compile_inline, static_argnums=(2, 3))
+@functools.partial(jit_inline, static_argnums=(2, 3))
 def _segment_extremum(x, ids, n, reduce):
     if x.dtype == bool:
         return _segment_extremum(x.astype(np.uint8), ids, n, reduce).astype(bool)

@@ -11,7 +11,7 @@ import numpy as np
 from multiop import errors
 from multiop._values import args, host
 
-from ..conversion import compile_inline, convert, dtype_name, hashable, in_float32, promote_all, resolve_axis
+from ..conversion import convert, dtype_name, hashable, in_float32, jit_inline, promote_all, resolve_axis
 
 
 def op_reshape(x, newshape):
@@ -134,18 +134,17 @@ def sequence(xs):
     return list(xs) if isinstance(xs, jax.Array) else args.sequence(xs)
 
 
-@functools.partial(compile_inline, static_argnums=(1, 2, 3))
+@functools.partial(jit_inline, static_argnums=(1, 2, 3))
 def _unstack(x, start, stop, axis):
     return [jax.lax.index_in_dim(x, i, axis, keepdims=False) for i in range(start, stop)]
 
 
 _AT_ONCE = 128
-_pad = compile_inline(lambda x, value, pairs: jnp.pad(x, pairs, constant_values=value), static_argnums=2)
-_roll = compile_inline(jnp.roll, static_argnums=(1, 2))
+_pad = jit_inline(lambda x, value, pairs: jnp.pad(x, pairs, constant_values=value), static_argnums=2)
+_roll = jit_inline(jnp.roll, static_argnums=(1, 2))
 _reshape, _concatenate, _stack, _broadcast_to = (
-    compile_inline(fn, static_argnums=1) for fn in (jnp.reshape, jax.lax.concatenate, jnp.stack, jnp.broadcast_to)
+    jit_inline(fn, static_argnums=1) for fn in (jnp.reshape, jax.lax.concatenate, jnp.stack, jnp.broadcast_to)
 )
 _transpose, _expand_dims, _squeeze, _flip = (
-    compile_inline(fn, static_argnums=1)
-    for fn in (jax.lax.transpose, jax.lax.expand_dims, jax.lax.squeeze, jax.lax.rev)
+    jit_inline(fn, static_argnums=1) for fn in (jax.lax.transpose, jax.lax.expand_dims, jax.lax.squeeze, jax.lax.rev)
 )

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from multiop import errors
 from multiop._values import windows
 
-from ..conversion import compile_inline, convert, floating, halves_to_float32, promote_floating, reject_complex
+from ..conversion import convert, floating, halves_to_float32, jit_inline, promote_floating, reject_complex
 
 
 def op_fft(x):
@@ -48,18 +48,18 @@ def promote_parts(x):
     return re, im
 
 
-@functools.partial(compile_inline, static_argnums=0)
+@functools.partial(jit_inline, static_argnums=0)
 def _transform_parts(transform, re, im):
     y = getattr(jnp.fft, transform)(jax.lax.complex(halves_to_float32(re), halves_to_float32(im)))
     return jnp.real(y).astype(re.dtype), jnp.imag(y).astype(re.dtype)
 
 
-@functools.partial(compile_inline, static_argnums=1)
+@functools.partial(jit_inline, static_argnums=1)
 def _rfft(x, fft_length):
     y = jnp.fft.rfft(halves_to_float32(x), fft_length)
     return jnp.real(y).astype(x.dtype), jnp.imag(y).astype(x.dtype)
 
 
-@functools.partial(compile_inline, static_argnums=2)
+@functools.partial(jit_inline, static_argnums=2)
 def _irfft(re, im, fft_length):
     return jnp.fft.irfft(jax.lax.complex(halves_to_float32(re), halves_to_float32(im)), fft_length).astype(re.dtype)

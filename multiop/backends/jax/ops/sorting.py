@@ -11,7 +11,7 @@ import numpy as np
 from multiop import errors
 from multiop._values import args
 
-from ..conversion import compile_inline, convert, in_float32, promote, reject_complex, resolve_axis, to_index_integers
+from ..conversion import convert, in_float32, jit_inline, promote, reject_complex, resolve_axis, to_index_integers
 from ..devices import is_at_hand
 from .logical import op_less
 
@@ -57,10 +57,10 @@ def op_bincount(x, weights, minlength):
     return in_float32(lambda bins, weights: bins.at[x].add(weights), bins, weights)
 
 
-_argsort = compile_inline(lambda x, axis: jnp.argsort(x, axis).astype(np.int32), static_argnums=1)
+_argsort = jit_inline(lambda x, axis: jnp.argsort(x, axis).astype(np.int32), static_argnums=1)
 
 
-@functools.partial(compile_inline, static_argnums=2)
+@functools.partial(jit_inline, static_argnums=2)
 def _searchsorted(sorted_sequence, values, side):
     search = functools.partial(jnp.searchsorted, side=side)
     for _ in sorted_sequence.shape[1:]:
@@ -68,7 +68,7 @@ def _searchsorted(sorted_sequence, values, side):
     return search(sorted_sequence, values).astype(np.int32)
 
 
-@functools.partial(compile_inline, static_argnums=1)
+@functools.partial(jit_inline, static_argnums=1)
 def _top_k(x, k):
     rank = x.astype(np.uint8) if x.dtype == bool else x
     if jnp.issubdtype(x.dtype, np.floating):  # jax.lax.top_k orders 0.0 before -0.0, and NaN by sign

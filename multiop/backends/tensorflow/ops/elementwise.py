@@ -358,11 +358,7 @@ def op_ldexp(x1, x2):
     (x1,), x2 = reject_complex(floating(x1)), convert(x2)
     if x2.dtype.is_floating or x2.dtype.is_complex:
         raise errors.DTypeError(f"x2: {x2.dtype.name} is not accepted: give integers")
-    return (
-        scale_in_steps(x1, x2)
-        if x1.dtype is tf.float64
-        else tf.cast(scale_in_steps(tf.cast(x1, tf.float32), x2), x1.dtype)
-    )
+    return ldexp(x1, x2) if x1.dtype is tf.float64 else tf.cast(ldexp(tf.cast(x1, tf.float32), x2), x1.dtype)
 
 
 def op_nextafter(x1, x2):
@@ -671,7 +667,7 @@ def truncated_integer_remainder(x1, x2):
     return choose(tf.not_equal(rest, 0) & ((rest < 0) != (x1 < 0)), rest - x2, rest)
 
 
-def scale_in_steps(x, n):
+def ldexp(x, n):
     """Return `x * 2**n` in three steps, because 2**n may overflow where the product does not."""
     wide, shift, bias = (tf.int64, 52, 1023) if x.dtype is tf.float64 else (tf.int32, 23, 127)
     n = tf.cast(tf.clip_by_value(tf.cast(n, x.dtype), -3 * bias, 3 * bias), wide)
