@@ -90,8 +90,10 @@ def _alone(primitive, *xs, **params):
 
 
 def _of_nan_too(primitive, x, **params):
-    """Add what is NaN for NaN, and changes no other number: a constant NaN becomes an integer, so any value to LLVM."""
-    return lax.add(primitive.bind(x, **params), lax.select(lax.ne(x, x), x, lax.full_like(x, -0.0)))
+    """Keep NaN from the function, and multiply by it: a constant NaN becomes an integer, and so any value, or none."""
+    is_nan = lax.ne(x, x)
+    result = primitive.bind(lax.select(is_nan, lax.full_like(x, 0), x), **params)
+    return lax.mul(result, lax.stop_gradient(lax.select(is_nan, x, lax.full_like(x, 1))))
 
 
 def _apart(primitive, *xs, **params):
@@ -232,7 +234,7 @@ _NOTHING, _FINITE, _INFINITE, _NAN = range(4)
 _FEW = 1024  # entries of a constant that are looked at
 _LIKE = {  # primitives whose results are numbers of their operands
     *("broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "convert_element_type", "copy", "copy_p"),
-    *("slice", "rev", "reduce_precision", "neg", "abs", "reduce_max", "reduce_min", "max", "min", "concatenate"),
+    *("slice", "rev", "reduce_precision", "neg", "abs", "reduce_max", "reduce_min", "max", "min", "stop_gradient"),
 }
 
 
@@ -319,6 +321,8 @@ def _known_of_operation(eqn, kinds):
     is_constant = _NOTHING not in kinds
     if not all(jnp.issubdtype(getattr(x.aval, "dtype", bool), np.inexact) for x in eqn.outvars):
         return _FINITE if is_constant else _NOTHING
+    if name in ("max", "min") and most == _INFINITE and not is_constant:  # `max` begins with it
+        return _NOTHING
     if not kinds or most == _NAN or name in _LIKE:
         return most
     if is_constant or kinds.count(_INFINITE) > 1 or {_FINITE, _INFINITE} <= set(kinds):
