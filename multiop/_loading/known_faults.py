@@ -33,7 +33,7 @@ NARROW_PRODUCTS = Fault(
     (0, 11),
     "CPU: a product of small matrices with over 16,384 rows, and then a reduction, is wrong when compiled",
     (f"{_JAX}39103",),
-    mended=f"{_OWN}, but not under a jax.vmap of your own",
+    mended=f"{_OWN}, but not where these stand under vmap: put multiop.jit around it",
 )
 HIGH_RANKS = Fault(
     "jax",
@@ -142,7 +142,5 @@ def of(package: str, version: str, mended: bool | None = None) -> list[Fault]:
     return [
         fault
         for fault in FAULTS
-        if fault.package == package
-        and fault.concerns(version)
-        and (mended is None or bool(fault.mended) == mended)
+        if fault.package == package and fault.concerns(version) and (mended is None or bool(fault.mended) == mended)
     ]

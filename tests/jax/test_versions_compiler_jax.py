@@ -52,6 +52,30 @@ def test_reduced_product_of_many_rows(name, compiled):
     np.testing.assert_allclose(compiled(fun)(SMALL, ROWS), expected, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.tier("full")
+@pytest.mark.skipif(not known_faults.NARROW_PRODUCTS.concerns(jax.__version__), reason="a version without this fault")
+@pytest.mark.parametrize("mapped", [mo.vmap, jax.vmap])
+@pytest.mark.parametrize(
+    ("inside", "outside"),
+    [
+        (lambda fun: fun, mo.jit),
+        *(
+            pytest.param(
+                inside,
+                outside,
+                marks=pytest.mark.xfail(
+                    strict=True, reason="the sizes are those without the batch: see docs/limits.md"
+                ),
+            )
+            for inside, outside in ((mo.jit, lambda fun: fun), (lambda fun: fun, jax.jit))
+        ),
+    ],
+)
+def test_product_that_vmap_makes_large(inside, outside, mapped):
+    norm = inside(lambda row: mo.op_mean(mo.op_square(mo.op_matmul(SMALL, row))))
+    np.testing.assert_allclose(outside(mapped(norm))(jnp.asarray(ROWS)), (PRODUCT**2).mean(0), rtol=1e-3, atol=1e-3)
+
+
 HIGH_RANK = """
 import jax, numpy as np, multiop as mo
 mo.set_backend("jax")
@@ -135,7 +159,9 @@ OTHERS = pytest.param(
     jax.jit,
     marks=[
         pytest.mark.tier("full"),
-        pytest.mark.xfail(strict=True, reason="JAX's own, https://github.com/jax-ml/jax/issues/29537: see docs/limits.md"),
+        pytest.mark.xfail(
+            strict=True, reason="JAX's own, https://github.com/jax-ml/jax/issues/29537: see docs/limits.md"
+        ),
     ],
 )
 
