@@ -41,11 +41,11 @@ PACKAGES = {  # backend -> whose modules are looked through
     "tensorflow": ("tensorflow", "keras"),
     "numpy": ("numpy",),
 }
-EVERYWHERE = ("builtins", "copyreg", "pickle", "threading", "warnings")
+EVERYWHERE = ("builtins", "copyreg", "math", "pickle", "threading", "warnings")
 # what a framework notes of what it has run: caches, counters, times; a function that is replaced is seen there too
 NOTES = re.compile(
     r".*\.hide$|sys\.modules\[_cyutility|.*([Cc]ache|counter|COUNTER|count$|metrics|__annotations__|__slotnames__|_time_)|"
-    r"torch\._(inductor|logging|prims|refs|library\.simple_registry)\b(?!\.config)|"
+    r".*int_oo\._mhash$|torch\._(inductor|logging|prims|refs|library\.simple_registry)\b(?!\.config)|"
     r"torch\._dynamo\.(?!config)|torch\._functorch\._aot|torch\.fx|torch\._functorch\.config|"
     r"torch\.(utils\._sympy|_guards|_subclasses|_higher_order_ops)|os\.environ\[_TORCHINDUCTOR|"
     r"torch\.(jit\._builtins|\w+\._lazy_seed|storage|ops\._dir)|torch\.distributed\.tensor\._ops\.\w+\[.*\.\w+$|"
@@ -74,18 +74,18 @@ EFFECTS = (
     Effect(
         "all", ("numpy.dtype(*)", "numpy.sctypeDict[*"), "NumPy knows `bfloat16`, `float8_*`, `int4` by name",
         "who asks NumPy for them", ALWAYS, "NumPy has no such dtypes; JAX and TensorFlow import ml_dtypes too",
-        ("_dtypes.py", "ml_dtypes"),
+        ("_values/dtypes.py", "ml_dtypes"),
     ),
     Effect(
         "all", ("atexit",), "three functions that free memory at the end", "nobody", ALWAYS,
         "optree registers them when it is imported; its registry has multiop's classes in a namespace `multiop`",
-        ("_tree.py", "optree"),
+        ("_values/tree.py", "optree"),
     ),
     Effect(
         "all", (), "a finder in `sys.meta_path`", "importing JAX or PyTorch's DTensor",
         "the framework that is waited for is imported",
         "a setting is made before its framework is there: `enable_x64`, `MULTIOP_X64`; DTensor before PyTorch 2.11",
-        ("_late.py", "sys.meta_path.insert"),
+        ("_loading/imports.py", "sys.meta_path.insert"),
     ),
     Effect(
         "all", (), "the markers `multiop_tier` and `cross`, the fixtures `multiop_backend`, `multiop_x64`, `measured`",
@@ -114,10 +114,18 @@ EFFECTS = (
     Effect(
         "torch", ("torch._functorch.eager_transforms.*", "torch._functorch.utils.*", "torch.autograd.function.*",
                   "torch._dynamo.eval_frame._stance", "torch.backends.mha.*", "torch.nn.utils.rnn.invert_permutation",
-                  "torch.nn.modules.module._global_buffer_registration_hooks*", "warnings.filters"),
+                  "torch.nn.modules.module._global_buffer_registration_hooks*", "warnings.filters",
+                  "torch.initial_seed()", "torch.is_grad_enabled()"),
         "`torch.func`'s `grad`, `vjp`, `jvp`, and `custom_function_call`, `unwrap_dead_wrappers`; the fast path of "
-        "attention is off, and warnings are", "other threads that differentiate", "the port is read",
+        "attention is off, warnings are, and a seed is set", "other threads that differentiate or draw numbers", "the port is read",
         "PyTorch has no hook for these", ("porting/torch/_internals.py", "setattr(eager_transforms"),
+    ),
+    Effect(
+        "torch", ("builtins.len", "math.sqrt", "torch.fx._symbolic_trace._wrapped_fns_to_patch[*[len]",
+                  "torch.distributions.*_validate_args"),
+        "`len` and `math.sqrt`, which go on to Python's own; distributions do not check their values",
+        "other threads that make distributions", "the port is read", "a model takes the length of a tensor, or the root "
+        "of a size, which PyTorch makes a number of", ("porting/torch/written.py", 'replace(builtins, "len"'),
     ),
     Effect(
         "jax", ("jax._src.*[custom_gradient*", "jax._src.*[held_jvp_call*", "jax._src.*[multiop.backends.jax.*"),
@@ -126,7 +134,7 @@ EFFECTS = (
     ),
     Effect(
         "jax", (), "`jax_enable_x64`", "all of JAX", "`multiop.enable_x64(False)`", "it was asked for",
-        ("_settings.py", '"jax_enable_x64"'),
+        ("_loading/settings.py", '"jax_enable_x64"'),
     ),
     Effect(
         "jax", ("builtins.len", "jax._src.export.shape_poly._DimExpr.*", "jax._src.source_info_util.*"),
@@ -185,7 +193,7 @@ EFFECTS = (
     ),
     Effect(
         "tensorflow", (), "operators, methods and indexing of tensors", "all of TensorFlow", ALWAYS,
-        "it was asked for: `enable_tensorflow_numpy`", ("_operators.py", "setattr(cls, name, operator)"),
+        "it was asked for: `enable_tensorflow_numpy`", ("_loading/tensorflow_operators.py", "setattr(cls, name, operator)"),
     ),
     Effect(
         "tensorflow", ("keras.*.__call__", "keras.*.call", "random"),
@@ -368,8 +376,8 @@ def _look_into(found: State, seen: set[int], place: str, value: Any, home: str, 
         parts = {f"{place}[{_label(part)}]": part for part in list(value)}
     elif isinstance(value, types.FunctionType):
         parts = {f"{place}.{key}": part for key, part in list(vars(value).items()) if key != "__wrapped__"}
-    elif type(value).__module__.partition(".")[0] in owned and isinstance(getattr(value, "__dict__", None), dict):
-        parts = {f"{place}.{key}": part for key, part in list(vars(value).items())}
+    elif type(value).__module__.partition(".")[0] in owned:
+        parts = {f"{place}.{key}": part for key, part in _attributes(value)}
     else:
         return
     seen.add(id(value))
@@ -378,6 +386,19 @@ def _look_into(found: State, seen: set[int], place: str, value: Any, home: str, 
             continue
         found[inner] = part
         _look_into(found, seen, inner, part, home, owned, depth - 1)
+
+
+def _attributes(value: Any) -> list[tuple[str, Any]]:
+    """Return the attributes of an object, in its slots too: TensorFlow's registries have nothing else."""
+    found = getattr(value, "__dict__", None)
+    parts = dict(found) if isinstance(found, dict) else {}
+    for cls in type(value).__mro__:
+        for name in (lambda slots: [slots] if isinstance(slots, str) else slots)(vars(cls).get("__slots__", ())):
+            member = vars(cls).get(name)
+            if isinstance(member, types.MemberDescriptorType):
+                with contextlib.suppress(AttributeError):
+                    parts[name] = member.__get__(value)
+    return list(parts.items())
 
 
 def _label(key: Any) -> str:

@@ -17,11 +17,15 @@ class Fault:
     urls: tuple[str, ...]  # none where it is not reported
     mended: str = ""  # where; elsewhere the user's own programs are as the framework compiles them
 
+    def concerns(self, version: str) -> bool:
+        """Say whether a version of the package has the fault."""
+        return self.since <= tuple(int(part) for part in re.findall(r"\d+", version)[:3]) < self.until
+
 
 _JAX, _XLA = "https://github.com/jax-ml/jax/issues/", "https://github.com/openxla/xla/"
 _TENSORFLOW = "https://github.com/tensorflow/tensorflow/issues/"
 _NEVER = (99,)
-_OWN = "multiop.jit and each op"
+_OWN, _JIT = "multiop.jit and each op", "multiop.jit"
 
 NARROW_PRODUCTS = Fault(
     "jax",
@@ -29,7 +33,7 @@ NARROW_PRODUCTS = Fault(
     (0, 11),
     "CPU: a product of small matrices with over 16,384 rows, and then a reduction, is wrong when compiled",
     (f"{_JAX}39103",),
-    mended=_OWN,
+    mended=f"{_OWN}, but not where these stand under vmap: put multiop.jit around it",
 )
 HIGH_RANKS = Fault(
     "jax",
@@ -75,9 +79,9 @@ NANS = Fault(
     "jax",
     (0, 5),
     (0, 11),
-    "CPU: exp, exp2, sinh and cosh of what the compiler knows to be NaN is any number",
+    "CPU: exp, exp2, sinh, cosh, expm1 and sigmoid of what the compiler knows to be NaN is any number",
     (f"{_JAX}29537",),
-    mended=_OWN,
+    mended=_JIT,
 )
 FAULTS = (
     NARROW_PRODUCTS,
@@ -151,11 +155,8 @@ FAULTS = (
 
 def of(package: str, version: str, mended: bool | None = None) -> list[Fault]:
     """Return the known faults of a version of a package: all, or only those that multiop mends, or does not."""
-    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
     return [
         fault
         for fault in FAULTS
-        if fault.package == package
-        and fault.since <= numbers < fault.until
-        and (mended is None or bool(fault.mended) == mended)
+        if fault.package == package and fault.concerns(version) and (mended is None or bool(fault.mended) == mended)
     ]

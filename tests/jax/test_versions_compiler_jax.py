@@ -52,6 +52,30 @@ def test_reduced_product_of_many_rows(name, compiled):
     np.testing.assert_allclose(compiled(fun)(SMALL, ROWS), expected, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.tier("full")
+@pytest.mark.skipif(not known_faults.NARROW_PRODUCTS.concerns(jax.__version__), reason="a version without this fault")
+@pytest.mark.parametrize("mapped", [mo.vmap, jax.vmap])
+@pytest.mark.parametrize(
+    ("inside", "outside"),
+    [
+        (lambda fun: fun, mo.jit),
+        *(
+            pytest.param(
+                inside,
+                outside,
+                marks=pytest.mark.xfail(
+                    strict=True, reason="the sizes are those without the batch: see docs/limits.md"
+                ),
+            )
+            for inside, outside in ((mo.jit, lambda fun: fun), (lambda fun: fun, jax.jit))
+        ),
+    ],
+)
+def test_product_that_vmap_makes_large(inside, outside, mapped):
+    norm = inside(lambda row: mo.op_mean(mo.op_square(mo.op_matmul(SMALL, row))))
+    np.testing.assert_allclose(outside(mapped(norm))(jnp.asarray(ROWS)), (PRODUCT**2).mean(0), rtol=1e-3, atol=1e-3)
+
+
 HIGH_RANK = """
 import jax, numpy as np, multiop as mo
 mo.set_backend("jax")
@@ -131,7 +155,19 @@ def test_sums_of_bytes_that_overflow(name, dtype, compiled):
 FUNCTIONS = ("exp", "exp2", "sinh", "cosh", "tanh", "sigmoid", "softmax", "silu", "elu", "expm1")
 
 
-@pytest.mark.parametrize("compiled", COMPILED)
+OTHERS = pytest.param(
+    jax.jit,
+    marks=[
+        pytest.mark.tier("full"),
+        pytest.mark.xfail(
+            strict=True, reason="JAX's own, https://github.com/jax-ml/jax/issues/29537: see docs/limits.md"
+        ),
+    ],
+)
+
+
+@pytest.mark.skipif(not known_faults.NANS.concerns(jax.__version__), reason="a version without this fault")
+@pytest.mark.parametrize("compiled", [mo.jit, OTHERS])
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_functions_of_nan(dtype, compiled):
     x = mo.op_cast(np.full(17, 0.123, "float32"), dtype)
@@ -139,6 +175,45 @@ def test_functions_of_nan(dtype, compiled):
         results = compiled(lambda x: [getattr(mo, f"op_{name}")(shifted(x)) for name in FUNCTIONS])(x)
         for name, y in zip(FUNCTIONS, results, strict=True):
             assert np.isnan(np.asarray(y).astype("float32")).all(), name
+
+
+COMPUTED = {  # NaN that the compiler finds by itself
+    "logarithm": lambda x: x + jnp.log(jnp.zeros(17, x.dtype) - 1),
+    "indices": lambda x: x + jnp.sqrt(-1.0 - jnp.arange(17, dtype=x.dtype)),
+    "infinities": lambda x: (x * 0 + jnp.inf) - jnp.inf,
+    "bits": lambda x: x + jax.lax.bitcast_convert_type(jnp.full(17, 0x7FC00000, "int32"), "float32").astype(x.dtype),
+    "quotient": lambda x: x * (jnp.zeros((), x.dtype) / 0),
+    "closed over": lambda x, y=np.full(17, np.nan, "float32"): x * y.astype(x.dtype),
+    "a program inside": lambda x: jax.jit(lambda y: y * jnp.nan)(x),
+    "a branch": lambda x: jax.lax.cond(True, lambda: x * jnp.nan, lambda: x),
+    "one step": lambda x: jax.lax.scan(lambda c, _: (c * jnp.nan, None), x, None, length=1)[0],
+}
+PRIMITIVES = ("exp", "exp2", "sinh", "cosh", "expm1", "logistic")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", pytest.param("float32", marks=pytest.mark.tier("full"))])
+@pytest.mark.parametrize("name", COMPUTED)
+def test_functions_of_what_is_computed_to_nan(name, dtype):
+    x = jnp.full(17, 0.123, dtype)
+    computed = COMPUTED[name]
+    for y in mo.jit(lambda x: [getattr(jax.lax, function)(computed(x)) for function in PRIMITIVES])(x):
+        assert jnp.isnan(y).all()
+    for y in mo.jit(lambda x: mo.op_scan(lambda c, _: (c, mo.op_elu(computed(c))), x, jnp.arange(2.0))[1])(x):
+        assert jnp.isnan(y).all()
+
+
+def test_programs_without_a_constant_nan_stay_as_they_are():
+    def attended(x, mask):
+        biased = jnp.where(mask, x / 2, -jnp.inf) + jnp.where(mask, 0.0, -jnp.inf)
+        return mo.op_softmax(biased), mo.op_log_softmax(x), jnp.exp(jnp.max(x, 1)), jax.lax.scan(
+            lambda c, x: (c * 0.5 + 1, jnp.exp(c)), 0.0, x
+        )  # fmt: skip
+
+    x = jnp.ones((4, 4))
+    assert "ne " not in str(jax.make_jaxpr(mo.jit(attended))(x, x > 0))
+    assert "ne " in str(jax.make_jaxpr(mo.jit(lambda x: jnp.exp(x * jnp.nan)))(x)) or not known_faults.NANS.concerns(
+        jax.__version__
+    )
 
 
 def test_derivatives_and_maps_are_of_the_operations():

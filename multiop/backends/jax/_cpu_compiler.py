@@ -90,8 +90,10 @@ def _alone(primitive, *xs, **params):
 
 
 def _of_nan_too(primitive, x, **params):
-    """Add what is NaN for NaN, and changes no other number: a constant NaN becomes an integer, so any value to LLVM."""
-    return lax.add(primitive.bind(x, **params), lax.select(lax.ne(x, x), x, lax.full_like(x, -0.0)))
+    """Keep NaN from the function, and multiply by it: a constant NaN becomes an integer, and so any value, or none."""
+    is_nan = lax.ne(x, x)
+    result = primitive.bind(lax.select(is_nan, lax.full_like(x, 0), x), **params)
+    return lax.mul(result, lax.stop_gradient(lax.select(is_nan, x, lax.full_like(x, 1))))
 
 
 def _apart(primitive, *xs, **params):
@@ -102,6 +104,7 @@ def _is_plain_gather(*_, mode, **__):
     return mode is not lax.GatherScatterMode.FILL_OR_DROP  # which is lowered to one that is
 
 
+_OF_NAN = (lax.exp_p, lax.exp2_p, lax.cosh_p, lax.sinh_p, lax.expm1_p, lax.logistic_p)
 # fault: by the primitive, whether operands of these types are concerned, and what is computed in place of it
 _FORMS = {
     known_faults.NARROW_PRODUCTS: {lax.dot_general_p: (_is_narrow_product, _alone)},
@@ -125,9 +128,7 @@ _FORMS = {
     known_faults.BYTES: {
         lax.convert_element_type_p: (_is_byte, _alone)
     },  # they were added as floats, which do not wrap
-    known_faults.NANS: dict.fromkeys(
-        (lax.exp_p, lax.exp2_p, lax.cosh_p, lax.sinh_p, lax.expm1_p), (_is_float, _of_nan_too)
-    ),
+    known_faults.NANS: dict.fromkeys(_OF_NAN, (_is_float, _of_nan_too)),  # in programs alone that have such an operand
 }
 _forms = {}  # of this version: by the primitive, each such pair
 for _fault in known_faults.of("jax", jax.__version__):
@@ -138,7 +139,7 @@ for _fault in known_faults.of("jax", jax.__version__):
 _CALLS = {
     *("jit", "pjit", "closed_call", "core_call", "checkpoint", "remat", "remat2", "scan", "while", "cond", "shard_map"),
     *("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_vmap_call"),
-    *("custom_gradient", "custom_gradient_tangent"),
+    *("custom_gradient", "custom_gradient_tangent", "held_jvp_call"),
 }
 _MARK = "as_written_"  # begins the name of what was rewritten
 
@@ -183,10 +184,11 @@ def rewritten(closed):
     """Return a closed jaxpr with the operations concerned in their other forms."""
     if not _forms:
         return closed
-    return _internals().with_equations(closed, _otherwise, {})
+    left_out = () if _is_nan_known(closed) else _OF_NAN
+    return _internals().with_equations(closed, functools.partial(_otherwise, left_out), {})
 
 
-def _otherwise(eqn, inside):
+def _otherwise(left_out, eqn, inside):
     """Return an equation in its other form; `inside` is the same for the jaxprs that it holds."""
     if eqn.primitive.name in _CALLS:
         if str(eqn.params.get("name", "")).startswith(_MARK):
@@ -198,7 +200,7 @@ def _otherwise(eqn, inside):
             }
         return eqn if all(params[name] is value for name, value in eqn.params.items()) else eqn.replace(params=params)
     avals = [x.aval for x in eqn.invars]
-    for is_concerned, form in _forms.get(eqn.primitive, ()):
+    for is_concerned, form in _forms.get(eqn.primitive, ()) if eqn.primitive not in left_out else ():
         if is_concerned(*avals, **eqn.params):
             with eqn.ctx.manager:
                 call = _call(eqn, form, avals)
@@ -225,3 +227,104 @@ def _traced(context, primitive, form, is_weak, avals, params):
 
     run.__name__ = _MARK + primitive.name
     return internals.trace_with_constants(lambda *xs: [jax.jit(run)(*xs)], avals).jaxpr.eqns[-1]
+
+
+# what the compiler may know of a value, from constants and what is computed from them: in doubt, more
+_NOTHING, _FINITE, _INFINITE, _NAN = range(4)
+_FEW = 1024  # entries of a constant that are looked at
+_LIKE = {  # primitives whose results are numbers of their operands
+    *("broadcast_in_dim", "reshape", "squeeze", "expand_dims", "transpose", "convert_element_type", "copy", "copy_p"),
+    *("slice", "rev", "reduce_precision", "neg", "abs", "reduce_max", "reduce_min", "max", "min", "stop_gradient"),
+}
+
+
+def _is_nan_known(closed):
+    """Say whether a function that is wrong for a NaN that the compiler knows may have one as its operand."""
+    if not any(primitive in _forms for primitive in _OF_NAN):
+        return False
+    found = []
+    _known_results(closed, [_NOTHING] * len(closed.jaxpr.invars), found)
+    return bool(found)
+
+
+def _known_results(closed, given, found):
+    """Return what is known of the results of a closed jaxpr; add to `found` each such operand."""
+    jaxpr = closed.jaxpr
+    known = dict(zip(jaxpr.constvars, map(_known_of, closed.consts), strict=False))  # an open one has no values
+    known |= zip(jaxpr.invars, given, strict=True)
+    literal = _internals().Literal
+
+    def read(x):
+        return _known_of(x.val) if isinstance(x, literal) else known.get(x, _NOTHING)
+
+    for eqn in jaxpr.eqns:
+        kinds = [read(x) for x in eqn.invars]
+        if eqn.primitive in _OF_NAN and kinds[0] == _NAN:
+            found.append(eqn)
+        is_call = eqn.primitive.name in _CALLS
+        results = _known_of_call(eqn, kinds, found) if is_call else [_known_of_operation(eqn, kinds)] * len(eqn.outvars)
+        known.update(zip(eqn.outvars, results, strict=True))
+    return [read(x) for x in jaxpr.outvars]
+
+
+def _known_of(x):
+    """Return what is known of a constant; of many numbers that differ, the compiler knows none."""
+    if isinstance(x, jax.core.Tracer):
+        return _NOTHING
+    if not jnp.issubdtype(jnp.result_type(x), np.inexact):
+        return _FINITE
+    numbers = np.asarray(x).reshape(-1)
+    some = numbers[:: 1 + numbers.size // _FEW]
+    if numbers.size > _FEW and some.tobytes() != some[:1].tobytes() * some.size:
+        return _NOTHING
+    return _NAN if np.isnan(numbers).any() else _FINITE if np.isfinite(numbers).all() else _INFINITE
+
+
+def _known_of_call(eqn, kinds, found):
+    """Return what is known of the results of the program, or the branches, that an equation holds."""
+    is_loop = eqn.primitive.name in ("scan", "while")
+    every, results = max(kinds, default=_NOTHING), [_NOTHING] * len(eqn.outvars)
+    for closed in _programs_of(eqn.params.values()):
+        n = len(closed.jaxpr.invars)
+        given = kinds[len(kinds) - n :] if n <= len(kinds) and eqn.primitive.name != "while" else [every] * n
+        if is_loop:  # what is carried is not what it began with
+            given = [kind if kind > _FINITE else _NOTHING for kind in given]
+        outputs = _known_results(closed, given, found)
+        if is_loop and _NAN in outputs:
+            outputs = _known_results(closed, [_NAN] * n, found)
+        if len(outputs) == len(results):
+            results = list(map(max, results, outputs))
+        elif eqn.primitive.name != "while":
+            results = [max(every, *outputs)] * len(results)
+    return results
+
+
+def _programs_of(values):
+    """Return the closed jaxprs among the parameters of an equation."""
+    found = []
+    for value in values:
+        value = getattr(value, "function", value)  # of a custom gradient
+        if isinstance(value, (tuple, list)):
+            found += _programs_of(value)
+        elif isinstance(value, _internals().ClosedJaxpr):
+            found.append(value)
+        elif isinstance(value, _internals().Jaxpr):
+            found.append(_internals().ClosedJaxpr(value, ()))
+    return found
+
+
+def _known_of_operation(eqn, kinds):
+    """Return what is known of the results of one operation."""
+    name, most = eqn.primitive.name, max(kinds, default=_FINITE)
+    if name == "select_n" and kinds[0] == _NOTHING:  # one of two numbers, of which one is known, is not known
+        return least if (least := min(kinds[1:])) > _FINITE else _NOTHING
+    is_constant = _NOTHING not in kinds
+    if not all(jnp.issubdtype(getattr(x.aval, "dtype", bool), np.inexact) for x in eqn.outvars):
+        return _FINITE if is_constant else _NOTHING
+    if name in ("max", "min") and most == _INFINITE and not is_constant:  # `max` begins with it
+        return _NOTHING
+    if not kinds or most == _NAN or name in _LIKE:
+        return most
+    if is_constant or kinds.count(_INFINITE) > 1 or {_FINITE, _INFINITE} <= set(kinds):
+        return _NAN
+    return most if most == _INFINITE else _NOTHING
