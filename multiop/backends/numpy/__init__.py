@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from . import kernels as kernels
 from ._ops import *  # noqa: F403
 from .autodiff.custom_gradient import custom_call as custom_call, stop_gradient as stop_gradient
 from .autodiff.gradients import gradients as gradients

@@ -12,6 +12,7 @@ from multiop import _args, _dtypes, _host, errors
 from ._record import Traced, array_of, ops
 
 Tensor = (np.ndarray, np.generic, Traced)
+NAMES = {_dtypes.to_numpy(name): name for name in _dtypes.ALL}  # NumPy takes a microsecond to spell one
 HALVES = [_dtypes.to_numpy(dtype) for dtype in ("float16", "bfloat16")]
 
 
@@ -38,6 +39,8 @@ def native(dtype):
 
 
 def dtype_name(x):
+    if (known := NAMES.get(x.dtype)) is not None:
+        return known
     name = _dtypes.name(x.dtype, _dtypes.FLOAT8)
     _dtypes.refuse_float8(name)
     return name
@@ -45,6 +48,8 @@ def dtype_name(x):
 
 def convert(x, dtype=None):
     """Return `x`, a tensor or a host value, as an array; `dtype` is a name."""
+    if type(x) is np.ndarray and (name := NAMES.get(x.dtype)) is not None and dtype in (None, name):
+        return x
     if isinstance(x, (list, tuple)) and any(map(is_tensor, _host.flat(x))):
         dtype = dtype or _dtypes.result_type(*map(promotion_dtype, _host.flat(x)))
         return ops.stack([convert(entry, dtype) for entry in x], 0)
