@@ -5,6 +5,7 @@ Whatever has no traced array among its operands, or none whose owner is open, is
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import sys
 import weakref
@@ -14,13 +15,16 @@ import numpy as np
 from multiop import _dtypes, errors
 
 _numbers = itertools.count()
+INEXACT = {_dtypes.to_numpy(name) for name in _dtypes.INEXACT}
+WIDE = {dtype for dtype in INEXACT if dtype.itemsize > 2}
 
 
 class Ops:
     """The backend's ops, by name, as a user's code reaches them: recorded where an operand is."""
 
     def __getattr__(self, name):
-        return getattr(sys.modules[__package__], f"op_{name}")
+        op = vars(self)[name] = getattr(sys.modules[__package__], f"op_{name}")
+        return op
 
     def stop_gradient(self, x):
         return array_of(x)
@@ -52,16 +56,74 @@ class Owner:
 
 
 class Node:
-    """A step: its inputs, and the map from the gradients of its results to theirs, `None` where there is none.
+    """A step: the places of its inputs, and the map from the gradients of its results to theirs, `None` for zero.
 
-    `rule` is the name of the custom gradient that made it, if one did.
+    A place is a node and the number of its result: what is recorded keeps no array that no derivative needs. `rule` is
+    the name of the custom gradient that made it, if one did.
     """
 
     def __init__(self, inputs, pull, results, owners=(), rule=None):
-        self.inputs, self.pull = [x.held() for x in inputs], pull
+        self.inputs, self.pull = [x.place for x in inputs], pull
         self.owners = {owner for x in inputs for owner in x.node.owners if owner.is_open}.union(owners)
         self.specs = [(y.shape, y.dtype) if is_inexact(y) else None for y in results]
+        self.results = [weakref.ref(array_of(y)) if is_inexact(y) else None for y in results]
         self.rule, self.number = rule, next(_numbers)
+
+    def forget(self):
+        """Free what only a derivative would need."""
+        self.inputs, self.pull, self.args, self.y = [], None, None, None
+
+
+class Step(Node):
+    """The step of an op that has one result, and a rule for each operand; `parts` are the rules of its inputs."""
+
+    specs, rule = [None], None
+
+    def __init__(self, parts, inputs, owners, args, y, result):
+        self.parts, self.inputs, self.owners, self.args, self.y = parts, inputs, owners, args, y
+        self.results, self.number = (weakref.ref(result),), next(_numbers)
+
+    def pull(self, upstreams):
+        args, y, is_recorded = self.args, self.y, False
+        for owner in self.owners:
+            if owner.is_open:
+                is_recorded = True
+                y = y if y is None else Traced(y, self)
+                break
+        if not is_recorded:
+            args = args.copy()
+            for k, x in enumerate(args):
+                if isinstance(x, Traced):
+                    args[k] = x.array
+        grads = []
+        for part, shape, dtype in self.parts:
+            grad = part(upstreams[0], y, *args)
+            if grad is not None and (grad.shape != shape or grad.dtype is not dtype):
+                grad = fitted(grad, shape, dtype)
+            grads.append(grad)
+        return grads
+
+
+class Like:
+    """The shape and dtype of an operand whose numbers its rule does not need."""
+
+    def __init__(self, x):
+        self.shape, self.dtype, self.ndim = x.shape, x.dtype, len(x.shape)
+
+
+class Entries:
+    """A gradient that is zero but for what an index takes."""
+
+    def __init__(self, key, entries, shape):
+        self.key, self.entries, self.shape, self.dtype = key, entries, shape, entries.dtype
+
+    def add_to(self, y):
+        """Add it to an array in place; an index of slices and numbers takes no entry twice."""
+        y[self.key] += self.entries
+        return y
+
+    def array(self):
+        return self.add_to(np.zeros(self.shape, self.dtype))
 
 
 def has_op(name):
@@ -79,7 +141,11 @@ class Traced:
 
     def __init__(self, array, node, k=0):
         self.array, self.node, self.k = array, node, k
-        self.shape, self.dtype, self.ndim, self.size = array.shape, array.dtype, array.ndim, array.size
+        self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
+
+    @property
+    def size(self):
+        return self.array.size
 
     @property
     def place(self):
@@ -215,22 +281,37 @@ def operands(x):
 
 def is_traced(x):
     """Say whether what is computed of `x`, an operand or a list of them, is recorded."""
-    return any(isinstance(leaf, Traced) and any(owner.is_open for owner in leaf.node.owners) for leaf in operands(x))
+    if isinstance(x, Traced):
+        for owner in x.node.owners:
+            if owner.is_open:
+                return True
+    elif isinstance(x, (list, tuple)):
+        for entry in x:
+            if isinstance(entry, (Traced, list, tuple)) and is_traced(entry):
+                return True
+    return False
 
 
 def is_inexact(x):
-    return isinstance(x, (np.ndarray, Traced)) and _dtypes.name(x.dtype, _dtypes.FLOAT8) in _dtypes.INEXACT
+    return isinstance(x, (np.ndarray, Traced)) and x.dtype in INEXACT
 
 
 def recorded(op, rule, args):
     """Return `op(*args)`, and record how its gradients go back.
 
     `rule` takes the upstream gradient, or a list of them if there are several results, and `args`. It returns the
-    gradient of the first of `args`, or a tuple of gradients of as many as it has; that of a list is a list. They are
-    written with ops, so that they are recorded too: that makes higher derivatives. It computes 16-bit floats in
-    `float32`: on the way to an ordinary number, they would overflow or vanish.
+    gradient of the first of `args`, or a tuple of gradients of as many as it has; that of a list is a list. Or it is a
+    tuple of a rule for each operand, see `stepped`. They are written with ops, so that they are recorded too: that
+    makes higher derivatives. It computes 16-bit floats in `float32`: on the way to an ordinary number, they would
+    overflow or vanish.
     """
-    result = op(*map(array_of, args))
+    arrays = []
+    for x in args:
+        arrays.append(x.array if isinstance(x, Traced) else array_of(x) if isinstance(x, (list, tuple)) else x)
+    result = op(*arrays)
+    if type(rule) is tuple and type(result) is np.ndarray and result.dtype in WIDE:
+        if (traced := stepped(rule, args, result)) is not None:
+            return traced
     several = isinstance(result, (list, tuple))
     results = list(result) if several else [result]
     if not any(map(is_inexact, results)):
@@ -238,13 +319,70 @@ def recorded(op, rule, args):
     args = [each(kept, x) for x in args]
 
     def pull(upstreams):
-        upstreams, wide = map(in_float32, upstreams), [each(in_float32, x) for x in args]
-        grads = rule(list(upstreams) if several else next(upstreams), *wide)
-        return [fitted(g, x) for x, g in paired(args, grads if isinstance(grads, tuple) else (grads,))]
+        upstreams, wide = list(map(in_float32, upstreams)), [each(in_float32, x) for x in args]
+        if type(rule) is tuple:
+            y = op(*wide)
+            grads = tuple([
+                part(upstreams[0], y, *wide) if isinstance(x, Traced) else None
+                for part, x in zip(rule, args, strict=False)
+            ])  # fmt: skip
+        else:
+            grads = rule(upstreams if several else upstreams[0], *wide)
+        return [
+            None if g is None else fitted(g, x.shape, x.dtype)
+            for x, g in paired(args, grads if isinstance(grads, tuple) else (grads,))
+        ]
 
     node = Node([x for x in operands(args) if isinstance(x, Traced)], pull, results)
     traced = [Traced(y, node, k) if is_inexact(y) else y for k, y in enumerate(results)]
     return type(result)(traced) if several else traced[0]
+
+
+def stepped(rule, args, result):
+    """Return the result of an op of wide floats as a traced array, with the rules of those operands that are recorded.
+
+    Each rule takes the upstream gradient, the result, and `args`. It gets, and the step keeps, what its parameters
+    name: a name that begins with `_` gets `None`, and one that begins with `like` the shape and dtype alone.
+    """
+    parts, inputs, owners, wanted = [], [], None, None
+    for k, part in enumerate(rule):
+        x = args[k]
+        if isinstance(x, Traced) and part is not None and is_traced(x):
+            if x.dtype not in WIDE:
+                return None
+            parts.append((part, x.shape, x.dtype))
+            inputs.append((x.node, x.k))
+            owners = x.node.owners if owners is None or owners is x.node.owners else owners | x.node.owners
+            keeps = NEEDS[part.__code__]
+            wanted = keeps if wanted is None else wanted | keeps
+    for owner in owners:
+        if not owner.is_open:
+            owners = {owner for owner in owners if owner.is_open}
+            break
+    held, k = [], 0
+    for x in args:
+        k += 1
+        if k in wanted or -1 in wanted:
+            held.append(x if not isinstance(x, (Traced, np.ndarray)) else kept(x))
+        else:
+            held.append(Like(x) if -k - 1 in wanted else None)
+    step = Step(parts, inputs, owners, held, result if 0 in wanted else None, result)
+    return Traced(result, step)
+
+
+class _Needs(dict):
+    """For the code of a rule, the numbers of what it needs: 0 the result, k an operand, -1 - k its shape, -1 all."""
+
+    def __missing__(self, code):
+        names = code.co_varnames[1 : code.co_argcount]
+        found = {-1 - k if name.startswith("like") else k for k, name in enumerate(names) if name[0] != "_"}
+        if code.co_flags & inspect.CO_VARARGS and code.co_varnames[code.co_argcount][0] != "_":
+            found.add(-1)
+        self[code] = found
+        return found
+
+
+NEEDS = _Needs()
 
 
 def each(fn, x):
@@ -275,15 +413,18 @@ def paired(args, grads):
     return pairs
 
 
-def fitted(grad, x):
+def fitted(grad, shape, dtype):
     """Return a gradient in the shape and dtype of its operand: summed where that was broadcast, real if it is real."""
-    if grad is None:
-        return None
-    if grad.shape != x.shape:
-        grad = ops.reshape(ops.sum(grad, summed(grad.shape, x.shape), False), x.shape)
-    if grad.dtype.kind == "c" and x.dtype.kind != "c":
+    grad = grad.array() if type(grad) is Entries else grad
+    if grad.shape != shape:
+        axes = summed(grad.shape, shape)
+        if isinstance(grad, Traced):
+            grad = ops.reshape(ops.sum(grad, axes, False), shape)
+        else:
+            grad = np.add.reduce(grad, axes).reshape(shape)
+    if grad.dtype.kind == "c" and dtype.kind != "c":
         grad = ops.real(grad)
-    return grad if grad.dtype == x.dtype else ops.cast(grad, _dtypes.name(x.dtype))
+    return grad if grad.dtype == dtype else ops.cast(grad, _dtypes.name(dtype))
 
 
 def summed(shape, operand):

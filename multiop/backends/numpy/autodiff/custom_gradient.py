@@ -38,6 +38,7 @@ def custom_call(call, primals):
         return arrays
 
     def pull(upstreams):
+        upstreams = [u if u is None or isinstance(u, Traced) else np.array(u) for u in upstreams]  # a rule may write there
         with carrying(constants, rule) as carried:
             grads, grads_of_variables = call.backward(carried, upstreams, variables)
         grads = *itertools.compress(grads, are_traced), *grads_of_variables
@@ -68,6 +69,11 @@ def carrying(constants, rule):
 
 def closed_over(outputs, start, inside=()):
     """Return the traced arrays from before `start` that went into `outputs`, in the order of their use."""
-    nodes = [node for node in history(outputs, start) if node not in inside]
-    used = [x for node in nodes for x in node.inputs] + [y for y in outputs if is_traced(y)]
-    return list({x.place: x for x in used if x.node.number < start}.values())
+    places = {}
+    for node in history(outputs, start):
+        if node not in inside:
+            for before, k in node.inputs:
+                if before.number < start and (before, k) not in places:
+                    array = before.results[k]()  # NaN if nobody has it any more, and so nobody can use it
+                    places[before, k] = Traced(np.full((), np.nan) if array is None else array, before, k)
+    return list((places | {y.place: y for y in outputs if is_traced(y) and y.node.number < start}).values())

@@ -50,4 +50,4 @@ class Tape:
         """Free what only this tape could differentiate, though a result of it, such as a loss, may be kept."""
         for node in self._used:
             if node.owners == {self._owner}:
-                node.inputs, node.pull = [], None
+                node.forget()

@@ -15,18 +15,18 @@ from .custom_gradient import closed_over
 
 
 def vjp(fun, primals, persistent=True):
-    outputs, pullback, aux = followed(fun, primals)
+    outputs, pullback, aux = followed(fun, primals, persistent)
     return settled(outputs), pullback, settled(aux)
 
 
-def followed(fun, primals):
+def followed(fun, primals, persistent=True):
     """Return what `vjp` does, its outputs and aux still as they were recorded."""
     with Owner() as owner:
         leaves = [leaf(x, owner) for x in primals]
         outputs, aux = fun(*leaves)
 
     def pullback(cotangents):
-        grads = walk(outputs, cotangents, leaves)
+        grads = walk(outputs, cotangents, leaves, once=None if persistent else owner)
         return settled([np.zeros(x.shape, x.dtype) if g is None else g for x, g in zip(leaves, grads, strict=True)])
 
     return outputs, pullback, aux

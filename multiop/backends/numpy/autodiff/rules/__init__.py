@@ -46,13 +46,18 @@ def around(name, op):
     def called(*args, **kwargs):
         if name == "op_convert_to_numpy" or not is_traced(args):
             return run(*map(array_of, args), **kwargs)
-        return recorded(run, rule, args if name in SEQUENCES else [one_tensor(x) for x in args])
+        if name in SEQUENCES:
+            return recorded(run, rule, args)
+        for k, x in enumerate(args):
+            if isinstance(x, (list, tuple)):
+                args = (*args[:k], one_tensor(x, k < len(rule) if type(rule) is tuple else False), *args[k + 1 :])
+        return recorded(getattr(ops, name[3:]), rule, args)
 
     return called
 
 
-def one_tensor(x):
-    """Return a list of tensors that are differentiated as a tensor."""
-    if isinstance(x, Traced) or not any(isinstance(leaf, Traced) and is_inexact(leaf) for leaf in operands(x)):
+def one_tensor(x, is_operand):
+    """Return a list of tensors that are differentiated, or one that is an operand, as a tensor."""
+    if not is_operand and not any(isinstance(leaf, Traced) and is_inexact(leaf) for leaf in operands(x)):
         return x
     return ops.convert_to_tensor(x, None, None, None)

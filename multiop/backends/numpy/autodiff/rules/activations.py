@@ -8,16 +8,11 @@ import numpy as np
 
 from ..._record import ops
 from ...ops.activations import ALPHA, SCALE
-from .formula import by_formula, by_slope
+from .formula import by_formula, by_result, by_slope
 
 
-def op_relu(u, x):
-    return ops.where(ops.greater(x, 0), u, 0)
-
-
-def op_softmax(u, x, axis):
-    y = ops.softmax(x, axis)
-    return y * (u - ops.sum(u * y, axis, True))
+op_relu = (lambda u, _y, x: ops.where(ops.greater(x, 0), u, 0),)
+op_softmax = (lambda u, y, _x, axis: y * (u - ops.sum(u * y, axis, True)),)
 
 
 def op_log_softmax(u, x, axis):
@@ -93,7 +88,7 @@ def op_hard_silu(u, x):
     return ops.where(ops.less(abs(x), 3), u * (x / 3 + 0.5), ops.where(ops.greater(x, 0), u, 0))
 
 
-op_sigmoid = by_slope(lambda x: ops.sigmoid(x) * (1 - ops.sigmoid(x)))  # as that of the frameworks
+op_sigmoid = by_result(lambda y: y * (1 - y))  # as that of the frameworks
 op_log_sigmoid = by_slope(lambda x: ops.sigmoid(-x))
 op_softsign = by_slope(lambda x: np.square(1 / (1 + abs(x))))
 op_tanh_shrink = by_slope(lambda x: np.square(np.tanh(x)))

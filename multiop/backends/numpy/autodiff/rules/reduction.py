@@ -8,14 +8,13 @@ import numpy as np
 
 from multiop import _args
 
-from ..._record import array_of, in_float32, ops
-from .formula import by_formula, zero
+from ..._record import Traced, array_of, in_float32, ops
+from .formula import by_formula, reshaped, zero
 
 op_argmax = op_argmin = op_all = op_any = zero
 
 
-def op_sum(u, x, axis, keepdims):
-    return ops.broadcast_to(kept(u, x, axis), x.shape)
+op_sum = (lambda u, _y, like, axis, _keepdims: spread(kept(u, like, axis), like.shape),)
 
 
 @by_formula
@@ -30,8 +29,9 @@ def op_prod(x, axis, keepdims, dtype):
     return x if keepdims else ops.squeeze(x, axes)
 
 
-def op_mean(u, x, axis, keepdims):
-    return ops.broadcast_to(ops.divide(kept(u, x, axis), count(x, axis)), x.shape)
+op_mean = (
+    lambda u, _y, like, axis, _keepdims: spread(ops.divide(kept(u, like, axis), count(like, axis)), like.shape),
+)
 
 
 def op_var(u, x, axis, keepdims):
@@ -43,14 +43,6 @@ def op_std(u, x, axis, keepdims):
     constant = ops.equal(y, 0)  # there, the root has an infinite gradient, but the deviation a gradient of 0
     distance = centered(centered(x, axis), axis)  # the mean of equal numbers may be rounded to another one
     return ops.where(constant, 0, kept(u, x, axis) / (count(x, axis) * ops.where(constant, 1, y))) * distance
-
-
-def op_max(u, x, axis, keepdims, initial):
-    return extremum(ops.max, ops.maximum, -np.inf)(u, x, axis, keepdims, initial)
-
-
-def op_min(u, x, axis, keepdims, initial):
-    return extremum(ops.min, ops.minimum, np.inf)(u, x, axis, keepdims, initial)
 
 
 def op_logsumexp(u, x, axis, keepdims):
@@ -78,8 +70,16 @@ def op_cumprod(x, axis, dtype):
 
 def kept(y, x, axis):
     """Return a reduction of `x` with the axes that were reduced, of size 1."""
-    axes = _args.axes(axis, x.ndim)
-    return ops.reshape(y, tuple(1 if k in axes else n for k, n in enumerate(x.shape)))
+    if axis is None:
+        return reshaped(y, (1,) * x.ndim)
+    shape = list(x.shape)
+    for k in _args.axes(axis, x.ndim):
+        shape[k] = 1
+    return reshaped(y, tuple(shape))
+
+
+def spread(u, shape):
+    return ops.broadcast_to(u, shape) if isinstance(u, Traced) else np.broadcast_to(u, shape)
 
 
 def count(x, axis):
@@ -90,19 +90,24 @@ def centered(x, axis):
     return x - ops.mean(x, axis, True)
 
 
-def extremum(reduce, pairwise, lowest):
+def extremum(which, pair, lowest):
     """Return the rule of a largest or smallest entry: those of a tie share the gradient."""
 
-    def rule(u, x, axis, keepdims, initial):
+    def rule(u, y, x, axis, keepdims, initial):
         if initial is not None:
-            return started(u, x, axis, keepdims, initial)
-        equal = ops.equal(x, reduce(x, axis, True, None))
+            return started(u, x, axis, keepdims, initial)[0]
+        equal = ops.equal(x, kept(y, x, axis))
         number = ops.sum(equal.astype(u.dtype), axis, True)
         return ops.where(equal, ops.divide(kept(u, x, axis), number), 0)
 
     @by_formula
     def started(x, axis, keepdims, initial):
+        reduce, pairwise = getattr(ops, which), getattr(ops, pair)
         y = reduce(x, axis, keepdims, None) if math.prod(ops.shape(x)) else reduce(array_of(x), axis, keepdims, lowest)
         return pairwise(y, initial)
 
-    return rule
+    return (rule, None, None, lambda u, _y, x, axis, keepdims, initial: started(u, x, axis, keepdims, initial)[3])
+
+
+op_max = extremum("max", "maximum", -np.inf)
+op_min = extremum("min", "minimum", np.inf)
