@@ -171,6 +171,12 @@ class Optional(Protocol):
     def has_native_derivatives(self, ys: Sequence[Tensor], /) -> bool:
         """Say whether to take second derivatives of these tensors in reverse mode alone."""
 
+    def linearize(self, fun: Flat, primals: Sequence[Tensor], /) -> tuple[list[Tensor], Callable[..., Any], Any] | None:
+        """Return the outputs of `fun`, the map from tangents to theirs, and the auxiliary outputs.
+
+        `None` where each tangent needs a run of its own.
+        """
+
     def linear(self, fn: Any, x: Tensor, /) -> Tensor:
         """Return `fn(x)`, where `fn` is linear, and its derivatives are those of `fn.transpose`."""
 

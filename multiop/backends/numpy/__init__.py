@@ -8,7 +8,15 @@ from .autodiff.custom_gradient import custom_call as custom_call, stop_gradient 
 from .autodiff.gradients import gradients as gradients
 from .autodiff.rules import around as around
 from .autodiff.tape import Tape as Tape
-from .autodiff.transforms import checkpoint as checkpoint, jit as jit, jvp as jvp, vjp as vjp, vmap as vmap
+from .autodiff.transforms import (
+    checkpoint as checkpoint,
+    has_native_derivatives as has_native_derivatives,
+    jit as jit,
+    jvp as jvp,
+    linearize as linearize,
+    vjp as vjp,
+    vmap as vmap,
+)
 from .conversion import (
     Tensor as Tensor,
     convert as convert,

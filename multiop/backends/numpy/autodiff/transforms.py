@@ -54,6 +54,23 @@ def jvp(fun, primals, tangents):
     return settled(outputs), out_tangents, settled(aux)
 
 
+def linearize(fun, primals):
+    """Return what `jvp` does of functions without a rule: the outputs, and the map from tangents to theirs."""
+    outputs, pullback, aux = followed(fun, primals)
+    if not has_native_derivatives(outputs):
+        return None
+    _, push, _ = vjp(lambda *cotangents: (pullback(cotangents), []), anything_like(outputs, 1))
+    return settled(outputs), push, settled(aux)
+
+
+def has_native_derivatives(ys):
+    """Say whether nothing that `ys` came from has the rule of a custom gradient, whose transpose may not fit."""
+    for node in history(ys):
+        if node.rule:
+            return False
+    return True
+
+
 def anything_like(xs, scale):
     """Return arrays of the shapes and dtypes of `xs` whose entries have nothing to do with each other, nor with 0."""
     rng = np.random.default_rng(scale)

@@ -9,6 +9,7 @@ import numpy as np
 from multiop import _args
 
 from ..._record import Traced, array_of, in_float32, ops
+from .elementwise import to_larger
 from .formula import by_formula, reshaped, zero
 
 op_argmax = op_argmin = op_all = op_any = zero
@@ -90,24 +91,23 @@ def centered(x, axis):
     return x - ops.mean(x, axis, True)
 
 
-def extremum(which, pair, lowest):
-    """Return the rule of a largest or smallest entry: those of a tie share the gradient."""
+def extremum(which, lowest, winning):
+    """Return the rule of a largest or smallest entry: those of a tie share the gradient, and `initial` is one more."""
 
-    def rule(u, y, x, axis, keepdims, initial):
-        if initial is not None:
-            return started(u, x, axis, keepdims, initial)[0]
-        equal = ops.equal(x, kept(y, x, axis))
-        number = ops.sum(equal.astype(u.dtype), axis, True)
-        return ops.where(equal, ops.divide(kept(u, x, axis), number), 0)
+    def reduced(x, y, axis, initial):
+        return kept(y, x, axis) if initial is None else getattr(ops, which)(array_of(x), axis, True, lowest)
 
-    @by_formula
-    def started(x, axis, keepdims, initial):
-        reduce, pairwise = getattr(ops, which), getattr(ops, pair)
-        y = reduce(x, axis, keepdims, None) if math.prod(ops.shape(x)) else reduce(array_of(x), axis, keepdims, lowest)
-        return pairwise(y, initial)
+    def rule(u, y, x, axis, _keepdims, initial):
+        y, u = reduced(x, y, axis, initial), kept(u, x, axis)
+        u = u if initial is None else winning(u, y, initial)
+        equal = ops.equal(x, y)
+        return ops.where(equal, ops.divide(u, ops.sum(equal.astype(u.dtype), axis, True)), 0)
 
-    return (rule, None, None, lambda u, _y, x, axis, keepdims, initial: started(u, x, axis, keepdims, initial)[3])
+    def of_initial(u, y, x, axis, _keepdims, initial):
+        return winning(kept(u, x, axis), initial, reduced(x, y, axis, initial))
+
+    return (rule, None, None, of_initial)
 
 
-op_max = extremum("max", "maximum", -np.inf)
-op_min = extremum("min", "minimum", np.inf)
+op_max = extremum("max", -np.inf, to_larger)
+op_min = extremum("min", np.inf, lambda u, x1, x2: to_larger(u, x2, x1))
