@@ -15,6 +15,7 @@ import numpy as np
 from multiop import _dtypes, errors
 
 _numbers = itertools.count()
+UFUNCS = {"absolute": "abs", "remainder": "mod"}  # whose ops have other names
 INEXACT = {_dtypes.to_numpy(name) for name in _dtypes.INEXACT}
 WIDE = {dtype for dtype in INEXACT if dtype.itemsize > 2}
 
@@ -72,6 +73,19 @@ class Node:
     def forget(self):
         """Free what only a derivative would need."""
         self.inputs, self.pull, self.args, self.y = [], None, None, None
+
+
+class Leaf(Node):
+    """The start of a record: what `x` is there, with nothing before it."""
+
+    rule, inputs = None, ()
+
+    def __init__(self, x, owners=()):
+        self.owners, self.specs, self.number = set(owners), [(x.shape, x.dtype)], next(_numbers)
+        self.results = [weakref.ref(x)]
+
+    def pull(self, upstreams):
+        return ()
 
 
 class Step(Node):
@@ -172,9 +186,9 @@ class Traced:
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         """Compute a function of NumPy by the op of its name."""
-        if not any(map(is_traced, inputs)):
+        if not is_traced(inputs):
             return getattr(ufunc, method)(*map(array_of, inputs), **options)
-        name = {"absolute": "abs", "remainder": "mod"}.get(ufunc.__name__, ufunc.__name__)
+        name = UFUNCS.get(ufunc.__name__, ufunc.__name__)
         if not has_op(name) or method != "__call__" or options:
             raise refused(ufunc.__name__, name)
         return getattr(ops, name)(*inputs)
@@ -271,7 +285,14 @@ def become_output(x, node, k):
 
 def array_of(x):
     """Return `x` with the traced arrays in it, also in lists and tuples, as plain ones."""
-    return each(lambda leaf: leaf.array if isinstance(leaf, Traced) else leaf, x)
+    if isinstance(x, Traced):
+        return x.array
+    if type(x) is not list and type(x) is not tuple:
+        return x
+    arrays = []
+    for entry in x:
+        arrays.append(array_of(entry) if isinstance(entry, (Traced, list, tuple)) else entry)
+    return type(x)(arrays)
 
 
 def operands(x):
@@ -305,10 +326,7 @@ def recorded(op, rule, args):
     makes higher derivatives. It computes 16-bit floats in `float32`: on the way to an ordinary number, they would
     overflow or vanish.
     """
-    arrays = []
-    for x in args:
-        arrays.append(x.array if isinstance(x, Traced) else array_of(x) if isinstance(x, (list, tuple)) else x)
-    result = op(*arrays)
+    result = op(*array_of(args))
     if type(rule) is tuple and type(result) is np.ndarray and result.dtype in WIDE:
         if (traced := stepped(rule, args, result)) is not None:
             return traced

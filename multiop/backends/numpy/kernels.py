@@ -233,6 +233,18 @@ def op_broadcast_to(x, shape, *, otherwise):
     return otherwise(x, shape)
 
 
+def op_zeros_like(x, dtype, *, otherwise):
+    if dtype is None and type(x) is ndarray and x.dtype in KNOWN:
+        return np.zeros(x.shape, x.dtype)
+    return otherwise(x, dtype)
+
+
+def op_ones_like(x, dtype, *, otherwise):
+    if dtype is None and type(x) is ndarray and x.dtype in KNOWN:
+        return np.ones(x.shape, x.dtype)
+    return otherwise(x, dtype)
+
+
 def op_concatenate(xs, axis, *, otherwise):
     if are_alike(xs) and is_axis(axis, xs[0]):
         return np.concatenate(xs, axis)

@@ -6,7 +6,7 @@ import operator
 
 import numpy as np
 
-from .._record import Entries, Node, Traced, array_of, is_traced, ops
+from .._record import Entries, Leaf, Node, Traced, array_of, is_traced, ops
 
 
 def leaf(x, *owners):
@@ -14,7 +14,7 @@ def leaf(x, *owners):
     if is_traced(x):
         return Traced(x.array, Node([x], lambda grads: grads, [x], owners))
     x = np.array(array_of(x))
-    return Traced(x, Node([], lambda grads: [], [x], owners))
+    return Traced(x, Leaf(x, owners))
 
 
 def walk(ys, grad_ys, xs, stops=(), nodes=None, once=None):
@@ -91,7 +91,10 @@ NUMBER = operator.attrgetter("number")
 
 def settled(ys):
     """Return `ys`, as arrays of their own where nothing records them any more."""
-    return [y if y is None or is_traced(y) else np.array(array_of(y)) for y in ys]
+    found = []
+    for y in ys:
+        found.append(y if y is None or (isinstance(y, Traced) and is_traced(y)) else np.array(array_of(y)))
+    return found
 
 
 def now():

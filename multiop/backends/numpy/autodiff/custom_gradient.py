@@ -9,7 +9,7 @@ import numpy as np
 
 from multiop import _closures, errors
 
-from .._record import Node, Traced, array_of, become_output, is_inexact, is_traced
+from .._record import Leaf, Node, Traced, array_of, become_output, is_inexact, is_traced
 from ..conversion import convert, own
 from ._walk import history, leaf, now
 
@@ -17,7 +17,7 @@ from ._walk import history, leaf, now
 def stop_gradient(x):
     """Return the value; what was traced stays it, so that it can be the output of a function with a rule."""
     array = own(convert(array_of(x)), [array_of(x)])
-    return Traced(array, Node([], lambda grads: [], [array], x.node.owners)) if is_traced(x) else array
+    return Traced(array, Leaf(array, x.node.owners)) if is_traced(x) else array
 
 
 def custom_call(call, primals):
@@ -50,7 +50,7 @@ def custom_call(call, primals):
         if type(y) is Traced and y.node.number > start and y.node not in inside:
             become_output(y, node, k)
         elif is_inexact(y) and not isinstance(y, Traced) and not any(y is x for x in leaves):
-            constants[id(y)] = constant = Traced(y, Node([], None, [y]))
+            constants[id(y)] = constant = Traced(y, Leaf(y))
             become_output(constant, node, k)
     return [Traced(y, node, k) if is_inexact(y) else y for k, y in enumerate(arrays)]
 

@@ -45,7 +45,7 @@ def around(name, op):
     @functools.wraps(run)
     def called(*args, **kwargs):
         if name == "op_convert_to_numpy" or not is_traced(args):
-            return run(*map(array_of, args), **kwargs)
+            return run(*array_of(args), **kwargs)
         if name in SEQUENCES:
             return recorded(run, rule, args)
         for k, x in enumerate(args):

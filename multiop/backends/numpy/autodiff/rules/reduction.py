@@ -80,7 +80,10 @@ def kept(y, x, axis):
 
 
 def spread(u, shape):
-    return ops.broadcast_to(u, shape) if isinstance(u, Traced) else np.broadcast_to(u, shape)
+    """Return `u` broadcast: many plain numbers as a view, which takes longer to make than few numbers to copy."""
+    if isinstance(u, Traced) or math.prod(shape) < 1000:
+        return ops.broadcast_to(np.asarray(u) if isinstance(u, np.generic) else u, shape)
+    return np.broadcast_to(u, shape)
 
 
 def count(x, axis):
