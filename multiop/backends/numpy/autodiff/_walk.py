@@ -17,10 +17,10 @@ def leaf(x, *owners):
     return Traced(x, Leaf(x, owners))
 
 
-def walk(ys, grad_ys, xs, stops=(), nodes=None, once=None):
+def walk(ys, grad_ys, xs, stops=(), nodes=None, once=None, path=None):
     """Return the gradient for each of `xs`, `None` where none arrives; nothing passes through `stops`.
 
-    What `once` alone owns is forgotten on the way: it is not walked again.
+    What `once` alone owns is forgotten on the way: it is not walked again. `path` is what `between` gives.
     """
     grads, own, wanted = {}, set(), {x.place for x in xs if isinstance(x, Traced)}
     stopped = {x.place for x in stops if isinstance(x, Traced)}
@@ -28,16 +28,15 @@ def walk(ys, grad_ys, xs, stops=(), nodes=None, once=None):
         if grad is not None and isinstance(y, Traced):
             receive(grads, own, y.place, grad)
     with np.errstate(all="ignore"):
-        for node in reversed(between(wanted, history(ys) if nodes is None else nodes)):
-            upstreams = []
-            is_reached = False
+        if path is None:
+            path = between(wanted, history(ys) if nodes is None else nodes)
+        for node in reversed(path):
+            upstreams, is_reached = [], False
             for k, spec in enumerate(node.specs):
                 place = node, k
-                grad = None if place in stopped else grads.get(place)
+                grad = None if place in stopped else grads.get(place) if place in wanted else grads.pop(place, None)
                 if grad is not None:
                     is_reached = True
-                    if place not in wanted:
-                        del grads[place]
                 upstreams.append(np.zeros(*spec) if grad is None and spec else grad)
             if is_reached:
                 for place, grad in zip(node.inputs, node.pull(upstreams), strict=True):

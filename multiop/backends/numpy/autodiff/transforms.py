@@ -10,7 +10,7 @@ from multiop import errors
 
 from .._record import Node, Owner, Traced, array_of, is_inexact, is_traced, ops
 from ..conversion import own
-from ._walk import history, leaf, now, settled, walk
+from ._walk import between, history, leaf, now, settled, walk
 from .custom_gradient import closed_over
 
 
@@ -25,8 +25,10 @@ def followed(fun, primals, persistent=True):
         leaves = [leaf(x, owner) for x in primals]
         outputs, aux = fun(*leaves)
 
+    path = between({x.place for x in leaves}, history(outputs))
+
     def pullback(cotangents):
-        grads = walk(outputs, cotangents, leaves, once=None if persistent else owner)
+        grads = walk(outputs, cotangents, leaves, once=None if persistent else owner, path=path)
         return settled([np.zeros(x.shape, x.dtype) if g is None else g for x, g in zip(leaves, grads, strict=True)])
 
     return outputs, pullback, aux
@@ -109,6 +111,8 @@ def vmap(fun, in_axes, axis_size):
             return fun(*(x if axis is None else x[k, ...] for x, axis in zip(columns, in_axes, strict=True)))
 
         if axis_size:
+            if axis_size == 1:
+                return [ops.expand_dims(y, 0) for y in row(0)]
             return [ops.stack(list(entries), 0) for entries in zip(*map(row, range(axis_size)), strict=True)]
         columns = [
             x if axis is None else np.zeros((1, *x.shape[1:]), x.dtype)
