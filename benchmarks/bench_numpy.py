@@ -55,22 +55,52 @@ def ops_on_arrays(bench: Bench, multiop: Any) -> None:
 
 def functools_of(multiop: Any, np: Any, x: Any, y: Any, m: Any, k: Any) -> dict[str, tuple[Any, Any]]:
     """Return calls of NumPy's functions, and of the ops of these names."""
-    rows = {}
+    rows, z = {}, x + 1
     unary = (
         "negative abs square sqrt exp expm1 log log1p log2 sin cos tan tanh arctan sinh cosh arcsinh sign floor round "
         "reciprocal sum prod mean var std max min argmax argmin cumsum all any sort argsort ravel transpose isnan "
-        "isfinite median logical_not flip"
+        "isinf isfinite median logical_not flip exp2 log10 ceil trunc arccosh cbrt "
+        "zeros_like ones_like"
     )
     for name in unary.split():
-        rows[name] = (lambda f=getattr(np, name): f(x)), (lambda f=getattr(multiop, f"op_{name}"): f(x))
-    for name in "add subtract multiply divide power maximum minimum equal less greater arctan2 hypot logaddexp".split():
+        rows[name] = (
+            (lambda f=getattr(np, name): f(z if "arccosh" in f.__name__ else x)),
+            (lambda f=getattr(multiop, f"op_{name}"): f(z if "arccosh" in f.__name__ else x)),
+        )
+    for name in [
+        "add",
+        "subtract",
+        "multiply",
+        "divide",
+        "power",
+        "maximum",
+        "minimum",
+        "equal",
+        "not_equal",
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "arctan2",
+        "hypot",
+        "logaddexp",
+    ]:
         native, ours = getattr(np, name), getattr(multiop, f"op_{name}")
         rows[name] = (lambda f=native: f(x, y)), (lambda f=ours: f(x, y))
+    for name in ["arcsin", "arccos", "arctanh"]:
+        rows[name] = (
+            (lambda f=getattr(np, name): f(y - 0.5 - 0.001)),
+            (lambda f=getattr(multiop, f"op_{name}"): f(y - 0.5 - 0.001)),
+        )
+    rows["rsqrt"] = (lambda: 1 / np.sqrt(x)), (lambda: multiop.op_rsqrt(x))
+    rows["relu"] = (lambda: np.maximum(x, 0)), (lambda: multiop.op_relu(x))
+    rows["sigmoid"] = (lambda: 1 / (1 + np.exp(-x))), (lambda: multiop.op_sigmoid(x))
+    rows["softplus"] = (lambda: np.logaddexp(x, 0)), (lambda: multiop.op_softplus(x))
     rows["add a number to"] = (lambda: np.add(x, 2.0)), (lambda: multiop.op_add(x, 2.0))
     rows["where"] = (lambda c=x > y: np.where(c, x, y)), (lambda c=x > y: multiop.op_where(c, x, y))
     rows["clip"] = (lambda: np.clip(x, 0.6, 1.2)), (lambda: multiop.op_clip(x, 0.6, 1.2))
     rows["take"] = (lambda: np.take(x, k)), (lambda: multiop.op_take(x, k))
-    rows["index"] = (lambda: x[2:-2].copy()), (lambda: multiop.op_get_item(x, slice(2, -2)))
+    rows["get_item"] = (lambda: x[2:-2].copy()), (lambda: multiop.op_get_item(x, slice(2, -2)))
     rows["reshape"] = (lambda: np.reshape(x, (2, -1)).copy()), (lambda: multiop.op_reshape(x, (2, -1)))
     rows["broadcast_to"] = (
         lambda: np.broadcast_to(x, (2, x.size)).copy(),
@@ -125,8 +155,10 @@ def programs(multiop: Any) -> list[tuple[str, Any, Any, float, Any]]:
     class Ours:
         """The ops under NumPy's names."""
 
-        exp, log, sin, cos, tanh, sqrt = (getattr(multiop, f"op_{f}") for f in "exp log sin cos tanh sqrt".split())
-        sum, mean, max, where, dot = (getattr(multiop, f"op_{f}") for f in "sum mean max where dot".split())
+        exp, log, sin, cos, tanh, sqrt = (
+            getattr(multiop, f"op_{f}") for f in ["exp", "log", "sin", "cos", "tanh", "sqrt"]
+        )
+        sum, mean, max, where, dot = (getattr(multiop, f"op_{f}") for f in ["sum", "mean", "max", "where", "dot"])
         log1p, maximum, logaddexp = multiop.op_log1p, multiop.op_maximum, multiop.op_logaddexp
 
     def both(name: str, make: Callable[[Any], Any], args: Any, of: str, limit: float, by_hand: Any = None) -> None:

@@ -95,11 +95,11 @@ def test_functions_of_numpy():
     with mo.GradientTape() as tape:
         x = tape.watch(X)
         y = np.sin(x) + np.hypot(x, 1.0) + np.remainder(x, 0.75) + X * x
-        for call in (np.rint, np.sum, np.asarray, lambda x: np.array([x, x]), lambda x: np.add(x, x, where=x > 0)):
+        for call in (np.rint, np.unwrap, np.asarray, lambda x: np.array([x, x]), lambda x: np.add(x, x, where=x > 0)):
             with pytest.raises(errors.UnsupportedError, match=r"np\.\w+ of an array that is differentiated: use an op"):
                 call(x)
-        with pytest.raises(AttributeError, match=r"multiop\.op_mean"):
-            x.mean()
+        with pytest.raises(AttributeError, match=r"multiop\.op_sort"):
+            x.sort()
     np.testing.assert_allclose(tape.gradient(y, x), np.cos(X) + X / np.hypot(X, 1) + 1 + X, rtol=1e-6)
     assert np.sum(y) == y.sum()  # nothing differentiates it any more
 

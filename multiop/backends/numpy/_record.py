@@ -14,8 +14,17 @@ import numpy as np
 
 from multiop import _dtypes, errors
 
+from . import _functions
+
 _numbers = itertools.count()
-UFUNCS = {"absolute": "abs", "remainder": "mod"}  # whose ops have other names
+UFUNCS = {  # whose ops have other names, those of SciPy too
+    "absolute": "abs", "remainder": "mod", "float_power": "power", "expit": "sigmoid", "gammaln": "lgamma",
+    "psi": "digamma",
+}  # fmt: skip
+REDUCED = {
+    ("add", "reduce"): np.sum, ("multiply", "reduce"): np.prod, ("maximum", "reduce"): np.max,
+    ("minimum", "reduce"): np.min, ("add", "accumulate"): np.cumsum, ("multiply", "accumulate"): np.cumprod,
+}  # fmt: skip
 INEXACT = {_dtypes.to_numpy(name) for name in _dtypes.INEXACT}
 WIDE = {dtype for dtype in INEXACT if dtype.itemsize > 2}
 
@@ -187,24 +196,33 @@ class Traced:
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         """Compute a function of NumPy by the op of its name."""
         if not is_traced(inputs):
-            return getattr(ufunc, method)(*map(array_of, inputs), **options)
+            return getattr(ufunc, method)(*array_of(inputs), **options)
         name = UFUNCS.get(ufunc.__name__, ufunc.__name__)
+        if method in ("reduce", "accumulate") and (name, method) in REDUCED:
+            options.setdefault("axis", 0)
+            return REDUCED[name, method](*inputs, **options)
         if not has_op(name) or method != "__call__" or options:
             raise refused(ufunc.__name__, name)
         return getattr(ops, name)(*inputs)
 
     def __array_function__(self, function, types, args, kwargs):
-        if not is_traced(args):
-            return function(*map(array_of, args), **kwargs)
-        raise refused(function.__name__, function.__name__)
+        if function.__name__ in _functions.FACTS or not (is_traced(args) or is_traced(list(kwargs.values()))):
+            return function(*array_of(args), **{name: array_of(x) for name, x in kwargs.items()})
+        found = _functions.called_by_op(function, args, kwargs)
+        if found is NotImplemented:
+            raise refused(function.__name__, function.__name__)
+        return found
 
     def __getattr__(self, name):
-        """Return what an array has, of one that is no longer differentiated."""
+        """Return what an array has: of one that is differentiated, the method by the op of its name."""
         if name.startswith("__") or not hasattr(np.ndarray, name):
             raise AttributeError(f"a tensor has no attribute {name!r}")
-        if is_traced(self):
+        if not is_traced(self):
+            return getattr(self.array, name)
+        found = _functions.method_of(self, name)
+        if found is None:
             raise AttributeError(str(refused(f"ndarray.{name}", name)))
-        return getattr(self.array, name)
+        return found
 
     def __repr__(self):
         return repr(self.array)

@@ -93,11 +93,6 @@ def is_axis(axis, x):
     return type(axis) is int and -x.ndim <= axis < x.ndim
 
 
-def own(y):
-    """Return a view as an array of its own."""
-    return y.copy() if y.base is not None else y
-
-
 def total(x, axis, keepdims):
     return np.add.reduce(x, axis, None, None, keepdims)
 
@@ -107,8 +102,9 @@ def average(x, axis, keepdims):
 
 
 def variance(x, axis, keepdims):
-    distance = x - average(x, axis, True)
-    return average(np.square(distance), axis, keepdims)
+    n = x.size if axis is None else x.shape[axis]
+    distance = x - np.true_divide(np.add.reduce(x, axis, None, None, True), n)
+    return np.true_divide(np.add.reduce(np.square(distance), axis, None, None, keepdims), n)
 
 
 op_sum = along(total)
@@ -208,7 +204,8 @@ def op_round(x, decimals, *, otherwise):
 
 def op_reshape(x, newshape, *, otherwise):
     if type(x) is ndarray and x.dtype in KNOWN:
-        return own(x.reshape(newshape))
+        y = x.reshape(newshape)
+        return y if y.base is None else y.copy()
     return otherwise(x, newshape)
 
 

@@ -38,7 +38,9 @@ def custom_call(call, primals):
         return arrays
 
     def pull(upstreams):
-        upstreams = [u if u is None or isinstance(u, Traced) else np.array(u) for u in upstreams]  # a rule may write there
+        upstreams = [
+            u if u is None or isinstance(u, Traced) else np.array(u) for u in upstreams
+        ]  # a rule may write there
         with carrying(constants, rule) as carried:
             grads, grads_of_variables = call.backward(carried, upstreams, variables)
         grads = *itertools.compress(grads, are_traced), *grads_of_variables

@@ -50,7 +50,8 @@ def around(name, op):
             return recorded(run, rule, args)
         for k, x in enumerate(args):
             if isinstance(x, (list, tuple)):
-                args = (*args[:k], one_tensor(x, k < len(rule) if type(rule) is tuple else False), *args[k + 1 :])
+                is_operand = type(rule) is tuple and k < len(rule) and rule[k] is not None
+                args = (*args[:k], one_tensor(x, is_operand), *args[k + 1 :])
         return recorded(getattr(ops, name[3:]), rule, args)
 
     return called

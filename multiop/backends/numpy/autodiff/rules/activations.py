@@ -10,7 +10,6 @@ from ..._record import ops
 from ...ops.activations import ALPHA, SCALE
 from .formula import by_formula, by_result, by_slope
 
-
 op_relu = (lambda u, _y, x: ops.where(ops.greater(x, 0), u, 0),)
 op_softmax = (lambda u, y, _x, axis: y * (u - ops.sum(u * y, axis, True)),)
 

@@ -10,7 +10,6 @@ from ..._record import ops
 from ...conversion import promote
 from .formula import by_formula, by_result, by_slope, complex_of, conj, is_complex, zero
 
-
 op_add = (lambda u, *_: u, lambda u, *_: u)
 op_subtract = (lambda u, *_: u, lambda u, *_: -u)
 op_multiply = (lambda u, _y, _x1, x2: u * conj(x2), lambda u, _y, x1, _x2: u * conj(x1))

@@ -30,9 +30,7 @@ def op_prod(x, axis, keepdims, dtype):
     return x if keepdims else ops.squeeze(x, axes)
 
 
-op_mean = (
-    lambda u, _y, like, axis, _keepdims: spread(ops.divide(kept(u, like, axis), count(like, axis)), like.shape),
-)
+op_mean = (lambda u, _y, like, axis, _keepdims: spread(ops.divide(kept(u, like, axis), count(like, axis)), like.shape),)
 
 
 def op_var(u, x, axis, keepdims):
