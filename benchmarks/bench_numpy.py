@@ -1,3 +1,4 @@
+# ruff: noqa: B008, E731, PLW0108
 """Measure the NumPy backend against NumPy, HIPS autograd and gradients by hand, with calls and memory.
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/bench_numpy.py
@@ -9,6 +10,7 @@ calls of Python and of C functions that `sys.setprofile` sees, and a row of memo
 from __future__ import annotations
 
 import importlib
+import itertools
 import sys
 import time
 import tracemalloc
@@ -214,7 +216,7 @@ def programs(multiop: Any) -> list[tuple[str, Any, Any, float, Any]]:
         both(f"logistic regression {n} x {d}", make, args, "value_and_grad", limit)
 
     def network(*sizes: int) -> Any:
-        shapes = list(zip(sizes[:-1], sizes[1:], strict=True))
+        shapes = list(itertools.pairwise(sizes))
         ends = np.cumsum([0] + [m * n + n for m, n in shapes])
 
         def make(np: Any) -> Any:
@@ -281,7 +283,7 @@ def programs(multiop: Any) -> list[tuple[str, Any, Any, float, Any]]:
         both(f"{of} 10 x 10", lambda np: lambda x: np.tanh(matrix @ x) * x, (rng.normal(size=10),), of, 1.0)
     for n in (10, 100):
         a = rng.normal(size=(n, n))
-        make = lambda np, a=a: lambda x: np.sum(np.sin(a @ x)) + np.sum(x * x)  # noqa: E731
+        make = lambda np, a=a: lambda x: np.sum(np.sin(a @ x)) + np.sum(x * x)
         both(f"hessian of {n}", make, (rng.normal(size=n),), "hessian", 1.0)
     both("hvp, 8 numbers", of_exp, (x, x), "hvp", 1.0)
     both("grad of grad, 8 numbers", of_exp, (x,), "grad of grad", 1.0)

@@ -309,7 +309,8 @@ def array_of(x):
         return x
     arrays = []
     for entry in x:
-        arrays.append(array_of(entry) if isinstance(entry, (Traced, list, tuple)) else entry)
+        is_plain = not isinstance(entry, (Traced, list, tuple))
+        arrays.append(entry if is_plain else array_of(entry))
     return type(x)(arrays)
 
 
@@ -345,9 +346,9 @@ def recorded(op, rule, args):
     overflow or vanish.
     """
     result = op(*array_of(args))
-    if type(rule) is tuple and type(result) is np.ndarray and result.dtype in WIDE:
-        if (traced := stepped(rule, args, result)) is not None:
-            return traced
+    is_usual = type(rule) is tuple and type(result) is np.ndarray and result.dtype in WIDE
+    if is_usual and (traced := stepped(rule, args, result)) is not None:
+        return traced
     several = isinstance(result, (list, tuple))
     results = list(result) if several else [result]
     if not any(map(is_inexact, results)):
@@ -395,9 +396,8 @@ def stepped(rule, args, result):
         if not owner.is_open:
             owners = {owner for owner in owners if owner.is_open}
             break
-    held, k = [], 0
-    for x in args:
-        k += 1
+    held = []
+    for k, x in enumerate(args, 1):
         if k in wanted or -1 in wanted:
             held.append(x if not isinstance(x, (Traced, np.ndarray)) else kept(x))
         else:

@@ -259,7 +259,7 @@ def are_alike(xs):
     if type(xs) not in (list, tuple) or not xs or type(xs[0]) is not ndarray or xs[0].dtype not in KNOWN:
         return False
     dtype = xs[0].dtype
-    for x in xs:
+    for x in xs:  # noqa: SIM110  a generator is a call for each
         if type(x) is not ndarray or x.dtype is not dtype:
             return False
     return True

@@ -80,8 +80,8 @@ def history(ys, since=-1):
         node = stack.pop()
         if node not in nodes and node.number > since:
             nodes.add(node)
-            for place in node.inputs:
-                stack.append(place[0])
+            for before, _ in node.inputs:
+                stack.append(before)
     return sorted(nodes, key=NUMBER)
 
 
@@ -92,7 +92,8 @@ def settled(ys):
     """Return `ys`, as arrays of their own where nothing records them any more."""
     found = []
     for y in ys:
-        found.append(y if y is None or (isinstance(y, Traced) and is_traced(y)) else np.array(array_of(y)))
+        is_live = isinstance(y, Traced) and is_traced(y)
+        found.append(y if y is None or is_live else np.array(array_of(y)))
     return found
 
 

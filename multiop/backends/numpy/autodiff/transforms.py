@@ -67,10 +67,7 @@ def linearize(fun, primals):
 
 def has_native_derivatives(ys):
     """Say whether nothing that `ys` came from has the rule of a custom gradient, whose transpose may not fit."""
-    for node in history(ys):
-        if node.rule:
-            return False
-    return True
+    return not any(node.rule for node in history(ys))
 
 
 def anything_like(xs, scale):
