@@ -192,7 +192,7 @@ def op_where(condition, x1, x2, *, otherwise):
 def op_clip(x, x_min, x_max, *, otherwise):
     """Clip between numbers that are not 0, whose sign NumPy's `clip` may change."""
     if type(x) is ndarray and x.dtype in REAL and is_small(x_min) and is_small(x_max) and x_min and x_max:
-        return QUIET.copy().run(x.clip, x_min, x_max)
+        return asarray(QUIET.copy().run(x.clip, x_min, x_max))
     return otherwise(x, x_min, x_max)
 
 
