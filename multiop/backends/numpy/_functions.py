@@ -79,7 +79,7 @@ def _bound(function, args, kwargs, wanted):
             options |= {key: option for key, option in value.items() if key not in IGNORED}
         elif is_next and len(positional) < len(wanted) and name not in OPTIONS | IGNORED:
             positional.append(value)
-        elif name in names or (value is not None and value is not np._NoValue and name not in IGNORED):
+        elif name in names or (value is not given.signature.parameters[name].default and name not in IGNORED):
             options[name] = value
     if any(value is not None for name, value in given.arguments.items() if name == "out"):
         options["out"] = given.arguments["out"]
