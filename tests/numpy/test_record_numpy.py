@@ -132,3 +132,12 @@ def test_a_formula_in_16_bits(dtype):
         for one, other in zip(found, wanted, strict=True):
             assert one.dtype.name == dtype and other.any()
             np.testing.assert_allclose(one.astype("float32"), other, rtol=2**-7)
+
+
+def test_the_tape_says_that_an_array_cannot_record():
+    """TensorFlow's idiom, in which the result of `watch` is not used, would give no gradient."""
+    with mo.GradientTape() as tape:
+        tape.watch(X)
+        y = mo.op_sum(X * X)
+    with pytest.raises(errors.TapeError, match=r"x = tape\.watch\(x\)"):
+        tape.gradient(y, X)
