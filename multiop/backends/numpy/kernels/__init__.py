@@ -157,7 +157,6 @@ op_add = of_two(np.add, NUMBERS)
 op_subtract = of_two(np.subtract, NUMBERS)
 op_multiply = of_two(np.multiply, NUMBERS)
 op_divide = of_two(np.true_divide)
-op_power = of_two(np.power)
 op_maximum = of_two(np.maximum)
 op_minimum = of_two(np.minimum)
 op_arctan2 = of_two(np.arctan2)
@@ -169,6 +168,15 @@ op_less = of_two(np.less, pairs={})
 op_less_equal = of_two(np.less_equal, pairs={})
 op_greater = of_two(np.greater, pairs={})
 op_greater_equal = of_two(np.greater_equal, pairs={})
+
+
+def op_power(x1, x2, *, otherwise):
+    """Leave powers of one half, for which NumPy may take a root, to the op."""
+    is_root = (x2 == 0.5).any() if type(x2) is ndarray else x2 == 0.5 if is_small(x2) else True
+    return otherwise(x1, x2) if is_root else power(x1, x2, otherwise=otherwise)
+
+
+power = of_two(np.power)
 
 
 def op_matmul(x1, x2, *, otherwise):
