@@ -235,99 +235,6 @@ def prove_loaded(session: nox.Session, backend: str, *more: str) -> None:
     run(session, "pytest", "--tier=full", "tests/loaded", *more)
 
 
-ENDS = {"oldest": ("3.11", "=="), "newest": ("3.13", ">=")}  # Python, and how pip is asked for what is needed
-
-
-def prove_ends(session: nox.Session, _: str, *names: str) -> None:
-    """Run all frameworks together with the oldest, and the newest, of all that pyproject.toml allows: 40 minutes each.
-
-    The examples, the quick tier of the shared suite on each backend, several devices and processes. `oldest` is one of
-    them; PyTorch's wheel brings CUDA, 3 GB to download.
-    """
-    for name in names or ENDS:
-        interpreter, sign = ENDS[name]
-        python = _made_with(session, pathlib.Path(".nox", name), interpreter)
-        needed = _needed("torch", "jax", "tensorflow-cpu", "porting", "testing", "examples")
-        asked = [requirement.replace(">=", sign) for requirement in needed]
-        pip = [python, "-m", "pip", "install", *QUIETLY, "--upgrade", "-e", ".", "pytest-timeout", *asked]
-        session.run(*pip, external=True)
-        for backend in BACKENDS:
-            chosen = ["--tier=quick", "--hasty", f"--backends={backend}", "-m", "not cross"]
-            environment = HASTY | {"MULTIOP_BACKEND": backend}
-            run(session, "pytest", "tests/test_conformance.py", *chosen, environment=environment, python=python)
-        run(session, "pytest", "--tier=full", "tests/distributed", python=python)
-        run(session, "multiop.cli", "check", "examples", python=python)
-
-
-def _needed(*extras: str) -> list[str]:
-    """Return what multiop needs, with some extras, as pyproject.toml asks for it."""
-    project = tomllib.loads(pathlib.Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return [*project["dependencies"], *(name for extra in extras for name in project["optional-dependencies"][extra])]
-
-
-def prove_port(session: nox.Session, _: str, *names: str) -> None:
-    """Port models of six libraries, prove them, and write benchmarks/ported.md.
-
-    `BERT` is one of them, `jax` those of a framework.
-    """
-    python = made(session, "port", "cpu,porting")
-    libraries = ["torchvision", "timm", "transformers", "flax", "equinox"]
-    session.run(python, "-m", "pip", "install", *QUIETLY, CONSTRAINTS, *libraries, external=True)
-    run(session, "tools/port_table.py", *names, python=python)
-
-
-ARRAY_API_TESTS = ("https://github.com/data-apis/array-api-tests", "2026.02.26")
-
-
-def prove_array_api(session: nox.Session, _: str, *words: str) -> None:
-    """Hold `multiop.array_api` to the standard's own suite, data-apis/array-api-tests, on each backend: 10 minutes.
-
-    `torch` is one of them. ARRAY_API_TESTS is the path of a checkout with its submodule; without it, one is cloned.
-    What is left out, and why, is in tests/array_api; other arguments are the suite's, as `--max-examples=100`.
-    """
-    folder = pathlib.Path(os.environ.get("ARRAY_API_TESTS", ".nox/array-api-tests")).absolute()
-    if not folder.exists():
-        address, tag = ARRAY_API_TESTS
-        clone = ["clone", "--quiet", "--recurse-submodules", "--branch", tag, address, str(folder)]
-        session.run("git", *clone, external=True)
-    python = str(pathlib.Path(made(session)).absolute())
-    needed = ["ndindex", "pytest-json-report"]
-    session.run(python, "-m", "pip", "install", *QUIETLY, CONSTRAINTS, *needed, external=True)
-    backends = [word for word in words if word in BACKENDS]
-    more = [word for word in words if word not in BACKENDS]
-    here = pathlib.Path("tests", "array_api").absolute()
-    variables = {
-        "ARRAY_API_TESTS_MODULE": "multiop.array_api",
-        "ARRAY_API_TESTS_MAX_ARRAY_SIZE": "128",
-        "MULTIOP_X64": "1",
-        "MULTIOP_TENSORFLOW_NUMPY": "1",
-        "PYTHONPATH": os.pathsep.join([str(pathlib.Path().absolute()), str(here)]),
-    }
-    suite = ["-m", "pytest", "--rootdir=.", "-cpytest.ini", "-p", "suite_plugin", "-p", "no:randomly", "-q", "-Wignore"]
-    suite += ["--disable-deadline", "--derandomize", "--max-examples=20", "array_api_tests", *more]
-    with session.chdir(folder):
-        for backend in backends or BACKENDS:
-            environment = HASTY | variables | {"MULTIOP_BACKEND": backend}
-            skips = f"--skips-file={here / f'skips_{backend}.txt'}"
-            session.run(python, *suite, skips, env=environment, external=True)
-
-
-def prove_distributed(session: nox.Session, _: str, *more: str) -> None:
-    """Hold several devices and processes to what one gives, over the loopback alone: 5 minutes.
-
-    JAX on four virtual CPUs, PyTorch in two processes with gloo, TensorFlow's MirroredStrategy on two CPUs.
-    """
-    run(session, "pytest", "--tier=full", "tests/distributed", *more)
-
-
-def prove_accelerator(session: nox.Session, _: str, *more: str) -> None:
-    """Prove multiop on the accelerator at hand: suite, waits, times, memory; `tools/accelerator.py` needs no nox.
-
-    Without an accelerator: the quick tier, and what tensors without values can show, 6 minutes.
-    """
-    run(session, "tools/accelerator.py", *more, environment={})
-
-
 AT_HAND = ["tests/testing", "tests/porting", "tests/test_cli.py", "tests/test_config.py", "tests/test_pages.py"]
 SLICES = 3
 MINUTES = {  # on two cores: of the product, the other tests, docstrings, a framework alone or none
@@ -337,15 +244,6 @@ MINUTES = {  # on two cores: of the product, the other tests, docstrings, a fram
     "numpy": (4.5, 5.0, 0.5, 3.0),
 }
 Prove: TypeAlias = Callable[..., None]
-ASKED_FOR: dict[str, tuple[float, Prove]] = {  # what needs the network, an accelerator, or more than an hour
-    "ends": (80.0, prove_ends),
-    "port": (40.0, prove_port),
-    "array-api": (10.0, prove_array_api),
-    "distributed": (5.0, prove_distributed),
-    "accelerator": (6.0, prove_accelerator),
-}
-
-
 OPTIONS = ("--backend", "--part", "--shard")
 
 
@@ -563,6 +461,47 @@ def _made_for(session: nox.Session, row: tuple[str, str, str, int]) -> str:
     return python
 
 
+ENDS = {"oldest": ("3.11", "=="), "newest": ("3.13", ">=")}  # Python, and how pip is asked for what is needed
+
+
+def prove_ends(session: nox.Session, _: str, *names: str) -> None:
+    """Run all frameworks together with the oldest, and the newest, of all that pyproject.toml allows: 40 minutes each.
+
+    The examples, the quick tier of the shared suite on each backend, several devices and processes. `oldest` is one of
+    them; PyTorch's wheel brings CUDA, 3 GB to download.
+    """
+    for name in names or ENDS:
+        interpreter, sign = ENDS[name]
+        python = _made_with(session, pathlib.Path(".nox", name), interpreter)
+        needed = _needed("torch", "jax", "tensorflow-cpu", "porting", "testing", "examples")
+        asked = [requirement.replace(">=", sign) for requirement in needed]
+        pip = [python, "-m", "pip", "install", *QUIETLY, "--upgrade", "-e", ".", "pytest-timeout", *asked]
+        session.run(*pip, external=True)
+        for backend in BACKENDS:
+            chosen = ["--tier=quick", "--hasty", f"--backends={backend}", "-m", "not cross"]
+            environment = HASTY | {"MULTIOP_BACKEND": backend}
+            run(session, "pytest", "tests/test_conformance.py", *chosen, environment=environment, python=python)
+        run(session, "pytest", "--tier=full", "tests/distributed", python=python)
+        run(session, "multiop.cli", "check", "examples", python=python)
+
+
+def _needed(*extras: str) -> list[str]:
+    """Return what multiop needs, with some extras, as pyproject.toml asks for it."""
+    project = tomllib.loads(pathlib.Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [*project["dependencies"], *(name for extra in extras for name in project["optional-dependencies"][extra])]
+
+
+def prove_port(session: nox.Session, _: str, *names: str) -> None:
+    """Port models of six libraries, prove them, and write benchmarks/ported.md.
+
+    `BERT` is one of them, `jax` those of a framework.
+    """
+    python = made(session, "port", "cpu,porting")
+    libraries = ["torchvision", "timm", "transformers", "flax", "equinox"]
+    session.run(python, "-m", "pip", "install", *QUIETLY, CONSTRAINTS, *libraries, external=True)
+    run(session, "tools/port_table.py", *names, python=python)
+
+
 @nox.session(venv_backend="none", default=False)
 def search(session: nox.Session) -> None:
     """Look for what nobody thought of: `-- alarms`, `-- edges` or `-- fuzz`, with options after it.
@@ -595,6 +534,67 @@ def mutants(session: nox.Session) -> None:
     `nox -s mutants -- --tier full`, `-- --seed 1`, `-- --backends torch`, `-- --only op_max`, `-- --list`.
     """
     run(session, "tests/mutants/__main__.py", *session.posargs, environment=HASTY)
+
+
+ARRAY_API_TESTS = ("https://github.com/data-apis/array-api-tests", "2026.02.26")
+
+
+def prove_array_api(session: nox.Session, _: str, *words: str) -> None:
+    """Hold `multiop.array_api` to the standard's own suite, data-apis/array-api-tests, on each backend: 10 minutes.
+
+    `torch` is one of them. ARRAY_API_TESTS is the path of a checkout with its submodule; without it, one is cloned.
+    What is left out, and why, is in tests/array_api; other arguments are the suite's, as `--max-examples=100`.
+    """
+    folder = pathlib.Path(os.environ.get("ARRAY_API_TESTS", ".nox/array-api-tests")).absolute()
+    if not folder.exists():
+        address, tag = ARRAY_API_TESTS
+        clone = ["clone", "--quiet", "--recurse-submodules", "--branch", tag, address, str(folder)]
+        session.run("git", *clone, external=True)
+    python = str(pathlib.Path(made(session)).absolute())
+    needed = ["ndindex", "pytest-json-report"]
+    session.run(python, "-m", "pip", "install", *QUIETLY, CONSTRAINTS, *needed, external=True)
+    backends = [word for word in words if word in BACKENDS]
+    more = [word for word in words if word not in BACKENDS]
+    here = pathlib.Path("tests", "array_api").absolute()
+    variables = {
+        "ARRAY_API_TESTS_MODULE": "multiop.array_api",
+        "ARRAY_API_TESTS_MAX_ARRAY_SIZE": "128",
+        "MULTIOP_X64": "1",
+        "MULTIOP_TENSORFLOW_NUMPY": "1",
+        "PYTHONPATH": os.pathsep.join([str(pathlib.Path().absolute()), str(here)]),
+    }
+    suite = ["-m", "pytest", "--rootdir=.", "-cpytest.ini", "-p", "suite_plugin", "-p", "no:randomly", "-q", "-Wignore"]
+    suite += ["--disable-deadline", "--derandomize", "--max-examples=20", "array_api_tests", *more]
+    with session.chdir(folder):
+        for backend in backends or BACKENDS:
+            environment = HASTY | variables | {"MULTIOP_BACKEND": backend}
+            skips = f"--skips-file={here / f'skips_{backend}.txt'}"
+            session.run(python, *suite, skips, env=environment, external=True)
+
+
+def prove_distributed(session: nox.Session, _: str, *more: str) -> None:
+    """Hold several devices and processes to what one gives, over the loopback alone: 5 minutes.
+
+    JAX on four virtual CPUs, PyTorch in two processes with gloo, TensorFlow's MirroredStrategy on two CPUs.
+    """
+    run(session, "pytest", "--tier=full", "tests/distributed", *more)
+
+
+def prove_accelerator(session: nox.Session, _: str, *more: str) -> None:
+    """Prove multiop on the accelerator at hand: suite, waits, times, memory; `tools/accelerator.py` needs no nox.
+
+    Without an accelerator: the quick tier, and what tensors without values can show, 6 minutes.
+    """
+    run(session, "tools/accelerator.py", *more, environment={})
+
+
+ASKED_FOR: dict[str, tuple[float, Prove]] = {  # what needs the network, an accelerator, or more than an hour
+    "ends": (80.0, prove_ends),
+    "port": (40.0, prove_port),
+    "array-api": (10.0, prove_array_api),
+    "distributed": (5.0, prove_distributed),
+    "accelerator": (6.0, prove_accelerator),
+}
 
 
 @nox.session(venv_backend="none", default=False)

@@ -95,7 +95,8 @@ def test_a_bare_participle_is_a_name_that_says_no_object(tree):
     text = "".join(f"def {name}():\n    pass\n\n\n" for name in names)
     (tree / "multiop" / "_values" / "steps.py").write_text(text + "class C:\n    def told(self):\n        told = 1\n")
     assert figures.bare_participles(tree) == {
-        "multiop/_values/steps.py": ["_kept", "folded", "rebuilt", "told", "unwound"]
+        "multiop/_values/steps.py": ["_kept", "folded", "rebuilt", "told", "unwound"],
+        "multiop/backends/torch/ops/b.py": ["guarded"],
     }
 
 
@@ -115,4 +116,4 @@ def test_the_table_has_every_figure_beside_its_goal(monkeypatch, capsys):
     table = {name: (now, goal) for name, now, goal in (row if len(row) == 3 else [*row, ""] for row in rows[2:])}
     assert {name for name, (_, goal) in table.items() if goal} == set(figures.GOALS)
     for layer in figures.LAYERS:
-        assert int(table[f"{layer}: lines"][0]) >= int(table[f"{layer}: lines without docstrings"][0]) > 0
+        assert int(table[f"{layer}: lines"][0]) >= int(table[f"{layer}: lines of code"][0]) > 0

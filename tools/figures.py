@@ -56,18 +56,18 @@ LAYERS = {  # every file of the package is in one of these, or generated
 }
 GENERATED = "made by tools/op_list.py"
 GOALS = {  # the most that a figure may be
-    "backends/torch/ops: lines without docstrings": 2400,
-    "backends/jax/ops: lines without docstrings": 2100,
-    "backends/tensorflow/ops: lines without docstrings": 2600,
-    "backends/torch/autodiff: lines without docstrings": 1700,
-    "backends/jax/autodiff: lines without docstrings": 1800,
-    "backends/tensorflow/autodiff: lines without docstrings": 1600,
+    "backends/torch/ops: lines of code": 2100,
+    "backends/jax/ops: lines of code": 1950,
+    "backends/tensorflow/ops: lines of code": 2400,
+    "backends/torch/autodiff: lines of code": 1550,
+    "backends/jax/autodiff: lines of code": 1750,
+    "backends/tensorflow/autodiff: lines of code": 1200,
     "median lines of an op of torch with its helpers": 10,
     "median lines of an op of jax with its helpers": 9,
     "median lines of an op of tensorflow with its helpers": 10,
     **{f"looks that choose in ops/ of {name}": 0 for name in BACKENDS},
     **{f"names shared by op files of {name}": 22 for name in BACKENDS},
-    "backends/numpy: lines without docstrings": 2500,
+    "backends/numpy: lines of code": 2250,
     "median lines of an op of numpy with its helpers": 3,
     "private parts in backends/numpy": 0,
     "members that a backend may leave out": 15,
@@ -126,12 +126,13 @@ def documented(tree: ast.AST) -> set[int]:
 
 @functools.cache
 def lines_without_docstrings(text: str) -> int:
-    """Count the lines of a file that are neither empty, nor of a docstring, nor a list of files, as imports by star."""
-    left_out = documented(ast.parse(text))
-    return sum(
-        bool(line.strip()) and " import *" not in line and n not in left_out
-        for n, line in enumerate(text.splitlines(), start=1)
-    )
+    """Count the lines of a file that are neither empty, nor of a docstring or an import."""
+    tree = ast.parse(text)
+    left_out = documented(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            left_out |= set(range(node.lineno, (node.end_lineno or 0) + 1))
+    return sum(bool(line.strip()) and n not in left_out for n, line in enumerate(text.splitlines(), start=1))
 
 
 def lines_of_error_handling(root: Path) -> int:
@@ -350,7 +351,7 @@ def of_source(root: Path) -> dict[str, str]:
     for layer, patterns in LAYERS.items():
         texts = [text for _, text in sources(root, patterns)]
         found[f"{layer}: lines"] = str(sum(text.count("\n") for text in texts))
-        found[f"{layer}: lines without docstrings"] = str(sum(map(lines_without_docstrings, texts)))
+        found[f"{layer}: lines of code"] = str(sum(map(lines_without_docstrings, texts)))
     found["frontends: lines of error handling"] = str(lines_of_error_handling(root))
     places, lines = repeated(root)
     found["functions alike in three backends"] = f"{places} ({lines} lines)"

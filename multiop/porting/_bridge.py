@@ -204,7 +204,7 @@ def bridge_to(function: Callable[..., Any], backend: str) -> Callable[..., Any]:
         if here.name not in (*_EXCHANGES, "numpy"):
             raise errors.UnsupportedError(f"bridge: there is no way from the {here.name} backend to {backend}")
         if extend.is_compiling() and here.name != backend:
-            return exchange(here.name).untraced(bridged)(*args)
+            return exchange(here.name).break_graph(bridged)(*args)
         leaves, treedef = tree.flatten(args)
         for leaf in leaves:
             if leaf is None or isinstance(leaf, (str, bytes)) or callable(leaf):

@@ -434,7 +434,7 @@ def trace(
     modes = [training]
     if training:
         other = reader.read(model, inputs, training=False, **options)
-        if _printing.alike(graph, reader.evaluated(graph), other, other.nodes):
+        if _printing.alike(graph, reader.evaluation_nodes(graph), other, other.nodes):
             modes = [True, False]  # apart from dropout and batch normalization, evaluation computes the same
     about = {
         "modes": modes,

@@ -44,7 +44,7 @@ TORCH = [
      "            found = [0 * z for z in zeros]"),
     ("custom_gradient", "rule ignored under vmap",
      "        grads = ctx.plan.grads(ctx.saved_tensors, upstreams)\n",
-     "        grads = ctx.plan.grads(ctx.saved_tensors, [u * 0 if _functorch.is_batchedtensor(u) else u for u in upstreams])\n"),
+     "        grads = ctx.plan.grads(ctx.saved_tensors, [u * 0 if functorch.is_batchedtensor(u) else u for u in upstreams])\n"),
     ("custom_gradient", "rule ignored when compiled", "    return list(_Traced.apply(backward, outputs, *aliases))",
      "    return call.forward(aliases)[0]"),
     ("custom_gradient", "wrong at second order",

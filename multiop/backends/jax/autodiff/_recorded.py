@@ -154,6 +154,11 @@ def refuse_elsewhere(x):
         )
 
 
+def is_on_tape(x):
+    """Say whether a tape that is active records tracer `x`."""
+    return any(x.key in tape.entries for tape in trace_of(x).tapes)
+
+
 def key_of(x):
     """Return the key of tracer `x` on a tape; code that stores the key of a foreign tracer must keep the tracer too."""
     return x.key if type(x) is Recorded else id(x)

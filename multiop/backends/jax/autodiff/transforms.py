@@ -60,8 +60,11 @@ def is_differentiated(x):
     """
     if not isinstance(x, Tracer) or x.to_concrete_value() is None:
         return None
-    key = getattr(x, "key", None)  # of what a tape records
-    return key is None or any(key in tape.entries for tape in x._trace.tapes)
+    if not hasattr(x, "key"):  # of what a tape records
+        return True
+    from ._recorded import is_on_tape
+
+    return is_on_tape(x)
 
 
 def vmap(fun, in_axes, axis_size):
@@ -69,7 +72,17 @@ def vmap(fun, in_axes, axis_size):
 
 
 def jit(fun):
-    return jax.jit(mended(lambda *tensors: _Result(fun(*tensors))))
+    def run(*tensors):
+        finish = None
+
+        def compute_outputs(*given):
+            nonlocal finish
+            outputs, finish = fun(*given)
+            return outputs
+
+        return _Result((mended(compute_outputs)(*tensors), finish))
+
+    return jax.jit(run)
 
 
 class _Result(tuple):
