@@ -174,6 +174,12 @@ class Optional(Protocol):
     def is_differentiated(self, x: Tensor, /) -> bool | None:
         """Say whether a derivative is being taken of what `x` is computed from; `None` where this cannot be told."""
 
+    def linearize(self, fun: Flat, primals: Sequence[Tensor], /) -> tuple[list[Tensor], Callable[..., Any], Any] | None:
+        """Return the outputs of `fun`, the map from tangents to theirs, and the auxiliary outputs.
+
+        `None` where each tangent needs a run of its own.
+        """
+
     def linear(self, fn: Any, x: Tensor, /) -> Tensor:
         """Return `fn(x)`, where `fn` is linear, and its derivatives are those of `fn.transpose`."""
 

@@ -17,7 +17,8 @@ def join(backend: Any, composites: Mapping[str, Callable[..., Any]], are_used: b
         if name not in vars(backend):
             setattr(backend, name, op)
     if hasattr(backend, "around"):
-        for name in [name for name in dir(backend) if name.startswith("op_")]:
+        joined = [name for name in names(backend) if getattr(backend, name) is getattr(backend.kernels, name)]
+        for name in [name for name in dir(backend) if name.startswith("op_") and name not in joined]:
             setattr(backend, name, backend.around(name, getattr(backend, name)))
     for name in names(backend):
         kernel, op = getattr(backend.kernels, name), getattr(backend, name)

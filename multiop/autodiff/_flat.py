@@ -313,6 +313,11 @@ class FlatFunction:
         classes = tensor_classes[backend.name]
         if type(argument) in classes and backend.dtype_name(argument) in dtypes.INEXACT:
             return BARE, [argument]
+        is_array = (
+            type(argument) is np.ndarray and backend.is_tensor(argument) and backend.convert(argument) is argument
+        )
+        if is_array and backend.dtype_name(argument) in dtypes.INEXACT:
+            return BARE, [argument]
         leaves, structure = _tree.flatten(argument)
         if classes.issuperset(map(type, leaves)):  # the usual case
             for x in leaves:

@@ -421,7 +421,13 @@ def _by_columns(flat: _flat.FlatFunction) -> tuple[list[Any], Any]:
         flat.refuse_complex_to_complex(outputs)
         return [*pushed, *aux]
 
-    if n:
+    linear = backend.linearize(flat.inexact, primals) if n and hasattr(backend, "linearize") else None
+    if linear is not None:
+        outputs, push_one, aux = linear
+        flat.refuse_complex_to_complex(outputs)
+        specs = [tuple(y.shape) for y in outputs]
+        columns = backend.vmap(lambda *tangents: push_one(list(tangents)), [0] * len(units), n)(*units)
+    elif n:
         pushed = backend.vmap(push, [0] * len(units), n)(*units)
         columns, aux = pushed[: len(specs)], [stacked[0] for stacked in pushed[len(specs) :]]
     else:

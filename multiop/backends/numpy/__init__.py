@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from . import kernels as kernels
 from .conversion import *  # noqa: F403
 from .ops import *  # noqa: F403
 
@@ -12,9 +13,11 @@ from .autodiff.rules import around as around
 from .autodiff.tape import Tape as Tape
 from .autodiff.transforms import (
     checkpoint as checkpoint,
+    has_native_derivatives as has_native_derivatives,
     is_differentiated as is_differentiated,
     jit as jit,
     jvp as jvp,
+    linearize as linearize,
     vjp as vjp,
     vmap as vmap,
 )

@@ -5,6 +5,7 @@ Whatever has no traced array among its operands, or none whose owner is open, is
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import sys
 import weakref
@@ -14,14 +15,27 @@ import numpy as np
 from multiop import errors
 from multiop._values import dtypes
 
+from . import _functions
+
 _numbers = itertools.count()
+UFUNCS = {  # whose ops have other names, those of SciPy too
+    "absolute": "abs", "remainder": "mod", "float_power": "power", "expit": "sigmoid", "gammaln": "lgamma",
+    "psi": "digamma",
+}  # fmt: skip
+REDUCED = {
+    ("add", "reduce"): np.sum, ("multiply", "reduce"): np.prod, ("maximum", "reduce"): np.max,
+    ("minimum", "reduce"): np.min, ("add", "accumulate"): np.cumsum, ("multiply", "accumulate"): np.cumprod,
+}  # fmt: skip
+INEXACT = {dtypes.to_numpy(name) for name in dtypes.INEXACT}
+WIDE = {dtype for dtype in INEXACT if dtype.itemsize > 2}
 
 
 class Ops:
     """The backend's ops, by name, as a user's code reaches them: recorded where an operand is."""
 
     def __getattr__(self, name):
-        return getattr(sys.modules[__package__], f"op_{name}")
+        op = vars(self)[name] = getattr(sys.modules[__package__], f"op_{name}")
+        return op
 
     def stop_gradient(self, x):
         return array_of(x)
@@ -53,24 +67,98 @@ class Owner:
 
 
 class Node:
-    """A step: its inputs, and the map from the gradients of its results to theirs, `None` where there is none.
+    """A step: the places of its inputs, and the map from the gradients of its results to theirs, `None` for zero.
 
-    `rule` is the name of the custom gradient that made it, if one did. It is constant if no leaf has gone into it.
+    A place is a node and the number of its result: what is recorded keeps no array that no derivative needs. `rule` is
+    the name of the custom gradient that made it, if one did. It is constant if no leaf has gone into it.
     """
 
+    tells_unused = False
+
     def __init__(self, inputs, pull, results, owners=(), rule=None, is_leaf=False):
-        self.inputs, self.pull = [x.held() for x in inputs], pull
+        self.inputs, self.pull = [x.place for x in inputs], pull
         self.owners = {owner for x in inputs for owner in x.node.owners if owner.is_open}.union(owners)
         self.specs = [(y.shape, y.dtype) if is_inexact(y) else None for y in results]
+        self.results = [weakref.ref(array_of(y)) if is_inexact(y) else None for y in results]
         self.rule, self.number = rule, next(_numbers)
-        self.tells_unused = False
         self.is_constant = not is_leaf and all(x.node.is_constant for x in inputs)
+
+    def forget(self):
+        """Free what only a derivative would need."""
+        self.inputs, self.pull, self.args, self.y = [], None, None, None
+
+
+class Leaf(Node):
+    """The start of a record: what `x` is there, with nothing before it."""
+
+    rule, inputs = None, ()
+
+    def __init__(self, x, owners=(), is_constant=False):
+        self.is_constant = is_constant
+        self.owners, self.specs, self.number = set(owners), [(x.shape, x.dtype)], next(_numbers)
+        self.results = [weakref.ref(x)]
+
+    def pull(self, upstreams):
+        return ()
+
+
+class Step(Node):
+    """The step of an op that has one result, and a rule for each operand; `parts` are the rules of its inputs."""
+
+    specs, rule = [None], None
+
+    def __init__(self, parts, inputs, owners, is_constant, args, y, result):
+        self.is_constant = is_constant
+        self.parts, self.inputs, self.owners, self.args, self.y = parts, inputs, owners, args, y
+        self.results, self.number = (weakref.ref(result),), next(_numbers)
+
+    def pull(self, upstreams):
+        args, y, is_recorded = self.args, self.y, False
+        for owner in self.owners:
+            if owner.is_open:
+                is_recorded = True
+                y = y if y is None else Traced(y, self)
+                break
+        if not is_recorded:
+            args = args.copy()
+            for k, x in enumerate(args):
+                if isinstance(x, Traced):
+                    args[k] = x.array
+        grads = []
+        for part, shape, dtype in self.parts:
+            grad = part(upstreams[0], y, *args)
+            if grad is not None and (grad.shape != shape or grad.dtype is not dtype):
+                grad = fitted(grad, shape, dtype)
+            grads.append(grad)
+        return grads
 
 
 def tells_unused(rule):
     """Give a rule `None` for results that nothing has used, where others get zeros: equal values then have a slope."""
     rule.tells_unused = True
     return rule
+
+
+class Like:
+    """The shape and dtype of an operand whose numbers its rule does not need."""
+
+    def __init__(self, x):
+        self.shape, self.dtype, self.ndim = x.shape, x.dtype, len(x.shape)
+
+
+class Entries:
+    """A gradient that is zero but for what an index takes."""
+
+    def __init__(self, key, entries, shape):
+        self.key, self.entries, self.shape, self.dtype = key, entries, shape, entries.dtype
+
+    def add_to(self, y):
+        """Add it to an array in place; an index of slices and numbers takes no entry twice."""
+        y[self.key] += self.entries
+        return y
+
+    def array(self):
+        return self.add_to(np.zeros(self.shape, self.dtype))
 
 
 def has_op(name):
@@ -91,7 +179,11 @@ class Traced:
 
     def __init__(self, array, node, k=0):
         self.array, self.node, self.k = array, node, k
-        self.shape, self.dtype, self.ndim, self.size = array.shape, array.dtype, array.ndim, array.size
+        self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
+
+    @property
+    def size(self):
+        return self.array.size
 
     @property
     def place(self):
@@ -118,25 +210,34 @@ class Traced:
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         """Compute a function of NumPy by the op of its name."""
-        if not any(map(is_differentiated, inputs)):
-            return getattr(ufunc, method)(*map(array_of, inputs), **options)
-        name = {"absolute": "abs", "remainder": "mod"}.get(ufunc.__name__, ufunc.__name__)
+        if not is_differentiated(inputs):
+            return getattr(ufunc, method)(*array_of(inputs), **options)
+        name = UFUNCS.get(ufunc.__name__, ufunc.__name__)
+        if method in ("reduce", "accumulate") and (name, method) in REDUCED:
+            options.setdefault("axis", 0)
+            return REDUCED[name, method](*inputs, **options)
         if not has_op(name) or method != "__call__" or options:
             raise refused(ufunc.__name__, name)
         return getattr(ops, name)(*inputs)
 
     def __array_function__(self, function, types, args, kwargs):
-        if not is_differentiated(args):
-            return function(*map(array_of, args), **kwargs)
-        raise refused(function.__name__, function.__name__)
+        if function.__name__ in _functions.FACTS or not is_differentiated([args, list(kwargs.values())]):
+            return function(*array_of(args), **{name: array_of(x) for name, x in kwargs.items()})
+        found = _functions.called_by_op(function, args, kwargs)
+        if found is NotImplemented:
+            raise refused(function.__name__, function.__name__)
+        return found
 
     def __getattr__(self, name):
-        """Return what an array has, of one that is no longer differentiated."""
+        """Return what an array has: of one that is differentiated, the method by the op of its name."""
         if name.startswith("__") or not hasattr(np.ndarray, name):
             raise AttributeError(f"a tensor has no attribute {name!r}")
-        if is_differentiated(self):
+        if not is_differentiated(self):
+            return getattr(self.array, name)
+        found = _functions.method_of(self, name)
+        if found is None:
             raise AttributeError(str(refused(f"ndarray.{name}", name)))
-        return getattr(self.array, name)
+        return found
 
     def __repr__(self):
         return repr(self.array)
@@ -217,7 +318,15 @@ def become_output(x, node, k):
 
 def array_of(x):
     """Return `x` with the traced arrays in it, also in lists and tuples, as plain ones."""
-    return each(lambda leaf: leaf.array if isinstance(leaf, Traced) else leaf, x)
+    if isinstance(x, Traced):
+        return x.array
+    if type(x) is not list and type(x) is not tuple:
+        return x
+    arrays = []
+    for entry in x:
+        is_plain = not isinstance(entry, (Traced, list, tuple))
+        arrays.append(entry if is_plain else array_of(entry))
+    return type(x)(arrays)
 
 
 def operands(x):
@@ -227,27 +336,41 @@ def operands(x):
 
 def is_traced(x):
     """Say whether what is computed of `x`, an operand or a list of them, is recorded."""
-    return any(isinstance(leaf, Traced) and any(owner.is_open for owner in leaf.node.owners) for leaf in operands(x))
+    if isinstance(x, Traced):
+        for owner in x.node.owners:
+            if owner.is_open:
+                return True
+    elif isinstance(x, (list, tuple)):
+        for entry in x:
+            if isinstance(entry, (Traced, list, tuple)) and is_traced(entry):
+                return True
+    return False
 
 
 def is_differentiated(x):
     """Say whether a gradient is being taken of what `x`, an operand or a list of them, is computed from."""
-    return any(isinstance(leaf, Traced) and is_traced(leaf) and not leaf.node.is_constant for leaf in operands(x))
+    if isinstance(x, Traced):
+        return not x.node.is_constant and is_traced(x)
+    return isinstance(x, (list, tuple)) and any(map(is_differentiated, x))
 
 
 def is_inexact(x):
-    return isinstance(x, (np.ndarray, Traced)) and dtypes.name(x.dtype, dtypes.FLOAT8) in dtypes.INEXACT
+    return isinstance(x, (np.ndarray, Traced)) and x.dtype in INEXACT
 
 
 def recorded(op, rule, args):
     """Return `op(*args)`, and record how its gradients go back.
 
     `rule` takes the upstream gradient, or a list of them if there are several results, and `args`. It returns the
-    gradient of the first of `args`, or a tuple of gradients of as many as it has; that of a list is a list. They are
-    written with ops, so that they are recorded too: that makes higher derivatives. It computes 16-bit floats in
-    `float32`: on the way to an ordinary number, they would overflow or vanish.
+    gradient of the first of `args`, or a tuple of gradients of as many as it has; that of a list is a list. Or it is a
+    tuple of a rule for each operand, see `record_step`. They are written with ops, so that they are recorded too: that
+    makes higher derivatives. It computes 16-bit floats in `float32`: on the way to an ordinary number, they would
+    overflow or vanish.
     """
-    result = op(*map(array_of, args))
+    result = op(*array_of(args))
+    is_usual = type(rule) is tuple and type(result) is np.ndarray and result.dtype in WIDE
+    if is_usual and (traced := record_step(rule, args, result)) is not None:
+        return traced
     several = isinstance(result, (list, tuple))
     results = list(result) if several else [result]
     if not any(map(is_inexact, results)):
@@ -255,14 +378,71 @@ def recorded(op, rule, args):
     args = [each(kept, x) for x in args]
 
     def pull(upstreams):
-        upstreams, wide = map(in_float32, upstreams), [each(in_float32, x) for x in args]
-        grads = rule(list(upstreams) if several else next(upstreams), *wide)
-        return [fitted(g, x) for x, g in paired(args, grads if isinstance(grads, tuple) else (grads,))]
+        upstreams, wide = list(map(in_float32, upstreams)), [each(in_float32, x) for x in args]
+        if type(rule) is tuple:
+            y = op(*wide)
+            grads = tuple([
+                part(upstreams[0], y, *wide) if isinstance(x, Traced) else None
+                for part, x in zip(rule, args, strict=False)
+            ])  # fmt: skip
+        else:
+            grads = rule(upstreams if several else upstreams[0], *wide)
+        return [
+            None if g is None else fitted(g, x.shape, x.dtype)
+            for x, g in paired(args, grads if isinstance(grads, tuple) else (grads,))
+        ]
 
     node = Node([x for x in operands(args) if isinstance(x, Traced)], pull, results)
     node.tells_unused = hasattr(rule, "tells_unused")
     traced = [Traced(y, node, k) if is_inexact(y) else y for k, y in enumerate(results)]
     return type(result)(traced) if several else traced[0]
+
+
+def record_step(rule, args, result):
+    """Return the result of an op of wide floats as a traced array, with the rules of those operands that are recorded.
+
+    Each rule takes the upstream gradient, the result, and `args`. It gets, and the step keeps, what its parameters
+    name: a name that begins with `_` gets `None`, and one that begins with `like` the shape and dtype alone.
+    """
+    parts, inputs, owners, is_constant, wanted = [], [], None, True, None
+    for k, part in enumerate(rule):
+        x = args[k]
+        if isinstance(x, Traced) and part is not None and is_traced(x):
+            if x.dtype not in WIDE:
+                return None
+            parts.append((part, x.shape, x.dtype))
+            inputs.append((x.node, x.k))
+            is_constant = is_constant and x.node.is_constant
+            owners = x.node.owners if owners is None or owners is x.node.owners else owners | x.node.owners
+            keeps = NEEDS[part.__code__]
+            wanted = keeps if wanted is None else wanted | keeps
+    for owner in owners:
+        if not owner.is_open:
+            owners = {owner for owner in owners if owner.is_open}
+            break
+    held = []
+    for k, x in enumerate(args, 1):
+        if k in wanted or -1 in wanted:
+            held.append(x if not isinstance(x, (Traced, np.ndarray)) else kept(x))
+        else:
+            held.append(Like(x) if -k - 1 in wanted else None)
+    step = Step(parts, inputs, owners, is_constant, held, result if 0 in wanted else None, result)
+    return Traced(result, step)
+
+
+class _Needs(dict):
+    """For the code of a rule, the numbers of what it needs: 0 the result, k an operand, -1 - k its shape, -1 all."""
+
+    def __missing__(self, code):
+        names = code.co_varnames[1 : code.co_argcount]
+        found = {-1 - k if name.startswith("like") else k for k, name in enumerate(names) if name[0] != "_"}
+        if code.co_flags & inspect.CO_VARARGS and code.co_varnames[code.co_argcount][0] != "_":
+            found.add(-1)
+        self[code] = found
+        return found
+
+
+NEEDS = _Needs()
 
 
 def each(fn, x):
@@ -293,15 +473,18 @@ def paired(args, grads):
     return pairs
 
 
-def fitted(grad, x):
+def fitted(grad, shape, dtype):
     """Return a gradient in the shape and dtype of its operand: summed where that was broadcast, real if it is real."""
-    if grad is None:
-        return None
-    if grad.shape != x.shape:
-        grad = ops.reshape(ops.sum(grad, summed(grad.shape, x.shape), False), x.shape)
-    if grad.dtype.kind == "c" and x.dtype.kind != "c":
+    grad = grad.array() if type(grad) is Entries else grad
+    if grad.shape != shape:
+        axes = summed(grad.shape, shape)
+        if isinstance(grad, Traced):
+            grad = ops.reshape(ops.sum(grad, axes, False), shape)
+        else:
+            grad = np.add.reduce(grad, axes).reshape(shape)
+    if grad.dtype.kind == "c" and dtype.kind != "c":
         grad = ops.real(grad)
-    return grad if grad.dtype == x.dtype else ops.cast(grad, dtypes.name(x.dtype))
+    return grad if grad.dtype == dtype else ops.cast(grad, dtypes.name(dtype))
 
 
 def summed(shape, operand):

@@ -13,6 +13,7 @@ from multiop._values import args, dtypes, host
 from ._record import Traced, array_of, ops
 
 Tensor = (np.ndarray, np.generic, Traced)
+NAMES = {dtypes.to_numpy(name): name for name in dtypes.ALL}  # NumPy takes a microsecond to spell one
 HALVES = [dtypes.to_numpy(dtype) for dtype in ("float16", "bfloat16")]
 
 
@@ -39,6 +40,8 @@ def native(dtype):
 
 
 def dtype_name(x):
+    if (known := NAMES.get(x.dtype)) is not None:
+        return known
     name = dtypes.name(x.dtype, dtypes.FLOAT8)
     dtypes.refuse_float8(name)
     return name
@@ -46,6 +49,8 @@ def dtype_name(x):
 
 def convert(x, dtype=None):
     """Return `x`, a tensor or a host value, as an array; `dtype` is a name."""
+    if type(x) is np.ndarray and (name := NAMES.get(x.dtype)) is not None and dtype in (None, name):
+        return x
     if isinstance(x, (list, tuple)) and any(map(is_tensor, host.flat(x))):
         dtype = dtype or dtypes.result_type(*map(promotion_dtype, host.flat(x)))
         return ops.stack([convert(entry, dtype) for entry in x], 0)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import operator
+
 import numpy as np
 
-from .._record import Node, Traced, array_of, is_traced, ops
+from .._record import Entries, Leaf, Node, Traced, array_of, is_traced, ops
 
 
 def leaf(x, *owners):
@@ -12,30 +14,64 @@ def leaf(x, *owners):
     if is_traced(x):
         return Traced(x.array, Node([x], lambda grads: grads, [x], owners, is_leaf=True))
     x = np.array(array_of(x))
-    return Traced(x, Node([], lambda grads: [], [x], owners, is_leaf=True))
+    return Traced(x, Leaf(x, owners))
 
 
-@np.errstate(all="ignore")
-def walk(ys, grad_ys, xs, stops=(), nodes=None):
-    """Return the gradient for each of `xs`, `None` where none arrives; nothing passes through `stops`."""
-    grads = {}
+def walk(ys, grad_ys, xs, stops=(), nodes=None, once=None, path=None):
+    """Return the gradient for each of `xs`, `None` where none arrives; nothing passes through `stops`.
 
-    def receive(x, grad):
-        if grad is not None and isinstance(x, Traced):
-            grads[x.place] = ops.add(grads[x.place], grad) if x.place in grads else grad
-
-    for y, grad in zip(ys, grad_ys, strict=True):
-        receive(y, grad)
+    What `once` alone owns is forgotten on the way: it is not walked again. `path` is what `between` gives.
+    """
+    grads, own, wanted = {}, set(), {x.place for x in xs if isinstance(x, Traced)}
     stopped = {x.place for x in stops if isinstance(x, Traced)}
-    for node in reversed(between(xs, history(ys) if nodes is None else nodes)):
-        upstreams = [None if (node, k) in stopped else grads.get((node, k)) for k in range(len(node.specs))]
-        if any(grad is not None for grad in upstreams):
-            if not node.tells_unused:
-                pairs = zip(upstreams, node.specs, strict=True)
-                upstreams = [spec and np.zeros(*spec) if u is None else u for u, spec in pairs]
-            for x, grad in zip(node.inputs, node.pull(upstreams), strict=True):
-                receive(x, grad)
+    for y, grad in zip(ys, grad_ys, strict=True):
+        if grad is not None and isinstance(y, Traced):
+            receive(grads, own, y.place, grad)
+    with np.errstate(all="ignore"):
+        if path is None:
+            path = between(wanted, history(ys) if nodes is None else nodes)
+        for node in reversed(path):
+            upstreams, is_reached = [], False
+            for k, spec in enumerate(node.specs):
+                place = node, k
+                grad = None if place in stopped else grads.get(place) if place in wanted else grads.pop(place, None)
+                if grad is not None:
+                    is_reached = True
+                is_missing = grad is None and spec and not node.tells_unused
+                upstreams.append(np.zeros(*spec) if is_missing else grad)
+            if is_reached:
+                for place, grad in zip(node.inputs, node.pull(upstreams), strict=True):
+                    if grad is not None:
+                        if place in grads or type(grad) is Entries:
+                            receive(grads, own, place, grad)
+                        else:
+                            grads[place] = grad
+            if once is not None and len(node.owners) == 1 and once in node.owners:
+                node.forget()
     return [grads.get(x.place) if isinstance(x, Traced) else None for x in xs]
+
+
+def receive(grads, own, place, grad):
+    """Add a gradient to those of a place: to the sum itself, where that is an array of this walk's `own`."""
+    there = grads.get(place)
+    if type(grad) is Entries and not isinstance(there, Traced):
+        if place not in own:
+            there = np.zeros(grad.shape, grad.dtype) if there is None else np.array(there)
+            own.add(place)
+        grads[place] = grad.add_to(there)
+        return
+    grad = grad.array() if type(grad) is Entries else grad
+    if there is None:
+        grads[place] = grad
+    elif isinstance(there, Traced) or isinstance(grad, Traced):
+        grads[place] = ops.add(there, grad)
+        own.discard(place)
+    elif place in own:
+        np.add(there, grad, out=there)
+    else:
+        total = grads[place] = np.add(there, grad)
+        if type(total) is np.ndarray:
+            own.add(place)
 
 
 def history(ys, since=-1):
@@ -45,13 +81,21 @@ def history(ys, since=-1):
         node = stack.pop()
         if node not in nodes and node.number > since:
             nodes.add(node)
-            stack += [x.node for x in node.inputs]
-    return sorted(nodes, key=lambda node: node.number)
+            for before, _ in node.inputs:
+                stack.append(before)
+    return sorted(nodes, key=NUMBER)
+
+
+NUMBER = operator.attrgetter("number")
 
 
 def settled(ys):
     """Return `ys`, as arrays of their own where nothing records them any more."""
-    return [y if y is None or is_traced(y) else np.array(array_of(y)) for y in ys]
+    found = []
+    for y in ys:
+        is_live = isinstance(y, Traced) and is_traced(y)
+        found.append(y if y is None or is_live else np.array(array_of(y)))
+    return found
 
 
 def now():
@@ -59,11 +103,13 @@ def now():
     return Node((), None, ()).number
 
 
-def between(xs, nodes):
-    """Return those of `nodes`, oldest first, that one of `xs` has gone into."""
-    places = {x.place for x in xs if isinstance(x, Traced)}
-    later = {}
+def between(places, nodes):
+    """Return those of `nodes`, oldest first, that one of `places` has gone into."""
+    found, later = [], set()
     for node in nodes:
-        if any(x.place in places or x.node in later for x in node.inputs):
-            later[node] = None
-    return list(later)
+        for place in node.inputs:
+            if place in places or place[0] in later:
+                later.add(node)
+                found.append(node)
+                break
+    return found

@@ -10,7 +10,7 @@ import numpy as np
 from multiop import errors
 from multiop._rules import closures
 
-from .._record import Node, Traced, array_of, become_output, is_inexact, is_traced
+from .._record import Leaf, Node, Traced, array_of, become_output, is_inexact, is_traced
 from ..conversion import convert, own
 from ._walk import history, leaf, now
 
@@ -18,7 +18,7 @@ from ._walk import history, leaf, now
 def stop_gradient(x):
     """Return the value; what was traced stays it, so that it can be the output of a function with a rule."""
     array = own(convert(array_of(x)), [array_of(x)])
-    return Traced(array, Node([], lambda grads: [], [array], x.node.owners)) if is_traced(x) else array
+    return Traced(array, Leaf(array, x.node.owners, is_constant=True)) if is_traced(x) else array
 
 
 def custom_call(call, primals):
@@ -39,6 +39,9 @@ def custom_call(call, primals):
         return arrays
 
     def pull(upstreams):
+        upstreams = [
+            u if u is None or isinstance(u, Traced) else np.array(u) for u in upstreams
+        ]  # a rule may write there
         with carrying(constants, rule) as carried:
             grads, grads_of_variables = call.backward(carried, upstreams, variables)
         grads = *itertools.compress(grads, are_traced), *grads_of_variables
@@ -50,7 +53,7 @@ def custom_call(call, primals):
         if type(y) is Traced and y.node.number > start and y.node not in inside:
             become_output(y, node, k)
         elif is_inexact(y) and not isinstance(y, Traced) and not any(y is x for x in leaves):
-            constants[id(y)] = constant = Traced(y, Node([], None, [y]))
+            constants[id(y)] = constant = Traced(y, Leaf(y, is_constant=True))
             become_output(constant, node, k)
     return [Traced(y, node, k) if is_inexact(y) else y for k, y in enumerate(arrays)]
 
@@ -69,6 +72,11 @@ def carrying(constants, rule):
 
 def closed_over(outputs, start, inside=()):
     """Return the traced arrays from before `start` that went into `outputs`, in the order of their use."""
-    nodes = [node for node in history(outputs, start) if node not in inside]
-    used = [x for node in nodes for x in node.inputs] + [y for y in outputs if is_traced(y)]
-    return list({x.place: x for x in used if x.node.number < start}.values())
+    places = {}
+    for node in history(outputs, start):
+        if node not in inside:
+            for before, k in node.inputs:
+                if before.number < start and (before, k) not in places:
+                    array = before.results[k]()  # NaN if nobody has it any more, and so nobody can use it
+                    places[before, k] = Traced(np.full((), np.nan) if array is None else array, before, k)
+    return list((places | {y.place: y for y in outputs if is_traced(y) and y.node.number < start}).values())

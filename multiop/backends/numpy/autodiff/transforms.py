@@ -10,23 +10,25 @@ from multiop import errors
 
 from .._record import Node, Owner, Traced, array_of, is_differentiated as is_differentiated, is_inexact, is_traced, ops
 from ..conversion import own
-from ._walk import history, leaf, now, settled, walk
+from ._walk import between, history, leaf, now, settled, walk
 from .custom_gradient import closed_over
 
 
 def vjp(fun, primals, persistent=True):
-    outputs, pullback, aux = followed(fun, primals)
+    outputs, pullback, aux = record_run(fun, primals, persistent)
     return settled(outputs), pullback, settled(aux)
 
 
-def followed(fun, primals):
+def record_run(fun, primals, persistent=True):
     """Return what `vjp` does, its outputs and aux still as they were recorded."""
     with Owner() as owner:
         leaves = [leaf(x, owner) for x in primals]
         outputs, aux = fun(*leaves)
 
+    path = between({x.place for x in leaves}, history(outputs))
+
     def pullback(cotangents):
-        grads = walk(outputs, cotangents, leaves)
+        grads = walk(outputs, cotangents, leaves, once=None if persistent else owner, path=path)
         return settled([np.zeros(x.shape, x.dtype) if g is None else g for x, g in zip(leaves, grads, strict=True)])
 
     return outputs, pullback, aux
@@ -34,7 +36,7 @@ def followed(fun, primals):
 
 def jvp(fun, primals, tangents):
     """Forward mode: the pullback is linear in the cotangents, and the pullback of that is the Jacobian again."""
-    outputs, pullback, aux = followed(fun, primals)
+    outputs, pullback, aux = record_run(fun, primals)
     where = [k for k, y in enumerate(outputs) if is_inexact(y)]
 
     def pull(*cotangents):
@@ -52,6 +54,20 @@ def jvp(fun, primals, tangents):
     given = dict(zip(where, pushed, strict=True))
     out_tangents = [given[k] if k in given else np.zeros(y.shape, y.dtype) for k, y in enumerate(outputs)]
     return settled(outputs), out_tangents, settled(aux)
+
+
+def linearize(fun, primals):
+    """Return what `jvp` does of functions without a rule: the outputs, and the map from tangents to theirs."""
+    outputs, pullback, aux = record_run(fun, primals)
+    if not has_native_derivatives(outputs):
+        return None
+    _, push, _ = vjp(lambda *cotangents: (pullback(cotangents), []), anything_like(outputs, 1))
+    return settled(outputs), push, settled(aux)
+
+
+def has_native_derivatives(ys):
+    """Say whether nothing that `ys` came from has the rule of a custom gradient, whose transpose may not fit."""
+    return not any(node.rule for node in history(ys))
 
 
 def anything_like(xs, scale):
@@ -92,6 +108,8 @@ def vmap(fun, in_axes, axis_size):
             return fun(*(x if axis is None else x[k, ...] for x, axis in zip(columns, in_axes, strict=True)))
 
         if axis_size:
+            if axis_size == 1:
+                return [ops.expand_dims(y, 0) for y in row(0)]
             return [ops.stack(list(entries), 0) for entries in zip(*map(row, range(axis_size)), strict=True)]
         columns = [
             x if axis is None else np.zeros((1, *x.shape[1:]), x.dtype)

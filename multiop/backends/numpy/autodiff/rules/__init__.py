@@ -45,14 +45,20 @@ def around(name, op):
     @functools.wraps(run)
     def call(*args, **kwargs):
         if name == "op_convert_to_numpy" or not is_traced(args):
-            return run(*map(array_of, args), **kwargs)
-        return recorded(run, rule, args if name in SEQUENCES else [one_tensor(x) for x in args])
+            return run(*array_of(args), **kwargs)
+        if name in SEQUENCES:
+            return recorded(run, rule, args)
+        for k, x in enumerate(args):
+            if isinstance(x, (list, tuple)):
+                is_operand = type(rule) is tuple and k < len(rule) and rule[k] is not None
+                args = (*args[:k], one_tensor(x, is_operand), *args[k + 1 :])
+        return recorded(getattr(ops, name[3:]), rule, args)
 
     return call
 
 
-def one_tensor(x):
-    """Return a list of tensors that are differentiated as a tensor."""
-    if isinstance(x, Traced) or not any(isinstance(leaf, Traced) and is_inexact(leaf) for leaf in operands(x)):
+def one_tensor(x, is_operand):
+    """Return a list of tensors that are differentiated, or one that is an operand, as a tensor."""
+    if not is_operand and not any(isinstance(leaf, Traced) and is_inexact(leaf) for leaf in operands(x)):
         return x
     return ops.convert_to_tensor(x, None, None, None)

@@ -8,30 +8,25 @@ import numpy as np
 
 from ..._record import array_of, ops
 from ...conversion import promote
-from .formula import by_formula, by_slope, complex_of, is_complex, sloped, zero
+from .formula import by_formula, by_result, by_slope, complex_of, conj, is_complex, sloped, zero
 
-
-def op_add(u, x1, x2):
-    return u, u
-
-
-def op_subtract(u, x1, x2):
-    return u, -u
-
-
-def op_multiply(u, x1, x2):
-    return u * np.conj(x2), u * np.conj(x1)
-
-
-def op_divide(u, x1, x2):
-    return u / np.conj(x2), -u * np.conj(ops.divide(ops.divide(x1, x2), x2))
+op_add = (lambda u, *_: u, lambda u, *_: u)
+op_subtract = (lambda u, *_: u, lambda u, *_: -u)
+op_multiply = (lambda u, _y, _x1, x2: u * conj(x2), lambda u, _y, x1, _x2: u * conj(x1))
+op_divide = (lambda u, _y, _x1, x2: u / conj(x2), lambda u, y, _x1, x2: -u * conj(ops.divide(y, x2)))
 
 
 def op_mod(u, x1, x2):
     return u, -u * quotient(ops.mod, x1, x2)
 
 
-def op_power(u, x1, x2):
+def of_base(u, _y, x1, x2):
+    if type(x2) in (int, float) and 1 <= x2 <= 64:
+        return u * conj(x1 * 2 if x2 == 2 else ops.power(x1, x2 - 1) * x2)
+    return of_power(u, x1, x2)[0]
+
+
+def of_power(u, x1, x2):
     x1, x2 = promote(x1, x2)  # of a number alone, ops would give float32
     of_zero = ops.equal(x1, 0) & ops.greater_equal(ops.real(x2), 0)
     flat = ops.equal(x2, 0) & (of_zero | ~ops.isfinite(x1))
@@ -46,8 +41,8 @@ def op_power(u, x1, x2):
     return u * np.conj(ops.where(flat, 0, below)), u * np.conj(ops.where(of_zero, 0, logarithm))
 
 
-def op_negative(u, x):
-    return -u
+op_power = (of_base, lambda u, _y, x1, x2: of_power(u, x1, x2)[1])
+op_negative = (lambda u, *_: -u,)
 
 
 def op_sign(u, x):
@@ -57,16 +52,13 @@ def op_sign(u, x):
     return ops.where(ops.equal(x, 0), 0, (u - y * ops.real(np.conj(y) * u)) / size)
 
 
-def op_abs(u, x):
+def of_size(u, _y, x):
     return complex_of(*op_hypot(u, ops.real(x), ops.imag(x))) if is_complex(x) else u * ops.sign(x)
 
 
-def op_maximum(u, x1, x2):
-    return to_larger(u, x1, x2), to_larger(u, x2, x1)
-
-
-def op_minimum(u, x1, x2):
-    return to_larger(u, x2, x1), to_larger(u, x1, x2)
+op_abs = (of_size,)
+op_maximum = (lambda u, _y, x1, x2: to_larger(u, x1, x2), lambda u, _y, x1, x2: to_larger(u, x2, x1))
+op_minimum = (lambda u, _y, x1, x2: to_larger(u, x2, x1), lambda u, _y, x1, x2: to_larger(u, x1, x2))
 
 
 def to_larger(u, x1, x2):
@@ -94,8 +86,7 @@ def op_hypot(u, x1, x2):
     return u * ops.divide_no_nan(x1, size), u * ops.divide_no_nan(x2, size)
 
 
-def op_real(u, x):
-    return u
+op_real = (lambda u, *_: u,)
 
 
 def op_imag(u, x):
@@ -111,12 +102,11 @@ def op_divide_no_nan(x1, x2):
     return ops.where(ops.equal(x2, 0), 0, ops.divide(x1, ops.where(ops.equal(x2, 0), 1, x2)))
 
 
-def op_logaddexp(u, x1, x2):
-    return u * share(x1, x2), u * share(x2, x1)
-
-
-def op_logaddexp2(u, x1, x2):
-    return u * share(x1, x2, math.log(2)), u * share(x2, x1, math.log(2))
+op_logaddexp = (lambda u, _y, x1, x2: u * share(x1, x2), lambda u, _y, x1, x2: u * share(x2, x1))
+op_logaddexp2 = (
+    lambda u, _y, x1, x2: u * share(x1, x2, math.log(2)),
+    lambda u, _y, x1, x2: u * share(x2, x1, math.log(2)),
+)
 
 
 def share(x1, x2, base=1.0):
@@ -209,11 +199,11 @@ def op_arcsinh(x):
 
 
 op_floor_divide = op_round = op_floor = op_ceil = op_trunc = zero
-op_reciprocal = by_slope(lambda x: -np.square(np.reciprocal(x)))
+op_reciprocal = by_result(lambda y: -np.square(y))
 op_square = by_slope(lambda x: 2 * x)
-op_sqrt = by_slope(lambda x: 0.5 * np.reciprocal(np.sqrt(x)))
+op_sqrt = by_result(lambda y: 0.5 * np.reciprocal(y))
 op_rsqrt = by_slope(lambda x: -0.5 * ops.rsqrt(x) / x)
-op_exp = by_slope(np.exp)
+op_exp = by_result(lambda y: y)
 op_expm1 = by_slope(np.exp)
 op_log = by_slope(np.reciprocal)
 op_log2 = by_slope(lambda x: np.reciprocal(x) / math.log(2))
@@ -221,7 +211,7 @@ op_log10 = by_slope(lambda x: np.reciprocal(x) / math.log(10))
 op_log1p = by_slope(lambda x: np.reciprocal(1 + x))
 op_sin = by_slope(np.cos)
 op_cos = by_slope(lambda x: -np.sin(x))
-op_tan = by_slope(lambda x: 1 + np.square(np.tan(x)))
+op_tan = by_result(lambda y: 1 + np.square(y))
 op_arcsin = by_slope(arcsin_slope)
 op_arccos = by_slope(lambda x: -arcsin_slope(x))
 op_sinh = by_slope(np.cosh)

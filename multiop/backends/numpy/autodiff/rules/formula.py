@@ -15,11 +15,19 @@ def zero(u, *args):
 
 def by_slope(slope):
     """Return the rule of an op that is applied to each entry, from its derivative, a function of the op's arguments."""
+    return (lambda u, _y, *args: u * conj(slope(*args)),)
 
-    def rule(u, *args):
-        return u * np.conj(slope(*args))
 
-    return rule
+def by_result(slope):
+    """Return the rule of an op that is applied to each entry, from its derivative, a function of the op's result."""
+    return (lambda u, y, *_: u * conj(slope(y)),)
+
+
+def conj(x):
+    """Return the conjugate of a tensor or a Python number, without a copy of real numbers."""
+    if type(x) is float or type(x) is int:
+        return x
+    return np.conj(x) if type(x) is complex or x.dtype.kind == "c" else x
 
 
 def by_formula(formula):
@@ -49,3 +57,8 @@ def is_complex(x):
 def complex_of(re, im):
     """Return complex numbers of their parts: in the sum with `1j * im`, a zero would lose its sign."""
     return ops.view_as_complex(ops.stack([re, im], -1))
+
+
+def reshape_gradient(x, shape):
+    """Return `x` in another shape: of plain numbers, a view will do."""
+    return ops.reshape(x, shape) if isinstance(x, Traced) else x.reshape(shape)

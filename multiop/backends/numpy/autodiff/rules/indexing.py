@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..._record import array_of, ops
+from ..._record import Entries, array_of, is_traced, ops, recorded
 from .formula import by_formula, zero
 
 
@@ -21,7 +21,7 @@ def selection(name):
 
 def entry_numbers(x):
     """Return an array of the shape of `x` with the number of each entry."""
-    shape = ops.shape(x)
+    shape = x.shape if hasattr(x, "shape") else ops.shape(x)
     return np.arange(math.prod(shape)).reshape(shape)
 
 
@@ -35,8 +35,25 @@ def put(u, places, shape):
 
 op_take = selection("take")
 op_take_along_axis = selection("take_along_axis")
-op_get_item = selection("get_item")
 op_slice = selection("slice")
+
+
+def of_item(u, _y, like, key):
+    entries = key if type(key) is tuple else (key,)
+    if not all(entry is None or entry is ... or type(entry) in (int, slice) for entry in entries):
+        return selected(u, like, key)
+    return placed(u, key, like.shape)
+
+
+def placed(u, key, shape):
+    """Return zeros of `shape`, and `u` where `key`, of slices and numbers, takes it."""
+    if not is_traced(u):
+        return Entries(key, array_of(u), shape)
+    return recorded(lambda u: Entries(key, u, shape).array(), (lambda u, *_: ops.get_item(u, key),), (u,))
+
+
+selected = selection("get_item")
+op_get_item = (of_item,)
 
 
 def op_slice_update(u, x, start_indices, updates):

@@ -10,5 +10,8 @@ op_isnan = op_isinf = op_isfinite = op_isposinf = op_isneginf = op_isreal = op_s
 op_logical_and = op_logical_or = op_logical_xor = op_logical_not = op_nonzero = zero
 
 
-def op_where(u, condition, x1, x2):
-    return None, ops.where(condition, u, 0), ops.where(condition, 0, u)
+op_where = (
+    None,
+    lambda u, _y, condition, _x1, _x2: ops.where(condition, u, 0),
+    lambda u, _y, condition, _x1, _x2: ops.where(condition, 0, u),
+)

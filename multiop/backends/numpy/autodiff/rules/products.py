@@ -10,23 +10,39 @@ import numpy as np
 
 from multiop._values import args
 
-from ..._record import ops
+from ..._record import Traced, ops
 from ...conversion import convert
-from .formula import by_formula
+from .formula import by_formula, conj, reshape_gradient
 
 
 def adjoint(x):
-    return np.conj(ops.swapaxes(x, -1, -2))
+    return conj(ops.swapaxes(x, -1, -2) if isinstance(x, Traced) else x.swapaxes(-1, -2))
 
 
-def op_matmul(u, x1, x2):
-    x1, x2 = convert(x1), convert(x2)
-    row, column = x1.ndim == 1, x2.ndim == 1
-    u = ops.expand_dims(u, -1) if column else u
-    u = ops.expand_dims(u, -2) if row else u
-    rows, columns = ops.expand_dims(x1, 0) if row else x1, ops.expand_dims(x2, 1) if column else x2
-    grad = ops.matmul(adjoint(rows), u)
-    return ops.matmul(u, adjoint(columns)), ops.squeeze(grad, -1) if column else grad
+def of_first(u, _y, like1, x2):
+    x2 = convert(x2)
+    u = expanded(expanded(u, -1, x2.ndim), -2, like1.ndim)
+    return ops.matmul(contiguous(u), adjoint(expanded(x2, 1, x2.ndim)))
+
+
+def of_second(u, _y, x1, like2):
+    x1 = convert(x1)
+    u = expanded(expanded(u, -1, like2.ndim), -2, x1.ndim)
+    grad = ops.matmul(adjoint(expanded(x1, 0, x1.ndim)), contiguous(u))
+    return reshape_gradient(grad, grad.shape[:-1]) if like2.ndim == 1 else grad
+
+
+op_matmul = (of_first, of_second)
+
+
+def expanded(x, axis, ndim):
+    """Return `x` with one dimension more, which a vector beside it lacks."""
+    return x if ndim > 1 else ops.expand_dims(x, axis) if isinstance(x, Traced) else np.expand_dims(x, axis)
+
+
+def contiguous(u):
+    """Return numbers that were spread in memory of their own, without which NumPy multiplies them slowly."""
+    return u if isinstance(u, Traced) else np.ascontiguousarray(u)
 
 
 def op_einsum(u, subscripts, operands):

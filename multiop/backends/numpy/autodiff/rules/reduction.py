@@ -8,14 +8,14 @@ import numpy as np
 
 from multiop._values import args
 
-from ..._record import array_of, in_float32, ops
-from .formula import by_formula, zero
+from ..._record import Traced, array_of, in_float32, ops
+from .elementwise import to_larger
+from .formula import by_formula, reshape_gradient, zero
 
 op_argmax = op_argmin = op_all = op_any = zero
 
 
-def op_sum(u, x, axis, keepdims):
-    return ops.broadcast_to(keep_axes(u, x, axis), x.shape)
+op_sum = (lambda u, _y, like, axis, _keepdims: spread(keep_axes(u, like, axis), like.shape),)
 
 
 @by_formula
@@ -30,8 +30,9 @@ def op_prod(x, axis, keepdims, dtype):
     return x if keepdims else ops.squeeze(x, axes)
 
 
-def op_mean(u, x, axis, keepdims):
-    return ops.broadcast_to(ops.divide(keep_axes(u, x, axis), count(x, axis)), x.shape)
+op_mean = (
+    lambda u, _y, like, axis, _keepdims: spread(ops.divide(keep_axes(u, like, axis), count(like, axis)), like.shape),
+)
 
 
 def op_var(u, x, axis, keepdims):
@@ -43,14 +44,6 @@ def op_std(u, x, axis, keepdims):
     constant = ops.equal(y, 0)  # there, the root has an infinite gradient, but the deviation a gradient of 0
     distance = subtract_mean(subtract_mean(x, axis), axis)  # the mean of equal numbers may be rounded to another one
     return ops.where(constant, 0, keep_axes(u, x, axis) / (count(x, axis) * ops.where(constant, 1, y))) * distance
-
-
-def op_max(u, x, axis, keepdims, initial):
-    return extremum(ops.max, ops.maximum, -np.inf)(u, x, axis, keepdims, initial)
-
-
-def op_min(u, x, axis, keepdims, initial):
-    return extremum(ops.min, ops.minimum, np.inf)(u, x, axis, keepdims, initial)
 
 
 def op_logsumexp(u, x, axis, keepdims):
@@ -78,8 +71,19 @@ def op_cumprod(x, axis, dtype):
 
 def keep_axes(y, x, axis):
     """Return a reduction of `x` with the axes that were reduced, of size 1."""
-    axes = args.axes(axis, x.ndim)
-    return ops.reshape(y, tuple(1 if k in axes else n for k, n in enumerate(x.shape)))
+    if axis is None:
+        return reshape_gradient(y, (1,) * x.ndim)
+    shape = list(x.shape)
+    for k in args.axes(axis, x.ndim):
+        shape[k] = 1
+    return reshape_gradient(y, tuple(shape))
+
+
+def spread(u, shape):
+    """Return `u` broadcast: many plain numbers as a view, which takes longer to make than few numbers to copy."""
+    if isinstance(u, Traced) or math.prod(shape) < 1000:
+        return ops.broadcast_to(np.asarray(u) if isinstance(u, np.generic) else u, shape)
+    return np.broadcast_to(u, shape)
 
 
 def count(x, axis):
@@ -90,19 +94,23 @@ def subtract_mean(x, axis):
     return x - ops.mean(x, axis, True)
 
 
-def extremum(reduce, pairwise, lowest):
-    """Return the rule of a largest or smallest entry: those of a tie share the gradient."""
+def extremum(which, lowest, winning):
+    """Return the rule of a largest or smallest entry: those of a tie share the gradient, and `initial` is one more."""
 
-    def rule(u, x, axis, keepdims, initial):
-        if initial is not None:
-            return reduce_from_initial(u, x, axis, keepdims, initial)
-        equal = ops.equal(x, reduce(x, axis, True, None))
-        number = ops.sum(equal.astype(u.dtype), axis, True)
-        return ops.where(equal, ops.divide(keep_axes(u, x, axis), number), 0)
+    def reduce_or_keep(x, y, axis, initial):
+        return keep_axes(y, x, axis) if initial is None else getattr(ops, which)(array_of(x), axis, True, lowest)
 
-    @by_formula
-    def reduce_from_initial(x, axis, keepdims, initial):
-        y = reduce(x, axis, keepdims, None) if math.prod(ops.shape(x)) else reduce(array_of(x), axis, keepdims, lowest)
-        return pairwise(y, initial)
+    def rule(u, y, x, axis, _keepdims, initial):
+        y, u = reduce_or_keep(x, y, axis, initial), keep_axes(u, x, axis)
+        u = u if initial is None else winning(u, y, initial)
+        equal = ops.equal(x, y)
+        return ops.where(equal, ops.divide(u, ops.sum(equal.astype(u.dtype), axis, True)), 0)
 
-    return rule
+    def of_initial(u, y, x, axis, _keepdims, initial):
+        return winning(keep_axes(u, x, axis), initial, reduce_or_keep(x, y, axis, initial))
+
+    return (rule, None, None, of_initial)
+
+
+op_max = extremum("max", -np.inf, to_larger)
+op_min = extremum("min", np.inf, lambda u, x1, x2: to_larger(u, x2, x1))

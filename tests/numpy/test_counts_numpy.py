@@ -1,0 +1,87 @@
+"""What a call costs on NumPy, in Python functions: a budget that a change may lower."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import multiop as mo
+from multiop.backends.numpy._record import Step
+
+X, Y = np.linspace(0.5, 1.5, 8), np.linspace(1.5, 2.5, 8)
+F = X.astype(np.float32)
+OPS = {
+    "add": (mo.op_add, X, Y), "add in float32": (mo.op_add, F, F), "add a number": (mo.op_add, X, 2.0),
+    "add of two dtypes": (mo.op_add, X, F), "exp": (mo.op_exp, X), "sum": (mo.op_sum, X), "mean": (mo.op_mean, X),
+    "var": (mo.op_var, X), "max": (mo.op_max, X, 0), "argmax": (mo.op_argmax, X), "cumsum": (mo.op_cumsum, X),
+    "where": (mo.op_where, X > 1, X, 0.0), "clip": (mo.op_clip, X, 0.6, 1.2), "matmul": (mo.op_matmul, X, Y),
+    "reshape": (mo.op_reshape, X, (2, 4)), "transpose": (mo.op_transpose, X), "index": (mo.op_get_item, X, slice(2)),
+    "take": (mo.op_take, X, np.arange(3)), "concatenate": (mo.op_concatenate, [X, Y]), "sort": (mo.op_sort, X),
+    "power": (mo.op_power, X, 2.0), "equal": (mo.op_equal, X, Y), "dot": (mo.op_dot, X, Y),
+}  # fmt: skip
+
+
+def calls(call, *args):
+    """Return how many Python functions a call runs, once it is warm."""
+    call(*args), call(*args)
+    count = 0
+
+    def add(frame, event, argument):
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(add)
+    try:
+        call(*args)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_an_op_on_arrays(name):
+    assert calls(*OPS[name]) <= 8
+
+
+def f(x):
+    return mo.op_sum(mo.op_exp(x) * x)
+
+
+@pytest.mark.parametrize(
+    ("transformed", "most"),
+    [(mo.value_and_grad(f), 150), (mo.hessian(f), 1000), (mo.grad(lambda x: mo.op_sum(mo.grad(f)(x))), 470)],
+)
+def test_a_derivative(transformed, most):
+    """HIPS autograd 1.9.1 takes 183, 1,769 and 587."""
+    assert calls(transformed, X) <= most
+
+
+def test_a_step_of_a_loop():
+    def loop(n):
+        def run(x):
+            for _ in range(n):
+                x = x + 0.001 * mo.op_sin(x)
+            return mo.op_sum(x)
+
+        return calls(mo.value_and_grad(run), X)
+
+    assert (loop(20) - loop(10)) / 10 <= 60  # of three ops; HIPS autograd takes 147
+
+
+def test_a_constant_has_no_gradient_and_is_kept_where_it_is_needed():
+    steps = []
+
+    def g(x):
+        y = X * x + Y
+        steps.append(y)
+        return mo.op_sum(y)
+
+    _, pullback = mo.vjp(g, X)
+    (step,) = [y.node for y in steps]
+    assert type(step) is Step and len(step.parts) == 1 and step.args == [None, None]  # a sum needs no operand
+    (product,) = [node for node, _ in step.inputs]
+    assert len(product.parts) == 1 and product.args[1] is None
+    assert product.args[0].tolist() == X.tolist() and not np.shares_memory(product.args[0], X)
+    assert pullback(np.ones(()))[0].tolist() == X.tolist()

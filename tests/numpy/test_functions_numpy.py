@@ -1,0 +1,134 @@
+"""Functions that were written for NumPy are differentiated as they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.special
+
+import multiop as mo
+from multiop import errors
+
+rng = np.random.default_rng(0)
+A, X = rng.normal(size=(4, 4)), rng.uniform(0.5, 1.5, 4)
+M = A @ A.T + 4 * np.eye(4)
+
+FUNCTIONS = {
+    "sum of a power": lambda p: np.sum(p**3),
+    "sum along an axis": lambda p: np.sum(np.sum(A * p, 1) ** 2),
+    "sum by name": lambda p: (np.sum(A * p, axis=1, keepdims=True) ** 2).sum(),
+    "mean, max and min": lambda p: np.mean(p) * np.max(p) * p.min(),
+    "var with ddof": lambda p: np.var(p, ddof=1) + np.std(A * p, axis=0, ddof=1).sum(),
+    "prod and cumsum": lambda p: np.prod(p) * np.cumsum(p).sum(),
+    "where": lambda p: np.sum(np.where(X > 1, p, p * p)),
+    "a mask": lambda p: np.sum(p[X > 1] ** 2),
+    "clip": lambda p: np.clip(p * p, 0.6, 1.2).sum(),
+    "norm": lambda p: np.linalg.norm(2 * p),
+    "concatenate": lambda p: np.sum(np.concatenate([p, p * p], axis=0) ** 2),
+    "stack": lambda p: np.sum(np.stack([p, p * p], axis=1) ** 2) + np.vstack([p, X]).sum(),
+    "split": lambda p: np.sum(np.split(p, 2)[1] ** 2),
+    "reshape": lambda p: np.sum(p.reshape(2, 2) @ np.reshape(p, (2, 2))),
+    "products": lambda p: np.dot(p, p) * np.outer(p, p).T.sum() + p @ A @ p + (A @ p).sum(),
+    "einsum": lambda p: np.einsum("ij,i,j->", A, p, p),
+    "tensordot": lambda p: np.sum(np.tensordot(A, p, 1) ** 2),
+    "solve, inv and slogdet": lambda p: np.sum(np.linalg.solve(M, p)) + np.linalg.slogdet(M + np.diag(p))[1],
+    "cholesky": lambda p: np.linalg.cholesky(M + np.diag(p)).sum(),
+    "rfft": lambda p: np.sum(np.abs(np.fft.rfft(p)) ** 2 * [1, 2, 3]),
+    "fft": lambda p: np.sum(np.abs(np.fft.fft(p * p, 6)) ** 2 * np.arange(6)),
+    "irfft": lambda p: np.sum(np.fft.irfft(np.fft.rfft(p)) ** 3),
+    "a scalar of NumPy": lambda p: np.sum(np.float64(2) * p * p),
+    "ufunc methods": lambda p: np.add.reduce(p * p) + np.maximum.reduce(p) + np.add.accumulate(p).sum(),
+    "roll, diff and flip": lambda p: np.sum(np.roll(p, 1) * np.flip(p)) + np.sum(np.diff(p) ** 2),
+    "sort and median": lambda p: np.sum(np.sort(p) * np.arange(4)) + np.median(p),
+    "a function of SciPy": lambda p: np.sum(scipy.special.expit(p) * scipy.special.gammaln(p)),
+    "rows": lambda p: sum(q**2 for q in p),
+    "noise": lambda p: np.sum(np.random.default_rng(1).normal(size=4) * p**2),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_of_numpy_is_differentiated(name):
+    f, steps = FUNCTIONS[name], 1e-5 * np.eye(4)
+    wanted = np.array([(f(X + step) - f(X - step)) / 2e-5 for step in steps])
+    gradient = mo.grad(f)
+    np.testing.assert_allclose(gradient(X), wanted, rtol=1e-7, atol=1e-8)
+    assert gradient(X).dtype == np.float64
+    np.testing.assert_allclose(mo.jvp(f, (X,), (A[0],))[1], wanted @ A[0], rtol=1e-7, atol=1e-8)
+    second = np.array([(gradient(X + step) - gradient(X - step)) / 2e-5 for step in steps])
+    np.testing.assert_allclose(mo.hessian(f)(X), second, rtol=1e-6, atol=1e-7)
+
+
+def test_what_has_no_op_says_what_to_use():
+    for call in (
+        lambda p: np.unwrap(p), lambda p: np.var(p, mean=0.0), lambda p: np.sum(p, where=X > 1),
+        lambda p: np.diff(p, append=2.0), lambda p: np.linalg.lstsq(A, p), lambda p: np.sum(p, out=X),
+    ):  # fmt: skip
+        with pytest.raises(errors.UnsupportedError, match="use an op of multiop"):
+            mo.grad(call)(X)
+
+
+VALUES = [
+    lambda p: np.interp(p, [0.0, 1.0, 2.0], [1.0, 3.0, 2.0]),
+    lambda p: np.select([p > 1, p > 0.7], [p, 2 * p], 5.0),
+    lambda p: np.kron(p, A),
+    lambda p: np.cross(p[:3], A[0, :3]),
+    lambda p: np.append(p, [1.0, 2.0]),
+    lambda p: np.percentile(p, 30.0),
+    lambda p: np.quantile(A * p, 0.3, axis=1),
+    lambda p: np.convolve(p, X, "same"),
+    lambda p: np.average(p, weights=[1.0, 2, 3, 4]),
+    lambda p: np.trapezoid(p, dx=0.5),
+    lambda p: np.trapezoid(p, X),
+    lambda p: np.pad(p, (1, 2), "edge"),
+    lambda p: np.pad(p, 1, constant_values=2.0),
+    lambda p: np.tile(p, (2, 3)),
+    lambda p: np.repeat(A * p, 2, 1),
+    lambda p: np.moveaxis(A * p, 0, 1),
+    lambda p: np.take(p, [1, 2], 0),
+    lambda p: np.take_along_axis(p, np.array([1, 0]), 0),
+    lambda p: np.round(p, 1),
+    lambda p: np.full_like(p, 3.0),
+    lambda p: np.linalg.eigh(M + np.diag(p))[0],
+    lambda p: np.linalg.svd(A * p)[1],
+    lambda p: np.linalg.pinv(A * p),
+    lambda p: np.linalg.norm(A * p, 1),
+    lambda p: np.linalg.norm(A * p, axis=1),
+    lambda p: np.linalg.det(M + np.diag(p)),
+    lambda p: np.vdot(p, p),
+    lambda p: np.inner(A, p),
+    lambda p: np.trace(A * p, 1),
+    lambda p: np.tril(A * p, -1),
+    lambda p: np.diag(p, 1),
+    lambda p: np.diagonal(A * p),
+    lambda p: np.dstack([p, p]),
+    lambda p: np.column_stack([p, p]),
+    lambda p: np.array_split(p, 3)[0],
+    lambda p: np.broadcast_to(p, (2, 4)),
+    lambda p: np.nan_to_num(p / 0.0),
+    lambda p: np.argsort(-p),
+    lambda p: np.argmax(A * p, 1),
+    lambda p: np.cumprod(A * p, 0),
+    lambda p: np.fliplr(A * p),
+    lambda p: p.astype("float32"),
+    lambda p: (A * p).transpose(1, 0),
+    lambda p: (p * 1j).imag,
+    lambda p: p.flatten(),
+    lambda p: np.nonzero(p > 1)[0],
+    lambda p: np.cov(A)[0] * p,
+    lambda p: np.linalg.eigvalsh(M + np.diag(p)),
+    lambda p: np.fft.fft(A * p, axis=0).real,
+    lambda p: np.fft.ifft(p).imag,
+    lambda p: np.split(p, [1, 3])[1],
+    lambda p: np.einsum("i,j", p, p, optimize=True),
+    lambda p: np.mean(p, dtype="float32"),
+    lambda p: np.max(p, initial=9.0),
+]
+
+
+@pytest.mark.parametrize("k", range(len(VALUES)))
+def test_values_are_those_of_numpy(k):
+    with np.errstate(all="ignore"), mo.GradientTape() as tape:
+        wanted = VALUES[k](X)
+        found = mo.op_convert_to_numpy(mo.op_stop_gradient(VALUES[k](tape.watch(X))))
+    assert found.shape == np.shape(wanted)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-12)
