@@ -44,11 +44,10 @@ def _of_framework(error: Exception, op: str, arguments: dict[str, Any]) -> error
     """Return multiop's error for an error of the framework, or `None` if no argument is to blame."""
     backend = registry.active()
     first_line = getattr(backend, "first_line", lambda error: str(error).strip().split("\n")[0])
-    is_unsupported = getattr(backend, "is_unsupported", None)
-    if is_unsupported is not None and is_unsupported(error):
+    reason = backend.reason(error) if hasattr(backend, "reason") else None
+    if reason == "unsupported":
         return errors.UnsupportedError(first_line(error))
-    is_unknown_value = getattr(backend, "is_unknown_value", None)
-    if is_unknown_value is not None and is_unknown_value(error) and not _is_of_rule(error):
+    if reason == "unknown value" and not _is_of_rule(error):
         advice = _ADVICE.get(op, "compute it outside, and give options as numbers of Python")
         return errors.ArgumentError(f"a value that it needs is not known in compiled or mapped code; {advice}")
     is_passed = isinstance(error, backend.passed_errors) or _is_of_rule(error)

@@ -186,14 +186,12 @@ class Optional(Protocol):
     def x64(self) -> bool:
         """Say whether the framework's own 64-bit mode is on, where it has one."""
 
-    def is_unsupported(self, error: Exception, /) -> bool:
-        """Say whether an exception means that the framework cannot do this: it lacks a kernel, or a rule."""
+    def reason(self, error: Exception, /) -> str | None:
+        """Return what an exception of the framework means, if it is one of these.
 
-    def is_unknown_value(self, error: Exception, /) -> bool:
-        """Say whether an exception means that a value was read that compiled or mapped code lacks."""
-
-    def is_of_two_dtypes(self, error: Exception, /) -> bool:
-        """Say whether an exception means that its operator takes operands of one dtype alone."""
+        `"unsupported"`: the framework lacks a kernel, or a rule. `"unknown value"`: a value was read that compiled or
+        mapped code lacks. `"two dtypes"`: an operator takes operands of one dtype alone.
+        """
 
     def first_line(self, error: Exception, /) -> str:
         """Return the message of an exception without the framework's internals."""

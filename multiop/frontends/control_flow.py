@@ -273,8 +273,7 @@ def _step(function: Callable[..., Any], state: str, *args: Any) -> Any:
     try:
         return traced(function)(*args)
     except backend.argument_errors as error:
-        is_mixed = getattr(backend, "is_of_two_dtypes", None)
-        if is_mixed is None or not is_mixed(error):
+        if not hasattr(backend, "reason") or backend.reason(error) != "two dtypes":
             raise
         carried = args[1] if state == "init_val" else args[0]  # a counter comes before it
         raise errors.ArgumentError(

@@ -23,6 +23,7 @@ from .autodiff.transforms import (
     vjp as vjp,
     vmap as vmap,
 )
+from .conversion import is_unknown_value as is_unknown_value
 from .devices import device as device, is_at_hand as is_at_hand, to_device as to_device
 from .scopes import name_scope as name_scope
 
@@ -34,6 +35,8 @@ argument_errors = (TypeError, ValueError, IndexError)
 passed_errors = (jax.errors.JAXTypeError, jax.errors.JAXIndexError, jax.errors.UnexpectedTracerError)
 
 
-def is_unsupported(error):
-    """Say whether XLA has no kernel for a dtype on a device."""
-    return isinstance(error, jax.errors.JaxRuntimeError) and str(error).startswith("UNIMPLEMENTED")
+def reason(error):
+    """Say whether XLA has no kernel for a dtype on a device, or a value was read that is not known."""
+    if isinstance(error, jax.errors.JaxRuntimeError) and str(error).startswith("UNIMPLEMENTED"):
+        return "unsupported"
+    return "unknown value" if is_unknown_value(error) else None

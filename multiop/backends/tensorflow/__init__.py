@@ -42,15 +42,13 @@ argument_errors = (tf.errors.InvalidArgumentError, ValueError, TypeError, IndexE
 passed_errors = ()
 
 
-def is_unknown_value(error):
-    """Say whether an exception means that a value was read that is not known in a graph."""
+def reason(error):
+    """Say whether a value was read that is not known in a graph, or an operator's operands differ in dtype."""
     is_refused = isinstance(error, TypeError) and "'SymbolicTensor'" in str(error)  # by Python, where an int is read
-    return is_refused or isinstance(error, tf.errors.OperatorNotAllowedInGraphError)
-
-
-def is_of_two_dtypes(error):
-    """Say whether an exception comes from an operator of TensorFlow whose operands differ in dtype."""
-    return re.search(r"expected to be an? \w+ tensor but is an? |does not match type \w+ of argument", str(error))
+    if is_refused or isinstance(error, tf.errors.OperatorNotAllowedInGraphError):
+        return "unknown value"
+    is_mixed = re.search(r"expected to be an? \w+ tensor but is an? |does not match type \w+ of argument", str(error))
+    return "two dtypes" if is_mixed else None
 
 
 def first_line(error):

@@ -36,21 +36,14 @@ argument_errors = (RuntimeError, IndexError, ValueError, TypeError)
 passed_errors = (torch.OutOfMemoryError, NotImplementedError)
 
 
-def is_unsupported(error):
-    """Say whether PyTorch has no kernel for a dtype on a device, such as integers on a GPU, or none for vmap."""
-    text = str(error) if isinstance(error, RuntimeError) else ""  # NotImplementedError is a RuntimeError
-    reasons = (
+REASONS = {
+    "unsupported": (
         "not implemented for '",
         "getCudnnDataTypeFromScalarType",
         "does not have a sharding strategy registered",
         "Batching rule not implemented",
-    )
-    return any(reason in text for reason in reasons)
-
-
-def is_unknown_value(error):
-    """Say whether an exception means that a value was read that is not known in a mapped or traced function."""
-    reasons = (
+    ),
+    "unknown value": (
         "calling .item() on",
         "can output dynamic shape",
         "get value out of a tracing tensor",
@@ -59,8 +52,14 @@ def is_unknown_value(error):
         "copy out of meta tensor",
         "as a correct data-independent implementation does not exist",
         "attempted to run this operator with Meta tensors",
-    )
-    return isinstance(error, RuntimeError) and any(reason in str(error) for reason in reasons)
+    ),
+}
+
+
+def reason(error):
+    """Say whether PyTorch has no kernel, such as one of integers on a GPU, or a value is read that it does not know."""
+    text = str(error) if isinstance(error, RuntimeError) else ""  # NotImplementedError is a RuntimeError
+    return next((name for name, parts in REASONS.items() if any(part in text for part in parts)), None)
 
 
 def first_line(error):
