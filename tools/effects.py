@@ -126,7 +126,8 @@ EFFECTS = (
                   "torch.distributions.*_validate_args"),
         "`len` and `math.sqrt`, which go on to Python's own; distributions do not check their values",
         "other threads that make distributions", "the port is read",
-        "a model takes the length of a tensor, or the root of a size, which PyTorch makes a number of", ("porting/torch/written.py", 'replace(builtins, "len"'),
+        "a model takes the length of a tensor, or the root of a size, which PyTorch makes a number of",
+        ("porting/torch/written.py", 'replace(builtins, "len"'),
     ),
     Effect(
         "jax", ("jax._src.*[custom_gradient*", "jax._src.*[held_jvp_call*", "jax._src.*[multiop.backends.jax.*"),
