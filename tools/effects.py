@@ -140,7 +140,8 @@ EFFECTS = (
     ),
     Effect(
         "jax", ("builtins.len", "math.*", "jax._src.export.shape_poly._DimExpr.*", "jax._src.source_info_util.*"),
-        "`len` and functions of `math`, which go on to Python's own, and the methods of JAX's open sizes", "other threads that use open sizes", "the port is read",
+        "`len` and functions of `math`, which go on to Python's own, and the methods of JAX's open sizes",
+        "other threads that use open sizes", "the port is read",
         "a model takes the length of an array, or the root of a size, which JAX refuses",
         ("porting/_hosts.py", "undo.callback(setattr"),
     ),
