@@ -270,7 +270,7 @@ def parts() -> list[Part]:
         found.append(Part("docstrings", backend, docstrings, prove_doctests))
         found.append(Part("alone", backend, one, prove_alone))
     apart = [Part("cross", "all", 9.5, prove_cross), Part("pyright", "all", 0.5, prove_pyright)]
-    apart.append(Part("loaded", "all", 6.0, prove_loaded))
+    apart.append(Part("loaded", "all", 9.0, prove_loaded))
     apart += [Part(name, "all", minutes, prove, is_asked_for=True) for name, (minutes, prove) in ASKED_FOR.items()]
     return [*found, *apart]
 

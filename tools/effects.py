@@ -117,15 +117,17 @@ EFFECTS = (
                   "torch.nn.modules.module._global_buffer_registration_hooks*", "warnings.filters",
                   "torch.initial_seed()", "torch.is_grad_enabled()"),
         "`torch.func`'s `grad`, `vjp`, `jvp`, and `custom_function_call`, `unwrap_dead_wrappers`; the fast path of "
-        "attention is off, warnings are, and a seed is set", "other threads that differentiate or draw numbers", "the port is read",
+        "attention is off, warnings are, and a seed is set", "other threads that differentiate or draw numbers",
+        "the port is read",
         "PyTorch has no hook for these", ("porting/torch/_internals.py", "setattr(eager_transforms"),
     ),
     Effect(
         "torch", ("builtins.len", "math.sqrt", "torch.fx._symbolic_trace._wrapped_fns_to_patch[*[len]",
                   "torch.distributions.*_validate_args"),
         "`len` and `math.sqrt`, which go on to Python's own; distributions do not check their values",
-        "other threads that make distributions", "the port is read", "a model takes the length of a tensor, or the root "
-        "of a size, which PyTorch makes a number of", ("porting/torch/written.py", 'replace(builtins, "len"'),
+        "other threads that make distributions", "the port is read",
+        "a model takes the length of a tensor, or the root of a size, which PyTorch makes a number of",
+        ("porting/torch/written.py", 'replace(builtins, "len"'),
     ),
     Effect(
         "jax", ("jax._src.*[custom_gradient*", "jax._src.*[held_jvp_call*", "jax._src.*[multiop.backends.jax.*"),
@@ -137,8 +139,9 @@ EFFECTS = (
         ("_loading/settings.py", '"jax_enable_x64"'),
     ),
     Effect(
-        "jax", ("builtins.len", "jax._src.export.shape_poly._DimExpr.*", "jax._src.source_info_util.*"),
-        "`len`, and the methods of JAX's open sizes", "other threads that use open sizes", "the port is read",
+        "jax", ("builtins.len", "math.*", "jax._src.export.shape_poly._DimExpr.*", "jax._src.source_info_util.*"),
+        "`len` and functions of `math`, which go on to Python's own, and the methods of JAX's open sizes",
+        "other threads that use open sizes", "the port is read",
         "a model takes the length of an array, or the root of a size, which JAX refuses",
         ("porting/_hosts.py", "undo.callback(setattr"),
     ),
@@ -193,7 +196,8 @@ EFFECTS = (
     ),
     Effect(
         "tensorflow", (), "operators, methods and indexing of tensors", "all of TensorFlow", ALWAYS,
-        "it was asked for: `enable_tensorflow_numpy`", ("_loading/tensorflow_operators.py", "setattr(cls, name, operator)"),
+        "it was asked for: `enable_tensorflow_numpy`",
+        ("_loading/tensorflow_operators.py", "setattr(cls, name, operator)"),
     ),
     Effect(
         "tensorflow", ("keras.*.__call__", "keras.*.call", "random"),
@@ -393,8 +397,7 @@ def _attributes(value: Any) -> list[tuple[str, Any]]:
     found = getattr(value, "__dict__", None)
     parts = dict(found) if isinstance(found, dict) else {}
     for cls in type(value).__mro__:
-        for name in (lambda slots: [slots] if isinstance(slots, str) else slots)(vars(cls).get("__slots__", ())):
-            member = vars(cls).get(name)
+        for name, member in vars(cls).items():
             if isinstance(member, types.MemberDescriptorType):
                 with contextlib.suppress(AttributeError):
                     parts[name] = member.__get__(value)

@@ -41,8 +41,8 @@ def differing(framework, *options):
 
 
 def test_a_sample_is_the_same_alone_and_loaded(framework):
-    found, count = differing(framework, "--rows", "40")
-    assert count == 40
+    found, count = differing(framework, "--rows", "20")
+    assert count == 20
     assert not found
 
 
