@@ -1,4 +1,4 @@
-"""What is known of each built-in backend before it is loaded."""
+"""What is known of each built-in backend before it is loaded: its module, its package and its tested versions."""
 
 from __future__ import annotations
 

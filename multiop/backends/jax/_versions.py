@@ -1,4 +1,4 @@
-"""The versions of JAX that are known.
+"""What of JAX can be used on the version at hand; which versions are tested is in `multiop/_loading/built_in.py`.
 
 Ops and transforms only use JAX's public API. Custom gradients and the tape need private parts: on a version that is
 not of the level `whole`, or lacks some of them, they use the public API as far as it goes, see `_public`.
