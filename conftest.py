@@ -21,6 +21,8 @@ for name in ("torch", "triton"):  # they must come before TensorFlow in one proc
         importlib.import_module(name)
 
 import pytest
+
+sys.path.append(str(Path(__file__).parent / "tests" / "tables"))  # another suite's run has not this project's settings
 from recorded import APART, Record, part_of
 
 FINISHED = itertools.count(1)

@@ -187,7 +187,7 @@ EFFECTS = (
         "tensorflow", (), "`ConcreteFunction._select_forward_and_backward_functions`, which goes on to TensorFlow's",
         "calls of a `tf.function` that has a guard in it", ALWAYS,
         "a gradient that a custom gradient would drop is refused; not before there is such a graph",
-        ("backends/tensorflow/_internals.py", "_select_forward_and_backward_functions = checked"),
+        ("backends/tensorflow/_internals.py", "_select_forward_and_backward_functions = select_checked"),
     ),
     Effect(
         "tensorflow", (), "in TensorFlow 2.18: how `tf.vectorized_map` converts `MatMul`", "its users", ALWAYS,

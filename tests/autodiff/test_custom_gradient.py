@@ -841,7 +841,8 @@ def test_nonlinear_forward_of_a_composed_rule(backend, name):
     refused = mo.op_custom_gradient(lambda x: (mo.op_sin(x), lambda u: rule(u, x)))
     x = mo.op_convert_to_tensor(X)
     singular = (errors.ArgumentError,) if backend == "numpy" and name == "an inverse" else ()
-    with pytest.raises((errors.NonLinearRuleError, *singular)):
+    read = (errors.UnsupportedError,) if name == "read as NumPy" else ()  # it is refused before the rule has run
+    with pytest.raises((errors.NonLinearRuleError, *singular, *read)):
         mo.op_convert_to_numpy(mo.jvp(refused, (x,), (x,))[1])
     if name in ("a square", "affine"):
         with pytest.raises(errors.NonLinearRuleError):

@@ -727,7 +727,7 @@ _arcsinh = either(with_slope(jnp.arcsinh, arcsinh_slope), _complex.arcsinh)
 _arccosh = either(with_slope(jnp.arccosh, arccosh_slope), _complex.arccosh)
 # the second derivative of jnp.arctanh at -1 and 1 is NaN
 _arctanh = either(with_slope(arctanh_value, arctanh_slope), _complex.arctanh)
-_exp, _exp2, _integer_power = map(jit_inline, (jnp.exp, jnp.exp2, jnp.power))
+_exp, _integer_power = map(jit_inline, (jnp.exp, jnp.power))
 _integer_pow = jit_inline(jax.lax.integer_pow, static_argnums=1)
 _add, _subtract, _multiply, _divide = map(jit_inline, (jnp.add, jnp.subtract, jnp.multiply, divide))
 _logaddexp = jit_inline(log_add_powers(jnp.logaddexp, 1.0))
