@@ -17,10 +17,9 @@ PACKAGE = HERE.parents[1] / "multiop"
 
 
 def run(script, *arguments, backend):
-    done = subprocess.run(
-        [sys.executable, str(script), *arguments],
-        capture_output=True, text=True, env=os.environ | {"MULTIOP_BACKEND": backend, "KERAS_BACKEND": "tensorflow"}, check=False,
-    )  # fmt: skip
+    command = [sys.executable, str(script), *arguments]
+    environment = os.environ | {"MULTIOP_BACKEND": backend, "KERAS_BACKEND": "tensorflow"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
