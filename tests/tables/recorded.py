@@ -15,6 +15,7 @@ APART = {
     "porting": ("tests/porting/",),
     "tools": (  # the command and what stands around it
         "tests/jax/test_versions_unknown_",
+        "tests/loaded/",
         "tests/tensorflow/test_versions_",
         "tests/test_cli",
         "tests/test_examples",
