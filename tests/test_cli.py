@@ -377,8 +377,14 @@ def test_wrong_command(run, tmp_path, arguments, message):
     assert "Traceback" not in result.output
 
 
+def let_installed(monkeypatch, is_installed):
+    """Make a backend installed if `is_installed(name)`, for multiop and for the command."""
+    for module in ("multiop._loading.registry", "multiop.extend"):
+        monkeypatch.setattr(f"{module}.is_installed", is_installed)
+
+
 def test_backend_that_is_not_installed(run, monkeypatch):
-    monkeypatch.setattr("multiop._loading.registry.is_installed", lambda name: name != "jax")
+    let_installed(monkeypatch, lambda name: name != "jax")
     result = run("check", "fine.py", "--backends", "jax", fine="def f(x):\n    return x\n")
     assert result.exit_code == 2
     assert "backend 'jax' is not installed; install it with: pip install 'multiop[jax]'" in result.stderr
@@ -402,7 +408,7 @@ def test_info():
 )
 def test_info_says_what_to_do_next(monkeypatch, installed, variables, told):
     if not installed:
-        monkeypatch.setattr("multiop._loading.registry.is_installed", lambda name: name == "numpy")
+        let_installed(monkeypatch, lambda name: name == "numpy")
     result = CliRunner().invoke(app, ["info"], env={"COLUMNS": "200"} | variables)
     assert re.match(told, result.stdout.splitlines()[-1])
 
@@ -410,7 +416,7 @@ def test_info_says_what_to_do_next(monkeypatch, installed, variables, told):
 def test_info_shows_what_to_install(monkeypatch):
     """The pip command stands there whole, brackets included."""
     used = multiop.backend()
-    monkeypatch.setattr("multiop._loading.registry.is_installed", lambda name: name == used)
+    let_installed(monkeypatch, lambda name: name == used)
     result = CliRunner().invoke(app, ["info"], env={"COLUMNS": "200"})
     missing = {"torch", "jax", "tensorflow"} - {used}
     assert all(f"not installed: pip install 'multiop[{name}]'" in result.stdout for name in missing)
