@@ -154,9 +154,9 @@ def x64() -> bool:
     asked_for = bool(settings.x64)
     module = registry.active()
     if isinstance(module, registry._Unloaded):
+        # asked of JAX last: PyTorch's compiler cannot trace it
         switches = getattr(sys.modules.get("jax"), "config", None)  # None while JAX is being imported
-        own_mode = getattr(switches, "jax_enable_x64", None)
-        return asked_for if own_mode is None or registry.default() != "jax" else bool(own_mode)
+        return asked_for if registry.default() != "jax" else bool(getattr(switches, "jax_enable_x64", asked_for))
     own: Any = getattr(module, "x64", None)
     return asked_for if own is None else bool(own())
 
