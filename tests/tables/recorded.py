@@ -16,6 +16,7 @@ APART = {
     "tools": (  # the command and what stands around it
         "tests/jax/test_versions_unknown_",
         "tests/loaded/",
+        "tests/tensorflow/test_effects_",
         "tests/tensorflow/test_versions_",
         "tests/test_cli",
         "tests/test_examples",
@@ -23,6 +24,7 @@ APART = {
         "tests/test_package",
         "tests/test_version_table",
         "tests/testing/test_false_alarms",
+        "tests/testing/test_marker",
     ),
 }
 
