@@ -123,7 +123,7 @@ EFFECTS = (
     ),
     Effect(
         "torch", ("builtins.len", "math.sqrt", "torch.fx._symbolic_trace._wrapped_fns_to_patch[*[len]",
-                  "torch.distributions.*_validate_args"),
+                  "torch.distributions.*_validate_args", "torch.*.sqrt.__module__"),
         "`len` and `math.sqrt`, which go on to Python's own; distributions do not check their values",
         "other threads that make distributions", "the port is read",
         "a model takes the length of a tensor, or the root of a size, which PyTorch makes a number of",
