@@ -7,6 +7,7 @@ its results. A call with an argument that its row does not take has no translati
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -445,14 +446,18 @@ def windows(self: Value, size: Any, stride: Any, padding: Any, ceil_mode: bool) 
     return size, strides, pads, more
 
 
-def without_batch(self: Value, ndim: int) -> bool:
-    return self.ndim == ndim + 1
+def in_batches(ndim: int, row: Row) -> Row:
+    """Make a row of batches one of single images, too, each as a batch of one."""
 
+    @functools.wraps(row)
+    def of_images(self: Value, *args: Any, emit: Any, **options: Any) -> Expression:
+        if self.ndim > ndim + 1:
+            return row(self, *args, emit=emit, **options)
+        (batch,) = emit(call("ops.expand_dims", self, 0), Value((1, *self.shape), self.dtype))
+        y = row(batch, *args, emit=emit, **options)
+        return (call("ops.squeeze", y[0], 0), None) if isinstance(y, tuple) else call("ops.squeeze", y, 0)
 
-def add_batch(self: Value, emit: Any) -> Value:
-    """Return an image as a batch of one."""
-    (batch,) = emit(call("ops.expand_dims", self, 0), Value((1, *self.shape), self.dtype))
-    return batch
+    return of_images
 
 
 def max_pool(ndim: int) -> Row:
@@ -465,10 +470,6 @@ def max_pool(ndim: int) -> Row:
         dilation: Any = 1,
         ceil_mode: bool = False,
     ) -> Expression:
-        if without_batch(self, ndim):
-            return call(
-                "ops.squeeze", row(add_batch(self, emit), kernel_size, emit, stride, padding, dilation, ceil_mode), 0
-            )
         steps = spread(dilation, ndim)
         reach = [d * (k - 1) + 1 for d, k in zip(steps, spread(kernel_size, ndim), strict=True)]
         stride = stride if stride not in ([], (), None) else kernel_size
@@ -481,7 +482,7 @@ def max_pool(ndim: int) -> Row:
             return call("ops.max_pool", self, short(size), short(strides), data_format="channels_first")
         return call("max_pool", self, short(size), short(strides), widths)
 
-    return row
+    return in_batches(ndim, row)
 
 
 def average_pool(ndim: int) -> Row:
@@ -495,9 +496,6 @@ def average_pool(ndim: int) -> Row:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Expression:
-        if without_batch(self, ndim):
-            options = (emit, stride, padding, ceil_mode, count_include_pad, divisor_override)
-            return call("ops.squeeze", row(add_batch(self, emit), kernel_size, *options), 0)
         size, strides, pads, more = windows(self, kernel_size, stride, padding, ceil_mode)
         if any(more) or (any(pads) and not count_include_pad and divisor_override is None):
             both = tuple((p, p) for p in pads)
@@ -516,29 +514,25 @@ def average_pool(ndim: int) -> Row:
             y = Infix("*", y, math.prod(size) / divisor_override)
         return y
 
-    return row
+    return in_batches(ndim, row)
 
 
 def adaptive_average_pool(ndim: int) -> Row:
     def row(self: Value, output_size: Any, emit: Any) -> Expression:
-        if without_batch(self, ndim):
-            return call("ops.squeeze", row(add_batch(self, emit), output_size, emit), 0)
         size = spread(output_size, ndim)
         if set(size) == {1}:
             return call("ops.mean", self, axis=tuple(range(2, ndim + 2)) if ndim > 1 else 2, keepdims=True)
         return call("ops.adaptive_average_pool", self, short(size), data_format="channels_first")
 
-    return row
+    return in_batches(ndim, row)
 
 
 def adaptive_max_pool(ndim: int) -> Row:
     def row(self: Value, output_size: Any, emit: Any) -> Expression:
-        if without_batch(self, ndim):
-            return call("ops.squeeze", row(add_batch(self, emit), output_size, emit)[0], 0), None
         size = short(spread(output_size, ndim))
         return call("ops.adaptive_max_pool", self, size, data_format="channels_first"), None
 
-    return row
+    return in_batches(ndim, row)
 
 
 # normalization
@@ -947,7 +941,11 @@ def full(shape: Any, value: Any, dtype: str) -> Expression:
 
 
 def fill_row(value: float) -> Row:
-    return lambda size, out, dtype=None: full(out.shape, value, out.dtype)
+    return lambda size, out, self=None, dtype=None: full(out.shape, value, out.dtype)
+
+
+def fill_with(fill_value: Any, out: Value, self: Any = None, size: Any = None, dtype: Any = None) -> Expression:
+    return full(out.shape, fill_value, out.dtype)
 
 
 def like(value: float) -> Row:
@@ -956,10 +954,6 @@ def like(value: float) -> Row:
         return call(op, self) if out.dtype == self.dtype else call(op, self, dtype=DType(out.dtype))
 
     return row
-
-
-def new(value: float) -> Row:
-    return lambda self, size, out, dtype=None: full(out.shape, value, out.dtype)
 
 
 def arange(out: Value, end: Any = None, start: Any = 0, step: Any = 1, dtype: Any = None) -> Expression:
@@ -1839,18 +1833,12 @@ ROWS: dict[str, Row] = {
     "cholesky_solve": cholesky_solve,
     # creation
     "eye": lambda n, out, dtype=None: call("ops.eye", n, dtype=DType(out.dtype)),
-    "zeros": fill_row(0),
-    "ones": fill_row(1),
-    "empty": fill_row(0),
-    "full": lambda size, fill_value, out, dtype=None: full(out.shape, fill_value, out.dtype),
+    **dict.fromkeys(("zeros", "empty", "new_zeros", "new_empty"), fill_row(0)),
+    **dict.fromkeys(("ones", "new_ones"), fill_row(1)),
+    **dict.fromkeys(("full", "full_like", "new_full"), fill_with),
     "zeros_like": like(0),
     "ones_like": like(1),
     "empty_like": like(0),
-    "full_like": lambda self, fill_value, out, dtype=None: full(out.shape, fill_value, out.dtype),
-    "new_zeros": new(0),
-    "new_ones": new(1),
-    "new_empty": new(0),
-    "new_full": lambda self, size, fill_value, out, dtype=None: full(out.shape, fill_value, out.dtype),
     "arange": arange,
     "scalar_tensor": scalar_tensor,
     "fill": fill,
