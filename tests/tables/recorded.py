@@ -13,19 +13,29 @@ ROOT = Path(__file__).parents[2]
 # the parts of the suite that have a session of their own: files of tests, by how their paths begin; the rest is `core`
 APART = {
     "porting": ("tests/porting/",),
-    "tools": (  # the command, the checkers, and what stands around them
-        "tests/jax/test_versions_unknown_",
+    "tools": (  # the command, the checkers, other devices and versions, and what stands around them
+        "tests/jax/test_devices_",
+        "tests/jax/test_others_",
+        "tests/jax/test_versions_",
         "tests/loaded/",
         "tests/tensorflow/test_effects_",
         "tests/tensorflow/test_versions_",
+        "tests/test_array_api",
         "tests/test_cli",
+        "tests/test_divergences",
         "tests/test_examples",
+        "tests/test_figures",
+        "tests/test_fuzz",
         "tests/test_half_imported",
         "tests/test_import_cost",
         "tests/test_package",
+        "tests/test_programs",
         "tests/test_toy_backend",
+        "tests/test_types",
         "tests/test_version_table",
         "tests/testing/",
+        "tests/torch/test_devices_",
+        "tests/torch/test_versions_",
     ),
 }
 
