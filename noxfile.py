@@ -146,8 +146,10 @@ def tests(session: nox.Session) -> None:
 
 def announce(session: nox.Session, part: str) -> None:
     """Say how long a part of the tests takes, as `--record` measured it."""
-    seconds = json.loads(pathlib.Path("tests/durations.json").read_text(encoding="utf-8"))["parts"][part]
-    session.log(f"{seconds / 60:.0f} minutes of one core, and the start of two processes that import three frameworks")
+    record = json.loads(pathlib.Path("tests/durations.json").read_text(encoding="utf-8"))
+    session.log(f"{record['parts'][part] / 60:.0f} minutes of one core, and the start of two processes")
+    if record["unmeasured"]:
+        session.log(f"files of tests that are not measured yet, of all parts: {len(record['unmeasured'])}")
 
 
 COMPILED = [  # the files of tests that are marked so: to collect the others would take longer than to run these
