@@ -223,3 +223,8 @@ def row(
         jit,
         tuple(pins),
     )
+
+
+def samplers(tree: Any) -> list[Sampler]:
+    """Return the samplers in a pytree, in order."""
+    return [leaf for leaf in _tree.leaves(tree) if isinstance(leaf, Sampler)]
