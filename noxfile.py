@@ -2,7 +2,7 @@
 
 Sessions share one environment, which has all three frameworks and is made by the first session that needs it. What is
 run now and then is a part of `full` (`-- --list` names them), or of `search` (`-- fuzz`).
-A test belongs to a tier, `quick`, `default` or `full`: see CONTRIBUTING.md. Times are on two cores.
+A test belongs to a tier, `quick`, `default` or `full`: see CONTRIBUTING.md.
 """
 
 from __future__ import annotations
@@ -112,20 +112,20 @@ def _installed(python: str, package: str) -> str:
 
 @nox.session(venv_backend="none")
 def lint(session: nox.Session) -> None:
-    """Check style, imports and format with ruff: seconds."""
+    """Check style, imports and format with ruff."""
     run(session, "ruff", "check", ".")
     run(session, "ruff", "format", "--check", ".")
 
 
 @nox.session(venv_backend="none", default=False)
 def generate(session: nox.Session) -> None:
-    """Write `multiop/__init__.py`, `multiop/ops` and `primitives.py`, which follow from the frontends: a second."""
+    """Write `multiop/__init__.py`, `multiop/ops` and `primitives.py`, which follow from the frontends."""
     session.run(sys.executable, "tools/op_list.py", *session.posargs, external=True)
 
 
 @nox.session(venv_backend="none")
 def types(session: nox.Session) -> None:
-    """Check types with mypy, strictly: half a minute; `nox -s full -- --part pyright` asks the other checker."""
+    """Check types with mypy, strictly; `nox -s full -- --part pyright` asks the other checker."""
     run(session, "mypy")
 
 
@@ -136,11 +136,20 @@ def prove_pyright(session: nox.Session, *_: str) -> None:
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """Prove every op and every sentence of the contract once, on all backends together: 14 minutes."""
+    """Prove every op and every sentence of the contract once, on all backends together."""
+    announce(session, "core")
     what = ["pytest", *WORKERS, "--tier=default", *session.posargs]
     is_whole = not any(pathlib.Path(word.partition("::")[0]).exists() for word in session.posargs)
     run(session, *what, *["--part=core"] * is_whole, "--hasty", environment=HASTY)
     run(session, *what, *COMPILED * is_whole, "-m", "compiler", success=[0, 5])  # what is about the compilers
+
+
+def announce(session: nox.Session, part: str) -> None:
+    """Say how long a part of the tests takes, as `--record` measured it."""
+    record = json.loads(pathlib.Path("tests/durations.json").read_text(encoding="utf-8"))
+    session.log(f"{record['parts'][part] / 60:.0f} minutes of one core, and the start of two processes")
+    if record["unmeasured"]:
+        session.log(f"files of tests that are not measured yet, of all parts: {len(record['unmeasured'])}")
 
 
 COMPILED = [  # the files of tests that are marked so: to collect the others would take longer than to run these
@@ -150,19 +159,21 @@ COMPILED = [  # the files of tests that are marked so: to collect the others wou
 
 @nox.session(venv_backend="none", default=False)
 def porting(session: nox.Session) -> None:
-    """Prove that models are ported right, and compared, and their weights read: 3 minutes."""
+    """Prove that models are ported right, and compared, and their weights read."""
+    announce(session, "porting")
     run(session, "pytest", *WORKERS, "--tier=default", "--part=porting", "--hasty", *session.posargs, environment=HASTY)
 
 
 @nox.session(venv_backend="none", default=False)
 def tools(session: nox.Session) -> None:
-    """Prove the command, what an import costs, that checkers raise no false alarm, unknown versions: 2 minutes."""
+    """Prove the command, the checkers and tools, what an import costs, other devices and versions."""
+    announce(session, "tools")
     run(session, "pytest", *WORKERS, "--tier=default", "--part=tools", "--hasty", *session.posargs, environment=HASTY)
 
 
 @nox.session(venv_backend="none", default=False)
 def quick(session: nox.Session) -> None:
-    """Give a contributor a first answer, on one backend, `-- jax` (or torch, tensorflow, numpy): 3 minutes.
+    """Give a contributor a first answer, on one backend, `-- jax` (or torch, tensorflow, numpy).
 
     Lint, types, the layout, every op's value, gradient and pinned answers, and the autodiff contract.
     """
@@ -177,7 +188,7 @@ def quick(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def op(session: nox.Session) -> None:
-    """Prove all there is to prove of some ops, `-- op_erf op_max`, on all backends: a minute for each.
+    """Prove all there is to prove of some ops, `-- op_erf op_max`, on all backends.
 
     Every property, keyword and dtype, their docstrings' examples and their rows of the benchmark.
     """
@@ -277,7 +288,7 @@ def parts() -> list[Part]:
 
 @nox.session(venv_backend="none", default=False)
 def full(session: nox.Session) -> None:
-    """Prove everything, before a release: under 90 minutes.
+    """Prove everything, before a release.
 
     On each backend, `product` (ops, properties, calls and dtypes; its results go into results.json), `tests` (all the
     others), `docstrings` and `alone` (the framework installed alone, or none); `cross` (the backends together, the
@@ -358,7 +369,7 @@ MEASURED = pathlib.Path(".nox", "versions.json")  # name of a row -> digest of t
 
 @nox.session(venv_backend="none", default=False)
 def versions(session: nox.Session) -> None:
-    """Run a short suite on the oldest and the newest version of each framework, five minutes each: `-- jax`, `-- 0.9`.
+    """Run a short suite on the oldest and the newest version of each framework: `-- jax`, `-- 0.9`.
 
     Every op's value and gradient, the autodiff contract, and what was silently wrong in some version, in an environment
     of their own; docs/versions.md is made of what comes out. It fails if a test does that is not known to fail on that
@@ -465,7 +476,7 @@ ENDS = {"oldest": ("3.11", "=="), "newest": ("3.13", ">=")}  # Python, and how p
 
 
 def prove_ends(session: nox.Session, _: str, *names: str) -> None:
-    """Run all frameworks together with the oldest, and the newest, of all that pyproject.toml allows: 40 minutes each.
+    """Run all frameworks together with the oldest, and the newest, of all that pyproject.toml allows.
 
     The examples, the quick tier of the shared suite on each backend, several devices and processes. `oldest` is one of
     them; PyTorch's wheel brings CUDA, 3 GB to download.
@@ -529,7 +540,7 @@ def search(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def mutants(session: nox.Session) -> None:
-    """Prove the tests' power, 40 minutes: plant 220 faults in copies of the package, count what the tests catch.
+    """Prove the tests' power: plant 220 faults in copies of the package, count what the tests catch.
 
     `nox -s mutants -- --tier full`, `-- --seed 1`, `-- --backends torch`, `-- --only op_max`, `-- --list`.
     """
@@ -540,7 +551,7 @@ ARRAY_API_TESTS = ("https://github.com/data-apis/array-api-tests", "2026.02.26")
 
 
 def prove_array_api(session: nox.Session, _: str, *words: str) -> None:
-    """Hold `multiop.array_api` to the standard's own suite, data-apis/array-api-tests, on each backend: 10 minutes.
+    """Hold `multiop.array_api` to the standard's own suite, data-apis/array-api-tests, on each backend.
 
     `torch` is one of them. ARRAY_API_TESTS is the path of a checkout with its submodule; without it, one is cloned.
     What is left out, and why, is in tests/array_api; other arguments are the suite's, as `--max-examples=100`.
@@ -573,7 +584,7 @@ def prove_array_api(session: nox.Session, _: str, *words: str) -> None:
 
 
 def prove_distributed(session: nox.Session, _: str, *more: str) -> None:
-    """Hold several devices and processes to what one gives, over the loopback alone: 5 minutes.
+    """Hold several devices and processes to what one gives, over the loopback alone.
 
     JAX on four virtual CPUs, PyTorch in two processes with gloo, TensorFlow's MirroredStrategy on two CPUs.
     """
@@ -583,7 +594,7 @@ def prove_distributed(session: nox.Session, _: str, *more: str) -> None:
 def prove_accelerator(session: nox.Session, _: str, *more: str) -> None:
     """Prove multiop on the accelerator at hand: suite, waits, times, memory; `tools/accelerator.py` needs no nox.
 
-    Without an accelerator: the quick tier, and what tensors without values can show, 6 minutes.
+    Without an accelerator: the quick tier, and what tensors without values can show.
     """
     run(session, "tools/accelerator.py", *more, environment={})
 
@@ -599,9 +610,9 @@ ASKED_FOR: dict[str, tuple[float, Prove]] = {  # what needs the network, an acce
 
 @nox.session(venv_backend="none", default=False)
 def docs(session: nox.Session) -> None:
-    """Build the site into build/site, with every warning and broken link as an error, and run its pages: 5 minutes.
+    """Build the site into build/site, with every warning and broken link as an error, and run its pages.
 
-    `-- --build` builds alone, a minute; `-- --serve` builds and serves it at http://localhost:8000; `-- --links` also
+    `-- --build` builds alone; `-- --serve` builds and serves it at http://localhost:8000; `-- --links` also
     asks the addresses outside. The build has an environment of its own, without a framework.
     """
     python = made(session, "docs", "docs")
@@ -622,7 +633,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def bench(session: nox.Session) -> None:
-    """Measure everything, five minutes: nox -s bench -- --write benchmarks/measured.md puts it into the document.
+    """Measure everything: nox -s bench -- --write benchmarks/measured.md puts it into the document.
 
     `nox -s bench -- --all` walks every op that has a native counterpart, in search of outliers.
     """

@@ -231,7 +231,7 @@ def check_equal(name: str, who: str, found: list[Any], expected: list[Any], tole
 def run(suites: list[str], about: str | None = None, rounds: int = 101) -> None:
     """Measure suites, each on every backend in a process of its own; print, and keep what was found."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--backends", default=None, help="comma-separated; default: all that are installed")
+    parser.add_argument("--backends", default=None, help="comma-separated; default: all frameworks that are installed")
     parser.add_argument("--rounds", type=int, default=rounds, help=f"timed batches per contender; default: {rounds}")
     parser.add_argument("--json", default=None, metavar="PATH", help="default: benchmarks/results/NAME.json")
     parser.add_argument("--write", default=None, metavar="PATH", help="put the summary into this document")
@@ -265,10 +265,12 @@ def run(suites: list[str], about: str | None = None, rounds: int = 101) -> None:
     else:
         import multiop
 
-        backends = options.backends.split(",") if options.backends else multiop.available_backends()
+        named = options.backends.split(",") if options.backends else None
+        installed = multiop.available_backends()
         kept = {"machine": about_machine(), "rounds": options.rounds, "results": []}
         for suite in suites:
-            for backend in backends:
+            # NumPy has a suite of its own, since the others compare with a framework
+            for backend in named or [name for name in installed if (name == "numpy") == (suite == "numpy")]:
                 kept["results"].append(child(suite, backend, options))
                 path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")  # an aborted run leaves its part
     show_missed(kept)

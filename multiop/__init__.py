@@ -251,7 +251,6 @@ from multiop.frontends.elementwise import (
     op_deg2rad as op_deg2rad,
     op_divide as op_divide,
     op_divide_no_nan as op_divide_no_nan,
-    op_divmod as op_divmod,
     op_exp as op_exp,
     op_exp2 as op_exp2,
     op_expm1 as op_expm1,
@@ -377,9 +376,7 @@ from multiop.frontends.normalization import (
 )
 from multiop.frontends.polynomials import (
     op_poly as op_poly,
-    op_polyadd as op_polyadd,
     op_polyfit as op_polyfit,
-    op_polymul as op_polymul,
     op_polyval as op_polyval,
     op_roots as op_roots,
 )
@@ -450,7 +447,6 @@ from multiop.frontends.shapes import (
     op_column_stack as op_column_stack,
     op_concatenate as op_concatenate,
     op_diag as op_diag,
-    op_diag_indices as op_diag_indices,
     op_diagflat as op_diagflat,
     op_diagonal as op_diagonal,
     op_dsplit as op_dsplit,
@@ -461,7 +457,6 @@ from multiop.frontends.shapes import (
     op_flipud as op_flipud,
     op_hsplit as op_hsplit,
     op_hstack as op_hstack,
-    op_indices as op_indices,
     op_meshgrid as op_meshgrid,
     op_moveaxis as op_moveaxis,
     op_ndim as op_ndim,

@@ -15,7 +15,7 @@ from scipy import special, stats
 
 import multiop
 from multiop import errors, random
-from multiop.random import _binomial, _gamma, _normal, _philox, _poisson
+from multiop.random import _arithmetic, _binomial, _gamma, _normal, _philox, _poisson
 
 MASK = 0xFFFFFFFF
 NAN, INF = float("nan"), float("inf")
@@ -77,6 +77,13 @@ SLOW = (  # a second and more a program
     {"multiop_backend": "torch", "mode": "compiled"},
     {"multiop_backend": "tensorflow", "mode": "mapped"},
 )
+
+
+def by_numpy(test):
+    """Leave a test to the full tier on the frameworks, which draw the same numbers and compile for seconds."""
+    for name in ("torch", "jax", "tensorflow"):
+        test = pytest.mark.slow_on(multiop_backend=name)(test)
+    return test
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -283,6 +290,13 @@ def test_normals_are_quantiles(backend, x64):
     np.testing.assert_array_max_ulp(x[is_lower], exact[is_lower], 10)
 
 
+def test_a_logarithm_keeps_its_digits_on_both_sides_of_a_quarter(backend):
+    x = np.linspace(0.001, 0.499, 999).astype("float32")
+    exact = np.log1p(-x.astype("float64"))
+    found = to_numpy(_arithmetic.log_1_minus(multiop.op_convert_to_tensor(x)))
+    np.testing.assert_array_max_ulp(found, exact.astype("float32"), 4)
+
+
 def test_the_furthest_normals(backend, monkeypatch):
     w = np.array([0, 1, 2**31 - 1, 2**31, 2**32 - 1], np.uint32)
     monkeypatch.setattr(_philox, "words", lambda key, shape, stream: multiop.op_cast(w, _philox.word()))
@@ -447,7 +461,7 @@ def test_classes_have_their_probabilities(backend, n):
     np.testing.assert_allclose(np.atleast_2d(np.cov(x.T)), expected, atol=0.35)
 
 
-@pytest.mark.tier("full")
+@by_numpy
 def test_impossible_events_and_classes_give_nan(backend):
     x = to_numpy(random.poisson((5,), np.array([-1.0, NAN, np.inf, 0.0, 20.0], "float32"), seed=1))
     assert np.isnan(x).tolist() == [True] * 3 + [False] * 2
@@ -465,6 +479,18 @@ def test_parameters_that_are_numbers_draw_what_tensors_full_of_them_draw(backend
     y = to_numpy(random.binomial((5000,), np.full(5000, n, "float32"), np.full(5000, p, "float32"), seed=3))
     assert x.tolist() == y.tolist()
     assert to_numpy(random.binomial((7,), n, p, seed=3)).tolist() == x[:7].tolist()  # too few for a table
+
+
+@by_numpy
+def test_few_numbers_need_no_table(backend, monkeypatch):
+    sizes = []
+    monkeypatch.setattr(
+        _binomial, "op_arange", lambda size, dtype: sizes.append(size) or multiop.op_arange(size, dtype=dtype)
+    )
+    random.binomial((300,), 1000, 0.3, seed=3)  # a table would have more entries
+    assert not sizes
+    random.binomial((3000,), 1000, 0.3, seed=3)
+    assert len(sizes) == 1 and sizes[0] > 80
 
 
 def test_trials_may_be_as_many_as_the_dtype_holds(backend, x64):

@@ -373,7 +373,8 @@ def of_source(root: Path) -> dict[str, str]:
     found["functions called by a bare participle"] = str(sum(map(len, bare_participles(root).values())))
     found["members that a backend may leave out"] = str(optional_members(root))
     for kind in ("primitive", "composite"):
-        guide = re.search(rf"A {kind} touches (\w+) files", (root / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+        text = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
+        guide = re.search(rf"## Add a {kind}\n.*?touches (\w+) files", text, re.DOTALL)
         found[f"files that a new {kind} touches"] = guide[1] if guide else "?"
     return found
 

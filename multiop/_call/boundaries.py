@@ -16,25 +16,25 @@ COMPOSITES = frozenset(
     op_depthwise_conv op_separable_conv op_empty op_empty_like op_identity op_eigvalsh op_eigvals op_svdvals op_logdet
     op_cholesky_inverse op_lstsq op_matrix_power op_matrix_rank op_norm op_cdist op_solve_sylvester
     op_polar_decomposition op_sqrtm op_logm op_true_divide op_absolute op_conjugate op_fabs op_deg2rad op_rad2deg
-    op_angle op_fmax op_fmin op_copysign op_divmod op_modf op_sinc op_image_rgb_to_grayscale op_image_rgb_to_hsv
+    op_angle op_fmax op_fmin op_copysign op_modf op_sinc op_image_rgb_to_grayscale op_image_rgb_to_hsv
     op_image_hsv_to_rgb op_image_crop op_image_pad op_image_resize op_image_affine_transform
     op_image_perspective_transform op_image_map_coordinates op_image_extract_patches op_image_extract_patches_3d
     op_image_reconstruct_patches op_image_gaussian_blur op_image_sobel_edges op_image_ssim op_image_elastic_transform
     op_image_scale_and_translate op_scatter op_ravel_multi_index op_set_item op_add_at op_multiply_at op_maximum_at
-    op_minimum_at op_subset op_multi_hot op_allclose op_psnr op_batch_normalization_with_moments op_polyval op_polyadd
-    op_polymul op_poly op_roots op_polyfit op_depth_to_space op_space_to_depth op_trace op_dot op_inner op_outer
-    op_vdot op_kron op_cross op_vander op_rearrange op_amax op_amin op_count_nonzero op_ptp op_average op_diff
-    op_interp op_gradient op_unwrap op_ravel op_ndim op_size op_hstack op_vstack op_dstack op_column_stack op_append
-    op_array_split op_hsplit op_vsplit op_dsplit op_fliplr op_flipud op_rot90 op_broadcast_arrays op_broadcast_shapes
-    op_meshgrid op_diag op_diagflat op_tri op_tril op_triu op_set_diag op_diag_indices op_tril_indices op_triu_indices
-    op_block_diag op_indices op_stft op_istft op_ifft op_fftn op_ifftn op_rfftn op_irfftn op_hfft op_ihfft op_fftfreq
-    op_rfftfreq op_fftshift op_ifftshift op_in_top_k op_argpartition op_unique op_lexsort op_isin op_histogram
-    op_setdiff1d op_union1d op_intersect1d op_logspace op_geomspace op_lgamma op_digamma op_polygamma op_gammainc
-    op_gammaincc op_betainc op_gamma op_betaln op_beta op_xlogy op_xlog1py op_erfcx op_erfcinv op_ndtr op_log_ndtr
-    op_ndtri op_logit op_entr op_rel_entr op_kl_div op_multigammaln op_zeta op_jv op_yv op_iv op_ive op_kv op_kve
-    op_convolve op_nansum op_nanprod op_nancumsum op_nancumprod op_nanmean op_nanvar op_nanstd op_nanmax op_nanmin
-    op_nanargmax op_nanargmin op_quantile op_percentile op_median op_nanquantile op_nanpercentile op_nanmedian
-    op_moments op_corrcoef op_cov op_trapezoid op_bartlett op_hanning op_hamming op_blackman
+    op_minimum_at op_subset op_multi_hot op_allclose op_psnr op_batch_normalization_with_moments op_polyval op_poly
+    op_roots op_polyfit op_depth_to_space op_space_to_depth op_trace op_dot op_inner op_outer op_vdot op_kron op_cross
+    op_vander op_rearrange op_amax op_amin op_count_nonzero op_ptp op_average op_diff op_interp op_gradient op_unwrap
+    op_ravel op_ndim op_size op_hstack op_vstack op_dstack op_column_stack op_append op_array_split op_hsplit
+    op_vsplit op_dsplit op_fliplr op_flipud op_rot90 op_broadcast_arrays op_broadcast_shapes op_meshgrid op_diag
+    op_diagflat op_tri op_tril op_triu op_set_diag op_tril_indices op_triu_indices op_block_diag op_stft op_istft
+    op_ifft op_fftn op_ifftn op_rfftn op_irfftn op_hfft op_ihfft op_fftfreq op_rfftfreq op_fftshift op_ifftshift
+    op_in_top_k op_argpartition op_unique op_lexsort op_isin op_histogram op_setdiff1d op_union1d op_intersect1d
+    op_logspace op_geomspace op_lgamma op_digamma op_polygamma op_gammainc op_gammaincc op_betainc op_gamma op_betaln
+    op_beta op_xlogy op_xlog1py op_erfcx op_erfcinv op_ndtr op_log_ndtr op_ndtri op_logit op_entr op_rel_entr
+    op_kl_div op_multigammaln op_zeta op_jv op_yv op_iv op_ive op_kv op_kve op_convolve op_nansum op_nanprod
+    op_nancumsum op_nancumprod op_nanmean op_nanvar op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin
+    op_quantile op_percentile op_median op_nanquantile op_nanpercentile op_nanmedian op_moments op_corrcoef op_cov
+    op_trapezoid op_bartlett op_hanning op_hamming op_blackman
     """.split()
 )
 
@@ -1154,12 +1154,6 @@ def op_copysign(op):
   except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
  return op_copysign, 3
 
-def op_divmod(op):
- def op_divmod(x1, x2):
-  try: return active().op_divmod(x1, x2)
-  except Exception as error: return recover(error, op, {"x1": x1, "x2": x2})
- return op_divmod, 1
-
 def op_modf(op):
  def op_modf(x):
   try: return active().op_modf(x)
@@ -1601,18 +1595,6 @@ def op_polyval(op):
   try: return active().op_polyval(p, x)
   except Exception as error: return recover(error, op, {"p": p, "x": x})
  return op_polyval, 2
-
-def op_polyadd(op):
- def op_polyadd(a1, a2):
-  try: return active().op_polyadd(a1, a2)
-  except Exception as error: return recover(error, op, {"a1": a1, "a2": a2})
- return op_polyadd, 1
-
-def op_polymul(op):
- def op_polymul(a1, a2):
-  try: return active().op_polymul(a1, a2)
-  except Exception as error: return recover(error, op, {"a1": a1, "a2": a2})
- return op_polymul, 1
 
 def op_poly(op):
  def op_poly(x):
@@ -2193,12 +2175,6 @@ def op_set_diag(op):
   except Exception as error: return recover(error, op, {"x": x, "diagonal": diagonal})
  return op_set_diag, 1
 
-def op_diag_indices(op):
- def op_diag_indices(n, ndim):
-  try: return active().op_diag_indices(n, ndim)
-  except Exception as error: return recover(error, op, {"n": n, "ndim": ndim})
- return op_diag_indices, 1
-
 def op_tril_indices(op):
  def op_tril_indices(n, k, m):
   try: return active().op_tril_indices(n, k, m)
@@ -2216,14 +2192,6 @@ def op_block_diag(op):
   try: return active().op_block_diag(*arrs)
   except Exception as error: return recover(error, op, {"arrs": arrs})
  return op_block_diag, 1
-
-def op_indices(op):
- def op_indices(dimensions, dtype, sparse):
-  try:
-   if sparse is not False and sparse is not True: sparse = bool_flag(sparse, "sparse")
-   return active().op_indices(dimensions, dtype, sparse)
-  except Exception as error: return recover(error, op, {"dimensions": dimensions, "dtype": dtype, "sparse": sparse})
- return op_indices, 1
 
 def op_fft(op):
  def op_fft(x):

@@ -1464,34 +1464,6 @@ def op_copysign(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 
 @boundary
-def op_divmod(x1: ArrayLike, x2: ArrayLike) -> tuple[Tensor, Tensor]:
-    """Return quotients that are rounded down, and the remainders: `op_floor_divide` and `op_mod` of `x1` and `x2`.
-
-    Args:
-        x1: Tensor of any dtype and shape.
-        x2: Tensor whose shape broadcasts with that of `x1`.
-
-    Returns:
-        Two tensors of the broadcast shape and the promoted dtype. Bools become `int32`.
-
-    Raises:
-        ArgumentError: The shapes do not broadcast, or an integer is divided by 0. In compiled or mapped code,
-            which cannot raise an error, both entries are 0.
-        DTypeError: The operands are complex; complex numbers have no order.
-
-    Gradient:
-        Zero through the quotients; through the remainders 1 for `x1`, `-floor(x1 / x2)` for `x2`.
-
-    Example:
-        >>> import multiop
-        >>> quotient, remainder = multiop.op_divmod([7, -7], 2)
-        >>> multiop.op_convert_to_numpy(quotient).tolist(), multiop.op_convert_to_numpy(remainder).tolist()
-        ([3, -4], [1, 1])
-    """
-    return op_floor_divide(x1, x2), op_mod(x1, x2)
-
-
-@boundary
 def op_modf(x: ArrayLike) -> tuple[Tensor, Tensor]:
     """Return what each entry of `x` has behind the point, and what it has before it, both with its sign.
 

@@ -12,7 +12,6 @@ from multiop._values.types import ArrayLike, Tensor
 from multiop.frontends.conversion import (
     on_device_of,
     op_cast,
-    op_convert_to_tensor,
     op_dtype,
     op_shape,
     operands,
@@ -34,7 +33,6 @@ from multiop.frontends.logical import op_equal, op_where
 from multiop.frontends.products import op_matmul, op_outer, op_vander
 from multiop.frontends.reduction import op_sum
 from multiop.frontends.shapes import op_concatenate, op_expand_dims, op_pad, op_reshape, op_swapaxes
-from multiop.frontends.statistics import op_convolve
 
 # composites
 
@@ -69,54 +67,6 @@ def op_polyval(p: ArrayLike, x: ArrayLike) -> Tensor:
     for k in range(n):
         y = op_add(op_multiply(y, x) if k else y, p[k])
     return op_cast(y, dtype)
-
-
-@boundary
-def op_polyadd(a1: ArrayLike, a2: ArrayLike) -> Tensor:
-    """Add two polynomials.
-
-    Args:
-        a1: Vector of coefficients, that of the highest power first, or a number.
-        a2: Vector like `a1`.
-
-    Returns:
-        Vector of the promoted dtype, as long as the longer one.
-
-    Raises:
-        ArgumentError: An operand has more than one dimension.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_polyadd([1, 2], [9, 5, 4])).tolist()
-        [9, 6, 6]
-    """
-    a1, a2 = (_coefficients(x, name) for x, name in zip(operands(a1, a2), ("a1", "a2"), strict=True))
-    n1, n2 = op_shape(a1)[0], op_shape(a2)[0]
-    return op_add(op_pad(a1, [(max(n2 - n1, 0), 0)]), op_pad(a2, [(max(n1 - n2, 0), 0)]))
-
-
-@boundary
-def op_polymul(a1: ArrayLike, a2: ArrayLike) -> Tensor:
-    """Multiply two polynomials.
-
-    Args:
-        a1: Vector of coefficients, that of the highest power first, or a number; not empty.
-        a2: Vector like `a1`.
-
-    Returns:
-        Vector of the promoted dtype, of `n1 + n2 - 1` coefficients. NumPy leaves out leading zeros; here they stay, as
-        the shape does not depend on values.
-
-    Raises:
-        ArgumentError: An operand has more than one dimension, or is empty.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_polymul([1, 2], [1, -2])).tolist()
-        [1, 0, -4]
-    """
-    a1, a2 = operands(a1, a2)
-    return op_convolve(_coefficients(a1, "a1"), _coefficients(a2, "a2"))
 
 
 @boundary
@@ -275,11 +225,3 @@ def _vector(x: Any, name: str) -> int:
     if len(shape) != 1 or not isinstance(shape[0], int):
         raise errors.ArgumentError(f"{name} must be a vector of a known size, not of shape {shape}")
     return shape[0]
-
-
-def _coefficients(x: Any, name: str) -> Any:
-    """Return a vector; a number is a polynomial of degree 0."""
-    x = op_convert_to_tensor(x)
-    x = x if op_shape(x) else op_reshape(x, (1,))
-    _vector(x, name)
-    return x

@@ -15,7 +15,7 @@ from multiop._loading.registry import active, composite
 from multiop._values import args
 from multiop._values.types import ArrayLike, Axis, DType, Shape, Tensor
 from multiop.frontends.conversion import on_device_of, op_cast, op_convert_to_tensor, op_shape, operands
-from multiop.frontends.creation import op_arange, op_eye, op_zeros, op_zeros_like
+from multiop.frontends.creation import op_arange, op_eye, op_zeros_like
 from multiop.frontends.elementwise import op_subtract
 from multiop.frontends.logical import op_greater_equal, op_where
 
@@ -990,29 +990,6 @@ def op_set_diag(x: ArrayLike, diagonal: ArrayLike) -> Tensor:
 
 
 @boundary
-def op_diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
-    """Return the indices of the diagonal of a tensor.
-
-    Args:
-        n: The size of each of its dimensions.
-        ndim: How many dimensions it has.
-
-    Returns:
-        Tuple of `ndim` `int32` tensors of shape `(n,)`.
-
-    Raises:
-        ArgumentError: A number is negative.
-
-    Example:
-        >>> import multiop
-        >>> [multiop.op_convert_to_numpy(i).tolist() for i in multiop.op_diag_indices(3)]
-        [[0, 1, 2], [0, 1, 2]]
-    """
-    n, ndim = args.count(n, "n"), args.count(ndim, "ndim")
-    return tuple(op_arange(n, dtype="int32") for _ in range(ndim))
-
-
-@boundary
 def op_tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Tensor, Tensor]:
     """Return the indices of the lower triangle of a matrix, row by row.
 
@@ -1088,37 +1065,6 @@ def op_block_diag(*arrs: ArrayLike) -> Tensor:
         for block, end in zip(blocks, ends, strict=True)
     ]
     return op_concatenate(rows)
-
-
-@boundary
-def op_indices(dimensions: Shape, dtype: DType | None = None, sparse: bool = False) -> Tensor | tuple[Tensor, ...]:
-    """Return the indices of every entry of a tensor.
-
-    Args:
-        dimensions: The shape of that tensor.
-        dtype: Dtype of the result; `int32` by default.
-        sparse: Whether each index is a tensor of its own that broadcasts with the others.
-
-    Returns:
-        Tensor of shape `(len(dimensions), *dimensions)`: first the index in the first dimension, and so on. With
-        `sparse` a tuple of tensors that have one dimension of more than one entry each.
-
-    Raises:
-        ArgumentError: A size is negative.
-
-    Example:
-        >>> import multiop
-        >>> multiop.op_convert_to_numpy(multiop.op_indices((2, 2))).tolist()
-        [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
-    """
-    sizes, dtype = args.size(dimensions, "dimensions"), "int32" if dtype is None else dtype
-    grids = [
-        op_reshape(op_arange(size, dtype=dtype), (1,) * dim + (size,) + (1,) * (len(sizes) - dim - 1))
-        for dim, size in enumerate(sizes)
-    ]
-    if sparse:
-        return tuple(grids)
-    return op_stack([op_broadcast_to(grid, sizes) for grid in grids]) if grids else op_zeros((0,), dtype)
 
 
 def _indices(of: Any, n: int, k: int, m: int | None) -> tuple[Tensor, Tensor]:

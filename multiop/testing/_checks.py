@@ -270,15 +270,6 @@ def check_compiled(*problems: Problem, gradient: bool = True) -> float:
     return worst
 
 
-def check_gradient_through_compiled(problem: Problem) -> float:
-    """Check that differentiating the compiled function gives the eager gradient."""
-    compiled = Problem(multiop.jit(problem.f), problem.call, dtype=problem._dtype, seed=problem.seed, name=problem.name)
-    scales = rounding_scales(problem, problem.gradient_tensors)
-    return assert_equal(
-        compiled.gradient, problem.gradient, f"gradient through the compiled {_at(problem)}", scales=scales
-    )
-
-
 def check_agreement(problem_on: Callable[[], Problem], backends: list[str], gradient: bool = True) -> float:
     """Check that the value and `gradient` agree on all `backends`, each made active in turn."""
     results = {}

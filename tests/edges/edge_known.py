@@ -113,7 +113,6 @@ EXCLUDED = {
     "op_nextafter": "its rows pin the step, which is less than a rounding error",
     "op_ldexp": "tests/ops/test_elementwise.py holds every size and power",
     "op_copysign": "op_abs, and the signs of tests/ops/test_signed_zeros.py",
-    "op_divmod": "op_floor_divide and op_mod",
     "op_modf": "its row pins the signs of zeros; op_trunc, and what it leaves",
     "op_polar": "op_multiply of op_cos and op_sin",
     "op_psnr": "op_log10 of op_mean of op_square, of all entries at once",

@@ -162,6 +162,8 @@ EQUIVALENT: dict[str, str] = {
     "jax/logical.op_equal:alike(x1, x2) -> alike(x2, x1)": "the operands may change places",
     "autodiff/_transformed.Transformed:functools.update_wrapper(self, fun, upda...RAPPER_UPDATES) -> "
     "functools.update_wrapper(self, fun)": "it is for the tracer of PyTorch before 2.12",
+    "frontends/creation._number_dtype:1 -> 2": "an int of Python has one dtype, whatever its value",
+    "random/_keys._of_process:4 -> 5": "a seed of 40 bits that nobody knows serves as one of 32 does",
     "jax/_recorded.keys_of:0 -> 1": "a key is the address of an object or below 0: 1 is none, and is looked up in vain",
 }
 

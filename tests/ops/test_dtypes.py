@@ -277,6 +277,8 @@ def test_creation(backend):
     assert multiop.op_dtype(multiop.op_arange(3)) == "int32"
     assert multiop.op_dtype(multiop.op_arange(3.0)) == "float32"
     assert multiop.op_dtype(multiop.op_arange(0, 1, 0.5)) == "float32"
+    assert multiop.op_dtype(multiop.op_arange(multiop.op_convert_to_tensor(3.0))) == "float32"
+    assert multiop.op_dtype(multiop.op_arange(multiop.op_convert_to_tensor(3, "int16"))) == "int16"
     assert multiop.op_dtype(multiop.op_full(2, 1)) == "int32"
     assert multiop.op_dtype(multiop.op_full(2, True)) == "bool"
     assert multiop.op_dtype(multiop.op_full(2, 1.0)) == "float32"

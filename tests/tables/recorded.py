@@ -13,18 +13,29 @@ ROOT = Path(__file__).parents[2]
 # the parts of the suite that have a session of their own: files of tests, by how their paths begin; the rest is `core`
 APART = {
     "porting": ("tests/porting/",),
-    "tools": (  # the command and what stands around it
-        "tests/jax/test_versions_unknown_",
+    "tools": (  # the command, the checkers, other devices and versions, and what stands around them
+        "tests/jax/test_devices_",
+        "tests/jax/test_others_",
+        "tests/jax/test_versions_",
         "tests/loaded/",
         "tests/tensorflow/test_effects_",
         "tests/tensorflow/test_versions_",
+        "tests/test_array_api",
         "tests/test_cli",
+        "tests/test_divergences",
         "tests/test_examples",
+        "tests/test_figures",
+        "tests/test_fuzz",
+        "tests/test_half_imported",
         "tests/test_import_cost",
         "tests/test_package",
+        "tests/test_programs",
+        "tests/test_toy_backend",
+        "tests/test_types",
         "tests/test_version_table",
-        "tests/testing/test_false_alarms",
-        "tests/testing/test_marker",
+        "tests/testing/",
+        "tests/torch/test_devices_",
+        "tests/torch/test_versions_",
     ),
 }
 
@@ -83,7 +94,11 @@ class Record:
         paths = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py"))
         unmeasured = set(known.get("unmeasured", [])) - run.keys()
         paths = [path for path in paths if path in files or part_of(ROOT / path) == self.part]
+        parts = collections.Counter()
+        for path in paths:
+            parts[part_of(ROOT / path)] += files[path]
         record = {
+            "parts": {name: round(seconds) for name, seconds in sorted(parts.items())},
             "unmeasured": sorted(path for path in unmeasured if part_of(ROOT / path) != self.part),
             "files": {path: round(files[path], 1) for path in paths},
             "functions": {name: round(seconds, 1) for name, seconds in sorted(functions.items()) if seconds >= 0.1},

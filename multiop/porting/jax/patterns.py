@@ -56,10 +56,6 @@ def axes(expression: Call, x: Value) -> tuple[int, ...]:
     return tuple(sorted(item % x.ndim for item in listed))
 
 
-def shape_of(expression: Expression) -> Any:
-    return expression.shape if isinstance(expression, Value) else None
-
-
 def size_along(x: Value, listed: Any) -> Any:
     """Return how many entries there are along some axes: an int, or the text of an open size."""
     sizes = [x.shape[axis] for axis in listed]

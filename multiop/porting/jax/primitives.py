@@ -141,10 +141,6 @@ def write_round(x: Expression, rounding_method: Any) -> Expression:
     return Infix("*", call("ops.sign", x), call("ops.floor", Infix("+", call("ops.abs", x), 0.5)))
 
 
-def write_conversion(x: Expression, new_dtype: Any, out: Value) -> Expression:
-    return x if is_number(x) else cast(x, out.dtype)
-
-
 def shifted_right(kind: str) -> Row:
     """Bits shifted to the right, in front of them those of the sign or zeros, whatever the dtype would take."""
 
@@ -165,10 +161,6 @@ def bits_of(x: Expression, dtype: str) -> Expression:
     width = np.dtype(dtype).itemsize * 8
     shifted = call("ops.right_shift", call("ops.expand_dims", x, -1), call("ops.arange", width, dtype=DType(dtype)))
     return call("ops.bitwise_and", shifted, 1)
-
-
-def population_count(x: Value) -> Expression:
-    return call("ops.cast", call("ops.sum", bits_of(x, x.dtype), axis=-1), DType(x.dtype))
 
 
 def leading_zeros(x: Value) -> Expression:
@@ -199,10 +191,6 @@ def total(op: str) -> Row:
         return call("ops.logical_or", compared, is_last)
 
     return row
-
-
-def complexes(x: Expression, y: Expression) -> Expression:
-    return call("ops.view_as_complex", call("ops.stack", [x, y], axis=-1))
 
 
 # products
@@ -334,10 +322,6 @@ def transpose(x: Value, permutation: Any) -> Expression:
     return call("ops.transpose", x, axes)
 
 
-def tile(x: Value, reps: Any) -> Expression:
-    return call("ops.tile", x, tuple(reps))
-
-
 def squeeze(x: Value, dimensions: Any, made: Any) -> Expression:
     axes = tuple(int(axis) % x.ndim for axis in dimensions)
     inner = made(x)
@@ -422,10 +406,6 @@ def pad(x: Value, value: Expression, padding_config: Any, out: Value) -> Express
 
 def stack(*xs: Value, axis: int) -> Expression:
     return call("ops.stack", list(xs), axis=axis if axis < xs[0].ndim else -1)
-
-
-def unstack(x: Value, axis: int, out: Any) -> Expression:
-    return tuple(Item(x, (*[slice(None)] * axis, i)) for i in range(len(out)))
 
 
 def sort(*xs: Value, dimension: int, is_stable: bool, num_keys: int, out: Any, emit: Any) -> Expression:
@@ -891,10 +871,6 @@ def normal(key: Any, out: Value) -> Expression:
     return call("random.normal", out.shape, dtype=DType(out.dtype), seed=SEED)
 
 
-def write_solve(a: Value, b: Value) -> Expression:
-    return call("ops.linalg.solve", a, b)
-
-
 def copysign(x: Expression, y: Expression) -> Expression:
     size = call("ops.abs", x)
     return call("ops.where", call("ops.signbit", y), call("ops.negative", size), size)
@@ -926,9 +902,9 @@ ENTRYWISE: dict[str, Row] = {
     "real": unary("real"),
     "imag": unary("imag"),
     "conj": lambda x, input_dtype=None: call("ops.conjugate", x),
-    "complex": complexes,
+    "complex": lambda x, y: call("ops.view_as_complex", call("ops.stack", [x, y], axis=-1)),
     "stop_gradient": unary("stop_gradient"),
-    "convert_element_type": write_conversion,
+    "convert_element_type": lambda x, new_dtype, out: x if is_number(x) else cast(x, out.dtype),
     "add": infix("+", "add"),
     "add_any": infix("+", "add"),
     "sub": infix("-", "subtract"),
@@ -959,7 +935,7 @@ ENTRYWISE: dict[str, Row] = {
     "shift_left": binary("left_shift"),
     "shift_right_arithmetic": shifted_right("arithmetic"),
     "shift_right_logical": shifted_right("logical"),
-    "population_count": population_count,
+    "population_count": lambda x: call("ops.cast", call("ops.sum", bits_of(x, x.dtype), axis=-1), DType(x.dtype)),
     "clz": leading_zeros,
     "select_n": select,
     "clamp": clamp,
@@ -988,14 +964,14 @@ ROWS: dict[str, Row] = {
     "reshape": reshape,
     "transpose": transpose,
     "squeeze": squeeze,
-    "tile": tile,
+    "tile": lambda x, reps: call("ops.tile", x, tuple(reps)),
     "slice": cut,
     "concatenate": concatenate,
     "split": split,
     "pad": pad,
     "rev": lambda x, dimensions: call("ops.flip", x, axis=tuple(dimensions) if len(dimensions) > 1 else dimensions[0]),
     "stack": stack,
-    "unstack": unstack,
+    "unstack": lambda x, axis, out: tuple(Item(x, (*[slice(None)] * axis, i)) for i in range(len(out))),
     "dynamic_slice": dynamic_slice,
     "dynamic_update_slice": dynamic_update,
     "gather": gather,
@@ -1026,7 +1002,7 @@ ROWS: dict[str, Row] = {
 
 # functions of JAX's own that are jitted or have a derivative of their own, by the part of JAX that they are in
 NAMED: dict[str, Row] = {
-    "numpy.solve": write_solve,
+    "numpy.solve": lambda a, b: call("ops.linalg.solve", a, b),
     "numpy.inv": lambda a: call("ops.linalg.inv", a),
     "numpy.det": lambda a: call("ops.linalg.det", a),
     "numpy.slogdet": lambda a: call("ops.slogdet", a),

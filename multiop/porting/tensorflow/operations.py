@@ -99,10 +99,6 @@ def extremum(op: str) -> Row:
     return row
 
 
-def squared_difference(x: Expression, y: Expression) -> Expression:
-    return call("ops.square", Infix("-", x, y))
-
-
 def power(x: Expression, y: Expression) -> Expression:
     if not isinstance(y, Value) and y == 2:
         return call("ops.square", x)
@@ -186,10 +182,6 @@ def batch_matmul(x: Value, y: Value, adj_x: bool = False, adj_y: bool = False) -
     left = call("ops.swapaxes", x, -1, -2) if adj_x else x
     right = call("ops.swapaxes", y, -1, -2) if adj_y else y
     return call("ops.matmul", left, right)
-
-
-def einsum(inputs: Sequence[Value], equation: str) -> Expression:
-    return call("ops.einsum", equation.replace(" ", ""), *inputs)
 
 
 def bias_add(value: Value, bias: Value, data_format: str = "NHWC") -> Expression:
@@ -392,10 +384,6 @@ def flip(tensor: Value, axis: Any) -> Expression:
     return tensor if not axes else call("ops.flip", tensor, axis=axes[0] if len(axes) == 1 else axes)
 
 
-def roll(input: Value, shift: Any, axis: Any) -> Expression:
-    return call("ops.roll", input, shift, axis=axis)
-
-
 def to_batch(input: Value, block_shape: Any, paddings: Any, out: Value) -> Expression:
     """Move blocks of space into the batch, in front of it."""
     blocks = tuple(block_shape)
@@ -444,10 +432,6 @@ def full(shape: Any, value: Expression, dtype: str) -> Expression:
     if not isinstance(value, Dim) and value in (0, 1) and not isinstance(value, bool):
         return call("ops.ones" if value else "ops.zeros", shape, dtype=DType(dtype))
     return call("ops.full", shape, value, dtype=DType(dtype))
-
-
-def fill(dims: Any, value: Expression, out: Value) -> Expression:
-    return full(out.shape, value, out.dtype)
 
 
 def arange(start: Expression, limit: Expression, delta: Expression, out: Value) -> Expression:
@@ -809,18 +793,6 @@ def crop_and_resize(
     return call("crop_and_resize", image, boxes, box_ind, tuple(crop_size), method, extrapolation_value)
 
 
-def adjust_contrast(images: Value, contrast_factor: Expression) -> Expression:
-    return call("adjust_contrast", images, contrast_factor)
-
-
-def adjust_hue(images: Value, delta: Expression) -> Expression:
-    return call("adjust_hue", images, delta)
-
-
-def adjust_saturation(images: Value, scale: Expression) -> Expression:
-    return call("adjust_saturation", images, scale)
-
-
 def patches(images: Value, ksizes: Any, strides: Any, rates: Any, padding: str) -> Expression:
     size, steps, spread = (short(tuple(option[1:3])) for option in (ksizes, strides, rates))
     options = {} if spread == 1 else {"dilation_rate": spread}
@@ -931,10 +903,6 @@ def gather(params: Value, indices: Expression, axis: int = 0, batch_dims: int = 
     return call("ops.take", params, indices, axis=axis)
 
 
-def resource_gather(resource: Value, indices: Expression, batch_dims: int = 0) -> Expression:
-    return gather(resource, indices, 0, batch_dims)
-
-
 def gather_nd(params: Value, indices: Value, emit: Any) -> Expression:
     if not isinstance(indices, Value):
         columns = np.moveaxis(np.asarray(indices), -1, 0).tolist()
@@ -958,14 +926,6 @@ def where_v2(condition: Value, t: Expression, e: Expression, out: Value) -> Expr
     if not isinstance(t, Value) and not isinstance(e, Value):
         t = call("ops.cast", t, DType(out.dtype))
     return call("ops.where", condition, t, e)
-
-
-def top_k(input: Value, k: int, sorted: bool = True) -> Expression:
-    return call("ops.top_k", input, k)
-
-
-def scatter(indices: Value, updates: Value, shape: Any) -> Expression:
-    return call("ops.scatter", indices, updates, tuple(shape))
 
 
 def reverse_sequence(input: Value, seq_lengths: Value, seq_dim: int, batch_dim: int = 0) -> Expression:
@@ -1049,10 +1009,6 @@ def solve_triangular(matrix: Value, rhs: Value, lower: bool = True, adjoint: boo
 
 def inverse(input: Value, adjoint: bool = False) -> Expression:
     return call("ops.inv", swap_last_axes(real(input)) if adjoint else input)
-
-
-def qr(input: Value, full_matrices: bool = False) -> Expression:
-    return call("ops.qr", input, mode="complete" if full_matrices else "reduced")
 
 
 def svd(
@@ -1172,18 +1128,10 @@ def sparse_segments(op: str) -> Row:
 # the rest
 
 
-def leaky_relu(x: Value, alpha: float = 0.2) -> Expression:
-    return call("ops.leaky_relu", x, negative_slope=alpha)
-
-
 def bitcast(x: Value, out: Value) -> Expression:
     if x.shape != out.shape:
         raise Untranslated("to a dtype of another width")
     return call("ops.view", x, out.dtype)
-
-
-def clip(t: Value, clip_value_min: Expression, clip_value_max: Expression) -> Expression:
-    return call("ops.clip", t, clip_value_min, clip_value_max)
 
 
 def only_operand(x: Expression = None, input: Expression = None, tensor: Expression = None, **_: Any) -> Expression:
@@ -1267,28 +1215,8 @@ _UNARY = {
 # what a `GradientTape` inside of a model leaves; `y` is the result whose derivative it is, `dy` its upstream gradient
 
 
-def tanh_gradient(y: Value, dy: Value) -> Expression:
-    return Infix("*", dy, Infix("-", 1, call("ops.square", y)))
-
-
-def sigmoid_gradient(y: Value, dy: Value) -> Expression:
-    return Infix("*", dy, Infix("*", y, Infix("-", 1, y)))
-
-
-def sqrt_gradient(y: Value, dy: Value) -> Expression:
-    return Infix("/", Infix("*", dy, 0.5), y)
-
-
-def rsqrt_gradient(y: Value, dy: Value) -> Expression:
-    return Infix("*", dy, Infix("*", -0.5, call("ops.power", y, 3)))
-
-
 def reciprocal_gradient(y: Value, dy: Value) -> Expression:
     return Infix("*", dy, call("ops.negative", call("ops.square", y)))
-
-
-def relu_gradient(gradients: Value, features: Value) -> Expression:
-    return call("ops.where", call("ops.greater", features, 0), gradients, 0)
 
 
 def relu6_gradient(gradients: Value, features: Value) -> Expression:
@@ -1309,10 +1237,6 @@ def selu_gradient(gradients: Value, outputs: Value) -> Expression:
 def elu_gradient(gradients: Value, outputs: Value) -> Expression:
     slope = Infix("*", gradients, Infix("+", outputs, 1))
     return call("ops.where", call("ops.less", outputs, 0), slope, gradients)
-
-
-def softplus_gradient(gradients: Value, features: Value) -> Expression:
-    return Infix("*", gradients, call("ops.sigmoid", features))
 
 
 def softsign_gradient(gradients: Value, features: Value) -> Expression:
@@ -1394,8 +1318,8 @@ def first_entries(x: Value, counts: Sequence[Any]) -> Expression:
 ROWS: dict[str, Row] = {
     # entry by entry
     **{name: unary(op) for name, op in _UNARY.items()},
-    "LeakyRelu": leaky_relu,
-    "ClipByValue": clip,
+    "LeakyRelu": lambda x, alpha=0.2: call("ops.leaky_relu", x, negative_slope=alpha),
+    "ClipByValue": lambda t, clip_value_min, clip_value_max: call("ops.clip", t, clip_value_min, clip_value_max),
     "Cast": lambda x, out: cast(x, out.dtype),
     "Bitcast": bitcast,
     **dict.fromkeys(("Identity", "Snapshot", "EnsureShape", "CheckNumerics"), only_operand),
@@ -1412,7 +1336,7 @@ ROWS: dict[str, Row] = {
     "TruncateMod": binary("fmod"),
     "TruncateDiv": truncated_quotient,
     "Pow": power,
-    "SquaredDifference": squared_difference,
+    "SquaredDifference": lambda x, y: call("ops.square", Infix("-", x, y)),
     "Maximum": extremum("maximum"),
     "Minimum": extremum("minimum"),
     "Atan2": lambda y, x: call("ops.arctan2", y, x),
@@ -1453,7 +1377,7 @@ ROWS: dict[str, Row] = {
     "BatchMatMul": batch_matmul,
     "BatchMatMulV2": batch_matmul,
     "BatchMatMulV3": batch_matmul,
-    "Einsum": einsum,
+    "Einsum": lambda inputs, equation: call("ops.einsum", equation.replace(" ", ""), *inputs),
     # reductions
     **{name: reduction(name.lower()) for name in ("Sum", "Mean", "Prod", "Max", "Min", "Any", "All")},
     "ArgMax": position("argmax"),
@@ -1482,7 +1406,7 @@ ROWS: dict[str, Row] = {
     "PadV2": pad,
     "MirrorPad": mirror_pad,
     "ReverseV2": flip,
-    "Roll": roll,
+    "Roll": lambda input, shift, axis: call("ops.roll", input, shift, axis=axis),
     "SpaceToBatchND": to_batch,
     "BatchToSpaceND": from_batch,
     "DepthToSpace": lambda x, block_size, data_format="NHWC": call("ops.depth_to_space", x, block_size),
@@ -1495,7 +1419,7 @@ ROWS: dict[str, Row] = {
     "MatrixInverse": inverse,
     "MatrixSolve": solve,
     "MatrixTriangularSolve": solve_triangular,
-    "Qr": qr,
+    "Qr": lambda input, full_matrices=False: call("ops.qr", input, mode="complete" if full_matrices else "reduced"),
     "Svd": svd,
     "SelfAdjointEigV2": eigh,
     "MatrixDiagV3": diagonal_matrix,
@@ -1503,19 +1427,19 @@ ROWS: dict[str, Row] = {
     "MatrixSetDiagV3": with_diagonal,
     "Cross": lambda a, b: call("ops.cross", a, b),
     # gradients
-    "TanhGrad": tanh_gradient,
-    "SigmoidGrad": sigmoid_gradient,
-    "SqrtGrad": sqrt_gradient,
-    "RsqrtGrad": rsqrt_gradient,
+    "TanhGrad": lambda y, dy: Infix("*", dy, Infix("-", 1, call("ops.square", y))),
+    "SigmoidGrad": lambda y, dy: Infix("*", dy, Infix("*", y, Infix("-", 1, y))),
+    "SqrtGrad": lambda y, dy: Infix("/", Infix("*", dy, 0.5), y),
+    "RsqrtGrad": lambda y, dy: Infix("*", dy, Infix("*", -0.5, call("ops.power", y, 3))),
     "InvGrad": reciprocal_gradient,
     "ReciprocalGrad": reciprocal_gradient,
-    "ReluGrad": relu_gradient,
+    "ReluGrad": lambda gradients, features: call("ops.where", call("ops.greater", features, 0), gradients, 0),
     "Relu6Grad": relu6_gradient,
     "LeakyReluGrad": leaky_relu_gradient,
     "EluGrad": elu_gradient,
     "SeluGrad": selu_gradient,
     "StridedSliceGrad": slice_gradient,
-    "SoftplusGrad": softplus_gradient,
+    "SoftplusGrad": lambda gradients, features: Infix("*", gradients, call("ops.sigmoid", features)),
     "SoftsignGrad": softsign_gradient,
     "BiasAddGrad": bias_gradient,
     # Fourier transforms
@@ -1541,22 +1465,22 @@ ROWS: dict[str, Row] = {
     "CropAndResize": crop_and_resize,
     "RGBToHSV": lambda x: call("rgb_to_hsv", x),
     "HSVToRGB": lambda x: call("hsv_to_rgb", x),
-    "AdjustContrastv2": adjust_contrast,
-    "AdjustHue": adjust_hue,
-    "AdjustSaturation": adjust_saturation,
+    "AdjustContrastv2": lambda images, contrast_factor: call("adjust_contrast", images, contrast_factor),
+    "AdjustHue": lambda images, delta: call("adjust_hue", images, delta),
+    "AdjustSaturation": lambda images, scale: call("adjust_saturation", images, scale),
     "ExtractImagePatches": patches,
     "SparseSoftmaxCrossEntropyWithLogits": sparse_cross_entropy,
     "SoftmaxCrossEntropyWithLogits": cross_entropy,
     # indices and masks
     "GatherV2": gather,
-    "ResourceGather": resource_gather,
+    "ResourceGather": lambda resource, indices, batch_dims=0: gather(resource, indices, 0, batch_dims),
     "TensorListGetItem": lambda input_handle, index, element_shape=None: call("ops.take", input_handle, index, axis=0),
     "GatherNd": gather_nd,
     "SelectV2": where_v2,
     "Select": where,
-    "TopKV2": top_k,
+    "TopKV2": lambda input, k, sorted=True: call("ops.top_k", input, k),
     "OneHot": one_hot,
-    "ScatterNd": scatter,
+    "ScatterNd": lambda indices, updates, shape: call("ops.scatter", indices, updates, tuple(shape)),
     "TensorScatterSub": lambda tensor, indices, updates: call(
         "ops.scatter_update", tensor, indices, call("ops.negative", updates), reduction="add"
     ),
@@ -1582,7 +1506,7 @@ ROWS: dict[str, Row] = {
     "UpperBound": bounds("right"),
     "InTopKV2": lambda predictions, targets, k: call("ops.in_top_k", targets, predictions, k),
     # creation
-    "Fill": fill,
+    "Fill": lambda dims, value, out: full(out.shape, value, out.dtype),
     "Range": arange,
     "ZerosLike": like("zeros_like"),
     "OnesLike": like("ones_like"),

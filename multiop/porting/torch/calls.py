@@ -7,6 +7,7 @@ its results. A call with an argument that its row does not take has no translati
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -260,10 +261,6 @@ def expand(self: Value, out: Value, size: Any = None) -> Expression:
     return call("ops.broadcast_to", self, out.shape)
 
 
-def select(self: Value, dim: int, index: Any) -> Expression:
-    return Item(self, (slice(None),) * (dim % self.ndim) + (index,))
-
-
 def cut(self: Value, out: Value, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Expression:
     if out.shape == self.shape:
         return self
@@ -445,14 +442,18 @@ def windows(self: Value, size: Any, stride: Any, padding: Any, ceil_mode: bool) 
     return size, strides, pads, more
 
 
-def without_batch(self: Value, ndim: int) -> bool:
-    return self.ndim == ndim + 1
+def in_batches(ndim: int, row: Row) -> Row:
+    """Make a row of batches one of single images, too, each as a batch of one."""
 
+    @functools.wraps(row)
+    def of_images(self: Value, *args: Any, emit: Any, **options: Any) -> Expression:
+        if self.ndim > ndim + 1:
+            return row(self, *args, emit=emit, **options)
+        (batch,) = emit(call("ops.expand_dims", self, 0), Value((1, *self.shape), self.dtype))
+        y = row(batch, *args, emit=emit, **options)
+        return (call("ops.squeeze", y[0], 0), None) if isinstance(y, tuple) else call("ops.squeeze", y, 0)
 
-def add_batch(self: Value, emit: Any) -> Value:
-    """Return an image as a batch of one."""
-    (batch,) = emit(call("ops.expand_dims", self, 0), Value((1, *self.shape), self.dtype))
-    return batch
+    return of_images
 
 
 def max_pool(ndim: int) -> Row:
@@ -465,10 +466,6 @@ def max_pool(ndim: int) -> Row:
         dilation: Any = 1,
         ceil_mode: bool = False,
     ) -> Expression:
-        if without_batch(self, ndim):
-            return call(
-                "ops.squeeze", row(add_batch(self, emit), kernel_size, emit, stride, padding, dilation, ceil_mode), 0
-            )
         steps = spread(dilation, ndim)
         reach = [d * (k - 1) + 1 for d, k in zip(steps, spread(kernel_size, ndim), strict=True)]
         stride = stride if stride not in ([], (), None) else kernel_size
@@ -481,7 +478,7 @@ def max_pool(ndim: int) -> Row:
             return call("ops.max_pool", self, short(size), short(strides), data_format="channels_first")
         return call("max_pool", self, short(size), short(strides), widths)
 
-    return row
+    return in_batches(ndim, row)
 
 
 def average_pool(ndim: int) -> Row:
@@ -495,9 +492,6 @@ def average_pool(ndim: int) -> Row:
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Expression:
-        if without_batch(self, ndim):
-            options = (emit, stride, padding, ceil_mode, count_include_pad, divisor_override)
-            return call("ops.squeeze", row(add_batch(self, emit), kernel_size, *options), 0)
         size, strides, pads, more = windows(self, kernel_size, stride, padding, ceil_mode)
         if any(more) or (any(pads) and not count_include_pad and divisor_override is None):
             both = tuple((p, p) for p in pads)
@@ -516,29 +510,25 @@ def average_pool(ndim: int) -> Row:
             y = Infix("*", y, math.prod(size) / divisor_override)
         return y
 
-    return row
+    return in_batches(ndim, row)
 
 
 def adaptive_average_pool(ndim: int) -> Row:
     def row(self: Value, output_size: Any, emit: Any) -> Expression:
-        if without_batch(self, ndim):
-            return call("ops.squeeze", row(add_batch(self, emit), output_size, emit), 0)
         size = spread(output_size, ndim)
         if set(size) == {1}:
             return call("ops.mean", self, axis=tuple(range(2, ndim + 2)) if ndim > 1 else 2, keepdims=True)
         return call("ops.adaptive_average_pool", self, short(size), data_format="channels_first")
 
-    return row
+    return in_batches(ndim, row)
 
 
 def adaptive_max_pool(ndim: int) -> Row:
     def row(self: Value, output_size: Any, emit: Any) -> Expression:
-        if without_batch(self, ndim):
-            return call("ops.squeeze", row(add_batch(self, emit), output_size, emit)[0], 0), None
         size = short(spread(output_size, ndim))
         return call("ops.adaptive_max_pool", self, size, data_format="channels_first"), None
 
-    return row
+    return in_batches(ndim, row)
 
 
 # normalization
@@ -913,10 +903,6 @@ def searchsorted(
     return places(self, sorted_sequence, out, right, side)
 
 
-def bucketize(self: Value, boundaries: Value, out: Value, out_int32: bool = False, right: bool = False) -> Expression:
-    return places(self, boundaries, out, right)
-
-
 def unfold(self: Value, dimension: int, size: int, step: int) -> Expression:
     axis = dimension % self.ndim
     is_last = axis == self.ndim - 1
@@ -947,7 +933,11 @@ def full(shape: Any, value: Any, dtype: str) -> Expression:
 
 
 def fill_row(value: float) -> Row:
-    return lambda size, out, dtype=None: full(out.shape, value, out.dtype)
+    return lambda size, out, self=None, dtype=None: full(out.shape, value, out.dtype)
+
+
+def fill_with(fill_value: Any, out: Value, self: Any = None, size: Any = None, dtype: Any = None) -> Expression:
+    return full(out.shape, fill_value, out.dtype)
 
 
 def like(value: float) -> Row:
@@ -956,10 +946,6 @@ def like(value: float) -> Row:
         return call(op, self) if out.dtype == self.dtype else call(op, self, dtype=DType(out.dtype))
 
     return row
-
-
-def new(value: float) -> Row:
-    return lambda self, size, out, dtype=None: full(out.shape, value, out.dtype)
 
 
 def arange(out: Value, end: Any = None, start: Any = 0, step: Any = 1, dtype: Any = None) -> Expression:
@@ -997,10 +983,6 @@ def addmm(self: Value, mat1: Value, mat2: Value, beta: float = 1, alpha: float =
     product: Expression = call("ops.matmul", mat1, mat2)
     product = product if alpha == 1 else Infix("*", product, alpha)
     return Infix("+", product, self if beta == 1 else Infix("*", self, beta))
-
-
-def baddbmm(self: Value, batch1: Value, batch2: Value, beta: float = 1, alpha: float = 1) -> Expression:
-    return addmm(self, batch1, batch2, beta, alpha)
 
 
 def addbmm(self: Value, batch1: Value, batch2: Value, beta: float = 1, alpha: float = 1) -> Expression:
@@ -1043,10 +1025,6 @@ def softplus(self: Value, beta: float = 1, threshold: float = 20) -> Expression:
     y: Expression = call("ops.softplus", scaled)
     y = y if beta == 1 else Infix("/", y, beta)
     return call("ops.where", call("ops.greater", scaled, threshold), self, y)
-
-
-def gelu(self: Value, approximate: str = "none") -> Expression:
-    return call("ops.gelu", self, approximate=approximate == "tanh")
 
 
 def prelu(self: Value, weight: Value) -> Expression:
@@ -1116,10 +1094,6 @@ def copysign(self: Value, other: Expression, out: Value) -> Expression:
 def bilinear(input1: Value, input2: Value, weight: Value, bias: Any = None) -> Expression:
     y: Expression = call("ops.einsum", "...i,oij,...j->...o", input1, weight, input2)
     return y if bias is None else Infix("+", y, bias)
-
-
-def as_complex(real: Value, imag: Value) -> Expression:
-    return call("ops.view_as_complex", call("ops.stack", [real, imag], axis=-1))
 
 
 def variance_and_mean(op: str) -> Row:
@@ -1248,18 +1222,10 @@ def smooth_resize(mode: str) -> Row:
     return row
 
 
-def chunk(self: Value, out: Any, chunks: int = 1, dim: int = 0) -> Expression:
-    return split(self, None, out, dim)
-
-
 def unbind(self: Value, out: Any, dim: int = 0) -> Expression:
     if len(out) == 1:
         return (call("ops.squeeze", self, axis=dim),)
     return call("ops.unstack", self, len(out), axis=dim)
-
-
-def einsum(equation: str, tensors: Sequence[Value], path: Any = None) -> Expression:
-    return call("ops.einsum", equation.replace(" ", ""), *tensors)
 
 
 def norm(
@@ -1310,17 +1276,9 @@ def middle(*sizes: Any) -> Any:
     return Dim(f"({text} - 1) // 2", tuple(dict.fromkeys(symbol for size in opened for symbol in size.symbols)))
 
 
-def median_along(self: Value, dim: int, emit: Any, keepdim: bool = False) -> Expression:
-    return pick(self, middle(self.shape[dim]), dim, keepdim, emit)
-
-
 def median(self: Value) -> Expression:
     flat = self if self.ndim == 1 else call("ops.reshape", self, (-1,))
     return Item(call("ops.sort", flat), (middle(*self.shape),))
-
-
-def smallest(self: Value, k: int, emit: Any, dim: int = -1, keepdim: bool = False) -> Expression:
-    return pick(self, k - 1, dim, keepdim, emit)
 
 
 def topk(
@@ -1341,10 +1299,6 @@ def sort(self: Value, out: Any, emit: Any, dim: int = -1, descending: bool = Fal
 
 def running_extreme(largest: bool) -> Row:
     return lambda self, dim: call("running_extreme", self, dim % max(self.ndim, 1), largest=largest)
-
-
-def histogram(self: Value, bins: int = 100, min: float = 0, max: float = 0) -> Expression:
-    return call("histogram", self, bins, min, max)
 
 
 def masked_scatter(self: Value, mask: Value, source: Value, out: Value) -> Expression:
@@ -1471,16 +1425,8 @@ def difference(self: Value, n: int = 1, dim: int = -1, prepend: Any = None, appe
     return call("ops.diff", self if len(parts) == 1 else call("ops.concatenate", parts, axis=dim), n=n, axis=dim)
 
 
-def cumsum(self: Value, dim: int, out: Value, dtype: Any = None) -> Expression:
-    return call("ops.cumsum", cast(self, out.dtype), axis=dim)
-
-
 def diagonal_part(op: str) -> Row:
     return lambda self, diagonal=0: call(f"ops.{op}", self, diagonal)
-
-
-def fill(self: Value, value: Expression) -> Expression:
-    return call("ops.full_like", self, value)
 
 
 def copy(self: Value, src: Expression, non_blocking: bool = False) -> Expression:
@@ -1499,28 +1445,12 @@ def roll(self: Value, shifts: Any, dims: Any = ()) -> Expression:
     return call("ops.roll", self, tuple(shifts), axis=tuple(dims))
 
 
-def native_dropout(input: Value, p: float, train: bool | None) -> Expression:
-    return dropout(input, p, bool(train)), None
-
-
-def scalar_tensor(s: Any, out: Value, dtype: Any = None) -> Expression:
-    return call("ops.cast", s, DType(out.dtype))
-
-
 def first_operand(self: Value, **_: Any) -> Expression:
     return self
 
 
 def detach(self: Value) -> Expression:
     return call("ops.stop_gradient", self)
-
-
-def leaky(self: Value, negative_slope: float = 0.01) -> Expression:
-    return call("ops.leaky_relu", self, negative_slope=negative_slope)
-
-
-def linear(input: Value, weight: Value, bias: Any = None) -> Expression:
-    return call("linear", input, weight=weight, bias=bias)
 
 
 # Fourier transforms; a normalization of 1 is by the root of the sizes, one of 2 by the sizes
@@ -1566,7 +1496,7 @@ ROWS: dict[str, Row] = {
     **{name: same("conj") for name in ("_conj", "conj", "conj_physical", "_conj_physical")},
     "resolve_conj": first_operand,
     "resolve_neg": first_operand,
-    "complex": as_complex,
+    "complex": lambda real, imag: call("ops.view_as_complex", call("ops.stack", [real, imag], axis=-1)),
     "_fft_c2c": fourier,
     "_fft_r2c": real_fourier,
     "_fft_c2r": inverse_real_fourier,
@@ -1583,9 +1513,9 @@ ROWS: dict[str, Row] = {
     "bernoulli": bernoulli,
     "elu": elu,
     "celu": lambda self, alpha=1.0: call("ops.celu", self, alpha=alpha),
-    "leaky_relu": leaky,
+    "leaky_relu": lambda self, negative_slope=0.01: call("ops.leaky_relu", self, negative_slope=negative_slope),
     "prelu": prelu,
-    "gelu": gelu,
+    "gelu": lambda self, approximate="none": call("ops.gelu", self, approximate=approximate == "tanh"),
     "glu": lambda self, dim=-1: call("ops.glu", self, axis=dim),
     "softplus": softplus,
     "hardtanh": hardtanh,
@@ -1655,7 +1585,7 @@ ROWS: dict[str, Row] = {
         }.items()
     },
     # products
-    "linear": linear,
+    "linear": lambda input, weight, bias=None: call("linear", input, weight=weight, bias=bias),
     "matmul": lambda self, other: call("ops.matmul", self, other),
     "mm": lambda self, mat2: call("ops.matmul", self, mat2),
     "bmm": lambda self, mat2: call("ops.matmul", self, mat2),
@@ -1663,10 +1593,10 @@ ROWS: dict[str, Row] = {
     "dot": lambda self, tensor: call("ops.dot", self, tensor),
     "outer": lambda self, vec2: call("ops.outer", self, vec2),
     "addmm": addmm,
-    "baddbmm": baddbmm,
+    "baddbmm": lambda self, batch1, batch2, beta=1, alpha=1: addmm(self, batch1, batch2, beta, alpha),
     "grouped_matmul": lambda x, weight, ends: call("grouped_matmul", x, weight, ends),
     "addbmm": addbmm,
-    "einsum": einsum,
+    "einsum": lambda equation, tensors, path=None: call("ops.einsum", equation.replace(" ", ""), *tensors),
     "bilinear": bilinear,
     "cdist": distances,
     "pdist": distances_of_pairs,
@@ -1679,8 +1609,8 @@ ROWS: dict[str, Row] = {
     "var_mean": variance_and_mean("var"),
     "std_mean": variance_and_mean("std"),
     "median": median,
-    "median.dim": median_along,
-    "kthvalue": smallest,
+    "median.dim": lambda self, dim, emit, keepdim=False: pick(self, middle(self.shape[dim]), dim, keepdim, emit),
+    "kthvalue": lambda self, k, emit, dim=-1, keepdim=False: pick(self, k - 1, dim, keepdim, emit),
     "amax": extreme("max"),
     "amin": extreme("min"),
     "max": extreme("max"),
@@ -1691,13 +1621,13 @@ ROWS: dict[str, Row] = {
     "argmin": lambda self, dim=None, keepdim=False: call("ops.argmin", self, axis=dim, keepdims=keepdim),
     "any": lambda self, dim=None, keepdim=False: call("ops.any", self, axis=axes_of(dim), keepdims=keepdim),
     "all": lambda self, dim=None, keepdim=False: call("ops.all", self, axis=axes_of(dim), keepdims=keepdim),
-    "cumsum": cumsum,
+    "cumsum": lambda self, dim, out, dtype=None: call("ops.cumsum", cast(self, out.dtype), axis=dim),
     "cummax": running_extreme(True),
     "cummin": running_extreme(False),
     "logcumsumexp": lambda self, dim: call(
         "ops.associative_scan", Name("ops.logaddexp"), self, axis=dim % max(self.ndim, 1)
     ),
-    "histc": histogram,
+    "histc": lambda self, bins=100, min=0, max=0: call("histogram", self, bins, min, max),
     "bincount": bincount,
     "diff": difference,
     "cumprod": lambda self, dim, out, dtype=None: call("ops.cumprod", cast(self, out.dtype), axis=dim),
@@ -1725,12 +1655,12 @@ ROWS: dict[str, Row] = {
     "expand_as": lambda self, other, out: expand(self, out),
     "broadcast_tensors": lambda tensors, out: tuple(map(expand, tensors, out)),
     "broadcast_to": lambda self, size, out: expand(self, out),
-    "select": select,
+    "select": lambda self, dim, index: Item(self, (slice(None),) * (dim % self.ndim) + (index,)),
     "slice": cut,
     "narrow": lambda self, dim, start, length, out: cut(self, out, dim, start, total([start, length])),
     "split": split,
     "split_with_sizes": lambda self, split_sizes, out, dim=0: split(self, None, out, dim),
-    "chunk": chunk,
+    "chunk": lambda self, out, chunks=1, dim=0: split(self, None, out, dim),
     "unfold": unfold,
     "unbind": unbind,
     "cat": cat,
@@ -1782,7 +1712,7 @@ ROWS: dict[str, Row] = {
     "feature_dropout": feature_dropout,
     "alpha_dropout": alpha_dropout(each=True),
     "feature_alpha_dropout": alpha_dropout(each=False),
-    "native_dropout": native_dropout,
+    "native_dropout": lambda input, p, train: (dropout(input, p, bool(train)), None),
     **dict.fromkeys(("grid_sampler", "grid_sampler_2d", "grid_sampler_3d"), grid_sample),
     "upsample_nearest1d.vec": interpolate("nearest"),
     "upsample_nearest2d.vec": interpolate("nearest"),
@@ -1804,7 +1734,7 @@ ROWS: dict[str, Row] = {
     "scatter_add": scatter_row("add_at"),
     "scatter_reduce": scatter_reduce,
     "searchsorted": searchsorted,
-    "bucketize": bucketize,
+    "bucketize": lambda self, boundaries, out, out_int32=False, right=False: places(self, boundaries, out, right),
     "masked_scatter": masked_scatter,
     "masked_select": masked_select,
     "diagonal_scatter": diagonal_scatter,
@@ -1839,21 +1769,15 @@ ROWS: dict[str, Row] = {
     "cholesky_solve": cholesky_solve,
     # creation
     "eye": lambda n, out, dtype=None: call("ops.eye", n, dtype=DType(out.dtype)),
-    "zeros": fill_row(0),
-    "ones": fill_row(1),
-    "empty": fill_row(0),
-    "full": lambda size, fill_value, out, dtype=None: full(out.shape, fill_value, out.dtype),
+    **dict.fromkeys(("zeros", "empty", "new_zeros", "new_empty"), fill_row(0)),
+    **dict.fromkeys(("ones", "new_ones"), fill_row(1)),
+    **dict.fromkeys(("full", "full_like", "new_full"), fill_with),
     "zeros_like": like(0),
     "ones_like": like(1),
     "empty_like": like(0),
-    "full_like": lambda self, fill_value, out, dtype=None: full(out.shape, fill_value, out.dtype),
-    "new_zeros": new(0),
-    "new_ones": new(1),
-    "new_empty": new(0),
-    "new_full": lambda self, size, fill_value, out, dtype=None: full(out.shape, fill_value, out.dtype),
     "arange": arange,
-    "scalar_tensor": scalar_tensor,
-    "fill": fill,
+    "scalar_tensor": lambda s, out, dtype=None: call("ops.cast", s, DType(out.dtype)),
+    "fill": lambda self, value: call("ops.full_like", self, value),
     "copy": copy,
     "zero": lambda self: call("ops.zeros_like", self),
     "to": to,

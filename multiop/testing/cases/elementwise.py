@@ -698,21 +698,6 @@ ROWS = [
             )
         ],
     ),
-    binary(
-        "op_divmod",
-        np.divmod,
-        other=nonzero,
-        dtypes=REAL,
-        pins=[
-            pin(
-                [7.0, -7.0, 7.0, -7.0],
-                [2.0, 2.0, -2.0, -2.0],
-                value=([3.0, -4.0, -4.0, 3.0], [1.0, 1.0, -1.0, -1.0]),
-                gradient=([1.0] * 4, [-3.0, 4.0, 4.0, -3.0]),
-            ),
-            pin([1.0, NAN, INF, 5.0], [0.0, 1.0, 2.0, INF], value=([INF, NAN, NAN, 0.0], [NAN, NAN, NAN, 5.0])),
-        ],
-    ),
     unary(
         "op_modf",
         np.modf,

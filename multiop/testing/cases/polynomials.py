@@ -16,10 +16,6 @@ def apart(*shape: int):
     return uniform(*shape, low=-1.0, high=1.0)
 
 
-def _polymul(a1, a2):
-    return np.convolve(np.atleast_1d(a1), np.atleast_1d(a2))
-
-
 def _poly(x):
     """Return the coefficients of a product of complex factors."""
     coefficients = np.atleast_1d(np.poly(x))
@@ -63,28 +59,6 @@ ROWS = [
             pin([1.0, 0.0], [INF], value=[NAN]),
             pin([3.0, -600.0], [200.0, 300.0], value=[0.0, 300.0], dtype="float16"),
         ],
-    ),
-    row(
-        "op_polyadd",
-        np.polyadd,
-        call(normal(4), normal(2)),
-        call(normal(2), normal(3)),
-        call(normal(), normal(3)),
-        call(normal(0), normal(2)),
-        dtypes=NUMERIC,
-        analytic=True,
-        pins=[pin([0.0, 1.0], [INF], value=[0.0, INF])],
-    ),
-    row(
-        "op_polymul",
-        _polymul,
-        call(normal(4), normal(2)),
-        call(normal(2), normal(4)),
-        call(normal(), normal(3)),
-        dtypes=NUMERIC,
-        accumulates=True,
-        analytic=True,
-        pins=[pin([0.0, 1.0], [2.0, 3.0], value=[0.0, 2.0, 3.0])],
     ),
     row(
         "op_poly",

@@ -272,7 +272,6 @@ ROWS = [
             vmap=False,
         )
         for op, reference, calls in (
-            ("op_diag_indices", np.diag_indices, [call(3), call(2, ndim=3), call(0)]),
             ("op_tril_indices", np.tril_indices, [call(3), call(2, 1, m=4), call(3, k=-1)]),
             ("op_triu_indices", np.triu_indices, [call(3), call(2, 1, m=4), call(3, k=-1)]),
         )
@@ -283,18 +282,6 @@ ROWS = [
         call(normal(2, 3), normal(1, 2)),
         call(normal(2), normal(), normal(2, 1)),
         call(normal(0, 2), normal(2, 0)),
-    ),
-    row(
-        "op_indices",
-        lambda dimensions, dtype="int32", sparse=False: np.indices(dimensions, np.dtype(dtype), sparse),
-        call((2, 3)),
-        call((2, 1, 3), sparse=True),
-        call((), dtype="float32"),
-        call((0, 2), dtype="int8"),
-        dtypes=("float32",),
-        returns="int32",
-        differentiable=False,
-        vmap=False,
     ),
     row(
         "op_set_diag",

@@ -47,9 +47,6 @@ def polygamma(n, x):
 ROOTS = [1 - 2.0**-20, 1 + 2.0**-20, 2 - 2.0**-20, 2 + 2.0**-20]
 AT_ROOTS = [5.504765026737053e-07, -5.504750066148867e-07, -4.0319826848018475e-07, 4.0319885504430156e-07]
 HALVES = [k / 2 for k in range(-9, 25, 2)]
-NEGATIVE = np.array([-8.490407, -45.74024], "float32")
-
-
 # the logarithm of the beta function, of which SciPy has two thirds of the digits, and its slope at ties
 BESIDE = [-20 * np.log(2.0), -237.91916923377553, -3365064.4150237534]
 AT_TIES = (special.digamma([2.0, 20.0]) - special.digamma([4.0, 40.0])).tolist()
