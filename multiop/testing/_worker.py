@@ -90,7 +90,8 @@ def _list_functions(target: str, name: str | None, send: Callable[..., None]) ->
     for one in found:
         for n, call in enumerate(one.calls):
             inputs, heading = _text(call.__repr__), _text(call.abridged)
-            send(event="task", target=target, name=one.name, case=n, inputs=inputs, heading=heading, custom=one.custom)
+            shown = {"inputs": inputs, "heading": heading, "custom": one.custom, "differs": one.differs}
+            send(event="task", target=target, name=one.name, case=n, **shown)
     return found
 
 
@@ -200,7 +201,7 @@ def _structure(problem: Problem) -> str:
 
 
 def _finite_differences(problem: Problem, second: bool) -> dict[str, Any]:
-    """Compare with numerical derivatives; a rule may differ from them on purpose, so a difference is not a failure."""
+    """Compare with numerical derivatives, which a rule may differ from on purpose: the report judges."""
     found: dict[str, Any] = {}
     for order, check in [("first", _checks.check_gradient), ("second", _checks.check_second_order)][: 1 + second]:
         try:
