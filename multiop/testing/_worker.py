@@ -6,6 +6,8 @@ user's code goes to stderr.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import os
 from collections.abc import Callable
@@ -163,7 +165,17 @@ def _measure(found: Found, call: Call, request: dict[str, Any], send: Callable[.
         second = "raised" not in measured["second order"]
         attempt("finite differences", lambda: measure_compiled(lambda problem: _finite_differences(problem, second)))
     if not step_by_step:
+        send(event="measuring", property="compiled")
+        _start_compiler()
+        send(event="running")  # the limit does not count until here
         attempt("compiled", lambda: {"error": _checks.check_compiled(problem, gradient=gradient)})
+
+
+@functools.cache
+def _start_compiler() -> None:
+    """Compile something small once: a compiler's start takes longer than most functions."""
+    with contextlib.suppress(Exception):  # a compiler that does not start is an error of what it should compile
+        multiop.jit(lambda x: x + 1)(multiop.op_ones((2,)))
 
 
 def _error_result(error: BaseException) -> dict[str, Any]:
