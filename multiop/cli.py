@@ -69,6 +69,9 @@ def check(
     no_kernels: Annotated[
         bool, typer.Option("--no-kernels", help="Leave out the faster forms of ops: compute each by its meaning.")
     ] = False,
+    allow_refused: Annotated[
+        bool, typer.Option("--allow-refused", help="Let pass what every backend refuses with a documented error.")
+    ] = False,
 ) -> None:
     """Run the functions of a file on every backend, and compare values, gradients and transforms.
 
@@ -79,8 +82,10 @@ def check(
     A function that exceeds --timeout fails: the process of that backend is stopped, and a new one checks the rest. The
     limit also applies to importing a file, but not to starting a framework.
 
-    Prints a line on stderr for each function as soon as it is measured on a backend. A custom gradient that differs
-    from finite differences is shown, but does not fail: it may differ on purpose.
+    Prints a line on stderr for each function as soon as it is measured on a backend.
+
+    A gradient that differs from finite differences fails, unless the function has the mark `check: differs, REASON` in
+    a comment or its docstring: a straight-through estimator, a clipped gradient.
 
     Interrupted, it shows what was measured until then.
 
@@ -98,17 +103,17 @@ def check(
     targets = [target for path in paths for target in _targets(path)]
     kernels = config.uses_kernels() and not no_kernels
     request = {"targets": targets, "dtype": dtype, "seed": seed, "timeout": timeout, "kernels": kernels}
-    with _progress.Progress(names) as progress:
+    with _progress.Progress(names, allow_refused) as progress:
         runs = _processes.run_all(names, request, progress)
     _stop_on_usage_errors(runs, targets)
-    reports = _reports(runs)
+    reports = _reports(runs, allow_refused)
     broken = {name: run.death for name, run in runs.items() if run.death}
     if not reports and not broken:
         _stop("nothing to check")
     agree = not broken and all(report.agrees for report in reports)
     versions = {name: run.version for name, run in runs.items()}
     interrupted = any(run.interrupted for run in runs.values())
-    outcome = _Outcome(reports, versions, broken, dtype, seed, timeout, agree, kernels, interrupted)
+    outcome = _Outcome(reports, versions, broken, dtype, seed, timeout, agree, kernels, interrupted, allow_refused)
     if html is not None:
         page = _html.check_page(reports, outcome.summary(), list(broken.values()), list(map(outcome.again, reports)))
         try:
@@ -423,7 +428,7 @@ def _stop_on_usage_errors(runs: dict[str, Run], targets: list[tuple[str, str | N
                     typer.echo(plain(f"multiop: {target}: left out, {reason}: {', '.join(names)}"), err=True)
 
 
-def _reports(runs: dict[str, Run]) -> list[_report.Report]:
+def _reports(runs: dict[str, Run], allow_refused: bool) -> list[_report.Report]:
     """Compare the backends, function by function, in the order of the files."""
     tasks = {(one["target"], one["name"], one["case"]): one for run in runs.values() for one in run.tasks}
     measured: dict[tuple[str, str, int], dict[str, Any]] = {key: {} for key in tasks}
@@ -443,7 +448,7 @@ def _reports(runs: dict[str, Run]) -> list[_report.Report]:
         ordered = {name: by_backend[name] for name in runs if name in by_backend}
         task = tasks[target, function, case]
         if ordered:
-            reports.append(_report.compare(target, function, task["inputs"], ordered, task["heading"]))
+            reports.append(_report.compare(target, function, task["inputs"], ordered, task["heading"], allow_refused))
     return reports
 
 
@@ -465,6 +470,7 @@ class _Outcome:
     agree: bool
     kernels: bool = True
     interrupted: bool = False
+    allow_refused: bool = False
 
     def summary(self) -> str:
         """Return the last line."""
@@ -472,6 +478,7 @@ class _Outcome:
         wrong = sum(not report.agrees for report in self.reports)
         vacuous = sum(report.agrees and bool(report.vacuous) for report in self.reports)
         differing = sum(report.agrees and report.differs for report in self.reports)
+        refusing = sum(report.agrees and bool(report.refused) for report in self.reports)
         died = "; " + ", ".join(self.broken) + " died" if self.broken else ""
         ended = "; interrupted" if self.interrupted else died
         outcome = "all agree" if self.agree else f"{wrong} {'fails' if wrong == 1 else 'fail'}{ended}"
@@ -479,6 +486,8 @@ class _Outcome:
             outcome = "ok, though there is no second backend to compare with"
         if differing:
             outcome += f"; {differing} {'differs' if differing == 1 else 'differ'} from finite differences"
+        if refusing:
+            outcome += f"; {refusing} {'is' if refusing == 1 else 'are'} refused in part"
         if vacuous:
             outcome += f"; {vacuous} {'is' if vacuous == 1 else 'are'} vacuous"
         counted = f"{len(self.reports)} check{'s' if len(self.reports) != 1 else ''}"
@@ -489,7 +498,7 @@ class _Outcome:
         """Return the command that repeats the check of one function."""
         words = [f"{report.target}::{report.name}", f"--backends={','.join(self.versions)}", f"--dtype={self.dtype}"]
         limit = [f"--timeout={self.timeout:g}"] * (self.timeout != _TIMEOUT)
-        without = ["--no-kernels"] * (not self.kernels)
+        without = ["--no-kernels"] * (not self.kernels) + ["--allow-refused"] * self.allow_refused
         return shlex.join(["multiop", "check", *words, f"--seed={self.seed}", *limit, *without])
 
 

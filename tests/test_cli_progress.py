@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -253,7 +254,7 @@ def test_where_there_are_places_a_backend_has_several_processes(toy_paths, tmp_p
     told = [task["properties"]["value"].get("message", "") for task in runs["toy"].results]
     assert told == [""] * len(names)
     assert len(list(tmp_path.glob("process *"))) == 2
-    assert [report.name for report in cli._reports(runs)] == names
+    assert [report.name for report in cli._reports(runs, allow_refused=False)] == names
 
 
 @pytest.mark.parametrize(("cores", "memory", "places"), [(4, 64, 4), (4, 2.5, 2), (4, 0.1, 1), (1, 64, 1)])
@@ -330,3 +331,34 @@ def test_headings_say_shapes(args, told):
 )
 def test_a_gradient_that_proves_nothing(gradient, reason):
     assert why_gradient_is_vacuous(gradient) == reason
+
+
+@pytest.mark.parametrize(("is_ready", "counted"), [(True, 12.0), (False, 300.0)])
+def test_a_worker_that_waits_for_a_core_is_not_out_of_time(monkeypatch, is_ready, counted):
+    """Ready for 300 seconds with 12 of CPU, it has had 12; asleep for as long, it has had 300."""
+    now, cpu = [1000.0], [5.0]
+    monkeypatch.setattr(_processes.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(_processes, "_work_of", lambda _: (cpu[0], is_ready))
+    clock = _processes._Clock(0, 300.0)
+    for _ in range(600):
+        now[0], cpu[0] = now[0] + 0.5, cpu[0] + 0.02
+        clock._count()
+    assert clock.counted == pytest.approx(counted)
+    assert clock.describe() == "; it had 12 s of CPU in 300 s"
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the work of a process is read from /proc")
+def test_the_work_of_a_process_and_its_children_is_seen():
+    busy = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'while True: pass'])"
+    wanted = {busy: lambda cpu, is_ready: is_ready and cpu > 0.5, "input()": lambda _, is_ready: not is_ready}
+    for program, is_seen in wanted.items():
+        command = [sys.executable, "-c", program]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+        try:
+            deadline = time.monotonic() + 60
+            while not is_seen(*_processes._work_of(process.pid)):
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()

@@ -16,6 +16,7 @@ from multiop import errors, extend, tree
 
 from . import _checks
 from ._case import Call
+from ._discovery import reason_to_differ
 from ._problem import Problem
 from ._raised import describe_error
 from ._shared_process import torch_first, x64_mode_for
@@ -61,7 +62,8 @@ def check_op(
         tolerances: How many units in the last place two backends may differ, at the scale of each entry's rounding
             error; or such a number per dtype.
         numerical: Whether derivatives must be the true ones: `False` for a rule that differs on purpose, such as a
-            straight-through estimator or a clipped gradient.
+            straight-through estimator or a clipped gradient. A function with the mark of `multiop check`, a comment
+            `# check: differs, REASON`, needs no `False`.
         vmap: Whether to check `vmap`.
         compiled: Whether to check `multiop.jit`.
         fast: Whether to check the value and the gradient alone, against finite differences and between backends: in
@@ -99,6 +101,7 @@ def check_op(
         wanted.append("forward mode")
     wanted += ["vmap"] * vmap + ["compiled"] * compiled
     _refuse_misspelt(fn, kwargs)
+    numerical = numerical and reason_to_differ(fn) is None
     options = _Options(wanted, backends, dtypes, tolerances, numerical, seed)
     given = {"order": order, "modes": modes, "vmap": vmap, "compiled": compiled}
     usual = {"order": 2, "modes": MODES, "vmap": True, "compiled": True}

@@ -24,6 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _ATTRIBUTE = "multiop_inputs"
 HOW = "give some with multiop.testing.example_inputs"
+_MARK = re.compile(r"\bcheck: differs\b[,:;]?([^\n\"']*)")
 _DRAWN_ANNOTATION = re.compile(r"(\w+\.)*(Tensor|Array|ArrayLike|ndarray|float|Any)(\[.*\])?")
 
 
@@ -36,12 +37,14 @@ class Found:
         function: The function.
         calls: The inputs to check it with.
         custom: Whether `op_custom_gradient` gave it its gradient.
+        differs: Why its gradient is not its derivative, as its mark says; `None` without a mark.
     """
 
     name: str
     function: Callable[..., Any]
     calls: tuple[Call, ...]
     custom: bool
+    differs: str | None
 
 
 def example_inputs(*args: Any, **kwargs: Any) -> Callable[[F], F]:
@@ -116,7 +119,7 @@ def functions(module: ModuleType, name: str | None) -> tuple[list[Found], list[s
         calls = calls_of(function)
         if calls is None:
             raise UsageError(f"no inputs can be drawn for {name}; {HOW}")
-        return [Found(name, function, calls, is_custom(function))], [], []
+        return [Found(name, function, calls, is_custom(function), reason_to_differ(function))], [], []
     marked = {key: value for key, value in defined.items() if hasattr(value, _ATTRIBUTE) or is_custom(value)}
     found, left_out = [], []
     for key, function in (marked or defined).items():
@@ -124,7 +127,7 @@ def functions(module: ModuleType, name: str | None) -> tuple[list[Found], list[s
         if calls is None:
             left_out.append(key)
         else:
-            found.append(Found(key, function, calls, is_custom(function)))
+            found.append(Found(key, function, calls, is_custom(function), reason_to_differ(function)))
     others = {key: function for key, function in defined.items() if marked and key not in marked}
     return found, left_out, [key for key, function in others.items() if calls_of(function) is not None]
 
@@ -151,6 +154,15 @@ def calls_of(function: Callable[..., Any]) -> tuple[Call, ...] | None:
 def is_custom(function: Any) -> bool:
     """Say whether `op_custom_gradient` made `function`."""
     return isinstance(function, extend.Transformed) and function.is_made_by(op_custom_gradient)
+
+
+def reason_to_differ(function: Any) -> str | None:
+    """Return what a function says behind its mark `check: differs`, in a comment or its docstring."""
+    try:
+        marked = _MARK.search(inspect.getsource(inspect.unwrap(function)))
+    except (OSError, TypeError):  # typed into a shell, or written in C
+        return None
+    return marked and marked.group(1).strip()
 
 
 def _can_be_drawn(annotation: Any) -> bool:

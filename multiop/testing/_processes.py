@@ -15,8 +15,9 @@ import os
 import signal
 import sys
 import tempfile
+import time
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeAlias
 
@@ -27,6 +28,7 @@ from . import _start
 Event: TypeAlias = dict[str, Any]
 _LONGEST = 1 << 30  # maximum size in bytes of an event
 _MEMORY = 1 << 30  # bytes that a process needs: a framework, and a compiler beside it
+_TICK = 0.5  # seconds between two looks at what a process does
 _STOPPING = 5.0  # seconds until a killed process is left to the system
 
 
@@ -225,19 +227,19 @@ class _Worker:
         """Have a function measured; say whether it was in time."""
         which = "value"
         _send(process, {key: task[key] for key in ("target", "name", "case")})
+        clock = _Clock(process.pid, self.limit)
         try:
-            async with asyncio.timeout(self.limit) as timer:
-                while (event := await _next(process))["event"] != "finished":
-                    if event["event"] == "running" and self.limit:  # it may have imported the file until now
-                        timer.reschedule(asyncio.get_running_loop().time() + self.limit)
-                    elif event["event"] == "measuring":
-                        which = event["property"]
-                    elif event["event"] == "measured":
-                        task["properties"][event["property"]] = event["found"]
-                    self.pool.watcher.at(self.number, self.run, which, task)
+            while (event := await clock.wait(_next(process)))["event"] != "finished":
+                if event["event"] == "running":  # it may have imported the file until now, or started a compiler
+                    clock = _Clock(process.pid, self.limit)
+                elif event["event"] == "measuring":
+                    which = event["property"]
+                elif event["event"] == "measured":
+                    task["properties"][event["property"]] = event["found"]
+                self.pool.watcher.at(self.number, self.run, which, task)
             in_time = True
         except TimeoutError:
-            message = f"{task['name']} {self._late()}"
+            message = f"{task['name']} {self._late()}{clock.describe()}"
             task["properties"][which] = {"raised": "TimeoutError", "message": message, "refused": False}
             in_time = False
         self.run.results.append(task)
@@ -246,6 +248,53 @@ class _Worker:
 
     def _late(self) -> str:
         return f"did not end within {self.limit:g} s on {self.run.backend}; --timeout sets the limit"
+
+
+class _Clock:
+    """Counts the time that a process has to work: where it waits for a core, a second counts by the CPU that it got."""
+
+    def __init__(self, pid: int, limit: float | None) -> None:
+        self.pid, self.limit, self.counted, self.start = pid, limit, 0.0, time.monotonic()
+        self.seen, (self.cpu, _) = self.start, _work_of(pid)
+        self.first_cpu = self.cpu
+
+    async def wait(self, event: Coroutine[Any, Any, Event]) -> Event:
+        """Return the next event, unless the limit is reached before it."""
+        coming = asyncio.ensure_future(event)
+        try:
+            while not (await asyncio.wait({coming}, timeout=_TICK))[0]:
+                self._count()
+                if self.limit and self.counted > self.limit:
+                    raise TimeoutError
+            self._count()
+            return coming.result()
+        finally:
+            coming.cancel()
+
+    def _count(self) -> None:
+        now, (cpu, is_ready) = time.monotonic(), _work_of(self.pid)
+        passed, worked = now - self.seen, max(0.0, cpu - self.cpu)
+        self.counted += min(passed, worked) if is_ready else passed
+        self.seen, self.cpu = now, cpu
+
+    def describe(self) -> str:
+        """Say how much CPU the process got, where the system tells."""
+        passed, worked = time.monotonic() - self.start, self.cpu - self.first_cpu
+        return f"; it had {worked:.0f} s of CPU in {passed:.0f} s" if self.cpu else ""
+
+
+def _work_of(pid: int) -> tuple[float, bool]:
+    """Return the CPU seconds of a process and of what it started, and whether it works, or would with a core free."""
+    total, is_ready, waiting = 0, False, [pid]
+    with contextlib.suppress(OSError, ValueError, IndexError):  # not on Linux, or it has just ended
+        while waiting:
+            folder = Path(f"/proc/{waiting.pop()}")
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            total += sum(map(int, fields[11:15]))  # in user and in system mode, and of children that have ended
+            for thread in (folder / "task").iterdir():
+                is_ready |= (thread / "stat").read_text().rpartition(")")[2].split()[0] == "R"
+                waiting += map(int, (thread / "children").read_text().split())
+    return (total / os.sysconf("SC_CLK_TCK"), is_ready) if total else (0.0, False)
 
 
 @contextlib.asynccontextmanager

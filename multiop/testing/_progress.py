@@ -38,7 +38,8 @@ def plain(text: str, kept: str = "\n\t") -> str:
 class Progress:
     """Shows what the processes of `multiop check` do, and what they found."""
 
-    def __init__(self, backends: list[str]) -> None:
+    def __init__(self, backends: list[str], allow_refused: bool = False) -> None:
+        self._allow_refused = allow_refused
         self._start, self._width = time.monotonic(), max(map(len, backends))
         self._console = Console(stderr=True)
         self._is_live = sys.stderr.isatty() and self._console.is_interactive
@@ -79,7 +80,8 @@ class Progress:
         """Show what was found about a function on a backend; it is compared with the backends that are ahead."""
         measured = self._measured.setdefault((task["target"], task["name"], task["case"]), {})
         measured[run.backend] = task
-        report = _report.compare(task["target"], task["name"], task["inputs"], measured, task["heading"])
+        told = task["target"], task["name"], task["inputs"], measured, task["heading"]
+        report = _report.compare(*told, self._allow_refused)
         cells = {which: by_backend[run.backend] for which, by_backend in report.cells.items()}
         outcome, status = _outcome(cells, task["properties"].get("value", {}).get("undifferentiated", ""))
         elapsed, count = time.monotonic() - self._start, f"{len(run.results)} of {len(run.tasks)}"

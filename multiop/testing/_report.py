@@ -26,8 +26,9 @@ class Cell:
 
     Attributes:
         status: `ok`; `vacuous`, nothing differs, but only because everything is 0, or the same at every input;
-            `failed`; `refused`, a documented error on every backend; `note`, a deviation from finite differences, which
-            a custom gradient may have on purpose; `none`, nothing to measure.
+            `failed`; `refused`, a documented error on every backend that is allowed here; `note`, no numerical
+            estimate, or a deviation from finite differences that the function's mark announces; `none`, nothing to
+            measure.
         error: The largest relative error that was found.
         message: What is wrong, or vacuous, if anything: in one line, and more in the lines after it.
         allowed: The largest relative error that passes, if one was compared with it.
@@ -68,8 +69,13 @@ class Report:
 
     @property
     def differs(self) -> bool:
-        """Whether a derivative is not that of finite differences, on purpose or not."""
+        """Whether a derivative is not that of finite differences, as the function's mark announces."""
         return any(c.status == NOTE and c.error is not None for c in self.cells["finite differences"].values())
+
+    @property
+    def refused(self) -> list[str]:
+        """The properties that a backend refuses, where that is allowed."""
+        return [name for name, cells in self.cells.items() if any(c.status == REFUSED for c in cells.values())]
 
     @property
     def verdict(self) -> str:
@@ -80,7 +86,7 @@ class Report:
             ]
             return f"FAIL: {', '.join(failed)}"
         differing = [first_line(c.message) for c in self.cells["finite differences"].values() if c.status == NOTE]
-        notes = [*differing[:1], *self.vacuous]
+        notes = [*differing[:1], *(f"{name} is refused" for name in self.refused), *self.vacuous]
         alone = "ok (one backend, nothing to compare with)" if len(self.cells["value"]) == 1 else "agree"
         return f"{alone}, but {'; '.join(notes)}" if notes else alone
 
@@ -92,22 +98,30 @@ class Report:
         return [*reasons, *filter(None, [self.undifferentiated])]
 
 
-def compare(target: str, name: str, inputs: str, measured: dict[str, dict[str, Any]], heading: str = "") -> Report:
+def compare(
+    target: str,
+    name: str,
+    inputs: str,
+    measured: dict[str, dict[str, Any]],
+    heading: str = "",
+    allow_refused: bool = False,
+) -> Report:
     """Make the report of one function from the measurements of each backend."""
     custom = any(one.get("custom") for one in measured.values())
+    differs = next((one["differs"] for one in measured.values() if one.get("differs") is not None), None)
     properties = {backend: one["properties"] for backend, one in measured.items()}
     cells: dict[str, dict[str, Cell]] = {}
     broken = {backend for backend, one in properties.items() if any("raised" in found for found in one.values())}
     for which in PROPERTIES:
         found = {backend: one.get(which) for backend, one in properties.items()}
-        cells[which] = _raised_cells(found, broken)
+        cells[which] = _raised_cells(found, broken, allow_refused, differs is not None)
         working = {backend: one for backend, one in found.items() if backend not in cells[which]}
         if which in COMPARED:
             cells[which] |= _compare_pairwise(working)
         elif which in CHECKED:
             cells[which] |= {backend: _cell_of_check(one) for backend, one in working.items()}
         else:
-            cells[which] |= {backend: _numeric(one) for backend, one in working.items()}
+            cells[which] |= {backend: _numeric(one, differs) for backend, one in working.items()}
         cells[which] = {backend: cells[which][backend] for backend in measured}
     for backend, one in properties.items():
         _mark_vacuous({which: by_backend[backend] for which, by_backend in cells.items()}, one)
@@ -129,20 +143,26 @@ def _mark_vacuous(cells: dict[str, Cell], measured: dict[str, Any]) -> None:
             cells[which].status, cells[which].message = VACUOUS, reason
 
 
-def _raised_cells(found: dict[str, Any], broken: set[str]) -> dict[str, Cell]:
-    """Return the cells of backends that raised or have no result; a documented refusal on all is not a failure.
+def _raised_cells(found: dict[str, Any], broken: set[str], allow_refused: bool, differs: bool) -> dict[str, Cell]:
+    """Return the cells of backends that raised or have no result.
 
-    A `broken` backend, which raised before, need not have the results that the others have.
+    A documented refusal on all backends passes where it is allowed. That of a rule that is not linear, which has no
+    forward mode, also passes where the function's mark says that its gradient `differs`. A `broken` backend, which
+    raised before, need not have the results that the others have.
     """
     raised = {backend: one for backend, one in found.items() if one is not None and "raised" in one}
-    refused = len(raised) == len(found) and len({one["raised"] for one in raised.values()}) == 1
+    kinds = {one["raised"] for one in raised.values()}
+    refused = len(raised) == len(found) and len(kinds) == 1
+    allowed = refused and (allow_refused or (differs and kinds == {"NonLinearRuleError"}))
     cells = {}
     for backend, one in found.items():
         if one is None:
             missing = backend not in broken and any(other is not None for other in found.values())
             cells[backend] = Cell(FAILED, None, "only other backends have it") if missing else Cell(NONE)
         elif "raised" in one:
-            cells[backend] = Cell(REFUSED if refused and one["refused"] else FAILED, None, one["message"])
+            refusal = refused and one["refused"]
+            message = one["message"] + "\n  refused on every backend: --allow-refused lets it pass" * refusal
+            cells[backend] = Cell(REFUSED, None, one["message"]) if refusal and allowed else Cell(FAILED, None, message)
     return cells
 
 
@@ -152,7 +172,8 @@ def _cell_of_check(one: dict[str, Any]) -> Cell:
     return Cell(OK, one["error"])
 
 
-def _numeric(one: dict[str, Any]) -> Cell:
+def _numeric(one: dict[str, Any], differs: str | None) -> Cell:
+    """Judge a comparison with finite differences; `differs` says why a function may differ from them."""
     worst = 0.0
     for order in ("first", "second"):
         found = one.get(order)
@@ -161,10 +182,13 @@ def _numeric(one: dict[str, Any]) -> Cell:
         if found["same"] is None:
             return Cell(NOTE, None, f"the {order} derivative has no numerical estimate here (a kink, a jump, a NaN)")
         if not found["same"]:
-            message = f"the {order} derivative differs from finite differences by {found['error']:.2g}"
-            if "message" in found:
-                message += f"\n{found['message']}\na rule may differ on purpose, so this is not a failure"
-            return Cell(NOTE, found["error"], message, found.get("allowed"))
+            lines = [f"the {order} derivative differs from finite differences by {found['error']:.2g}"]
+            lines += [found["message"]] if "message" in found else []
+            if differs is None:
+                lines.append("a rule that means to differ says so: write `# check: differs, REASON` in the function")
+                return Cell(FAILED, found["error"], "\n".join(lines), found.get("allowed"))
+            lines.append(f"on purpose: {differs}" if differs else "on purpose")
+            return Cell(NOTE, found["error"], "\n".join(lines), found.get("allowed"))
         worst = max(worst, found["error"])
     return Cell(OK, worst)
 

@@ -6,6 +6,8 @@ user's code goes to stderr.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import os
 from collections.abc import Callable
@@ -90,7 +92,8 @@ def _list_functions(target: str, name: str | None, send: Callable[..., None]) ->
     for one in found:
         for n, call in enumerate(one.calls):
             inputs, heading = _text(call.__repr__), _text(call.abridged)
-            send(event="task", target=target, name=one.name, case=n, inputs=inputs, heading=heading, custom=one.custom)
+            shown = {"inputs": inputs, "heading": heading, "custom": one.custom, "differs": one.differs}
+            send(event="task", target=target, name=one.name, case=n, **shown)
     return found
 
 
@@ -162,7 +165,17 @@ def _measure(found: Found, call: Call, request: dict[str, Any], send: Callable[.
         second = "raised" not in measured["second order"]
         attempt("finite differences", lambda: measure_compiled(lambda problem: _finite_differences(problem, second)))
     if not step_by_step:
+        send(event="measuring", property="compiled")
+        _start_compiler()
+        send(event="running")  # the limit does not count until here
         attempt("compiled", lambda: {"error": _checks.check_compiled(problem, gradient=gradient)})
+
+
+@functools.cache
+def _start_compiler() -> None:
+    """Compile something small once: a compiler's start takes longer than most functions."""
+    with contextlib.suppress(Exception):  # a compiler that does not start is an error of what it should compile
+        multiop.jit(lambda x: x + 1)(multiop.op_ones((2,)))
 
 
 def _error_result(error: BaseException) -> dict[str, Any]:
@@ -200,7 +213,7 @@ def _structure(problem: Problem) -> str:
 
 
 def _finite_differences(problem: Problem, second: bool) -> dict[str, Any]:
-    """Compare with numerical derivatives; a rule may differ from them on purpose, so a difference is not a failure."""
+    """Compare with numerical derivatives, which a rule may differ from on purpose: the report judges."""
     found: dict[str, Any] = {}
     for order, check in [("first", _checks.check_gradient), ("second", _checks.check_second_order)][: 1 + second]:
         try:

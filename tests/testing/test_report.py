@@ -32,8 +32,8 @@ def measured(**changes):
     return {"custom": True, "properties": {key: value for key, value in (right | changes).items() if value is not None}}
 
 
-def compare(**by_backend):
-    return _report.compare("file.py", "f", "normal[2]", by_backend)
+def compare(allow_refused=False, **by_backend):
+    return _report.compare("file.py", "f", "normal[2]", by_backend, allow_refused=allow_refused)
 
 
 def statuses(report, which):
@@ -106,13 +106,17 @@ def test_an_error_on_all_backends_fails_too():
     assert statuses(report, "gradient") == {"a": "failed", "b": "failed"}
 
 
-def test_a_documented_refusal_on_all_backends_is_no_failure():
-    refused = {"raised": "NonLinearRuleError", "message": "not linear", "refused": True}
-    report = compare(a=measured(**{"forward mode": refused}), b=measured(**{"forward mode": refused}))
-    assert statuses(report, "forward mode") == {"a": "refused", "b": "refused"}
-    assert report.agrees
-    lone = compare(a=measured(**{"forward mode": refused}), b=measured())
+@pytest.mark.parametrize("error", ["UnsupportedError", "NonLinearRuleError"])
+def test_a_documented_refusal_on_all_backends_passes_where_it_is_allowed(error):
+    refused = measured(**{"forward mode": {"raised": error, "message": "not there", "refused": True}})
+    assert statuses(compare(a=refused, b=refused), "forward mode") == {"a": "failed", "b": "failed"}
+    allowed = compare(a=refused, b=refused, allow_refused=True)
+    assert statuses(allowed, "forward mode") == {"a": "refused", "b": "refused"}
+    assert allowed.agrees and allowed.verdict == "agree, but forward mode is refused"
+    lone = compare(a=refused, b=measured(), allow_refused=True)
     assert statuses(lone, "forward mode") == {"a": "failed", "b": "ok"}
+    marked = refused | {"differs": "it clips"}  # such a rule need not be linear
+    assert compare(a=marked, b=marked).agrees == (error == "NonLinearRuleError")
 
 
 def test_a_property_that_one_backend_lacks_fails():
@@ -134,36 +138,38 @@ def test_a_failed_check_has_its_message_and_error():
     assert (cell.status, cell.error, cell.message) == ("failed", 0.5, "vmap of the value of f")
 
 
-def test_differing_from_finite_differences_is_a_note():
-    on_purpose = {
-        "finite differences": {"first": {"same": False, "error": 0.3}, "second": {"same": True, "error": 0.0}}
-    }
-    report = compare(a=measured(**on_purpose), b=measured(**on_purpose))
-    assert report.agrees
-    assert statuses(report, "finite differences") == {"a": "note", "b": "note"}
-    assert report.verdict == "agree, but the first derivative differs from finite differences by 0.3"
+OFF = {"finite differences": {"first": {"same": False, "error": 0.3}, "second": {"same": True, "error": 0.0}}}
+
+
+def test_differing_from_finite_differences_fails():
+    report = compare(a=measured(**OFF), b=measured(**OFF))
+    assert not report.agrees
+    assert report.verdict == "FAIL: finite differences"
+    assert "# check: differs, REASON" in report.cells["finite differences"]["a"].message
     kink = {"finite differences": {"first": {"same": None}}}
     assert "no numerical estimate" in compare(a=measured(**kink), b=measured(**kink)).verdict
+
+
+def test_a_mark_announces_that_a_gradient_differs():
+    marked = measured(**OFF) | {"differs": "a straight-through estimator"}
+    report = compare(a=marked, b=marked)
+    assert report.agrees and report.differs
+    assert statuses(report, "finite differences") == {"a": "note", "b": "note"}
+    assert report.verdict == "agree, but the first derivative differs from finite differences by 0.3"
 
 
 def test_a_difference_from_finite_differences_is_told_with_numbers_and_a_command(capsys):
     message = "gradient of f(normal(3)) on a, with respect to x: 1 where finite differences give 2; 1e-12 is allowed"
     off = {"same": False, "error": 0.5, "allowed": 1e-12, "message": message}
-    report = compare(
-        **{
-            name: measured(**{"finite differences": {"first": off, "second": {"same": True, "error": 0.0}}})
-            for name in "ab"
-        }
-    )
-    assert report.differs and report.agrees
-    assert report.verdict == "agree, but the first derivative differs from finite differences by 0.5"
-    assert not compare(a=measured(), b=measured()).differs
-
-    cli._print_tables(cli._Outcome([report], {"a": "1", "b": "2"}, {}, "float64", 0, cli._TIMEOUT, agree=True))
-    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
-    assert lines.count(message) == 1
-    assert "again: multiop check " in "\n".join(lines)
-    assert lines[-1].endswith("all agree; 1 differs from finite differences")
+    found = measured(**{"finite differences": {"first": off, "second": {"same": True, "error": 0.0}}})
+    for differs, ending in ((None, ": 1 fails"), ("on purpose", "all agree; 1 differs from finite differences")):
+        report = compare(**dict.fromkeys("ab", found | {"differs": differs}))
+        agree = report.agrees
+        cli._print_tables(cli._Outcome([report], {"a": "1", "b": "2"}, {}, "float64", 0, cli._TIMEOUT, agree=agree))
+        lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+        assert lines.count(message) == (1 if agree else 2)  # a failure is told for each backend
+        assert "again: multiop check " in "\n".join(lines)
+        assert lines[-1].endswith(ending)
 
 
 def test_one_backend_has_none_to_be_compared_with():
