@@ -301,7 +301,7 @@ def _jvp(
 
 
 def _map_linear(fun: Callable[[list[Any]], Any], xs: list[Any], batch: tuple[Any, ...], backend: Any) -> list[Any]:
-    """Return `fun(xs)`; where there is a `batch`, that of each entry along the first axis of `xs`, which may be `None`."""
+    """Return `fun(xs)`; where there is a `batch`, that of each entry along the first axis of `xs`, or of `None`."""
     if not batch:
         return list(fun(xs))
     given = [k for k, x in enumerate(xs) if x is not None]
@@ -576,7 +576,7 @@ def jacobian(
 ) -> Callable[P, PyTree]:
     """Return a function that computes the Jacobian of a function by the mode that takes fewer products.
 
-    That is reverse mode, as `jacrev`, where there are fewer outputs than inputs, and otherwise forward mode, as `jacfwd`.
+    That is reverse mode, as `jacrev`, where there are fewer outputs than inputs, and else forward mode, as `jacfwd`.
 
     Args:
         fun: Function that returns a pytree of real or complex tensors. Its arguments may be pytrees.

@@ -20,9 +20,9 @@ class Coloring(NamedTuple):
     """Colours, and where in the products each entry of the pattern is.
 
     Attributes:
-        columns: The colour of each column, -1 for none: a product with the matrix for each colour; `None` for no such.
+        columns: The colour of each column, -1 for none: a product with the matrix for each colour. `None`: there is none.
         rows: The colour of each row: a product with the transposed matrix for each colour.
-        is_column: For each entry of the pattern, in the order of its rows, whether it is read from a product of columns.
+        is_column: For each entry of the pattern, row by row, whether it is read from a product of columns.
         color: The number of that product.
     """
 
@@ -130,6 +130,7 @@ def _color_columns(pattern: Any) -> Any:
     n = pattern.shape[1]
     is_even = sizes.max(initial=0) == sizes.min(initial=n)
     orders = [np.arange(n), *([] if is_even else [np.argsort(-sizes, kind="stable")]), None]
+    order: Any
     for order in orders:
         if order is None:  # by how many columns each one meets, where that is cheap
             if pattern.nnz > MOST_TRIES or least > 200:
@@ -173,7 +174,8 @@ def _star(pattern: Any, order: Any) -> Any:
         around = [w for w in indices[indptr[v] : indptr[v + 1]] if w != v]
         if not around and indptr[v] == indptr[v + 1]:
             continue
-        used, by_color = near[v], {}
+        used = near[v]
+        by_color: dict[int, list[int]] = {}
         for w in around:
             if (c := colors[w]) >= 0:
                 used |= centres[w]

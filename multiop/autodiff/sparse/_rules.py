@@ -145,7 +145,8 @@ def moved(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
             return mix_all(tracer, name, args, result)
         for x in given:
             groups_of[x.number] = groups(x.shape, range(x.ndim) if axes is None else axes)
-    starts, start = {}, 0
+    starts: dict[int, int] = {}
+    start = 0
     for x in given:
         starts.setdefault(x.number, start)
         start += x.size
@@ -317,8 +318,8 @@ def product(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     def on_grid(x: Any, own: Sequence[Any], size: Sequence[int]) -> Any:
         """Return the numbers of the entries of `x` for each entry of a grid of all labels."""
         numbers = places(np.shape(x))
-        for label in {label for label in own if own.count(label) > 1}:  # type: ignore[attr-defined]
-            while own.count(label) > 1:  # type: ignore[attr-defined]
+        for label in {label for label in own if own.count(label) > 1}:
+            while own.count(label) > 1:
                 first = own.index(label)
                 second = own.index(label, first + 1)
                 numbers = np.moveaxis(np.diagonal(numbers, 0, first, second), -1, first)
@@ -361,7 +362,7 @@ def product(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
 
 
 def is_fixed(x: Any) -> bool:
-    """Say whether the zeros of a constant stay: it is an array that nobody can write to, as what `op_eye` makes here."""
+    """Say whether the zeros of a constant stay: nobody can write to it, as to what `op_eye` makes in the function."""
     return isinstance(x, np.ndarray) and not x.flags.writeable
 
 
@@ -371,7 +372,7 @@ def _labels(name: str, args: Sequence[Any]) -> tuple[list[Any], list[list[Any]],
         xs = list(args[1])
         subscripts = str(args[0]).replace(" ", "")
         terms, arrow, out = subscripts.partition("->")
-        named = [list(term.replace("...", ".")) for term in terms.split(",")]
+        named: list[list[Any]] = [list(term.replace("...", ".")) for term in terms.split(",")]
         batch: list[Any] = []
         for x, own in zip(xs, named, strict=True):
             if "." in own:

@@ -1,7 +1,7 @@
 """Index sets: for each entry of a tensor, which entries of the inputs it depends on, as a row of a sparse matrix.
 
-A `Traced` tensor has a value, whose shape and dtype matter and whose numbers do not, and the sets of its entries. A step
-that made it is its parents, each with the map from entries of the result to entries of that parent; and the pairs of
+A `Traced` tensor has a value, whose shape and dtype matter and whose numbers do not, and the sets of its entries. The
+step that made it is its parents, each with the map from the result's entries to entries of that parent, and the pairs of
 sets whose product is in its second derivative.
 """
 
@@ -85,8 +85,8 @@ class Traced:
     @staticmethod
     def refusal(what: str) -> errors.MultiopError:
         return errors.UnsupportedError(
-            f"{what} are needed to go on, and a pattern holds for all values: choose by op_where or op_cond, use ops of "
-            f"multiop, or give the pattern"
+            f"{what} are needed to go on, and a pattern holds for all values: choose by op_where or op_cond, use "
+            f"multiop's ops, or give the pattern"
         )
 
     @property
@@ -109,7 +109,7 @@ class Traced:
         return len(self.value)
 
     def __iter__(self) -> Any:
-        return (self[k] for k in range(len(self)))
+        return (self[k] for k in range(len(self)))  # type: ignore[index]  # an operator that _tracing.py adds
 
     def __bool__(self) -> bool:
         raise self.refusal("the values of a condition")
@@ -117,7 +117,7 @@ class Traced:
     def __float__(self) -> float:
         raise self.refusal("the values of a tensor")
 
-    __int__ = __index__ = __complex__ = __float__  # type: ignore[assignment]
+    __int__ = __index__ = __complex__ = __float__
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
@@ -128,7 +128,7 @@ _numbers = itertools.count()
 
 
 class Pairs:
-    """Which products of entries of two tensors are in a second derivative: `A[ia[k]]` and `B[ib[k]]`, in result `io[k]`."""
+    """Products of entries of two tensors in a second derivative: of `left[ia[k]]` and `right[ib[k]]`, in result `io[k]`."""
 
     def __init__(self, left: Any, right: Any, ia: Any, ib: Any, io: Any) -> None:
         self.left, self.right, self.ia, self.ib, self.io = left, right, ia, ib, io
@@ -153,7 +153,7 @@ def _distinct(sets: Any) -> Any:
         return sets
     sets.sort_indices()
     seen: dict[bytes, int] = {}
-    for row in np.flatnonzero(sizes):
+    for row in np.flatnonzero(sizes).tolist():
         seen.setdefault(sets.indices[sets.indptr[row] : sets.indptr[row + 1]].tobytes(), row)
     return sets[list(seen.values())]
 

@@ -458,8 +458,8 @@ def _refuse_complex(xs: Sequence[Any], flat: _flat.FlatFunction, what: str) -> N
     for x in xs:
         if _flat.is_complex(x, flat.backend):
             raise errors.DTypeError(
-                f"{flat.name}: {what} holds {_args.describe(x)}, and sparse derivatives are of real numbers: split it into "
-                f"its real and imaginary part"
+                f"{flat.name}: {what} holds {_args.describe(x)}, and sparse derivatives are of real numbers: split it "
+                f"into its real and imaginary part"
             )
 
 
@@ -494,7 +494,7 @@ def _read_pattern(pattern: Any, shape: tuple[int, int], name: str) -> Any:
         pattern = np.asarray(op_convert_to_numpy(pattern))
     if tuple(pattern.shape) != shape:
         raise errors.ArgumentError(
-            f"{name}: pattern has shape {tuple(pattern.shape)}; the output has {shape[0]} entries and x {shape[1]}: {shape}"
+            f"{name}: pattern has shape {tuple(pattern.shape)}; the output has {shape[0]} entries, x has {shape[1]}"
         )
     found = sparse().csr_array(pattern)
     found = sparse().csr_array((np.asarray(found.data) != 0, found.indices, found.indptr), shape)
@@ -519,6 +519,6 @@ def _trace(flat: _flat.FlatFunction, second: bool) -> _tracing.Pattern:
         return _tracing.find_pattern(run, arrays, second)
     except Exception as error:
         raise errors.UnsupportedError(
-            f"{flat.name}: the pattern of f cannot be found: {type(error).__name__}: {error}. Write f with multiop's ops, "
-            f"without Python's control flow on values, or give its pattern"
+            f"{flat.name}: the pattern of f cannot be found: {type(error).__name__}: {error}. Write f with multiop's "
+            f"ops, without Python's control flow on values, or give its pattern"
         ) from error
