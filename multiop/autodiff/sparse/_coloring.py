@@ -20,7 +20,7 @@ class Coloring(NamedTuple):
     """Colours, and where in the products each entry of the pattern is.
 
     Attributes:
-        columns: The colour of each column, -1 for none: a product with the matrix for each colour. `None`: there is none.
+        columns: The colour of each column, -1 for none: a product with the matrix for each. `None`: there is none.
         rows: The colour of each row: a product with the transposed matrix for each colour.
         is_column: For each entry of the pattern, row by row, whether it is read from a product of columns.
         color: The number of that product.
@@ -129,8 +129,7 @@ def _color_columns(pattern: Any) -> Any:
     sizes = np.diff(by_column.indptr)
     n = pattern.shape[1]
     is_even = sizes.max(initial=0) == sizes.min(initial=n)
-    orders = [np.arange(n), *([] if is_even else [np.argsort(-sizes, kind="stable")]), None]
-    order: Any
+    orders: list[Any] = [np.arange(n), *([] if is_even else [np.argsort(-sizes, kind="stable")]), None]
     for order in orders:
         if order is None:  # by how many columns each one meets, where that is cheap
             if pattern.nnz > MOST_TRIES or least > 200:

@@ -1,7 +1,7 @@
 """Index sets: for each entry of a tensor, which entries of the inputs it depends on, as a row of a sparse matrix.
 
 A `Traced` tensor has a value, whose shape and dtype matter and whose numbers do not, and the sets of its entries. The
-step that made it is its parents, each with the map from the result's entries to entries of that parent, and the pairs of
+step that made it is its parents, each with the map from the result's entries to its own, and the pairs of
 sets whose product is in its second derivative.
 """
 
@@ -128,7 +128,7 @@ _numbers = itertools.count()
 
 
 class Pairs:
-    """Products of entries of two tensors in a second derivative: of `left[ia[k]]` and `right[ib[k]]`, in result `io[k]`."""
+    """Products of two entries in a second derivative: of `left[ia[k]]` and `right[ib[k]]`, in result `io[k]`."""
 
     def __init__(self, left: Any, right: Any, ia: Any, ib: Any, io: Any) -> None:
         self.left, self.right, self.ia, self.ib, self.io = left, right, ia, ib, io

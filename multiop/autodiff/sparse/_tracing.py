@@ -35,7 +35,7 @@ MOST_STEPS = 100  # of a loop whose number of steps is not known, until its sets
 
 
 class Pattern:
-    """What one run has found: which inputs each output depends on, and which pairs of inputs have a second derivative."""
+    """What one run has found: which inputs each output depends on, and which pairs of them have a second derivative."""
 
     def __init__(self, jacobian: Any, hessian: Any, has_rules: bool) -> None:
         self.jacobian, self.hessian, self.has_rules = jacobian, hessian, has_rules
