@@ -104,7 +104,8 @@ def _smallest_last(pattern: Any) -> Any:
     for v in range(n):
         buckets[degrees[v]].append(v)
     indptr, indices = pattern.indptr.tolist(), pattern.indices.tolist()
-    done, order, least = [False] * n, [], 0
+    done, least = [False] * n, 0
+    order: list[int] = []
     while len(order) < n:
         while not buckets[least]:
             least += 1

@@ -19,6 +19,7 @@ from multiop.autodiff.sparse._sets import (
     Traced,
     follow,
     groups,
+    is_fixed,
     joined,
     matrix,
     places,
@@ -359,11 +360,6 @@ def product(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
             ia, ib = on_grid(a, list(own_a), grid).ravel(), on_grid(b, list(own_b), grid).ravel()
             pairs.append(Pairs(a.sets, b.sets, ia, ib, io))
     return tracer.make(result, parents, pairs)
-
-
-def is_fixed(x: Any) -> bool:
-    """Say whether the zeros of a constant stay: nobody can write to it, as to what `op_eye` makes in the function."""
-    return isinstance(x, np.ndarray) and not x.flags.writeable
 
 
 def _labels(name: str, args: Sequence[Any]) -> tuple[list[Any], list[list[Any]], list[Any]]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from multiop import errors
+from multiop._loading import registry
 
 Map = Any
 """From a result's entries to a parent's: `None` for the same, an array of numbers, -1 for none, or a sparse matrix."""
@@ -70,6 +71,9 @@ def follow(sets: Any, along: Map) -> Any:
     return along @ sets
 
 
+UFUNCS = {"absolute": "abs", "remainder": "mod", "float_power": "power"}  # whose ops have other names
+
+
 class Traced:
     """A tensor whose entries know what they depend on."""
 
@@ -78,6 +82,13 @@ class Traced:
     def __init__(self, value: Any, sets: Any, parents: Sequence[tuple[Traced, Map]] = (), pairs: Any = ()) -> None:
         self.value, self.sets, self.parents, self.pairs = np.asarray(value), sets, parents, pairs
         self.number = next(_numbers)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *xs: Any, **options: Any) -> Any:
+        """Compute a function of NumPy by the op of its name."""
+        op = getattr(registry.active(), f"op_{UFUNCS.get(ufunc.__name__, ufunc.__name__)}", None)
+        if op is None or method != "__call__" or options:
+            raise self.refusal(f"its values for np.{ufunc.__name__}")
+        return op(*xs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise self.refusal("its values")
@@ -164,9 +175,18 @@ def self_pairs(sets: Any) -> Pairs:
     return Pairs(sets, sets, every, every, every)
 
 
-def find_live(outputs: Sequence[Traced], steps: Sequence[Traced], below: int) -> dict[int, Any]:
-    """Return, by number, which entries of the tensors that were traced go into `outputs`, or are numbered `below`."""
-    live = {y.number: np.ones(y.size, bool) for y in [*outputs, *(step for step in steps if step.number < below)]}
+def find_live(
+    outputs: Sequence[Traced], steps: Sequence[Traced], below: int, weights: Sequence[Any] | None = None
+) -> dict[int, Any]:
+    """Return, by number, which entries of the tensors that were traced go into `outputs`, or are numbered `below`.
+
+    Of an output with `weights`, a constant, those count that are not zero.
+    """
+    live: dict[int, Any] = {}
+    for y, weight in zip(outputs, weights or [None] * len(outputs), strict=True):
+        wanted = weight.ravel() != 0 if is_fixed(weight) else np.ones(y.size, bool)
+        live[y.number] = live.get(y.number, False) | wanted
+    live |= {step.number: np.ones(step.size, bool) for step in steps if step.number < below}
     for step in reversed(steps):
         mine = live.get(step.number)
         if mine is None:
@@ -180,6 +200,11 @@ def find_live(outputs: Sequence[Traced], steps: Sequence[Traced], below: int) ->
             else:
                 theirs |= (mine.astype(np.int32) @ along.astype(np.int32)) > 0
     return live
+
+
+def is_fixed(x: Any) -> bool:
+    """Say whether the zeros of a constant stay: nobody can write to it, as to what `op_eye` makes in the function."""
+    return isinstance(x, np.ndarray) and not x.flags.writeable
 
 
 def places(shape: Sequence[int]) -> Any:

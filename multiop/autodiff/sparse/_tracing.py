@@ -216,7 +216,10 @@ class Tracer:
         rule = _rules.rule_of(name)
         if rule is _rules.elementwise or rule is _rules.constant:
             args = [self.convert(x) if isinstance(x, list) else x for x in args]
-        result = self.numpy(name)(*self.plain(args))
+        try:
+            result = self.numpy(name)(*self.plain(args))
+        except (errors.MultiopError, np.linalg.LinAlgError):  # as of a matrix that is singular for these values
+            result = self.numpy(name)(*self.plain([_regular(x) for x in args]))
         return rule(self, name, args, result)
 
     def op_convert_to_tensor(self, x: Any, dtype: Any, sparse: Any, ragged: Any) -> Any:
@@ -342,8 +345,10 @@ class Tracer:
         stop, steps = self.width, self.steps[first:]
 
         def pullback(cotangents: Sequence[Any]) -> list[Any]:
-            used = [y for y, c in zip(outputs, cotangents, strict=True) if isinstance(y, Traced) and c is not None]
-            live = find_live(used, steps, self.live_below)
+            pairs = [
+                (y, c) for y, c in zip(outputs, cotangents, strict=True) if isinstance(y, Traced) and c is not None
+            ]
+            live = find_live([y for y, _ in pairs], steps, self.live_below, [c for _, c in pairs])
             curved = self.pairs_of(steps, slice(start, stop), slice(0, start), live)
             curved = curved + self.pairs_of(steps, slice(0, start), slice(start, stop), live).T
             found, at = [], 0
@@ -451,6 +456,13 @@ class Tracer:
 
     def Tape(self, *args: Any) -> Any:  # noqa: N802  the contract's name
         raise errors.UnsupportedError("no pattern is found through GradientTape: use grad or vjp, or give the pattern")
+
+
+def _regular(x: Any) -> Any:
+    """Return a traced tensor as a value that is a regular matrix, if it is square: its numbers do not matter."""
+    if isinstance(x, Traced) and x.ndim > 1 and x.shape[-1] == x.shape[-2]:
+        return np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape)
+    return x
 
 
 def _is_constant(x: Any) -> bool:

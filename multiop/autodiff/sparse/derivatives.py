@@ -5,21 +5,20 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from multiop import errors
 from multiop._loading.registry import active
-from multiop._values import args as _args, dtypes, tree as _tree
+from multiop._values import args as _args, dtypes
 from multiop._values.types import PyTree, Tensor
 from multiop.autodiff import _flat
-from multiop.autodiff.jit import jit
 from multiop.autodiff.sparse import _coloring, _drawing, _tracing
 from multiop.autodiff.sparse._sets import sparse
 from multiop.autodiff.stop_gradient import op_stop_gradient
-from multiop.autodiff.transforms import _gradient, _in_chunks, _linearize, _map_chunks
+from multiop.autodiff.transforms import _gradient, _in_chunks, _map_chunks
 from multiop.frontends.conversion import op_convert_to_numpy
 from multiop.frontends.creation import op_zeros
 from multiop.frontends.indexing import op_take
@@ -143,25 +142,42 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
         raise errors.ArgumentError(
             f"{name}: a derivative of shape {shape} has no entries: {_say(inputs)} -> {_say(results)}"
         )
-    is_given, is_symmetric = pattern is not None, mode == "symmetric"
-    if is_given:
+    has_rules = False
+    if pattern is not None:
         found = _read_pattern(pattern, shape, name)
-        is_symmetric = is_symmetric or (second and mode == "auto" and _is_symmetric(found))
     else:
         traced = _trace(flat, second)
-        found = traced.hessian if second else traced.jacobian
-        is_symmetric = is_symmetric or (second and mode == "auto" and not traced.has_rules)
+        found, has_rules = traced.hessian if second else traced.jacobian, traced.has_rules
     found = sparse().csr_array(found, dtype=bool)
     found.sort_indices()
-    if is_symmetric and not _is_symmetric(found):
+    if mode == "symmetric" and not _is_symmetric(found):
         raise errors.ArgumentError(f"{name}: mode 'symmetric' needs a symmetric pattern")
-    colored = _coloring.color_hessian(found) if is_symmetric else None
-    if colored is None:
-        colored = _coloring.color_jacobian(found, "forward" if second else mode)
-    made = SparseDerivative(f, found, colored, inputs, results, second, chunk_size)
-    if is_given:
-        made._check_pattern(x, is_symmetric)
-    return made
+    is_given, refusal = pattern is not None, None
+    for colored in _colorings(found, mode, second, has_rules or (is_given and not second)):
+        made = SparseDerivative(f, found, colored, inputs, results, second, chunk_size)
+        if not is_given and (second or not has_rules):
+            return made
+        try:
+            made._check_pattern(x)
+        except (errors.ArgumentError, errors.NonLinearRuleError) as error:
+            refusal = refusal or error
+        else:
+            return made
+    assert refusal is not None
+    raise refusal
+
+
+def _colorings(pattern: Any, mode: str, second: bool, has_rules: bool) -> Iterator[_coloring.Coloring]:
+    """Yield colourings to try: the best one, and one for a rule that is not symmetric, or has no forward mode."""
+    if not second:
+        yield _coloring.color_jacobian(pattern, mode)
+        if mode == "auto" and has_rules:
+            yield _coloring.color_jacobian(pattern, "reverse")
+        return
+    if mode == "symmetric" or (mode == "auto" and not has_rules and _is_symmetric(pattern)):
+        yield _coloring.color_hessian(pattern)
+    if mode != "symmetric":
+        yield _coloring.color_jacobian(pattern, "forward")
 
 
 class SparseDerivative:
@@ -200,7 +216,6 @@ class SparseDerivative:
         else:
             by_row = colored.n_columns * m + colored.color.astype(np.int64) * n + self.cols
         self._sources = np.where(colored.is_column, by_column, by_row).astype(np.int32)
-        self._on_host: dict[str, Any] = {}
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -255,8 +270,20 @@ class SparseDerivative:
             ArgumentError: `x`, or what `f` returns of it, has another structure or shape than it was prepared for.
             DTypeError: `x` has another dtype.
         """
-        values = np.asarray(op_convert_to_numpy(op_stop_gradient(self._compiled()(x))))
-        return sparse().csr_array((values, self.pattern.indices, self.pattern.indptr), self.pattern.shape)
+        return self.matrix(op_stop_gradient(self.values(x)))
+
+    def matrix(self, values: Tensor) -> Any:
+        """Return the matrix of SciPy that has these entries.
+
+        Args:
+            values: What `values` returned, or a compiled version of it: `J.matrix(multiop.jit(J.values)(x))`.
+
+        Returns:
+            `scipy.sparse.csr_array` of shape `shape`; 16-bit floats, which SciPy lacks, become `float32`.
+        """
+        host = np.asarray(op_convert_to_numpy(values))
+        host = host.astype(np.float32) if host.dtype.itemsize < 4 else host
+        return sparse().csr_array((host, self.pattern.indices.copy(), self.pattern.indptr.copy()), self.pattern.shape)
 
     def save(self, path: Any) -> None:
         """Write the pattern, the colours and the shapes to a file, from which `load` makes it again.
@@ -381,70 +408,49 @@ class SparseDerivative:
         if [shape for shape, _ in given] != [shape for shape, _ in wanted]:
             raise errors.ArgumentError(f"{self._name}: f returned {_say(given)}; it was prepared for {_say(wanted)}")
 
-    def _compiled(self) -> Callable[[Any], Any]:
-        """Return `values`, compiled where that takes little: a compiler that traces Python takes long."""
-        backend: Any = active()
-        if hasattr(backend, "compiler"):
-            return self.values
-        if backend.name not in self._on_host:
-            self._on_host[backend.name] = jit(self.values)
-        return self._on_host[backend.name]
-
-    def _check_pattern(self, x: Any, is_symmetric: bool) -> None:
+    def _check_pattern(self, x: Any) -> None:
         """Raise an error that names an entry if the derivative at `x` has one outside of the pattern."""
         flat = self._flatten(x)
-        backend, given = flat.backend, _shapes(flat.primals, flat)
-        by_rows = not self._second and self._colored.n_rows > 0 and not self._colored.n_columns
+        backend = flat.backend
         outputs, pullback, _ = backend.vjp(flat.inexact, flat.primals)
-        results = _shapes(outputs, flat)
-        rng = np.random.default_rng(0)
+        sides = {True: _shapes(outputs, flat), False: _shapes(flat.primals, flat)}
+        by_rows = self._colored.n_columns == 0  # what has no forward mode is compared in reverse mode
 
-        def vector(shapes: Shapes) -> tuple[Any, list[Any]]:
-            whole, parts, at = rng.uniform(0.5, 1.5, _count(shapes)), [], 0
-            for shape, dtype in shapes:
-                part = whole[at : at + math.prod(shape)].reshape(shape)
-                made = backend.convert(part.astype(dtypes.to_numpy(dtype)), dtype)
-                parts.append(backend.on_device_of(flat.primals[0], made))
+        def product(vector: Any, by_rows: bool) -> Any:
+            parts, at = [], 0
+            for shape, dtype in sides[by_rows]:
+                part = vector[at : at + math.prod(shape)].reshape(shape).astype(dtypes.to_numpy(dtype))
+                parts.append(backend.on_device_of(flat.primals[0], backend.convert(part, dtype)))
                 at += math.prod(shape)
-            return whole, parts
+            found = pullback(parts) if by_rows else backend.jvp(flat.inexact, flat.primals, parts)[1]
+            return np.concatenate(
+                [np.asarray(op_convert_to_numpy(op_stop_gradient(y)), np.float64).ravel() for y in found]
+            )
 
-        def host(products: Sequence[Any]) -> Any:
-            found = [np.asarray(op_convert_to_numpy(op_stop_gradient(y)), np.float64).ravel() for y in products]
-            return np.concatenate(found)
-
-        matrix = sparse().csr_array(self(x), dtype=np.float64)
-        epsilon = max(
-            float(np.finfo(dtypes.to_numpy(dtype)).eps) if dtype in ("float32", "float64") else 0.01
-            for _, dtype in [*given, *results]
-        )
-        whole, parts = vector(results if by_rows else given)
-        if by_rows:
-            product, own, size = host(pullback(parts)), matrix.T @ whole, abs(matrix).T @ whole
-        else:
-            product = host(_linearize(flat)[1](parts))
-            own, size = matrix @ whole, abs(matrix) @ whole
+        whole = np.random.default_rng(0).uniform(0.5, 1.5, _count(sides[by_rows]))
+        matrix = self(x).astype(np.float64)
+        matrix = matrix.T if by_rows else matrix
+        tolerance = max(TOLERANCE.get(dtype, 0.1) for _, dtype in [*sides[True], *sides[False]])
         with np.errstate(all="ignore"):
-            off = np.abs(product - own) > 1e3 * epsilon * (np.abs(product) + size) + 1e-30
+            wanted, own = product(whole, by_rows), matrix @ whole
+            off = np.abs(wanted - own) > tolerance * (np.abs(wanted) + abs(matrix) @ whole)
         if not off.any():
             return
-        line = int(np.flatnonzero(off)[0])
-        shapes = given if by_rows else results
-        unit = np.zeros(_count(shapes))
-        unit[line] = 1
-        units, at = [], 0
-        for shape, dtype in shapes:
-            part = unit[at : at + math.prod(shape)].reshape(shape).astype(dtypes.to_numpy(dtype))
-            units.append(backend.on_device_of(flat.primals[0], backend.convert(part, dtype)))
-            at += math.prod(shape)
-        entries = host(_linearize(flat)[1](units) if by_rows else pullback(units))
-        known = self.pattern[:, [line]].toarray().ravel() if by_rows else self.pattern[[line]].toarray().ravel()
-        entries[known] = 0
-        other = int(np.abs(entries).argmax())
-        place = (other, line) if by_rows else (line, other)
+        line = int(np.abs(np.where(off, wanted - own, 0)).argmax())
+        entries = product(np.eye(1, len(off), line)[0], not by_rows)
+        known = (self.pattern.T if by_rows else self.pattern).tocsr()[[line]].toarray().ravel()
+        other = int(np.abs(np.where(known, 0, entries)).argmax())
+        if known[other] or not entries[other]:
+            raise errors.ArgumentError(
+                f"{self._name}: the second derivative at x is not symmetric: give mode='forward'"
+            )
+        i, j = (other, line) if by_rows else (line, other)
         raise errors.ArgumentError(
-            f"{self._name}: the pattern lacks an entry: that of row {place[0]} and column {place[1]} is "
-            f"{entries[other]:.3g} at x"
+            f"{self._name}: the pattern lacks an entry: that of row {i} and column {j} is {entries[other]:.3g} at x"
         )
+
+
+TOLERANCE = {"float32": 1e-4, "float64": 1e-9}  # between a product and that of the entries
 
 
 def _flatten(f: Callable[..., Any], x: Any, name: str) -> _flat.FlatFunction:
@@ -513,7 +519,7 @@ def _trace(flat: _flat.FlatFunction, second: bool) -> _tracing.Pattern:
 
     def run(*leaves: Any) -> tuple[list[Any], Any]:
         output = flat.fun(*[template.fill(leaves) for template in flat.templates])
-        return _tree.leaves(output), []
+        return _flat.take(output, _flat.is_given)[1], []
 
     try:
         return _tracing.find_pattern(run, arrays, second)
