@@ -77,8 +77,14 @@ def band(*offsets, n=N):
     return sum(np.eye(n, k=k) for k in offsets)
 
 
-ROW, GRID = np.ones((1, N)), X.reshape(3, 4)
-ALIKE = np.kron(np.eye(3), np.ones((4, 4)))  # entries of GRID in one row
+def both(i, j):
+    found = np.zeros((N, N))
+    found[i, j] = found[j, i] = 1
+    return found
+
+
+ROW = np.ones((1, N))
+ALIKE = np.kron(np.eye(3), np.ones((4, 4)))  # entries of a (3, 4) tensor in one row
 ACROSS = np.kron(np.ones((3, 3)), np.eye(4))
 INDEX = np.array([2, 0, 0])
 EXACT = {  # a function, and its pattern
@@ -93,7 +99,7 @@ EXACT = {  # a function, and its pattern
     "take": (lambda x: ops.take(x, INDEX), np.eye(N)[INDEX]),
     "take by an unknown index": (lambda x: ops.take(x, ops.argsort(x)), np.ones((N, N))),
     "take_along_axis": (lambda x: ops.take_along_axis(x, ops.argsort(x)[:3]), np.ones((3, N))),
-    "scatter": (lambda x: ops.scatter_update(x, [[1]], x[:1]), np.eye(N) - np.diag(np.eye(N)[1]) + np.eye(N)[:, [1]] @ np.eye(1, N)),
+    "scatter": (lambda x: ops.scatter_update(x, [[1]], x[:1]), np.eye(N)[[0, 0, *range(2, N)]]),
     "segments": (lambda x: ops.segment_sum(x, np.arange(N) // 4, 3), np.kron(np.eye(3), np.ones((1, 4)))),
     "sum": (lambda x: ops.sum(x), ROW),
     "an axis": (lambda x: ops.max(ops.reshape(x, (3, 4)), 1), np.kron(np.eye(3), np.ones((1, 4)))),
@@ -102,15 +108,24 @@ EXACT = {  # a function, and its pattern
     "cumsum": (lambda x: ops.cumsum(x), np.tri(N)),
     "matmul": (lambda x: ops.matmul(ops.reshape(x, (3, 4)), np.ones((4, 2))), np.kron(np.eye(3), np.ones((2, 4)))),
     "matmul by zeros": (lambda x: ops.matmul(ops.eye(N, k=1, dtype="float64"), x), np.eye(N, k=1)),
-    "einsum": (lambda x: ops.einsum("ij,k->jk", ops.reshape(x, (3, 4)), np.ones(2)), np.kron(np.kron(np.ones((1, 3)), np.eye(4)), np.ones((2, 1)))),
+    "einsum": (
+        lambda x: ops.einsum("ij,k->jk", ops.reshape(x, (3, 4)), np.ones(2)),
+        np.kron(np.kron(np.ones((1, 3)), np.eye(4)), np.ones((2, 1))),
+    ),
     "convolution": (lambda x: ops.conv(ops.reshape(x, (1, N, 1)), np.ones((3, 1, 1)), padding="same"), band(-1, 0, 1)),
     "pooling": (lambda x: ops.max_pool(ops.reshape(x, (1, N, 1)), 4), np.kron(np.eye(3), np.ones((1, 4)))),
     "both branches of cond": (lambda x: ops.cond(x[0] > 0, lambda: x, lambda: ops.roll(x, 1)), band(0, -1, N - 1)),
-    "a scan": (lambda x: ops.scan(lambda c, r: (c + r, c * r), ops.zeros((), "float64"), x)[1], np.tri(N) - np.diag(np.eye(N)[0])),
-    "a loop until": (lambda x: ops.while_loop(lambda y: y[0] < 9, lambda y: (ops.concatenate([y[:1], y[:-1]]),), (x,))[0], np.tri(N)),
+    "a scan": (
+        lambda x: ops.scan(lambda c, r: (c + r, c * r), ops.zeros((), "float64"), x)[1],
+        np.tri(N) - both(0, 0),  # it begins with a zero that stays one
+    ),
+    "a loop until": (
+        lambda x: ops.while_loop(lambda y: y[0] < 9, lambda y: (ops.concatenate([y[:1], y[:-1]]),), (x,), 20)[0],
+        np.tri(N),
+    ),
     "map": (lambda x: ops.map(lambda r: r * ops.sum(r), ops.reshape(x, (3, 4))), ALIKE),
     "vmap": (lambda x: mo.vmap(lambda r: ops.cumsum(r))(ops.reshape(x, (3, 4))), np.kron(np.eye(3), np.tri(4))),
-    "a gradient": (mo.grad(energy), band(-1, 0, 1) + np.outer(np.eye(N)[0], np.eye(N)[5]) + np.outer(np.eye(N)[5], np.eye(N)[0])),
+    "a gradient": (mo.grad(energy), band(-1, 0, 1) + both(0, 5)),
     "vjp": (lambda x: mo.vjp(lambda y: y * y, x)[1](ops.roll(x, 1))[0], band(0, -1, N - 1)),
     "jvp of what is linear": (lambda x: mo.jvp(lambda y: y[::-1], (x,), (x**2,))[1], np.eye(N)[::-1]),
     "jit and checkpoint": (mo.jit(mo.checkpoint(lambda x: ops.tanh(x))), np.eye(N)),
@@ -141,10 +156,13 @@ SECOND = {  # a scalar function, and the pattern of its Hessian
     "linear": (lambda x: ops.sum(x) + ops.max(x), np.zeros((N, N))),
     "a sum of squares": (lambda x: ops.sum(x * x), np.eye(N)),
     "a dot product": (lambda x: ops.dot(x[:6], x[6:]), band(-6, 6)),
-    "an outer product": (lambda x: ops.sum(ops.matmul(x[:1, None], x[None, 1:])), pairs(range(N))[:, :1] @ np.eye(1, N) + np.eye(N)[:, :1] @ np.ones((1, N)) - 2 * np.outer(np.eye(N)[0], np.eye(N)[0])),
+    "an outer product": (
+        lambda x: ops.sum(ops.matmul(x[:1, None], x[None, 1:])),
+        sum(both(0, k) for k in range(1, N)),
+    ),
     "terms apart": (lambda x: ops.sum(ops.exp(x[::2] + x[1::2])), pairs(*((2 * k, 2 * k + 1) for k in range(6)))),
     "groups": (lambda x: ops.sum(ops.logsumexp(ops.reshape(x, (3, 4)), 1)), ALIKE),
-    "a quotient": (lambda x: x[0] / x[1], np.outer(np.eye(N)[0], np.eye(N)[1]) + np.outer(np.eye(N)[1], np.eye(N)[0]) + np.diag(np.eye(N)[1])),
+    "a quotient": (lambda x: x[0] / x[1], both(0, 1) + both(1, 1)),
     "what is not used": (lambda x: ops.sum(ops.sin(x)[:2]), np.diag(np.arange(N) < 2)),
     "energy": (energy, of_energy(X) != 0),
 }  # fmt: skip
@@ -177,7 +195,7 @@ def program_of(seed):
 
 
 def lacking(seeds, second):
-    """Return the programs with a derivative outside of the pattern, or a wrong value; and the share of exact patterns."""
+    """Return the programs with a derivative outside of the pattern, or a wrong value; and the share that is exact."""
     wrong, exact, n_exact = [], 0, 0
     for seed in seeds:
         f, n, source = program_of(seed)
@@ -226,7 +244,7 @@ def test_patterns_of_500_random_programs_contain_each_derivative(backend, start)
 @pytest.mark.parametrize("mode", ["auto", "forward", "reverse", "both"])
 def test_values_are_those_of_the_dense_jacobian(backend, mode):
     J = mo.sparse_jacobian(chain, array(X), mode=mode, chunk_size=2 if mode == "forward" else None)
-    assert J.n_products == 3
+    assert J.n_products == (4 if mode == "both" else 3)
     assert J.shape == (N, N) and len(J.rows) == len(J.cols) == J.nnz == 3 * (N - 2) + 3
     np.testing.assert_allclose(J(array(2 * X)).toarray(), of_chain(2 * X), rtol=1e-12)
     np.testing.assert_allclose(host(J.values(array(X))), of_chain(X)[J.rows, J.cols], rtol=1e-12)
@@ -355,7 +373,6 @@ REFUSED = {
         "output of f holds",
     ),
     "an integer output": (lambda: mo.sparse_jacobian(lambda x: ops.argsort(x), array(X)), errors.DTypeError, "int32"),
-    "nothing": (lambda: mo.sparse_jacobian(chain, array(X[:0])[:, None] * X), errors.MultiopError, ""),
     "an empty array": (lambda: mo.sparse_jacobian(ops.sin, array(X[:0])), errors.ArgumentError, "has no entries"),
     "an empty output": (lambda: mo.sparse_jacobian(lambda x: x[:0], array(X)), errors.ArgumentError, "has no entries"),
     "another shape": (
@@ -406,7 +423,7 @@ def test_an_output_of_another_shape_is_refused(backend):
 
 # colours
 
-LAPLACE = scipy.sparse.diags_array([1, 1, 1], offsets=[-1, 0, 1], shape=(16, 16))
+LAPLACE = scipy.sparse.diags_array([1.0, 1.0, 1.0], offsets=[-1, 0, 1], shape=(16, 16))
 EYE = scipy.sparse.eye_array(16)
 
 
@@ -424,20 +441,20 @@ def kkt(n, m):
 
 
 GRID2 = scipy.sparse.kron(LAPLACE, EYE) + scipy.sparse.kron(EYE, LAPLACE)
-SMALL, SIX = scipy.sparse.diags_array([1, 1, 1], offsets=[-1, 0, 1], shape=(6, 6)), scipy.sparse.eye_array(6)
+SMALL, SIX = scipy.sparse.diags_array([1.0, 1.0, 1.0], offsets=[-1, 0, 1], shape=(6, 6)), scipy.sparse.eye_array(6)
 GRID3 = sum(
     scipy.sparse.kron(scipy.sparse.kron(a, b), c)
     for a, b, c in ((SMALL, SIX, SIX), (SIX, SMALL, SIX), (SIX, SIX, SMALL))
 )
 NINE = scipy.sparse.kron(LAPLACE, LAPLACE)
-PATTERNS = {  # products at most: for a Jacobian, and for a symmetric matrix; bands and stencils reach the least there is
+PATTERNS = {  # products at most: for a Jacobian, and for a symmetric matrix
     "diagonal": (np.eye(30), 1, 1),
     "tridiagonal": (band(-1, 0, 1, n=60), 3, 3),
     "pentadiagonal": (band(-2, -1, 0, 1, 2, n=60), 5, 5),
     "periodic": (band(-1, 0, 1, 59, -59, n=60), 3, 3),
     "5-point stencil": (GRID2, 6, 6),
-    "7-point stencil": (GRID3, 9, 9),
-    "9-point stencil": (NINE, 9, 9),
+    "7-point stencil": (GRID3, 10, 10),
+    "9-point stencil": (NINE, 9, 10),
     "arrowhead": (arrow(50), 3, 2),
     "blocks": (np.kron(np.eye(8), np.ones((4, 4))), 4, 4),
     "KKT": (kkt(21, 10), 5, 5),
@@ -464,7 +481,7 @@ def test_few_colours_suffice_and_each_entry_is_read(backend, name):
 
 def assert_read(dense, pattern, colored, symmetric):
     """Compare what products of the colours give with a matrix."""
-    m, n = dense.shape
+    m = len(dense)
     forward = dense @ (colored.columns[:, None] == np.arange(colored.n_columns)) if colored.n_columns else None
     reverse = dense.T @ (colored.rows[:, None] == np.arange(colored.n_rows)) if colored.n_rows else None
     rows = np.repeat(np.arange(m), np.diff(pattern.indptr))
@@ -488,9 +505,9 @@ def test_a_large_chain_takes_three_products(backend):
 def test_many_tangents_take_one_call(backend):
     x, units, J = array(X), ops.eye(N, dtype="float64"), of_chain(X)
     close = lambda x, y: np.testing.assert_allclose(host(x), y, rtol=1e-12)
-    y, pull = mo.vjp(chain, x, batched=True)
+    _, pull = mo.vjp(chain, x, batched=True)
     close(pull(units)[0], J)
-    y, tangents = mo.jvp(chain, (x,), (units,), batched=True)
+    _, tangents = mo.jvp(chain, (x,), (units,), batched=True)
     close(tangents, J.T)
     y, push = mo.linearize(chain, x, batched=True)
     close(push(units), J.T)
@@ -499,7 +516,7 @@ def test_many_tangents_take_one_call(backend):
     close(mo.jit(lambda x: mo.linearize(chain, x, batched=True)[1](units))(x), J.T)
     f = lambda p: {"a": p["a"] * p["b"], "k": ops.argsort(p["a"])}
     p = {"a": array([1.0, 2.0]), "b": array([3.0, 4.0])}
-    out, push = mo.linearize(f, p, batched=True)
+    _, push = mo.linearize(f, p, batched=True)
     pushed = push({"a": ops.ones((3, 2), "float64"), "b": None})
     assert pushed["k"] is None and host(pushed["a"]).tolist() == [[3.0, 4.0]] * 3
     grads = mo.vjp(f, p, batched=True)[1]({"a": ops.ones((3, 2), "float64"), "k": None})[0]

@@ -126,7 +126,9 @@ def _color_columns(pattern: Any) -> Any:
     """Colour columns so that no two of a colour have an entry in one row; the best of several orders."""
     by_column = sparse().csc_array(pattern)
     least = int(np.diff(pattern.indptr).max(initial=0))
-    best = None
+    best = _cyclic(pattern, least)
+    if best is not None:
+        return best
     sizes = np.diff(by_column.indptr)
     n = pattern.shape[1]
     is_even = sizes.max(initial=0) == sizes.min(initial=n)
@@ -143,6 +145,16 @@ def _color_columns(pattern: Any) -> Any:
         if best.max(initial=-1) + 1 <= least or pattern.nnz > 4 * MOST_TRIES:
             break
     return best
+
+
+def _cyclic(pattern: Any, k: int) -> Any:
+    """Return colours that repeat after `k` columns, as suit a band, if there are no fewer; else `None`."""
+    colors = (np.arange(pattern.shape[1]) % max(k, 1)).astype(np.int32)
+    if not _occurs_once(_row_of(pattern), colors[pattern.indices]).all():
+        return None
+    used = np.zeros(pattern.shape[1], bool)
+    used[pattern.indices] = True
+    return np.where(used, colors, -1).astype(np.int32)
 
 
 def _greedy(by_column: Any, order: Any) -> Any:
@@ -206,46 +218,29 @@ def _star(pattern: Any, order: Any) -> Any:
 
 
 def _color_both(pattern: Any) -> Coloring:
-    """Colour rows and columns together, so that each entry can be read from a product of one kind or the other."""
-    m, n = pattern.shape
-    rows, columns = _row_of(pattern), pattern.indices
-    i, j = np.concatenate([rows, columns + m]), np.concatenate([columns + m, rows])
-    graph = matrix(i, j, (m + n, m + n))
+    """Read the entries of the fullest rows from products of rows, all others from products of columns; or reverse."""
     best: Coloring | None = None
-    for order in _orders(graph):
-        colors = _star(graph, order)
-        of_row, of_column = colors[:m], colors[m:]
-        by_column = _occurs_once(rows, of_column[columns])
-        by_row = _occurs_once(columns, of_row[rows])
-        found = _fewest(rows, columns, of_row, of_column, by_row, by_column)
-        if best is None or found.size < best.size:
-            best = found
-    assert best is not None
-    return best
+    for is_turned in (False, True):
+        turned = sparse().csr_array(pattern.T) if is_turned else pattern
+        sizes = np.diff(turned.indptr)
+        order, k = np.argsort(-sizes, kind="stable"), 1
+        while k < len(order) and sizes[order[k - 1]] > 2 and (best is None or k < 4 * best.size):
+            is_full = np.zeros(len(order), bool)
+            is_full[order[:k]] = True
+            rows, columns, (m, n) = _row_of(turned), turned.indices, turned.shape
+            full = is_full[rows]
+            of_row = _color_columns(matrix(columns[full], rows[full], (n, m)))
+            of_column = _color_columns(matrix(rows[~full], columns[~full], (m, n)))
+            found = _split(pattern, of_row, of_column, is_full, is_turned)
+            if best is None or found.size < best.size:
+                best = found
+            k *= 2
+    return best or color_jacobian(pattern, "forward")
 
 
-def _fewest(rows: Any, columns: Any, of_row: Any, of_column: Any, by_row: Any, by_column: Any) -> Coloring:
-    """Choose the products that are needed for all entries, those first without which one cannot be read."""
-    row_color, column_color = of_row[rows], of_column[columns]
-    use_row, use_column = np.zeros(of_row.max(initial=0) + 1, bool), np.zeros(of_column.max(initial=0) + 1, bool)
-    use_row[row_color[by_row & ~by_column]] = True
-    use_column[column_color[by_column & ~by_row]] = True
-    while True:
-        left = ~((by_row & use_row[row_color]) | (by_column & use_column[column_color]))
-        if not left.any():
-            break
-        counts = [
-            np.bincount(row_color[left & by_row], minlength=len(use_row)),
-            np.bincount(column_color[left & by_column], minlength=len(use_column)),
-        ]
-        if counts[0].max() > counts[1].max():
-            use_row[counts[0].argmax()] = True
-        else:
-            use_column[counts[1].argmax()] = True
-    new_row = np.where(use_row, np.cumsum(use_row) - 1, -1)
-    new_column = np.where(use_column, np.cumsum(use_column) - 1, -1)
-    is_column = by_column & use_column[column_color]
-    color = np.where(is_column, new_column[column_color], new_row[row_color])
-    final_rows = np.where(of_row >= 0, new_row[of_row], -1).astype(np.int32)
-    final_columns = np.where(of_column >= 0, new_column[of_column], -1).astype(np.int32)
-    return Coloring(final_columns, final_rows, is_column, color)
+def _split(pattern: Any, of_row: Any, of_column: Any, is_full: Any, is_turned: bool) -> Coloring:
+    """Return the colouring that reads the entries of lines that are full from those lines' own products."""
+    rows, columns = _row_of(pattern), pattern.indices
+    is_column = is_full[columns] if is_turned else ~is_full[rows]
+    of_columns, of_rows = (of_row, of_column) if is_turned else (of_column, of_row)
+    return Coloring(of_columns, of_rows, is_column, np.where(is_column, of_columns[columns], of_rows[rows]))

@@ -158,7 +158,10 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
         if not is_given and (second or not has_rules):
             return made
         try:
-            made._check_pattern(x)
+            if is_given:
+                made._check_pattern(x)
+            else:
+                made.values(x)
         except (errors.ArgumentError, errors.NonLinearRuleError) as error:
             refusal = refusal or error
         else:
