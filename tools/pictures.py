@@ -115,7 +115,8 @@ def gallery() -> None:
     """Draw what each example of examples/gallery, and optimal transport, computes."""
     sys.path.insert(0, str(ROOT / "examples/gallery"))
     ran = {name: importlib.import_module(name).run() for name in
-           ("implicit", "physics", "molecule", "ode", "flow", "reaction", "sparsemax", "quantizer", "densities")}  # fmt: skip
+           ("implicit", "physics", "molecule", "ode", "flow", "reaction", "sparsemax", "quantizer",
+            "densities")}  # fmt: skip
     for name, result in ran.items():
         figure, axes = pyplot.subplots(figsize=(4.8, 2.4))
         draw = globals()[f"_{name}"]
