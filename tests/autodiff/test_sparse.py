@@ -31,6 +31,13 @@ def x64():
     mo.enable_x64(before)
 
 
+@pytest.fixture
+def on_numpy(backend):
+    """Run on NumPy alone what does not depend on the backend."""
+    with mo.use_backend("numpy"):
+        yield
+
+
 def array(x):
     return ops.array(np.asarray(x, np.float64))
 
@@ -136,7 +143,7 @@ EXACT = {  # a function, and its pattern
 
 
 @pytest.mark.once
-def test_patterns_of_ops_are_exact(backend):
+def test_patterns_of_ops_are_exact(on_numpy):
     wrong = []
     for name, (f, wanted) in EXACT.items():
         J = mo.sparse_jacobian(f, array(np.abs(X) + 0.1))
@@ -169,7 +176,7 @@ SECOND = {  # a scalar function, and the pattern of its Hessian
 
 
 @pytest.mark.once
-def test_patterns_of_second_derivatives_are_exact(backend):
+def test_patterns_of_second_derivatives_are_exact(on_numpy):
     wrong = []
     for name, (f, wanted) in SECOND.items():
         found = mo.sparse_hessian(f, array(X)).pattern.toarray()
@@ -224,7 +231,7 @@ def lacking(seeds, second):
 
 
 @pytest.mark.once
-def test_patterns_of_random_programs_contain_each_derivative(backend):
+def test_patterns_of_random_programs_contain_each_derivative(on_numpy):
     wrong, share = lacking(range(8), False)
     assert wrong == []
     assert share > 0.3
@@ -463,7 +470,7 @@ PATTERNS = {  # products at most: for a Jacobian, and for a symmetric matrix
 
 @pytest.mark.once
 @pytest.mark.parametrize("name", PATTERNS)
-def test_few_colours_suffice_and_each_entry_is_read(backend, name):
+def test_few_colours_suffice_and_each_entry_is_read(on_numpy, name):
     pattern, n_jacobian, n_hessian = PATTERNS[name]
     pattern = scipy.sparse.csr_array(pattern, dtype=bool)
     pattern.eliminate_zeros()
@@ -492,7 +499,7 @@ def assert_read(dense, pattern, colored, symmetric):
 
 
 @pytest.mark.once
-def test_a_large_chain_takes_three_products(backend):
+def test_a_large_chain_takes_three_products(on_numpy):
     x = array(np.linspace(0, 1, 100_000))
     f = lambda x: x[1:-1] * x[:-2] + ops.sin(x[2:])
     assert mo.sparse_jacobian(f, x).n_products == 3
