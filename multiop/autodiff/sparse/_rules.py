@@ -20,7 +20,7 @@ from multiop.autodiff.sparse._sets import (
     follow,
     groups,
     is_fixed,
-    joined,
+    join_groups,
     matrix,
     places,
     union,
@@ -129,7 +129,7 @@ def elementwise(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any
     return tracer.make(result, parents, pairs)
 
 
-def moved(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
+def move_entries(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     positions = MOVED[name]
     given = operands([args[k] for k in positions if k < len(args)])
     others = operands([arg for k, arg in enumerate(args) if k not in positions])
@@ -171,7 +171,7 @@ def moved(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
             begin = starts[x.number]
             mine = np.where((source >= begin) & (source < begin + x.size), source - begin, -1).astype(np.int32)
             if x.number in groups_of:
-                along, _ = joined(x, *groups_of[x.number])
+                along, _ = join_groups(x, *groups_of[x.number])
                 parents.append((x, follow(along, mine)))
             elif (mine >= 0).any():
                 parents.append((x, mine))
@@ -217,13 +217,13 @@ def axes_of(args: Sequence[Any], position: int, ndim: int) -> tuple[int, ...]:
     return tuple(range(ndim)) if axis is None else tuple(_args.axes(axis, ndim))
 
 
-def reduced(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
+def reduce_axes(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     x = args[0]
     if not isinstance(x, Traced) or len(operands(args)) > 1:
         return mix_all(tracer, name, args, result)
     position, is_straight = REDUCED[name]
     group, n = groups(x.shape, axes_of(args, position, x.ndim))
-    along, _ = joined(x, group, n)
+    along, _ = join_groups(x, group, n)
     return tracer.make(result, [(x, along)], curved=not is_straight)
 
 
@@ -245,7 +245,7 @@ def mix_along(tracer: Any, given: Sequence[Traced], axes: Sequence[int], result:
     parents: list[tuple[Traced, Map]] = []
     for x in given:
         if x.shape == shape:
-            parents.append((x, joined(x, group, n)[0]))
+            parents.append((x, join_groups(x, group, n)[0]))
         else:  # one number for each entry along the axes, or a tensor that is broadcast: any of it
             parents.append((x, matrix(np.repeat(np.arange(n), x.size), np.tile(np.arange(x.size), n), (n, x.size))))
     sets = union([follow(x.sets, along) for x, along in parents])
@@ -254,7 +254,7 @@ def mix_along(tracer: Any, given: Sequence[Traced], axes: Sequence[int], result:
     return tracer.make(result, [(x, along[out]) for x, along in parents], pairs)
 
 
-def mixed_last(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
+def mix_last(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     """The last dimensions of the operands are mixed; those before are a batch, which they share."""
     given, last = operands(args), LAST[name]
     batch = given[0].shape[: given[0].ndim - last]
@@ -262,7 +262,7 @@ def mixed_last(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     if any(x.shape[: x.ndim - last] != batch for x in given) or any(y.shape[: len(batch)] != batch for y in results):
         return mix_all(tracer, name, args, result)
     n = math.prod(batch)
-    parts = [joined(x, np.repeat(np.arange(n), x.size // max(n, 1)), n) for x in given]
+    parts = [join_groups(x, np.repeat(np.arange(n), x.size // max(n, 1)), n) for x in given]
     sets = union([part[1] for part in parts])
 
     def one(y: Any) -> Traced:
@@ -273,7 +273,7 @@ def mixed_last(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     return tracer.each(result, one)
 
 
-def solved(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
+def solve_columns(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     """A right-hand side is mixed along its rows, for each of its columns; the matrix goes into all."""
     a, b = args[:2]
     shape = (b.value if isinstance(b, Traced) else np.asarray(b)).shape
@@ -284,7 +284,7 @@ def solved(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
 
 def mix_all(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     given = list({x.number: x for x in operands(args)}.values())
-    sets = union([joined(x, np.zeros(x.size, np.int64), 1)[1] for x in given])
+    sets = union([join_groups(x, np.zeros(x.size, np.int64), 1)[1] for x in given])
 
     def one(y: Any) -> Traced:
         out = np.zeros(y.size, np.int64)
@@ -294,7 +294,7 @@ def mix_all(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     return tracer.each(result, one)
 
 
-def cumulated(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
+def accumulate(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     x, axis = args[0], args[1]
     shape = (x.size,) if axis is None else x.shape
     numbers = np.moveaxis(places(shape), 0 if axis is None else _args.single_axis(axis, x.ndim), -1)
@@ -304,7 +304,7 @@ def cumulated(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     return tracer.make(result, [(x, along)], curved=name == "cumprod")
 
 
-def product(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
+def multiply(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     """A product of tensors, as labels of their dimensions say: those that the result lacks are summed over."""
     xs, labels, out = _labels(name, args)
     sizes: dict[Any, int] = {}
@@ -399,7 +399,7 @@ def _labels(name: str, args: Sequence[Any]) -> tuple[list[Any], list[list[Any]],
     return [a, b], [left, right], [*batch, *(["i"] if n > 1 else []), *(["j"] if m > 1 else [])]
 
 
-def convolved(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
+def convolve(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     x, kernel, bias, strides, padding, data_format, dilation_rate = args
     shape, sizes = np.shape(x), np.shape(kernel)
     _, strides, rates = _windows.convolution(shape, sizes, strides, data_format, dilation_rate)
@@ -425,7 +425,7 @@ def convolved(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
         target[out.ravel()] = of_out
         parents.append((x, along[target]))
     if isinstance(kernel, Traced):
-        along = joined(kernel, groups(sizes, range(len(sizes) - 1))[0], sizes[-1])[0]
+        along = join_groups(kernel, groups(sizes, range(len(sizes) - 1))[0], sizes[-1])[0]
         target = np.empty(result.size, np.int64)
         target[out.ravel()] = np.tile(np.arange(sizes[-1]), result.size // sizes[-1])
         parents.append((kernel, along[target]))
@@ -436,7 +436,7 @@ def convolved(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     return tracer.make(result, parents, curved=isinstance(x, Traced) and isinstance(kernel, Traced))
 
 
-def pooled(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
+def pool(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     x, pool_size, strides, padding, data_format, ceil_mode = args[:6]
     axes, size, steps, pads, overhangs = _windows.pooling(x.shape, pool_size, strides, padding, data_format, ceil_mode)
     widths = [(0, 0)] * x.ndim
@@ -460,15 +460,15 @@ def _under_windows(x: Any, axes: Any, spans: Sequence[int], strides: Sequence[in
 RULES: list[tuple[Any, Callable[..., Any]]] = [
     (CONSTANT, constant),
     (STRAIGHT | CURVED, elementwise),
-    (MOVED, moved),
-    (REDUCED, reduced),
+    (MOVED, move_entries),
+    (REDUCED, reduce_axes),
     (ALONG, along_axes),
-    (LAST, mixed_last),
-    ({"cumsum", "cumprod"}, cumulated),
-    ({"solve", "solve_triangular"}, solved),
-    ({"matmul", "einsum", "tensordot"}, product),
+    (LAST, mix_last),
+    ({"cumsum", "cumprod"}, accumulate),
+    ({"solve", "solve_triangular"}, solve_columns),
+    ({"matmul", "einsum", "tensordot"}, multiply),
     ({"scatter_update"}, update),
     ({"segment_sum", "segment_max", "segment_min", "segment_prod"}, segments),
-    ({"conv"}, convolved),
-    ({"average_pool", "max_pool"}, pooled),
+    ({"conv"}, convolve),
+    ({"average_pool", "max_pool"}, pool),
 ]

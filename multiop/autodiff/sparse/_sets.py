@@ -218,7 +218,7 @@ def groups(shape: Sequence[int], axes: Sequence[int]) -> tuple[Any, int]:
     return np.broadcast_to(places(kept), tuple(shape)).ravel(), math.prod(kept)
 
 
-def joined(x: Traced, group: Any, n: int) -> tuple[Any, Any]:
+def join_groups(x: Traced, group: Any, n: int) -> tuple[Any, Any]:
     """Return the map from `n` groups to the entries of `x`, and the sets of the groups."""
     along = matrix(group, np.arange(x.size), (n, x.size))
     return along, along @ x.sets

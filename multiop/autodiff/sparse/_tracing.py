@@ -118,10 +118,10 @@ class Tracer:
             return type(x)(map(self.plain, x))
         return x.value if isinstance(x, Traced) else x
 
-    def known(self, x: Any) -> Any:
+    def to_array(self, x: Any) -> Any:
         """Return `x` with tensors of a framework, which the function closes over, as arrays, also in lists."""
         if type(x) in (list, tuple):
-            return type(x)(map(self.known, x))
+            return type(x)(map(self.to_array, x))
         owner = None if isinstance(x, (Traced, np.ndarray)) else host.owner(x)
         if owner is None or owner not in registry.BUILT_IN or owner == "numpy":
             return x
@@ -134,7 +134,7 @@ class Tracer:
         return isinstance(x, self.Tensor) or host.owner(x) in registry.BUILT_IN
 
     def convert(self, x: Any, dtype: str | None = None) -> Any:
-        x = self.known(x)
+        x = self.to_array(x)
         if isinstance(x, Traced):
             if dtype in (None, self.dtype_name(x)):
                 return x
@@ -197,7 +197,7 @@ class Tracer:
             raise AttributeError(name)
         bare = name[3:]
         if hasattr(Primitives, name):
-            return lambda *args: self.call(bare, [self.known(x) for x in args])
+            return lambda *args: self.call(bare, [self.to_array(x) for x in args])
         return registry.composite_of(name)
 
     def numpy(self, name: str) -> Any:
@@ -229,7 +229,7 @@ class Tracer:
         return self.convert(x, dtype)
 
     def op_convert_to_numpy(self, x: Any) -> Any:
-        x = self.known(x)
+        x = self.to_array(x)
         if isinstance(x, Traced):
             raise x.refusal("the values of a tensor")
         return self.backend.op_convert_to_numpy(x)
@@ -300,7 +300,7 @@ class Tracer:
     # autodiff
 
     def stop_gradient(self, x: Any) -> Any:
-        x = self.known(x)
+        x = self.to_array(x)
         return self.make(x.value, ()) if isinstance(x, Traced) else np.array(x)
 
     def is_differentiated(self, x: Any) -> bool | None:

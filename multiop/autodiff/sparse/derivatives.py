@@ -159,7 +159,7 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
             return made
         try:
             if is_given:
-                made._check_pattern(x)
+                made.check(x)
             else:
                 made.values(x)
         except (errors.ArgumentError, errors.NonLinearRuleError) as error:
@@ -411,8 +411,17 @@ class SparseDerivative:
         if [shape for shape, _ in given] != [shape for shape, _ in wanted]:
             raise errors.ArgumentError(f"{self._name}: f returned {_say(given)}; it was prepared for {_say(wanted)}")
 
-    def _check_pattern(self, x: Any) -> None:
-        """Raise an error that names an entry if the derivative at `x` has one outside of the pattern."""
+    def check(self, x: PyTree) -> None:
+        """Compare a product at `x` with that of the entries, as is done once for a pattern that is given.
+
+        Args:
+            x: Pytree of the shapes and dtypes that it was prepared for.
+
+        Raises:
+            ArgumentError: The derivative at `x` has an entry outside of the pattern, which the error names.
+            NonLinearRuleError: A custom gradient rule is not linear in its upstream gradient, so that it has no
+                transpose to compare with.
+        """
         flat = self._flatten(x)
         backend = flat.backend
         outputs, pullback, _ = backend.vjp(flat.inexact, flat.primals)
