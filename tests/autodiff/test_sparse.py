@@ -375,7 +375,7 @@ REFUSED = {
     "integers": (lambda: mo.sparse_jacobian(chain, np.arange(N)), errors.DTypeError, "int"),
     "complex": (lambda: mo.sparse_jacobian(chain, X * 1j), errors.DTypeError, "sparse derivatives are of real numbers"),
     "a complex output": (
-        lambda: mo.sparse_jacobian(lambda x: x * 1j, array(X)),
+        lambda: mo.sparse_jacobian(lambda x: ops.multiply(x, 1j), array(X)),
         errors.DTypeError,
         "output of f holds",
     ),
@@ -403,7 +403,7 @@ REFUSED = {
         "pattern of f cannot be found.*give its pattern",
     ),
     "a size of values": (
-        lambda: mo.sparse_jacobian(lambda x: x * ops.sum(ops.nonzero(x)[0]), array(X)),
+        lambda: mo.sparse_jacobian(lambda x: x * ops.cast(ops.sum(ops.nonzero(x)[0]), "float64"), array(X)),
         errors.UnsupportedError,
         "decide a shape",
     ),

@@ -91,7 +91,7 @@ class Traced:
         return op(*xs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        raise self.refusal("its values")
+        raise errors.ArgumentTypeError(str(self.refusal("its values")))  # of this type, TensorFlow's operators give way
 
     @staticmethod
     def refusal(what: str) -> errors.MultiopError:

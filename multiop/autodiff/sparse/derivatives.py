@@ -163,7 +163,7 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
             else:
                 made.values(x)
         except (errors.ArgumentError, errors.NonLinearRuleError) as error:
-            refusal = refusal or error
+            refusal = error
         else:
             return made
     assert refusal is not None
