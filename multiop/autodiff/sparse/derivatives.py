@@ -218,6 +218,7 @@ class SparseDerivative:
             by_row = colored.color.astype(np.int64) * m + self.cols
         else:
             by_row = colored.n_columns * m + colored.color.astype(np.int64) * n + self.cols
+        self._host_seeds: dict[Any, Any] = {}
         self._sources = np.where(colored.is_column, by_column, by_row).astype(np.int32)
 
     @property
@@ -368,8 +369,11 @@ class SparseDerivative:
         made, at = [], 0
         for shape, dtype in shapes:
             size = math.prod(shape)
-            seeds = (colors[at : at + size] == np.arange(start, stop)[:, None]).astype(dtypes.to_numpy(dtype))
-            seed = flat.backend.convert(seeds.reshape(stop - start, *shape), dtype)
+            key = colors is self._colored.rows, at, start, stop, dtype
+            if key not in self._host_seeds:
+                seeds = (colors[at : at + size] == np.arange(start, stop)[:, None]).astype(dtypes.to_numpy(dtype))
+                self._host_seeds[key] = seeds.reshape(stop - start, *shape)
+            seed = flat.backend.convert(self._host_seeds[key], dtype)
             made.append(flat.backend.on_device_of(flat.primals[0], seed))
             at += size
         return made
@@ -448,18 +452,18 @@ class SparseDerivative:
             off = np.abs(wanted - own) > tolerance * (np.abs(wanted) + abs(matrix) @ whole)
         if not off.any():
             return
-        line = int(np.abs(np.where(off, wanted - own, 0)).argmax())
-        entries = product(np.eye(1, len(off), line)[0], not by_rows)
-        known = (self.pattern.T if by_rows else self.pattern).tocsr()[[line]].toarray().ravel()
-        other = int(np.abs(np.where(known, 0, entries)).argmax())
-        if known[other] or not entries[other]:
-            raise errors.ArgumentError(
-                f"{self._name}: the second derivative at x is not symmetric: give mode='forward'"
-            )
-        i, j = (other, line) if by_rows else (line, other)
-        raise errors.ArgumentError(
-            f"{self._name}: the pattern lacks an entry: that of row {i} and column {j} is {entries[other]:.3g} at x"
-        )
+        pattern = (self.pattern.T if by_rows else self.pattern).tocsr()
+        for line in np.flatnonzero(off).tolist():
+            entries = product(np.eye(1, len(off), line)[0], not by_rows)
+            entries[pattern[[line]].indices] = 0
+            other = int(np.abs(entries).argmax())
+            if entries[other]:
+                i, j = (other, line) if by_rows else (line, other)
+                raise errors.ArgumentError(
+                    f"{self._name}: the pattern lacks an entry: that of row {i} and column {j} is "
+                    f"{entries[other]:.3g} at x"
+                )
+        raise errors.ArgumentError(f"{self._name}: the second derivative at x is not symmetric: give mode='forward'")
 
 
 TOLERANCE = {"float32": 1e-4, "float64": 1e-9}  # between a product and that of the entries
