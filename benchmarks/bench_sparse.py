@@ -53,7 +53,7 @@ def jax_contenders(u: Any) -> dict[str, Callable[[], Any]]:
         import asdex
     except ImportError:
         return found
-    theirs = jax.jit(asdex.jacobian(heat, input_shape=u.shape))
+    theirs = jax.jit(asdex.jacobian(heat, u))
     return {**found, "asdex": lambda: theirs(u).data}
 
 

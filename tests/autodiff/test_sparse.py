@@ -331,6 +331,21 @@ def test_custom_gradients_have_the_pattern_and_values_of_their_rule(backend):
         np.testing.assert_allclose(H(array(X)).toarray(), np.eye(N, k=6))
 
 
+@pytest.mark.once
+def test_a_custom_gradient_that_leaves_for_the_host_mixes_its_arguments(on_numpy):
+    @mo.op_custom_gradient
+    def on_host(x):
+        value = np.sin(host(ops.stop_gradient(x)))
+        return ops.array(value), lambda upstream: upstream * ops.array(np.cos(host(ops.stop_gradient(x))))
+
+    f = lambda x: ops.concatenate([on_host(x[:3]), x[3:] ** 2])
+    J = mo.sparse_jacobian(f, array(X), mode="reverse")
+    wanted = np.diag(np.arange(N) >= 3)
+    wanted[:3, :3] = True
+    np.testing.assert_array_equal(J.pattern.toarray(), wanted)
+    np.testing.assert_allclose(J.values(array(X)).shape, (18,))
+
+
 def test_a_pattern_that_is_given_is_compared(backend):
     wanted = of_chain(X) != 0
     for pattern in (wanted, scipy.sparse.csc_matrix(wanted), np.ones((N, N))):

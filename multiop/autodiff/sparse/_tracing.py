@@ -307,8 +307,27 @@ class Tracer:
         return None
 
     def custom_call(self, call: Any, primals: list[Any]) -> list[Any]:
-        """Return the outputs of a custom gradient's function, which depend on what its rule says."""
-        first = len(self.steps)
+        """Return the outputs of a custom gradient's function, which depend on what its rule says.
+
+        A function, or a rule, that leaves for the host or for another framework mixes all entries of its arguments.
+        """
+        if not _rules.operands(primals):
+            return [self.convert(y) for y in call.forward(primals)[0]]
+        first, self.has_rules = len(self.steps), True
+        try:
+            return self.follow_rule(call, primals, first)
+        except Exception:
+            for step in self.steps[first:]:
+                step.pairs = ()
+            token = registry.override("numpy")
+            try:
+                outputs = call.forward(self.plain(primals))[0]
+            finally:
+                registry.restore(token)
+            return list(_rules.mix_all(self, "custom_gradient", primals, outputs))
+
+    def follow_rule(self, call: Any, primals: list[Any], first: int) -> list[Any]:
+        """Return the outputs of a custom gradient's function, and what its rule makes of upstream gradients."""
         outputs, rule = call.forward(primals)
         outputs = [self.convert(y) for y in outputs]
         start, ups = self.width, []
@@ -318,7 +337,6 @@ class Tracer:
                 self.leaf(np.ones(y.shape, y.dtype), self.width, self.width + np.size(y)) if is_inexact else None
             )
         grads, _ = call.backward(rule, ups, [])
-        self.has_rules = True
         for step in self.steps[first:]:
             step.pairs = ()  # its rule says the derivative
         self.keep_all()
