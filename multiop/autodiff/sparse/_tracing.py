@@ -324,7 +324,26 @@ class Tracer:
                 outputs = call.forward(self.plain(primals))[0]
             finally:
                 registry.restore(token)
-            return list(_rules.mix_all(self, "custom_gradient", primals, outputs))
+            pattern = getattr(call.f, "pattern", None)
+            if pattern is None:
+                return list(_rules.mix_all(self, "custom_gradient", primals, outputs))
+            return self.follow_pattern(pattern, primals, outputs)
+
+    def follow_pattern(self, pattern: Any, primals: list[Any], outputs: list[Any]) -> list[Any]:
+        """Return the outputs of a function that says which of its entries depend on which of its arguments'."""
+        whole, made, row = sparse().csr_array(pattern, dtype=bool), [], 0
+        shape = sum(np.size(y) for y in outputs), sum(np.size(x) for x in primals)
+        if whole.shape != shape:
+            raise errors.ArgumentError(f"the pattern of a function has shape {whole.shape}; its entries are {shape}")
+        for y in outputs:
+            parents, column = [], 0
+            for x in primals:
+                if isinstance(x, Traced):
+                    parents.append((x, whole[row : row + np.size(y), column : column + x.size]))
+                column += np.size(x)
+            made.append(self.make(y, parents, curved=True))
+            row += np.size(y)
+        return made
 
     def follow_rule(self, call: Any, primals: list[Any], first: int) -> list[Any]:
         """Return the outputs of a custom gradient's function, and what its rule makes of upstream gradients."""
