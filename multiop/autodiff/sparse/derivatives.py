@@ -513,7 +513,7 @@ def _count(shapes: Shapes) -> int:
 def _read_pattern(pattern: Any, shape: tuple[int, int], name: str) -> Any:
     """Return a pattern that the caller gives as a matrix of bool."""
     if not hasattr(pattern, "tocsr"):
-        pattern = np.asarray(op_convert_to_numpy(pattern))
+        pattern = np.asarray(op_convert_to_numpy(pattern) if active().is_tensor(pattern) else pattern)
     if tuple(pattern.shape) != shape:
         raise errors.ArgumentError(
             f"{name}: pattern has shape {tuple(pattern.shape)}; the output has {shape[0]} entries, x has {shape[1]}"
