@@ -14,6 +14,7 @@ Where to look, with `help`:
 - `multiop.op_max`, or `multiop.ops.max`: an op; `multiop.ops` has them all, with the names of `keras.ops`
 - `multiop.op_custom_gradient`: a function with a gradient of its own
 - `multiop.grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`, `hvp`, `vmap`, `jit`, `checkpoint`: JAX's transforms
+- `multiop.sparse_jacobian`, `sparse_hessian`: derivatives most of whose entries are zero
 - `multiop.GradientTape`, `multiop.gradients`: TensorFlow's way
 - `multiop.random`: random numbers, the same on every backend
 - `multiop.tree`: pytrees, and classes of your own that are some
@@ -60,6 +61,11 @@ from multiop.autodiff.implicit import (
 from multiop.autodiff.jit import (
     jit as jit,
 )
+from multiop.autodiff.sparse.derivatives import (
+    SparseDerivative as SparseDerivative,
+    sparse_hessian as sparse_hessian,
+    sparse_jacobian as sparse_jacobian,
+)
 from multiop.autodiff.stop_gradient import (
     op_stop_gradient as op_stop_gradient,
 )
@@ -72,8 +78,10 @@ from multiop.autodiff.transforms import (
     hessian as hessian,
     hvp as hvp,
     jacfwd as jacfwd,
+    jacobian as jacobian,
     jacrev as jacrev,
     jvp as jvp,
+    linearize as linearize,
     op_jvp as op_jvp,
     value_and_grad as value_and_grad,
     vjp as vjp,

@@ -218,6 +218,7 @@ GALLERY = {  # example -> the call that gives its results, with quick settings
     "molecule": "molecule.run(5)",
     "ode": "ode.run(40)",
     "flow": "flow.run(100)",
+    "reaction": "reaction.run(16, 2)",
     "sparsemax": "sparsemax.run(9)",
     "quantizer": "quantizer.run(200)",
     "densities": "densities.run(300)",
@@ -282,6 +283,25 @@ def test_the_flow_is_a_density(backend):
     assert found["losses"][-1] < found["losses"][0] - 0.3
     share = np.exp(found["grid"]).sum() * (4 / 39) ** 2
     assert 0.85 < share < 1.02  # of what is on the grid
+
+
+def test_the_reaction_takes_implicit_steps(backend):
+    from scipy.ndimage import laplace
+    from scipy.optimize import newton_krylov
+
+    found = shown(backend, "reaction")
+    assert found["products"] <= 10 and found["entries"] < 7 * 2 * 16**2
+    u, v = np.ones((16, 16)), np.zeros((16, 16))
+    u[6:8, 6:9], v[6:8, 6:9] = 0.5, 0.25
+
+    def change(u, v):
+        spread = [rate / 256 * laplace(w, mode="nearest") for rate, w in ((16, u), (8, v))]
+        return np.stack([spread[0] - u * v * v + 0.04 * (1 - u), spread[1] + u * v * v - 0.1 * v])
+
+    state = np.stack([u, v])
+    for _ in range(2):
+        state = newton_krylov(lambda new, old=state: new - old - 20 * change(*new), state, f_tol=1e-9)
+    np.testing.assert_allclose(found["state"], state[1], atol=1e-4)
 
 
 def test_sparsemax_of_two_scores_is_a_ramp(backend):

@@ -21,7 +21,8 @@ from multiop.testing.cases import rows
 PAGES = sorted(path for path in pages.DOCS.rglob("*.md") if pages.DOCS / "reference" not in path.parents)
 ELSEWHERE = sorted([*pages.ROOT.glob("*.md"), *pages.ROOT.glob("benchmarks/*.md")])
 WITH_CODE = [
-    pages.DOCS / f"{name}.md" for name in ("index", "limits", "mathematics", "distributed", "devices", "sparse")
+    pages.DOCS / f"{name}.md"
+    for name in ("index", "limits", "mathematics", "distributed", "devices", "sparse", "sparse_derivatives")
 ]
 WITH_CODE += sorted((pages.DOCS / "tutorials").glob("*.md")) + sorted((pages.DOCS / "howto").glob("*.md"))
 # pages whose code takes longer: what stands there, and what is run in its place outside the full tier

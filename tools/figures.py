@@ -35,6 +35,7 @@ LAYERS = {  # every file of the package is in one of these, or generated
     "errors, config, extend": "multiop/errors.py multiop/config.py multiop/extend.py",
     "frontends": "multiop/frontends/*.py",
     "autodiff": "multiop/autodiff/*.py",
+    "autodiff/sparse": "multiop/autodiff/sparse/*.py",
     "random": "multiop/random/*.py",
     "beside ops": " ".join(
         f"multiop/{name}.py" for name in ("devices", "dtypes", "keras", "operation", "scopes", "tree")

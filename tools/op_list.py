@@ -82,8 +82,9 @@ OTHERS = {
     "multiop.autodiff.gradients": "AggregationMethod gradients",
     "multiop.autodiff.implicit": "linear_solve root",
     "multiop.autodiff.jit": "jit",
+    "multiop.autodiff.sparse.derivatives": "SparseDerivative sparse_hessian sparse_jacobian",
     "multiop.autodiff.tape": "GradientTape UnconnectedGradients",
-    "multiop.autodiff.transforms": "grad hessian hvp jacfwd jacrev jvp value_and_grad vjp",
+    "multiop.autodiff.transforms": "grad hessian hvp jacfwd jacobian jacrev jvp linearize value_and_grad vjp",
     "multiop.autodiff.vmap": "vmap",
     "multiop.config": (
         "available_backends backend enable_narrowing enable_tensorflow_numpy enable_x64 floatx narrowing set_backend "
@@ -355,6 +356,7 @@ Where to look, with `help`:
 - `multiop.op_max`, or `multiop.ops.max`: an op; `multiop.ops` has them all, with the names of `keras.ops`
 - `multiop.op_custom_gradient`: a function with a gradient of its own
 - `multiop.grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`, `hvp`, `vmap`, `jit`, `checkpoint`: JAX's transforms
+- `multiop.sparse_jacobian`, `sparse_hessian`: derivatives most of whose entries are zero
 - `multiop.GradientTape`, `multiop.gradients`: TensorFlow's way
 - `multiop.random`: random numbers, the same on every backend
 - `multiop.tree`: pytrees, and classes of your own that are some

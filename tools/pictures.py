@@ -115,7 +115,8 @@ def gallery() -> None:
     """Draw what each example of examples/gallery, and optimal transport, computes."""
     sys.path.insert(0, str(ROOT / "examples/gallery"))
     ran = {name: importlib.import_module(name).run() for name in
-           ("implicit", "physics", "molecule", "ode", "flow", "sparsemax", "quantizer", "densities")}  # fmt: skip
+           ("implicit", "physics", "molecule", "ode", "flow", "reaction", "sparsemax", "quantizer",
+            "densities")}  # fmt: skip
     for name, result in ran.items():
         figure, axes = pyplot.subplots(figsize=(4.8, 2.4))
         draw = globals()[f"_{name}"]
@@ -158,6 +159,11 @@ def _flow(axes: Any, result: Any) -> None:
 
     axes.plot(*crescents()[::3].T, ".", color=GREY, markersize=2)
     axes.set(title="samples, and the density that was learned")
+
+
+def _reaction(axes: Any, result: Any) -> None:
+    axes.imshow(result["state"], cmap="Blues")
+    axes.set(title="the second chemical after ten steps", xticks=[], yticks=[])
 
 
 def _sparsemax(axes: Any, result: Any) -> None:

@@ -30,7 +30,8 @@ LONGEST = 90  # characters of a pinned answer
 # page -> its title, the module whose members it shows, and their names, or none for all that are public
 OTHERS = {
     "autodiff": ("Gradients and transforms", "multiop", "op_custom_gradient op_stop_gradient op_attach_gradient op_jvp "
-                 "grad value_and_grad vjp jvp jacrev jacfwd hessian hvp vmap jit checkpoint linear_solve root "
+                 "grad value_and_grad vjp jvp linearize jacobian jacrev jacfwd hessian hvp sparse_jacobian "
+                 "sparse_hessian SparseDerivative vmap jit checkpoint linear_solve root "
                  "gradients AggregationMethod GradientTape UnconnectedGradients"),
     "tree": ("Pytrees", "multiop.tree", ""),
     "random": ("Random numbers", "multiop.random", ""),

@@ -162,8 +162,12 @@ def traced(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 def override(name: str) -> Any:
     """Make `name` the backend of this thread or task; return the token that `restore` takes."""
+    return override_by(load(name))
+
+
+def override_by(module: Any) -> Any:
+    """Make `module` the backend of this thread or task; return the token that `restore` takes."""
     global _overridden
-    module = load(name)
     _overridden = True
     return _override.set(module)
 

@@ -16,7 +16,7 @@ from multiop import errors
 from multiop._loading.registry import traced
 from multiop._rules import doors
 from multiop._values import args as _args, dtypes, host, tree as _tree
-from multiop.frontends.creation import op_eye, op_zeros_like
+from multiop.frontends.creation import op_eye, op_zeros, op_zeros_like
 from multiop.frontends.elementwise import op_add, op_multiply
 from multiop.frontends.shapes import op_reshape
 
@@ -165,10 +165,17 @@ def differentiable(leaf: Any, backend: Any, what: Callable[[], str]) -> Any:
     return x
 
 
-def convert_like(leaf: Any, x: Any, backend: Any, what: str) -> Any:
-    """Return `leaf`, a tangent or cotangent, as a tensor of the shape and dtype of `x`; `None` is zero."""
+def convert_like(leaf: Any, x: Any, backend: Any, what: str, batch: tuple[int, ...] = ()) -> Any:
+    """Return `leaf`, a tangent or cotangent, as a tensor of the dtype of `x`, and its shape after that of `batch`.
+
+    `None` is zero.
+    """
     if leaf is None:
-        return op_zeros_like(x)
+        return (
+            op_zeros_like(x)
+            if not batch
+            else backend.on_device_of(x, op_zeros((*batch, *x.shape), backend.dtype_name(x)))
+        )
     dtype = backend.dtype_name(x)
     if backend.is_tensor(leaf):
         leaf = backend.convert(leaf)
@@ -181,36 +188,57 @@ def convert_like(leaf: Any, x: Any, backend: Any, what: str) -> Any:
         except errors.MultiopError as error:
             raise type(error)(f"{what}: {error.args[0]}") from None
     leaf_shape, shape = static_shape(leaf), static_shape(x)
+    shape = shape if shape is None else (*batch, *shape)
     if not _args.fits(leaf_shape, shape):
         raise errors.ArgumentError(f"{what} has shape {leaf_shape}, its counterpart has {shape}")
     return leaf
 
 
-def basis(xs: Sequence[Any], backend: Any, name: str) -> tuple[list[Any], list[slice], int]:
-    """Return the unit vectors of the space of all entries of `xs`, along a new first axis.
+class Basis:
+    """The unit vectors of the space of all entries of `xs`. A complex entry has two: 1 and the imaginary unit.
 
-    A complex entry has two: 1 and the imaginary unit.
-
-    Returns:
-        A tensor of shape `(n, *x.shape)` for each of `xs`; the slice of the `n` rows that belongs to each; and `n`.
+    Attributes:
+        rows: For each of `xs`, the slice of the unit vectors that belongs to it.
+        n: How many unit vectors there are.
     """
-    entries = []
+
+    def __init__(self, xs: Sequence[Any], backend: Any, name: str) -> None:
+        self.xs, self.backend = xs, backend
+        self.entries = list(_count_entries(xs, name))
+        self.rows: list[slice] = []
+        self.n = 0
+        for x, k in zip(xs, self.entries, strict=True):
+            size = 2 * k if is_complex(x, backend) else k
+            self.rows.append(slice(self.n, self.n + size))
+            self.n += size
+
+    def units(self, start: int, stop: int) -> list[Any]:
+        """Return those from `start` to `stop` along a new first axis: a tensor for each of `xs`."""
+        count, found = stop - start, []
+        for x, k, own in zip(self.xs, self.entries, self.rows, strict=True):
+            dtype, first = self.backend.dtype_name(x), start - own.start
+            block = op_eye(count, k, first, dtype)
+            if own.stop - own.start > k:
+                block = op_add(block, op_multiply(1j, op_eye(count, k, first - k, dtype)))
+            found.append(op_reshape(self.backend.on_device_of(x, block), (count, *x.shape)))
+        return found
+
+
+def _count_entries(xs: Sequence[Any], name: str) -> Iterable[int]:
+    """Yield how many entries each of `xs` has."""
     for x in xs:
         shape = static_shape(x)
         if shape is None or None in shape:
             raise errors.ArgumentError(f"{name}: a Jacobian needs shapes that are known before the run, got {shape}")
-        entries.append(math.prod(shape))
-    sizes = [2 * k if is_complex(x, backend) else k for x, k in zip(xs, entries, strict=True)]
-    n = sum(sizes)
-    units, rows, start = [], [], 0
-    for x, k, size in zip(xs, entries, sizes, strict=True):
-        rows.append(slice(start, start + size))
-        block = op_eye(n, k, -start, backend.dtype_name(x))
-        if size > k:
-            block = op_add(block, op_multiply(1j, op_eye(n, k, -start - k, backend.dtype_name(x))))
-        units.append(op_reshape(backend.on_device_of(x, block), (n, *x.shape)))
-        start += size
-    return units, rows, n
+        yield math.prod(shape)
+
+
+def leading_axis(tree: Any, name: str) -> tuple[Any]:
+    """Return the size of the first axis of the first tensor in a pytree of tangents, as a shape."""
+    for leaf in _tree.leaves(tree):
+        if leaf is not None and (shape := leaf.shape if hasattr(leaf, "shape") else np.shape(leaf)):
+            return (shape[0],)
+    raise errors.ArgumentError(f"{name}: with batched, tangents and cotangents have an axis for the batch in front")
 
 
 def is_complex(x: Any, backend: Any) -> bool:
@@ -472,8 +500,12 @@ class FlatFunction:
         """Put the tensors of aux back into its structure."""
         return self.aux_template.fill(tensors)
 
-    def tangents(self, tangents: Sequence[Any]) -> list[Any]:
-        """Lay out tangents, in the structure of the arguments, as one tensor per primal."""
+    def tangents(self, tangents: Sequence[Any], batched: bool = False) -> list[Any]:
+        """Lay out tangents, in the structure of the arguments, as one tensor per primal.
+
+        Where they are `batched`, several stand along a first axis, which all have in common.
+        """
+        batch = leading_axis(tangents, self.name) if batched else ()
         flat: list[Any] = []
         start = 0
         for i, (template, tangent) in enumerate(zip(self.templates, tangents, strict=True)):
@@ -484,6 +516,6 @@ class FlatFunction:
                     f"{self.name}: tangent {i} must have the structure of primal {i}: {error}"
                 ) from None
             for position, primal in zip(template.positions, self.primals[start:], strict=False):
-                flat.append(convert_like(leaves[position], primal, self.backend, f"{self.name}: tangent {i}"))
+                flat.append(convert_like(leaves[position], primal, self.backend, f"{self.name}: tangent {i}", batch))
             start += len(template.positions)
         return flat

@@ -198,7 +198,8 @@ class GradientTape:
         args.choice(unconnected_gradients, UNCONNECTED, "GradientTape.jacobian: unconnected_gradients")
         target = self._real_target(target, "jacobian")
         template, flat = self._sources(sources, "jacobian")
-        units, _, n = _flat.basis([target], self._backend, "GradientTape.jacobian")
+        basis = _flat.Basis([target], self._backend, "GradientTape.jacobian")
+        n, units = basis.n, basis.units(0, basis.n)
         rows = self._rows(recorded, target, flat, units[0], n, experimental_use_pfor, "jacobian")
         jacobians = []
         for x, row in zip(flat, rows, strict=True):
@@ -258,7 +259,8 @@ class GradientTape:
                 f"{tuple(source.shape)} must be equal"
             )
         batch, shape = target.shape[0], tuple(target.shape[1:])
-        units, _, n = _flat.basis([op_sum(op_zeros_like(target), 0)], self._backend, "GradientTape.batch_jacobian")
+        basis = _flat.Basis([op_sum(op_zeros_like(target), 0)], self._backend, "GradientTape.batch_jacobian")
+        n, units = basis.n, basis.units(0, basis.n)
         unit = op_broadcast_to(units[0][:, None], (n, batch, *shape))
         row = self._rows(recorded, target, [source], unit, n, experimental_use_pfor, "batch_jacobian")[0]
         result_shape = (batch, *shape, *source.shape[1:])

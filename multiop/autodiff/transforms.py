@@ -19,7 +19,7 @@ from multiop.autodiff import _flat
 from multiop.autodiff._transformed import decorate_transformed
 from multiop.frontends.creation import op_ones_like, op_zeros
 from multiop.frontends.elementwise import op_add, op_multiply
-from multiop.frontends.shapes import op_reshape, op_transpose
+from multiop.frontends.shapes import op_concatenate, op_reshape, op_transpose
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -151,18 +151,22 @@ def _check_transform(fun: Any, argnums: Any, has_aux: Any, name: str) -> int | t
 
 
 @overload
-def vjp(fun: Callable[..., T], *primals: PyTree, has_aux: No = False) -> tuple[T, Pullback]: ...
+def vjp(fun: Callable[..., T], *primals: PyTree, has_aux: No = False, batched: bool = False) -> tuple[T, Pullback]: ...
 @overload
-def vjp(fun: Callable[..., tuple[T, Aux]], *primals: PyTree, has_aux: Yes) -> tuple[T, Pullback, Aux]: ...
+def vjp(
+    fun: Callable[..., tuple[T, Aux]], *primals: PyTree, has_aux: Yes, batched: bool = False
+) -> tuple[T, Pullback, Aux]: ...
 @overload
-def vjp(fun: Callable[..., Pair], *primals: PyTree, has_aux: bool) -> tuple[Any, ...]: ...
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def vjp(fun: Callable[..., Pair], *primals: PyTree, has_aux: bool, batched: bool = False) -> tuple[Any, ...]: ...
+def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, batched: bool = False) -> tuple[Any, ...]:
     """Evaluate a function, and return its vector-Jacobian product.
 
     Args:
         fun: Function of `primals`; returns a pytree of tensors.
         *primals: Where to evaluate it: pytrees of real or complex tensors.
         has_aux: Whether `fun` returns `(output, aux)`, where `aux` is any pytree and is not differentiated.
+        batched: Whether cotangents have an axis more in front, which the gradients get too: one pullback for each entry
+            along it, all in one call.
 
     Returns:
         `(output, pullback)`, or `(output, pullback, aux)` where `has_aux`. `pullback(cotangents)` takes a pytree in
@@ -186,6 +190,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
     """
     _args.function(fun, "vjp: fun")
     _args.bool_flag(has_aux, "vjp: has_aux")
+    _args.bool_flag(batched, "vjp: batched")
     backend = active()
     flat = _flat.FlatFunction(fun, primals, {}, tuple(range(len(primals))), has_aux, backend, "vjp")
     outputs, pull, aux = backend.vjp(flat, flat.primals)
@@ -198,24 +203,35 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[
         except ValueError as error:
             raise errors.ArgumentError(f"vjp: the cotangents must have the structure of the output: {error}") from None
         flat_cotangents = []
+        batch = _flat.leading_axis(cotangents, "vjp") if batched else ()
         for k, (position, output) in enumerate(zip(template.positions, outputs, strict=True)):
             if backend.dtype_name(output) in dtypes.INEXACT:
-                flat_cotangents.append(_flat.convert_like(leaves[position], output, backend, f"vjp: cotangent {k}"))
+                flat_cotangents.append(
+                    _flat.convert_like(leaves[position], output, backend, f"vjp: cotangent {k}", batch)
+                )
             else:
                 flat_cotangents.append(None)
-        return flat.arguments(pull(flat_cotangents))
+        return flat.arguments(_map_linear(pull, flat_cotangents, batch, backend))
 
     output = template.fill(outputs)
     return (output, pullback, flat.aux(aux)) if has_aux else (output, pullback)
 
 
 @overload
-def jvp(fun: Callable[..., T], primals: Trees, tangents: Trees, has_aux: No = False) -> tuple[T, PyTree]: ...
+def jvp(
+    fun: Callable[..., T], primals: Trees, tangents: Trees, has_aux: No = False, batched: bool = False
+) -> tuple[T, PyTree]: ...
 @overload
-def jvp(fun: Callable[..., tuple[T, Aux]], primals: Trees, tangents: Trees, has_aux: Yes) -> tuple[T, PyTree, Aux]: ...
+def jvp(
+    fun: Callable[..., tuple[T, Aux]], primals: Trees, tangents: Trees, has_aux: Yes, batched: bool = False
+) -> tuple[T, PyTree, Aux]: ...
 @overload
-def jvp(fun: Callable[..., Pair], primals: Trees, tangents: Trees, has_aux: bool) -> tuple[Any, ...]: ...
-def jvp(fun: Callable[..., Any], primals: Trees, tangents: Trees, has_aux: bool = False) -> tuple[Any, ...]:
+def jvp(
+    fun: Callable[..., Pair], primals: Trees, tangents: Trees, has_aux: bool, batched: bool = False
+) -> tuple[Any, ...]: ...
+def jvp(
+    fun: Callable[..., Any], primals: Trees, tangents: Trees, has_aux: bool = False, batched: bool = False
+) -> tuple[Any, ...]:
     """Evaluate a function and its Jacobian-vector product, in forward mode.
 
     Args:
@@ -223,6 +239,8 @@ def jvp(fun: Callable[..., Any], primals: Trees, tangents: Trees, has_aux: bool 
         primals: Tuple or list of the arguments of `fun`: pytrees of real or complex tensors.
         tangents: Tuple or list in the structure, shapes and dtypes of `primals`; `None` is zero.
         has_aux: Whether `fun` returns `(output, aux)`, where `aux` is any pytree and is not differentiated.
+        batched: Whether tangents have an axis more in front, which those of the output get too: `fun` is evaluated
+            once for all entries along it.
 
     Returns:
         `(output, output_tangents)`, or `(output, output_tangents, aux)` where `has_aux`. The tangents have the
@@ -240,7 +258,7 @@ def jvp(fun: Callable[..., Any], primals: Trees, tangents: Trees, has_aux: bool 
         >>> float(output), float(tangent)
         (10.0, 5.0)
     """
-    return _jvp(fun, primals, tangents, has_aux, "jvp")
+    return _jvp(fun, primals, tangents, has_aux, "jvp", batched=batched)
 
 
 def _jvp(
@@ -250,9 +268,11 @@ def _jvp(
     has_aux: bool,
     name: str,
     is_symmetric: bool = False,
+    batched: bool = False,
 ) -> tuple[Any, ...]:
     _args.function(fun, f"{name}: fun")
     _args.bool_flag(has_aux, f"{name}: has_aux")
+    _args.bool_flag(batched, f"{name}: batched")
     for what, value in (("primals", primals), ("tangents", tangents)):
         if type(value) not in (tuple, list):
             raise errors.ArgumentTypeError(
@@ -265,6 +285,10 @@ def _jvp(
     if is_symmetric:  # the Jacobian of `fun`: reverse mode gives its products
         outputs, pullback, aux = backend.vjp(flat, flat.primals, False)
         out_tangents = pullback(flat.tangents(tangents))
+    elif batched:
+        given = flat.tangents(tangents, True)
+        outputs, push, aux = _linearize(flat)
+        out_tangents = _map_linear(push, given, _flat.leading_axis(tangents, name), backend)
     else:
         outputs, out_tangents, aux = backend.jvp(flat, flat.primals, flat.tangents(tangents))
     flat.warn_unconnected()
@@ -276,13 +300,88 @@ def _jvp(
     return (*results, flat.aux(aux)) if has_aux else results
 
 
+def _map_linear(fun: Callable[[list[Any]], Any], xs: list[Any], batch: tuple[Any, ...], backend: Any) -> list[Any]:
+    """Return `fun(xs)`; where there is a `batch`, that of each entry along the first axis of `xs`, or of `None`."""
+    if not batch:
+        return list(fun(xs))
+    given = [k for k, x in enumerate(xs) if x is not None]
+
+    def one(*slices: Any) -> Any:
+        filled: list[Any] = [None] * len(xs)
+        for k, x in zip(given, slices, strict=True):
+            filled[k] = x
+        return list(fun(filled))
+
+    return list(backend.vmap(one, [0] * len(given), batch[0])(*(xs[k] for k in given)))
+
+
+def _linearize(flat: _flat.FlatFunction) -> tuple[list[Any], Callable[[list[Any]], Any], list[Any]]:
+    """Return the outputs of a function, the map from tangents to theirs, and the aux.
+
+    Where a backend has no such map, each call of the map evaluates the function again; all entries of a batch together.
+    """
+    backend = flat.backend
+    if hasattr(backend, "linearize") and (found := backend.linearize(flat, flat.primals)) is not None:
+        return found
+    outputs, aux = flat(*flat.primals)
+    return outputs, lambda tangents: backend.jvp(flat, flat.primals, tangents)[1], aux
+
+
+def linearize(fun: Callable[..., T], *primals: PyTree, batched: bool = False) -> tuple[T, Callable[..., PyTree]]:
+    """Evaluate a function, and return the map from tangents of its arguments to those of its output.
+
+    On NumPy the map goes through what was recorded, and does not evaluate `fun` again. On the other backends it does,
+    once for each call, and for all entries of a batch together: under `jit`, the compiler takes the copies for one.
+
+    Args:
+        fun: Function of `primals`; returns a pytree of tensors.
+        *primals: Where to evaluate it: pytrees of real or complex tensors.
+        batched: Whether tangents have an axis more in front, which those of the output get too.
+
+    Returns:
+        `(output, push)`. `push(*tangents)` takes one pytree like each primal, `None` for zero, and returns the tangents
+        in the structure of the output, with `None` for an integer output.
+
+    Raises:
+        DTypeError: A primal holds integers, or a tangent has another dtype than its primal.
+        ArgumentError: Tangents of another number, structure or shape than the primals.
+        ArgumentTypeError: `fun` is not callable, or does not return tensors.
+        NonLinearRuleError: A custom gradient rule is not linear in its upstream gradient, so that it has no transpose.
+
+    Example:
+        >>> import multiop
+        >>> output, push = multiop.linearize(lambda x, y: x * y, 2.0, 5.0)
+        >>> float(output), float(push(1.0, 0.0)), float(push(0.0, 1.0))
+        (10.0, 5.0, 2.0)
+    """
+    _args.function(fun, "linearize: fun")
+    _args.bool_flag(batched, "linearize: batched")
+    backend = active()
+    flat = _flat.FlatFunction(fun, primals, {}, tuple(range(len(primals))), False, backend, "linearize")
+    outputs, push_flat, _ = _linearize(flat)
+    flat.warn_unconnected()
+    template = flat.output_template
+    is_inexact = [backend.dtype_name(y) in dtypes.INEXACT for y in outputs]
+
+    def push(*tangents: PyTree) -> PyTree:
+        if len(tangents) != len(primals):
+            raise errors.ArgumentError(f"linearize: {len(tangents)} tangents were given for {len(primals)} primals")
+        batch = _flat.leading_axis(tangents, "linearize") if batched else ()
+        pushed = _map_linear(push_flat, flat.tangents(tangents, batched), batch, backend)
+        return template.fill([t if keep else None for t, keep in zip(pushed, is_inexact, strict=True)])
+
+    return template.fill(outputs), push
+
+
 def _typed_as(other: F) -> Callable[[Callable[..., Any]], F]:
     """Return a decorator that says of a function that it takes and returns what another one does."""
     return lambda fun: cast(F, fun)
 
 
 @_typed_as(jvp)
-def op_jvp(fun: Callable[..., Any], primals: Trees, tangents: Trees, has_aux: bool = False) -> tuple[Any, ...]:
+def op_jvp(
+    fun: Callable[..., Any], primals: Trees, tangents: Trees, has_aux: bool = False, batched: bool = False
+) -> tuple[Any, ...]:
     """Evaluate a function and its Jacobian-vector product: `jvp` under its name among the ops.
 
     Args:
@@ -290,6 +389,7 @@ def op_jvp(fun: Callable[..., Any], primals: Trees, tangents: Trees, has_aux: bo
         primals: Tuple or list of the arguments of `fun`: pytrees of real or complex tensors.
         tangents: Tuple or list in the structure, shapes and dtypes of `primals`; `None` is zero.
         has_aux: Whether `fun` returns `(output, aux)`, where `aux` is any pytree and is not differentiated.
+        batched: Whether tangents have an axis more in front, which those of the output get too.
 
     Returns:
         `(output, output_tangents)`, or `(output, output_tangents, aux)` where `has_aux`.
@@ -306,10 +406,12 @@ def op_jvp(fun: Callable[..., Any], primals: Trees, tangents: Trees, has_aux: bo
         >>> float(output), float(tangent)
         (9.0, 6.0)
     """
-    return _jvp(fun, primals, tangents, has_aux, "op_jvp")
+    return _jvp(fun, primals, tangents, has_aux, "op_jvp", batched=batched)
 
 
-def jacrev(fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, PyTree]:
+def jacrev(
+    fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None
+) -> Callable[P, PyTree]:
     """Return a function that computes the Jacobian of a function row by row, in reverse mode.
 
     Cheaper than `jacfwd` where there are fewer outputs than inputs.
@@ -318,6 +420,7 @@ def jacrev(fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False
         fun: Function that returns a pytree of real or complex tensors. Its arguments may be pytrees.
         argnums: Position, or positions, of the arguments to differentiate with respect to.
         has_aux: Whether `fun` returns `(output, aux)`, where `aux` is any pytree and is not differentiated.
+        chunk_size: How many rows to compute at a time, which bounds the memory beside the result; `None` for all.
 
     Returns:
         Function of the same arguments. For each output, in the output's structure, it returns the pytree of the
@@ -340,7 +443,28 @@ def jacrev(fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False
         >>> multiop.op_convert_to_numpy(multiop.jacrev(lambda x: x * x)(x)).tolist()
         [[2.0, 0.0], [0.0, 4.0]]
     """
-    return decorate_transformed(fun, jacrev, argnums, has_aux)(_jacobian(_by_rows, fun, argnums, has_aux, "jacrev"))
+    rows = _jacobian(_in_chunks(_by_rows, chunk_size, "jacrev"), fun, argnums, has_aux, "jacrev")
+    return decorate_transformed(fun, jacrev, argnums, has_aux, chunk_size)(rows)
+
+
+def _in_chunks(compute: Callable[..., Any], chunk_size: Any, name: str) -> Callable[..., Any]:
+    """Return what computes a Jacobian so many rows, or columns, at a time."""
+    if chunk_size is not None:
+        chunk_size = _args.count(chunk_size, f"{name}: chunk_size", 1)
+    return functools.partial(compute, chunk_size=chunk_size)
+
+
+def _map_chunks(
+    fun: Callable[..., Any], units: Callable[[int, int], list[Any]], n: int, chunk_size: int | None, backend: Any
+) -> list[Any]:
+    """Return what a linear function makes of `n` units, each result along a new first axis; so many at a time."""
+    step = chunk_size or n
+    parts = []
+    for start in range(0, n, step):
+        stop = min(start + step, n)
+        given = units(start, stop)
+        parts.append(list(backend.vmap(lambda *xs: list(fun(list(xs))), [0] * len(given), stop - start)(*given)))
+    return parts[0] if len(parts) == 1 else [op_concatenate(list(rows), 0) for rows in zip(*parts, strict=True)]
 
 
 def _jacobian(
@@ -359,24 +483,26 @@ def _jacobian(
     return jacobian
 
 
-def _by_rows(flat: _flat.FlatFunction) -> tuple[list[Any], Any]:
+def _by_rows(flat: _flat.FlatFunction, chunk_size: int | None = None) -> tuple[list[Any], Any]:
     """Return the derivatives of each output with respect to each input, in reverse mode, and the aux."""
     backend, primals = flat.backend, flat.primals
     outputs, pullback, aux = backend.vjp(flat.inexact, primals)
     flat.refuse_complex_to_complex(outputs)
-    units, rows, n = _flat.basis(outputs, backend, flat.name)
-    if n:
-        pulled = backend.vmap(lambda *cotangents: pullback(list(cotangents)), [0] * len(units), n)(*units)
+    basis = _flat.Basis(outputs, backend, flat.name)
+    if basis.n:
+        pulled = _map_chunks(pullback, basis.units, basis.n, chunk_size, backend)
     else:
         pulled = [op_zeros((0, *x.shape), backend.dtype_name(x)) for x in primals]
     blocks = []
-    for y, own in zip(outputs, rows, strict=True):
+    for y, own in zip(outputs, basis.rows, strict=True):
         parts = [_join_rows(rows_of_x[own], _flat.is_complex(y, backend)) for rows_of_x in pulled]
         blocks.append([op_reshape(part, (*y.shape, *x.shape)) for part, x in zip(parts, primals, strict=True)])
     return blocks, aux
 
 
-def jacfwd(fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, PyTree]:
+def jacfwd(
+    fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None
+) -> Callable[P, PyTree]:
     """Return a function that computes the Jacobian of a function column by column, in forward mode.
 
     Cheaper than `jacrev` where there are fewer inputs than outputs.
@@ -385,6 +511,7 @@ def jacfwd(fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False
         fun: Function that returns a pytree of real or complex tensors. Its arguments may be pytrees.
         argnums: Position, or positions, of the arguments to differentiate with respect to.
         has_aux: Whether `fun` returns `(output, aux)`, where `aux` is any pytree and is not differentiated.
+        chunk_size: How many columns to compute at a time, which bounds the memory beside the result; `None` for all.
 
     Returns:
         Function of the same arguments. For each output, in the output's structure, it returns the pytree of the
@@ -406,29 +533,30 @@ def jacfwd(fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False
         >>> multiop.op_convert_to_numpy(multiop.jacfwd(lambda x: x * x)(x)).tolist()
         [[2.0, 0.0], [0.0, 4.0]]
     """
-    return decorate_transformed(fun, jacfwd, argnums, has_aux)(_jacobian(_by_columns, fun, argnums, has_aux, "jacfwd"))
+    columns = _jacobian(_in_chunks(_by_columns, chunk_size, "jacfwd"), fun, argnums, has_aux, "jacfwd")
+    return decorate_transformed(fun, jacfwd, argnums, has_aux, chunk_size)(columns)
 
 
-def _by_columns(flat: _flat.FlatFunction) -> tuple[list[Any], Any]:
+def _by_columns(flat: _flat.FlatFunction, chunk_size: int | None = None) -> tuple[list[Any], Any]:
     """Return the derivatives of each output with respect to each input, in forward mode, and the aux."""
     backend, primals = flat.backend, flat.primals
-    units, rows, n = _flat.basis(primals, backend, flat.name)
+    basis = _flat.Basis(primals, backend, flat.name)
     specs: list[Any] = []
 
-    def push(*tangents: Any) -> list[Any]:
-        outputs, pushed, aux = backend.jvp(flat.inexact, primals, list(tangents))
+    def push(tangents: list[Any]) -> list[Any]:
+        outputs, pushed, aux = backend.jvp(flat.inexact, primals, tangents)
         specs[:] = [tuple(y.shape) for y in outputs]
         flat.refuse_complex_to_complex(outputs)
         return [*pushed, *aux]
 
-    linear = backend.linearize(flat.inexact, primals) if n and hasattr(backend, "linearize") else None
+    linear = backend.linearize(flat.inexact, primals) if basis.n and hasattr(backend, "linearize") else None
     if linear is not None:
         outputs, push_one, aux = linear
         flat.refuse_complex_to_complex(outputs)
         specs = [tuple(y.shape) for y in outputs]
-        columns = backend.vmap(lambda *tangents: push_one(list(tangents)), [0] * len(units), n)(*units)
-    elif n:
-        pushed = backend.vmap(push, [0] * len(units), n)(*units)
+        columns = _map_chunks(push_one, basis.units, basis.n, chunk_size, backend)
+    elif basis.n:
+        pushed = _map_chunks(push, basis.units, basis.n, chunk_size, backend)
         columns, aux = pushed[: len(specs)], [stacked[0] for stacked in pushed[len(specs) :]]
     else:
         outputs, aux = flat.inexact(*primals)
@@ -437,10 +565,58 @@ def _by_columns(flat: _flat.FlatFunction) -> tuple[list[Any], Any]:
     blocks: list[Any] = []
     for shape, columns_of_y in zip(specs, columns, strict=True):
         blocks.append([])
-        for x, own in zip(primals, rows, strict=True):
+        for x, own in zip(primals, basis.rows, strict=True):
             part = _join_rows(columns_of_y[own], _flat.is_complex(x, backend))
             blocks[-1].append(_swap_dimensions(op_reshape(part, (*x.shape, *shape)), len(x.shape), len(shape)))
     return blocks, aux
+
+
+def jacobian(
+    fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None
+) -> Callable[P, PyTree]:
+    """Return a function that computes the Jacobian of a function by the mode that takes fewer products.
+
+    That is reverse mode, as `jacrev`, where there are fewer outputs than inputs, and else forward mode, as `jacfwd`.
+
+    Args:
+        fun: Function that returns a pytree of real or complex tensors. Its arguments may be pytrees.
+        argnums: Position, or positions, of the arguments to differentiate with respect to.
+        has_aux: Whether `fun` returns `(output, aux)`, where `aux` is any pytree and is not differentiated.
+        chunk_size: How many rows or columns to compute at a time, which bounds the memory beside the result; `None`
+            for all.
+
+    Returns:
+        Function of the same arguments that returns what `jacrev` and `jacfwd` return.
+
+    Raises:
+        ArgumentError: `argnums` is out of range.
+        DTypeError: An input or output is an integer, or input and output are both complex.
+        ArgumentTypeError: `fun` is not callable, or does not return tensors.
+
+    Gradient:
+        As `jacrev`: the same matrix in every case. A custom gradient rule that is not linear in its upstream gradient
+        has no forward mode: the Jacobian is then taken in reverse mode, whatever the shapes.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.op_convert_to_tensor([1.0, 2.0])
+        >>> multiop.op_convert_to_numpy(multiop.jacobian(lambda x: x * x)(x)).tolist()
+        [[2.0, 0.0], [0.0, 4.0]]
+    """
+    compute = _jacobian(_in_chunks(_by_fewer, chunk_size, "jacobian"), fun, argnums, has_aux, "jacobian")
+    return decorate_transformed(fun, jacobian, argnums, has_aux, chunk_size)(compute)
+
+
+def _by_fewer(flat: _flat.FlatFunction, chunk_size: int | None = None) -> tuple[list[Any], Any]:
+    """Return the derivatives of each output with respect to each input, by rows or by columns, and the aux."""
+    outputs, _ = flat.inexact(*flat.primals)
+    n, m = (_flat.Basis(xs, flat.backend, flat.name).n for xs in (flat.primals, outputs))
+    if m < n:
+        return _by_rows(flat, chunk_size)
+    try:
+        return _by_columns(flat, chunk_size)
+    except errors.NonLinearRuleError:
+        return _by_rows(flat, chunk_size)
 
 
 def _join_rows(rows: Any, is_complex: bool) -> Any:
@@ -458,13 +634,16 @@ def _swap_dimensions(x: Any, n_first: int, n_last: int) -> Any:
     return op_transpose(x, (*range(n_first, n_first + n_last), *range(n_first)))
 
 
-def hessian(fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, PyTree]:
+def hessian(
+    fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None
+) -> Callable[P, PyTree]:
     """Return a function that computes the matrix of second derivatives: the Jacobian of `jacrev`.
 
     Args:
         fun: Function that returns a pytree of real tensors; of shape `()` for the Hessian proper.
         argnums: Position, or positions, of the arguments to differentiate with respect to.
         has_aux: Whether `fun` returns `(output, aux)`, where `aux` is any pytree and is not differentiated.
+        chunk_size: How many columns to compute at a time, which bounds the memory beside the result; `None` for all.
 
     Returns:
         Function of the same arguments. For each output, in the output's structure, it returns the pytree of the
@@ -485,10 +664,11 @@ def hessian(fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = Fals
         [[4.0, 2.0], [2.0, 0.0]]
     """
     options = argnums, has_aux, "hessian"
-    forward = _jacobian(_by_columns, _jacobian(_by_rows, fun, *options), *options)
-    reverse = _jacobian(_by_rows, _jacobian(_by_rows, _free_of_rules(fun), *options), *options)
+    columns, rows = (_in_chunks(compute, chunk_size, "hessian") for compute in (_by_columns, _by_rows))
+    forward = _jacobian(columns, _jacobian(_by_rows, fun, *options), *options)
+    reverse = _jacobian(rows, _jacobian(_by_rows, _free_of_rules(fun), *options), *options)
 
-    @decorate_transformed(fun, hessian, argnums, has_aux)
+    @decorate_transformed(fun, hessian, argnums, has_aux, chunk_size)
     def matrix(*args: P.args, **kwargs: P.kwargs) -> Any:
         return _second_derivative(lambda: forward(*args, **kwargs), lambda: reverse(*args, **kwargs))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multiop.porting._adapters import merge_adapter
-from multiop.porting._bridge import bridge
+from multiop.porting._bridge import bridge, foreign
 from multiop.porting._compare import Check, Comparison, compare
 from multiop.porting._converters import call, converter
 from multiop.porting._io import read_weights, write_weights
@@ -28,6 +28,7 @@ __all__ = [
     "call",
     "compare",
     "converter",
+    "foreign",
     "load",
     "map_weights",
     "merge_adapter",

@@ -182,6 +182,47 @@ def bridge(function: Callable[..., Any], backend: str | None = None) -> Callable
     return bridge_to(function, backend)
 
 
+def foreign(function: Callable[..., Any], backend: str | None = None, pattern: Any = None) -> Callable[..., Any]:
+    """Call a function of another framework as `bridge` does, also where a sparse derivative's pattern is found.
+
+    The function counts as one custom gradient, whose rule is the other framework's pullback. Forward mode is the
+    transpose of that, and many cotangents at once are mapped over it.
+
+    Args:
+        function: A function of tensors of the other framework, and of pytrees of them.
+        backend: The other framework's backend: `"torch"`, `"jax"` or `"tensorflow"`. A model says it by itself.
+        pattern: Which entries of the results, leaves in order, depend on which of the arguments: a matrix of SciPy, or
+            an array. `None`: any on any.
+
+    Returns:
+        A function of the same arguments on the active backend's tensors.
+
+    Raises:
+        ArgumentTypeError: `function` is not callable.
+        ArgumentError: `backend` is missing and `function` does not say it, or there is no bridge to it.
+
+    Gradient:
+        The other framework's.
+
+    Example:
+        >>> import multiop, torch
+        >>> from multiop import ops, porting
+        >>> silu = porting.foreign(torch.nn.functional.silu, "torch", pattern=[[True, False], [False, True]])
+        >>> with multiop.use_backend("numpy"):
+        ...     multiop.sparse_jacobian(lambda x: 2.0 * silu(x), ops.ones(2)).nnz
+        2
+    """
+    bridged = bridge(function, backend)
+
+    def called(*args: Any) -> Any:
+        output, pullback = vjp(bridged, *args)
+        return output, pullback
+
+    called.__name__ = called.__qualname__ = getattr(function, "__name__", type(function).__name__)
+    called.pattern = pattern  # type: ignore[attr-defined]
+    return op_custom_gradient(called)
+
+
 def bridge_to(function: Callable[..., Any], backend: str) -> Callable[..., Any]:
     name = getattr(function, "__qualname__", None) or type(function).__name__
     flat_functions: dict[Any, tuple[_Function, list[Any]]] = {}  # by structure; a compiled program refers to one weakly

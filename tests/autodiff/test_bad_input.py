@@ -240,6 +240,35 @@ CASES = {
         "missing return": (lambda b: mo.hessian(lambda x: None)(X), T, "forgotten return"),
         "foreign tensor": (lambda b: mo.hessian(sum_of_squares)(foreign(b)), F, "hessian: argument 0"),
     },
+    "jacobian": {
+        "not callable": (lambda b: mo.jacobian(1), T, "jacobian: fun must be callable, got 1"),
+        "count": (lambda b: mo.jacobian(lambda x: x)(), A, "jacobian: argnums 0 is out of range"),
+        "chunk": (lambda b: mo.jacobian(lambda x: x, chunk_size=0), A, "jacobian: chunk_size must be at least 1"),
+        "dtype": (lambda b: mo.jacobian(lambda x: x)(K), D, "jacobian: argument 0.*int32"),
+        "foreign tensor": (lambda b: mo.jacobian(lambda x: x)(foreign(b)), F, "jacobian: argument 0"),
+    },
+    "linearize": {
+        "not callable": (lambda b: mo.linearize(1, X), T, "linearize: fun must be callable, got 1"),
+        "count": (lambda b: mo.linearize(lambda x: x, X)[1](X, X), A, "linearize: 2 tangents were given for 1 primals"),
+        "shape": (lambda b: mo.linearize(lambda x: x, X)[1](X[:2]), A, r"linearize: tangent 0 has shape \(2,\)"),
+        "dtype": (lambda b: mo.linearize(lambda x: x, K), D, "linearize: argument 0.*int32"),
+        "foreign tensor": (lambda b: mo.linearize(lambda x: x, foreign(b)), F, "linearize: argument 0"),
+    },
+    "sparse_jacobian": {
+        "not callable": (lambda b: mo.sparse_jacobian(1, X), T, "sparse_jacobian: f must be callable, got 1"),
+        "dtype": (lambda b: mo.sparse_jacobian(lambda x: x, K), D, "sparse_jacobian: argument 0.*int32"),
+        "shape": (lambda b: mo.sparse_jacobian(lambda x: x, X, np.eye(2)), A, "sparse_jacobian: pattern has shape"),
+        "foreign tensor": (lambda b: mo.sparse_jacobian(lambda x: x, foreign(b)), F, "sparse_jacobian: argument 0"),
+    },
+    "sparse_hessian": {
+        "not callable": (lambda b: mo.sparse_hessian(1, X), T, "sparse_hessian: f must be callable, got 1"),
+        "shape": (lambda b: mo.sparse_hessian(lambda x: x, X), A, "sparse_hessian: fun must return a scalar"),
+        "dtype": (lambda b: mo.sparse_hessian(sum_of_squares, K), D, "sparse_hessian: argument 0.*int32"),
+        "foreign tensor": (lambda b: mo.sparse_hessian(sum_of_squares, foreign(b)), F, "sparse_hessian: argument 0"),
+    },
+    "SparseDerivative": {
+        "not callable": (lambda b: mo.SparseDerivative.load("there.npz", 1), T, "load: f must be callable, got 1"),
+    },
     "hvp": {
         "not callable": (lambda b: mo.hvp(1, (X,), (X,)), T, "hvp: fun must be callable, got 1"),
         "count": (lambda b: mo.hvp(sum_of_squares, (X,), (X, X)), A, "hvp: 2 tangents were given for 1 primals"),

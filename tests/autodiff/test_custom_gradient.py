@@ -1993,3 +1993,24 @@ def test_one_of_an_intermediate_inside_another_is_compiled(backend, within):
         compiled = mo.jit(lambda x: outer(x) + outer(2 * x))
         found = mo.grad(compiled)(x) if within == "grad of jit" else mo.jit(mo.grad(compiled))(x)
     assert float(found) == 50.0
+
+
+def sine_by_pullback(x):
+    y, pullback = mo.vjp(mo.op_sin, x)
+    return y, lambda upstream: pullback(upstream)
+
+
+def test_a_rule_may_be_a_pullback_that_the_function_made(backend):
+    """NumPy gave zeros: what the pullback begins at had become the output of the function."""
+    x = np.array([0.5, -1.0, 2.0], np.float32)
+    total = lambda x: mo.op_sum(mo.op_custom_gradient(sine_by_pullback)(x))
+    np.testing.assert_allclose(mo.op_convert_to_numpy(mo.grad(total)(x)), np.cos(x), rtol=1e-5)
+
+
+def test_such_a_rule_has_a_derivative(backend, request):
+    if backend == "torch":
+        reason = "the derivative of a pullback that was made inside is 0 on PyTorch"
+        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
+    x = np.array([0.5, -1.0, 2.0], np.float32)
+    total = lambda x: mo.op_sum(mo.op_custom_gradient(sine_by_pullback)(x))
+    np.testing.assert_allclose(mo.op_convert_to_numpy(mo.hvp(total, (x,), (x,))), -np.sin(x) * x, rtol=1e-5)

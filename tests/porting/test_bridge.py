@@ -353,3 +353,21 @@ def test_an_error_of_the_function_is_its_own(backend):
 def test_bad_arguments(make, error, words):
     with multiop.use_backend("jax"), pytest.raises(error, match=words):
         make()
+
+
+@pytest.mark.parametrize("backend", ["numpy", "jax"])
+def test_a_foreign_function_has_the_pattern_that_is_said_of_it_in_a_sparse_jacobian(backend):
+    said = np.eye(3) + np.eye(3)[::-1]
+    dense = np.ones((3, 3))
+    with multiop.use_backend(backend):
+        x = ops.convert_to_tensor(X.ravel())
+        for pattern, block in ((said, said != 0), (None, dense != 0)):
+            inside = porting.foreign(lambda x: torch.sin(x) * x.flip(0), "torch", pattern)
+            J = multiop.sparse_jacobian(lambda x, f=inside: ops.concatenate([f(x[:3]), x[3:] ** 2]), x)
+            wanted = np.diag(np.arange(6) >= 3)
+            wanted[:3, :3] = block
+            np.testing.assert_array_equal(J.pattern.toarray(), wanted)
+            v, w = X.ravel()[:3], X.ravel()[2::-1]
+            values = np.diag([*(np.cos(v) * w), *(2 * X.ravel()[3:])])
+            values[:3, :3] += np.diag(np.sin(v))[:, ::-1]
+            np.testing.assert_allclose(J(x).toarray(), values, rtol=1e-5, atol=1e-6)

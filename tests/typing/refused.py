@@ -75,6 +75,7 @@ multiop.checkpoint(loss)(x, 1.0, 2.0)  # refused: call-arg, reportCallIssue
 multiop.jacrev(loss)("text")  # refused: arg-type, reportArgumentType
 multiop.jacfwd(loss)()  # refused: call-arg, reportCallIssue
 multiop.hessian(loss)(x, bogus=1)  # refused: call-arg, reportCallIssue
+multiop.sparse_jacobian(loss)  # refused: call-arg, reportCallIssue
 multiop.hvp(loss, x)  # refused: arg-type+call-arg, reportCallIssue
 multiop.vjp(loss, x, aux=True)  # refused: call-overload, reportCallIssue
 multiop.jvp(loss, (x,))  # refused: call-overload, reportCallIssue

@@ -16,7 +16,8 @@ from .custom_gradient import closed_over
 
 def vjp(fun, primals, persistent=True):
     outputs, pullback, aux = record_run(fun, primals, persistent)
-    return settled(outputs), pullback, settled(aux)
+    apart = [Traced(y.array, *y.place) if isinstance(y, Traced) else y for y in outputs]  # one may become an `Output`
+    return settled(apart), pullback, settled(aux)
 
 
 def record_run(fun, primals, persistent=True):

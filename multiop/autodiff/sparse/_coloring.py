@@ -1,0 +1,246 @@
+"""Colourings of a pattern: rows or columns of one colour share a product, and each entry can be read from one of them.
+
+The greedy algorithms keep the colours that a vertex may not take as the bits of an integer. A distance-2 colouring of
+columns, or rows, costs one operation for each entry; a star colouring of a symmetric pattern as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from multiop.autodiff.sparse._sets import matrix, sparse
+
+MOST_TRIES = 60_000  # entries of a pattern up to which all orders are tried
+
+
+class Coloring(NamedTuple):
+    """Colours, and where in the products each entry of the pattern is.
+
+    Attributes:
+        columns: The colour of each column, -1 for none: a product with the matrix for each. `None`: there is none.
+        rows: The colour of each row: a product with the transposed matrix for each colour.
+        is_column: For each entry of the pattern, row by row, whether it is read from a product of columns.
+        color: The number of that product.
+    """
+
+    columns: Any
+    rows: Any
+    is_column: Any
+    color: Any
+
+    @property
+    def n_columns(self) -> int:
+        """How many products with the matrix there are."""
+        return 0 if self.columns is None else int(self.columns.max(initial=-1)) + 1
+
+    @property
+    def n_rows(self) -> int:
+        """How many products with the transposed matrix there are."""
+        return 0 if self.rows is None else int(self.rows.max(initial=-1)) + 1
+
+    @property
+    def size(self) -> int:
+        """How many products there are."""
+        return self.n_columns + self.n_rows
+
+
+def color_jacobian(pattern: Any, mode: str) -> Coloring:
+    """Colour a pattern, a matrix in CSR form: its columns ("forward"), rows ("reverse"), or what takes the fewest."""
+    found = []
+    if mode in ("auto", "forward"):
+        colors = _color_columns(pattern)
+        found.append(Coloring(colors, None, np.ones(pattern.nnz, bool), colors[pattern.indices]))
+    least = int(np.bincount(pattern.indices, minlength=1).max())  # no colouring of rows has fewer
+    if mode == "reverse" or (mode == "auto" and least < found[0].size):
+        colors = _color_columns(sparse().csr_array(pattern.T))
+        found.append(Coloring(None, colors, np.zeros(pattern.nnz, bool), colors[_row_of(pattern)]))
+    fewest = min((one.size for one in found), default=0)
+    if mode == "both" or (mode == "auto" and fewest > (3 if pattern.nnz <= MOST_TRIES else 50)):
+        found.append(_color_both(pattern))
+    return min(found, key=lambda one: one.size)
+
+
+def color_hessian(pattern: Any) -> Coloring:
+    """Colour the columns of a symmetric pattern, so that each entry, or its mirror image, can be read."""
+    best = min((_star(pattern, order) for order in _orders(pattern)), key=lambda colors: colors.max(initial=-1))
+    rows, columns = _row_of(pattern), pattern.indices
+    is_own = _occurs_once(rows, best[columns])
+    return Coloring(best, None, is_own, np.where(is_own, best[columns], best[rows]))
+
+
+def _row_of(pattern: Any) -> Any:
+    """Return the row of each entry."""
+    return np.repeat(np.arange(pattern.shape[0], dtype=np.int32), np.diff(pattern.indptr))
+
+
+def _occurs_once(lines: Any, colors: Any) -> Any:
+    """Say of each entry whether no other one on its line has its colour."""
+    if not len(lines):
+        return np.zeros(0, bool)
+    keys = lines.astype(np.int64) * (int(colors.max(initial=0)) + 2) + colors
+    _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    return counts[inverse] == 1
+
+
+def _orders(pattern: Any) -> Iterator[Any]:
+    """Yield orders of the vertices of a symmetric pattern: as they stand, by degree, and smallest last."""
+    n = pattern.shape[0]
+    yield np.arange(n)
+    degrees = np.diff(pattern.indptr)
+    if pattern.nnz > MOST_TRIES or degrees.max(initial=0) == degrees.min(initial=n):
+        return
+    yield np.argsort(-degrees, kind="stable")
+    yield _smallest_last(pattern)
+
+
+def _smallest_last(pattern: Any) -> Any:
+    """Return the vertices so that each has the fewest neighbours among those before it."""
+    n = pattern.shape[0]
+    degrees = np.diff(pattern.indptr).tolist()
+    buckets: list[list[int]] = [[] for _ in range(max(degrees, default=0) + 1)]
+    for v in range(n):
+        buckets[degrees[v]].append(v)
+    indptr, indices = pattern.indptr.tolist(), pattern.indices.tolist()
+    done, least = [False] * n, 0
+    order: list[int] = []
+    while len(order) < n:
+        while not buckets[least]:
+            least += 1
+        v = buckets[least].pop()
+        if done[v] or degrees[v] != least:
+            continue
+        done[v] = True
+        order.append(v)
+        for w in indices[indptr[v] : indptr[v + 1]]:
+            if not done[w]:
+                degrees[w] -= 1
+                buckets[degrees[w]].append(w)
+        least = max(least - 1, 0)
+    return np.array(order[::-1])
+
+
+def _color_columns(pattern: Any) -> Any:
+    """Colour columns so that no two of a colour have an entry in one row; the best of several orders."""
+    by_column = sparse().csc_array(pattern)
+    least = int(np.diff(pattern.indptr).max(initial=0))
+    best = _cyclic(pattern, least)
+    if best is not None:
+        return best
+    sizes = np.diff(by_column.indptr)
+    n = pattern.shape[1]
+    is_even = sizes.max(initial=0) == sizes.min(initial=n)
+    orders: list[Any] = [np.arange(n), *([] if is_even else [np.argsort(-sizes, kind="stable")]), None]
+    for order in orders:
+        if order is None:  # by how many columns each one meets, where that is cheap
+            if pattern.nnz > MOST_TRIES or least > 200:
+                break
+            shared = sparse().csr_array((pattern.T.astype(np.int32) @ pattern.astype(np.int32)) > 0)
+            order = _smallest_last(shared)
+        colors = _greedy(by_column, order)
+        if best is None or colors.max(initial=-1) < best.max(initial=-1):
+            best = colors
+        if best.max(initial=-1) + 1 <= least or pattern.nnz > 4 * MOST_TRIES:
+            break
+    return best
+
+
+def _cyclic(pattern: Any, k: int) -> Any:
+    """Return colours that repeat after `k` columns, as suit a band, if there are no fewer; else `None`."""
+    colors = (np.arange(pattern.shape[1]) % max(k, 1)).astype(np.int32)
+    if not _occurs_once(_row_of(pattern), colors[pattern.indices]).all():
+        return None
+    used = np.zeros(pattern.shape[1], bool)
+    used[pattern.indices] = True
+    return np.where(used, colors, -1).astype(np.int32)
+
+
+def _greedy(by_column: Any, order: Any) -> Any:
+    """Give each column, in order, the first colour that no row of its entries has."""
+    indptr, indices = by_column.indptr.tolist(), by_column.indices.tolist()
+    taken, colors = [0] * by_column.shape[0], [-1] * by_column.shape[1]
+    for j in order.tolist():
+        rows, used = indices[indptr[j] : indptr[j + 1]], 0
+        if not rows:
+            continue  # an empty column is in no product
+        for i in rows:
+            used |= taken[i]
+        bit = ~used & (used + 1)
+        colors[j] = bit.bit_length() - 1
+        for i in rows:
+            taken[i] |= bit
+    return np.array(colors, np.int32)
+
+
+def _star(pattern: Any, order: Any) -> Any:
+    """Colour the vertices of a symmetric pattern so that each path of four has three colours, and neighbours differ."""
+    indptr, indices = pattern.indptr.tolist(), pattern.indices.tolist()
+    n = pattern.shape[0]
+    colors = [-1] * n
+    near = [0] * n  # colours of the neighbours
+    centres = [0] * n  # colours of those neighbours that have another neighbour of this vertex's colour
+    first: dict[tuple[int, int], int] = {}  # vertex and colour -> the first neighbour of that colour, -1 for several
+    for v in order.tolist():
+        around = [w for w in indices[indptr[v] : indptr[v + 1]] if w != v]
+        if not around and indptr[v] == indptr[v + 1]:
+            continue
+        used = near[v]
+        by_color: dict[int, list[int]] = {}
+        for w in around:
+            if (c := colors[w]) >= 0:
+                used |= centres[w]
+                by_color.setdefault(c, []).append(w)
+        for same in by_color.values():
+            if len(same) > 1:
+                for w in same:
+                    used |= near[w]
+        bit = ~used & (used + 1)
+        colors[v] = c_v = bit.bit_length() - 1
+        for w in around:
+            near[w] |= bit
+        for c, same in by_color.items():
+            first[v, c] = same[0] if len(same) == 1 else -1
+            if len(same) > 1:
+                for w in same:
+                    centres[w] |= bit
+            for w in same:
+                other = first.get((w, c_v))
+                if other is None:
+                    first[w, c_v] = v
+                    continue
+                centres[v] |= 1 << c  # the neighbour is in the middle of several of this colour
+                if other >= 0:
+                    centres[other] |= 1 << c
+                    first[w, c_v] = -1
+    return np.array(colors, np.int32)
+
+
+def _color_both(pattern: Any) -> Coloring:
+    """Read the entries of the fullest rows from products of rows, all others from products of columns; or reverse."""
+    best: Coloring | None = None
+    for is_turned in (False, True):
+        turned = sparse().csr_array(pattern.T) if is_turned else pattern
+        sizes = np.diff(turned.indptr)
+        order, k = np.argsort(-sizes, kind="stable"), 1
+        while k < len(order) and sizes[order[k - 1]] > 2 and (best is None or k < 4 * best.size):
+            is_full = np.zeros(len(order), bool)
+            is_full[order[:k]] = True
+            rows, columns, (m, n) = _row_of(turned), turned.indices, turned.shape
+            full = is_full[rows]
+            of_row = _color_columns(matrix(columns[full], rows[full], (n, m)))
+            of_column = _color_columns(matrix(rows[~full], columns[~full], (m, n)))
+            found = _split(pattern, of_row, of_column, is_full, is_turned)
+            if best is None or found.size < best.size:
+                best = found
+            k *= 2
+    return best or color_jacobian(pattern, "forward")
+
+
+def _split(pattern: Any, of_row: Any, of_column: Any, is_full: Any, is_turned: bool) -> Coloring:
+    """Return the colouring that reads the entries of lines that are full from those lines' own products."""
+    rows, columns = _row_of(pattern), pattern.indices
+    is_column = is_full[columns] if is_turned else ~is_full[rows]
+    of_columns, of_rows = (of_row, of_column) if is_turned else (of_column, of_row)
+    return Coloring(of_columns, of_rows, is_column, np.where(is_column, of_columns[columns], of_rows[rows]))

@@ -1,0 +1,224 @@
+"""Index sets: for each entry of a tensor, which entries of the inputs it depends on, as a row of a sparse matrix.
+
+A `Traced` tensor has a value, whose shape and dtype matter and whose numbers do not, and the sets of its entries. The
+step that made it is its parents, each with the map from the result's entries to its own, and the pairs of
+sets whose product is in its second derivative.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from multiop import errors
+from multiop._loading import registry
+
+Map = Any
+"""From a result's entries to a parent's: `None` for the same, an array of numbers, -1 for none, or a sparse matrix."""
+
+
+@functools.cache
+def sparse() -> Any:
+    """Return `scipy.sparse`, which `import multiop` does not import."""
+    import scipy.sparse
+
+    return scipy.sparse
+
+
+def matrix(rows: Any, columns: Any, shape: tuple[int, int]) -> Any:
+    """Return the matrix of bool that is true where `rows` and `columns` say."""
+    made = sparse().csr_array((np.ones(len(rows), bool), (rows, columns)), shape)
+    made.sum_duplicates()
+    return made
+
+
+def empty(n: int, width: int) -> Any:
+    """Return `n` empty sets."""
+    return sparse().csr_array((n, width), dtype=bool)
+
+
+def widen(sets: Any, width: int) -> Any:
+    """Return `sets` of a space to which entries have been added."""
+    if sets.shape[1] == width:
+        return sets
+    return sparse().csr_array((sets.data, sets.indices, sets.indptr), (sets.shape[0], width))
+
+
+def narrow(sets: Any, start: int, stop: int) -> Any:
+    """Return what of `sets` is between two numbers, counted from the first."""
+    return sets if (start, stop) == (0, sets.shape[1]) else sets[:, start:stop]
+
+
+def union(parts: Sequence[Any]) -> Any:
+    """Return the union of sets, entry by entry."""
+    width = max(part.shape[1] for part in parts)
+    return functools.reduce(lambda one, other: one + other, [widen(part, width) for part in parts])
+
+
+def follow(sets: Any, along: Map) -> Any:
+    """Return the sets of a result from those of its parent."""
+    if along is None:
+        return sets
+    if isinstance(along, np.ndarray):
+        if along.size and along.min() < 0:  # -1 takes the row that is added
+            sets = sparse().vstack([sets, empty(1, sets.shape[1])], format="csr")
+        return sets[along]
+    return along @ sets
+
+
+UFUNCS = {"absolute": "abs", "remainder": "mod", "float_power": "power"}  # whose ops have other names
+
+
+class Traced:
+    """A tensor whose entries know what they depend on."""
+
+    __array_priority__ = 1000  # before the operators of arrays and tensors
+
+    def __init__(self, value: Any, sets: Any, parents: Sequence[tuple[Traced, Map]] = (), pairs: Any = ()) -> None:
+        self.value, self.sets, self.parents, self.pairs = np.asarray(value), sets, parents, pairs
+        self.number = next(_numbers)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *xs: Any, **options: Any) -> Any:
+        """Compute a function of NumPy by the op of its name."""
+        op = getattr(registry.active(), f"op_{UFUNCS.get(ufunc.__name__, ufunc.__name__)}", None)
+        if op is None or method != "__call__" or options:
+            raise self.refusal(f"its values for np.{ufunc.__name__}")
+        return op(*xs)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise errors.ArgumentTypeError(str(self.refusal("its values")))  # of this type, TensorFlow's operators give way
+
+    @staticmethod
+    def refusal(what: str) -> errors.MultiopError:
+        return errors.UnsupportedError(
+            f"{what} are needed to go on, and a pattern holds for all values: choose by op_where or op_cond, use "
+            f"multiop's ops, or give the pattern"
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.value.shape)
+
+    @property
+    def dtype(self) -> Any:
+        return self.value.dtype
+
+    @property
+    def ndim(self) -> int:
+        return int(self.value.ndim)
+
+    @property
+    def size(self) -> int:
+        return int(self.value.size)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __iter__(self) -> Any:
+        return (self[k] for k in range(len(self)))  # type: ignore[index]  # an operator that _tracing.py adds
+
+    def __bool__(self) -> bool:
+        raise self.refusal("the values of a condition")
+
+    def __float__(self) -> float:
+        raise self.refusal("the values of a tensor")
+
+    __int__ = __index__ = __complex__ = __float__
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"a tensor of {self.dtype}{list(self.shape)} whose dependencies are traced"
+
+
+_numbers = itertools.count()
+
+
+class Pairs:
+    """Products of two entries in a second derivative: of `left[ia[k]]` and `right[ib[k]]`, in result `io[k]`."""
+
+    def __init__(self, left: Any, right: Any, ia: Any, ib: Any, io: Any) -> None:
+        self.left, self.right, self.ia, self.ib, self.io = left, right, ia, ib, io
+
+    def product(self, live: Any, left: slice, right: slice) -> Any:
+        """Return the pairs of entries of the inputs that they make in results that are `live`."""
+        ia, ib = self.ia, self.ib
+        if live is not None and not live.all():
+            kept = live[self.io]
+            ia, ib = ia[kept], ib[kept]
+        a, b = self.left[:, left], self.right[:, right]
+        if ia is ib and self.left is self.right and left == right:
+            rows = _distinct(a[np.unique(ia)])
+            return rows.T @ rows
+        return a.T @ (matrix(ia, ib, (a.shape[0], b.shape[0])) @ b)
+
+
+def _distinct(sets: Any) -> Any:
+    """Return `sets` without those that follow an equal one, or hold nothing: their products are the same."""
+    sizes = np.diff(sets.indptr)
+    if sets.shape[0] < 2 or sizes.max(initial=0) < 8:
+        return sets
+    sets.sort_indices()
+    seen: dict[bytes, int] = {}
+    for row in np.flatnonzero(sizes).tolist():
+        seen.setdefault(sets.indices[sets.indptr[row] : sets.indptr[row + 1]].tobytes(), row)
+    return sets[list(seen.values())]
+
+
+def self_pairs(sets: Any) -> Pairs:
+    """Return the pairs of a result whose second derivative may be anything within its own set."""
+    every = np.arange(sets.shape[0])
+    return Pairs(sets, sets, every, every, every)
+
+
+def find_live(
+    outputs: Sequence[Traced], steps: Sequence[Traced], below: int, weights: Sequence[Any] | None = None
+) -> dict[int, Any]:
+    """Return, by number, which entries of the tensors that were traced go into `outputs`, or are numbered `below`.
+
+    Of an output with `weights`, a constant, those count that are not zero.
+    """
+    live: dict[int, Any] = {}
+    for y, weight in zip(outputs, weights or [None] * len(outputs), strict=True):
+        wanted = weight.ravel() != 0 if is_fixed(weight) else np.ones(y.size, bool)
+        live[y.number] = live.get(y.number, False) | wanted
+    live |= {step.number: np.ones(step.size, bool) for step in steps if step.number < below}
+    for step in reversed(steps):
+        mine = live.get(step.number)
+        if mine is None:
+            continue
+        for parent, along in step.parents:
+            theirs = live.setdefault(parent.number, np.zeros(parent.size, bool))
+            if along is None:
+                theirs |= mine
+            elif isinstance(along, np.ndarray):
+                theirs[along[mine & (along >= 0)]] = True
+            else:
+                theirs |= (mine.astype(np.int32) @ along.astype(np.int32)) > 0
+    return live
+
+
+def is_fixed(x: Any) -> bool:
+    """Say whether the zeros of a constant stay: nobody can write to it, as to what `op_eye` makes in the function."""
+    return isinstance(x, np.ndarray) and not x.flags.writeable
+
+
+def places(shape: Sequence[int]) -> Any:
+    """Return the number of each entry of a tensor, in its shape."""
+    return np.arange(math.prod(shape), dtype=np.int32).reshape(tuple(shape))
+
+
+def groups(shape: Sequence[int], axes: Sequence[int]) -> tuple[Any, int]:
+    """Return, for each entry, the number of the group that it makes with those along `axes`; and how many there are."""
+    kept = [1 if axis in axes else n for axis, n in enumerate(shape)]
+    return np.broadcast_to(places(kept), tuple(shape)).ravel(), math.prod(kept)
+
+
+def join_groups(x: Traced, group: Any, n: int) -> tuple[Any, Any]:
+    """Return the map from `n` groups to the entries of `x`, and the sets of the groups."""
+    along = matrix(group, np.arange(x.size), (n, x.size))
+    return along, along @ x.sets

@@ -1,0 +1,537 @@
+"""Find which entries of a function's results depend on which of its input, for every value: one run of the function.
+
+The tracer is a backend. Its tensors carry index sets beside a value of NumPy's backend, which computes shapes and
+dtypes. So the ops of a frontend, transforms and custom gradients within the function come through here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from multiop import errors
+from multiop._loading import registry
+from multiop._loading.primitives import Primitives
+from multiop._values import dtypes, host
+from multiop.autodiff.sparse import _rules
+from multiop.autodiff.sparse._sets import (
+    Map,
+    Pairs,
+    Traced,
+    empty,
+    find_live,
+    follow,
+    narrow,
+    self_pairs,
+    sparse,
+    union,
+    widen,
+)
+
+MOST_STEPS = 100  # of a loop whose number of steps is not known, until its sets stay the same
+
+
+class Pattern:
+    """What one run has found: which inputs each output depends on, and which pairs of them have a second derivative."""
+
+    def __init__(self, jacobian: Any, hessian: Any, has_rules: bool) -> None:
+        self.jacobian, self.hessian, self.has_rules = jacobian, hessian, has_rules
+
+
+def find_pattern(flat: Callable[..., tuple[list[Any], Any]], arrays: Sequence[Any], second: bool) -> Pattern:
+    """Run `flat`, a function of tensors, on tracers of the shapes and dtypes of `arrays`; return what it depends on."""
+    tracer = Tracer()
+    start, leaves = 0, []
+    for x in arrays:
+        leaves.append(tracer.leaf(x, start, sum(y.size for y in arrays)))
+        start += x.size
+    with tracer.active(), np.errstate(all="ignore"):
+        outputs = [tracer.convert(y) for y in flat(*leaves)[0]]
+    n = start
+    rows = [narrow(y.sets, 0, n) if isinstance(y, Traced) else empty(np.size(y), n) for y in outputs]
+    jacobian = sparse().vstack(rows, format="csr") if rows else empty(0, n)
+    hessian = None
+    if second:
+        live = find_live([y for y in outputs if isinstance(y, Traced)], tracer.steps, tracer.live_below)
+        hessian = tracer.pairs_of(tracer.steps, slice(0, n), slice(0, n), live)
+        hessian = sparse().csr_array(hessian + hessian.T)
+    return Pattern(jacobian, hessian, tracer.has_rules)
+
+
+class Tracer:
+    """A backend whose tensors carry index sets."""
+
+    name, version, argument_errors, passed_errors = "tracer", np.__version__, (ValueError, TypeError, IndexError), ()
+    composite = traced = None
+    Tensor = (np.ndarray, np.generic, Traced)
+
+    def __init__(self) -> None:
+        self.backend, self.width, self.has_rules = registry.load("numpy"), 0, False
+        self.steps: list[Traced] = []
+        self.live_below = 0  # steps of lower numbers may go into anything
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """Make it the backend of this thread, or task."""
+        token = registry.override_by(self)
+        try:
+            yield
+        finally:
+            registry.restore(token)
+
+    # tensors
+
+    def leaf(self, x: Any, start: int, width: int) -> Traced:
+        """Return a tensor with the value of `x` whose entries are the inputs from `start` on."""
+        self.width = max(self.width, width)
+        n = np.size(x)
+        sets = sparse().csr_array((np.ones(n, bool), np.arange(start, start + n), np.arange(n + 1)), (n, self.width))
+        return self.add(Traced(x, sets))
+
+    def add(self, made: Traced) -> Traced:
+        self.steps.append(made)
+        return made
+
+    def keep_all(self) -> None:
+        """Take all that was made so far for a part of the results, where no map says which entries are."""
+        if self.steps:
+            self.live_below = self.steps[-1].number + 1
+
+    def make(self, value: Any, parents: Sequence[tuple[Traced, Map]], pairs: Any = (), curved: bool = False) -> Traced:
+        """Return a tensor that depends on what its parents do."""
+        value = np.asarray(value)
+        parts = [follow(x.sets, along) for x, along in parents]
+        sets = widen(union(parts), self.width) if parts else empty(value.size, self.width)
+        return self.add(Traced(value, sets, parents, [self_pairs(sets)] if curved and sets.nnz else pairs))
+
+    def each(self, result: Any, make: Callable[[Any], Any]) -> Any:
+        if isinstance(result, (list, tuple)):
+            return type(result)(self.each(entry, make) for entry in result)
+        return make(np.asarray(result))
+
+    def plain(self, x: Any) -> Any:
+        """Return `x` with values for traced tensors, also in lists."""
+        if isinstance(x, (list, tuple)) and type(x) in (list, tuple):
+            return type(x)(map(self.plain, x))
+        return x.value if isinstance(x, Traced) else x
+
+    def to_array(self, x: Any) -> Any:
+        """Return `x` with tensors of a framework, which the function closes over, as arrays, also in lists."""
+        if type(x) in (list, tuple):
+            return type(x)(map(self.to_array, x))
+        owner = None if isinstance(x, (Traced, np.ndarray)) else host.owner(x)
+        if owner is None or owner not in registry.BUILT_IN or owner == "numpy":
+            return x
+        backend = registry.load(owner)
+        return np.array(backend.op_convert_to_numpy(backend.stop_gradient(x)))
+
+    # conversion
+
+    def is_tensor(self, x: Any) -> bool:
+        return isinstance(x, self.Tensor) or host.owner(x) in registry.BUILT_IN
+
+    def convert(self, x: Any, dtype: str | None = None) -> Any:
+        x = self.to_array(x)
+        if isinstance(x, Traced):
+            if dtype in (None, self.dtype_name(x)):
+                return x
+            value = self.backend.convert(x.value, dtype)
+            keeps = value.dtype.kind in "fcV" or dtype in dtypes.INEXACT
+            return self.make(value, [(x, None)] if keeps else [])
+        if isinstance(x, (list, tuple)) and _rules.operands(x):
+            wanted = dtype or dtypes.result_type(*map(self.promotion_dtype, host.flat(x)))
+            return self.op_stack([self.convert(entry, wanted) for entry in x], 0)
+        return self.backend.convert(x, dtype)
+
+    def dtype_name(self, x: Any) -> str:
+        if isinstance(x, Traced):
+            return str(self.backend.dtype_name(x.value))
+        return str(self.backend.dtype_name(x)) if isinstance(x.dtype, np.dtype) else dtypes.name(x.dtype)
+
+    def promotion_dtype(self, x: Any) -> str:
+        return dtypes.of_scalar(x) if host.is_scalar(x) else self.dtype_name(self.convert(x))
+
+    def floating(self, x: Any) -> Any:
+        x = self.convert(x)
+        return self.convert(x, dtypes.to_floating(self.dtype_name(x)))
+
+    def promote(self, *xs: Any) -> list[Any]:
+        dtype = dtypes.result_type(*map(self.promotion_dtype, xs))
+        return [self.convert(x, dtype) for x in xs]
+
+    def promote_floating(self, *xs: Any) -> list[Any]:
+        return [self.floating(x) for x in self.promote(*xs)]
+
+    def together(self, *xs: Any) -> list[Any]:
+        return list(
+            host.with_digits(
+                xs, [x if host.is_scalar(x) else self.convert(x) for x in xs], self.convert, self.dtype_name
+            )
+        )
+
+    def device(self, x: Any) -> str:
+        return "cpu"
+
+    def to_device(self, x: Any, device: str) -> Any:
+        return x
+
+    def on_device_of(self, x: Any, made: Any) -> Any:
+        return made
+
+    def is_at_hand(self, x: Any) -> bool:
+        return not isinstance(x, Traced)
+
+    def set_x64(self, enable: bool) -> None:
+        """NumPy has 64-bit dtypes in either mode."""
+
+    def name_scope(self, name: str) -> Any:
+        return contextlib.nullcontext()
+
+    # ops
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("op_"):
+            raise AttributeError(name)
+        bare = name[3:]
+        if hasattr(Primitives, name):
+            return lambda *args: self.call(bare, [self.to_array(x) for x in args])
+        return registry.composite_of(name)
+
+    def numpy(self, name: str) -> Any:
+        """Return NumPy's op of a name."""
+        return getattr(self.backend, f"op_{name}")
+
+    def call(self, name: str, args: list[Any]) -> Any:
+        """Return the result of a primitive op, with sets where an operand has some."""
+        if not _rules.operands(args):
+            result = self.numpy(name)(*args)
+            if isinstance(result, np.ndarray) and all(map(_is_constant, args)):
+                result.flags.writeable = False
+            return result
+        if name in _rules.SIZED_BY_VALUES:
+            raise Traced.refusal("values that decide a shape")
+        rule = _rules.rule_of(name)
+        if rule is _rules.elementwise or rule is _rules.constant:
+            args = [self.convert(x) if isinstance(x, list) else x for x in args]
+        try:
+            result = self.numpy(name)(*self.plain(args))
+        except (errors.MultiopError, np.linalg.LinAlgError):  # as of a matrix that is singular for these values
+            result = self.numpy(name)(*self.plain([_regular(x) for x in args]))
+        return rule(self, name, args, result)
+
+    def op_convert_to_tensor(self, x: Any, dtype: Any, sparse: Any, ragged: Any) -> Any:
+        return self.convert(x, dtype)
+
+    def op_cast(self, x: Any, dtype: Any) -> Any:
+        return self.convert(x, dtype)
+
+    def op_convert_to_numpy(self, x: Any) -> Any:
+        x = self.to_array(x)
+        if isinstance(x, Traced):
+            raise x.refusal("the values of a tensor")
+        return self.backend.op_convert_to_numpy(x)
+
+    def op_dtype(self, x: Any) -> Any:
+        return self.dtype_name(self.convert(x))
+
+    def op_shape(self, x: Any) -> Any:
+        return tuple(self.convert(x).shape)
+
+    def op_is_tensor(self, x: Any) -> bool:
+        return self.is_tensor(x)
+
+    def op_cond(self, pred: Any, true_fn: Any, false_fn: Any) -> Any:
+        if not isinstance(pred, Traced):
+            return [self.convert(y) for y in (true_fn() if self.plain(pred) else false_fn())]
+        return self.either([true_fn(), false_fn()])
+
+    def op_switch(self, index: Any, branches: Any) -> Any:
+        if not isinstance(index, Traced):
+            return [self.convert(y) for y in branches[min(max(int(index), 0), len(branches) - 1)]()]
+        return self.either([branch() for branch in branches])
+
+    def either(self, results: Sequence[Sequence[Any]]) -> list[Any]:
+        """Return tensors that may be those of any of `results`."""
+        return [
+            self.make(np.asarray(self.plain(ys[0])), [(y, None) for y in ys if isinstance(y, Traced)])
+            for ys in zip(*results, strict=True)
+        ]
+
+    def op_while_loop(self, cond: Any, body: Any, xs: Any, maximum_iterations: Any) -> Any:
+        xs, steps = [self.convert(x) for x in xs], 0
+        while steps != maximum_iterations:
+            goes_on = cond(*xs)
+            if isinstance(goes_on, Traced):
+                return self.repeat(lambda *ys: (cond(*ys), body(*ys))[1], xs)
+            if not goes_on:
+                break
+            xs, steps = [self.convert(x) for x in body(*xs)], steps + 1
+        return xs
+
+    def op_fori_loop(self, lower: Any, upper: Any, body: Any, xs: Any) -> Any:
+        if isinstance(lower, Traced) or isinstance(upper, Traced):
+            index = self.make(np.asarray(self.plain(lower)), ())
+            return self.repeat(lambda *ys: body(index, *ys), xs)
+        return self.backend.op_fori_loop(lower, upper, body, xs)
+
+    def repeat(self, body: Any, xs: Sequence[Any]) -> list[Any]:
+        """Return what any number of steps may make of `xs`."""
+        state = self.either([xs])
+        for step in range(MOST_STEPS):
+            before = sum(x.sets.nnz for x in state)
+            state = self.either([state, body(*state)])
+            if sum(x.sets.nnz for x in state) == before and step:
+                return state
+        mixed = _rules.mix_all(self, "while_loop", state, [x.value for x in state])
+        return self.either([mixed, body(*mixed)])
+
+    def op_scan(self, f: Any, init: Any, xs: Any, length: Any, reverse: Any, unroll: Any) -> Any:
+        columns, carry, rows = [self.op_unstack(x, length, 0) for x in xs], init, []
+        for k in range(length)[:: -1 if reverse else 1]:
+            carry, ys = f(carry, [column[k] for column in columns])
+            rows.append(ys)
+        if not rows:
+            return self.backend.op_scan(f, init, xs, length, reverse, unroll)
+        return carry, [self.op_stack(list(ys), 0) for ys in zip(*rows[:: -1 if reverse else 1], strict=True)]
+
+    # autodiff
+
+    def stop_gradient(self, x: Any) -> Any:
+        x = self.to_array(x)
+        return self.make(x.value, ()) if isinstance(x, Traced) else np.array(x)
+
+    def is_differentiated(self, x: Any) -> bool | None:
+        return None
+
+    def custom_call(self, call: Any, primals: list[Any]) -> list[Any]:
+        """Return the outputs of a custom gradient's function, which depend on what its rule says.
+
+        A function, or a rule, that leaves for the host or for another framework mixes all entries of its arguments.
+        """
+        if not _rules.operands(primals):
+            return [self.convert(y) for y in call.forward(primals)[0]]
+        first, self.has_rules = len(self.steps), True
+        try:
+            return self.follow_rule(call, primals, first)
+        except Exception:
+            for step in self.steps[first:]:
+                step.pairs = ()
+            token = registry.override("numpy")
+            try:
+                outputs = call.forward(self.plain(primals))[0]
+            finally:
+                registry.restore(token)
+            pattern = getattr(call.f, "pattern", None)
+            if pattern is None:
+                return list(_rules.mix_all(self, "custom_gradient", primals, outputs))
+            return self.follow_pattern(pattern, primals, outputs)
+
+    def follow_pattern(self, pattern: Any, primals: list[Any], outputs: list[Any]) -> list[Any]:
+        """Return the outputs of a function that says which of its entries depend on which of its arguments'."""
+        whole, made, row = sparse().csr_array(pattern, dtype=bool), [], 0
+        shape = sum(np.size(y) for y in outputs), sum(np.size(x) for x in primals)
+        if whole.shape != shape:
+            raise errors.ArgumentError(f"the pattern of a function has shape {whole.shape}; its entries are {shape}")
+        for y in outputs:
+            parents, column = [], 0
+            for x in primals:
+                if isinstance(x, Traced):
+                    parents.append((x, whole[row : row + np.size(y), column : column + x.size]))
+                column += np.size(x)
+            made.append(self.make(y, parents, curved=True))
+            row += np.size(y)
+        return made
+
+    def follow_rule(self, call: Any, primals: list[Any], first: int) -> list[Any]:
+        """Return the outputs of a custom gradient's function, and what its rule makes of upstream gradients."""
+        outputs, rule = call.forward(primals)
+        outputs = [self.convert(y) for y in outputs]
+        start, ups = self.width, []
+        for y in outputs:
+            is_inexact = self.dtype_name(y) in dtypes.INEXACT
+            ups.append(
+                self.leaf(np.ones(y.shape, y.dtype), self.width, self.width + np.size(y)) if is_inexact else None
+            )
+        grads, _ = call.backward(rule, ups, [])
+        for step in self.steps[first:]:
+            step.pairs = ()  # its rule says the derivative
+        self.keep_all()
+        made, at = [], start
+        for y in outputs:
+            end = at + (np.size(y) if self.dtype_name(y) in dtypes.INEXACT else 0)
+            parents = []
+            for x, grad in zip(primals, grads, strict=True):
+                if isinstance(x, Traced) and isinstance(grad, Traced) and end > at:
+                    parents.append((x, sparse().csr_array(widen(grad.sets, self.width)[:, at:end].T)))
+            made.append(self.make(self.plain(y), parents) if _rules.operands([*primals, y]) else y)
+            at = end
+        for x, grad in zip(primals, grads, strict=True):
+            if isinstance(x, Traced) and isinstance(grad, Traced):
+                every = np.arange(x.size)
+                pairs = Pairs(x.sets, narrow(grad.sets, 0, start), every, every, every)
+                self.add(Traced(x.value, x.sets, (), [pairs]))
+        self.keep_all()
+        return made
+
+    def vjp(self, fun: Any, primals: Sequence[Any], persistent: bool = True) -> tuple[list[Any], Any, Any]:
+        start, first = self.width, len(self.steps)
+        leaves, outputs, aux = self.inner(fun, primals)
+        stop, steps = self.width, self.steps[first:]
+
+        def pullback(cotangents: Sequence[Any]) -> list[Any]:
+            pairs = [
+                (y, c) for y, c in zip(outputs, cotangents, strict=True) if isinstance(y, Traced) and c is not None
+            ]
+            live = find_live([y for y, _ in pairs], steps, self.live_below, [c for _, c in pairs])
+            curved = self.pairs_of(steps, slice(start, stop), slice(0, start), live)
+            curved = curved + self.pairs_of(steps, slice(0, start), slice(start, stop), live).T
+            found, at = [], 0
+            for x in leaves:
+                mine = sparse().csr_array(curved[at : at + x.size])
+                own = slice(start + at, start + at + x.size)
+                parts, parents = [mine], []
+                for y, c in zip(outputs, cotangents, strict=True):
+                    if isinstance(y, Traced) and isinstance(c, Traced):
+                        along = sparse().csr_array(widen(y.sets, stop)[:, own].T)
+                        parents.append((c, along))
+                        parts.append(follow(c.sets, along))
+                sets = widen(union(parts), self.width)
+                found.append(self.add(Traced(np.ones(x.shape, x.dtype), sets, parents, [self_pairs(sets)])))
+                at += x.size
+            self.keep_all()  # a gradient depends on what the function was made of
+            return found
+
+        return [self.outer(y, start) for y in outputs], pullback, [self.outer(y, start) for y in aux]
+
+    def jvp(self, fun: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any], Any]:
+        start, first = self.width, len(self.steps)
+        leaves, outputs, aux = self.inner(fun, primals)
+        stop, is_curved = self.width, any(step.pairs for step in self.steps[first:])
+        pushed: list[Any] = []
+        for y in outputs:
+            if not isinstance(y, Traced):
+                pushed.append(np.zeros(y.shape, y.dtype))
+                continue
+            parts, parents, at = [narrow(y.sets, 0, start)] if is_curved else [], [], start
+            for x, t in zip(leaves, tangents, strict=True):
+                if isinstance(t, Traced):
+                    along = sparse().csr_array(widen(y.sets, stop)[:, at : at + x.size])
+                    parents.append((t, along))
+                    parts.append(follow(t.sets, along))
+                at += x.size
+            sets = widen(union(parts), self.width) if parts else empty(y.size, self.width)
+            pushed.append(self.add(Traced(y.value, sets, parents, [self_pairs(sets)])))
+        self.keep_all()
+        return [self.outer(y, start) for y in outputs], pushed, [self.outer(y, start) for y in aux]
+
+    def inner(self, fun: Any, primals: Sequence[Any]) -> tuple[list[Traced], list[Any], list[Any]]:
+        """Run `fun` on tensors whose entries are also inputs of their own; return these, the outputs and the aux."""
+        leaves = []
+        for x in primals:
+            own = self.leaf(self.plain(x), self.width, self.width + np.size(x))
+            if isinstance(x, Traced):
+                own.sets = union([own.sets, x.sets])
+                own.parents = [(x, None)]
+            leaves.append(own)
+        outputs, aux = fun(*leaves)
+        return leaves, [self.convert(y) for y in outputs], [self.convert(y) for y in aux]
+
+    def outer(self, y: Any, start: int) -> Any:
+        """Return an output without what it depends on within."""
+        if not isinstance(y, Traced):
+            return y
+        made = self.make(y.value, [(y, None)])
+        made.sets = widen(sparse().csr_array(narrow(y.sets, 0, min(start, y.sets.shape[1]))), self.width)
+        return made
+
+    def pairs_of(self, steps: Sequence[Traced], left: slice, right: slice, live: Any) -> Any:
+        """Return the pairs of entries of the inputs, in two ranges, with a second derivative in one of `steps`."""
+        total = empty(left.stop - left.start, right.stop - right.start)
+        for step in steps:
+            if step.pairs and (mine := live.get(step.number)) is not None:
+                for pairs in step.pairs:
+                    for side in ("left", "right"):
+                        setattr(pairs, side, widen(getattr(pairs, side), self.width))
+                    total = total + pairs.product(mine, left, right)
+        return total
+
+    def vmap(self, fun: Any, in_axes: Sequence[int | None], axis_size: Any) -> Any:
+        """Return `fun`, run row by row."""
+
+        def mapped(*xs: Any) -> list[Any]:
+            columns = [x if axis is None else self.op_moveaxis(x, axis, 0) for x, axis in zip(xs, in_axes, strict=True)]
+
+            def row(k: int) -> Any:
+                return fun(
+                    *[
+                        x if axis is None else self.op_get_item(x, (k,))
+                        for x, axis in zip(columns, in_axes, strict=True)
+                    ]
+                )
+
+            if not axis_size:
+                raise Traced.refusal("rows of an empty axis")
+            return [self.op_stack(list(ys), 0) for ys in zip(*map(row, range(axis_size)), strict=True)]
+
+        return mapped
+
+    def jit(self, fun: Any) -> Any:
+        def run(*tensors: Any) -> Any:
+            outputs, finish = fun(*tensors)
+            return finish(outputs)
+
+        return run
+
+    def checkpoint(self, fun: Any, primals: Sequence[Any]) -> Any:
+        return [self.convert(y) for y in fun(*primals)]
+
+    def gradients(self, *args: Any) -> Any:
+        raise errors.UnsupportedError("no pattern is found through gradients(): use grad or vjp, or give the pattern")
+
+    def Tape(self, *args: Any) -> Any:  # noqa: N802  the contract's name
+        raise errors.UnsupportedError("no pattern is found through GradientTape: use grad or vjp, or give the pattern")
+
+
+def _regular(x: Any) -> Any:
+    """Return a traced tensor as a value that is a regular matrix, if it is square: its numbers do not matter."""
+    if isinstance(x, Traced) and x.ndim > 1 and x.shape[-1] == x.shape[-2]:
+        return np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape)
+    return x
+
+
+def _is_constant(x: Any) -> bool:
+    """Say whether a value cannot change: a number, an option, or an array that nobody can write to."""
+    if isinstance(x, (list, tuple)):
+        return all(map(_is_constant, x))
+    return not isinstance(x, np.ndarray) or not x.flags.writeable
+
+
+def _operators() -> None:
+    """Give `Traced` Python's operators, by the ops that they stand for."""
+
+    def call(name: str, *xs: Any) -> Any:
+        return getattr(registry.active(), f"op_{name}")(*xs)
+
+    names = {
+        "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
+        "mod": "mod", "pow": "power", "matmul": "matmul",
+    }  # fmt: skip
+    for operator, name in names.items():
+        setattr(Traced, f"__{operator}__", lambda x, y, name=name: call(name, x, y))
+        setattr(Traced, f"__r{operator}__", lambda x, y, name=name: call(name, y, x))
+    for operator, name in {
+        "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
+    }.items():  # fmt: skip
+        setattr(Traced, f"__{operator}__", lambda x, y, name=name: call(name, x, y))
+    attributes: dict[str, Any] = {
+        "__neg__": lambda x: call("negative", x), "__abs__": lambda x: call("abs", x), "__pos__": lambda x: x,
+        "__getitem__": lambda x, key: call("get_item", x, key), "T": property(lambda x: call("transpose", x, None)),
+    }  # fmt: skip
+    for name, value in attributes.items():
+        setattr(Traced, name, value)
+
+
+_operators()

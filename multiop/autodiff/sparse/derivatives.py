@@ -1,0 +1,546 @@
+"""Sparse Jacobians and Hessians, prepared once: a pattern, its colours, and as many products as there are colours."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from multiop import errors
+from multiop._loading.registry import active
+from multiop._values import args as _args, dtypes
+from multiop._values.types import PyTree, Tensor
+from multiop.autodiff import _flat
+from multiop.autodiff.sparse import _coloring, _drawing, _tracing
+from multiop.autodiff.sparse._sets import sparse
+from multiop.autodiff.stop_gradient import op_stop_gradient
+from multiop.autodiff.transforms import _gradient, _in_chunks, _map_chunks
+from multiop.frontends.conversion import op_convert_to_numpy
+from multiop.frontends.creation import op_zeros
+from multiop.frontends.indexing import op_take
+from multiop.frontends.shapes import op_concatenate, op_reshape
+
+Shapes = list[tuple[tuple[int, ...], str]]
+
+
+def sparse_jacobian(
+    f: Callable[[Any], PyTree],
+    x: PyTree,
+    pattern: Any = None,
+    mode: str = "auto",
+    chunk_size: int | None = None,
+) -> SparseDerivative:
+    """Prepare the Jacobian of a function most of whose entries are zero for every input.
+
+    The pattern of the entries that may not be zero is found by one run of `f`, on any backend. Columns, or rows, that
+    share no row, or column, get one colour, and one product with the Jacobian gives all of one colour: a tridiagonal
+    Jacobian takes three, whatever its size.
+
+    Args:
+        f: Function of one argument, a pytree of real tensors, that returns a pytree of real tensors, written with
+            multiop's ops and Python's operators.
+        x: Argument of the shapes and dtypes that it will be called with. Its values do not matter for the pattern.
+        pattern: The pattern, where it is known: a matrix of SciPy or an array, true or non-zero where an entry may not
+            be zero, with a row for each entry of the output and a column for each of `x`, leaves in order. It is
+            compared at `x` with a product with a random vector. `None`: it is found, and `f` may use no tensor's values
+            for Python's control flow.
+        mode: `"forward"`: columns are coloured, and products taken in forward mode; `"reverse"`: rows, in reverse mode;
+            `"both"`: each entry by the one or the other, as for a full row and a full column; `"auto"`: what takes the
+            fewest products.
+        chunk_size: How many products to take at a time, which bounds the memory; `None` for all.
+
+    Returns:
+        The prepared Jacobian `J`: `J(x)` is a matrix of SciPy, `J.values(x)` the entries as a tensor.
+
+    Raises:
+        ArgumentError: The pattern has the wrong shape, or lacks an entry, which the error names; or `x` or the output
+            is empty.
+        DTypeError: `x` or the output holds integers or complex numbers.
+        UnsupportedError: The pattern cannot be found, because `f` is not written with multiop's ops, or needs values.
+        ArgumentTypeError: `f` is not callable, or does not return tensors.
+
+    Gradient:
+        `J.values` is differentiable, to any order. A custom gradient has the pattern of its rule.
+
+    Example:
+        >>> import multiop
+        >>> from multiop import ops
+        >>> J = multiop.sparse_jacobian(lambda x: x[1:] * x[:-1], ops.ones(5))
+        >>> J.shape, J.nnz, J.n_products
+        ((4, 5), 8, 2)
+        >>> J(ops.array([1.0, 2.0, 3.0, 4.0, 5.0])).toarray()[0].tolist()
+        [2.0, 1.0, 0.0, 0.0, 0.0]
+    """
+    return _prepare(f, x, pattern, mode, chunk_size, False)
+
+
+def sparse_hessian(
+    f: Callable[[Any], Tensor],
+    x: PyTree,
+    pattern: Any = None,
+    mode: str = "auto",
+    chunk_size: int | None = None,
+) -> SparseDerivative:
+    """Prepare the Hessian of a scalar-valued function most of whose entries are zero for every input.
+
+    As `sparse_jacobian`, for second derivatives. Pairs of inputs are found term by term, so that a sum of many terms of
+    few inputs each has a sparse Hessian; and its symmetry saves products.
+
+    Args:
+        f: Function of one argument, a pytree of real tensors, that returns one real tensor of shape `()`.
+        x: Argument of the shapes and dtypes that it will be called with.
+        pattern: The pattern, where it is known, a square matrix; see `sparse_jacobian`.
+        mode: `"symmetric"`: an entry is read in its place, or in that of its mirror image; `"forward"`: each entry is
+            read in its own place, as a custom gradient needs, whose second derivative need not be symmetric; `"auto"`:
+            `"forward"` for a function with a custom gradient, `"symmetric"` for others.
+        chunk_size: How many products to take at a time, which bounds the memory; `None` for all.
+
+    Returns:
+        The prepared Hessian `H`: `H(x)` is a matrix of SciPy, `H.values(x)` the entries as a tensor.
+
+    Raises:
+        ArgumentError: The pattern has the wrong shape, or lacks an entry, which the error names; `x` is empty; or the
+            output is not a scalar.
+        DTypeError: `x` or the output holds integers or complex numbers.
+        UnsupportedError: The pattern cannot be found, because `f` is not written with multiop's ops, or needs values.
+        ArgumentTypeError: `f` is not callable, or does not return a tensor.
+
+    Gradient:
+        `H.values` is differentiable, to any order.
+
+    Example:
+        >>> import multiop
+        >>> from multiop import ops
+        >>> H = multiop.sparse_hessian(lambda x: ops.sum((x[1:] - x[:-1] ** 2) ** 2), ops.ones(4))
+        >>> H.nnz, H.n_products
+        (10, 3)
+        >>> H(ops.array([1.0, 2.0, 3.0, 4.0])).toarray()[0].tolist()
+        [4.0, -4.0, 0.0, 0.0]
+    """
+    return _prepare(f, x, pattern, mode, chunk_size, True)
+
+
+MODES = {False: ("auto", "forward", "reverse", "both"), True: ("auto", "forward", "symmetric")}
+NAMES = {False: "sparse_jacobian", True: "sparse_hessian"}
+
+
+def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: bool) -> SparseDerivative:
+    name = NAMES[second]
+    _args.function(f, f"{name}: f")
+    _args.choice(mode, MODES[second], f"{name}: mode")
+    _in_chunks(_coloring.color_jacobian, chunk_size, name)  # checks it
+    flat = _flatten(f, x, name)
+    outputs = [op_stop_gradient(y) for y in flat.scalar(*flat.primals)[0]] if second else _run(flat)
+    inputs, results = _shapes(flat.primals, flat), _shapes(outputs, flat)
+    n = _count(inputs)
+    shape = (n, n) if second else (_count(results), n)
+    if not shape[0] or not shape[1]:
+        raise errors.ArgumentError(
+            f"{name}: a derivative of shape {shape} has no entries: {_say(inputs)} -> {_say(results)}"
+        )
+    has_rules = False
+    if pattern is not None:
+        found = _read_pattern(pattern, shape, name)
+    else:
+        traced = _trace(flat, second)
+        found, has_rules = traced.hessian if second else traced.jacobian, traced.has_rules
+    found = sparse().csr_array(found, dtype=bool)
+    found.sort_indices()
+    if mode == "symmetric" and not _is_symmetric(found):
+        raise errors.ArgumentError(f"{name}: mode 'symmetric' needs a symmetric pattern")
+    is_given, refusal = pattern is not None, None
+    for colored in _colorings(found, mode, second, has_rules or (is_given and not second)):
+        made = SparseDerivative(f, found, colored, inputs, results, second, chunk_size)
+        if not is_given and (second or not has_rules):
+            return made
+        try:
+            if is_given:
+                made.check(x)
+            else:
+                made.values(x)
+        except (errors.ArgumentError, errors.NonLinearRuleError) as error:
+            refusal = error
+        else:
+            return made
+    assert refusal is not None
+    raise refusal
+
+
+def _colorings(pattern: Any, mode: str, second: bool, has_rules: bool) -> Iterator[_coloring.Coloring]:
+    """Yield colourings to try: the best one, and one for a rule that is not symmetric, or has no forward mode."""
+    if not second:
+        yield _coloring.color_jacobian(pattern, mode)
+        if mode == "auto" and has_rules:
+            yield _coloring.color_jacobian(pattern, "reverse")
+        return
+    if mode == "symmetric" or (mode == "auto" and not has_rules and _is_symmetric(pattern)):
+        yield _coloring.color_hessian(pattern)
+    if mode != "symmetric":
+        yield _coloring.color_jacobian(pattern, "forward")
+
+
+class SparseDerivative:
+    """A Jacobian or Hessian whose pattern and colours are known: what `sparse_jacobian` and `sparse_hessian` return.
+
+    Attributes:
+        pattern: The entries that may not be zero, a matrix of bool in CSR form.
+        rows: The row of each entry, an array.
+        cols: The column of each entry.
+        colors: The colour of each column, -1 for none; of each row, in reverse mode; a pair of both in mode `"both"`.
+        n_products: How many products with the matrix, or its transpose, give all entries.
+    """
+
+    def __init__(
+        self,
+        f: Callable[[Any], Any],
+        pattern: Any,
+        colored: _coloring.Coloring,
+        inputs: Shapes,
+        outputs: Shapes,
+        second: bool,
+        chunk_size: int | None,
+    ) -> None:
+        self._f, self._colored, self._inputs, self._outputs = f, colored, inputs, outputs
+        self._second, self._chunk_size, self._name = second, chunk_size, NAMES[second]
+        self.pattern = pattern
+        self.rows = np.repeat(np.arange(pattern.shape[0], dtype=np.int32), np.diff(pattern.indptr))
+        self.cols = pattern.indices
+        forward, reverse = colored.columns, colored.rows
+        self.colors = (reverse, forward) if forward is not None and reverse is not None else forward
+        self.colors = reverse if forward is None else self.colors
+        m, n = pattern.shape
+        by_column = colored.color.astype(np.int64) * m + self.rows
+        if second and not colored.is_column.all():  # what is read in the mirror image's place
+            by_row = colored.color.astype(np.int64) * m + self.cols
+        else:
+            by_row = colored.n_columns * m + colored.color.astype(np.int64) * n + self.cols
+        self._host_seeds: dict[Any, Any] = {}
+        self._sources = np.where(colored.is_column, by_column, by_row).astype(np.int32)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of entries of the output, and of the input."""
+        return tuple(self.pattern.shape)
+
+    @property
+    def nnz(self) -> int:
+        """How many entries may not be zero."""
+        return int(self.pattern.nnz)
+
+    @property
+    def n_products(self) -> int:
+        """How many products give all entries."""
+        return self._colored.size
+
+    def values(self, x: PyTree) -> Tensor:
+        """Return the entries at `x` as a tensor, in the order of `rows` and `cols`.
+
+        Args:
+            x: Pytree of the shapes and dtypes that it was prepared for.
+
+        Returns:
+            Tensor of shape `(nnz,)` on the device of `x`. It is differentiable with respect to what `x` depends on, and
+            what `f` closes over, and can be computed under `jit`.
+
+        Raises:
+            ArgumentError: `x`, or what `f` returns of it, has another structure or shape than it was prepared for.
+            DTypeError: `x` has another dtype.
+        """
+        flat = self._flatten(x)
+        if not self.nnz:
+            return op_zeros((0,), flat.backend.dtype_name(flat.primals[0]))
+        parts = []
+        if self._colored.n_columns:
+            parts += self._push(flat)
+        if self._colored.n_rows:
+            parts += self._pull(flat)
+        compressed = parts[0] if len(parts) == 1 else op_concatenate(parts, 0)
+        return op_take(compressed, self._sources, 0)
+
+    def __call__(self, x: PyTree) -> Any:
+        """Return the matrix at `x` on the host.
+
+        Args:
+            x: Pytree of the shapes and dtypes that it was prepared for.
+
+        Returns:
+            `scipy.sparse.csr_array` of shape `shape`, with an entry for each of the pattern, those that are zero too.
+
+        Raises:
+            ArgumentError: `x`, or what `f` returns of it, has another structure or shape than it was prepared for.
+            DTypeError: `x` has another dtype.
+        """
+        return self.matrix(op_stop_gradient(self.values(x)))
+
+    def matrix(self, values: Tensor) -> Any:
+        """Return the matrix of SciPy that has these entries.
+
+        Args:
+            values: What `values` returned, or a compiled version of it: `J.matrix(multiop.jit(J.values)(x))`.
+
+        Returns:
+            `scipy.sparse.csr_array` of shape `shape`; 16-bit floats, which SciPy lacks, become `float32`.
+        """
+        host = np.asarray(op_convert_to_numpy(values))
+        host = host.astype(np.float32) if host.dtype.itemsize < 4 else host
+        return sparse().csr_array((host, self.pattern.indices.copy(), self.pattern.indptr.copy()), self.pattern.shape)
+
+    def save(self, path: Any) -> None:
+        """Write the pattern, the colours and the shapes to a file, from which `load` makes it again.
+
+        Args:
+            path: The file, which gets the ending `.npz` if it has none.
+        """
+        colored = self._colored
+        about = {"inputs": self._inputs, "outputs": self._outputs, "second": self._second, "chunk": self._chunk_size}
+        arrays = {
+            "columns": colored.columns,
+            "rows": colored.rows,
+            "is_column": colored.is_column,
+            "color": colored.color,
+        }
+        np.savez_compressed(
+            path,
+            shape=np.array(self.pattern.shape),
+            indices=self.pattern.indices,
+            indptr=self.pattern.indptr,
+            about=np.array(json.dumps(about)),
+            **{key: value for key, value in arrays.items() if value is not None},
+        )
+
+    @classmethod
+    def load(cls, path: Any, f: Callable[[Any], Any]) -> SparseDerivative:
+        """Return what `save` wrote, for the function `f`, which is neither run nor compared with the pattern.
+
+        Args:
+            path: The file.
+            f: The function that it was prepared for.
+
+        Raises:
+            ArgumentTypeError: `f` is not callable.
+            ArgumentError: The file holds something else.
+        """
+        _args.function(f, "load: f")
+        with np.load(path) as saved:
+            try:
+                shape, indices, about = (
+                    tuple(saved["shape"].tolist()),
+                    saved["indices"],
+                    json.loads(str(saved["about"])),
+                )
+                pattern = sparse().csr_array((np.ones(len(indices), bool), indices, saved["indptr"]), shape)
+                colored = _coloring.Coloring(
+                    saved.get("columns"), saved.get("rows"), saved["is_column"], saved["color"]
+                )
+            except (KeyError, ValueError) as error:
+                raise errors.ArgumentError(f"load: {path} holds no prepared derivative: {error}") from None
+        inputs, outputs = ([(tuple(s), dtype) for s, dtype in about[key]] for key in ("inputs", "outputs"))
+        return cls(f, pattern, colored, inputs, outputs, about["second"], about["chunk"])
+
+    def __repr__(self) -> str:
+        kind = "Hessian" if self._second else "Jacobian"
+        name = getattr(self._f, "__qualname__", repr(self._f))
+        return (
+            f"<sparse {kind} of {name}: {self.shape[0]} x {self.shape[1]}, {self.nnz} entries, "
+            f"{self.n_products} products>\n{_drawing.draw_text(self.pattern)}"
+        )
+
+    def _repr_html_(self) -> str:
+        return _drawing.draw_html(repr(self).partition("\n")[0], self.pattern, self._entry_colors())
+
+    def _entry_colors(self) -> Any:
+        return self._colored.color + np.where(self._colored.is_column, 0, self._colored.n_columns)
+
+    # evaluation
+
+    def _flatten(self, x: Any) -> _flat.FlatFunction:
+        flat = _flatten(_gradient(self._f, 0, False, self._name) if self._second else self._f, x, self._name)
+        given = _shapes(flat.primals, flat)
+        if [shape for shape, _ in given] != [shape for shape, _ in self._inputs]:
+            raise errors.ArgumentError(f"{self._name}: it was prepared for {_say(self._inputs)}, x is {_say(given)}")
+        return flat
+
+    def _seeds(self, colors: Any, n: int, shapes: Shapes, flat: _flat.FlatFunction, start: int, stop: int) -> list[Any]:
+        """Return the products' vectors from `start` to `stop`: of ones, where a column or row has the colour."""
+        made, at = [], 0
+        for shape, dtype in shapes:
+            size = math.prod(shape)
+            key = colors is self._colored.rows, at, start, stop, dtype
+            if key not in self._host_seeds:
+                seeds = (colors[at : at + size] == np.arange(start, stop)[:, None]).astype(dtypes.to_numpy(dtype))
+                self._host_seeds[key] = seeds.reshape(stop - start, *shape)
+            seed = flat.backend.convert(self._host_seeds[key], dtype)
+            made.append(flat.backend.on_device_of(flat.primals[0], seed))
+            at += size
+        return made
+
+    def _push(self, flat: _flat.FlatFunction) -> list[Any]:
+        colored, backend = self._colored, flat.backend
+        given = _shapes(flat.primals, flat)
+        specs: list[Shapes] = []
+
+        def push(tangents: list[Any]) -> list[Any]:
+            found = backend.jvp(flat.inexact, flat.primals, tangents)
+            specs[:] = [_shapes(found[0], flat)]
+            return list(found[1])
+
+        linear = None
+        if hasattr(backend, "linearize") and (linear := backend.linearize(flat.inexact, flat.primals)) is not None:
+            specs[:], push = [_shapes(linear[0], flat)], linear[1]
+        seeds = functools.partial(self._seeds, colored.columns, colored.n_columns, given, flat)
+        pushed = _map_chunks(push, seeds, colored.n_columns, self._chunk_size, backend)
+        self._check_outputs(specs[0])
+        return self._flat_rows(pushed, colored.n_columns)
+
+    def _pull(self, flat: _flat.FlatFunction) -> list[Any]:
+        colored, backend = self._colored, flat.backend
+        outputs, pullback, _ = backend.vjp(flat.inexact, flat.primals)
+        given = _shapes(outputs, flat)
+        self._check_outputs(given)
+        seeds = functools.partial(self._seeds, colored.rows, colored.n_rows, given, flat)
+        return self._flat_rows(_map_chunks(pullback, seeds, colored.n_rows, self._chunk_size, backend), colored.n_rows)
+
+    @staticmethod
+    def _flat_rows(products: Sequence[Any], n: int) -> list[Any]:
+        """Return products, a tensor for each output, as one vector, product after product."""
+        flat = [op_reshape(y, (n, -1)) for y in products]
+        return [op_reshape(flat[0] if len(flat) == 1 else op_concatenate(flat, 1), (-1,))]
+
+    def _check_outputs(self, given: Shapes) -> None:
+        wanted = self._inputs if self._second else self._outputs
+        if [shape for shape, _ in given] != [shape for shape, _ in wanted]:
+            raise errors.ArgumentError(f"{self._name}: f returned {_say(given)}; it was prepared for {_say(wanted)}")
+
+    def check(self, x: PyTree) -> None:
+        """Compare a product at `x` with that of the entries, as is done once for a pattern that is given.
+
+        Args:
+            x: Pytree of the shapes and dtypes that it was prepared for.
+
+        Raises:
+            ArgumentError: The derivative at `x` has an entry outside of the pattern, which the error names.
+            NonLinearRuleError: A custom gradient rule is not linear in its upstream gradient, so that it has no
+                transpose to compare with.
+        """
+        flat = self._flatten(x)
+        backend = flat.backend
+        outputs, pullback, _ = backend.vjp(flat.inexact, flat.primals)
+        sides = {True: _shapes(outputs, flat), False: _shapes(flat.primals, flat)}
+        by_rows = self._colored.n_columns == 0  # what has no forward mode is compared in reverse mode
+
+        def product(vector: Any, by_rows: bool) -> Any:
+            parts, at = [], 0
+            for shape, dtype in sides[by_rows]:
+                part = vector[at : at + math.prod(shape)].reshape(shape).astype(dtypes.to_numpy(dtype))
+                parts.append(backend.on_device_of(flat.primals[0], backend.convert(part, dtype)))
+                at += math.prod(shape)
+            found = pullback(parts) if by_rows else backend.jvp(flat.inexact, flat.primals, parts)[1]
+            return np.concatenate(
+                [np.asarray(op_convert_to_numpy(op_stop_gradient(y)), np.float64).ravel() for y in found]
+            )
+
+        whole = np.random.default_rng(0).uniform(0.5, 1.5, _count(sides[by_rows]))
+        matrix = self(x).astype(np.float64)
+        matrix = matrix.T if by_rows else matrix
+        tolerance = max(TOLERANCE.get(dtype, 0.1) for _, dtype in [*sides[True], *sides[False]])
+        with np.errstate(all="ignore"):
+            wanted, own = product(whole, by_rows), matrix @ whole
+            off = np.abs(wanted - own) > tolerance * (np.abs(wanted) + abs(matrix) @ whole)
+        if not off.any():
+            return
+        pattern = (self.pattern.T if by_rows else self.pattern).tocsr()
+        for line in np.flatnonzero(off).tolist():
+            entries = product(np.eye(1, len(off), line)[0], not by_rows)
+            entries[pattern[[line]].indices] = 0
+            other = int(np.abs(entries).argmax())
+            if entries[other]:
+                i, j = (other, line) if by_rows else (line, other)
+                raise errors.ArgumentError(
+                    f"{self._name}: the pattern lacks an entry: that of row {i} and column {j} is "
+                    f"{entries[other]:.3g} at x"
+                )
+        raise errors.ArgumentError(f"{self._name}: the second derivative at x is not symmetric: give mode='forward'")
+
+
+TOLERANCE = {"float32": 1e-4, "float64": 1e-9}  # between a product and that of the entries
+
+
+def _flatten(f: Callable[..., Any], x: Any, name: str) -> _flat.FlatFunction:
+    """Return `f` as a function of the tensors in `x`, which must be real."""
+    flat = _flat.FlatFunction(f, (x,), {}, 0, False, active(), name)
+    _refuse_complex(flat.primals, flat, "x")
+    return flat
+
+
+def _refuse_complex(xs: Sequence[Any], flat: _flat.FlatFunction, what: str) -> None:
+    for x in xs:
+        if _flat.is_complex(x, flat.backend):
+            raise errors.DTypeError(
+                f"{flat.name}: {what} holds {_args.describe(x)}, and sparse derivatives are of real numbers: split it "
+                f"into its real and imaginary part"
+            )
+
+
+def _run(flat: _flat.FlatFunction) -> list[Any]:
+    outputs = [op_stop_gradient(y) for y in flat.inexact(*flat.primals)[0]]
+    _refuse_complex(outputs, flat, "the output of f")
+    return outputs
+
+
+def _shapes(xs: Sequence[Any], flat: _flat.FlatFunction) -> Shapes:
+    """Return the shape and dtype of each tensor; they are known before the run."""
+    found = []
+    for x in xs:
+        shape = _flat.static_shape(x)
+        if shape is None or None in shape:
+            raise errors.ArgumentError(f"{flat.name}: shapes must be known before the run, got {shape}")
+        found.append((shape, flat.backend.dtype_name(x)))
+    return found
+
+
+def _say(shapes: Shapes) -> str:
+    return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in shapes)
+
+
+def _count(shapes: Shapes) -> int:
+    return sum(math.prod(shape) for shape, _ in shapes)
+
+
+def _read_pattern(pattern: Any, shape: tuple[int, int], name: str) -> Any:
+    """Return a pattern that the caller gives as a matrix of bool."""
+    if not hasattr(pattern, "tocsr"):
+        pattern = np.asarray(op_convert_to_numpy(pattern) if active().is_tensor(pattern) else pattern)
+    if tuple(pattern.shape) != shape:
+        raise errors.ArgumentError(
+            f"{name}: pattern has shape {tuple(pattern.shape)}; the output has {shape[0]} entries, x has {shape[1]}"
+        )
+    found = sparse().csr_array(pattern)
+    found = sparse().csr_array((np.asarray(found.data) != 0, found.indices, found.indptr), shape)
+    found.sum_duplicates()
+    found.eliminate_zeros()
+    return found
+
+
+def _is_symmetric(pattern: Any) -> bool:
+    return (pattern != pattern.T).nnz == 0
+
+
+def _trace(flat: _flat.FlatFunction, second: bool) -> _tracing.Pattern:
+    """Return what one run of the function on index sets finds."""
+    arrays = [np.asarray(op_convert_to_numpy(op_stop_gradient(x))) for x in flat.primals]
+
+    def run(*leaves: Any) -> tuple[list[Any], Any]:
+        output = flat.fun(*[template.fill(leaves) for template in flat.templates])
+        return _flat.take(output, _flat.is_given)[1], []
+
+    try:
+        return _tracing.find_pattern(run, arrays, second)
+    except Exception as error:
+        raise errors.UnsupportedError(
+            f"{flat.name}: the pattern of f cannot be found: {type(error).__name__}: {error}. Write f with multiop's "
+            f"ops, without Python's control flow on values, or give its pattern"
+        ) from error

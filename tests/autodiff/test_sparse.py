@@ -1,0 +1,579 @@
+"""Sparse derivatives: patterns, colours and values against dense derivatives, on each backend; and what is refused."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import multiop as mo
+from multiop import errors, ops
+from multiop.autodiff.sparse import _coloring
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
+
+from random_programs import INPUTS, SHAPES, compiled, draw
+
+FULL = pytest.mark.tier("full")
+N = 12
+X = np.random.default_rng(0).normal(size=N)
+
+
+@pytest.fixture(autouse=True)
+def x64():
+    before = mo.x64()
+    mo.enable_x64()
+    yield
+    mo.enable_x64(before)
+
+
+@pytest.fixture
+def on_numpy(backend):
+    """Run on NumPy alone what does not depend on the backend."""
+    with mo.use_backend("numpy"):
+        yield
+
+
+def array(x):
+    return ops.array(np.asarray(x, np.float64))
+
+
+def host(x):
+    return np.asarray(ops.convert_to_numpy(x))
+
+
+def chain(x):
+    return ops.concatenate([x[:1], x[1:-1] * x[:-2] + ops.sin(x[2:]), x[-1:] * x[0]])
+
+
+def of_chain(x):
+    """Return the Jacobian of `chain`, by hand."""
+    J = np.zeros((N, N))
+    J[0, 0] = 1
+    for i in range(1, N - 1):
+        J[i, i - 1], J[i, i], J[i, i + 1] = x[i], x[i - 1], np.cos(x[i + 1])
+    J[-1, -1], J[-1, 0] = x[0], x[-1]
+    return J
+
+
+def energy(x):
+    return ops.sum(ops.sin(x[1:] * x[:-1])) + ops.sum(x**3) + x[0] * x[5]
+
+
+def of_energy(x):
+    """Return the Hessian of `energy`, by hand."""
+    H = np.diag(6 * x)
+    p = x[1:] * x[:-1]
+    for i in range(N - 1):
+        H[i, i] -= np.sin(p[i]) * x[i + 1] ** 2
+        H[i + 1, i + 1] -= np.sin(p[i]) * x[i] ** 2
+        H[i, i + 1] += np.cos(p[i]) - np.sin(p[i]) * p[i]
+        H[i + 1, i] = H[i, i + 1]
+    H[0, 5] = H[5, 0] = 1
+    return H
+
+
+# patterns: what each kind of op mixes, for every value
+
+
+def band(*offsets, n=N):
+    return sum(np.eye(n, k=k) for k in offsets)
+
+
+def both(i, j):
+    found = np.zeros((N, N))
+    found[i, j] = found[j, i] = 1
+    return found
+
+
+ROW = np.ones((1, N))
+ALIKE = np.kron(np.eye(3), np.ones((4, 4)))  # entries of a (3, 4) tensor in one row
+ACROSS = np.kron(np.ones((3, 3)), np.eye(4))
+INDEX = np.array([2, 0, 0])
+EXACT = {  # a function, and its pattern
+    "elementwise": (lambda x: ops.exp(x) * x / 2, np.eye(N)),
+    "a constant": (lambda x: ops.round(x) + ops.floor(x), np.zeros((N, N))),
+    "broadcast": (lambda x: x * x[:1], np.eye(N) + np.eye(N)[:, :1] @ np.eye(1, N) + np.ones((N, 1)) @ np.eye(1, N)),
+    "slices": (lambda x: x[1:] - x[:-1] ** 2, (np.eye(N) + np.eye(N, k=1))[:-1]),
+    "roll": (lambda x: ops.roll(x, 1) * x, band(0, -1, N - 1)),
+    "both branches of where": (lambda x: ops.where(x > 0, x, ops.roll(x, 1)), band(0, -1, N - 1)),
+    "a known where": (lambda x: ops.where(np.arange(N) < 3, x, 0.0), np.diag(np.arange(N) < 3)),
+    "pad": (lambda x: ops.pad(x, (1, 1)), np.eye(N + 2, N, k=-1)),
+    "take": (lambda x: ops.take(x, INDEX), np.eye(N)[INDEX]),
+    "take by an unknown index": (lambda x: ops.take(x, ops.argsort(x)), np.ones((N, N))),
+    "take_along_axis": (lambda x: ops.take_along_axis(x, ops.argsort(x)[:3]), np.ones((3, N))),
+    "scatter": (lambda x: ops.scatter_update(x, [[1]], x[:1]), np.eye(N)[[0, 0, *range(2, N)]]),
+    "segments": (lambda x: ops.segment_sum(x, np.arange(N) // 4, 3), np.kron(np.eye(3), np.ones((1, 4)))),
+    "sum": (lambda x: ops.sum(x), ROW),
+    "an axis": (lambda x: ops.max(ops.reshape(x, (3, 4)), 1), np.kron(np.eye(3), np.ones((1, 4)))),
+    "softmax": (lambda x: ops.softmax(ops.reshape(x, (3, 4))), ALIKE),
+    "sort": (lambda x: ops.sort(ops.reshape(x, (3, 4)), 0), ACROSS),
+    "cumsum": (lambda x: ops.cumsum(x), np.tri(N)),
+    "matmul": (lambda x: ops.matmul(ops.reshape(x, (3, 4)), np.ones((4, 2))), np.kron(np.eye(3), np.ones((2, 4)))),
+    "matmul by zeros": (lambda x: ops.matmul(ops.eye(N, k=1, dtype="float64"), x), np.eye(N, k=1)),
+    "einsum": (
+        lambda x: ops.einsum("ij,k->jk", ops.reshape(x, (3, 4)), np.ones(2)),
+        np.kron(np.kron(np.ones((1, 3)), np.eye(4)), np.ones((2, 1))),
+    ),
+    "convolution": (lambda x: ops.conv(ops.reshape(x, (1, N, 1)), np.ones((3, 1, 1)), padding="same"), band(-1, 0, 1)),
+    "pooling": (lambda x: ops.max_pool(ops.reshape(x, (1, N, 1)), 4), np.kron(np.eye(3), np.ones((1, 4)))),
+    "both branches of cond": (lambda x: ops.cond(x[0] > 0, lambda: x, lambda: ops.roll(x, 1)), band(0, -1, N - 1)),
+    "a scan": (
+        lambda x: ops.scan(lambda c, r: (c + r, c * r), ops.zeros((), "float64"), x)[1],
+        np.tri(N) - both(0, 0),  # it begins with a zero that stays one
+    ),
+    "a loop until": (
+        lambda x: ops.while_loop(lambda y: y[0] < 9, lambda y: (ops.concatenate([y[:1], y[:-1]]),), (x,), 20)[0],
+        np.tri(N),
+    ),
+    "map": (lambda x: ops.map(lambda r: r * ops.sum(r), ops.reshape(x, (3, 4))), ALIKE),
+    "vmap": (lambda x: mo.vmap(lambda r: ops.cumsum(r))(ops.reshape(x, (3, 4))), np.kron(np.eye(3), np.tri(4))),
+    "a gradient": (mo.grad(energy), band(-1, 0, 1) + both(0, 5)),
+    "vjp": (lambda x: mo.vjp(lambda y: y * y, x)[1](ops.roll(x, 1))[0], band(0, -1, N - 1)),
+    "jvp of what is linear": (lambda x: mo.jvp(lambda y: y[::-1], (x,), (x**2,))[1], np.eye(N)[::-1]),
+    "jit and checkpoint": (mo.jit(mo.checkpoint(lambda x: ops.tanh(x))), np.eye(N)),
+    "stop_gradient": (lambda x: x * ops.stop_gradient(ops.sum(x)), np.eye(N)),
+    "inverse": (lambda x: ops.inv(ops.reshape(x[:8], (2, 2, 2))), np.kron(np.eye(2, 3), np.ones((4, 4)))),
+    "rfft": (lambda x: ops.rfft(ops.reshape(x, (3, 4)))[0], np.kron(np.eye(3), np.ones((3, 4)))),
+}  # fmt: skip
+
+
+@pytest.mark.once
+def test_patterns_of_ops_are_exact(on_numpy):
+    wrong = []
+    for name, (f, wanted) in EXACT.items():
+        J = mo.sparse_jacobian(f, array(np.abs(X) + 0.1))
+        if not np.array_equal(J.pattern.toarray(), np.asarray(wanted) != 0):
+            wrong.append((name, J.pattern.toarray().astype(int)))
+    assert wrong == []
+
+
+def pairs(*groups):
+    H = np.zeros((N, N), bool)
+    for group in groups:
+        H[np.ix_(group, group)] = True
+    return H
+
+
+SECOND = {  # a scalar function, and the pattern of its Hessian
+    "linear": (lambda x: ops.sum(x) + ops.max(x), np.zeros((N, N))),
+    "a sum of squares": (lambda x: ops.sum(x * x), np.eye(N)),
+    "a dot product": (lambda x: ops.dot(x[:6], x[6:]), band(-6, 6)),
+    "an outer product": (
+        lambda x: ops.sum(ops.matmul(x[:1, None], x[None, 1:])),
+        sum(both(0, k) for k in range(1, N)),
+    ),
+    "terms apart": (lambda x: ops.sum(ops.exp(x[::2] + x[1::2])), pairs(*((2 * k, 2 * k + 1) for k in range(6)))),
+    "groups": (lambda x: ops.sum(ops.logsumexp(ops.reshape(x, (3, 4)), 1)), ALIKE),
+    "a quotient": (lambda x: x[0] / x[1], both(0, 1) + both(1, 1)),
+    "what is not used": (lambda x: ops.sum(ops.sin(x)[:2]), np.diag(np.arange(N) < 2)),
+    "energy": (energy, of_energy(X) != 0),
+}  # fmt: skip
+
+
+@pytest.mark.once
+def test_patterns_of_second_derivatives_are_exact(on_numpy):
+    wrong = []
+    for name, (f, wanted) in SECOND.items():
+        found = mo.sparse_hessian(f, array(X)).pattern.toarray()
+        if not np.array_equal(found, np.asarray(wanted) != 0):
+            wrong.append((name, found.astype(int)))
+    assert wrong == []
+
+
+def program_of(seed):
+    """Return a random program as a function of one vector."""
+    program = draw(seed, size=(2, 8))
+    run, sizes = compiled(program.source), [int(np.prod(SHAPES[shape])) for shape in INPUTS.values()]
+
+    def f(x):
+        parts, at = [], 0
+        for shape, size in zip(INPUTS.values(), sizes, strict=True):
+            parts.append(ops.reshape(x[at : at + size], SHAPES[shape]))
+            at += size
+        ys = run(*parts)
+        return ops.concatenate([ops.reshape(y, (-1,)) for y in (ys if isinstance(ys, tuple) else (ys,))])
+
+    return f, sum(sizes), program.source
+
+
+def lacking(seeds, second):
+    """Return the programs with a derivative outside of the pattern, or a wrong value; and the share that is exact."""
+    wrong, exact, n_exact = [], 0, 0
+    for seed in seeds:
+        f, n, source = program_of(seed)
+        x = array(np.random.default_rng(seed).normal(size=n))
+        try:
+            dense = host(mo.jacrev(f)(x))
+        except errors.NoGradientError:  # a loop on JAX
+            continue
+        J = mo.sparse_jacobian(f, x)
+        found = J.pattern.toarray()
+        exact, n_exact = exact + 1, n_exact + np.array_equal(found, dense != 0)
+        if (dense[~found] != 0).any() or not np.allclose(J(x).toarray(), dense, 1e-9, 1e-11):
+            wrong.append((seed, source))
+        if second:
+            g = lambda x, f=f: ops.sum(ops.sin(f(x)))
+            try:
+                dense = host(mo.hessian(g)(x))
+            except errors.NonLinearRuleError:
+                continue
+            H = mo.sparse_hessian(g, x)
+            if np.abs(dense[~H.pattern.toarray()]).max(initial=0) > 1e-13 or not np.allclose(
+                H(x).toarray(), dense, 1e-7, 1e-9
+            ):
+                wrong.append((seed, "hessian", source))
+    return wrong, n_exact / exact
+
+
+@pytest.mark.once
+def test_patterns_of_random_programs_contain_each_derivative(on_numpy):
+    wrong, share = lacking(range(8), False)
+    assert wrong == []
+    assert share > 0.3
+
+
+@FULL
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("start", range(0, 500, 50))
+def test_patterns_of_500_random_programs_contain_each_derivative(backend, start):
+    seeds = range(start, start + (50 if backend == "numpy" else 10))
+    assert lacking(seeds, second=True)[0] == []
+
+
+# values
+
+
+@pytest.mark.parametrize("mode", ["auto", "forward", "reverse", "both"])
+def test_values_are_those_of_the_dense_jacobian(backend, mode):
+    J = mo.sparse_jacobian(chain, array(X), mode=mode, chunk_size=2 if mode == "forward" else None)
+    assert J.n_products == (4 if mode == "both" else 3)
+    assert J.shape == (N, N) and len(J.rows) == len(J.cols) == J.nnz == 3 * (N - 2) + 3
+    np.testing.assert_allclose(J(array(2 * X)).toarray(), of_chain(2 * X), rtol=1e-12)
+    np.testing.assert_allclose(host(J.values(array(X))), of_chain(X)[J.rows, J.cols], rtol=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["symmetric", "forward"])
+def test_values_are_those_of_the_dense_hessian(backend, mode):
+    H = mo.sparse_hessian(energy, array(X), mode=mode)
+    assert H.n_products <= 4
+    np.testing.assert_allclose(H(array(X)).toarray(), of_energy(X), rtol=1e-10, atol=1e-12)
+
+
+def test_values_are_differentiated_and_compiled(backend):
+    J = mo.sparse_jacobian(chain, array(X))
+    total = lambda x: ops.sum(J.values(x) ** 2)
+    gradient = np.zeros(N)  # of the sum of squares of the entries of `of_chain`
+    gradient[1:-1] += 2 * X[1:-1]
+    gradient[:-2] += 2 * X[:-2]
+    gradient[2:] -= 2 * np.cos(X[2:]) * np.sin(X[2:])
+    gradient[[0, -1]] += 2 * X[[0, -1]]
+    np.testing.assert_allclose(host(mo.grad(total)(array(X))), gradient, rtol=1e-10)
+    np.testing.assert_allclose(host(mo.jit(mo.grad(total))(array(X))), gradient, rtol=1e-10)
+    values = mo.jit(J.values)(array(X))
+    np.testing.assert_allclose(J.matrix(values).toarray(), of_chain(X), rtol=1e-12)
+    mapped = mo.vmap(J.values)(array([X, 2 * X]))
+    np.testing.assert_allclose(host(mapped)[1], of_chain(2 * X)[J.rows, J.cols], rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_values_have_the_dtype_of_the_function(backend, dtype):
+    x = ops.cast(array(X), dtype)
+    J = mo.sparse_jacobian(chain, x)
+    assert ops.dtype(J.values(x)) == dtype
+    rtol, atol = (1e-5, 1e-6) if dtype == "float32" else (0.05, 0.02)
+    np.testing.assert_allclose(J(x).toarray(), of_chain(X), rtol=rtol, atol=atol)
+
+
+def test_pytrees_are_their_leaves_in_order(backend):
+    f = lambda p: {"y": p["a"] * p["b"][0], "z": [ops.sum(p["b"])]}
+    p = {"a": array([1.0, 2.0]), "b": array([3.0, 4.0, 5.0])}
+    J = mo.sparse_jacobian(f, p)
+    wanted = [[3, 0, 1, 0, 0], [0, 3, 2, 0, 0], [0, 0, 1, 1, 1]]
+    assert J.pattern.toarray().tolist() == (np.array(wanted) != 0).tolist()
+    assert J(p).toarray().tolist() == wanted
+
+
+def test_tensors_that_are_closed_over_are_parameters(backend):
+    w, zeros = array(X), {"w": ops.zeros((N, N), "float64")}
+    f = lambda x: w * x + x / w - ops.exp(w) * x
+    np.testing.assert_array_equal(mo.sparse_jacobian(f, array(X)).pattern.toarray(), np.eye(N, dtype=bool))
+    J = mo.sparse_jacobian(lambda x: ops.matmul(zeros["w"], x), array(X))  # a weight that is 0 is not always so
+    zeros["w"] = zeros["w"] + 2.0
+    np.testing.assert_array_equal(J(array(X)).toarray(), np.full((N, N), 2.0))
+
+
+def test_custom_gradients_have_the_pattern_and_values_of_their_rule(backend):
+    @mo.op_custom_gradient
+    def round_through(x):
+        return ops.round(x), lambda upstream: upstream
+
+    @mo.op_custom_gradient
+    def clipped(x):
+        return x * 1.0, lambda upstream: ops.clip(upstream, -1.0, 1.0) * x
+
+    J = mo.sparse_jacobian(lambda x: 2.0 * round_through(x), array(X))
+    assert J(array(X)).toarray().tolist() == (2 * np.eye(N)).tolist()
+    J = mo.sparse_jacobian(clipped, array(X))  # a rule without forward mode: by rows
+    np.testing.assert_allclose(J(array(X)).toarray(), np.diag(X))
+
+    @mo.op_custom_gradient
+    def product(x, y):
+        return x * y, lambda upstream: (upstream * y, upstream * 0 * x)
+
+    f = lambda x: ops.sum(product(x[:6], x[6:]))  # whose second derivative is not symmetric
+    for pattern in (None, band(-6, 6)):
+        H = mo.sparse_hessian(f, array(X), pattern)
+        np.testing.assert_allclose(H(array(X)).toarray(), np.eye(N, k=6))
+
+
+@pytest.mark.once
+def test_a_custom_gradient_that_leaves_for_the_host_mixes_its_arguments(on_numpy):
+    @mo.op_custom_gradient
+    def on_host(x):
+        value = np.sin(host(ops.stop_gradient(x)))
+        return ops.array(value), lambda upstream: upstream * ops.array(np.cos(host(ops.stop_gradient(x))))
+
+    f = lambda x: ops.concatenate([on_host(x[:3]), x[3:] ** 2])
+    J = mo.sparse_jacobian(f, array(X), mode="reverse")
+    wanted = np.diag(np.arange(N) >= 3)
+    wanted[:3, :3] = True
+    np.testing.assert_array_equal(J.pattern.toarray(), wanted)
+    np.testing.assert_allclose(J.values(array(X)).shape, (18,))
+
+
+def test_a_pattern_that_is_given_is_compared(backend):
+    wanted = of_chain(X) != 0
+    for pattern in (wanted, scipy.sparse.csc_matrix(wanted), np.ones((N, N))):
+        for mode in ("forward", "reverse"):
+            J = mo.sparse_jacobian(chain, array(X), pattern, mode=mode)
+            np.testing.assert_allclose(J(array(X)).toarray(), of_chain(X), rtol=1e-12)
+    less = wanted.copy()
+    less[4, 5] = False
+    for mode in ("forward", "reverse"):
+        with pytest.raises(errors.ArgumentError, match="lacks an entry: that of row 4 and column 5 is"):
+            mo.sparse_jacobian(chain, array(X), less, mode=mode)
+    less = of_energy(X) != 0
+    less[0, 5] = less[5, 0] = False
+    with pytest.raises(errors.ArgumentError, match=r"row (0|5) and column (5|0) is 1 at x"):
+        mo.sparse_hessian(energy, array(X), less)
+    native = lambda x: chain(x) if float(ops.stop_gradient(x[0])) > -9 else x  # what cannot be traced
+    np.testing.assert_allclose(
+        mo.sparse_jacobian(native, array(X), wanted)(array(X)).toarray(), of_chain(X), rtol=1e-12
+    )
+
+
+def test_it_is_saved_and_drawn(backend, tmp_path):
+    for made, f in (
+        (mo.sparse_jacobian(chain, array(X), mode="both"), chain),
+        (mo.sparse_hessian(energy, array(X)), energy),
+    ):
+        made.save(tmp_path / "made.npz")
+        again = mo.SparseDerivative.load(tmp_path / "made.npz", f)
+        np.testing.assert_array_equal(again(array(X)).toarray(), made(array(X)).toarray())
+        assert repr(again) == repr(made)
+    assert repr(made).splitlines()[0].startswith("<sparse Hessian of energy: 12 x 12, 36 entries")
+    assert re.fullmatch("[ ▀▄█]*", repr(made).splitlines()[3])
+    assert made._repr_html_().count("<rect") == made.nnz
+    (tmp_path / "other.npz").write_bytes(b"")
+    np.savez(tmp_path / "other.npz", x=X)
+    with pytest.raises(errors.ArgumentError, match="holds no prepared derivative"):
+        mo.SparseDerivative.load(tmp_path / "other.npz", chain)
+
+
+REFUSED = {
+    "no function": (lambda: mo.sparse_jacobian(3, array(X)), errors.ArgumentTypeError, "sparse_jacobian: f must be"),
+    "integers": (lambda: mo.sparse_jacobian(chain, np.arange(N)), errors.DTypeError, "int"),
+    "complex": (lambda: mo.sparse_jacobian(chain, X * 1j), errors.DTypeError, "sparse derivatives are of real numbers"),
+    "a complex output": (
+        lambda: mo.sparse_jacobian(lambda x: ops.multiply(x, 1j), array(X)),
+        errors.DTypeError,
+        "output of f holds",
+    ),
+    "an integer output": (lambda: mo.sparse_jacobian(lambda x: ops.argsort(x), array(X)), errors.DTypeError, "int32"),
+    "an empty array": (lambda: mo.sparse_jacobian(ops.sin, array(X[:0])), errors.ArgumentError, "has no entries"),
+    "an empty output": (lambda: mo.sparse_jacobian(lambda x: x[:0], array(X)), errors.ArgumentError, "has no entries"),
+    "another shape": (
+        lambda: mo.sparse_jacobian(ops.sin, array(X))(array(X[1:])),
+        errors.ArgumentError,
+        "prepared for",
+    ),
+    "a mode": (lambda: mo.sparse_jacobian(chain, array(X), mode="backward"), errors.ArgumentError, "mode"),
+    "a chunk": (lambda: mo.sparse_jacobian(chain, array(X), chunk_size=0), errors.ArgumentError, "chunk_size"),
+    "a pattern's shape": (lambda: mo.sparse_jacobian(chain, array(X), np.eye(3)), errors.ArgumentError, r"\(3, 3\)"),
+    "not symmetric": (
+        lambda: mo.sparse_hessian(energy, array(X), np.tri(N), mode="symmetric"),
+        errors.ArgumentError,
+        "symmetric",
+    ),
+    "no scalar": (lambda: mo.sparse_hessian(chain, array(X)), errors.ArgumentError, "must return a scalar"),
+    "values in Python": (lambda: mo.sparse_jacobian(lambda x: x * float(x[0]), array(X)), errors.MultiopError, ""),
+    "a condition": (
+        lambda: mo.sparse_jacobian(lambda x: x if x[0] > -99 else -x, array(X)),
+        errors.UnsupportedError,
+        "pattern of f cannot be found.*give its pattern",
+    ),
+    "a size of values": (
+        lambda: mo.sparse_jacobian(lambda x: x * ops.cast(ops.sum(ops.nonzero(x)[0]), "float64"), array(X)),
+        errors.UnsupportedError,
+        "decide a shape",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_has_no_sparse_derivative_is_refused(backend, name):
+    call, error, message = REFUSED[name]
+    with pytest.raises(error, match=f"(?s){message}"):
+        call()
+
+
+def test_an_output_of_another_shape_is_refused(backend):
+    sizes = iter([N, N, 4])
+
+    def f(x):
+        return x[: next(sizes)] * 2.0
+
+    J = mo.sparse_jacobian(f, array(X))
+    with pytest.raises(errors.ArgumentError, match="f returned .*; it was prepared for"):
+        J(array(X))
+
+
+# colours
+
+LAPLACE = scipy.sparse.diags_array([1.0, 1.0, 1.0], offsets=[-1, 0, 1], shape=(16, 16))
+EYE = scipy.sparse.eye_array(16)
+
+
+def arrow(n):
+    pattern = np.eye(n)
+    pattern[0] = pattern[:, 0] = 1
+    return pattern
+
+
+def kkt(n, m):
+    A = np.zeros((m, n))
+    for i in range(m):
+        A[i, 2 * i : 2 * i + 3] = 1
+    return np.block([[np.eye(n), A.T], [A, np.zeros((m, m))]])
+
+
+GRID2 = scipy.sparse.kron(LAPLACE, EYE) + scipy.sparse.kron(EYE, LAPLACE)
+SMALL, SIX = scipy.sparse.diags_array([1.0, 1.0, 1.0], offsets=[-1, 0, 1], shape=(6, 6)), scipy.sparse.eye_array(6)
+GRID3 = sum(
+    scipy.sparse.kron(scipy.sparse.kron(a, b), c)
+    for a, b, c in ((SMALL, SIX, SIX), (SIX, SMALL, SIX), (SIX, SIX, SMALL))
+)
+NINE = scipy.sparse.kron(LAPLACE, LAPLACE)
+PATTERNS = {  # products at most: for a Jacobian, and for a symmetric matrix
+    "diagonal": (np.eye(30), 1, 1),
+    "tridiagonal": (band(-1, 0, 1, n=60), 3, 3),
+    "pentadiagonal": (band(-2, -1, 0, 1, 2, n=60), 5, 5),
+    "periodic": (band(-1, 0, 1, 59, -59, n=60), 3, 3),
+    "5-point stencil": (GRID2, 6, 6),
+    "7-point stencil": (GRID3, 10, 10),
+    "9-point stencil": (NINE, 9, 10),
+    "arrowhead": (arrow(50), 3, 2),
+    "blocks": (np.kron(np.eye(8), np.ones((4, 4))), 4, 4),
+    "KKT": (kkt(21, 10), 5, 5),
+}
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", PATTERNS)
+def test_few_colours_suffice_and_each_entry_is_read(on_numpy, name):
+    pattern, n_jacobian, n_hessian = PATTERNS[name]
+    pattern = scipy.sparse.csr_array(pattern, dtype=bool)
+    pattern.eliminate_zeros()
+    rng = np.random.default_rng(0)
+    values = scipy.sparse.csr_array(pattern.multiply(rng.normal(size=pattern.shape)))
+    symmetric = scipy.sparse.csr_array(values + values.T)
+    found = {mode: _coloring.color_jacobian(pattern, mode) for mode in ("auto", "forward", "reverse", "both")}
+    assert found["auto"].size <= n_jacobian, found["auto"].size
+    for colored in found.values():
+        assert_read(values.toarray(), pattern, colored, False)
+    colored = _coloring.color_hessian(pattern)
+    assert colored.size <= n_hessian, colored.size
+    assert_read(symmetric.toarray(), pattern, colored, True)
+
+
+def assert_read(dense, pattern, colored, symmetric):
+    """Compare what products of the colours give with a matrix."""
+    m = len(dense)
+    forward = dense @ (colored.columns[:, None] == np.arange(colored.n_columns)) if colored.n_columns else None
+    reverse = dense.T @ (colored.rows[:, None] == np.arange(colored.n_rows)) if colored.n_rows else None
+    rows = np.repeat(np.arange(m), np.diff(pattern.indptr))
+    for k, (i, j) in enumerate(zip(rows, pattern.indices, strict=True)):
+        color = colored.color[k]
+        read = forward[i, color] if colored.is_column[k] else forward[j, color] if symmetric else reverse[j, color]
+        assert abs(read - dense[i, j]) < 1e-12
+
+
+@pytest.mark.once
+def test_a_large_chain_takes_three_products(on_numpy):
+    x = array(np.linspace(0, 1, 100_000))
+    f = lambda x: x[1:-1] * x[:-2] + ops.sin(x[2:])
+    assert mo.sparse_jacobian(f, x).n_products == 3
+    assert mo.sparse_hessian(lambda x: ops.sum(x[1:] * x[:-1] ** 2), x).n_products == 3
+
+
+# what is prepared beside
+
+
+def test_many_tangents_take_one_call(backend):
+    x, units, J = array(X), ops.eye(N, dtype="float64"), of_chain(X)
+    close = lambda x, y: np.testing.assert_allclose(host(x), y, rtol=1e-12)
+    _, pull = mo.vjp(chain, x, batched=True)
+    close(pull(units)[0], J)
+    _, tangents = mo.jvp(chain, (x,), (units,), batched=True)
+    close(tangents, J.T)
+    y, push = mo.linearize(chain, x, batched=True)
+    close(push(units), J.T)
+    close(mo.linearize(chain, x)[1](array(X)), J @ X)
+    close(y, host(chain(x)))
+    close(mo.jit(lambda x: mo.linearize(chain, x, batched=True)[1](units))(x), J.T)
+    f = lambda p: {"a": p["a"] * p["b"], "k": ops.argsort(p["a"])}
+    p = {"a": array([1.0, 2.0]), "b": array([3.0, 4.0])}
+    _, push = mo.linearize(f, p, batched=True)
+    pushed = push({"a": ops.ones((3, 2), "float64"), "b": None})
+    assert pushed["k"] is None and host(pushed["a"]).tolist() == [[3.0, 4.0]] * 3
+    grads = mo.vjp(f, p, batched=True)[1]({"a": ops.ones((3, 2), "float64"), "k": None})[0]
+    assert host(grads["b"]).tolist() == [[1.0, 2.0]] * 3
+    with pytest.raises(errors.ArgumentError, match="linearize: 2 tangents were given for 1 primals"):
+        push(p, p)
+    with pytest.raises(errors.ArgumentError, match=r"jvp: tangent 0 has shape \(12,\)"):
+        mo.jvp(lambda x: x[0] * x, (array([[1.0, 2.0]]),), (x,), batched=True)
+
+
+@pytest.mark.parametrize("chunk_size", [1, 5, 100])
+def test_jacobians_in_chunks_are_the_same(backend, chunk_size):
+    x = array(X)
+    for transform in (mo.jacrev, mo.jacfwd, mo.jacobian):
+        np.testing.assert_allclose(host(transform(chain, chunk_size=chunk_size)(x)), of_chain(X), rtol=1e-12)
+    H = mo.hessian(energy, chunk_size=chunk_size)(x)
+    np.testing.assert_allclose(host(H), of_energy(X), rtol=1e-10, atol=1e-12)
+    f = lambda z: ops.sum(ops.real(z) ** 2 * ops.imag(z)) * ops.ones(3, "float64")  # two units for each entry
+    z = ops.array(X[:4] + 1j * X[4:8])
+    np.testing.assert_allclose(host(mo.jacrev(f, chunk_size=chunk_size)(z)), host(mo.jacfwd(f)(z)), rtol=1e-12)
+
+
+def test_jacobian_takes_the_mode_of_fewer_products(backend, monkeypatch):
+    taken = []
+    for name in ("_by_rows", "_by_columns"):
+        there = getattr(mo.autodiff.transforms, name)
+        spy = lambda flat, chunk_size=None, there=there, name=name: (taken.append(name), there(flat, chunk_size))[1]
+        monkeypatch.setattr(mo.autodiff.transforms, name, spy)
+    x = array(X)
+    assert host(mo.jacobian(lambda x: x[:2] * 2.0)(x)).shape == (2, N)
+    assert host(mo.jacobian(lambda x: ops.concatenate([x, x]))(x)).shape == (2 * N, N)
+    assert taken == ["_by_rows", "_by_columns"]
+
+    @mo.op_custom_gradient
+    def clipped(x):
+        return x * 1.0, lambda upstream: ops.clip(upstream, -1.0, 1.0) * x
+
+    np.testing.assert_allclose(host(mo.jacobian(clipped)(x)), np.diag(X))
