@@ -28,8 +28,9 @@ def describe(value: Any, depth: int = 0) -> str:
         return "a NumPy array"
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if dtype is not None and shape is not None:
+        kind = f"{type(value).__name__} of " if hasattr(value, "nnz") else ""
         try:
-            return f"{getattr(dtype, 'name', str(dtype).rpartition('.')[2])}[{', '.join(str(n) for n in shape)}]"
+            return f"{kind}{getattr(dtype, 'name', str(dtype).rpartition('.')[2])}[{', '.join(str(n) for n in shape)}]"
         except (TypeError, ValueError):  # a TensorFlow shape of unknown rank has no length
             return f"{dtype}[?]"
     if isinstance(value, (list, tuple)) and depth < 2:
@@ -37,6 +38,17 @@ def describe(value: Any, depth: int = 0) -> str:
         return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def is_endless(value: Any) -> bool:
+    """Say whether lists and tuples are nested deeper than any tensor, as in a list that contains itself."""
+    level = [value]
+    for _ in range(65):
+        lists = {id(one): one for one in level if isinstance(one, (list, tuple))}
+        level = [entry for one in lists.values() for entry in one]
+        if not level:
+            return False
+    return True
 
 
 def axes(axis: Axis, ndim: int, name: str = "axis") -> tuple[int, ...]:

@@ -100,6 +100,8 @@ def as_numpy(x: Any, dtype: str | None, backend: str, wide: bool = False) -> np.
     refuse_tensor(x, backend)
     if isinstance(x, np.ma.MaskedArray):
         raise errors.ArgumentTypeError("a masked array would lose its mask; fill it first with x.filled(value)")
+    if hasattr(x, "nnz"):
+        raise errors.ArgumentTypeError(f"{type(x).__name__} is sparse; make it dense first, as x.toarray() does")
     if (array := _of_array(x)) is not None:
         own = name_of(array)
         kept = dtype or _narrow(own, wide)
