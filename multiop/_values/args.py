@@ -175,9 +175,9 @@ def matrices(shape: Sequence[Any], square: bool = False, name: str = "x") -> tup
 def is_vector_rhs(a: Sequence[Any], b: Sequence[Any]) -> bool:
     """Say whether the right-hand sides of shape `b`, for square matrices of shape `a`, are vectors."""
     rows, _ = matrices(a, square=True, name="a")
-    vectors = len(b) == len(a) - 1
-    if not vectors and len(b) != len(a):
-        raise errors.ArgumentError(f"b must have {len(a)} dimensions, or {len(a) - 1} for vectors, not {len(b)}")
+    vectors = len(b) in (1, len(a) - 1)
+    if not len(b):
+        raise errors.ArgumentError("b must have a dimension")
     if b[-1 if vectors else -2] != rows:
         raise errors.ArgumentError(f"b must have {rows} rows like a, not {b[-1 if vectors else -2]}")
     return vectors

@@ -94,7 +94,7 @@ def as_numpy(x: Any, dtype: str | None, backend: str, wide: bool = False) -> np.
         wide: Whether the framework's own 64-bit mode is on, regardless of multiop's.
     """
     if is_scalar(x):
-        return scalar(x, dtype or _dtypes.strong(_dtypes.of_scalar(x)))
+        return scalar(x, dtype or _dtypes.of_lone_scalar(x, wide))
     if isinstance(x, (list, tuple, range)):
         return _of_nested(x, dtype, backend, wide)
     refuse_tensor(x, backend)
@@ -208,6 +208,8 @@ def _of_nested(x: Any, dtype: str | None, backend: str, wide: bool) -> np.ndarra
             _dtypes.of_scalar(leaf) if is_scalar(leaf) else _narrow(name_of(np.asarray(leaf)), wide) for leaf in leaves
         }
         dtype = _dtypes.result_type(*dtypes) if dtypes else config.floatx()
+        if dtype == "int32" and array.size and array.dtype == np.int64:
+            dtype = _dtypes.of_lone_scalar(max(int(array.max()), ~int(array.min())), wide)
         hint = "; ask for a wider integer with dtype=, or cast to a float"
     return _cast(array, dtype, hint)
 

@@ -20,7 +20,7 @@ from multiop.frontends.decompositions import (
     op_pinv,
     op_qr,
     op_slogdet,
-    op_solve as solve,
+    op_solve,
     op_svd,
     op_svdvals as svdvals,
 )
@@ -33,7 +33,7 @@ from multiop.frontends.products import (
     op_tensordot as tensordot,
 )
 from multiop.frontends.reduction import op_max, op_sum
-from multiop.frontends.shapes import op_diagonal, op_expand_dims, op_moveaxis, op_reshape
+from multiop.frontends.shapes import op_diagonal, op_expand_dims, op_moveaxis, op_ndim, op_reshape
 
 from ._functions import matrix_transpose, vecdot
 
@@ -148,6 +148,12 @@ def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult:
 def slogdet(x: ArrayLike, /) -> SlogdetResult:
     """Return the signs and the logarithms of the sizes of determinants."""
     return SlogdetResult(*op_slogdet(x))
+
+
+def solve(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+    """Solve the linear systems `x1 @ x = x2`; an `x2` of one dimension is a vector, any other matrices."""
+    is_stack = 1 < op_ndim(x2) == op_ndim(x1) - 1  # which op_solve takes for vectors
+    return op_solve(x1, op_expand_dims(x2, 0) if is_stack else x2)
 
 
 def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> SVDResult:

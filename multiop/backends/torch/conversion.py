@@ -133,7 +133,7 @@ def convert(x, dtype=None, device=None):
     if isinstance(x, Tensor):
         return x if dtype is None or x.dtype is _TO_NATIVE[dtype] else cast(x, dtype)
     if host.is_scalar(x):
-        return scalar(x, dtype or dtypes.strong(dtypes.of_scalar(x)), device)
+        return scalar(x, dtype or dtypes.of_lone_scalar(x), device)
     if isinstance(x, (list, tuple)):
         leaves = list(host.flat(x))
         if any(isinstance(leaf, Tensor) for leaf in leaves):
@@ -187,7 +187,10 @@ def _convert_while_traced(x, dtype, device):
         leaves = list(host.flat(x))
         if not all(host.is_scalar(leaf) for leaf in leaves):
             return torch.stack([convert(entry, dtype, device) for entry in x])
-        dtype = dtype or dtypes.result_type(*[dtypes.of_scalar(leaf) for leaf in leaves])
+        if dtype is None:
+            dtype = dtypes.result_type(*[dtypes.of_scalar(leaf) for leaf in leaves])
+            if dtype == "int32":
+                dtype = dtypes.of_lone_scalar(max([leaf if leaf >= 0 else ~leaf for leaf in leaves]))
         if dtype in dtypes.INTEGER:
             leaves = [host.int_within(leaf, dtype) for leaf in leaves]  # raises if one does not fit
         if dtype in dtypes.FLOAT8:
