@@ -348,18 +348,31 @@ def shape(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
 
 
 def _entries(shape: Any, name: str) -> tuple[Any, ...]:
-    if hasattr(shape, "__index__") and not getattr(shape, "shape", ()):
-        return (operator.index(shape),)
     try:
+        if hasattr(shape, "__index__") and not len(getattr(shape, "shape", ())):
+            return (operator.index(shape),)
         if isinstance(shape, (set, frozenset, dict)):  # these have no order
             raise TypeError
         entries = tuple(int(entry) if isinstance(entry, np.integer) else entry for entry in shape)
-    except TypeError:
+    except (TypeError, AttributeError):  # TensorFlow's, of a float
         raise errors.ArgumentTypeError(f"{name} must be an int or a sequence of ints, got {shape!r}") from None
     for entry in entries:
-        if isinstance(entry, (bool, float, complex, str, np.inexact, np.bool_)) or entry is None:
-            raise errors.ArgumentTypeError(f"{name} must hold ints, got {entry!r} in {entries!r}")
+        is_other = isinstance(entry, (bool, float, complex, str, tuple, list, np.inexact, np.bool_)) or entry is None
+        is_other = is_other or dtypes.name(getattr(entry, "dtype", "int32")) not in dtypes.INTEGER
+        if is_other or len(getattr(entry, "shape", ())):
+            raise errors.ArgumentTypeError(f"{name} must hold ints, got {describe(entry)} in {describe(entries)}")
     return entries
+
+
+def countable(sizes: Sequence[Any], name: str = "shape") -> Sequence[Any]:
+    """Return `sizes`, whose product, as far as it is known, may be the number of entries of a tensor."""
+    n = 1
+    for size in sizes:
+        if type(size) is int:
+            n *= size
+    if n >= 2**56:
+        raise errors.ArgumentError(f"{name} {tuple(sizes)} makes more entries than a machine can hold")
+    return sizes
 
 
 def view_shape(shape: Sequence[Any], before: int, after: int) -> tuple[Any, ...]:

@@ -113,7 +113,7 @@ def of_scalar(x: object) -> str:
 
 
 def of_lone_scalar(x: Any, wide: bool = False) -> str:
-    """Return the dtype of a Python scalar where no tensor decides: 64 bits only for an int that needs and may have them."""
+    """Return the dtype of a Python scalar where no tensor decides: an int has 64 bits if it needs and may have them."""
     weak = of_scalar(x)
     if weak == "int*" and not -(2**31) <= x < 2**31 and (wide or config.x64()):
         return "int64"

@@ -52,6 +52,18 @@ def power_of_10(n: int) -> float:
     return float(f"1e{n}")
 
 
+def decimal_scales(decimals: int, itemsize: int) -> tuple[float, ...]:
+    """Return factors of `10 ** decimals` within the range of a float of `itemsize` bytes, whose reciprocals are normal.
+
+    None where its numbers have no more decimals than that.
+    """
+    largest, most = (307, 323) if itemsize == 8 else (37, 45)
+    if decimals > most:
+        return ()
+    half = decimals // 2 if decimals > largest else 0
+    return (power_of_10(decimals - half), power_of_10(half)) if half else (power_of_10(decimals),)
+
+
 def flat(x: Any) -> Iterator[Any]:
     """Yield the entries of nested lists and tuples."""
     for entry in x:

@@ -11,7 +11,9 @@ from multiop.frontends.conversion import op_shape
 from multiop.frontends.decompositions import (
     op_cholesky as cholesky,
     op_det as det,
+    op_eig,
     op_eigh,
+    op_eigvals as eigvals,
     op_eigvalsh as eigvalsh,
     op_inv as inv,
     op_matrix_power as matrix_power,
@@ -42,7 +44,9 @@ __all__ = [
     "cross",
     "det",
     "diagonal",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "inv",
     "matmul",
@@ -62,6 +66,13 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+
+class EigResult(NamedTuple):
+    """What `eig` returns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
 
 
 class EighResult(NamedTuple):
@@ -101,6 +112,11 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Tensor:
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Tensor:
     """Return a diagonal of each matrix."""
     return op_diagonal(x, offset, -2, -1)
+
+
+def eig(x: ArrayLike, /) -> EigResult:
+    """Return eigenvalues and eigenvectors of square matrices, both complex."""
+    return EigResult(*op_eig(x))
 
 
 def eigh(x: ArrayLike, /) -> EighResult:

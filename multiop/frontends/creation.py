@@ -340,9 +340,14 @@ def op_identity(n: int, dtype: DType = None) -> Tensor:
     Returns:
         Tensor of shape `(n, n)`.
 
+    Raises:
+        ArgumentTypeError: `n` is not an int.
+
     Example:
         >>> import multiop
         >>> multiop.op_convert_to_numpy(multiop.op_identity(2)).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
     """
+    if len(getattr(n, "shape", ())):
+        raise errors.ArgumentTypeError(f"n must be an int, got {args.describe(n)}; what tf.identity does is op_copy(x)")
     return op_eye(n, dtype=dtype)
