@@ -176,6 +176,14 @@ def _of_host(x, dtype, device):
     return tensor if device is None else move_to(tensor, device)
 
 
+def share(array, is_asked):
+    """Return an array of the host as a tensor on the same memory; `None` where PyTorch could not read or keep it."""
+    is_readable = array.dtype.isnative and array.dtype.isbuiltin == 1 and array.dtype.name in _TO_NATIVE
+    if not is_readable or not array.flags.writeable or not array.flags.aligned or min(array.strides, default=0) < 0:
+        return None
+    return torch.from_numpy(array)
+
+
 def move_to(tensor, device):
     """Move `tensor` to `device` without waiting for pending work on the device."""
     return tensor if tensor.device == device else tensor.to(device, non_blocking=True)
