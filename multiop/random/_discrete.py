@@ -332,7 +332,7 @@ def dropout(inputs: ArrayLike, rate: ArrayLike, noise_shape: Any = None, seed: S
     if isinstance(rate, float):
         _arguments.check(0.0 <= rate <= 1.0, f"rate must be from 0 to 1, got {rate}")
         if rate == 0.0:
-            return x
+            return op_reshape(x, op_shape(x))
         if rate == 1.0:
             return op_zeros_like(x)
         scale = 1.0 / (1.0 - rate)
