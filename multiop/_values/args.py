@@ -36,7 +36,10 @@ def describe(value: Any, depth: int = 0) -> str:
     if isinstance(value, (list, tuple)) and depth < 2:
         inside = ", ".join(describe(v, depth + 1) for v in value[:6]) + (", ..." if len(value) > 6 else "")
         return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:  # of nested lists
+        text = f"a {type(value).__name__}"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
