@@ -450,7 +450,8 @@ def test_what_is_shared_through_dlpack_is_written_on_both_sides_or_on_none(backe
                 xp.from_dlpack(x, copy=False)
     x = np.zeros(64, np.float32)
     for copy, is_shared in {True: False, None: backend in ("numpy", "torch")}.items():
-        x[0], y = 0, xp.from_dlpack(x, copy=copy)
+        x[0] = 0
+        y = xp.from_dlpack(x, copy=copy)
         x[0] = 1
         assert (multiop.op_convert_to_numpy(y)[0] == 1) == is_shared
     memory = np.zeros(128, np.float32)
