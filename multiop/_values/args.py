@@ -58,7 +58,7 @@ def axes(axis: Axis, ndim: int, name: str = "axis") -> tuple[int, ...]:
     """Return `axis` as a tuple of distinct non-negative ints; `None` is every axis of `ndim` dimensions."""
     if axis is None:
         return tuple(range(ndim))
-    if isinstance(axis, (tuple, list)):
+    if isinstance(axis, (tuple, list, range)):
         distinct = tuple([
             entry if type(entry) is int and 0 <= entry < ndim else single_axis(entry, ndim, name) for entry in axis
         ])  # fmt: skip
