@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import subprocess
 import sys
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import multiop
 from multiop import array_api as xp, errors
 
-# the functions of the standard, 2024.12, with their parameters
+# the functions of the standard, 2024.12, and those that 2025.12 adds, with their parameters
 FUNCTIONS = """
 arange(start, /, stop, step, *, dtype, device)
 asarray(obj, /, *, dtype, device, copy)
@@ -69,6 +71,8 @@ unique_inverse(x, /)
 unique_values(x, /)
 argsort(x, /, *, axis, descending, stable)
 sort(x, /, *, axis, descending, stable)
+isin(x1, x2, /, *, invert)
+broadcast_shapes(*shapes)
 cumulative_prod(x, /, *, axis, dtype, include_initial)
 cumulative_sum(x, /, *, axis, dtype, include_initial)
 max(x, /, *, axis, keepdims)
@@ -85,7 +89,9 @@ linalg.cholesky(x, /, *, upper)
 linalg.cross(x1, x2, /, *, axis)
 linalg.det(x, /)
 linalg.diagonal(x, /, *, offset)
+linalg.eig(x, /)
 linalg.eigh(x, /)
+linalg.eigvals(x, /)
 linalg.eigvalsh(x, /)
 linalg.inv(x, /)
 linalg.matmul(x1, x2, /)
@@ -153,7 +159,7 @@ def check_signature(function):
     known = inspect.signature(reached(xp, name)).parameters
     positional, _, rest = parameters.rpartition("/") if "/" in parameters else ("", "", parameters)
     by_position = [entry for entry in positional.strip(", ").split(", ") if entry]
-    if not parameters.startswith("*arrays"):
+    if not parameters.startswith("*"):
         assert len(known) >= len(by_position)
     by_name = {entry for entry in rest.strip(", ").split(", ") if entry and not entry.startswith("*")}
     accepts = {key for key, p in known.items() if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
@@ -238,6 +244,12 @@ VALUES = {
     "matrix_norm": lambda xp, c: xp.linalg.matrix_norm(c(A), ord="nuc", keepdims=True),
     "matrix_rank": lambda xp, c: xp.astype(xp.linalg.matrix_rank(c(A), rtol=c(np.float32([0.9, 1e-3]))), xp.int32),
     "pinv": lambda xp, c: xp.linalg.pinv(c(A), rtol=c(np.float32([0.9, 1e-3]))),
+    "solve a vector": lambda xp, c: xp.linalg.solve(c(A), c(X[:, 0])),
+    "solve matrices": lambda xp, c: xp.linalg.solve(c(A[:, :2, :2]), c(X[:2, :2])),
+    "isin": lambda xp, c: xp.isin(c(I), c(I[:2]), invert=True),
+    "broadcast_shapes": lambda xp, c: c(np.zeros(xp.broadcast_shapes((2, 1), (3,)), np.float32)),
+    "eig": lambda xp, c: xp.sort(xp.real(xp.linalg.eig(c(A + A.transpose(0, 2, 1)))[0])),
+    "eigvals": lambda xp, c: xp.sort(xp.real(xp.linalg.eigvals(c(A + A.transpose(0, 2, 1))))),
     "slogdet": lambda xp, c: xp.linalg.slogdet(c(A)).logabsdet,
     "svd": lambda xp, c: xp.linalg.svd(c(A), full_matrices=False).S,
     "qr": lambda xp, c: xp.abs(xp.linalg.qr(c(A)).R),
@@ -262,7 +274,21 @@ VALUES = {
 
 
 # the others are held by the suite of the standard too, see `nox -s full -- --part array-api`
-QUICK = ("clip", "copysign", "vecdot of ints", "concat", "unique", "cumulative_sum", "std", "pinv", "irfft")
+QUICK = (
+    "solve a vector",
+    "solve matrices",
+    "isin",
+    "eig",
+    "clip",
+    "copysign",
+    "vecdot of ints",
+    "concat",
+    "unique",
+    "cumulative_sum",
+    "std",
+    "pinv",
+    "irfft",
+)
 
 
 @pytest.mark.parametrize("function", [pytest.param(name, marks=[] if name in QUICK else FULL) for name in VALUES])
@@ -332,19 +358,114 @@ def test_copies_are_made_where_they_are_asked_for(backend):
         xp.fft.fft(x, norm="none")
 
 
-def test_dlpack_comes_in(backend):
-    class Array:
-        def __init__(self, x):
-            self.x = x
+class Wrapped:
+    """An array of a library that nobody knows."""
 
-        def __dlpack__(self, **kwargs):
-            return self.x.__dlpack__(**kwargs)
+    def __init__(self, x):
+        self.x = x
 
-        def __dlpack_device__(self):
-            return self.x.__dlpack_device__()
+    def __dlpack__(self, **kwargs):
+        return self.x.__dlpack__(**kwargs)
 
-    x = np.arange(6, dtype=np.float32).reshape(2, 3)
-    np.testing.assert_array_equal(multiop.op_convert_to_numpy(xp.from_dlpack(Array(x))), x)
+    def __dlpack_device__(self):
+        return self.x.__dlpack_device__()
+
+
+def arrays_of(library, x):
+    """Return `x`, an array of NumPy, as one of a library."""
+    if library == "numpy":
+        return x
+    if library == "unknown":
+        return Wrapped(x)
+    if library not in multiop.available_backends():
+        pytest.skip(f"needs {library}")
+    with multiop.use_backend(library):
+        return multiop.op_convert_to_tensor(x, x.dtype.name)
+
+
+def array_of_dtype(dtype):
+    return (np.arange(6).reshape(2, 3) % 4).astype(getattr(ml_dtypes, dtype, dtype))
+
+
+IN_32_BITS = [name for name in DTYPES if not name.endswith("64") and name != "complex128"] + ["complex64"]
+LIBRARIES = ("numpy", "torch", "jax", "tensorflow", "unknown")
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_dlpack_comes_in_from_each_library(backend, library):
+    for dtype in (*IN_32_BITS, "float16", "bfloat16", "float8_e5m2"):
+        if library == "unknown" and dtype in ("bfloat16", "float8_e5m2"):
+            continue  # NumPy does not hand these out
+        for x in (array_of_dtype(dtype), array_of_dtype(dtype)[0, 0, ...], array_of_dtype(dtype)[:0]):
+            for options in ({}, {"copy": True}, {"device": "cpu"}, {"copy": True, "device": "cpu"}):
+                y = xp.from_dlpack(arrays_of(library, x), **options)
+                found = multiop.op_convert_to_numpy(y)
+                assert multiop.op_is_tensor(y) and found.dtype == x.dtype and found.shape == x.shape
+                np.testing.assert_array_equal(found.astype(np.complex128), x.astype(np.complex128))
+
+
+X3 = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+LAID_OUT = {
+    "backwards": X3[::-1, :, ::-2],  # at which torch.from_dlpack ends the process
+    "turned": X3.transpose(2, 0, 1),
+    "strided": X3[:, ::2],
+    "broadcast": np.broadcast_to(X3[0], (5, 3, 4)),
+    "read-only": np.frombuffer(X3.tobytes(), np.float32),
+    "of the other byte order": X3.astype(">f4"),
+    "not aligned": np.frombuffer(bytearray(b"x" + X3.tobytes()), np.float32, offset=1),
+    "a field": np.array([(1.0, 2), (3.0, 4)], [("a", "f4"), ("b", "i2")])["a"],
+}
+
+
+@pytest.mark.parametrize("layout", LAID_OUT)
+def test_dlpack_takes_any_layout_of_numpy(backend, layout):
+    x = LAID_OUT[layout]
+    for copy in (None, True):
+        np.testing.assert_array_equal(multiop.op_convert_to_numpy(xp.from_dlpack(x, copy=copy)), x)
+    with contextlib.suppress(errors.ArgumentError):
+        np.testing.assert_array_equal(multiop.op_convert_to_numpy(xp.from_dlpack(x, copy=False)), x)
+
+
+def test_dlpack_takes_the_lazy_tensors_of_pytorch(backend):
+    torch = pytest.importorskip("torch")
+    z = torch.tensor([1.0 + 2.0j, 3.0j])
+    cases = {"conjugate": z.conj(), "negative": z.conj().imag, "turned": torch.ones(2, 3).T[::2], "sliced": z[::2]}
+    cases["with a gradient"] = torch.nn.Parameter(torch.ones(2))
+    for name, x in cases.items():
+        expected = x.detach().resolve_conj().resolve_neg().numpy()
+        found = multiop.op_convert_to_numpy(xp.from_dlpack(x))
+        np.testing.assert_array_equal(found, expected, err_msg=name)
+
+
+def test_what_is_shared_through_dlpack_is_written_on_both_sides_or_on_none(backend):
+    for library in LIBRARIES[1:4]:
+        x = arrays_of(library, np.zeros(64, np.float32))
+        if library == backend:
+            assert xp.from_dlpack(x) is x
+        elif backend == "numpy":
+            y = xp.from_dlpack(x)
+            assert np.shares_memory(y, np.from_dlpack(x)) and y.flags.writeable == (library == "torch")
+        elif library != "torch":
+            with pytest.raises(errors.ArgumentError, match="copy=False"):
+                xp.from_dlpack(x, copy=False)
+    x = np.zeros(64, np.float32)
+    for copy, is_shared in {True: False, None: backend in ("numpy", "torch")}.items():
+        x[0] = 0
+        y = xp.from_dlpack(x, copy=copy)
+        x[0] = 1
+        assert (multiop.op_convert_to_numpy(y)[0] == 1) == is_shared
+    memory = np.zeros(128, np.float32)
+    start = -memory.ctypes.data % 64 // 4
+    x = memory[start : start + 64]  # aligned, as each backend needs it
+    y = xp.from_dlpack(x, copy=False)
+    x[0] = 2
+    assert multiop.op_convert_to_numpy(y)[0] == 2
+
+
+def test_what_dlpack_cannot_take_is_said(backend):
+    for x in ([1.0], 1.0, None, "x"):
+        with pytest.raises(errors.ArgumentTypeError, match="__dlpack__"):
+            xp.from_dlpack(x)
 
 
 @pytest.mark.once

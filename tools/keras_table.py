@@ -124,7 +124,7 @@ CONTRACTS = [
     "",
     "- The random functions draw the numbers of [random.md](random.md), which are the same on every backend, and not",
     "  those of Keras. A generator inside a compiled function is an error; pass a key in.",
-    "- A `keras.Variable` is taken as its value.",
+    "- A `keras.Variable` is taken as its value, as a source of `GradientTape.gradient` and `gradients` too.",
     "- `clip` also takes NumPy's names of its bounds: `a_min`, `a_max`, `min` and `max`.",
     "- `scatter` adds up at repeated indices, as in Keras; `scatter_update` keeps the last value.",
     "- `matmul` and `einsum` of `int8` give `int32`, as in Keras.",

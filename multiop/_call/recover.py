@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ import numpy as np
 from multiop._call import keras_symbols
 from multiop._call.explain import explain
 from multiop._loading import registry
-from multiop.errors import MultiopError
+from multiop._values import args
+from multiop.errors import ArgumentError, MultiopError
 
 
 def recover(error: Exception, op: Callable[..., Any], arguments: dict[str, Any], runs_user_code: bool = False) -> Any:
@@ -29,6 +30,10 @@ def recover(error: Exception, op: Callable[..., Any], arguments: dict[str, Any],
     caught = MultiopError if runs_user_code else Exception
     if not registry.is_compiling():
         error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next  # from below the boundary on
+        for name, value in arguments.items():
+            if args.is_endless(value):
+                nested = ArgumentError(f"{name} is a list that contains itself, or is nested too deeply")
+                raise explain(nested, op.__name__, arguments) from None
         plain = _of_python(op, arguments)
         if plain is not None:
             try:
@@ -53,7 +58,7 @@ def _call(fun: Callable[..., Any], op: Callable[..., Any], arguments: dict[str, 
 
 
 def _of_python(op: Any, arguments: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the arguments of a call that failed with Python's ints for NumPy's arrays of them, if an option is one."""
+    """Return the arguments of a call that failed with tuples of Python's ints for other sequences of them, if any."""
     plain = {name: _ints(value) if name in _options(inspect.unwrap(op)) else value for name, value in arguments.items()}
     return None if all(plain[name] is value for name, value in arguments.items()) else plain
 
@@ -66,7 +71,7 @@ def _options(op: Any) -> set[str]:
 
 
 def _ints(value: Any) -> Any:
-    """Return an array of ints or a static shape, also in tuples, as Python's ints and tuples; else `value` itself."""
+    """Return a sequence of ints, also in tuples, as Python's ints and tuples; else `value` itself."""
     if type(value).__name__ == "TensorShape" and value.rank is not None:
         return tuple(value)
     if isinstance(value, (np.ndarray, np.integer)):
@@ -74,6 +79,8 @@ def _ints(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
         plain = tuple(map(_ints, value))
         return value if all(one is other for one, other in zip(plain, value, strict=True)) else plain
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray)):
+        return tuple(map(_ints, value))
     return value
 
 

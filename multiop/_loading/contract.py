@@ -183,6 +183,12 @@ class Optional(Protocol):
     def linear(self, fn: Any, x: Tensor, /) -> Tensor:
         """Return `fn(x)`, where `fn` is linear, and its derivatives are those of `fn.transpose`."""
 
+    def share(self, array: Any, is_asked: bool, /) -> Tensor | None:
+        """Return an array of NumPy as a tensor on the same memory; `None` where that cannot be, or is better not done.
+
+        `is_asked` says that the caller insists.
+        """
+
     def x64(self) -> bool:
         """Say whether the framework's own 64-bit mode is on, where it has one."""
 

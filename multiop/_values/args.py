@@ -28,22 +28,37 @@ def describe(value: Any, depth: int = 0) -> str:
         return "a NumPy array"
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if dtype is not None and shape is not None:
+        kind = f"{type(value).__name__} of " if hasattr(value, "nnz") else ""
         try:
-            return f"{getattr(dtype, 'name', str(dtype).rpartition('.')[2])}[{', '.join(str(n) for n in shape)}]"
+            return f"{kind}{getattr(dtype, 'name', str(dtype).rpartition('.')[2])}[{', '.join(str(n) for n in shape)}]"
         except (TypeError, ValueError):  # a TensorFlow shape of unknown rank has no length
             return f"{dtype}[?]"
     if isinstance(value, (list, tuple)) and depth < 2:
         inside = ", ".join(describe(v, depth + 1) for v in value[:6]) + (", ..." if len(value) > 6 else "")
         return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:  # of nested lists
+        text = f"a {type(value).__name__}"
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def is_endless(value: Any) -> bool:
+    """Say whether lists and tuples are nested deeper than any tensor, as in a list that contains itself."""
+    level = [value]
+    for _ in range(65):
+        lists = {id(one): one for one in level if isinstance(one, (list, tuple))}
+        level = [entry for one in lists.values() for entry in one]
+        if not level:
+            return False
+    return True
 
 
 def axes(axis: Axis, ndim: int, name: str = "axis") -> tuple[int, ...]:
     """Return `axis` as a tuple of distinct non-negative ints; `None` is every axis of `ndim` dimensions."""
     if axis is None:
         return tuple(range(ndim))
-    if isinstance(axis, (tuple, list)):
+    if isinstance(axis, (tuple, list, range)):
         distinct = tuple([
             entry if type(entry) is int and 0 <= entry < ndim else single_axis(entry, ndim, name) for entry in axis
         ])  # fmt: skip
@@ -163,9 +178,9 @@ def matrices(shape: Sequence[Any], square: bool = False, name: str = "x") -> tup
 def is_vector_rhs(a: Sequence[Any], b: Sequence[Any]) -> bool:
     """Say whether the right-hand sides of shape `b`, for square matrices of shape `a`, are vectors."""
     rows, _ = matrices(a, square=True, name="a")
-    vectors = len(b) == len(a) - 1
-    if not vectors and len(b) != len(a):
-        raise errors.ArgumentError(f"b must have {len(a)} dimensions, or {len(a) - 1} for vectors, not {len(b)}")
+    vectors = len(b) in (1, len(a) - 1)
+    if not len(b):
+        raise errors.ArgumentError("b must have a dimension")
     if b[-1 if vectors else -2] != rows:
         raise errors.ArgumentError(f"b must have {rows} rows like a, not {b[-1 if vectors else -2]}")
     return vectors
@@ -336,18 +351,31 @@ def shape(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
 
 
 def _entries(shape: Any, name: str) -> tuple[Any, ...]:
-    if hasattr(shape, "__index__") and not getattr(shape, "shape", ()):
-        return (operator.index(shape),)
     try:
+        if hasattr(shape, "__index__") and not len(getattr(shape, "shape", ())):
+            return (operator.index(shape),)
         if isinstance(shape, (set, frozenset, dict)):  # these have no order
             raise TypeError
         entries = tuple(int(entry) if isinstance(entry, np.integer) else entry for entry in shape)
-    except TypeError:
+    except (TypeError, AttributeError):  # TensorFlow's, of a float
         raise errors.ArgumentTypeError(f"{name} must be an int or a sequence of ints, got {shape!r}") from None
     for entry in entries:
-        if isinstance(entry, (bool, float, complex, str, np.inexact, np.bool_)) or entry is None:
-            raise errors.ArgumentTypeError(f"{name} must hold ints, got {entry!r} in {entries!r}")
+        is_other = isinstance(entry, (bool, float, complex, str, tuple, list, np.inexact, np.bool_)) or entry is None
+        is_other = is_other or dtypes.name(getattr(entry, "dtype", "int32")) not in dtypes.INTEGER
+        if is_other or len(getattr(entry, "shape", ())):
+            raise errors.ArgumentTypeError(f"{name} must hold ints, got {describe(entry)} in {describe(entries)}")
     return entries
+
+
+def countable(sizes: Sequence[Any], name: str = "shape") -> Sequence[Any]:
+    """Return `sizes`, whose product, as far as it is known, may be the number of entries of a tensor."""
+    n = 1
+    for size in sizes:
+        if type(size) is int:
+            n *= size
+    if n >= 2**56:
+        raise errors.ArgumentError(f"{name} {tuple(sizes)} makes more entries than a machine can hold")
+    return sizes
 
 
 def view_shape(shape: Sequence[Any], before: int, after: int) -> tuple[Any, ...]:

@@ -112,6 +112,14 @@ def of_scalar(x: object) -> str:
     return "float*" if isinstance(x, float) else "complex*"
 
 
+def of_lone_scalar(x: Any, wide: bool = False) -> str:
+    """Return the dtype of a Python scalar where no tensor decides: an int has 64 bits if it needs and may have them."""
+    weak = of_scalar(x)
+    if weak == "int*" and not -(2**31) <= x < 2**31 and (wide or config.x64()):
+        return "int64"
+    return strong(weak)
+
+
 def name(dtype: Any, others: tuple[str, ...] = ()) -> str:
     """Return the name, in `ALL` or `others`, of a dtype given as a name, a NumPy or native dtype or a Python type."""
     if isinstance(dtype, str) and dtype in ALL:

@@ -52,6 +52,18 @@ def power_of_10(n: int) -> float:
     return float(f"1e{n}")
 
 
+def decimal_scales(decimals: int, itemsize: int) -> tuple[float, ...]:
+    """Return factors of `10 ** decimals` within the range of a float of `itemsize` bytes, whose reciprocals are normal.
+
+    None where its numbers have no more decimals than that.
+    """
+    largest, most = (307, 323) if itemsize == 8 else (37, 45)
+    if decimals > most:
+        return ()
+    half = decimals // 2 if decimals > largest else 0
+    return (power_of_10(decimals - half), power_of_10(half)) if half else (power_of_10(decimals),)
+
+
 def flat(x: Any) -> Iterator[Any]:
     """Yield the entries of nested lists and tuples."""
     for entry in x:
@@ -94,12 +106,14 @@ def as_numpy(x: Any, dtype: str | None, backend: str, wide: bool = False) -> np.
         wide: Whether the framework's own 64-bit mode is on, regardless of multiop's.
     """
     if is_scalar(x):
-        return scalar(x, dtype or _dtypes.strong(_dtypes.of_scalar(x)))
+        return scalar(x, dtype or _dtypes.of_lone_scalar(x, wide))
     if isinstance(x, (list, tuple, range)):
         return _of_nested(x, dtype, backend, wide)
     refuse_tensor(x, backend)
     if isinstance(x, np.ma.MaskedArray):
         raise errors.ArgumentTypeError("a masked array would lose its mask; fill it first with x.filled(value)")
+    if hasattr(x, "nnz"):
+        raise errors.ArgumentTypeError(f"{type(x).__name__} is sparse; make it dense first, as x.toarray() does")
     if (array := _of_array(x)) is not None:
         own = name_of(array)
         kept = dtype or _narrow(own, wide)
@@ -206,6 +220,8 @@ def _of_nested(x: Any, dtype: str | None, backend: str, wide: bool) -> np.ndarra
             _dtypes.of_scalar(leaf) if is_scalar(leaf) else _narrow(name_of(np.asarray(leaf)), wide) for leaf in leaves
         }
         dtype = _dtypes.result_type(*dtypes) if dtypes else config.floatx()
+        if dtype == "int32" and array.size and array.dtype == np.int64:
+            dtype = _dtypes.of_lone_scalar(max(int(array.max()), ~int(array.min())), wide)
         hint = "; ask for a wider integer with dtype=, or cast to a float"
     return _cast(array, dtype, hint)
 

@@ -29,7 +29,10 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
     if _registry.is_compiling():
         leaves: list[Any] = []
         return leaves, _trace_structure(tree, leaves)
-    leaves, structure = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
+    try:
+        leaves, structure = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
+    except RecursionError:
+        raise errors.ArgumentError("a tree contains itself, or is nested too deeply") from None
     while _adopt(leaves):
         leaves, structure = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
     return leaves, structure

@@ -98,6 +98,7 @@ from multiop.frontends.reduction import (
 )
 from multiop.frontends.shapes import (
     op_broadcast_arrays as broadcast_arrays,
+    op_broadcast_shapes as broadcast_shapes,
     op_broadcast_to as broadcast_to,
     op_expand_dims as expand_dims,
     op_flip as flip,
@@ -138,6 +139,7 @@ from ._functions import (
     cumulative_prod,
     cumulative_sum,
     diff,
+    isin,
     matrix_transpose,
     positive,
     prod,
@@ -193,6 +195,7 @@ __all__ = [
     "bitwise_xor",
     "bool",
     "broadcast_arrays",
+    "broadcast_shapes",
     "broadcast_to",
     "can_cast",
     "ceil",
@@ -239,6 +242,7 @@ __all__ = [
     "int64",
     "isdtype",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
     "less",

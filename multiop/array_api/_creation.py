@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from multiop import errors
+from multiop import devices, errors
 from multiop._values.types import ArrayLike, DType, Tensor
 from multiop.dtypes import dtype_name
 from multiop.frontends.conversion import op_array, op_convert_to_tensor, op_is_tensor
@@ -23,6 +23,7 @@ from multiop.frontends.creation import (
 )
 
 from ._devices import on
+from ._exchange import adopt
 
 
 def asarray(obj: Any, /, *, dtype: DType = None, device: Any = None, copy: bool | None = None) -> Tensor:
@@ -37,8 +38,16 @@ def asarray(obj: Any, /, *, dtype: DType = None, device: Any = None, copy: bool 
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """Return an array of any library that has `__dlpack__` as a tensor, without its gradient."""
-    return asarray(x, device=device, copy=copy)
+    """Return an array of any library that has `__dlpack__` as a tensor, without its gradient.
+
+    It is a copy (`copy=True`), shares memory (`copy=False`), or shares it where a write on one side may show on the
+    other, or neither side can write (`None`).
+    """
+    y = adopt(x, copy)
+    moved = on(device, y)
+    if copy is False and device is not None and devices.device(moved) != devices.device(y):
+        raise errors.ArgumentError(f"from_dlpack: without a copy, x does not go to device {device!r}")
+    return moved
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: DType = None, device: Any = None) -> Tensor:

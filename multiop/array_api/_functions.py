@@ -24,7 +24,7 @@ from multiop.frontends.indexing import op_get_item, op_take, op_take_along_axis
 from multiop.frontends.logical import op_nonzero, op_not_equal
 from multiop.frontends.reduction import op_cumprod, op_cumsum, op_diff, op_prod, op_std, op_sum, op_var
 from multiop.frontends.shapes import op_concatenate, op_flip, op_reshape, op_stack, op_swapaxes, op_unstack
-from multiop.frontends.sorting import op_argsort, op_lexsort, op_searchsorted, op_sort
+from multiop.frontends.sorting import op_argsort, op_isin, op_lexsort, op_searchsorted, op_sort
 
 from ._data_types import result_type
 
@@ -88,6 +88,11 @@ def count_nonzero(x: ArrayLike, /, *, axis: Any = None, keepdims: bool = False) 
 def searchsorted(x1: ArrayLike, x2: ArrayLike, /, *, side: str = "left", sorter: ArrayLike | None = None) -> Tensor:
     """Return where the entries of `x2` belong in sorted `x1`, or in `x1` as `sorter` sorts it."""
     return op_searchsorted(x1 if sorter is None else op_take(x1, sorter, 0), x2, side)
+
+
+def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Tensor:
+    """Say which entries of `x1` are among those of `x2`, or which are not."""
+    return op_isin(x1, x2, False, invert)
 
 
 def argsort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:

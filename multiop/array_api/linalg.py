@@ -11,7 +11,9 @@ from multiop.frontends.conversion import op_shape
 from multiop.frontends.decompositions import (
     op_cholesky as cholesky,
     op_det as det,
+    op_eig,
     op_eigh,
+    op_eigvals as eigvals,
     op_eigvalsh as eigvalsh,
     op_inv as inv,
     op_matrix_power as matrix_power,
@@ -20,7 +22,7 @@ from multiop.frontends.decompositions import (
     op_pinv,
     op_qr,
     op_slogdet,
-    op_solve as solve,
+    op_solve,
     op_svd,
     op_svdvals as svdvals,
 )
@@ -33,7 +35,7 @@ from multiop.frontends.products import (
     op_tensordot as tensordot,
 )
 from multiop.frontends.reduction import op_max, op_sum
-from multiop.frontends.shapes import op_diagonal, op_expand_dims, op_moveaxis, op_reshape
+from multiop.frontends.shapes import op_diagonal, op_expand_dims, op_moveaxis, op_ndim, op_reshape
 
 from ._functions import matrix_transpose, vecdot
 
@@ -42,7 +44,9 @@ __all__ = [
     "cross",
     "det",
     "diagonal",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "inv",
     "matmul",
@@ -62,6 +66,13 @@ __all__ = [
     "vecdot",
     "vector_norm",
 ]
+
+
+class EigResult(NamedTuple):
+    """What `eig` returns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
 
 
 class EighResult(NamedTuple):
@@ -101,6 +112,11 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Tensor:
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Tensor:
     """Return a diagonal of each matrix."""
     return op_diagonal(x, offset, -2, -1)
+
+
+def eig(x: ArrayLike, /) -> EigResult:
+    """Return eigenvalues and eigenvectors of square matrices, both complex."""
+    return EigResult(*op_eig(x))
 
 
 def eigh(x: ArrayLike, /) -> EighResult:
@@ -148,6 +164,12 @@ def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult:
 def slogdet(x: ArrayLike, /) -> SlogdetResult:
     """Return the signs and the logarithms of the sizes of determinants."""
     return SlogdetResult(*op_slogdet(x))
+
+
+def solve(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+    """Solve the linear systems `x1 @ x = x2`; an `x2` of one dimension is a vector, any other matrices."""
+    is_stack = 1 < op_ndim(x2) == op_ndim(x1) - 1  # which op_solve takes for vectors
+    return op_solve(x1, op_expand_dims(x2, 0) if is_stack else x2)
 
 
 def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> SVDResult:

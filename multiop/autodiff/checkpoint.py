@@ -6,9 +6,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+
 from multiop._loading.registry import active, is_compiling, traced
 from multiop._rules import rerun_state
-from multiop._values import args as _args, dtypes
+from multiop._values import args as _args, dtypes, tree
 from multiop.autodiff import _flat
 from multiop.autodiff._transformed import decorate_transformed
 
@@ -54,6 +56,8 @@ def checkpoint(fun: Callable[P, T], *, static_argnums: int | Sequence[int] = ())
 
         fixed = {i % len(args): args[i] for i in static if -len(args) <= i < len(args)}
         free = [None if i in fixed else argument for i, argument in enumerate(args)]
+        if not is_compiling():  # it runs again, when the caller may have changed an array of NumPy
+            free, kwargs = tree.map(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, (free, kwargs))
         template, primals = _flat.take((free, kwargs), is_differentiable)
         returned: list[_flat.Template] = []
 

@@ -147,15 +147,15 @@ def op_arange(start: Any, stop: Any = None, step: Any = None, dtype: DType = Non
         start: First value. If `stop` is left out, this is the end, and the first value is 0.
         stop: End of the interval, not included.
         step: Distance between values, 1 by default; not 0.
-        dtype: Dtype of the result; by default the promoted dtype of the arguments (`int32` for Python ints, `floatx`
-            for floats).
+        dtype: Dtype of the result; by default the promoted dtype of the arguments (`int32` for Python ints, `int64` for
+            larger ones in the 64-bit mode, `floatx` for floats).
 
     Returns:
         Tensor of shape `(max(0, ceil((stop - start) / step)),)`. Values are `start + i * step`, computed in 64 bits
         and rounded once (on JAX with the 64-bit mode off, in those of `dtype`).
 
     Raises:
-        ArgumentError: `step` is 0.
+        ArgumentError: `step` is 0, or a value does not fit in an integer dtype.
 
     Example:
         >>> import multiop
@@ -168,8 +168,16 @@ def op_arange(start: Any, stop: Any = None, step: Any = None, dtype: DType = Non
     if host.is_scalar(step) and step == 0:
         raise errors.ArgumentError("step must not be 0")
     name = _dtypes.result_type(_dtypes.of_scalar(1), *dtypes) if dtype is None else _dtypes.name(dtype)
-    start, stop = (0, start) if stop is None else (start, stop)
-    return active().op_arange(start, stop, 1 if step is None else step, name)
+    start, stop, step = 0 if stop is None else start, start if stop is None else stop, 1 if step is None else step
+    if name in _dtypes.INTEGER and {type(start), type(stop), type(step)} <= {int, float}:
+        low, high = _dtypes.INTEGER_RANGE[name]
+        n = -((start - stop) // step)
+        last = start + (n - 1) * step
+        if n > 0 and not (low <= start <= high and low <= last <= high):  # frameworks wrap around
+            extreme = last if low <= start <= high else start
+            name = _dtypes.of_lone_scalar(extreme) if dtype is None else name
+            host.int_within(extreme, name)
+    return active().op_arange(start, stop, step, name)
 
 
 def _number_dtype(x: Any, name: str) -> str:
@@ -332,9 +340,14 @@ def op_identity(n: int, dtype: DType = None) -> Tensor:
     Returns:
         Tensor of shape `(n, n)`.
 
+    Raises:
+        ArgumentTypeError: `n` is not an int.
+
     Example:
         >>> import multiop
         >>> multiop.op_convert_to_numpy(multiop.op_identity(2)).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
     """
+    if len(getattr(n, "shape", ())):
+        raise errors.ArgumentTypeError(f"n must be an int, got {args.describe(n)}; what tf.identity does is op_copy(x)")
     return op_eye(n, dtype=dtype)

@@ -193,8 +193,8 @@ def op_solve(a: ArrayLike, b: ArrayLike) -> Tensor:
 
     Args:
         a: Tensor of shape `(..., n, n)`.
-        b: Tensor of shape `(..., n, k)`, or `(..., n)` if it has one dimension less than `a`. Leading dimensions
-            broadcast with those of `a`.
+        b: Tensor of shape `(..., n, k)`; or `(n,)`, or `(..., n)` if it has one dimension less than `a`. Leading
+            dimensions broadcast with those of `a`.
 
     Returns:
         Tensor of the shape of `b`, broadcast, and the promoted dtype (`floatx` for integers).
@@ -218,8 +218,8 @@ def op_solve_triangular(a: ArrayLike, b: ArrayLike, lower: bool = False) -> Tens
 
     Args:
         a: Tensor of shape `(..., n, n)`, of which one triangle is read.
-        b: Tensor of shape `(..., n, k)`, or `(..., n)` if it has one dimension less than `a`. Leading dimensions
-            broadcast with those of `a`.
+        b: Tensor of shape `(..., n, k)`; or `(n,)`, or `(..., n)` if it has one dimension less than `a`. Leading
+            dimensions broadcast with those of `a`.
         lower: Whether the lower triangle is read, instead of the upper one.
 
     Returns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,14 +54,15 @@ def op_matmul(x1: ArrayLike, x2: ArrayLike) -> Tensor:
 
 
 @boundary
-def op_einsum(subscripts: str, *operands: ArrayLike, **kwargs: Any) -> Tensor:
+def op_einsum(subscripts: str | ArrayLike, *operands: ArrayLike, **kwargs: Any) -> Tensor:
     """Sum products of entries, as the Einstein summation `subscripts` specifies.
 
     Args:
         subscripts: Such as `"ij,jk->ik"`: a letter for each dimension of each operand, and the letters of the result.
             Without `->`, these are the letters that occur once, in alphabetical order, after `...`, which is any number
             of dimensions that broadcast. Dimensions of one letter broadcast too, if one has the size 1.
-        *operands: Tensors, one per term of `subscripts`.
+        *operands: Tensors, one per term of `subscripts`. Or no subscripts and, as in NumPy, in turn a tensor and
+            the list of ints for its dimensions, and a last list for the result: `op_einsum(x, [0, 1], y, [1], [0])`.
         **kwargs: Only `optimize` is accepted, as in NumPy; it concerns the order of the products, which multiop leaves
             to the framework.
 
@@ -78,9 +80,25 @@ def op_einsum(subscripts: str, *operands: ArrayLike, **kwargs: Any) -> Tensor:
     """
     if unknown := set(kwargs) - {"optimize"}:
         raise errors.ArgumentTypeError(f"unexpected keyword {min(unknown)!r}; only optimize is accepted")
+    if not isinstance(subscripts, str) and operands:
+        subscripts, operands = _with_letters((subscripts, *operands))
     if not isinstance(subscripts, str):
         raise errors.ArgumentTypeError(f"subscripts must be a string, got {args.describe(subscripts)}")
     return active().op_einsum(_with_output(subscripts, operands) if "..." in subscripts else subscripts, operands)
+
+
+def _with_letters(given: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Return the subscripts and the operands that NumPy takes in turn, an operand and a list of its indices."""
+    n = len(given) // 2
+    operands, terms = list(given[: 2 * n : 2]), [*given[1 : 2 * n : 2], *given[2 * n :]]
+    for term in terms:
+        if not isinstance(term, Sequence) or not all(n is Ellipsis or (type(n) is int and 0 <= n < 52) for n in term):
+            raise errors.ArgumentTypeError(
+                f"beside a tensor, expected a list of ints from 0 to 51, got {args.describe(term)}"
+            )
+    letters = string.ascii_uppercase + string.ascii_lowercase  # in the order of their codes
+    spelled = ["".join(["..." if n is Ellipsis else letters[n] for n in term]) for term in terms]
+    return "->".join([",".join(spelled[:n]), *spelled[n:]]), operands
 
 
 def _with_output(subscripts: str, operands: Sequence[ArrayLike]) -> str:

@@ -284,7 +284,7 @@ def op_tile(x: ArrayLike, repeats: int | Sequence[int]) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_tile([1, 2], 2)).tolist()
         [1, 2, 1, 2]
     """
-    return active().op_tile(x, args.size(repeats, "repeats"))
+    return active().op_tile(x, args.countable(args.size(repeats, "repeats"), "repeats"))
 
 
 @boundary
@@ -309,7 +309,9 @@ def op_repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = Non
         >>> multiop.op_convert_to_numpy(multiop.op_repeat([1, 2], [2, 1], axis=0)).tolist()
         [1, 1, 2]
     """
-    return active().op_repeat(x, args.size(repeats, "repeats"), axis)
+    repeats = args.size(repeats, "repeats")
+    args.countable([max([n for n in repeats if type(n) is int], default=0)], "repeats")
+    return active().op_repeat(x, repeats, axis)
 
 
 @boundary

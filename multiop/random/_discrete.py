@@ -13,14 +13,14 @@ from multiop._loading.registry import active, composite
 from multiop._values import args, dtypes
 from multiop._values.types import ArrayLike, DType, Shape, Tensor
 from multiop.autodiff.stop_gradient import op_stop_gradient
-from multiop.frontends.bitwise import op_bitwise_and, op_bitwise_or, op_left_shift, op_right_shift
+from multiop.frontends.bitwise import op_bitwise_and, op_bitwise_or, op_frexp, op_left_shift, op_right_shift
 from multiop.frontends.conversion import op_cast, op_shape, op_view
 from multiop.frontends.creation import op_arange, op_zeros, op_zeros_like
-from multiop.frontends.elementwise import op_add, op_divide, op_multiply, op_negative, op_subtract
+from multiop.frontends.elementwise import op_add, op_divide, op_ldexp, op_multiply, op_negative, op_subtract
 from multiop.frontends.indexing import op_take, op_take_along_axis
 from multiop.frontends.logical import op_equal, op_greater, op_greater_equal, op_less, op_where
-from multiop.frontends.reduction import op_argmax
-from multiop.frontends.shapes import op_expand_dims, op_reshape
+from multiop.frontends.reduction import op_argmax, op_max
+from multiop.frontends.shapes import op_expand_dims, op_pad, op_reshape
 from multiop.frontends.sorting import op_argsort
 from multiop.random import _arguments, _normal, _philox
 from multiop.random._arithmetic import log, log_1_minus
@@ -243,7 +243,7 @@ def choice(
         shape: How many to draw: an int, or a sequence of ints.
         replace: Whether a slice can be drawn more than once.
         p: The weights of the slices, not negative; they need not add up to 1. By default all are equal. With `replace`,
-            the draws take memory for as many numbers as there are weights, each.
+            a draw takes some `log2(n)` numbers for `n` weights.
         axis: The dimension of `a` along which the slices lie.
         seed: An int, a key or a `SeedGenerator`; by default the process-wide generator. See `multiop.random.key`.
 
@@ -251,9 +251,9 @@ def choice(
         Tensor of the dtype of `a` (`int32` for an int), with `shape` in the place of `axis`, the same on every backend.
 
     Raises:
-        ArgumentError: `a` has no slices, `p` does not have one weight for each, or more are to be drawn without
-            replacement than there are, or than have a weight above 0 (in compiled or mapped code, which cannot raise an
-            error, the index of such a draw is out of range).
+        ArgumentError: `a` has no slices, `p` does not have one weight for each, or no weight is above 0, or more are to
+            be drawn without replacement than there are, or than have a weight above 0 (in compiled or mapped code,
+            which cannot raise an error, the index of such a draw is out of range).
         DTypeError: `p` is complex.
 
     Gradient:
@@ -281,18 +281,42 @@ def choice(
         _arguments.check(op_shape(weights) == (n,), f"p must have the shape ({n},), got {args.describe(weights)}")
         weights = op_cast(op_stop_gradient(weights), _normal.computed_in(given))
         is_drawn = op_greater(weights, 0.0)
-        logits = op_where(is_drawn, log(op_where(is_drawn, weights, 1.0)), -math.inf)
+        weights = op_where(is_drawn, weights, 0.0)
     if p is None and replace:
         index = randint((count,), 0, n, seed=seed) if count else op_zeros((0,), "int32")
     elif p is None:
         index = _order(active().on_device_of(a, as_key(seed)), (n,), 0)[:count]
     elif replace:
-        index = categorical(op_expand_dims(logits, 0), count, seed=seed)[0]
+        index = _drawn(active().on_device_of(weights, as_key(seed)), weights, count, given)
     else:
+        logits = op_where(is_drawn, log(op_where(is_drawn, weights, 1.0)), -math.inf)
         noise = _gumbel(active().on_device_of(a, as_key(seed)), (n,), given)
         index = op_argsort(op_add(logits, noise), descending=True)[:count]
         index = op_where(op_take(is_drawn, index), index, n)
     return op_take(a, op_reshape(index, shape), axis)
+
+
+@composite
+def _drawn(key: Any, weights: Any, count: int, dtype: str) -> Any:
+    """Return `count` indices of `weights`, drawn with replacement.
+
+    A draw goes down a binary tree of sums, by a uniform number at each node. Pairs are added, since the order of a sum
+    is the framework's, and the weights are scaled by a power of 2 first, so that no sum overflows.
+    """
+    (n,) = op_shape(weights)
+    depth = (n - 1).bit_length()
+    scaled = op_ldexp(weights, op_negative(op_frexp(op_max(weights))[1]))
+    sums = [op_pad(scaled, (0, 2**depth - n))]
+    for _ in range(depth):
+        pairs = op_reshape(sums[0], (-1, 2))
+        sums.insert(0, op_add(pairs[:, 0], pairs[:, 1]))
+    uniform = _normal.inner_uniform(key, (depth, count), dtype)
+    index = op_zeros((count,), "int32")
+    for k in range(depth):
+        left = op_multiply(index, 2)
+        limit = op_multiply(uniform[k], op_take(sums[k], index))
+        index = op_add(left, op_cast(op_greater_equal(limit, op_take(sums[k + 1], left)), "int32"))
+    return op_where(op_greater(sums[0][0], 0.0), index, n)  # out of range where there is nothing to draw
 
 
 @boundary
@@ -332,7 +356,7 @@ def dropout(inputs: ArrayLike, rate: ArrayLike, noise_shape: Any = None, seed: S
     if isinstance(rate, float):
         _arguments.check(0.0 <= rate <= 1.0, f"rate must be from 0 to 1, got {rate}")
         if rate == 0.0:
-            return x
+            return op_reshape(x, op_shape(x))
         if rate == 1.0:
             return op_zeros_like(x)
         scale = 1.0 / (1.0 - rate)

@@ -389,3 +389,11 @@ def test_a_checkpoint_around_what_saves_has_the_same_second_order(backend, name)
         )
 
     np.testing.assert_allclose(second(mo.checkpoint(SAVES[name])), second(SAVES[name]), rtol=1e-5)
+
+
+def test_an_array_that_is_changed_later_changes_no_gradient(backend):
+    for c in (np.array([2.0, 3.0], np.float32), np.array([2, 3], np.int32)):
+        x = mo.op_convert_to_tensor(np.ones(2, np.float32))
+        _, pull = mo.vjp(lambda x, c=c: mo.checkpoint(lambda x, c: mo.op_multiply(mo.op_sin(x), c))(x, c), x)
+        c[:] = -5
+        np.testing.assert_allclose(host(pull(mo.op_ones_like(x))[0]), np.cos(1) * np.array([2, 3]), rtol=1e-6)

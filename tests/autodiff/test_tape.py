@@ -612,3 +612,56 @@ def test_bad_arguments(backend, call, error, message):
         y = x * x
         with pytest.raises(error, match=rf"(?s)^GradientTape[.:].*{message}"):
             call(tape, x, y)
+
+
+STEPS = {
+    "round": mo.op_round,
+    "round to decimals": lambda x: mo.op_round(x, 1),
+    "sign": mo.op_sign,
+    "floor": mo.op_floor,
+    "ceil": mo.op_ceil,
+    "trunc": mo.op_trunc,
+    "floor_divide": lambda x: mo.op_floor_divide(x, 2.0),
+    "divmod": lambda x: mo.op_divmod(x, 2.0)[0],
+    "modf": lambda x: mo.op_modf(x)[1],
+    "heaviside": lambda x: mo.op_heaviside(x, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_what_is_piecewise_constant_has_a_gradient_of_zeros(backend, name):
+    with mo.GradientTape() as tape:
+        x = tape.watch(mo.op_convert_to_tensor([1.3, -2.6]))
+        y = STEPS[name](x)
+    assert mo.op_convert_to_numpy(tape.gradient(y, x)).tolist() == [0.0, 0.0]
+
+
+def test_what_is_constant_has_none(backend):
+    with mo.GradientTape(persistent=True) as tape:
+        x = tape.watch(mo.op_convert_to_tensor([1.3, -2.6]))
+        ys = [mo.op_convert_to_tensor([1.0, 2.0]) * 2, mo.op_zeros_like(x), mo.op_stop_gradient(x)]
+        for y in ys:
+            (zeros,) = mo.gradients(y, [x], unconnected_gradients="zero")
+            assert mo.op_convert_to_numpy(zeros).tolist() == [0.0, 0.0]
+            assert mo.gradients(y, [x]) == [None]
+    assert tape.gradient(ys, x) is None
+
+
+def test_a_variable_of_the_kind_of_keras_is_a_source(backend):
+    if backend == "numpy":
+        pytest.skip("Keras holds an array of NumPy there, which cannot record")
+
+    class Variable:
+        def __init__(self, value):
+            self.value, self.shape, self.dtype = value, value.shape, "float32"
+
+        def assign(self, value):
+            self.value = value
+
+    Variable.__module__ = "keras.src.backend"
+    with mo.GradientTape(persistent=True) as tape:
+        variable = Variable(tape.watch(mo.op_convert_to_tensor([1.0, 2.0])))
+        y = mo.op_sum(mo.op_square(variable))
+        (found,) = mo.gradients(y, [variable])
+    for gradient in (found, tape.gradient(y, variable), tape.gradient(y, [variable])[0]):
+        np.testing.assert_array_equal(mo.op_convert_to_numpy(gradient), [2.0, 4.0])

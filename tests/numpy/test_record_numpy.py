@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 
 import numpy as np
@@ -141,3 +142,100 @@ def test_the_tape_says_that_an_array_cannot_record():
         y = mo.op_sum(X * X)
     with pytest.raises(errors.TapeError, match=r"x = tape\.watch\(x\)"):
         tape.gradient(y, X)
+
+
+# what the caller changes later
+
+C = np.array([2.0, 3.0])
+
+
+@mo.op_custom_gradient
+def times(x, c):
+    return x * c, lambda u: (u * c, u * x)
+
+
+@mo.op_custom_gradient
+def times_of_keras(x, c):
+    def grad(*args, upstream=None):
+        return upstream * args[1], upstream * args[0]
+
+    return x * c, grad
+
+
+@mo.op_custom_gradient
+def times_of_tree(x, d):
+    return x * d["c"], lambda u: (u * d["c"], {"c": u * x})
+
+
+@mo.op_custom_gradient
+def times_by_name(x, *, c):
+    return x * c, lambda u: (u * c, u * x)
+
+
+LATER = {
+    "a rule": times,
+    "a rule of Keras": times_of_keras,
+    "a rule of trees": lambda x, c: times_of_tree(x, {"c": c}),
+    "a rule of keywords": lambda x, c: times_by_name(x, c=c),
+    "a rule in jit": lambda x, c: mo.jit(times)(x, c),
+    "a rule within a rule": lambda x, c: mo.grad(lambda z: mo.op_sum(times(z, c)))(x) * x,
+    "a checkpoint": lambda x, c: mo.checkpoint(lambda x, c: x * c)(x, c),
+    "a checkpoint of a rule": lambda x, c: mo.checkpoint(times)(x, c),
+    "attach_gradient": lambda x, c: mo.op_attach_gradient(x * 2, c, x),
+    "an op": lambda x, c: x * c,
+    "an op of views": lambda x, c: mo.op_multiply(*mo.op_broadcast_arrays(x, c)),
+    "scan": lambda x, c: mo.op_scan(lambda s, r: (s * r, s), x, np.stack([c, np.ones(2)]))[0],
+    "while_loop": lambda x, c: mo.op_while_loop(lambda s, _: mo.op_sum(s) < 4, lambda s, d: (s * d, d), (x, c))[0],
+    "branches": lambda x, c: mo.op_cond(True, lambda: c * x, lambda: x),
+    "vmap": lambda x, c: mo.vmap(lambda a, b: a * b)(x, c),
+    "a dropout of nothing": lambda x, c: mo.random.dropout(c, 0.0) * x,
+    "a number kept by the function": lambda x, c: kept_output(c)(x) * x + (c - kept_output(c)(x)) * 0,
+}
+
+
+def kept_output(c):
+    @mo.op_custom_gradient
+    def constant(x):
+        return c, lambda u: u * 0
+
+    return constant
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_what_is_changed_after_the_call_changes_no_gradient(name):
+    c = C.copy()
+    _, pull = mo.vjp(lambda x: LATER[name](x, c), np.ones(2))
+    c[:] = -5
+    np.testing.assert_allclose(pull(np.ones(2))[0], C)
+
+
+WRITES = {
+    "fill": lambda y: y.fill(0),
+    "put": lambda y: y.put([0], 9),
+    "sort": lambda y: y.sort(),
+    "flat": lambda y: y.flat.__setitem__(0, 9),
+    "view": lambda y: y.view().__setitem__(0, 9),
+    "real": lambda y: y.real.__setitem__(0, 9),
+    "copyto": lambda y: np.copyto(y, 0),
+    "ravel": lambda y: np.ravel(y).__setitem__(0, 9),
+    "out": lambda y: np.add(1.0, 1.0, out=y),
+    "at": lambda y: np.add.at(y, [0], 9.0),
+    "a copy": lambda y: np.asarray(y).fill(0),
+    "a tensor": lambda y: mo.op_convert_to_numpy(y).fill(0),
+    "what is stopped": lambda y: mo.op_stop_gradient(y).fill(0),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_nothing_is_written_into_what_a_tape_keeps(name):
+    with mo.GradientTape(persistent=True) as tape:
+        x = tape.watch(np.array([2.0, 1.0]))
+        y = mo.op_exp(x)
+        z = mo.op_sum(y * y)
+    with contextlib.suppress(ValueError, errors.UnsupportedError):
+        WRITES[name](y)
+    np.testing.assert_allclose(tape.gradient(z, x), 2 * np.exp([4.0, 2.0]))
+
+
+def test_a_dropout_of_nothing_shares_no_memory():
+    assert not np.shares_memory(mo.random.dropout(X, 0.0), X)

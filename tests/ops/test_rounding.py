@@ -34,3 +34,17 @@ def test_integers_are_rounded_to_even_tens(dtype, compiled, backend):
 def _rounded(x, unit):
     below, rest = divmod(x, unit)
     return (below + (2 * rest > unit or (2 * rest == unit and below % 2 == 1))) * unit
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.compiler)])
+def test_decimals_beyond_the_range_of_a_float(compiled, backend):
+    x = np.array([1.23456e-36, 0.0, 1.5, -3e38, np.inf], np.float32)
+    for decimals, least in ((38, 1.23e-36), (40, 1.2346e-36), (45, 1.23456e-36), (46, x[0]), (400, x[0]), (-40, 0.0)):
+        function = functools.partial(ops.round, decimals=decimals)
+        found = multiop.op_convert_to_numpy((multiop.jit(function) if compiled else function)(x))
+        expected = [least, *x[1:]] if decimals > 0 else [0.0, 0.0, 0.0, 0.0, np.inf]
+        np.testing.assert_allclose(found, expected, rtol=3e-7)
+    x = np.array([1.23456e-307, 1.5])
+    np.testing.assert_allclose(multiop.op_convert_to_numpy(ops.round(x, 309)), [1.23e-307, 1.5], rtol=1e-15)
+    assert multiop.op_convert_to_numpy(ops.round(np.float16([1.5]), 40)).tolist() == [1.5]

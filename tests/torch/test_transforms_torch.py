@@ -708,6 +708,37 @@ def test_a_training_step_takes_no_more_memory_than_native_code():
     assert peaks[1] <= 1.05 * peaks[0]
 
 
+@pytest.mark.parametrize("what", ["nothing", "mask", "padding", "bias", "groups"])
+@pytest.mark.skipif(torch.__version__ < "2.13", reason="PyTorch has no fused kernel for groups on a CPU")
+def test_memory_of_attention_is_that_of_the_kernel(what):
+    given = torch.Generator().manual_seed(0)
+    heads = 2 if what == "groups" else 4
+    query, *others = (torch.randn(2, 512, n, 16, generator=given).bfloat16() for n in (4, heads, heads))
+    masks = {
+        "mask": torch.ones(512, 512, dtype=torch.bool).tril(),
+        "padding": torch.ones(2, 1, 1, 512, dtype=torch.bool),
+    }
+    mask, bias = masks.get(what), torch.zeros(1, 1, 512, 512).bfloat16() if what == "bias" else None
+
+    def native(*xs):
+        turned = (x.transpose(1, 2) for x in xs)
+        added = mask if bias is None else bias
+        return torch.nn.functional.scaled_dot_product_attention(*turned, added, enable_gqa=what == "groups")
+
+    peaks = []
+    for attend in (native, lambda *xs: mo.op_dot_product_attention(*xs, bias=bias, mask=mask)):
+        for _ in range(2):
+            xs = [x.clone().requires_grad_() for x in (query, *others)]
+            with torch.profiler.profile(
+                activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+            ) as profiled:
+                torch.autograd.grad(attend(*xs).sum(), xs)
+        events = [event for event in profiled.profiler.kineto_results.events() if event.name() == "[memory]"]
+        events.sort(key=lambda event: event.start_ns())
+        peaks.append(max(itertools.accumulate(event.nbytes() for event in events)))
+    assert peaks[1] <= 1.1 * peaks[0]
+
+
 @pytest.mark.parametrize("way", ["grad", "vjp"])
 def test_memory_of_activations(way):
     """`grad` frees what an operation has kept once it is differentiated; the pullback of `vjp` may be called again."""

@@ -189,6 +189,17 @@ def convert(x, dtype=None):
     return _of_numpy(host.as_numpy(x, dtype and available(dtype), "jax", wide=jax.config.jax_enable_x64))
 
 
+def share(array, is_asked):
+    """Return an array of the host as a tensor on the same memory, if that is asked for: a later write would show."""
+    is_known = (
+        array.dtype.isbuiltin == 1
+        and array.dtype in _TO_NAME
+        and (array.dtype.name not in dtypes.WIDE or jax.config.jax_enable_x64)
+    )
+    is_dense = array.flags.c_contiguous and array.flags.writeable and array.size and not array.ctypes.data % _ALIGNMENT
+    return jnp.from_dlpack(array, copy=False) if is_asked and is_known and is_dense else None
+
+
 def _of_numpy(array):
     """Return an array of NumPy as a tensor: JAX reads it after the call has returned, so it gets a copy."""
     dtype = native(array.dtype)

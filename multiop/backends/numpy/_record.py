@@ -54,15 +54,18 @@ class Owner:
     """
 
     is_open = False
+    n_open = 0  # of all, in any thread
 
     def __init__(self, is_tape=False):
         self.is_tape = is_tape
 
     def __enter__(self):
+        Owner.n_open += not self.is_open
         self.is_open = True
         return self
 
     def __exit__(self, *error):
+        Owner.n_open -= self.is_open
         self.is_open = False
 
 
@@ -210,8 +213,10 @@ class Traced:
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         """Compute a function of NumPy by the op of its name."""
-        if not is_differentiated(inputs):
-            return getattr(ufunc, method)(*array_of(inputs), **options)
+        if not is_differentiated(inputs) and method != "at":  # it writes
+            if "out" in options:
+                options["out"] = locked(options["out"])
+            return getattr(ufunc, method)(*locked(inputs), **options)
         name = UFUNCS.get(ufunc.__name__, ufunc.__name__)
         if method in ("reduce", "accumulate") and (name, method) in REDUCED:
             options.setdefault("axis", 0)
@@ -222,7 +227,7 @@ class Traced:
 
     def __array_function__(self, function, types, args, kwargs):
         if function.__name__ in _functions.FACTS or not is_differentiated([args, list(kwargs.values())]):
-            return function(*array_of(args), **{name: array_of(x) for name, x in kwargs.items()})
+            return function(*locked(args), **{name: locked(x) for name, x in kwargs.items()})
         found = _functions.called_by_op(function, args, kwargs)
         if found is NotImplemented:
             raise refused(function.__name__, function.__name__)
@@ -233,7 +238,7 @@ class Traced:
         if name.startswith("__") or not hasattr(np.ndarray, name):
             raise AttributeError(f"a tensor has no attribute {name!r}")
         if not is_differentiated(self):
-            return getattr(self.array, name)
+            return getattr(locked(self), name)
         found = _functions.method_of(self, name)
         if found is None:
             raise AttributeError(str(refused(f"ndarray.{name}", name)))
@@ -327,6 +332,14 @@ def array_of(x):
         is_plain = not isinstance(entry, (Traced, list, tuple))
         arrays.append(entry if is_plain else array_of(entry))
     return type(x)(arrays)
+
+
+def locked(x):
+    """Return what `array_of` does, as arrays that nobody can write to: the record may need their numbers."""
+    if isinstance(x, Traced):
+        x.array.flags.writeable = False
+        return x.array
+    return type(x)(map(locked, x)) if type(x) in (list, tuple) else x
 
 
 def operands(x):

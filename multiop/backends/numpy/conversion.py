@@ -74,6 +74,11 @@ def floating(x):
     return convert(x, dtypes.to_floating(dtype_name(x)))
 
 
+def share(array, is_asked):
+    """Return an array of the host as a tensor on the same memory."""
+    return array if array.dtype in NAMES else None
+
+
 def promotion_dtype(x):
     """Return the name of the dtype of an operand; that of a Python scalar is weak."""
     return dtypes.of_scalar(x) if host.is_scalar(x) else dtype_name(convert(x))

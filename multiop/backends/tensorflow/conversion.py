@@ -144,6 +144,13 @@ def convert(x, dtype=None):
     return tf.constant(host.as_numpy(x, dtype, "tensorflow"))
 
 
+def share(array, is_asked):
+    """Return an array of the host as a tensor on the same memory, if that is asked for: a later write would show."""
+    is_dense = array.flags.c_contiguous and array.flags.writeable and array.size and not array.ctypes.data % 64
+    is_known = array.dtype.isnative and array.dtype.isbuiltin == 1 and array.dtype.name in _TO_NATIVE
+    return tf.experimental.dlpack.from_dlpack(array.__dlpack__()) if is_asked and is_known and is_dense else None
+
+
 def choose(condition, x1, x2):
     """Do the same as tf.where, in a third of its time."""
     return tf.raw_ops.SelectV2(condition=condition, t=x1, e=x2)

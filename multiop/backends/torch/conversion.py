@@ -133,7 +133,7 @@ def convert(x, dtype=None, device=None):
     if isinstance(x, Tensor):
         return x if dtype is None or x.dtype is _TO_NATIVE[dtype] else cast(x, dtype)
     if host.is_scalar(x):
-        return scalar(x, dtype or dtypes.strong(dtypes.of_scalar(x)), device)
+        return scalar(x, dtype or dtypes.of_lone_scalar(x), device)
     if isinstance(x, (list, tuple)):
         leaves = list(host.flat(x))
         if any(isinstance(leaf, Tensor) for leaf in leaves):
@@ -176,6 +176,14 @@ def _of_host(x, dtype, device):
     return tensor if device is None else move_to(tensor, device)
 
 
+def share(array, is_asked):
+    """Return an array of the host as a tensor on the same memory; `None` where PyTorch could not read or keep it."""
+    is_readable = array.dtype.isnative and array.dtype.isbuiltin == 1 and array.dtype.name in _TO_NATIVE
+    if not is_readable or not array.flags.writeable or not array.flags.aligned or min(array.strides, default=0) < 0:
+        return None
+    return torch.from_numpy(array)
+
+
 def move_to(tensor, device):
     """Move `tensor` to `device` without waiting for pending work on the device."""
     return tensor if tensor.device == device else tensor.to(device, non_blocking=True)
@@ -187,7 +195,10 @@ def _convert_while_traced(x, dtype, device):
         leaves = list(host.flat(x))
         if not all(host.is_scalar(leaf) for leaf in leaves):
             return torch.stack([convert(entry, dtype, device) for entry in x])
-        dtype = dtype or dtypes.result_type(*[dtypes.of_scalar(leaf) for leaf in leaves])
+        if dtype is None:
+            dtype = dtypes.result_type(*[dtypes.of_scalar(leaf) for leaf in leaves])
+            if dtype == "int32":
+                dtype = dtypes.of_lone_scalar(max([leaf if leaf >= 0 else ~leaf for leaf in leaves]))
         if dtype in dtypes.INTEGER:
             leaves = [host.int_within(leaf, dtype) for leaf in leaves]  # raises if one does not fit
         if dtype in dtypes.FLOAT8:

@@ -11,15 +11,15 @@ from ..conversion import convert, floating, jit_inline, native, promote, reject_
 
 
 def op_zeros(shape, dtype):
-    return jnp.zeros(shape, native(dtype))
+    return jnp.zeros(args.countable(shape), native(dtype))  # others end the process
 
 
 def op_ones(shape, dtype):
-    return jnp.ones(shape, native(dtype))
+    return jnp.ones(args.countable(shape), native(dtype))
 
 
 def op_full(shape, fill_value, dtype):
-    return jnp.broadcast_to(convert(fill_value, dtype), shape)
+    return jnp.broadcast_to(convert(fill_value, dtype), args.countable(shape))
 
 
 def op_zeros_like(x, dtype):
@@ -42,7 +42,7 @@ def op_arange(start, stop, step, dtype):
 
 
 def op_eye(n, m, k, dtype):
-    return jnp.eye(n, m, k, native(dtype))
+    return jnp.eye(*args.countable((n, m)), k, native(dtype))
 
 
 def op_copy(x):

@@ -340,14 +340,22 @@ def _heaviside(x1, x2):
 
 @functools.partial(jit_inline, static_argnums=1)
 def _round_decimals(x, decimals):
-    dtype, scale = x.dtype, host.power_of_10(abs(decimals))
+    dtype, scale = x.dtype, host.power_of_10(-decimals)
     x = jax.lax.stop_gradient(x.astype(jnp.promote_types(dtype, np.float32)))
-    scale = math.inf if scale > jnp.finfo(x.dtype).max else scale
-    # not a constant: XLA would multiply by its reciprocal, which may underflow
-    unit = jnp.where(jnp.isnan(x), 1, scale).astype(x.dtype)
+    scale = math.inf if scale > float(jnp.finfo(x.dtype).max) else scale
+
+    def unit_of(scale):
+        """Return `scale`, but no constant: XLA would multiply by its reciprocal, which may underflow."""
+        return jnp.where(jnp.isnan(x), 1, np.asarray(scale).astype(x.dtype))
+
     if decimals > 0:  # too large to have these decimals: unchanged
-        large = x * scale
-        return jnp.where(jnp.isfinite(large), jnp.round(large) / unit, x).astype(dtype)
+        scales, large, y = host.decimal_scales(decimals, x.dtype.itemsize), x, x
+        for scale in scales:
+            large = large * unit_of(scale)
+        for k, scale in enumerate(scales):  # XLA would divide by the product of two
+            y = y * unit_of(1 / scale) if k else jnp.round(large) / unit_of(scale)
+        return jnp.where(jnp.isfinite(large), y, x).astype(dtype)
+    unit = unit_of(scale)
     small = jnp.round(x / unit)
     return (small * scale if scale < math.inf else jnp.where(jnp.isfinite(x), small, x)).astype(dtype)
 

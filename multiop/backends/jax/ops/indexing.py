@@ -98,6 +98,7 @@ def op_unravel_index(indices, shape):
 
 def op_one_hot(x, num_classes, axis, dtype):
     x = to_index_integers(x)
+    args.countable((*x.shape, num_classes))
     return jax.nn.one_hot(x, num_classes, axis=args.single_axis(axis, x.ndim + 1), dtype=native(dtype))
 
 

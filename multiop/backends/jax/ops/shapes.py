@@ -67,7 +67,7 @@ def op_split(x, indices_or_sections, axis):
 
 
 def op_broadcast_to(x, shape):
-    return _broadcast_to(convert(x), hashable(shape))
+    return _broadcast_to(convert(x), hashable(args.countable(shape)))
 
 
 def op_flip(x, axis):
@@ -76,13 +76,16 @@ def op_flip(x, axis):
 
 
 def op_tile(x, repeats):
-    return jnp.tile(convert(x), repeats)
+    x = convert(x)
+    args.countable((*x.shape, *repeats), "repeats")  # others end the process
+    return jnp.tile(x, repeats)
 
 
 def op_repeat(x, repeats, axis):
     x, axis = resolve_axis(convert(x), axis)
     if len(repeats) not in (1, x.shape[axis]):
         raise errors.ArgumentError(f"{len(repeats)} numbers of repeats do not fit {x.shape[axis]} entries")
+    args.countable((*x.shape, max(repeats, default=0)), "repeats")
     return jnp.repeat(x, repeats[0] if len(repeats) == 1 else np.array(repeats), axis)
 
 

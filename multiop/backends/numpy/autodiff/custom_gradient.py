@@ -10,7 +10,7 @@ import numpy as np
 from multiop import errors
 from multiop._rules import closures
 
-from .._record import Leaf, Node, Traced, array_of, become_output, is_inexact, is_traced
+from .._record import Leaf, Node, Owner, Traced, array_of, become_output, is_inexact, is_traced, kept
 from ..conversion import convert, own
 from ._walk import history, leaf, now
 
@@ -23,6 +23,8 @@ def stop_gradient(x):
 
 def custom_call(call, primals):
     start = now()
+    if Owner.n_open:  # a rule may close over what the caller changes later
+        primals = [kept(x) for x in primals]
     leaves = [leaf(x) if is_traced(x) else array_of(x) for x in primals]
     outputs, rule = call.forward(leaves)
     inside = {x.node for x in leaves if isinstance(x, Traced)}
@@ -37,6 +39,7 @@ def custom_call(call, primals):
     inputs = [*itertools.compress(primals, are_traced), *variables]
     if not inputs:
         return arrays
+    arrays = [kept(y) if x is y else y for x, y in zip(outputs, arrays, strict=True)]  # the function may keep it
 
     def pull(upstreams):
         upstreams = [
@@ -53,7 +56,7 @@ def custom_call(call, primals):
         if type(y) is Traced and y.node.number > start and y.node not in inside:
             become_output(y, node, k)
         elif is_inexact(y) and not isinstance(y, Traced) and not any(y is x for x in leaves):
-            constants[id(y)] = constant = Traced(y, Leaf(y, is_constant=True))
+            constants[id(y)] = constant = Traced(arrays[k], Leaf(arrays[k], is_constant=True))
             become_output(constant, node, k)
     return [Traced(y, node, k) if is_inexact(y) else y for k, y in enumerate(arrays)]
 

@@ -49,6 +49,7 @@ class Tape:
             self.__enter__()
 
     def reset(self):
+        self.__exit__()
         self._owner = Owner(is_tape=True).__enter__()
 
     def watched_variables(self):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 
 import numpy as np
 
@@ -176,10 +177,15 @@ def op_polar(abs_, angle):
 
 def round_decimals(x, decimals):
     """Round floats, ties to even; what is too large to have these decimals stays."""
-    scale = host.power_of_10(abs(decimals))
-    large = x * scale if decimals > 0 else x / scale
-    level = np.rint(large)
-    y = level / scale if decimals > 0 else np.where(level == 0, level, level * scale)
+    if decimals > 0:
+        scales = host.decimal_scales(decimals, x.dtype.itemsize)
+        large = functools.reduce(operator.mul, scales, x)
+        y = functools.reduce(operator.truediv, scales, np.rint(large)) if scales else x
+    else:
+        scale = host.power_of_10(-decimals)
+        large = x / scale
+        level = np.rint(large)
+        y = np.where(level == 0, level, level * scale)
     return np.where(np.isfinite(large), y, x)
 
 

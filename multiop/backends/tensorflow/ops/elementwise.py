@@ -401,12 +401,18 @@ def round_constant(fn, x):
 
 
 def round_decimals(x, decimals):
-    x, scale = tf.stop_gradient(x), host.power_of_10(abs(decimals))
-    scale = math.inf if scale > x.dtype.max else scale
-    unit = tf.constant(scale, x.dtype)
+    x, scale = tf.stop_gradient(x), host.power_of_10(-decimals)
     if decimals > 0:  # too large to have these decimals: unchanged
-        large = x * unit
-        return choose(tf.math.is_finite(large), tf.round(large) / unit, x)
+        scales, large, y = host.decimal_scales(decimals, x.dtype.size), x, x
+        # XLA would multiply two constants first, and divide by the product of two
+        one = choose(tf.math.is_nan(x), x, tf.ones_like(x)) if len(scales) > 1 else tf.constant(1, x.dtype)
+        for scale in scales:
+            large = large * (scale * one)
+        for k, scale in enumerate(scales):
+            y = y * (1 / scale * one) if k else tf.round(large) / (scale * one)
+        return choose(tf.math.is_finite(large), y, x)
+    scale = math.inf if scale > float(x.dtype.max) else scale
+    unit = tf.constant(scale, x.dtype)
     small = tf.round(x / unit)
     return small * unit if scale < math.inf else choose(tf.math.is_finite(x), small, x)
 

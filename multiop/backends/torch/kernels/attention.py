@@ -12,6 +12,7 @@ from ..ops.attention import added_to_logits, check_operands
 
 # compiled, the gradient of the fused kernel is an error there: https://github.com/pytorch/pytorch/issues/185539
 COMPILES_FLOAT64 = VERSION >= (2, 13)
+GROUPS_ARE_FUSED = VERSION >= (2, 13)  # on a CPU; with enable_gqa, others have no fused kernel
 
 
 def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap, *, otherwise):
@@ -34,7 +35,10 @@ def attended_by_kernel(query, key, value, bias, mask, scale, is_causal):
     whole = (query.shape[0], query.shape[2], query.shape[1], key.shape[1])
     mask, is_causal = added_to_logits(bias, mask, is_causal, whole)
     repeats = query.shape[2] // max(key.shape[2], 1)
-    if repeats > 1:  # with enable_gqa, the CPU has no fused kernel
+    options = {"scale": scale}
+    if repeats > 1 and GROUPS_ARE_FUSED and query.is_cpu:
+        options["enable_gqa"] = True
+    elif repeats > 1:
         key, value = (x.repeat_interleave(repeats, 2) for x in (key, value))
     query, key, value = (x.transpose(1, 2) for x in (query, key, value))
-    return functional.scaled_dot_product_attention(query, key, value, mask, 0.0, is_causal, scale=scale).transpose(1, 2)
+    return functional.scaled_dot_product_attention(query, key, value, mask, 0.0, is_causal, **options).transpose(1, 2)

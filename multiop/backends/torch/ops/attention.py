@@ -61,13 +61,16 @@ def attend_in_products(query, key, value, bias, mask, scale, is_causal, cap):
 
 
 def added_to_logits(bias, mask, is_causal, whole):
-    """Return a bias and masks as the one mask that PyTorch takes, and whether the causal one is left to the kernel."""
+    """Return a bias and masks as the one mask that PyTorch takes, and whether the causal one is left to the kernel.
+
+    The mask keeps its dimensions of size 1: PyTorch writes it down as numbers, in the size that it is given in.
+    """
     if is_causal and not (mask is None and bias is None):
         causal = torch.ones(whole[2:], dtype=torch.bool, device=(bias if mask is None else mask).device).tril()
         mask, is_causal = causal if mask is None else mask & causal, False
     if bias is not None:
         mask = bias if mask is None else torch.where(mask, bias, -math.inf)
-    return None if mask is None else mask.expand(whole), is_causal
+    return None if mask is None else mask[(None,) * (4 - mask.ndim)], is_causal
 
 
 def attend_fused(query, key, value, bias, mask, scale, is_causal, cap):

@@ -184,6 +184,8 @@ def complete_basis(thin, others):
 
 def system_solution(a, b):
     """Return the solutions of `a @ solution = b`, and for each the index of the pivot that is 0, if any."""
+    if b.ndim < a.ndim:  # PyTorch may take matrices for vectors
+        b = b[(None,) * (a.ndim - b.ndim)]
     if not is_forward_mode():
         return torch.linalg.solve_ex(a, b)
     factors, pivots, info = torch.linalg.lu_factor_ex(a)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 
 import numpy as np
 import torch
@@ -525,12 +527,15 @@ def integer_power(x1, x2):
 
 
 def round_decimals(x, decimals):
-    scale, level = host.power_of_10(abs(decimals)), torch.round(x)  # its derivative is 0
+    scale, level = host.power_of_10(-decimals), torch.round(x)  # its derivative is 0
     x = x.detach()
     if decimals > 0:  # too large to have these decimals: unchanged
-        large = x * scale
-        # by a number, a GPU would multiply with a rounded 1 / scale
-        y = torch.where(torch.isfinite(large), torch.round(large) / x.new_full((), scale), x)
+        scales = host.decimal_scales(decimals, x.dtype.itemsize)
+        large = functools.reduce(operator.mul, scales, x)
+        y = torch.round(large) if scales else x
+        for scale in scales:  # by a number, a GPU would multiply with a rounded 1 / scale
+            y = y / x.new_full((), scale)
+        y = torch.where(torch.isfinite(large), y, x)
     elif scale <= torch.finfo(x.dtype).max:
         y = torch.round(x / scale) * scale
     else:

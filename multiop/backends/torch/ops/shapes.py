@@ -105,6 +105,8 @@ def op_repeat(x, repeats, axis):
     repeats = [n.item() if isinstance(n, torch.Tensor) else n for n in repeats]  # few kernels take counts of 8 bits
     if len(repeats) == 1:
         return torch.repeat_interleave(x, repeats[0], axis)
+    if not repeats and x.shape[axis] == 0:  # PyTorch takes no counts for floats
+        return x.clone()
     counts = on_device_of(x, torch.tensor(repeats, device="cpu"))
     return torch.repeat_interleave(x, counts, axis, output_size=sum(repeats))
 

@@ -69,6 +69,7 @@ def of_solution(u, a, b, solve, solve_back):
     a, b = promote_floating(a, b)
     is_vector = args.is_vector_rhs(a.shape, b.shape)
     u, b = (ops.expand_dims(x, -1) if is_vector else x for x in (u, b))
+    b = b if b.ndim >= a.ndim else ops.expand_dims(b, tuple(range(a.ndim - b.ndim)))  # not a vector again
     grad = solve_back(adjoint(a), u)
     return -(grad @ adjoint(solve(a, b))), grad[..., 0] if is_vector else grad
 

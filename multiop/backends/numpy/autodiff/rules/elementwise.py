@@ -8,7 +8,7 @@ import numpy as np
 
 from ..._record import array_of, ops
 from ...conversion import promote
-from .formula import by_formula, by_result, by_slope, complex_of, conj, is_complex, sloped, zero
+from .formula import by_formula, by_result, by_slope, complex_of, conj, is_complex, sloped
 
 op_add = (lambda u, *_: u, lambda u, *_: u)
 op_subtract = (lambda u, *_: u, lambda u, *_: -u)
@@ -47,7 +47,7 @@ op_negative = (lambda u, *_: -u,)
 
 def op_sign(u, x):
     if not is_complex(x):
-        return None
+        return ops.zeros_like(u, None)
     y, size = ops.sign(x), abs(ops.where(ops.equal(x, 0), 1, x))
     return ops.where(ops.equal(x, 0), 0, (u - y * ops.real(np.conj(y) * u)) / size)
 
@@ -130,7 +130,7 @@ def quotient(rest, x1, x2):
 
 
 def op_heaviside(u, x1, x2):
-    return None, ops.where(ops.equal(x1, 0), u, 0)
+    return ops.zeros_like(u, None), ops.where(ops.equal(x1, 0), u, 0)
 
 
 def op_ldexp(u, x1, x2):
@@ -198,7 +198,8 @@ def op_arcsinh(x):
     return np.reciprocal(ops.hypot(x, 1.0))
 
 
-op_floor_divide = op_round = op_floor = op_ceil = op_trunc = zero
+op_round = op_floor = op_ceil = op_trunc = (lambda u, *_: ops.zeros_like(u, None),)
+op_floor_divide = op_round * 2
 op_reciprocal = by_result(lambda y: -np.square(y))
 op_square = by_slope(lambda x: 2 * x)
 op_sqrt = by_result(lambda y: 0.5 * np.reciprocal(y))
