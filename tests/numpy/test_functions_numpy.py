@@ -42,6 +42,16 @@ FUNCTIONS = {
     "sort and median": lambda p: np.sum(np.sort(p) * np.arange(4)) + np.median(p),
     "a function of SciPy": lambda p: np.sum(scipy.special.expit(p) * scipy.special.gammaln(p)),
     "rows": lambda p: sum(q**2 for q in p),
+    "transforms along several axes": lambda p: (
+        (np.abs(np.fft.fft2(A * p, (3, 6))) ** 2 * np.arange(6)).sum()
+        + (np.fft.irfftn(np.fft.rfftn(A * p, axes=(1, 0), norm="ortho")) ** 3).sum()
+    ),
+    "labels that are numbers": lambda p: np.einsum(A, [0, 1], p, [1], A * p, [1, ...], [...]).sum(),
+    "blocks": lambda p: np.sum(np.block([[A * p, p[:, None]], [p, 1.0]]) ** 3),
+    "parts in order": lambda p: np.sum(np.partition(p * p, 2)[:2] ** 2),
+    "eigenvalues": lambda p: np.sum(np.linalg.eig(M + np.diag(p))[0] ** 2),
+    "Bessel functions": lambda p: np.sum(scipy.special.j0(p) * scipy.special.i1e(p) * scipy.special.yn(2, p)),
+    "degrees": lambda p: np.sum(np.sin(np.radians(p * 9)) + np.degrees(p) * p),
     "noise": lambda p: np.sum(np.random.default_rng(1).normal(size=4) * p**2),
 }
 
@@ -60,7 +70,7 @@ def test_a_function_of_numpy_is_differentiated(name):
 
 def test_what_has_no_op_says_what_to_use():
     for call in (
-        lambda p: np.unwrap(p), lambda p: np.var(p, mean=0.0), lambda p: np.sum(p, where=X > 1),
+        lambda p: np.ediff1d(p), lambda p: np.var(p, mean=0.0), lambda p: np.sum(p, where=X > 1),
         lambda p: np.diff(p, append=2.0), lambda p: np.linalg.lstsq(A, p), lambda p: np.sum(p, out=X),
     ):  # fmt: skip
         with pytest.raises(errors.UnsupportedError, match="use an op of multiop"):
@@ -122,6 +132,33 @@ VALUES = [
     lambda p: np.einsum("i,j", p, p, optimize=True),
     lambda p: np.mean(p, dtype="float32"),
     lambda p: np.max(p, initial=9.0),
+    lambda p: np.fft.ifftn(A * p, axes=(0,)).real,
+    lambda p: np.fft.irfft(np.fft.rfft(p, 5), 5),
+    lambda p: np.fft.fftshift(p),
+    lambda p: np.einsum(A, [0, 1], p, [1]),
+    lambda p: np.atleast_1d(p[0], p)[0],
+    lambda p: np.atleast_2d(p),
+    lambda p: np.atleast_3d(p),
+    lambda p: np.atleast_3d(A * p),
+    lambda p: np.block([[p, p], [p, p]]),
+    lambda p: np.block([p, np.ones(2)]),
+    lambda p: np.rollaxis(np.reshape(p, (2, 1, 2)), 2),
+    lambda p: np.rollaxis(np.reshape(p, (2, 1, 2)), 0, 3),
+    lambda p: np.rollaxis(np.reshape(p, (2, 1, 2)), 1, -1),
+    lambda p: np.real_if_close(p + 0j),
+    lambda p: np.real_if_close(p + 1j).real,
+    lambda p: np.gradient(p, 0.5),
+    lambda p: np.linspace(p, 2.0, 5),
+    lambda p: np.nanmean(A * p, axis=1),
+    lambda p: np.cov(A * p),
+    lambda p: np.unwrap(9 * p),
+    lambda p: np.meshgrid(p, X)[1],
+    lambda p: np.rot90(A * p),
+    lambda p: np.angle(p * (1 + 2j)),
+    lambda p: np.searchsorted(p, 0.9),
+    lambda p: np.isclose(p, 1.0, atol=0.3),
+    lambda p: np.count_nonzero(p > 1),
+    lambda p: scipy.special.k1(p),
 ]
 
 

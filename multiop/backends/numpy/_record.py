@@ -20,8 +20,11 @@ from . import _functions
 _numbers = itertools.count()
 UFUNCS = {  # whose ops have other names, those of SciPy too
     "absolute": "abs", "remainder": "mod", "float_power": "power", "expit": "sigmoid", "gammaln": "lgamma",
-    "psi": "digamma",
+    "psi": "digamma", "degrees": "rad2deg", "radians": "deg2rad", "conjugate": "conj", "log_expit": "log_sigmoid",
+    "yn": "yv", "kn": "kv",
 }  # fmt: skip
+BESSEL = {"j0": ("jv", 0), "j1": ("jv", 1), "y0": ("yv", 0), "y1": ("yv", 1), "i0": ("iv", 0), "i1": ("iv", 1),
+          "i0e": ("ive", 0), "i1e": ("ive", 1), "k0": ("kv", 0), "k1": ("kv", 1)}  # fmt: skip
 REDUCED = {
     ("add", "reduce"): np.sum, ("multiply", "reduce"): np.prod, ("maximum", "reduce"): np.max,
     ("minimum", "reduce"): np.min, ("add", "accumulate"): np.cumsum, ("multiply", "accumulate"): np.cumprod,
@@ -216,6 +219,9 @@ class Traced:
         if method in ("reduce", "accumulate") and (name, method) in REDUCED:
             options.setdefault("axis", 0)
             return REDUCED[name, method](*inputs, **options)
+        if name in BESSEL and method == "__call__" and not options:
+            name, order = BESSEL[name]
+            inputs = order, *inputs
         if not has_op(name) or method != "__call__" or options:
             raise refused(ufunc.__name__, name)
         return getattr(ops, name)(*inputs)
