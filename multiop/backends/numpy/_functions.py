@@ -11,28 +11,28 @@ import numpy as np
 
 words = str.split
 FUNCTIONS = set(  # which take and return what their ops do
-    words("""sum prod mean var std max min amax amin cumsum cumprod nansum nanprod nancumsum nancumprod nanmean nanvar
-    nanstd nanmax nanmin nanmedian nanquantile nanpercentile ptp where clip concatenate stack vstack hstack dstack
-    column_stack split array_split hsplit vsplit dsplit reshape ravel transpose swapaxes moveaxis expand_dims squeeze
-    broadcast_to broadcast_arrays meshgrid tile repeat roll rot90 flip fliplr flipud pad append diag diagflat diagonal trace
-    tril triu dot vdot inner outer tensordot einsum kron cross matrix_power norm solve inv det slogdet cholesky eigh
-    eigvals eigvalsh svd qr pinv sort take take_along_axis median quantile percentile average cov corrcoef diff gradient interp
-    trapezoid unwrap convolve polyval vander linspace logspace geomspace real imag angle conj sinc nan_to_num round
-    around full_like copy select fftshift ifftshift""")
+    words("""sum prod mean var std max min amax amin cumsum cumprod nansum nanprod nancumsum nancumprod nanmean
+    nanvar nanstd nanmax nanmin nanmedian nanquantile nanpercentile ptp where clip concatenate stack vstack hstack
+    dstack column_stack split array_split hsplit vsplit dsplit reshape ravel transpose swapaxes moveaxis expand_dims
+    squeeze broadcast_to broadcast_arrays meshgrid tile repeat roll rot90 flip fliplr flipud pad append diag
+    diagflat diagonal trace tril triu dot vdot inner outer tensordot einsum kron cross matrix_power norm solve inv
+    det slogdet cholesky eigh eigvals eigvalsh svd qr pinv sort take take_along_axis median quantile percentile
+    average cov corrcoef diff gradient interp trapezoid unwrap convolve polyval vander linspace logspace geomspace
+    real imag angle conj sinc nan_to_num round around full_like copy select fftshift ifftshift""")
 )
 FACTS = set(  # which are constant but where they jump
-    words("""shape ndim size iscomplexobj isrealobj iscomplex isreal isneginf isposinf result_type can_cast array_equal
-    array_equiv allclose isclose array_repr array_str argmax argmin nanargmax nanargmin argsort argpartition lexsort
-    searchsorted digitize nonzero flatnonzero argwhere count_nonzero isin matrix_rank all any zeros_like ones_like
-    empty_like shares_memory may_share_memory""")
+    words("""shape ndim size iscomplexobj isrealobj iscomplex isreal isneginf isposinf result_type can_cast
+    array_equal array_equiv allclose isclose array_repr array_str argmax argmin nanargmax nanargmin argsort
+    argpartition lexsort searchsorted digitize nonzero flatnonzero argwhere count_nonzero isin matrix_rank all any
+    zeros_like ones_like empty_like shares_memory may_share_memory""")
 )
 NAMES = {"amax": "max", "amin": "min", "around": "round"}
 RENAMED = {"shape": "newshape"}
 IGNORED = {"out", "order", "optimize", "casting", "subok", "like", "copy", "kind", "stable", "overwrite_input"}
 OPTIONS = {"where", "initial", "dtype", "ddof", "axis", "keepdims"}
 METHODS = set(
-    words("""all any argmax argmin argsort clip conj copy cumprod cumsum diagonal dot max mean min nonzero prod ravel
-    repeat round searchsorted squeeze std sum swapaxes take trace var""")
+    words("""all any argmax argmin argsort clip conj copy cumprod cumsum diagonal dot max mean min nonzero prod
+    ravel repeat round searchsorted squeeze std sum swapaxes take trace var""")
 )
 
 
