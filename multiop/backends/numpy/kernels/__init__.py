@@ -101,82 +101,61 @@ def average(x, axis, keepdims):
     return np.true_divide(total(x, axis, keepdims), x.size if axis is None else x.shape[axis])
 
 
+def deviation(x, axis, keepdims):
+    return np.sqrt(variance(x, axis, keepdims))
+
+
+def all_true(x, axis, keepdims):
+    return np.logical_and.reduce(x, axis, None, None, keepdims)
+
+
+def any_true(x, axis, keepdims):
+    return np.logical_or.reduce(x, axis, None, None, keepdims)
+
+
+def place(fn):
+    return lambda x, axis, keepdims: fn(x, axis, keepdims=keepdims).astype(np.int32)
+
+
 def variance(x, axis, keepdims):
     n = x.size if axis is None else x.shape[axis]
     distance = x - np.true_divide(np.add.reduce(x, axis, None, None, True), n)
     return np.true_divide(np.add.reduce(np.square(distance), axis, None, None, keepdims), n)
 
 
-op_sum = along(total)
-op_mean = along(average)
-op_var = along(variance)
-op_std = along(lambda x, axis, keepdims: np.sqrt(variance(x, axis, keepdims)))
-op_max = extremum(np.maximum)
-op_min = extremum(np.minimum)
-op_argmax = along(lambda x, axis, keepdims: x.argmax(axis, keepdims=keepdims).astype(np.int32))
-op_argmin = along(lambda x, axis, keepdims: x.argmin(axis, keepdims=keepdims).astype(np.int32))
+op_sum, op_mean, op_var, op_std, op_all, op_any = map(along, (total, average, variance, deviation, all_true, any_true))
+op_argmax, op_argmin = along(place(ndarray.argmax)), along(place(ndarray.argmin))
+op_max, op_min = extremum(np.maximum), extremum(np.minimum)
 
-op_negative = of_one(np.negative, NUMBERS)
-op_reciprocal = of_one(np.reciprocal)
-op_sign = of_one(np.sign)
-op_abs = of_one(np.abs, NUMBERS)
-op_square = of_one(np.square, NUMBERS)
-op_sqrt = of_one(np.sqrt)
+op_negative, op_abs, op_square = (of_one(fn, NUMBERS) for fn in (np.negative, np.abs, np.square))
+op_sin, op_cos, op_tan, op_sinh, op_cosh, op_tanh = map(of_one, (np.sin, np.cos, np.tan, np.sinh, np.cosh, np.tanh))
+op_arcsin, op_arccos, op_arctan = map(of_one, (np.arcsin, np.arccos, np.arctan))
+op_arcsinh, op_arccosh, op_arctanh = map(of_one, (np.arcsinh, np.arccosh, np.arctanh))
+op_exp, op_exp2, op_expm1, op_log, op_log1p = map(of_one, (np.exp, np.exp2, np.expm1, np.log, np.log1p))
+op_log2, op_log10, op_sqrt, op_cbrt, op_reciprocal = map(of_one, (np.log2, np.log10, np.sqrt, np.cbrt, np.reciprocal))
+op_sign, op_floor, op_ceil, op_trunc = map(of_one, (np.sign, np.floor, np.ceil, np.trunc))
+op_isnan, op_isinf, op_isfinite = map(of_one, (np.isnan, np.isinf, np.isfinite))
+op_logical_not = of_one(np.logical_not, REAL | {np.dtype(bool)})
 op_rsqrt = of_one(lambda x: np.reciprocal(np.sqrt(x)))
-op_exp = of_one(np.exp)
-op_exp2 = of_one(np.exp2)
-op_expm1 = of_one(np.expm1)
-op_log = of_one(np.log)
-op_log2 = of_one(np.log2)
-op_log10 = of_one(np.log10)
-op_log1p = of_one(np.log1p)
-op_floor = of_one(np.floor)
-op_ceil = of_one(np.ceil)
-op_trunc = of_one(np.trunc)
-op_sin = of_one(np.sin)
-op_cos = of_one(np.cos)
-op_tan = of_one(np.tan)
-op_arcsin = of_one(np.arcsin)
-op_arccos = of_one(np.arccos)
-op_arctan = of_one(np.arctan)
-op_sinh = of_one(np.sinh)
-op_cosh = of_one(np.cosh)
-op_tanh = of_one(np.tanh)
-op_arcsinh = of_one(np.arcsinh)
-op_arccosh = of_one(np.arccosh)
-op_arctanh = of_one(np.arctanh)
-op_cbrt = of_one(np.cbrt)
-op_isnan = of_one(np.isnan)
-op_isinf = of_one(np.isinf)
-op_isfinite = of_one(np.isfinite)
 op_relu = of_one(lambda x: np.maximum(x, 0))
 op_sigmoid = of_one(lambda x: 1 / (1 + np.exp(-x)))
 op_softplus = of_one(lambda x: np.logaddexp(x, 0))
 
-op_add = of_two(np.add, NUMBERS)
-op_subtract = of_two(np.subtract, NUMBERS)
-op_multiply = of_two(np.multiply, NUMBERS)
-op_divide = of_two(np.true_divide)
-op_maximum = of_two(np.maximum)
-op_minimum = of_two(np.minimum)
-op_arctan2 = of_two(np.arctan2)
-op_hypot = of_two(np.hypot)
-op_logaddexp = of_two(np.logaddexp)
-op_equal = of_two(np.equal, NUMBERS, {})
-op_not_equal = of_two(np.not_equal, NUMBERS, {})
-op_less = of_two(np.less, pairs={})
-op_less_equal = of_two(np.less_equal, pairs={})
-op_greater = of_two(np.greater, pairs={})
-op_greater_equal = of_two(np.greater_equal, pairs={})
+op_add, op_subtract, op_multiply = (of_two(fn, NUMBERS) for fn in (np.add, np.subtract, np.multiply))
+op_divide, op_maximum, op_minimum = map(of_two, (np.true_divide, np.maximum, np.minimum))
+op_arctan2, op_hypot, op_logaddexp, power = map(of_two, (np.arctan2, np.hypot, np.logaddexp, np.power))
+op_equal, op_not_equal = of_two(np.equal, NUMBERS, {}), of_two(np.not_equal, NUMBERS, {})
+op_less, op_less_equal = of_two(np.less, pairs={}), of_two(np.less_equal, pairs={})
+op_greater, op_greater_equal = of_two(np.greater, pairs={}), of_two(np.greater_equal, pairs={})
 
 
 def op_power(x1, x2, *, otherwise):
-    """Leave powers of one half, for which NumPy may take a root, to the op."""
-    is_root = (x2 == 0.5).any() if type(x2) is ndarray else x2 == 0.5 if is_small(x2) else True
+    """Leave powers of one half, of which NumPy takes the root where all have that exponent, to the op."""
+    if type(x2) is ndarray:
+        is_root = (x2.shape != getattr(x1, "shape", ()) or x2.shape == ()) and (x2 == 0.5).any()
+    else:
+        is_root = x2 == 0.5 if type(x2) is float else type(x2) is not int
     return otherwise(x1, x2) if is_root else power(x1, x2, otherwise=otherwise)
-
-
-power = of_two(np.power)
 
 
 def op_matmul(x1, x2, *, otherwise):
@@ -275,16 +254,50 @@ def are_alike(xs):
 
 def op_get_item(x, key, *, otherwise):
     if type(x) is ndarray and x.dtype in KNOWN and x.ndim:
-        if type(key) is slice and is_whole(key.start) and is_whole(key.stop) and is_whole(key.step) and key.step != 0:
-            return x[key].copy()
-        if is_axis(0, x) and type(key) is int and -x.shape[0] <= key < x.shape[0]:
+        if type(key) is slice:
+            step = key.step
+            if type(key.start) in WHOLE and type(key.stop) in WHOLE and (step is None or (type(step) is int and step)):
+                return x[key].copy()
+        elif type(key) is int and -x.shape[0] <= key < x.shape[0]:
             y = x[key]
             return y.copy() if type(y) is ndarray else asarray(y)
     return otherwise(x, key)
 
 
-def is_whole(n):
-    return n is None or type(n) is int
+WHOLE = {int, type(None)}
+
+
+def op_flip(x, axis, *, otherwise):
+    if axis is None and type(x) is ndarray and x.dtype in KNOWN:
+        return x[(BACKWARDS,) * x.ndim].copy()
+    return otherwise(x, axis)
+
+
+BACKWARDS = slice(None, None, -1)
+
+
+def op_ravel(x, *, otherwise):
+    return x.flatten() if type(x) is ndarray and x.dtype in KNOWN else otherwise(x)
+
+
+def op_shape(x, *, otherwise):
+    return x.shape if type(x) is ndarray and x.dtype in KNOWN else otherwise(x)
+
+
+def op_prod(x, axis, keepdims, dtype, *, otherwise):
+    if dtype is None and type(x) is ndarray and x.dtype in REAL and (axis is None or is_axis(axis, x)):
+        return asarray(QUIET.copy().run(np.multiply.reduce, x, axis, None, None, keepdims))
+    return otherwise(x, axis, keepdims, dtype)
+
+
+def op_median(x, axis, keepdims, *, otherwise):
+    if axis is None and not keepdims and type(x) is ndarray and x.dtype in REAL and x.size:
+        half = x.size // 2
+        y = np.partition(x.ravel(), (half - 1 + x.size % 2, half, -1))  # NaN is last, if there is any
+        distance = QUIET.copy().run(np.subtract, y[half], y[half - 1 + x.size % 2])
+        if distance < np.inf and y[-1] == y[-1]:
+            return asarray(y[half] if x.size % 2 else y[half - 1] + distance * 0.5)
+    return otherwise(x, axis, keepdims)
 
 
 def op_take(x, indices, axis, *, otherwise):
@@ -330,3 +343,29 @@ def op_outer(x1, x2, *, otherwise):
     if type(x1) is type(x2) is ndarray and x1.dtype is x2.dtype and x1.dtype in REAL:
         return QUIET.copy().run(np.multiply, x1.reshape(-1, 1), x2.reshape(-1))
     return otherwise(x1, x2)
+
+
+def of_matrix(fn):
+    """Return the kernel of a function of one square matrix, which says itself if there is no result."""
+
+    def kernel(x, *options, otherwise):
+        if type(x) is ndarray and x.dtype in REAL and x.ndim == 2 and x.shape[0] == x.shape[1] and not any(options):
+            try:
+                return fn(x)
+            except np.linalg.LinAlgError:
+                pass
+        return otherwise(x, *options)
+
+    return kernel
+
+
+op_inv, op_cholesky = of_matrix(np.linalg.inv), of_matrix(np.linalg.cholesky)
+
+
+def op_solve(a, b, *, otherwise):
+    if type(a) is type(b) is ndarray and a.dtype is b.dtype and a.dtype in REAL and a.ndim == 2 and b.ndim in (1, 2):
+        try:
+            return np.linalg.solve(a, b)
+        except np.linalg.LinAlgError:
+            pass
+    return otherwise(a, b)
