@@ -136,7 +136,8 @@ def _value_and_grad(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, na
         backend = active()
         flat = _flat.FlatFunction(fun, args, kwargs, chosen, has_aux, backend, name)
         outputs, pullback, aux = backend.vjp(flat.scalar, flat.primals, False)
-        flat.warn_unconnected()
+        if flat.is_unconnected:
+            flat.warn_unconnected()
         grads = flat.arguments(pullback([op_ones_like(outputs[0])]))
         return ((outputs[0], flat.aux(aux)) if has_aux else outputs[0]), grads
 

@@ -356,16 +356,23 @@ def is_traced(x):
 def is_differentiated(x):
     """Say whether a gradient is being taken of what `x`, an operand or a list of them, is computed from."""
     if isinstance(x, Traced):
-        return not x.node.is_constant and is_traced(x)
-    return isinstance(x, (list, tuple)) and any(map(is_differentiated, x))
+        if not x.node.is_constant:
+            for owner in x.node.owners:
+                if owner.is_open:
+                    return True
+    elif isinstance(x, (list, tuple)):
+        for entry in x:
+            if isinstance(entry, (Traced, list, tuple)) and is_differentiated(entry):
+                return True
+    return False
 
 
 def is_inexact(x):
     return isinstance(x, (np.ndarray, Traced)) and x.dtype in INEXACT
 
 
-def recorded(op, rule, args):
-    """Return `op(*args)`, and record how its gradients go back.
+def recorded(op, rule, args, arrays=None):
+    """Return `op(*args)`, and record how its gradients go back; `arrays` are `args` as plain ones.
 
     `rule` takes the upstream gradient, or a list of them if there are several results, and `args`. It returns the
     gradient of the first of `args`, or a tuple of gradients of as many as it has; that of a list is a list. Or it is a
@@ -373,7 +380,7 @@ def recorded(op, rule, args):
     makes higher derivatives. It computes 16-bit floats in `float32`: on the way to an ordinary number, they would
     overflow or vanish.
     """
-    result = op(*array_of(args))
+    result = op(*(array_of(args) if arrays is None else arrays))
     is_usual = type(rule) is tuple and type(result) is np.ndarray and result.dtype in WIDE
     if is_usual and (traced := record_step(rule, args, result)) is not None:
         return traced
@@ -411,25 +418,32 @@ def record_step(rule, args, result):
     name: a name that begins with `_` gets `None`, and one that begins with `like` the shape and dtype alone.
     """
     parts, inputs, owners, is_constant, wanted = [], [], None, True, None
-    for k, part in enumerate(rule):
-        x = args[k]
-        if isinstance(x, Traced) and part is not None and is_traced(x):
-            if x.dtype not in WIDE:
-                return None
-            parts.append((part, x.shape, x.dtype))
-            inputs.append((x.node, x.k))
-            is_constant = is_constant and x.node.is_constant
-            owners = x.node.owners if owners is None or owners is x.node.owners else owners | x.node.owners
-            keeps = NEEDS[part.__code__]
-            wanted = keeps if wanted is None else wanted | keeps
+    for part, x in zip(rule, args, strict=False):
+        if part is None or not isinstance(x, Traced):
+            continue
+        node = x.node
+        for owner in node.owners:
+            if owner.is_open:
+                break
+        else:
+            continue
+        if x.dtype not in WIDE:
+            return None
+        parts.append((part, x.shape, x.dtype))
+        inputs.append((node, x.k))
+        is_constant = is_constant and node.is_constant
+        owners = node.owners if owners is None or owners is node.owners else owners | node.owners
+        keeps = NEEDS[part.__code__]
+        wanted = keeps if wanted is None else wanted | keeps
     for owner in owners:
         if not owner.is_open:
             owners = {owner for owner in owners if owner.is_open}
             break
-    held = []
+    held, keeps_all = [], -1 in wanted
     for k, x in enumerate(args, 1):
-        if k in wanted or -1 in wanted:
-            held.append(x if not isinstance(x, (Traced, np.ndarray)) else kept(x))
+        if keeps_all or k in wanted:
+            is_free = not isinstance(x, np.ndarray) or (x.base is None and not x.flags.writeable)
+            held.append(x if is_free else x.copy())
         else:
             held.append(Like(x) if -k - 1 in wanted else None)
     step = Step(parts, inputs, owners, is_constant, held, result if 0 in wanted else None, result)

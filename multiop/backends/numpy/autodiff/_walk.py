@@ -22,8 +22,9 @@ def walk(ys, grad_ys, xs, stops=(), nodes=None, once=None, path=None):
 
     What `once` alone owns is forgotten on the way: it is not walked again. `path` is what `between` gives.
     """
-    grads, own, wanted = {}, set(), {x.place for x in xs if isinstance(x, Traced)}
-    stopped = {x.place for x in stops if isinstance(x, Traced)}
+    grads, own = {}, set()
+    places = [x.place if isinstance(x, Traced) else None for x in xs]
+    wanted, stopped = set(places), {x.place for x in stops if isinstance(x, Traced)} if stops else ()
     for y, grad in zip(ys, grad_ys, strict=True):
         if grad is not None and isinstance(y, Traced):
             receive(grads, own, y.place, grad)
@@ -37,8 +38,9 @@ def walk(ys, grad_ys, xs, stops=(), nodes=None, once=None, path=None):
                 grad = None if place in stopped else grads.get(place) if place in wanted else grads.pop(place, None)
                 if grad is not None:
                     is_reached = True
-                is_missing = grad is None and spec and not node.tells_unused
-                upstreams.append(np.zeros(*spec) if is_missing else grad)
+                elif spec and not node.tells_unused:
+                    grad = np.zeros(*spec)
+                upstreams.append(grad)
             if is_reached:
                 for place, grad in zip(node.inputs, node.pull(upstreams), strict=True):
                     if grad is not None:
@@ -48,7 +50,7 @@ def walk(ys, grad_ys, xs, stops=(), nodes=None, once=None, path=None):
                             grads[place] = grad
             if once is not None and len(node.owners) == 1 and once in node.owners:
                 node.forget()
-    return [grads.get(x.place) if isinstance(x, Traced) else None for x in xs]
+    return [grads.get(place) for place in places]
 
 
 def receive(grads, own, place, grad):

@@ -225,7 +225,9 @@ def op_zeros_like(x, dtype, *, otherwise):
 
 def op_ones_like(x, dtype, *, otherwise):
     if dtype is None and type(x) is ndarray and x.dtype in KNOWN:
-        return np.ones(x.shape, x.dtype)
+        y = np.empty(x.shape, x.dtype)
+        y.fill(1)
+        return y
     return otherwise(x, dtype)
 
 

@@ -35,24 +35,44 @@ def around(name, op):
     def run(*args, **kwargs):
         with np.errstate(all="ignore"):
             result = op(*args, **kwargs)
-        given = [*args, *kwargs.values()]
-        return own(result, [*given, *(x for arg in given if isinstance(arg, list) for x in arg)])
+        return own(result, [*args, *kwargs.values()])
 
     if name in STRUCTURAL or not hasattr(Primitives, name):  # a composite is differentiated as what it is made of
         return run
     rule = RULES[name]
+    n_operands = len(rule) if type(rule) is tuple and name not in SEQUENCES else 0
 
-    @functools.wraps(run)
-    def call(*args, **kwargs):
+    def with_lists(args, kwargs):
+        """Run the op on operands that are lists, or that have tensors in them."""
         if name == "op_convert_to_numpy" or not is_traced(args):
             return run(*array_of(args), **kwargs)
         if name in SEQUENCES:
             return recorded(run, rule, args)
         for k, x in enumerate(args):
             if isinstance(x, (list, tuple)):
-                is_operand = type(rule) is tuple and k < len(rule) and rule[k] is not None
-                args = (*args[:k], one_tensor(x, is_operand), *args[k + 1 :])
+                args = (*args[:k], one_tensor(x, k < n_operands and rule[k] is not None), *args[k + 1 :])
         return recorded(getattr(ops, name[3:]), rule, args)
+
+    @functools.wraps(run)
+    def call(*args, **kwargs):
+        if not n_operands:
+            return with_lists(args, kwargs)
+        arrays, is_recorded = [], False
+        for k, x in enumerate(args):
+            if isinstance(x, Traced):
+                arrays.append(x.array)
+                for owner in x.node.owners:
+                    is_recorded = is_recorded or owner.is_open
+            elif type(x) is list or type(x) is tuple:
+                if k < n_operands and rule[k] is not None:
+                    return with_lists(args, kwargs)
+                for entry in x:
+                    if isinstance(entry, (Traced, list, tuple)):
+                        return with_lists(args, kwargs)
+                arrays.append(x)
+            else:
+                arrays.append(x)
+        return recorded(getattr(ops, name[3:]), rule, args, arrays) if is_recorded else run(*arrays, **kwargs)
 
     return call
 
