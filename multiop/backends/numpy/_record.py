@@ -78,13 +78,19 @@ class Node:
 
     tells_unused = False
 
-    def __init__(self, inputs, pull, results, owners=(), rule=None, is_leaf=False):
-        self.inputs, self.pull = [x.place for x in inputs], pull
-        self.owners = {owner for x in inputs for owner in x.node.owners if owner.is_open}.union(owners)
-        self.specs = [(y.shape, y.dtype) if is_inexact(y) else None for y in results]
-        self.results = [weakref.ref(array_of(y)) if is_inexact(y) else None for y in results]
-        self.rule, self.number = rule, next(_numbers)
-        self.is_constant = not is_leaf and all(x.node.is_constant for x in inputs)
+    def __init__(self, inputs, pull, results, rule=None):
+        self.inputs, self.pull, self.rule, self.number = [], pull, rule, next(_numbers)
+        self.owners, self.is_constant, self.specs, self.results = set(), True, [], []
+        for x in inputs:
+            self.inputs.append(x.place)
+            self.is_constant = self.is_constant and x.node.is_constant
+            for owner in x.node.owners:
+                if owner.is_open:
+                    self.owners.add(owner)
+        for y in results:
+            is_recorded = y.dtype in INEXACT
+            self.specs.append((y.shape, y.dtype) if is_recorded else None)
+            self.results.append(weakref.ref(y) if is_recorded else None)
 
     def forget(self):
         """Free what only a derivative would need."""
@@ -92,17 +98,21 @@ class Node:
 
 
 class Leaf(Node):
-    """The start of a record: what `x` is there, with nothing before it."""
+    """The start of a record: what `x` is there, with nothing before it but what passes its gradients on to `before`."""
 
-    rule, inputs = None, ()
+    rule = None
 
-    def __init__(self, x, owners=(), is_constant=False):
-        self.is_constant = is_constant
-        self.owners, self.specs, self.number = set(owners), [(x.shape, x.dtype)], next(_numbers)
-        self.results = [weakref.ref(x)]
+    def __init__(self, x, owners=(), is_constant=False, before=None):
+        self.owners, self.is_constant, self.inputs, self.number = set(owners), is_constant, (), next(_numbers)
+        self.specs, self.results = [(x.shape, x.dtype)], [weakref.ref(x)]
+        if before is not None:
+            self.inputs = (before.place,)
+            for owner in before.node.owners:
+                if owner.is_open:
+                    self.owners.add(owner)
 
     def pull(self, upstreams):
-        return ()
+        return upstreams if self.inputs else ()
 
 
 class Step(Node):
@@ -164,13 +174,9 @@ class Entries:
         return self.add_to(np.zeros(self.shape, self.dtype))
 
 
-def has_op(name):
-    return hasattr(sys.modules[__package__], f"op_{name}")
-
-
 def refused(function, name):
     """Return the error for a function of NumPy that would lose the record."""
-    which = f"multiop.op_{name}" if has_op(name) else "one of those in docs/ops.md"
+    which = f"multiop.op_{name}" if hasattr(ops, name) else "one of those in docs/ops.md"
     return errors.UnsupportedError(
         f"np.{function} of an array that is differentiated: use an op of multiop, {which}, or take op_stop_gradient of "
         f"it first, where its value is meant as a constant"
@@ -213,21 +219,22 @@ class Traced:
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         """Compute a function of NumPy by the op of its name."""
-        if not is_differentiated(inputs):
+        if not is_differentiated(self) and not is_differentiated(inputs):
             return getattr(ufunc, method)(*array_of(inputs), **options)
         name = UFUNCS.get(ufunc.__name__, ufunc.__name__)
         if method in ("reduce", "accumulate") and (name, method) in REDUCED:
             options.setdefault("axis", 0)
             return REDUCED[name, method](*inputs, **options)
-        if name in BESSEL and method == "__call__" and not options:
-            name, order = BESSEL[name]
-            inputs = order, *inputs
-        if not has_op(name) or method != "__call__" or options:
+        if name in BESSEL:
+            name, inputs = BESSEL[name][0], (BESSEL[name][1], *inputs)
+        op = getattr(ops, name, None)
+        if op is None or method != "__call__" or options:
             raise refused(ufunc.__name__, name)
-        return getattr(ops, name)(*inputs)
+        return op(*inputs)
 
     def __array_function__(self, function, types, args, kwargs):
-        if function.__name__ in _functions.FACTS or not is_differentiated([args, list(kwargs.values())]):
+        is_live = is_differentiated(self) or is_differentiated([args, list(kwargs.values())])
+        if not is_live or function.__name__ in _functions.FACTS:
             return function(*array_of(args), **{name: array_of(x) for name, x in kwargs.items()})
         found = _functions.called_by_op(function, args, kwargs)
         if found is NotImplemented:
@@ -303,6 +310,11 @@ def _operators():
 
 
 _operators()
+
+
+def now():
+    """Return a number between those of the nodes so far and of those to come."""
+    return next(_numbers)
 
 
 class Output(Traced):
@@ -405,7 +417,7 @@ def recorded(op, rule, args, arrays=None):
             for x, g in paired(args, grads if isinstance(grads, tuple) else (grads,))
         ]
 
-    node = Node([x for x in operands(args) if isinstance(x, Traced)], pull, results)
+    node = Node([x for x in operands(args) if isinstance(x, Traced)], pull, map(array_of, results))
     node.tells_unused = hasattr(rule, "tells_unused")
     traced = [Traced(y, node, k) if is_inexact(y) else y for k, y in enumerate(results)]
     return type(result)(traced) if several else traced[0]

@@ -57,10 +57,11 @@ def around(name, op):
     def call(*args, **kwargs):
         if not n_operands:
             return with_lists(args, kwargs)
-        arrays, is_recorded = [], False
+        arrays, is_recorded, is_plain = [], False, True
         for k, x in enumerate(args):
             if isinstance(x, Traced):
                 arrays.append(x.array)
+                is_plain = False
                 for owner in x.node.owners:
                     is_recorded = is_recorded or owner.is_open
             elif type(x) is list or type(x) is tuple:
@@ -72,7 +73,10 @@ def around(name, op):
                 arrays.append(x)
             else:
                 arrays.append(x)
-        return recorded(getattr(ops, name[3:]), rule, args, arrays) if is_recorded else run(*arrays, **kwargs)
+        if is_plain:
+            return run(*arrays, **kwargs)
+        again = getattr(ops, name[3:])
+        return recorded(again, rule, args, arrays) if is_recorded else again(*arrays, **kwargs)
 
     return call
 
