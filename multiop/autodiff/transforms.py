@@ -8,6 +8,7 @@ These files do what is the same for every backend: they select and check argumen
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, ParamSpec, TypeVar, cast, overload
 
@@ -362,8 +363,13 @@ def _jacobian(
 
 def _by_rows(flat: _flat.FlatFunction) -> tuple[list[Any], Any]:
     """Return the derivatives of each output with respect to each input, in reverse mode, and the aux."""
+    return _pull_rows(flat, *flat.backend.vjp(flat.inexact, flat.primals))
+
+
+def _pull_rows(
+    flat: _flat.FlatFunction, outputs: list[Any], pullback: Callable[..., Any], aux: Any
+) -> tuple[list[Any], Any]:
     backend, primals = flat.backend, flat.primals
-    outputs, pullback, aux = backend.vjp(flat.inexact, primals)
     flat.refuse_complex_to_complex(outputs)
     units, rows, n = _flat.basis(outputs, backend, flat.name)
     if n:
@@ -424,9 +430,11 @@ def _by_columns(flat: _flat.FlatFunction) -> tuple[list[Any], Any]:
 
     linear = backend.linearize(flat.inexact, primals) if n and hasattr(backend, "linearize") else None
     if linear is not None:
-        outputs, push_one, aux = linear
+        outputs, aux, pullback, make_push = linear
+        if sum(math.prod(y.shape) for y in outputs) <= n:
+            return _pull_rows(flat, outputs, pullback, aux)
         flat.refuse_complex_to_complex(outputs)
-        specs = [tuple(y.shape) for y in outputs]
+        specs, push_one = [tuple(y.shape) for y in outputs], make_push()
         columns = backend.vmap(lambda *tangents: push_one(list(tangents)), [0] * len(units), n)(*units)
     elif n:
         pushed = backend.vmap(push, [0] * len(units), n)(*units)

@@ -169,3 +169,42 @@ def test_values_are_those_of_numpy(k):
         found = mo.op_convert_to_numpy(mo.op_stop_gradient(VALUES[k](tape.watch(X))))
     assert found.shape == np.shape(wanted)
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-12)
+
+
+class Series:
+    """What multiop sees of a Series of pandas: it makes an array of itself, and of what stands beside it."""
+
+    __module__ = "pandas.core.series"
+
+    def __init__(self, numbers):
+        self.numbers = np.asarray(numbers)
+        self.dtype, self.shape = self.numbers.dtype, self.numbers.shape
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.numbers, dtype)
+
+    def __mul__(self, other):
+        return NotImplemented if getattr(other, "__pandas_priority__", 0) > 3000 else self.numbers * np.asarray(other)
+
+
+@pytest.fixture(params=["stand-in", "pandas"])
+def series(request):
+    return Series if request.param == "stand-in" else pytest.importorskip("pandas").Series
+
+
+def test_a_column_of_pandas_is_its_numbers(series):
+    column = series(X)
+    assert mo.op_exp(column).dtype == mo.op_convert_to_tensor([column, column]).dtype == np.float64
+    for call in (
+        lambda p: mo.op_sum(mo.op_multiply(p, column)), lambda p: mo.op_sum(p * column), lambda p: (column * p).sum(),
+        lambda p: np.sum(np.multiply(p, column)), lambda p: mo.op_sum(mo.op_where(X > 0, p * column, 0.0)),
+    ):  # fmt: skip
+        assert mo.grad(call)(np.ones(4)).tolist() == X.tolist()
+    assert mo.grad(lambda p: mo.op_hypot(p, series([4.0]))[0])(np.array([3.0])).tolist() == [0.6]
+
+
+def test_an_error_names_what_pandas_gave(series):
+    with pytest.raises(errors.ArgumentTypeError, match=r"got pandas\.Series of float64\[4\]"):
+        mo.grad(mo.op_sum)(series(X))
+    with pytest.raises(errors.DTypeError, match=r"a pandas\S*\.Series of dtype datetime64"):
+        mo.op_exp(series(np.array(["2020-01-01"], "datetime64[s]")))

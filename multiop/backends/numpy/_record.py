@@ -126,16 +126,15 @@ class Step(Node):
         self.results, self.number = (weakref.ref(result),), next(_numbers)
 
     def pull(self, upstreams):
-        args, y, is_recorded = self.args, self.y, False
+        args, y = self.args, self.y
         for owner in self.owners:
             if owner.is_open:
-                is_recorded = True
                 y = y if y is None else Traced(y, self)
                 break
-        if not is_recorded:
-            args = args.copy()
+        else:
             for k, x in enumerate(args):
                 if isinstance(x, Traced):
+                    args = args.copy() if args is self.args else args
                     args[k] = x.array
         grads = []
         for part, shape, dtype in self.parts:
@@ -185,6 +184,8 @@ def refused(function, name):
 
 class Traced:
     """An array, and the step that it is a result of."""
+
+    __pandas_priority__ = 5000  # its operators come before those of a Series or DataFrame beside it
 
     def __init__(self, array, node, k=0):
         self.array, self.node, self.k = array, node, k

@@ -67,12 +67,15 @@ def jvp(fun, primals, tangents):
 
 
 def linearize(fun, primals):
-    """Return what `jvp` does of functions without a rule: the outputs, and the map from tangents to theirs."""
+    """Return the outputs and aux of a function without a rule, its pullback, and what makes its map of tangents."""
     outputs, pullback, aux = record_run(fun, primals)
     if not has_native_derivatives(outputs):
         return None
-    _, push, _ = vjp(lambda *cotangents: (pullback(cotangents), []), anything_like(outputs, 1))
-    return settled(outputs), push, settled(aux)
+
+    def make_push():
+        return vjp(lambda *cotangents: (pullback(cotangents), []), anything_like(outputs, 1))[1]
+
+    return settled(outputs), settled(aux), pullback, make_push
 
 
 def has_native_derivatives(ys):

@@ -16,12 +16,13 @@ import numpy as np
 from multiop._loading.primitives import Primitives
 
 from ..._record import Traced, array_of, is_inexact, is_traced, operands, ops, recorded
-from ...conversion import own
+from ...conversion import convert, is_tensor, own
 
 MODULES = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
 RULES = {name: rule for module in MODULES for name, rule in vars(module).items() if name.startswith("op_")}
 STRUCTURAL = {"op_cond", "op_switch", "op_while_loop", "op_fori_loop", "op_scan"}  # they run functions of traced arrays
 
+PLAIN = {np.ndarray, np.float64, np.float32, np.bool_, bool, int, float, complex, str, slice, type(None), type(...)}
 SEQUENCES = {  # they take several tensors as a list, which is one tensor anywhere else
     "op_concatenate", "op_stack", "op_select", "op_einsum", "op_fft", "op_fft2", "op_ifft2", "op_irfft",
     "op_convert_to_tensor",
@@ -51,6 +52,8 @@ def around(name, op):
         for k, x in enumerate(args):
             if isinstance(x, (list, tuple)):
                 args = (*args[:k], one_tensor(x, k < n_operands and rule[k] is not None), *args[k + 1 :])
+            elif hasattr(x, "__array__") and not is_tensor(x):  # a Series of pandas
+                args = (*args[:k], convert(x), *args[k + 1 :])
         return recorded(getattr(ops, name[3:]), rule, args)
 
     @functools.wraps(run)
@@ -64,7 +67,9 @@ def around(name, op):
                 is_plain = False
                 for owner in x.node.owners:
                     is_recorded = is_recorded or owner.is_open
-            elif type(x) is list or type(x) is tuple:
+            elif type(x) not in PLAIN:
+                if not isinstance(x, (list, tuple)):
+                    return with_lists(args, kwargs)
                 if k < n_operands and rule[k] is not None:
                     return with_lists(args, kwargs)
                 for entry in x:
