@@ -265,6 +265,9 @@ class Traced:
     def __getitem__(self, key):
         return ops.get_item(self, key)
 
+    def __setitem__(self, key, value):
+        raise errors.UnsupportedError("an array that is recorded cannot be written to: use multiop.op_set_item")
+
     def __float__(self):
         return float(self.number("float"))
 
