@@ -72,6 +72,7 @@ def test_what_has_no_op_says_what_to_use():
     for call in (
         lambda p: np.ediff1d(p), lambda p: np.var(p, mean=0.0), lambda p: np.sum(p, where=X > 1),
         lambda p: np.diff(p, append=2.0), lambda p: np.linalg.lstsq(A, p), lambda p: np.sum(p, out=X),
+        lambda p: np.linalg.svd(M * p, True, True, True),
     ):  # fmt: skip
         with pytest.raises(errors.UnsupportedError, match="use an op of multiop"):
             mo.grad(call)(X)

@@ -29,7 +29,7 @@ FACTS = set(  # which are constant but where they jump
 NAMES = {"amax": "max", "amin": "min", "around": "round"}
 RENAMED = {"shape": "newshape"}
 IGNORED = {"out", "order", "optimize", "casting", "subok", "like", "copy", "kind", "stable", "overwrite_input"}
-OPTIONS = {"where", "initial", "dtype", "ddof", "axis", "keepdims"}
+OPTIONS = {"where", "initial", "dtype", "ddof", "axis", "keepdims", "hermitian"}
 METHODS = set(
     words("""all any argmax argmin argsort clip conj copy cumprod cumsum diagonal dot max mean min nonzero prod
     ravel repeat round searchsorted squeeze std sum swapaxes take trace var""")
@@ -44,6 +44,19 @@ def op_of(name):
 signature = functools.lru_cache(1024)(inspect.signature)
 
 
+@functools.lru_cache(1024)
+def alike(function, op):
+    """Return how many positional arguments of a function are those of its op, and the names of all of the op's."""
+    names = signature(op).parameters
+    try:
+        pairs = list(zip(signature(function).parameters.values(), names, strict=False))
+    except ValueError:  # it is written in C
+        pairs = []
+    differ = [p.kind is p.VAR_POSITIONAL or (p.name != name and p.name in OPTIONS | IGNORED) for p, name in pairs]
+    n = differ.index(True) if True in differ else max(1, len(differ))
+    return n, names.keys() - {"dtype", "copy"}
+
+
 def called_by_op(function, args, kwargs):
     """Return what an op makes of the arguments of NumPy's function; `NotImplemented` if it cannot."""
     name = function.__name__
@@ -52,8 +65,9 @@ def called_by_op(function, args, kwargs):
     if name not in FUNCTIONS or not (function.__module__ or "").startswith("numpy"):
         return NotImplemented
     op = op_of(name)
-    if len(args) == 1 and not kwargs:
-        return op(args[0])
+    n_alike, names = alike(function, op)
+    if len(args) <= n_alike and kwargs.keys() <= names:
+        return op(*args, **kwargs)
     wanted = list(signature(op).parameters.values())
     positional, options = _bind_arguments(function, args, kwargs, wanted)
     ddof = options.pop("ddof", 0) if name in ("var", "std") else 0
