@@ -387,7 +387,7 @@ def is_inexact(x):
     return isinstance(x, (np.ndarray, Traced)) and x.dtype in INEXACT
 
 
-def recorded(op, rule, args, arrays=None):
+def recorded(op, rule, args, arrays=None, result=None):
     """Return `op(*args)`, and record how its gradients go back; `arrays` are `args` as plain ones.
 
     `rule` takes the upstream gradient, or a list of them if there are several results, and `args`. It returns the
@@ -396,7 +396,8 @@ def recorded(op, rule, args, arrays=None):
     makes higher derivatives. It computes 16-bit floats in `float32`: on the way to an ordinary number, they would
     overflow or vanish.
     """
-    result = op(*(array_of(args) if arrays is None else arrays))
+    if result is None:
+        result = op(*(array_of(args) if arrays is None else arrays))
     is_usual = type(rule) is tuple and type(result) is np.ndarray and result.dtype in WIDE
     if is_usual and (traced := record_step(rule, args, result)) is not None:
         return traced

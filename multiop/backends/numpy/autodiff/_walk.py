@@ -17,10 +17,11 @@ def leaf(x, *owners):
     return Traced(x, Leaf(x, owners))
 
 
-def walk(ys, grad_ys, xs, stops=(), nodes=None, once=None, path=None):
+def walk(ys, grad_ys, xs, stops=(), nodes=None, once=None, path=None, settle=False):
     """Return the gradient for each of `xs`, `None` where none arrives; nothing passes through `stops`.
 
-    What `once` alone owns is forgotten on the way: it is not walked again. `path` is what `between` gives.
+    What `once` alone owns is forgotten on the way: it is not walked again. `path` is what `between` gives. With
+    `settle`, gradients are as `settled` returns them, and zeros where none arrives; each of `xs` has another place.
     """
     grads, own = {}, set()
     places = [x.place if isinstance(x, Traced) else None for x in xs]
@@ -50,7 +51,15 @@ def walk(ys, grad_ys, xs, stops=(), nodes=None, once=None, path=None):
                             grads[place] = grad
             if once is not None and len(node.owners) == 1 and once in node.owners:
                 node.forget()
-    return [grads.get(place) for place in places]
+    if not settle:
+        return [grads.get(place) for place in places]
+    found = []
+    for x, place in zip(xs, places, strict=True):
+        grad = grads.get(place)
+        if grad is None:
+            grad = np.zeros(x.shape, x.dtype)
+        found.append(grad if place in own else settled([grad])[0])
+    return found
 
 
 def receive(grads, own, place, grad):

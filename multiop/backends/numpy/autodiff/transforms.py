@@ -38,8 +38,7 @@ def record_run(fun, primals, persistent=True):
     path = between({x.place for x in leaves}, history(outputs))
 
     def pullback(cotangents):
-        grads = walk(outputs, cotangents, leaves, once=None if persistent else owner, path=path)
-        return settled([np.zeros(x.shape, x.dtype) if g is None else g for x, g in zip(leaves, grads, strict=True)])
+        return walk(outputs, cotangents, leaves, once=None if persistent else owner, path=path, settle=True)
 
     return outputs, pullback, aux
 

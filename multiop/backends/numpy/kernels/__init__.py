@@ -371,3 +371,20 @@ def op_solve(a, b, *, otherwise):
         except np.linalg.LinAlgError:
             pass
     return otherwise(a, b)
+
+
+# what is recorded is written to by nobody, so that a view will do
+
+
+def view_of_item(x, key):
+    entries = key if type(key) is tuple else (key,)
+    is_simple = all(type(entry) is int or type(entry) is slice or entry is None or entry is ... for entry in entries)
+    return asarray(x[key]) if is_simple else None
+
+
+VIEWS = {
+    "op_get_item": view_of_item,
+    "op_reshape": lambda x, newshape: x.reshape(newshape),
+    "op_transpose": lambda x, axes: x.transpose(axes),
+    "op_swapaxes": lambda x, axis1, axis2: x.swapaxes(axis1, axis2),
+}

@@ -15,7 +15,8 @@ import numpy as np
 
 from multiop._loading.primitives import Primitives
 
-from ..._record import Traced, array_of, is_inexact, is_traced, operands, ops, recorded
+from ... import kernels
+from ..._record import WIDE, Traced, array_of, is_inexact, is_traced, operands, ops, recorded
 from ...conversion import convert, is_tensor, own
 
 MODULES = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
@@ -41,6 +42,7 @@ def around(name, op):
     if name in STRUCTURAL or not hasattr(Primitives, name):  # a composite is differentiated as what it is made of
         return run
     rule = RULES[name]
+    view = kernels.VIEWS.get(name)
     n_operands = len(rule) if type(rule) is tuple and name not in SEQUENCES else 0
 
     def with_lists(args, kwargs):
@@ -81,7 +83,10 @@ def around(name, op):
         if is_plain:
             return run(*arrays, **kwargs)
         again = getattr(ops, name[3:])
-        return recorded(again, rule, args, arrays) if is_recorded else again(*arrays, **kwargs)
+        if not is_recorded:
+            return again(*arrays, **kwargs)
+        result = view(*arrays) if view is not None and arrays[0].dtype in WIDE else None
+        return recorded(again, rule, args, arrays, result)
 
     return call
 
