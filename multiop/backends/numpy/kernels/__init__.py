@@ -183,77 +183,6 @@ def op_clip(x, x_min, x_max, *, otherwise):
     return otherwise(x, x_min, x_max)
 
 
-def op_round(x, decimals, *, otherwise):
-    if type(x) is ndarray and x.dtype in REAL and not decimals:
-        return asarray(np.rint(x))
-    return otherwise(x, decimals)
-
-
-def op_reshape(x, newshape, *, otherwise):
-    if type(x) is ndarray and x.dtype in KNOWN:
-        y = x.reshape(newshape)
-        return y if y.base is None else y.copy()
-    return otherwise(x, newshape)
-
-
-def op_transpose(x, axes, *, otherwise):
-    if axes is None and type(x) is ndarray and x.dtype in KNOWN:
-        return x.T.copy()
-    return otherwise(x, axes)
-
-
-def op_expand_dims(x, axis, *, otherwise):
-    if type(x) is ndarray and x.dtype in KNOWN and type(axis) is int and -x.ndim - 1 <= axis <= x.ndim:
-        axis += x.ndim + 1 if axis < 0 else 0
-        return x.reshape(*x.shape[:axis], 1, *x.shape[axis:]).copy()
-    return otherwise(x, axis)
-
-
-def op_broadcast_to(x, shape, *, otherwise):
-    if type(x) is ndarray and x.dtype in KNOWN and x.ndim <= len(shape):
-        y = np.empty(shape, x.dtype)
-        y[...] = x
-        return y
-    return otherwise(x, shape)
-
-
-def op_zeros_like(x, dtype, *, otherwise):
-    if dtype is None and type(x) is ndarray and x.dtype in KNOWN:
-        return np.zeros(x.shape, x.dtype)
-    return otherwise(x, dtype)
-
-
-def op_ones_like(x, dtype, *, otherwise):
-    if dtype is None and type(x) is ndarray and x.dtype in KNOWN:
-        y = np.empty(x.shape, x.dtype)
-        y.fill(1)
-        return y
-    return otherwise(x, dtype)
-
-
-def op_concatenate(xs, axis, *, otherwise):
-    if are_alike(xs) and is_axis(axis, xs[0]):
-        return np.concatenate(xs, axis)
-    return otherwise(xs, axis)
-
-
-def op_stack(x, axis, *, otherwise):
-    if axis == 0 and are_alike(x):
-        return np.stack(x) if x[0].ndim else np.array(x)
-    return otherwise(x, axis)
-
-
-def are_alike(xs):
-    """Say whether `xs` is a list of arrays of one dtype."""
-    if type(xs) not in (list, tuple) or not xs or type(xs[0]) is not ndarray or xs[0].dtype not in KNOWN:
-        return False
-    dtype = xs[0].dtype
-    for x in xs:  # noqa: SIM110  a generator is a call for each
-        if type(x) is not ndarray or x.dtype is not dtype:
-            return False
-    return True
-
-
 def op_get_item(x, key, *, otherwise):
     if type(x) is ndarray and x.dtype in KNOWN and x.ndim:
         if type(key) is slice:
@@ -266,30 +195,13 @@ def op_get_item(x, key, *, otherwise):
     return otherwise(x, key)
 
 
-WHOLE = {int, type(None)}
+def op_reshape(x, newshape, *, otherwise):
+    if type(x) is ndarray and x.dtype in KNOWN:
+        return x.reshape(newshape).copy()
+    return otherwise(x, newshape)
 
 
-def op_flip(x, axis, *, otherwise):
-    if axis is None and type(x) is ndarray and x.dtype in KNOWN:
-        return x[(BACKWARDS,) * x.ndim].copy()
-    return otherwise(x, axis)
-
-
-BACKWARDS = slice(None, None, -1)
-
-
-def op_ravel(x, *, otherwise):
-    return x.flatten() if type(x) is ndarray and x.dtype in KNOWN else otherwise(x)
-
-
-def op_shape(x, *, otherwise):
-    return x.shape if type(x) is ndarray and x.dtype in KNOWN else otherwise(x)
-
-
-def op_prod(x, axis, keepdims, dtype, *, otherwise):
-    if dtype is None and type(x) is ndarray and x.dtype in REAL and (axis is None or is_axis(axis, x)):
-        return asarray(QUIET.copy().run(np.multiply.reduce, x, axis, None, None, keepdims))
-    return otherwise(x, axis, keepdims, dtype)
+WHOLE, BACKWARDS = {int, type(None)}, slice(None, None, -1)
 
 
 def op_median(x, axis, keepdims, *, otherwise):
@@ -302,75 +214,106 @@ def op_median(x, axis, keepdims, *, otherwise):
     return otherwise(x, axis, keepdims)
 
 
-def op_take(x, indices, axis, *, otherwise):
-    if axis is None and type(x) is type(indices) is ndarray and x.dtype in KNOWN and indices.dtype.kind == "i":
-        try:
-            return asarray(x.take(indices))
-        except IndexError:  # which the op says
-            pass
-    return otherwise(x, indices, axis)
+# ops that cost more than a look at their operands by functions
 
 
-def op_sort(x, axis, *, otherwise):
-    if type(x) is ndarray and x.dtype in REAL and is_axis(axis, x):
-        return np.sort(x, axis)
-    return otherwise(x, axis)
+def when(applies, fn, errors=()):
+    """Return the kernel that is `fn` of what `applies` is true of, unless it raises one of `errors`."""
 
-
-def op_argsort(x, axis, *, otherwise):
-    if type(x) is ndarray and x.dtype in REAL and is_axis(axis, x):
-        return x.argsort(axis, "stable").astype(np.int32)
-    return otherwise(x, axis)
-
-
-def op_cumsum(x, axis, dtype, *, otherwise):
-    if dtype is None and type(x) is ndarray and x.dtype in REAL and (axis is None or is_axis(axis, x)):
-        return QUIET.copy().run(x.cumsum, axis)
-    return otherwise(x, axis, dtype)
-
-
-def op_dot(x1, x2, *, otherwise):
-    if type(x1) is type(x2) is ndarray and x1.dtype is x2.dtype and x1.dtype in REAL and x1.ndim and x2.ndim:
-        return asarray(QUIET.copy().run(np.dot, x1, x2))
-    return otherwise(x1, x2)
-
-
-def op_inner(x1, x2, *, otherwise):
-    if type(x1) is type(x2) is ndarray and x1.dtype is x2.dtype and x1.dtype in REAL and x1.ndim and x2.ndim:
-        return asarray(QUIET.copy().run(np.inner, x1, x2))
-    return otherwise(x1, x2)
-
-
-def op_outer(x1, x2, *, otherwise):
-    if type(x1) is type(x2) is ndarray and x1.dtype is x2.dtype and x1.dtype in REAL:
-        return QUIET.copy().run(np.multiply, x1.reshape(-1, 1), x2.reshape(-1))
-    return otherwise(x1, x2)
-
-
-def of_matrix(fn):
-    """Return the kernel of a function of one square matrix, which says itself if there is no result."""
-
-    def kernel(x, *options, otherwise):
-        if type(x) is ndarray and x.dtype in REAL and x.ndim == 2 and x.shape[0] == x.shape[1] and not any(options):
+    def kernel(*args, otherwise):
+        if applies(*args):
             try:
-                return fn(x)
-            except np.linalg.LinAlgError:
+                return fn(*args)
+            except errors:  # which the op explains
                 pass
-        return otherwise(x, *options)
+        return otherwise(*args)
 
     return kernel
 
 
-op_inv, op_cholesky = of_matrix(np.linalg.inv), of_matrix(np.linalg.cholesky)
+def is_known(x, *options):
+    return type(x) is ndarray and x.dtype in KNOWN and (not options or options[0] is None)
 
 
-def op_solve(a, b, *, otherwise):
-    if type(a) is type(b) is ndarray and a.dtype is b.dtype and a.dtype in REAL and a.ndim == 2 and b.ndim in (1, 2):
-        try:
-            return np.linalg.solve(a, b)
-        except np.linalg.LinAlgError:
-            pass
-    return otherwise(a, b)
+def is_real(x, axis=None):
+    return type(x) is ndarray and x.dtype in REAL and (axis is None or is_axis(axis, x))
+
+
+def are_real(x1, x2):
+    return type(x1) is type(x2) is ndarray and x1.dtype is x2.dtype and x1.dtype in REAL and x1.ndim and x2.ndim
+
+
+def are_alike(xs, axis):
+    """Say whether `xs` is a list of arrays of one dtype."""
+    if type(xs) not in (list, tuple) or not xs or type(xs[0]) is not ndarray or xs[0].dtype not in KNOWN:
+        return False
+    dtype = xs[0].dtype
+    for x in xs:
+        if type(x) is not ndarray or x.dtype is not dtype:
+            return False
+    return axis == 0 or is_axis(axis, xs[0])
+
+
+def is_square(x, *options):
+    return type(x) is ndarray and x.dtype in REAL and x.ndim == 2 and x.shape[0] == x.shape[1] and not any(options)
+
+
+def filled(x, number):
+    y = np.empty(x.shape, x.dtype)
+    y.fill(number)
+    return y
+
+
+def spread(x, shape):
+    y = np.empty(shape, x.dtype)
+    y[...] = x
+    return y
+
+
+def expand(x, axis):
+    axis += x.ndim + 1 if axis < 0 else 0
+    return x.reshape(*x.shape[:axis], 1, *x.shape[axis:]).copy()
+
+
+def quietly(fn, *args):
+    return asarray(QUIET.copy().run(fn, *args))
+
+
+op_shape, op_ravel = when(is_known, lambda x: x.shape), when(is_known, ndarray.flatten)
+op_transpose = when(is_known, lambda x, axes: x.T.copy())
+op_flip = when(is_known, lambda x, axis: x[(BACKWARDS,) * x.ndim].copy())
+op_zeros_like = when(is_known, lambda x, dtype: np.zeros(x.shape, x.dtype))
+op_ones_like = when(is_known, lambda x, dtype: filled(x, 1))
+op_broadcast_to = when(lambda x, shape: is_known(x), spread, ValueError)
+op_expand_dims = when(lambda x, k: is_known(x) and type(k) is int and -x.ndim - 1 <= k <= x.ndim, expand)
+op_concatenate = when(are_alike, np.concatenate, ValueError)
+op_stack = when(lambda xs, axis: axis == 0 and are_alike(xs, 0), lambda xs, axis: np.stack(xs), ValueError)
+op_take = when(
+    lambda x, k, axis: is_known(x, axis) and type(k) is ndarray and k.dtype.kind == "i",
+    lambda x, k, axis: asarray(x.take(k)),
+    IndexError,
+)
+op_round = when(lambda x, decimals: not decimals and is_real(x), lambda x, decimals: asarray(np.rint(x)))
+op_sort = when(lambda x, axis: axis is not None and is_real(x, axis), np.sort)
+op_argsort = when(
+    lambda x, axis: axis is not None and is_real(x, axis),
+    lambda x, axis: x.argsort(axis, "stable").astype(np.int32),
+)
+op_cumsum = when(
+    lambda x, axis, dtype: dtype is None and is_real(x, axis), lambda x, axis, dtype: QUIET.copy().run(x.cumsum, axis)
+)
+op_prod = when(
+    lambda x, axis, keepdims, dtype: dtype is None and is_real(x, axis),
+    lambda x, axis, keepdims, dtype: quietly(np.multiply.reduce, x, axis, None, None, keepdims),
+)
+op_dot = when(are_real, lambda x1, x2: quietly(np.dot, x1, x2), ValueError)
+op_inner = when(are_real, lambda x1, x2: quietly(np.inner, x1, x2), ValueError)
+op_outer = when(are_real, lambda x1, x2: quietly(np.multiply, x1.reshape(-1, 1), x2.reshape(-1)))
+op_inv = when(is_square, np.linalg.inv, np.linalg.LinAlgError)
+op_cholesky = when(is_square, lambda x, upper: np.linalg.cholesky(x), np.linalg.LinAlgError)
+op_solve = when(
+    lambda a, b: are_real(a, b) and a.ndim == 2 and b.ndim <= 2, np.linalg.solve, (np.linalg.LinAlgError, ValueError)
+)
 
 
 # what is recorded is written to by nobody, so that a view will do
