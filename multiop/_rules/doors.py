@@ -68,13 +68,14 @@ def is_refusal(error: Exception) -> bool:
 def is_differentiated(xs: list[Any], backend: Any) -> bool | None:
     """Say whether one of `xs` is being differentiated; `None` where the backend cannot tell."""
     ask = getattr(backend, "is_differentiated", None)
-    found = None if ask is None and xs else False
-    for x in xs if ask is not None else ():
+    if ask is None:
+        return None if xs else False
+    found: bool | None = False
+    for x in xs:
         answer = ask(x)
         if answer:
             return True
-        if answer is None:
-            found = None
+        found = None if answer is None else found
     return found
 
 
