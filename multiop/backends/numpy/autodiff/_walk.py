@@ -53,13 +53,8 @@ def walk(ys, grad_ys, xs, stops=(), nodes=None, once=None, path=None, settle=Fal
                 node.forget()
     if not settle:
         return [grads.get(place) for place in places]
-    found = []
-    for x, place in zip(xs, places, strict=True):
-        grad = grads.get(place)
-        if grad is None:
-            grad = np.zeros(x.shape, x.dtype)
-        found.append(grad if place in own else settled([grad])[0])
-    return found
+    found = [np.zeros(x.shape, x.dtype) if y is None else y for x, y in zip(xs, map(grads.get, places), strict=True)]
+    return [y if place in own else settled([y])[0] for place, y in zip(places, found, strict=True)]
 
 
 def receive(grads, own, place, grad):
@@ -102,11 +97,7 @@ NUMBER = operator.attrgetter("number")
 
 def settled(ys):
     """Return `ys`, as arrays of their own where nothing records them any more."""
-    found = []
-    for y in ys:
-        is_live = isinstance(y, Traced) and is_traced(y)
-        found.append(y if y is None or is_live else np.array(array_of(y)))
-    return found
+    return [y if y is None or is_traced(y) else np.array(array_of(y)) for y in ys]
 
 
 def between(places, nodes):

@@ -45,6 +45,10 @@ def around(name, op):
     view = kernels.VIEWS.get(name)
     n_operands = len(rule) if type(rule) is tuple and name not in SEQUENCES else 0
 
+    def is_option(k, x):
+        is_operand = k < n_operands and rule[k] is not None
+        return type(x) in (list, tuple) and not is_operand and not any(isinstance(y, (Traced, list, tuple)) for y in x)
+
     def with_lists(args, kwargs):
         """Run the op on operands that are lists, or that have tensors in them."""
         if name == "op_convert_to_numpy" or not is_traced(args):
@@ -69,17 +73,10 @@ def around(name, op):
                 is_plain = False
                 for owner in x.node.owners:
                     is_recorded = is_recorded or owner.is_open
-            elif type(x) not in PLAIN:
-                if not isinstance(x, (list, tuple)):
-                    return with_lists(args, kwargs)
-                if k < n_operands and rule[k] is not None:
-                    return with_lists(args, kwargs)
-                for entry in x:
-                    if isinstance(entry, (Traced, list, tuple)):
-                        return with_lists(args, kwargs)
+            elif type(x) in PLAIN or is_option(k, x):
                 arrays.append(x)
             else:
-                arrays.append(x)
+                return with_lists(args, kwargs)
         if is_plain:
             return run(*arrays, **kwargs)
         again = getattr(ops, name[3:])

@@ -162,12 +162,7 @@ def one_less_square(x):
 
 def sech_squared(x):
     """Return the slope of tanh, of which 1 less the square of tanh would keep no digits far out."""
-    return sloped(reciprocal_of_square, lambda x: -2 * np.tanh(x) * sech_squared(x), x)
-
-
-def reciprocal_of_square(x):
-    y = np.asarray(np.cosh(x))
-    return np.reciprocal(np.square(y, out=y), out=y)
+    return sloped(lambda x: np.reciprocal(np.square(np.cosh(x))), lambda x: -2 * np.tanh(x) * sech_squared(x), x)
 
 
 def exp2_slope(x, order=1):
