@@ -119,8 +119,8 @@ def place(fn):
 
 def variance(x, axis, keepdims):
     n = x.size if axis is None else x.shape[axis]
-    distance = x - np.true_divide(np.add.reduce(x, axis, None, None, True), n)
-    return np.true_divide(np.add.reduce(np.square(distance), axis, None, None, keepdims), n)
+    distance = asarray(x - np.true_divide(np.add.reduce(x, axis, None, None, True), n))
+    return np.true_divide(np.add.reduce(np.square(distance, out=distance), axis, None, None, keepdims), n)
 
 
 op_sum, op_mean, op_var, op_std, op_all, op_any = map(along, (total, average, variance, deviation, all_true, any_true))
@@ -193,6 +193,22 @@ def op_get_item(x, key, *, otherwise):
             y = x[key]
             return y.copy() if type(y) is ndarray else asarray(y)
     return otherwise(x, key)
+
+
+def op_shape(x, *, otherwise):
+    return x.shape if type(x) is ndarray and x.dtype in KNOWN else otherwise(x)
+
+
+def op_argsort(x, axis, *, otherwise):
+    if type(x) is ndarray and x.dtype in REAL and is_axis(axis, x):
+        return x.argsort(axis, "stable").astype(np.int32)
+    return otherwise(x, axis)
+
+
+def op_prod(x, axis, keepdims, dtype, *, otherwise):
+    if dtype is None and type(x) is ndarray and x.dtype in REAL and (axis is None or is_axis(axis, x)):
+        return asarray(QUIET.copy().run(np.multiply.reduce, x, axis, None, None, keepdims))
+    return otherwise(x, axis, keepdims, dtype)
 
 
 def op_reshape(x, newshape, *, otherwise):
@@ -279,7 +295,7 @@ def quietly(fn, *args):
     return asarray(QUIET.copy().run(fn, *args))
 
 
-op_shape, op_ravel = when(is_known, lambda x: x.shape), when(is_known, ndarray.flatten)
+op_ravel = when(is_known, ndarray.flatten)
 op_transpose = when(is_known, lambda x, axes: x.T.copy())
 op_flip = when(is_known, lambda x, axis: x[(BACKWARDS,) * x.ndim].copy())
 op_zeros_like = when(is_known, lambda x, dtype: np.zeros(x.shape, x.dtype))
@@ -295,16 +311,8 @@ op_take = when(
 )
 op_round = when(lambda x, decimals: not decimals and is_real(x), lambda x, decimals: asarray(np.rint(x)))
 op_sort = when(lambda x, axis: axis is not None and is_real(x, axis), np.sort)
-op_argsort = when(
-    lambda x, axis: axis is not None and is_real(x, axis),
-    lambda x, axis: x.argsort(axis, "stable").astype(np.int32),
-)
 op_cumsum = when(
     lambda x, axis, dtype: dtype is None and is_real(x, axis), lambda x, axis, dtype: QUIET.copy().run(x.cumsum, axis)
-)
-op_prod = when(
-    lambda x, axis, keepdims, dtype: dtype is None and is_real(x, axis),
-    lambda x, axis, keepdims, dtype: quietly(np.multiply.reduce, x, axis, None, None, keepdims),
 )
 op_dot = when(are_real, lambda x1, x2: quietly(np.dot, x1, x2), ValueError)
 op_inner = when(are_real, lambda x1, x2: quietly(np.inner, x1, x2), ValueError)
