@@ -82,9 +82,7 @@ def test_a_step_of_a_loop():
 
 def test_a_custom_gradient():
     rule = mo.op_custom_gradient(lambda x: (np.log1p(np.exp(x)), lambda u: u / (1 + np.exp(-x))))
-    assert (
-        calls(mo.grad(lambda x: mo.op_sum(rule(x))), X) <= 185
-    )  # HIPS autograd: 102
+    assert calls(mo.grad(lambda x: mo.op_sum(rule(x))), X) <= 185  # HIPS autograd: 102
 
 
 def test_what_cannot_be_written_is_not_copied():
