@@ -94,6 +94,8 @@ def functools_of(multiop: Any, np: Any, x: Any, y: Any, m: Any, k: Any) -> dict[
             (lambda f=getattr(np, name): f(y - 0.5 - 0.001)),
             (lambda f=getattr(multiop, f"op_{name}"): f(y - 0.5 - 0.001)),
         )
+    for name in ["ravel", "transpose", "flip"]:  # an op's result is an array of its own
+        rows[name] = (lambda f=getattr(np, name): f(x).copy()), rows[name][1]
     rows["rsqrt"] = (lambda: 1 / np.sqrt(x)), (lambda: multiop.op_rsqrt(x))
     rows["relu"] = (lambda: np.maximum(x, 0)), (lambda: multiop.op_relu(x))
     rows["sigmoid"] = (lambda: 1 / (1 + np.exp(-x))), (lambda: multiop.op_sigmoid(x))
@@ -112,7 +114,7 @@ def functools_of(multiop: Any, np: Any, x: Any, y: Any, m: Any, k: Any) -> dict[
     rows["concatenate"] = (lambda: np.concatenate([x, y], 0)), (lambda: multiop.op_concatenate([x, y], 0))
     rows["stack"] = (lambda: np.stack([x, y], 0)), (lambda: multiop.op_stack([x, y], 0))
     for name in ("matmul", "dot", "inner", "outer"):
-        a, b = (m, m) if name == "matmul" else (x[:64], y[:64])
+        a, b = (m, m) if name == "matmul" else (x[:1000], y[:1000]) if name == "outer" else (x, y)
         rows[name] = (
             (lambda f=getattr(np, name), a=a, b=b: f(a, b)),
             (lambda f=getattr(multiop, f"op_{name}"), a=a, b=b: f(a, b)),
@@ -203,8 +205,9 @@ def programs(multiop: Any) -> list[tuple[str, Any, Any, float, Any]]:
 
     both("a fit, n = 50: value and gradient", fit, (np.array([1.0, 0.5, 0.1]),), "value_and_grad", 1.0)
 
-    def logistic(n: int, d: int) -> Any:
+    def logistic(n: int, d: int, is_fixed: bool = False) -> Any:
         data, labels = rng.normal(size=(n, d)), (rng.uniform(size=n) > 0.5) * 2.0 - 1.0
+        data.setflags(write=not is_fixed)
 
         def make(np: Any) -> Any:
             return lambda w: np.mean(np.logaddexp(0.0, -labels * (data @ w)))
@@ -214,6 +217,8 @@ def programs(multiop: Any) -> list[tuple[str, Any, Any, float, Any]]:
     for n, d, limit in ((1000, 20, 1.0), (20_000, 50, 0.8)):
         make, args = logistic(n, d)
         both(f"logistic regression {n} x {d}", make, args, "value_and_grad", limit)
+    make, args = logistic(20_000, 50, True)
+    both("logistic regression 20000 x 50, data that cannot be written", make, args, "value_and_grad", 0.8)
 
     def network(*sizes: int) -> Any:
         shapes = list(itertools.pairwise(sizes))

@@ -25,6 +25,8 @@ WITH_CODE = [
     for name in ("index", "limits", "mathematics", "distributed", "devices", "sparse", "sparse_derivatives")
 ]
 WITH_CODE += sorted((pages.DOCS / "tutorials").glob("*.md")) + sorted((pages.DOCS / "howto").glob("*.md"))
+ON_NUMPY = [pages.DOCS / "howto" / name for name in ("numpy.md", "autograd.md")]
+WITH_CODE = [path for path in WITH_CODE if path not in ON_NUMPY]
 # pages whose code takes longer: what stands there, and what is run in its place outside the full tier
 LONG = {"physics.md": {"steps = 1000": "steps = 2"}}
 
@@ -36,6 +38,12 @@ def name(path):
 @pytest.mark.parametrize("path", [path for path in WITH_CODE if path.name not in LONG], ids=name)
 def test_code_prints_what_the_page_says(path, backend):
     pages.run(path, backend)
+
+
+@pytest.mark.parametrize("path", ON_NUMPY, ids=name)
+def test_code_for_numpy_prints_what_the_page_says(path):
+    with multiop.use_backend("numpy"):
+        pages.run(path, "numpy")
 
 
 @pytest.mark.parametrize("path", [path for path in WITH_CODE if path.name in LONG], ids=name)

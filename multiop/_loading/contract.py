@@ -174,8 +174,8 @@ class Optional(Protocol):
     def is_differentiated(self, x: Tensor, /) -> bool | None:
         """Say whether a derivative is being taken of what `x` is computed from; `None` where this cannot be told."""
 
-    def linearize(self, fun: Flat, primals: Sequence[Tensor], /) -> tuple[list[Tensor], Callable[..., Any], Any] | None:
-        """Return the outputs of `fun`, the map from tangents to theirs, and the auxiliary outputs.
+    def linearize(self, fun: Flat, primals: Sequence[Tensor], /) -> tuple[list[Tensor], list[Tensor], Any, Any] | None:
+        """Return the outputs of `fun`, the auxiliary ones, its pullback, and what makes the map of its tangents.
 
         `None` where each tangent needs a run of its own.
         """

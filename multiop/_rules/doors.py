@@ -20,28 +20,18 @@ _REFUSALS = (
 )
 
 
-class Run:
-    """A function that is being differentiated, while it runs.
+def enter(run: Any) -> Any:
+    """Make `run` this thread's innermost one, `None` where a rule says the derivative; return the one before.
 
-    Attributes:
-        name: The transform.
-        is_meant: Whether an output that depends on nothing is no surprise: a gradient was stopped, or taken, in it.
+    A run has `name`, the transform, and `is_meant`: whether an output that depends on nothing is no surprise, since a
+    gradient was stopped, or taken, in it.
     """
-
-    __slots__ = ("is_meant", "name")
-
-    def __init__(self, name: str) -> None:
-        self.name, self.is_meant = name, False
-
-
-def enter(run: Run | None) -> Run | None:
-    """Make `run` this thread's innermost one, `None` where a rule says the derivative; return the one before."""
     before = getattr(_local, "run", None)
     _local.run = run
     return before
 
 
-def leave(before: Run | None) -> None:
+def leave(before: Any) -> None:
     """Make the run `before` the innermost one again."""
     _local.run = before
 
@@ -78,8 +68,15 @@ def is_refusal(error: Exception) -> bool:
 def is_differentiated(xs: list[Any], backend: Any) -> bool | None:
     """Say whether one of `xs` is being differentiated; `None` where the backend cannot tell."""
     ask = getattr(backend, "is_differentiated", None)
-    found = [None if ask is None else ask(x) for x in xs]
-    return True if True in found else None if None in found else False
+    if ask is None:
+        return None if xs else False
+    found: bool | None = False
+    for x in xs:
+        answer = ask(x)
+        if answer:
+            return True
+        found = None if answer is None else found
+    return found
 
 
 def warn_unconnected(name: str) -> None:

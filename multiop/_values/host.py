@@ -115,7 +115,7 @@ def as_numpy(x: Any, dtype: str | None, backend: str, wide: bool = False) -> np.
     if hasattr(x, "nnz"):
         raise errors.ArgumentTypeError(f"{type(x).__name__} is sparse; make it dense first, as x.toarray() does")
     if (array := _of_array(x)) is not None:
-        own = name_of(array)
+        own = name_of(array, x)
         kept = dtype or _narrow(own, wide)
         hint = "; " + config.how_to_enable_x64() if dtype is None and kept != own else ""
         return _cast(array, kept, hint)
@@ -229,13 +229,15 @@ def _of_nested(x: Any, dtype: str | None, backend: str, wide: bool) -> np.ndarra
 _NAMES = {_dtypes.to_numpy(name): name for name in _dtypes.ALL}  # NumPy takes a microsecond to spell one
 
 
-def name_of(array: np.ndarray[Any, Any]) -> str:
-    """Return the name of the dtype of `array`, or raise if no tensor has it."""
+def name_of(array: np.ndarray[Any, Any], given: Any = None) -> str:
+    """Return the name of the dtype of `array`, made of `given`, or raise if no tensor has it."""
     if (known := _NAMES.get(array.dtype)) is not None:
         return known
     name = array.dtype.name  # without the byte order
     if name not in _dtypes.ALL and name not in _dtypes.FLOAT8:
-        raise errors.DTypeError(f"a NumPy array of dtype {array.dtype} does not make a tensor")
+        module, cls = type(given).__module__.partition(".")[0], type(given).__name__
+        what = "NumPy array" if module in ("builtins", "numpy") else f"{module}.{cls}"
+        raise errors.DTypeError(f"a {what} of dtype {getattr(given, 'dtype', array.dtype)} does not make a tensor")
     return name
 
 

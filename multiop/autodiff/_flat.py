@@ -296,7 +296,8 @@ class FlatFunction:
     Attributes:
         primals: Those tensors.
         output_template: The template of what the function returned last.
-        is_unconnected: Whether that depended on none of the primals, and no gradient was stopped or taken on the way.
+        is_meant: Whether a gradient was stopped or taken on the way, so that zeros are no surprise.
+        is_unconnected: Whether the output depended on none of the primals, and that was not meant.
     """
 
     def __init__(
@@ -317,7 +318,7 @@ class FlatFunction:
             backend,
             name,
         )
-        self.is_unconnected = False
+        self.is_meant = self.is_unconnected = False
         self.output_template: Any = None
         self.aux_template: Any = None
         self.bare = isinstance(argnums, int)
@@ -378,8 +379,7 @@ class FlatFunction:
         arguments = list(self.args)
         for position, entry in zip(self.positions, self._per_argument(tensors), strict=True):
             arguments[position] = entry
-        run = doors.Run(self.name)
-        before = doors.enter(run)
+        before = doors.enter(self)
         try:
             output = traced(self.fun)(*arguments, **self.kwargs)
         except Exception as error:
@@ -389,11 +389,12 @@ class FlatFunction:
         finally:
             doors.leave(before)
         outputs, aux = self._split_output(output)
-        if not run.is_meant and doors.is_differentiated(outputs, self.backend) is False:
+        if not self.is_meant and doors.is_differentiated(outputs, self.backend) is False:
             self.is_unconnected = doors.is_differentiated(list(tensors), self.backend) is True and any(
                 self.backend.dtype_name(y) in dtypes.INEXACT for y in outputs
             )
-        doors.expect_no_gradient()  # of the derivative that an outer transform differentiates
+        if before is not None:
+            before.is_meant = True  # the derivative that it differentiates may depend on nothing
         return outputs, aux
 
     def _split_output(self, output: Any) -> tuple[list[Any], list[Any]]:
@@ -410,7 +411,9 @@ class FlatFunction:
             return [output], aux
         if self.backend.is_tensor(output):
             self.output_template = BARE
-            return [self.backend.convert(output)], aux
+            tensor = self.backend.convert(output)
+            learn_classes([output], [tensor], self.backend)
+            return [tensor], aux
         self.output_template, outputs = take(output, is_given)
         if not outputs:
             raise self._no_tensor(output)

@@ -8,6 +8,7 @@ These files do what is the same for every backend: they select and check argumen
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, ParamSpec, TypeVar, cast, overload
 
@@ -136,7 +137,8 @@ def _value_and_grad(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, na
         backend = active()
         flat = _flat.FlatFunction(fun, args, kwargs, chosen, has_aux, backend, name)
         outputs, pullback, aux = backend.vjp(flat.scalar, flat.primals, False)
-        flat.warn_unconnected()
+        if flat.is_unconnected:
+            flat.warn_unconnected()
         grads = flat.arguments(pullback([op_ones_like(outputs[0])]))
         return ((outputs[0], flat.aux(aux)) if has_aux else outputs[0]), grads
 
@@ -322,7 +324,8 @@ def _linearize(flat: _flat.FlatFunction) -> tuple[list[Any], Callable[[list[Any]
     """
     backend = flat.backend
     if hasattr(backend, "linearize") and (found := backend.linearize(flat, flat.primals)) is not None:
-        return found
+        outputs, aux, _, make_push = found
+        return outputs, make_push(), aux
     outputs, aux = flat(*flat.primals)
     return outputs, lambda tangents: backend.jvp(flat, flat.primals, tangents)[1], aux
 
@@ -485,8 +488,13 @@ def _jacobian(
 
 def _by_rows(flat: _flat.FlatFunction, chunk_size: int | None = None) -> tuple[list[Any], Any]:
     """Return the derivatives of each output with respect to each input, in reverse mode, and the aux."""
+    return _pull_rows(flat, *flat.backend.vjp(flat.inexact, flat.primals), chunk_size)
+
+
+def _pull_rows(
+    flat: _flat.FlatFunction, outputs: list[Any], pullback: Callable[..., Any], aux: Any, chunk_size: int | None
+) -> tuple[list[Any], Any]:
     backend, primals = flat.backend, flat.primals
-    outputs, pullback, aux = backend.vjp(flat.inexact, primals)
     flat.refuse_complex_to_complex(outputs)
     basis = _flat.Basis(outputs, backend, flat.name)
     if basis.n:
@@ -551,9 +559,11 @@ def _by_columns(flat: _flat.FlatFunction, chunk_size: int | None = None) -> tupl
 
     linear = backend.linearize(flat.inexact, primals) if basis.n and hasattr(backend, "linearize") else None
     if linear is not None:
-        outputs, push_one, aux = linear
+        outputs, aux, pullback, make_push = linear
+        if sum(math.prod(y.shape) for y in outputs) <= n:
+            return _pull_rows(flat, outputs, pullback, aux, chunk_size)
         flat.refuse_complex_to_complex(outputs)
-        specs = [tuple(y.shape) for y in outputs]
+        specs, push_one = [tuple(y.shape) for y in outputs], make_push()
         columns = _map_chunks(push_one, basis.units, basis.n, chunk_size, backend)
     elif basis.n:
         pushed = _map_chunks(push, basis.units, basis.n, chunk_size, backend)

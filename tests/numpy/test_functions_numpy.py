@@ -42,6 +42,16 @@ FUNCTIONS = {
     "sort and median": lambda p: np.sum(np.sort(p) * np.arange(4)) + np.median(p),
     "a function of SciPy": lambda p: np.sum(scipy.special.expit(p) * scipy.special.gammaln(p)),
     "rows": lambda p: sum(q**2 for q in p),
+    "transforms along several axes": lambda p: (
+        (np.abs(np.fft.fft2(A * p, (3, 6))) ** 2 * np.arange(6)).sum()
+        + (np.fft.irfftn(np.fft.rfftn(A * p, axes=(1, 0), norm="ortho")) ** 3).sum()
+    ),
+    "labels that are numbers": lambda p: np.einsum(A, [0, 1], p, [1], A * p, [1, ...], [...]).sum(),
+    "blocks": lambda p: np.sum(np.block([[A * p, p[:, None]], [p, 1.0]]) ** 3),
+    "parts in order": lambda p: np.sum(np.partition(p * p, 2)[:2] ** 2),
+    "eigenvalues": lambda p: np.sum(np.linalg.eig(M + np.diag(p))[0] ** 2),
+    "Bessel functions": lambda p: np.sum(scipy.special.j0(p) * scipy.special.i1e(p) * scipy.special.yn(2, p)),
+    "degrees": lambda p: np.sum(np.sin(np.radians(p * 9)) + np.degrees(p) * p),
     "noise": lambda p: np.sum(np.random.default_rng(1).normal(size=4) * p**2),
 }
 
@@ -60,8 +70,9 @@ def test_a_function_of_numpy_is_differentiated(name):
 
 def test_what_has_no_op_says_what_to_use():
     for call in (
-        lambda p: np.unwrap(p), lambda p: np.var(p, mean=0.0), lambda p: np.sum(p, where=X > 1),
+        lambda p: np.ediff1d(p), lambda p: np.var(p, mean=0.0), lambda p: np.sum(p, where=X > 1),
         lambda p: np.diff(p, append=2.0), lambda p: np.linalg.lstsq(A, p), lambda p: np.sum(p, out=X),
+        lambda p: np.linalg.svd(M * p, True, True, True),
     ):  # fmt: skip
         with pytest.raises(errors.UnsupportedError, match="use an op of multiop"):
             mo.grad(call)(X)
@@ -122,6 +133,33 @@ VALUES = [
     lambda p: np.einsum("i,j", p, p, optimize=True),
     lambda p: np.mean(p, dtype="float32"),
     lambda p: np.max(p, initial=9.0),
+    lambda p: np.fft.ifftn(A * p, axes=(0,)).real,
+    lambda p: np.fft.irfft(np.fft.rfft(p, 5), 5),
+    lambda p: np.fft.fftshift(p),
+    lambda p: np.einsum(A, [0, 1], p, [1]),
+    lambda p: np.atleast_1d(p[0], p)[0],
+    lambda p: np.atleast_2d(p),
+    lambda p: np.atleast_3d(p),
+    lambda p: np.atleast_3d(A * p),
+    lambda p: np.block([[p, p], [p, p]]),
+    lambda p: np.block([p, np.ones(2)]),
+    lambda p: np.rollaxis(np.reshape(p, (2, 1, 2)), 2),
+    lambda p: np.rollaxis(np.reshape(p, (2, 1, 2)), 0, 3),
+    lambda p: np.rollaxis(np.reshape(p, (2, 1, 2)), 1, -1),
+    lambda p: np.real_if_close(p + 0j),
+    lambda p: np.real_if_close(p + 1j).real,
+    lambda p: np.gradient(p, 0.5),
+    lambda p: np.linspace(p, 2.0, 5),
+    lambda p: np.nanmean(A * p, axis=1),
+    lambda p: np.cov(A * p),
+    lambda p: np.unwrap(9 * p),
+    lambda p: np.meshgrid(p, X)[1],
+    lambda p: np.rot90(A * p),
+    lambda p: np.angle(p * (1 + 2j)),
+    lambda p: np.searchsorted(p, 0.9),
+    lambda p: np.isclose(p, 1.0, atol=0.3),
+    lambda p: np.count_nonzero(p > 1),
+    lambda p: scipy.special.k1(p),
 ]
 
 
@@ -132,3 +170,42 @@ def test_values_are_those_of_numpy(k):
         found = mo.op_convert_to_numpy(mo.op_stop_gradient(VALUES[k](tape.watch(X))))
     assert found.shape == np.shape(wanted)
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-12)
+
+
+class Series:
+    """What multiop sees of a Series of pandas: it makes an array of itself, and of what stands beside it."""
+
+    __module__ = "pandas.core.series"
+
+    def __init__(self, numbers):
+        self.numbers = np.asarray(numbers)
+        self.dtype, self.shape = self.numbers.dtype, self.numbers.shape
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.numbers, dtype)
+
+    def __mul__(self, other):
+        return NotImplemented if getattr(other, "__pandas_priority__", 0) > 3000 else self.numbers * np.asarray(other)
+
+
+@pytest.fixture(params=["stand-in", "pandas"])
+def series(request):
+    return Series if request.param == "stand-in" else pytest.importorskip("pandas").Series
+
+
+def test_a_column_of_pandas_is_its_numbers(series):
+    column = series(X)
+    assert mo.op_exp(column).dtype == mo.op_convert_to_tensor([column, column]).dtype == np.float64
+    for call in (
+        lambda p: mo.op_sum(mo.op_multiply(p, column)), lambda p: mo.op_sum(p * column), lambda p: (column * p).sum(),
+        lambda p: np.sum(np.multiply(p, column)), lambda p: mo.op_sum(mo.op_where(X > 0, p * column, 0.0)),
+    ):  # fmt: skip
+        assert mo.grad(call)(np.ones(4)).tolist() == X.tolist()
+    assert mo.grad(lambda p: mo.op_hypot(p, series([4.0]))[0])(np.array([3.0])).tolist() == [0.6]
+
+
+def test_an_error_names_what_pandas_gave(series):
+    with pytest.raises(errors.ArgumentTypeError, match=r"got pandas\.Series of float64\[4\]"):
+        mo.grad(mo.op_sum)(series(X))
+    with pytest.raises(errors.DTypeError, match=r"a pandas\S*\.Series of dtype datetime64"):
+        mo.op_exp(series(np.array(["2020-01-01"], "datetime64[s]")))

@@ -390,7 +390,7 @@ class SparseDerivative:
 
         linear = None
         if hasattr(backend, "linearize") and (linear := backend.linearize(flat.inexact, flat.primals)) is not None:
-            specs[:], push = [_shapes(linear[0], flat)], linear[1]
+            specs[:], push = [_shapes(linear[0], flat)], linear[3]()
         seeds = functools.partial(self._seeds, colored.columns, colored.n_columns, given, flat)
         pushed = _map_chunks(push, seeds, colored.n_columns, self._chunk_size, backend)
         self._check_outputs(specs[0])

@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import functools
 import inspect
+import string
 import sys
 
 import numpy as np
 
-FUNCTIONS = {  # which take and return what their ops do
-    "sum", "prod", "mean", "var", "std", "max", "min", "amax", "amin", "argmax", "argmin", "all", "any", "cumsum",
-    "cumprod", "where", "clip", "concatenate", "stack", "vstack", "hstack", "dstack", "column_stack", "split",
-    "array_split", "reshape", "ravel", "transpose", "swapaxes", "moveaxis", "expand_dims", "squeeze",
-    "broadcast_to", "tile", "repeat", "roll", "flip", "fliplr", "flipud", "pad", "diag", "diagonal", "trace",
-    "tril", "triu", "dot", "vdot", "inner", "outer", "tensordot", "einsum", "kron", "cross", "norm", "solve", "inv",
-    "det", "slogdet", "cholesky", "eigh", "eigvalsh", "svd", "pinv", "sort", "argsort", "take", "take_along_axis",
-    "median", "quantile", "percentile", "average", "diff", "interp", "trapezoid", "convolve", "real", "imag",
-    "conj", "nan_to_num", "round", "around", "zeros_like", "ones_like", "full_like", "copy", "select", "append",
-    "nonzero",
-}  # fmt: skip
-FACTS = {"shape", "ndim", "size", "iscomplexobj", "isrealobj", "result_type", "array_equal", "array_repr", "array_str"}
+words = str.split
+FUNCTIONS = set(  # which take and return what their ops do
+    words("""sum prod mean var std max min amax amin cumsum cumprod nansum nanprod nancumsum nancumprod nanmean
+    nanvar nanstd nanmax nanmin nanmedian nanquantile nanpercentile ptp where clip concatenate stack vstack hstack
+    dstack column_stack split array_split hsplit vsplit dsplit reshape ravel transpose swapaxes moveaxis expand_dims
+    squeeze broadcast_to broadcast_arrays meshgrid tile repeat roll rot90 flip fliplr flipud pad append diag
+    diagflat diagonal trace tril triu dot vdot inner outer tensordot einsum kron cross matrix_power norm solve inv
+    det slogdet cholesky eigh eigvals eigvalsh svd qr pinv sort take take_along_axis median quantile percentile
+    average cov corrcoef diff gradient interp trapezoid unwrap convolve polyval vander linspace logspace geomspace
+    real imag angle conj sinc nan_to_num round around full_like copy select fftshift ifftshift""")
+)
+FACTS = set(  # which are constant but where they jump
+    words("""shape ndim size iscomplexobj isrealobj iscomplex isreal isneginf isposinf result_type can_cast
+    array_equal array_equiv allclose isclose array_repr array_str argmax argmin nanargmax nanargmin argsort
+    argpartition lexsort searchsorted digitize nonzero flatnonzero argwhere count_nonzero isin matrix_rank all any
+    zeros_like ones_like empty_like shares_memory may_share_memory""")
+)
 NAMES = {"amax": "max", "amin": "min", "around": "round"}
 RENAMED = {"shape": "newshape"}
 IGNORED = {"out", "order", "optimize", "casting", "subok", "like", "copy", "kind", "stable", "overwrite_input"}
-OPTIONS = {"where", "initial", "dtype", "ddof", "axis", "keepdims"}
-METHODS = {
-    "all", "any", "argmax", "argmin", "argsort", "clip", "conj", "copy", "cumprod", "cumsum", "diagonal", "dot", "max",
-    "mean", "min", "nonzero", "prod", "ravel", "repeat", "round", "squeeze", "std", "sum", "swapaxes", "take", "trace",
-    "var",
-}  # fmt: skip
+OPTIONS = {"where", "initial", "dtype", "ddof", "axis", "keepdims", "hermitian"}
+METHODS = set(
+    words("""all any argmax argmin argsort clip conj copy cumprod cumsum diagonal dot max mean min nonzero prod
+    ravel repeat round searchsorted squeeze std sum swapaxes take trace var""")
+)
 
 
 def op_of(name):
@@ -36,18 +41,34 @@ def op_of(name):
     return getattr(sys.modules["multiop"], f"op_{NAMES.get(name, name)}", None)
 
 
+signature = functools.lru_cache(1024)(inspect.signature)
+
+
+@functools.lru_cache(1024)
+def alike(function, op):
+    """Return how many positional arguments of a function are those of its op, and the names of all of the op's."""
+    names = signature(op).parameters
+    try:
+        pairs = list(zip(signature(function).parameters.values(), names, strict=False))
+    except ValueError:  # it is written in C
+        pairs = []
+    differ = [p.kind is p.VAR_POSITIONAL or (p.name != name and p.name in OPTIONS | IGNORED) for p, name in pairs]
+    n = differ.index(True) if True in differ else max(1, len(differ))
+    return n, names.keys() - {"dtype", "copy"}
+
+
 def called_by_op(function, args, kwargs):
     """Return what an op makes of the arguments of NumPy's function; `NotImplemented` if it cannot."""
-    module, name = function.__module__ or "", function.__name__
-    if module.endswith("fft") and name in FOURIER:
-        return FOURIER[name](*args, **kwargs)
-    if name in ("atleast_1d", "atleast_2d") and len(args) == 1 and not kwargs:
-        x, ndim = args[0], int(name[8])
-        return x if len(x.shape) >= ndim else op_of("reshape")(x, (1,) * (ndim - len(x.shape)) + tuple(x.shape))
-    if name not in FUNCTIONS or not module.startswith("numpy"):
+    name = function.__name__
+    if function in ADAPTED:
+        return NotImplemented if kwargs.get("out") is not None else ADAPTED[function](*args, **kwargs)
+    if name not in FUNCTIONS or not (function.__module__ or "").startswith("numpy"):
         return NotImplemented
     op = op_of(name)
-    wanted = list(inspect.signature(op).parameters.values())
+    n_alike, names = alike(function, op)
+    if len(args) <= n_alike and kwargs.keys() <= names:
+        return op(*args, **kwargs)
+    wanted = list(signature(op).parameters.values())
     positional, options = _bind_arguments(function, args, kwargs, wanted)
     ddof = options.pop("ddof", 0) if name in ("var", "std") else 0
     if any(option not in {p.name for p in wanted} for option in options):
@@ -63,15 +84,15 @@ def called_by_op(function, args, kwargs):
 def _bind_arguments(function, args, kwargs, wanted):
     """Return the arguments of NumPy's function by position as far as those of the op go, and the others by name."""
     try:
-        given = inspect.signature(function).bind(*args, **kwargs)
+        parameters = signature(function).parameters
+        given = signature(function).bind(*args, **kwargs).arguments
     except (TypeError, ValueError):  # a function written in C has no signature
         return args, {name: value for name, value in kwargs.items() if name not in IGNORED}
-    names = {p.name for p in wanted}
+    names, order = {p.name for p in wanted}, list(parameters)
     positional, options = [], {}
-    parameters = list(given.signature.parameters)
-    for name, value in given.arguments.items():
-        is_next = parameters[len(positional)] == name
-        kind = given.signature.parameters[name].kind
+    for name, value in given.items():
+        is_next = order[len(positional)] == name
+        kind, default = parameters[name].kind, parameters[name].default
         name = name if name in names else RENAMED.get(name, name)
         if kind is inspect.Parameter.VAR_POSITIONAL:
             positional += value
@@ -79,10 +100,8 @@ def _bind_arguments(function, args, kwargs, wanted):
             options |= {key: option for key, option in value.items() if key not in IGNORED}
         elif is_next and len(positional) < len(wanted) and name not in OPTIONS | IGNORED:
             positional.append(value)
-        elif name in names or (value is not given.signature.parameters[name].default and name not in IGNORED):
+        elif name in names or (value is not default and (name not in IGNORED or name == "out")):
             options[name] = value
-    if any(value is not None for name, value in given.arguments.items() if name == "out"):
-        options["out"] = given.arguments["out"]
     return positional, options
 
 
@@ -103,45 +122,88 @@ def method_of(x, name):
     return None
 
 
-def _complex(pair):
-    return op_of("view_as_complex")(op_of("stack")(list(pair), -1))
+# functions that take something else than their ops
 
 
-def _pair(x):
-    op = op_of("real"), op_of("imag")
-    return op[0](x), op[1](x)
+def _transform(name, takes_real, gives_real):
+    """Return a function of NumPy's arguments by the op that takes and returns real and imaginary parts."""
+
+    def transform(a, s=None, axes=None, norm=None):
+        parts = op_of(name)(a if takes_real else (np.real(a), np.imag(a)), s, axes, norm)
+        return parts if gives_real else op_of("view_as_complex")(op_of("stack")(parts, -1))
+
+    return transform
 
 
-def _resize_last_axis(x, n, axis):
-    """Return `x` with `n` entries along its last axis, the only one that these transforms take."""
-    if axis not in (-1, len(x.shape) - 1):
-        return op_of("swapaxes")(x, axis, -1)
-    size = x.shape[-1]
-    if n is None or n == size:
-        return x
-    return x[..., :n] if n < size else op_of("pad")(x, [(0, 0)] * (len(x.shape) - 1) + [(0, n - size)])
+def _fourier():
+    """Return the transforms along one axis, two, and several."""
+    found = {}
+    for name, kind in {
+        "fft": (False, False),
+        "ifft": (False, False),
+        "rfft": (True, False),
+        "irfft": (False, True),
+    }.items():
+        one, two, several = (getattr(np.fft, name + axes) for axes in ("", "2", "n"))
+        found[several] = of_all = _transform(f"{name}n", *kind)
+        found[two] = lambda a, s=None, axes=(-2, -1), norm=None, f=of_all: f(a, s, axes, norm)
+        found[one] = lambda a, n=None, axis=-1, norm=None, f=of_all: f(a, n and [n], [axis], norm)
+    return found
 
 
-def _transform_axis(name, n, x, axis, norm):
-    if norm is not None:
-        return NotImplemented
-    is_last = axis in (-1, len(x.shape) - 1)
-    x = _resize_last_axis(x, n, axis)
-    y = name(x)
-    return y if is_last else op_of("swapaxes")(y, axis, -1)
+def _einsum(*args, **options):
+    """Spell labels that are lists of numbers as letters, in the order of those."""
+    if type(args[0]) is not str:
+        letters = string.ascii_uppercase + string.ascii_lowercase
+        terms = ["".join("..." if k is ... else letters[k] for k in term) for term in [*args[1::2], args[-1]]]
+        n = len(args) // 2
+        args = ",".join(terms[:n]) + (f"->{terms[-1]}" if len(args) % 2 else ""), *args[: 2 * n : 2]
+    return op_of("einsum")(*args, **{name: value for name, value in options.items() if name not in IGNORED})
 
 
-FOURIER = {
-    "rfft": lambda a, n=None, axis=-1, norm=None: _transform_axis(
-        lambda x: _complex(op_of("rfft")(x, n)), None, a, axis, norm
-    ),
-    "irfft": lambda a, n=None, axis=-1, norm=None: _transform_axis(
-        lambda x: op_of("irfft")(_pair(x), n), None, a, axis, norm
-    ),
-    "fft": lambda a, n=None, axis=-1, norm=None: _transform_axis(
-        lambda x: _complex(op_of("fft")(_pair(x))), n, a, axis, norm
-    ),
-    "ifft": lambda a, n=None, axis=-1, norm=None: _transform_axis(
-        lambda x: _complex(op_of("ifft")(_pair(x))), n, a, axis, norm
-    ),
+def _eig(a):
+    """Return what is real in real numbers, as NumPy does."""
+    found = op_of("eig")(a)
+    are_real = a.dtype.kind != "c" and not found[0].array.imag.any()
+    return tuple(map(np.real, found)) if are_real else found
+
+
+def _at_least(ndim):
+    def reshaped(*xs):
+        found = []
+        for x in xs:
+            shape = np.shape(x)
+            after = (1,) * (ndim == 3 and len(shape) in (1, 2))
+            found.append(np.reshape(x, (1,) * (ndim - len(shape) - len(after)) + shape + after))
+        return found[0] if len(found) == 1 else tuple(found)
+
+    return reshaped
+
+
+def _block(arrays):
+    def depth(x):
+        return 1 + depth(x[0]) if isinstance(x, list) else 0
+
+    def join(x, axis):
+        return np.concatenate([join(entry, axis + 1) for entry in x], axis) if isinstance(x, list) else whole(x)
+
+    whole = _at_least(depth(arrays))
+    return join(arrays, -depth(arrays))
+
+
+def _rollaxis(a, axis, start=0):
+    start += a.ndim * (start < 0)
+    return np.moveaxis(a, axis, start - (axis % a.ndim < start))
+
+
+ADAPTED = _fourier() | {
+    np.einsum: _einsum,
+    np.linalg.eig: _eig,
+    np.atleast_1d: _at_least(1),
+    np.atleast_2d: _at_least(2),
+    np.atleast_3d: _at_least(3),
+    np.block: _block,
+    np.partition: lambda a, kth, axis=-1, *_, **__: np.take_along_axis(a, np.argpartition(a, kth, axis), axis),
+    np.rollaxis: _rollaxis,
+    np.real_if_close: lambda a, tol=100: np.real(a) if np.isrealobj(np.real_if_close(a.array, tol)) else a,
 }

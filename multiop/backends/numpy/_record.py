@@ -20,8 +20,11 @@ from . import _functions
 _numbers = itertools.count()
 UFUNCS = {  # whose ops have other names, those of SciPy too
     "absolute": "abs", "remainder": "mod", "float_power": "power", "expit": "sigmoid", "gammaln": "lgamma",
-    "psi": "digamma",
+    "psi": "digamma", "degrees": "rad2deg", "radians": "deg2rad", "conjugate": "conj", "log_expit": "log_sigmoid",
+    "yn": "yv", "kn": "kv",
 }  # fmt: skip
+BESSEL = {"j0": ("jv", 0), "j1": ("jv", 1), "y0": ("yv", 0), "y1": ("yv", 1), "i0": ("iv", 0), "i1": ("iv", 1),
+          "i0e": ("ive", 0), "i1e": ("ive", 1), "k0": ("kv", 0), "k1": ("kv", 1)}  # fmt: skip
 REDUCED = {
     ("add", "reduce"): np.sum, ("multiply", "reduce"): np.prod, ("maximum", "reduce"): np.max,
     ("minimum", "reduce"): np.min, ("add", "accumulate"): np.cumsum, ("multiply", "accumulate"): np.cumprod,
@@ -78,13 +81,19 @@ class Node:
 
     tells_unused = False
 
-    def __init__(self, inputs, pull, results, owners=(), rule=None, is_leaf=False):
-        self.inputs, self.pull = [x.place for x in inputs], pull
-        self.owners = {owner for x in inputs for owner in x.node.owners if owner.is_open}.union(owners)
-        self.specs = [(y.shape, y.dtype) if is_inexact(y) else None for y in results]
-        self.results = [weakref.ref(array_of(y)) if is_inexact(y) else None for y in results]
-        self.rule, self.number = rule, next(_numbers)
-        self.is_constant = not is_leaf and all(x.node.is_constant for x in inputs)
+    def __init__(self, inputs, pull, results, rule=None):
+        self.inputs, self.pull, self.rule, self.number = [], pull, rule, next(_numbers)
+        self.owners, self.is_constant, self.specs, self.results = set(), True, [], []
+        for x in inputs:
+            self.inputs.append(x.place)
+            self.is_constant = self.is_constant and x.node.is_constant
+            for owner in x.node.owners:
+                if owner.is_open:
+                    self.owners.add(owner)
+        for y in results:
+            is_recorded = y.dtype in INEXACT
+            self.specs.append((y.shape, y.dtype) if is_recorded else None)
+            self.results.append(weakref.ref(y) if is_recorded else None)
 
     def forget(self):
         """Free what only a derivative would need."""
@@ -92,17 +101,21 @@ class Node:
 
 
 class Leaf(Node):
-    """The start of a record: what `x` is there, with nothing before it."""
+    """The start of a record: what `x` is there, with nothing before it but what passes its gradients on to `before`."""
 
-    rule, inputs = None, ()
+    rule = None
 
-    def __init__(self, x, owners=(), is_constant=False):
-        self.is_constant = is_constant
-        self.owners, self.specs, self.number = set(owners), [(x.shape, x.dtype)], next(_numbers)
-        self.results = [weakref.ref(x)]
+    def __init__(self, x, owners=(), is_constant=False, before=None):
+        self.owners, self.is_constant, self.inputs, self.number = set(owners), is_constant, (), next(_numbers)
+        self.specs, self.results = [(x.shape, x.dtype)], [weakref.ref(x)]
+        if before is not None:
+            self.inputs = (before.place,)
+            for owner in before.node.owners:
+                if owner.is_open:
+                    self.owners.add(owner)
 
     def pull(self, upstreams):
-        return ()
+        return upstreams if self.inputs else ()
 
 
 class Step(Node):
@@ -116,16 +129,15 @@ class Step(Node):
         self.results, self.number = (weakref.ref(result),), next(_numbers)
 
     def pull(self, upstreams):
-        args, y, is_recorded = self.args, self.y, False
+        args, y = self.args, self.y
         for owner in self.owners:
             if owner.is_open:
-                is_recorded = True
                 y = y if y is None else Traced(y, self)
                 break
-        if not is_recorded:
-            args = args.copy()
+        else:
             for k, x in enumerate(args):
                 if isinstance(x, Traced):
+                    args = args.copy() if args is self.args else args
                     args[k] = x.array
         grads = []
         for part, shape, dtype in self.parts:
@@ -164,13 +176,9 @@ class Entries:
         return self.add_to(np.zeros(self.shape, self.dtype))
 
 
-def has_op(name):
-    return hasattr(sys.modules[__package__], f"op_{name}")
-
-
 def refused(function, name):
     """Return the error for a function of NumPy that would lose the record."""
-    which = f"multiop.op_{name}" if has_op(name) else "one of those in docs/ops.md"
+    which = f"multiop.op_{name}" if hasattr(ops, name) else "one of those in docs/ops.md"
     return errors.UnsupportedError(
         f"np.{function} of an array that is differentiated: use an op of multiop, {which}, or take op_stop_gradient of "
         f"it first, where its value is meant as a constant"
@@ -179,6 +187,8 @@ def refused(function, name):
 
 class Traced:
     """An array, and the step that it is a result of."""
+
+    __pandas_priority__ = 5000  # its operators come before those of a Series or DataFrame beside it
 
     def __init__(self, array, node, k=0):
         self.array, self.node, self.k = array, node, k
@@ -213,7 +223,8 @@ class Traced:
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         """Compute a function of NumPy by the op of its name."""
-        if not is_differentiated(inputs) and method != "at":  # it writes
+        is_live = is_differentiated(self) or is_differentiated(inputs)
+        if not is_live and method != "at":  # it writes
             if "out" in options:
                 options["out"] = locked(options["out"])
             return getattr(ufunc, method)(*locked(inputs), **options)
@@ -221,12 +232,16 @@ class Traced:
         if method in ("reduce", "accumulate") and (name, method) in REDUCED:
             options.setdefault("axis", 0)
             return REDUCED[name, method](*inputs, **options)
-        if not has_op(name) or method != "__call__" or options:
+        if name in BESSEL:
+            name, inputs = BESSEL[name][0], (BESSEL[name][1], *inputs)
+        op = getattr(ops, name, None)
+        if op is None or method != "__call__" or options:
             raise refused(ufunc.__name__, name)
-        return getattr(ops, name)(*inputs)
+        return op(*inputs)
 
     def __array_function__(self, function, types, args, kwargs):
-        if function.__name__ in _functions.FACTS or not is_differentiated([args, list(kwargs.values())]):
+        is_live = is_differentiated(self) or is_differentiated([args, list(kwargs.values())])
+        if not is_live or function.__name__ in _functions.FACTS:
             return function(*locked(args), **{name: locked(x) for name, x in kwargs.items()})
         found = _functions.called_by_op(function, args, kwargs)
         if found is NotImplemented:
@@ -255,6 +270,9 @@ class Traced:
 
     def __getitem__(self, key):
         return ops.get_item(self, key)
+
+    def __setitem__(self, key, value):
+        raise errors.UnsupportedError("an array that is recorded cannot be written to: use multiop.op_set_item")
 
     def __float__(self):
         return float(self.number("float"))
@@ -302,6 +320,11 @@ def _operators():
 
 
 _operators()
+
+
+def now():
+    """Return a number between those of the nodes so far and of those to come."""
+    return next(_numbers)
 
 
 class Output(Traced):
@@ -363,16 +386,23 @@ def is_traced(x):
 def is_differentiated(x):
     """Say whether a gradient is being taken of what `x`, an operand or a list of them, is computed from."""
     if isinstance(x, Traced):
-        return not x.node.is_constant and is_traced(x)
-    return isinstance(x, (list, tuple)) and any(map(is_differentiated, x))
+        if not x.node.is_constant:
+            for owner in x.node.owners:
+                if owner.is_open:
+                    return True
+    elif isinstance(x, (list, tuple)):
+        for entry in x:
+            if isinstance(entry, (Traced, list, tuple)) and is_differentiated(entry):
+                return True
+    return False
 
 
 def is_inexact(x):
     return isinstance(x, (np.ndarray, Traced)) and x.dtype in INEXACT
 
 
-def recorded(op, rule, args):
-    """Return `op(*args)`, and record how its gradients go back.
+def recorded(op, rule, args, arrays=None, result=None):
+    """Return `op(*args)`, and record how its gradients go back; `arrays` are `args` as plain ones.
 
     `rule` takes the upstream gradient, or a list of them if there are several results, and `args`. It returns the
     gradient of the first of `args`, or a tuple of gradients of as many as it has; that of a list is a list. Or it is a
@@ -380,7 +410,8 @@ def recorded(op, rule, args):
     makes higher derivatives. It computes 16-bit floats in `float32`: on the way to an ordinary number, they would
     overflow or vanish.
     """
-    result = op(*array_of(args))
+    if result is None:
+        result = op(*(array_of(args) if arrays is None else arrays))
     is_usual = type(rule) is tuple and type(result) is np.ndarray and result.dtype in WIDE
     if is_usual and (traced := record_step(rule, args, result)) is not None:
         return traced
@@ -405,7 +436,7 @@ def recorded(op, rule, args):
             for x, g in paired(args, grads if isinstance(grads, tuple) else (grads,))
         ]
 
-    node = Node([x for x in operands(args) if isinstance(x, Traced)], pull, results)
+    node = Node([x for x in operands(args) if isinstance(x, Traced)], pull, map(array_of, results))
     node.tells_unused = hasattr(rule, "tells_unused")
     traced = [Traced(y, node, k) if is_inexact(y) else y for k, y in enumerate(results)]
     return type(result)(traced) if several else traced[0]
@@ -418,25 +449,32 @@ def record_step(rule, args, result):
     name: a name that begins with `_` gets `None`, and one that begins with `like` the shape and dtype alone.
     """
     parts, inputs, owners, is_constant, wanted = [], [], None, True, None
-    for k, part in enumerate(rule):
-        x = args[k]
-        if isinstance(x, Traced) and part is not None and is_traced(x):
-            if x.dtype not in WIDE:
-                return None
-            parts.append((part, x.shape, x.dtype))
-            inputs.append((x.node, x.k))
-            is_constant = is_constant and x.node.is_constant
-            owners = x.node.owners if owners is None or owners is x.node.owners else owners | x.node.owners
-            keeps = NEEDS[part.__code__]
-            wanted = keeps if wanted is None else wanted | keeps
+    for part, x in zip(rule, args, strict=False):
+        if part is None or not isinstance(x, Traced):
+            continue
+        node = x.node
+        for owner in node.owners:
+            if owner.is_open:
+                break
+        else:
+            continue
+        if x.dtype not in WIDE:
+            return None
+        parts.append((part, x.shape, x.dtype))
+        inputs.append((node, x.k))
+        is_constant = is_constant and node.is_constant
+        owners = node.owners if owners is None or owners is node.owners else owners | node.owners
+        keeps = NEEDS[part.__code__]
+        wanted = keeps if wanted is None else wanted | keeps
     for owner in owners:
         if not owner.is_open:
             owners = {owner for owner in owners if owner.is_open}
             break
-    held = []
+    held, keeps_all = [], -1 in wanted
     for k, x in enumerate(args, 1):
-        if k in wanted or -1 in wanted:
-            held.append(x if not isinstance(x, (Traced, np.ndarray)) else kept(x))
+        if keeps_all or k in wanted:
+            is_free = not isinstance(x, np.ndarray) or (x.base is None and not x.flags.writeable)
+            held.append(x if is_free else x.copy())
         else:
             held.append(Like(x) if -k - 1 in wanted else None)
     step = Step(parts, inputs, owners, is_constant, held, result if 0 in wanted else None, result)

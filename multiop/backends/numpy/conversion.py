@@ -20,11 +20,15 @@ HALVES = [dtypes.to_numpy(dtype) for dtype in ("float16", "bfloat16")]
 def own(result, operands):
     """Return the result of an op with arrays of its own: no views, and none of the operands."""
     if isinstance(result, (tuple, list)):
-        return type(result)(own(entry, operands) for entry in result)
-    if not isinstance(result, (np.ndarray, np.generic)):
-        return result
-    shares = isinstance(result, np.ndarray) and (result.base is not None or any(result is x for x in operands))
-    return np.array(result, copy=True) if shares else np.asarray(result)
+        return type(result)([own(entry, operands) for entry in result])
+    if not isinstance(result, np.ndarray):
+        return np.asarray(result) if isinstance(result, np.generic) else result
+    if result.base is not None:
+        return result.copy()
+    for x in operands:
+        if x is result or (type(x) is list and any(entry is result for entry in x)):
+            return result.copy()
+    return result
 
 
 def is_tensor(x):
@@ -58,7 +62,7 @@ def convert(x, dtype=None):
         return x if dtype in (None, dtype_name(x)) else ops.cast(x, dtype)
     value = host.value_of_variable(x)
     x = x if value is None else value
-    return cast(x, dtype) if is_tensor(x) else host.as_numpy(x, dtype, "numpy")
+    return cast(x, dtype) if is_tensor(x) else host.as_numpy(x, dtype, "numpy", wide=True)
 
 
 def cast(x, dtype):

@@ -6,24 +6,26 @@ import operator
 
 import numpy as np
 
-from .._record import Entries, Leaf, Node, Traced, array_of, is_traced, ops
+from .._record import Entries, Leaf, Traced, array_of, is_traced, ops
 
 
 def leaf(x, *owners):
     """Return `x` as a traced array of its own that gradients can be asked for; they go on to `x`."""
     if is_traced(x):
-        return Traced(x.array, Node([x], lambda grads: grads, [x], owners, is_leaf=True))
+        return Traced(x.array, Leaf(x.array, owners, before=x))
     x = np.array(array_of(x))
     return Traced(x, Leaf(x, owners))
 
 
-def walk(ys, grad_ys, xs, stops=(), nodes=None, once=None, path=None):
+def walk(ys, grad_ys, xs, stops=(), nodes=None, once=None, path=None, settle=False):
     """Return the gradient for each of `xs`, `None` where none arrives; nothing passes through `stops`.
 
-    What `once` alone owns is forgotten on the way: it is not walked again. `path` is what `between` gives.
+    What `once` alone owns is forgotten on the way: it is not walked again. `path` is what `between` gives. With
+    `settle`, gradients are as `settled` returns them, and zeros where none arrives; each of `xs` has another place.
     """
-    grads, own, wanted = {}, set(), {x.place for x in xs if isinstance(x, Traced)}
-    stopped = {x.place for x in stops if isinstance(x, Traced)}
+    grads, own = {}, set()
+    places = [x.place if isinstance(x, Traced) else None for x in xs]
+    wanted, stopped = set(places), {x.place for x in stops if isinstance(x, Traced)} if stops else ()
     for y, grad in zip(ys, grad_ys, strict=True):
         if grad is not None and isinstance(y, Traced):
             receive(grads, own, y.place, grad)
@@ -37,8 +39,9 @@ def walk(ys, grad_ys, xs, stops=(), nodes=None, once=None, path=None):
                 grad = None if place in stopped else grads.get(place) if place in wanted else grads.pop(place, None)
                 if grad is not None:
                     is_reached = True
-                is_missing = grad is None and spec and not node.tells_unused
-                upstreams.append(np.zeros(*spec) if is_missing else grad)
+                elif spec and not node.tells_unused:
+                    grad = np.zeros(*spec)
+                upstreams.append(grad)
             if is_reached:
                 for place, grad in zip(node.inputs, node.pull(upstreams), strict=True):
                     if grad is not None:
@@ -48,7 +51,10 @@ def walk(ys, grad_ys, xs, stops=(), nodes=None, once=None, path=None):
                             grads[place] = grad
             if once is not None and len(node.owners) == 1 and once in node.owners:
                 node.forget()
-    return [grads.get(x.place) if isinstance(x, Traced) else None for x in xs]
+    if not settle:
+        return [grads.get(place) for place in places]
+    found = [np.zeros(x.shape, x.dtype) if y is None else y for x, y in zip(xs, map(grads.get, places), strict=True)]
+    return [y if place in own else settled([y])[0] for place, y in zip(places, found, strict=True)]
 
 
 def receive(grads, own, place, grad):
@@ -91,16 +97,7 @@ NUMBER = operator.attrgetter("number")
 
 def settled(ys):
     """Return `ys`, as arrays of their own where nothing records them any more."""
-    found = []
-    for y in ys:
-        is_live = isinstance(y, Traced) and is_traced(y)
-        found.append(y if y is None or is_live else np.array(array_of(y)))
-    return found
-
-
-def now():
-    """Return a number between those of the nodes so far and of those to come."""
-    return Node((), None, ()).number
+    return [y if y is None or is_traced(y) else np.array(array_of(y)) for y in ys]
 
 
 def between(places, nodes):

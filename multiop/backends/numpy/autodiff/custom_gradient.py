@@ -10,9 +10,9 @@ import numpy as np
 from multiop import errors
 from multiop._rules import closures
 
-from .._record import Leaf, Node, Owner, Traced, array_of, become_output, is_inexact, is_traced, kept
+from .._record import Leaf, Node, Owner, Traced, array_of, become_output, is_inexact, is_traced, kept, now
 from ..conversion import convert, own
-from ._walk import history, leaf, now
+from ._walk import history, leaf
 
 
 def stop_gradient(x):
@@ -45,12 +45,12 @@ def custom_call(call, primals):
         upstreams = [
             u if u is None or isinstance(u, Traced) else np.array(u) for u in upstreams
         ]  # a rule may write there
-        with carrying(constants, rule) as carried:
+        with carrying(constants, rule) if constants else contextlib.nullcontext(rule) as carried:
             grads, grads_of_variables = call.backward(carried, upstreams, variables)
         grads = *itertools.compress(grads, are_traced), *grads_of_variables
         return [grad.held() if isinstance(grad, Traced) else grad for grad in grads]
 
-    node = Node(inputs, pull, arrays, (), call.rule_name)
+    node = Node(inputs, pull, arrays, call.rule_name)
     constants = {}
     for k, y in enumerate(outputs):
         if type(y) is Traced and y.node.number > start and y.node not in inside:

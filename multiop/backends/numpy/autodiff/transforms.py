@@ -8,9 +8,19 @@ import numpy as np
 
 from multiop import errors
 
-from .._record import Node, Owner, Traced, array_of, is_differentiated as is_differentiated, is_inexact, is_traced, ops
+from .._record import (
+    Node,
+    Owner,
+    Traced,
+    array_of,
+    is_differentiated as is_differentiated,
+    is_inexact,
+    is_traced,
+    now,
+    ops,
+)
 from ..conversion import own
-from ._walk import between, history, leaf, now, settled, walk
+from ._walk import between, history, leaf, settled, walk
 from .custom_gradient import closed_over
 
 
@@ -29,8 +39,7 @@ def record_run(fun, primals, persistent=True):
     path = between({x.place for x in leaves}, history(outputs))
 
     def pullback(cotangents):
-        grads = walk(outputs, cotangents, leaves, once=None if persistent else owner, path=path)
-        return settled([np.zeros(x.shape, x.dtype) if g is None else g for x, g in zip(leaves, grads, strict=True)])
+        return walk(outputs, cotangents, leaves, once=None if persistent else owner, path=path, settle=True)
 
     return outputs, pullback, aux
 
@@ -58,12 +67,15 @@ def jvp(fun, primals, tangents):
 
 
 def linearize(fun, primals):
-    """Return what `jvp` does of functions without a rule: the outputs, and the map from tangents to theirs."""
+    """Return the outputs and aux of a function without a rule, its pullback, and what makes its map of tangents."""
     outputs, pullback, aux = record_run(fun, primals)
     if not has_native_derivatives(outputs):
         return None
-    _, push, _ = vjp(lambda *cotangents: (pullback(cotangents), []), anything_like(outputs, 1))
-    return settled(outputs), push, settled(aux)
+
+    def make_push():
+        return vjp(lambda *cotangents: (pullback(cotangents), []), anything_like(outputs, 1))[1]
+
+    return settled(outputs), settled(aux), pullback, make_push
 
 
 def has_native_derivatives(ys):

@@ -101,82 +101,61 @@ def average(x, axis, keepdims):
     return np.true_divide(total(x, axis, keepdims), x.size if axis is None else x.shape[axis])
 
 
+def deviation(x, axis, keepdims):
+    return np.sqrt(variance(x, axis, keepdims))
+
+
+def all_true(x, axis, keepdims):
+    return np.logical_and.reduce(x, axis, None, None, keepdims)
+
+
+def any_true(x, axis, keepdims):
+    return np.logical_or.reduce(x, axis, None, None, keepdims)
+
+
+def place(fn):
+    return lambda x, axis, keepdims: fn(x, axis, keepdims=keepdims).astype(np.int32)
+
+
 def variance(x, axis, keepdims):
     n = x.size if axis is None else x.shape[axis]
-    distance = x - np.true_divide(np.add.reduce(x, axis, None, None, True), n)
-    return np.true_divide(np.add.reduce(np.square(distance), axis, None, None, keepdims), n)
+    distance = asarray(x - np.true_divide(np.add.reduce(x, axis, None, None, True), n))
+    return np.true_divide(np.add.reduce(np.square(distance, out=distance), axis, None, None, keepdims), n)
 
 
-op_sum = along(total)
-op_mean = along(average)
-op_var = along(variance)
-op_std = along(lambda x, axis, keepdims: np.sqrt(variance(x, axis, keepdims)))
-op_max = extremum(np.maximum)
-op_min = extremum(np.minimum)
-op_argmax = along(lambda x, axis, keepdims: x.argmax(axis, keepdims=keepdims).astype(np.int32))
-op_argmin = along(lambda x, axis, keepdims: x.argmin(axis, keepdims=keepdims).astype(np.int32))
+op_sum, op_mean, op_var, op_std, op_all, op_any = map(along, (total, average, variance, deviation, all_true, any_true))
+op_argmax, op_argmin = along(place(ndarray.argmax)), along(place(ndarray.argmin))
+op_max, op_min = extremum(np.maximum), extremum(np.minimum)
 
-op_negative = of_one(np.negative, NUMBERS)
-op_reciprocal = of_one(np.reciprocal)
-op_sign = of_one(np.sign)
-op_abs = of_one(np.abs, NUMBERS)
-op_square = of_one(np.square, NUMBERS)
-op_sqrt = of_one(np.sqrt)
+op_negative, op_abs, op_square = (of_one(fn, NUMBERS) for fn in (np.negative, np.abs, np.square))
+op_sin, op_cos, op_tan, op_sinh, op_cosh, op_tanh = map(of_one, (np.sin, np.cos, np.tan, np.sinh, np.cosh, np.tanh))
+op_arcsin, op_arccos, op_arctan = map(of_one, (np.arcsin, np.arccos, np.arctan))
+op_arcsinh, op_arccosh, op_arctanh = map(of_one, (np.arcsinh, np.arccosh, np.arctanh))
+op_exp, op_exp2, op_expm1, op_log, op_log1p = map(of_one, (np.exp, np.exp2, np.expm1, np.log, np.log1p))
+op_log2, op_log10, op_sqrt, op_cbrt, op_reciprocal = map(of_one, (np.log2, np.log10, np.sqrt, np.cbrt, np.reciprocal))
+op_sign, op_floor, op_ceil, op_trunc = map(of_one, (np.sign, np.floor, np.ceil, np.trunc))
+op_isnan, op_isinf, op_isfinite = map(of_one, (np.isnan, np.isinf, np.isfinite))
+op_logical_not = of_one(np.logical_not, REAL | {np.dtype(bool)})
 op_rsqrt = of_one(lambda x: np.reciprocal(np.sqrt(x)))
-op_exp = of_one(np.exp)
-op_exp2 = of_one(np.exp2)
-op_expm1 = of_one(np.expm1)
-op_log = of_one(np.log)
-op_log2 = of_one(np.log2)
-op_log10 = of_one(np.log10)
-op_log1p = of_one(np.log1p)
-op_floor = of_one(np.floor)
-op_ceil = of_one(np.ceil)
-op_trunc = of_one(np.trunc)
-op_sin = of_one(np.sin)
-op_cos = of_one(np.cos)
-op_tan = of_one(np.tan)
-op_arcsin = of_one(np.arcsin)
-op_arccos = of_one(np.arccos)
-op_arctan = of_one(np.arctan)
-op_sinh = of_one(np.sinh)
-op_cosh = of_one(np.cosh)
-op_tanh = of_one(np.tanh)
-op_arcsinh = of_one(np.arcsinh)
-op_arccosh = of_one(np.arccosh)
-op_arctanh = of_one(np.arctanh)
-op_cbrt = of_one(np.cbrt)
-op_isnan = of_one(np.isnan)
-op_isinf = of_one(np.isinf)
-op_isfinite = of_one(np.isfinite)
 op_relu = of_one(lambda x: np.maximum(x, 0))
 op_sigmoid = of_one(lambda x: 1 / (1 + np.exp(-x)))
 op_softplus = of_one(lambda x: np.logaddexp(x, 0))
 
-op_add = of_two(np.add, NUMBERS)
-op_subtract = of_two(np.subtract, NUMBERS)
-op_multiply = of_two(np.multiply, NUMBERS)
-op_divide = of_two(np.true_divide)
-op_maximum = of_two(np.maximum)
-op_minimum = of_two(np.minimum)
-op_arctan2 = of_two(np.arctan2)
-op_hypot = of_two(np.hypot)
-op_logaddexp = of_two(np.logaddexp)
-op_equal = of_two(np.equal, NUMBERS, {})
-op_not_equal = of_two(np.not_equal, NUMBERS, {})
-op_less = of_two(np.less, pairs={})
-op_less_equal = of_two(np.less_equal, pairs={})
-op_greater = of_two(np.greater, pairs={})
-op_greater_equal = of_two(np.greater_equal, pairs={})
+op_add, op_subtract, op_multiply = (of_two(fn, NUMBERS) for fn in (np.add, np.subtract, np.multiply))
+op_divide, op_maximum, op_minimum = map(of_two, (np.true_divide, np.maximum, np.minimum))
+op_arctan2, op_hypot, op_logaddexp, power = map(of_two, (np.arctan2, np.hypot, np.logaddexp, np.power))
+op_equal, op_not_equal = of_two(np.equal, NUMBERS, {}), of_two(np.not_equal, NUMBERS, {})
+op_less, op_less_equal = of_two(np.less, pairs={}), of_two(np.less_equal, pairs={})
+op_greater, op_greater_equal = of_two(np.greater, pairs={}), of_two(np.greater_equal, pairs={})
 
 
 def op_power(x1, x2, *, otherwise):
-    """Leave powers of one half, for which NumPy may take a root, to the op."""
-    is_root = (x2 == 0.5).any() if type(x2) is ndarray else x2 == 0.5 if is_small(x2) else True
+    """Leave powers of one half, of which NumPy takes the root where all have that exponent, to the op."""
+    if type(x2) is ndarray:
+        is_root = (x2.shape != getattr(x1, "shape", ()) or x2.shape == ()) and (x2 == 0.5).any()
+    else:
+        is_root = x2 == 0.5 if type(x2) is float else type(x2) is not int
     return otherwise(x1, x2) if is_root else power(x1, x2, otherwise=otherwise)
-
-
-power = of_two(np.power)
 
 
 def op_matmul(x1, x2, *, otherwise):
@@ -204,102 +183,20 @@ def op_clip(x, x_min, x_max, *, otherwise):
     return otherwise(x, x_min, x_max)
 
 
-def op_round(x, decimals, *, otherwise):
-    if type(x) is ndarray and x.dtype in REAL and not decimals:
-        return asarray(np.rint(x))
-    return otherwise(x, decimals)
-
-
-def op_reshape(x, newshape, *, otherwise):
-    if type(x) is ndarray and x.dtype in KNOWN:
-        y = x.reshape(newshape)
-        return y if y.base is None else y.copy()
-    return otherwise(x, newshape)
-
-
-def op_transpose(x, axes, *, otherwise):
-    if axes is None and type(x) is ndarray and x.dtype in KNOWN:
-        return x.T.copy()
-    return otherwise(x, axes)
-
-
-def op_expand_dims(x, axis, *, otherwise):
-    if type(x) is ndarray and x.dtype in KNOWN and type(axis) is int and -x.ndim - 1 <= axis <= x.ndim:
-        axis += x.ndim + 1 if axis < 0 else 0
-        return x.reshape(*x.shape[:axis], 1, *x.shape[axis:]).copy()
-    return otherwise(x, axis)
-
-
-def op_broadcast_to(x, shape, *, otherwise):
-    if type(x) is ndarray and x.dtype in KNOWN and x.ndim <= len(shape):
-        y = np.empty(shape, x.dtype)
-        y[...] = x
-        return y
-    return otherwise(x, shape)
-
-
-def op_zeros_like(x, dtype, *, otherwise):
-    if dtype is None and type(x) is ndarray and x.dtype in KNOWN:
-        return np.zeros(x.shape, x.dtype)
-    return otherwise(x, dtype)
-
-
-def op_ones_like(x, dtype, *, otherwise):
-    if dtype is None and type(x) is ndarray and x.dtype in KNOWN:
-        return np.ones(x.shape, x.dtype)
-    return otherwise(x, dtype)
-
-
-def op_concatenate(xs, axis, *, otherwise):
-    if are_alike(xs) and is_axis(axis, xs[0]):
-        return np.concatenate(xs, axis)
-    return otherwise(xs, axis)
-
-
-def op_stack(x, axis, *, otherwise):
-    if axis == 0 and are_alike(x):
-        return np.stack(x) if x[0].ndim else np.array(x)
-    return otherwise(x, axis)
-
-
-def are_alike(xs):
-    """Say whether `xs` is a list of arrays of one dtype."""
-    if type(xs) not in (list, tuple) or not xs or type(xs[0]) is not ndarray or xs[0].dtype not in KNOWN:
-        return False
-    dtype = xs[0].dtype
-    for x in xs:  # noqa: SIM110  a generator is a call for each
-        if type(x) is not ndarray or x.dtype is not dtype:
-            return False
-    return True
-
-
 def op_get_item(x, key, *, otherwise):
     if type(x) is ndarray and x.dtype in KNOWN and x.ndim:
-        if type(key) is slice and is_whole(key.start) and is_whole(key.stop) and is_whole(key.step) and key.step != 0:
-            return x[key].copy()
-        if is_axis(0, x) and type(key) is int and -x.shape[0] <= key < x.shape[0]:
+        if type(key) is slice:
+            step = key.step
+            if type(key.start) in WHOLE and type(key.stop) in WHOLE and (step is None or (type(step) is int and step)):
+                return x[key].copy()
+        elif type(key) is int and -x.shape[0] <= key < x.shape[0]:
             y = x[key]
             return y.copy() if type(y) is ndarray else asarray(y)
     return otherwise(x, key)
 
 
-def is_whole(n):
-    return n is None or type(n) is int
-
-
-def op_take(x, indices, axis, *, otherwise):
-    if axis is None and type(x) is type(indices) is ndarray and x.dtype in KNOWN and indices.dtype.kind == "i":
-        try:
-            return asarray(x.take(indices))
-        except IndexError:  # which the op says
-            pass
-    return otherwise(x, indices, axis)
-
-
-def op_sort(x, axis, *, otherwise):
-    if type(x) is ndarray and x.dtype in REAL and is_axis(axis, x):
-        return np.sort(x, axis)
-    return otherwise(x, axis)
+def op_shape(x, *, otherwise):
+    return x.shape if type(x) is ndarray and x.dtype in KNOWN else otherwise(x)
 
 
 def op_argsort(x, axis, *, otherwise):
@@ -308,25 +205,137 @@ def op_argsort(x, axis, *, otherwise):
     return otherwise(x, axis)
 
 
-def op_cumsum(x, axis, dtype, *, otherwise):
+def op_prod(x, axis, keepdims, dtype, *, otherwise):
     if dtype is None and type(x) is ndarray and x.dtype in REAL and (axis is None or is_axis(axis, x)):
-        return QUIET.copy().run(x.cumsum, axis)
-    return otherwise(x, axis, dtype)
+        return asarray(QUIET.copy().run(np.multiply.reduce, x, axis, None, None, keepdims))
+    return otherwise(x, axis, keepdims, dtype)
 
 
-def op_dot(x1, x2, *, otherwise):
-    if type(x1) is type(x2) is ndarray and x1.dtype is x2.dtype and x1.dtype in REAL and x1.ndim and x2.ndim:
-        return asarray(QUIET.copy().run(np.dot, x1, x2))
-    return otherwise(x1, x2)
+def op_reshape(x, newshape, *, otherwise):
+    if type(x) is ndarray and x.dtype in KNOWN:
+        return x.reshape(newshape).copy()
+    return otherwise(x, newshape)
 
 
-def op_inner(x1, x2, *, otherwise):
-    if type(x1) is type(x2) is ndarray and x1.dtype is x2.dtype and x1.dtype in REAL and x1.ndim and x2.ndim:
-        return asarray(QUIET.copy().run(np.inner, x1, x2))
-    return otherwise(x1, x2)
+WHOLE, BACKWARDS = {int, type(None)}, slice(None, None, -1)
 
 
-def op_outer(x1, x2, *, otherwise):
-    if type(x1) is type(x2) is ndarray and x1.dtype is x2.dtype and x1.dtype in REAL:
-        return QUIET.copy().run(np.multiply, x1.reshape(-1, 1), x2.reshape(-1))
-    return otherwise(x1, x2)
+def op_median(x, axis, keepdims, *, otherwise):
+    if axis is None and not keepdims and type(x) is ndarray and x.dtype in REAL and x.size:
+        half = x.size // 2
+        y = np.partition(x.ravel(), (half - 1 + x.size % 2, half, -1))  # NaN is last, if there is any
+        distance = QUIET.copy().run(np.subtract, y[half], y[half - 1 + x.size % 2])
+        if distance < np.inf and y[-1] == y[-1]:
+            return asarray(y[half] if x.size % 2 else y[half - 1] + distance * 0.5)
+    return otherwise(x, axis, keepdims)
+
+
+# ops that cost more than a look at their operands by functions
+
+
+def when(applies, fn, errors=()):
+    """Return the kernel that is `fn` of what `applies` is true of, unless it raises one of `errors`."""
+
+    def kernel(*args, otherwise):
+        if applies(*args):
+            try:
+                return fn(*args)
+            except errors:  # which the op explains
+                pass
+        return otherwise(*args)
+
+    return kernel
+
+
+def is_known(x, *options):
+    return type(x) is ndarray and x.dtype in KNOWN and (not options or options[0] is None)
+
+
+def is_real(x, axis=None):
+    return type(x) is ndarray and x.dtype in REAL and (axis is None or is_axis(axis, x))
+
+
+def are_real(x1, x2):
+    return type(x1) is type(x2) is ndarray and x1.dtype is x2.dtype and x1.dtype in REAL and x1.ndim and x2.ndim
+
+
+def are_alike(xs, axis):
+    """Say whether `xs` is a list of arrays of one dtype."""
+    if type(xs) not in (list, tuple) or not xs or type(xs[0]) is not ndarray or xs[0].dtype not in KNOWN:
+        return False
+    dtype = xs[0].dtype
+    for x in xs:
+        if type(x) is not ndarray or x.dtype is not dtype:
+            return False
+    return axis == 0 or is_axis(axis, xs[0])
+
+
+def is_square(x, *options):
+    return type(x) is ndarray and x.dtype in REAL and x.ndim == 2 and x.shape[0] == x.shape[1] and not any(options)
+
+
+def filled(x, number):
+    y = np.empty(x.shape, x.dtype)
+    y.fill(number)
+    return y
+
+
+def spread(x, shape):
+    y = np.empty(shape, x.dtype)
+    y[...] = x
+    return y
+
+
+def expand(x, axis):
+    axis += x.ndim + 1 if axis < 0 else 0
+    return x.reshape(*x.shape[:axis], 1, *x.shape[axis:]).copy()
+
+
+def quietly(fn, *args):
+    return asarray(QUIET.copy().run(fn, *args))
+
+
+op_ravel = when(is_known, ndarray.flatten)
+op_transpose = when(is_known, lambda x, axes: x.T.copy())
+op_flip = when(is_known, lambda x, axis: x[(BACKWARDS,) * x.ndim].copy())
+op_zeros_like = when(is_known, lambda x, dtype: np.zeros(x.shape, x.dtype))
+op_ones_like = when(is_known, lambda x, dtype: filled(x, 1))
+op_broadcast_to = when(lambda x, shape: is_known(x), spread, ValueError)
+op_expand_dims = when(lambda x, k: is_known(x) and type(k) is int and -x.ndim - 1 <= k <= x.ndim, expand)
+op_concatenate = when(are_alike, np.concatenate, ValueError)
+op_stack = when(lambda xs, axis: axis == 0 and are_alike(xs, 0), lambda xs, axis: np.stack(xs), ValueError)
+op_take = when(
+    lambda x, k, axis: is_known(x, axis) and type(k) is ndarray and k.dtype.kind == "i",
+    lambda x, k, axis: asarray(x.take(k)),
+    IndexError,
+)
+op_round = when(lambda x, decimals: not decimals and is_real(x), lambda x, decimals: asarray(np.rint(x)))
+op_sort = when(lambda x, axis: axis is not None and is_real(x, axis), np.sort)
+op_cumsum = when(
+    lambda x, axis, dtype: dtype is None and is_real(x, axis), lambda x, axis, dtype: QUIET.copy().run(x.cumsum, axis)
+)
+op_dot = when(are_real, lambda x1, x2: quietly(np.dot, x1, x2), ValueError)
+op_inner = when(are_real, lambda x1, x2: quietly(np.inner, x1, x2), ValueError)
+op_outer = when(are_real, lambda x1, x2: quietly(np.multiply, x1.reshape(-1, 1), x2.reshape(-1)))
+op_inv = when(is_square, np.linalg.inv, np.linalg.LinAlgError)
+op_cholesky = when(is_square, lambda x, upper: np.linalg.cholesky(x), np.linalg.LinAlgError)
+op_solve = when(
+    lambda a, b: are_real(a, b) and a.ndim == 2 and b.ndim <= 2, np.linalg.solve, (np.linalg.LinAlgError, ValueError)
+)
+
+
+# what is recorded is written to by nobody, so that a view will do
+
+
+def view_of_item(x, key):
+    entries = key if type(key) is tuple else (key,)
+    is_simple = all(type(entry) is int or type(entry) is slice or entry is None or entry is ... for entry in entries)
+    return asarray(x[key]) if is_simple else None
+
+
+VIEWS = {
+    "op_get_item": view_of_item,
+    "op_reshape": lambda x, newshape: x.reshape(newshape),
+    "op_transpose": lambda x, axes: x.transpose(axes),
+    "op_swapaxes": lambda x, axis1, axis2: x.swapaxes(axis1, axis2),
+}

@@ -15,13 +15,15 @@ import numpy as np
 
 from multiop._loading.primitives import Primitives
 
-from ..._record import Traced, array_of, is_inexact, is_traced, operands, ops, recorded
-from ...conversion import own
+from ... import kernels
+from ..._record import WIDE, Traced, array_of, is_inexact, is_traced, operands, ops, recorded
+from ...conversion import convert, is_tensor, own
 
 MODULES = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
 RULES = {name: rule for module in MODULES for name, rule in vars(module).items() if name.startswith("op_")}
 STRUCTURAL = {"op_cond", "op_switch", "op_while_loop", "op_fori_loop", "op_scan"}  # they run functions of traced arrays
 
+PLAIN = {np.ndarray, np.float64, np.float32, np.bool_, bool, int, float, complex, str, slice, type(None), type(...)}
 SEQUENCES = {  # they take several tensors as a list, which is one tensor anywhere else
     "op_concatenate", "op_stack", "op_select", "op_einsum", "op_fft", "op_fft2", "op_ifft2", "op_irfft",
     "op_convert_to_tensor",
@@ -35,24 +37,53 @@ def around(name, op):
     def run(*args, **kwargs):
         with np.errstate(all="ignore"):
             result = op(*args, **kwargs)
-        given = [*args, *kwargs.values()]
-        return own(result, [*given, *(x for arg in given if isinstance(arg, list) for x in arg)])
+        return own(result, [*args, *kwargs.values()])
 
     if name in STRUCTURAL or not hasattr(Primitives, name):  # a composite is differentiated as what it is made of
         return run
     rule = RULES[name]
+    view = kernels.VIEWS.get(name)
+    n_operands = len(rule) if type(rule) is tuple and name not in SEQUENCES else 0
 
-    @functools.wraps(run)
-    def call(*args, **kwargs):
+    def is_option(k, x):
+        is_operand = k < n_operands and rule[k] is not None
+        return type(x) in (list, tuple) and not is_operand and not any(isinstance(y, (Traced, list, tuple)) for y in x)
+
+    def with_lists(args, kwargs):
+        """Run the op on operands that are lists, or that have tensors in them."""
         if name == "op_convert_to_numpy" or not is_traced(args):
             return run(*array_of(args), **kwargs)
         if name in SEQUENCES:
             return recorded(run, rule, args)
         for k, x in enumerate(args):
             if isinstance(x, (list, tuple)):
-                is_operand = type(rule) is tuple and k < len(rule) and rule[k] is not None
-                args = (*args[:k], one_tensor(x, is_operand), *args[k + 1 :])
+                args = (*args[:k], one_tensor(x, k < n_operands and rule[k] is not None), *args[k + 1 :])
+            elif hasattr(x, "__array__") and not is_tensor(x):  # a Series of pandas
+                args = (*args[:k], convert(x), *args[k + 1 :])
         return recorded(getattr(ops, name[3:]), rule, args)
+
+    @functools.wraps(run)
+    def call(*args, **kwargs):
+        if not n_operands:
+            return with_lists(args, kwargs)
+        arrays, is_recorded, is_plain = [], False, True
+        for k, x in enumerate(args):
+            if isinstance(x, Traced):
+                arrays.append(x.array)
+                is_plain = False
+                for owner in x.node.owners:
+                    is_recorded = is_recorded or owner.is_open
+            elif type(x) in PLAIN or is_option(k, x):
+                arrays.append(x)
+            else:
+                return with_lists(args, kwargs)
+        if is_plain:
+            return run(*arrays, **kwargs)
+        again = getattr(ops, name[3:])
+        if not is_recorded:
+            return again(*arrays, **kwargs)
+        result = view(*arrays) if view is not None and arrays[0].dtype in WIDE else None
+        return recorded(again, rule, args, arrays, result)
 
     return call
 

@@ -15,12 +15,20 @@ def zero(u, *args):
 
 def by_slope(slope):
     """Return the rule of an op that is applied to each entry, from its derivative, a function of the op's arguments."""
-    return (lambda u, _y, *args: u * conj(slope(*args)),)
+    return (lambda u, _y, *args: times(u, slope(*args), args[0]),)
 
 
 def by_result(slope):
     """Return the rule of an op that is applied to each entry, from its derivative, a function of the op's result."""
-    return (lambda u, y, *_: u * conj(slope(y)),)
+    return (lambda u, y, *_: times(u, slope(y), y),)
+
+
+def times(u, slope, x):
+    """Return `u * slope`, in the memory of the slope where that was made of `x` for this."""
+    is_new = type(slope) is type(u) is np.ndarray and slope is not x and slope.base is None
+    if is_new and slope.dtype is u.dtype and slope.shape == u.shape and slope.dtype.kind == "f":
+        return np.multiply(u, slope, out=slope)
+    return u * conj(slope)
 
 
 def conj(x):

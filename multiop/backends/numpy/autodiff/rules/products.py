@@ -27,6 +27,8 @@ def of_first(u, _y, like1, x2):
 
 def of_second(u, _y, x1, like2):
     x1 = convert(x1)
+    if x1.ndim == 2 and like2.ndim == 1:
+        return ops.matmul(adjoint(x1), contiguous(u))
     u = expanded(expanded(u, -1, like2.ndim), -2, x1.ndim)
     grad = ops.matmul(adjoint(expanded(x1, 0, x1.ndim)), contiguous(u))
     return reshape_gradient(grad, grad.shape[:-1]) if like2.ndim == 1 else grad

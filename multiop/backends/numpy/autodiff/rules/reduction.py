@@ -15,7 +15,7 @@ from .formula import by_formula, reshape_gradient, zero
 op_argmax = op_argmin = op_all = op_any = zero
 
 
-op_sum = (lambda u, _y, like, axis, _keepdims: spread(keep_axes(u, like, axis), like.shape),)
+op_sum = (lambda u, _y, like, axis, _k: spread(u if axis is None else keep_axes(u, like, axis), like.shape),)
 
 
 @by_formula
