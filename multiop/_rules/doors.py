@@ -28,10 +28,8 @@ class Run:
         is_meant: Whether an output that depends on nothing is no surprise: a gradient was stopped, or taken, in it.
     """
 
-    __slots__ = ("is_meant", "name")
-
-    def __init__(self, name: str) -> None:
-        self.name, self.is_meant = name, False
+    name: str
+    is_meant = False
 
 
 def enter(run: Run | None) -> Run | None:
@@ -77,9 +75,13 @@ def is_refusal(error: Exception) -> bool:
 
 def is_differentiated(xs: list[Any], backend: Any) -> bool | None:
     """Say whether one of `xs` is being differentiated; `None` where the backend cannot tell."""
-    ask = getattr(backend, "is_differentiated", None)
-    found = [None if ask is None else ask(x) for x in xs]
-    return True if True in found else None if None in found else False
+    ask, found = getattr(backend, "is_differentiated", None), False
+    for x in xs:
+        answer = None if ask is None else ask(x)
+        if answer:
+            return True
+        found = None if answer is None else found
+    return found
 
 
 def warn_unconnected(name: str) -> None:

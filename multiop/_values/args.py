@@ -188,10 +188,10 @@ def same_shape(shape1: Sequence[Any] | None, shape2: Sequence[Any] | None, name1
 
 def lacks_axis(target: Sequence[Any], output: Sequence[Any], axis: int) -> bool:
     """Say whether `target`, a shape, lacks the dimension `axis` of `output`; if present, it must have size 1."""
-    rest = [*output[:axis], *output[axis + 1 :]]
+    rest = (*output[:axis], *output[axis + 1 :])
     lacking = len(target) == len(rest)
-    if not fits(target, rest if lacking else [*output[:axis], 1, *output[axis + 1 :]]):
-        raise errors.ArgumentError(f"target must have the shape of output without axis {axis}, {rest}")
+    if target != rest and not fits(target, rest if lacking else (*output[:axis], 1, *output[axis + 1 :])):
+        raise errors.ArgumentError(f"target must have the shape of output without axis {axis}, {list(rest)}")
     return lacking
 
 

@@ -17,7 +17,7 @@ from multiop._values import args as _args, dtypes, tree
 from multiop._values.types import PyTree
 from multiop.autodiff import _flat
 from multiop.autodiff._transformed import decorate_transformed
-from multiop.frontends.creation import op_ones_like, op_zeros
+from multiop.frontends.creation import op_zeros
 from multiop.frontends.elementwise import op_add, op_multiply
 from multiop.frontends.shapes import op_reshape, op_transpose
 
@@ -136,9 +136,11 @@ def _value_and_grad(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, na
         backend = active()
         flat = _flat.FlatFunction(fun, args, kwargs, chosen, has_aux, backend, name)
         outputs, pullback, aux = backend.vjp(flat.scalar, flat.primals, False)
-        flat.warn_unconnected()
-        grads = flat.arguments(pullback([op_ones_like(outputs[0])]))
-        return ((outputs[0], flat.aux(aux)) if has_aux else outputs[0]), grads
+        if flat.is_unconnected:
+            flat.warn_unconnected()
+        value = outputs[0]
+        grads = flat.arguments(pullback([backend.op_ones_like(value, None)]))
+        return ((value, flat.aux(aux)) if has_aux else value), grads
 
     return call
 

@@ -30,10 +30,9 @@ from ._internals import (
     saved_tensors_hooks,
     tracing_state,
 )
-from .conversion import are_floats
+from .conversion import LONG as LONG, are_floats
 
 FEW = 2048  # entries
-LONG = (torch.float32, torch.float64)
 
 
 def run_native(native, operation, formula, *xs, has_batches=True):

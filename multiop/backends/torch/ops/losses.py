@@ -43,12 +43,15 @@ def op_categorical_crossentropy(target, output, from_logits, axis):
 
 
 def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
-    (output,) = reject_complex(floating(output))
-    classes = target.to(torch.int64)
+    dtype = output.dtype
     if not from_logits:
         dtype, output = to_wide_float(output)
         output = torch.log(op_clip(output, EPSILON, 1 - EPSILON))
-    rows, classes = output.movedim(axis, -1).reshape(-1, output.shape[axis]), classes.reshape(-1)
+    elif not output.is_floating_point():
+        reject_complex(output)
+    rows, classes = output, target.to(torch.int64).reshape(-1)
+    if not output.ndim == axis + 1 == 2:
+        rows = output.movedim(axis, -1).reshape(-1, output.shape[axis])
     if is_at_hand(target):
         try:
             loss = functional.cross_entropy(rows, classes, reduction="none", ignore_index=_NO_INT32)
@@ -57,7 +60,8 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
     else:
         inside = classes.clamp(0, rows.shape[1] - 1)
         loss = functional.cross_entropy(rows, inside, reduction="none").masked_fill(inside != classes, math.nan)
-    loss = loss.reshape(target.shape[:axis] + target.shape[axis + 1 :])
+    if output.ndim != 2:
+        loss = loss.reshape(target.shape[:axis] + target.shape[axis + 1 :])
     return loss if from_logits else loss.to(dtype)
 
 
