@@ -113,7 +113,6 @@ def op_sparse_categorical_crossentropy(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [1000.0]
     """
-    backend = active()
     backend: Any = active()
     labels: Any = target
     if not (backend.is_tensor(labels) and backend.is_tensor(output) and backend.dtype_name(labels) in dtypes.INTEGER):
