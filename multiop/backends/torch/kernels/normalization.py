@@ -11,7 +11,7 @@ from multiop._values import args
 
 from .._kernels import run_fused, run_native
 from ..conversion import HALF, is_float, promote_operands
-from ..ops.normalization import by_layer_norm
+from ..ops.normalization import are_of_rows, by_layer_norm
 
 
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon, *, otherwise):
@@ -131,14 +131,3 @@ def layer_norm(otherwise, x, gamma, beta, shape, epsilon):
     is_rounded = x.is_cpu and x.dtype in HALF
     y = None if is_rounded else run_native(native, "NativeLayerNorm", meaning, *operands)
     return run_fused(kernel, pull, meaning, *operands, native=native) if y is None else y
-
-
-def are_of_rows(x, *vectors):
-    """Say whether `x` is a tensor of real floats, and each of `vectors` one of the dtype and length of its rows."""
-    if not (isinstance(x, torch.Tensor) and (dtype := x.dtype).is_floating_point and x.ndim):
-        return False
-    for vector in vectors:
-        is_fit = vector is None or (isinstance(vector, torch.Tensor) and vector.dtype is dtype)
-        if not is_fit or (vector is not None and vector.shape != x.shape[-1:]):
-            return False
-    return dtype.itemsize > 1

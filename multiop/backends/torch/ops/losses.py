@@ -11,7 +11,7 @@ from torch.nn import functional
 from multiop import errors
 from multiop._values import args
 
-from ..conversion import floating, promote, reject_complex, to_wide_float
+from ..conversion import are_floats, floating, promote, reject_complex, to_wide_float
 from ..devices import is_at_hand
 from .elementwise import op_clip
 from .reduction import op_argmax, op_max
@@ -20,7 +20,8 @@ EPSILON = 1e-7
 
 
 def op_binary_crossentropy(target, output, from_logits):
-    target, output = reject_complex(*map(floating, promote(target, output)))
+    if not are_floats(target, output):
+        target, output = reject_complex(*map(floating, promote(target, output)))
     args.same_shape(target.shape, output.shape, "target", "output")
     if from_logits:
         return functional.binary_cross_entropy_with_logits(output, target, reduction="none")

@@ -31,7 +31,8 @@ def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode,
     windows = resolve(plan_windows, inputs.shape, pool_size, strides, padding, data_format, ceil_mode)
     x = channels_first(inputs, data_format)
     if not windows[2] and x.dtype in LONG:
-        return to_data_format(_AVERAGE[len(windows[0])](x, *windows[:2]), data_format)
+        y = _AVERAGE[len(windows[0])](x, *windows[:2])
+        return y if data_format == "channels_first" else y.movedim(1, -1)
     return to_data_format(average_in_wider_dtype(lambda x: average(x, *windows, count_include_pad), x), data_format)
 
 
@@ -41,7 +42,8 @@ def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
     windows = resolve(plan_windows, inputs.shape, pool_size, strides, padding, data_format, ceil_mode)
     x = channels_first(inputs, data_format)
     if not windows[2] and x.ndim > 3 and x.is_floating_point():
-        return to_data_format(_MAX[len(windows[0])](x, *windows[:2]), data_format)
+        y = _MAX[len(windows[0])](x, *windows[:2])
+        return y if data_format == "channels_first" else y.movedim(1, -1)
     return to_data_format(largest_of_each(x, *windows), data_format)
 
 
