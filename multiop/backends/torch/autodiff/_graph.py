@@ -99,12 +99,16 @@ def _is_linked(y, start, verdicts):
         for node, _ in edges[-1]:
             known = verdicts.get(node)
             if known is None:
-                variable = getattr(node, "variable", None)
+                is_inner = type(node) in _inner
+                variable = None if is_inner else getattr(node, "variable", None)
+                hidden = () if is_inner or variable is not None else hidden_edges(node)
                 if variable is not None:
                     known = verdicts[node] = is_live(variable)
-                elif (start and is_older(node, start)) or (hidden := hidden_edges(node)) is None:
+                elif hidden is None or (start > number_of(node) and is_older(node, start)):
                     known = verdicts[node] = True
                 else:
+                    if not (is_inner or isinstance(node, BackwardCFunction)):
+                        _inner.add(type(node))
                     verdicts[node] = False  # unless one of its parents is linked
                     nodes.append(node)
                     edges.append(itertools.chain(node.next_functions, hidden))

@@ -23,6 +23,7 @@ from .._internals import (
     are_transforms_active,
     autocast_state,
     autocast_to,
+    dispatch_depth,
     grads_of,
     has_saved_tensor_hooks,
     has_tangent,
@@ -98,10 +99,12 @@ def has_native_derivatives(ys):
 
     Reverse mode then suffices, and is several times faster than `torch.func.jvp`, which runs decompositions in Python.
     """
-    if is_transformed() or torch.compiler.is_dynamo_compiling() or is_tracing():
+    if is_transformed() or torch.compiler.is_dynamo_compiling() or (dispatch_depth() and is_tracing()):
         return False  # the first two hide the graph; a compiler gains nothing from it
-    rules = [node for node in nodes_of(ys) if isinstance(node, BackwardCFunction)]
-    return all(hasattr(rule, "is_kernel") for rule in rules)
+    for node in nodes_of(ys):  # noqa: SIM110  a third of the time of all()
+        if isinstance(node, BackwardCFunction) and not hasattr(node, "is_kernel"):
+            return False
+    return True
 
 
 def _func_vjp(fun, primals):
