@@ -36,7 +36,7 @@ def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
         is_fused = bias is None or are_floats(kernel, bias) or are_autocast(inputs, kernel, bias)
     plan = resolve(plan_convolution, inputs.shape, kernel.shape, strides, padding, data_format, dilation_rate)
     order, pads, *options = plan
-    x = channels_first(inputs, data_format)
+    x = inputs if data_format == "channels_first" else inputs.movedim(-1, 1)
     if pads:
         x = functional.pad(x, pads)
     kernel = torch.permute(kernel, order)
@@ -45,7 +45,8 @@ def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     if kernel.shape[0] == 1:  # the gradient of a CPU kernel requires it to be contiguous
         kernel = kernel.clone(memory_format=torch.contiguous_format)
     y = _convolve(_CONV[len(order) - 2], x, kernel, bias if is_fused else None, *options)
-    y = to_data_format(y if y.is_floating_point() else y.to(inputs.dtype), data_format)
+    y = y if y.is_floating_point() else y.to(inputs.dtype)
+    y = y if data_format == "channels_first" else y.movedim(1, -1)
     return y if is_fused else op_add(y, bias.reshape(windows.along_channels(data_format, len(order) - 2)))
 
 
