@@ -337,6 +337,7 @@ saved_tensors_hooks = (
     else lambda ignores_tracing: "unknown"  # before PyTorch 2.8
 )
 keeps_graph = _tested_part("torch._C._autograd._get_current_graph_task_keep_graph") or (lambda: True)
+running_node = _tested_part("torch._C._current_autograd_node")
 is_batch_of_gradients = _tested_part("torch._C._functorch.is_legacy_batchedtensor") or (lambda upstream: True)
 is_without_memory = _tested_part("torch._is_zerotensor") or (lambda upstream: True)
 forward_mode_enabled = _tested_part("torch.autograd.forward_ad._set_fwd_grad_enabled")

@@ -27,7 +27,7 @@ from ._internals import (
     mode_kinds,
     mode_of_kind,
     requires_grad,
-    saved_tensors_hooks,
+    running_node,
     tracing_state,
 )
 from .conversion import LONG as LONG, are_floats
@@ -35,59 +35,62 @@ from .conversion import LONG as LONG, are_floats
 FEW = 2048  # entries
 
 
-def run_native(native, operation, formula, *xs, has_batches=True):
+def run_native(native, operation, saved, formula, *xs, has_batches=True):
     """Return `native(*xs)` with PyTorch's own gradients; where they are recorded, those of `formula(*xs)`.
 
-    A step pays for one hook, which holds `xs` as the graph does. Hooks of saved tensors do not see that: where there
-    are any, the result is `None`, and `run_fused` or `run_recorded` stands.
+    A step pays for one hook. It reads what the node has saved, as autograd's own hooks give it.
 
     Args:
         native: Computes the result, in steps or by one operation of `xs`, in their order.
         operation: How the name of that operation's node begins. Steps have derivatives of every order.
+        saved: The node's attributes that are `xs`.
         formula: Computes the same in steps, for derivatives that are differentiated again, in either mode.
         xs: Tensors or `None`.
         has_batches: Whether the operation's own gradient can be mapped over a batch of upstreams.
+
+    Returns:
+        The result; `None` on a version that does not say which node runs: `run_fused` or `run_recorded` then stands.
     """
     if is_dynamo_compiling():  # it has first derivatives alone
         return native(*xs)
     if are_transforms_active() or forward_mode._current_level >= 0:
         return formula(*xs) if is_differentiated(xs) else native(*xs)
-    if saved_tensors_hooks(False) is not None:
+    if running_node is None:
         return None
     y = native(*xs)
     if (node := y.grad_fn) is not None and node.name().startswith(operation):
-        hold_formula(node, formula, xs, has_batches)
+        add_formula(node, saved, formula, has_batches)
     return y
 
 
-def hold_formula(node, formula, xs, has_batches):
-    """Let gradients of a node of PyTorch's be those of `formula(*xs)` where they are recorded, or not its to map."""
-    held, batches = [xs], {}  # a batch of upstreams, by thread
+def add_formula(node, saved, formula, has_batches):
+    """Let gradients of a node of PyTorch's be those of `formula` where they are recorded, or not its to map."""
+    batches = {}  # thread -> a batch of upstreams, and the operands
 
     def before(upstreams):
         batches.pop(get_ident(), None)  # of a pass that failed
         upstream, *others = upstreams
         if upstream is None or not (are_transforms_active() or is_batch_of_gradients(upstream)):
             return None
-        batches[get_ident()] = upstream
+        batches[get_ident()] = upstream, operands_of(running_node(), saved)
         return torch.zeros(upstream.shape, dtype=upstream.dtype, device=upstream.device), *others
 
     def after(grads, upstreams):
         is_recording = torch.is_grad_enabled()
-        if is_recording or batches:
-            upstream = batches.pop(get_ident(), upstreams[0])
-            wanted = [k for k, grad in enumerate(grads) if grad is not None]
-            # under torch.autocast, the node was given other dtypes
-            operands = [x if k not in wanted else x.to(grads[k].dtype) for k, x in enumerate(held[0])]
-            found = grads_of_formula(formula, operands, wanted, [upstream], is_recording)
-            return tuple([found.get(k) for k in range(len(grads))])
-        if not keeps_graph():
-            held.clear()
-        return None
+        if not (is_recording or batches):
+            return None
+        upstream, xs = batches.pop(get_ident(), None) or (upstreams[0], operands_of(running_node(), saved))
+        wanted = [k for k, grad in enumerate(grads) if grad is not None]
+        found = grads_of_formula(formula, xs, wanted, [upstream], is_recording)
+        return tuple([found.get(k) for k in range(len(grads))])
 
     if not has_batches:
         node.register_prehook(before)
     node.register_hook(after)
+
+
+def operands_of(node, saved):
+    return [getattr(node, name) for name in saved]
 
 
 def grads_of_formula(formula, xs, wanted, upstreams, is_recording):

@@ -16,6 +16,9 @@ from ..ops.attention import added_to_logits, check_operands
 COMPILES_FLOAT64 = VERSION >= (2, 13)
 
 
+_SAVED = ("_saved_query", "_saved_key", "_saved_value")
+
+
 def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap, *, otherwise):
     if not (are_heads(query, key, value) and mask is bias is None):
         query, key, value, bias, mask, scale = check_operands(query, key, value, bias, mask, scale)
@@ -42,7 +45,7 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
     y = None
     # a GPU's kernel is given heads of other sizes padded, and a part of its result is taken
     if query.is_cpu or query.shape[3] % 8 == value.shape[3] % 8 == 0:
-        y = run_native(kernel, "ScaledDotProduct", meaning, query, key, value, has_batches=False)
+        y = run_native(kernel, "ScaledDotProduct", _SAVED, meaning, query, key, value, has_batches=False)
     y = run_recorded(kernel, meaning, query, key, value) if y is None else y
     return y.transpose(1, 2)
 

@@ -101,6 +101,9 @@ def op_layer_normalization(x, gamma, beta, axis, epsilon, *, otherwise):
     return by_layer_norm(functools.partial(layer_norm, otherwise), x, gamma, beta, axis, epsilon)
 
 
+_SAVED = ("_saved_input", "_saved_weight", "_saved_bias")
+
+
 def layer_norm(otherwise, x, gamma, beta, shape, epsilon):
     """Return PyTorch's layer_norm, whose own third derivative, and the second one of forward mode, are wrong.
 
@@ -129,5 +132,5 @@ def layer_norm(otherwise, x, gamma, beta, shape, epsilon):
 
     operands = x, gamma, beta
     is_rounded = x.is_cpu and x.dtype in HALF
-    y = None if is_rounded else run_native(native, "NativeLayerNorm", meaning, *operands)
+    y = None if is_rounded else run_native(native, "NativeLayerNorm", _SAVED, meaning, *operands)
     return run_fused(kernel, pull, meaning, *operands, native=native) if y is None else y
