@@ -147,7 +147,6 @@ def steps(bench: Bench, multiop: Any) -> None:
             found = {who: count_calls(call) for who, call in contenders.items()}
             ratio, most = found["multiop"] / found["native"], CALLS_OF_A_STEP if bench.backend == "torch" else None
             bench.note(f"{name} step, {way}, calls", ratio, most, "x", calls=found)
-            print(name, way, found, file=sys.stderr)
 
 
 if __name__ == "__main__":
