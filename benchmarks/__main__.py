@@ -16,4 +16,4 @@ if __name__ == "__main__":
         sys.argv.remove("--all")
         run(["every_op"], __doc__, rounds=15)
     else:
-        run(["import", "ops", "autodiff", "scale", "domain", "training", "ported", "pinned"], __doc__)
+        run(["import", "ops", "autodiff", "scale", "domain", "training", "launch", "ported", "pinned"], __doc__)

@@ -23,14 +23,17 @@ BATCH, STEPS, WIDTH, HEADS, WORDS = 8, 64, 128, 4, 100
 IMAGES, SIZE, COLOURS, CLASSES = 16, 32, 3, 10
 TOLERANCE = 1e-3
 
-CONVOLUTIONAL = {
-    "kernel1": (3, 3, COLOURS, 16),
-    "bias1": (16,),
-    "kernel2": (3, 3, 16, 32),
-    "bias2": (32,),
-    "classes": (32 * (SIZE // 4) ** 2, CLASSES),
-    "classes_bias": (CLASSES,),
-}
+
+def convolutional_shapes(size: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the network's parameters, for images of `size` x `size`."""
+    return {
+        "kernel1": (3, 3, COLOURS, 16),
+        "bias1": (16,),
+        "kernel2": (3, 3, 16, 32),
+        "bias2": (32,),
+        "classes": (32 * (size // 4) ** 2, CLASSES),
+        "classes_bias": (CLASSES,),
+    }
 
 
 def transformer_shapes(width: int) -> dict[str, tuple[int, ...]]:
@@ -72,7 +75,7 @@ def convolutional(ops: Any) -> Callable[..., Any]:
     def loss(p: Any, x: Any, target: Any) -> Any:
         for layer in ("1", "2"):
             x = ops.pool(ops.relu(ops.convolution(x, p[f"kernel{layer}"], p[f"bias{layer}"])))
-        x = ops.reshape(x, (IMAGES, 32 * (SIZE // 4) ** 2))
+        x = ops.reshape(x, (x.shape[0], -1))
         return ops.crossentropy(target, ops.matmul(x, p["classes"]) + p["classes_bias"])
 
     return loss
@@ -237,7 +240,7 @@ def measure(bench: Bench) -> None:
     images = (IMAGES, SIZE, SIZE, COLOURS) if channels == "channels_last" else (IMAGES, COLOURS, SIZE, SIZE)
     for name, network, shapes, inputs, targets, classes in (
         ("transformer block", transformer, transformer_shapes(WIDTH), (BATCH, STEPS, WIDTH), (BATCH, STEPS), WORDS),
-        ("convolutional network", convolutional, CONVOLUTIONAL, images, (IMAGES,), CLASSES),
+        ("convolutional network", convolutional, convolutional_shapes(SIZE), images, (IMAGES,), CLASSES),
     ):
         p = {key: bench.tensor(*shape, seed=k) * shape[-1] ** -0.5 for k, (key, shape) in enumerate(shapes.items())}
         x = bench.tensor(*inputs, seed=99)

@@ -228,6 +228,12 @@ class RandomParts(Protocol):
     def random_words(self, key: Tensor, n: Any, counter: tuple[Any, Any, Any, Any], /) -> Tensor | None:
         """Return random words as `multiop.random._philox` defines them, or `None`, from a faster source."""
 
+    def in_parts(self, draw: Callable[..., Tensor], /, *words: Tensor) -> Tensor:
+        """Return `draw(*words)`, which takes each entry by itself, of as many words at a time as is best."""
+
+    def polynomial(self, x: Tensor, coefficients: tuple[float, ...], /) -> Tensor | None:
+        """Return a polynomial by Horner's rule, highest power first, each product and sum rounded, or `None`."""
+
     def kept(self, words: Tensor, key: Tensor, /) -> Tensor:
         """Return random words, of a key, so that its compiler does not compute them once for each use."""
 

@@ -118,7 +118,7 @@ def is_compiling() -> bool:
 
 def refuse_break() -> None:
     """Raise where such a compiler cannot trace what takes a function, and would be wrong without it."""
-    if is_compiling():
+    if _compiler is not None and _compiler.compiler.is_compiling():
         _compiler.compiler.refuse_break()
 
 

@@ -206,10 +206,10 @@ def same_shape(shape1: Sequence[Any] | None, shape2: Sequence[Any] | None, name1
 
 def lacks_axis(target: Sequence[Any], output: Sequence[Any], axis: int) -> bool:
     """Say whether `target`, a shape, lacks the dimension `axis` of `output`; if present, it must have size 1."""
-    rest = [*output[:axis], *output[axis + 1 :]]
+    rest = (*output[:axis], *output[axis + 1 :])
     lacking = len(target) == len(rest)
-    if not fits(target, rest if lacking else [*output[:axis], 1, *output[axis + 1 :]]):
-        raise errors.ArgumentError(f"target must have the shape of output without axis {axis}, {rest}")
+    if target != rest and not fits(target, rest if lacking else (*output[:axis], 1, *output[axis + 1 :])):
+        raise errors.ArgumentError(f"target must have the shape of output without axis {axis}, {list(rest)}")
     return lacking
 
 
@@ -338,10 +338,15 @@ def shape(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
     """Return `shape` as a tuple in which one entry may be -1; traced sizes pass."""
     if type(shape) is int and shape >= -1:
         return (shape,)
-    if isinstance(shape, (tuple, list)) and all_natural(shape, -1):
-        least = [size for size in shape if size < 1]
-        if -1 not in least or len(least) == 1:
-            return tuple(shape)
+    if isinstance(shape, (tuple, list)):
+        n_open = 0
+        for size in shape:
+            if type(size) is not int or size < -1:
+                break
+            n_open += size < 1
+        else:
+            if n_open < 2 or -1 not in shape:
+                return tuple(shape)
     entries = _entries(shape, name)
     if sum(isinstance(entry, int) and entry < 0 for entry in entries) > 1 or any(
         isinstance(entry, int) and entry < -1 for entry in entries

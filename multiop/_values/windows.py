@@ -20,6 +20,8 @@ Pair: TypeAlias = tuple[Any, Any]
 
 def padding(value: Any, *modes: str) -> Any:
     """Return `"valid"`, `"same"` or one of `modes`; numbers pass, for `pads` to read."""
+    if type(value) is str and value in ("same", "valid"):  # the usual case
+        return value
     if isinstance(value, str) or not (isinstance(value, (tuple, list)) or hasattr(value, "__index__")):
         return str(
             args.choice(value.lower() if isinstance(value, str) else value, ("valid", "same", *modes), "padding")

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from multiop import errors
-from multiop._loading.registry import traced
 from multiop._rules import doors
 from multiop._values import args as _args, dtypes, host, tree as _tree
 from multiop.frontends.creation import op_eye, op_zeros, op_zeros_like
@@ -72,6 +71,8 @@ def _split(leaves: list[Any], structure: Any, is_wanted: Callable[[Any], bool]) 
     return Template(structure, leaves, positions), taken
 
 
+# backend name -> native dtypes seen so far that are real or complex
+_inexact: collections.defaultdict[str, set[Any]] = collections.defaultdict(set)
 # backend name -> classes seen so far whose instances are all tensors that `convert` returns unchanged
 tensor_classes: collections.defaultdict[str, set[type]] = collections.defaultdict(set)
 
@@ -94,6 +95,17 @@ def learn_classes(given: Sequence[Any], tensors: Sequence[Any], backend: Any) ->
     # whether `convert` changes a NumPy array depends on its dtype, even if a backend counts some as tensors
     found = [type(x) for x, y in zip(given, tensors, strict=True) if x is y and type(x) is not np.ndarray]
     tensor_classes[backend.name].update(found)
+
+
+def are_inexact(xs: Sequence[Any], backend: Any) -> bool:
+    """Say whether tensors are all real or complex."""
+    known = _inexact[backend.name]
+    if known.issuperset([x.dtype for x in xs]):
+        return True
+    if any(backend.dtype_name(x) not in dtypes.INEXACT for x in xs):
+        return False
+    known.update(x.dtype for x in xs)
+    return True
 
 
 def is_array(backend: Any) -> Callable[[Any], bool]:
@@ -310,22 +322,17 @@ class FlatFunction:
         backend: Any,
         name: str,
     ) -> None:
-        self.fun, self.args, self.kwargs, self.has_aux, self.backend, self.name = (
-            fun,
-            args,
-            kwargs,
-            has_aux,
-            backend,
-            name,
-        )
+        self.fun, self.args, self.kwargs, self.has_aux, self.backend = fun, args, kwargs, has_aux, backend
+        self.name = name
         self.is_meant = self.is_unconnected = False
         self.output_template: Any = None
         self.aux_template: Any = None
+        self.is_one_tensor = False
         self.bare = isinstance(argnums, int)
         if isinstance(argnums, int):
-            self.positions = [self._position(argnums)]
+            self.positions = [argnums if 0 <= argnums < len(args) else self._position(argnums)]
             template, self.primals = self._take(self.positions[0])
-            self.templates = [template]
+            self.templates, self.is_one_tensor = [template], template is BARE
             return
         self.positions = [self._position(i) for i in argnums]
         if len(set(self.positions)) != len(self.positions):
@@ -340,7 +347,7 @@ class FlatFunction:
         """Remove the tensors from an argument; return the template that remains, and them, which are all inexact."""
         backend, argument = self.backend, self.args[position]
         classes = tensor_classes[backend.name]
-        if type(argument) in classes and backend.dtype_name(argument) in dtypes.INEXACT:
+        if type(argument) in classes and (argument.dtype in _inexact[backend.name] or are_inexact([argument], backend)):
             return BARE, [argument]
         is_array = (
             type(argument) is np.ndarray and backend.is_tensor(argument) and backend.convert(argument) is argument
@@ -348,12 +355,8 @@ class FlatFunction:
         if is_array and backend.dtype_name(argument) in dtypes.INEXACT:
             return BARE, [argument]
         leaves, structure = _tree.flatten(argument)
-        if classes.issuperset(map(type, leaves)):  # the usual case
-            for x in leaves:
-                if backend.dtype_name(x) not in dtypes.INEXACT:
-                    break
-            else:
-                return Template(structure, [None] * len(leaves), range(len(leaves))), leaves
+        if classes.issuperset(map(type, leaves)) and are_inexact(leaves, backend):  # the usual case
+            return Template(structure, [None] * len(leaves), range(len(leaves))), leaves
         template, given = take(argument, is_given if not backend.is_tensor(argument) else backend.is_tensor)
         primals = [
             differentiable(leaf, backend, functools.partial(self._leaf_name, position, k))
@@ -376,25 +379,34 @@ class FlatFunction:
 
     def __call__(self, *tensors: Any) -> tuple[list[Any], list[Any]]:
         """Run the function; return the tensors of its output and those of its aux."""
-        arguments = list(self.args)
-        for position, entry in zip(self.positions, self._per_argument(tensors), strict=True):
-            arguments[position] = entry
+        arguments, backend = list(self.args), self.backend
+        if self.is_one_tensor:
+            arguments[self.positions[0]] = tensors[0]
+        else:
+            for position, entry in zip(self.positions, self._per_argument(tensors), strict=True):
+                arguments[position] = entry
+        self.is_meant = False
         before = doors.enter(self)
         try:
-            output = traced(self.fun)(*arguments, **self.kwargs)
+            fun = self.fun if backend.traced is None else backend.traced(self.fun)
+            output = fun(*arguments, **self.kwargs)
         except Exception as error:
-            if doors.is_refusal(error) and doors.is_differentiated(list(tensors), self.backend):
+            if doors.is_refusal(error) and doors.is_differentiated(list(tensors), backend):
                 raise doors.refusal(self.name) from error
             raise
         finally:
             doors.leave(before)
-        outputs, aux = self._split_output(output)
-        if not self.is_meant and doors.is_differentiated(outputs, self.backend) is False:
-            self.is_unconnected = doors.is_differentiated(list(tensors), self.backend) is True and any(
-                self.backend.dtype_name(y) in dtypes.INEXACT for y in outputs
+        if not self.has_aux and type(output) in tensor_classes[backend.name]:  # the usual case
+            self.output_template = BARE
+            outputs, aux = [output], list[Any]()
+        else:
+            outputs, aux = self._split_output(output)
+        if not self.is_meant and doors.is_differentiated(outputs, backend) is False:
+            self.is_unconnected = doors.is_differentiated(list(tensors), backend) is True and any(
+                backend.dtype_name(y) in dtypes.INEXACT for y in outputs
             )
         if before is not None:
-            before.is_meant = True  # the derivative that it differentiates may depend on nothing
+            before.is_meant = True  # the derivative that an outer transform differentiates
         return outputs, aux
 
     def _split_output(self, output: Any) -> tuple[list[Any], list[Any]]:
@@ -406,9 +418,6 @@ class FlatFunction:
                 )
             output, aux_tree = output
             self.aux_template, aux = take(aux_tree, self.backend.is_tensor)
-        if type(output) in tensor_classes[self.backend.name]:  # the usual case
-            self.output_template = BARE
-            return [output], aux
         if self.backend.is_tensor(output):
             self.output_template = BARE
             tensor = self.backend.convert(output)
@@ -455,10 +464,11 @@ class FlatFunction:
     def scalar(self, *tensors: Any) -> tuple[list[Any], list[Any]]:
         """Run the function, whose output must be one real scalar."""
         outputs, aux = self(*tensors)
-        structure = self.output_template.structure
-        if structure is None and self.backend.dtype_name(outputs[0]) in dtypes.FLOATING and outputs[0].shape == ():
+        template = self.output_template
+        if template is BARE and outputs[0].shape == () and self.backend.dtype_name(outputs[0]) in dtypes.FLOATING:
             return outputs, aux  # the usual case
         self.refuse_exact(outputs)
+        structure = template.structure
         if structure is not None and not structure.is_leaf():
             hint = "" if self.has_aux else "; for a function that returns (output, aux), give has_aux=True"
             raise errors.ArgumentTypeError(
@@ -496,6 +506,8 @@ class FlatFunction:
 
     def arguments(self, entries: Sequence[Any]) -> Any:
         """Put one entry per primal into the structure of the chosen argument, or of the tuple of chosen arguments."""
+        if self.is_one_tensor:
+            return entries[0]
         filled = self._per_argument(entries)
         return filled[0] if self.bare else tuple(filled)
 

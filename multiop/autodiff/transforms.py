@@ -18,7 +18,7 @@ from multiop._values import args as _args, dtypes, tree
 from multiop._values.types import PyTree
 from multiop.autodiff import _flat
 from multiop.autodiff._transformed import decorate_transformed
-from multiop.frontends.creation import op_ones_like, op_zeros
+from multiop.frontends.creation import op_zeros
 from multiop.frontends.elementwise import op_add, op_multiply
 from multiop.frontends.shapes import op_concatenate, op_reshape, op_transpose
 
@@ -139,8 +139,9 @@ def _value_and_grad(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, na
         outputs, pullback, aux = backend.vjp(flat.scalar, flat.primals, False)
         if flat.is_unconnected:
             flat.warn_unconnected()
-        grads = flat.arguments(pullback([op_ones_like(outputs[0])]))
-        return ((outputs[0], flat.aux(aux)) if has_aux else outputs[0]), grads
+        value = outputs[0]
+        grads = flat.arguments(pullback([backend.op_ones_like(value, None)]))
+        return ((value, flat.aux(aux)) if has_aux else value), grads
 
     return call
 
@@ -560,7 +561,7 @@ def _by_columns(flat: _flat.FlatFunction, chunk_size: int | None = None) -> tupl
     linear = backend.linearize(flat.inexact, primals) if basis.n and hasattr(backend, "linearize") else None
     if linear is not None:
         outputs, aux, pullback, make_push = linear
-        if sum(math.prod(y.shape) for y in outputs) <= n:
+        if sum(math.prod(y.shape) for y in outputs) <= basis.n:
             return _pull_rows(flat, outputs, pullback, aux, chunk_size)
         flat.refuse_complex_to_complex(outputs)
         specs, push_one = [tuple(y.shape) for y in outputs], make_push()

@@ -60,9 +60,10 @@ def op_conv(
         inputs, kernel = operands(inputs, kernel)
         around = windows.around(op_shape(inputs), op_shape(kernel), data_format, dilation_rate)
         inputs, padding = op_pad(inputs, around, _CONTINUED[padding]), "valid"
+    backend = active()
     if bias is not None:
-        inputs, kernel, bias = operands(inputs, kernel, bias)
-        windows.bias(op_shape(bias), op_shape(kernel))
+        inputs, kernel, bias = backend.together(inputs, kernel, bias)
+        windows.bias(backend.op_shape(bias), backend.op_shape(kernel))
     return active().op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate)
 
 

@@ -113,13 +113,17 @@ def op_sparse_categorical_crossentropy(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [1000.0]
     """
-    target, output = active().together(target, output)
-    target, output = classes(target), active().floating(output)
-    args.integers(op_dtype(target), "target")
-    axis = args.single_axis(axis, len(op_shape(output)))
-    if args.lacks_axis(target.shape, output.shape, axis):
-        target = op_expand_dims(target, axis)
-    return active().op_sparse_categorical_crossentropy(target, output, from_logits, axis)
+    backend: Any = active()
+    labels: Any = target
+    if not (backend.is_tensor(labels) and backend.is_tensor(output) and backend.dtype_name(labels) in dtypes.INTEGER):
+        labels, output = backend.together(labels, output)
+        labels = classes(labels)
+        args.integers(op_dtype(labels), "target")
+    scores = backend.floating(output)
+    axis = args.single_axis(axis, len(backend.op_shape(scores)))
+    if args.lacks_axis(labels.shape, scores.shape, axis):
+        labels = backend.op_expand_dims(labels, axis)
+    return active().op_sparse_categorical_crossentropy(labels, scores, from_logits, axis)
 
 
 @boundary

@@ -209,4 +209,6 @@ def op_rms_normalization(
 
 def shift(epsilon: float | None) -> float:
     """Return `epsilon`, which is added to a variance, if it is a number that is not negative."""
+    if type(epsilon) is float and epsilon >= 0:
+        return epsilon
     return EPSILON if epsilon is None else args.not_negative(epsilon, "epsilon")

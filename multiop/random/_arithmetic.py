@@ -50,6 +50,10 @@ def times(x: Any, y: Any) -> Any:
 
 def polynomial(x: Any, coefficients: tuple[float, ...]) -> Any:
     """Evaluate a polynomial by Horner's rule; `coefficients` start with the highest power."""
+    native = random_part("polynomial")
+    found = None if native is None else native(x, coefficients)
+    if found is not None:
+        return found
     first, second, *rest = coefficients
     return functools.reduce(lambda y, c: op_add(times(y, x), c), rest, op_add(times(x, first), second))
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from multiop._loading.registry import composite
+from multiop._loading.registry import composite, random_part
 from multiop.frontends.bitwise import op_bitwise_and, op_bitwise_xor
 from multiop.frontends.conversion import op_cast
 from multiop.frontends.elementwise import (
@@ -70,8 +71,15 @@ def standard_normal(key: Any, shape: Any, dtype: str, share: float = 1.0, stream
         share: Probability of the symmetric central part of the distribution to draw from.
         stream: Number of the key's stream.
     """
-    high = _philox.words(key, shape, 2 * stream + HIGH)
-    return standard_normal_of(high, _philox.words(key, shape, 2 * stream + LOW) if dtype == "float64" else None, share)
+    words = [_philox.words(key, shape, 2 * stream + which) for which in (HIGH, LOW)[: 1 + (dtype == "float64")]]
+    in_parts = random_part("in_parts")
+    run = apply if in_parts is None else in_parts
+    return run(lambda high, low=None: standard_normal_of(high, low, share), *words)
+
+
+def apply(draw: Callable[..., Any], *words: Any) -> Any:
+    """Return what is drawn of random words."""
+    return draw(*words)
 
 
 def standard_normal_of(high: Any, low: Any, share: float = 1.0) -> Any:

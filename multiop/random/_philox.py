@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from multiop import errors
 from multiop._loading.registry import active, composite, random_part
+from multiop._values.philox import MASK as MASK, ROUNDS, block_of_ints as block_of_ints, one_round
 from multiop.frontends.bitwise import op_bitwise_and, op_bitwise_xor, op_right_shift
 from multiop.frontends.control_flow import op_fori_loop
 from multiop.frontends.conversion import op_cast
@@ -25,11 +25,7 @@ from multiop.frontends.elementwise import op_add, op_multiply
 from multiop.frontends.logical import op_equal, op_less_equal, op_where
 from multiop.frontends.shapes import op_reshape, op_stack
 
-MASK = 0xFFFFFFFF
 NUMBERS, SPLIT, FOLD, NEXT = range(4)  # what a counter is for
-_MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
-_INCREMENTS = 0x9E3779B9, 0xBB67AE85
-_ROUNDS = 10
 _LARGEST = 2**32
 
 Words = Any
@@ -100,26 +96,8 @@ def _blocks(key: Any, counter: Sequence[Any]) -> list[Words]:
     zeros = functools.reduce(op_add, [op_bitwise_xor(one, one) for one in counter if hasattr(one, "dtype")])
     state = [op_add(zeros, one) for one in counter]
     state += [op_cast(key[0], word()), op_cast(key[1], word())]
-    state = op_fori_loop(0, _ROUNDS, lambda _, state: one_round(state, product, op_bitwise_xor, wrapped_add), state)
+    state = op_fori_loop(0, ROUNDS, lambda _, state: one_round(state, product, op_bitwise_xor, wrapped_add), state)
     return list(state[:4])
-
-
-def block_of_ints(counter: Sequence[int], key: Sequence[int]) -> list[int]:
-    """Return one block, computed in Python."""
-    state = [*counter, *key]
-    for _ in range(_ROUNDS):
-        state = one_round(state, lambda x, y: (x * y >> 32, x * y & MASK), operator.xor, lambda x, y: x + y & MASK)
-    return state[:4]
-
-
-def one_round(
-    state: Sequence[Any], product: Callable[..., Any], xor: Callable[..., Any], add: Callable[..., Any]
-) -> Any:
-    """Return the four words of the counter and the two words of the key after one round."""
-    c0, c1, c2, c3, k0, k1 = state
-    (high0, low0), (high1, low1) = product(c0, _MULTIPLIERS[0]), product(c2, _MULTIPLIERS[1])
-    added = add(k0, _INCREMENTS[0]), add(k1, _INCREMENTS[1])
-    return [xor(xor(high1, c1), k0), low1, xor(xor(high0, c3), k1), low0, *added]
 
 
 def product(x: Words, y: Any) -> tuple[Words, Words]:

@@ -117,7 +117,7 @@ are_transforms_active = _part(
     "torch._C._are_functorch_transforms_active", _refuses_requires_grad, lambda part: part() is _refuses_requires_grad()
 )
 _level = _part("torch.autograd.forward_ad._current_level", None, lambda part: part == _refuses_no_tangent())
-_forward_mode = _ForwardMode() if _level is None else forward_ad
+forward_mode = _ForwardMode() if _level is None else forward_ad
 dispatch_depth = _part("torch._C._len_torch_dispatch_stack", lambda: 1, lambda part: type(part()) is int)
 mode_kinds = _part("torch._C._TorchDispatchModeKey", None, lambda part: part.FAKE != part.PROXY != part.FUNCTIONAL)
 mode_of_kind = _part("torch._C._get_dispatch_mode", lambda kind: True, lambda part: part(mode_kinds.FAKE) is None)
@@ -153,11 +153,11 @@ def grads_of(ys, xs, seeds, retain_graph, create_graph):
 
 def is_transformed():
     """Say whether a torch.func transform or forward mode is active."""
-    return are_transforms_active() or _forward_mode._current_level >= 0
+    return are_transforms_active() or forward_mode._current_level >= 0
 
 
 def is_forward_mode_on():
-    return _forward_mode._current_level >= 0
+    return forward_mode._current_level >= 0
 
 
 def is_tracing():
@@ -178,7 +178,7 @@ def is_tracked(*xs):
         or are_transforms_active()
         or dispatch_depth()
         or tracing_state() is not None
-        or _forward_mode._current_level >= 0
+        or forward_mode._current_level >= 0
     ):
         return True
     for x in xs:
@@ -211,7 +211,7 @@ functorch = _part("torch._C._functorch", None, _knows_levels)
 @_constant
 def is_forward_mode():
     """Say whether forward mode is on: PyTorch differentiates it wrongly where a kernel saves its results."""
-    if _forward_mode._current_level >= 0:
+    if forward_mode._current_level >= 0:
         return True
     return are_transforms_active() and (functorch is None or functorch.TransformType.Jvp in _kinds())
 
@@ -219,7 +219,7 @@ def is_forward_mode():
 @_constant
 def is_lifted():
     """Say whether torch.func or forward mode differentiates what is computed here."""
-    if _forward_mode._current_level >= 0:
+    if forward_mode._current_level >= 0:
         return True
     return are_transforms_active() and (functorch is None or not {functorch.TransformType.Vmap}.issuperset(_kinds()))
 
@@ -283,7 +283,7 @@ def is_of_transform(x):
     """Say whether `x` belongs to a transform that is running: a level of functorch, or forward mode."""
     if are_transforms_active() if functorch is None else functorch.is_functorch_wrapped_tensor(x):
         return True
-    return _forward_mode._current_level >= 0 and unpack_dual(x).tangent is not None
+    return forward_mode._current_level >= 0 and unpack_dual(x).tangent is not None
 
 
 def unpack_dual(x):
@@ -296,7 +296,7 @@ def unpack_dual(x):
 
 def has_tangent(x):
     """Say whether `x` has a tangent at any level of functorch or of forward mode."""
-    return _forward_mode._current_level >= 0 and any(unpack_dual(y).tangent is not None for y in all_levels(x))
+    return forward_mode._current_level >= 0 and any(unpack_dual(y).tangent is not None for y in all_levels(x))
 
 
 def without_tangent(x):
@@ -337,6 +337,7 @@ saved_tensors_hooks = (
     else lambda ignores_tracing: "unknown"  # before PyTorch 2.8
 )
 keeps_graph = _tested_part("torch._C._autograd._get_current_graph_task_keep_graph") or (lambda: True)
+running_node = _tested_part("torch._C._current_autograd_node")
 is_batch_of_gradients = _tested_part("torch._C._functorch.is_legacy_batchedtensor") or (lambda upstream: True)
 is_without_memory = _tested_part("torch._is_zerotensor") or (lambda upstream: True)
 forward_mode_enabled = _tested_part("torch.autograd.forward_ad._set_fwd_grad_enabled")

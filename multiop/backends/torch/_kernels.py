@@ -1,12 +1,13 @@
 """What kernels are made of: their own first derivative in reverse mode, the op's meaning for any other, and the looks.
 
-`run_fused` and `run_recorded` choose by the mode alone: it is the same on a GPU, under autocast and under a profiler. A
-look at values takes place on the CPU alone.
+`run_native`, `run_fused` and `run_recorded` choose by the mode alone: it is the same on a GPU, under autocast and under
+a profiler. A look at values takes place on the CPU alone.
 """
 
 from __future__ import annotations
 
 import math
+from threading import get_ident
 
 import torch
 from torch.autograd.function import Function
@@ -15,6 +16,7 @@ from torch.compiler import is_dynamo_compiling
 from ._internals import (
     are_transforms_active,
     dispatch_depth,
+    forward_mode,
     grads_of,
     is_batch_of_gradients,
     is_forward_mode_on,
@@ -25,12 +27,81 @@ from ._internals import (
     mode_kinds,
     mode_of_kind,
     requires_grad,
+    running_node,
     tracing_state,
 )
-from .conversion import are_floats
+from .conversion import LONG as LONG, are_floats
 
 FEW = 2048  # entries
-LONG = (torch.float32, torch.float64)
+
+
+def run_native(native, operation, saved, formula, *xs, has_batches=True):
+    """Return `native(*xs)` with PyTorch's own gradients; where they are recorded, those of `formula(*xs)`.
+
+    A step pays for one hook. It reads what the node has saved, as autograd's own hooks give it.
+
+    Args:
+        native: Computes the result, in steps or by one operation of `xs`, in their order.
+        operation: How the name of that operation's node begins. Steps have derivatives of every order.
+        saved: The node's attributes that are `xs`.
+        formula: Computes the same in steps, for derivatives that are differentiated again, in either mode.
+        xs: Tensors or `None`.
+        has_batches: Whether the operation's own gradient can be mapped over a batch of upstreams.
+
+    Returns:
+        The result; `None` on a version that does not say which node runs: `run_fused` or `run_recorded` then stands.
+    """
+    if is_dynamo_compiling():  # it has first derivatives alone
+        return native(*xs)
+    if are_transforms_active() or forward_mode._current_level >= 0:
+        return formula(*xs) if is_differentiated(xs) else native(*xs)
+    if running_node is None:
+        return None
+    y = native(*xs)
+    if (node := y.grad_fn) is not None and node.name().startswith(operation):
+        add_formula(node, saved, formula, has_batches)
+    return y
+
+
+def add_formula(node, saved, formula, has_batches):
+    """Let gradients of a node of PyTorch's be those of `formula` where they are recorded, or not its to map."""
+    batches = {}  # thread -> a batch of upstreams, and the operands
+
+    def before(upstreams):
+        batches.pop(get_ident(), None)  # of a pass that failed
+        upstream, *others = upstreams
+        if upstream is None or not (are_transforms_active() or is_batch_of_gradients(upstream)):
+            return None
+        batches[get_ident()] = upstream, operands_of(running_node(), saved)
+        return torch.zeros(upstream.shape, dtype=upstream.dtype, device=upstream.device), *others
+
+    def after(grads, upstreams):
+        is_recording = torch.is_grad_enabled()
+        if not (is_recording or batches):
+            return None
+        upstream, xs = batches.pop(get_ident(), None) or (upstreams[0], operands_of(running_node(), saved))
+        wanted = [k for k, grad in enumerate(grads) if grad is not None]
+        found = grads_of_formula(formula, xs, wanted, [upstream], is_recording)
+        return tuple([found.get(k) for k in range(len(grads))])
+
+    if not has_batches:
+        node.register_prehook(before)
+    node.register_hook(after)
+
+
+def operands_of(node, saved):
+    return [getattr(node, name) for name in saved]
+
+
+def grads_of_formula(formula, xs, wanted, upstreams, is_recording):
+    """Return the gradients of `formula(*xs)` for those of `xs` at the places `wanted`, by place."""
+    with torch.enable_grad():
+        inputs = [x if x is None else x.view_as(x) for x in xs]  # two of them may be one tensor
+        ys = formula(*inputs)
+    ys = ys if isinstance(ys, tuple) else (ys,)
+    used = [k for k, upstream in enumerate(upstreams) if upstream is not None and ys[k].requires_grad]
+    ends = [ys[k].to(upstreams[k].dtype) for k in used], [inputs[k] for k in wanted], [upstreams[k] for k in used]
+    return dict(zip(wanted, grads_of(*ends, is_recording, is_recording), strict=True))
 
 
 def run_fused(kernel, pull, formula, *xs, native=None):
@@ -151,13 +222,7 @@ class _Fused(Function):
             )
         xs = ctx.saved_tensors[: ctx.n]
         wanted = [k for k in range(len(xs)) if ctx.needs_input_grad[3 + k]]
-        with torch.enable_grad():
-            inputs = [x if x is None else x.view_as(x) for x in xs]  # two of them may be one tensor
-            ys = ctx.formula(*inputs)
-        ys = ys if isinstance(ys, tuple) else (ys,)
-        used = [k for k, upstream in enumerate(upstreams) if upstream is not None and ys[k].requires_grad]
-        ends = [ys[k] for k in used], [inputs[k] for k in wanted], [upstreams[k] for k in used]
-        grads = dict(zip(wanted, grads_of(*ends, is_recording, is_recording), strict=True))
+        grads = grads_of_formula(ctx.formula, xs, wanted, upstreams, is_recording)
         return None, None, None, *[grads.get(k) for k in range(len(xs))]
 
 

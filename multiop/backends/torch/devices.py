@@ -58,4 +58,4 @@ def is_concrete(x):
 
 def is_at_hand(x):
     """Say whether the values of `x` can be read without waiting for an accelerator."""
-    return x.is_cpu and is_known(x)
+    return x.is_cpu and ((type(x) is torch.Tensor and not is_tracked(x)) or is_known(x))

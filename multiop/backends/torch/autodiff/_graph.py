@@ -57,24 +57,38 @@ def are_linked(ys, start=0):
     What this thread recorded before the sequence number `start` is taken for linked, so the walk ends there.
     """
     levels = [all_levels(y) for y in ys]
-    if not start and not _reach_out([y for of_y in levels for y in of_y]):  # the usual case, in half the time
+    if not start and not reach_out([y for of_y in levels for y in of_y]):  # the usual case, in half the time
         return [False] * len(ys)
     verdicts = {None: False}  # node -> whether it leads to a live leaf
     return [any(_is_linked(y, start, verdicts) for y in of_y) for of_y in levels]
 
 
-def _reach_out(ys):
+def reach_out(ys):
     """Say whether the graph of `ys` has a live leaf, or a node that may have edges beyond the graph."""
-    for node in [node for node in nodes_of(ys) if type(node) not in _inner]:
-        variable = getattr(node, "variable", None)
-        if variable is not None:
-            if is_live(variable):
+    seen, nodes = {None}, []
+    for y in ys:
+        node = y.grad_fn
+        if node is None:
+            if y.requires_grad and is_live(y):
                 return True
-        elif hidden_edges(node) != []:
-            return True
-        elif not isinstance(node, BackwardCFunction):
-            _inner.add(type(node))
-    return any(y.grad_fn is None and is_live(y) for y in ys)
+        elif node not in seen:
+            seen.add(node)
+            nodes.append(node)
+    for node in nodes:  # the list grows during the loop
+        if type(node) not in _inner:
+            variable = getattr(node, "variable", None)
+            if variable is not None:
+                if is_live(variable):
+                    return True
+            elif hidden_edges(node) != []:
+                return True
+            elif not isinstance(node, BackwardCFunction):
+                _inner.add(type(node))
+        for parent, _ in node.next_functions:
+            if parent not in seen:
+                seen.add(parent)
+                nodes.append(parent)
+    return False
 
 
 def _is_linked(y, start, verdicts):
@@ -85,12 +99,16 @@ def _is_linked(y, start, verdicts):
         for node, _ in edges[-1]:
             known = verdicts.get(node)
             if known is None:
-                variable = getattr(node, "variable", None)
+                is_inner = type(node) in _inner
+                variable = None if is_inner else getattr(node, "variable", None)
+                hidden = () if is_inner or variable is not None else hidden_edges(node)
                 if variable is not None:
                     known = verdicts[node] = is_live(variable)
-                elif (start and is_older(node, start)) or (hidden := hidden_edges(node)) is None:
+                elif hidden is None or (start > number_of(node) and is_older(node, start)):
                     known = verdicts[node] = True
                 else:
+                    if not (is_inner or isinstance(node, BackwardCFunction)):
+                        _inner.add(type(node))
                     verdicts[node] = False  # unless one of its parents is linked
                     nodes.append(node)
                     edges.append(itertools.chain(node.next_functions, hidden))

@@ -89,6 +89,9 @@ def is_live(x):
     return x.requires_grad and (not hasattr(x, "retired_at") or x.retired_at < getattr(_replay, "start", 0))
 
 
+_PLAIN = {torch.Tensor, torch.nn.Parameter}
+
+
 def custom_call(call, primals):
     if torch.compiler.is_dynamo_compiling():
         return _traced_call(call, primals)
@@ -96,11 +99,13 @@ def custom_call(call, primals):
         return _lifted_call(call, primals)
     if not torch.is_grad_enabled():
         return call.forward(primals)[0]
-    call.spread = [k for k, x in enumerate(primals) if type(x) is not torch.Tensor and is_dtensor(x)]
+    call.spread = ()
+    if not _PLAIN.issuperset(map(type, primals)):
+        call.spread = [k for k, x in enumerate(primals) if type(x) is not torch.Tensor and is_dtensor(x)]
     start = sequence_number()
     aliases = [alias(x) if x.requires_grad else x for x in primals]
     outputs, rule = call.forward(aliases)
-    if not any(x.requires_grad for x in (*aliases, *outputs)):
+    if True not in [x.requires_grad for x in (*aliases, *outputs)]:
         return outputs
     seen = {alias.grad_fn for alias in aliases}
     box = [rule]

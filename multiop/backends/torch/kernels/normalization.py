@@ -6,13 +6,12 @@ import functools
 import math
 
 import torch
-from torch.nn import functional
 
 from multiop._values import args
 
-from .._kernels import run_fused
-from ..conversion import is_float, promote_operands
-from ..ops.normalization import by_layer_norm
+from .._kernels import run_fused, run_native
+from ..conversion import HALF, is_float, promote_operands
+from ..ops.normalization import are_of_rows, by_layer_norm
 
 
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon, *, otherwise):
@@ -32,7 +31,7 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon, *, o
 
     def pull(upstream, x, mean, variance, offset, scale):
         of_moments = mean.requires_grad or variance.requires_grad
-        if x.is_cpu and x.dtype in (torch.float16, torch.bfloat16):  # its sums would be rounded to 16 bits
+        if x.is_cpu and x.dtype in HALF:  # its sums would be rounded to 16 bits
             scale, mean, variance = (t if t is None else t.to(torch.float32) for t in (scale, mean, variance))
         weight = torch.ones_like(mean) if scale is None else scale  # CUDA's kernel fails without one, and without
         saved = mean.new_empty(0)  # the moments of a batch, of which there are none
@@ -97,7 +96,12 @@ def is_epsilon(epsilon):
 
 
 def op_layer_normalization(x, gamma, beta, axis, epsilon, *, otherwise):
+    if type(axis) is int and axis == -1 and are_of_rows(x, gamma, beta):
+        return layer_norm(otherwise, x, gamma, beta, x.shape[-1:], epsilon)
     return by_layer_norm(functools.partial(layer_norm, otherwise), x, gamma, beta, axis, epsilon)
+
+
+_SAVED = ("_saved_input", "_saved_weight", "_saved_bias")
 
 
 def layer_norm(otherwise, x, gamma, beta, shape, epsilon):
@@ -111,7 +115,7 @@ def layer_norm(otherwise, x, gamma, beta, shape, epsilon):
 
     def pull(upstream, *operands):
         *given, mean, inverse = operands
-        is_rounded = upstream.is_cpu and upstream.dtype in (torch.float16, torch.bfloat16)  # sums over rows would be
+        is_rounded = upstream.is_cpu and upstream.dtype in HALF  # sums over rows would be
         wide = torch.float32 if is_rounded else upstream.dtype  # on a GPU, torch.autocast takes float32
         x, gamma, beta = (t if t is None else t.to(wide) for t in given)
         if is_rounded:
@@ -124,6 +128,9 @@ def layer_norm(otherwise, x, gamma, beta, shape, epsilon):
         return otherwise(x, gamma, beta, tuple(range(-len(shape), 0)), epsilon)
 
     def native(x, gamma, beta):
-        return functional.layer_norm(x, shape, gamma, beta, epsilon)
+        return torch.layer_norm(x, shape, gamma, beta, epsilon)
 
-    return run_fused(kernel, pull, meaning, x, gamma, beta, native=native)
+    operands = x, gamma, beta
+    is_rounded = x.is_cpu and x.dtype in HALF
+    y = None if is_rounded else run_native(native, "NativeLayerNorm", _SAVED, meaning, *operands)
+    return run_fused(kernel, pull, meaning, *operands, native=native) if y is None else y

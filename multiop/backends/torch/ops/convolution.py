@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 
 import torch
@@ -10,7 +11,17 @@ from torch.nn import functional
 from multiop import errors
 from multiop._values import windows
 
-from ..conversion import are_autocast, are_floats, bool_to_int32, convert, in_float32, promote, put_together
+from ..conversion import (
+    are_autocast,
+    are_floats,
+    are_plain_floats,
+    bool_to_int32,
+    convert,
+    in_float32,
+    promote,
+    put_together,
+    resolve,
+)
 from .elementwise import op_add
 
 _CONV = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}
@@ -18,24 +29,38 @@ _CONV_TRANSPOSE = {1: torch.conv_transpose1d, 2: torch.conv_transpose2d, 3: torc
 
 
 def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
-    inputs, kernel = promote_factors(inputs, kernel)
-    bias = put_together(bias, operator.methodcaller("is_replicate"))
-    is_fused = bias is None or are_floats(kernel, bias) or are_autocast(inputs, kernel, bias)
-    axes, strides, dilation = windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
-    x, n = channels_first(inputs, data_format), len(axes)
-    groups = windows.groups(x.shape[1], kernel.shape)
-    spans = windows.spans(kernel.shape[:-2], dilation)
-    pads = windows.pads(x.shape[2:], spans, strides, padding)
-    both = [min(pair) for pair in pads]
-    if any(end != start for start, end in pads):  # PyTorch pads both ends equally
-        rest = [(start - less, end - less) for (start, end), less in zip(pads, both, strict=True)]
-        x = functional.pad(x, [one for pair in reversed(rest) for one in pair])
-    x, kernel = integers_to_int64(x, torch.permute(kernel, (n + 1, n, *range(n))))
+    is_fused = are_plain_floats(inputs, kernel, *(() if bias is None else (bias,)))
+    if not is_fused:
+        inputs, kernel = promote_factors(inputs, kernel)
+        bias = put_together(bias, operator.methodcaller("is_replicate"))
+        is_fused = bias is None or are_floats(kernel, bias) or are_autocast(inputs, kernel, bias)
+    plan = resolve(plan_convolution, inputs.shape, kernel.shape, strides, padding, data_format, dilation_rate)
+    order, pads, *options = plan
+    x = inputs if data_format == "channels_first" else inputs.movedim(-1, 1)
+    if pads:
+        x = functional.pad(x, pads)
+    kernel = torch.permute(kernel, order)
+    if not kernel.is_floating_point():
+        x, kernel = integers_to_int64(x, kernel)
     if kernel.shape[0] == 1:  # the gradient of a CPU kernel requires it to be contiguous
         kernel = kernel.clone(memory_format=torch.contiguous_format)
-    y = _convolve(_CONV[n], x, kernel, bias if is_fused else None, strides, both, dilation, groups)
-    y = to_data_format(y if y.is_floating_point() else y.to(inputs.dtype), data_format)
-    return y if is_fused else op_add(y, bias.reshape(windows.along_channels(data_format, n)))
+    y = _convolve(_CONV[len(order) - 2], x, kernel, bias if is_fused else None, *options)
+    y = y if y.is_floating_point() else y.to(inputs.dtype)
+    y = y if data_format == "channels_first" else y.movedim(1, -1)
+    return y if is_fused else op_add(y, bias.reshape(windows.along_channels(data_format, len(order) - 2)))
+
+
+@functools.lru_cache(maxsize=1024, typed=True)
+def plan_convolution(shape, kernel, strides, padding, data_format, dilation_rate):
+    """Return the order of the kernel's dimensions, what to pad at one end, and PyTorch's options."""
+    axes, strides, dilation = windows.convolution(shape, kernel, strides, data_format, dilation_rate)
+    n = len(axes)
+    groups = windows.groups(shape[1 if data_format == "channels_first" else -1], kernel)
+    pads = windows.pads([shape[axis] for axis in axes], windows.spans(kernel[:-2], dilation), strides, padding)
+    both, rest = tuple([min(pair) for pair in pads]), ()
+    if any(end != start for start, end in pads):  # PyTorch pads both ends equally
+        rest = tuple([end - less for pair, less in zip(reversed(pads), reversed(both), strict=True) for end in pair])
+    return (n + 1, n, *range(n)), rest, strides, both, dilation, groups
 
 
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):

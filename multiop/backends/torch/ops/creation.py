@@ -27,12 +27,12 @@ def op_full(shape, fill_value, dtype):
 
 
 def op_zeros_like(x, dtype):
-    x = convert(x)
+    x = x if isinstance(x, torch.Tensor) else convert(x)
     return torch.zeros_like(x) if dtype is None else torch.zeros_like(x, dtype=native(dtype))
 
 
 def op_ones_like(x, dtype):
-    x = convert(x)
+    x = x if isinstance(x, torch.Tensor) else convert(x)
     return torch.ones_like(x) if dtype is None else torch.ones_like(x, dtype=native(dtype))
 
 

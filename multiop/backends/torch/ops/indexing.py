@@ -11,6 +11,7 @@ from multiop._values import args
 
 from .._internals import is_tracing, is_tracked
 from ..conversion import (
+    LONG,
     choose,
     convert,
     device_among,
@@ -36,6 +37,10 @@ SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: to
 
 
 def op_take(x, indices, axis):
+    if type(axis) is int and isinstance(x, torch.Tensor) and -(ndim := x.ndim) <= axis < ndim:
+        picked = take_checked(x, indices, axis % ndim)
+        if picked is not None:
+            return picked
     x, indices = convert_with_indices(x, indices)
     x, axis = resolve_axis(x, axis)
     if type(indices) is int and -(size := x.shape[axis]) <= indices < size:
@@ -43,6 +48,16 @@ def op_take(x, indices, axis):
     if is_left_to_device(x, indices):  # whose kernels add up gradients in float32
         return index_on_device(x, indices, axis)
     return where_differentiated(lambda x: _take(x, indices, axis), x)
+
+
+def take_checked(x, indices, axis):
+    """Return entries of floats of 32 or 64 bits at indices that PyTorch checks, the usual case; `None` for others."""
+    if x.dtype not in LONG or not checks_indices(x, indices):
+        return None
+    try:
+        return index_along(x, indices, axis)
+    except (IndexError, RuntimeError):  # an index is out of range or negative
+        return None
 
 
 def _take(x, indices, axis):
@@ -81,7 +96,14 @@ def _take_along_axis(x, indices, axis):
 
 
 def op_get_item(x, key):
-    if not isinstance(x, torch.Tensor):
+    if isinstance(x, torch.Tensor):
+        if type(key) is torch.Tensor:
+            picked = take_checked(x, key, 0) if x.ndim else None
+            if picked is not None:
+                return picked
+        elif is_basic(key, x.shape):
+            return x[key]
+    else:
         parts = key if isinstance(key, tuple) else (key,)
         x = convert(x, device=device_among(parts))
     entries, arrays = args.normalize_key(key, x.shape)
@@ -100,6 +122,34 @@ def op_get_item(x, key):
     for _, outside in found:
         picked = picked if outside is None else mask_outside(picked, outside[(..., *[None] * behind)])
     return picked
+
+
+def is_basic(key, sizes):
+    """Say whether PyTorch reads a key as NumPy does: ints that are inside, slices that go forwards, `None`, `...`."""
+    dim, entries = 0, key if type(key) is tuple else (key,)
+    for place, entry in enumerate(entries):
+        kind = type(entry)
+        if kind is int:
+            if not (dim < len(sizes) and -sizes[dim] <= entry < sizes[dim]):
+                return False
+        elif kind is slice:
+            if not (dim < len(sizes) and _BOUNDS.issuperset((type(entry.start), type(entry.stop), type(entry.step)))):
+                return False
+            if entry.step is not None and entry.step < 1:
+                return False
+        elif entry is Ellipsis:
+            rest = entries[place + 1 :]
+            if not _ENTRIES.issuperset(map(type, rest)):
+                return False
+            dim = max(dim, len(sizes) - len([one for one in rest if one is not None])) - 1
+        elif entry is not None:
+            return False
+        dim += entry is not None
+    return True
+
+
+_BOUNDS = {int, type(None)}
+_ENTRIES = {int, slice, type(None)}  # behind an ellipsis
 
 
 def op_slice(inputs, start_indices, shape):
@@ -203,7 +253,7 @@ def check_indices(indices, size, device=None):
         return found if device is None else move_to(found, device), None
     indices = to_index_integers(indices, device)
     if is_at_hand(indices):
-        low, high = (int(bound) for bound in torch.aminmax(indices)) if indices.numel() else (0, -1)
+        low, high = map(int, torch.aminmax(indices)) if indices.numel() else (0, -1)
         args.check_indices(low, high, size)
         return torch.where(indices < 0, indices + size, indices) if low < 0 else indices, None
     outside = torch.clamp(indices, -size, size - 1) != indices

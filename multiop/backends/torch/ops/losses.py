@@ -11,7 +11,7 @@ from torch.nn import functional
 from multiop import errors
 from multiop._values import args
 
-from ..conversion import floating, promote, reject_complex, to_wide_float
+from ..conversion import are_floats, floating, promote, reject_complex, to_wide_float
 from ..devices import is_at_hand
 from .elementwise import op_clip
 from .reduction import op_argmax, op_max
@@ -20,7 +20,8 @@ EPSILON = 1e-7
 
 
 def op_binary_crossentropy(target, output, from_logits):
-    target, output = reject_complex(*map(floating, promote(target, output)))
+    if not are_floats(target, output):
+        target, output = reject_complex(*map(floating, promote(target, output)))
     args.same_shape(target.shape, output.shape, "target", "output")
     if from_logits:
         return functional.binary_cross_entropy_with_logits(output, target, reduction="none")
@@ -43,12 +44,15 @@ def op_categorical_crossentropy(target, output, from_logits, axis):
 
 
 def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
-    (output,) = reject_complex(floating(output))
-    classes = target.to(torch.int64)
+    dtype = output.dtype
     if not from_logits:
         dtype, output = to_wide_float(output)
         output = torch.log(op_clip(output, EPSILON, 1 - EPSILON))
-    rows, classes = output.movedim(axis, -1).reshape(-1, output.shape[axis]), classes.reshape(-1)
+    elif not output.is_floating_point():
+        reject_complex(output)
+    rows, classes = output, target.to(torch.int64).reshape(-1)
+    if not output.ndim == axis + 1 == 2:
+        rows = output.movedim(axis, -1).reshape(-1, output.shape[axis])
     if is_at_hand(target):
         try:
             loss = functional.cross_entropy(rows, classes, reduction="none", ignore_index=_NO_INT32)
@@ -57,7 +61,8 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
     else:
         inside = classes.clamp(0, rows.shape[1] - 1)
         loss = functional.cross_entropy(rows, inside, reduction="none").masked_fill(inside != classes, math.nan)
-    loss = loss.reshape(target.shape[:axis] + target.shape[axis + 1 :])
+    if output.ndim != 2:
+        loss = loss.reshape(target.shape[:axis] + target.shape[axis + 1 :])
     return loss if from_logits else loss.to(dtype)
 
 

@@ -85,6 +85,8 @@ def standardize(x, gamma, beta, shape, epsilon):
 
 
 def op_rms_normalization(x, scale, axis, epsilon):
+    if type(axis) is int and axis == -1 and are_of_rows(x, scale):
+        return torch.rms_norm(x, x.shape[-1:], scale, epsilon)
     x, scale = promote_operands(x, scale)
     axis = sorted(args.axes(axis, x.ndim))
     if scale is not None and axis == list(range(x.ndim - len(axis), x.ndim)) and scale.shape == x.shape[axis[0] :]:
@@ -122,3 +124,14 @@ def apply_to_last(normalize, x, axis):
         return normalize(x, x.shape[last[0] :])
     moved = x.permute(args.moved_order(axis, last, x.ndim))
     return normalize(moved, [x.shape[dim] for dim in axis]).permute(args.moved_order(last, axis, x.ndim))
+
+
+def are_of_rows(x, *vectors):
+    """Say whether `x` is a tensor of real floats, and each of `vectors` one of the dtype and length of its rows."""
+    if not (isinstance(x, torch.Tensor) and (dtype := x.dtype).is_floating_point and x.ndim):
+        return False
+    for vector in vectors:
+        is_fit = vector is None or (isinstance(vector, torch.Tensor) and vector.dtype is dtype)
+        if not is_fit or (vector is not None and vector.shape != x.shape[-1:]):
+            return False
+    return dtype.itemsize > 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch.nn import functional
 
 from multiop._values import windows as _windows
 
-from ..conversion import bool_to_int32, convert, floating, in_comparable_dtype, reject_complex
+from ..conversion import LONG, bool_to_int32, convert, floating, in_comparable_dtype, is_float, reject_complex, resolve
 from .convolution import channels_first, to_data_format
 
 _AVERAGE = {1: functional.avg_pool1d, 2: functional.avg_pool2d, 3: functional.avg_pool3d}
@@ -16,7 +18,7 @@ _ADAPTIVE_AVERAGE = {
     2: functional.adaptive_avg_pool2d,
     3: functional.adaptive_avg_pool3d,
 }
-_MAX = {2: functional.max_pool2d, 3: functional.max_pool3d}
+_MAX = {2: torch.max_pool2d, 3: torch.max_pool3d}
 _ADAPTIVE_MAX = {
     1: functional.adaptive_max_pool1d,
     2: functional.adaptive_max_pool2d,
@@ -26,16 +28,30 @@ _ADAPTIVE_MAX = {
 
 def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad):
     inputs = floating(inputs)
-    _, *windows = _windows.pooling(inputs.shape, pool_size, strides, padding, data_format, ceil_mode)
+    windows = resolve(plan_windows, inputs.shape, pool_size, strides, padding, data_format, ceil_mode)
     x = channels_first(inputs, data_format)
+    if not windows[2] and x.dtype in LONG:
+        y = _AVERAGE[len(windows[0])](x, *windows[:2])
+        return y if data_format == "channels_first" else y.movedim(1, -1)
     return to_data_format(average_in_wider_dtype(lambda x: average(x, *windows, count_include_pad), x), data_format)
 
 
 def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
-    (inputs,) = reject_complex(*bool_to_int32(convert(inputs)))
-    _, *windows = _windows.pooling(inputs.shape, pool_size, strides, padding, data_format, ceil_mode)
+    if not is_float(inputs):
+        (inputs,) = reject_complex(*bool_to_int32(convert(inputs)))
+    windows = resolve(plan_windows, inputs.shape, pool_size, strides, padding, data_format, ceil_mode)
     x = channels_first(inputs, data_format)
+    if not windows[2] and x.ndim > 3 and x.is_floating_point():
+        y = _MAX[len(windows[0])](x, *windows[:2])
+        return y if data_format == "channels_first" else y.movedim(1, -1)
     return to_data_format(largest_of_each(x, *windows), data_format)
+
+
+@functools.lru_cache(maxsize=1024, typed=True)
+def plan_windows(shape, pool_size, strides, padding, data_format, ceil_mode):
+    """Return the sizes and strides of windows, the padding, which is empty where there is none, and the overhangs."""
+    _, *windows, pads, overhangs = _windows.pooling(shape, pool_size, strides, padding, data_format, ceil_mode)
+    return *windows, pads if any(overhangs) or any(map(any, pads)) else (), overhangs
 
 
 def largest_of_each(x, size, strides, pads, overhangs):
@@ -94,9 +110,7 @@ def average(x, size, strides, pads, overhangs, count_include_pad):
 
 def largest(x, size, strides, pads, overhangs):
     pool = _MAX[len(size)]
-    found = pool_padded(
-        lambda x, pads, ceil: pool(x, size, strides, pads, ceil_mode=ceil), x, size, strides, pads, overhangs
-    )
+    found = pool_padded(lambda x, pads, ceil: pool(x, size, strides, pads, 1, ceil), x, size, strides, pads, overhangs)
     if found is None:
         for dim, (start, end) in enumerate(beyond(pads, overhangs), 2):
             if start or end:  # repeat the edges, which are in the windows that extend beyond them

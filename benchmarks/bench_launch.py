@@ -1,0 +1,153 @@
+"""Measure what a step costs beside its kernels: Python calls, and time where the tensors are tiny.
+
+    OMP_NUM_THREADS=1 python benchmarks/bench_launch.py --backends torch
+
+A GPU waits for Python to launch the next kernel; on a CPU, kernels hide it. So the tensors are so small that dispatch
+is all there is: the steps of bench_training for one sequence of 4 tokens of 16 features, and one image of 8 x 8. A time
+is that of the processor, of one thread. Calls are those of Python functions that `sys.setprofile` sees, once warm.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import bench_training as training
+import harness
+from harness import Bench, run
+
+STEPS = {"torch": {"native derivatives": 1.25, "value_and_grad": 1.3}, "jax": 1.0, "tensorflow": 1.0}
+CALLS_OF_A_STEP = 2.5  # those of the native one
+BUDGET = {"numpy": 8, "torch": 10, "jax": 25, "tensorflow": 25}
+MORE = {"torch": {"scatter_update": 15, "value_and_grad": 40, "hvp": 110, "custom gradient": 15, "its gradient": 70}}
+DIFFERENTIATED = ("value_and_grad", "hvp", "custom gradient", "its gradient")
+SIZE, WIDTH = 8, 16
+
+
+def measure(bench: Bench) -> None:
+    """Measure one backend in this process."""
+    multiop = bench.load()
+    harness.clock = time.process_time
+    for name, call in calls_of_ops(multiop, bench.tensor).items():
+        limit = MORE.get(bench.backend, {}).get(name, None if name in DIFFERENTIATED else BUDGET[bench.backend])
+        bench.note(f"{name}: calls", count_calls(call), limit, "calls")
+    steps(bench, multiop)
+
+
+def count_calls(call: Callable[[], Any], warm: int = 3) -> int:
+    """Return how many Python functions run in a call, which has run before."""
+    for _ in range(warm):
+        call()
+    found = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal found
+        found += event == "call"
+
+    sys.setprofile(count)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return found - 1  # `call` itself
+
+
+def calls_of_ops(multiop: Any, tensor: Callable[..., Any]) -> dict[str, Callable[[], Any]]:
+    """Return one call for each row of the table."""
+    ops, rows = multiop.ops, {}
+    x, y, row = tensor(4, 8), tensor(4, 8, seed=1), tensor(8, seed=2)
+    heads, image = tensor(1, 4, 2, 8), tensor(1, 8, 8, 3)
+    kernel, bias, channels = tensor(3, 3, 3, 4), tensor(4), tensor(3)
+    integers = {n: multiop.op_convert_to_tensor([k % 4 for k in range(n)], "int32") for n in (4, 8)}
+    variance = ops.abs(channels) + 1
+    cells = ops.reshape(integers[4], (4, 1))
+    condition, columns = ops.greater(x, 0), ops.transpose(y)
+    rows["add"] = lambda: ops.add(x, y)
+    rows["matmul"] = lambda: ops.matmul(x, columns)
+    rows["where"] = lambda: ops.where(condition, x, y)
+    rows["concatenate"] = lambda: ops.concatenate([x, y], -1)
+    rows["reshape"] = lambda: ops.reshape(x, (8, 4))
+    rows["mean"] = lambda: ops.mean(x, -1)
+    rows["sum"] = lambda: ops.sum(x, (0, 1))
+    rows["split"] = lambda: ops.split(x, 2, -1)
+    rows["softmax"] = lambda: ops.softmax(x)
+    rows["gelu"] = lambda: ops.gelu(x, approximate=False)
+    rows["silu"] = lambda: ops.silu(x)
+    rows["layer_normalization"] = lambda: ops.layer_normalization(x, row, row)
+    rows["rms_normalization"] = lambda: ops.rms_normalization(x, row)
+    rows["batch_normalization_with_moments"] = lambda: ops.batch_normalization_with_moments(
+        image, -1, channels, channels
+    )
+    rows["batch_normalization"] = lambda: ops.batch_normalization(image, channels, variance, -1, channels, channels)
+    rows["dot_product_attention"] = lambda: ops.dot_product_attention(heads, heads, heads)
+    rows["sparse_categorical_crossentropy"] = lambda: ops.sparse_categorical_crossentropy(integers[4], x, True)
+    rows["categorical_crossentropy"] = lambda: ops.categorical_crossentropy(x, y, True)
+    rows["binary_crossentropy"] = lambda: ops.binary_crossentropy(x, y, True)
+    rows["conv"] = lambda: ops.conv(image, kernel, padding="same", bias=bias)
+    rows["max_pool"] = lambda: ops.max_pool(image, 2)
+    rows["average_pool"] = lambda: ops.average_pool(image, 2)
+    rows["take"] = lambda: ops.take(x, integers[4], 0)
+    rows["get_item"] = lambda: ops.get_item(x, (slice(1, 3), 2))
+    rows["get_item of a tensor"] = lambda: ops.get_item(x, integers[4])
+    rows["one_hot"] = lambda: ops.one_hot(integers[4], 8)
+    rows["segment_sum"] = lambda: ops.segment_sum(x, integers[4], 4)
+    rows["scatter_update"] = lambda: ops.scatter_update(x, cells, y)
+    rows["dropout"] = lambda: multiop.random.dropout(x, 0.5, seed=1)
+    rows["normal"] = lambda: multiop.random.normal((8,), seed=1)
+
+    @multiop.op_custom_gradient
+    def square(x: Any) -> Any:
+        def rule(upstream: Any) -> Any:
+            return upstream * 2 * x
+
+        return x * x, rule
+
+    total = ops.sum
+    value_and_grad = multiop.value_and_grad(lambda x: total(x * x))
+    of_rule = multiop.grad(lambda x: total(square(x)))
+    rows["value_and_grad"] = lambda: value_and_grad(x)
+    rows["hvp"] = lambda: multiop.hvp(lambda x: total(x * x * x), (x,), (y,))
+    rows["custom gradient"] = lambda: square(x)
+    rows["its gradient"] = lambda: of_rule(x)
+    return rows
+
+
+def steps(bench: Bench, multiop: Any) -> None:
+    """Compare whole steps with native ones, in calls and in time."""
+    import numpy as np
+
+    native_ops, native_step = training.NATIVE[bench.backend]
+    channels = "channels_first" if bench.backend == "torch" else "channels_last"
+    ours = training.portable(multiop.ops, channels, True)
+    images = (1, SIZE, SIZE, training.COLOURS) if channels == "channels_last" else (1, training.COLOURS, SIZE, SIZE)
+    limits = STEPS[bench.backend]
+    limits = limits if isinstance(limits, dict) else {"value_and_grad": limits}
+    for name, network, shapes, inputs, targets, classes in (
+        ("transformer", training.transformer, training.transformer_shapes(WIDTH), (1, 4, WIDTH), (1, 4), 100),
+        ("convolutional", training.convolutional, training.convolutional_shapes(SIZE), images, (1,), training.CLASSES),
+    ):
+        p = {key: bench.tensor(*shape, seed=k) * shape[-1] ** -0.5 for k, (key, shape) in enumerate(shapes.items())}
+        x, target = bench.tensor(*inputs, seed=99), np.random.default_rng(1).integers(0, classes, targets)
+        target = multiop.op_convert_to_tensor(target.astype("int32"))
+        given = {"native": (p, x, target)}
+        native = native_step(network(native_ops()), False)
+        if bench.backend == "torch":
+            native = training.with_channels_first(native)
+            given["native"] = training.channels_first(p), x, target.long()
+        whose = {"value_and_grad": training.multiop_step, "native derivatives": native_step}
+        for way, limit in limits.items():
+            step = whose[way](network(ours), False)
+            contenders = {
+                "native": training.calling(native, given["native"]),
+                "multiop": training.calling(step, (p, x, target)),
+            }
+            bench.compare(f"{name} step, {way}", contenders, limit, training.TOLERANCE)
+            found = {who: count_calls(call) for who, call in contenders.items()}
+            ratio, most = found["multiop"] / found["native"], CALLS_OF_A_STEP if bench.backend == "torch" else None
+            bench.note(f"{name} step, {way}, calls", ratio, most, "x", calls=found)
+
+
+if __name__ == "__main__":
+    run(["launch"], __doc__)

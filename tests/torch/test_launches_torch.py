@@ -1,0 +1,183 @@
+"""What a GPU waits for: the Python calls of ops and gradients, counted; and what the short ways must not lose."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import sys
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import multiop as mo
+from multiop._loading import registry
+from multiop.backends import torch as backend
+from multiop.errors import MultiopError
+
+ROOT = Path(__file__).parents[2]
+# rows of benchmarks/bench_launch.py -> Python calls on Python 3.11, where a comprehension is a call
+CALLS = {
+    "add": 4, "matmul": 4, "where": 6, "concatenate": 6, "reshape": 5, "mean": 7, "sum": 8, "split": 5, "softmax": 5,
+    "gelu": 6, "silu": 5, "layer_normalization": 10, "rms_normalization": 6, "dot_product_attention": 10,
+    "sparse_categorical_crossentropy": 18, "categorical_crossentropy": 10, "binary_crossentropy": 8, "conv": 16,
+    "max_pool": 10, "average_pool": 10, "take": 8, "get_item": 4, "get_item of a tensor": 8, "value_and_grad": 40,
+    "hvp": 154, "custom gradient": 15, "its gradient": 104,
+}  # fmt: skip
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the counts are those of Python 3.11")
+def test_ops_make_no_more_python_calls(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import bench_launch
+
+    # as where no code has called `use_backend`, which these tests do
+    monkeypatch.setattr(registry, "_overridden", False)
+    monkeypatch.setattr(registry, "_backend", backend)
+
+    def tensor(*shape, seed=0):
+        return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+    rows = bench_launch.calls_of_ops(mo, tensor)
+    found = {name: bench_launch.count_calls(rows[name]) for name in CALLS}
+    assert {name: n for name, n in found.items() if n > CALLS[name]} == {}
+    assert {name: n for name, n in found.items() if n < CALLS[name]} == {}, "lower the table"
+
+
+def layer_norm_in_steps(x, gamma, beta):
+    centred = x - x.mean(-1, keepdim=True)
+    return centred * torch.rsqrt((centred * centred).mean(-1, keepdim=True) + 1e-5) * gamma + beta
+
+
+def attention_in_steps(query, key, value):
+    heads = [x.transpose(1, 2) for x in (query, key, value)]
+    weights = torch.softmax(heads[0] @ heads[1].mT / query.shape[-1] ** 0.5, -1)
+    return (weights @ heads[2]).transpose(1, 2)
+
+
+CASES = {
+    "layer_normalization": (
+        lambda *xs: mo.op_layer_normalization(*xs, epsilon=1e-5), layer_norm_in_steps, [(3, 4), (4,), (4,)],
+    ),
+    "dot_product_attention": (mo.op_dot_product_attention, attention_in_steps, [(1, 3, 2, 4)] * 3),
+}  # fmt: skip
+
+
+def operands(shapes):
+    generator = torch.Generator().manual_seed(1)
+    return [torch.randn(shape, dtype=torch.float64, generator=generator).requires_grad_() for shape in shapes]
+
+
+def gradients_of_orders(f, xs, orders, **options):
+    """Return the gradients of each order, each that of weighted sums of those before."""
+    generator, found = torch.Generator().manual_seed(2), []
+    y = f(*xs)
+    for _ in range(orders):
+        total = sum((one * torch.randn(one.shape, dtype=one.dtype, generator=generator)).sum() for one in _each(y))
+        y = torch.autograd.grad(total, xs, create_graph=True, materialize_grads=True)
+        found.append(y)
+    return found
+
+
+def _each(y):
+    return y if isinstance(y, tuple) else (y,)
+
+
+@pytest.mark.parametrize("hooks", [False, True], ids=["", "saved-tensor hooks"])
+@pytest.mark.parametrize("name", CASES)
+def test_every_order_is_that_of_the_formula(name, hooks):
+    ours, formula, shapes = CASES[name]
+    xs = operands(shapes)
+    context = torch.autograd.graph.saved_tensors_hooks(lambda x: x.clone(), lambda x: x)
+    if hooks:
+        with context:
+            found = gradients_of_orders(ours, xs, 3)
+    else:
+        found = gradients_of_orders(ours, xs, 3)
+    for mine, theirs in zip(found, gradients_of_orders(formula, xs, 3), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("name", CASES)
+def test_a_batch_of_gradients_is_mapped_without_a_warning(name, order, recwarn):
+    ours, formula, shapes = CASES[name]
+    xs = operands(shapes)
+
+    def jacobians(f):
+        y = f(*xs)
+        if order == 2:
+            (y,) = torch.autograd.grad((y * y).sum(), xs[:1], create_graph=True)
+        rows = torch.eye(y.numel(), dtype=y.dtype).reshape(-1, *y.shape)
+        mapped = torch.vmap(lambda row: torch.autograd.grad(y, xs, row, retain_graph=True, materialize_grads=True))
+        return mapped(rows), torch.autograd.grad(y, xs, rows[0], materialize_grads=True)
+
+    torch.testing.assert_close(jacobians(ours), jacobians(formula), rtol=1e-9, atol=1e-9)
+    assert not [one for one in recwarn if "performance drop" in str(one.message)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_operands_are_let_go_with_what_autograd_saved(name):
+    ours, _, shapes = CASES[name]
+    xs = operands(shapes)
+    inner = [x * 1 for x in xs]
+    y = ours(*inner)
+    refs = [weakref.ref(x) for x in inner]
+    del inner
+    torch.autograd.grad(y.sum(), xs)
+    gc.collect()
+    assert not any(ref() is not None for ref in refs)
+    assert y.grad_fn is not None  # the graph is still there
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_operand_that_was_changed_is_refused(name):
+    ours, _, shapes = CASES[name]
+    xs = operands(shapes)
+    x = xs[0] * 1
+    y = ours(x, *xs[1:])
+    x.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        torch.autograd.grad(y.sum(), xs, create_graph=True)
+
+
+def test_a_plan_is_that_of_its_options():
+    x, kernel = torch.ones(1, 6, 6, 1), torch.ones(2, 2, 1, 1)
+    for strides in (1, 2, (1, 2)):
+        assert mo.op_conv(x, kernel, strides).shape[1:3] == mo.op_max_pool(x, 2, strides).shape[1:3]
+    for strides in (True, (1, True), 1.0, (1, 1.0)):
+        for call in (lambda s: mo.op_conv(x, kernel, s), lambda s: mo.op_max_pool(x, 2, s)):
+            with pytest.raises(MultiopError):
+                call(strides)
+
+
+def test_keys_of_ints_and_slices_are_those_of_numpy():
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    parts = [0, -1, 2, 5, slice(None), slice(1, None), slice(None, None, -1), slice(5, 9), None, Ellipsis]
+    for n in range(4):
+        for key in itertools.product(parts, repeat=n):
+            try:
+                expected = x.numpy()[key]
+            except IndexError:
+                with pytest.raises(MultiopError):
+                    mo.op_get_item(x, key)
+            else:
+                np.testing.assert_array_equal(mo.op_get_item(x, key).numpy(), expected, err_msg=str(key))
+
+
+@pytest.mark.parametrize("n", [1, 8, 49, 100, 40_000])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numbers_drawn_on_the_host_are_those_of_the_ops(n, dtype, monkeypatch):
+    def draw():
+        uniform = mo.random.uniform((n,), dtype=dtype, seed=2**40 + 3)
+        return uniform, mo.random.normal((n,), dtype=dtype, seed=5), mo.random.split(7, 20)
+
+    on_host = draw()
+    for part in ("random_words", "polynomial", "in_parts"):
+        monkeypatch.delattr(backend.random, part)
+    for mine, theirs in zip(on_host, draw(), strict=True):
+        assert mine.dtype == theirs.dtype
+        assert torch.equal(mine, theirs)
