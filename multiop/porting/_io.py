@@ -239,9 +239,7 @@ def _metadata(weights: Weights) -> str:
         raise errors.ArgumentError("a name with a dot in it cannot be written to a file")
     said: dict[str, Any] = {"framework": weights.framework, "kinds": weights.kinds, "is_ordered": weights.is_ordered}
     said |= {"params": list(params), "state": list(state)}
-    return json.dumps(
-        said | {"dtypes": {n: x.dtype.name for n, x in weights.arrays.items() if is_extended(x.dtype)}}
-    )
+    return json.dumps(said | {"dtypes": {n: x.dtype.name for n, x in weights.arrays.items() if is_extended(x.dtype)}})
 
 
 def _has_dots(tree: Mapping[str, Any]) -> bool:

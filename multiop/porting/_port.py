@@ -467,7 +467,7 @@ def trace(
                 if not port.draws(mode):
                     outputs, gradients, state = reader.run(model, tuple(args), _prove.weights, training=mode, **options)
                     own = {path: leaf for path, leaf in state.items() if path in graph.state}
-                    about[_RECORDS[mode]] = _prove.digest(outputs, gradients, own)
+                    about[_RECORDS[mode]] = _prove.digest(outputs, gradients, own, graph.params)
         except Exception as error:
             about["raised"] = f"it raised {type(error).__name__}: {str(error).strip()}".partition("\n")[0]
             continue
