@@ -58,7 +58,7 @@ class Proof:
 
     @property
     def hint(self) -> str:
-        """What differs in form; or what to try where a port differs by what rounding may do to few digits; else empty."""
+        """What differs in form, or what to try where rounding to few digits may be all that differs; else empty."""
         if self.form:
             return self.form
         is_close = self.tolerance < max(self.value, self.gradient, self.state) < _ROUNDED
