@@ -1,4 +1,4 @@
-"""What an op that failed does before it raises: it tries again with Python's ints, or as an operation of Keras."""
+"""What an op that failed does before it raises: it tries again, in another form or as an operation of Keras."""
 
 from __future__ import annotations
 
@@ -29,6 +29,13 @@ def recover(error: Exception, op: Callable[..., Any], arguments: dict[str, Any],
     caught = MultiopError if runs_user_code else Exception
     if not registry.is_compiling():
         error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next  # from below the boundary on
+        again = getattr(registry.active(), "compute_again", None)
+        if again is not None and not isinstance(error, MultiopError):
+            try:
+                if (found := again(error, lambda: _call(op, op, arguments))) is not None:
+                    return found[0]
+            except MultiopError as refused:
+                error, refused.__suppress_context__ = refused, True
         plain = _of_python(op, arguments)
         if plain is not None:
             try:

@@ -1281,6 +1281,3 @@ def test_jit_trace_keeps_what_transforms_and_kernels_compute(tracks):
         torch.testing.assert_close(first_and_second(record, z), first_and_second(f, z), msg=name)
     with pytest.raises(errors.UnsupportedError, match=r"torch.jit.trace cannot record steep_cube"):
         traced(mo.vmap(steep_cube), x, tracks)
-    weight = torch.tensor(2.0, requires_grad=True)
-    with pytest.raises(errors.ClosedOverError, match="weight"):
-        traced(mo.op_custom_gradient(lambda x: (x * weight, lambda u: u)), x, tracks)
