@@ -76,5 +76,5 @@ def test_the_gradient_of_a_cast_that_rounds_once(backend):
 def _nearest(x, dtype):
     """Return the number of a dtype that is nearest to `x`; the even one of two."""
     bits = int(np.array(x).astype(np.float32).astype(NARROW[dtype]).view(np.uint16))
-    near = [(b & 1, float(np.array(b, np.uint16).view(NARROW[dtype]))) for b in (bits - 1, bits, bits + 1)]
+    near = [(b & 1, float(np.array(b, np.uint16).view(NARROW[dtype]))) for b in {max(bits - 1, 0), bits, bits + 1}]
     return min((abs(Fraction(x) - Fraction(y)), odd, y) for odd, y in near if np.isfinite(y))[2]

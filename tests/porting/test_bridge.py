@@ -353,3 +353,25 @@ def test_an_error_of_the_function_is_its_own(backend):
 def test_bad_arguments(make, error, words):
     with multiop.use_backend("jax"), pytest.raises(error, match=words):
         make()
+
+
+@pytest.mark.cross
+def test_what_cannot_cross_is_named():
+    torch, tf = pytest.importorskip("torch"), pytest.importorskip("tensorflow")
+    x = np.ones((2, 2), "float32")
+    float8 = tf.dtypes.experimental.float8_e5m2
+    functions = [
+        (
+            "tensorflow",
+            "torch",
+            lambda x: x.to(torch.float8_e5m2),
+            errors.DTypeError,
+            "TensorFlow hands over no float8",
+        ),
+        ("torch", "tensorflow", lambda x: tf.cast(x, float8), errors.DTypeError, "TensorFlow hands over no float8"),
+        ("numpy", "torch", lambda x: x.to_sparse(), errors.ArgumentTypeError, "layout torch.sparse_coo .*to_dense"),
+        ("numpy", "tensorflow", tf.sparse.from_dense, errors.ArgumentTypeError, "SparseTensor is not a dense"),
+    ]
+    for here, there, function, error, told in functions:
+        with multiop.use_backend(here), pytest.raises(error, match=told):
+            porting.bridge(function, there)(x)

@@ -172,7 +172,10 @@ def _of_host(x, dtype, device):
     elif name in dtypes.FLOAT8:
         tensor = torch.tensor(array.view("uint8"), device=device and "cpu").view(_TO_NATIVE[name])
     else:
-        tensor = torch.tensor(np.ascontiguousarray(array), device=device and "cpu").reshape(array.shape)
+        plain = np.asarray(array, order="C")
+        if any(stride % array.itemsize for stride in plain.strides):  # of a single record, of which NumPy takes any
+            plain = plain.copy()
+        tensor = torch.tensor(plain, device=device and "cpu")
     return tensor if device is None else move_to(tensor, device)
 
 
