@@ -122,7 +122,7 @@ def shares(x: Any, y: Any) -> str:
 def taken(take: Callable[[str, Any], Any], library: str, x: Any) -> str:
     """Return what became of an array."""
     y = take(library, x)
-    answer = shares(x, y) if np.size(x) else "taken"
+    answer = shares(x, y) if 0 not in x.shape else "taken"
     before, after = (str(each.dtype).rpartition(".")[2].strip("<>' ").removeprefix("dtype: '") for each in (x, y))
     changed = [f"of shape {tuple(y.shape)}"] * (tuple(y.shape) != tuple(x.shape))
     changed += [f"as {after}"] * (before != after and {before, after} not in ({"bool_", "bool"},))

@@ -203,7 +203,7 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
 
     Raises:
         ArgumentError: Nothing is recorded of this mode: the port was traced in the other one, draws random numbers in
-            training, or has other weights; or what is recorded has no shapes, as multiop wrote it before 0.4.
+            training, or has other weights; or what is recorded has no shapes.
     """
     expected = port.recorded(training)
     if "form" not in expected:
