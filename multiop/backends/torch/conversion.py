@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import numpy as np
 import torch
 from torch.compiler import is_dynamo_compiling
@@ -146,7 +147,10 @@ def convert(x, dtype=None, device=None):
     if is_compiling():
         return _convert_while_traced(x, dtype, device)
     if type(x) is np.ndarray and dtype is device is None and x.dtype in _AS_THEY_ARE and x.flags.c_contiguous:
-        return torch.tensor(x)
+        try:
+            return torch.tensor(x)
+        except ValueError:  # of a single record, any strides are contiguous to NumPy
+            x = x.copy()
     value = host.value_of_variable(x)
     return _of_host(x, dtype, device) if value is None else convert(value, dtype, device)
 
