@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import numpy as np
 import torch
 from torch.compiler import is_dynamo_compiling
