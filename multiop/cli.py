@@ -284,6 +284,7 @@ def info() -> None:
     add_setting("64-bit mode", lambda: "on" if multiop.x64() else "off")
     add_setting("kernels", lambda: "on" if config.uses_kernels() else "off")
     add_setting("configuration", _configuration)
+    add("arrays of other libraries", "see docs/meeting.md")
     _console().print(table)
     typer.echo(f"next: {_next_step(wrong)}")
     raise typer.Exit(2 if wrong else 0)

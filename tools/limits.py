@@ -1,6 +1,6 @@
-"""Write the table of docs/limits.md: what an op answers where multiop leaves the answer to the framework.
+"""Write the tables of docs/limits.md: what an op answers where multiop leaves the answer to the framework.
 
-python tools/limits.py            writes the table; all three frameworks have to be installed
+python tools/limits.py            writes the tables; all three frameworks have to be installed
 python tools/limits.py --check    fails if an answer has changed
 """
 
@@ -33,6 +33,31 @@ BACKENDS = {"torch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow", "numpy
 START = "<!-- the table is made by tools/limits.py, do not edit -->"
 END = "<!-- end of the table -->"
 NAN, INF = math.nan, math.inf
+SMALL_START = START.replace("the table is", "the table of small numbers is")
+SMALL_END = "<!-- end of the table of small numbers -->"
+SMALL = {  # 1e-40 is subnormal in float32, whose smallest normal number is 1.18e-38
+    "op_sort([1e-40, 0, 2e-40])": lambda x: multiop.op_sort([1e-40, 0.0, 2e-40]),
+    "op_argmax([0, 1e-40, 2e-40])": lambda x: multiop.op_argmax([0.0, 1e-40, 2e-40]),
+    "op_unique([0, 1e-40])": lambda x: multiop.op_unique([0.0, 1e-40]),
+    "op_count_nonzero([0, 1e-40])": lambda x: multiop.op_count_nonzero([0.0, 1e-40]),
+    "op_maximum(0, 1e-40)": lambda x: multiop.op_maximum(x * 0.0, x),
+    "1e-40 > 0": lambda x: x > 0.0,
+    "1e-40 == 0": lambda x: multiop.op_equal(x, 0.0),
+    "1e-40 + 0": lambda x: x + 0.0,
+    "1e-40 * 1e10": lambda x: x * 1e10,
+    "1e-30 * 1e-10": lambda x: multiop.op_convert_to_tensor(1e-30) * 1e-10,
+    "op_abs(-1e-40)": lambda x: multiop.op_abs(-x),
+    "op_sign(1e-40)": multiop.op_sign,
+    "op_heaviside(1e-40, 0.5)": lambda x: multiop.op_heaviside(x, 0.5),
+    "op_divide_no_nan(1e-40, 1e-40)": lambda x: multiop.op_divide_no_nan(x, x),
+    "op_arctan2(1e-40, 1e-40)": lambda x: multiop.op_arctan2(x, x),
+    "op_sqrt(1e-40)": multiop.op_sqrt,
+    "op_log(1e-40)": multiop.op_log,
+    "op_cast(1e-40, 'float64')": lambda x: multiop.op_cast(x, "float64"),
+    "op_cast(float64(1 + 2**-8 + 2**-30), 'bfloat16')": lambda x: cast(1 + 2**-8 + 2**-30, "float64", "bfloat16"),
+    "op_cast(float64(1 + 2**-11 + 2**-40), 'float16')": lambda x: cast(1 + 2**-11 + 2**-40, "float64", "float16"),
+    "op_cast(int32(2**24 + 2**16 + 1), 'bfloat16')": lambda x: cast(2**24 + 2**16 + 1, "int32", "bfloat16"),
+}
 DOMAINS = ("activations", "elementwise", "special", "reduction", "normalization")
 LOSSES = {
     "op_binary_crossentropy([0.0], x)": lambda x: multiop.op_binary_crossentropy([0.0], x),
@@ -93,6 +118,26 @@ def asked(xs: tuple[list[float], ...]) -> str:
     return ", ".join("[" + ", ".join(f"{x:g}" for x in each) + "]" if len(each) > 1 else f"{each[0]:g}" for each in xs)
 
 
+def cast(number: float, before: str, after: str) -> Any:
+    """Return a number of one dtype in another, as a tensor on the active backend."""
+    return multiop.op_cast(multiop.op_convert_to_tensor(number, before), after)
+
+
+def small_table() -> list[str]:
+    """Return the lines of the table of what becomes of small numbers, and of the digits that a cast cuts off."""
+    lines = [f"| | {' | '.join(BACKENDS.values())} |", "|---|" + "---|" * len(BACKENDS)]
+    found: dict[str, list[str]] = {name: [] for name in SMALL}
+    multiop.enable_x64()
+    for backend in BACKENDS:
+        with multiop.use_backend(backend), np.errstate(all="ignore"):
+            for name, compute in SMALL.items():
+                y = multiop.op_convert_to_numpy(compute(multiop.op_convert_to_tensor(1e-40, "float32")))
+                digits = ".10g" if "cast" in name else ".3g"
+                found[name].append(" ".join(f"{x:{digits}}" for x in np.ravel(y).astype("float64")))
+    multiop.enable_x64(False)
+    return lines + [f"| `{name}` | {' | '.join(f'`{x}`' for x in row)} |" for name, row in found.items()]
+
+
 def table() -> list[str]:
     """Return the lines of the table: ops that answer alike share a row."""
     found: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
@@ -117,11 +162,16 @@ def answers_on(backend: str) -> dict[tuple[str, str], tuple[str, str]]:
 def page() -> str:
     """Return the page with the table as it is now."""
     text = PAGE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(START)
-    after = rest.partition(END)[2]
     versions = ", ".join(f"{title} {version(name).partition('+')[0]}" for name, title in BACKENDS.items())
     measured = f"Measured on a CPU, in `float32`, eagerly, with {versions}, by `python tools/limits.py`."
-    return f"{before}{START}\n\n{measured}\n\n" + "\n".join(table()) + f"\n\n{END}{after}"
+    text = replace_between(text, START, END, [measured, "", *table()])
+    return replace_between(text, SMALL_START, SMALL_END, [measured.replace(", in `float32`", ""), "", *small_table()])
+
+
+def replace_between(text: str, start: str, end: str, lines: list[str]) -> str:
+    """Return a page with other lines between two comments."""
+    before, _, rest = text.partition(start)
+    return f"{before}{start}\n\n" + "\n".join(lines) + f"\n\n{end}{rest.partition(end)[2]}"
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ import optree
 
 import multiop
 from multiop import errors, porting
-from multiop.porting import _port, _prove, _weights
+from multiop.porting import _graph, _port, _prove, _weights
 
 ROOT = Path(__file__).parents[1]
 MODELS = ROOT / "tests" / "porting" / "models"
@@ -60,7 +60,7 @@ def names_in(framework: str) -> list[str]:
     return re.findall(r'^    "([^"]+)": ', text[text.index("\nMODELS = {") :], re.MULTILINE)
 
 
-Arrays = tuple[list[Any], dict[str, Any], dict[str, Any]]
+Arrays = tuple[Any, dict[str, Any], dict[str, Any]]
 
 
 def difference(found: Any, expected: Any, zeros: Any = ()) -> float:
@@ -102,7 +102,9 @@ def apart(found: Arrays, expected: Arrays, zeros: set[str]) -> tuple[float, floa
         difference({name: found[1][name] for name in slopes}, slopes, zeros),
         difference(state, {name: expected[2][name] for name in state}),
     ]
-    return difference(found[0], expected[0]), max(others)
+    if _prove.difference_of_forms(*map(_prove.form_of, (found[0], expected[0]))):
+        return float("inf"), max(others)
+    return difference(*map(_graph.comparable, (found[0], expected[0]))), max(others)
 
 
 def nudged(leaf: Any, seed: int) -> Any:

@@ -1,4 +1,4 @@
-"""What an op that failed does before it raises: it tries again with Python's ints, or as an operation of Keras."""
+"""What an op that failed does before it raises: it tries again, in another form or as an operation of Keras."""
 
 from __future__ import annotations
 
@@ -34,6 +34,13 @@ def recover(error: Exception, op: Callable[..., Any], arguments: dict[str, Any],
             if args.is_endless(value):
                 nested = ArgumentError(f"{name} is a list that contains itself, or is nested too deeply")
                 raise explain(nested, op.__name__, arguments) from None
+        again = getattr(registry.active(), "compute_again", None)
+        if again is not None and not isinstance(error, MultiopError):
+            try:
+                if (found := again(error, lambda: _call(op, op, arguments))) is not None:
+                    return found[0]
+            except MultiopError as refused:
+                error, refused.__suppress_context__ = refused, True
         plain = _of_python(op, arguments)
         if plain is not None:
             try:

@@ -199,6 +199,9 @@ class Optional(Protocol):
         mapped code lacks. `"two dtypes"`: an operator takes operands of one dtype alone.
         """
 
+    def compute_again(self, error: Exception, fun: Callable[[], Any], /) -> list[Any] | None:
+        """Return what `fun()`, an op that ended in `error`, returns, in a list, computed in another way, if any."""
+
     def first_line(self, error: Exception, /) -> str:
         """Return the message of an exception without the framework's internals."""
 

@@ -173,7 +173,11 @@ def scalar(x: Any, dtype: str) -> np.ndarray[Any, Any]:
     """Return Python scalar `x` as a NumPy array of `dtype`, which must be able to hold it."""
     array = np.asarray(number(x, dtype))
     with np.errstate(over="ignore"):
-        return (_rounded_to_odd(array) if dtype in _dtypes.FLOAT8 else array).astype(_dtypes.to_numpy(dtype))
+        if dtype in _dtypes.FLOAT8:
+            array = _rounded_to_odd(array)
+        elif dtype == "bfloat16":
+            array = _cut_to_odd(array)
+        return array.astype(_dtypes.to_numpy(dtype))
 
 
 def number(x: Any, dtype: str) -> bool | int | float | complex:
@@ -284,7 +288,25 @@ def _cast(array: np.ndarray[Any, Any], dtype: str, hint: str) -> np.ndarray[Any,
     with np.errstate(over="ignore", invalid="ignore"):
         if dtype in _dtypes.FLOAT8 and array.dtype == np.float64:
             array = _rounded_to_odd(array)
+        elif dtype == "bfloat16" and array.dtype.kind in "iuf" and array.dtype.itemsize > 2:
+            array = _cut_to_odd(array)
         return array.astype(target)
+
+
+def _cut_to_odd(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return numbers of which float32 holds each, and which ml_dtypes thus rounds to bfloat16 as it would those of `x`.
+
+    What is cut off leaves an odd last digit: then rounding that is no tie, and goes to the nearer side.
+    """
+    if x.dtype.itemsize == 8 and x.dtype.kind in "iu":  # float64 holds what is left
+        low = x.dtype.type(0xFFFF)
+        is_large = x >= 2**53 if x.dtype.kind == "u" else (x >= 2**53) | (x <= -(2**53))
+        x = np.where(is_large, (x & ~low) | ((x & low) != 0) * (low + x.dtype.type(1)), x)
+    if x.dtype == np.float32:
+        return x
+    bits = np.asarray(x, np.float64).view(np.int64)
+    low = np.int64(2**29 - 1)
+    return ((bits & ~low) | ((bits & low) != 0) * (low + 1)).view(np.float64)
 
 
 def _rounded_to_odd(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

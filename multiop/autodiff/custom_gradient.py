@@ -7,11 +7,12 @@ takes their gradients from `call.backward`.
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
 import numpy as np
 
@@ -233,6 +234,12 @@ class CustomCall:
         if self.convention.keras:
             grad_fn = functools.partial(grad_fn, *arguments)
         return outputs, grad_fn
+
+    def with_primals(self, primals: Any) -> Self:
+        """Return the call of the same rule with other primals, whose gradients have their shapes."""
+        call = copy.copy(self)
+        call.specs = [_Spec(x.shape, x.dtype) for x in primals]
+        return call
 
     @staticmethod
     def _fill_positions(structure: Any, leaves: list[Any], tensors: Any) -> Any:

@@ -97,6 +97,8 @@ def op_cast(x: ArrayLike, dtype: DType) -> Tensor:
         Tensor of the shape of `x`. Floats lose their fraction when they become integers; a value that the integer
         dtype cannot hold, NaN included, becomes an unspecified integer. The dtype may also be `"float8_e4m3fn"`, where
         what rounds to more than 448 becomes NaN, or `"float8_e5m2"`: no op computes with these, cast them back first.
+        Floats are rounded to the nearest, ties to even; on PyTorch and TensorFlow, `float64` becomes `float16` or
+        `bfloat16`, and an integer `bfloat16`, through `float32`, and so may be rounded twice.
 
     Raises:
         DTypeError: `dtype` is unknown, `x` is complex and `dtype` real, or `dtype` has 64 bits on JAX with the 64-bit

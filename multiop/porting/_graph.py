@@ -365,6 +365,15 @@ def comparable(tree: Any) -> list[Any]:
     return [leaf for leaf in leaves(tree) if not isinstance(leaf, str)]
 
 
+def map_leaves(change: Callable[[Any], Any], tree: Any) -> Any:
+    """Return what a model returns as tuples and dicts, with `change` of each leaf, in the order of `leaves`."""
+    if isinstance(tree, Mapping):
+        return {name: map_leaves(change, tree[name]) for name in sorted(tree)}
+    if isinstance(tree, (tuple, list)):
+        return tuple(map_leaves(change, part) for part in tree)
+    return None if tree is None else change(tree)
+
+
 def without_dead(nodes: Sequence[Node], outputs: Expression) -> list[Node]:
     """Return the statements that an output or the new state depends on; functions lose their dead ones, too."""
     used = set(map(id, values(outputs)))

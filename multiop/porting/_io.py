@@ -11,17 +11,18 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from multiop import errors
 
+from . import _files
 from ._weights import (
     OWNERS,
     Array,
     Weights,
     check_names,
     flat,
+    is_extended,
     is_sorted,
     nested,
     owner,
@@ -29,7 +30,6 @@ from ._weights import (
     split_state,
 )
 
-METADATA = "multiop"
 SUFFIXES = (".safetensors", ".npz", ".pt", ".pth", ".bin", ".h5", ".keras")
 INDEX = ".index.json"  # which file of several has which array, as the Hugging Face hub has it
 
@@ -203,9 +203,9 @@ def _read_file(path: Path) -> Weights:
         return _read_shards(path)
     match path.suffix:
         case ".safetensors":
-            return _read_safetensors(path)
+            return _with_metadata(*_files.read_safetensors(path))
         case ".npz":
-            return _read_npz(path)
+            return _with_metadata(*_files.read_npz(path))
         case ".pt" | ".pth" | ".bin":
             weights: Weights = reader("torch").read_file(path)
             return weights
@@ -216,38 +216,6 @@ def _read_file(path: Path) -> Weights:
             )
         case _:
             raise errors.ArgumentError(f"{path.name}: not one of {', '.join(SUFFIXES)}")
-
-
-def _safetensors() -> Any:
-    try:
-        return importlib.import_module("safetensors")
-    except ImportError:
-        raise errors.BackendError(
-            "safetensors is not installed, which reads and writes .safetensors: pip install 'multiop[porting]'"
-        ) from None
-
-
-def _read_safetensors(path: Path) -> Weights:
-    with _safetensors().safe_open(path, framework="numpy") as file:
-        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        return _with_metadata(arrays, (file.metadata() or {}).get(METADATA))
-
-
-def _read_npz(path: Path) -> Weights:
-    with np.load(path, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
-    metadata = arrays.pop(METADATA, None)
-    said = None if metadata is None else str(metadata)
-    dtypes = {} if said is None else json.loads(said)["dtypes"]
-    for name, x in arrays.items():
-        if name in dtypes:
-            arrays[name] = x.view(getattr(ml_dtypes, dtypes[name]))
-        elif x.dtype.kind == "V":
-            raise errors.ArgumentError(
-                f"{path.name}: {name} is raw bytes of dtype {x.dtype.str}, as NumPy saves bfloat16; write it with "
-                "porting.write_weights, or as .safetensors"
-            )
-    return _with_metadata(arrays, said)
 
 
 def _with_metadata(arrays: dict[str, Array], metadata: str | None) -> Weights:
@@ -271,7 +239,7 @@ def _metadata(weights: Weights) -> str:
         raise errors.ArgumentError("a name with a dot in it cannot be written to a file")
     said: dict[str, Any] = {"framework": weights.framework, "kinds": weights.kinds, "is_ordered": weights.is_ordered}
     said |= {"params": list(params), "state": list(state)}
-    return json.dumps(said | {"dtypes": {n: x.dtype.name for n, x in weights.arrays.items() if x.dtype.kind == "V"}})
+    return json.dumps(said | {"dtypes": {n: x.dtype.name for n, x in weights.arrays.items() if is_extended(x.dtype)}})
 
 
 def _has_dots(tree: Mapping[str, Any]) -> bool:
@@ -316,15 +284,12 @@ def write_weights(destination: Any, weights: Any, *, cast: bool = False, partial
 
 
 def _write_file(path: Path, weights: Weights) -> Path:
-    arrays = {name: np.ascontiguousarray(x) if x.ndim else x for name, x in weights.arrays.items()}
-    metadata = _metadata(weights)
+    arrays = weights.arrays
     match path.suffix:
         case ".safetensors":
-            _safetensors()
-            importlib.import_module("safetensors.numpy").save_file(arrays, path, metadata={METADATA: metadata})
+            _files.write_safetensors(path, arrays, _metadata(weights))
         case ".npz":
-            named: dict[str, Any] = {**arrays, METADATA: np.asarray(metadata)}
-            np.savez(path, **named)
+            _files.write_npz(path, arrays, _metadata(weights))
         case ".pt" | ".pth":
             reader("torch").write_file(path, arrays)
         case _:

@@ -16,7 +16,7 @@ import numpy as np
 
 import multiop
 from multiop import errors, tree as _tree
-from multiop.porting import _expressions, _graph, _io, _map, _objects, _printing, _prove, _weights
+from multiop.porting import _expressions, _files, _graph, _io, _map, _objects, _printing, _prove, _weights
 
 _READERS = {
     "torch": "multiop.porting.torch.reader",
@@ -308,8 +308,6 @@ class Port:
         Raises:
             ArgumentError: There is no such framework.
         """
-        from safetensors.numpy import save_file
-
         if to is not None:
             _check_framework(to)
         folder = Path(directory)
@@ -317,8 +315,7 @@ class Port:
         (folder / f"{self.name}.py").write_text(self.source, encoding="utf-8")
         params, state = _weights.flat(self.params), _weights.flat(self.state)
         about = self._about | {"state": list(state)}
-        arrays = {name: np.ascontiguousarray(leaf) for name, leaf in (params | state).items()}
-        save_file(arrays, folder / f"{self.name}.safetensors", metadata={"multiop": json.dumps(about)})
+        _files.write_safetensors(folder / f"{self.name}.safetensors", params | state, json.dumps(about))
         if self.map is not None:
             self.map.save(folder / f"{self.name}.map.toml")
         (folder / f"test_{self.name}.py").write_text(_TEST.replace("NAME", self.name), encoding="utf-8")
@@ -470,7 +467,7 @@ def trace(
                 if not port.draws(mode):
                     outputs, gradients, state = reader.run(model, tuple(args), _prove.weights, training=mode, **options)
                     own = {path: leaf for path, leaf in state.items() if path in graph.state}
-                    about[_RECORDS[mode]] = _prove.digest(outputs, gradients, own)
+                    about[_RECORDS[mode]] = _prove.digest(outputs, gradients, own, graph.params)
         except Exception as error:
             about["raised"] = f"it raised {type(error).__name__}: {str(error).strip()}".partition("\n")[0]
             continue
@@ -494,17 +491,16 @@ def load(directory: str | Path, name: str | None = None) -> Port:
     Raises:
         ArgumentError: There is no port of that name in the folder, or there are several.
     """
-    from safetensors import safe_open
-
     folder = Path(directory)
     names = [path.stem for path in sorted(folder.glob("*.safetensors")) if path.with_suffix(".py").exists()]
     if name is None and len(names) == 1:
         (name,) = names
     if name is None or name not in names:
         raise errors.ArgumentError(f"{folder} holds the ports {names}; got name={name!r}")
-    with safe_open(folder / f"{name}.safetensors", framework="numpy") as file:
-        about = json.loads(file.metadata()["multiop"])
-        leaves = {path: file.get_tensor(path) for path in file.keys()}  # noqa: SIM118 - it is no dict
+    leaves, metadata = _files.read_safetensors(folder / f"{name}.safetensors")
+    if metadata is None:
+        raise errors.ArgumentError(f"{folder / name}.safetensors holds weights, and is of no port")
+    about = json.loads(metadata)
     state = {path: leaves.pop(path) for path in about.pop("state")}
     source = (folder / f"{name}.py").read_text(encoding="utf-8")
     path = folder / f"{name}.map.toml"

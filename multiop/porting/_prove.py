@@ -5,17 +5,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 import multiop
-from multiop import ops, tree
+from multiop import errors, extend, ops, tree
 from multiop.porting import _graph, _weights
 from multiop.testing import _html
 from multiop.testing._shared_process import x64_mode_for
 
+_TENSOR = object()  # stands for one in a structure
 _NUMBERS = (bool, int, float, complex)
 _TOLERANCES = {"float64": 1e-9, "float32": 1e-4}  # relative to the sum of the magnitudes; 2e-2 for fewer bits
 _ROUNDED = 0.1  # differences that are larger are no rounding
@@ -37,6 +38,7 @@ class Proof:
         state: The largest difference of an array of the new state.
         vacuous: The parameters whose gradient is zero but for rounding, in the original and here, where the two
             rounding errors differ by more than the tolerance.
+        form: Where structure, shapes or dtypes of parameters, outputs, gradients or state first differ; else empty.
     """
 
     backend: str
@@ -47,15 +49,18 @@ class Proof:
     training: bool = False
     state: float = 0.0
     vacuous: tuple[str, ...] = ()
+    form: str = ""
 
     @property
     def agrees(self) -> bool:
         """Whether the port agrees with the original; never where there was nothing to compare."""
-        return self.compared > 0 and max(self.value, self.gradient, self.state) <= self.tolerance
+        return self.compared > 0 and not self.form and max(self.value, self.gradient, self.state) <= self.tolerance
 
     @property
     def hint(self) -> str:
-        """What to try where the port differs by no more than rounding may, at a scale of few digits; else empty."""
+        """What differs in form, or what to try where rounding to few digits may be all that differs; else empty."""
+        if self.form:
+            return self.form
         is_close = self.tolerance < max(self.value, self.gradient, self.state) < _ROUNDED
         if not is_close or self.tolerance <= _TOLERANCES["float64"]:
             return ""
@@ -75,10 +80,8 @@ def weights(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
     return np.cos(np.arange(math.prod(shape))).reshape(shape)
 
 
-def digest(
-    outputs: list[Any], gradients: dict[str, Any], state: dict[str, Any]
-) -> dict[str, list[list[float]] | dict[str, list[float]]]:
-    """Return two sums of each array, one weighted and one of magnitudes, which a file can hold."""
+def digest(outputs: Any, gradients: dict[str, Any], state: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
+    """Return two sums of each array, one weighted and one of magnitudes, and the form of all, which a file can hold."""
 
     def sums(leaf: Any) -> list[float]:
         leaf = np.asarray(leaf)
@@ -89,27 +92,87 @@ def digest(
         return [float(np.sum(leaf.real * own) + np.sum(leaf.imag * own**2)), float(np.abs(leaf).sum())]
 
     return {
-        "outputs": [sums(leaf) for leaf in outputs],
+        "outputs": [sums(leaf) for leaf in _graph.comparable(outputs)],
         "gradients": {name: sums(leaf) for name, leaf in gradients.items()},
         "state": {name: sums(leaf) for name, leaf in state.items()},
+        "form": form_of({"params": params, "outputs": outputs, "gradients": gradients, "state": state}),
     }
+
+
+def form_of(tree: Any) -> Any:
+    """Return what a file can hold of the structure, the shapes and the dtypes of what a model returns."""
+    if isinstance(tree, Mapping):
+        return {str(name): form_of(part) for name, part in tree.items()}
+    if isinstance(tree, (tuple, list)):
+        return [form_of(part) for part in tree]
+    if tree is None:
+        return None
+    if isinstance(tree, str):
+        return repr(tree)
+    if isinstance(tree, _NUMBERS) and not isinstance(tree, np.generic):
+        return type(tree).__name__
+    return f"{tree.dtype.name} {tree.shape}"
+
+
+def difference_of_forms(computed_here: Any, expected: Any, path: str = "") -> str:
+    """Return where two forms first differ, and how; the empty text if they do not.
+
+    A gradient or an array of state is expected only where the original has one.
+    """
+    if isinstance(expected, dict) and isinstance(computed_here, dict):
+        parts: list[Any] = list(expected)
+        missing = [name for name in expected if name not in computed_here]
+        more = [name for name in computed_here if name not in expected and path != ".gradients"]
+        if missing or more:
+            what = f"{missing[0]!r} is missing" if missing else f"{more[0]!r} is more than the original has"
+            return f"{path.removeprefix('.')}: {what}"
+        names = [f"{path}.{name}" for name in parts]
+    elif isinstance(expected, list) and isinstance(computed_here, list) and len(expected) == len(computed_here):
+        parts = list(range(len(expected)))
+        names = [f"{path}[{number}]" for number in parts]
+    elif computed_here in (expected, _narrowed(expected)):
+        return ""
+    else:
+        here, there = (_form_text(form) for form in (computed_here, expected))
+        return f"{path.removeprefix('.')}: {here} where the original has {there}"
+    told = (
+        difference_of_forms(computed_here[part], expected[part], name) for part, name in zip(parts, names, strict=True)
+    )
+    return next(filter(None, told), "")
+
+
+def _narrowed(form: Any) -> Any:
+    """Return the form that a wide array has in a port: integers always, as its source says, floats in 32-bit mode."""
+    dtype, _, shape = str(form).partition(" ")
+    is_narrow = dtype in ("int64", "uint64") or (dtype in extend.WIDE and not multiop.x64())
+    return f"{extend.WIDE[dtype]} {shape}" if is_narrow else form
+
+
+def _form_text(form: Any) -> str:
+    return f"a sequence of {len(form)}" if isinstance(form, list) else "a dict" if isinstance(form, dict) else str(form)
 
 
 def compute_port(
     port: Any, inputs: tuple[Any, ...], training: bool = False, differentiate: bool = True, compiled: bool = False
-) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """Return outputs, gradients of their weighted sum in the parameters, and new state of a port, as NumPy arrays.
 
     The sum takes in the real and the imaginary part of what is complex.
     """
-    numbers: dict[int, Any] = {}  # the outputs that are Python numbers
+    structure: list[Any] = [None]  # of the outputs, with their numbers and texts
     flat = {name: ops.convert_to_tensor(leaf) for name, leaf in _weights.flat(port.params).items()}
 
     def total(params: dict[str, Any]) -> tuple[Any, tuple[list[Any], Any]]:
         outputs, state = port.function(_weights.nested(params), port.state, *inputs, training=training)
-        leaves = _graph.comparable(outputs)
-        numbers.update({i: leaf for i, leaf in enumerate(leaves) if isinstance(leaf, _NUMBERS)})
-        leaves = [leaf for i, leaf in enumerate(leaves) if i not in numbers]
+        leaves: list[Any] = []
+
+        def keep(leaf: Any) -> Any:
+            if isinstance(leaf, (*_NUMBERS, str)):
+                return leaf
+            leaves.append(leaf)
+            return _TENSOR
+
+        structure[0] = _graph.map_leaves(keep, outputs)
         parts = [part for leaf in leaves if "complex" in ops.dtype(leaf) for part in (ops.real(leaf), ops.imag(leaf))]
         parts += [leaf for leaf in leaves if "float" in ops.dtype(leaf)]
         terms = [ops.sum(part * ops.cast(weights(tuple(part.shape)), part.dtype)) for part in parts]
@@ -122,10 +185,9 @@ def compute_port(
     else:
         (_, (leaves, state)), gradients = total(flat), {}
     slopes, state = tree.map(ops.convert_to_numpy, (gradients, _weights.flat(state)))
-    arrays = [ops.convert_to_numpy(leaf) for leaf in leaves]
-    for number in sorted(numbers):
-        arrays.insert(number, np.asarray(numbers[number]))
-    return arrays, slopes, state
+    arrays = iter([ops.convert_to_numpy(leaf) for leaf in leaves])
+    outputs = _graph.map_leaves(lambda leaf: next(arrays) if leaf is _TENSOR else leaf, structure[0])
+    return outputs, slopes, state
 
 
 def prove(port: Any, backend: str | None = None, training: bool = False) -> Proof:
@@ -141,18 +203,22 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
 
     Raises:
         ArgumentError: Nothing is recorded of this mode: the port was traced in the other one, draws random numbers in
-            training, or has other weights.
+            training, or has other weights; or what is recorded has no shapes.
     """
     expected = port.recorded(training)
+    if "form" not in expected:
+        raise errors.ArgumentError(
+            f"{port.name}: an older multiop recorded what the original computes, without shapes: trace it again"
+        )
     backend = backend or multiop.backend()
     dtypes = {str(x.dtype) for x in (*_weights.flat(port.params).values(), *port.inputs())}
     width = "float64" if dtypes & {"float64", "complex128"} else "float32"
+    params = _weights.flat(port.params)
     with multiop.use_backend(backend), x64_mode_for(width):
-        computed_here: dict[str, Any] = digest(
-            *compute_port(port, port.inputs(), training, bool(expected["gradients"]))
-        )
-    if len(computed_here["outputs"]) != len(expected["outputs"]):
-        return Proof(backend, math.inf, math.inf, 0.0, 1, training)
+        computed_here = digest(*compute_port(port, port.inputs(), training, bool(expected["gradients"])), params)
+        form = difference_of_forms(computed_here["form"], expected["form"])
+    if form:
+        return Proof(backend, math.inf, math.inf, 0.0, 1, training, form=form)
     pairs = list(zip(computed_here["outputs"], expected["outputs"], strict=True))
     named = {name: (computed_here["gradients"][name], wanted) for name, wanted in expected["gradients"].items()}
     slopes = list(named.values())
@@ -177,6 +243,7 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
         training,
         max((_difference(a, b, low) for a, b in states), default=0.0),
         vacuous,
+        form,
     )
 
 

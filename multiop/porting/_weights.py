@@ -99,9 +99,14 @@ def owner(x: Any) -> str | None:
     return next((name for name in OWNERS if name in modules), None)
 
 
+def is_extended(dtype: np.dtype[Any]) -> bool:
+    """Say whether a dtype is one of ml_dtypes, whose kind may be that of NumPy's floats."""
+    return dtype.type.__module__.partition(".")[0] == "ml_dtypes"
+
+
 def is_state(name: str, array: Array) -> bool:
     """Return whether an array is state, as far as its name and dtype tell."""
-    inexact = array.dtype.kind in "fc" or array.dtype.kind == "V" or array.dtype.name in ("bfloat16",)
+    inexact = array.dtype.kind in "fc" or (is_extended(array.dtype) and "float" in array.dtype.name)
     return name.rpartition(".")[2] in STATE or not inexact
 
 

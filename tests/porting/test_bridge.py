@@ -371,3 +371,25 @@ def test_a_foreign_function_has_the_pattern_that_is_said_of_it_in_a_sparse_jacob
             values = np.diag([*(np.cos(v) * w), *(2 * X.ravel()[3:])])
             values[:3, :3] += np.diag(np.sin(v))[:, ::-1]
             np.testing.assert_allclose(J(x).toarray(), values, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.cross
+def test_what_cannot_cross_is_named():
+    torch, tf = pytest.importorskip("torch"), pytest.importorskip("tensorflow")
+    x = np.ones((2, 2), "float32")
+    float8 = tf.dtypes.experimental.float8_e5m2
+    functions = [
+        (
+            "tensorflow",
+            "torch",
+            lambda x: x.to(torch.float8_e5m2),
+            errors.DTypeError,
+            "TensorFlow hands over no float8",
+        ),
+        ("torch", "tensorflow", lambda x: tf.cast(x, float8), errors.DTypeError, "TensorFlow hands over no float8"),
+        ("numpy", "torch", lambda x: x.to_sparse(), errors.ArgumentTypeError, "layout torch.sparse_coo .*to_dense"),
+        ("numpy", "tensorflow", tf.sparse.from_dense, errors.ArgumentTypeError, "SparseTensor is not a dense"),
+    ]
+    for here, there, function, error, told in functions:
+        with multiop.use_backend(here), pytest.raises(error, match=told):
+            porting.bridge(function, there)(x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -34,8 +35,9 @@ def test_a_gradient_that_rounding_alone_has_made_is_vacuous():
 
         recorded = {"outputs": [[0.0, 24.0]], "gradients": {"kernel": [0.0, 0.0], "bias": expected}, "state": {}}
         computed = _prove.compute_port(SimpleNamespace(function=function, params=params, state={}), (x,))
-        recorded["outputs"] = _prove.digest(*computed)["outputs"]
-        recorded["gradients"]["kernel"] = _prove.digest(*computed)["gradients"]["kernel"]
+        found = _prove.digest(*computed, params)
+        recorded |= {"outputs": found["outputs"], "form": found["form"]}
+        recorded["gradients"]["kernel"] = found["gradients"]["kernel"]
         own = {"recorded": lambda training: recorded, "inputs": lambda: (x,), "params": params, "state": {}}
         own["narrowest"] = ""
         return SimpleNamespace(function=function, **own)
@@ -46,6 +48,91 @@ def test_a_gradient_that_rounding_alone_has_made_is_vacuous():
         wrong = porting.prove(port(1e-2, [3e-2, 4e-2]), "numpy")
     assert rounding.agrees and rounding.vacuous == ("bias",)
     assert not wrong.agrees and not wrong.vacuous
+
+
+# form
+
+
+def scaled_model():
+    torch = pytest.importorskip("torch")
+
+    class Scaled(torch.nn.Module):
+        """A weight and a counter of shape (), as CLIP's logit_scale is one, and outputs in a structure."""
+
+        def __init__(self):
+            super().__init__()
+            self.logit_scale = torch.nn.Parameter(torch.tensor(0.5, dtype=torch.float64))
+            self.register_buffer("calls", torch.tensor(2.0, dtype=torch.float64))
+
+        def forward(self, x):
+            self.calls.add_(1.0)
+            y = x * self.logit_scale.exp() + self.calls
+            return {"y": y, "more": (y.sum(), y.argmax(), None)}
+
+    return Scaled(), torch.linspace(-1, 1, 12, dtype=torch.float64).reshape(3, 4)
+
+
+def test_weights_of_no_dimensions_come_back_from_a_saved_port(tmp_path, multiop_backend):
+    model, x = scaled_model()
+    port = porting.trace(model, x, name="scaled")
+    port.save(tmp_path)
+    loaded = porting.load(tmp_path)
+    assert [leaf.shape for leaf in (loaded.params["logit_scale"], loaded.state["calls"])] == [(), ()]
+    porting.write_weights(model, {**loaded.params, **loaded.state})
+    assert porting.prove(loaded, multiop_backend).agrees
+
+
+def change(outputs=lambda y: y, state=lambda s: s):
+    return lambda function: lambda *args, **options: (lambda y, s: (outputs(y), state(s)))(*function(*args, **options))
+
+
+PLANTED = {  # each is none for a comparison of sums
+    "shape of an output": (change(lambda o: o | {"y": ops.reshape(o["y"], (4, 3))}), r"outputs.y: float64 \(4, 3\)"),
+    "an axis more": (
+        change(lambda o: o | {"more": (o["more"][0][None], *o["more"][1:])}),
+        r"outputs.more\[0\]: float64 \(1,\) where the original has float64 \(\)",
+    ),
+    "dtype of an output": (change(lambda o: o | {"y": ops.cast(o["y"], "complex128")}), "outputs.y: complex128"),
+    "dtype of an index": (
+        change(lambda o: o | {"more": (o["more"][0], ops.cast(o["more"][1], "float64"), None)}),
+        r"outputs.more\[1\]: float64 \(\)",
+    ),
+    "a name": (change(lambda o: {"z": o["y"], "more": o["more"]}), "outputs: 'y' is missing"),
+    "a list of dicts": (
+        change(lambda o: [o["more"], o["y"]]),
+        "outputs: a sequence of 2 where the original has a dict",
+    ),
+    "no None": (change(lambda o: o | {"more": o["more"][:2]}), r"outputs.more: a sequence of 2 where .* of 3"),
+    "a text": (change(lambda o: o | {"more": (*o["more"][:2], "text")}), r"outputs.more\[2\]: 'text' .* None"),
+    "shape of the state": (change(state=lambda s: {"calls": s["calls"][None]}), r"state.calls: float64 \(1,\)"),
+    "dtype of the state": (change(state=lambda s: {"calls": ops.cast(s["calls"], "float32")}), "state.calls: float32"),
+    "more state": (change(state=lambda s: s | {"seen": s["calls"]}), "state: 'seen' is more than the original has"),
+    "less state": (change(state=lambda s: {}), "state: 'calls' is missing"),
+}
+
+
+def test_a_proof_compares_shapes_dtypes_and_structure(multiop_backend):
+    model, x = scaled_model()
+    port = porting.trace(model, x)
+    function = port._function
+    assert porting.prove(port, multiop_backend).agrees
+    for name, (plant, told) in PLANTED.items():
+        port._function = plant(function)
+        proof = porting.prove(port, multiop_backend)
+        assert not proof.agrees, name
+        assert re.search(told, proof.form), (name, proof.form)
+        assert proof.form == proof.hint
+    port._function = function
+    port.params["logit_scale"] = port.params["logit_scale"][None]
+    assert "(1,) where the original has float64 ()" in porting.prove(port, multiop_backend).form
+    port.params["logit_scale"] = port.params["logit_scale"][0]
+    for kind in ("params", "gradients"):
+        port._about["recorded"]["form"][kind]["logit_scale"] = "float32 ()"
+        assert porting.prove(port, multiop_backend).form.startswith(f"{kind}.logit_scale: float64 ()")
+        port._about["recorded"]["form"][kind]["logit_scale"] = "float64 ()"
+    del port._about["recorded"]["form"]
+    with pytest.raises(errors.ArgumentError, match="without shapes: trace it again"):
+        porting.prove(port, multiop_backend)
 
 
 # PyTorch
@@ -139,7 +226,7 @@ def test_the_gradient_of_complex_parameters_is_the_conjugate_of_that_of_jax(back
         _, slopes, _ = _prove.compute_port(port, (np.asarray(x),))
     np.testing.assert_allclose(slopes["c"], native.conj(), rtol=1e-12, atol=1e-14)
     assert np.abs(native.imag).max() > 0.1
-    wrong = _prove.digest([], {"c": native}, {})["gradients"]["c"][0]
+    wrong = _prove.digest([], {"c": native}, {}, {})["gradients"]["c"][0]
     assert abs(wrong - port.recorded()["gradients"]["c"][0]) > 1e-3  # what is recorded tells the two apart
 
 

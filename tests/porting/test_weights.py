@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 
 import ml_dtypes
@@ -31,7 +32,7 @@ def weights():
 def assert_same(computed, expected):
     assert list(computed.arrays) == list(expected.arrays)
     for name, x in expected.arrays.items():
-        assert computed.arrays[name].dtype == x.dtype, name
+        assert (computed.arrays[name].shape, computed.arrays[name].dtype) == (x.shape, x.dtype), name
         np.testing.assert_array_equal(computed.arrays[name], x, err_msg=name)
 
 
@@ -44,6 +45,57 @@ def test_files(suffix, tmp_path):
     assert_same(porting.read_weights(str(path), like=weights()), weights())
 
 
+EXTENDED = [name for name in dir(ml_dtypes) if name.startswith(("bfloat", "float", "int", "uint"))]
+IN_SAFETENSORS = {"bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"}
+IN_SAFETENSORS |= {"float4_e2m1fn", "complex64", ">f4"}
+IN_PYTORCH = (IN_SAFETENSORS | {"complex128"}) - {"float4_e2m1fn"}
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors", ".pt"])
+def test_a_dtype_comes_back_or_is_refused_when_it_is_written(suffix, tmp_path):
+    known = {".npz": {*EXTENDED, "complex128", "complex64", ">f4"}, ".safetensors": IN_SAFETENSORS, ".pt": IN_PYTORCH}
+    if suffix == ".pt":
+        pytest.importorskip("torch")
+    for name in (*EXTENDED, "complex64", "complex128", ">f4", "datetime64[s]"):
+        dtype = np.dtype(getattr(ml_dtypes, name, name))
+        for array in (np.array(1, dtype), np.arange(1, 9).reshape(2, 4).astype(dtype).T, np.zeros((0, 2), dtype)):
+            path, is_packed = tmp_path / f"w{suffix}", suffix == ".safetensors" and name == "float4_e2m1fn"
+            array = array.T if is_packed else array
+            named = {"file": array, "of": {"w": array}}
+            if name not in known[suffix] or (is_packed and array.ndim == 0):
+                if suffix == ".npz":
+                    continue
+                with pytest.raises(errors.ArgumentError, match=rf"w{suffix}: file is {re.escape(dtype.name)}"):
+                    porting.write_weights(path, named)
+                continue
+            read = porting.read_weights(porting.write_weights(path, named)).arrays
+            for x in read.values():
+                assert (x.shape, x.dtype.name) == (array.shape, dtype.name)
+                assert x.astype(array.dtype).tobytes() == array.tobytes()
+    with pytest.raises(errors.ArgumentError, match="multiop has the name"):
+        porting.write_weights(tmp_path / "w.npz", {"multiop": np.ones(2)})
+
+
+def test_float8_and_float4_of_pytorch_are_read_and_written(tmp_path):
+    torch, native = pytest.importorskip("torch"), pytest.importorskip("safetensors.torch")
+    path = tmp_path / "w.safetensors"
+    for name in sorted(name for name in IN_SAFETENSORS if name.startswith("float8") and hasattr(torch, name)):
+        x = torch.tensor([[1.0, 2.0], [0.5, 4.0]]).to(getattr(torch, name))
+        native.save_file({"w": x, "s": x[0, 1].clone()}, path)
+        read = porting.read_weights(path).arrays
+        np.testing.assert_array_equal(read["w"].astype("float32"), x.float().numpy())
+        assert read["s"].shape == () and float(read["s"]) == 2.0
+        porting.write_weights(path, {"w": x, "s": x[0, 1].clone()})
+        back = native.load_file(path)
+        assert back["w"].dtype == x.dtype and back["s"].shape == () and torch.equal(back["w"].float(), x.float())
+    if hasattr(torch, "float4_e2m1fn_x2"):
+        native.save_file({"w": torch.tensor([0x10, 0x72], dtype=torch.uint8).view(torch.float4_e2m1fn_x2)}, path)
+        assert porting.read_weights(path).arrays["w"].astype("float32").tolist() == [0.0, 0.5, 1.0, 6.0]
+        packed = torch.ones(2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
+        with pytest.raises(errors.ArgumentError, match=r"w is torch.float4_e2m1fn_x2"):
+            porting.read_weights({"w": packed})
+
+
 def test_a_foreign_file_tells_state_by_name_and_dtype(tmp_path):
     np.savez(tmp_path / "w.npz", **{"fc/weight": np.ones((2, 2)), "bn/running_var": np.ones(2), "steps": np.array(3)})
     read = porting.read_weights(tmp_path / "w.npz")
@@ -53,6 +105,12 @@ def test_a_foreign_file_tells_state_by_name_and_dtype(tmp_path):
     np.savez(tmp_path / "raw.npz", w=np.ones(3, ml_dtypes.bfloat16))
     with pytest.raises(errors.ArgumentError, match=r"w is raw bytes .* bfloat16"):
         porting.read_weights(tmp_path / "raw.npz")
+    np.savez(tmp_path / "raw.npz", w=np.ones(3, ml_dtypes.float8_e5m2))
+    with pytest.raises(errors.ArgumentError, match=r"raw.npz: w cannot be read: .*<f1"):
+        porting.read_weights(tmp_path / "raw.npz")
+    (tmp_path / "cut.safetensors").write_bytes(b"1234")
+    with pytest.raises(errors.ArgumentError, match=r"cut.safetensors: safetensors .* cannot read it"):
+        porting.read_weights(tmp_path / "cut.safetensors")
 
 
 def test_bad_sources(tmp_path, monkeypatch):

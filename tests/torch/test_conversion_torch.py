@@ -1,5 +1,6 @@
 """Conversion of what only PyTorch has."""
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -67,3 +68,12 @@ def test_what_an_op_makes_on_its_way_stands_beside_a_list(op):
 def test_zeros_of_forward_mode_that_hold_no_memory(dtype):
     zeros = torch._efficientzerotensor((2,), dtype=dtype)
     assert mo.op_convert_to_numpy(zeros).astype("float32").tolist() == [0.0, 0.0]
+
+
+def test_one_record_of_a_record_array():
+    """NumPy takes its strides for contiguous, whatever they are."""
+    record = np.zeros(1, [("a", "f4"), ("b", "f4", (3,)), ("c", "i1")])
+    record["b"] = [1.0, 2.0, 3.0]
+    for x in (record["a"], record["b"], record["b"][0], np.zeros((), "f4"), np.zeros((0, 2), "f4")):
+        found = mo.op_convert_to_tensor(x)
+        assert found.shape == x.shape and found.tolist() == x.tolist()

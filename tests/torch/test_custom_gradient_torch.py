@@ -11,6 +11,7 @@ import gc
 import threading
 import types
 import typing
+import warnings
 import weakref
 
 import pytest
@@ -1198,3 +1199,85 @@ def test_rules_that_share_a_dict():
     (g,) = torch.autograd.grad(f(x), x, create_graph=True)
     assert float(g.detach()) == 6.0
     assert float(torch.autograd.grad(g, x)[0]) == 2.0
+
+
+# torch.jit.trace: a record runs later, with other values and sizes
+
+
+def traced(f, x, tracks):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that torch.jit.trace is old, and of sizes
+        return torch.jit.trace(f, (x.clone().requires_grad_(tracks),))
+
+
+def first_and_second(f, x):
+    x = x.clone().requires_grad_()
+    (first,) = torch.autograd.grad(f(x).sum(), x, create_graph=True)
+    return first, torch.autograd.grad(first.sum(), x)[0]
+
+
+@mo.op_custom_gradient
+def steep_cube(x):
+    return x**3, lambda u: u * 6 * x * x
+
+
+@mo.op_custom_gradient
+def steep_exp(x):
+    y = torch.exp(x)
+    return y, lambda u: 2 * u * y
+
+
+@mo.op_custom_gradient
+def scaled_pair(x, k, more):
+    return (x * k, more["a"].argmax()), lambda u, _: (2 * u * k * x, None, {"a": u})
+
+
+def with_closed_over(x):
+    s = x.detach().sum()
+
+    @mo.op_custom_gradient
+    def scale(v):
+        return v * s, lambda u: u * s * v
+
+    return scale(x)
+
+
+@pytest.mark.parametrize("tracks", [False, True])
+def test_jit_trace_keeps_custom_gradients(tracks):
+    """Whether what it records requires a gradient or not, and for every value and size that the record runs on."""
+    x, z = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0.5, 0.25, 4.0, 2.0])
+    functions = [steep_cube, steep_exp, with_closed_over, lambda x: scaled_pair(x, 3.0, {"a": x})[0]]
+    functions += [mo.jit(steep_cube), lambda x: mo.op_attach_gradient(x**2, x**3, x) * x]
+    for f in functions:
+        record = traced(f, x, tracks)
+        torch.testing.assert_close(record(z), f(z))
+        torch.testing.assert_close(first_and_second(record, z), first_and_second(f, z))
+
+
+@pytest.mark.parametrize("tracks", [False, True])
+def test_jit_trace_keeps_what_transforms_and_kernels_compute(tracks):
+    x, z = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0.5, 0.25, 4.0])
+
+    def taped(x):
+        with mo.GradientTape() as tape:
+            x = tape.watch(x)
+            y = mo.op_sum(steep_cube(x) * x)
+        return x + tape.gradient(y, x)
+
+    functions = {
+        "checkpoint": lambda x: x + mo.checkpoint(steep_cube)(x),
+        "grad": lambda x: x + mo.grad(lambda v: mo.op_sum(steep_cube(v)))(x),
+        "hypot": lambda x: mo.op_hypot(x, x * x),
+        "power": lambda x: mo.op_power(x, x),
+        "tape": taped,
+        "value_and_grad": lambda x: x + mo.value_and_grad(lambda v: mo.op_sum(steep_cube(v)))(x)[0],
+        "vjp": lambda x: x + mo.vjp(steep_cube, x)[0],
+    }
+    for name, f in functions.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            record = torch.jit.trace(f, (x.clone().requires_grad_(tracks),), check_trace=False)
+        torch.testing.assert_close(record(z), f(z), msg=name)
+        torch.testing.assert_close(first_and_second(record, z), first_and_second(f, z), msg=name)
+    with pytest.raises(errors.UnsupportedError, match=r"torch.jit.trace cannot record steep_cube"):
+        traced(mo.vmap(steep_cube), x, tracks)

@@ -223,7 +223,42 @@ def cast(x, dtype):
         return _to_float8(x, native(dtype))
     if dtype == "bool":
         return x != 0
+    if dtype in ("float16", "bfloat16") and x.dtype.name in _ROUNDED_TWICE[dtype]:
+        return _round_once(x, native(dtype))
     return (_of_byte if x.dtype in _BYTES else jax.lax.convert_element_type)(x, native(dtype))
+
+
+# XLA makes float32 of these first, whose nearest number may be a tie of the narrower dtype
+_ROUNDED_TWICE = {"float16": ("float64",), "bfloat16": ("float64", "int32", "uint32", "int64", "uint64")}
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+def _rounded(x, dtype):
+    return jax.lax.convert_element_type(_cut_to_odd(x), dtype)
+
+
+@_rounded.defjvp
+def _tangent_of_rounded(dtype, primals, tangents):
+    return _rounded(*primals, dtype), jax.lax.convert_element_type(tangents[0], dtype)
+
+
+_round_once = jit_inline(_rounded, static_argnums=1)
+
+
+def _cut_to_odd(x):
+    """Return numbers that float32 holds, and that round as those of `x` do: what is cut off leaves an odd digit."""
+    if x.dtype.itemsize == 4:
+        x = jnp.where((x >= 2**17) | (x <= -(2**17)) if x.dtype == np.int32 else x >= 2**17, _cut_bits(x, 8), x)
+        return jax.lax.convert_element_type(x, np.float32)
+    if x.dtype != np.float64:  # which holds what is left
+        x = jnp.where((x >= 2**53) | (x <= -(2**53)) if x.dtype == np.int64 else x >= 2**53, _cut_bits(x, 16), x)
+        x = jax.lax.convert_element_type(x, np.float64)
+    return jax.lax.bitcast_convert_type(_cut_bits(jax.lax.bitcast_convert_type(x, np.int64), 29), np.float64)
+
+
+def _cut_bits(x, n):
+    low = x.dtype.type(2**n - 1)
+    return (x & ~low) | jnp.where((x & low) != 0, low + x.dtype.type(1), x.dtype.type(0))
 
 
 _of_byte = jit_inline(jax.lax.convert_element_type, static_argnums=1)  # which has a form of its own

@@ -11,7 +11,7 @@ import tensorflow as tf
 if is_loud:
     del os.environ["TF_CPP_MIN_LOG_LEVEL"]  # not for the processes that this one starts
 
-from . import _internals, _versions, kernels as kernels, random as random
+from . import _internals, _ranks, _versions, kernels as kernels, random as random
 from .conversion import *  # noqa: F403
 from .ops import *  # noqa: F403
 
@@ -43,7 +43,9 @@ passed_errors = ()
 
 
 def reason(error):
-    """Say whether a value was read that is not known in a graph, or an operator's operands differ in dtype."""
+    """Say whether a value was read that a graph lacks, operands differ in dtype, or have too many dimensions."""
+    if _ranks.is_refused(error):
+        return "unsupported"
     is_refused = isinstance(error, TypeError) and "'SymbolicTensor'" in str(error)  # by Python, where an int is read
     if is_refused or isinstance(error, tf.errors.OperatorNotAllowedInGraphError):
         return "unknown value"
@@ -53,9 +55,16 @@ def reason(error):
 
 def first_line(error):
     """Return the first line of an error's message, without the names of kernels, nodes and devices."""
+    if _ranks.is_refused(error):
+        return _ranks.explain(error)
     text = error.message if isinstance(error, tf.errors.OpError) else str(error)
     text = re.sub(r"\{\{.*?\}\} ?| \[Op:.*", "", text.strip().split("\n")[0])
     return re.sub(r" for '.*? = .*?' with input shapes", " with input shapes", text)
+
+
+def compute_again(error, fun):
+    """Return what `fun()` returns, which ended in `error`, in a list, where there is another way; else `None`."""
+    return [_ranks.compute(fun, error)] if tf.executing_eagerly() and _ranks.is_refused(error) else None
 
 
 _versions.warn_of_missing_parts()

@@ -116,6 +116,8 @@ def run_fused(kernel, pull, formula, *xs, native=None):
     """
     if is_dynamo_compiling():  # it has first derivatives alone, and fuses formulas
         return (native or formula)(*xs)
+    if tracing_state() is not None:  # torch.jit.trace keeps operations, and no results of theirs
+        return formula(*xs)
     if is_lifted() or are_transforms_active():
         if is_differentiated(xs):
             return formula(*xs)
@@ -145,6 +147,8 @@ def run_recorded(kernel, formula, *xs):
     """Return `kernel(*xs)`, whose first derivative is its own, and others those of `formula`."""
     if is_dynamo_compiling():  # Dynamo has first derivatives alone
         return kernel(*xs)
+    if tracing_state() is not None:
+        return formula(*xs)
     if is_lifted() or are_transforms_active():
         return formula(*xs) if is_differentiated(xs) else kernel(*xs)
     if True not in [x.requires_grad for x in xs] or not torch.is_grad_enabled():
@@ -186,6 +190,8 @@ def with_formula(y, pull, formula, *xs, residuals=()):
     Gradients that are differentiated again are those of `formula(*xs)`, which computes the same. Where `y` is a tuple
     of results, `pull` takes an upstream for each, `None` for one that is not used.
     """
+    if tracing_state() is not None:
+        return formula(*xs)
     if torch.is_grad_enabled():
         for x in xs:
             if x is not None and x.requires_grad:

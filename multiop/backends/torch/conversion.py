@@ -176,7 +176,10 @@ def convert(x, dtype=None, device=None):
     if is_compiling():
         return _convert_while_traced(x, dtype, device)
     if type(x) is np.ndarray and dtype is device is None and x.dtype in _AS_THEY_ARE and x.flags.c_contiguous:
-        return torch.tensor(x)
+        try:
+            return torch.tensor(x)
+        except ValueError:  # of a single record, any strides are contiguous to NumPy
+            x = x.copy()
     value = host.value_of_variable(x)
     return _of_host(x, dtype, device) if value is None else convert(value, dtype, device)
 
@@ -202,7 +205,10 @@ def _of_host(x, dtype, device):
     elif name in dtypes.FLOAT8:
         tensor = torch.tensor(array.view("uint8"), device=device and "cpu").view(_TO_NATIVE[name])
     else:
-        tensor = torch.tensor(np.ascontiguousarray(array), device=device and "cpu").reshape(array.shape)
+        plain = np.asarray(array, order="C")
+        if any(stride % array.itemsize for stride in plain.strides):  # of a single record, of which NumPy takes any
+            plain = plain.copy()
+        tensor = torch.tensor(plain, device=device and "cpu")
     return tensor if device is None else move_to(tensor, device)
 
 

@@ -1402,7 +1402,7 @@ def _structure(tree: Any) -> Expression:
 
 def run(
     model: Any, inputs: tuple[Any, ...], weights: Any, training: bool = False
-) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state.
 
     The gradient in a complex parameter is the conjugate of what JAX gives.
@@ -1414,11 +1414,12 @@ def run(
 
     def total(params: Any, *arrays: Any) -> Any:
         outputs, new = form.call(params, state, key, *arrays)
-        leaves = _graph.leaves(_structure(_objects.open_objects(outputs)))
+        outputs = _structure(_objects.open_objects(outputs))
+        leaves = _graph.leaves(outputs)
         parts = [part for leaf in leaves if jax.numpy.iscomplexobj(leaf) for part in (leaf.real, leaf.imag)]
         parts += [leaf for leaf in leaves if jax.numpy.issubdtype(leaf.dtype, np.floating)]
         terms = [jax.numpy.sum(part * jax.numpy.asarray(weights(part.shape), part.dtype)) for part in parts]
-        return sum(terms[1:], terms[0]) if terms else jax.numpy.zeros(()), (leaves, new)
+        return sum(terms[1:], terms[0]) if terms else jax.numpy.zeros(()), (outputs, new)
 
     def of_values(params: Any, *arrays: Any) -> Any:
         return total(params, *arrays), {}
@@ -1433,9 +1434,9 @@ def run(
         traced = jax.jit(function).trace(params, *arrays)
     if len(traced.jaxpr.jaxpr.eqns) < _COMPILED:  # else each operation would be compiled by itself
         function = traced.lower().compile(compiler_options=_HASTE)
-    (_, (leaves, new)), gradients = function(params, *arrays)
+    (_, (outputs, new)), gradients = function(params, *arrays)
     gradients = jax.tree.map(jax.numpy.conj, gradients)  # as PyTorch, TensorFlow and multiop have complex gradients
-    return [np.asarray(leaf) for leaf in leaves], *jax.tree.map(np.asarray, (gradients, new))
+    return jax.tree.map(np.asarray, (outputs, gradients, new))
 
 
 def example(value: Any) -> tuple[list[int], str, int]:

@@ -15,6 +15,7 @@ orders = None  # how often its results can be differentiated: as often as one li
 
 def share(x):
     """Return `x` as an array with `__dlpack__` on the host."""
+    _refuse_float8(x)
     if x.device.endswith("CPU:0"):
         return x
     with tf.device("CPU:0"):
@@ -25,10 +26,16 @@ def adopt(array):
     """Return an array with `__dlpack__` as TensorFlow's, without a copy if that is possible."""
     if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
         return extend.load("tensorflow").convert(array)
+    _refuse_float8(array)
     address = array.data_ptr() if hasattr(array, "data_ptr") else array.unsafe_buffer_pointer()
     if address % 64:  # TensorFlow's kernels abort the process there
         array = array.clone() if hasattr(array, "clone") else array.copy()
     return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
+
+
+def _refuse_float8(x):
+    if "float8" in str(x.dtype):
+        raise errors.DTypeError("bridge: TensorFlow hands over no float8 by DLPack; cast it inside the function")
 
 
 def is_concrete(xs):

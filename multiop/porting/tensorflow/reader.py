@@ -1423,7 +1423,7 @@ def run(
     weights_of: Any,
     keywords: dict[str, Any] | None = None,
     training: bool = False,
-) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state."""
     arguments = _Arguments(inputs, keywords)
     tensors = [_tensor(tensor) for tensor in arguments.tensors]
@@ -1431,9 +1431,9 @@ def run(
     before = {name: variable.numpy() for name, variable in described.variables.items() if name in described.state}
     params = {name: variable for name, variable in described.variables.items() if name not in described.state}
 
-    def compute() -> tuple[list[Any], Any]:
-        every = _graph.comparable(_plain(described.call(*tensors)))
-        leaves = [leaf for leaf in every if isinstance(leaf, tf.Tensor)]
+    def compute() -> tuple[Any, Any]:
+        every = _plain(described.call(*tensors))
+        leaves = [leaf for leaf in _graph.leaves(every) if isinstance(leaf, tf.Tensor)]
         complexes = [leaf for leaf in leaves if leaf.dtype.is_complex]
         parts = [part for leaf in complexes for part in (tf.math.real(leaf), tf.math.imag(leaf))]
         parts += [leaf for leaf in leaves if leaf.dtype.is_floating]
@@ -1456,7 +1456,9 @@ def run(
     state = {name: described.variables[name].numpy() for name in before}
     for name, value in before.items():
         described.variables[name].assign(value)
-    return [np.array(leaf) for leaf in outputs], slopes, state
+    plain = (bool, int, float, complex, str)
+    outputs = _graph.map_leaves(lambda leaf: leaf if isinstance(leaf, plain) else np.array(leaf), outputs)
+    return outputs, slopes, state
 
 
 def _plain(tree: Any) -> Any:

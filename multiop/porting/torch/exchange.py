@@ -7,7 +7,7 @@ import weakref
 import numpy as np
 import torch
 
-from multiop import config, extend
+from multiop import config, errors, extend
 from multiop.backends.torch import devices
 from multiop.porting import _weights
 from multiop.porting._spec import Spec
@@ -21,6 +21,8 @@ orders = None  # how often its results can be differentiated: as often as one li
 
 def share(x):
     """Return `x` as an array with `__dlpack__` on the host."""
+    if x.layout is not torch.strided:
+        raise errors.ArgumentTypeError(f"bridge: a tensor of layout {x.layout} cannot cross; take its to_dense()")
     return x.detach().cpu().resolve_conj().resolve_neg().contiguous()
 
 

@@ -1464,7 +1464,7 @@ def run(
     weights_of: Any,
     keywords: dict[str, Any] | None = None,
     training: bool = False,
-) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state."""
     is_program = isinstance(model, torch.export.ExportedProgram)
     model = model.module() if is_program else model
@@ -1478,8 +1478,8 @@ def run(
             args, named = _map_tensors(place, (list(inputs), keywords or {}))
             args, named = _map_tensors(_require_gradient, (args, named))
             returned = model(*args, **named)
-        every = _graph.comparable(_structure(_objects.open_objects(returned)))
-        leaves = [leaf for leaf in every if isinstance(leaf, torch.Tensor)]
+        every = _structure(_objects.open_objects(returned))
+        leaves = [leaf for leaf in _graph.leaves(every) if isinstance(leaf, torch.Tensor)]
         state = {name: weights.to_numpy(buffer) for name, buffer in model.named_buffers()}
         named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
         parts = [part for leaf in leaves if leaf.is_complex() for part in (leaf.real, leaf.imag)]
@@ -1494,7 +1494,7 @@ def run(
         for name, buffer in model.named_buffers():
             if not torch.equal(buffer, before[name]):
                 buffer.copy_(before[name])
-    outputs = [weights.to_numpy(leaf) if isinstance(leaf, torch.Tensor) else np.asarray(leaf) for leaf in every]
+    outputs = _graph.map_leaves(lambda leaf: weights.to_numpy(leaf) if isinstance(leaf, torch.Tensor) else leaf, every)
     return outputs, gradients, state
 
 

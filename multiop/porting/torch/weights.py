@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Mapping
 
@@ -14,9 +15,9 @@ from multiop.porting import _layouts, _weights
 
 # dtypes that NumPy lacks: the integers of the same width, and the dtype of ml_dtypes
 EXTENDED = {
-    torch.bfloat16: (torch.int16, ml_dtypes.bfloat16),
-    torch.float8_e4m3fn: (torch.int8, ml_dtypes.float8_e4m3fn),
-    torch.float8_e5m2: (torch.int8, ml_dtypes.float8_e5m2),
+    getattr(torch, name): (torch.int16 if name == "bfloat16" else torch.int8, getattr(ml_dtypes, name))
+    for name in ("bfloat16", *(f"float8_{kind}" for kind in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")))
+    if hasattr(torch, name)  # float8_e8m0fnu since 2.7
 }
 
 
@@ -40,7 +41,7 @@ def to_tensor(array):
         if array.dtype == extended:
             width = np.dtype(f"i{array.dtype.itemsize}")
             return torch.from_numpy(np.array(array).view(width)).view(integer).view(dtype).reshape(array.shape)
-    return torch.from_numpy(np.array(array))
+    return torch.from_numpy(np.array(array, array.dtype.newbyteorder("=")))
 
 
 def tensor_beside(array, model):
@@ -98,8 +99,19 @@ def check_values(entries):
             raise errors.ArgumentError(f"{name} is on the meta device, and has no values")
         if isinstance(x, torch.dtype) or (isinstance(x, torch.Tensor) and x.is_quantized):
             raise errors.ArgumentError(f"{name} is quantized, which has no translation: give the model in floats")
+        if isinstance(x, torch.Tensor) and not _is_of_numpy(x.dtype):
+            raise errors.ArgumentError(f"{name} is {x.dtype}, which NumPy and ml_dtypes lack: cast it first")
         if isinstance(x, torch.Tensor) and x.layout is not torch.strided:
             raise errors.ArgumentError(f"{name} is sparse ({x.layout}): give it as `to_dense()`")
+
+
+@functools.cache
+def _is_of_numpy(dtype):
+    """Say whether NumPy or ml_dtypes has one of PyTorch's dtypes."""
+    try:
+        return numpy_dtype(dtype) is not None
+    except (TypeError, RuntimeError):
+        return False
 
 
 def read_file(path):
@@ -107,7 +119,15 @@ def read_file(path):
 
 
 def write_file(path, arrays):
-    torch.save({name: to_tensor(x) for name, x in arrays.items()}, path)
+    tensors = {}
+    for name, x in arrays.items():
+        try:
+            tensors[name] = to_tensor(x)
+        except TypeError:
+            raise errors.ArgumentError(
+                f"{path.name}: {name} is {x.dtype.name}, which PyTorch lacks; cast it, or write an .npz file"
+            ) from None
+    torch.save(tensors, path)
 
 
 @torch.no_grad()

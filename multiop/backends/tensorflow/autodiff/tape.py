@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from multiop import errors
 
-from .. import _internals, _versions
+from .. import _internals, _ranks, _versions
 from ..conversion import convert
 
 _local = threading.local()  # a thread uses the tapes that it entered
@@ -70,6 +70,10 @@ def differentiate(gradient, *args, **options):
     except LookupError as error:
         if type(error) is LookupError:  # raised by the gradient registry
             raise errors.NoGradientError(str(error)) from error
+        raise
+    except (tf.errors.UnimplementedError, tf.errors.InvalidArgumentError) as error:
+        if _ranks.is_refused(error):
+            raise errors.UnsupportedError(_ranks.explain(error)) from error
         raise
     return [None if grad is None else tf.convert_to_tensor(grad) for grad in found]
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 from multiop import errors
 from multiop._rules.lru import Recent
 
-from .. import _internals
+from .. import _internals, _ranks
 from ..conversion import convert, in_this_graph
 from . import _closed_over, _effects, _linear
 from .custom_gradient import cut, fresh, in_state, transposing
@@ -23,7 +23,15 @@ def vjp(fun, primals, persistent=True):
         outputs, aux = fun(*inputs)
 
     def pullback(cotangents):
-        return _gradient(tape, outputs, inputs, cotangents)
+        try:
+            return _gradient(tape, outputs, inputs, cotangents)
+        except errors.UnsupportedError as error:
+            if not _ranks.is_refused(error.__cause__) or not tf.executing_eagerly():
+                raise
+            return _ranks.compute(pull_again, error.__cause__, list(primals), list(cotangents))
+
+    def pull_again(primals, cotangents):
+        return vjp(fun, primals)[1](cotangents)
 
     return outputs, pullback, aux
 
@@ -109,7 +117,12 @@ class _Program:
         self.function = tf.function(self.outputs, autograph=False)
 
     def __call__(self, *args):
-        outputs = self.function(*args)
+        try:
+            outputs = self.function(*args)
+        except (tf.errors.UnimplementedError, tf.errors.InvalidArgumentError) as error:
+            if not _ranks.is_refused(error):
+                raise
+            outputs = _ranks.compute(self.outputs, error, *args)
         return self.finish(outputs)
 
     def outputs(self, *args):

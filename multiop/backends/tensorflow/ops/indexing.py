@@ -10,6 +10,7 @@ import tensorflow as tf
 from multiop import errors
 from multiop._values import args
 
+from .._ranks import MOST_SLICED, slice_by_key
 from ..autodiff import _linear
 from ..conversion import (
     broadcast_together,
@@ -65,7 +66,9 @@ def _take_along_axis(x, indices, axis):
 def op_get_item(x, key):
     x = convert(x)
     entries, arrays = args.normalize_key(key, known_shape(x))
-    x = x[tuple(slice(None) if place in arrays else entry for place, entry in enumerate(entries))] if entries else x
+    if entries:
+        slices = tuple(slice(None) if place in arrays else entry for place, entry in enumerate(entries))
+        x = x[slices] if x.shape.rank <= MOST_SLICED else slice_by_key(x, slices)
     return where_differentiated(lambda x: _gather(x, entries, arrays), x) if arrays else x
 
 

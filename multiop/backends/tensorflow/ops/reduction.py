@@ -10,6 +10,7 @@ from multiop import errors
 from multiop._values import args
 
 from .._internals import executing_eagerly
+from .._ranks import MOST_SLICED
 from ..autodiff.custom_gradient import can_link, link_rule
 from ..conversion import (
     cached_ints,
@@ -137,6 +138,9 @@ def op_cumprod(x, axis, dtype):
 
 
 def cumprod(x, axis):
+    if rank(x) > MOST_SLICED and x.shape.is_fully_defined():
+        before, after = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+        return tf.reshape(cumprod(tf.reshape(x, [before, x.shape[axis], after]), 1), x.shape)
     order = args.moved_order(axis, 0, rank(x))
     # tf.math.cumprod's gradient divides by the entries
     x = by_doubling(lambda step, x: tf.concat([x[:step], x[step:] * x[:-step]], 0), tf.transpose(x, order))
@@ -191,6 +195,8 @@ def product(x, dims, keepdims):
     """Multiply pairwise in halves: the second derivative of tf.reduce_prod is wrong where an entry is zero."""
     if dims is None or not (x.dtype.is_floating or x.dtype.is_complex) or not is_tracked():
         return tf.reduce_prod(x, dims, keepdims)
+    if rank(x) > MOST_SLICED and x.shape.is_fully_defined() and dims:
+        return product_of_rows(x, dims, keepdims)
     for dim in sorted(dims, reverse=True):
         x = tf.transpose(x, args.moved_order(dim, 0, rank(x)))
         if x.shape[0] is None:
@@ -202,6 +208,14 @@ def product(x, dims, keepdims):
         x = x[0] if x.shape[0] else tf.reduce_prod(x, 0)
         x = tf.expand_dims(x, dim) if keepdims else x
     return x
+
+
+def product_of_rows(x, dims, keepdims):
+    """Do the same with all of `dims` as one dimension, and all others as another."""
+    kept = [dim for dim in range(rank(x)) if dim not in dims]
+    rows = tf.reshape(tf.transpose(x, [*sorted(dims), *kept]), [math.prod(x.shape[dim] for dim in dims), -1])
+    shape = [1 if dim in dims else n for dim, n in enumerate(x.shape) if keepdims or dim not in dims]
+    return tf.reshape(product(rows, (0,), False), shape)
 
 
 def multiply_halves(x):

@@ -8,7 +8,7 @@ import threading
 import torch
 from torch.autograd.function import BackwardCFunction
 
-from .._internals import all_levels, hides_levels, metadata_of, number_of, requires_grad, sequence_number
+from .._internals import all_levels, hides_levels, metadata_of, number_of, requires_grad, sequence_number, tracing_state
 from .custom_gradient import hidden_edges, is_live
 
 _local = threading.local()
@@ -132,7 +132,7 @@ def detach_unlinked(xs, start=0):
     """Return `xs`, where each tensor whose graph no code outside can differentiate is detached from it."""
     results = list(xs)
     tracked = [k for k, x in enumerate(results) if isinstance(x, torch.Tensor) and requires_grad(x)]
-    if tracked and not hides_levels():
+    if tracked and tracing_state() is None and not hides_levels():  # torch.jit.trace would record that it is detached
         linked = are_linked([results[k] for k in tracked], start) if torch.is_grad_enabled() else [False] * len(tracked)
         for k, is_linked in zip(tracked, linked, strict=True):
             if not is_linked:

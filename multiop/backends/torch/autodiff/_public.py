@@ -18,6 +18,8 @@ from .custom_gradient import Override, alias, are_inexact, closed_over_fault, fi
 def custom_call(call, primals):
     if _internals.is_transformed():
         raise _internals.unknown("a custom gradient in forward mode, or inside multiop.vmap or a torch.func transform,")
+    if torch.jit.is_tracing():  # which would record the outputs without the rule
+        raise _internals.unknown("a custom gradient inside torch.jit.trace")
     if not torch.is_grad_enabled():
         return call.forward(primals)[0]
     call.spread = [k for k, x in enumerate(primals) if is_dtensor(x)]

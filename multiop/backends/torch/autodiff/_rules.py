@@ -47,17 +47,20 @@ def closed_over_tensors(box, outputs=()):
     return closed_over_places(box, outputs)[0]
 
 
-def closed_over_places(box, outputs=()):
-    """Return the tensors that the rule `box[0]` closes over, and the places that hold them."""
+def closed_over_places(box, outputs=(), is_recorded=False):
+    """Return the tensors that the rule `box[0]` closes over, and the places that hold them.
+
+    All of them where the call is recorded, to run on other tensors; else those that autograd or a transform may know.
+    """
     kept = {id(y) for y in outputs}
 
     def is_residual(x):
-        return x.grad_fn is not None or id(x) in kept or is_of_transform(x)
+        return is_recorded or x.grad_fn is not None or id(x) in kept or is_of_transform(x)
 
     walk = Walk(torch.Tensor, is_residual, _is_internal, _PLAIN)
     walk.enter(box, True)
     for place in walk.places:
-        place.is_carried = any(is_of_transform(walk.tensors[k]) for k in place.numbers)
+        place.is_carried = is_recorded or any(is_of_transform(walk.tensors[k]) for k in place.numbers)
     return walk.tensors, walk.places
 
 

@@ -35,6 +35,7 @@ from .._internals import (
     number_of,
     saved_tensors_hooks,
     sequence_number,
+    tracing_state,
     unpack_dual,
 )
 from ..conversion import is_dtensor
@@ -63,7 +64,10 @@ def leaf(x):
     if x.is_inference():  # autograd accepts only a copy
         with torch.inference_mode(False):
             return x.clone().requires_grad_()
-    return x.view_as(x) if x.requires_grad and torch.is_grad_enabled() else x.detach().requires_grad_()
+    if x.requires_grad and torch.is_grad_enabled():
+        return x.view_as(x)
+    # torch.jit.trace would record that `x` is detached, and it may be differentiated when the record runs
+    return (x.detach() if tracing_state() is None else x.clone()).requires_grad_()
 
 
 def retire(leaves):
@@ -95,8 +99,17 @@ _PLAIN = {torch.Tensor, torch.nn.Parameter}
 def custom_call(call, primals):
     if torch.compiler.is_dynamo_compiling():
         return _traced_call(call, primals)
-    if is_transformed():
-        return _lifted_call(call, primals)
+    is_recorded = (
+        tracing_state() is not None
+    )  # by torch.jit.trace, which runs what is called here later on other tensors
+    if is_recorded and is_transformed():
+        raise errors.UnsupportedError(
+            f"torch.jit.trace cannot record {call.name}, which has a gradient of its own, inside vmap, forward mode or "
+            "another transform of torch.func; compile it with multiop.jit or torch.compile: "
+            "https://docs.pytorch.org/docs/stable/jit.html"
+        )
+    if is_recorded or is_transformed():
+        return _lifted_call(call, primals, _Recorded if is_recorded else _Lifted)
     if not torch.is_grad_enabled():
         return call.forward(primals)[0]
     call.spread = ()
@@ -212,7 +225,7 @@ def save(ctx, places, results, residuals, returned, variables):
 # functorch, and forward mode
 
 
-def _lifted_call(call, primals):
+def _lifted_call(call, primals, kind):
     if _internals.is_lifted():
         _internals.refuse_inference_mode()
     start = sequence_number()
@@ -224,10 +237,10 @@ def _lifted_call(call, primals):
         variables += _with_tangents(call, primals, variables)
     box = [rule]
     del rule
-    residuals, places = _rules.closed_over_places(box, outputs)
+    residuals, places = _rules.closed_over_places(box, outputs, kind is _Recorded)
     returned = find_returned(residuals, outputs, (*aliases, *variables))
     plan = _Plan(call, box, places, len(primals), len(variables), outputs, returned)
-    return list(_Lifted.apply(plan, *primals, *variables, *outputs, *residuals))
+    return list(kind.apply(plan, *primals, *variables, *outputs, *residuals))
 
 
 class _Plan:
@@ -240,15 +253,20 @@ class _Plan:
         self.inexact = are_inexact(outputs)
         self.specs = [(y.shape, y.dtype, y.device) for y in outputs]
         self.n_primals, self.n_variables = n_primals, n_variables
+        self.lock = threading.RLock()
         self.outputs_from = n_primals + n_variables
         self.residuals_from = self.outputs_from + len(outputs)
 
-    def grads(self, saved, upstreams):
+    def __repr__(self):  # torch.jit.trace compares the text of two records
+        return self.call.name
+
+    def grads(self, saved, upstreams, call=None):
         """Run the rule; return a gradient per primal and per variable."""
+        call = call or self.call
         upstreams = [u if inexact else None for u, inexact in zip(upstreams, self.inexact, strict=True)]
         saved = [functorch.unwrap_if_dead(x) for x in saved]  # a transform inside the rule may have ended
         with _rules.with_tensors(self.box, self.places, saved[self.n_variables :]) as rule:
-            backward = _effects.refused_in(self.call.backward)
+            backward = _effects.refused_in(call.backward)
             grads, variable_grads = backward(rule, upstreams, list(saved[: self.n_variables]))
         return [*grads, *variable_grads]
 
@@ -303,6 +321,22 @@ class _Lifted(Function):
         for k, tangent in zip(places, found, strict=True):
             out_tangents[k] = tangent
         return tuple(out_tangents)
+
+
+class _Recorded(_Lifted):
+    """`_Lifted` for torch.jit.trace: a record runs with other inputs, of other sizes, and in any thread."""
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _Lifted.setup_context(ctx, inputs, output)
+        ctx.call = ctx.plan.call.with_primals(inputs[1 : 1 + ctx.plan.n_primals])
+
+    @staticmethod
+    def backward(ctx, *upstreams):
+        with ctx.plan.lock:
+            grads = ctx.plan.grads(ctx.saved_tensors, upstreams, ctx.call)
+        rest = len(ctx.plan.specs) + len(ctx.saved_tensors) - ctx.plan.n_variables
+        return (None, *grads, *[None] * rest)
 
 
 # torch.compile

@@ -39,6 +39,7 @@ from .._internals import (
     schema_of,
     set_grad_enabled,
     tracing_lock,
+    tracing_state,
 )
 from ..conversion import is_dtensor, is_inexact
 from . import _effects, _rules
@@ -197,7 +198,10 @@ def jit(fun):
     programs = Recent()
 
     def call_compiled(*tensors):
-        if is_transformed() or torch.compiler.is_dynamo_compiling() or is_tracing():
+        is_part = (
+            is_transformed() or torch.compiler.is_dynamo_compiling() or is_tracing() or tracing_state() is not None
+        )
+        if is_part:
             return by_python(*tensors)  # the enclosing transform or compiler handles it as a part of itself
         key = (torch.is_grad_enabled(), autocast_state(), *[(x.shape, x.stride(), x.dtype, x.device) for x in tensors])
         program = programs.get(key)

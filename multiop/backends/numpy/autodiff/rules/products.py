@@ -44,7 +44,7 @@ def expanded(x, axis, ndim):
 
 def contiguous(u):
     """Return numbers that were spread in memory of their own, without which NumPy multiplies them slowly."""
-    return u if isinstance(u, Traced) else np.ascontiguousarray(u)
+    return u if isinstance(u, Traced) else np.asarray(u, order="C")
 
 
 def op_einsum(u, subscripts, operands):
