@@ -9,6 +9,7 @@ import tensorflow as tf
 from multiop import errors
 from multiop._values import args
 
+from ..autodiff.programs import in_one_call
 from ..conversion import choose, floating, op_shape, promote, rank, reject_complex, to_wide_float
 from ..devices import is_at_hand
 from .elementwise import op_clip
@@ -18,6 +19,7 @@ from .reduction import logsumexp, op_argmax, op_max
 EPSILON = 1e-7
 
 
+@in_one_call
 def op_binary_crossentropy(target, output, from_logits):
     target, output = reject_complex(*map(floating, promote(target, output)))
     args.same_shape(shape(target), shape(output), "target", "output")
@@ -28,6 +30,7 @@ def op_binary_crossentropy(target, output, from_logits):
     return tf.cast(-target * tf.math.log(output) - (1 - target) * tf.math.log1p(-output), dtype)
 
 
+@in_one_call
 def op_categorical_crossentropy(target, output, from_logits, axis):
     dtype, target, output = to_wide_float(*promote(target, output))
     args.same_shape(shape(target), shape(output), "target", "output")

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from multiop._values import windows as _windows
 
+from ..autodiff.programs import in_one_call
 from ..conversion import (
     bool_to_int32,
     choose,
@@ -24,6 +25,7 @@ from ..conversion import (
 from .convolution import channels_last, larger, size, to_data_format
 
 
+@in_one_call
 def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad):
     x = floating(inputs)
     _, *windows = _windows.pooling(op_shape(x), pool_size, strides, padding, data_format, ceil_mode, larger)
@@ -35,6 +37,7 @@ def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode,
     return to_data_format(average_in_wider_dtype(average_windows, channels_last(x, data_format)), data_format)
 
 
+@in_one_call
 def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
     (x,) = reject_complex(*bool_to_int32(convert(inputs)))
     axes, window, strides, pads, overhangs = _windows.pooling(
@@ -79,6 +82,7 @@ def largest_along_axes(x, axes, window, strides, padding):
     return x
 
 
+@in_one_call
 def op_adaptive_average_pool(inputs, output_size, data_format):
     x = floating(inputs)
     bins = _windows.adaptive(known_shape(x), output_size, data_format)[1]
@@ -92,6 +96,7 @@ def op_adaptive_average_pool(inputs, output_size, data_format):
     return to_data_format(y, data_format)
 
 
+@in_one_call
 def op_adaptive_max_pool(inputs, output_size, data_format):
     (x,) = reject_complex(*bool_to_int32(convert(inputs)))
     axes, bins = _windows.adaptive(known_shape(x), output_size, data_format)

@@ -11,6 +11,7 @@ from multiop._values import args
 
 from .._internals import executing_eagerly
 from ..autodiff.custom_gradient import can_link, link_rule
+from ..autodiff.programs import in_one_call
 from ..conversion import (
     cached_ints,
     choose,
@@ -102,6 +103,7 @@ def op_logsumexp(x, axis, keepdims):
     return in_float32(lambda x: logsumexp(x, axis, keepdims), *reject_complex(floating(x)))
 
 
+@in_one_call
 def logsumexp(x, axis, keepdims):
     top = tf.stop_gradient(reduce_axes(tf.reduce_max, x, axis, True))
     shift = choose(tf.math.is_finite(top), top, tf.zeros([], x.dtype))

@@ -9,6 +9,7 @@ import tensorflow as tf
 from multiop import errors
 from multiop._values import args
 
+from ..autodiff.programs import in_one_call
 from ..conversion import (
     choose,
     convert,
@@ -26,17 +27,20 @@ from .logical import op_less
 from .shapes import op_moveaxis
 
 
+@in_one_call
 def op_sort(x, axis):
     x, axis = resolve_axis(*reject_complex(convert(x)), axis)
     x = op_moveaxis(dense(x) if rank(x) == 1 else x, axis, -1)
     return op_moveaxis(tf.gather(x, tf.argsort(to_sortable(x), stable=True), batch_dims=rank(x) - 1), -1, axis)
 
 
+@in_one_call
 def op_argsort(x, axis):
     x, axis = resolve_axis(*reject_complex(convert(x)), axis)
     return op_moveaxis(tf.argsort(to_sortable(op_moveaxis(x, axis, -1)), stable=True), -1, axis)
 
 
+@in_one_call
 def op_searchsorted(sorted_sequence, values, side):
     sorted_sequence, values = reject_complex(*promote(sorted_sequence, values))
     one = rank(sorted_sequence) == 1

@@ -1,0 +1,198 @@
+"""Ops of many steps, each run as one function in eager mode, where every step has its own price in Python.
+
+A function runs the same kernels in the same order as the op does step by step, so its values are the same to the bit.
+Each signature (options, dtypes and shapes) has its own, which is made when the signature comes back.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+
+import tensorflow as tf
+
+from multiop import config
+from multiop._rules.lru import Recent
+
+from .. import _internals
+from ..conversion import executing_eagerly, in_this_graph
+from . import _closed_over
+from .custom_gradient import dense, in_state
+
+CALLS_BEFORE = 2  # calls of a signature that run step by step: to trace a function takes as long as hundreds of steps
+_signatures = Recent(1024)  # key -> how many calls there were, then the program; `None` where there can be none
+
+
+def in_one_call(op):
+    """Run an op, whose arguments are tensors and plain options, as one function where its signature comes back.
+
+    It must not look at values.
+    """
+
+    @functools.wraps(op)
+    def call(*args):
+        return composite(op, args, {})
+
+    return call
+
+
+def composite(op, args, kwargs):
+    """Call `op` as one function, where it is called eagerly, and again."""
+    if not executing_eagerly() or _internals.missing is not None:
+        return op(*args, **kwargs)
+    key, tensors = [op, config.floatx()], []
+    try:
+        _describe(args, key, tensors)
+        if kwargs:
+            _describe(tuple(kwargs.items()), key, tensors)
+        program = _signatures.get(key := tuple(key))
+    except TypeError:  # an option that is no plain one
+        return op(*args, **kwargs)
+    if type(program) is Program:
+        try:
+            return program(tensors)
+        except tf.errors.OpError:  # step by step, it says what is wrong
+            return op(*args, **kwargs)
+    if program is _NONE:
+        return op(*args, **kwargs)
+    result = op(*args, **kwargs)  # a wrong argument raises here
+    calls = (program or 0) + 1
+    _signatures.put(key, _made(op, args, kwargs, tensors) if calls > CALLS_BEFORE else calls)
+    return result
+
+
+_NONE = object()  # stands for a signature of which there is no program
+
+
+def _describe(args, key, tensors):
+    """Add to `key` what tells the program of a call with `args` apart, and to `tensors` the tensors among them."""
+    for x in args:
+        kind = type(x)
+        if kind is _internals.EagerTensor:
+            key += (x._datatype_enum(), x._shape_tuple())
+            tensors.append(x)
+        elif kind is float:
+            key.append(x.hex())  # 0.0 is not -0.0
+        elif kind in _PLAIN:
+            key += (kind, x)  # 1 is not True
+        elif kind is tuple or kind is list:
+            key += (kind, len(x))
+            _describe(x, key, tensors)
+        else:
+            raise TypeError
+
+
+_PLAIN = {int, bool, str, type(None), tf.DType}
+
+
+def _made(op, args, kwargs, tensors):
+    """Return the program of a call, or `_NONE` where it cannot be traced."""
+    try:
+        with _making, in_state("transposing", False), _internals.stop_recording():
+            return Program(op.__name__, functools.partial(_call_filled, op, _hollow(args), _hollow(kwargs)), tensors)
+    except Exception:
+        return _NONE
+
+
+class _Hole:
+    """The place of a tensor among the arguments of a call."""
+
+
+def _hollow(x):
+    """Return arguments without the tensors in them."""
+    if isinstance(x, dict):
+        return {name: _hollow(value) for name, value in x.items()}
+    if type(x) in (tuple, list):
+        return type(x)(map(_hollow, x))
+    return _Hole if type(x) is _internals.EagerTensor else x
+
+
+def _fill(x, tensors):
+    if isinstance(x, dict):
+        return {name: _fill(value, tensors) for name, value in x.items()}
+    if type(x) in (tuple, list):
+        return type(x)([_fill(value, tensors) for value in x])
+    return next(tensors) if x is _Hole else x
+
+
+def _call_filled(op, args, kwargs, *tensors):
+    tensors = iter(tensors)
+    args = _fill(args, tensors)
+    return op(*args, **_fill(kwargs, tensors))
+
+
+class Program:
+    """A function of tensors as one function of TensorFlow; its gradient is another one, and so on.
+
+    The gradient is computed from what the function has kept, or, where a tape may follow it, from the arguments again.
+    """
+
+    def __init__(self, name, fn, xs):
+        self.name, self.fn, self.kind = name, fn, None
+        self.traced = _internals.traced_function(self.outputs, xs)
+        self.inference = _internals.callable_of(self.traced)
+        self.pair = self.gradient = None
+
+    def outputs(self, *xs):
+        result = self.fn(*xs)
+        if type(result) in (tuple, list):
+            self.kind, outputs = type(result), list(result)
+        else:
+            outputs = [result]
+        if not all(isinstance(y, tf.Tensor) for y in outputs):
+            raise TypeError
+        return outputs
+
+    def __call__(self, xs):
+        outputs = self.recorded(xs) if _internals.are_followed(xs) else self.inference(xs)
+        return outputs[0] if self.kind is None else self.kind(outputs)
+
+    def recorded(self, xs):
+        if self.pair is None:
+            with _making, in_state("transposing", False), _internals.stop_recording():
+                self.pair = self.pair or _internals.with_gradient(self.traced)
+        function, pull, n = self.pair
+        found = function(xs)
+        outputs, kept = found[:n], found[n:]
+        specs = [(y.dtype, y.shape) for y in outputs]
+
+        def backward(*upstreams):
+            upstreams = [dense(u, *spec) for u, spec in zip(upstreams, specs, strict=True)]
+            upstreams = [u for u in upstreams if u is not None]
+            operands = [*xs, *upstreams]
+            if not executing_eagerly():
+                return self.gradients(*map(in_this_graph, operands))
+            if pull is None or _internals.are_followed(operands):
+                return self.followed(operands)
+            return pull(upstreams, outputs, kept)
+
+        _internals.record_reverse(self.name, outputs, xs, backward)
+        _internals.record_forward(self.name, outputs, xs, backward)
+        _closed_over.link(xs, outputs)
+        return outputs
+
+    def gradients(self, *operands):
+        """Return the gradient of each argument, `None` where there is none, in the graph that is being built."""
+        xs = operands[: len(self.traced.inputs)]
+        ys = [y for y in self.outputs(*xs) if _internals.is_differentiable(y)]
+        grads = tf.gradients(ys, xs, operands[len(xs) :])
+        return [None if grad is None else tf.convert_to_tensor(grad) for grad in grads]
+
+    def followed(self, operands):
+        """Return the gradients by a program, which has gradients, too."""
+        if self.gradient is None:
+            present = []
+
+            def present_gradients(*operands):
+                grads = self.gradients(*operands)
+                present[:] = [grad is not None for grad in grads]
+                return [grad for grad in grads if grad is not None]
+
+            with _making, in_state("transposing", False), _internals.stop_recording():
+                self.gradient = Program(f"{self.name}/gradient", present_gradients, operands), present
+        program, present = self.gradient
+        found = iter(program(operands))
+        return [next(found) if is_present else None for is_present in present]
+
+
+_making = threading.RLock()  # TensorFlow changes the graph of a function where it makes that of the gradient
