@@ -54,7 +54,7 @@ try:
     anything_records = record.could_possibly_record
     uid = ops.uid
 except (ImportError, AttributeError) as error:
-    missing, pywrap_tfe = str(error), None
+    missing, pywrap_tfe, EagerTensor = str(error), None, None
 
     def stop_recording():
         return tf.init_scope() if tf.executing_eagerly() else nullcontext()

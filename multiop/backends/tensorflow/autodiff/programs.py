@@ -75,6 +75,11 @@ def _describe(args, key, tensors):
             key.append(x.hex())  # 0.0 is not -0.0
         elif kind in _PLAIN:
             key += (kind, x)  # 1 is not True
+        elif kind is slice:
+            bounds = (x.start, x.stop, x.step)
+            if not {type(bound) for bound in bounds} <= _BOUNDS:
+                raise TypeError
+            key += (kind, *bounds)
         elif kind is tuple or kind is list:
             key += (kind, len(x))
             _describe(x, key, tensors)
@@ -82,7 +87,8 @@ def _describe(args, key, tensors):
             raise TypeError
 
 
-_PLAIN = {int, bool, str, type(None), tf.DType}
+_BOUNDS = {int, type(None)}
+_PLAIN = {int, bool, str, type(None), type(Ellipsis), tf.DType}
 
 
 def _made(op, args, kwargs, tensors):

@@ -84,7 +84,7 @@ def op_selu(x):  # the gradient of tf.nn.selu at 0 is the one from the right; XL
 
 
 def op_silu(x):
-    return beyond_float16(lambda x: x * tf.sigmoid(x), *reject_complex(floating(x)))
+    return beyond_float16(lambda x: tf.raw_ops.Mul(x=x, y=tf.raw_ops.Sigmoid(x=x)), *reject_complex(floating(x)))
 
 
 @in_one_call

@@ -18,6 +18,7 @@ from .products import product_of
 _LAYOUT = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 
 
+@in_one_call
 def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     shapes = known_shape(inputs), known_shape(kernel)

@@ -42,7 +42,7 @@ def op_prod(x, axis, keepdims, dtype):
     if dtype is None and is_float_along(x, axis) and not is_tracked():
         return tf.raw_ops.Prod(input=x, axis=axis, keep_dims=bool(keepdims))
     x = convert(x, dtype) if dtype else to_accumulation_dtype(convert(x))
-    return in_float32(lambda x: product(x, axes(axis, x), keepdims), x)
+    return in_float32(lambda x: (product if is_tracked() else tf.reduce_prod)(x, axes(axis, x), keepdims), x)
 
 
 def op_mean(x, axis, keepdims):
@@ -61,6 +61,7 @@ def op_var(x, axis, keepdims):
     return in_float32(lambda x: reduce_axes(tf.math.reduce_variance, x, axis, keepdims), floating(x))
 
 
+@in_one_call
 def op_std(x, axis, keepdims):
     return in_float32(lambda x: deviation(x, axis, keepdims), floating(x))  # squares would overflow
 
@@ -138,6 +139,7 @@ def op_cumprod(x, axis, dtype):
     return in_float32(lambda x: cumprod(x, axis), x)
 
 
+@in_one_call
 def cumprod(x, axis):
     order = args.moved_order(axis, 0, rank(x))
     # tf.math.cumprod's gradient divides by the entries
@@ -189,9 +191,10 @@ def squeeze_axes(x, axis):
     return x if dims == () else tf.squeeze(x, dims)
 
 
+@in_one_call
 def product(x, dims, keepdims):
     """Multiply pairwise in halves: the second derivative of tf.reduce_prod is wrong where an entry is zero."""
-    if dims is None or not (x.dtype.is_floating or x.dtype.is_complex) or not is_tracked():
+    if dims is None or not (x.dtype.is_floating or x.dtype.is_complex):
         return tf.reduce_prod(x, dims, keepdims)
     for dim in sorted(dims, reverse=True):
         x = tf.transpose(x, args.moved_order(dim, 0, rank(x)))
