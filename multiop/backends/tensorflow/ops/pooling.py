@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
-import numpy as np
 import tensorflow as tf
 
 from multiop._values import windows as _windows
@@ -52,23 +50,10 @@ def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
         return largest_along_axes(x, axes, window, strides, padding)
     x = channels_last(x, data_format)
 
-    def pool(x):
-        return tf.nn.max_pool(x, window, strides, padding.upper())
-
-    return to_data_format(pool(x) + lost_by_kernel(pool, x), data_format)
-
-
-def lost_by_kernel(pool, x):
-    """Return what TensorFlow's kernel ignores: NaN beside a NaN, -inf for windows with nothing else, -0.0 elsewhere.
-
-    The kernel itself would return a number: https://github.com/tensorflow/tensorflow/issues/2501
-    """
-    number = functools.partial(tf.constant, dtype=x.dtype)
-    x = tf.stop_gradient(x)
-    none = choose(tf.equal(x, -math.inf), number(-1), number(0))
-    most = pool(choose(tf.math.is_nan(x), number(1), none))
-    lost = choose(most > 0, number(math.nan), number(np.array(-0.0)))
-    return choose(most < 0, number(-math.inf), lost)
+    # the kernel ignores NaN, https://github.com/tensorflow/tensorflow/issues/2501, and an average does not
+    spoilt = tf.math.is_nan(tf.nn.avg_pool(tf.stop_gradient(x), window, strides, padding.upper()))
+    largest = tf.nn.max_pool(x, window, strides, padding.upper())
+    return to_data_format(choose(spoilt, tf.constant(math.nan, x.dtype), largest), data_format)
 
 
 def largest_along_axes(x, axes, window, strides, padding):
