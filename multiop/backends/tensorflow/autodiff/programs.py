@@ -7,11 +7,13 @@ Each signature (options, dtypes and shapes) has its own, which is made when the 
 from __future__ import annotations
 
 import functools
+import math
 import threading
 
 import tensorflow as tf
 
 from multiop import config
+from multiop._rules import signatures
 from multiop._rules.lru import Recent
 
 from .. import _internals
@@ -20,7 +22,7 @@ from . import _closed_over
 from .custom_gradient import dense, in_state
 
 CALLS_BEFORE = 2  # calls of a signature that run step by step: to trace a function takes as long as hundreds of steps
-_signatures = Recent(1024)  # key -> how many calls there were, then the program; `None` where there can be none
+_signatures = Recent(1024)  # key -> how many calls there were, then the program; `_NONE` where there can be none
 
 
 def in_one_call(op):
@@ -31,100 +33,49 @@ def in_one_call(op):
 
     @functools.wraps(op)
     def call(*args):
-        return composite(op, args, {})
+        if not executing_eagerly() or _internals.missing is not None:
+            return op(*args)
+        try:
+            key, tensors = signatures.split(args, KINDS)
+        except TypeError:
+            return op(*args)
+        if not tensors:
+            return op(*args)
+        key += [op, config.floatx()]
+        for x in tensors:
+            key += (x._datatype_enum(), x._shape_tuple())
+        program = _signatures.get(key := tuple(key))
+        if type(program) is Program:
+            try:
+                return program(tensors)
+            except tf.errors.OpError:  # step by step, it says what is wrong
+                return op(*args)
+        if program is not None and program >= CALLS_BEFORE:
+            _signatures.put(key, _made(op, args, tensors))
+        elif program is not _NONE:
+            _signatures.put(key, (program or 0) + 1)
+        return op(*args)
 
     return call
 
 
 def composite(op, args, kwargs):
-    """Call `op` as one function, where it is called eagerly, and again."""
-    if not executing_eagerly() or _internals.missing is not None:
-        return op(*args, **kwargs)
-    key, tensors = [op, config.floatx()], []
-    try:
-        _describe(args, key, tensors)
-        if kwargs:
-            _describe(tuple(kwargs.items()), key, tensors)
-        program = _signatures.get(key := tuple(key))
-    except TypeError:  # an option that is no plain one
-        return op(*args, **kwargs)
-    if type(program) is Program:
-        try:
-            return program(tensors)
-        except tf.errors.OpError:  # step by step, it says what is wrong
-            return op(*args, **kwargs)
-    if program is _NONE:
-        return op(*args, **kwargs)
-    result = op(*args, **kwargs)  # a wrong argument raises here
-    calls = (program or 0) + 1
-    _signatures.put(key, _made(op, args, kwargs, tensors) if calls > CALLS_BEFORE else calls)
-    return result
+    """Call a composite op as one function, where its signature comes back."""
+    return op(*args, **kwargs) if kwargs or not executing_eagerly() else _whole(op)(*args)
 
 
-_NONE = object()  # stands for a signature of which there is no program
+_whole = functools.lru_cache(maxsize=1024)(in_one_call)
+_NONE = -math.inf  # calls of a signature of which there is no program
+KINDS = (_internals.EagerTensor,)
 
 
-def _describe(args, key, tensors):
-    """Add to `key` what tells the program of a call with `args` apart, and to `tensors` the tensors among them."""
-    for x in args:
-        kind = type(x)
-        if kind is _internals.EagerTensor:
-            key += (x._datatype_enum(), x._shape_tuple())
-            tensors.append(x)
-        elif kind is float:
-            key.append(x.hex())  # 0.0 is not -0.0
-        elif kind in _PLAIN:
-            key += (kind, x)  # 1 is not True
-        elif kind is slice:
-            bounds = (x.start, x.stop, x.step)
-            if not {type(bound) for bound in bounds} <= _BOUNDS:
-                raise TypeError
-            key += (kind, *bounds)
-        elif kind is tuple or kind is list:
-            key += (kind, len(x))
-            _describe(x, key, tensors)
-        else:
-            raise TypeError
-
-
-_BOUNDS = {int, type(None)}
-_PLAIN = {int, bool, str, type(None), type(Ellipsis), tf.DType}
-
-
-def _made(op, args, kwargs, tensors):
+def _made(op, args, tensors):
     """Return the program of a call, or `_NONE` where it cannot be traced."""
     try:
         with _making, in_state("transposing", False), _internals.stop_recording():
-            return Program(op.__name__, functools.partial(_call_filled, op, _hollow(args), _hollow(kwargs)), tensors)
+            return Program(op.__name__, signatures.of_tensors(op, args, KINDS), tensors)
     except Exception:
         return _NONE
-
-
-class _Hole:
-    """The place of a tensor among the arguments of a call."""
-
-
-def _hollow(x):
-    """Return arguments without the tensors in them."""
-    if isinstance(x, dict):
-        return {name: _hollow(value) for name, value in x.items()}
-    if type(x) in (tuple, list):
-        return type(x)(map(_hollow, x))
-    return _Hole if type(x) is _internals.EagerTensor else x
-
-
-def _fill(x, tensors):
-    if isinstance(x, dict):
-        return {name: _fill(value, tensors) for name, value in x.items()}
-    if type(x) in (tuple, list):
-        return type(x)([_fill(value, tensors) for value in x])
-    return next(tensors) if x is _Hole else x
-
-
-def _call_filled(op, args, kwargs, *tensors):
-    tensors = iter(tensors)
-    args = _fill(args, tensors)
-    return op(*args, **_fill(kwargs, tensors))
 
 
 class Program:

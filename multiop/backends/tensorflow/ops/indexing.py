@@ -73,7 +73,7 @@ def _take_along_axis(x, indices, axis):
 
 def op_get_item(x, key):
     x = convert(x)
-    if is_static(key):
+    if args.is_static(key):
         return slice_entries(x, key)
     entries, arrays = args.normalize_key(key, known_shape(x))
     are_dims = len(entries) == rank(x)  # none is a new one
@@ -85,14 +85,6 @@ def op_get_item(x, key):
 def gather(x, indices, axis):
     gather = lambda x: tf.raw_ops.GatherV2(params=x, indices=indices, axis=axis)  # noqa: E731
     return where_differentiated(gather, dense(x) if axis == 0 else x)
-
-
-def is_static(key):
-    """Say whether a key selects without a tensor."""
-    return type(key) in _STATIC or (type(key) is tuple and all(type(entry) in _STATIC for entry in key))
-
-
-_STATIC = {int, slice, type(None), type(Ellipsis)}
 
 
 @in_one_call
