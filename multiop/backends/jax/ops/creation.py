@@ -9,7 +9,6 @@ from multiop._values import args, dtypes, host
 
 from ..conversion import convert, floating, jit_inline, native, promote, reject_complex
 
-
 FEW = 2048  # entries, which NumPy makes in a tenth of the time
 
 
