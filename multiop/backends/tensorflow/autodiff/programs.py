@@ -19,9 +19,10 @@ from multiop._rules.lru import Recent
 from .. import _internals
 from ..conversion import executing_eagerly, in_this_graph
 from . import _closed_over
-from .custom_gradient import dense, in_state
+from .custom_gradient import dense, fresh, in_state
+from .tape import differentiate
 
-CALLS_BEFORE = 2  # calls of a signature that run step by step: to trace a function takes as long as hundreds of steps
+CALLS_BEFORE = 2  # calls that run step by step, at each order: to trace a function takes as long as hundreds of steps
 _signatures = Recent(1024)  # key -> how many calls there were, then the program; `_NONE` where there can be none
 
 
@@ -44,16 +45,19 @@ def in_one_call(op):
         key += [op, config.floatx()]
         for x in tensors:
             key += (x._datatype_enum(), x._shape_tuple())
-        program = _signatures.get(key := tuple(key))
+        program = _signatures.get(key := tuple(key)) or 0
+        if type(program) is not Program:
+            if program is _NONE:
+                return op(*args)
+            program = program + 1 if program < CALLS_BEFORE else _made(op, args, tensors)
+            _signatures.put(key, program)
         if type(program) is Program:
             try:
-                return program(tensors)
+                result = program(tensors)
             except tf.errors.OpError:  # step by step, it says what is wrong
-                return op(*args)
-        if program is not None and program >= CALLS_BEFORE:
-            _signatures.put(key, _made(op, args, tensors))
-        elif program is not _NONE:
-            _signatures.put(key, (program or 0) + 1)
+                result = None
+            if result is not None:
+                return result
         return op(*args)
 
     return call
@@ -82,6 +86,7 @@ class Program:
     """A function of tensors as one function of TensorFlow; its gradient is another one, and so on.
 
     The gradient is computed from what the function has kept, or, where a tape may follow it, from the arguments again.
+    A call returns `None` where the function with its gradient is not made yet.
     """
 
     def __init__(self, name, fn, xs):
@@ -89,6 +94,7 @@ class Program:
         self.traced = _internals.traced_function(self.outputs, xs)
         self.inference = _internals.callable_of(self.traced)
         self.pair = self.gradient = None
+        self.early = self.early_gradients = 0
 
     def outputs(self, *xs):
         result = self.fn(*xs)
@@ -101,7 +107,13 @@ class Program:
         return outputs
 
     def __call__(self, xs):
-        outputs = self.recorded(xs) if _internals.are_followed(xs) else self.inference(xs)
+        if not _internals.are_followed(xs):
+            outputs = self.inference(xs)
+        elif self.early < CALLS_BEFORE:
+            self.early += 1
+            return None
+        else:
+            outputs = self.recorded(xs)
         return outputs[0] if self.kind is None else self.kind(outputs)
 
     def recorded(self, xs):
@@ -137,6 +149,9 @@ class Program:
 
     def followed(self, operands):
         """Return the gradients by a program, which has gradients, too."""
+        if self.early_gradients < CALLS_BEFORE:
+            self.early_gradients += 1
+            return self.gradients_by_step(operands)
         if self.gradient is None:
             present = []
 
@@ -148,8 +163,18 @@ class Program:
             with _making, in_state("transposing", False), _internals.stop_recording():
                 self.gradient = Program(f"{self.name}/gradient", present_gradients, operands), present
         program, present = self.gradient
-        found = iter(program(operands))
+        found = program(operands)
+        if found is None:
+            return self.gradients_by_step(operands)
+        found = iter(found)
         return [next(found) if is_present else None for is_present in present]
+
+    def gradients_by_step(self, operands):
+        xs = [fresh(x) for x in operands[: len(self.traced.inputs)]]  # two may be the same tensor
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch([x for x in xs if _internals.is_differentiable(x)])
+            ys = [y for y in self.outputs(*xs) if _internals.is_differentiable(y)]
+        return differentiate(tape.gradient, ys, xs, operands[len(xs) :])
 
 
 _making = threading.RLock()  # TensorFlow changes the graph of a function where it makes that of the gradient
