@@ -125,18 +125,18 @@ class Program:
         outputs, kept = found[:n], found[n:]
         specs = [(y.dtype, y.shape) for y in outputs]
 
-        def backward(*upstreams):
+        def backward(*upstreams, is_transposed=False):
             upstreams = [dense(u, *spec) for u, spec in zip(upstreams, specs, strict=True)]
             upstreams = [u for u in upstreams if u is not None]
             operands = [*xs, *upstreams]
             if not executing_eagerly():
                 return self.gradients(*map(in_this_graph, operands))
             if pull is None or _internals.are_followed(operands):
-                return self.followed(operands)
+                return self.followed(operands, is_transposed)
             return pull(upstreams, outputs, kept)
 
         _internals.record_reverse(self.name, outputs, xs, backward)
-        _internals.record_forward(self.name, outputs, xs, backward)
+        _internals.record_forward(self.name, outputs, xs, functools.partial(backward, is_transposed=True))
         _closed_over.link(xs, outputs)
         return outputs
 
@@ -147,9 +147,9 @@ class Program:
         grads = tf.gradients(ys, xs, operands[len(xs) :])
         return [None if grad is None else tf.convert_to_tensor(grad) for grad in grads]
 
-    def followed(self, operands):
-        """Return the gradients by a program, which has gradients, too."""
-        if self.early_gradients < CALLS_BEFORE:
+    def followed(self, operands, is_transposed):
+        """Return the gradients by a program, which has gradients, too: an accumulator transposes nothing else."""
+        if self.early_gradients < CALLS_BEFORE and not is_transposed:
             self.early_gradients += 1
             return self.gradients_by_step(operands)
         if self.gradient is None:
@@ -163,7 +163,7 @@ class Program:
             with _making, in_state("transposing", False), _internals.stop_recording():
                 self.gradient = Program(f"{self.name}/gradient", present_gradients, operands), present
         program, present = self.gradient
-        found = program(operands)
+        found = program.recorded(operands) if is_transposed else program(operands)
         if found is None:
             return self.gradients_by_step(operands)
         found = iter(found)
