@@ -156,12 +156,15 @@ def _places(
     """Return the places of the tensors of donated arguments among those that `_partial_call` returns."""
     n = len(args)
     statics, donated = ({i % n if isinstance(i, int) and -n <= i < n else i for i in of} for of in (statics, donated))
-    free = [tree.map(lambda leaf, i=i: (leaf, i in donated), x) for i, x in enumerate(args) if i not in statics]
-    free_names = {k: tree.map(lambda leaf, k=k: (leaf, k in donated), x) for k, x in kwargs.items() if k not in statics}
     is_array = _flat.is_array(backend)
-    leaves, marks = (tree.leaves((free, free_names))[k::2] for k in (0, 1))
-    arrays = [mark for leaf, mark in zip(leaves, marks, strict=True) if is_array(leaf)]
-    return tuple(k for k, mark in enumerate(arrays) if mark)
+
+    def mark(which: Any, argument: Any) -> Any:
+        return tree.map(lambda leaf: which in donated if is_array(leaf) else None, argument)
+
+    free = [mark(i, x) for i, x in enumerate(args) if i not in statics]
+    free_names = {name: mark(name, x) for name, x in kwargs.items() if name not in statics}
+    marks = [given for given in tree.leaves((free, free_names)) if given is not None]
+    return tuple(k for k, is_donated in enumerate(marks) if is_donated)
 
 
 def _argument_error(
