@@ -42,13 +42,13 @@ try:
         resource_variable_ops.variable_accessed,
         record.record_operation_backprop_only, record.record_operation_forwardprop_only,
         concrete_function.ConcreteFunction._select_forward_and_backward_functions,
-        concrete_function._DelayedRewriteGradientFunctions.forward_backward, ops.EagerTensor._datatype_enum,
-        ops.EagerTensor._shape_tuple,
+        concrete_function._DelayedRewriteGradientFunctions.forward_backward,
         ops.gradient_registry.lookup, ops.gradient_registry._registry,
         function_def_to_graph.function_def_to_graph, op_def_registry.get,
     )  # fmt: skip
 
     EagerTensor = ops.EagerTensor
+    sizes, dtype_number = EagerTensor._shape_tuple, EagerTensor._datatype_enum  # of an eager tensor, in no Python call
     VariableWatcher = record.VariableWatcher
     stop_recording = record.stop_recording
     anything_records = record.could_possibly_record

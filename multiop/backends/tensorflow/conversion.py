@@ -11,6 +11,7 @@ import tensorflow as tf
 from multiop import errors
 from multiop._values import args, dtypes, host
 
+from . import _internals
 from ._internals import EagerTensor, anything_records, executing_eagerly
 
 Tensor = tf.Tensor
@@ -190,7 +191,7 @@ def floating(x):
 def rank(x):
     """Return the number of dimensions of a tensor."""
     if type(x) is EagerTensor:
-        return len(x._shape_tuple())
+        return len(_internals.sizes(x))
     if x.shape.rank is None:
         raise errors.ArgumentError(
             "the number of dimensions is known only at run time; say what it is with tf.ensure_shape(x, [None, ...])"
@@ -201,7 +202,7 @@ def rank(x):
 def known_shape(x):
     """Return the shape of a tensor as a list, with `None` for what is known only at run time."""
     if type(x) is EagerTensor:
-        return list(x._shape_tuple())
+        return list(_internals.sizes(x))
     rank(x)
     return x.shape.as_list()
 
@@ -476,7 +477,7 @@ def op_dtype(x):
 
 def op_shape(x):
     if type(x) is EagerTensor:
-        return x._shape_tuple()
+        return _internals.sizes(x)
     x = convert(x)
     rank(x)
     static = x.shape

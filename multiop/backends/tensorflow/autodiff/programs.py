@@ -44,7 +44,7 @@ def in_one_call(op):
             return op(*args)
         key += [op, config.floatx()]
         for x in tensors:
-            key += (x._datatype_enum(), x._shape_tuple())
+            key += (_internals.dtype_number(x), _internals.sizes(x))
         program = _signatures.get(key := tuple(key)) or 0
         if type(program) is not Program:
             if program is _NONE:
