@@ -14,7 +14,7 @@ tf = pytest.importorskip("tensorflow")
 
 import multiop as mo
 from multiop import errors
-from multiop.backends.tensorflow.autodiff import programs
+from multiop.backends.tensorflow.autodiff import _programs as programs
 
 MOST_CALLS = 26  # of Python functions, the test's own among them
 RNG = np.random.default_rng(0)

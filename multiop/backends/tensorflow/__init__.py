@@ -16,9 +16,9 @@ from .conversion import *  # noqa: F403
 from .ops import *  # noqa: F403
 
 # isort: split
+from .autodiff._programs import composite as composite
 from .autodiff.custom_gradient import custom_call as custom_call, linear as linear, stop_gradient as stop_gradient
 from .autodiff.gradients import gradients as gradients
-from .autodiff.programs import composite as composite
 from .autodiff.tape import Tape as Tape
 from .autodiff.transforms import (
     checkpoint as checkpoint,

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from multiop._values import args
 
+from ..autodiff._programs import in_one_call
 from ..autodiff.custom_gradient import can_link, link_rule, run_unrecorded, with_rule
-from ..autodiff.programs import in_one_call
 from ..conversion import (
     beyond_float16,
     bool_to_int32,

@@ -9,7 +9,7 @@ import tensorflow as tf
 from multiop import errors
 from multiop._values import args
 
-from ..autodiff.programs import in_one_call
+from ..autodiff._programs import in_one_call
 from ..conversion import choose, convert, in_float32_on_cpu, known_shape, op_shape, promote_operands
 
 FUSED = "https://github.com/Dao-AILab/flash-attention/issues/35"

@@ -10,7 +10,7 @@ import tensorflow as tf
 from multiop import errors
 from multiop._values import windows as _windows
 
-from ..autodiff.programs import in_one_call
+from ..autodiff._programs import in_one_call
 from ..conversion import are_floats, bool_to_int32, convert, in_float32_on_cpu, known_shape, op_shape, promote, rank
 from .elementwise import op_add
 from .products import product_of

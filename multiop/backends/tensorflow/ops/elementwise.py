@@ -11,8 +11,8 @@ import tensorflow as tf
 from multiop import errors
 from multiop._values import host
 
+from ..autodiff._programs import in_one_call
 from ..autodiff.custom_gradient import can_link, link_rule, run_unrecorded, with_rule
-from ..autodiff.programs import in_one_call
 from ..conversion import (
     align,
     align_floating,

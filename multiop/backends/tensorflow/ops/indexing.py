@@ -11,7 +11,7 @@ from multiop import errors
 from multiop._values import args
 
 from ..autodiff import _linear
-from ..autodiff.programs import in_one_call
+from ..autodiff._programs import in_one_call
 from ..conversion import (
     broadcast_together,
     cached_index,

@@ -9,7 +9,7 @@ import tensorflow as tf
 from multiop import errors
 from multiop._values import args
 
-from ..autodiff.programs import in_one_call
+from ..autodiff._programs import in_one_call
 from ..conversion import choose, floating, known_shape, op_shape, promote, rank, reject_complex, to_wide_float
 from ..devices import is_at_hand
 from .elementwise import op_clip

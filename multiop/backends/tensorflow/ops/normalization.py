@@ -7,7 +7,7 @@ import tensorflow as tf
 from multiop import errors
 from multiop._values import args
 
-from ..autodiff.programs import in_one_call
+from ..autodiff._programs import in_one_call
 from ..conversion import choose, floating, in_float32, promote_operands, rank, reject_complex
 from .elementwise import power_by_multiplication
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from multiop._values import windows as _windows
 
-from ..autodiff.programs import in_one_call
+from ..autodiff._programs import in_one_call
 from ..conversion import (
     bool_to_int32,
     choose,

@@ -10,8 +10,8 @@ from multiop import errors
 from multiop._values import args
 
 from .._internals import executing_eagerly
+from ..autodiff._programs import in_one_call
 from ..autodiff.custom_gradient import can_link, link_rule
-from ..autodiff.programs import in_one_call
 from ..conversion import (
     cached_ints,
     choose,

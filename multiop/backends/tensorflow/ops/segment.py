@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from multiop import errors
 
-from ..autodiff.programs import in_one_call
+from ..autodiff._programs import in_one_call
 from ..conversion import choose, dense, in_float32, reject_complex, to_accumulation_dtype, to_index_integers
 from ..devices import is_known
 from .elementwise import op_multiply

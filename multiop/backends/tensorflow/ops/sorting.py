@@ -9,7 +9,7 @@ import tensorflow as tf
 from multiop import errors
 from multiop._values import args
 
-from ..autodiff.programs import in_one_call
+from ..autodiff._programs import in_one_call
 from ..conversion import (
     choose,
     convert,

@@ -6,7 +6,7 @@ import math
 
 import tensorflow as tf
 
-from ..autodiff.programs import in_one_call
+from ..autodiff._programs import in_one_call
 from ..conversion import choose, floating, in_float32, reject_complex
 
 
