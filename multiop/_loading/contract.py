@@ -174,6 +174,9 @@ class Optional(Protocol):
     def is_differentiated(self, x: Tensor, /) -> bool | None:
         """Say whether a derivative is being taken of what `x` is computed from; `None` where this cannot be told."""
 
+    def jit_donating(self, fun: Callable[..., Any], donated: tuple[int, ...], /) -> Callable[..., Any]:
+        """Do the same as `jit`; the tensors at the places `donated` are not used again."""
+
     def linearize(self, fun: Flat, primals: Sequence[Tensor], /) -> tuple[list[Tensor], list[Tensor], Any, Any] | None:
         """Return the outputs of `fun`, the auxiliary ones, its pullback, and what makes the map of its tangents.
 

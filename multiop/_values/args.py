@@ -507,6 +507,19 @@ def normalize_key(key: Any, sizes: Sequence[Any]) -> tuple[list[Any], list[int]]
     return expand_masks(parts(key, sizes))
 
 
+def is_static(key: Any) -> bool:
+    """Say whether a key selects without a tensor, but perhaps in the bounds of a slice."""
+    if type(key) is not tuple:
+        return type(key) in _STATIC
+    for entry in key:  # noqa: SIM110  a third of the time of all()
+        if type(entry) not in _STATIC:
+            return False
+    return True
+
+
+_STATIC = {int, slice, type(None), type(Ellipsis)}
+
+
 def expand_masks(parts: Sequence[Any]) -> tuple[list[Any], list[int]]:
     """Return what `normalize_key` does, for a key that `parts` has checked."""
     entries: list[Any] = []

@@ -21,6 +21,8 @@ def jit(
     fun: Callable[P, T],
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
 ) -> Callable[P, T]:
     """Return a compiled version of a function: same values and gradients, less time per call.
 
@@ -34,12 +36,16 @@ def jit(
         fun: Function of pytrees that returns a pytree of tensors.
         static_argnums: Positions of arguments to take by value even though they hold arrays; they must be hashable.
         static_argnames: Names of such arguments.
+        donate_argnums: Positions of arguments whose tensors are not used again, as the state of a training step: the
+            program may put its outputs in their place. On JAX it does, and a later use of one is an error; elsewhere
+            they stay as they are.
+        donate_argnames: Names of such arguments.
 
     Returns:
         Function of the same arguments.
 
     Raises:
-        ArgumentError: `static_argnums` or `static_argnames` names no parameter of `fun`.
+        ArgumentError: An option names no parameter of `fun`, or one that is both static and donated.
         ArgumentTypeError: `fun` is not callable, or a static value is not hashable.
 
     Example:
@@ -51,11 +57,14 @@ def jit(
         (6.0, 9.0)
     """
     _args.function(fun, "jit: fun")
-    numbers, names = _statics(fun, static_argnums, static_argnames)
+    numbers, names = _chosen(fun, static_argnums, static_argnames, "static")
+    donated = _chosen(fun, donate_argnums, donate_argnames, "donate")
+    if both := sorted(map(str, numbers & donated[0])) or sorted(names & donated[1]):
+        raise errors.ArgumentError(f"jit: argument {both[0]} is both static and donated; name it in one option alone")
     has_statics = bool(numbers or names)
     traces = Recent()
 
-    @decorate_transformed(fun, jit, static_argnums, static_argnames)
+    @decorate_transformed(fun, jit, static_argnums, static_argnames, donate_argnums, donate_argnames)
     def compiled(*args: P.args, **kwargs: P.kwargs) -> T:
         backend = ready()
         classes = _flat.tensor_classes[backend.name]
@@ -84,7 +93,11 @@ def jit(
             ) from None
         if trace is not None:
             return trace(*tensors)
-        trace = backend.jit(_flat_call(call or _of_leaves(fun, by_value), backend))
+        flat, donating = _flat_call(call or _of_leaves(fun, by_value), backend), getattr(backend, "jit_donating", None)
+        if donating is not None and any(donated):
+            trace = donating(flat, _places(args, kwargs, numbers | names, set().union(*donated), backend))
+        else:
+            trace = backend.jit(flat)
         result = trace(*tensors)
         traces.put(key, trace)  # only after it ran: a failed trace must not be kept
         return result
@@ -138,6 +151,23 @@ def _partial_call(
     return call, (template.key(), by_value.key()), tensors
 
 
+def _places(
+    args: tuple[Any, ...], kwargs: dict[str, Any], statics: set[Any], donated: set[Any], backend: Any
+) -> tuple[int, ...]:
+    """Return the places of the tensors of donated arguments among those that `_partial_call` returns."""
+    n = len(args)
+    statics, donated = ({i % n if isinstance(i, int) and -n <= i < n else i for i in of} for of in (statics, donated))
+    is_array = _flat.is_array(backend)
+
+    def mark(which: Any, argument: Any) -> Any:
+        return tree.map(lambda leaf: which in donated if is_array(leaf) else None, argument)
+
+    free = [mark(i, x) for i, x in enumerate(args) if i not in statics]
+    free_names = {name: mark(name, x) for name, x in kwargs.items() if name not in statics}
+    marks = [given for given in tree.leaves((free, free_names)) if given is not None]
+    return tuple(k for k, is_donated in enumerate(marks) if is_donated)
+
+
 def _argument_error(
     fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], backend: Any
 ) -> errors.MultiopError:
@@ -153,25 +183,25 @@ def _argument_error(
     raise AssertionError("called for arguments that all make tensors")
 
 
-def _statics(
-    fun: Callable[..., Any], static_argnums: int | Sequence[int] | None, static_argnames: str | Sequence[str] | None
+def _chosen(
+    fun: Callable[..., Any], argnums: int | Sequence[int] | None, argnames: str | Sequence[str] | None, which: str
 ) -> tuple[set[int], set[str]]:
-    """Return the positions and the names of static arguments, each completed from the other by the signature."""
-    given = () if static_argnums is None else _flat.argnums(static_argnums, "jit: static_argnums")
+    """Return the positions and the names of chosen arguments, each completed from the other by the signature."""
+    given = () if argnums is None else _flat.argnums(argnums, f"jit: {which}_argnums")
     numbers = {given} if isinstance(given, int) else set(given)
-    if static_argnames is None:
-        static_argnames = ()
-    names = {static_argnames} if isinstance(static_argnames, str) else static_argnames
-    if not isinstance(names, (tuple, list, set, frozenset)) or not all(isinstance(name, str) for name in names):
-        raise errors.ArgumentTypeError(f"jit: static_argnames must be a string or several, got {names!r}")
-    names = set(names)
+    if argnames is None:
+        argnames = ()
+    chosen = {argnames} if isinstance(argnames, str) else argnames
+    if not isinstance(chosen, (tuple, list, set, frozenset)) or not all(isinstance(name, str) for name in chosen):
+        raise errors.ArgumentTypeError(f"jit: {which}_argnames must be a string or several, got {chosen!r}")
+    names = set(chosen)
     try:
         parameters = list(inspect.signature(fun).parameters.values())
     except (ValueError, TypeError):
         return numbers, names
     if any(p.kind is p.VAR_KEYWORD for p in parameters) is False and (unknown := names - {p.name for p in parameters}):
         raise errors.ArgumentError(
-            f"jit: static_argnames names {min(unknown)!r}, "
+            f"jit: {which}_argnames names {min(unknown)!r}, "
             f"which is not a parameter of {getattr(fun, '__qualname__', fun)}"
         )
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -179,7 +209,8 @@ def _statics(
         for i in numbers:
             if not -len(positional) <= i < len(positional):
                 raise errors.ArgumentError(
-                    f"jit: static_argnums {i} is out of range for a function of {len(positional)} positional parameters"
+                    f"jit: {which}_argnums {i} is out of range "
+                    f"for a function of {len(positional)} positional parameters"
                 )
         numbers = {i % len(positional) for i in numbers}
     names |= {positional[i] for i in numbers if 0 <= i < len(positional)}

@@ -698,6 +698,29 @@ def test_jit_statics(backend, numpy, options):
     np.testing.assert_array_equal(numpy(g(X, (1, 2), mode="b")), X)
 
 
+@construct("jit: donate_argnums and donate_argnames")
+@pytest.mark.parametrize(
+    "options",
+    [{"donate_argnums": 0}, {"donate_argnums": (-3,)}, {"donate_argnames": ["state"]}, {"donate_argnames": "state"}],
+    ids=str,
+)
+def test_jit_donates(backend, numpy, options):
+    step = mo.jit(lambda state, x, n: {"a": state["a"] + x, "b": (state["b"][0] * n,)}, **options)
+    expected_a, expected_b = X + 1, A * 2
+    x, state = mo.op_convert_to_tensor(np.float32(1)), {"a": mo.op_convert_to_tensor(X), "b": (mo.op_copy(A),)}
+    for call in (lambda state: step(state, x, 2), lambda state: step(state=state, x=x, n=2)):
+        for _ in range(2):
+            before, state = state, call(state)
+            np.testing.assert_array_equal(numpy(state["a"]), expected_a)
+            np.testing.assert_array_equal(numpy(state["b"][0]), expected_b)
+            expected_a, expected_b = expected_a + 1, expected_b * 2
+            if backend == "jax":
+                assert before["a"].is_deleted() and before["b"][0].is_deleted()
+    assert float(x) == 1.0  # it was not donated
+    loss = lambda x: mo.op_sum(step({"a": x * mo.op_convert_to_tensor(X), "b": (A,)}, x, 2)["a"])
+    assert float(mo.grad(loss)(1.0)) == X.sum() + X.size
+
+
 @construct("jit: static arguments that do not fit", error=True)
 @pytest.mark.parametrize(
     ("call", "error", "message"),
@@ -706,6 +729,11 @@ def test_jit_statics(backend, numpy, options):
         (lambda: mo.jit(lambda x: x, static_argnames="y"), errors.ArgumentError, "static_argnames names 'y'"),
         (lambda: mo.jit(lambda x: x, static_argnums="x"), errors.ArgumentTypeError, "static_argnums must be"),
         (lambda: mo.jit(lambda x: x, static_argnames=3), errors.ArgumentTypeError, "static_argnames"),
+        (lambda: mo.jit(lambda x: x, donate_argnums=1), errors.ArgumentError, "donate_argnums 1 is out of range"),
+        (lambda: mo.jit(lambda x: x, donate_argnames="y"), errors.ArgumentError, "donate_argnames names 'y'"),
+        (lambda: mo.jit(lambda x: x, donate_argnums="x"), errors.ArgumentTypeError, "donate_argnums must be"),
+        (lambda: mo.jit(lambda x: x, donate_argnames=3), errors.ArgumentTypeError, "donate_argnames"),
+        (lambda: mo.jit(lambda x: x, 0, donate_argnums=-1), errors.ArgumentError, "both static and donated"),
         (lambda: mo.jit(lambda x, k: x)(X, {1, 2}), errors.ArgumentTypeError, "hashable"),
         (lambda: mo.jit(lambda x, k: x, static_argnums=1)(X, X), errors.ArgumentTypeError, "hashable"),
     ],

@@ -12,7 +12,7 @@ DTYPES = {"float32": tf.float32, "bfloat16": tf.bfloat16, "float16": tf.float16}
 MORE = 2
 DEARER = {  # what is pinned, and its price in nodes beyond TensorFlow's, in float32
     "selu": (9, "tf.nn.selu has another gradient at 0 eagerly and by XLA"),
-    "max_pool": (10, "the kernel ignores NaN, and returns a number for windows of -inf alone"),
+    "max_pool": (4, "the kernel ignores NaN"),
     "sparse_categorical_crossentropy": (8, "a class that is out of range makes NaN where no value can be read"),
     "categorical_crossentropy": (12, "0 * log(0) is 0 where a class is masked"),
     "logsumexp": (6, "a row of -inf is masked"),

@@ -19,6 +19,7 @@ from .autodiff.transforms import (
     composite as composite,
     is_differentiated as is_differentiated,
     jit as jit,
+    jit_donating as jit_donating,
     jvp as jvp,
     vjp as vjp,
     vmap as vmap,

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multiop import config, errors
+from multiop._rules import signatures
 from multiop._values import args, dtypes, host
 
 from . import _versions
@@ -107,6 +108,33 @@ def with_constants(function):
                 return program(x, *numbers)
             own = programs[key] = jit_inline(lambda x: function(x, *numbers))
         return own(x)
+
+    return call
+
+
+def in_one_call(op):
+    """Run an op, whose arguments are arrays and plain options, as one program: each step would be a call of its own.
+
+    It must not look at values.
+    """
+    programs = {}
+
+    @functools.wraps(op)
+    def call(*args):
+        try:
+            key, tensors = signatures.split(args, CONCRETE)
+        except TypeError:
+            return op(*args)
+        key.append(config.floatx())
+        program = programs.get(key := tuple(key))
+        if program is None:
+            if not tensors or len(programs) >= _PROGRAMS_EACH:
+                return op(*args)
+            program = programs[key] = jit_inline(signatures.of_tensors(op, args, CONCRETE))
+        try:
+            return program(*tensors)
+        except Exception:  # a wrong argument: step by step, the error describes it
+            return op(*args)
 
     return call
 

@@ -65,6 +65,11 @@ def is_at_hand(x):
     return is_cpu_default() or not isinstance(x, jax.Array) or all(device.platform == "cpu" for device in x.devices())
 
 
+def is_readable(x):
+    """Say whether NumPy can look at all of `x`, an array, without waiting for an accelerator or another process."""
+    return is_at_hand(x) and getattr(x, "is_fully_addressable", True)
+
+
 @functools.cache
 def is_cpu_default():
     """Say whether the CPU is JAX's default device; others are then only used if named."""

@@ -16,6 +16,7 @@ from .conversion import *  # noqa: F403
 from .ops import *  # noqa: F403
 
 # isort: split
+from .autodiff._programs import composite as composite
 from .autodiff.custom_gradient import custom_call as custom_call, linear as linear, stop_gradient as stop_gradient
 from .autodiff.gradients import gradients as gradients
 from .autodiff.tape import Tape as Tape

@@ -42,16 +42,19 @@ try:
         resource_variable_ops.variable_accessed,
         record.record_operation_backprop_only, record.record_operation_forwardprop_only,
         concrete_function.ConcreteFunction._select_forward_and_backward_functions,
+        concrete_function._DelayedRewriteGradientFunctions.forward_backward,
         ops.gradient_registry.lookup, ops.gradient_registry._registry,
         function_def_to_graph.function_def_to_graph, op_def_registry.get,
     )  # fmt: skip
 
+    EagerTensor = ops.EagerTensor
+    sizes, dtype_number = EagerTensor._shape_tuple, EagerTensor._datatype_enum  # of an eager tensor, in no Python call
     VariableWatcher = record.VariableWatcher
     stop_recording = record.stop_recording
     anything_records = record.could_possibly_record
     uid = ops.uid
 except (ImportError, AttributeError) as error:
-    missing, pywrap_tfe = str(error), None
+    missing, pywrap_tfe, EagerTensor = str(error), None, None
 
     def stop_recording():
         return tf.init_scope() if tf.executing_eagerly() else nullcontext()
@@ -585,6 +588,61 @@ def outer_source(graph, x):
         source = found if found is not None else source
         graph, x = getattr(found, "graph", None), found
     return source
+
+
+def are_followed(xs):
+    """Say whether a tape or a forward accumulator follows any of `xs`."""
+    return pywrap_tfe.TFE_Py_TapeSetPossibleGradientTypes(xs) != gradients_util.POSSIBLE_GRADIENT_TYPES_NONE
+
+
+def traced_function(fn, xs):
+    """Return the concrete function of `fn` for tensors like `xs`."""
+    return tf.function(fn, autograph=False).get_concrete_function(*[tf.TensorSpec(x.shape, x.dtype) for x in xs])
+
+
+def callable_of(concrete):
+    """Return what calls a concrete function on a list of eager tensors, as its own call does in five times as long."""
+    return _callable(concrete._inference_function, concrete.captured_inputs)
+
+
+def _callable(function, captured):
+    name, n, ctx = function.name.decode(), len(function.function_type.flat_outputs), context.context()
+
+    def call(xs):
+        return execute.execute(name, n, [*xs, *captured] if captured else xs, _AS_WRITTEN, ctx)
+
+    call.function = function  # which TensorFlow would drop
+    return call
+
+
+# a graph is optimized where that pays, and rounds otherwise than its operations do one by one
+_options = tf.compat.v1.ConfigProto()
+_options.graph_options.rewrite_options.disable_meta_optimizer = True
+_AS_WRITTEN = ("executor_type", "", "config_proto", _options.SerializeToString())
+
+
+def with_gradient(concrete):
+    """Return calls of a concrete function that keeps what its gradient needs, and of that gradient.
+
+    Returns:
+        The first returns `n` outputs and what it keeps. The second takes a list of upstreams, one for each output that
+        is differentiable, and the two; it is `None` where TensorFlow's gradient is not dense. And `n`.
+    """
+    n, captured = len(concrete.outputs), concrete.captured_inputs
+    forward, backward = concrete._delayed_rewrite_functions.forward_backward()
+    places = {id(y): k for k, y in reversed(list(enumerate(concrete.graph.outputs)))}
+    sources = [(places.get(id(x)), x) for x in backward.captured_inputs]
+    grads = backward.structured_outputs
+    call, call_back = _callable(forward, captured), _callable(backward._inference_function, [])
+    if any(isinstance(grad, tf.IndexedSlices) for grad in grads):
+        return call, None, n
+
+    def pull(upstreams, outputs, kept):
+        found = [x if k is None else outputs[k] if k < n else kept[k - n] for k, x in sources]
+        found = iter(call_back([*upstreams, *found]))
+        return [None if grad is None else next(found) for grad in grads]
+
+    return call, pull, n
 
 
 def call_with_captures(concrete, inputs, captured):

@@ -72,6 +72,10 @@ def vmap(fun, in_axes, axis_size):
 
 
 def jit(fun):
+    return jit_donating(fun, ())
+
+
+def jit_donating(fun, donated):
     def run(*tensors):
         finish = None
 
@@ -82,7 +86,7 @@ def jit(fun):
 
         return _Result((mended(compute_outputs)(*tensors), finish))
 
-    return jax.jit(run)
+    return jax.jit(run, donate_argnums=donated)
 
 
 class _Result(tuple):

@@ -9,11 +9,12 @@ import numpy as np
 from multiop import errors
 from multiop._values import windows
 
-from ..conversion import bool_to_int32, convert, promote
+from ..conversion import bool_to_int32, convert, in_one_call, promote
 from ..devices import is_cpu_default
 from .elementwise import op_add
 
 
+@in_one_call
 def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     axes, strides, dilation = windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
@@ -30,6 +31,7 @@ def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     return y if bias is None else op_add(y, bias.reshape(windows.along_channels(data_format, len(axes))))
 
 
+@in_one_call
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):
     inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     axes, strides, dilation = windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
@@ -52,6 +54,7 @@ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_for
     )
 
 
+@in_one_call
 def op_unfold(x, kernel_size, dilation, padding, stride):
     x = convert(x)
     if x.ndim != 4:
@@ -64,6 +67,7 @@ def op_unfold(x, kernel_size, dilation, padding, stride):
     return x.reshape(x.shape[0], x.shape[1] * kernel[0] * kernel[1], number[0] * number[1])
 
 
+@in_one_call
 def op_fold(x, output_size, kernel_size, dilation, padding, stride):
     (x,) = bool_to_int32(convert(x))
     output_size = windows.spatial(output_size, 2, "output_size")

@@ -9,6 +9,8 @@ from multiop._values import args, dtypes, host
 
 from ..conversion import convert, floating, jit_inline, native, promote, reject_complex
 
+FEW = 2048  # entries, which NumPy makes in a tenth of the time
+
 
 def op_zeros(shape, dtype):
     return jnp.zeros(args.countable(shape), native(dtype))  # others end the process
@@ -38,7 +40,12 @@ def op_full_like(x, fill_value, dtype):
 
 
 def op_arange(start, stop, step, dtype):
+    if type(start) is type(stop) is type(step) is int and step and len(range(start, stop, step)) <= FEW:
+        return _tensor(np.arange(start, stop, step, native(dtype)))
     return jnp.arange(start, stop, step, native(dtype))
+
+
+_tensor = jit_inline(lambda x: x)
 
 
 def op_eye(n, m, k, dtype):

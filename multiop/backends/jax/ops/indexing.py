@@ -13,8 +13,18 @@ import numpy as np
 from multiop import errors
 from multiop._values import args
 
-from ..conversion import convert, in_float32, is_array, jit_inline, native, promote_all, resolve_axis, to_index_integers
-from ..devices import is_at_hand
+from ..conversion import (
+    convert,
+    in_float32,
+    in_one_call,
+    is_array,
+    jit_inline,
+    native,
+    promote_all,
+    resolve_axis,
+    to_index_integers,
+)
+from ..devices import is_at_hand, is_readable
 from .elementwise import op_add, op_maximum, op_minimum, op_multiply
 
 
@@ -39,11 +49,24 @@ def op_take_along_axis(x, indices, axis):
 
 def op_get_item(x, key):
     x = convert(x)
+    if args.is_static(key):
+        return _slice_entries(x, key)
     entries, arrays = args.normalize_key(key, x.shape)
+    are_dims = len(entries) == x.ndim  # none is a new one
+    are_inside = are_dims and all(are_known_inside(entries[dim], x.shape[dim]) for dim in arrays)
+    return (_select_inside if are_inside else _select)(x, entries, arrays, are_inside)
+
+
+@in_one_call
+def _slice_entries(x, key):
+    return x[tuple(args.normalize_key(key, x.shape)[0])]
+
+
+def _select(x, entries, arrays, are_inside):
     x = x[tuple(slice(None) if place in arrays else entry for place, entry in enumerate(entries))]
     if not arrays:
         return x
-    found = [check_indices(entries[place], x.shape[place]) for place in arrays]
+    found = [(entries[i], None) if are_inside else check_indices(entries[i], x.shape[i]) for i in arrays]
     places = [slice(None)] * x.ndim
     for place, (indices, _) in zip(arrays, found, strict=True):
         places[place] = indices
@@ -52,6 +75,9 @@ def op_get_item(x, key):
     for _, outside in found:
         picked = picked if outside is None else blank_out_of_range(picked, outside[(..., *[None] * behind)])
     return picked
+
+
+_select_inside = in_one_call(_select)
 
 
 def op_slice(inputs, start_indices, shape):
@@ -68,13 +94,23 @@ def op_slice_update(x, start_indices, updates):
 
 
 def op_scatter_update(x, indices, updates, reduction):
-    cells, inner = flat_indices(indices, x)
+    known = np.asarray(indices) if is_readable(indices) else None
+    if known is None or not ((known >= 0) & (known < x.shape[: known.shape[-1]])).all():
+        return _update_cells(x, indices, updates, reduction, False)
+    return _update_inside(x, indices, updates, reduction, True)
+
+
+def _update_cells(x, indices, updates, reduction, are_inside):
+    cells, inner = flat_indices(indices, x, are_inside)
     outer, width = x.shape[: x.ndim - len(inner)], math.prod(inner)
     updates = jnp.broadcast_to(updates, (*cells.shape, *inner)).reshape(cells.size, width)
     if cells.size == 0:
         return x
     rows = scatter_rows(x.reshape(math.prod(outer), width), cells.reshape(-1), updates, reduction)
     return rows.reshape(x.shape)
+
+
+_update_inside = in_one_call(_update_cells)
 
 
 def op_select(condlist, choicelist, default):
@@ -104,16 +140,18 @@ def op_one_hot(x, num_classes, axis, dtype):
 
 def check_indices(indices, size):
     """Return non-negative indices, and a mask of those out of range; if the values are known, raise, and no mask."""
+    if type(indices) is int:
+        args.check_indices(indices, indices, size)
+        return np.array(indices % size, np.int32 if size < 2**31 else np.int64), None
     known = args.host_indices(indices, size)
     if known is not None:
         return convert(known), None
     if not (is_array(indices) and indices.aval.dtype in _INDEX):
         indices = to_index_integers(indices)
-    if is_array(indices) and is_at_hand(indices) and indices.is_fully_addressable:
+    if are_known_inside(indices, size):
+        return indices, None
+    if is_readable(indices):
         values = np.asarray(indices)
-        # as an unsigned number, a negative one is large
-        if not values.size or values.view(_UNSIGNED[values.itemsize]).max() < size:
-            return indices, None
         args.check_indices(int(values.min()), int(values.max()), size)
     # read concrete indices even while tracing: a rule that gathers by them then stays linear
     with jax.ensure_compile_time_eval() if is_array(indices) else contextlib.nullcontext():
@@ -123,6 +161,15 @@ def check_indices(indices, size):
             raise args.out_of_range(size)
         outside = None
     return indices, outside
+
+
+def are_known_inside(indices, size):
+    """Say whether `indices` are a tensor of ints that are known to lie from 0 to `size`."""
+    if not (is_array(indices) and indices.aval.dtype in _INDEX and is_readable(indices)):
+        return False
+    values = np.asarray(indices)
+    # as an unsigned number, a negative one is large
+    return not values.size or values.view(_UNSIGNED[values.itemsize]).max() < size
 
 
 @functools.partial(jit_inline, static_argnums=1)
@@ -160,7 +207,7 @@ def block_start(start_indices, x, shape):
     return tuple(starts), jnp.any((starts < 0) | (starts > sizes - np.array(shape, starts.dtype)))
 
 
-def flat_indices(indices, x):
+def flat_indices(indices, x, are_inside):
     """Return the flat index of each cell of `x` that `indices` select, and the shape of a cell.
 
     Indices out of range that cannot raise become the first index after the last cell.
@@ -169,7 +216,8 @@ def flat_indices(indices, x):
     depth = indices.shape[-1]
     cells, left_out = jnp.zeros(indices.shape[:-1], indices.dtype), []
     for dim in range(depth):
-        column, outside = check_indices(indices[..., dim], x.shape[dim])
+        column = indices[..., dim]
+        column, outside = (column, None) if are_inside else check_indices(column, x.shape[dim])
         cells = cells * x.shape[dim] + column
         left_out += [] if outside is None else [outside]
     for outside in left_out:

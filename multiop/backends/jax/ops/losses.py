@@ -12,7 +12,7 @@ from multiop import errors
 from multiop._values import args
 
 from ..conversion import floating, jit_inline, promote, reject_complex, to_wide_float
-from ..devices import is_at_hand
+from ..devices import is_readable
 from .elementwise import _clip, divide
 
 EPSILON = 1e-7
@@ -187,9 +187,10 @@ def log_sum_exp(*logs):
 
 def check_classes(target, size):
     """Return classes, and a mask of those out of range; if the values are known, raise, and return no mask."""
-    outside = (target < 0) | (target >= size)
-    if not is_at_hand(outside):
+    if not is_readable(target):
+        outside = (target < 0) | (target >= size)
         return jnp.where(outside, 0, target), outside
-    if bool(jnp.any(outside)):
+    classes = np.asarray(target)
+    if classes.size and not 0 <= classes.min() <= classes.max() < size:
         raise errors.ArgumentError(f"target has a class that is not among the {size} of output")
     return target, None

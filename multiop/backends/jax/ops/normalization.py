@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from multiop import errors
 from multiop._values import args
 
-from ..conversion import floating, in_float32, promote_operands, reject_complex
+from ..conversion import floating, in_float32, in_one_call, promote_operands, reject_complex
 from .elementwise import _abs, divide
 
 
@@ -20,6 +20,7 @@ def op_normalize(x, axis, order, epsilon):
     return _normalize_in_float32(x, axis, order, epsilon) if x.size else x
 
 
+@in_one_call
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
     x, mean, variance, offset, scale = promote_operands(x, mean, variance, offset, scale)
     axis = args.single_axis(axis, x.ndim)
@@ -29,6 +30,7 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
     return _batch_normalized(x, mean, variance, axis, offset, scale, epsilon)
 
 
+@in_one_call
 def op_layer_normalization(x, gamma, beta, axis, epsilon):
     x, gamma, beta = promote_operands(x, gamma, beta)
     axis = tuple(sorted(args.axes(axis, x.ndim)))
@@ -36,6 +38,7 @@ def op_layer_normalization(x, gamma, beta, axis, epsilon):
     return _layer_normalized(x, gamma, beta, axis, epsilon)
 
 
+@in_one_call
 def op_rms_normalization(x, scale, axis, epsilon):
     x, scale = promote_operands(x, scale)
     axis = tuple(sorted(args.axes(axis, x.ndim)))

@@ -10,9 +10,10 @@ import numpy as np
 
 from multiop._values import windows as _windows
 
-from ..conversion import bool_to_int32, convert, floating, in_float32, reject_complex
+from ..conversion import bool_to_int32, convert, floating, in_float32, in_one_call, reject_complex
 
 
+@in_one_call
 def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad):
     x = floating(inputs)
     windows = _windows.pooling(x.shape, pool_size, strides, padding, data_format, ceil_mode)
@@ -20,11 +21,13 @@ def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode,
     return in_float32(lambda x: average(x, *windows, count_include_pad), x)
 
 
+@in_one_call
 def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
     (x,) = reject_complex(*bool_to_int32(convert(inputs)))
     return _max_pool(x, *_windows.pooling(x.shape, pool_size, strides, padding, data_format, ceil_mode))
 
 
+@in_one_call
 def op_adaptive_average_pool(inputs, output_size, data_format):
     x = floating(inputs)
     axes, size = _windows.adaptive(x.shape, output_size, data_format)
@@ -34,6 +37,7 @@ def op_adaptive_average_pool(inputs, output_size, data_format):
     return in_float32(lambda x: _adaptive_average(x, axes, size), x)
 
 
+@in_one_call
 def op_adaptive_max_pool(inputs, output_size, data_format):
     (x,) = reject_complex(*bool_to_int32(convert(inputs)))
     return _adaptive_max(x, *_windows.adaptive(x.shape, output_size, data_format))

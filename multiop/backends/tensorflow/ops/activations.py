@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from multiop._values import args
 
+from ..autodiff._programs import in_one_call
 from ..autodiff.custom_gradient import can_link, link_rule, run_unrecorded, with_rule
 from ..conversion import (
     beyond_float16,
@@ -66,28 +67,33 @@ def op_leaky_relu(x, negative_slope):
     return choose(x > 0, x, negative_slope * x)
 
 
+@in_one_call
 def op_elu(x, alpha):
     return in_float32(lambda x: scaled_elu(x, alpha, 1), *reject_complex(floating(x)))
 
 
+@in_one_call
 def op_celu(x, alpha):
     (x,) = reject_complex(floating(x))
     return choose(x < 0, alpha * tf.math.expm1(choose(x < 0, x, tf.constant(0, x.dtype)) / alpha), x)
 
 
+@in_one_call
 def op_selu(x):  # the gradient of tf.nn.selu at 0 is the one from the right; XLA's, the one from the left
     return in_float32(lambda x: scaled_elu(x, SELU_ALPHA, SELU_SCALE), *reject_complex(floating(x)))
 
 
 def op_silu(x):
-    return beyond_float16(lambda x: x * tf.sigmoid(x), *reject_complex(floating(x)))
+    return beyond_float16(lambda x: tf.raw_ops.Mul(x=x, y=tf.raw_ops.Sigmoid(x=x)), *reject_complex(floating(x)))
 
 
+@in_one_call
 def op_gelu(x, approximate):  # tf.nn.gelu rounds its constants to float32, also for float64
     (x,) = reject_complex(floating(x))
     return beyond_float16(gelu_tanh, x) if approximate else 0.5 * x * tf.math.erfc(x * -math.sqrt(0.5))
 
 
+@in_one_call
 def op_glu(x, axis):
     (x,) = reject_complex(floating(x))
     axis = args.halved_axis(axis, known_shape(x))
@@ -99,11 +105,13 @@ def op_log_sigmoid(x):
     return tf.math.log_sigmoid(*reject_complex(floating(x)))
 
 
+@in_one_call
 def op_softsign(x):
     (x,) = reject_complex(floating(x))
     return with_rule("op_softsign", [run_unrecorded(softsign, x)], softsign_rule, x)[0]
 
 
+@in_one_call
 def op_soft_shrink(x, threshold):
     (x,) = reject_complex(floating(x))
     return choose(tf.abs(x) <= threshold, tf.constant(0, x.dtype), x - tf.stop_gradient(tf.sign(x)) * threshold)
@@ -128,6 +136,7 @@ def op_hard_sigmoid(x):
     return op_relu6(reject_complex(floating(x))[0] + 3) / 6
 
 
+@in_one_call
 def op_hard_silu(x):
     (x,) = reject_complex(floating(x))
     # the products of the formula's derivative would overflow, or be NaN, before they vanish

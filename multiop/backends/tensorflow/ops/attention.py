@@ -9,11 +9,13 @@ import tensorflow as tf
 from multiop import errors
 from multiop._values import args
 
+from ..autodiff._programs import in_one_call
 from ..conversion import choose, convert, in_float32_on_cpu, known_shape, op_shape, promote_operands
 
 FUSED = "https://github.com/Dao-AILab/flash-attention/issues/35"
 
 
+@in_one_call
 def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, flash, cap):
     query, key, value, bias = promote_operands(query, key, value, bias)
     mask = None if mask is None else convert(mask)

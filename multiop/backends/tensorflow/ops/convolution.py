@@ -10,6 +10,7 @@ import tensorflow as tf
 from multiop import errors
 from multiop._values import windows as _windows
 
+from ..autodiff._programs import in_one_call
 from ..conversion import are_floats, bool_to_int32, convert, in_float32_on_cpu, known_shape, op_shape, promote, rank
 from .elementwise import op_add
 from .products import product_of
@@ -17,6 +18,7 @@ from .products import product_of
 _LAYOUT = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 
 
+@in_one_call
 def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     shapes = known_shape(inputs), known_shape(kernel)
@@ -35,6 +37,7 @@ def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     return op_add(y, tf.reshape(bias, _windows.along_channels(data_format, len(strides))))
 
 
+@in_one_call
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):
     inputs, kernel = bool_to_int32(*promote(inputs, kernel))
     shapes = known_shape(inputs), known_shape(kernel)
@@ -64,6 +67,7 @@ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_for
     return to_data_format(y[(slice(None), *kept)], data_format)
 
 
+@in_one_call
 def op_unfold(x, kernel_size, dilation, padding, stride):
     x = convert(x)
     if rank(x) != 4:
@@ -77,6 +81,7 @@ def op_unfold(x, kernel_size, dilation, padding, stride):
     return tf.reshape(x, [size(x, 0), size(x, 1) * kernel[0] * kernel[1], number[0] * number[1]])
 
 
+@in_one_call
 def op_fold(x, output_size, kernel_size, dilation, padding, stride):
     (x,) = bool_to_int32(convert(x))
     output_size = _windows.spatial(output_size, 2, "output_size")

@@ -11,6 +11,7 @@ import tensorflow as tf
 from multiop import errors
 from multiop._values import host
 
+from ..autodiff._programs import in_one_call
 from ..autodiff.custom_gradient import can_link, link_rule, run_unrecorded, with_rule
 from ..conversion import (
     align,
@@ -270,11 +271,11 @@ def op_tanh(x):
 
 
 def op_arcsinh(x):
-    return either(lambda x: inverse_hyperbolic(tf.asinh, tf.abs, x), _complex.arcsinh, x)
+    return either(lambda x: inverse_hyperbolic(x, True) if is_tracked() else tf.asinh(x), _complex.arcsinh, x)
 
 
 def op_arccosh(x):
-    return either(lambda x: inverse_hyperbolic(tf.acosh, lambda x: x, x), _complex.arccosh, x)
+    return either(lambda x: inverse_hyperbolic(x, False) if is_tracked() else tf.acosh(x), _complex.arccosh, x)
 
 
 def op_arctanh(x):
@@ -319,6 +320,7 @@ def op_logaddexp2(x1, x2):
     return log_add_powers(x1, x2, math.log(2))
 
 
+@in_one_call
 def op_nan_to_num(x, nan, posinf, neginf):
     x = convert(x)
     if x.dtype.is_complex:
@@ -332,6 +334,7 @@ def op_nan_to_num(x, nan, posinf, neginf):
     return choose(tf.math.is_nan(x), tf.constant(nan, x.dtype), x)
 
 
+@in_one_call
 def op_cbrt(x):
     (x,) = reject_complex(floating(x))
     if x.dtype in (tf.float16, tf.bfloat16):
@@ -354,6 +357,7 @@ def op_heaviside(x1, x2):
     return choose(tf.equal(x1, 0), x2, (tf.sign(x1) + 1) / 2)
 
 
+@in_one_call
 def op_ldexp(x1, x2):
     (x1,), x2 = reject_complex(floating(x1)), convert(x2)
     if x2.dtype.is_floating or x2.dtype.is_complex:
@@ -556,6 +560,7 @@ def connect(y, *xs):
     return y
 
 
+@in_one_call
 def power(x1, x2):
     """Return `tf.pow(x1, x2)`; its own derivatives are NaN at 0, and infinite where only the value is."""
     x1, x2 = map(in_this_graph, broadcast_together(x1, x2))
@@ -600,6 +605,7 @@ def hidden(x):
     return x if executing_eagerly() else tf.raw_ops.PlaceholderWithDefault(input=x, shape=x.shape)
 
 
+@in_one_call
 def arctan2(x1, x2):
     """Return angles; the gradient of tf.atan2 is NaN at the origin, and where squares overflow or underflow."""
     return with_rule("op_arctan2", [run_unrecorded(tf.atan2, x1, x2)], arctan2_rule, x1, x2)[0]
@@ -622,6 +628,7 @@ def length(x1, x2):
     return choose(infinite, tf.constant(math.inf, x1.dtype), y)
 
 
+@in_one_call
 def hypot(x1, x2):
     """Return lengths; the parts of TensorFlow's derivative overflow or underflow before their product does."""
     y = run_unrecorded(length, x1, x2)
@@ -636,13 +643,12 @@ def hypot_rule(x1, x2, y, upstream):
     return [*[choose(flat, tf.zeros_like(x), upstream * (x / size)) for x in sides], None]
 
 
-def inverse_hyperbolic(fn, size_of, x):
-    """Return `fn(x)`, an inverse hyperbolic function, with a slope that keeps its digits for large `x`."""
-    if not is_tracked():
-        return fn(x)
+@in_one_call
+def inverse_hyperbolic(x, is_odd):
+    """Return an inverse hyperbolic sine or cosine with a slope that keeps its digits for large `x`."""
     if x.dtype.size == 2:
-        return in_float32(lambda x: inverse_hyperbolic(fn, size_of, x), x)
-    size, one = size_of(x), tf.constant(1, x.dtype)
+        return in_float32(lambda x: inverse_hyperbolic(x, is_odd), x)
+    fn, size, one = tf.asinh if is_odd else tf.acosh, tf.abs(x) if is_odd else x, tf.constant(1, x.dtype)
     far = size > 2 * EPS[x.dtype] ** -0.5
     line = tf.sign(x) * (tf.math.log(choose(far, size, one)) + math.log(2))
     return choose(far, line, fn(choose(far, one, x)))
@@ -652,6 +658,7 @@ TINY = {tf.float16: 2.0**-14, tf.bfloat16: 2.0**-126, tf.float32: 2.0**-126, tf.
 EPS = {tf.float32: 2.0**-23, tf.float64: 2.0**-52}
 
 
+@in_one_call
 def log_add_powers(x1, x2, base):
     """Return the logarithm of the sum of two powers; `base` is the natural logarithm of the base."""
     x1, x2 = reject_complex(*align_floating(x1, x2))

@@ -12,13 +12,16 @@ from multiop._values import args
 
 from .._ranks import MOST_SLICED, slice_by_key
 from ..autodiff import _linear
+from ..autodiff._programs import in_one_call
 from ..conversion import (
     broadcast_together,
+    cached_index,
     choose,
     convert,
     dense,
     in_float32,
     is_tensor,
+    is_tracked,
     known_shape,
     native,
     promote_all,
@@ -36,6 +39,12 @@ from .shapes import op_moveaxis
 def op_take(x, indices, axis):
     is_value = not isinstance(x, tf.Variable)  # a variable's optimizer wants tf.IndexedSlices
     x, axis = resolve_axis(convert(x), axis)
+    size, is_inside = known_shape(x)[axis], False
+    if type(indices) is int and size is not None:
+        args.check_indices(indices, indices, size)
+        indices, is_inside = cached_index(indices % size), True
+    if is_value and (is_inside or are_known_inside(indices, size)):
+        return gather(x, indices, axis) if is_tracked() else tf.raw_ops.GatherV2(params=x, indices=indices, axis=axis)
     x = dense(x) if axis == 0 and is_value else x
     return where_differentiated(lambda x: _take(x, indices, axis), x) if is_value else _take(x, indices, axis)
 
@@ -65,15 +74,40 @@ def _take_along_axis(x, indices, axis):
 
 def op_get_item(x, key):
     x = convert(x)
+    if args.is_static(key):
+        return slice_entries(x, key)
     entries, arrays = args.normalize_key(key, known_shape(x))
+    are_dims = len(entries) == rank(x)  # none is a new one
+    are_inside = are_dims and all(are_known_inside(entries[dim], x.shape[dim]) for dim in arrays)
+    return gather_entries(x, entries, arrays, True) if are_inside else select_entries(x, entries, arrays, False)
+
+
+@in_one_call
+def gather(x, indices, axis):
+    gather = lambda x: tf.raw_ops.GatherV2(params=x, indices=indices, axis=axis)  # noqa: E731
+    return where_differentiated(gather, dense(x) if axis == 0 else x)
+
+
+@in_one_call
+def slice_entries(x, key):
+    return _slice(x, tuple(args.normalize_key(key, known_shape(x))[0]))
+
+
+def select_entries(x, entries, arrays, are_inside):
     if entries:
-        slices = tuple(slice(None) if place in arrays else entry for place, entry in enumerate(entries))
-        x = x[slices] if x.shape.rank <= MOST_SLICED else slice_by_key(x, slices)
-    return where_differentiated(lambda x: _gather(x, entries, arrays), x) if arrays else x
+        x = _slice(x, tuple(slice(None) if place in arrays else entry for place, entry in enumerate(entries)))
+    return where_differentiated(lambda x: _gather(x, entries, arrays, are_inside), x) if arrays else x
 
 
-def _gather(x, entries, arrays):
-    found = [check_indices(entries[place], x, place) for place in arrays]
+gather_entries = in_one_call(select_entries)
+
+
+def _slice(x, key):
+    return x[key] if x.shape.rank <= MOST_SLICED else slice_by_key(x, key)
+
+
+def _gather(x, entries, arrays, are_inside):
+    found = [(entries[dim], None) if are_inside else check_indices(entries[dim], x, dim) for dim in arrays]
     start = args.index_axis(arrays)
     if len(arrays) == 1:
         picked = tf.gather(dense(x) if start == 0 else x, found[0][0], axis=start)
@@ -111,13 +145,23 @@ def op_slice_update(x, start_indices, updates):
 
 
 def op_scatter_update(x, indices, updates, reduction):
-    cells, depth = flat_indices(indices, x)
+    known, sizes = indices.numpy() if is_at_hand(indices) else None, known_shape(x)[: known_shape(indices)[-1]]
+    if known is None or None in sizes or not ((known >= 0) & (known < sizes)).all():
+        return update_cells(x, indices, updates, reduction, False)
+    return scatter(x, indices, updates, reduction, True)
+
+
+def update_cells(x, indices, updates, reduction, are_inside):
+    cells, depth = flat_indices(indices, x, are_inside)
     inner = tf.shape(x)[depth:]
     updates = tf.broadcast_to(updates, tf.concat([tf.shape(cells), inner], 0))
     width = tf.reduce_prod(inner)
     updates = tf.reshape(updates, tf.stack([tf.size(cells), width]))
     rows = tf.reshape(x, tf.stack([tf.reduce_prod(tf.shape(x)[:depth]), width]))
     return tf.reshape(scatter_rows(rows, tf.reshape(cells, [-1]), updates, reduction), tf.shape(x))
+
+
+scatter = in_one_call(update_cells)
 
 
 def op_select(condlist, choicelist, default):
@@ -200,7 +244,7 @@ def block_start(start_indices, x, shape):
     return choose(outside, tf.zeros_like(starts), starts), outside
 
 
-def flat_indices(indices, x):
+def flat_indices(indices, x, are_inside=False):
     """Return the flat index of each cell of `x` that `indices` select, and how many dimensions index the cells.
 
     Indices out of range that cannot raise become -1.
@@ -209,7 +253,8 @@ def flat_indices(indices, x):
     depth = indices.shape[-1]
     cells, left_out = tf.zeros(tf.shape(indices)[:-1], tf.int64), []
     for dim in range(depth):
-        column, outside = check_indices(indices[..., dim], x, dim)
+        column = indices[..., dim]
+        column, outside = (column, None) if are_inside else check_indices(column, x, dim)
         cells = cells * tf.shape(x, tf.int64)[dim] + tf.cast(column, tf.int64)
         left_out += [] if outside is None else [outside]
     for outside in left_out:

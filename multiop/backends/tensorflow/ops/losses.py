@@ -9,15 +9,17 @@ import tensorflow as tf
 from multiop import errors
 from multiop._values import args
 
-from ..conversion import choose, floating, op_shape, promote, rank, reject_complex, to_wide_float
+from ..autodiff._programs import in_one_call
+from ..conversion import choose, floating, known_shape, op_shape, promote, rank, reject_complex, to_wide_float
 from ..devices import is_at_hand
 from .elementwise import op_clip
-from .indexing import are_known_inside
+from .indexing import are_indices, are_known_inside
 from .reduction import logsumexp, op_argmax, op_max
 
 EPSILON = 1e-7
 
 
+@in_one_call
 def op_binary_crossentropy(target, output, from_logits):
     target, output = reject_complex(*map(floating, promote(target, output)))
     args.same_shape(shape(target), shape(output), "target", "output")
@@ -28,6 +30,7 @@ def op_binary_crossentropy(target, output, from_logits):
     return tf.cast(-target * tf.math.log(output) - (1 - target) * tf.math.log1p(-output), dtype)
 
 
+@in_one_call
 def op_categorical_crossentropy(target, output, from_logits, axis):
     dtype, target, output = to_wide_float(*promote(target, output))
     args.same_shape(shape(target), shape(output), "target", "output")
@@ -42,12 +45,23 @@ def op_categorical_crossentropy(target, output, from_logits, axis):
 
 
 def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
+    target, is_checked = target if are_indices(target) else tf.cast(target, tf.int64), is_at_hand(target)
+    if is_checked and 0 not in known_shape(target) and not are_known_inside(target, known_shape(output)[axis]):
+        raise errors.ArgumentError(f"target has a class that is not among the {output.shape[axis]} of output")
+    return sparse_crossentropy(target, output, from_logits, axis, is_checked)
+
+
+@in_one_call
+def sparse_crossentropy(target, output, from_logits, axis, is_checked):
     dtype, output = to_wide_float(output)
-    target = tf.cast(target, tf.int64)
+    target, outside = tf.cast(target, tf.int64), None
     if axis < rank(output) - 1:
         to_end = args.moved_order(axis, -1, rank(output))
         target, output = tf.transpose(target, to_end), tf.transpose(output, to_end)
-    target, outside = check_classes(tf.squeeze(target, -1), op_shape(output)[-1])
+    target = tf.squeeze(target, -1)
+    if not is_checked:
+        outside = (target < 0) | (target >= tf.cast(op_shape(output)[-1], target.dtype))
+        target = choose(outside, tf.zeros_like(target), target)
     logs = output if from_logits else tf.math.log(op_clip(output, EPSILON, 1 - EPSILON))
     loss = loss_of_class(target, logs)
     loss = loss if outside is None else choose(outside, tf.constant(math.nan, loss.dtype), loss)
@@ -95,16 +109,6 @@ def op_ctc_decode(inputs, lengths, beam_width, top_paths, merge_repeated, blank)
     if beam_width:
         return beam_search(inputs, lengths, beam_width, top_paths, blank)
     return greedy(inputs, lengths, merge_repeated, blank)
-
-
-def check_classes(target, size):
-    """Return classes, and a mask of those out of range; if the values are known, raise, and return no mask."""
-    if not is_at_hand(target):
-        outside = (target < 0) | (target >= tf.cast(size, target.dtype))
-        return choose(outside, tf.zeros_like(target), target), outside
-    if target.shape.num_elements() and not are_known_inside(target, size):
-        raise errors.ArgumentError(f"target has a class that is not among the {int(size)} of output")
-    return target, None
 
 
 def shape(x):

@@ -7,16 +7,19 @@ import tensorflow as tf
 from multiop import errors
 from multiop._values import args
 
+from ..autodiff._programs import in_one_call
 from ..conversion import choose, floating, in_float32, promote_operands, rank, reject_complex
 from .elementwise import power_by_multiplication
 
 
+@in_one_call
 def op_normalize(x, axis, order, epsilon):
     (x,) = reject_complex(floating(x))
     axis = args.axes(axis, rank(x))
     return in_float32(lambda x: normalize(x, axis, order, epsilon), x)
 
 
+@in_one_call
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
     x, mean, variance, offset, scale = promote_operands(x, mean, variance, offset, scale)
     axis = args.single_axis(axis, rank(x))
@@ -36,6 +39,7 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
     return tf.cast(x if offset is None else x + along(offset, "offset"), dtype)
 
 
+@in_one_call
 def op_layer_normalization(x, gamma, beta, axis, epsilon):
     x, gamma, beta = promote_operands(x, gamma, beta)
     axis = sorted(args.axes(axis, rank(x)))
@@ -49,6 +53,7 @@ def op_layer_normalization(x, gamma, beta, axis, epsilon):
     return in_float32(scale_and_shift, x, *[t for t in (gamma, beta) if t is not None])
 
 
+@in_one_call
 def op_rms_normalization(x, scale, axis, epsilon):
     x, scale = promote_operands(x, scale)
     axis = sorted(args.axes(axis, rank(x)))

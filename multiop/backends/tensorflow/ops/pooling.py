@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
-import numpy as np
 import tensorflow as tf
 
 from multiop._values import windows as _windows
 
+from ..autodiff._programs import in_one_call
 from ..conversion import (
     bool_to_int32,
     choose,
@@ -24,6 +23,7 @@ from ..conversion import (
 from .convolution import channels_last, larger, size, to_data_format
 
 
+@in_one_call
 def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad):
     x = floating(inputs)
     _, *windows = _windows.pooling(op_shape(x), pool_size, strides, padding, data_format, ceil_mode, larger)
@@ -35,6 +35,7 @@ def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode,
     return to_data_format(average_in_wider_dtype(average_windows, channels_last(x, data_format)), data_format)
 
 
+@in_one_call
 def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
     (x,) = reject_complex(*bool_to_int32(convert(inputs)))
     axes, window, strides, pads, overhangs = _windows.pooling(
@@ -49,23 +50,10 @@ def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
         return largest_along_axes(x, axes, window, strides, padding)
     x = channels_last(x, data_format)
 
-    def pool(x):
-        return tf.nn.max_pool(x, window, strides, padding.upper())
-
-    return to_data_format(pool(x) + lost_by_kernel(pool, x), data_format)
-
-
-def lost_by_kernel(pool, x):
-    """Return what TensorFlow's kernel ignores: NaN beside a NaN, -inf for windows with nothing else, -0.0 elsewhere.
-
-    The kernel itself would return a number: https://github.com/tensorflow/tensorflow/issues/2501
-    """
-    number = functools.partial(tf.constant, dtype=x.dtype)
-    x = tf.stop_gradient(x)
-    none = choose(tf.equal(x, -math.inf), number(-1), number(0))
-    most = pool(choose(tf.math.is_nan(x), number(1), none))
-    lost = choose(most > 0, number(math.nan), number(np.array(-0.0)))
-    return choose(most < 0, number(-math.inf), lost)
+    # the kernel ignores NaN, https://github.com/tensorflow/tensorflow/issues/2501, and an average does not
+    spoilt = tf.math.is_nan(tf.nn.avg_pool(tf.stop_gradient(x), window, strides, padding.upper()))
+    largest = tf.nn.max_pool(x, window, strides, padding.upper())
+    return to_data_format(choose(spoilt, tf.constant(math.nan, x.dtype), largest), data_format)
 
 
 def largest_along_axes(x, axes, window, strides, padding):
@@ -79,6 +67,7 @@ def largest_along_axes(x, axes, window, strides, padding):
     return x
 
 
+@in_one_call
 def op_adaptive_average_pool(inputs, output_size, data_format):
     x = floating(inputs)
     bins = _windows.adaptive(known_shape(x), output_size, data_format)[1]
@@ -92,6 +81,7 @@ def op_adaptive_average_pool(inputs, output_size, data_format):
     return to_data_format(y, data_format)
 
 
+@in_one_call
 def op_adaptive_max_pool(inputs, output_size, data_format):
     (x,) = reject_complex(*bool_to_int32(convert(inputs)))
     axes, bins = _windows.adaptive(known_shape(x), output_size, data_format)

@@ -7,7 +7,17 @@ import tensorflow as tf
 from multiop import errors
 from multiop._values import args
 
-from ..conversion import are_floats, in_float32_on_cpu, known_shape, promote, promote_all, rank, without_int8
+from ..conversion import (
+    are_words,
+    cached_ints,
+    in_float32_on_cpu,
+    known_shape,
+    op_shape,
+    promote,
+    promote_all,
+    rank,
+    without_int8,
+)
 
 # dtypes without kernels in TensorFlow; the results hold modulo 2**64
 _WIDER = {
@@ -21,8 +31,12 @@ _WIDER = {
 
 
 def op_matmul(x1, x2):
-    if are_floats(x1, x2) and x1.dtype.size > 2 and x1.shape.rank == x2.shape.rank == 2 and x1.shape[1]:
-        return tf.raw_ops.MatMul(a=x1, b=x2)
+    if are_words(x1, x2) and x1.shape.rank and x2.shape.rank == 2:
+        *batch, n = x1.shape.as_list()
+        if n and len(batch) == 1:
+            return tf.raw_ops.MatMul(a=x1, b=x2)
+        if n and batch and None not in batch and None not in (matrix := x2.shape.as_list()) and matrix[0] == n:
+            return multiply_rows(x1, x2, batch, *matrix)
     x1, x2 = promote(x1, x2)
     if x1.shape.rank == 0 or x2.shape.rank == 0:
         raise errors.ArgumentError("x1 and x2 must have at least one dimension")
@@ -79,11 +93,18 @@ def product_of(fn, *xs):
     return in_float32_on_cpu(fn, *xs)
 
 
+def multiply_rows(x1, x2, batch, n, m):
+    """Multiply by one matrix, which a product of batches would repeat for each, to sum its gradient over them."""
+    rows = tf.raw_ops.MatMul(a=tf.raw_ops.Reshape(tensor=x1, shape=cached_ints((-1, n))), b=x2)
+    return tf.raw_ops.Reshape(tensor=rows, shape=cached_ints((*batch, m)))
+
+
 def matmul(x1, x2):
     if x1.shape.rank != 1 and x2.shape.rank != 1:
         if x1.shape[-1] == 0:  # an empty sum: tf.vectorized_map gives its gradient a wrong shape
             return tf.reduce_sum(x1[..., None] * x2[..., None, :, :], -2)
-        return tf.matmul(x1, x2)
+        is_one = x1.shape.rank > 2 == x2.shape.rank and x1.shape[-1] == x2.shape[0] is not None
+        return multiply_rows(x1, x2, op_shape(x1)[:-1], *op_shape(x2)) if is_one else tf.matmul(x1, x2)
     if x1.shape.rank == 1 and x2.shape.rank == 1:
         return tf.tensordot(x1, x2, 1)
     if x1.shape.rank == 1:

@@ -11,6 +11,7 @@ from multiop._values import args
 
 from .._internals import executing_eagerly
 from .._ranks import MOST_SLICED
+from ..autodiff._programs import in_one_call
 from ..autodiff.custom_gradient import can_link, link_rule
 from ..conversion import (
     cached_ints,
@@ -42,7 +43,7 @@ def op_prod(x, axis, keepdims, dtype):
     if dtype is None and is_float_along(x, axis) and not is_tracked():
         return tf.raw_ops.Prod(input=x, axis=axis, keep_dims=bool(keepdims))
     x = convert(x, dtype) if dtype else to_accumulation_dtype(convert(x))
-    return in_float32(lambda x: product(x, axes(axis, x), keepdims), x)
+    return in_float32(lambda x: (product if is_tracked() else tf.reduce_prod)(x, axes(axis, x), keepdims), x)
 
 
 def op_mean(x, axis, keepdims):
@@ -61,6 +62,7 @@ def op_var(x, axis, keepdims):
     return in_float32(lambda x: reduce_axes(tf.math.reduce_variance, x, axis, keepdims), floating(x))
 
 
+@in_one_call
 def op_std(x, axis, keepdims):
     return in_float32(lambda x: deviation(x, axis, keepdims), floating(x))  # squares would overflow
 
@@ -103,6 +105,7 @@ def op_logsumexp(x, axis, keepdims):
     return in_float32(lambda x: logsumexp(x, axis, keepdims), *reject_complex(floating(x)))
 
 
+@in_one_call
 def logsumexp(x, axis, keepdims):
     top = tf.stop_gradient(reduce_axes(tf.reduce_max, x, axis, True))
     shift = choose(tf.math.is_finite(top), top, tf.zeros([], x.dtype))
@@ -137,6 +140,7 @@ def op_cumprod(x, axis, dtype):
     return in_float32(lambda x: cumprod(x, axis), x)
 
 
+@in_one_call
 def cumprod(x, axis):
     if rank(x) > MOST_SLICED and x.shape.is_fully_defined():
         before, after = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
@@ -191,9 +195,10 @@ def squeeze_axes(x, axis):
     return x if dims == () else tf.squeeze(x, dims)
 
 
+@in_one_call
 def product(x, dims, keepdims):
     """Multiply pairwise in halves: the second derivative of tf.reduce_prod is wrong where an entry is zero."""
-    if dims is None or not (x.dtype.is_floating or x.dtype.is_complex) or not is_tracked():
+    if dims is None or not (x.dtype.is_floating or x.dtype.is_complex):
         return tf.reduce_prod(x, dims, keepdims)
     if rank(x) > MOST_SLICED and x.shape.is_fully_defined() and dims:
         return product_of_rows(x, dims, keepdims)

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from multiop import errors
 
+from ..autodiff._programs import in_one_call
 from ..conversion import choose, dense, in_float32, reject_complex, to_accumulation_dtype, to_index_integers
 from ..devices import is_known
 from .elementwise import op_multiply
@@ -19,14 +20,17 @@ def op_segment_sum(x, ids, num_segments):
     return sum_segments(to_accumulation_dtype(x), ids, n + 1)[:n]
 
 
+@in_one_call
 def op_segment_max(x, ids, num_segments):
     return segment_extremum(tf.math.unsorted_segment_max, -math.inf, x, ids, num_segments)
 
 
+@in_one_call
 def op_segment_min(x, ids, num_segments):
     return segment_extremum(tf.math.unsorted_segment_min, math.inf, x, ids, num_segments)
 
 
+@in_one_call
 def op_segment_prod(x, ids, num_segments):
     ids, n = segments(ids, num_segments)
     order = tf.argsort(ids, stable=True)

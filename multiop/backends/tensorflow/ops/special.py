@@ -6,6 +6,7 @@ import math
 
 import tensorflow as tf
 
+from ..autodiff._programs import in_one_call
 from ..conversion import choose, floating, in_float32, reject_complex
 
 
@@ -21,11 +22,13 @@ def op_erfc(x):
     return tf.math.erfc(*reject_complex(floating(x)))
 
 
+@in_one_call
 def op_erfinv(x):
     (x,) = reject_complex(floating(x))  # in float32, TensorFlow's is off by tens of units in the last place
     return tf.cast(erfinv(tf.cast(x, tf.float64)), x.dtype)
 
 
+@in_one_call
 def op_i0(x):
     return in_float32(i0, *reject_complex(floating(x)))
 
