@@ -555,15 +555,24 @@ def log_add_powers(fn, base):
 
 
 def divisor(x1, x2):
-    """Return `x2` for each entry of `x1`, NaN or not: of one divisor for many, XLA takes the reciprocal, which is 0."""
-    return x2 if is_complex(x1) else jnp.where(jnp.isnan(x1), 1, x2)
+    """Return `x2` for each entry of `x1`: of one divisor for many, XLA takes the reciprocal, which may be 0."""
+    part = jnp.real(x1)
+    return jnp.where(jnp.isnan(part) & jnp.isinf(part), 1, x2)  # never 1
+
+
+def slope_of_quotient(tangent, x2):
+    """Return `tangent / x2`, of which XLA may take the reciprocal of `x2`, too."""
+    if is_complex(x2):
+        return quotient(tangent, x2)
+    unit = jnp.where(jnp.abs(x2) > 1 / jnp.finfo(x2.dtype).tiny, 0.25, 1).astype(x2.dtype)
+    return quotient(tangent * unit, x2 * unit)
 
 
 # JAX squares x2, as does XLA in y / x2: the square overflows or underflows long before the slope does
 quotient = with_changes(
     jnp.true_divide,
-    lambda tangent, y, x1, x2: quotient(tangent, x2),
-    one_step(lambda tangent, y, x1, x2: -y * reciprocal(x2) * tangent),
+    lambda tangent, y, x1, x2: slope_of_quotient(tangent, x2),
+    one_step(lambda tangent, y, x1, x2: -y * slope_of_quotient(tangent, x2)),
     of_result=True,
 )
 

@@ -61,9 +61,9 @@ def op_multiply(x1, x2):
 
 
 def op_divide(x1, x2):
-    if are_floats(x1, x2):
-        return tf.raw_ops.RealDiv(x=x1, y=x2)
-    return tf.truediv(*align_floating(x1, x2))
+    if not are_floats(x1, x2):
+        x1, x2 = align_floating(x1, x2)
+    return tf.raw_ops.RealDiv(x=x1, y=as_divisor(x2))
 
 
 def op_floor_divide(x1, x2):
@@ -303,6 +303,7 @@ def op_conj(x):
 
 def op_divide_no_nan(x1, x2):
     x1, x2 = align_floating(x1, x2)
+    x2 = as_divisor(x2)
     # the gradient of tf.math.divide_no_nan at 0 is NaN where the upstream one is infinite; it treats complex numbers
     # whose square is 0 as 0
     if x1.dtype.is_floating and not is_tracked():
@@ -403,7 +404,7 @@ def round_constant(fn, x):
 def round_decimals(x, decimals):
     x, scale = tf.stop_gradient(x), host.power_of_10(abs(decimals))
     scale = math.inf if scale > x.dtype.max else scale
-    unit = tf.constant(scale, x.dtype)
+    unit = as_divisor(tf.constant(scale, x.dtype))
     if decimals > 0:  # too large to have these decimals: unchanged
         large = x * unit
         return choose(tf.math.is_finite(large), tf.round(large) / unit, x)
@@ -467,7 +468,7 @@ def checked_divide(divide, divide_integers, x1, x2):
     if not are_ints(x1, x2):
         x1, x2 = reject_complex(*bool_to_int32(*align(x1, x2)))
     if x1.dtype.is_floating:
-        return divide(x1, x2)
+        return divide(x1, as_divisor(x2))
     if is_at_hand(x2):
         divisors = np.asarray(x2)
         if divisors.min(initial=1) <= 0 and not divisors.all():  # NumPy finds the smallest much faster
@@ -592,6 +593,11 @@ def exp2(x, order=0):
 def hidden(x):
     """Return a constant that graphs do not see: a power of 0.5 would become a root, of -inf and -0 too."""
     return x if executing_eagerly() else tf.raw_ops.PlaceholderWithDefault(input=x, shape=x.shape)
+
+
+def as_divisor(x):
+    """Return a divisor; of a constant that they see, graphs take the reciprocal, which may be subnormal and become 0."""
+    return x if executing_eagerly() or tf.get_static_value(x) is None else hidden(x)
 
 
 def arctan2(x1, x2):
