@@ -11,6 +11,7 @@ import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
 from multiop import errors
+from multiop._rules.powers import differentiate_power
 from multiop._values import host
 
 from ..autodiff._held import custom_jvp, one_step, with_slope
@@ -506,38 +507,20 @@ def with_extremum_gradient(pairwise, beats):
     return jit_inline(lambda x1, x2: (chosen if jnp.issubdtype(x1.dtype, np.floating) else pairwise)(x1, x2))
 
 
-@custom_jvp
-def power(x1, x2):
-    return jnp.power(x1, x2)
+@functools.cache
+def power_of_order(n, m):
+    """Return the derivative of the power, `n` times in its base and `m` times in its exponent."""
 
+    def value(x1, x2):
+        dtype = x1.dtype
+        wide = [x.astype(jnp.promote_types(dtype, np.float32)) for x in jnp.broadcast_arrays(x1, x2)]
+        return differentiate_power(jnp, *wide, n, m).astype(dtype)
 
-def power_jvp(primals, tangents):
-    # jnp.power's gradient is NaN at 0 ** 0, and its second derivative at 0 ** 1
-    x1, x2 = primals
-    if x1.dtype.itemsize == 2:  # in 16 bits, x2 - 1 may round to another power
-        wide = [x.astype(np.float32) for x in primals]
-        tangents = [t if type(t) is SymbolicZero else t.astype(np.float32) for t in tangents]
-        y, tangent = power_jvp(wide, tangents)
-        return y.astype(x1.dtype), tangent.astype(x1.dtype)
-    y = power(x1, x2)
-    constant = (x2 == 0) & (x1 == 0)
-    of_zero = (x1 == 0) & (x2 >= 0)
-    tangent = jnp.zeros_like(y)
-    if type(tangents[0]) is not SymbolicZero:
-        exponent = jnp.where(of_zero, jax.lax.stop_gradient(x2), x2)
-        # an exponent this large is even, and one less may round to an even number too
-        sign = jnp.where((x1 < 0) & (jnp.abs(x2) >= 2 / jnp.finfo(x1.dtype).eps), -1, 1).astype(x1.dtype)
-        slope = exponent * power(jnp.where(constant, 1, sign * x1), exponent - 1) * sign
-        tangent += jnp.where(constant, 0, slope) * tangents[0]
-    if type(tangents[1]) is not SymbolicZero:  # the slope is NaN for a negative x1
-        constant |= of_zero
-        base = jnp.where(constant, 1, x1)
-        half = power(base, x2 * 0.5)  # its square overflows before the slope does
-        tangent += jnp.where(constant, 0, half * jnp.log(base) * half) * tangents[1]
-    return y, tangent
-
-
-power.defjvp(power_jvp, symbolic_zeros=True)
+    return with_changes(
+        value if n or m else jnp.power,
+        one_step(lambda tangent, x1, x2: power_of_order(n + 1, m)(x1, x2) * tangent),
+        one_step(lambda tangent, x1, x2: power_of_order(n, m + 1)(x1, x2) * tangent),
+    )
 
 
 def log_add_powers(fn, base):
@@ -741,7 +724,7 @@ _integer_pow = jit_inline(jax.lax.integer_pow, static_argnums=1)
 _add, _subtract, _multiply, _divide = map(jit_inline, (jnp.add, jnp.subtract, jnp.multiply, divide))
 _logaddexp = jit_inline(log_add_powers(jnp.logaddexp, 1.0))
 _logaddexp2 = jit_inline(log_add_powers(jnp.logaddexp2, math.log(2)))
-_power, _hypot, _arctan2, _cbrt = map(jit_inline, (power, hypot, arctan2, cbrt))
+_power, _hypot, _arctan2, _cbrt = map(jit_inline, (power_of_order(0, 0), hypot, arctan2, cbrt))
 _reciprocal, _rsqrt, _expm1 = map(jit_inline, (reciprocal, rsqrt, expm1))
 _round = jit_inline(jnp.round)
 _nan_to_num = with_constants(lambda x, nan, posinf, neginf: jnp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf))

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from multiop import errors
+from multiop._rules.powers import differentiate_power
 from multiop._values import host
 
 from ..autodiff.custom_gradient import can_link, link_rule, run_unrecorded, with_rule
@@ -551,24 +552,32 @@ def connect(y, *xs):
     return y
 
 
-def power(x1, x2):
-    """Return `tf.pow(x1, x2)`; its own derivatives are NaN at 0, and infinite where only the value is."""
+class Powers:
+    """What the derivatives of powers are made of."""
+
+    isinf, log = staticmethod(tf.math.is_inf), staticmethod(tf.math.log)
+
+    @staticmethod
+    def where(condition, x1, x2):
+        dtype = (x1 if isinstance(x1, tf.Tensor) else x2).dtype
+        return choose(condition, *[tf.convert_to_tensor(x, dtype) for x in (x1, x2)])
+
+    @staticmethod
+    def power(x1, x2):
+        return tf.pow(tf.convert_to_tensor(x1, x2.dtype), x2)
+
+
+def power(x1, x2, n=0, m=0):
+    """Return `tf.pow(x1, x2)`, or a derivative; its own are NaN at 0, and infinite where only the value is."""
+
+    def value(x1, x2):
+        return differentiate_power(Powers, x1, x2, n, m) if n or m else tf.pow(x1, x2)
+
+    def rule(x1, x2, upstream):
+        return [upstream * power(x1, x2, n + 1, m), upstream * power(x1, x2, n, m + 1)]
+
     x1, x2 = map(in_this_graph, broadcast_together(x1, x2))
-    return with_rule("op_power", [run_unrecorded(tf.pow, x1, x2)], power_rule, x1, x2)[0]
-
-
-def power_rule(x1, x2, upstream):
-    one, zero = tf.ones_like(x1), tf.zeros_like(x1)
-    of_zero = tf.equal(x1, 0) & (x2 >= 0)
-    flat = tf.equal(x1, 0) & tf.equal(x2, 0)
-    exponent = choose(of_zero, tf.stop_gradient(x2), x2)
-    # an exponent this large is even, and one less may round to an even number too
-    sign = choose((x1 < 0) & (tf.abs(x2) >= 2 / EPS[x2.dtype]), -one, one)
-    below = exponent * power(choose(flat, one, x1 * sign), exponent - one) * sign
-    base = choose(of_zero, one, x1)
-    half = power(base, x2 * tf.constant(0.5, x2.dtype))  # its square overflows before the slope does
-    above = half * tf.math.log(base) * half
-    return [choose(flat, zero, upstream * below), choose(of_zero, zero, upstream * above)]
+    return with_rule(f"op_power/{n},{m}", [run_unrecorded(value, x1, x2)], rule, x1, x2)[0]
 
 
 def power_of_2(x):

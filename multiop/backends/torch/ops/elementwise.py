@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional
 
 from multiop import errors
+from multiop._rules.powers import differentiate_power
 from multiop._values import host
 
 from .._internals import VERSION, forward_mode_enabled, is_tracked, without_tangent
@@ -436,6 +437,54 @@ class _Exp2InBothModes(_Exp2):
             return tangent * _Exp2InBothModes.apply(without_tangent(ctx.saved_tensors[0]), ctx.order + 1)
 
 
+class _Power(torch.autograd.Function):
+    """A derivative of torch.pow, whose own are NaN at 0, and infinite where only the value is."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x1, x2, n, m):
+        if not n and not m:
+            return torch.pow(x1, x2)
+        return differentiate_power(Powers, x1, x2, n, m)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x1, x2, ctx.n, ctx.m = inputs
+        ctx.save_for_backward(x1, x2)
+        ctx.save_for_forward(x1, x2)
+
+    @classmethod
+    def slopes(cls, ctx, xs):
+        return cls.apply(*xs, ctx.n + 1, ctx.m), cls.apply(*xs, ctx.n, ctx.m + 1)
+
+    @staticmethod
+    def backward(ctx, upstream):
+        by_x1, by_x2 = _Power.slopes(ctx, ctx.saved_tensors)
+        return upstream * by_x1, upstream * by_x2, None, None
+
+
+class _PowerInBothModes(_Power):
+    """The same with forward mode, which torch.compile refuses to trace."""
+
+    @staticmethod
+    def backward(ctx, upstream):
+        by_x1, by_x2 = _PowerInBothModes.slopes(ctx, ctx.saved_tensors)
+        return upstream * by_x1, upstream * by_x2, None, None
+
+    @staticmethod
+    def jvp(ctx, t1, t2, *_):
+        with forward_mode_enabled(True):  # autograd turned it off, also for outer levels
+            slopes = _PowerInBothModes.slopes(ctx, [without_tangent(x) for x in ctx.saved_tensors])
+            return sum(slope * t for slope, t in zip(slopes, (t1, t2), strict=True) if t is not None)
+
+
+class Powers:
+    """What the derivatives of powers are made of."""
+
+    where, power, log, isinf = map(staticmethod, (torch.where, torch.pow, torch.log, torch.isinf))
+
+
 def op_polar(abs_, angle):
     abs_, angle = reject_complex(*promote_floating(abs_, angle))
     if abs_.dtype is not torch.float64:
@@ -560,23 +609,9 @@ _LARGEST = 2**63 - 1
 
 
 def float_power(x1, x2):
-    # Where x1 is 0, the power is constant in x2, but torch.pow's second derivative is NaN. Where x2 is 0, torch.pow
-    # loses the mixed second derivative: use exp(x2 log(x1)) there, or x1 ** (x2 + 1) / x1 for a negative x1.
-    zero = (x1 == 0) & (x2 >= 0)
-    power_of_zero = torch.pow(torch.where(zero & (x2 != 0), x1, 1), x2.detach())
-    flat = x2 == 0
-    x1 = torch.where(zero | (flat & ~torch.isfinite(x1)), 1, x1)
-    plain = flat & (x1 > 0)
-    base, exponent = torch.where(plain, 1, x1), torch.where(flat, x2 + 1, x2)
-    if is_tracked(x1):  # an exponent this large is even, and one less may round to an even number too
-        even = (x1 < 0) & (torch.abs(x2) >= 2 / torch.finfo(x2.dtype).eps)
-        sign = torch.where(even, -1.0, 1.0).to(x2.dtype)
-        # the added term is zero with a slope of NaN
-        base, exponent = sign * base, torch.where(even, x2 + (torch.pow(sign, x2) - 1), exponent)
-    power = torch.pow(base, exponent)
-    level = torch.exp(torch.where(plain, x2, 0) * torch.log(torch.where(plain, x1, 1)))
-    level = torch.where(plain, level, power / torch.where(flat & ~plain, x1, 1))
-    return torch.where(zero, power_of_zero, torch.where(flat, level, power))
+    if not is_tracked(x1, x2):
+        return torch.pow(x1, x2)
+    return (_Power if torch.compiler.is_dynamo_compiling() else _PowerInBothModes).apply(x1, x2, 0, 0)
 
 
 def arctan2(x1, x2):

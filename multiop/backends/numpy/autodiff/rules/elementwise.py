@@ -6,7 +6,9 @@ import math
 
 import numpy as np
 
-from ..._record import array_of, ops
+from multiop._rules.powers import differentiate_power
+
+from ..._record import array_of, is_traced, ops, recorded
 from ...conversion import promote
 from .formula import by_formula, by_result, by_slope, complex_of, conj, is_complex, sloped, zero
 
@@ -23,25 +25,39 @@ def op_mod(u, x1, x2):
 def of_base(u, _y, x1, x2):
     if type(x2) in (int, float) and 1 <= x2 <= 64:
         return u * conj(x1 * 2 if x2 == 2 else ops.power(x1, x2 - 1) * x2)
-    return of_power(u, x1, x2)[0]
+    return u * np.conj(slope_of_complex_power(x1, x2)[0]) if is_complex(u) else u * power_of_order(x1, x2, 1, 0)
 
 
-def of_power(u, x1, x2):
-    x1, x2 = promote(x1, x2)  # of a number alone, ops would give float32
+def of_exponent(u, _y, x1, x2):
+    return u * np.conj(slope_of_complex_power(x1, x2)[1]) if is_complex(u) else u * power_of_order(x1, x2, 0, 1)
+
+
+def power_of_order(x1, x2, n, m):
+    """Return the derivative of the power, `n` times in its base and `m` times in its exponent."""
+
+    def value(x1, x2):
+        return np.asarray(differentiate_power(np, *np.broadcast_arrays(x1, x2), n, m))
+
+    rule = (
+        lambda u, _y, x1, x2: u * power_of_order(x1, x2, n + 1, m),
+        lambda u, _y, x1, x2: u * power_of_order(x1, x2, n, m + 1),
+    )
+    xs = promote(x1, x2)  # of a number alone, ops would give float32
+    return recorded(value, rule, xs) if any(map(is_traced, xs)) else value(*xs)
+
+
+def slope_of_complex_power(x1, x2):
+    x1, x2 = promote(x1, x2)
     of_zero = ops.equal(x1, 0) & ops.greater_equal(ops.real(x2), 0)
     flat = ops.equal(x2, 0) & (of_zero | ~ops.isfinite(x1))
     exponent = ops.where(of_zero, ops.stop_gradient(x2), x2)
-    sign = 1
-    if not is_complex(u):  # an exponent this large is even, and one less may be rounded to an even number too
-        sign = ops.where(ops.less(x1, 0) & ops.greater_equal(abs(x2), 2 / np.finfo(u.dtype).eps), -1.0, 1.0)
-    below = exponent * ops.power(ops.where(flat, 1, x1 * sign), exponent - 1) * sign
+    below = exponent * ops.power(ops.where(flat, 1, x1), exponent - 1)
     base = ops.where(of_zero, 1, x1)
     half = ops.power(base, x2 * 0.5)  # its square overflows before the slope does
-    logarithm = half * ops.log(base) * half
-    return u * np.conj(ops.where(flat, 0, below)), u * np.conj(ops.where(of_zero, 0, logarithm))
+    return ops.where(flat, 0, below), ops.where(of_zero, 0, half * ops.log(base) * half)
 
 
-op_power = (of_base, lambda u, _y, x1, x2: of_power(u, x1, x2)[1])
+op_power = (of_base, of_exponent)
 op_negative = (lambda u, *_: -u,)
 
 
