@@ -26,7 +26,7 @@ def differentiate_power(of: Any, x: Any, y: Any, n: int, m: int) -> Any:
     factor = _factor(y, log, n, m)
     if n:
         moved = lower - y
-        lost = (y - (lower - moved)) + (-n - moved)
+        lost = of.where(of.isinf(y), 0.0, (y - (lower - moved)) + (-n - moved))
         factor = factor * (1.0 + lost * log)
     sign = of.where(x < 0, of.power(-1.0, y) * (-1.0) ** n, 1.0)
     found = half * factor * half * sign
