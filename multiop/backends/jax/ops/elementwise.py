@@ -581,18 +581,28 @@ def logarithm(fn, base=math.e, start=0):
     return fn
 
 
-def change_of_hypot(tangent, y, x1, x2):
-    unit = jnp.where(jnp.isinf(y), 0.25, 1).astype(y.dtype)  # in which it does not overflow
-    size = jnp.where(jnp.isinf(y), hypot(x1 * unit, x2 * unit), y)
-    return jnp.where(y == 0, 0, _divide_no_nan(x1 * unit, size) * tangent)
+def cosine_value(x1, x2):
+    dtype = x1.dtype
+    x1, x2 = (x.astype(jnp.promote_types(dtype, np.float32)) for x in (x1, x2))
+    unit = jnp.where(jnp.isinf(jnp.hypot(x1, x2)), 0.25, 1).astype(x1.dtype)  # in which the length does not overflow
+    return _divide_no_nan(x1 * unit, jnp.hypot(x1 * unit, x2 * unit)).astype(dtype)
+
+
+def curvature(x1, x2):
+    """Return the sine over the length: in this order, nothing overflows, and no difference loses digits."""
+    return _divide_no_nan(cosine(x2, x1), hypot(x1, x2))
 
 
 # jnp.hypot's gradient is not 0 at (0, 0), and its second derivative is wrong where x1 = x2 or x1 = -x2
+cosine = with_changes(
+    cosine_value,
+    one_step(lambda tangent, x1, x2: cosine(x2, x1) * curvature(x1, x2) * tangent),
+    one_step(lambda tangent, x1, x2: -cosine(x1, x2) * curvature(x1, x2) * tangent),
+)
 hypot = with_changes(
     jnp.hypot,
-    one_step(change_of_hypot),
-    one_step(lambda tangent, y, x1, x2: change_of_hypot(tangent, y, x2, x1)),
-    of_result=True,
+    one_step(lambda tangent, x1, x2: jnp.where((x1 == 0) & (x2 == 0), 0, cosine(x1, x2) * tangent)),
+    one_step(lambda tangent, x1, x2: jnp.where((x1 == 0) & (x2 == 0), 0, cosine(x2, x1) * tangent)),
 )
 
 

@@ -633,16 +633,31 @@ def length(x1, x2):
 
 def hypot(x1, x2):
     """Return lengths; the parts of TensorFlow's derivative overflow or underflow before their product does."""
-    y = run_unrecorded(length, x1, x2)
-    return with_rule("op_hypot", [y], hypot_rule, x1, x2, y)[0]
+
+    def rule(x1, x2, upstream):
+        upstream = choose(tf.equal(x1, 0) & tf.equal(x2, 0), tf.zeros_like(x1), upstream)  # which may be infinite
+        return [upstream * cosine(x1, x2), upstream * cosine(x2, x1)]
+
+    return with_rule("op_hypot", [run_unrecorded(length, x1, x2)], rule, x1, x2)[0]
 
 
-def hypot_rule(x1, x2, y, upstream):
-    flat = tf.equal(y, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
-    unit = choose(tf.math.is_inf(y), tf.constant(0.25, y.dtype), tf.constant(1, y.dtype))
-    sides = [choose(flat, tf.ones_like(x), x * unit) for x in (x1, x2)]
-    size = hypot(*sides)
-    return [*[choose(flat, tf.zeros_like(x), upstream * (x / size)) for x in sides], None]
+def cosine(x1, x2):
+    """Return the slope of the length in `x1`, with derivatives of which no difference loses digits."""
+
+    def value(x1, x2):
+        y = length(x1, x2)
+        unit = choose(tf.math.is_inf(y), tf.constant(0.25, y.dtype), tf.constant(1, y.dtype))
+        size = length(x1 * unit, x2 * unit)
+        flat = tf.equal(size, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
+        return choose(flat, tf.zeros_like(y), x1 * unit / choose(flat, tf.ones_like(y), size))
+
+    def rule(x1, x2, upstream):
+        y = hypot(x1, x2)
+        flat, sine = tf.equal(y, 0) | tf.math.is_inf(y), cosine(x2, x1)
+        change = upstream * choose(flat, tf.zeros_like(y), sine / choose(flat, tf.ones_like(y), y))
+        return [sine * change, -cosine(x1, x2) * change]
+
+    return with_rule("op_hypot's slope", [run_unrecorded(value, x1, x2)], rule, x1, x2)[0]
 
 
 def inverse_hyperbolic(fn, size_of, x):

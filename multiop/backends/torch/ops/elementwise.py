@@ -623,16 +623,64 @@ def arctan2(x1, x2):
     return torch.where(flat, torch.atan2(x1.detach(), x2.detach()), turned)
 
 
-def hypot(x1, x2):
-    """Return `torch.hypot(x1, x2)`, whose gradient is NaN at the origin, and the second one where squares overflow."""
-    flat = ((x1 == 0) & (x2 == 0)) | torch.isinf(x1) | torch.isinf(x2)
+def with_slopes(value, *slopes):
+    """Return `value`, a function of tensors of one shape, with these derivatives in both modes."""
+
+    class Ruled(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(*xs):
+            return value(*xs)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def backward(ctx, upstream):
+            return tuple([slope(upstream, *ctx.saved_tensors) for slope in slopes])
+
+    class InBothModes(Ruled):
+        """The same with forward mode, which torch.compile refuses to trace."""
+
+        @staticmethod
+        def jvp(ctx, *tangents):
+            with forward_mode_enabled(True):  # autograd turned it off, also for outer levels
+                xs = [without_tangent(x) for x in ctx.saved_tensors]
+                return sum(slope(t, *xs) for slope, t in zip(slopes, tangents, strict=True) if t is not None)
+
+    return lambda *xs: (Ruled if torch.compiler.is_dynamo_compiling() else InBothModes).apply(*xs)
+
+
+def cosine_value(x1, x2):
     # where the length overflows or underflows, its gradient is 0 or infinite unless it is computed in another unit
-    largest = torch.maximum(x1.detach().abs(), x2.detach().abs())
+    largest = torch.maximum(x1.abs(), x2.abs())
+    flat = (largest == 0) | torch.isinf(largest)
     least = torch.finfo(x1.dtype).tiny ** 0.5
     unit = torch.ones_like(largest).masked_fill(largest > torch.finfo(x1.dtype).max / 2, 0.25)
     unit = unit.masked_fill(largest < least, 1 / least)
-    length = torch.hypot(torch.where(flat, 1, x1) * unit, torch.where(flat, 1, x2) * unit) / unit
-    return torch.where(flat, torch.hypot(x1.detach(), x2.detach()), length)
+    return torch.where(flat, 0, x1 * unit / torch.where(flat, 1, torch.hypot(x1 * unit, x2 * unit)))
+
+
+def curvature(x1, x2):
+    """Return the sine over the length: in this order, nothing overflows, and no difference loses digits."""
+    flat = ((x1 == 0) & (x2 == 0)) | torch.isinf(x1) | torch.isinf(x2)
+    return torch.where(flat, 0, cosine(x2, x1) / torch.where(flat, 1, hypot(x1, x2)))
+
+
+def along(upstream, x1, x2):
+    """Return the gradient of a length in `x1`, also where it is 0 and the upstream gradient infinite."""
+    return torch.where((x1 == 0) & (x2 == 0), 0, upstream) * cosine(x1, x2)
+
+
+cosine = with_slopes(
+    cosine_value,
+    lambda upstream, x1, x2: upstream * cosine(x2, x1) * curvature(x1, x2),
+    lambda upstream, x1, x2: -upstream * cosine(x1, x2) * curvature(x1, x2),
+)
+hypot = with_slopes(torch.hypot, along, lambda upstream, x1, x2: along(upstream, x2, x1))
 
 
 def hyperbolic(fn, sign, x):

@@ -95,11 +95,23 @@ def op_arctan2(u, x1, x2):
 
 
 def op_hypot(u, x1, x2):
-    unit = np.where(np.isinf(array_of(ops.hypot(x1, x2))), 0.25, 1.0).astype(u.dtype)  # in which it does not overflow
-    x1, x2 = x1 * unit, x2 * unit
-    size = ops.hypot(x1, x2)
-    u = ops.where(ops.equal(size, 0), 0, u)  # which may be infinite
-    return u * ops.divide_no_nan(x1, size), u * ops.divide_no_nan(x2, size)
+    u = ops.where(ops.equal(x1, 0) & ops.equal(x2, 0), 0, u)  # which may be infinite
+    return u * cosine(x1, x2), u * cosine(x2, x1)
+
+
+def cosine(x1, x2):
+    """Return the slope of `op_hypot` in `x1`, with derivatives of which no difference loses digits."""
+
+    def value(x1, x2):
+        unit = np.where(np.isinf(np.hypot(x1, x2)), 0.25, 1.0).astype(x1.dtype)  # in which it does not overflow
+        return np.asarray(ops.divide_no_nan(x1 * unit, np.hypot(x1 * unit, x2 * unit)))
+
+    def rule(u, x1, x2):
+        sine, change = cosine(x2, x1), u * ops.divide_no_nan(cosine(x2, x1), ops.hypot(x1, x2))
+        return sine * change, -cosine(x1, x2) * change
+
+    xs = promote(x1, x2)
+    return recorded(value, rule, xs) if any(map(is_traced, xs)) else value(*xs)
 
 
 op_real = (lambda u, *_: u,)
