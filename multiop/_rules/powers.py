@@ -16,7 +16,7 @@ def differentiate_power(of: Any, x: Any, y: Any, n: int, m: int) -> Any:
         x: The bases.
         y: The exponents. One less than an exponent is rounded, which is made up for.
         n: How often the derivative in `x` is taken.
-        m: How often the derivative in `y` is taken. Where `x` is 0 and `y` is not below 0, the power is constant in `y`.
+        m: How often the derivative in `y` is taken. Where `x` is 0 and `y` is not below 0, the power is constant in it.
     """
     lower, at_edge = y - float(n), (x == 0) | of.isinf(x)
     safe = of.where(at_edge, 1.0, x)

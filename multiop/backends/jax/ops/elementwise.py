@@ -543,19 +543,19 @@ def divisor(x1, x2):
     return jnp.where(jnp.isnan(part) & jnp.isinf(part), 1, x2)  # never 1
 
 
-def slope_of_quotient(tangent, x2):
-    """Return `tangent / x2`, of which XLA may take the reciprocal of `x2`, too."""
+@one_step
+def over(tangent, x2):
+    """Return `tangent / x2`: JAX squares `x2` in the derivatives of a quotient, and XLA in a quotient of quotients."""
     if is_complex(x2):
-        return quotient(tangent, x2)
+        return tangent * reciprocal(x2)
     unit = jnp.where(jnp.abs(x2) > 1 / jnp.finfo(x2.dtype).tiny, 0.25, 1).astype(x2.dtype)
-    return quotient(tangent * unit, x2 * unit)
+    return tangent * unit * reciprocal(x2 * unit)  # elsewhere the reciprocal is subnormal, and becomes 0
 
 
-# JAX squares x2, as does XLA in y / x2: the square overflows or underflows long before the slope does
 quotient = with_changes(
     jnp.true_divide,
-    lambda tangent, y, x1, x2: slope_of_quotient(tangent, x2),
-    one_step(lambda tangent, y, x1, x2: -y * slope_of_quotient(tangent, x2)),
+    lambda tangent, y, x1, x2: over(tangent, x2),
+    one_step(lambda tangent, y, x1, x2: -y * over(tangent, x2)),
     of_result=True,
 )
 
@@ -575,7 +575,11 @@ def logarithm(fn, base=math.e, start=0):
     @fn.defjvp
     def jvp(primals, tangents):
         x, tangent = (x.astype(jnp.promote_types(x.dtype, np.float32)) for x in (*primals, *tangents))
-        change = (tangent if base == math.e else tangent / math.log(base)) / (x + start if start else x)
+        x = x + start if start else x
+        if base == 10:  # 1 / x would overflow in its square before the result does
+            x = x * math.log(base)
+        slope = reciprocal(x)  # the derivative of a quotient squares the divisor
+        change = slope * (tangent / math.log(base) if base == 2 else tangent)
         return fn(*primals), change.astype(primals[0].dtype)
 
     return fn
@@ -702,13 +706,16 @@ def arctanh_value(x):
     return 0.5 * (jnp.log1p(x) - jnp.log1p(-x))
 
 
-def arctanh_slope(x):
-    return 0.5 * (reciprocal(1 + x) + reciprocal(1 - x))
-
-
-cbrt = with_changes(cbrt_value, one_step(lambda tangent, y, x: reciprocal(3 * jnp.square(y)) * tangent), of_result=True)
+# of a sum of two quotients, the derivative near 0 would be a difference
+arctanh_slope = with_slope(
+    lambda x: 0.5 * (jnp.reciprocal(1 + x) + jnp.reciprocal(1 - x)), lambda x: 2 * x * jnp.square(arctanh_slope(x))
+)
+cbrt_slope = with_slope(
+    lambda x: jnp.reciprocal(3 * jnp.square(cbrt_value(x))), lambda x: -cbrt_slope(x) * reciprocal(1.5 * x)
+)
+cbrt = with_slope(cbrt_value, cbrt_slope)
 # JAX divides by x: at -0.0 the sign is wrong
-rsqrt = with_changes(jax.lax.rsqrt, one_step(lambda tangent, y, x: -0.5 * y**3 * tangent), of_result=True)
+rsqrt = with_changes(jax.lax.rsqrt, one_step(lambda tangent, y, x: -(0.5 * y) * y * y * tangent), of_result=True)
 expm1 = with_slope(jnp.expm1, jnp.exp)  # JAX computes expm1(x) + 1, which loses digits
 
 

@@ -335,16 +335,7 @@ def op_nan_to_num(x, nan, posinf, neginf):
 
 
 def op_cbrt(x):
-    (x,) = reject_complex(floating(x))
-    if x.dtype in (tf.float16, tf.bfloat16):
-        return tf.cast(op_cbrt(tf.cast(x, tf.float32)), x.dtype)
-    one = tf.ones_like(x)
-    sign = choose(tf.bitcast(x, tf.int64 if x.dtype is tf.float64 else tf.int32) < 0, -one, one)
-    root = sign * tf.pow(x * sign, tf.constant(1 / 3, x.dtype))
-    normal = tf.not_equal(x, 0) & tf.math.is_finite(x)
-    safe = choose(normal, root, one)
-    # 1 / 3 is rounded: one Newton step restores the lost digits
-    return choose(normal, (2 * safe + choose(normal, x, one) / (safe * safe)) / 3, root)
+    return in_float32(cbrt, *reject_complex(floating(x)))
 
 
 def op_fmod(x1, x2):
@@ -605,7 +596,7 @@ def hidden(x):
 
 
 def as_divisor(x):
-    """Return a divisor; of a constant that they see, graphs take the reciprocal, which may be subnormal and become 0."""
+    """Return a divisor: of a constant that they see, graphs take the reciprocal, which may become 0."""
     return x if executing_eagerly() or tf.get_static_value(x) is None else hidden(x)
 
 
@@ -695,6 +686,30 @@ def truncated_remainder(x1, x2):
 def truncated_integer_remainder(x1, x2):
     rest = tf.math.floormod(x1, x2)
     return choose(tf.not_equal(rest, 0) & ((rest < 0) != (x1 < 0)), rest - x2, rest)
+
+
+def cbrt(x):
+    """Return cube roots: the derivatives of the steps overflow before their product does."""
+    y = run_unrecorded(cube_root, in_this_graph(x))
+    return with_rule("op_cbrt", [y], lambda x, upstream: [upstream * cbrt_slope(x)], in_this_graph(x))[0]
+
+
+def cbrt_slope(x):
+    def rule(x, upstream):
+        return [upstream * (cbrt_slope(x) / (-1.5 * x))]
+
+    slope = run_unrecorded(lambda x: tf.math.reciprocal(3 * tf.square(cube_root(x))), x)
+    return with_rule("op_cbrt's slope", [slope], rule, x)[0]
+
+
+def cube_root(x):
+    one = tf.ones_like(x)
+    sign = choose(tf.bitcast(x, tf.int64 if x.dtype is tf.float64 else tf.int32) < 0, -one, one)
+    root = sign * tf.pow(x * sign, tf.constant(1 / 3, x.dtype))
+    normal = tf.not_equal(x, 0) & tf.math.is_finite(x)
+    safe = choose(normal, root, one)
+    # 1 / 3 is rounded: one Newton step restores the lost digits
+    return choose(normal, (2 * safe + choose(normal, x, one) / (safe * safe)) / 3, root)
 
 
 def ldexp(x, n):

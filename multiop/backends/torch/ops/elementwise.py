@@ -339,13 +339,7 @@ def op_nan_to_num(x, nan, posinf, neginf):
 
 
 def op_cbrt(x):
-    (x,) = reject_complex(floating(x))
-    sign = torch.where(torch.signbit(x.detach()), -1, 1).to(x.dtype)
-    root = sign * torch.pow(x * sign, 1 / 3)
-    normal = (x != 0) & torch.isfinite(x)
-    safe = torch.where(normal, root, 1)
-    # 1 / 3 is rounded: one Newton step restores the lost digits
-    return torch.where(normal, (2 * safe + torch.where(normal, x, 1) / (safe * safe)) / 3, root)
+    return in_float32(cbrt, *reject_complex(floating(x)))
 
 
 def op_fmod(x1, x2):
@@ -623,6 +617,15 @@ def arctan2(x1, x2):
     return torch.where(flat, torch.atan2(x1.detach(), x2.detach()), turned)
 
 
+def cbrt_value(x):
+    sign = torch.where(torch.signbit(x), -1, 1).to(x.dtype)
+    root = sign * torch.pow(x * sign, 1 / 3)
+    normal = (x != 0) & torch.isfinite(x)
+    safe = torch.where(normal, root, 1)
+    # 1 / 3 is rounded: one Newton step restores the lost digits
+    return torch.where(normal, (2 * safe + torch.where(normal, x, 1) / (safe * safe)) / 3, root)
+
+
 def with_slopes(value, *slopes):
     """Return `value`, a function of tensors of one shape, with these derivatives in both modes."""
 
@@ -651,7 +654,17 @@ def with_slopes(value, *slopes):
                 xs = [without_tangent(x) for x in ctx.saved_tensors]
                 return sum(slope(t, *xs) for slope, t in zip(slopes, tangents, strict=True) if t is not None)
 
-    return lambda *xs: (Ruled if torch.compiler.is_dynamo_compiling() else InBothModes).apply(*xs)
+    def call(*xs):
+        return (Ruled if torch.compiler.is_dynamo_compiling() else InBothModes).apply(*xs)
+
+    return call
+
+
+cbrt_slope = with_slopes(
+    lambda x: torch.reciprocal(3 * torch.square(cbrt_value(x))),
+    lambda upstream, x: upstream * (cbrt_slope(x) / (-1.5 * x)),
+)
+cbrt = with_slopes(cbrt_value, lambda upstream, x: upstream * cbrt_slope(x))
 
 
 def cosine_value(x1, x2):

@@ -190,7 +190,12 @@ def one_less_square(x):
 
 def sech_squared(x):
     """Return the slope of tanh, of which 1 less the square of tanh would keep no digits far out."""
-    return sloped(lambda x: np.reciprocal(np.square(np.cosh(x))), lambda x: -2 * np.tanh(x) * sech_squared(x), x)
+
+    def value(x):
+        e = np.exp(-2.0 * np.abs(x), dtype=np.float64)  # in float32, NumPy's is off by 2 units in the last place
+        return (4 * e / np.square(1 + e)).astype(x.dtype)
+
+    return sloped(value, lambda x: -2 * np.tanh(x) * sech_squared(x), x)
 
 
 def exp2_slope(x, order=1):
@@ -235,7 +240,7 @@ op_exp = by_result(lambda y: y)
 op_expm1 = by_slope(np.exp)
 op_log = by_slope(np.reciprocal)
 op_log2 = by_slope(lambda x: np.reciprocal(x) / math.log(2))
-op_log10 = by_slope(lambda x: np.reciprocal(x) / math.log(10))
+op_log10 = by_slope(lambda x: np.reciprocal(x * math.log(10)))  # the square of 1 / x would overflow first
 op_log1p = by_slope(lambda x: np.reciprocal(1 + x))
 op_sin = by_slope(np.cos)
 op_cos = by_slope(lambda x: -np.sin(x))
@@ -245,4 +250,12 @@ op_arccos = by_slope(lambda x: -arcsin_slope(x))
 op_sinh = by_slope(np.cosh)
 op_cosh = by_slope(np.sinh)
 op_arccosh = by_slope(lambda x: ops.rsqrt(plus(x, -1)) * ops.rsqrt(plus(x, 1)))
-op_cbrt = by_slope(lambda x: np.square(np.reciprocal(np.cbrt(x))) / 3)
+
+
+@by_slope
+def op_cbrt(x):
+    return cbrt_slope(x)
+
+
+def cbrt_slope(x):
+    return sloped(lambda x: 1 / (3 * np.square(np.cbrt(x))), lambda x: cbrt_slope(x) / (x * -1.5), x)
