@@ -50,6 +50,7 @@ class Function:
 
     @property
     def name(self) -> str:
+        """Return the call that a row shows."""
         return self.op + "".join(f", {k}={v}" for k, v in self.options.items())
 
 

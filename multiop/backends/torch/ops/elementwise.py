@@ -445,17 +445,18 @@ class _Power(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         x1, x2, ctx.n, ctx.m = inputs
+        ctx.set_materialize_grads(False)  # 0 times a slope that is infinite would be NaN
         ctx.save_for_backward(x1, x2)
         ctx.save_for_forward(x1, x2)
 
     @classmethod
-    def slopes(cls, ctx, xs):
-        return cls.apply(*xs, ctx.n + 1, ctx.m), cls.apply(*xs, ctx.n, ctx.m + 1)
+    def changes(cls, ctx, xs, tangents):
+        slopes = cls.apply(*xs, ctx.n + 1, ctx.m), cls.apply(*xs, ctx.n, ctx.m + 1)
+        return [None if t is None else t * slope for t, slope in zip(tangents, slopes, strict=True)]
 
     @staticmethod
     def backward(ctx, upstream):
-        by_x1, by_x2 = _Power.slopes(ctx, ctx.saved_tensors)
-        return upstream * by_x1, upstream * by_x2, None, None
+        return *_Power.changes(ctx, ctx.saved_tensors, (upstream, upstream)), None, None
 
 
 class _PowerInBothModes(_Power):
@@ -463,14 +464,13 @@ class _PowerInBothModes(_Power):
 
     @staticmethod
     def backward(ctx, upstream):
-        by_x1, by_x2 = _PowerInBothModes.slopes(ctx, ctx.saved_tensors)
-        return upstream * by_x1, upstream * by_x2, None, None
+        return *_PowerInBothModes.changes(ctx, ctx.saved_tensors, (upstream, upstream)), None, None
 
     @staticmethod
     def jvp(ctx, t1, t2, *_):
         with forward_mode_enabled(True):  # autograd turned it off, also for outer levels
-            slopes = _PowerInBothModes.slopes(ctx, [without_tangent(x) for x in ctx.saved_tensors])
-            return sum(slope * t for slope, t in zip(slopes, (t1, t2), strict=True) if t is not None)
+            xs = [without_tangent(x) for x in ctx.saved_tensors]
+            return sum(change for change in _PowerInBothModes.changes(ctx, xs, (t1, t2)) if change is not None)
 
 
 class Powers:
@@ -638,12 +638,13 @@ def with_slopes(value, *slopes):
 
         @staticmethod
         def setup_context(ctx, inputs, output):
+            ctx.set_materialize_grads(False)  # 0 times a slope that is infinite would be NaN
             ctx.save_for_backward(*inputs)
             ctx.save_for_forward(*inputs)
 
         @staticmethod
         def backward(ctx, upstream):
-            return tuple([slope(upstream, *ctx.saved_tensors) for slope in slopes])
+            return tuple([upstream if upstream is None else slope(upstream, *ctx.saved_tensors) for slope in slopes])
 
     class InBothModes(Ruled):
         """The same with forward mode, which torch.compile refuses to trace."""
