@@ -33,8 +33,8 @@ START = "<!-- the table of digits is made by tools/slopes.py, do not edit -->"
 END = "<!-- end of the table of digits -->"
 POINTS, DTYPES = 2000, (np.float32, np.float64)
 HIGHEST = 4.0  # units in the last place that need no row
-LN2, LN10, ROOT_PI = mp.log(2), mp.log(10), mp.sqrt(mp.pi)
 mp.prec = 260
+LN2, LN10, ROOT_PI = mp.log(2), mp.log(10), mp.sqrt(mp.pi)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -704,7 +704,8 @@ def hyperbolic(fn, sign, x):
     if x.dtype is not torch.float64:
         return fn(x.to(torch.float64)).to(x.dtype)
     far = torch.abs(x.detach()) > 80
-    ends = sign(x.detach()) * torch.exp(torch.where(far, torch.abs(x), 0) - math.log(2))
+    half = torch.exp(torch.where(far, torch.abs(x), 0) * 0.5)  # less log(2), x would be rounded
+    ends = sign(x.detach()) * half * 0.5 * half
     return torch.where(far, ends, fn(torch.where(far, 0, x)))
 
 
