@@ -626,7 +626,7 @@ def cbrt_value(x):
     return torch.where(normal, (2 * safe + torch.where(normal, x, 1) / (safe * safe)) / 3, root)
 
 
-def with_slopes(value, *slopes):
+def with_slopes(value, *slopes, is_slope=False):
     """Return `value`, a function of tensors of one shape, with these derivatives in both modes."""
 
     class Ruled(torch.autograd.Function):
@@ -656,7 +656,9 @@ def with_slopes(value, *slopes):
                 return sum(slope(t, *xs) for slope, t in zip(slopes, tangents, strict=True) if t is not None)
 
     def call(*xs):
-        return (Ruled if torch.compiler.is_dynamo_compiling() else InBothModes).apply(*xs)
+        if not torch.compiler.is_dynamo_compiling():
+            return InBothModes.apply(*xs)
+        return value(*xs) if is_slope else Ruled.apply(*xs)  # it has first derivatives alone, and nests no such classes
 
     return call
 
@@ -664,6 +666,7 @@ def with_slopes(value, *slopes):
 cbrt_slope = with_slopes(
     lambda x: torch.reciprocal(3 * torch.square(cbrt_value(x))),
     lambda upstream, x: upstream * (cbrt_slope(x) / (-1.5 * x)),
+    is_slope=True,
 )
 cbrt = with_slopes(cbrt_value, lambda upstream, x: upstream * cbrt_slope(x))
 
@@ -693,6 +696,7 @@ cosine = with_slopes(
     cosine_value,
     lambda upstream, x1, x2: upstream * cosine(x2, x1) * curvature(x1, x2),
     lambda upstream, x1, x2: -upstream * cosine(x1, x2) * curvature(x1, x2),
+    is_slope=True,
 )
 hypot = with_slopes(torch.hypot, along, lambda upstream, x1, x2: along(upstream, x2, x1))
 
