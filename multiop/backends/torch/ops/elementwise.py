@@ -13,6 +13,7 @@ from multiop._rules.powers import differentiate_power
 from multiop._values import host
 
 from .._internals import VERSION, forward_mode_enabled, is_tracked, without_tangent
+from .._kernels import with_slopes
 from ..conversion import (
     are_floats,
     are_inexact,
@@ -624,43 +625,6 @@ def cbrt_value(x):
     safe = torch.where(normal, root, 1)
     # 1 / 3 is rounded: one Newton step restores the lost digits
     return torch.where(normal, (2 * safe + torch.where(normal, x, 1) / (safe * safe)) / 3, root)
-
-
-def with_slopes(value, *slopes, is_slope=False):
-    """Return `value`, a function of tensors of one shape, with these derivatives in both modes."""
-
-    class Ruled(torch.autograd.Function):
-        generate_vmap_rule = True
-
-        @staticmethod
-        def forward(*xs):
-            return value(*xs)
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            ctx.set_materialize_grads(False)  # 0 times a slope that is infinite would be NaN
-            ctx.save_for_backward(*inputs)
-            ctx.save_for_forward(*inputs)
-
-        @staticmethod
-        def backward(ctx, upstream):
-            return tuple([upstream if upstream is None else slope(upstream, *ctx.saved_tensors) for slope in slopes])
-
-    class InBothModes(Ruled):
-        """The same with forward mode, which torch.compile refuses to trace."""
-
-        @staticmethod
-        def jvp(ctx, *tangents):
-            with forward_mode_enabled(True):  # autograd turned it off, also for outer levels
-                xs = [without_tangent(x) for x in ctx.saved_tensors]
-                return sum(slope(t, *xs) for slope, t in zip(slopes, tangents, strict=True) if t is not None)
-
-    def call(*xs):
-        if not torch.compiler.is_dynamo_compiling():
-            return InBothModes.apply(*xs)
-        return value(*xs) if is_slope else Ruled.apply(*xs)  # it has first derivatives alone, and nests no such classes
-
-    return call
 
 
 cbrt_slope = with_slopes(
