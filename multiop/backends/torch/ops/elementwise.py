@@ -13,7 +13,7 @@ from multiop._rules.powers import differentiate_power
 from multiop._values import host
 
 from .._internals import VERSION, forward_mode_enabled, is_tracked, without_tangent
-from .._kernels import with_slopes
+from .._slopes import with_slopes
 from ..conversion import (
     are_floats,
     are_inexact,
