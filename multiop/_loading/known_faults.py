@@ -116,7 +116,7 @@ FAULTS = (
         "jax",
         (0, 5),
         _NEVER,
-        "x / y is 0 where y is one number for many and its reciprocal is subnormal; op_divide of real numbers is right",
+        "x / y is 0 where y is one number for many and its reciprocal is subnormal; op_divide is right",
         (f"{_TENSORFLOW}118645", f"{_TENSORFLOW}51643"),
         mended="",
     ),
@@ -124,7 +124,8 @@ FAULTS = (
         "tensorflow",
         (2, 18),
         _NEVER,
-        "jit_compile=True: x / y is 0 where y is one number for many and its reciprocal is subnormal",
+        "x / y is 0 where y is a constant, or one for many under jit_compile=True, and its reciprocal is subnormal; "
+        "op_divide by a constant is right in other graphs",
         (f"{_TENSORFLOW}118645", f"{_TENSORFLOW}51643", f"{_TENSORFLOW}24061"),
         mended="",
     ),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from multiop import errors
 from multiop._call.boundary import boundary
 from multiop._loading.registry import active, composite
+from multiop._rules.composed import with_rule
 from multiop._values import args, dtypes
 from multiop._values.types import ArrayLike, Tensor
 from multiop.frontends.conversion import (
@@ -32,7 +34,7 @@ from multiop.frontends.elementwise import (
 from multiop.frontends.logical import op_equal, op_where
 from multiop.frontends.products import op_matmul, op_outer, op_vander
 from multiop.frontends.reduction import op_sum
-from multiop.frontends.shapes import op_concatenate, op_expand_dims, op_pad, op_reshape, op_swapaxes
+from multiop.frontends.shapes import op_concatenate, op_expand_dims, op_pad, op_reshape, op_stack, op_swapaxes
 
 # composites
 
@@ -62,11 +64,9 @@ def op_polyval(p: ArrayLike, x: ArrayLike) -> Tensor:
     n = _vector(p, "p")
     dtype = dtypes.result_type(op_dtype(p), op_dtype(x))
     p, x = widen_halves(op_cast(p, dtype)), widen_halves(op_cast(x, dtype))
-    # 0 times x is NaN where x is infinite, and no part of the derivative: there, it would meet a power that overflows
-    y = op_multiply(op_zeros_like(x), active().stop_gradient(x))
-    for k in range(n):
-        y = op_add(op_multiply(y, x) if k else y, p[k])
-    return op_cast(y, dtype)
+    if not n or dtype not in dtypes.INEXACT:
+        return op_cast(_horner(p, x, 0), dtype)
+    return op_cast(_taylor_coefficient(p, x, 0), dtype)
 
 
 @boundary
@@ -217,6 +217,50 @@ def op_polyfit(
         residuals = op_reshape(residuals, shape[1:])
         covariance = op_multiply(covariance, op_divide(residuals, float(n - columns)))
     return coefficients, covariance
+
+
+def _taylor_coefficient(p: Any, x: Any, order: int) -> Any:
+    """Return a derivative of a polynomial, over the factorial of its order.
+
+    The derivatives of Horner's rule as it is written would multiply what is 0 by a power of `x` that overflows.
+    """
+
+    def polynomial(p: Any, x: Any) -> tuple[list[Any], Any]:
+        def rule(upstream: Any) -> list[Any]:
+            slope = op_multiply(_taylor_coefficient(p, x, order + 1), order + 1.0)
+            return [_sums_of_powers(upstream, op_conj(x), op_shape(p)[0], order), op_multiply(upstream, op_conj(slope))]
+
+        return [_horner(p, x, order)], rule
+
+    return with_rule("op_polyval", polynomial, p, x)[0]
+
+
+def _sums_of_powers(weights: Any, x: Any, n: int, order: int) -> Any:
+    """Return the derivatives of a weighted sum of `_taylor_coefficient` in each of `n` coefficients of `p`."""
+
+    def sums(weights: Any, x: Any) -> tuple[list[Any], Any]:
+        def rule(upstream: Any) -> list[Any]:
+            conjugate = op_conj(x)
+            slope = op_multiply(_taylor_coefficient(upstream, conjugate, order + 1), order + 1.0)
+            return [_taylor_coefficient(upstream, conjugate, order), op_multiply(op_conj(weights), slope)]
+
+        found, term = [op_zeros_like(op_sum(weights))] * min(order, n), weights
+        for power in range(n - order):
+            found.append(op_multiply(op_sum(term), float(math.comb(order + power, order))))
+            term = op_multiply(term, x)
+        return [op_stack(found[::-1])], rule
+
+    return with_rule("op_polyval", sums, weights, x)[0]
+
+
+def _horner(p: Any, x: Any, order: int) -> Any:
+    """Return a derivative of a polynomial, over the factorial of its order, by Horner's rule."""
+    parts = [op_multiply(op_zeros_like(x), x)]  # as in NumPy, NaN where x is infinite
+    for k in range(op_shape(p)[0]):
+        lower = [p[k], *parts[:order]]
+        products = [op_multiply(part, x) if k else part for part in parts]
+        parts = [op_add(product, part) for product, part in zip(products, lower, strict=False)] + lower[len(parts) :]
+    return parts[order] if len(parts) > order else op_zeros_like(x)
 
 
 def _vector(x: Any, name: str) -> int:

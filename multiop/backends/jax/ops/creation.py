@@ -67,18 +67,19 @@ def _space_evenly(ends, floats, num, endpoint, dtype, axis):
     given = dtypes.name(start.dtype)
     wide = jnp.promote_types(start.dtype, np.float32)
     start, stop = start.astype(wide), stop.astype(wide)
-    delta, parts = 0.25 * stop - 0.25 * start, num - endpoint  # the distance of large numbers overflows
+    unit = jnp.where(jnp.isfinite(stop - start), 1, 4).astype(wide)  # the distance of large numbers overflows
+    delta, parts = stop / unit - start / unit, num - endpoint
     index = jnp.arange(num, dtype=delta.real.dtype).reshape(num, *[1] * delta.ndim)
     step = delta / max(parts, 1)
     whole = dtype in dtypes.INTEGER
     if ends[0].dtype.kind in "iu":
         samples = between_integers(*ends, index, max(parts, 1), whole, wide)
     else:  # a rounded step may miss an integer
-        samples = 4 * (0.25 * start + (index * delta / max(parts, 1) if whole else index * step))
+        samples = (start / unit + (index * delta / max(parts, 1) if whole else index * step)) * unit
         samples = jnp.floor(*reject_complex(samples)) if whole else samples
     if endpoint and num > 1:
         samples = jnp.where(index == parts, ends[1] if samples.dtype.kind in "iu" else stop, samples)
-    step = 4 * step if parts > 0 else jnp.full_like(step, jnp.nan)
+    step = step * unit if parts > 0 else jnp.full_like(step, jnp.nan)
     return jnp.moveaxis(convert(samples, dtype or given), 0, axis), convert(step, given)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
 from multiop import errors
+from multiop._rules.powers import differentiate_power
 from multiop._values import host
 
 from ..autodiff._held import custom_jvp, one_step, with_slope
@@ -514,38 +515,20 @@ def with_extremum_gradient(pairwise, beats):
     return jit_inline(lambda x1, x2: (chosen if jnp.issubdtype(x1.dtype, np.floating) else pairwise)(x1, x2))
 
 
-@custom_jvp
-def power(x1, x2):
-    return jnp.power(x1, x2)
+@functools.cache
+def power_of_order(n, m):
+    """Return the derivative of the power, `n` times in its base and `m` times in its exponent."""
 
+    def value(x1, x2):
+        dtype = x1.dtype
+        wide = [x.astype(jnp.promote_types(dtype, np.float32)) for x in jnp.broadcast_arrays(x1, x2)]
+        return differentiate_power(jnp, *wide, n, m).astype(dtype)
 
-def power_jvp(primals, tangents):
-    # jnp.power's gradient is NaN at 0 ** 0, and its second derivative at 0 ** 1
-    x1, x2 = primals
-    if x1.dtype.itemsize == 2:  # in 16 bits, x2 - 1 may round to another power
-        wide = [x.astype(np.float32) for x in primals]
-        tangents = [t if type(t) is SymbolicZero else t.astype(np.float32) for t in tangents]
-        y, tangent = power_jvp(wide, tangents)
-        return y.astype(x1.dtype), tangent.astype(x1.dtype)
-    y = power(x1, x2)
-    constant = (x2 == 0) & (x1 == 0)
-    of_zero = (x1 == 0) & (x2 >= 0)
-    tangent = jnp.zeros_like(y)
-    if type(tangents[0]) is not SymbolicZero:
-        exponent = jnp.where(of_zero, jax.lax.stop_gradient(x2), x2)
-        # an exponent this large is even, and one less may round to an even number too
-        sign = jnp.where((x1 < 0) & (jnp.abs(x2) >= 2 / jnp.finfo(x1.dtype).eps), -1, 1).astype(x1.dtype)
-        slope = exponent * power(jnp.where(constant, 1, sign * x1), exponent - 1) * sign
-        tangent += jnp.where(constant, 0, slope) * tangents[0]
-    if type(tangents[1]) is not SymbolicZero:  # the slope is NaN for a negative x1
-        constant |= of_zero
-        base = jnp.where(constant, 1, x1)
-        half = power(base, x2 * 0.5)  # its square overflows before the slope does
-        tangent += jnp.where(constant, 0, half * jnp.log(base) * half) * tangents[1]
-    return y, tangent
-
-
-power.defjvp(power_jvp, symbolic_zeros=True)
+    return with_changes(
+        value if n or m else jnp.power,
+        one_step(lambda tangent, x1, x2: power_of_order(n + 1, m)(x1, x2) * tangent),
+        one_step(lambda tangent, x1, x2: power_of_order(n, m + 1)(x1, x2) * tangent),
+    )
 
 
 def log_add_powers(fn, base):
@@ -563,15 +546,24 @@ def log_add_powers(fn, base):
 
 
 def divisor(x1, x2):
-    """Return `x2` for each entry of `x1`, NaN or not: of one divisor for many, XLA takes the reciprocal, which is 0."""
-    return x2 if is_complex(x1) else jnp.where(jnp.isnan(x1), 1, x2)
+    """Return `x2` for each entry of `x1`: of one divisor for many, XLA takes the reciprocal, which may be 0."""
+    part = jnp.real(x1)
+    return jnp.where(jnp.isnan(part) & jnp.isinf(part), 1, x2)  # never 1
 
 
-# JAX squares x2, as does XLA in y / x2: the square overflows or underflows long before the slope does
+@one_step
+def over(tangent, x2):
+    """Return `tangent / x2`: JAX squares `x2` in the derivatives of a quotient, and XLA in a quotient of quotients."""
+    if is_complex(x2):
+        return tangent * reciprocal(x2)
+    unit = jnp.where(jnp.abs(x2) > 1 / jnp.finfo(x2.dtype).tiny, 0.25, 1).astype(x2.dtype)
+    return tangent * unit * reciprocal(x2 * unit)  # elsewhere the reciprocal is subnormal, and becomes 0
+
+
 quotient = with_changes(
     jnp.true_divide,
-    lambda tangent, y, x1, x2: quotient(tangent, x2),
-    one_step(lambda tangent, y, x1, x2: -y * reciprocal(x2) * tangent),
+    lambda tangent, y, x1, x2: over(tangent, x2),
+    one_step(lambda tangent, y, x1, x2: -y * over(tangent, x2)),
     of_result=True,
 )
 
@@ -591,24 +583,38 @@ def logarithm(fn, base=math.e, start=0):
     @fn.defjvp
     def jvp(primals, tangents):
         x, tangent = (x.astype(jnp.promote_types(x.dtype, np.float32)) for x in (*primals, *tangents))
-        change = (tangent if base == math.e else tangent / math.log(base)) / (x + start if start else x)
+        x = x + start if start else x
+        if base == 10:  # 1 / x would overflow in its square before the result does
+            x = x * math.log(base)
+        slope = reciprocal(x)  # the derivative of a quotient squares the divisor
+        change = slope * (tangent / math.log(base) if base == 2 else tangent)
         return fn(*primals), change.astype(primals[0].dtype)
 
     return fn
 
 
-def change_of_hypot(tangent, y, x1, x2):
-    unit = jnp.where(jnp.isinf(y), 0.25, 1).astype(y.dtype)  # in which it does not overflow
-    size = jnp.where(jnp.isinf(y), hypot(x1 * unit, x2 * unit), y)
-    return jnp.where(y == 0, 0, _divide_no_nan(x1 * unit, size) * tangent)
+def cosine_value(x1, x2):
+    dtype = x1.dtype
+    x1, x2 = (x.astype(jnp.promote_types(dtype, np.float32)) for x in (x1, x2))
+    unit = jnp.where(jnp.isinf(jnp.hypot(x1, x2)), 0.25, 1).astype(x1.dtype)  # in which the length does not overflow
+    return _divide_no_nan(x1 * unit, jnp.hypot(x1 * unit, x2 * unit)).astype(dtype)
+
+
+def curvature(x1, x2):
+    """Return the sine over the length: in this order, nothing overflows, and no difference loses digits."""
+    return _divide_no_nan(cosine(x2, x1), hypot(x1, x2))
 
 
 # jnp.hypot's gradient is not 0 at (0, 0), and its second derivative is wrong where x1 = x2 or x1 = -x2
+cosine = with_changes(
+    cosine_value,
+    one_step(lambda tangent, x1, x2: cosine(x2, x1) * curvature(x1, x2) * tangent),
+    one_step(lambda tangent, x1, x2: -cosine(x1, x2) * curvature(x1, x2) * tangent),
+)
 hypot = with_changes(
     jnp.hypot,
-    one_step(change_of_hypot),
-    one_step(lambda tangent, y, x1, x2: change_of_hypot(tangent, y, x2, x1)),
-    of_result=True,
+    one_step(lambda tangent, x1, x2: jnp.where((x1 == 0) & (x2 == 0), 0, cosine(x1, x2) * tangent)),
+    one_step(lambda tangent, x1, x2: jnp.where((x1 == 0) & (x2 == 0), 0, cosine(x2, x1) * tangent)),
 )
 
 
@@ -708,13 +714,16 @@ def arctanh_value(x):
     return 0.5 * (jnp.log1p(x) - jnp.log1p(-x))
 
 
-def arctanh_slope(x):
-    return 0.5 * (reciprocal(1 + x) + reciprocal(1 - x))
-
-
-cbrt = with_changes(cbrt_value, one_step(lambda tangent, y, x: reciprocal(3 * jnp.square(y)) * tangent), of_result=True)
+# of a sum of two quotients, the derivative near 0 would be a difference
+arctanh_slope = with_slope(
+    lambda x: 0.5 * (jnp.reciprocal(1 + x) + jnp.reciprocal(1 - x)), lambda x: 2 * x * jnp.square(arctanh_slope(x))
+)
+cbrt_slope = with_slope(
+    lambda x: jnp.reciprocal(3 * jnp.square(cbrt_value(x))), lambda x: -cbrt_slope(x) * reciprocal(1.5 * x)
+)
+cbrt = with_slope(cbrt_value, cbrt_slope)
 # JAX divides by x: at -0.0 the sign is wrong
-rsqrt = with_changes(jax.lax.rsqrt, one_step(lambda tangent, y, x: -0.5 * y**3 * tangent), of_result=True)
+rsqrt = with_changes(jax.lax.rsqrt, one_step(lambda tangent, y, x: -(0.5 * y) * y * y * tangent), of_result=True)
 expm1 = with_slope(jnp.expm1, jnp.exp)  # JAX computes expm1(x) + 1, which loses digits
 
 
@@ -740,7 +749,7 @@ _integer_pow = jit_inline(jax.lax.integer_pow, static_argnums=1)
 _add, _subtract, _multiply, _divide = map(jit_inline, (jnp.add, jnp.subtract, jnp.multiply, divide))
 _logaddexp = jit_inline(log_add_powers(jnp.logaddexp, 1.0))
 _logaddexp2 = jit_inline(log_add_powers(jnp.logaddexp2, math.log(2)))
-_power, _hypot, _arctan2, _cbrt = map(jit_inline, (power, hypot, arctan2, cbrt))
+_power, _hypot, _arctan2, _cbrt = map(jit_inline, (power_of_order(0, 0), hypot, arctan2, cbrt))
 _reciprocal, _rsqrt, _expm1 = map(jit_inline, (reciprocal, rsqrt, expm1))
 _round = jit_inline(jnp.round)
 _nan_to_num = with_constants(lambda x, nan, posinf, neginf: jnp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf))

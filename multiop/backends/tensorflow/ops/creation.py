@@ -65,17 +65,18 @@ def op_linspace(start, stop, num, endpoint, dtype, axis):
         start, stop = tf.cast(start, tf.float64), tf.cast(stop, tf.float64)  # and numbers near 0 with them
     if given in ("float16", "bfloat16"):
         start, stop = tf.cast(start, tf.float32), tf.cast(stop, tf.float32)
-    quarter = tf.constant(0.25, start.dtype)
-    delta, parts = quarter * stop - quarter * start, num - endpoint  # the distance of large numbers overflows
+    one = tf.ones_like(start - stop)
+    unit = choose(tf.math.is_finite(tf.abs(start - stop)), one, 4 * one)  # the distance of large numbers overflows
+    delta, parts = stop / unit - start / unit, num - endpoint
     axis = args.single_axis(axis, rank(delta) + 1)
     index = tf.reshape(tf.cast(tf.range(num), delta.dtype), [num, *[1] * rank(delta)])
     divisor = tf.constant(max(parts, 1), delta.dtype)
     step = delta / divisor
     whole = dtype in dtypes.INTEGER
     # a rounded step may miss an integer
-    samples = (quarter * start + (index * delta / divisor if whole else index * step)) / quarter
+    samples = (start / unit + (index * delta / divisor if whole else index * step)) * unit
     if endpoint and num > 1:
         samples = choose(tf.equal(index, divisor), stop, samples)
     samples = convert(tf.floor(*reject_complex(samples)) if whole else samples, dtype or given)
-    step = step / quarter if parts > 0 else tf.fill(tf.shape(step), tf.constant(math.nan, step.dtype))
+    step = step * unit if parts > 0 else tf.fill(tf.shape(step), tf.constant(math.nan, step.dtype))
     return tf.transpose(samples, args.moved_order(0, axis, rank(samples))), convert(step, given)

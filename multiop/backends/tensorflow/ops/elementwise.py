@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from multiop import errors
+from multiop._rules.powers import differentiate_power
 from multiop._values import host
 
 from ..autodiff._programs import in_one_call
@@ -62,9 +63,9 @@ def op_multiply(x1, x2):
 
 
 def op_divide(x1, x2):
-    if are_floats(x1, x2):
-        return tf.raw_ops.RealDiv(x=x1, y=x2)
-    return tf.truediv(*align_floating(x1, x2))
+    if not are_floats(x1, x2):
+        x1, x2 = align_floating(x1, x2)
+    return tf.raw_ops.RealDiv(x=x1, y=as_divisor(x2))
 
 
 def op_floor_divide(x1, x2):
@@ -304,6 +305,7 @@ def op_conj(x):
 
 def op_divide_no_nan(x1, x2):
     x1, x2 = align_floating(x1, x2)
+    x2 = as_divisor(x2)
     # the gradient of tf.math.divide_no_nan at 0 is NaN where the upstream one is infinite; it treats complex numbers
     # whose square is 0 as 0
     if x1.dtype.is_floating and not is_tracked():
@@ -336,16 +338,7 @@ def op_nan_to_num(x, nan, posinf, neginf):
 
 @in_one_call
 def op_cbrt(x):
-    (x,) = reject_complex(floating(x))
-    if x.dtype in (tf.float16, tf.bfloat16):
-        return tf.cast(op_cbrt(tf.cast(x, tf.float32)), x.dtype)
-    one = tf.ones_like(x)
-    sign = choose(tf.bitcast(x, tf.int64 if x.dtype is tf.float64 else tf.int32) < 0, -one, one)
-    root = sign * tf.pow(x * sign, tf.constant(1 / 3, x.dtype))
-    normal = tf.not_equal(x, 0) & tf.math.is_finite(x)
-    safe = choose(normal, root, one)
-    # 1 / 3 is rounded: one Newton step restores the lost digits
-    return choose(normal, (2 * safe + choose(normal, x, one) / (safe * safe)) / 3, root)
+    return in_float32(cbrt, *reject_complex(floating(x)))
 
 
 def op_fmod(x1, x2):
@@ -413,10 +406,13 @@ def round_decimals(x, decimals):
         for scale in scales:
             large = large * (scale * one)
         for k, scale in enumerate(scales):
-            y = y * (1 / scale * one) if k else tf.round(large) / (scale * one)
+            if k:
+                y = y * (1 / scale * one)
+            else:
+                y = tf.round(large) / (scale * one if len(scales) > 1 else as_divisor(tf.constant(scale, x.dtype)))
         return choose(tf.math.is_finite(large), y, x)
     scale = math.inf if scale > float(x.dtype.max) else scale
-    unit = tf.constant(scale, x.dtype)
+    unit = as_divisor(tf.constant(scale, x.dtype))
     small = tf.round(x / unit)
     return small * unit if scale < math.inf else choose(tf.math.is_finite(x), small, x)
 
@@ -477,7 +473,7 @@ def checked_divide(divide, divide_integers, x1, x2):
     if not are_ints(x1, x2):
         x1, x2 = reject_complex(*bool_to_int32(*align(x1, x2)))
     if x1.dtype.is_floating:
-        return divide(x1, x2)
+        return divide(x1, as_divisor(x2))
     if is_at_hand(x2):
         divisors = np.asarray(x2)
         if divisors.min(initial=1) <= 0 and not divisors.all():  # NumPy finds the smallest much faster
@@ -560,25 +556,33 @@ def connect(y, *xs):
     return y
 
 
+class Powers:
+    """What the derivatives of powers are made of."""
+
+    isinf, log = staticmethod(tf.math.is_inf), staticmethod(tf.math.log)
+
+    @staticmethod
+    def where(condition, x1, x2):
+        dtype = (x1 if isinstance(x1, tf.Tensor) else x2).dtype
+        return choose(condition, *[tf.convert_to_tensor(x, dtype) for x in (x1, x2)])
+
+    @staticmethod
+    def power(x1, x2):
+        return tf.pow(tf.convert_to_tensor(x1, x2.dtype), x2)
+
+
 @in_one_call
-def power(x1, x2):
-    """Return `tf.pow(x1, x2)`; its own derivatives are NaN at 0, and infinite where only the value is."""
+def power(x1, x2, n=0, m=0):
+    """Return `tf.pow(x1, x2)`, or a derivative; its own are NaN at 0, and infinite where only the value is."""
+
+    def value(x1, x2):
+        return differentiate_power(Powers, x1, x2, n, m) if n or m else tf.pow(x1, x2)
+
+    def rule(x1, x2, upstream):
+        return [upstream * power(x1, x2, n + 1, m), upstream * power(x1, x2, n, m + 1)]
+
     x1, x2 = map(in_this_graph, broadcast_together(x1, x2))
-    return with_rule("op_power", [run_unrecorded(tf.pow, x1, x2)], power_rule, x1, x2)[0]
-
-
-def power_rule(x1, x2, upstream):
-    one, zero = tf.ones_like(x1), tf.zeros_like(x1)
-    of_zero = tf.equal(x1, 0) & (x2 >= 0)
-    flat = tf.equal(x1, 0) & tf.equal(x2, 0)
-    exponent = choose(of_zero, tf.stop_gradient(x2), x2)
-    # an exponent this large is even, and one less may round to an even number too
-    sign = choose((x1 < 0) & (tf.abs(x2) >= 2 / EPS[x2.dtype]), -one, one)
-    below = exponent * power(choose(flat, one, x1 * sign), exponent - one) * sign
-    base = choose(of_zero, one, x1)
-    half = power(base, x2 * tf.constant(0.5, x2.dtype))  # its square overflows before the slope does
-    above = half * tf.math.log(base) * half
-    return [choose(flat, zero, upstream * below), choose(of_zero, zero, upstream * above)]
+    return with_rule(f"op_power/{n},{m}", [run_unrecorded(value, x1, x2)], rule, x1, x2)[0]
 
 
 def power_of_2(x):
@@ -603,6 +607,11 @@ def exp2(x, order=0):
 def hidden(x):
     """Return a constant that graphs do not see: a power of 0.5 would become a root, of -inf and -0 too."""
     return x if executing_eagerly() else tf.raw_ops.PlaceholderWithDefault(input=x, shape=x.shape)
+
+
+def as_divisor(x):
+    """Return a divisor: of a constant that they see, graphs take the reciprocal, which may become 0."""
+    return x if executing_eagerly() or tf.get_static_value(x) is None else hidden(x)
 
 
 @in_one_call
@@ -631,16 +640,31 @@ def length(x1, x2):
 @in_one_call
 def hypot(x1, x2):
     """Return lengths; the parts of TensorFlow's derivative overflow or underflow before their product does."""
-    y = run_unrecorded(length, x1, x2)
-    return with_rule("op_hypot", [y], hypot_rule, x1, x2, y)[0]
+
+    def rule(x1, x2, upstream):
+        upstream = choose(tf.equal(x1, 0) & tf.equal(x2, 0), tf.zeros_like(x1), upstream)  # which may be infinite
+        return [upstream * cosine(x1, x2), upstream * cosine(x2, x1)]
+
+    return with_rule("op_hypot", [run_unrecorded(length, x1, x2)], rule, x1, x2)[0]
 
 
-def hypot_rule(x1, x2, y, upstream):
-    flat = tf.equal(y, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
-    unit = choose(tf.math.is_inf(y), tf.constant(0.25, y.dtype), tf.constant(1, y.dtype))
-    sides = [choose(flat, tf.ones_like(x), x * unit) for x in (x1, x2)]
-    size = hypot(*sides)
-    return [*[choose(flat, tf.zeros_like(x), upstream * (x / size)) for x in sides], None]
+def cosine(x1, x2):
+    """Return the slope of the length in `x1`, with derivatives of which no difference loses digits."""
+
+    def value(x1, x2):
+        y = length(x1, x2)
+        unit = choose(tf.math.is_inf(y), tf.constant(0.25, y.dtype), tf.constant(1, y.dtype))
+        size = length(x1 * unit, x2 * unit)
+        flat = tf.equal(size, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
+        return choose(flat, tf.zeros_like(y), x1 * unit / choose(flat, tf.ones_like(y), size))
+
+    def rule(x1, x2, upstream):
+        y = hypot(x1, x2)
+        flat, sine = tf.equal(y, 0) | tf.math.is_inf(y), cosine(x2, x1)
+        change = upstream * choose(flat, tf.zeros_like(y), sine / choose(flat, tf.ones_like(y), y))
+        return [sine * change, -cosine(x1, x2) * change]
+
+    return with_rule("op_hypot's slope", [run_unrecorded(value, x1, x2)], rule, x1, x2)[0]
 
 
 @in_one_call
@@ -678,6 +702,30 @@ def truncated_remainder(x1, x2):
 def truncated_integer_remainder(x1, x2):
     rest = tf.math.floormod(x1, x2)
     return choose(tf.not_equal(rest, 0) & ((rest < 0) != (x1 < 0)), rest - x2, rest)
+
+
+def cbrt(x):
+    """Return cube roots: the derivatives of the steps overflow before their product does."""
+    y = run_unrecorded(cube_root, in_this_graph(x))
+    return with_rule("op_cbrt", [y], lambda x, upstream: [upstream * cbrt_slope(x)], in_this_graph(x))[0]
+
+
+def cbrt_slope(x):
+    def rule(x, upstream):
+        return [upstream * (cbrt_slope(x) / (-1.5 * x))]
+
+    slope = run_unrecorded(lambda x: tf.math.reciprocal(3 * tf.square(cube_root(x))), x)
+    return with_rule("op_cbrt's slope", [slope], rule, x)[0]
+
+
+def cube_root(x):
+    one = tf.ones_like(x)
+    sign = choose(tf.bitcast(x, tf.int64 if x.dtype is tf.float64 else tf.int32) < 0, -one, one)
+    root = sign * tf.pow(x * sign, tf.constant(1 / 3, x.dtype))
+    normal = tf.not_equal(x, 0) & tf.math.is_finite(x)
+    safe = choose(normal, root, one)
+    # 1 / 3 is rounded: one Newton step restores the lost digits
+    return choose(normal, (2 * safe + choose(normal, x, one) / (safe * safe)) / 3, root)
 
 
 def ldexp(x, n):

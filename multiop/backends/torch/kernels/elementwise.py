@@ -6,9 +6,12 @@ import math
 
 import torch
 
+from multiop._rules.powers import differentiate_power
+
 from .._internals import is_tracked
 from .._kernels import LONG, are_values, keeping, run_fused
 from ..conversion import are_floats, in_float32, is_float, promote, promote_floating
+from ..ops.elementwise import Powers
 
 
 def op_fmod(x1, x2, *, otherwise):
@@ -45,17 +48,8 @@ def op_power(x1, x2, *, otherwise):
 
 
 def power_gradients(upstream, x1, x2):
-    by_x1 = by_x2 = None
-    if x1.requires_grad:
-        below = torch.pow(x1, x2 - 1)
-        # an exponent this large is even, and one less may round to an even number too
-        wrong = (x1 < 0) & (torch.abs(x2) >= 2 / torch.finfo(x2.dtype).eps)
-        below = torch.where(wrong, -torch.abs(below), below)
-        by_x1 = (below * x2).masked_fill_(x2 == 0, 0).mul_(upstream)
-    if x2.requires_grad:
-        half = torch.pow(x1, x2 * 0.5)  # its square overflows before the slope does
-        by_x2 = torch.log(x1).mul_(half).mul_(half).masked_fill_((x1 == 0) & (x2 >= 0), 0).mul_(upstream)
-    return by_x1, by_x2
+    orders = (x1.requires_grad and (1, 0)), (x2.requires_grad and (0, 1))
+    return [differentiate_power(Powers, x1, x2, *order).mul_(upstream) if order else None for order in orders]
 
 
 def op_fmax(x1, x2, *, otherwise):

@@ -77,16 +77,18 @@ def op_linspace(start, stop, num, endpoint, dtype, axis):
     start, stop = (x if x.is_floating_point() or x.is_complex() else x.to(torch.float64) for x in (start, stop))
     if given in ("float16", "bfloat16"):
         start, stop = start.to(torch.float32), stop.to(torch.float32)
-    delta, parts = 0.25 * stop - 0.25 * start, num - endpoint  # the distance of large numbers overflows
+    apart = stop.detach() - start.detach()
+    unit = torch.where(torch.isfinite(apart), 1.0, 4.0).to(apart.dtype)  # the distance of large numbers overflows
+    delta, parts = stop / unit - start / unit, num - endpoint
     axis = args.single_axis(axis, delta.ndim + 1)
     index = torch.arange(num, dtype=delta.real.dtype, device=delta.device).reshape(num, *[1] * delta.ndim)
     parted = delta.new_full((), max(parts, 1))  # by a number, a GPU would multiply with a rounded 1 / parts
     step = delta / parted
     whole = dtype in dtypes.INTEGER
     # a rounded step may miss an integer
-    samples = 4 * (0.25 * start + (index * delta / parted if whole else index * step))
+    samples = (start / unit + (index * delta / parted if whole else index * step)) * unit
     if endpoint and num > 1:
         samples = torch.where(index == parts, stop, samples)
     samples = convert(torch.floor(*reject_complex(samples)) if whole else samples, dtype or given)
-    step = 4 * step
+    step = step * unit
     return torch.movedim(samples, 0, axis), convert(step if parts > 0 else torch.full_like(step, math.nan), given)

@@ -11,9 +11,11 @@ import torch
 from torch.nn import functional
 
 from multiop import errors
+from multiop._rules.powers import differentiate_power
 from multiop._values import host
 
 from .._internals import VERSION, forward_mode_enabled, is_tracked, without_tangent
+from .._slopes import with_slopes
 from ..conversion import (
     are_floats,
     are_inexact,
@@ -340,13 +342,7 @@ def op_nan_to_num(x, nan, posinf, neginf):
 
 
 def op_cbrt(x):
-    (x,) = reject_complex(floating(x))
-    sign = torch.where(torch.signbit(x.detach()), -1, 1).to(x.dtype)
-    root = sign * torch.pow(x * sign, 1 / 3)
-    normal = (x != 0) & torch.isfinite(x)
-    safe = torch.where(normal, root, 1)
-    # 1 / 3 is rounded: one Newton step restores the lost digits
-    return torch.where(normal, (2 * safe + torch.where(normal, x, 1) / (safe * safe)) / 3, root)
+    return in_float32(cbrt, *reject_complex(floating(x)))
 
 
 def op_fmod(x1, x2):
@@ -436,6 +432,54 @@ class _Exp2InBothModes(_Exp2):
     def jvp(ctx, tangent, _):
         with forward_mode_enabled(True):  # autograd turned it off, also for outer levels
             return tangent * _Exp2InBothModes.apply(without_tangent(ctx.saved_tensors[0]), ctx.order + 1)
+
+
+class _Power(torch.autograd.Function):
+    """A derivative of torch.pow, whose own are NaN at 0, and infinite where only the value is."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x1, x2, n, m):
+        if not n and not m:
+            return torch.pow(x1, x2)
+        return differentiate_power(Powers, x1, x2, n, m)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x1, x2, ctx.n, ctx.m = inputs
+        ctx.set_materialize_grads(False)  # 0 times a slope that is infinite would be NaN
+        ctx.save_for_backward(x1, x2)
+        ctx.save_for_forward(x1, x2)
+
+    @classmethod
+    def changes(cls, ctx, xs, tangents):
+        slopes = cls.apply(*xs, ctx.n + 1, ctx.m), cls.apply(*xs, ctx.n, ctx.m + 1)
+        return [None if t is None else t * slope for t, slope in zip(tangents, slopes, strict=True)]
+
+    @staticmethod
+    def backward(ctx, upstream):
+        return *_Power.changes(ctx, ctx.saved_tensors, (upstream, upstream)), None, None
+
+
+class _PowerInBothModes(_Power):
+    """The same with forward mode, which torch.compile refuses to trace."""
+
+    @staticmethod
+    def backward(ctx, upstream):
+        return *_PowerInBothModes.changes(ctx, ctx.saved_tensors, (upstream, upstream)), None, None
+
+    @staticmethod
+    def jvp(ctx, t1, t2, *_):
+        with forward_mode_enabled(True):  # autograd turned it off, also for outer levels
+            xs = [without_tangent(x) for x in ctx.saved_tensors]
+            return sum(change for change in _PowerInBothModes.changes(ctx, xs, (t1, t2)) if change is not None)
+
+
+class Powers:
+    """What the derivatives of powers are made of."""
+
+    where, power, log, isinf = map(staticmethod, (torch.where, torch.pow, torch.log, torch.isinf))
 
 
 def op_polar(abs_, angle):
@@ -565,23 +609,9 @@ _LARGEST = 2**63 - 1
 
 
 def float_power(x1, x2):
-    # Where x1 is 0, the power is constant in x2, but torch.pow's second derivative is NaN. Where x2 is 0, torch.pow
-    # loses the mixed second derivative: use exp(x2 log(x1)) there, or x1 ** (x2 + 1) / x1 for a negative x1.
-    zero = (x1 == 0) & (x2 >= 0)
-    power_of_zero = torch.pow(torch.where(zero & (x2 != 0), x1, 1), x2.detach())
-    flat = x2 == 0
-    x1 = torch.where(zero | (flat & ~torch.isfinite(x1)), 1, x1)
-    plain = flat & (x1 > 0)
-    base, exponent = torch.where(plain, 1, x1), torch.where(flat, x2 + 1, x2)
-    if is_tracked(x1):  # an exponent this large is even, and one less may round to an even number too
-        even = (x1 < 0) & (torch.abs(x2) >= 2 / torch.finfo(x2.dtype).eps)
-        sign = torch.where(even, -1.0, 1.0).to(x2.dtype)
-        # the added term is zero with a slope of NaN
-        base, exponent = sign * base, torch.where(even, x2 + (torch.pow(sign, x2) - 1), exponent)
-    power = torch.pow(base, exponent)
-    level = torch.exp(torch.where(plain, x2, 0) * torch.log(torch.where(plain, x1, 1)))
-    level = torch.where(plain, level, power / torch.where(flat & ~plain, x1, 1))
-    return torch.where(zero, power_of_zero, torch.where(flat, level, power))
+    if not is_tracked(x1, x2):
+        return torch.pow(x1, x2)
+    return (_Power if torch.compiler.is_dynamo_compiling() else _PowerInBothModes).apply(x1, x2, 0, 0)
 
 
 def arctan2(x1, x2):
@@ -593,16 +623,51 @@ def arctan2(x1, x2):
     return torch.where(flat, torch.atan2(x1.detach(), x2.detach()), turned)
 
 
-def hypot(x1, x2):
-    """Return `torch.hypot(x1, x2)`, whose gradient is NaN at the origin, and the second one where squares overflow."""
-    flat = ((x1 == 0) & (x2 == 0)) | torch.isinf(x1) | torch.isinf(x2)
+def cbrt_value(x):
+    sign = torch.where(torch.signbit(x), -1, 1).to(x.dtype)
+    root = sign * torch.pow(x * sign, 1 / 3)
+    normal = (x != 0) & torch.isfinite(x)
+    safe = torch.where(normal, root, 1)
+    # 1 / 3 is rounded: one Newton step restores the lost digits
+    return torch.where(normal, (2 * safe + torch.where(normal, x, 1) / (safe * safe)) / 3, root)
+
+
+cbrt_slope = with_slopes(
+    lambda x: torch.reciprocal(3 * torch.square(cbrt_value(x))),
+    lambda upstream, x: upstream * (cbrt_slope(x) / (-1.5 * x)),
+    is_slope=True,
+)
+cbrt = with_slopes(cbrt_value, lambda upstream, x: upstream * cbrt_slope(x))
+
+
+def cosine_value(x1, x2):
     # where the length overflows or underflows, its gradient is 0 or infinite unless it is computed in another unit
-    largest = torch.maximum(x1.detach().abs(), x2.detach().abs())
+    largest = torch.maximum(x1.abs(), x2.abs())
+    flat = (largest == 0) | torch.isinf(largest)
     least = torch.finfo(x1.dtype).tiny ** 0.5
     unit = torch.ones_like(largest).masked_fill(largest > torch.finfo(x1.dtype).max / 2, 0.25)
     unit = unit.masked_fill(largest < least, 1 / least)
-    length = torch.hypot(torch.where(flat, 1, x1) * unit, torch.where(flat, 1, x2) * unit) / unit
-    return torch.where(flat, torch.hypot(x1.detach(), x2.detach()), length)
+    return torch.where(flat, 0, x1 * unit / torch.where(flat, 1, torch.hypot(x1 * unit, x2 * unit)))
+
+
+def curvature(x1, x2):
+    """Return the sine over the length: in this order, nothing overflows, and no difference loses digits."""
+    flat = ((x1 == 0) & (x2 == 0)) | torch.isinf(x1) | torch.isinf(x2)
+    return torch.where(flat, 0, cosine(x2, x1) / torch.where(flat, 1, hypot(x1, x2)))
+
+
+def along(upstream, x1, x2):
+    """Return the gradient of a length in `x1`, also where it is 0 and the upstream gradient infinite."""
+    return torch.where((x1 == 0) & (x2 == 0), 0, upstream) * cosine(x1, x2)
+
+
+cosine = with_slopes(
+    cosine_value,
+    lambda upstream, x1, x2: upstream * cosine(x2, x1) * curvature(x1, x2),
+    lambda upstream, x1, x2: -upstream * cosine(x1, x2) * curvature(x1, x2),
+    is_slope=True,
+)
+hypot = with_slopes(torch.hypot, along, lambda upstream, x1, x2: along(upstream, x2, x1))
 
 
 def hyperbolic(fn, sign, x):
@@ -612,7 +677,8 @@ def hyperbolic(fn, sign, x):
     if x.dtype is not torch.float64:
         return fn(x.to(torch.float64)).to(x.dtype)
     far = torch.abs(x.detach()) > 80
-    ends = sign(x.detach()) * torch.exp(torch.where(far, torch.abs(x), 0) - math.log(2))
+    half = torch.exp(torch.where(far, torch.abs(x), 0) * 0.5)  # less log(2), x would be rounded
+    ends = sign(x.detach()) * half * 0.5 * half
     return torch.where(far, ends, fn(torch.where(far, 0, x)))
 
 

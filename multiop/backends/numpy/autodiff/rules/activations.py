@@ -9,7 +9,7 @@ import numpy as np
 from ..._record import ops
 from ...ops.activations import ALPHA, SCALE
 from .elementwise import sech_squared
-from .formula import by_formula, by_slope, is_complex
+from .formula import by_formula, by_slope, is_complex, sloped
 
 op_relu = (lambda u, _y, x: ops.where(ops.greater(x, 0), u, 0),)
 op_softmax = (lambda u, y, _x, axis: y * (u - ops.sum(u * y, axis, True)),)
@@ -96,8 +96,18 @@ def op_hard_silu(u, x):
 
 
 op_log_sigmoid = by_slope(lambda x: ops.sigmoid(-x))
-op_softsign = by_slope(lambda x: np.square(1 / (1 + abs(x))))
+op_softsign = by_slope(lambda x: softsign_slope(x, 1))
 op_tanh_shrink = by_slope(lambda x: np.square(np.tanh(x)))
+
+
+def softsign_slope(x, n):
+    """Return a derivative of softsign, which is a factor over a power: that of a quotient would lose digits."""
+
+    def value(x):
+        slope = (-1.0) ** (n - 1) * math.factorial(n) / (1 + np.abs(x)) ** (n + 1)
+        return slope if n % 2 else np.sign(x) * slope
+
+    return sloped(value, lambda x: softsign_slope(x, n + 1), x)
 
 
 def below(x):

@@ -6,7 +6,9 @@ import math
 
 import numpy as np
 
-from ..._record import array_of, ops
+from multiop._rules.powers import differentiate_power
+
+from ..._record import array_of, is_traced, ops, recorded
 from ...conversion import promote
 from .formula import by_formula, by_result, by_slope, complex_of, conj, is_complex, sloped
 
@@ -23,25 +25,39 @@ def op_mod(u, x1, x2):
 def of_base(u, _y, x1, x2):
     if type(x2) in (int, float) and 1 <= x2 <= 64:
         return u * conj(x1 * 2 if x2 == 2 else ops.power(x1, x2 - 1) * x2)
-    return of_power(u, x1, x2)[0]
+    return u * np.conj(slope_of_complex_power(x1, x2)[0]) if is_complex(u) else u * power_of_order(x1, x2, 1, 0)
 
 
-def of_power(u, x1, x2):
-    x1, x2 = promote(x1, x2)  # of a number alone, ops would give float32
+def of_exponent(u, _y, x1, x2):
+    return u * np.conj(slope_of_complex_power(x1, x2)[1]) if is_complex(u) else u * power_of_order(x1, x2, 0, 1)
+
+
+def power_of_order(x1, x2, n, m):
+    """Return the derivative of the power, `n` times in its base and `m` times in its exponent."""
+
+    def value(x1, x2):
+        return np.asarray(differentiate_power(np, *np.broadcast_arrays(x1, x2), n, m))
+
+    rule = (
+        lambda u, _y, x1, x2: u * power_of_order(x1, x2, n + 1, m),
+        lambda u, _y, x1, x2: u * power_of_order(x1, x2, n, m + 1),
+    )
+    xs = promote(x1, x2)  # of a number alone, ops would give float32
+    return recorded(value, rule, xs) if any(map(is_traced, xs)) else value(*xs)
+
+
+def slope_of_complex_power(x1, x2):
+    x1, x2 = promote(x1, x2)
     of_zero = ops.equal(x1, 0) & ops.greater_equal(ops.real(x2), 0)
     flat = ops.equal(x2, 0) & (of_zero | ~ops.isfinite(x1))
     exponent = ops.where(of_zero, ops.stop_gradient(x2), x2)
-    sign = 1
-    if not is_complex(u):  # an exponent this large is even, and one less may be rounded to an even number too
-        sign = ops.where(ops.less(x1, 0) & ops.greater_equal(abs(x2), 2 / np.finfo(u.dtype).eps), -1.0, 1.0)
-    below = exponent * ops.power(ops.where(flat, 1, x1 * sign), exponent - 1) * sign
+    below = exponent * ops.power(ops.where(flat, 1, x1), exponent - 1)
     base = ops.where(of_zero, 1, x1)
     half = ops.power(base, x2 * 0.5)  # its square overflows before the slope does
-    logarithm = half * ops.log(base) * half
-    return u * np.conj(ops.where(flat, 0, below)), u * np.conj(ops.where(of_zero, 0, logarithm))
+    return ops.where(flat, 0, below), ops.where(of_zero, 0, half * ops.log(base) * half)
 
 
-op_power = (of_base, lambda u, _y, x1, x2: of_power(u, x1, x2)[1])
+op_power = (of_base, of_exponent)
 op_negative = (lambda u, *_: -u,)
 
 
@@ -79,11 +95,23 @@ def op_arctan2(u, x1, x2):
 
 
 def op_hypot(u, x1, x2):
-    unit = np.where(np.isinf(array_of(ops.hypot(x1, x2))), 0.25, 1.0).astype(u.dtype)  # in which it does not overflow
-    x1, x2 = x1 * unit, x2 * unit
-    size = ops.hypot(x1, x2)
-    u = ops.where(ops.equal(size, 0), 0, u)  # which may be infinite
-    return u * ops.divide_no_nan(x1, size), u * ops.divide_no_nan(x2, size)
+    u = ops.where(ops.equal(x1, 0) & ops.equal(x2, 0), 0, u)  # which may be infinite
+    return u * cosine(x1, x2), u * cosine(x2, x1)
+
+
+def cosine(x1, x2):
+    """Return the slope of `op_hypot` in `x1`, with derivatives of which no difference loses digits."""
+
+    def value(x1, x2):
+        unit = np.where(np.isinf(np.hypot(x1, x2)), 0.25, 1.0).astype(x1.dtype)  # in which it does not overflow
+        return np.asarray(ops.divide_no_nan(x1 * unit, np.hypot(x1 * unit, x2 * unit)))
+
+    def rule(u, x1, x2):
+        sine, change = cosine(x2, x1), u * ops.divide_no_nan(cosine(x2, x1), ops.hypot(x1, x2))
+        return sine * change, -cosine(x1, x2) * change
+
+    xs = promote(x1, x2)
+    return recorded(value, rule, xs) if any(map(is_traced, xs)) else value(*xs)
 
 
 op_real = (lambda u, *_: u,)
@@ -162,7 +190,12 @@ def one_less_square(x):
 
 def sech_squared(x):
     """Return the slope of tanh, of which 1 less the square of tanh would keep no digits far out."""
-    return sloped(lambda x: np.reciprocal(np.square(np.cosh(x))), lambda x: -2 * np.tanh(x) * sech_squared(x), x)
+
+    def value(x):
+        e = np.exp(-2.0 * np.abs(x), dtype=np.float64)  # in float32, NumPy's is off by 2 units in the last place
+        return (4 * e / np.square(1 + e)).astype(x.dtype)
+
+    return sloped(value, lambda x: -2 * np.tanh(x) * sech_squared(x), x)
 
 
 def exp2_slope(x, order=1):
@@ -208,7 +241,7 @@ op_exp = by_result(lambda y: y)
 op_expm1 = by_slope(np.exp)
 op_log = by_slope(np.reciprocal)
 op_log2 = by_slope(lambda x: np.reciprocal(x) / math.log(2))
-op_log10 = by_slope(lambda x: np.reciprocal(x) / math.log(10))
+op_log10 = by_slope(lambda x: np.reciprocal(x * math.log(10)))  # the square of 1 / x would overflow first
 op_log1p = by_slope(lambda x: np.reciprocal(1 + x))
 op_sin = by_slope(np.cos)
 op_cos = by_slope(lambda x: -np.sin(x))
@@ -218,4 +251,12 @@ op_arccos = by_slope(lambda x: -arcsin_slope(x))
 op_sinh = by_slope(np.cosh)
 op_cosh = by_slope(np.sinh)
 op_arccosh = by_slope(lambda x: ops.rsqrt(plus(x, -1)) * ops.rsqrt(plus(x, 1)))
-op_cbrt = by_slope(lambda x: np.square(np.reciprocal(np.cbrt(x))) / 3)
+
+
+@by_slope
+def op_cbrt(x):
+    return cbrt_slope(x)
+
+
+def cbrt_slope(x):
+    return sloped(lambda x: 1 / (3 * np.square(np.cbrt(x))), lambda x: cbrt_slope(x) / (x * -1.5), x)
