@@ -30,7 +30,6 @@ pytestmark = pytest.mark.tier("quick")
         (ops.linalg, "inverse", "'inv'"),
         (multiop, "nn", "'multiop.ops.nn'"),
         (multiop, "np", "'multiop.ops.numpy'"),
-        (multiop, "jacobian", "'jacrev'"),
         (multiop, "elementwise_grad", "'grad'"),
         (multiop, "make_vjp", "'vjp'"),
         (multiop, "primitive", "'op_custom_gradient'"),

@@ -13,7 +13,7 @@ ELSEWHERE = {
     "np": "numpy", "jnp": "numpy", "pytorch": "torch", "tf": "tensorflow", "flax": "jax",
     "bmm": "matmul", "mm": "matmul", "cat": "concatenate", "concat": "concatenate", "permute": "transpose",
     "unsqueeze": "expand_dims", "gather": "take", "inverse": "inv", "logsigmoid": "log_sigmoid",
-    "jacobian": "jacrev", "elementwise_grad": "grad", "egrad": "grad", "deriv": "grad", "holomorphic_grad": "grad",
+    "elementwise_grad": "grad", "egrad": "grad", "deriv": "grad", "holomorphic_grad": "grad",
     "make_vjp": "vjp", "vector_jacobian_product": "vjp", "tensor_jacobian_product": "vjp", "make_jvp": "jvp",
     "hessian_vector_product": "hvp", "hessian_tensor_product": "hvp", "make_hvp": "hvp",
     "primitive": "custom_gradient", "defvjp": "custom_gradient", "defgrad": "custom_gradient",

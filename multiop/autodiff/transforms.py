@@ -489,7 +489,8 @@ def _jacobian(
 
 def _by_rows(flat: _flat.FlatFunction, chunk_size: int | None = None) -> tuple[list[Any], Any]:
     """Return the derivatives of each output with respect to each input, in reverse mode, and the aux."""
-    return _pull_rows(flat, *flat.backend.vjp(flat.inexact, flat.primals), chunk_size)
+    outputs, pullback, aux = flat.backend.vjp(flat.inexact, flat.primals)
+    return _pull_rows(flat, outputs, pullback, aux, chunk_size)
 
 
 def _pull_rows(

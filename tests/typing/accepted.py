@@ -157,7 +157,7 @@ multiop.jacrev(loss)(x, scale=2.0)
 multiop.jacfwd(loss, argnums=(0, 1))(x, 2.0)
 multiop.hessian(loss)(x)
 multiop.hvp(loss, (x,), (x,))
-multiop.jvp(loss, (x,), (x,), batched=True)[1]
+multiop.jvp(loss, (x,), (ops.expand_dims(x, 0),), batched=True)[1]
 multiop.vjp(loss, x, batched=True)[1](x)
 multiop.jacobian(loss, chunk_size=4)(x)
 multiop.linearize(loss, x)[1](x)
