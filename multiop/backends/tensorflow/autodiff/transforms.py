@@ -21,6 +21,8 @@ def vjp(fun, primals, persistent=True):
     with _internals.of_first_order(), tf.GradientTape(persistent, watch_accessed_variables=False) as tape:
         tape.watch(inputs)
         outputs, aux = fun(*inputs)
+    # a rule may hold the pullback where its function returns the outputs: they are not what it starts at
+    results = [fresh(y) for y in outputs] if not tf.executing_eagerly() or _internals.anything_records() else outputs
 
     def pullback(cotangents):
         try:
@@ -33,7 +35,7 @@ def vjp(fun, primals, persistent=True):
     def pull_again(primals, cotangents):
         return vjp(fun, primals)[1](cotangents)
 
-    return outputs, pullback, aux
+    return results, pullback, aux
 
 
 def _gradient(tape, targets, sources, cotangents):

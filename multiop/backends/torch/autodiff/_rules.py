@@ -8,6 +8,7 @@ import contextvars
 import functools
 import gc
 import sys
+import threading
 import types
 
 import torch
@@ -17,7 +18,21 @@ from multiop._rules.closures import PLAIN, VIEWS, Walk, attributes, carrying, en
 
 from .._internals import functorch, is_of_transform
 
-_PLAIN = (*PLAIN, torch.dtype, torch.device)
+
+class Hidden:
+    """Holds what a walk from a rule must not look into."""
+
+    def __init__(self, content):
+        self.content = content
+
+
+_PLAIN = (*PLAIN, torch.dtype, torch.device, Hidden)
+_replay = threading.local()
+
+
+def is_carrying():
+    """Say whether a rule runs whose tensors have been replaced by those of a level of a transform."""
+    return getattr(_replay, "depth", 0) > 0
 
 
 def closed_over_tensors(box, outputs=()):
@@ -74,8 +89,12 @@ def with_tensors(box, found, carried):
 
     What belongs to a transform is only usable in its own thread, so no other thread can see the change.
     """
-    with carrying([place for place in found if place.is_carried], carried):
-        yield box[0]
+    _replay.depth = getattr(_replay, "depth", 0) + 1
+    try:
+        with carrying([place for place in found if place.is_carried], carried):
+            yield box[0]
+    finally:
+        _replay.depth -= 1
 
 
 @contextlib.contextmanager

@@ -44,12 +44,14 @@ from .._internals import (
 from ..conversion import is_dtensor, is_inexact
 from . import _effects, _rules
 from ._graph import detach_unlinked, enter, leave, nodes_of, reach_out
-from .custom_gradient import leaf, recording, replaying, retire
+from .custom_gradient import alias, leaf, recording, replaying, retire
 
 
 def vjp(fun, primals, persistent=True):
     if is_transformed() or torch.compiler.is_dynamo_compiling():  # Dynamo cannot trace a walk over the graph
-        return _func_vjp(fun, primals)
+        pullback = _Pullback(fun, list(primals))
+        outputs, aux = pullback.run()
+        return outputs, pullback, aux
     start = enter()
     try:
         if True not in [x.requires_grad or x.is_inference() for x in primals]:  # the usual case
@@ -68,6 +70,10 @@ def vjp(fun, primals, persistent=True):
     if start or aux or reach_out(outputs):
         results = detach_unlinked([*outputs, *aux], start)
         linked = True in [y.requires_grad for y in results[: len(outputs)]]
+        if (
+            linked
+        ):  # a rule may hold the pullback where its function returns the outputs: they are not what it starts at
+            outputs = [alias(y) if y.requires_grad else y for y in outputs]
     else:
         results, linked = [y.detach() for y in outputs], False
 
@@ -106,6 +112,25 @@ def has_native_derivatives(ys):
         if isinstance(node, BackwardCFunction) and not hasattr(node, "is_kernel"):
             return False
     return True
+
+
+class _Pullback:
+    """The pullback of a function under a transform.
+
+    A rule may hold it. Its tensors are then replaced by others, which the graph of the first run does not know, so the
+    function runs again.
+    """
+
+    def __init__(self, fun, primals):
+        self.fun, self.primals, self.made = fun, primals, _rules.Hidden(None)
+
+    def run(self):
+        outputs, pullback, aux = _func_vjp(self.fun, self.primals)
+        self.made.content = pullback
+        return outputs, aux
+
+    def __call__(self, cotangents):
+        return (_func_vjp(self.fun, self.primals)[1] if _rules.is_carrying() else self.made.content)(cotangents)
 
 
 def _func_vjp(fun, primals):
