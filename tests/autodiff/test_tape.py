@@ -622,7 +622,6 @@ STEPS = {
     "ceil": mo.op_ceil,
     "trunc": mo.op_trunc,
     "floor_divide": lambda x: mo.op_floor_divide(x, 2.0),
-    "divmod": lambda x: mo.op_divmod(x, 2.0)[0],
     "modf": lambda x: mo.op_modf(x)[1],
     "heaviside": lambda x: mo.op_heaviside(x, 0.5),
 }
