@@ -17,6 +17,7 @@ from multiop.testing._shared_process import without_torch_compiler
 N = 5
 # functions of arguments of which there are few: dtypes, versions, signatures of ops, no argument at all
 FEW = {
+    "multiop.autodiff.sparse._sets.sparse",
     "multiop._call.recover._options",
     "multiop._values.dtypes._above",
     "multiop._loading.settings._file",

@@ -22,14 +22,15 @@ def differentiate_power(of: Any, x: Any, y: Any, n: int, m: int) -> Any:
     safe = of.where(at_edge, 1.0, x)
     size = abs(safe)
     log = of.log(safe if m else size)
-    half = of.power(size, lower * 0.5)  # its square overflows before the derivative does
+    whole, half = of.power(size, lower), of.power(size, lower * 0.5)
+    near_end = of.isinf(whole) | (whole * 2.0**-30 == 0)  # there, the derivative may have digits that `whole` has not
     factor = _factor(y, log, n, m)
     if n:
         moved = lower - y
         lost = of.where(of.isinf(y), 0.0, (y - (lower - moved)) + (-n - moved))
         factor = factor * (1.0 + lost * log)
     sign = of.where(x < 0, of.power(-1.0, y) * (-1.0) ** n, 1.0)
-    found = half * factor * half * sign
+    found = of.where(near_end, half * factor * half, whole * factor) * sign
     edge = of.power(x, lower)
     if m:
         edge = of.where((x == 0) & (y >= 0), 0.0, edge * of.log(x) ** m)

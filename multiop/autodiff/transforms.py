@@ -383,9 +383,7 @@ def _typed_as(other: F) -> Callable[[Callable[..., Any]], F]:
 
 
 @_typed_as(jvp)
-def op_jvp(
-    fun: Callable[..., Any], primals: Trees, tangents: Trees, has_aux: bool = False, batched: bool = False
-) -> tuple[Any, ...]:
+def op_jvp(fun: Callable[..., Any], primals: Trees, tangents: Trees, has_aux: bool = False) -> tuple[Any, ...]:
     """Evaluate a function and its Jacobian-vector product: `jvp` under its name among the ops.
 
     Args:
@@ -393,7 +391,6 @@ def op_jvp(
         primals: Tuple or list of the arguments of `fun`: pytrees of real or complex tensors.
         tangents: Tuple or list in the structure, shapes and dtypes of `primals`; `None` is zero.
         has_aux: Whether `fun` returns `(output, aux)`, where `aux` is any pytree and is not differentiated.
-        batched: Whether tangents have an axis more in front, which those of the output get too.
 
     Returns:
         `(output, output_tangents)`, or `(output, output_tangents, aux)` where `has_aux`.
@@ -410,7 +407,7 @@ def op_jvp(
         >>> float(output), float(tangent)
         (9.0, 6.0)
     """
-    return _jvp(fun, primals, tangents, has_aux, "op_jvp", batched=batched)
+    return _jvp(fun, primals, tangents, has_aux, "op_jvp")
 
 
 def jacrev(

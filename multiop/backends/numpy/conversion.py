@@ -62,7 +62,9 @@ def convert(x, dtype=None):
         return x if dtype in (None, dtype_name(x)) else ops.cast(x, dtype)
     value = host.value_of_variable(x)
     x = x if value is None else value
-    return cast(x, dtype) if is_tensor(x) else host.as_numpy(x, dtype, "numpy", wide=True)
+    return (
+        cast(x, dtype) if is_tensor(x) else host.as_numpy(x, dtype, "numpy", wide=not isinstance(x, (int, list, tuple)))
+    )
 
 
 def cast(x, dtype):

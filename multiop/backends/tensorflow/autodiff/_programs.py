@@ -141,7 +141,9 @@ class Program:
         return outputs
 
     def gradients(self, *operands):
-        """Return the gradient of each argument, `None` where there is none, in the graph that is being built."""
+        """Return the gradient of each argument, `None` where there is none."""
+        if executing_eagerly():
+            return self.gradients_by_step(operands)
         xs = operands[: len(self.traced.inputs)]
         ys = [y for y in self.outputs(*xs) if _internals.is_differentiable(y)]
         grads = tf.gradients(ys, xs, operands[len(xs) :])

@@ -13,7 +13,7 @@ from multiop._rules.powers import differentiate_power
 from multiop._values import host
 
 from ..autodiff._programs import in_one_call
-from ..autodiff.custom_gradient import can_link, link_rule, run_unrecorded, with_rule
+from ..autodiff.custom_gradient import can_link, is_within, link_rule, run_unrecorded, with_rule
 from ..conversion import (
     align,
     align_floating,
@@ -637,7 +637,6 @@ def length(x1, x2):
     return choose(infinite, tf.constant(math.inf, x1.dtype), y)
 
 
-@in_one_call
 def hypot(x1, x2):
     """Return lengths; the parts of TensorFlow's derivative overflow or underflow before their product does."""
 
@@ -645,7 +644,19 @@ def hypot(x1, x2):
         upstream = choose(tf.equal(x1, 0) & tf.equal(x2, 0), tf.zeros_like(x1), upstream)  # which may be infinite
         return [upstream * cosine(x1, x2), upstream * cosine(x2, x1)]
 
-    return with_rule("op_hypot", [run_unrecorded(length, x1, x2)], rule, x1, x2)[0]
+    y = run_unrecorded(length, x1, x2)
+    if is_within("mapping"):  # tf.vectorized_map loses what the rule of a rule closes over
+        return with_rule("op_hypot", [y], mapped_rule, x1, x2, y)[0]
+    return with_rule("op_hypot", [y], rule, x1, x2)[0]
+
+
+def mapped_rule(x1, x2, y, upstream):
+    """Return the gradient of `hypot`; its own derivatives lose digits where one operand is much smaller."""
+    flat = tf.equal(y, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
+    unit = choose(tf.math.is_inf(y), tf.constant(0.25, y.dtype), tf.constant(1, y.dtype))
+    sides = [choose(flat, tf.ones_like(x), x * unit) for x in (x1, x2)]
+    size = hypot(*sides)
+    return [*[choose(flat, tf.zeros_like(x), upstream * (x / size)) for x in sides], None]
 
 
 def cosine(x1, x2):

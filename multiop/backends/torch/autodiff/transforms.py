@@ -54,7 +54,8 @@ def vjp(fun, primals, persistent=True):
         return outputs, pullback, aux
     start = enter()
     try:
-        if True not in [x.requires_grad or x.is_inference() for x in primals]:  # the usual case
+        is_usual = tracing_state() is None and True not in [x.requires_grad or x.is_inference() for x in primals]
+        if is_usual:
             leaves = [x.detach().requires_grad_() for x in primals]
         else:
             leaves = [leaf(x) for x in (primals if start else detach_unlinked(primals))]
@@ -67,7 +68,7 @@ def vjp(fun, primals, persistent=True):
         leave()
     retire(leaves)
     tracked = [k for k, y in enumerate(outputs) if y.requires_grad]
-    if start or aux or reach_out(outputs):
+    if start or aux or reach_out(outputs) or tracing_state() is not None:
         results = detach_unlinked([*outputs, *aux], start)
         linked = True in [y.requires_grad for y in results[: len(outputs)]]
         if (
