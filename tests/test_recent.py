@@ -18,6 +18,7 @@ N = 5
 # functions of arguments of which there are few: dtypes, versions, signatures of ops, no argument at all
 FEW = {
     "multiop.autodiff.sparse._sets.sparse",
+    "multiop.backends.jax.ops.activations.softsign_of_order",
     "multiop._call.recover._options",
     "multiop._values.dtypes._above",
     "multiop._loading.settings._file",
