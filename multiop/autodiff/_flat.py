@@ -398,7 +398,8 @@ class FlatFunction:
             doors.leave(before)
         if not self.has_aux and type(output) in tensor_classes[backend.name]:  # the usual case
             self.output_template = BARE
-            outputs, aux = [output], list[Any]()
+            outputs: list[Any] = [output]
+            aux: list[Any] = []
         else:
             outputs, aux = self._split_output(output)
         if not self.is_meant and doors.is_differentiated(outputs, backend) is False:
