@@ -19,6 +19,7 @@ N = 5
 FEW = {
     "multiop.autodiff.sparse._sets.sparse",
     "multiop.backends.jax.ops.activations.softsign_of_order",
+    "multiop.backends.jax.ops.elementwise.power_of_order",
     "multiop._call.recover._options",
     "multiop._values.dtypes._above",
     "multiop._loading.settings._file",
