@@ -62,9 +62,10 @@ def convert(x, dtype=None):
         return x if dtype in (None, dtype_name(x)) else ops.cast(x, dtype)
     value = host.value_of_variable(x)
     x = x if value is None else value
-    return (
-        cast(x, dtype) if is_tensor(x) else host.as_numpy(x, dtype, "numpy", wide=not isinstance(x, (int, list, tuple)))
-    )
+    if is_tensor(x):
+        return cast(x, dtype)
+    leaves = host.flat(x) if isinstance(x, (list, tuple)) else [x]
+    return host.as_numpy(x, dtype, "numpy", wide=not all(isinstance(leaf, int) for leaf in leaves))
 
 
 def cast(x, dtype):
