@@ -55,8 +55,9 @@ def convert(x, dtype=None):
     """Return `x`, a tensor or a host value, as an array; `dtype` is a name."""
     if type(x) is np.ndarray and (name := NAMES.get(x.dtype)) is not None and dtype in (None, name):
         return x
-    if isinstance(x, (list, tuple)) and any(map(is_tensor, host.flat(x))):
-        dtype = dtype or dtypes.result_type(*map(promotion_dtype, host.flat(x)))
+    leaves = [*host.flat(x)] if (is_list := isinstance(x, (list, tuple))) else [x]
+    if is_list and any(map(is_tensor, leaves)):
+        dtype = dtype or dtypes.result_type(*map(promotion_dtype, leaves))
         return ops.stack([convert(entry, dtype) for entry in x], 0)
     if isinstance(x, Traced):
         return x if dtype in (None, dtype_name(x)) else ops.cast(x, dtype)
@@ -64,7 +65,6 @@ def convert(x, dtype=None):
     x = x if value is None else value
     if is_tensor(x):
         return cast(x, dtype)
-    leaves = host.flat(x) if isinstance(x, (list, tuple)) else [x]
     return host.as_numpy(x, dtype, "numpy", wide=not all(isinstance(leaf, int) for leaf in leaves))
 
 
