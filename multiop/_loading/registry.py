@@ -27,6 +27,7 @@ from multiop._loading.built_in import (
     compiling,
     hide_from_tracer,
     is_package as is_package,
+    is_traced,
     prepare,
 )
 
@@ -106,6 +107,8 @@ def active() -> Backend:
 
 def _selected_backend() -> Any:
     # such a compiler cannot trace a ContextVar; the backend of what it compiles is its own by definition
+    if _compiler is None and is_traced():
+        _load_default()
     if _compiler is not None and _compiler.compiler.is_compiling():  # in this thread
         return _compiler
     return _override.get() or _backend

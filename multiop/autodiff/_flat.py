@@ -71,16 +71,24 @@ def _split(leaves: list[Any], structure: Any, is_wanted: Callable[[Any], bool]) 
     return Template(structure, leaves, positions), taken
 
 
-# backend name -> native dtypes seen so far that are real or complex
-_inexact: collections.defaultdict[str, set[Any]] = collections.defaultdict(set)
-# backend name -> classes seen so far whose instances are all tensors that `convert` returns unchanged
-tensor_classes: collections.defaultdict[str, set[type]] = collections.defaultdict(set)
+class Seen:
+    """What was seen of the tensors of one backend."""
+
+    __slots__ = ("classes", "inexact")  # an object, as Dynamo hashes what the sets of a dict hold, of every backend
+
+    def __init__(self) -> None:
+        self.classes: set[type] = set()  # whose instances are all tensors that `convert` returns unchanged
+        self.inexact: set[Any] = set()  # the native dtypes that are real or complex
+
+
+seen: collections.defaultdict[str, Seen] = collections.defaultdict(Seen)
+"""By the name of the backend."""
 
 
 def take_tensors(tree: Any, backend: Any) -> tuple[Template, list[Any]]:
     """Remove the tensors and NumPy arrays from `tree`; return the template that remains, and them as tensors."""
     leaves, structure = _tree.flatten(tree)
-    classes = tensor_classes[backend.name]
+    classes = seen[backend.name].classes
     if classes.issuperset(map(type, leaves)):
         return Template(structure, (None,) * len(leaves), range(len(leaves))), leaves
     template, given = _split(leaves, structure, is_array(backend))
@@ -91,15 +99,15 @@ def take_tensors(tree: Any, backend: Any) -> tuple[Template, list[Any]]:
 
 
 def learn_classes(given: Sequence[Any], tensors: Sequence[Any], backend: Any) -> None:
-    """Add to `tensor_classes` the class of each of `given` that `convert` returned unchanged as one of `tensors`."""
+    """Add to `seen` the class of each of `given` that `convert` returned unchanged as one of `tensors`."""
     # whether `convert` changes a NumPy array depends on its dtype, even if a backend counts some as tensors
     found = [type(x) for x, y in zip(given, tensors, strict=True) if x is y and type(x) is not np.ndarray]
-    tensor_classes[backend.name].update(found)
+    seen[backend.name].classes.update(found)
 
 
 def are_inexact(xs: Sequence[Any], backend: Any) -> bool:
     """Say whether tensors are all real or complex."""
-    known = _inexact[backend.name]
+    known = seen[backend.name].inexact
     if known.issuperset([x.dtype for x in xs]):
         return True
     if any(backend.dtype_name(x) not in dtypes.INEXACT for x in xs):
@@ -346,8 +354,8 @@ class FlatFunction:
     def _take(self, position: int) -> tuple[Template, list[Any]]:
         """Remove the tensors from an argument; return the template that remains, and them, which are all inexact."""
         backend, argument = self.backend, self.args[position]
-        classes = tensor_classes[backend.name]
-        if type(argument) in classes and (argument.dtype in _inexact[backend.name] or are_inexact([argument], backend)):
+        known = seen[backend.name]
+        if type(argument) in known.classes and (argument.dtype in known.inexact or are_inexact([argument], backend)):
             return BARE, [argument]
         is_array = (
             type(argument) is np.ndarray and backend.is_tensor(argument) and backend.convert(argument) is argument
@@ -355,7 +363,7 @@ class FlatFunction:
         if is_array and backend.dtype_name(argument) in dtypes.INEXACT:
             return BARE, [argument]
         leaves, structure = _tree.flatten(argument)
-        if classes.issuperset(map(type, leaves)) and are_inexact(leaves, backend):  # the usual case
+        if known.classes.issuperset(map(type, leaves)) and are_inexact(leaves, backend):  # the usual case
             return Template(structure, [None] * len(leaves), range(len(leaves))), leaves
         template, given = take(argument, is_given if not backend.is_tensor(argument) else backend.is_tensor)
         primals = [
@@ -396,7 +404,7 @@ class FlatFunction:
             raise
         finally:
             doors.leave(before)
-        if not self.has_aux and type(output) in tensor_classes[backend.name]:  # the usual case
+        if not self.has_aux and type(output) in seen[backend.name].classes:  # the usual case
             self.output_template = BARE
             outputs: list[Any] = [output]
             aux: list[Any] = []

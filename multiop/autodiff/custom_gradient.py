@@ -22,7 +22,7 @@ from multiop._call.explain import explain
 from multiop._loading.registry import active
 from multiop._rules import doors
 from multiop._values import args as _args, dtypes, host, tree
-from multiop.autodiff._flat import learn_classes, leaves_like, static_shape, tensor_classes
+from multiop.autodiff._flat import learn_classes, leaves_like, seen, static_shape
 from multiop.autodiff._transformed import decorate_transformed
 
 P = ParamSpec("P")
@@ -158,7 +158,7 @@ class CustomCall:
             args, kwargs = parameters.bind(args, kwargs)
         self.keywords = list(kwargs)  # keyword-only arguments, which follow the positional ones
         self.n_positional = len(args)
-        is_usual = is_plain and tensor_classes[backend.name].issuperset(map(type, args))
+        is_usual = is_plain and seen[backend.name].classes.issuperset(map(type, args))
         self.is_flat = is_usual or (is_plain and all(map(backend.is_tensor, args)))  # the arguments are the primals
         # per argument: its structure, its leaves with tensors replaced by their position among the primals
         self.arguments: list[tuple[Any, list[Any]]] = parameters.bare
@@ -248,7 +248,7 @@ class CustomCall:
         return filled[0] if structure is None else tree.unflatten(structure, filled)
 
     def _set_output(self, output: Any) -> list[Any]:
-        if type(output) in tensor_classes[self.backend.name]:  # the usual case
+        if type(output) in seen[self.backend.name].classes:  # the usual case
             self.output_structure, self.output_leaves = None, _ONE_LEAF
             return [output]
         if self.backend.is_tensor(output):

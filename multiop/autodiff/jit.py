@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from multiop import config, errors
+from multiop._loading.built_in import is_traced
 from multiop._loading.registry import is_compiling, ready, traced
 from multiop._rules.lru import Recent
 from multiop._values import args as _args, tree
@@ -67,7 +68,7 @@ def jit(
     @decorate_transformed(fun, jit, static_argnums, static_argnames, donate_argnums, donate_argnames)
     def compiled(*args: P.args, **kwargs: P.kwargs) -> T:
         backend = ready()
-        classes = _flat.tensor_classes[backend.name]
+        classes = _flat.seen[backend.name].classes
         if is_compiling():
             return fun(*args, **kwargs)  # it is compiled as a part of its caller
         call: Any = None
@@ -195,6 +196,8 @@ def _chosen(
     if not isinstance(chosen, (tuple, list, set, frozenset)) or not all(isinstance(name, str) for name in chosen):
         raise errors.ArgumentTypeError(f"jit: {which}_argnames must be a string or several, got {chosen!r}")
     names = set(chosen)
+    if not (numbers or names) or is_traced():  # a compiler of the caller cannot trace a signature, and compiles all
+        return numbers, names
     try:
         parameters = list(inspect.signature(fun).parameters.values())
     except (ValueError, TypeError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -53,13 +54,14 @@ REFUSED = pytest.mark.xfail(  # https://meta-pytorch.github.io/compile-graph-bre
 )
 
 
+@pytest.mark.parametrize("overridden", [False, True], ids=["", "after another backend"])
 @pytest.mark.parametrize("first", [pytest.param(one, marks=[REFUSED] if one == "Tensor" else []) for one in FIRST])
-def test_torch_compile_may_be_the_first_to_need_a_backend(first, monkeypatch):
+def test_torch_compile_may_be_the_first_to_need_a_backend(first, overridden, monkeypatch):
     fun, x = FIRST[first], torch.tensor([1.0, 2.0, 3.0])
     with monkeypatch.context() as fresh:
         fresh.setenv("MULTIOP_BACKEND", "torch")
         fresh.setattr(registry, "_backend", registry._Unloaded())
-        fresh.setattr(registry, "_overridden", False)
+        fresh.setattr(registry, "_overridden", overridden)
         fresh.setattr(registry, "_loaded", {})
         fresh.setattr(registry, "_compiler", None)
         fresh.setattr(settings, "floatx", None)
@@ -69,6 +71,38 @@ def test_torch_compile_may_be_the_first_to_need_a_backend(first, monkeypatch):
         compiled = torch.compile(fun, fullgraph=True, backend="eager")(x)
     with multiop.use_backend("torch"):
         torch.testing.assert_close(compiled, fun(x))
+
+
+OF_ANY_BACKEND = {  # each may keep something of the tensors of every backend
+    "custom gradient": lambda x: multiop.op_sum(square(x)),
+    "grad": multiop.grad(lambda x: multiop.op_sum(x * x)),
+    "grad of a dict": lambda x: multiop.grad(lambda y: multiop.op_sum(y["a"] * y["a"]))({"a": x})["a"],
+    "grad of grad": multiop.grad(lambda x: multiop.op_sum(multiop.grad(lambda y: multiop.op_sum(y**3))(x))),
+    "jvp": lambda x: multiop.jvp(multiop.op_sin, (x,), (x,))[1],
+    "vjp": lambda x: multiop.vjp(multiop.op_sin, x)[1](x),
+    "vmap": multiop.vmap(multiop.op_sin),
+    "jit": multiop.jit(multiop.op_sin),
+    "jit of a dict": lambda x: multiop.jit(lambda y: y["a"] * 2)({"a": x}),
+    "jit of a static": lambda x: multiop.jit(lambda y, n: y**n, static_argnums=1)(x, 2),
+    "checkpoint": multiop.grad(lambda x: multiop.op_sum(multiop.checkpoint(multiop.op_sin)(x))),
+    "softmax": multiop.op_softmax,
+    "mean": multiop.op_mean,
+    "list": lambda x: multiop.op_stack([x, [1.0, 2.0, 3.0]]),
+}
+
+
+@pytest.mark.parametrize("name", OF_ANY_BACKEND)
+def test_what_other_backends_ran_stops_no_compiler(name):
+    fun = OF_ANY_BACKEND[name]
+    for backend in sorted(multiop.available_backends(), key="torch".__eq__):
+        with multiop.use_backend(backend):
+            x = multiop.op_convert_to_tensor(np.float32([1, 2, 3]))
+            expected = [multiop.op_convert_to_numpy(fun(x)) for _ in range(3)][
+                -1
+            ]  # what it keeps, it has after the third call
+    torch._dynamo.reset()
+    found = torch.compile(fun, fullgraph=True, backend="eager")(torch.tensor([1.0, 2.0, 3.0]))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 @pytest.fixture
