@@ -1,4 +1,4 @@
-"""Print what the code weighs: lines per layer and per op, looks, functions that stand more than once, names, cycles.
+"""Print the weight of code and pages: lines by layer and op, looks, functions that stand twice, names, cycles, words.
 
 python tools/figures.py                  of this tree; a figure with a goal stands beside it
 python tools/figures.py OTHER            of another tree too, side by side
@@ -309,6 +309,18 @@ def bare_participles(root: Path) -> dict[str, list[str]]:
     return found
 
 
+def words_of_pages(root: Path) -> dict[str, str]:
+    """Return how long the pages are, and how often, in a thousand words of their prose, some words occur."""
+    pages = [root / "README.md", *sorted(root.glob("docs/**/*.md"))]
+    texts = [re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S) for page in pages]
+    words = re.findall(r"[a-z']+", re.sub(r"^\|.*", "", "\n".join(texts), flags=re.M).lower())
+    found = {"words of the pages, without code": str(sum(len(text.split()) for text in texts))}
+    return found | {
+        f"'{word}' in 1,000 words of prose": f"{1000 * words.count(word) / len(words):.1f}"
+        for word in ("what", "that", "one", "you")
+    }
+
+
 def optional_members(root: Path) -> int:
     """Return how many names a backend may leave out."""
     tree = ast.parse((root / "multiop/_loading/contract.py").read_text(encoding="utf-8"))
@@ -378,7 +390,7 @@ def of_source(root: Path) -> dict[str, str]:
         text = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
         guide = re.search(rf"## Add a {kind}\n.*?touches (\w+) files", text, re.DOTALL)
         found[f"files that a new {kind} touches"] = guide[1] if guide else "?"
-    return found
+    return found | words_of_pages(root)
 
 
 def missed(found: dict[str, str]) -> set[str]:
