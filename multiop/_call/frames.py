@@ -23,12 +23,12 @@ def shorten(error: BaseException, depth: int = 1) -> None:
     """
     if registry.is_compiling() or settings.flag("full_tracebacks") or _has_multiop(sys._getframe(depth).f_back):
         return
-    seen: list[BaseException | None] = [None]
+    seen: set[int] = set()  # a chain may be a circle
     chain: list[BaseException | None] = [error]
     while chain:
         link = chain.pop()
-        if link not in seen and link is not None:
-            seen.append(link)
+        if link is not None and id(link) not in seen:
+            seen.add(id(link))
             chain += link.__cause__, link.__context__
             _drop(link)
 
