@@ -35,7 +35,8 @@ BACKENDS = {  # name -> what an environment has that has it alone
     "tensorflow": "tensorflow-cpu,dev",
     "numpy": "dev",  # no framework
 }
-QUIETLY = ["-q", "--no-compile"]  # most of a framework's modules are never imported
+# a line for each package, with its size, as it comes; most of a framework's modules are never imported
+BY_LINES = ["--progress-bar=off", "--no-compile"]
 CONSTRAINTS = "--constraint=constraints.txt"
 WORKERS = ["-n", "2", "--dist=worksteal"]  # the slow tests, which compile, stand beside each other
 ENVIRONMENT = {
@@ -60,9 +61,9 @@ def made(session: nox.Session, name: str = "everything", extras: str = "cpu,dev,
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     stamp, wanted = folder / "made-from", _requirements()
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
-        session.log(f"making the environment {folder}: up to 3 GB, a minute or two after the downloads")
+        session.log(f"making the environment {folder} for {extras}: pip names each package, with its size")
         session.run(sys.executable, "-m", "venv", str(folder), external=True)
-        command = ["pip", "install", *QUIETLY, CONSTRAINTS, "-e", f".[{extras}]"]
+        command = ["pip", "install", *BY_LINES, CONSTRAINTS, "-e", f".[{extras}]"]
         session.run(str(python), "-m", *command, external=True)
         stamp.write_text(wanted, encoding="utf-8")
         _compile_bytecode(python)
@@ -462,7 +463,7 @@ def _made_with(session: nox.Session, folder: pathlib.Path, interpreter: str) -> 
 def _made_for(session: nox.Session, row: tuple[str, str, str, int]) -> str:
     _, interpreter, requirement, _ = row
     python = _made_with(session, _folder(row), interpreter)
-    pip = [python, "-m", "pip", "install", *QUIETLY, "--upgrade"]
+    pip = [python, "-m", "pip", "install", *BY_LINES, "--upgrade"]
     tools = ["-e", ".[testing]", "hypothesis", "mpmath", "pytest-timeout", "pytest-xdist"]
     if requirement.startswith("--pre"):  # an index of nightly builds has little else
         session.run(*pip, *tools, external=True)
@@ -486,7 +487,7 @@ def prove_ends(session: nox.Session, _: str, *names: str) -> None:
         python = _made_with(session, pathlib.Path(".nox", name), interpreter)
         needed = _needed("torch", "jax", "tensorflow-cpu", "porting", "testing", "examples")
         asked = [requirement.replace(">=", sign) for requirement in needed]
-        pip = [python, "-m", "pip", "install", *QUIETLY, "--upgrade", "-e", ".", "pytest-timeout", *asked]
+        pip = [python, "-m", "pip", "install", *BY_LINES, "--upgrade", "-e", ".", "pytest-timeout", *asked]
         session.run(*pip, external=True)
         for backend in BACKENDS:
             chosen = ["--tier=quick", "--hasty", f"--backends={backend}", "-m", "not cross"]
@@ -509,7 +510,7 @@ def prove_port(session: nox.Session, _: str, *names: str) -> None:
     """
     python = made(session, "port", "cpu,porting")
     libraries = ["torchvision", "timm", "transformers", "flax", "equinox"]
-    session.run(python, "-m", "pip", "install", *QUIETLY, CONSTRAINTS, *libraries, external=True)
+    session.run(python, "-m", "pip", "install", *BY_LINES, CONSTRAINTS, *libraries, external=True)
     run(session, "tools/port_table.py", *names, python=python)
 
 
@@ -563,7 +564,7 @@ def prove_array_api(session: nox.Session, _: str, *words: str) -> None:
         session.run("git", *clone, external=True)
     python = str(pathlib.Path(made(session)).absolute())
     needed = ["ndindex", "pytest-json-report"]
-    session.run(python, "-m", "pip", "install", *QUIETLY, CONSTRAINTS, *needed, external=True)
+    session.run(python, "-m", "pip", "install", *BY_LINES, CONSTRAINTS, *needed, external=True)
     backends = [word for word in words if word in BACKENDS]
     more = [word for word in words if word not in BACKENDS]
     here = pathlib.Path("tests", "array_api").absolute()

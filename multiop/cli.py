@@ -32,6 +32,7 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, rich_mar
 _DTYPES = ("float64", "float32", "float16", "bfloat16")
 _TIMEOUT = 300.0  # seconds
 _NARROWEST = 80  # columns in which the tables fit; a narrower terminal breaks their lines
+_PIPED = 1000  # columns where no terminal breaks lines
 _LARGEST = 1 << 26  # maximum size in bytes of a Python file
 
 
@@ -213,7 +214,7 @@ def port(
         typer.echo(plain(f"bridges stay for {', '.join(dict.fromkeys(ported.bridged))}"))
     if training and True not in ported.modes:
         typer.echo(f"{ported.name} draws random numbers in training: that mode is not compared")
-    _console().print(table)
+    _print_table(table)
     for hint in dict.fromkeys(proof.hint for proof in proofs if proof.hint):
         typer.echo(hint)
     raise typer.Exit(0 if agree else 1)
@@ -285,7 +286,7 @@ def info() -> None:
     add_setting("kernels", lambda: "on" if config.uses_kernels() else "off")
     add_setting("configuration", _configuration)
     add("arrays of other libraries", "see docs/meeting.md")
-    _console().print(table)
+    _print_table(table)
     typer.echo(f"next: {_next_step(wrong)}")
     raise typer.Exit(2 if wrong else 0)
 
@@ -455,7 +456,18 @@ def _reports(runs: dict[str, Run], allow_refused: bool) -> list[_report.Report]:
 
 def _console() -> Console:
     console = Console()
-    return Console(width=max(console.width, _NARROWEST)) if console.is_terminal else Console(width=160)
+    return Console(width=max(console.width, _NARROWEST) if console.is_terminal else _PIPED)
+
+
+def _print_table(table: Table) -> None:
+    """Print a table; into a pipe or a file, a line for each row, without spaces at its end."""
+    console = _console()
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as captured:
+        console.print(table)
+    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 @dataclasses.dataclass
@@ -516,7 +528,7 @@ def _print_tables(outcome: _Outcome) -> None:
         for backend in report.cells["value"]:
             cells = [report.cells[which][backend] for which in _report.PROPERTIES]
             table.add_row(f"  {backend}", *(Text(_cell(cell), STYLES[cell.status]) for cell in cells))
-        console.print(table)
+        _print_table(table)
         for which in _report.PROPERTIES:
             for backend, cell in report.cells[which].items():
                 if cell.status in (_report.FAILED, _report.REFUSED):

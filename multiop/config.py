@@ -10,6 +10,7 @@ Each setting is read from its environment variable, else from the configuration 
 | 64-bit dtypes that are asked for become narrow ones on JAX | `MULTIOP_NARROWING` | `narrowing` | off: an error |
 | kernels | `MULTIOP_KERNELS` | `kernels` | on: the faster forms of ops, which fall through to their meaning |
 | TensorFlow's NumPy behaviour | `MULTIOP_TENSORFLOW_NUMPY` | `tensorflow_numpy` | off |
+| every frame of an error's traceback | `MULTIOP_FULL_TRACEBACKS` | `full_tracebacks` | off |
 
 The file is `config.toml` in the user's configuration folder for multiop, or the path in `MULTIOP_CONFIG`.
 """

@@ -38,6 +38,91 @@ def test_a_traceback_shows_the_definition_of_the_op_that_was_called(backend, nam
     assert "_boundaries" not in "".join(traceback.format_exception(caught.value))
 
 
+def fails(x):
+    try:
+        {}["no such key"]
+    except KeyError as error:
+        raise RuntimeError("of the user") from error
+
+
+@multiop.op_custom_gradient
+def has_failing_rule(x):
+    return x * 2.0, fails
+
+
+def taped():
+    with multiop.GradientTape() as tape:
+        x = tape.watch(multiop.op_convert_to_tensor([1.0, 2.0]))
+        y = has_failing_rule(x)
+    return tape.gradient(y, x)
+
+
+def origins(error):
+    """Yield what an error comes from: JAX puts a cause of its own between, TensorFlow makes a cause a context."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+FAILING = {
+    "__call__": [
+        lambda x: multiop.grad(fails)(x),
+        lambda x: multiop.value_and_grad(fails)(x),
+        lambda x: multiop.hessian(fails)(x),
+        lambda x: multiop.jacobian(fails)(x),
+        lambda x: multiop.vmap(fails)(x),
+        lambda x: multiop.jit(fails)(x),
+        lambda x: multiop.jit(multiop.grad(multiop.checkpoint(fails)))(x),
+        lambda x: multiop.grad(lambda x: multiop.op_sum(has_failing_rule(x)))(x),
+    ],
+    "vjp": [lambda x: multiop.vjp(fails, x)],
+    "pullback": [lambda x: multiop.vjp(has_failing_rule, x)[1](x)],
+    "jvp": [lambda x: multiop.jvp(fails, (x,), (x,))],
+    "hvp": [lambda x: multiop.hvp(fails, (x,), (x,))],
+    "linearize": [lambda x: multiop.linearize(fails, x)],
+    "gradient": [lambda x: taped()],
+    "op_map": [lambda x: multiop.op_map(fails, x)],
+}
+
+
+@pytest.mark.parametrize("door", FAILING)
+def test_an_error_of_the_users_function_shows_its_frame_and_one_of_multiop(backend, door):
+    for call in FAILING[door]:
+        with pytest.raises(RuntimeError, match="of the user") as caught:
+            call(multiop.op_convert_to_tensor([1.0, 2.0]))
+        names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+        assert names[-2:] == [door, "fails"]
+        assert set(names[:-2]) <= {inspect.currentframe().f_code.co_name, "<lambda>", "taped"}
+        assert any(isinstance(error, KeyError) for error in origins(caught.value))
+
+
+def test_an_error_of_an_op_in_the_users_function_shows_its_frame_and_the_op(backend):
+    with pytest.raises(multiop.errors.MultiopError) as caught:
+        multiop.grad(lambda x: multiop.op_sum(x, 7))(multiop.op_convert_to_tensor([1.0]))
+    names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert names[1:] == ["__call__", "<lambda>", "op_sum"]
+
+
+@pytest.mark.once
+def test_a_setting_keeps_every_frame(backend, monkeypatch):
+    monkeypatch.setenv("MULTIOP_FULL_TRACEBACKS", "1")
+    with pytest.raises(RuntimeError, match="of the user") as caught:
+        multiop.grad(fails)(1.0)
+    assert {"vjp", "scalar"} < {frame.name for frame in traceback.extract_tb(caught.value.__traceback__)}
+
+
+def test_an_error_that_is_caught_inside_is_no_error(backend):
+    def recovers(x):
+        try:
+            return multiop.op_sum(multiop.grad(fails)(x))
+        except RuntimeError:
+            return multiop.op_sum(x * x)
+
+    x = multiop.op_convert_to_tensor([1.0, 2.0])
+    assert multiop.op_convert_to_numpy(multiop.grad(recovers)(x)).tolist() == [2.0, 4.0]
+    assert multiop.op_convert_to_numpy(multiop.jit(multiop.grad(recovers))(x)).tolist() == [2.0, 4.0]
+
+
 @pytest.mark.parametrize("module", [multiop, random], ids=lambda module: module.__name__)
 def test_an_op_is_to_python_what_its_source_says(module):
     for name, op in vars(module).items():

@@ -420,6 +420,8 @@ def test_info():
         assert name in result.stdout
     assert f"{multiop.backend()} (" in result.stdout
     assert result.stdout.splitlines()[-1].startswith("next: prove a function of yours with multiop check")
+    assert not re.search(r" $", result.stdout, re.M)
+    assert re.search(r"^fault of jax .*https://\S+$", result.stdout, re.M)  # one line, for grep
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,8 @@ def test_file_in_the_configuration_folder(fresh, monkeypatch):
         ("backend = ", "not valid TOML"),
         (
             'backnd = "torch"\n',
-            "unknown setting 'backnd'; known: backend, floatx, x64, narrowing, kernels, tensorflow_numpy",
+            "unknown setting 'backnd'; known: backend, floatx, x64, narrowing, kernels, tensorflow_numpy, "
+            "full_tracebacks",
         ),
     ],
 )
@@ -130,6 +131,7 @@ def test_every_setting_is_read_from_the_file_and_the_environment_before_it(fresh
         "narrowing": (multiop.narrowing, True, False),
         "kernels": (config.uses_kernels, False, True),
         "tensorflow_numpy": (lambda: settings.flag("tensorflow_numpy"), True, False),
+        "full_tracebacks": (lambda: settings.flag("full_tracebacks"), True, False),
     }[key]
     fresh.write_text(f"{key} = {json.dumps(value)}\n")
     assert read() == value

@@ -12,8 +12,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import multiop
+from multiop.cli import app
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -72,10 +74,24 @@ def test_the_first_commands_of_the_readme():
     assert found == [
         "python3 -m venv .venv && .venv/bin/pip install -q -c constraints.txt -e . "
         "&& .venv/bin/multiop check examples/log1pexp.py",
-        "python3 -m venv .venv && .venv/bin/pip install -q -c constraints.txt -e '.[cpu,examples]' "
+        "python3 -m venv .venv && .venv/bin/pip install -q -c constraints.txt -e '.[cpu,examples,porting]' "
         "&& .venv/bin/multiop check examples",
         "python3 -m venv .venv && .venv/bin/pip install -q -c constraints.txt nox && .venv/bin/nox",
     ]
+
+
+def test_the_readme_ports_what_it_shows(tmp_path, monkeypatch):
+    """Its second command installs what the port needs; the test of porting has the numbers."""
+    pytest.importorskip("torch")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    program, shown = re.search(r"```python\n(import torch\n.*?)```\n\n```console\n(.*?)```", readme, re.S).groups()
+    monkeypatch.chdir(tmp_path)
+    Path("model.py").write_text(program, encoding="utf-8")
+    command, *told = shown.splitlines()
+    found = CliRunner().invoke(app, [*command.split()[2:], "--backends=torch"])
+    assert found.exit_code == 0, found.output
+    printed = [line for line in found.output.splitlines() if line in told]
+    assert printed[:1] == told[:1] and any(line.startswith("torch ") for line in found.output.splitlines())
 
 
 def test_constraints_are_sorted_and_pin_once():

@@ -270,6 +270,7 @@ BOUNDARIES = '''# {header}
 # mypy: ignore-errors
 """The functions through which ops are called: what fails within one is recovered, or explained, see `_call/recover`."""
 
+from multiop._call.frames import shorten
 from multiop._call.recover import recover
 from multiop._loading.registry import active
 from multiop._values.args import bool_flag
@@ -286,7 +287,7 @@ BOUNDARY = """
 def {name}(op):
  def {name}({parameters}):
   try:{checks} return {called}({passed})
-  except {caught} as error: return recover(error, op, {named}{flag})
+  except {caught} as error: return recover(error, op, {named}{flag}){passes}
  return {name}, {decorators}
 """
 
@@ -323,6 +324,7 @@ def boundaries() -> str:
                     caught="MultiopError" if runs_user_code else "Exception",
                     named=named(function.args),
                     flag=", True" if runs_user_code else "",
+                    passes="\n  except Exception as error: shorten(error); raise" if runs_user_code else "",
                     decorators=len(function.decorator_list),
                 )
     names = textwrap.fill(" ".join(composites), 118, initial_indent="    ", subsequent_indent="    ")

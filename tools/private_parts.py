@@ -14,6 +14,7 @@ OURS = {
 # of Python, which documents them, or of a framework that cannot be imported there: file, name -> reason
 ALLOWED = {
     ("_values/host.py", "_getframe"): "sys, of CPython",
+    ("_call/frames.py", "_getframe"): "sys, of CPython",
     ("_call/keras_symbols.py", "_getframe"): "sys, of CPython",
     ("_rules/doors.py", "_getframe"): "sys, of CPython",
     ("porting/torch/functions.py", "_getframe"): "sys, of CPython",

@@ -4,6 +4,7 @@
 # mypy: ignore-errors
 """The functions through which ops are called: what fails within one is recovered, or explained, see `_call/recover`."""
 
+from multiop._call.frames import shorten
 from multiop._call.recover import recover
 from multiop._loading.registry import active
 from multiop._values.args import bool_flag
@@ -348,24 +349,28 @@ def op_cond(op):
  def op_cond(pred, true_fn, false_fn):
   try: return op(pred, true_fn, false_fn)
   except MultiopError as error: return recover(error, op, {"pred": pred, "true_fn": true_fn, "false_fn": false_fn}, True)
+  except Exception as error: shorten(error); raise
  return op_cond, 1
 
 def op_switch(op):
  def op_switch(index, branches, *operands):
   try: return op(index, branches, *operands)
   except MultiopError as error: return recover(error, op, {"index": index, "branches": branches, "operands": operands}, True)
+  except Exception as error: shorten(error); raise
  return op_switch, 1
 
 def op_while_loop(op):
  def op_while_loop(cond, body, loop_vars, maximum_iterations):
   try: return op(cond, body, loop_vars, maximum_iterations)
   except MultiopError as error: return recover(error, op, {"cond": cond, "body": body, "loop_vars": loop_vars, "maximum_iterations": maximum_iterations}, True)
+  except Exception as error: shorten(error); raise
  return op_while_loop, 1
 
 def op_fori_loop(op):
  def op_fori_loop(lower, upper, body_fun, init_val):
   try: return op(lower, upper, body_fun, init_val)
   except MultiopError as error: return recover(error, op, {"lower": lower, "upper": upper, "body_fun": body_fun, "init_val": init_val}, True)
+  except Exception as error: shorten(error); raise
  return op_fori_loop, 1
 
 def op_scan(op):
@@ -374,6 +379,7 @@ def op_scan(op):
    if reverse is not False and reverse is not True: reverse = bool_flag(reverse, "reverse")
    return op(f, init, xs, length, reverse, unroll)
   except MultiopError as error: return recover(error, op, {"f": f, "init": init, "xs": xs, "length": length, "reverse": reverse, "unroll": unroll}, True)
+  except Exception as error: shorten(error); raise
  return op_scan, 1
 
 def op_associative_scan(op):
@@ -382,24 +388,28 @@ def op_associative_scan(op):
    if reverse is not False and reverse is not True: reverse = bool_flag(reverse, "reverse")
    return op(f, elems, reverse, axis)
   except MultiopError as error: return recover(error, op, {"f": f, "elems": elems, "reverse": reverse, "axis": axis}, True)
+  except Exception as error: shorten(error); raise
  return op_associative_scan, 1
 
 def op_map(op):
  def op_map(f, xs):
   try: return op(f, xs)
   except MultiopError as error: return recover(error, op, {"f": f, "xs": xs}, True)
+  except Exception as error: shorten(error); raise
  return op_map, 1
 
 def op_vectorized_map(op):
  def op_vectorized_map(function, elements):
   try: return op(function, elements)
   except MultiopError as error: return recover(error, op, {"function": function, "elements": elements}, True)
+  except Exception as error: shorten(error); raise
  return op_vectorized_map, 1
 
 def op_vectorize(op):
  def op_vectorize(pyfunc, *, excluded, signature):
   try: return op(pyfunc, excluded=excluded, signature=signature)
   except MultiopError as error: return recover(error, op, {"pyfunc": pyfunc, "excluded": excluded, "signature": signature}, True)
+  except Exception as error: shorten(error); raise
  return op_vectorize, 1
 
 def op_convert_to_tensor(op):

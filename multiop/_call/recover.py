@@ -12,6 +12,7 @@ import numpy as np
 
 from multiop._call import keras_symbols
 from multiop._call.explain import explain
+from multiop._call.frames import shorten
 from multiop._loading import registry
 from multiop._values import args
 from multiop.errors import ArgumentError, MultiopError
@@ -52,7 +53,10 @@ def recover(error: Exception, op: Callable[..., Any], arguments: dict[str, Any],
                 return _call(functools.partial(keras_symbols.call, op.__name__), op, arguments)
             except caught as refused:
                 error, refused.__suppress_context__ = refused, True
-    raise explain(error, op.__name__, arguments, runs_user_code)
+    explained = explain(error, op.__name__, arguments, runs_user_code)
+    if runs_user_code:
+        shorten(explained, depth=2)
+    raise explained
 
 
 def _call(fun: Callable[..., Any], op: Callable[..., Any], arguments: dict[str, Any]) -> Any:

@@ -17,7 +17,7 @@ BUILT_IN: dict[str, tuple[str, str, str]] = {
     "torch": ("multiop.backends.torch", "torch", "pip install 'multiop[torch]'"),
     "jax": ("multiop.backends.jax", "jax", "pip install 'multiop[jax]'"),
     "tensorflow": ("multiop.backends.tensorflow", "tensorflow", "pip install 'multiop[tensorflow]'"),
-    "numpy": ("multiop.backends.numpy", "numpy", "pip install multiop"),
+    "numpy": ("multiop.backends.numpy", "numpy", "pip install numpy scipy"),
 }
 EMBEDDED = "numpy"  # it needs no framework
 

@@ -22,6 +22,7 @@ VARIABLES = {  # the key in the file -> the environment variable
     "narrowing": "MULTIOP_NARROWING",
     "kernels": "MULTIOP_KERNELS",
     "tensorflow_numpy": "MULTIOP_TENSORFLOW_NUMPY",
+    "full_tracebacks": "MULTIOP_FULL_TRACEBACKS",
 }
 FLOAT_TYPES = ("float16", "bfloat16", "float32", "float64")
 _LARGEST = 1 << 20  # bytes of a configuration file

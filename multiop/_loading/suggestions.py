@@ -8,15 +8,55 @@ import sys
 import types
 from collections.abc import Collection, Iterable
 
-# names that users of other libraries write
+# names that users of other libraries write -> multiop's, which may be an op's or another module's
 ELSEWHERE = {
     "np": "numpy", "jnp": "numpy", "pytorch": "torch", "tf": "tensorflow", "flax": "jax",
     "bmm": "matmul", "mm": "matmul", "cat": "concatenate", "concat": "concatenate", "permute": "transpose",
     "unsqueeze": "expand_dims", "gather": "take", "inverse": "inv", "logsigmoid": "log_sigmoid",
-    "elementwise_grad": "grad", "egrad": "grad", "deriv": "grad", "holomorphic_grad": "grad",
+    "mul": "multiply", "sub": "subtract", "div": "divide", "pow": "power", "clamp": "clip", "clip_by_value": "clip",
+    "asarray": "convert_to_tensor", "as_tensor": "convert_to_tensor", "constant": "convert_to_tensor",
+    "from_numpy": "convert_to_tensor", "tensor": "convert_to_tensor", "to_numpy": "convert_to_numpy",
+    "deriv": "grad", "holomorphic_grad": "grad", "grad_and_value": "value_and_grad",
+    "value_and_gradients": "value_and_grad", "jacobians": "jacobian", "pullback": "vjp", "linear_transpose": "vjp",
+    "batch_jacobian": "multiop.GradientTape.batch_jacobian", "pushforward": "jvp", "jacobian_vector_product": "jvp",
+    "forwardaccumulator": "jvp", "function": "jit", "compile": "jit", "remat": "checkpoint",
+    "recompute_grad": "checkpoint", "detach": "stop_gradient", "no_grad": "stop_gradient",
+    "no_gradient": "stop_gradient", "nondifferentiable": "stop_gradient", "stop_recording": "stop_gradient",
+    "custom_vjp": "custom_gradient", "custom_jvp": "custom_gradient", "registergradient": "custom_gradient",
+    "map_fn": "map", "case": "switch", "switch_case": "switch", "tensorarray": "scan", "gather_nd": "get_item",
+    "scatter_nd": "scatter", "device_put": "to_device", "manual_seed": "multiop.random.set_seed",
+    "seed": "multiop.random.set_seed", "prngkey": "multiop.random.key", "tree_map": "multiop.tree.map",
+    "tree_flatten": "multiop.tree.flatten", "tree_unflatten": "multiop.tree.unflatten",
+    "tree_leaves": "multiop.tree.leaves", "tree_util": "multiop.tree", "pytree": "multiop.tree",
     "make_vjp": "vjp", "vector_jacobian_product": "vjp", "tensor_jacobian_product": "vjp", "make_jvp": "jvp",
     "hessian_vector_product": "hvp", "hessian_tensor_product": "hvp", "make_hvp": "hvp",
     "primitive": "custom_gradient", "defvjp": "custom_gradient", "defgrad": "custom_gradient",
+}  # fmt: skip
+_VARIABLE = (
+    "a variable is the framework's own: a tf.Variable, a torch.nn.Parameter; on JAX, an argument of the function"
+)
+_LAYER = "multiop has operations and derivatives; take layers, losses and optimizers from Keras or the framework"
+_CALLBACK = "write the function with ops; on NumPy, the backend differentiates calls of NumPy"
+_DTYPE = "a dtype is a string: dtype={name!r}"
+_MAPPED = "over several devices, use the framework's own around the function: see docs/distributed.md"
+_TRACKED = "only what is asked for is differentiated: multiop.grad(f), or op_stop_gradient(x) for a constant"
+_STATE = "a function of its parameters is differentiated as it is: grad(lambda params: loss(params, x))(params)"
+# names that have no one name in their place -> what to write
+INSTEAD = {
+    "elementwise_grad": (sums := "for the derivative of each entry, write grad(lambda x: op_sum(f(x)))"), "egrad": sums,
+    "grad_and_aux": "write grad(f, has_aux=True)",
+    "value_and_jacobian": "write jacobian(lambda x: (f(x), f(x)), has_aux=True), which returns (jacobian, value)",
+    "lax": "control flow is ops: op_cond, op_switch, op_scan, op_map, op_while_loop, op_fori_loop",
+    "math": "the functions of tf.math are in multiop.ops, under the names of keras.ops",
+    "variable": _VARIABLE, "parameter": _VARIABLE, "module": _LAYER, "layers": _LAYER, "losses": _LAYER,
+    "metrics": _LAYER, "optim": _LAYER, "optimizer": _LAYER, "optimizers": _LAYER,
+    "py_func": _CALLBACK, "py_function": _CALLBACK, "numpy_function": _CALLBACK, "pure_callback": _CALLBACK,
+    "io_callback": _CALLBACK, "pmap": _MAPPED, "shard_map": _MAPPED, "xmap": _MAPPED,
+    "requires_grad": _TRACKED, "enable_grad": _TRACKED, "set_grad_enabled": _TRACKED, "backward": _TRACKED,
+    "functional_call": _STATE, "functionalize": _STATE, "make_functional": _STATE, "stack_module_state": _STATE,
+    "bool": _DTYPE, "int8": _DTYPE, "int16": _DTYPE, "int32": _DTYPE, "int64": _DTYPE, "uint8": _DTYPE,
+    "uint16": _DTYPE, "uint32": _DTYPE, "uint64": _DTYPE, "float16": _DTYPE, "bfloat16": _DTYPE, "float32": _DTYPE,
+    "float64": _DTYPE, "complex64": _DTYPE, "complex128": _DTYPE,
 }  # fmt: skip
 
 PUBLIC: dict[str, Collection[str]] = {}  # the names of each namespace, where one may be that was looked for elsewhere
@@ -61,11 +101,14 @@ def missing(module: str, name: str, known: Collection[str]) -> AttributeError:
         hint = f"; write import {module}.{name} first"
     else:
         bare = name.removeprefix("op_").removeprefix("reduce_").removeprefix("random_")
-        meant = ELSEWHERE.get(bare, bare)
+        meant = ELSEWHERE.get(bare.lower(), bare)
         spellings = (meant, f"op_{meant}")
-        found = [spelling for spelling in spellings if spelling in known]
+        found = [spelling for spelling in spellings if spelling in known or "." in spelling.removeprefix("op_")]
         for other, names in () if found else PUBLIC.items():
             found += [f"{other}.{spelling}" for spelling in spellings if spelling in names]
         spelt = next(iter(found), None)
-        hint = f"; did you mean {spelt!r}?" if spelt else similar(name, known)
+        if advice := INSTEAD.get(name.lower()):
+            hint = f"; {advice.format(name=name)}"
+        else:
+            hint = f"; did you mean {spelt!r}?" if spelt else similar(name, known)
     return _Missing(f"module {module!r} has no attribute {name!r}{hint}")

@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from multiop._call.frames import shorten
 from multiop._loading.built_in import is_traced
 
 
@@ -30,7 +31,11 @@ class Transformed:
         self._multiop_call, self._multiop_made_by = call, (make, (fun, *options))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._multiop_call(*args, **kwargs)
+        try:
+            return self._multiop_call(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         is_static = instance is None or isinstance(self._multiop_made_by[1][0], staticmethod)

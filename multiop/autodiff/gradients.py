@@ -6,6 +6,7 @@ from typing import Any
 
 from multiop import errors
 from multiop._call.explain import explain
+from multiop._call.frames import shorten
 from multiop._loading.registry import active, traced
 from multiop._values import args, dtypes, host, tree as _tree
 from multiop._values.types import PyTree
@@ -115,7 +116,9 @@ def gradients(
                     aggregation_method, gate_gradients, colocate_gradients_with_ops,
                 )  # fmt: skip
             except Exception as error:
-                raise explain(error, "gradients", {"ys": ys, "xs": xs}, runs_user_code=True)
+                explained = explain(error, "gradients", {"ys": ys, "xs": xs}, runs_user_code=True)
+                shorten(explained)
+                raise explained
             if wanted_grads is None:
                 raise errors.ArgumentError(
                     "gradients: nothing recorded ys: compute them inside `with multiop.GradientTape() as tape:` from "

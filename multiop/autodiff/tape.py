@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from multiop import errors
+from multiop._call.frames import shorten
 from multiop._loading.registry import active
 from multiop._values import args, dtypes, host, tree
 from multiop._values.types import PyTree, Tensor
@@ -154,7 +155,11 @@ class GradientTape:
         args.choice(unconnected_gradients, UNCONNECTED, "GradientTape.gradient: unconnected_gradients")
         targets, upstreams = self._targets(target, output_gradients)
         template, flat = self._sources(sources, "gradient")
-        grads = self._gradient(recorded, targets, flat, upstreams)
+        try:
+            grads = self._gradient(recorded, targets, flat, upstreams)
+        except Exception as error:
+            shorten(error)
+            raise
         self._use_up()
         if unconnected_gradients == "zero":
             grads = [op_zeros_like(x) if g is None else g for g, x in zip(grads, flat, strict=True)]
@@ -200,7 +205,11 @@ class GradientTape:
         template, flat = self._sources(sources, "jacobian")
         basis = _flat.Basis([target], self._backend, "GradientTape.jacobian")
         n, units = basis.n, basis.units(0, basis.n)
-        rows = self._rows(recorded, target, flat, units[0], n, experimental_use_pfor, "jacobian")
+        try:
+            rows = self._rows(recorded, target, flat, units[0], n, experimental_use_pfor, "jacobian")
+        except Exception as error:
+            shorten(error)
+            raise
         jacobians = []
         for x, row in zip(flat, rows, strict=True):
             if row is None:
@@ -262,7 +271,11 @@ class GradientTape:
         basis = _flat.Basis([op_sum(op_zeros_like(target), 0)], self._backend, "GradientTape.batch_jacobian")
         n, units = basis.n, basis.units(0, basis.n)
         unit = op_broadcast_to(units[0][:, None], (n, batch, *shape))
-        row = self._rows(recorded, target, [source], unit, n, experimental_use_pfor, "batch_jacobian")[0]
+        try:
+            row = self._rows(recorded, target, [source], unit, n, experimental_use_pfor, "batch_jacobian")[0]
+        except Exception as error:
+            shorten(error)
+            raise
         result_shape = (batch, *shape, *source.shape[1:])
         if row is None:
             if unconnected_gradients == "none":

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, ParamSpec, TypeVar, cast, overload
 
 from multiop import errors
+from multiop._call.frames import shorten
 from multiop._loading.registry import active
 from multiop._values import args as _args, dtypes, tree
 from multiop._values.types import PyTree
@@ -196,7 +197,11 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, batched: 
     _args.bool_flag(batched, "vjp: batched")
     backend = active()
     flat = _flat.FlatFunction(fun, primals, {}, tuple(range(len(primals))), has_aux, backend, "vjp")
-    outputs, pull, aux = backend.vjp(flat, flat.primals)
+    try:
+        outputs, pull, aux = backend.vjp(flat, flat.primals)
+    except Exception as error:
+        shorten(error)
+        raise
     flat.warn_unconnected()
     template = flat.output_template
 
@@ -214,7 +219,11 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, batched: 
                 )
             else:
                 flat_cotangents.append(None)
-        return flat.arguments(_map_linear(pull, flat_cotangents, batch, backend))
+        try:
+            return flat.arguments(_map_linear(pull, flat_cotangents, batch, backend))
+        except Exception as error:
+            shorten(error)
+            raise
 
     output = template.fill(outputs)
     return (output, pullback, flat.aux(aux)) if has_aux else (output, pullback)
@@ -261,7 +270,11 @@ def jvp(
         >>> float(output), float(tangent)
         (10.0, 5.0)
     """
-    return _jvp(fun, primals, tangents, has_aux, "jvp", batched=batched)
+    try:
+        return _jvp(fun, primals, tangents, has_aux, "jvp", batched=batched)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def _jvp(
@@ -362,7 +375,11 @@ def linearize(fun: Callable[..., T], *primals: PyTree, batched: bool = False) ->
     _args.bool_flag(batched, "linearize: batched")
     backend = active()
     flat = _flat.FlatFunction(fun, primals, {}, tuple(range(len(primals))), False, backend, "linearize")
-    outputs, push_flat, _ = _linearize(flat)
+    try:
+        outputs, push_flat, _ = _linearize(flat)
+    except Exception as error:
+        shorten(error)
+        raise
     flat.warn_unconnected()
     template = flat.output_template
     is_inexact = [backend.dtype_name(y) in dtypes.INEXACT for y in outputs]
@@ -371,7 +388,11 @@ def linearize(fun: Callable[..., T], *primals: PyTree, batched: bool = False) ->
         if len(tangents) != len(primals):
             raise errors.ArgumentError(f"linearize: {len(tangents)} tangents were given for {len(primals)} primals")
         batch = _flat.leading_axis(tangents, "linearize") if batched else ()
-        pushed = _map_linear(push_flat, flat.tangents(tangents, batched), batch, backend)
+        try:
+            pushed = _map_linear(push_flat, flat.tangents(tangents, batched), batch, backend)
+        except Exception as error:
+            shorten(error)
+            raise
         return template.fill([t if keep else None for t, keep in zip(pushed, is_inexact, strict=True)])
 
     return template.fill(outputs), push
@@ -407,7 +428,11 @@ def op_jvp(fun: Callable[..., Any], primals: Trees, tangents: Trees, has_aux: bo
         >>> float(output), float(tangent)
         (9.0, 6.0)
     """
-    return _jvp(fun, primals, tangents, has_aux, "op_jvp")
+    try:
+        return _jvp(fun, primals, tangents, has_aux, "op_jvp")
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def jacrev(
@@ -744,4 +769,8 @@ def hvp(fun: Callable[..., Any], primals: Sequence[PyTree], tangents: Sequence[P
     def product(fun: Callable[..., Any], is_symmetric: bool) -> Any:
         return _jvp(_gradient(fun, argnums, False, "hvp"), primals, tangents, False, "hvp", is_symmetric)[1]
 
-    return _second_derivative(lambda: product(fun, False), lambda: product(_free_of_rules(fun), True))
+    try:
+        return _second_derivative(lambda: product(fun, False), lambda: product(_free_of_rules(fun), True))
+    except Exception as error:
+        shorten(error)
+        raise

@@ -19,6 +19,7 @@ import numpy as np
 from multiop import errors
 from multiop._call.boundary import boundary
 from multiop._call.explain import explain
+from multiop._call.frames import shorten
 from multiop._loading.registry import active, traced
 from multiop._values import args as _args, dtypes as _dtypes, host, tree as _tree
 from multiop._values.types import ArrayLike, PyTree, Tensor
@@ -476,7 +477,9 @@ def op_vectorize(
             return _tree.map(lambda y: None if y is None else op_reshape(y, (*loop, *tuple(y.shape)[1:])), results)
         except errors.MultiopError as error:
             arguments = {"pyfunc": pyfunc, "excluded": excluded, "signature": signature}
-            raise explain(error, "op_vectorize", arguments, runs_user_code=True)
+            explained = explain(error, "op_vectorize", arguments, runs_user_code=True)
+            shorten(explained)
+            raise explained
 
     return call
 

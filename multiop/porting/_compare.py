@@ -66,6 +66,18 @@ class Check:
     detail: str = ""
     cause: str | None = None
 
+    def _repr_html_(self) -> str:
+        """Return it as a line in words and a table of one row, for a notebook."""
+        words = ": ".join(filter(None, (f"{self.quantity} of {self.name}: {self.status}", self.detail, self.cause)))
+        return _html.fragment(words, self.status == OK, {"": (_COLUMNS, [self._row()])})
+
+    def _row(self) -> list[str]:
+        names = [self.backend, self.layer, self.mode, self.quantity, self.name, self.status]
+        return [*names, f"{self.error:.1e}", f"{self.allowed:.1e}"]
+
+
+_COLUMNS = ("backend", "layer", "compared", "quantity", "name", "", "found", "allowed")
+
 
 @dataclasses.dataclass
 class Comparison:
@@ -176,16 +188,9 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """Return the verdict with a table of what differs, and one of all checks, for a notebook."""
-
-        def rows(checks: list[Check]) -> list[list[str]]:
-            return [
-                [c.backend, c.layer, c.mode, c.quantity, c.name, c.status, f"{c.error:.1e}", f"{c.allowed:.1e}"]
-                for c in checks
-            ]
-
-        columns = ("backend", "layer", "compared", "quantity", "name", "", "found", "allowed")
-        tables = {"": (columns, rows(self.differences))} if self.differences else {}
-        return _html.fragment(self.verdict, self.agree, tables | {"all checks": (columns, rows(self.checks))})
+        tables = {"": self.differences} if self.differences else {}
+        rows = {name: [one._row() for one in checks] for name, checks in (tables | {"all checks": self.checks}).items()}
+        return _html.fragment(self.verdict, self.agree, {name: (_COLUMNS, found) for name, found in rows.items()})
 
 
 COLUMNS = [(SINGLE, VALUE), (SINGLE, GRADIENT), (SINGLE, PARAMETER), (WHOLE, VALUE), (WHOLE, GRADIENT)]

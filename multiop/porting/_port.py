@@ -17,6 +17,7 @@ import numpy as np
 import multiop
 from multiop import errors, tree as _tree
 from multiop.porting import _expressions, _files, _graph, _io, _map, _objects, _printing, _prove, _weights
+from multiop.testing import _html
 
 _READERS = {
     "torch": "multiop.porting.torch.reader",
@@ -62,6 +63,10 @@ class Port:
     def __repr__(self) -> str:
         weights = _weights.Weights(self.params, self.state, self._about.get("framework"))
         return f"Port({self.name}, {self.operations} operations, {weights!r})"
+
+    def _repr_html_(self) -> str:
+        """Return what it is in a line, and its source, for a notebook."""
+        return _html.source_fragment(repr(self), self.source)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Port, (self.name, self.source, self.params, self.state, self._about, self.map)

@@ -59,6 +59,11 @@ def fragment(summary: str, agrees: bool, tables: Mapping[str, tuple[Sequence[str
     return f"<div>{''.join(parts)}</div>"
 
 
+def source_fragment(summary: str, source: str) -> str:
+    """Return what a notebook shows of source: a line in words, and the source as it is."""
+    return f"<div><p>{_text(summary)}</p><pre>{_text(source)}</pre></div>"
+
+
 def _fill_page(title: str, parts: Sequence[str]) -> str:
     page = (resources.files(__package__) / "check.html").read_text(encoding="utf-8")
     return page.replace("<!--TITLE-->", _text(title)).replace("<!--RESULTS-->", "\n".join(parts))

@@ -114,13 +114,15 @@ def read(path: Path) -> Results:
         if path.stat().st_size > _LARGEST:
             raise ValueError(f"it has more than {_LARGEST} bytes")
         stored = json.loads(path.read_text(encoding="utf-8-sig"))
+        if not isinstance(stored, dict) or not {"versions", "cases"} <= stored.keys():
+            raise TypeError("it has no versions and cases, so another tool wrote it")
         results = Results(_names(stored["versions"]))
         for case in stored["cases"]:
             results.add(_check_outcome(Result(**case)))
     except RecursionError as error:
         raise ValueError(f"{path} holds no results of the suite: it is nested too deeply") from error
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} holds no results of the suite: {error!r}") from error
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} holds no results of the suite: {error}") from error
     return results
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from multiop import ops, porting
-from multiop.porting import Comparison, Proof, Training, Weights, tap
+from multiop.porting import Comparison, Port, Proof, Training, Weights, tap
 
 pytestmark = pytest.mark.tier("quick")
 
@@ -54,6 +54,9 @@ def test_a_comparison_shows_what_differs_and_all_checks(multiop_backend):
     assert [row[1] for row in differs[1:]] == [check.layer for check in found.differences]
     assert "<last>" in {row[1] for row in differs[1:]}
     assert len(everything) == 1 + len(found.checks) > len(differs)
+    first = Read(found.differences[0]._repr_html_())
+    assert first.tables == [[everything[0], differs[1]]]
+    assert first.words[0].startswith(f"{found.differences[0].quantity} of {found.differences[0].name}: differs")
     right = porting.compare(lambda x: net(1.0, x), lambda x: net(1.0, x), [x], backends=[multiop_backend])
     assert len(Read(right._repr_html_()).tables) == 1
 
@@ -88,3 +91,9 @@ def test_a_map_shows_what_is_unresolved_and_its_rows():
     assert rows == [["target", "shape", "made of", "by"], ["fc.bias", "4", "fc.bias", "name"]]
     chosen = found.choose("fc.kernel", "fc.weight | transpose 1 0")
     assert len(Read(chosen._repr_html_()).tables) == 1
+
+
+def test_a_port_shows_its_source():
+    source = "def net(params, state, x):\n    return x if x.ndim < 3 else -x, state\n"
+    shown = Read(Port("net", source, {}, {}, {"framework": "torch", "operations": 2})._repr_html_())
+    assert shown.words[0].startswith("Port(net, ") and "".join(shown.words[1:]) == source

@@ -130,8 +130,9 @@ def test_nothing_of_another_version_stays(tmp_path, package):
 def test_a_file_of_something_else_is_refused(tmp_path, text):
     path = tmp_path / "results.json"
     path.write_text(text)
-    with pytest.raises(ValueError, match="holds no results"):
+    with pytest.raises(ValueError, match="holds no results") as refused:
         _results.read(path)
+    assert "Error(" not in str(refused.value)
 
 
 @pytest.mark.once

@@ -78,7 +78,7 @@ def vmap(fun, in_axes, axis_size):
         except Exception as error:  # most control flow and some operations cannot be vectorized
             if not axis_size or (isinstance(error, errors.MultiopError) and _internals.missing is None):
                 raise
-            rows = [run_row([x[k] for x in moved]) for k in range(axis_size)]
+        rows = [run_row([x[k] for x in moved]) for k in range(axis_size)]  # an error here is none about that one
         return [tf.stack(column) for column in zip(*rows, strict=True)]
 
     return call_mapped

@@ -1,0 +1,73 @@
+"""Which frames of an error a user sees: their own, and the first of multiop's that each of those called."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType, TracebackType
+
+from multiop._loading import registry, settings
+from multiop.errors import MultiopError
+
+_BETWEEN = frozenset({"contextlib", "functools", "jax", "jaxlib", "numpy", "tensorflow", "torch"})
+
+
+def shorten(error: BaseException, depth: int = 1) -> None:
+    """Leave the frames between the user's call and the user's function out of the traceback of `error`.
+
+    It is called where an exception leaves multiop, in an `except` before a bare `raise`. The frames stay while multiop
+    itself is further out, since it may look at them; in compiled code; and where the setting asks for all of them.
+
+    Args:
+        error: The exception.
+        depth: How many functions of multiop it leaves, from the caller on.
+    """
+    if registry.is_compiling() or settings.flag("full_tracebacks") or _has_multiop(sys._getframe(depth).f_back):
+        return
+    seen: set[int] = set()  # a chain may be a circle
+    chain: list[BaseException | None] = [error]
+    while chain:
+        link = chain.pop()
+        if link is not None and id(link) not in seen:
+            seen.add(id(link))
+            chain += link.__cause__, link.__context__
+            _drop(link)
+
+
+def _has_multiop(frame: FrameType | None) -> bool:
+    """Say whether a function of multiop is among `frame` and those further out."""
+    while frame is not None:
+        if _package(frame) == "multiop":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _drop(error: BaseException) -> None:
+    """Drop, of each run of frames that are not the user's and begin with multiop, all but the first.
+
+    The last run says where the error was raised, so it stays as it is, unless multiop means the error.
+    """
+    kept: list[TracebackType] = []
+    run: list[TracebackType] = []
+    trace, package = error.__traceback__, ""
+    while trace is not None:
+        package = _package(trace.tb_frame, package)
+        if package == "multiop" or package in _BETWEEN:
+            run.append(trace)
+        else:
+            kept += [*_shown(run), trace]
+            run = []
+        trace = trace.tb_next
+    kept += _shown(run) if isinstance(error, MultiopError) else run
+    for i, trace in enumerate(kept):
+        trace.tb_next = None if i + 1 == len(kept) else kept[i + 1]
+
+
+def _shown(run: list[TracebackType]) -> list[TracebackType]:
+    return run[:1] if run and _package(run[0].tb_frame) == "multiop" else run
+
+
+def _package(frame: FrameType, caller: str = "") -> str:
+    """Return the package of a frame; code without a module, which PyTorch makes while it traces, is its caller's."""
+    name = frame.f_globals.get("__name__")
+    return name.partition(".")[0] if isinstance(name, str) else caller if caller in _BETWEEN else ""
