@@ -426,7 +426,8 @@ def trace(
     reader = _reader(model, inputs)
     options: dict[str, Any] = {"dynamic_shapes": dynamic_shapes} | ({"keywords": keywords} if keywords else {})
     options |= {"partial": True} if partial else {}
-    graph = reader.read(model, inputs, training=training, **options)
+    with _printing.limits.watch():
+        graph = reader.read(model, inputs, training=training, **options)
     name = _printing.snake(graph.kind) if name is None else name
     modes = [training]
     if training:
