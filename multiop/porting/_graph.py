@@ -192,6 +192,7 @@ class Graph:
     constants: list[tuple[list[int | str], Any]] = dataclasses.field(default_factory=list)  # arguments of other types
     guards: list[str] = dataclasses.field(default_factory=list)  # what the open sizes have to fulfil
     frozen: list[str] = dataclasses.field(default_factory=list)  # the parameters that the original does not train
+    repeat: Callable[[Any], Any] | None = None  # what was done to each example before the model was traced
 
 
 def call(function: str, *args: Expression, **kwargs: Expression) -> Call:

@@ -1,5 +1,6 @@
 """Numbers that a model computes from a dtype are those of the dtype at run time, whatever it was traced in."""
 
+import copy
 import functools
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from multiop import ops, porting
+from multiop import errors, ops, porting
 
 
 def of_torch(_):
@@ -71,3 +72,22 @@ def test_a_limit_of_integers_and_numbers_that_are_none():
     y, least = port.function({}, {}, np.ones((2, 3), "float64"), i.numpy().astype("int32"))[0]
     np.testing.assert_array_equal(ops.convert_to_numpy(y), np.full((2, 3), 2.0**-7 + 1e-6))
     assert ops.convert_to_numpy(least).tolist() == [0, 2**31 - 1]
+
+
+def test_a_planted_number_is_seen_by_prove():
+    model, to_tensor = of_torch(None)
+    port = porting.trace(model, to_tensor(np.ones((2, 3))), to_tensor(np.ones((2, 3), bool)))
+    assert porting.prove(port, "numpy").agrees
+    planted = port.source.replace("finfo(x.dtype).min", repr(float(np.finfo("float64").min)))
+    assert planted != port.source
+    slip = copy.copy(port)
+    slip.__init__(port.name, planted, port.params, port.state, port._about)
+    proof = porting.prove(slip, "numpy")
+    assert not proof.agrees and "1.7976931348623157e+308 is a limit of a dtype" in proof.hint
+
+
+def test_inputs_of_another_dtype_than_the_model_are_an_error_that_says_so():
+    model, x = torch.nn.Linear(3, 2), torch.ones(4, 3, dtype=torch.float64)
+    with pytest.raises(errors.TranslationError, match=r"must have the same dtype.*torch.float64.*cast the one or"):
+        porting.trace(model, x)
+    assert porting.trace(model.double(), x).modes == [False]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -80,3 +81,11 @@ def _limit(number: Any, dtypes: Iterable[str]) -> Expression:
                 limit = Limit(function, DType(dtype, is_open=True), name)
                 return limit if factor == 1 else Infix("*", limit, factor)
     return number
+
+
+def written(source: str, dtypes: Iterable[str]) -> list[str]:
+    """Return the numbers in a source that are the largest ones of a dtype, as text: another dtype has others."""
+    tops = {multiop.finfo(dtype).max: _values.to_numpy(dtype).type for dtype in dtypes if dtype in _rows.FLOATS}
+    with np.errstate(over="ignore"):
+        numbers = set(re.findall(r"(?<![\w.])\d{4,}\.\d+|\d\.\d+e\+\d+", source))
+        return sorted(text for text in numbers if any(of(float(text)) == of(top) for top, of in tops.items()))
