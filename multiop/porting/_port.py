@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import inspect
 import json
 import math
 import re
@@ -386,10 +387,10 @@ def trace(
         training: Whether to trace training mode: batch statistics, dropout. If evaluation does the same apart from
             these, the port has both modes.
         name: The name of the function; by default that of the model's class.
-        dynamic_shapes: Which dimensions stay open, in the terms of `torch.export.export`, or by name: a dict from axis
-            to name for a tensor, or for all tensors in an argument; for a model of TensorFlow such a dict for each
-            tensor; for one of JAX a list with the shape of each input, or of all arrays in it, in the terms of
-            `jax.export.symbolic_shape`.
+        dynamic_shapes: Which dimensions stay open: names of the first ones of each input, `"batch, length"`; or in the
+            terms of `torch.export.export`, or a dict from axis to name for a tensor, or for all tensors in an argument;
+            for a model of TensorFlow such a dict for each tensor; for one of JAX a list with the shape of each input,
+            or of all arrays in it, in the terms of `jax.export.symbolic_shape`.
         keywords: Example inputs that the model takes by name.
         partial: Whether operations that have no translation stay what they are, each behind a `porting.bridge`; the
             port, and what it is saved as, needs the original's framework then.
@@ -405,6 +406,8 @@ def trace(
     """
     _objects.open_objects((inputs, keywords))  # what cannot be taken apart is an error here
     reader = _reader(model, inputs)
+    if isinstance(dynamic_shapes, str):
+        dynamic_shapes = _name_axes(dynamic_shapes.split(","), reader.__name__, model, inputs, keywords or {})
     options: dict[str, Any] = {"dynamic_shapes": dynamic_shapes} | ({"keywords": keywords} if keywords else {})
     options |= {"partial": True} if partial else {}
     if hasattr(reader, "REPEATS"):
@@ -587,6 +590,18 @@ def _in_order(graph: Any, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> 
         return list(inputs)
     given = dict(_leaves_of((_objects.open_objects(inputs), _objects.open_objects(keywords))))
     return [given[tuple(path)] for path in graph.paths]
+
+
+def _name_axes(names: list[str], reader: str, model: Any, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """Return dynamic shapes in the terms of a reader, in which the first dimensions have names."""
+    axes = {axis: name.strip() for axis, name in enumerate(names)}
+    if reader == _READERS["torch"]:
+        return dict.fromkeys(inspect.signature(model.forward).bind(*inputs, **keywords).arguments, axes)
+    tensors = [x for _, x in _objects.tensors((inputs, keywords))]
+    if reader != _JAX:
+        return [{axis: name for axis, name in axes.items() if axis < len(x.shape)} for x in tensors]
+    texts = {id(x): ", ".join(str(axes.get(i, size)) for i, size in enumerate(x.shape)) for x in tensors}
+    return list(_objects.map_leaves(inputs, lambda _, x: texts.get(id(x))))
 
 
 def _shapes_of(graph: _graph.Graph) -> list[list[Any]]:

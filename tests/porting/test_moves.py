@@ -7,8 +7,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from torch import nn
+from typer.testing import CliRunner
 
-from multiop import ops, porting
+from multiop import cli, ops, porting
 from multiop.errors import ArgumentError, ArgumentTypeError
 
 
@@ -148,3 +149,64 @@ def test_an_optimizer_is_no_model():
     model = nn.Linear(3, 2)
     with pytest.raises(ArgumentTypeError, match="got the optimizer Adam"):
         porting.trace(torch.optim.Adam(model.parameters()), torch.ones(2, 3))
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax", "tensorflow"])
+def test_the_first_dimensions_are_opened_by_name(framework):
+    package = pytest.importorskip(framework)
+    if framework == "torch":
+        model, x = nn.Tanh(), torch.ones(4, 5, 3)
+    elif framework == "jax":
+        model, x = functools.partial(lambda _, x: package.numpy.tanh(x), {}), package.numpy.ones((4, 5, 3))
+    else:
+        model, x = package.function(package.tanh), package.ones((4, 5, 3))
+    port = porting.trace(model, x, dynamic_shapes="batch, length")
+    assert "`(batch, length, 3)`" in port.source
+    assert port.function({}, {}, np.ones((2, 7, 3), "float32"))[0].shape == (2, 7, 3)
+
+
+COMMAND = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(3, 2)
+
+    def forward(self, x, *, scale):
+        return torch.tanh(self.fc(x)) * scale
+
+def make():
+    return Net(), (torch.ones(4, 5, 3),), {"scale": torch.full((4, 5, 1), 2.0)}
+
+def mixed():
+    return torch.nn.Linear(3, 2), (torch.ones(4, 3, dtype=torch.float64),)
+
+def raises():
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return x * 2 if isinstance(x, torch.nn.Parameter) or torch.compiler.is_compiling() else x.nothing
+
+    return Model(), (torch.ones(4, 3),)
+"""
+
+
+def test_the_command_takes_keywords_names_of_sizes_and_a_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "_PATIENCE", 0.05)
+    (tmp_path / "made.py").write_text(COMMAND)
+    wrapped = {"module.fc.weight": torch.full((2, 3), 0.25), "module.fc.bias": torch.ones(2)}
+    torch.save(wrapped, tmp_path / "w.pt")
+    command = ["port", "made.py::make", "--out", "out", "--backends", "numpy", "--dynamic", "batch,length"]
+    result = CliRunner().invoke(cli.app, [*command, "--weights", "w.pt"])
+    assert result.exit_code == 0, result.output
+    assert "still tracing" in result.stderr
+    port = porting.load("out")
+    assert "`(batch, length, 3)`" in port.source
+    np.testing.assert_array_equal(port.params["fc"]["weight"], wrapped["module.fc.weight"])
+    for path in (tmp_path / "out").iterdir():
+        assert path.stat().st_mode == (tmp_path / "made.py").stat().st_mode
+    result = CliRunner().invoke(cli.app, ["port", "made.py::mixed", "--out", "other", "--backends", "numpy"])
+    assert result.exit_code == 2 and "must have the same dtype" in result.stderr
+    result = CliRunner().invoke(cli.app, ["port", "made.py::raises", "--out", "other", "--backends", "numpy"])
+    assert result.exit_code == 2 and "nothing to be compared with: it raised AttributeError" in result.stderr

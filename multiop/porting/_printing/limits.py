@@ -25,7 +25,7 @@ _asked: set[str] = set()  # the limits that a model has asked for while it was t
 @contextlib.contextmanager
 def watch() -> Iterator[None]:
     """Take down which limits a model asks a framework for."""
-    modules = [sys.modules[name] for name in ("torch", "jax.numpy") if name in sys.modules]
+    modules: list[Any] = [sys.modules[name] for name in ("torch", "jax.numpy") if name in sys.modules]
     own = [module.finfo for module in modules]
     _asked.clear()
 
