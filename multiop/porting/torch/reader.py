@@ -34,22 +34,14 @@ from multiop.porting._graph import (
     Value,
     call,
 )
-from multiop.porting._rows import Row, Untranslated, cast, single
+from multiop.porting._rows import Row, Untranslated, cast, single, words
 from multiop.porting.torch import _internals, calls, functions, sizes, weights, written
 from multiop.porting.torch._internals import pytree
 
 _CONTAINERS = ("torch.nn.modules.container.", "torch.nn.modules.module.")
-_IGNORED = {  # where and how a tensor is kept
-    "copy",
-    "device",
-    "generator",
-    "implicit",
-    "layout",
-    "memory_format",
-    "non_blocking",
-    "pin_memory",
-    "stable",
-}
+_IGNORED = words(  # where and how a tensor is kept
+    "copy device generator implicit layout memory_format non_blocking pin_memory stable"
+)
 _BATCH_NORMS = ("batch_norm", "_native_batch_norm_legit_functional")  # the second one returns the new statistics
 _BLOCKS = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4}  # how many options stand in front of the graph
 _Names: TypeAlias = dict[_objects.Path, dict[int, str]]  # where a tensor is -> axis -> the name of its size
@@ -1525,11 +1517,7 @@ def _as_value(reader: _Reader, entry: Any) -> Any:
 
 
 def run(
-    model: Any,
-    inputs: tuple[Any, ...],
-    weights_of: Any,
-    keywords: dict[str, Any] | None = None,
-    training: bool = False,
+    model: Any, inputs: tuple[Any, ...], weights_of: Any, keywords: dict[str, Any] | None = None, training: bool = False
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state."""
     is_program = isinstance(model, torch.export.ExportedProgram)
