@@ -9,6 +9,7 @@ import json
 import math
 import shlex
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from rich.text import Text
 
 import multiop
 from multiop import config, errors, extend, porting
-from multiop.porting._port import MODULES
+from multiop.porting._port import MODULES, weights_of
 from multiop.testing import _discovery, _html, _processes, _progress, _report, _results
 from multiop.testing._processes import Run
 from multiop.testing._progress import STYLES, plain
@@ -133,6 +134,7 @@ def check(
     epilog="Example: multiop port model.py::make --out ported --to flax",
 )
 def port(
+    context: typer.Context,
     target: Annotated[str, typer.Argument(metavar="FILE.py::MAKE", help="A function that returns a model and inputs.")],
     out: Annotated[Path, typer.Option(help="The folder to write to.")],
     backends: Annotated[str, typer.Option(help="Comma-separated backends; all that are installed by default.")] = "",
@@ -145,19 +147,22 @@ def port(
     taps: Annotated[
         bool, typer.Option("--taps", help="Write a tap at the result of each layer, for porting.compare.")
     ] = False,
+    dynamic: Annotated[str, typer.Option(help="Names of the first dimensions, which stay open: batch,length.")] = "",
+    weights: Annotated[Path | None, typer.Option(help="A checkpoint of the model, which the port gets.")] = None,
     to: Annotated[str, typer.Option(help="torch, flax or keras: write NAME_torch.py too, which makes a module.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Turn a model into source that runs on every backend, and prove it against the original.
 
-    MAKE takes nothing and returns the model and a tuple of example inputs. Writes NAME.py, NAME.safetensors,
+    MAKE takes nothing and returns the model and a tuple of example inputs, and a dict of those by name if it takes
+    some. Writes NAME.py, NAME.safetensors,
     NAME.map.toml and test_NAME.py, and compares values and gradients with those of the original on each backend; with
     --training also those of a step in training mode and the new statistics, unless it draws random numbers. With --to,
     a file more has a function that returns the port as a module of PyTorch, flax (nnx) or Keras. With --taps,
     multiop.porting.compare(model, multiop.porting.load(OUT), inputs) says at which layer a port that you have edited
     parts from the original.
 
-    On stderr, a line tells of each step as it begins.
+    On stderr, a line tells of each step as it begins, and every ten seconds that it takes.
 
     Exit status: 0 if all agree, 1 if not, 2 if the command is wrong or a part of the model has no translation.
     """
@@ -168,21 +173,37 @@ def port(
         _stop("safetensors is not installed, which keeps the weights: pip install 'multiop[porting]'")
     start = time.monotonic()
 
+    steps: list[str] = []
+
     def begin(step: str) -> None:
+        steps.append(step)
         typer.echo(plain(f"{time.monotonic() - start:6.1f} s  {step}"), err=True)
 
+    def tell() -> None:
+        while not done.wait(_PATIENCE):
+            begin(f"still {steps[-1].removeprefix('still ')}")
+
+    done = threading.Event()
+    context.call_on_close(done.set)
+    threading.Thread(target=tell, daemon=True).start()
     begin(f"making the model of {target}")
-    model, inputs = _make_model(target)
+    model, inputs, keywords = _make_model(target)
     proofs = []
     try:
         begin("tracing the model and computing what it gives")
+        options: dict[str, Any] = {"dynamic_shapes": dynamic or None, "keywords": keywords}
         try:
-            ported = porting.trace(model, *inputs, training=training, partial=partial, taps=taps)
+            ported = porting.trace(model, *inputs, training=training, partial=partial, taps=taps, **options)
+            if weights is not None:
+                begin(f"reading {weights}")
+                ported = ported.with_weights(porting.read_weights(weights, like=weights_of(model)))
         except errors.MultiopError:
             raise
         except Exception as error:  # the model's own, or of its framework
             _stop(f"{target} cannot be traced{_at(error, target.partition('::')[0])}: {type(error).__name__}: {error}")
         ported.save(out, to or None)
+        if not ported.modes and not ported.draws(training):
+            ported.recorded(training)  # says why there is nothing to compare
         if any(str(leaf.dtype) == "float64" for leaf in ported.inputs()):
             multiop.enable_x64()
         for name in names:
@@ -220,11 +241,12 @@ def port(
     raise typer.Exit(0 if agree else 1)
 
 
+_PATIENCE = 10.0  # seconds after which a step tells that it is still at work
 _MODES = {False: "evaluation", True: "training"}
 
 
-def _make_model(target: str) -> tuple[Any, Any]:
-    """Return the model and the inputs that the function makes that `FILE.py::MAKE` names."""
+def _make_model(target: str) -> tuple[Any, Any, Any]:
+    """Return the model and the inputs that the function makes that `FILE.py::MAKE` names, and those by name."""
     path, _, name = target.partition("::")
     if not path.endswith(".py") or not name:
         _stop(f"name a file and a function, FILE.py::MAKE; got {target!r}")
@@ -239,7 +261,9 @@ def _make_model(target: str) -> tuple[Any, Any]:
         made = make()
     except Exception as error:
         _stop(f"{name}() failed{_at(error, file)}: {type(error).__name__}: {error}")
-    if not isinstance(made, tuple) or len(made) != 2 or not isinstance(made[1], (tuple, list)):
+    made = (*made, {}) if isinstance(made, tuple) and len(made) == 2 else made
+    is_made = isinstance(made, tuple) and len(made) == 3 and isinstance(made[2], dict)
+    if not is_made or not isinstance(made[1], (tuple, list)):
         found = [type(one).__name__ for one in made] if isinstance(made, tuple) else type(made).__name__
         _stop(f"{name}() must return a model and a tuple of inputs, such as `return Net(), (x,)`; got {found}")
     return made

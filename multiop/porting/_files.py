@@ -140,7 +140,11 @@ def read_npz(path: Path) -> tuple[dict[str, Array], str | None]:
         ArgumentError: An array has a dtype that the file does not name.
     """
     arrays: dict[str, Array] = {}
-    with np.load(path, allow_pickle=False) as file:
+    try:
+        opened = np.load(path, allow_pickle=False)
+    except (zipfile.BadZipFile, EOFError, ValueError) as error:
+        raise errors.ArgumentError(f"{path.name}: NumPy cannot read it: {error}") from error
+    with opened as file:
         for name in file.files:
             try:
                 arrays[name] = file[name]

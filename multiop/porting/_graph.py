@@ -68,6 +68,16 @@ class DType:
     """A dtype; one that is the model's own is printed as the dtype of a tensor at hand, so that it stays open."""
 
     name: str
+    is_open: bool = False  # whether it is that of a tensor at hand in any case
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """A limit of a dtype: what `finfo` or `iinfo` says of the dtype that there is at run time."""
+
+    function: str
+    dtype: Expression
+    name: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,6 +192,7 @@ class Graph:
     constants: list[tuple[list[int | str], Any]] = dataclasses.field(default_factory=list)  # arguments of other types
     guards: list[str] = dataclasses.field(default_factory=list)  # what the open sizes have to fulfil
     frozen: list[str] = dataclasses.field(default_factory=list)  # the parameters that the original does not train
+    repeat: Callable[[Any], Any] | None = None  # what was done to each example before the model was traced
 
 
 def call(function: str, *args: Expression, **kwargs: Expression) -> Call:
@@ -214,6 +225,9 @@ def unfold(expression: Expression) -> Unfolded | None:
         return Unfolded(
             ("apply",), (expression.function, *expression.args), lambda parts: Apply(parts[0], tuple(parts[1:]))
         )
+    if isinstance(expression, Limit):
+        told, name = expression.function, expression.name
+        return Unfolded(("limit", told, name), (expression.dtype,), lambda parts: Limit(told, parts[0], name))
     if isinstance(expression, Number):
         return Unfolded(("number",), (expression.expression,), lambda parts: Number(parts[0]))
     if isinstance(expression, Infix):

@@ -49,7 +49,8 @@ def read_weights(source: Any, *, like: Any = None) -> Weights:
             file, of the index of several (`model.safetensors.index.json`), or of the folder of a checkpoint.
         like: A model, or `Weights`, with the same names. A file says neither which arrays are parameters nor which
             layers they belong to, unless multiop wrote it; `like` does. Its names may have a prefix that those of the
-            checkpoint lack, or lack one that these have; an array that `like` shares under two names may be there once.
+            checkpoint lack, or lack one that these have, as `module.` and `_orig_mod.`; an array that `like` shares
+            under two names may be there once, and `weight_g` may be named as parametrizations name it.
 
     Returns:
         `Weights`: parameters and state, in the layouts that they have.
@@ -130,8 +131,27 @@ def _as_in(weights: Weights, like: Weights) -> Weights:
     )
 
 
+# what wraps modules, and two ways of PyTorch to name the parts of a normalized weight
+_WRAPPERS = re.compile(r"(?<![^.])(?:module|_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
+
+
+def _respell(name: str) -> str:
+    """Return the name that `torch.nn.utils.parametrizations` gives to a part of a normalized weight."""
+    return re.sub(r"(\w+)_([gv])$", lambda m: f"parametrizations.{m[1]}.original{'gv'.index(m[2])}", name)
+
+
+def _respell_back(name: str) -> str:
+    return re.sub(r"parametrizations\.(\w+)\.original([01])$", lambda m: f"{m[1]}_{'gv'[int(m[2])]}", name)
+
+
 def _with_prefix(arrays: dict[str, Array], wanted: Mapping[str, Any]) -> dict[str, Array]:
     """Return arrays under the names in `wanted`, if one prefix of all names is what tells them from theirs."""
+    spelled = {_WRAPPERS.sub("", name): x for name, x in arrays.items()}
+    if not arrays.keys() <= wanted.keys() and len(spelled) == len(arrays):
+        for respell in (str, _respell, _respell_back):
+            renamed = {name if name in wanted else respell(name): x for name, x in spelled.items()}
+            if renamed.keys() <= wanted.keys():
+                return renamed
     present = [name for name in wanted if name in arrays]
     if present or not arrays or not wanted:
         return arrays
@@ -172,6 +192,11 @@ def _read_folder(path: Path) -> Weights:
         if files or indices:
             names = ", ".join(file.name for file in [*indices, *files])
             raise errors.ArgumentError(f"{path} holds several checkpoints, name one: {names}")
+    if any((path / name).exists() for name in ("_METADATA", "_CHECKPOINT_METADATA", "manifest.ocdbt", "checkpoint")):
+        raise errors.ArgumentError(
+            f"{path}: only orbax can read it: read_weights(StandardCheckpointer().restore({str(path)!r})), with that "
+            "of orbax.checkpoint"
+        )
     raise errors.ArgumentError(f"{path}: there is no {', '.join(SUFFIXES[:5])} file in this folder")
 
 
@@ -209,6 +234,11 @@ def _read_file(path: Path) -> Weights:
         case ".pt" | ".pth" | ".bin":
             weights: Weights = reader("torch").read_file(path)
             return weights
+        case ".msgpack":
+            raise errors.ArgumentError(
+                f"{path.name}: only flax can read it: read_weights(msgpack_restore(Path({str(path)!r}).read_bytes())), "
+                "with that of flax.serialization"
+            )
         case ".h5" | ".keras":
             raise errors.ArgumentError(
                 f"{path.name}: only a Keras model can read it: model.load_weights({path.name!r}), then "

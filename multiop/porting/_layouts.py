@@ -16,20 +16,9 @@ Leaves: TypeAlias = Mapping[str, Shape]  # the shape of each array of a layer, b
 Form: TypeAlias = dict[str, Expression]  # role -> expression in the names of the layer's arrays
 Layout: TypeAlias = Callable[[Leaves], list[Form]]
 
-ROLES = {  # the names of one role: the leaf's last name -> the role
-    "weight": "scale",
-    "gamma": "scale",
-    "scale": "scale",
-    "bias": "offset",
-    "beta": "offset",
-    "running_mean": "mean",
-    "moving_mean": "mean",
-    "mean": "mean",
-    "running_var": "variance",
-    "moving_variance": "variance",
-    "moving_var": "variance",
-    "var": "variance",
-}
+_NAMES_OF_ROLES = {"scale": "weight gamma scale", "offset": "bias beta", "mean": "running_mean moving_mean mean"}
+_NAMES_OF_ROLES |= {"variance": "running_var moving_variance moving_var var"}
+ROLES = {name: role for role, names in _NAMES_OF_ROLES.items() for name in names.split()}  # a leaf's last name -> role
 
 
 def _present(leaves: Leaves, *named: str) -> str | None:

@@ -384,8 +384,7 @@ def layers(weights: Weights) -> list[Layer]:
     arrays = weights.arrays
     together = _wholes(weights)
     for name in arrays:
-        first, _, rest = name.partition(".")
-        bare = rest if first in COLLECTIONS and rest else name
+        bare = _without_collection(name)
         whole = next((path for path in together if bare.startswith(path + ".") or not path), None)
         path, _, leaf = bare.rpartition(".")
         if whole is not None:
@@ -535,7 +534,10 @@ def map_weights(source: Any, target: Any) -> WeightMap:
     source, target = _io.read_weights(source), _io.read_weights(target)
     weight_map = WeightMap({name: x.shape for name, x in source.arrays.items()}, target)
     weight_map._source = source
-    waiting, wanted = layers(source), layers(target)
+    if any(weights.kinds.get("") in ("PortedModule", "PortedLayer") for weights in (source, target)):
+        weight_map.rows = _by_names_of_port(source, target)
+    done = {*weight_map.rows, *(n for row in weight_map.rows.values() for n in _expressions.names(row.expression))}
+    waiting, wanted = ([] if done else layers(weights) for weights in (source, target))
     for how, pairs in (("name", _by_path), ("similar name", _by_simple_path)):
         _match(weight_map, waiting, wanted, pairs(waiting, wanted), how)
     _by_order(weight_map, waiting, wanted, source.is_ordered and target.is_ordered)
@@ -548,6 +550,31 @@ def map_weights(source: Any, target: Any) -> WeightMap:
     weight_map.kept = [name for name in target.arrays if name in counters and name not in weight_map.rows]
     weight_map.settle()
     return weight_map
+
+
+def _by_names_of_port(source: Weights, target: Weights) -> dict[str, Row]:
+    """Return rows by name alone, if all arrays fit: a port has the names and the layouts of its original."""
+    arrays, wanted = source.arrays, target.arrays
+    bare = {_without_collection(name): name for name in arrays}
+    first = {id(x): bare[short] for name, x in wanted.items() if (short := _without_collection(name)) in bare}
+    rows = {}
+    for name, x in wanted.items():
+        if id(x) in first:  # several names of one array are made of one
+            own = arrays[first[id(x)]]
+            shared = [other for other, y in arrays.items() if y is own and other != first[id(x)]]
+            rows[name] = Row(_expressions.equal(*map(Name, (first[id(x)], *shared))), "name")
+    used = {n for row in rows.values() for n in _expressions.names(row.expression)}
+    left = [name for name in [*wanted, *arrays] if name not in used and name not in rows]
+    fits = all(
+        arrays[n].shape == wanted[to].shape for to, row in rows.items() for n in _expressions.names(row.expression)
+    )
+    extra = [n for n in left if n.rpartition(".")[2] not in _weights.COUNTERS and not n.startswith("constant")]
+    return rows if fits and not extra else {}
+
+
+def _without_collection(name: str) -> str:
+    first, _, rest = name.partition(".")
+    return rest if first in COLLECTIONS and rest else name
 
 
 def _match(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
+import inspect
 import json
 import math
 import re
@@ -16,7 +18,7 @@ import numpy as np
 
 import multiop
 from multiop import errors, tree as _tree
-from multiop.porting import _expressions, _files, _graph, _io, _map, _objects, _printing, _prove, _weights
+from multiop.porting import _expressions, _files, _graph, _io, _map, _objects, _printing, _prove, _rows, _weights
 from multiop.testing import _html
 
 _READERS = {
@@ -56,6 +58,8 @@ class Port:
     ):
         self.name, self.source, self.params, self.state = name, source, params, state
         self._about, self.map = about, weight_map
+        self._original: Any = None  # while it is at hand: the model and what it was traced with
+        self._unrecorded: Any = None  # weights with which the original has not computed anything yet
         scope: dict[str, Any] = {}  # without __name__, by which torch.compile would import it
         exec(compile(source, f"<{name}.py>", "exec"), scope)
         self._function: Callable[..., Any] = scope[name]
@@ -95,7 +99,7 @@ class Port:
         self._check_mode(training)
         inputs = self.tensors_of(inputs, keywords)
         params, state, inputs = _tree.map(_tensor, (params, state, inputs))
-        self._check(inputs)
+        _check_sizes(self.name, self._about["shapes"], self._about.get("guards", []), inputs)
         return self._function(params, state, *inputs, training=training, seed=seed)
 
     @property
@@ -107,6 +111,11 @@ class Port:
     def narrowest(self) -> str:
         """The floating dtype with the fewest digits that something is computed in; the empty text if there is none."""
         return str(self._about.get("narrowest", ""))
+
+    @property
+    def limits(self) -> list[str]:
+        """The numbers in the traced source that happen to be limits of a dtype, as text."""
+        return self._about.get("limits", [])
 
     @property
     def bridged(self) -> list[str]:
@@ -126,7 +135,15 @@ class Port:
     @property
     def modes(self) -> list[bool]:
         """The values of `training` that `prove` can compare: those of which it is recorded what the original does."""
+        self._complete()
         return [training for training in (False, True) if _RECORDS[training] in self._about]
+
+    def _complete(self) -> None:
+        """Let the original compute with other weights, if it is at hand."""
+        if self._original is not None and self._unrecorded is not None:
+            weights, self._unrecorded = self._unrecorded, None
+            with _holding(self._original[0], weights) as model:
+                _record(self, model)
 
     def draws(self, training: bool) -> bool:
         """Say whether random numbers are drawn in training, or in evaluation."""
@@ -141,6 +158,7 @@ class Port:
         Raises:
             ArgumentError: Nothing is recorded of this mode.
         """
+        self._complete()
         if training in self.modes:
             return self._about[_RECORDS[training]]
         self._check_mode(training)
@@ -212,47 +230,6 @@ class Port:
                 f"{self.name} was traced in the other mode than {mode}: trace it with training={training}"
             )
 
-    def _check(self, inputs: tuple[Any, ...]) -> None:
-        """Refuse inputs of other sizes than those that the source was traced for."""
-        wanted = self._about["shapes"]
-        leaves = [leaf for leaf in _tree.leaves(inputs) if leaf is not None]
-        if len(leaves) != len(wanted):
-            raise errors.ArgumentError(f"{self.name} takes {len(wanted)} inputs, got {len(leaves)}")
-        known: dict[str, Any] = {}  # the open sizes, by name
-        places: dict[str, str] = {}
-        for number, (leaf, sizes) in enumerate(zip(leaves, wanted, strict=True)):
-            shape = tuple(leaf.shape)
-            fits = len(shape) == len(sizes) and all(
-                not isinstance(a, int) or b in (None, a) for a, b in zip(sizes, shape, strict=True)
-            )
-            if not fits:
-                shown = ", ".join(str(size) if isinstance(size, int) else "any" for size in sizes)
-                raise errors.ArgumentError(f"input {number} of {self.name} must have the shape ({shown}), got {shape}")
-            for axis, (size, length) in enumerate(zip(sizes, shape, strict=True)):
-                factor, name = _multiple(size) if isinstance(size, str) else (1, "")
-                place = f"dimension {axis} of input {number}"
-                if isinstance(length, int) and length % factor:
-                    raise errors.ArgumentError(f"{place} of {self.name} must be a multiple of {factor}, got {length}")
-                count = length // factor if isinstance(length, int) else None
-                if known.get(name) is not None and count is not None and known[name] != count:
-                    raise errors.ArgumentError(
-                        f"{place} of {self.name} must fit {places[name]}: both were traced as {name}, got {name} = "
-                        f"{count} and {known[name]}"
-                    )
-                if name and known.get(name) is None:
-                    known[name], places[name] = count, place
-        self._check_guards(known, places)
-
-    def _check_guards(self, known: dict[str, Any], places: dict[str, str]) -> None:
-        """Refuse open sizes with which the original computes something else than with those that it was traced with."""
-        for guard in self._about.get("guards", []):
-            names = set(re.findall(r"(?<![.\w])[^\W\d]\w*\b(?!\()", guard)) & set(known)
-            if all(isinstance(known[name], int) for name in names) and not eval(guard, {"math": math}, known):
-                given = ", ".join(f"{name} = {known[name]}, {places[name]}" for name in sorted(names))
-                raise errors.ArgumentError(
-                    f"the original computes something else where not {guard}, got {given}: trace it with such inputs"
-                )
-
     def with_weights(self, weights: Any) -> Port:
         """Return the port with other weights of the original.
 
@@ -260,19 +237,23 @@ class Port:
             weights: The original with other weights, a checkpoint of it, or anything else that `read_weights` reads.
 
         Returns:
-            A port with the same source. It has no record of what the original computes with these weights.
+            A port with the same source. As long as the model that was traced is at hand, `prove` lets it compute with
+            these weights; a port that was loaded has no record of what the original computes with them.
 
         Raises:
             ArgumentError: They are not weights of the original, or its names are not known.
         """
         if self.map is None:
             raise errors.ArgumentError(f"{self.name} does not know the names of the original's weights")
+        weights = _io.read_weights(weights)
         made = self.map.apply(weights)
         params = _weights.nested(_weights.flat(self.params) | _weights.flat(made.params))
         state = _weights.nested(_weights.flat(self.state) | _weights.flat(made.state))
         records = (*_RECORDS.values(), "raised")
         about = {name: entry for name, entry in self._about.items() if name not in records}
-        return Port(self.name, self.source, params, state, about, self.map)
+        port = Port(self.name, self.source, params, state, about, self.map)
+        port._original, port._unrecorded = self._original, weights
+        return port
 
     def as_module(self, framework: str, **options: Any) -> Any:
         """Return the port as a module of a framework, for its optimizers, checkpoints and data parallelism.
@@ -315,6 +296,7 @@ class Port:
         """
         if to is not None:
             _check_framework(to)
+        self._complete()
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{self.name}.py").write_text(self.source, encoding="utf-8")
@@ -410,10 +392,10 @@ def trace(
         training: Whether to trace training mode: batch statistics, dropout. If evaluation does the same apart from
             these, the port has both modes.
         name: The name of the function; by default that of the model's class.
-        dynamic_shapes: Which dimensions stay open, in the terms of `torch.export.export`, or by name: a dict from axis
-            to name for a tensor, or for all tensors in an argument; for a model of TensorFlow such a dict for each
-            tensor; for one of JAX a list with the shape of each input, or of all arrays in it, in the terms of
-            `jax.export.symbolic_shape`.
+        dynamic_shapes: Which dimensions stay open: names of the first ones of each input, `"batch, length"`; or in the
+            terms of `torch.export.export`, or a dict from axis to name for a tensor, or for all tensors in an argument;
+            for a model of TensorFlow such a dict for each tensor; for one of JAX a list with the shape of each input,
+            or of all arrays in it, in the terms of `jax.export.symbolic_shape`.
         keywords: Example inputs that the model takes by name.
         partial: Whether operations that have no translation stay what they are, each behind a `porting.bridge`; the
             port, and what it is saved as, needs the original's framework then.
@@ -429,9 +411,14 @@ def trace(
     """
     _objects.open_objects((inputs, keywords))  # what cannot be taken apart is an error here
     reader = _reader(model, inputs)
+    if isinstance(dynamic_shapes, str):
+        dynamic_shapes = _name_axes(dynamic_shapes.split(","), reader.__name__, model, inputs, keywords or {})
     options: dict[str, Any] = {"dynamic_shapes": dynamic_shapes} | ({"keywords": keywords} if keywords else {})
     options |= {"partial": True} if partial else {}
-    graph = reader.read(model, inputs, training=training, **options)
+    if hasattr(reader, "REPEATS"):
+        options["fits"] = functools.partial(_takes, inputs=inputs, keywords=keywords or {})
+    with _printing.limits.watch():
+        graph = reader.read(model, inputs, training=training, **options)
     name = _printing.snake(graph.kind) if name is None else name
     modes = [training]
     if training:
@@ -443,10 +430,10 @@ def trace(
         "name": name,
         "framework": graph.framework,
         "operations": len(graph.nodes),
-        "shapes": [[size if isinstance(size, int) else size.text for size in value.shape] for value in graph.inputs],
+        "shapes": _shapes_of(graph),
         "guards": graph.guards,
         "inputs": [
-            _fit_example(reader.example(tensor), value.shape)
+            _fit_example(reader.example(tensor, *filter(None, [graph.repeat])), value.shape)
             for tensor, value in zip(_in_order(graph, inputs, keywords or {}), graph.inputs, strict=True)
         ],
     }
@@ -461,24 +448,50 @@ def trace(
     if graph.paths is not None and (graph.constants or graph.paths != [[i] for i in range(len(graph.paths))]):
         about |= {"paths": graph.paths, "constants": [list(constant) for constant in graph.constants]}
     text = _printing.source(graph, name, taps)
+    limits = _printing.limits.written(text, _rows.FLOATS)
+    about |= {"limits": limits} if limits else {}
     trees = _weights.nested(graph.params), _weights.nested(graph.state)
     port = Port(name, text, *trees, about, _map_from(model, *trees))
+    port._original = (model, reader, inputs, keywords or {}, _in_order(graph, inputs, keywords or {}))
+    _record(port, model)
+    return port
+
+
+def _record(port: Port, model: Any) -> None:
+    """Put down what the original of a port computes."""
+    _, reader, inputs, keywords, examples = port._original
+    about, params, kept = port._about, _weights.flat(port.params), _weights.flat(port.state)
     for kinds in ("", "iub", "iubfcV"):  # a model may take no numbers but some: a permutation, lengths, variances
-        about["given"] = _example_values(_in_order(graph, inputs, keywords or {}), about["inputs"], kinds)
-        args, named = _objects.close_objects(port._arguments(port.inputs()), (inputs, keywords or {}))
-        options = {"keywords": named} if named else {}
+        about["given"] = _example_values(examples, about["inputs"], kinds)
+        args, named = _objects.close_objects(port._arguments(port.inputs()), (inputs, keywords))
+        options: dict[str, Any] = {"keywords": named} if named else {}
         try:
-            for mode in modes:
+            for mode in about["modes"]:
                 if not port.draws(mode):
                     outputs, gradients, state = reader.run(model, tuple(args), _prove.weights, training=mode, **options)
-                    own = {path: leaf for path, leaf in state.items() if path in graph.state}
-                    about[_RECORDS[mode]] = _prove.digest(outputs, gradients, own, graph.params)
+                    own = {path: leaf for path, leaf in state.items() if path in kept}
+                    about[_RECORDS[mode]] = _prove.digest(outputs, gradients, own, params)
         except Exception as error:
             about["raised"] = f"it raised {type(error).__name__}: {str(error).strip()}".partition("\n")[0]
             continue
         about.pop("raised", None)
         break
-    return port
+
+
+@contextlib.contextmanager
+def _holding(model: Any, weights: Any) -> Iterator[Any]:
+    """Give a model with other weights; one that is changed in place gets its own back."""
+    holder = weights_of(model)
+    before = _io.read_weights(holder)
+    made = _io.write_weights(holder, weights, cast=True, partial=True)
+    try:
+        if isinstance(model, functools.partial):
+            yield functools.partial(model.func, made, **model.keywords)
+        else:
+            yield (model[0], made) if isinstance(model, tuple) else model if made is holder else made
+    finally:
+        if made is holder:
+            _io.write_weights(holder, before)
 
 
 def load(directory: str | Path, name: str | None = None) -> Port:
@@ -584,11 +597,73 @@ def _in_order(graph: Any, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> 
     return [given[tuple(path)] for path in graph.paths]
 
 
+def _name_axes(names: list[str], reader: str, model: Any, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """Return dynamic shapes in the terms of a reader, in which the first dimensions have names."""
+    axes = {axis: name.strip() for axis, name in enumerate(names)}
+    if reader == _READERS["torch"]:
+        return dict.fromkeys(inspect.signature(model.forward).bind(*inputs, **keywords).arguments, axes)
+    tensors = [x for _, x in _objects.tensors((inputs, keywords))]
+    if reader != _JAX:
+        return [{axis: name for axis, name in axes.items() if axis < len(x.shape)} for x in tensors]
+    texts = {id(x): ", ".join(str(axes.get(i, size)) for i, size in enumerate(x.shape)) for x in tensors}
+    return list(_objects.map_leaves(inputs, lambda _, x: texts.get(id(x))))
+
+
+def _shapes_of(graph: _graph.Graph) -> list[list[Any]]:
+    return [[size if isinstance(size, int) else size.text for size in value.shape] for value in graph.inputs]
+
+
+def _takes(graph: _graph.Graph, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+    """Say whether a graph takes the examples that it was traced with."""
+    try:
+        _check_sizes("", _shapes_of(graph), graph.guards, _in_order(graph, inputs, keywords))
+    except errors.ArgumentError:
+        return False
+    return True
+
+
 def _fit_example(example: tuple[list[int], str, int], sizes: Any) -> tuple[list[int], str, int]:
     """Return an example of the sizes that are fixed."""
     shape, dtype, top = example
     fixed = zip(sizes, shape, strict=True)
     return [size if isinstance(size, int) else length for size, length in fixed], dtype, top
+
+
+def _check_sizes(name: str, wanted: list[Any], guards: list[str], inputs: Any) -> None:
+    """Refuse inputs of other sizes than those that a source was traced for, or with which the original differs."""
+    leaves = [leaf for leaf in _tree.leaves(inputs) if leaf is not None]
+    if len(leaves) != len(wanted):
+        raise errors.ArgumentError(f"{name} takes {len(wanted)} inputs, got {len(leaves)}")
+    known: dict[str, Any] = {}  # the open sizes, by name
+    places: dict[str, str] = {}
+    for number, (leaf, sizes) in enumerate(zip(leaves, wanted, strict=True)):
+        shape = tuple(leaf.shape)
+        fits = len(shape) == len(sizes) and all(
+            not isinstance(a, int) or b in (None, a) for a, b in zip(sizes, shape, strict=True)
+        )
+        if not fits:
+            shown = ", ".join(str(size) if isinstance(size, int) else "any" for size in sizes)
+            raise errors.ArgumentError(f"input {number} of {name} must have the shape ({shown}), got {shape}")
+        for axis, (size, length) in enumerate(zip(sizes, shape, strict=True)):
+            factor, symbol = _multiple(size) if isinstance(size, str) else (1, "")
+            place = f"dimension {axis} of input {number}"
+            if isinstance(length, int) and length % factor:
+                raise errors.ArgumentError(f"{place} of {name} must be a multiple of {factor}, got {length}")
+            count = length // factor if isinstance(length, int) else None
+            if known.get(symbol) is not None and count is not None and known[symbol] != count:
+                raise errors.ArgumentError(
+                    f"{place} of {name} must fit {places[symbol]}: both were traced as {symbol}, got {symbol} = "
+                    f"{count} and {known[symbol]}"
+                )
+            if symbol and known.get(symbol) is None:
+                known[symbol], places[symbol] = count, place
+    for guard in guards:
+        symbols = set(re.findall(r"(?<![.\w])[^\W\d]\w*\b(?!\()", guard)) & set(known)
+        if all(isinstance(known[symbol], int) for symbol in symbols) and not eval(guard, {"math": math}, known):
+            given = ", ".join(f"{each} = {known[each]}, {places[each]}" for each in sorted(symbols))
+            raise errors.ArgumentError(
+                f"the original computes something else where not {guard}, got {given}: trace it with such inputs"
+            )
 
 
 def _example_values(examples: list[Any], described: list[tuple[list[int], str, int]], kinds: str) -> dict[str, Any]:
@@ -615,6 +690,8 @@ def _input_text(path: Any) -> str:
 
 def _reader(model: Any, inputs: tuple[Any, ...]) -> Any:
     frameworks = {kind.__module__.partition(".")[0] for kind in type(model).__mro__}
+    if any(kind.__name__ in ("Optimizer", "GradientTransformation") for kind in type(model).__mro__):
+        raise errors.ArgumentTypeError(f"model must be a model, got the optimizer {type(model).__name__}")
     for framework, reader in _READERS.items():  # PyTorch first: Keras on PyTorch is a torch.nn.Module
         if framework in frameworks:
             return importlib.import_module(reader)

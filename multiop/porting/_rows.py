@@ -25,6 +25,16 @@ class Untranslated(Exception):
     """What stands in the way of a translation, in a few words."""
 
 
+def spellings(text: str) -> dict[str, str]:
+    """Return the names of a framework, and what each is called here, from `"theirs=ours …"`."""
+    return {theirs: ours for theirs, _, ours in (word.partition("=") for word in text.split())}
+
+
+def words(text: str) -> set[str]:
+    """Return the words of a text."""
+    return set(text.split())
+
+
 # expressions that rows share
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -138,6 +139,8 @@ def check_names(names: Mapping[str, Any], wanted: Mapping[str, Any], what: str) 
     missing, unknown = [n for n in wanted if n not in names], [n for n in names if n not in wanted]
     if missing or unknown:
         said = [f"{abridge(missing)} missing"] * bool(missing) + [f"{abridge(unknown)} unknown"] * bool(unknown)
+        if missing and re.search(r"\b(module|_orig_mod)\.|_[gv]$", "\n".join(unknown), re.M):
+            said.append("read_weights(path, like=model) takes such prefixes and spellings away")
         raise errors.ArgumentError(f"{what}: {'; '.join(said)}")
 
 

@@ -1,6 +1,7 @@
 """Training that goes on in another framework makes the steps that it would have made."""
 
 import copy
+import dataclasses
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from multiop import errors, ops, porting
 from multiop.errors import ArgumentError
 
 RATE = 2.0**-5  # settings are numbers of float32, to which Keras rounds them
+BETAS = 0.875, 0.96875
 FULL = pytest.mark.tier("full")
 # by kind: the optimizer of PyTorch, of optax and of Keras
 KINDS = {
@@ -132,7 +134,7 @@ def test_training_goes_on_in_keras(kind, net, batches):
     for slot, arrays in state.slots.items():
         for name, x in arrays.items():
             np.testing.assert_allclose(back.slots[slot][name], x, rtol=1e-12)
-    assert back.step == state.step
+    assert back.step == (state.step or 0)  # SGD of PyTorch counts none
 
     def of_either(model, x, target):
         return (in_training if model is layer else loss)(model, x, target)
@@ -200,3 +202,155 @@ def test_a_state_is_mapped_to_other_layouts(net, batches):
     assert (mapped.kind, mapped.step, mapped.options) == ("adam", 5, state.options)
     np.testing.assert_array_equal(mapped.slots["first"]["up.kernel"], state.slots["first"]["up.weight"].T)
     assert set(mapped.slots["second"]) == set(target.arrays) - {"norm.moving_mean", "norm.moving_variance"}
+
+
+def trained(model, optimizer, steps=2):
+    for n in range(steps):
+        optimizer.zero_grad()
+        (model(torch.ones(4, 3, dtype=torch.float64) * (n + 1)) ** 2).sum().backward()
+        optimizer.step()
+    return model, optimizer
+
+
+def two_groups(decays=(0.125, 0.0), rates=(RATE, RATE)):
+    model = torch.nn.Linear(3, 2).double()
+    named = zip((model.weight, model.bias), decays, rates, strict=True)
+    groups = [{"params": [x], "weight_decay": decay, "lr": rate} for x, decay, rate in named]
+    return trained(model, torch.optim.AdamW(groups, betas=BETAS, eps=1e-16))
+
+
+def layer_of(model):
+    return porting.trace(model, torch.ones(4, 3, dtype=torch.float64), training=True).as_module("keras")
+
+
+@PLAIN
+def test_groups_of_parameters_are_carried_or_refused():
+    model, optimizer = two_groups()
+    state = porting.read_optimizer(optimizer, model)
+    assert state.options["weight_decay"] == {"weight": 0.125, "bias": 0.0}
+    again, other = two_groups()
+    porting.write_optimizer(other, state, again)
+    with pytest.raises(ArgumentError, match="weight_decay 0.0 and 0.125 of bias"):
+        porting.write_optimizer(torch.optim.AdamW(model.parameters(), RATE, BETAS, 1e-16, 0.125), state, model)
+    with pytest.raises(ArgumentError, match="groups of parameters that differ in amsgrad"):
+        groups = [{"params": [model.weight], "amsgrad": True}, {"params": [model.bias]}]
+        porting.read_optimizer(torch.optim.Adam(groups, RATE), model)
+    target = porting.Weights({"kernel": np.zeros((3, 2)), "bias": np.zeros(2)}, framework="keras")
+    mapped = state.mapped(porting.map_weights(model, target))
+    assert mapped.options["weight_decay"] == {"kernel": 0.125, "bias": 0.0}
+
+
+@PLAIN
+def test_groups_of_parameters_in_keras(batches):
+    keras = pytest.importorskip("keras")
+    model, optimizer = two_groups()
+    state, layer = porting.read_optimizer(optimizer, model), layer_of(model)
+    excluding = keras.optimizers.AdamW(RATE, 0.125, *BETAS, 1e-16)
+    with pytest.raises(ArgumentError, match="weight_decay 0.0 and 0.125 of bias"):
+        porting.write_optimizer(keras.optimizers.AdamW(RATE, 0.125, *BETAS, 1e-16), state, layer)
+    excluding.exclude_from_weight_decay([layer.params["bias"]])
+    porting.write_optimizer(excluding, state, layer)
+    back = porting.read_optimizer(excluding, layer)
+    assert back.options["weight_decay"] == {"weight": 0.125, "bias": 0.0}
+    training = porting.prove_training((model, optimizer), (layer, excluding), loss, batches[:5])
+    assert training.agrees, training
+    dropped = keras.optimizers.AdamW(RATE, 0.125, *BETAS, 1e-16)  # planted: all are decayed
+    shared = dataclasses.replace(state, options=state.options | {"weight_decay": 0.125})
+    porting.write_optimizer(dropped, shared, layer)
+    assert not porting.prove_training((model, optimizer), (layer, dropped), loss, batches[:5]).agrees
+    with pytest.raises(ArgumentError, match="learning_rate 0.25 and 0.03125 of bias"):
+        model, optimizer = two_groups((0.125, 0.125), (RATE, 0.25))
+        porting.write_optimizer(dropped, porting.read_optimizer(optimizer, model), layer)
+
+
+def test_groups_of_parameters_in_optax():
+    optax, jnp = pytest.importorskip("optax"), pytest.importorskip("jax.numpy")
+    model, optimizer = two_groups()
+    state = porting.read_optimizer(optimizer, model)
+    params = {"weight": jnp.ones((2, 3)), "bias": jnp.ones(2)}
+    masked = optax.adamw(RATE, mask={"weight": True, "bias": False})
+    labels = {"weight": "decayed", "bias": "plain"}
+    partition = optax.multi_transform({"decayed": optax.adamw(RATE), "plain": optax.adam(RATE)}, labels)
+    for transform in (masked, optax.chain(optax.clip_by_global_norm(1.0), partition)):
+        back = porting.read_optimizer(porting.write_optimizer(transform.init(params), state))
+        assert back.step == 2
+        for slot, arrays in state.slots.items():
+            for name, x in arrays.items():
+                np.testing.assert_array_equal(back.slots[slot][name], x)
+    with pytest.raises(ArgumentError, match="weight_decay differs between the state's groups"):
+        porting.write_optimizer(optax.adamw(RATE).init(params), state)
+    single = torch.optim.AdamW(model.parameters(), RATE, eps=1e-16)
+    with pytest.warns(UserWarning, match="optimizer has groups of parameters"):
+        porting.write_optimizer(single, porting.read_optimizer(partition.init(params)), model)
+
+
+def test_steps_and_schedules():
+    keras = pytest.importorskip("keras")
+    model = torch.nn.Linear(3, 2).double()
+    model, optimizer = trained(model, torch.optim.SGD(model.parameters(), RATE, momentum=0.5))
+    state, layer = porting.read_optimizer(optimizer, model), layer_of(model)
+    assert state.step is None
+    halving = keras.optimizers.schedules.ExponentialDecay(2 * RATE, 5, 0.5, staircase=True)
+    other = keras.optimizers.SGD(halving, momentum=0.5)
+    other.iterations.assign(5)
+    with pytest.warns(UserWarning, match="Keras multiplies its momentum by the rate"):
+        porting.write_optimizer(other, state, layer)
+    assert (int(other.iterations), float(other.learning_rate)) == (5, RATE)
+    fresh = keras.optimizers.SGD(halving, momentum=0.5)
+    with pytest.warns(UserWarning, match="tells no step"), pytest.raises(ArgumentError, match="learning_rate"):
+        porting.write_optimizer(fresh, state, layer)
+    with pytest.warns(UserWarning, match="Keras multiplies"):
+        porting.write_optimizer(fresh, dataclasses.replace(state, step=5), layer)
+    assert int(fresh.iterations) == 5
+    late = porting.OptimizerState("adam", 5, dict.fromkeys(("first", "second"), state.slots["momentum"]))
+    late.options = {"learning_rate": RATE}
+    adam = keras.optimizers.Adam(halving)  # that gives the state's rate at the state's step
+    porting.write_optimizer(adam, late, layer)
+    assert int(adam.iterations) == 5
+    late.options = {"learning_rate": 7.0}
+    late.step = 9
+    with pytest.raises(ArgumentError, match="learning_rate"):
+        porting.write_optimizer(adam, late, layer)
+    assert int(adam.iterations) == 5  # a refusal changes nothing
+
+
+def test_steps_and_decays_of_optax():
+    optax, jnp = pytest.importorskip("optax"), pytest.importorskip("jax.numpy")
+    params = {"weight": jnp.ones((2, 3)), "bias": jnp.ones(2)}
+    model = torch.nn.Linear(3, 2).double()
+    model, optimizer = trained(model, torch.optim.SGD(model.parameters(), RATE, momentum=0.5))
+    begun = optax.sgd(optax.cosine_decay_schedule(RATE, 100), 0.5).init(params)
+    with pytest.warns(UserWarning, match="tells no step"):
+        porting.write_optimizer(begun, porting.read_optimizer(optimizer, model))
+    made = porting.write_optimizer(begun, dataclasses.replace(porting.read_optimizer(optimizer, model), step=5))
+    assert int(made[1].count) == 5
+    assert int(porting.write_optimizer(made, porting.read_optimizer(optimizer, model))[1].count) == 5
+    for decoupled in (False, True):
+        kind = torch.optim.AdamW if decoupled else torch.optim.Adam
+        model, optimizer = trained(model, kind(model.parameters(), RATE, weight_decay=0.125))
+        state = porting.read_optimizer(optimizer, model)
+        before = optax.chain(optax.add_decayed_weights(0.125), optax.adam(RATE))
+        right, wrong = (optax.adamw(RATE), before) if decoupled else (before, optax.adamw(RATE))
+        porting.write_optimizer(right.init(params), state)
+        with pytest.raises(ArgumentError, match="decays weights by" if decoupled else "adds squares of weights"):
+            porting.write_optimizer(wrong.init(params), state)
+    model, optimizer = trained(model, torch.optim.Adam(model.parameters(), RATE))
+    with pytest.warns(UserWarning, match="does not decay weights"):
+        porting.write_optimizer(optax.adamw(RATE).init(params), porting.read_optimizer(optimizer, model))
+
+
+def test_what_is_frozen_has_no_state():
+    keras = pytest.importorskip("keras")
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4).requires_grad_(False), torch.nn.Linear(4, 2)).double()
+    model, optimizer = trained(model, torch.optim.AdamW(model.parameters(), RATE, BETAS, 1e-16, 0.125))
+    state, layer = porting.read_optimizer(optimizer, model), layer_of(model)
+    assert state.frozen == ["0.weight", "0.bias"] and set(state.slots["first"]) == {"1.weight", "1.bias"}
+    other = keras.optimizers.AdamW(RATE, 0.125, *BETAS, 1e-16)
+    with pytest.warns(UserWarning, match="adds epsilon to"):
+        porting.write_optimizer(other, state, layer)
+    again = torch.optim.AdamW(model.parameters(), RATE, BETAS, 1e-16, 0.125)
+    porting.write_optimizer(again, state, model)
+    model.requires_grad_(True)
+    with pytest.warns(UserWarning, match="0.weight, 0.bias: frozen where the state is from"):
+        porting.write_optimizer(again, state, model)
+    assert model[0].weight not in again.state

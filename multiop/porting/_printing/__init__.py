@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from multiop import errors
 from multiop.porting._graph import Graph
-from multiop.porting._printing import endings, layout, names, taps as _taps
+from multiop.porting._printing import endings, layout, limits, names, taps as _taps
 from multiop.porting._printing.names import snake
 from multiop.porting._printing.regions import Outline, alike
 from multiop.porting._printing.statements import Definition
 
-__all__ = ["alike", "snake", "source"]
+__all__ = ["alike", "limits", "snake", "source"]
 
 
 def source(graph: Graph, name: str, taps: bool = False) -> str:

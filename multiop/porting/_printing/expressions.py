@@ -21,6 +21,7 @@ from multiop.porting._graph import (
     Foreign,
     Infix,
     Item,
+    Limit,
     Name,
     Number,
     Path,
@@ -92,6 +93,8 @@ class Text:
                 return _size(expression.text, level)
             case Number():
                 return self(expression.expression, level)
+            case Limit():
+                return f"{expression.function}({self(expression.dtype)}).{expression.name}"
             case DType():
                 return f'"{expression.name}"'
             case Call() | Apply():

@@ -46,7 +46,11 @@ def module(outline: Outline, functions: Sequence[str]) -> str:
     lines += [*imports, ""] if imports else []
     imported = {name for foreign in outline.foreign for name in (foreign.framework, *foreign.modules)}
     lines += [f"import {name}\n" for name in sorted(imported)]
-    names = [name for name in ("Tensor", "ops", "porting", "random", "vjp") if re.search(rf"\b{name}\b", text)]
+    names = [
+        name
+        for name in ("Tensor", "finfo", "iinfo", "ops", "porting", "random", "vjp")
+        if re.search(rf"\b{name}\b", text)
+    ]
     lines += [f"from multiop import {', '.join(names)}", "", *([] if bridges else ["", ""])]
     return "\n".join(lines) + ("\n" if bridges else "") + text + "\n"
 

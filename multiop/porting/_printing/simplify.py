@@ -11,6 +11,7 @@ from typing import Any
 
 from multiop.porting import _graph
 from multiop.porting._graph import Body, Call, Custom, Dim, DType, Expression, Graph, Infix, Item, Node, Value, call
+from multiop.porting._printing import limits
 
 _REDUCTIONS = ("ops.mean", "ops.sum", "ops.var", "ops.std", "ops.max", "ops.min", "ops.prod")
 
@@ -56,7 +57,7 @@ def _shorter(nodes: Sequence[Node], outputs: Expression) -> tuple[list[Node], Ex
 
     for node in nodes:
         scopes = node.scopes
-        node.expression = _graph.rebuild(node.expression, change, inside=False)
+        node.expression = _graph.rebuild(limits.named(node), change, inside=False)
         for function in _graph.functions(node.expression):
             if isinstance(function, Custom):
                 function.rule_nodes, function.gradients = _shorter(function.rule_nodes, function.gradients)

@@ -232,7 +232,7 @@ class Definition:
         def change(part: Expression) -> Expression:
             if not isinstance(part, DType):
                 return part
-            if part.name in (self.graph.dtype, "int64"):
+            if part.is_open or part.name in (self.graph.dtype, "int64"):
                 for value in known:
                     is_leaf = value.kind in ("params", "state") and value not in self.region.inputs
                     if value.dtype == part.name and (not is_leaf or value.kind in self.function.uses):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import warnings
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -22,27 +24,32 @@ SLOTS = {
 
 
 def read(optimizer, model):
-    states = list(parts(state_of(optimizer)))
-    slots = {slot: weights.read(place).arrays for slot, place in places_of(states).items()}
+    groups = chains(state_of(optimizer))
+    states = parts(groups)
+    slots = {slot: arrays_in(places) for slot, places in places_of(states).items()}
     counts = {int(np.asarray(value_of(part.count))) for part in states if "count" in part._fields}
     if len(counts) > 1:
         raise errors.ArgumentError(f"parts of the state have made different numbers of steps: {sorted(counts)}")
-    return _optimizers.OptimizerState(kind_of(states), max(counts, default=0), slots)
+    names = [names_in(group) for group in groups]
+    options = {"groups": {name: n for n, own in enumerate(names) for name in own}} if len(groups) > 1 else {}
+    return _optimizers.OptimizerState(kind_of(states), max(counts, default=None), slots, options)
 
 
 def write(optimizer, state, model):
     whole = state_of(optimizer)
-    states = list(parts(whole))
+    groups = chains(whole)
+    states = parts(groups)
     places = places_of(states)
-    names = {name for place in places.values() for name in weights.read(place).arrays}
+    names = {name for slot in places.values() for name in arrays_in(slot)}
     _optimizers.check(state, kind_of(states), places, {}, names if places else state.slots)
-    made = {slot: write_arrays(place, state.slots[slot]) for slot, place in places.items()}
-    if whole is not optimizer:  # that of nnx, whose variables are changed
-        for part in states:
-            if "count" in part._fields:
-                part.count.set_value(jnp.asarray(state.step, part.count[...].dtype))
-        return optimizer
-    return replace_slots(whole, made, state.step)
+    check_groups(groups, state)
+    steps = [part.count for part in states if type(part).__name__ == "ScaleByScheduleState"]
+    _optimizers.check_schedule(state, bool(steps), max((int(np.asarray(value_of(x))) for x in steps), default=0))
+    if whole is optimizer:
+        return replace_slots(whole, state)
+    for part in states:  # that of nnx, whose variables are changed
+        replaced(part, state)
+    return optimizer
 
 
 def state_of(optimizer):
@@ -51,25 +58,77 @@ def state_of(optimizer):
     return optimizer.opt_state if nnx is not None and isinstance(optimizer, nnx.Optimizer) else optimizer
 
 
-def parts(state):
-    """Yield the named tuples of a state."""
+def chains(state):
+    """Return the named tuples of a state in their order, in a list for each group of parameters."""
     if not isinstance(state, tuple):
         raise errors.ArgumentError(f"a {type(state).__name__} in the state of optax: this optimizer is not known")
     name, fields = type(state).__name__, getattr(state, "_fields", None)
     if fields is None:
+        groups = [[]]
         for part in state:
-            yield from parts(part)
-    elif "inner_state" in fields and name.startswith("Inject"):
-        yield from parts(state.inner_state)
-    elif name in SLOTS or not set(fields) - {"count"}:
-        yield state
-    else:
-        raise errors.ArgumentError(f"{name} in the state of optax: only SGD, Adam, AdamW and RMSprop are known")
+            groups = [[*before, *after] for before in groups for after in chains(part)]
+        return groups
+    if "inner_states" in fields:  # that of `partition`
+        return [group for inner in state.inner_states.values() for group in chains(inner)]
+    if "inner_state" in fields and (name.startswith("Inject") or (name == "MaskedState" and state.inner_state)):
+        return chains(state.inner_state)
+    if name in SLOTS or name == "MaskedState" or not set(fields) - {"count"}:
+        return [[state]]
+    raise errors.ArgumentError(f"{name} in the state of optax: only SGD, Adam, AdamW and RMSprop are known")
+
+
+def parts(groups):
+    """Return the named tuples of all groups, each once."""
+    return list({id(part): part for group in groups for part in group}.values())
 
 
 def places_of(states):
     """Return the trees of arrays by slot."""
-    return {slot: getattr(part, field) for part in states for field, slot in SLOTS.get(type(part).__name__, {}).items()}
+    places = {}
+    for part in states:
+        for field, slot in SLOTS.get(type(part).__name__, {}).items():
+            places.setdefault(slot, []).append(getattr(part, field))
+    return places
+
+
+def arrays_in(places):
+    """Return the arrays of some trees by name."""
+    return {name: x for place in places if jax.tree.leaves(place) for name, x in weights.read(place).arrays.items()}
+
+
+def names_in(group):
+    return {name for places in places_of(group).values() for name in arrays_in(places)}
+
+
+def check_groups(groups, state):
+    """Refuse groups that differ where those of optax do not, and a decay that an optimizer of optax has no place for."""
+    by_parameter = [name for name, option in state.options.items() if isinstance(option, dict) and name != "groups"]
+    for group in groups:
+        kinds = [type(part).__name__ for part in group]
+        names = names_in(group)
+        for option in by_parameter if names else ():
+            is_masked = option == "weight_decay" and "MaskedState" in kinds
+            values = {_optimizers.option_of(state.options, option, name) for name in names}
+            if len(values) > 1 and not is_masked:
+                raise errors.ArgumentError(
+                    f"{option} differs between the state's groups of parameters, and not between those of the "
+                    "optimizer: give optax.multi_transform, or a mask"
+                )
+        place = next((n for n, kind in enumerate(kinds) if kind in SLOTS), len(kinds) - 2)
+        l2, decay = (
+            max((_optimizers.option_of(state.options, option, name) for name in names or [""]), default=0.0)
+            for option in ("l2", "weight_decay")
+        )
+        if l2 and place < 1:
+            raise errors.ArgumentError(
+                f"the state's optimizer adds squares of weights to the loss (l2 {l2}), and nothing in front of that "
+                f"of optax does: optax.chain(optax.add_decayed_weights({l2}), …)"
+            )
+        has_decay = "ScaleByAdamState" in kinds and len(kinds) - place > 2
+        if decay and "ScaleByAdamState" in kinds and not has_decay:
+            raise errors.ArgumentError(f"the state's optimizer decays weights by {decay}, that of optax does not")
+        if has_decay and not decay and "weight_decay" in state.options:
+            warnings.warn("the state's optimizer does not decay weights, that of optax may, as adamw", stacklevel=4)
 
 
 def kind_of(states):
@@ -91,18 +150,35 @@ def write_arrays(place, arrays):
     """Return a tree of the structure of `place` with other arrays; the variables of nnx are changed."""
     nnx = sys.modules.get("flax.nnx")
     if nnx is None or not isinstance(place, nnx.State):
-        return weights.write(place, _weights.Weights(_weights.nested(arrays)), False, False)
+        arrays = {name: arrays.get(name, x) for name, x in arrays_in([place]).items()}
+        return weights.write(place, _weights.Weights(_weights.nested(arrays)), False, False) if arrays else place
     for name, variable in weights.nnx_variables(place).items():
-        variable.set_value(weights.as_leaf(name, arrays[name], variable[...], False))
+        if name in arrays:
+            variable.set_value(weights.as_leaf(name, arrays[name], variable[...], False))
     return place
 
 
-def replace_slots(state, made, step):
-    """Return a state with other arrays in its slots, and another number of steps."""
-    name, fields = type(state).__name__, getattr(state, "_fields", None)
+def replace_slots(whole, state):
+    """Return a state with what another optimizer has learned in its slots, and its number of steps."""
+    fields = getattr(whole, "_fields", None)
     if fields is None:
-        return type(state)(replace_slots(part, made, step) for part in state)
-    if name.startswith("Inject"):
-        state = state._replace(inner_state=replace_slots(state.inner_state, made, step))
-    state = state._replace(**{field: made[slot] for field, slot in SLOTS.get(name, {}).items()})
-    return state._replace(count=jnp.asarray(step, jnp.asarray(state.count).dtype)) if "count" in fields else state
+        return type(whole)(replace_slots(part, state) for part in whole)
+    made = {}
+    if "inner_state" in fields:
+        made["inner_state"] = replace_slots(whole.inner_state, state)
+    if "inner_states" in fields:
+        made["inner_states"] = {label: replace_slots(part, state) for label, part in whole.inner_states.items()}
+    return replaced(whole, state)._replace(**made)
+
+
+def replaced(part, state):
+    """Return a named tuple with what is known of it replaced; of nnx, variables are changed."""
+    slots = SLOTS.get(type(part).__name__, {})
+    made = {field: write_arrays(getattr(part, field), state.slots[slot]) for field, slot in slots.items()}
+    if "count" in part._fields and state.step is not None:
+        count = jnp.asarray(state.step, jnp.asarray(value_of(part.count)).dtype)
+        if hasattr(part.count, "set_value"):
+            part.count.set_value(count)
+        else:
+            made["count"] = count
+    return part._replace(**made)

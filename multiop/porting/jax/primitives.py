@@ -20,14 +20,7 @@ import numpy as np
 
 from multiop.porting._graph import SEED, Call, Dim, DType, Expression, Infix, Item, Name, Value, call
 from multiop.porting._rows import Row, Untranslated, add_sizes, binary, cast, ends, is_number, short, sizes, unary
-from multiop.porting.jax.indices import (
-    dynamic_slice,
-    dynamic_update,
-    gather,
-    part,
-    scatter,
-    scatter_difference,
-)
+from multiop.porting.jax.indices import dynamic_slice, dynamic_update, gather, part, scatter, scatter_difference
 
 
 def is_floating(x: Value) -> bool:
@@ -418,10 +411,7 @@ def sort(*xs: Value, dimension: int, is_stable: bool, num_keys: int, out: Any, e
         after = call("ops.argsort", call("ops.take_along_axis", key, before, axis=axis), axis=axis)
         index = call("ops.take_along_axis", before, after, axis=axis)
     if num_keys == 1:
-        return (
-            call("ops.sort", xs[0], axis=axis),
-            *[call("ops.take_along_axis", x, index, axis=axis) for x in xs[1:]],
-        )
+        return (call("ops.sort", xs[0], axis=axis), *[call("ops.take_along_axis", x, index, axis=axis) for x in xs[1:]])
     (order,) = emit(index, Value(xs[0].shape, "int32"))
     return tuple(call("ops.take_along_axis", x, order, axis=axis) for x in xs)
 

@@ -24,44 +24,16 @@ from jax.extend import core
 import multiop
 from multiop import errors
 from multiop.porting import _converters, _graph, _hosts, _objects, _rows
-from multiop.porting._graph import (
-    Apply,
-    Call,
-    Dim,
-    DType,
-    Expression,
-    Foreign,
-    Graph,
-    Infix,
-    Node,
-    Scope,
-    Value,
-    call,
-)
-from multiop.porting._rows import Untranslated, single
+from multiop.porting._graph import Apply, Call, Dim, DType, Expression, Foreign, Graph, Infix, Node, Scope, Value, call
+from multiop.porting._rows import Untranslated, single, words
 from multiop.porting.jax import models, patterns, primitives, sizes
 
 _INCONCLUSIVE = getattr(jax.errors, "InconclusiveDimensionOperation", None) or jax.core.InconclusiveDimensionOperation
 _PACKAGE = str(pathlib.Path(multiop.__file__).parent)
-_IGNORED = {  # where and how an array is kept, and how a product is computed
-    "accuracy",
-    "algorithm",
-    "branches_platforms",
-    "differentiated",
-    "dtype",
-    "fill_value",
-    "indices_are_sorted",
-    "index_dtype",
-    "mode",
-    "out_sharding",
-    "precision",
-    "preferred_element_type",
-    "sharding",
-    "unique_indices",
-    "update_consts",
-    "update_jaxpr",
-    "weak_type",
-}
+_IGNORED = words(  # where and how an array is kept, and how a product is computed
+    "accuracy algorithm branches_platforms differentiated dtype fill_value indices_are_sorted index_dtype mode "
+    "out_sharding precision preferred_element_type sharding unique_indices update_consts update_jaxpr weak_type"
+)
 _INLINED = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "remat2": "jaxpr"}
 _INLINED |= {"checkpoint": "jaxpr", "remat": "jaxpr", "custom_lin": "jaxpr"}
 # of JAX 0.12: they say themselves what they compute, of which their derivatives are; others have derivatives of their own
@@ -76,16 +48,7 @@ _HASTE = {
     "xla_llvm_disable_expensive_passes": True,
     "xla_disable_hlo_passes": "fusion",
 }
-_OF_KEYS = (
-    "random_fold_in",
-    "random_split",
-    "slice",
-    "squeeze",
-    "reshape",
-    "dynamic_slice",
-    "gather",
-    "broadcast_in_dim",
-)
+_OF_KEYS = words("random_fold_in random_split slice squeeze reshape dynamic_slice gather broadcast_in_dim")
 
 
 @dataclasses.dataclass(eq=False)

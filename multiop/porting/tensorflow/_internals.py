@@ -47,3 +47,13 @@ def has_layers(module: Any) -> bool:
 def children(layer: Any) -> list[Any]:
     """Return the layers of Keras that a layer holds itself."""
     return list(layer._layers)
+
+
+def decays(optimizer: Any, variable: Any) -> bool:
+    """Say whether an optimizer of Keras decays a variable, if it decays any."""
+    return bool(optimizer._use_weight_decay(variable))
+
+
+def has_schedule(optimizer: Any) -> bool:
+    """Say whether the learning rate of an optimizer of Keras is a function."""
+    return callable(optimizer._learning_rate)

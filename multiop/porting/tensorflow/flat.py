@@ -19,18 +19,13 @@ import tensorflow as tf
 
 from multiop import errors
 from multiop.porting._graph import Dim, Expression, Scope, Value
-from multiop.porting._rows import Untranslated
+from multiop.porting._rows import Untranslated, spellings
 from multiop.porting.tensorflow import _internals
 from multiop.porting.tensorflow.operations import UPDATES
 
-_FLOW = {
-    "If": "_branches",
-    "StatelessIf": "_branches",
-    "Case": "_branches",
-    "StatelessCase": "_branches",
-    "While": "_while",
-    "StatelessWhile": "_while",
-}
+_FLOW = spellings(
+    "If=_branches StatelessIf=_branches Case=_branches StatelessCase=_branches While=_while StatelessWhile=_while"
+)
 CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 ASSIGNMENTS = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 _PRIMES = [n for n in range(101, 640) if all(n % k for k in range(2, 26))][:89]  # a prime number of them: points differ
@@ -47,14 +42,7 @@ _OF_POLYNOMIALS = set(
 )
 _INFIX = {"AddV2": "+", "Add": "+", "Sub": "-", "Mul": "*", "FloorDiv": "//", "FloorMod": "%"}
 _CHOICES = {"Maximum": ">=", "Minimum": "<="}  # the first operand is taken where it ...
-_COMPARISONS = {
-    "Greater": ">",
-    "GreaterEqual": ">=",
-    "Less": "<",
-    "LessEqual": "<=",
-    "Equal": "==",
-    "NotEqual": "!=",
-}
+_COMPARISONS = {"Greater": ">", "GreaterEqual": ">=", "Less": "<", "LessEqual": "<=", "Equal": "==", "NotEqual": "!="}
 _OPPOSITE = {">": "<=", "<=": ">", "<": ">=", ">=": "<", "==": "!=", "!=": "=="}
 _HOLDS: dict[str, Any] = {  # what is known of a comparison with 0 of a number from `low` to `high`
     ">": lambda low, high: True if low > 0 else False if high <= 0 else None,

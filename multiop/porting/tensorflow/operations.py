@@ -15,7 +15,20 @@ from typing import Any
 import numpy as np
 
 from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Name, Value, call
-from multiop.porting._rows import FLOATS, Row, Untranslated, binary, block_replaced, cast, ends, short, sizes, unary
+from multiop.porting._rows import (
+    FLOATS,
+    Row,
+    Untranslated,
+    binary,
+    block_replaced,
+    cast,
+    ends,
+    short,
+    sizes,
+    spellings,
+    unary,
+    words,
+)
 
 UPDATES = {  # of a variable: whether of entries, or of rows, and how
     f"ResourceScatter{kind}{name}": (kind, name)
@@ -23,35 +36,10 @@ UPDATES = {  # of a variable: whether of entries, or of rows, and how
     for name in ("Update", "Add", "Sub", "Max", "Min")
 }
 KNOWN = ("ScaleAndTranslate", "HistogramFixedWidth")  # their small inputs are numbers where they are constant
-STATIC = {
-    "axis",
-    "begin",
-    "block_shape",
-    "crop_size",
-    "crops",
-    "depth",
-    "dim",
-    "dimension",
-    "dims",
-    "end",
-    "fft_length",
-    "input_sizes",
-    "k",
-    "multiples",
-    "nbins",
-    "num_lower",
-    "num_upper",
-    "num_segments",
-    "paddings",
-    "perm",
-    "reduction_indices",
-    "shape",
-    "shift",
-    "size",
-    "size_splits",
-    "split_dim",
-    "strides",
-}
+STATIC = words(
+    "axis begin block_shape crop_size crops depth dim dimension dims end fft_length input_sizes k multiples nbins "
+    "num_lower num_upper num_segments paddings perm reduction_indices shape shift size size_splits split_dim strides"
+)
 
 
 _COMPUTED = (Value, Item, Call)  # what stands for a number that depends on values
@@ -558,12 +546,7 @@ def conv_transpose(
 
 def pool(op: str) -> Row:
     def row(
-        x: Expression,
-        ksize: Any,
-        strides: Any,
-        padding: str,
-        data_format: str = "NHWC",
-        explicit_paddings: Any = (),
+        x: Expression, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC", explicit_paddings: Any = ()
     ) -> Expression:
         outside = (ksize[0], strides[0], *([ksize[1], strides[1]] if data_format.startswith("NC") else []))
         if data_format.endswith("C"):
@@ -610,10 +593,7 @@ def cubic_taps(before: int, places: Any, is_keys: bool) -> tuple[Any, Any]:
     a = np.float32(-0.5 if is_keys else -0.75)
     left = np.floor(places)
     step = np.rint((places - left) * np.float32(1024)).astype("float32") / np.float32(1024)
-    near, far = (
-        (lambda x: ((a + 2) * x - (a + 3)) * x * x + 1),
-        (lambda x: ((a * x - 5 * a) * x + 8 * a) * x - 4 * a),
-    )
+    near, far = ((lambda x: ((a + 2) * x - (a + 3)) * x * x + 1), (lambda x: ((a * x - 5 * a) * x + 8 * a) * x - 4 * a))
     weights = np.stack([far(step + 1), near(step), near(1 - step), far(2 - step)])
     wanted = left + np.arange(-1, 3, dtype="float32")[:, None]
     index = np.clip(wanted, 0, before - 1)
@@ -1155,62 +1135,15 @@ def like(op: str) -> Row:
     return lambda x: call(f"ops.{op}", x)
 
 
-_UNARY = {
-    "Abs": "abs",
-    "Angle": "angle",
-    "BesselI0": "i0",
-    "Acos": "arccos",
-    "Acosh": "arccosh",
-    "Asin": "arcsin",
-    "Asinh": "arcsinh",
-    "Atan": "arctan",
-    "Atanh": "arctanh",
-    "Ceil": "ceil",
-    "ComplexAbs": "abs",
-    "Conj": "conj",
-    "Cos": "cos",
-    "Cosh": "cosh",
-    "Digamma": "digamma",
-    "Elu": "elu",
-    "Erf": "erf",
-    "Erfc": "erfc",
-    "Erfinv": "erfinv",
-    "Exp": "exp",
-    "Expm1": "expm1",
-    "Floor": "floor",
-    "Inv": "reciprocal",
-    "Invert": "bitwise_not",
-    "IsFinite": "isfinite",
-    "IsInf": "isinf",
-    "IsNan": "isnan",
-    "Imag": "imag",
-    "Lgamma": "lgamma",
-    "Log": "log",
-    "Log1p": "log1p",
-    "LogSoftmax": "log_softmax",
-    "LogicalNot": "logical_not",
-    "Neg": "negative",
-    "Real": "real",
-    "Reciprocal": "reciprocal",
-    "Relu": "relu",
-    "Relu6": "relu6",
-    "Rint": "round",
-    "Round": "round",
-    "Rsqrt": "rsqrt",
-    "Selu": "selu",
-    "Sigmoid": "sigmoid",
-    "Sign": "sign",
-    "Sin": "sin",
-    "Sinh": "sinh",
-    "Softmax": "softmax",
-    "Softplus": "softplus",
-    "Softsign": "softsign",
-    "Sqrt": "sqrt",
-    "Square": "square",
-    "StopGradient": "stop_gradient",
-    "Tan": "tan",
-    "Tanh": "tanh",
-}
+_UNARY = spellings(
+    "Abs=abs Angle=angle BesselI0=i0 Acos=arccos Acosh=arccosh Asin=arcsin Asinh=arcsinh Atan=arctan Atanh=arctanh "
+    "Ceil=ceil ComplexAbs=abs Conj=conj Cos=cos Cosh=cosh Digamma=digamma Elu=elu Erf=erf Erfc=erfc Erfinv=erfinv "
+    "Exp=exp Expm1=expm1 Floor=floor Inv=reciprocal Invert=bitwise_not IsFinite=isfinite IsInf=isinf IsNan=isnan "
+    "Imag=imag Lgamma=lgamma Log=log Log1p=log1p LogSoftmax=log_softmax LogicalNot=logical_not Neg=negative Real=real "
+    "Reciprocal=reciprocal Relu=relu Relu6=relu6 Rint=round Round=round Rsqrt=rsqrt Selu=selu Sigmoid=sigmoid "
+    "Sign=sign Sin=sin Sinh=sinh Softmax=softmax Softplus=softplus Softsign=softsign Sqrt=sqrt Square=square "
+    "StopGradient=stop_gradient Tan=tan Tanh=tanh"
+)
 
 # what a `GradientTape` inside of a model leaves; `y` is the result whose derivative it is, `dy` its upstream gradient
 
@@ -1353,14 +1286,9 @@ ROWS: dict[str, Row] = {
     "BiasAdd": bias_add,
     **{
         name: comparison(op)
-        for name, op in {
-            "Equal": "equal",
-            "NotEqual": "not_equal",
-            "Less": "less",
-            "LessEqual": "less_equal",
-            "Greater": "greater",
-            "GreaterEqual": "greater_equal",
-        }.items()
+        for name, op in spellings(
+            "Equal=equal NotEqual=not_equal Less=less LessEqual=less_equal Greater=greater GreaterEqual=greater_equal"
+        ).items()
     },
     **{
         name: binary(op)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import keras
 
 from multiop import errors
 from multiop.porting import _optimizers
-from multiop.porting.tensorflow import weights
+from multiop.porting.tensorflow import _internals, weights
 
 KINDS = {"SGD": "sgd", "Adam": "adam", "AdamW": "adamw", "RMSprop": "rmsprop"}
 ADAM = {"momentum": "first", "velocity": "second", "velocity_hat": "largest"}
@@ -22,7 +24,7 @@ ALONE = ("use_ema", "gradient_accumulation_steps", "loss_scale_factor")
 
 
 def read(optimizer, model):
-    kind, options = kind_of(optimizer), options_of(optimizer)
+    kind, options = kind_of(optimizer), options_of(optimizer, model)
     if not optimizer.built:
         raise errors.ArgumentError("the optimizer has made no step yet")
     scale = scale_of(kind, options)
@@ -34,10 +36,23 @@ def read(optimizer, model):
 
 
 def write(optimizer, state, model):
-    kind, options = kind_of(optimizer), options_of(optimizer)
+    kind_of(optimizer)
     names = parameters_by_name(model)
     if not optimizer.built:
         optimizer.build(list(names.values()))
+    before = int(weights.to_numpy(optimizer.iterations))
+    _optimizers.check_schedule(state, _internals.has_schedule(optimizer), before)
+    optimizer.iterations.assign(before if state.step is None else state.step)  # which a schedule depends on
+    try:
+        write_slots(optimizer, state, model, names)
+    except errors.ArgumentError:
+        optimizer.iterations.assign(before)
+        raise
+    return optimizer
+
+
+def write_slots(optimizer, state, model, names):
+    kind, options = kind_of(optimizer), options_of(optimizer, model)
     scale = scale_of(kind, options)
     slots = held_by(optimizer, model, kind, options)
     _optimizers.check(state, kind, slots, options, names)
@@ -45,12 +60,11 @@ def write(optimizer, state, model):
         (variable, _optimizers.fit_slot(slot, name, x * (scale if slot == "momentum" else 1), variable, x.dtype))
         for slot, held in slots.items()
         for name, variable in held.items()
+        if name in state.slots[slot]  # not what is frozen where the state is from
         for x in (state.slots[slot][name],)
     ]
     for variable, x in made:
         variable.assign(x)
-    optimizer.iterations.assign(state.step)
-    return optimizer
 
 
 def kind_of(optimizer):
@@ -63,11 +77,18 @@ def kind_of(optimizer):
     return KINDS[own[0]]
 
 
-def options_of(optimizer):
+def options_of(optimizer, model):
     kind = kind_of(optimizer)
     options = {name: getattr(optimizer, name) for name in OPTIONS if hasattr(optimizer, name)}
     options["learning_rate"] = float(weights.to_numpy(optimizer.learning_rate))
-    options |= {"weight_decay": optimizer.weight_decay or 0.0, "l2": 0.0}
+    rate, names = optimizer.weight_decay or 0.0, parameters_by_name(model)
+    decay = {name: rate if _internals.decays(optimizer, variable) else 0.0 for name, variable in names.items()}
+    options |= {"weight_decay": decay if len(set(decay.values())) > 1 else next(iter(decay.values()), rate), "l2": 0.0}
+    if options.get("momentum") and _internals.has_schedule(optimizer):
+        warnings.warn(
+            "Keras multiplies its momentum by the rate that each step had: steps differ where a schedule changes it",
+            stacklevel=4,
+        )
     return options | ({"epsilon is added to": EPSILON[kind]} if kind in EPSILON else {})
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from multiop.porting._graph import SEED, TRAINING, Call, Dim, DType, Expression, Item, call
-from multiop.porting._rows import Untranslated, sizes
+from multiop.porting._rows import Untranslated, sizes, spellings
 from multiop.porting.tensorflow import operations
 from multiop.porting.tensorflow.flat import Edge, Operation
 
@@ -141,10 +141,7 @@ def original(edge: Edge) -> Edge:
 # normalization
 
 _VARIANCE = ("AddV2|Add", "variance", Number("epsilon"))
-_INVERSE = [
-    ("Mul", ("Rsqrt", _VARIANCE), "gamma"),
-    ("Rsqrt", _VARIANCE),
-]
+_INVERSE = [("Mul", ("Rsqrt", _VARIANCE), "gamma"), ("Rsqrt", _VARIANCE)]
 _NORMS = [
     ("AddV2|Add", ("Mul", "x", inverse), rest)
     for inverse in _INVERSE
@@ -442,10 +439,7 @@ _HARD = [
     ("Mul", "x", ("RealDiv", ("Relu6", ("AddV2", "x", 3.0)), 6.0)),
     ("Mul", "x", ("Mul", ("Relu6", ("AddV2", "x", 3.0)), 1 / 6)),
 ]
-_HARD_SIGMOID = [
-    ("RealDiv", ("Relu6", ("AddV2", "x", 3.0)), 6.0),
-    ("Mul", ("Relu6", ("AddV2", "x", 3.0)), 1 / 6),
-]
+_HARD_SIGMOID = [("RealDiv", ("Relu6", ("AddV2", "x", 3.0)), 6.0), ("Mul", ("Relu6", ("AddV2", "x", 3.0)), 1 / 6)]
 
 
 def _activation(patterns: Sequence[Any], function: str, **kwargs: Any) -> Callable[[Operation], Match | None]:
@@ -465,10 +459,7 @@ def _activation(patterns: Sequence[Any], function: str, **kwargs: Any) -> Callab
 # dropout
 
 _DRAWN = ("RandomUniform|StatelessRandomUniform|StatelessRandomUniformV2", "shape")
-_UNIFORM = [
-    ("AddV2", ("Mul", _DRAWN, 1.0), 0.0),
-    _DRAWN,
-]
+_UNIFORM = [("AddV2", ("Mul", _DRAWN, 1.0), 0.0), _DRAWN]
 _DROPOUT = [
     ("SelectV2", ("GreaterEqual", uniform, Number("rate")), ("Mul", "x", Number("scale")), 0.0) for uniform in _UNIFORM
 ]
@@ -492,17 +483,12 @@ def dropout(operation: Operation) -> Match | None:
     return Match([x], lambda x: call("block_dropout", x, rate, shape, SEED, TRAINING))
 
 
-_DRAWS = {
-    "RandomStandardNormal": "random.normal",
-    "StatelessRandomNormal": "random.normal",
-    "StatelessRandomNormalV2": "random.normal",
-    "RandomUniform": "random.uniform",
-    "StatelessRandomUniform": "random.uniform",
-    "StatelessRandomUniformV2": "random.uniform",
-    "TruncatedNormal": "random.truncated_normal",
-    "StatelessTruncatedNormal": "random.truncated_normal",
-    "StatelessTruncatedNormalV2": "random.truncated_normal",
-}
+_DRAWS = spellings(
+    "RandomStandardNormal=random.normal StatelessRandomNormal=random.normal StatelessRandomNormalV2=random.normal "
+    "RandomUniform=random.uniform StatelessRandomUniform=random.uniform StatelessRandomUniformV2=random.uniform "
+    "TruncatedNormal=random.truncated_normal StatelessTruncatedNormal=random.truncated_normal "
+    "StatelessTruncatedNormalV2=random.truncated_normal"
+)
 
 
 def draw(operation: Operation) -> Match | None:

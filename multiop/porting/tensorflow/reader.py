@@ -1418,11 +1418,7 @@ def _default(attribute: Any) -> Any:
 
 
 def run(
-    model: Any,
-    inputs: tuple[Any, ...],
-    weights_of: Any,
-    keywords: dict[str, Any] | None = None,
-    training: bool = False,
+    model: Any, inputs: tuple[Any, ...], weights_of: Any, keywords: dict[str, Any] | None = None, training: bool = False
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state."""
     arguments = _Arguments(inputs, keywords)

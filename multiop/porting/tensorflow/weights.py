@@ -52,7 +52,7 @@ def variables(source):
 def _read_variables(source):
     """Return the variables by name, the classes of the layers, the names of state, and whose layouts they are."""
     if getattr(source, "_multiop_ported", False):
-        return source.params | source.state, {}, set(source.state), None
+        return source.params | source.state, {"": "PortedLayer"}, set(source.state), None
     if is_keras(source) and _internals.has_layers(source):
         return *_of_layer(source), "keras"
     if is_keras(source) and not isinstance(source, (dict, list, tuple)):

@@ -15,21 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from multiop.porting._graph import (
-    SEED,
-    TRAINING,
-    Call,
-    Dim,
-    DType,
-    Expression,
-    Infix,
-    Item,
-    Name,
-    Number,
-    Value,
-    call,
-)
-from multiop.porting._rows import FLOATS, Row, Untranslated, cast, short, sizes
+from multiop.porting._graph import SEED, TRAINING, Call, Dim, DType, Expression, Infix, Item, Name, Number, Value, call
+from multiop.porting._rows import FLOATS, Row, Untranslated, cast, short, sizes, spellings
 
 # dtypes
 
@@ -357,13 +344,7 @@ def spread(option: Any, ndim: int) -> tuple[int, ...]:
 
 
 def conv(
-    input: Value,
-    weight: Value,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
+    input: Value, weight: Value, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Expression:
     ndim = weight.ndim - 2
     x: Expression = input
@@ -574,12 +555,7 @@ def layer_norm(
     return call("layer_norm", input, weight=weight, bias=bias, ndim=len(normalized_shape), epsilon=eps)
 
 
-def rms_norm(
-    input: Value,
-    normalized_shape: Any,
-    weight: Any = None,
-    eps: float | None = None,
-) -> Expression:
+def rms_norm(input: Value, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Expression:
     count = len(normalized_shape)
     axis = -1 if count == 1 else tuple(range(-count, 0))
     eps = torch.finfo(getattr(torch, input.dtype)).eps if eps is None else eps
@@ -587,12 +563,7 @@ def rms_norm(
 
 
 def group_norm(
-    input: Value,
-    num_groups: int,
-    weight: Any = None,
-    bias: Any = None,
-    eps: float = 1e-5,
-    cudnn_enabled: bool = True,
+    input: Value, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, cudnn_enabled: bool = True
 ) -> Expression:
     return call("group_norm", input, num_groups, weight=weight, bias=bias, epsilon=eps)
 
@@ -1145,11 +1116,7 @@ def nearest_entries(before: int, after: int, ratio: np.float32, from_centre: boo
 
 def interpolate(kind: str) -> Row:
     def row(
-        input: Value,
-        out: Value,
-        output_size: Any = None,
-        align_corners: bool = False,
-        scale_factors: Any = None,
+        input: Value, out: Value, output_size: Any = None, align_corners: bool = False, scale_factors: Any = None
     ) -> Expression:
         old, new_size = input.shape[2:], out.shape[2:]
         factors = [] if scale_factors is None else list(scale_factors)
@@ -1562,27 +1529,12 @@ ROWS: dict[str, Row] = {
     "lerp": lambda self, end, weight: Infix("+", self, Infix("*", weight, Infix("-", end, self))),
     **{
         name: comparison(op)
-        for name, op in {
-            "eq": "equal",
-            "ne": "not_equal",
-            "lt": "less",
-            "le": "less_equal",
-            "gt": "greater",
-            "ge": "greater_equal",
-            "logical_and": "logical_and",
-            "logical_or": "logical_or",
-            "logical_xor": "logical_xor",
-            "bitwise_and": "bitwise_and",
-            "bitwise_or": "bitwise_or",
-            "bitwise_xor": "bitwise_xor",
-            "bitwise_left_shift": "left_shift",
-            "bitwise_right_shift": "right_shift",
-            "__lshift__": "left_shift",
-            "__rshift__": "right_shift",
-            "__and__": "bitwise_and",
-            "__or__": "bitwise_or",
-            "__xor__": "bitwise_xor",
-        }.items()
+        for name, op in spellings(
+            "eq=equal ne=not_equal lt=less le=less_equal gt=greater ge=greater_equal logical_and=logical_and "
+            "logical_or=logical_or logical_xor=logical_xor bitwise_and=bitwise_and bitwise_or=bitwise_or "
+            "bitwise_xor=bitwise_xor bitwise_left_shift=left_shift bitwise_right_shift=right_shift "
+            "__lshift__=left_shift __rshift__=right_shift __and__=bitwise_and __or__=bitwise_or __xor__=bitwise_xor"
+        ).items()
     },
     # products
     "linear": lambda input, weight, bias=None: call("linear", input, weight=weight, bias=bias),
@@ -1808,37 +1760,13 @@ ROWS: dict[str, Row] = {
 }
 
 # PyTorch's second names; without a row, a call makes PyTorch rewrite the whole program
-ALIASES = {
-    "absolute": "abs",
-    "arccos": "acos",
-    "arccosh": "acosh",
-    "arcsin": "asin",
-    "arcsinh": "asinh",
-    "arctan": "atan",
-    "arctan2": "atan2",
-    "arctanh": "atanh",
-    "concatenate": "cat",
-    "divide": "div",
-    "fix": "trunc",
-    "greater": "gt",
-    "greater_equal": "ge",
-    "less": "lt",
-    "less_equal": "le",
-    "moveaxis": "movedim",
-    "multiply": "mul",
-    "negative": "neg",
-    "not_equal": "ne",
-    "special_digamma": "digamma",
-    "special_erf": "erf",
-    "special_erfc": "erfc",
-    "special_expit": "sigmoid",
-    "special_expm1": "expm1",
-    "special_gammaln": "lgamma",
-    "special_log1p": "log1p",
-    "subtract": "sub",
-    "swapaxes": "transpose",
-    "swapdims": "transpose",
-}
+ALIASES = spellings(
+    "absolute=abs arccos=acos arccosh=acosh arcsin=asin arcsinh=asinh arctan=atan arctan2=atan2 arctanh=atanh "
+    "concatenate=cat divide=div fix=trunc greater=gt greater_equal=ge less=lt less_equal=le moveaxis=movedim "
+    "multiply=mul negative=neg not_equal=ne special_digamma=digamma special_erf=erf special_erfc=erfc "
+    "special_expit=sigmoid special_expm1=expm1 special_gammaln=lgamma special_log1p=log1p subtract=sub "
+    "swapaxes=transpose swapdims=transpose"
+)
 ROWS |= {
     alias + key.removeprefix(name): row
     for alias, name in ALIASES.items()

@@ -30,8 +30,10 @@ EPSILON = {"adam": "the corrected root", "adamw": "the corrected root", "rmsprop
 
 
 def read(optimizer, model):
-    kind, options = kind_of(optimizer), options_of(optimizer)
+    kind, options = kind_of(optimizer), options_of(optimizer, model)
     names, places = parameters_by_name(optimizer, model), slots_of(kind, options)
+    frozen = [name for name, x in names.items() if not x.requires_grad and x not in optimizer.state]
+    names = {name: x for name, x in names.items() if name not in frozen}
     slots, steps = {slot: {} for slot in places.values()}, set()
     for name, parameter in names.items():
         kept = optimizer.state.get(parameter, {})
@@ -41,16 +43,20 @@ def read(optimizer, model):
             slots[slot][name] = to_numpy(torch.zeros_like(parameter) if held is None else held)
     if len(steps) > 1:
         raise errors.ArgumentError(f"parameters have made different numbers of steps: {sorted(steps)}")
-    return _optimizers.OptimizerState(kind, max(steps, default=0), slots, options)
+    step = max(steps, default=None if kind == "sgd" else 0)
+    return _optimizers.OptimizerState(kind, step, slots, options, frozen)
 
 
 def write(optimizer, state, model):
-    kind, options = kind_of(optimizer), options_of(optimizer)
-    names, slots = parameters_by_name(optimizer, model), slots_of(kind, options)
+    kind, options = kind_of(optimizer), options_of(optimizer, model)
+    names = {name: x for name, x in parameters_by_name(optimizer, model).items() if x.requires_grad}
+    slots = slots_of(kind, options)
     _optimizers.check(state, kind, slots.values(), options, names)
     made = {}
     for name, parameter in names.items():
-        made[parameter] = {} if kind == "sgd" else {"step": torch.tensor(float(state.step))}
+        if slots and name not in next(iter(state.slots.values())):
+            continue  # frozen where the state is from
+        made[parameter] = {} if kind == "sgd" else {"step": torch.tensor(float(state.step or 0))}
         for own, slot in slots.items():
             x = _optimizers.fit_slot(slot, name, state.slots[slot][name], parameter, numpy_dtype(parameter.dtype))
             made[parameter][own] = to_tensor(x).to(parameter.device)
@@ -72,20 +78,20 @@ def slots_of(kind, options):
     return {own: slot for own, slot in SLOTS[kind].items() if slot in kept}
 
 
-def options_of(optimizer):
-    """Return the settings that all groups of parameters share, by Keras's names."""
-    first, *others = optimizer.param_groups
-    for name in ("dampening", "maximize"):
-        if any(group.get(name) for group in optimizer.param_groups):
-            raise errors.ArgumentError(f"{name} is an option that PyTorch alone has")
-    kind = kind_of(optimizer)
-    shared = {name: x for name, x in first.items() if name != "params" and all(group[name] == x for group in others)}
-    options = {OPTIONS[name]: value_of(x) for name, x in shared.items() if name in OPTIONS}
-    if "betas" in shared:
-        options |= dict(zip(("beta_1", "beta_2"), map(value_of, shared["betas"]), strict=True))
-    if "weight_decay" in shared:  # AdamW alone decays weights; the others add their squares to the loss
-        decay = value_of(shared["weight_decay"])
-        options |= {"weight_decay": decay if kind == "adamw" else 0.0, "l2": 0.0 if kind == "adamw" else decay}
+def options_of(optimizer, model):
+    """Return the settings by Keras's names; those that groups of parameters do not share by parameter."""
+    kind, names = kind_of(optimizer), {id(x): name for name, x in parameters_by_name(optimizer, model).items()}
+    groups = []
+    for group in optimizer.param_groups:
+        if any(group.get(name) for name in ("dampening", "maximize")):
+            raise errors.ArgumentError("dampening and maximize are options that PyTorch alone has")
+        options = {own: value_of(group[name]) for name, own in OPTIONS.items() if name in group}
+        options |= dict(zip(("beta_1", "beta_2"), map(value_of, group.get("betas", ())), strict=False))
+        # AdamW alone decays weights, and Adam on request; the others add their squares to the loss
+        decay, decays = value_of(group.get("weight_decay", 0.0)), group.get("decoupled_weight_decay", kind == "adamw")
+        options |= {"weight_decay": decay if decays else 0.0, "l2": 0.0 if decays else decay}
+        groups.append(([names[id(x)] for x in group["params"]], options))
+    options = _optimizers.join_groups([group for group in groups if group[0]] or groups)
     return options | ({"epsilon is added to": EPSILON[kind]} if kind in EPSILON else {})
 
 

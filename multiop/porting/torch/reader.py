@@ -34,22 +34,14 @@ from multiop.porting._graph import (
     Value,
     call,
 )
-from multiop.porting._rows import Row, Untranslated, cast, single
+from multiop.porting._rows import Row, Untranslated, cast, single, words
 from multiop.porting.torch import _internals, calls, functions, sizes, weights, written
 from multiop.porting.torch._internals import pytree
 
 _CONTAINERS = ("torch.nn.modules.container.", "torch.nn.modules.module.")
-_IGNORED = {  # where and how a tensor is kept
-    "copy",
-    "device",
-    "generator",
-    "implicit",
-    "layout",
-    "memory_format",
-    "non_blocking",
-    "pin_memory",
-    "stable",
-}
+_IGNORED = words(  # where and how a tensor is kept
+    "copy device generator implicit layout memory_format non_blocking pin_memory stable"
+)
 _BATCH_NORMS = ("batch_norm", "_native_batch_norm_legit_functional")  # the second one returns the new statistics
 _BLOCKS = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4}  # how many options stand in front of the graph
 _Names: TypeAlias = dict[_objects.Path, dict[int, str]]  # where a tensor is -> axis -> the name of its size
@@ -63,6 +55,7 @@ def read(
     dynamic_shapes: Any = None,
     keywords: dict[str, Any] | None = None,
     partial: bool = False,
+    fits: Any = None,
 ) -> Graph:
     """Return the graph of a `torch.nn.Module` or `ExportedProgram`.
 
@@ -74,17 +67,50 @@ def read(
             each input.
         keywords: Example inputs by name.
         partial: Whether a bridge may stay where a call has no translation.
+        fits: Says of a graph whether it takes the examples; if not, those with a first dimension of 1 are repeated in
+            another way.
 
     Raises:
         TranslationError: Something has no translation; the message lists all of it.
     """
+    is_program = isinstance(model, torch.export.ExportedProgram)
+    leaves = [x for _, x in _objects.tensors((inputs, keywords or {}))]
+    has_one = not is_program and dynamic_shapes is None and any(x.ndim and len(x) == 1 for x in leaves)
+    first: Any = None
+    for repeat in REPEATS if has_one and fits is not None else REPEATS[:1]:
+        try:
+            graph = _read_repeated(model, inputs, training, dynamic_shapes, keywords, partial, repeat)
+        except errors.TranslationError as error:
+            if not str(error).startswith("torch.export cannot"):
+                raise
+            first = first or error
+            continue
+        graph.repeat = repeat
+        first = graph if first is None else first
+        if fits is None or fits(graph):
+            return graph
+    if isinstance(first, Exception):
+        raise first
+    return first
+
+
+def _read_repeated(
+    model: Any,
+    inputs: tuple[Any, ...],
+    training: bool,
+    dynamic_shapes: Any,
+    keywords: dict[str, Any] | None,
+    partial: bool,
+    repeat: Any,
+) -> Graph:
+    """Return the graph of a model that is called with repeated examples."""
     missing: dict[str, list[str]] = collections.defaultdict(list)
     changed: set[str] = set()
     differs = False
     if not isinstance(model, torch.export.ExportedProgram):
         weights.check_values(model.state_dict(keep_vars=True))
         with torch.compiler.set_stance("default"), _in_mode(model, training), _hosts.refuse_draws():
-            assigned, differs, changed, lost = _observe_calls(model, inputs, keywords or {})
+            assigned, differs, changed, lost = _observe_calls(model, inputs, keywords or {}, repeat)
         missing |= {f"a change of the parameter {name}": [""] for name in assigned}
         missing |= {words: [""] for words in lost}
     # branches and loops are compiled on the way: a stance that forces another compiler would take them apart
@@ -98,7 +124,7 @@ def read(
                 missing["a hook that may change a gradient"].append(path)
             try:
                 with _in_mode(model, training):
-                    program, names = _export_model(model, inputs, dynamic_shapes, keywords or {})
+                    program, names = _export_model(model, inputs, dynamic_shapes, keywords or {}, repeat)
             except errors.TranslationError as error:
                 raise (errors.TranslationError(_graph.list_missing(missing)) if missing else error) from error
         for block in _changes_without_gradient(program.graph):
@@ -119,7 +145,7 @@ def read(
 
 
 def _observe_calls(
-    model: torch.nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any]
+    model: torch.nn.Module, inputs: tuple[Any, ...], keywords: dict[str, Any], repeat: Any
 ) -> tuple[set[str], bool, set[str], list[str]]:
     """Call a model three times; return what it does that an export never sees.
 
@@ -135,12 +161,14 @@ def _observe_calls(
     results = []
     lost: list[str] = []
     for factor in (1, 0.5, 1):
-        args, named = _map_tensors(functools.partial(_scaled_copy, factor=factor), (tuple(inputs), keywords))
+        args, named = _map_tensors(
+            functools.partial(_scaled_copy, factor=factor, repeat=repeat), (tuple(inputs), keywords)
+        )
         arguments = inspect.signature(model.forward).bind(*args, **named).arguments
         given = _Given(arguments)
-        with contextlib.suppress(Exception), warnings.catch_warnings(), torch.no_grad(), torch.random.fork_rng([]):
+        with _dtypes_told(model, given), warnings.catch_warnings(), torch.no_grad(), torch.random.fork_rng([]):
             warnings.simplefilter("ignore")
-            torch.manual_seed(0)  # what fails, the export tells
+            torch.manual_seed(0)
             leaves = _graph.leaves(_structure(_objects.open_objects(model(*args, **named))))
             tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
             results.append([weights.to_numpy(leaf) for leaf in tensors])
@@ -152,6 +180,24 @@ def _observe_calls(
                     tensor.copy_(weights.to_tensor(before[name]))
     same = len(results) < 3 or all(map(_is_close, results[0], results[2]))
     return changed & params, not same, changed - params, lost
+
+
+@contextlib.contextmanager
+def _dtypes_told(model: torch.nn.Module, given: _Given) -> Iterator[None]:
+    """Raise what a model says of inputs of another dtype than its parameters; what else fails, the export tells."""
+    try:
+        yield
+    except Exception as error:
+        (own, theirs) = (
+            {x.dtype for x in tensors if x.is_floating_point()}
+            for tensors in (model.parameters(), [x for x, _ in given.tensors.values()])
+        )
+        if isinstance(error, RuntimeError) and "dtype" in str(error) and own and theirs - own:
+            names = (", ".join(sorted(str(dtype) for dtype in dtypes)) for dtypes in (theirs, own))
+            raise errors.TranslationError(
+                f"the model raised {error}; the inputs are {next(names)}, the parameters {next(names)}: cast the one or "
+                f"the other, as model.to({sorted(map(str, theirs - own))[0]}) does"
+            ) from error
 
 
 def _named_tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -200,12 +246,12 @@ def _missed_updates(model: torch.nn.Module, graph: Graph, changed: set[str]) -> 
     """Return the buffers that a model changes and its graph does not."""
     buffers = dict(model.named_buffers(remove_duplicate=False))
     updates = [node.update for node in graph.nodes if node.update is not None]
-    known = {id(buffer) for name, buffer in buffers.items() for path in updates if f"{name}.".startswith(f"{path}.")}
+    known = {id(x) for name, x in buffers.items() for path in updates if not path or f"{name}.".startswith(f"{path}.")}
     return [f"a change of the buffer {name}" for name in changed if id(buffers[name]) not in known]
 
 
-def _scaled_copy(leaf: Any, factor: float) -> Any:
-    leaf = _more_than_one(leaf)
+def _scaled_copy(leaf: Any, factor: float, repeat: Any) -> Any:
+    leaf = repeat(leaf)
     if not isinstance(leaf, torch.Tensor):
         return leaf
     return leaf * factor if leaf.is_floating_point() else leaf.clone()
@@ -326,13 +372,13 @@ def _root_kind(program: Any) -> str:
 
 
 def _export_model(
-    model: torch.nn.Module, inputs: tuple[Any, ...], dynamic_shapes: Any, keywords: dict[str, Any]
+    model: torch.nn.Module, inputs: tuple[Any, ...], dynamic_shapes: Any, keywords: dict[str, Any], repeat: Any
 ) -> tuple[Any, _Names]:
     """Return the program of a model, and the names that the caller gave to sizes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if dynamic_shapes is None:
-            inputs, keywords = _map_tensors(_more_than_one, (tuple(inputs), keywords))
+            inputs, keywords = _map_tensors(repeat, (tuple(inputs), keywords))
         args, named = _objects.open_objects(tuple(inputs)), _objects.open_objects(keywords)
         arguments = dict(inspect.signature(model.forward).bind(*args, **named).arguments)
         names: _Names = {}
@@ -423,6 +469,18 @@ def _more_than_one(leaf: Any) -> Any:
     """Repeat an example whose first dimension is 1, which `torch.export` would take for a constant."""
     is_one = isinstance(leaf, torch.Tensor) and leaf.ndim and leaf.shape[0] == 1
     return torch.cat([leaf, leaf]) if is_one else leaf
+
+
+def _twice(leaf: Any) -> Any:
+    """Repeat any example: the first dimension of some may be a multiple of the batch."""
+    return torch.cat([leaf, leaf]) if isinstance(leaf, torch.Tensor) and leaf.ndim else leaf
+
+
+def _as_is(leaf: Any) -> Any:
+    return leaf
+
+
+REPEATS = (_more_than_one, _twice, _as_is)
 
 
 @contextlib.contextmanager
@@ -1459,11 +1517,7 @@ def _as_value(reader: _Reader, entry: Any) -> Any:
 
 
 def run(
-    model: Any,
-    inputs: tuple[Any, ...],
-    weights_of: Any,
-    keywords: dict[str, Any] | None = None,
-    training: bool = False,
+    model: Any, inputs: tuple[Any, ...], weights_of: Any, keywords: dict[str, Any] | None = None, training: bool = False
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state."""
     is_program = isinstance(model, torch.export.ExportedProgram)
@@ -1575,9 +1629,9 @@ def _plain(name: str) -> str:
     return re.sub(r"\W", "_", name)
 
 
-def example(value: Any) -> tuple[list[int], str, int]:
+def example(value: Any, repeat: Any = _more_than_one) -> tuple[list[int], str, int]:
     """Return shape, dtype and largest entry of an example input."""
-    value = _more_than_one(value)
+    value = repeat(value)
     tensor = torch.as_tensor(value)
     is_float = tensor.is_floating_point() or tensor.is_complex()
     return list(tensor.shape), calls.name_of(tensor.dtype), 0 if is_float or not tensor.numel() else int(tensor.max())

@@ -6,31 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from multiop.porting._graph import Call, Dim, Expression, Infix
-from multiop.porting._rows import Untranslated
+from multiop.porting._rows import Untranslated, spellings
 
-_INFIX = {  # what stands between two operands
-    "FloorDiv": "//",
-    "CleanDiv": "//",
-    "Mod": "%",
-    "PythonMod": "%",
-    "IntTrueDiv": "/",
-    "FloatTrueDiv": "/",
-    "PowByNatural": "**",
-    "FloatPow": "**",
-    "LShift": "<<",
-    "RShift": ">>",
-}
-_CALLS = {  # functions of Python
-    "Max": "max",
-    "Min": "min",
-    "TruncToInt": "int",
-    "FloorToInt": "math.floor",
-    "CeilToInt": "math.ceil",
-    "RoundToInt": "round",
-    "RoundDecimal": "round",
-    "TruncToFloat": "math.trunc",
-    "Abs": "abs",
-}
+_INFIX = spellings(  # what stands between two operands
+    "FloorDiv=// CleanDiv=// Mod=% PythonMod=% IntTrueDiv=/ FloatTrueDiv=/ PowByNatural=** FloatPow=** LShift=<< "
+    "RShift=>>"
+)
+_CALLS = spellings(  # functions of Python
+    "Max=max Min=min TruncToInt=int FloorToInt=math.floor CeilToInt=math.ceil RoundToInt=round RoundDecimal=round "
+    "TruncToFloat=math.trunc Abs=abs"
+)
 _LEVELS = {"+": 1, "-": 1, "<<": 0, ">>": 0, "**": 3}
 
 

@@ -115,7 +115,13 @@ def _is_of_numpy(dtype):
 
 
 def read_file(path):
-    return read(torch.load(path, map_location="cpu", weights_only=True))
+    try:
+        entries = torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, EOFError) as error:
+        raise errors.ArgumentError(
+            f"{path.name}: PyTorch cannot read it: {str(error).partition(chr(10))[0]}"
+        ) from error
+    return read(entries)
 
 
 def write_file(path, arrays):
@@ -138,7 +144,13 @@ def write(module, weights, cast, partial):
     else:
         places = module.state_dict(keep_vars=True)
     arrays = weights.arrays
-    _weights.check_written(arrays, places, partial)
+    given = {}  # tensor -> the name of its array: one tensor may have several names
+    for name, x in arrays.items():
+        first = given.setdefault(id(places.get(name, x)), name)
+        if first != name and not np.array_equal(x, arrays[first]):
+            raise errors.ArgumentError(f"{first} and {name} are one tensor of the model, and differ in the weights")
+    needed = {name: x for name, x in places.items() if name in arrays or id(x) not in given}
+    _weights.check_written(arrays, needed, partial)
     fitted = {
         name: _weights.fit_array(name, x, places[name].shape, numpy_dtype(places[name].dtype), cast)
         for name, x in arrays.items()

@@ -1,0 +1,91 @@
+"""Numbers that were computed from a dtype, as the limits of the dtype that there is at run time."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+import multiop
+from multiop._values import dtypes as _values
+from multiop.porting import _graph, _rows
+from multiop.porting._graph import Call, DType, Expression, Infix, Limit, Node, Value
+
+# `resolution` is a number that people write, too, as are those of 16 bits but for the largest: only what is asked for
+_ALWAYS, _ASKED = ("min", "max", "eps", "tiny", "smallest_subnormal"), ("eps", "tiny", "resolution")
+_FACTORS = {"max": (0.5, 0.25, 0.7, -0.5, -0.7), "eps": (2, 4, 8, 10, 16, 100, 0.5)}
+_INTEGERS = {"ops.where", "ops.full", "ops.full_like", "ops.maximum", "ops.minimum", "ops.clip"}
+_asked: set[str] = set()  # the limits that a model has asked for while it was traced
+
+
+@contextlib.contextmanager
+def watch() -> Iterator[None]:
+    """Take down which limits a model asks a framework for."""
+    modules: list[Any] = [sys.modules[name] for name in ("torch", "jax.numpy") if name in sys.modules]
+    own = [module.finfo for module in modules]
+    _asked.clear()
+
+    class Watched:
+        def __init__(self, found: Any):
+            self._found = found
+
+        def __getattr__(self, name: str) -> Any:
+            _asked.add(name)
+            return getattr(self._found, name)
+
+    for module, finfo in zip(modules, own, strict=True):
+        module.finfo = lambda *args, finfo=finfo, **options: Watched(finfo(*args, **options))
+    try:
+        yield
+    finally:
+        for module, finfo in zip(modules, own, strict=True):
+            module.finfo = finfo
+
+
+def named(node: Node) -> Expression:
+    """Return the expression of a statement, with limits of the dtypes in it for the numbers that they were."""
+    parts = [*node.outputs, *_graph.walk(node.expression, inside=False)]
+    dtypes = [part.dtype for part in parts if isinstance(part, Value)]
+    dtypes += [part.name for part in parts if isinstance(part, DType)]
+
+    def change(part: Expression) -> Expression:
+        if not isinstance(part, (Call, Infix)):
+            return part
+        kinds = (float, int) if isinstance(part, Call) and part.function in _INTEGERS else (float,)
+        unfolded: Any = _graph.unfold(part)
+        return unfolded.fold([_limit(each, dtypes) if type(each) in kinds else each for each in unfolded.parts])
+
+    return _graph.rebuild(node.expression, change, inside=False)
+
+
+@np.errstate(over="ignore")
+def _limit(number: Any, dtypes: Iterable[str]) -> Expression:
+    for dtype in dict.fromkeys(dtypes):
+        if type(number) is int and dtype in ("int32", "int64"):
+            function, info, names, factors = "iinfo", multiop.iinfo(dtype), ("min", "max"), {}
+        elif type(number) is float and dtype in _rows.FLOATS:
+            function, info = "finfo", multiop.finfo(dtype)
+            few = info.bits < 32
+            names = (*_ALWAYS[: 2 if few else None], *(name for name in _ASKED if name in _asked))
+            factors = {"max": _FACTORS["max"]} if few else _FACTORS
+        else:
+            continue
+        of = _values.to_numpy(dtype).type
+        terms = [(name, 1) for name in names] + [(name, each) for name in factors for each in factors[name]]
+        for name, factor in terms:
+            if of(number) == of(getattr(info, name) * factor):  # readers write as few digits as a dtype needs
+                limit = Limit(function, DType(dtype, is_open=True), name)
+                return limit if factor == 1 else Infix("*", limit, factor)
+    return number
+
+
+def written(source: str, dtypes: Iterable[str]) -> list[str]:
+    """Return the numbers in a source that are the largest ones of a dtype, as text: another dtype has others."""
+    tops = {multiop.finfo(dtype).max: _values.to_numpy(dtype).type for dtype in dtypes if dtype in _rows.FLOATS}
+    with np.errstate(over="ignore"):
+        numbers = set(re.findall(r"(?<![\w.])\d{4,}\.\d+|\d\.\d+e\+\d+", source))
+        return sorted(text for text in numbers if any(of(float(text)) == of(top) for top, of in tops.items()))

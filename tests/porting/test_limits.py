@@ -1,0 +1,93 @@
+"""Numbers that a model computes from a dtype are those of the dtype at run time, whatever it was traced in."""
+
+import copy
+import functools
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from multiop import errors, ops, porting
+
+
+def of_torch(_):
+    class Model(torch.nn.Module):
+        def forward(self, x, mask):
+            limits = torch.finfo(x.dtype)
+            bias = torch.full((3,), limits.min, dtype=x.dtype) * (1 - mask.to(x.dtype))
+            y = torch.softmax(x.masked_fill(~mask, limits.min), -1) + torch.softmax(x + bias, -1)
+            y = y + torch.softmax(torch.where(mask, x, torch.tensor(limits.max * -0.5, dtype=x.dtype)), -1)
+            return (y.clamp(limits.tiny, limits.max) + limits.resolution) / limits.eps
+
+    return Model(), torch.as_tensor
+
+
+def of_jax(dtype):
+    jax = pytest.importorskip("jax")
+    jnp = jax.numpy
+
+    def model(_, x, mask):
+        limits = jnp.finfo(x.dtype)
+        y = jax.nn.softmax(jnp.where(mask, x, limits.min)) + jax.nn.softmax(x + jnp.where(mask, 0, limits.max * -0.5))
+        return jnp.clip(y, limits.tiny, limits.max) / float(limits.eps) + float(limits.resolution)
+
+    return functools.partial(model, {"unused": jnp.ones(1, dtype)}), jnp.asarray
+
+
+def of_tensorflow(_):
+    tf = pytest.importorskip("tensorflow")
+
+    @tf.function
+    def model(x, mask):
+        y = tf.nn.softmax(tf.where(mask, x, x.dtype.min)) + tf.nn.softmax(
+            x + (1 - tf.cast(mask, x.dtype)) * x.dtype.min
+        )
+        return tf.minimum(y, x.dtype.max) / np.finfo(x.dtype.as_numpy_dtype).eps
+
+    return model, tf.constant
+
+
+@pytest.mark.parametrize("traced", ["float64", "float32"])
+@pytest.mark.parametrize("made", [of_torch, of_jax, of_tensorflow])
+def test_a_limit_is_that_of_the_dtype_at_run_time(made, traced):
+    model, to_tensor = made(traced)
+    mask = np.array([[False] * 3, [True, False, True]])
+    x = np.arange(6.0).reshape(2, 3)
+    port = porting.trace(model, to_tensor(x.astype(traced)), to_tensor(mask))
+    for dtype in ("float64", "float32", "float16"):
+        wanted = model(to_tensor(x.astype(dtype)), to_tensor(mask))
+        seen = ops.convert_to_numpy(port.function(port.params, port.state, x.astype(dtype), mask)[0])
+        assert seen.dtype == dtype
+        np.testing.assert_allclose(seen, np.asarray(wanted), 2e-3 if dtype == "float16" else 2e-6)
+
+
+def test_a_limit_of_integers_and_numbers_that_are_none():
+    class Model(torch.nn.Module):
+        def forward(self, x, i):
+            return x * 2.0**-7 + 1e-6, i.masked_fill(i > 1, torch.iinfo(i.dtype).max).amin(-1)
+
+    x, i = torch.ones(2, 3, dtype=torch.bfloat16), torch.tensor([[0, 5], [7, 8]])
+    port = porting.trace(Model(), x, i)
+    y, least = port.function({}, {}, np.ones((2, 3), "float64"), i.numpy().astype("int32"))[0]
+    np.testing.assert_array_equal(ops.convert_to_numpy(y), np.full((2, 3), 2.0**-7 + 1e-6))
+    assert ops.convert_to_numpy(least).tolist() == [0, 2**31 - 1]
+
+
+def test_a_planted_number_is_seen_by_prove():
+    model, to_tensor = of_torch(None)
+    port = porting.trace(model, to_tensor(np.ones((2, 3))), to_tensor(np.ones((2, 3), bool)))
+    assert porting.prove(port, "numpy").agrees
+    planted = port.source.replace("finfo(x.dtype).min", repr(float(np.finfo("float64").min)))
+    assert planted != port.source
+    slip = copy.copy(port)
+    slip.__init__(port.name, planted, port.params, port.state, port._about)
+    proof = porting.prove(slip, "numpy")
+    assert not proof.agrees and "1.7976931348623157e+308 is a limit of a dtype" in proof.hint
+
+
+def test_inputs_of_another_dtype_than_the_model_are_an_error_that_says_so():
+    model, x = torch.nn.Linear(3, 2), torch.ones(4, 3, dtype=torch.float64)
+    with pytest.raises(errors.TranslationError, match=r"must have the same dtype.*torch.float64.*cast the one or"):
+        porting.trace(model, x)
+    assert porting.trace(model.double(), x).modes == [False]
