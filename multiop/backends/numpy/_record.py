@@ -59,8 +59,8 @@ class Owner:
     is_open = False
     n_open = 0  # of all, in any thread
 
-    def __init__(self, is_tape=False):
-        self.is_tape = is_tape
+    def __init__(self, is_tape=False, is_used_once=False):
+        self.is_tape, self.is_used_once = is_tape, is_used_once
 
     def __enter__(self):
         Owner.n_open += not self.is_open
@@ -70,6 +70,14 @@ class Owner:
     def __exit__(self, *error):
         Owner.n_open -= self.is_open
         self.is_open = False
+
+
+def any_open(owners):
+    """Say whether one of some owners is open."""
+    for owner in owners:
+        if owner.is_open:
+            return True
+    return False
 
 
 class Node:
@@ -365,6 +373,13 @@ def locked(x):
     return type(x)(map(locked, x)) if type(x) in (list, tuple) else x
 
 
+def only_read(x):
+    """Return the array of `x` as one that the function that it is given to cannot write to."""
+    x = x.array.view()
+    x.flags.writeable = False
+    return x
+
+
 def operands(x):
     """Return the tensors and other values in `x`, an operand or a list of them, in order."""
     return [leaf for entry in x for leaf in operands(entry)] if isinstance(x, (list, tuple)) else [x]
@@ -373,10 +388,8 @@ def operands(x):
 def is_traced(x):
     """Say whether what is computed of `x`, an operand or a list of them, is recorded."""
     if isinstance(x, Traced):
-        for owner in x.node.owners:
-            if owner.is_open:
-                return True
-    elif isinstance(x, (list, tuple)):
+        return any_open(x.node.owners)
+    if isinstance(x, (list, tuple)):
         for entry in x:
             if isinstance(entry, (Traced, list, tuple)) and is_traced(entry):
                 return True
@@ -386,23 +399,16 @@ def is_traced(x):
 def is_differentiated(x):
     """Say whether a gradient is being taken of what `x`, an operand or a list of them, is computed from."""
     if isinstance(x, Traced):
-        if not x.node.is_constant:
-            for owner in x.node.owners:
-                if owner.is_open:
-                    return True
-    elif isinstance(x, (list, tuple)):
-        for entry in x:
-            if isinstance(entry, (Traced, list, tuple)) and is_differentiated(entry):
-                return True
-    return False
+        return not x.node.is_constant and any_open(x.node.owners)
+    return isinstance(x, (list, tuple)) and any(map(is_differentiated, x))
 
 
 def is_inexact(x):
     return isinstance(x, (np.ndarray, Traced)) and x.dtype in INEXACT
 
 
-def recorded(op, rule, args, arrays=None, result=None):
-    """Return `op(*args)`, and record how its gradients go back; `arrays` are `args` as plain ones.
+def recorded(op, rule, args, result=None):
+    """Return `op(*args)`, which may be known as `result`, and record how its gradients go back.
 
     `rule` takes the upstream gradient, or a list of them if there are several results, and `args`. It returns the
     gradient of the first of `args`, or a tuple of gradients of as many as it has; that of a list is a list. Or it is a
@@ -411,10 +417,10 @@ def recorded(op, rule, args, arrays=None, result=None):
     overflow or vanish.
     """
     if result is None:
-        result = op(*(array_of(args) if arrays is None else arrays))
-    is_usual = type(rule) is tuple and type(result) is np.ndarray and result.dtype in WIDE
-    if is_usual and (traced := record_step(rule, args, result)) is not None:
-        return traced
+        result = op(*array_of(args))
+        if type(rule) is tuple and type(result) is np.ndarray and result.dtype in WIDE:
+            if (traced := record_step(rule, args, result)) is not None:
+                return traced
     several = isinstance(result, (list, tuple))
     results = list(result) if several else [result]
     if not any(map(is_inexact, results)):
@@ -464,7 +470,8 @@ def record_step(rule, args, result):
         inputs.append((node, x.k))
         is_constant = is_constant and node.is_constant
         owners = node.owners if owners is None or owners is node.owners else owners | node.owners
-        keeps = NEEDS[part.__code__]
+        keeps = getattr(part, "needs", None)
+        keeps = find_needs(part) if keeps is None else keeps
         wanted = keeps if wanted is None else wanted | keeps
     for owner in owners:
         if not owner.is_open:
@@ -481,19 +488,14 @@ def record_step(rule, args, result):
     return Traced(result, step)
 
 
-class _Needs(dict):
-    """For the code of a rule, the numbers of what it needs: 0 the result, k an operand, -1 - k its shape, -1 all."""
-
-    def __missing__(self, code):
-        names = code.co_varnames[1 : code.co_argcount]
-        found = {-1 - k if name.startswith("like") else k for k, name in enumerate(names) if name[0] != "_"}
-        if code.co_flags & inspect.CO_VARARGS and code.co_varnames[code.co_argcount][0] != "_":
-            found.add(-1)
-        self[code] = found
-        return found
-
-
-NEEDS = _Needs()
+def find_needs(rule):
+    """Give a rule the numbers of what it needs: 0 the result, k an operand, -1 - k its shape and dtype, -1 all."""
+    code = rule.__code__
+    names = code.co_varnames[1 : code.co_argcount]
+    rule.needs = {-1 - k if name.startswith("like") else k for k, name in enumerate(names) if name[0] != "_"}
+    if code.co_flags & inspect.CO_VARARGS and code.co_varnames[code.co_argcount][0] != "_":
+        rule.needs.add(-1)
+    return rule.needs
 
 
 def each(fn, x):

@@ -14,6 +14,7 @@ from multiop._values import dtypes as _dtypes
 
 QUIET = contextvars.Context()
 QUIET.run(np.seterr, all="ignore")  # a copy of it costs a thirtieth of np.errstate
+[(ERRORS, IGNORED)] = QUIET.items()  # and so does to set the variable that holds NumPy's errors
 REAL = frozenset({np.dtype("float32"), np.dtype("float64")})
 NUMBERS = REAL | {_dtypes.to_numpy(name) for name in _dtypes.INTEGER + _dtypes.COMPLEX}
 KNOWN = {_dtypes.to_numpy(name) for name in _dtypes.ALL}

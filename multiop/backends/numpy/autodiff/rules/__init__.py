@@ -16,7 +16,7 @@ import numpy as np
 from multiop._loading.primitives import Primitives
 
 from ... import kernels
-from ..._record import WIDE, Traced, array_of, is_inexact, is_traced, operands, ops, recorded
+from ..._record import WIDE, Traced, array_of, is_inexact, is_traced, operands, ops, record_step, recorded
 from ...conversion import convert, is_tensor, own
 
 MODULES = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
@@ -35,8 +35,11 @@ def around(name, op):
 
     @functools.wraps(op)
     def run(*args, **kwargs):
-        with np.errstate(all="ignore"):
+        errors = kernels.ERRORS.set(kernels.IGNORED)
+        try:
             result = op(*args, **kwargs)
+        finally:
+            kernels.ERRORS.reset(errors)
         return own(result, [*args, *kwargs.values()])
 
     if name in STRUCTURAL or not hasattr(Primitives, name):  # a composite is differentiated as what it is made of
@@ -83,7 +86,10 @@ def around(name, op):
         if not is_recorded:
             return again(*arrays, **kwargs)
         result = view(*arrays) if view is not None and arrays[0].dtype in WIDE else None
-        return recorded(again, rule, args, arrays, result)
+        result = again(*arrays, **kwargs) if result is None else result
+        is_usual = type(result) is np.ndarray and result.dtype in WIDE
+        traced = record_step(rule, args, result) if is_usual else None
+        return recorded(again, rule, args, result) if traced is None else traced
 
     return call
 

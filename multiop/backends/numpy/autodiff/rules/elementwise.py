@@ -192,8 +192,10 @@ def sech_squared(x):
     """Return the slope of tanh, of which 1 less the square of tanh would keep no digits far out."""
 
     def value(x):
-        e = np.exp(-2.0 * np.abs(x), dtype=np.float64)  # in float32, NumPy's is off by 2 units in the last place
-        return (4 * e / np.square(1 + e)).astype(x.dtype)
+        e = np.array(np.abs(x), np.float64)  # in float32, NumPy's exp is off by 2 units in the last place
+        np.exp(np.multiply(e, -2, out=e), out=e)
+        y = np.asarray(1 + e)
+        return np.divide(np.multiply(e, 4, out=e), np.square(y, out=y), out=e).astype(x.dtype, copy=False)
 
     return sloped(value, lambda x: -2 * np.tanh(x) * sech_squared(x), x)
 
