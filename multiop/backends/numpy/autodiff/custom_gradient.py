@@ -16,7 +16,6 @@ from .._record import (
     Node,
     Owner,
     Traced,
-    any_open,
     array_of,
     become_output,
     is_inexact,
@@ -60,7 +59,7 @@ def custom_call(call, primals, may_be_bare=True):
     arrays = [y.copy() if x is y else y for x, y in zip(outputs, arrays, strict=True)]  # the function may keep it
 
     def pull(upstreams):
-        if is_bare and any_open(node.owners):  # it will be differentiated again, after all
+        if is_bare and any(map(is_traced, primals)):  # it will be differentiated again, after all
             again = custom_call(call, primals, False)
             return next(y.node for y in again if isinstance(y, Traced)).pull(upstreams)
         upstreams = [np.array(u) if isinstance(u, np.ndarray) else u for u in upstreams]  # a rule may write there
