@@ -473,6 +473,8 @@ def record_step(rule, args, result):
         keeps = getattr(part, "needs", None)
         keeps = find_needs(part) if keeps is None else keeps
         wanted = keeps if wanted is None else wanted | keeps
+    if owners is None:  # no gradient passes
+        return result
     for owner in owners:
         if not owner.is_open:
             owners = {owner for owner in owners if owner.is_open}

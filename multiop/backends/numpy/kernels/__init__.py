@@ -166,6 +166,10 @@ def op_clip(x, x_min, x_max, *, otherwise):
     return otherwise(x, x_min, x_max)
 
 
+def op_shape(x, *, otherwise):
+    return x.shape if type(x) is ndarray and x.dtype in KNOWN else otherwise(x)
+
+
 def op_argsort(x, axis, *, otherwise):
     if type(x) is ndarray and x.dtype in REAL and is_axis(axis, x):
         return x.argsort(axis, "stable").astype(np.int32)
@@ -254,7 +258,6 @@ def expand(x, axis):
     return x.reshape(*x.shape[:axis], 1, *x.shape[axis:]).copy()
 
 
-op_shape = when(is_known, lambda x: x.shape)
 op_reshape = when(lambda x, newshape: is_known(x), lambda x, newshape: x.reshape(newshape).copy())
 op_ravel = when(is_known, ndarray.flatten)
 op_transpose = when(is_known, lambda x, axes: x.T.copy())

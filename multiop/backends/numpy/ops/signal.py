@@ -6,6 +6,7 @@ import numpy as np
 
 from multiop import errors
 
+from .._record import ops
 from ..conversion import complex_of, convert, floating, promote_floating, reject_complex
 
 
@@ -32,7 +33,9 @@ def op_irfft(x, fft_length):
 
 
 def op_extract_sequences(x, sequence_length, sequence_stride):
-    return np.lib.stride_tricks.sliding_window_view(convert(x), sequence_length, -1)[..., ::sequence_stride, :]
+    x = convert(x)
+    starts = np.arange(0, x.shape[-1] - sequence_length + 1, sequence_stride)
+    return ops.take(x, starts[:, None] + np.arange(sequence_length), -1)
 
 
 def transform_complex(transform, x):

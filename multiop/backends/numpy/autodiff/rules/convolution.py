@@ -58,12 +58,8 @@ def of_kernel(x, u, shape, strides, pads, rates):
     return ops.reshape(grads, shape)
 
 
-def op_unfold(u, x, *layout):
-    return ops.fold(u, x.shape[2:], *layout)
-
-
-def op_fold(u, x, output_size, *layout):
-    return ops.unfold(u, *layout)
+op_unfold = (lambda u, _y, like, *layout: ops.fold(u, like.shape[2:], *layout),)
+op_fold = (lambda u, _y, _x, _size, *layout: ops.unfold(u, *layout),)
 
 
 def channels_last(x, data_format):

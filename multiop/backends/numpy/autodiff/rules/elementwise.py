@@ -10,16 +10,15 @@ from multiop._rules.powers import differentiate_power
 
 from ..._record import array_of, is_traced, ops, recorded
 from ...conversion import promote
-from .formula import by_formula, by_result, by_slope, complex_of, conj, is_complex, sloped
+from .formula import by_formula, by_result, by_slope, complex_of, conj, is_complex, passed, sloped
 
-op_add = (lambda u, *_: u, lambda u, *_: u)
-op_subtract = (lambda u, *_: u, lambda u, *_: -u)
+op_add = passed * 2
+op_subtract = (*passed, lambda u, *_: -u)
 op_multiply = (lambda u, _y, _x1, x2: u * conj(x2), lambda u, _y, x1, _x2: u * conj(x1))
 op_divide = (lambda u, _y, _x1, x2: u / conj(x2), lambda u, y, _x1, x2: -u * conj(ops.divide(y, x2)))
 
 
-def op_mod(u, x1, x2):
-    return u, -u * quotient(ops.mod, x1, x2)
+op_mod = (*passed, lambda u, _y, x1, x2: -u * quotient(ops.mod, x1, x2))
 
 
 def of_base(u, _y, x1, x2):
@@ -114,15 +113,9 @@ def cosine(x1, x2):
     return recorded(value, rule, xs) if any(map(is_traced, xs)) else value(*xs)
 
 
-op_real = (lambda u, *_: u,)
-
-
-def op_imag(u, x):
-    return u * 1j
-
-
-def op_conj(u, x):
-    return np.conj(u)
+op_real = passed
+op_imag = (lambda u, *_: u * 1j,)
+op_conj = (lambda u, *_: np.conj(u),)
 
 
 @by_formula
@@ -148,8 +141,7 @@ def op_nan_to_num(u, x, *replaced):
     return ops.where(ops.isfinite(x), u, 0)
 
 
-def op_fmod(u, x1, x2):
-    return u, -u * quotient(ops.fmod, x1, x2)
+op_fmod = (*passed, lambda u, _y, x1, x2: -u * quotient(ops.fmod, x1, x2))
 
 
 def quotient(rest, x1, x2):
@@ -157,16 +149,8 @@ def quotient(rest, x1, x2):
     return ops.round(ops.divide(x1, x2) - ops.divide(rest(x1, x2), x2), 0)
 
 
-def op_heaviside(u, x1, x2):
-    return ops.zeros_like(u, None), ops.where(ops.equal(x1, 0), u, 0)
-
-
-def op_ldexp(u, x1, x2):
-    return ops.ldexp(u, x2)
-
-
-def op_nextafter(u, x1, x2):
-    return u
+op_ldexp = (lambda u, _y, _x1, x2: ops.ldexp(u, x2),)
+op_nextafter = passed
 
 
 @by_formula
@@ -214,9 +198,7 @@ def op_arctanh(x):
     return np.reciprocal(1 - x) * np.reciprocal(1 + x) if is_complex(x) else np.reciprocal(one_less_square(x))
 
 
-@by_slope
-def op_tanh(x):
-    return 1 - np.square(np.tanh(x)) if is_complex(x) else sech_squared(x)
+op_tanh = by_slope(lambda x: 1 - np.square(np.tanh(x)) if is_complex(x) else sech_squared(x))
 
 
 @by_slope
@@ -233,6 +215,7 @@ def op_arcsinh(x):
     return np.reciprocal(ops.hypot(x, 1.0))
 
 
+op_heaviside = (lambda u, *_: ops.zeros_like(u, None), lambda u, _y, x1, _x2: ops.where(ops.equal(x1, 0), u, 0))
 op_round = op_floor = op_ceil = op_trunc = (lambda u, *_: ops.zeros_like(u, None),)
 op_floor_divide = op_round * 2
 op_reciprocal = by_result(lambda y: -np.square(y))
@@ -255,10 +238,8 @@ op_cosh = by_slope(np.sinh)
 op_arccosh = by_slope(lambda x: ops.rsqrt(plus(x, -1)) * ops.rsqrt(plus(x, 1)))
 
 
-@by_slope
-def op_cbrt(x):
-    return cbrt_slope(x)
-
-
 def cbrt_slope(x):
     return sloped(lambda x: 1 / (3 * np.square(np.cbrt(x))), lambda x: cbrt_slope(x) / (x * -1.5), x)
+
+
+op_cbrt = by_slope(cbrt_slope)
