@@ -138,14 +138,9 @@ def _transform(name, takes_real, gives_real):
 def _fourier():
     """Return the transforms along one axis, two, and several."""
     found = {}
-    for name, kind in {
-        "fft": (False, False),
-        "ifft": (False, False),
-        "rfft": (True, False),
-        "irfft": (False, True),
-    }.items():
+    for name, takes_real, gives_real in ("fft", 0, 0), ("ifft", 0, 0), ("rfft", 1, 0), ("irfft", 0, 1):
         one, two, several = (getattr(np.fft, name + axes) for axes in ("", "2", "n"))
-        found[several] = of_all = _transform(f"{name}n", *kind)
+        found[several] = of_all = _transform(f"{name}n", takes_real, gives_real)
         found[two] = lambda a, s=None, axes=(-2, -1), norm=None, f=of_all: f(a, s, axes, norm)
         found[one] = lambda a, n=None, axis=-1, norm=None, f=of_all: f(a, n and [n], [axis], norm)
     return found

@@ -5,6 +5,7 @@ Whatever has no traced array among its operands, or none whose owner is open, is
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import sys
@@ -18,6 +19,7 @@ from multiop._values import dtypes
 from . import _functions
 
 _numbers = itertools.count()
+now = functools.partial(next, _numbers)  # a number between those of the nodes so far and of those to come
 UFUNCS = {  # whose ops have other names, those of SciPy too
     "absolute": "abs", "remainder": "mod", "float_power": "power", "expit": "sigmoid", "gammaln": "lgamma",
     "psi": "digamma", "degrees": "rad2deg", "radians": "deg2rad", "conjugate": "conj", "log_expit": "log_sigmoid",
@@ -138,15 +140,10 @@ class Step(Node):
 
     def pull(self, upstreams):
         args, y = self.args, self.y
-        for owner in self.owners:
-            if owner.is_open:
-                y = y if y is None else Traced(y, self)
-                break
-        else:
-            for k, x in enumerate(args):
-                if isinstance(x, Traced):
-                    args = args.copy() if args is self.args else args
-                    args[k] = x.array
+        if not any_open(self.owners):
+            args = [x.array if isinstance(x, Traced) else x for x in args]
+        elif y is not None:
+            y = Traced(y, self)
         grads = []
         for part, shape, dtype in self.parts:
             grad = part(upstreams[0], y, *args)
@@ -196,6 +193,7 @@ def refused(function, name):
 class Traced:
     """An array, and the step that it is a result of."""
 
+    __hash__ = object.__hash__
     __pandas_priority__ = 5000  # its operators come before those of a Series or DataFrame beside it
 
     def __init__(self, array, node, k=0):
@@ -311,28 +309,13 @@ class Traced:
         return ops.transpose(self, None)
 
 
-def _operators():
-    """Give `Traced` Python's operators of two operands, by the ops that they stand for."""
-    names = {
-        "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
-        "mod": "mod", "pow": "power", "matmul": "matmul",
-    }  # fmt: skip
-    for operator, name in names.items():
-        setattr(Traced, f"__{operator}__", lambda x, y, name=name: getattr(ops, name)(x, y))
-        setattr(Traced, f"__r{operator}__", lambda x, y, name=name: getattr(ops, name)(y, x))
-    for operator, name in {
-        "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
-    }.items():  # fmt: skip
-        setattr(Traced, f"__{operator}__", lambda x, y, name=name: getattr(ops, name)(x, y))
-    Traced.__hash__ = object.__hash__
-
-
-_operators()
-
-
-def now():
-    """Return a number between those of the nodes so far and of those to come."""
-    return next(_numbers)
+for _operator, _name in {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "mod",
+    "pow": "power", "matmul": "matmul", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal",
+    "gt": "greater", "ge": "greater_equal",
+}.items():  # fmt: skip
+    setattr(Traced, f"__{_operator}__", lambda x, y, name=_name: getattr(ops, name)(x, y))
+    setattr(Traced, f"__r{_operator}__", lambda x, y, name=_name: getattr(ops, name)(y, x))
 
 
 class Output(Traced):
@@ -356,13 +339,7 @@ def array_of(x):
     """Return `x` with the traced arrays in it, also in lists and tuples, as plain ones."""
     if isinstance(x, Traced):
         return x.array
-    if type(x) is not list and type(x) is not tuple:
-        return x
-    arrays = []
-    for entry in x:
-        is_plain = not isinstance(entry, (Traced, list, tuple))
-        arrays.append(entry if is_plain else array_of(entry))
-    return type(x)(arrays)
+    return type(x)(map(array_of, x)) if type(x) is list or type(x) is tuple else x
 
 
 def locked(x):
@@ -389,11 +366,7 @@ def is_traced(x):
     """Say whether what is computed of `x`, an operand or a list of them, is recorded."""
     if isinstance(x, Traced):
         return any_open(x.node.owners)
-    if isinstance(x, (list, tuple)):
-        for entry in x:
-            if isinstance(entry, (Traced, list, tuple)) and is_traced(entry):
-                return True
-    return False
+    return isinstance(x, (list, tuple)) and any(map(is_traced, x))
 
 
 def is_differentiated(x):
@@ -475,10 +448,8 @@ def record_step(rule, args, result):
         wanted = keeps if wanted is None else wanted | keeps
     if owners is None:  # no gradient passes
         return result
-    for owner in owners:
-        if not owner.is_open:
-            owners = {owner for owner in owners if owner.is_open}
-            break
+    if len(owners) > 1:
+        owners = {owner for owner in owners if owner.is_open}
     held, keeps_all = [], -1 in wanted
     for k, x in enumerate(args, 1):
         if keeps_all or k in wanted:

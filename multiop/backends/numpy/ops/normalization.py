@@ -7,19 +7,19 @@ import numpy as np
 from multiop import errors
 from multiop._values import args
 
-from .._record import ops
+from .._record import array_of, ops
 from ..conversion import floating, in_float32, of_reals, promote_all, reject_complex
 
 
 @of_reals
 def op_normalize(x, axis, order, epsilon):
     axis = args.axes(axis, x.ndim)
-    # divide by the largest entry first, so that no power overflows
-    largest = np.max(np.abs(x), axis, keepdims=True, initial=0)
-    largest = np.where(largest == 0, 1, largest)
-    small = x / largest
-    length = np.sum(np.abs(small) ** order, axis, keepdims=True) ** x.dtype.type(1 / order)
-    return np.where(largest * length < epsilon, x / epsilon, small / length)
+    largest = ops.max(abs(array_of(x)), axis, True, 0)  # no power overflows; a constant: it cancels out
+    zero = largest == 0
+    small = x / ops.where(zero, 1, largest)
+    total = ops.sum(np.square(small) if order == 2 else ops.power(abs(small), order), axis, True)
+    length = ops.power(ops.where(zero, 1, total), 1 / order)
+    return ops.where(ops.less(largest * length, epsilon), x / epsilon, small / length)
 
 
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):

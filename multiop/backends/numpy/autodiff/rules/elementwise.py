@@ -118,11 +118,6 @@ op_imag = (lambda u, *_: u * 1j,)
 op_conj = (lambda u, *_: np.conj(u),)
 
 
-@by_formula
-def op_divide_no_nan(x1, x2):
-    return ops.where(ops.equal(x2, 0), 0, ops.divide(x1, ops.where(ops.equal(x2, 0), 1, x2)))
-
-
 op_logaddexp = (lambda u, _y, x1, x2: u * share(x1, x2), lambda u, _y, x1, x2: u * share(x2, x1))
 op_logaddexp2 = (
     lambda u, _y, x1, x2: u * share(x1, x2, math.log(2)),
