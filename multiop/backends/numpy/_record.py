@@ -140,10 +140,15 @@ class Step(Node):
 
     def pull(self, upstreams):
         args, y = self.args, self.y
-        if not any_open(self.owners):
-            args = [x.array if isinstance(x, Traced) else x for x in args]
-        elif y is not None:
-            y = Traced(y, self)
+        for owner in self.owners:
+            if owner.is_open:
+                y = y if y is None else Traced(y, self)
+                break
+        else:
+            for k, x in enumerate(args):
+                if isinstance(x, Traced):
+                    args = args.copy() if args is self.args else args
+                    args[k] = x.array
         grads = []
         for part, shape, dtype in self.parts:
             grad = part(upstreams[0], y, *args)
@@ -181,13 +186,25 @@ class Entries:
         return self.add_to(np.zeros(self.shape, self.dtype))
 
 
-def refused(function, name):
+def refused(function, name, way=""):
     """Return the error for a function of NumPy that would lose the record."""
-    which = f"multiop.op_{name}" if hasattr(ops, name) else "one of those in docs/ops.md"
+    which = f"multiop.op_{name}" if name != "cond" and _functions.op_of(name) else "one of those in docs/ops.md"
     return errors.UnsupportedError(
-        f"np.{function} of an array that is differentiated: use an op of multiop, {which}, or take op_stop_gradient of "
-        f"it first, where its value is meant as a constant"
+        f"{function} of an array that is differentiated: use an op of multiop, {which}, or take op_stop_gradient of "
+        f"it first, where its value is meant as a constant{way}"
     )
+
+
+def refused_conversion():
+    """Return the error for what only takes arrays of NumPy, by the name of the function of SciPy that asks for one."""
+    frame, names = sys._getframe(2), []
+    while frame is not None and (module := frame.f_globals.get("__name__", "")).startswith(("numpy", "scipy")):
+        if module.startswith("scipy") and not (name := frame.f_code.co_name).startswith(("_", "wrap", "asarray")):
+            names.append(name)
+        frame = frame.f_back
+    name = next((name for name in reversed(names) if _functions.op_of(name)), names[-1] if names else "stack")
+    way = "; functions of SciPy, and methods of plain arrays, take none either: write np.dot(a, x), not a.dot(x)"
+    return refused(f"scipy's {name}", name) if names else refused("np.asarray", name, way)
 
 
 class Traced:
@@ -224,7 +241,7 @@ class Traced:
 
     def __array__(self, dtype=None, copy=None):
         if is_differentiated(self):
-            raise refused("asarray", "stack")
+            raise refused_conversion()
         return np.array(self.array, dtype)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
@@ -241,8 +258,12 @@ class Traced:
         if name in BESSEL:
             name, inputs = BESSEL[name][0], (BESSEL[name][1], *inputs)
         op = getattr(ops, name, None)
+        if method == "outer" and not options:
+            x, y = inputs
+            method, inputs = "__call__", (np.reshape(x, (*np.shape(x), *[1] * np.ndim(y))), y)
         if op is None or method != "__call__" or options:
-            raise refused(ufunc.__name__, name)
+            way = "; `y += x` and `out=` write into an array, which cannot record: write y = y + x"
+            raise refused(f"np.{ufunc.__name__}", name, way if "out" in options else "")
         return op(*inputs)
 
     def __array_function__(self, function, types, args, kwargs):
@@ -251,7 +272,7 @@ class Traced:
             return function(*locked(args), **{name: locked(x) for name, x in kwargs.items()})
         found = _functions.called_by_op(function, args, kwargs)
         if found is NotImplemented:
-            raise refused(function.__name__, function.__name__)
+            raise refused(f"np.{function.__name__}", function.__name__)
         return found
 
     def __getattr__(self, name):
