@@ -197,7 +197,7 @@ def refused(function, name, way=""):
 
 def refused_conversion():
     """Return the error for what only takes arrays of NumPy, by the name of the function of SciPy that asks for one."""
-    frame, names = sys._getframe(2), []
+    frame, names = inspect.currentframe().f_back.f_back, []
     while frame is not None and (module := frame.f_globals.get("__name__", "")).startswith(("numpy", "scipy")):
         if module.startswith("scipy") and not (name := frame.f_code.co_name).startswith(("_", "wrap", "asarray")):
             names.append(name)
@@ -217,14 +217,9 @@ class Traced:
         self.array, self.node, self.k = array, node, k
         self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
 
-    @property
-    def size(self):
-        return self.array.size
-
-    @property
-    def place(self):
-        """Which result of which node it is: what tells it from others."""
-        return self.node, self.k
+    size = property(lambda self: self.array.size)
+    place = property(lambda self: (self.node, self.k))  # which result of which node: what tells it from others
+    T = property(lambda self: ops.transpose(self, None))
 
     def held(self):
         """Return it in the form that a node keeps."""
@@ -316,18 +311,8 @@ class Traced:
     def __bool__(self):
         return bool(self.array)
 
-    def __neg__(self):
-        return ops.negative(self)
-
     def __pos__(self):
         return self
-
-    def __abs__(self):
-        return ops.abs(self)
-
-    @property
-    def T(self):  # noqa: N802  NumPy's name
-        return ops.transpose(self, None)
 
 
 for _operator, _name in {
@@ -337,6 +322,8 @@ for _operator, _name in {
 }.items():  # fmt: skip
     setattr(Traced, f"__{_operator}__", lambda x, y, name=_name: getattr(ops, name)(x, y))
     setattr(Traced, f"__r{_operator}__", lambda x, y, name=_name: getattr(ops, name)(y, x))
+for _operator, _name in {"neg": "negative", "abs": "abs"}.items():
+    setattr(Traced, f"__{_operator}__", lambda x, name=_name: getattr(ops, name)(x))
 
 
 class Output(Traced):

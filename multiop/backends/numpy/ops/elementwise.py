@@ -89,8 +89,8 @@ op_minimum = pipeline(promote, reject_complex, np.minimum)
 def op_clip(x, x_min, x_max):
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
     x, *bounds = reject_complex(*promote_all(x, *bounds))
-    x = x if x_min is None else np.where((x >= bounds[0]) | (x != x), x, bounds[0])
-    return x if x_max is None else np.where((x <= bounds[-1]) | (x != x), x, bounds[-1])
+    x = x if x_min is None else ops.where((x >= bounds[0]) | (x != x), x, bounds[0])
+    return x if x_max is None else ops.where((x <= bounds[-1]) | (x != x), x, bounds[-1])
 
 
 def op_round(x, decimals):

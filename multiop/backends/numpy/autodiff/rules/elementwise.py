@@ -9,8 +9,8 @@ import numpy as np
 from multiop._rules.powers import differentiate_power
 
 from ..._record import array_of, is_traced, ops, recorded
-from ...conversion import promote
-from .formula import by_formula, by_result, by_slope, complex_of, conj, is_complex, passed, sloped
+from ...conversion import complex_of, promote
+from .formula import by_result, by_slope, conj, is_complex, passed, sloped
 
 op_add = passed * 2
 op_subtract = (*passed, lambda u, *_: -u)
@@ -81,12 +81,6 @@ def to_larger(u, x1, x2):
     return ops.where(ops.equal(x1, x2), 0.5 * u, ops.where(ops.greater(x1, x2), u, 0))
 
 
-@by_formula
-def op_clip(x, x_min, x_max):
-    x = x if x_min is None else ops.where(ops.less(x, x_min), x_min, x)
-    return x if x_max is None else ops.where(ops.greater(x, x_max), x_max, x)
-
-
 def op_arctan2(u, x1, x2):
     size = ops.hypot(x1, x2)
     sine, cosine = ops.divide_no_nan(x1, size), ops.divide_no_nan(x2, size)
@@ -118,16 +112,15 @@ op_imag = (lambda u, *_: u * 1j,)
 op_conj = (lambda u, *_: np.conj(u),)
 
 
-op_logaddexp = (lambda u, _y, x1, x2: u * share(x1, x2), lambda u, _y, x1, x2: u * share(x2, x1))
-op_logaddexp2 = (
-    lambda u, _y, x1, x2: u * share(x1, x2, math.log(2)),
-    lambda u, _y, x1, x2: u * share(x2, x1, math.log(2)),
-)
+def shares(base):
+    """Return the rule of what shares its gradient as `exp(base * x1)` and `exp(base * x2)` share their sum."""
+    return (
+        lambda u, _y, x1, x2: u * ops.sigmoid(ops.subtract(x1, x2) * base),
+        lambda u, _y, x1, x2: u * ops.sigmoid(ops.subtract(x2, x1) * base),
+    )
 
 
-def share(x1, x2, base=1.0):
-    """Return the share of `exp(base * x1)` in the sum with `exp(base * x2)`."""
-    return ops.sigmoid(ops.subtract(x1, x2) * base)
+op_logaddexp, op_logaddexp2 = shares(1.0), shares(math.log(2))
 
 
 def op_nan_to_num(u, x, *replaced):
@@ -146,11 +139,6 @@ def quotient(rest, x1, x2):
 
 op_ldexp = (lambda u, _y, _x1, x2: ops.ldexp(u, x2),)
 op_nextafter = passed
-
-
-@by_formula
-def op_polar(abs_, angle):
-    return complex_of(abs_ * np.cos(angle), abs_ * np.sin(angle))
 
 
 def plus(z, number):

@@ -65,11 +65,6 @@ def is_complex(x):
     return np.iscomplexobj(array_of(x))
 
 
-def complex_of(re, im):
-    """Return complex numbers of their parts: in the sum with `1j * im`, a zero would lose its sign."""
-    return ops.view_as_complex(ops.stack([re, im], -1))
-
-
 def reshape_gradient(x, shape):
     """Return `x` in another shape: of plain numbers, a view will do."""
     return ops.reshape(x, shape) if isinstance(x, Traced) else x.reshape(shape)
