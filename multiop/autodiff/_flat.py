@@ -399,6 +399,8 @@ class FlatFunction:
             fun = self.fun if backend.traced is None else backend.traced(self.fun)
             output = fun(*arguments, **self.kwargs)
         except Exception as error:
+            if isinstance(error.__cause__, errors.UnsupportedError):  # NumPy hides it where an entry is set
+                raise error.__cause__ from None
             if doors.is_refusal(error) and doors.is_differentiated(list(tensors), backend):
                 raise doors.refusal(self.name) from error
             raise

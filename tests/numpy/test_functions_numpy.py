@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.special
 
 import multiop as mo
@@ -52,6 +53,12 @@ FUNCTIONS = {
     "eigenvalues": lambda p: np.sum(np.linalg.eig(M + np.diag(p))[0] ** 2),
     "Bessel functions": lambda p: np.sum(scipy.special.j0(p) * scipy.special.i1e(p) * scipy.special.yn(2, p)),
     "degrees": lambda p: np.sum(np.sin(np.radians(p * 9)) + np.degrees(p) * p),
+    "windows that slide": lambda p: (
+        np.sum(np.lib.stride_tricks.sliding_window_view(p, 3).mean(-1) ** 3)
+        + np.sum(np.lib.stride_tricks.sliding_window_view(A * p, (2, 3)) ** 2 * np.arange(6).reshape(2, 3))
+    ),
+    "a table of pairs": lambda p: np.sum(np.subtract.outer(p, A * p) ** 3) + np.multiply.outer(X, p).sum(),
+    "a product of several": lambda p: np.linalg.multi_dot([A * p, M, A, p]).sum() + np.polyfit(X, p**2, 1).sum(),
     "noise": lambda p: np.sum(np.random.default_rng(1).normal(size=4) * p**2),
 }
 
@@ -66,6 +73,22 @@ def test_a_function_of_numpy_is_differentiated(name):
     np.testing.assert_allclose(mo.jvp(f, (X,), (A[0],))[1], wanted @ A[0], rtol=1e-7, atol=1e-8)
     second = np.array([(gradient(X + step) - gradient(X - step)) / 2e-5 for step in steps])
     np.testing.assert_allclose(mo.hessian(f)(X), second, rtol=1e-6, atol=1e-7)
+
+
+WAYS = {  # calls that end a gradient, and what their errors name
+    r"scipy's logsumexp.*op_logsumexp": lambda p: scipy.special.logsumexp(p * p),
+    r"np.asarray.*functions of SciPy": lambda p: np.sum(scipy.linalg.cho_factor(M + np.diag(p))[0]),
+    r"np.asarray.*write np.dot\(a, x\)": lambda p: A.dot(p).sum(),
+    r"np.add.*write y = y \+ x": lambda p: np.ones(4).__iadd__(p).sum(),
+    r"entry of another array.*op_stack or op_set_item": lambda p: np.zeros(4).__setitem__(0, p[0]),
+    r"np.cond.*one of those in docs/ops.md": lambda p: np.linalg.cond(M * p),  # not op_cond, which is a branch
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_would_end_a_gradient_names_the_way_out(way):
+    with pytest.raises(errors.UnsupportedError, match=way):
+        mo.grad(WAYS[way])(X)
 
 
 def test_what_has_no_op_says_what_to_use():

@@ -239,3 +239,27 @@ def test_nothing_is_written_into_what_a_tape_keeps(name):
 
 def test_a_dropout_of_nothing_shares_no_memory():
     assert not np.shares_memory(mo.random.dropout(X, 0.0), X)
+
+
+@mo.op_custom_gradient
+def cube(x):
+    return x * x * x, lambda u: u * 3 * x * x
+
+
+def test_a_rule_that_runs_on_plain_arrays_is_differentiated_where_it_is_needed_again():
+    def slope(x):
+        return mo.op_sum(mo.gradients(cube(x) * x, [x])[0])  # within the one transform that is open
+
+    np.testing.assert_allclose(mo.grad(slope)(X), 12 * X**2)
+    np.testing.assert_allclose(mo.grad(lambda x: mo.op_sum(cube(x) * x))(X), 4 * X**3)
+    np.testing.assert_allclose(mo.hessian(lambda x: mo.op_sum(cube(x) * x))(X), np.diag(12 * X**2))
+
+
+def test_a_function_with_a_rule_cannot_write_into_what_is_recorded():
+    @mo.op_custom_gradient
+    def cleared(x):
+        x[...] = 0
+        return x * 2, lambda u: u
+
+    with pytest.raises((ValueError, errors.UnsupportedError), match="writ|read-only"):
+        mo.grad(lambda x: mo.op_sum(cleared(x * x)))(X)

@@ -17,8 +17,8 @@ FUNCTIONS = set(  # which take and return what their ops do
     squeeze broadcast_to broadcast_arrays meshgrid tile repeat roll rot90 flip fliplr flipud pad append diag
     diagflat diagonal trace tril triu dot vdot inner outer tensordot einsum kron cross matrix_power norm solve inv
     det slogdet cholesky eigh eigvals eigvalsh svd qr pinv sort take take_along_axis median quantile percentile
-    average cov corrcoef diff gradient interp trapezoid unwrap convolve polyval vander linspace logspace geomspace
-    real imag angle conj sinc nan_to_num round around full_like copy select fftshift ifftshift""")
+    average cov corrcoef diff gradient interp trapezoid unwrap convolve polyfit polyval vander linspace logspace
+    geomspace real imag angle conj sinc nan_to_num round around full_like copy select fftshift ifftshift""")
 )
 FACTS = set(  # which are constant but where they jump
     words("""shape ndim size iscomplexobj isrealobj iscomplex isreal isneginf isposinf result_type can_cast
@@ -138,14 +138,9 @@ def _transform(name, takes_real, gives_real):
 def _fourier():
     """Return the transforms along one axis, two, and several."""
     found = {}
-    for name, kind in {
-        "fft": (False, False),
-        "ifft": (False, False),
-        "rfft": (True, False),
-        "irfft": (False, True),
-    }.items():
+    for name, takes_real, gives_real in ("fft", 0, 0), ("ifft", 0, 0), ("rfft", 1, 0), ("irfft", 0, 1):
         one, two, several = (getattr(np.fft, name + axes) for axes in ("", "2", "n"))
-        found[several] = of_all = _transform(f"{name}n", *kind)
+        found[several] = of_all = _transform(f"{name}n", takes_real, gives_real)
         found[two] = lambda a, s=None, axes=(-2, -1), norm=None, f=of_all: f(a, s, axes, norm)
         found[one] = lambda a, n=None, axis=-1, norm=None, f=of_all: f(a, n and [n], [axis], norm)
     return found
@@ -196,6 +191,15 @@ def _rollaxis(a, axis, start=0):
     return np.moveaxis(a, axis, start - (axis % a.ndim < start))
 
 
+def _sliding_window_view(x, window_shape, axis=None, **_):
+    sizes, ndim = np.atleast_1d(window_shape).tolist(), x.ndim
+    axes = range(ndim) if axis is None else np.atleast_1d(axis).tolist()
+    for size, k in zip(sizes, axes, strict=True):
+        places = np.arange(x.shape[k % ndim] - size + 1)[:, None] + np.arange(size)
+        x = np.moveaxis(np.take(x, places, k % ndim), k % ndim + 1, -1)
+    return x
+
+
 ADAPTED = _fourier() | {
     np.einsum: _einsum,
     np.linalg.eig: _eig,
@@ -205,5 +209,7 @@ ADAPTED = _fourier() | {
     np.block: _block,
     np.partition: lambda a, kth, axis=-1, *_, **__: np.take_along_axis(a, np.argpartition(a, kth, axis), axis),
     np.rollaxis: _rollaxis,
+    np.linalg.multi_dot: lambda arrays, **_: functools.reduce(np.matmul, arrays),
+    np.lib.stride_tricks.sliding_window_view: _sliding_window_view,
     np.real_if_close: lambda a, tol=100: np.real(a) if np.isrealobj(np.real_if_close(a.array, tol)) else a,
 }

@@ -5,6 +5,7 @@ Whatever has no traced array among its operands, or none whose owner is open, is
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import sys
@@ -18,6 +19,7 @@ from multiop._values import dtypes
 from . import _functions
 
 _numbers = itertools.count()
+now = functools.partial(next, _numbers)  # a number between those of the nodes so far and of those to come
 UFUNCS = {  # whose ops have other names, those of SciPy too
     "absolute": "abs", "remainder": "mod", "float_power": "power", "expit": "sigmoid", "gammaln": "lgamma",
     "psi": "digamma", "degrees": "rad2deg", "radians": "deg2rad", "conjugate": "conj", "log_expit": "log_sigmoid",
@@ -59,8 +61,8 @@ class Owner:
     is_open = False
     n_open = 0  # of all, in any thread
 
-    def __init__(self, is_tape=False):
-        self.is_tape = is_tape
+    def __init__(self, is_tape=False, is_used_once=False):
+        self.is_tape, self.is_used_once = is_tape, is_used_once
 
     def __enter__(self):
         Owner.n_open += not self.is_open
@@ -70,6 +72,14 @@ class Owner:
     def __exit__(self, *error):
         Owner.n_open -= self.is_open
         self.is_open = False
+
+
+def any_open(owners):
+    """Say whether one of some owners is open."""
+    for owner in owners:  # noqa: SIM110  `any` takes three times as long
+        if owner.is_open:
+            return True
+    return False
 
 
 class Node:
@@ -176,32 +186,40 @@ class Entries:
         return self.add_to(np.zeros(self.shape, self.dtype))
 
 
-def refused(function, name):
+def refused(function, name, way=""):
     """Return the error for a function of NumPy that would lose the record."""
-    which = f"multiop.op_{name}" if hasattr(ops, name) else "one of those in docs/ops.md"
+    which = f"multiop.op_{name}" if name != "cond" and _functions.op_of(name) else "one of those in docs/ops.md"
     return errors.UnsupportedError(
-        f"np.{function} of an array that is differentiated: use an op of multiop, {which}, or take op_stop_gradient of "
-        f"it first, where its value is meant as a constant"
+        f"{function} of an array that is differentiated: use an op of multiop, {which}, or take op_stop_gradient of "
+        f"it first, where its value is meant as a constant{way}"
     )
+
+
+def refused_conversion():
+    """Return the error for what only takes arrays of NumPy, by the name of the function of SciPy that asks for one."""
+    frame, names = inspect.currentframe().f_back.f_back, []
+    while frame is not None and (module := frame.f_globals.get("__name__", "")).startswith(("numpy", "scipy")):
+        if module.startswith("scipy") and not (name := frame.f_code.co_name).startswith(("_", "wrap", "asarray")):
+            names.append(name)
+        frame = frame.f_back
+    name = next((name for name in reversed(names) if _functions.op_of(name)), names[-1] if names else "stack")
+    way = "; functions of SciPy, and methods of plain arrays, take none either: write np.dot(a, x), not a.dot(x)"
+    return refused(f"scipy's {name}", name) if names else refused("np.asarray", name, way)
 
 
 class Traced:
     """An array, and the step that it is a result of."""
 
+    __hash__ = object.__hash__
     __pandas_priority__ = 5000  # its operators come before those of a Series or DataFrame beside it
 
     def __init__(self, array, node, k=0):
         self.array, self.node, self.k = array, node, k
         self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
 
-    @property
-    def size(self):
-        return self.array.size
-
-    @property
-    def place(self):
-        """Which result of which node it is: what tells it from others."""
-        return self.node, self.k
+    size = property(lambda self: self.array.size)
+    place = property(lambda self: (self.node, self.k))  # which result of which node: what tells it from others
+    T = property(lambda self: ops.transpose(self, None))
 
     def held(self):
         """Return it in the form that a node keeps."""
@@ -218,7 +236,7 @@ class Traced:
 
     def __array__(self, dtype=None, copy=None):
         if is_differentiated(self):
-            raise refused("asarray", "stack")
+            raise refused_conversion()
         return np.array(self.array, dtype)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
@@ -235,8 +253,12 @@ class Traced:
         if name in BESSEL:
             name, inputs = BESSEL[name][0], (BESSEL[name][1], *inputs)
         op = getattr(ops, name, None)
+        if method == "outer" and not options:
+            x, y = inputs
+            method, inputs = "__call__", (np.reshape(x, (*np.shape(x), *[1] * np.ndim(y))), y)
         if op is None or method != "__call__" or options:
-            raise refused(ufunc.__name__, name)
+            way = "; `y += x` and `out=` write into an array, which cannot record: write y = y + x"
+            raise refused(f"np.{ufunc.__name__}", name, way if "out" in options else "")
         return op(*inputs)
 
     def __array_function__(self, function, types, args, kwargs):
@@ -245,7 +267,7 @@ class Traced:
             return function(*locked(args), **{name: locked(x) for name, x in kwargs.items()})
         found = _functions.called_by_op(function, args, kwargs)
         if found is NotImplemented:
-            raise refused(function.__name__, function.__name__)
+            raise refused(f"np.{function.__name__}", function.__name__)
         return found
 
     def __getattr__(self, name):
@@ -289,42 +311,19 @@ class Traced:
     def __bool__(self):
         return bool(self.array)
 
-    def __neg__(self):
-        return ops.negative(self)
-
     def __pos__(self):
         return self
 
-    def __abs__(self):
-        return ops.abs(self)
 
-    @property
-    def T(self):  # noqa: N802  NumPy's name
-        return ops.transpose(self, None)
-
-
-def _operators():
-    """Give `Traced` Python's operators of two operands, by the ops that they stand for."""
-    names = {
-        "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
-        "mod": "mod", "pow": "power", "matmul": "matmul",
-    }  # fmt: skip
-    for operator, name in names.items():
-        setattr(Traced, f"__{operator}__", lambda x, y, name=name: getattr(ops, name)(x, y))
-        setattr(Traced, f"__r{operator}__", lambda x, y, name=name: getattr(ops, name)(y, x))
-    for operator, name in {
-        "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
-    }.items():  # fmt: skip
-        setattr(Traced, f"__{operator}__", lambda x, y, name=name: getattr(ops, name)(x, y))
-    Traced.__hash__ = object.__hash__
-
-
-_operators()
-
-
-def now():
-    """Return a number between those of the nodes so far and of those to come."""
-    return next(_numbers)
+for _operator, _name in {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "mod",
+    "pow": "power", "matmul": "matmul", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal",
+    "gt": "greater", "ge": "greater_equal",
+}.items():  # fmt: skip
+    setattr(Traced, f"__{_operator}__", lambda x, y, name=_name: getattr(ops, name)(x, y))
+    setattr(Traced, f"__r{_operator}__", lambda x, y, name=_name: getattr(ops, name)(y, x))
+for _operator, _name in {"neg": "negative", "abs": "abs"}.items():
+    setattr(Traced, f"__{_operator}__", lambda x, name=_name: getattr(ops, name)(x))
 
 
 class Output(Traced):
@@ -348,13 +347,7 @@ def array_of(x):
     """Return `x` with the traced arrays in it, also in lists and tuples, as plain ones."""
     if isinstance(x, Traced):
         return x.array
-    if type(x) is not list and type(x) is not tuple:
-        return x
-    arrays = []
-    for entry in x:
-        is_plain = not isinstance(entry, (Traced, list, tuple))
-        arrays.append(entry if is_plain else array_of(entry))
-    return type(x)(arrays)
+    return type(x)(map(array_of, x)) if type(x) is list or type(x) is tuple else x
 
 
 def locked(x):
@@ -365,6 +358,13 @@ def locked(x):
     return type(x)(map(locked, x)) if type(x) in (list, tuple) else x
 
 
+def only_read(x):
+    """Return the array of `x` as one that the function that it is given to cannot write to."""
+    x = x.array.view()
+    x.flags.writeable = False
+    return x
+
+
 def operands(x):
     """Return the tensors and other values in `x`, an operand or a list of them, in order."""
     return [leaf for entry in x for leaf in operands(entry)] if isinstance(x, (list, tuple)) else [x]
@@ -373,36 +373,23 @@ def operands(x):
 def is_traced(x):
     """Say whether what is computed of `x`, an operand or a list of them, is recorded."""
     if isinstance(x, Traced):
-        for owner in x.node.owners:
-            if owner.is_open:
-                return True
-    elif isinstance(x, (list, tuple)):
-        for entry in x:
-            if isinstance(entry, (Traced, list, tuple)) and is_traced(entry):
-                return True
-    return False
+        return any_open(x.node.owners)
+    return isinstance(x, (list, tuple)) and any(map(is_traced, x))
 
 
 def is_differentiated(x):
     """Say whether a gradient is being taken of what `x`, an operand or a list of them, is computed from."""
     if isinstance(x, Traced):
-        if not x.node.is_constant:
-            for owner in x.node.owners:
-                if owner.is_open:
-                    return True
-    elif isinstance(x, (list, tuple)):
-        for entry in x:
-            if isinstance(entry, (Traced, list, tuple)) and is_differentiated(entry):
-                return True
-    return False
+        return not x.node.is_constant and any_open(x.node.owners)
+    return isinstance(x, (list, tuple)) and any(map(is_differentiated, x))
 
 
 def is_inexact(x):
     return isinstance(x, (np.ndarray, Traced)) and x.dtype in INEXACT
 
 
-def recorded(op, rule, args, arrays=None, result=None):
-    """Return `op(*args)`, and record how its gradients go back; `arrays` are `args` as plain ones.
+def recorded(op, rule, args, result=None):
+    """Return `op(*args)`, which may be known as `result`, and record how its gradients go back.
 
     `rule` takes the upstream gradient, or a list of them if there are several results, and `args`. It returns the
     gradient of the first of `args`, or a tuple of gradients of as many as it has; that of a list is a list. Or it is a
@@ -411,10 +398,10 @@ def recorded(op, rule, args, arrays=None, result=None):
     overflow or vanish.
     """
     if result is None:
-        result = op(*(array_of(args) if arrays is None else arrays))
-    is_usual = type(rule) is tuple and type(result) is np.ndarray and result.dtype in WIDE
-    if is_usual and (traced := record_step(rule, args, result)) is not None:
-        return traced
+        result = op(*array_of(args))
+        is_usual = type(rule) is tuple and type(result) is np.ndarray and result.dtype in WIDE
+        if is_usual and (traced := record_step(rule, args, result)) is not None:
+            return traced
     several = isinstance(result, (list, tuple))
     results = list(result) if several else [result]
     if not any(map(is_inexact, results)):
@@ -464,12 +451,13 @@ def record_step(rule, args, result):
         inputs.append((node, x.k))
         is_constant = is_constant and node.is_constant
         owners = node.owners if owners is None or owners is node.owners else owners | node.owners
-        keeps = NEEDS[part.__code__]
+        keeps = getattr(part, "needs", None)
+        keeps = find_needs(part) if keeps is None else keeps
         wanted = keeps if wanted is None else wanted | keeps
-    for owner in owners:
-        if not owner.is_open:
-            owners = {owner for owner in owners if owner.is_open}
-            break
+    if owners is None:  # no gradient passes
+        return result
+    if len(owners) > 1:
+        owners = {owner for owner in owners if owner.is_open}
     held, keeps_all = [], -1 in wanted
     for k, x in enumerate(args, 1):
         if keeps_all or k in wanted:
@@ -481,19 +469,14 @@ def record_step(rule, args, result):
     return Traced(result, step)
 
 
-class _Needs(dict):
-    """For the code of a rule, the numbers of what it needs: 0 the result, k an operand, -1 - k its shape, -1 all."""
-
-    def __missing__(self, code):
-        names = code.co_varnames[1 : code.co_argcount]
-        found = {-1 - k if name.startswith("like") else k for k, name in enumerate(names) if name[0] != "_"}
-        if code.co_flags & inspect.CO_VARARGS and code.co_varnames[code.co_argcount][0] != "_":
-            found.add(-1)
-        self[code] = found
-        return found
-
-
-NEEDS = _Needs()
+def find_needs(rule):
+    """Give a rule the numbers of what it needs: 0 the result, k an operand, -1 - k its shape and dtype, -1 all."""
+    code = rule.__code__
+    names = code.co_varnames[1 : code.co_argcount]
+    rule.needs = {-1 - k if name.startswith("like") else k for k, name in enumerate(names) if name[0] != "_"}
+    if code.co_flags & inspect.CO_VARARGS and code.co_varnames[code.co_argcount][0] != "_":
+        rule.needs.add(-1)
+    return rule.needs
 
 
 def each(fn, x):

@@ -10,7 +10,7 @@ import numpy as np
 from multiop import errors
 from multiop._values import args, dtypes, host
 
-from ._record import Traced, array_of, ops
+from ._record import Traced, array_of, is_traced, ops
 
 Tensor = (np.ndarray, np.generic, Traced)
 NAMES = {dtypes.to_numpy(name): name for name in dtypes.ALL}  # NumPy takes a microsecond to spell one
@@ -111,7 +111,9 @@ def together(*xs):
 
 
 def complex_of(re, im):
-    """Return complex numbers of their parts: the sum with `1j * im` would be NaN beside infinity."""
+    """Return complex numbers of their parts: the sum with `1j * im` would be NaN beside infinity, or lose a sign."""
+    if is_traced([re, im]):
+        return ops.view_as_complex(ops.stack([re, im], -1))
     z = np.empty(np.broadcast_shapes(re.shape, im.shape), np.result_type(re, np.complex64))
     z.real, z.imag = re, im
     return z

@@ -6,7 +6,8 @@ import operator
 
 import numpy as np
 
-from .._record import Entries, Leaf, Traced, array_of, is_traced, ops
+from .. import kernels
+from .._record import Entries, Leaf, Owner, Traced, array_of, is_traced, ops
 
 
 def leaf(x, *owners):
@@ -29,7 +30,8 @@ def walk(ys, grad_ys, xs, stops=(), nodes=None, once=None, path=None, settle=Fal
     for y, grad in zip(ys, grad_ys, strict=True):
         if grad is not None and isinstance(y, Traced):
             receive(grads, own, y.place, grad)
-    with np.errstate(all="ignore"):
+    errors = kernels.ERRORS.set(kernels.IGNORED)
+    try:
         if path is None:
             path = between(wanted, history(ys) if nodes is None else nodes)
         for node in reversed(path):
@@ -51,6 +53,8 @@ def walk(ys, grad_ys, xs, stops=(), nodes=None, once=None, path=None, settle=Fal
                             grads[place] = grad
             if once is not None and len(node.owners) == 1 and once in node.owners:
                 node.forget()
+    finally:
+        kernels.ERRORS.reset(errors)
     if not settle:
         return [grads.get(place) for place in places]
     found = [np.zeros(x.shape, x.dtype) if y is None else y for x, y in zip(xs, map(grads.get, places), strict=True)]
@@ -97,7 +101,11 @@ NUMBER = operator.attrgetter("number")
 
 def settled(ys):
     """Return `ys`, as arrays of their own where nothing records them any more."""
-    return [y if y is None or is_traced(y) else np.array(array_of(y)) for y in ys]
+    found = []
+    for y in ys:
+        is_kept = y is None or (Owner.n_open and is_traced(y))
+        found.append(y if is_kept else np.array(y.array if isinstance(y, Traced) else y))
+    return found
 
 
 def between(places, nodes):

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import operator
 
 import numpy as np
 
 from multiop import errors
 from multiop._rules import closures
 
-from .._record import Leaf, Node, Owner, Traced, array_of, become_output, is_inexact, is_traced, kept, now
+from .._record import (
+    Leaf,
+    Node,
+    Owner,
+    Traced,
+    array_of,
+    become_output,
+    is_inexact,
+    is_traced,
+    kept,
+    now,
+    only_read,
+)
 from ..conversion import convert, own
 from ._walk import history, leaf
 
@@ -21,32 +34,40 @@ def stop_gradient(x):
     return Traced(array, Leaf(array, x.node.owners, is_constant=True)) if is_traced(x) else array
 
 
-def custom_call(call, primals):
-    start = now()
+def custom_call(call, primals, may_be_bare=True):
+    """Run the function, on plain arrays where a first derivative is all that the one open transform needs."""
+    start, are_traced = now(), [isinstance(x, Traced) and is_traced(x) for x in primals]
     if Owner.n_open:  # a rule may close over what the caller changes later
-        primals = [kept(x) for x in primals]
-    leaves = [leaf(x) if is_traced(x) else array_of(x) for x in primals]
+        primals = [x if is_recorded else kept(x) for x, is_recorded in zip(primals, are_traced, strict=True)]
+    is_bare = may_be_bare and Owner.n_open == 1 and True in are_traced and is_used_once(primals[are_traced.index(True)])
+    enter = only_read if is_bare else leaf
+    leaves = [enter(x) if is_recorded else array_of(x) for x, is_recorded in zip(primals, are_traced, strict=True)]
     outputs, rule = call.forward(leaves)
-    inside = {x.node for x in leaves if isinstance(x, Traced)}
-    variables = closed_over(outputs, start, inside)
+    arrays, variables, inside = list(map(array_of, outputs)), [], set()
+    if not is_bare or any(map(operator.is_not, arrays, outputs)):
+        inside = {x.node for x in leaves if isinstance(x, Traced)}
+        variables = closed_over(outputs, start, inside)
     if variables and not call.wants_variables():
         raise errors.ClosedOverError(
             f"{call.name} closes over a differentiable value whose gradient would be dropped; pass it as an argument, "
             f"or take op_stop_gradient of it"
         )
-    arrays = own(list(map(array_of, outputs)), list(map(array_of, primals)))
-    are_traced = [isinstance(x, Traced) for x in leaves]
+    arrays = own(arrays, leaves if is_bare else list(map(array_of, primals)))
     inputs = [*itertools.compress(primals, are_traced), *variables]
     if not inputs:
         return arrays
-    arrays = [kept(y) if x is y else y for x, y in zip(outputs, arrays, strict=True)]  # the function may keep it
+    arrays = [y.copy() if x is y else y for x, y in zip(outputs, arrays, strict=True)]  # the function may keep it
 
     def pull(upstreams):
-        upstreams = [
-            u if u is None or isinstance(u, Traced) else np.array(u) for u in upstreams
-        ]  # a rule may write there
-        with carrying(constants, rule) if constants else contextlib.nullcontext(rule) as carried:
-            grads, grads_of_variables = call.backward(carried, upstreams, variables)
+        if is_bare and any(map(is_traced, primals)):  # it will be differentiated again, after all
+            again = custom_call(call, primals, False)
+            return next(y.node for y in again if isinstance(y, Traced)).pull(upstreams)
+        upstreams = [np.array(u) if isinstance(u, np.ndarray) else u for u in upstreams]  # a rule may write there
+        if constants:
+            with carrying(constants, rule) as carried:
+                grads, grads_of_variables = call.backward(carried, upstreams, variables)
+        else:
+            grads, grads_of_variables = call.backward(rule, upstreams, variables)
         grads = *itertools.compress(grads, are_traced), *grads_of_variables
         return [grad.held() if isinstance(grad, Traced) else grad for grad in grads]
 
@@ -55,10 +76,18 @@ def custom_call(call, primals):
     for k, y in enumerate(outputs):
         if type(y) is Traced and y.node.number > start and y.node not in inside:
             become_output(y, node, k)
-        elif is_inexact(y) and not isinstance(y, Traced) and not any(y is x for x in leaves):
+        elif not is_bare and is_inexact(y) and not isinstance(y, Traced) and not any(y is x for x in leaves):
             constants[id(y)] = constant = Traced(arrays[k], Leaf(arrays[k], is_constant=True))
             become_output(constant, node, k)
     return [Traced(y, node, k) if is_inexact(y) else y for k, y in enumerate(arrays)]
+
+
+def is_used_once(x):
+    """Say whether the one open transform, which records `x`, differentiates once, when it is over."""
+    for owner in x.node.owners:
+        if owner.is_open:
+            return owner.is_used_once
+    return False
 
 
 @contextlib.contextmanager

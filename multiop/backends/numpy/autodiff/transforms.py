@@ -26,13 +26,14 @@ from .custom_gradient import closed_over
 
 def vjp(fun, primals, persistent=True):
     outputs, pullback, aux = record_run(fun, primals, persistent)
-    apart = [Traced(y.array, *y.place) if isinstance(y, Traced) else y for y in outputs]  # one may become an `Output`
-    return settled(apart), pullback, settled(aux)
+    if Owner.n_open:  # one may become an `Output`
+        outputs = [Traced(y.array, *y.place) if isinstance(y, Traced) else y for y in outputs]
+    return settled(outputs), pullback, settled(aux) if aux else aux
 
 
 def record_run(fun, primals, persistent=True):
     """Return what `vjp` does, its outputs and aux still as they were recorded."""
-    with Owner() as owner:
+    with Owner(is_used_once=not persistent) as owner:
         leaves = [leaf(x, owner) for x in primals]
         outputs, aux = fun(*leaves)
 

@@ -14,6 +14,7 @@ from multiop._values import dtypes as _dtypes
 
 QUIET = contextvars.Context()
 QUIET.run(np.seterr, all="ignore")  # a copy of it costs a thirtieth of np.errstate
+[(ERRORS, IGNORED)] = QUIET.items()  # and so does to set the variable that holds NumPy's errors
 REAL = frozenset({np.dtype("float32"), np.dtype("float64")})
 NUMBERS = REAL | {_dtypes.to_numpy(name) for name in _dtypes.INTEGER + _dtypes.COMPLEX}
 KNOWN = {_dtypes.to_numpy(name) for name in _dtypes.ALL}
@@ -30,8 +31,7 @@ def of_one(fn, dtypes=REAL):
 
     def kernel(x, *, otherwise):
         if type(x) is ndarray and x.dtype in dtypes:
-            y = QUIET.copy().run(fn, x)
-            return y if type(y) is ndarray else asarray(y)
+            return asarray(QUIET.copy().run(fn, x))
         return otherwise(x)
 
     return kernel
@@ -42,20 +42,16 @@ def of_two(fn, dtypes=REAL, pairs=PAIRS):
 
     def kernel(x1, x2, *, otherwise):
         if type(x1) is ndarray:
-            if type(x2) is ndarray:
-                if x1.dtype is x2.dtype:
-                    if x1.dtype in dtypes:
-                        y = QUIET.copy().run(fn, x1, x2)
-                        return y if type(y) is ndarray else asarray(y)
-                elif (dtype := pairs.get((x1.dtype, x2.dtype))) is not None:
-                    return asarray(QUIET.copy().run(fn, x1, x2, dtype=dtype))
-            elif is_small(x2) and x1.dtype in REAL:
-                y = QUIET.copy().run(fn, x1, x2)
-                return y if type(y) is ndarray else asarray(y)
-        elif type(x2) is ndarray and is_small(x1) and x2.dtype in REAL:
-            y = QUIET.copy().run(fn, x1, x2)
-            return y if type(y) is ndarray else asarray(y)
-        return otherwise(x1, x2)
+            if type(x2) is not ndarray:
+                is_usual = is_small(x2) and x1.dtype in REAL
+            elif x1.dtype is x2.dtype:
+                is_usual = x1.dtype in dtypes
+            else:
+                dtype = pairs.get((x1.dtype, x2.dtype))
+                return otherwise(x1, x2) if dtype is None else asarray(QUIET.copy().run(fn, x1, x2, dtype=dtype))
+        else:
+            is_usual = type(x2) is ndarray and is_small(x1) and x2.dtype in REAL
+        return asarray(QUIET.copy().run(fn, x1, x2)) if is_usual else otherwise(x1, x2)
 
     return kernel
 
@@ -68,23 +64,11 @@ def is_small(x):
 def along(fn):
     """Return the kernel of a reduction."""
 
-    def kernel(x, axis, keepdims, *, otherwise):
-        if type(x) is ndarray and x.dtype in REAL and (axis is None or is_axis(axis, x)):
-            y = QUIET.copy().run(fn, x, axis, keepdims)
-            return y if type(y) is ndarray else asarray(y)
-        return otherwise(x, axis, keepdims)
-
-    return kernel
-
-
-def extremum(fn):
-    """Return the kernel of a largest or smallest entry."""
-
-    def kernel(x, axis, keepdims, initial, *, otherwise):
-        if initial is None and type(x) is ndarray and x.dtype in REAL and (axis is None or is_axis(axis, x)):
-            y = QUIET.copy().run(fn.reduce, x, axis, None, None, keepdims)
-            return y if type(y) is ndarray else asarray(y)
-        return otherwise(x, axis, keepdims, initial)
+    def kernel(x, axis, keepdims, *option, otherwise):
+        is_usual = type(x) is ndarray and x.dtype in REAL and (axis is None or is_axis(axis, x))
+        if is_usual and (not option or option[0] is None):
+            return asarray(QUIET.copy().run(fn, x, axis, keepdims))
+        return otherwise(x, axis, keepdims, *option)
 
     return kernel
 
@@ -93,39 +77,27 @@ def is_axis(axis, x):
     return type(axis) is int and -x.ndim <= axis < x.ndim
 
 
-def total(x, axis, keepdims):
-    return np.add.reduce(x, axis, None, None, keepdims)
+def reduction(fn):
+    return lambda x, axis, keepdims: fn.reduce(x, axis, None, None, keepdims)
 
 
 def average(x, axis, keepdims):
-    return np.true_divide(total(x, axis, keepdims), x.size if axis is None else x.shape[axis])
+    return np.true_divide(np.add.reduce(x, axis, None, None, keepdims), x.size if axis is None else x.shape[axis])
 
 
-def deviation(x, axis, keepdims):
-    return np.sqrt(variance(x, axis, keepdims))
-
-
-def all_true(x, axis, keepdims):
-    return np.logical_and.reduce(x, axis, None, None, keepdims)
-
-
-def any_true(x, axis, keepdims):
-    return np.logical_or.reduce(x, axis, None, None, keepdims)
+def variance(x, axis, keepdims):
+    distance = asarray(x - average(x, axis, True))
+    return average(np.square(distance, out=distance), axis, keepdims)
 
 
 def place(fn):
     return lambda x, axis, keepdims: fn(x, axis, keepdims=keepdims).astype(np.int32)
 
 
-def variance(x, axis, keepdims):
-    n = x.size if axis is None else x.shape[axis]
-    distance = asarray(x - np.true_divide(np.add.reduce(x, axis, None, None, True), n))
-    return np.true_divide(np.add.reduce(np.square(distance, out=distance), axis, None, None, keepdims), n)
-
-
-op_sum, op_mean, op_var, op_std, op_all, op_any = map(along, (total, average, variance, deviation, all_true, any_true))
+op_sum, op_prod, op_max, op_min = (along(reduction(fn)) for fn in (np.add, np.multiply, np.maximum, np.minimum))
+op_all, op_any = along(reduction(np.logical_and)), along(reduction(np.logical_or))
+op_mean, op_var, op_std = map(along, (average, variance, lambda *args: np.sqrt(variance(*args))))
 op_argmax, op_argmin = along(place(ndarray.argmax)), along(place(ndarray.argmin))
-op_max, op_min = extremum(np.maximum), extremum(np.minimum)
 
 op_negative, op_abs, op_square = (of_one(fn, NUMBERS) for fn in (np.negative, np.abs, np.square))
 op_sin, op_cos, op_tan, op_sinh, op_cosh, op_tanh = map(of_one, (np.sin, np.cos, np.tan, np.sinh, np.cosh, np.tanh))
@@ -152,17 +124,28 @@ op_greater, op_greater_equal = of_two(np.greater, pairs={}), of_two(np.greater_e
 def op_power(x1, x2, *, otherwise):
     """Leave powers of one half, of which NumPy takes the root where all have that exponent, to the op."""
     if type(x2) is ndarray:
-        is_root = (x2.shape != getattr(x1, "shape", ()) or x2.shape == ()) and (x2 == 0.5).any()
+        is_root = not (type(x1) is ndarray and x1.ndim and x1.shape == x2.shape) and (x2 == 0.5).any()
     else:
         is_root = x2 == 0.5 if type(x2) is float else type(x2) is not int
     return otherwise(x1, x2) if is_root else power(x1, x2, otherwise=otherwise)
 
 
-def op_matmul(x1, x2, *, otherwise):
-    if type(x1) is type(x2) is ndarray and x1.dtype is x2.dtype and x1.dtype in REAL and x1.ndim and x2.ndim:
-        y = QUIET.copy().run(np.matmul, x1, x2)
-        return y if type(y) is ndarray else asarray(y)
-    return otherwise(x1, x2)
+def of_vectors(fn):
+    """Return the kernel of a product along axes."""
+
+    def kernel(x1, x2, *, otherwise):
+        if type(x1) is type(x2) is ndarray and x1.dtype is x2.dtype and x1.dtype in REAL and x1.ndim and x2.ndim:
+            try:
+                return asarray(QUIET.copy().run(fn, x1, x2))
+            except ValueError:  # of shapes, which the op explains
+                pass
+        return otherwise(x1, x2)
+
+    return kernel
+
+
+op_matmul, op_dot, op_inner = map(of_vectors, (np.matmul, np.dot, np.inner))
+op_outer = of_vectors(lambda x1, x2: np.multiply(x1.reshape(-1, 1), x2.reshape(-1)))
 
 
 def op_where(condition, x1, x2, *, otherwise):
@@ -183,18 +166,6 @@ def op_clip(x, x_min, x_max, *, otherwise):
     return otherwise(x, x_min, x_max)
 
 
-def op_get_item(x, key, *, otherwise):
-    if type(x) is ndarray and x.dtype in KNOWN and x.ndim:
-        if type(key) is slice:
-            step = key.step
-            if type(key.start) in WHOLE and type(key.stop) in WHOLE and (step is None or (type(step) is int and step)):
-                return x[key].copy()
-        elif type(key) is int and -x.shape[0] <= key < x.shape[0]:
-            y = x[key]
-            return y.copy() if type(y) is ndarray else asarray(y)
-    return otherwise(x, key)
-
-
 def op_shape(x, *, otherwise):
     return x.shape if type(x) is ndarray and x.dtype in KNOWN else otherwise(x)
 
@@ -205,16 +176,16 @@ def op_argsort(x, axis, *, otherwise):
     return otherwise(x, axis)
 
 
-def op_prod(x, axis, keepdims, dtype, *, otherwise):
-    if dtype is None and type(x) is ndarray and x.dtype in REAL and (axis is None or is_axis(axis, x)):
-        return asarray(QUIET.copy().run(np.multiply.reduce, x, axis, None, None, keepdims))
-    return otherwise(x, axis, keepdims, dtype)
-
-
-def op_reshape(x, newshape, *, otherwise):
-    if type(x) is ndarray and x.dtype in KNOWN:
-        return x.reshape(newshape).copy()
-    return otherwise(x, newshape)
+def op_get_item(x, key, *, otherwise):
+    if type(x) is ndarray and x.dtype in KNOWN and x.ndim:
+        if type(key) is slice:
+            step = key.step
+            if type(key.start) in WHOLE and type(key.stop) in WHOLE and (step is None or (type(step) is int and step)):
+                return x[key].copy()
+        elif type(key) is int and -x.shape[0] <= key < x.shape[0]:
+            y = x[key]
+            return y.copy() if type(y) is ndarray else asarray(y)
+    return otherwise(x, key)
 
 
 WHOLE, BACKWARDS = {int, type(None)}, slice(None, None, -1)
@@ -255,10 +226,6 @@ def is_real(x, axis=None):
     return type(x) is ndarray and x.dtype in REAL and (axis is None or is_axis(axis, x))
 
 
-def are_real(x1, x2):
-    return type(x1) is type(x2) is ndarray and x1.dtype is x2.dtype and x1.dtype in REAL and x1.ndim and x2.ndim
-
-
 def are_alike(xs, axis):
     """Say whether `xs` is a list of arrays of one dtype."""
     if type(xs) not in (list, tuple) or not xs or type(xs[0]) is not ndarray or xs[0].dtype not in KNOWN:
@@ -291,10 +258,7 @@ def expand(x, axis):
     return x.reshape(*x.shape[:axis], 1, *x.shape[axis:]).copy()
 
 
-def quietly(fn, *args):
-    return asarray(QUIET.copy().run(fn, *args))
-
-
+op_reshape = when(lambda x, newshape: is_known(x), lambda x, newshape: x.reshape(newshape).copy())
 op_ravel = when(is_known, ndarray.flatten)
 op_transpose = when(is_known, lambda x, axes: x.T.copy())
 op_flip = when(is_known, lambda x, axis: x[(BACKWARDS,) * x.ndim].copy())
@@ -314,13 +278,12 @@ op_sort = when(lambda x, axis: axis is not None and is_real(x, axis), np.sort)
 op_cumsum = when(
     lambda x, axis, dtype: dtype is None and is_real(x, axis), lambda x, axis, dtype: QUIET.copy().run(x.cumsum, axis)
 )
-op_dot = when(are_real, lambda x1, x2: quietly(np.dot, x1, x2), ValueError)
-op_inner = when(are_real, lambda x1, x2: quietly(np.inner, x1, x2), ValueError)
-op_outer = when(are_real, lambda x1, x2: quietly(np.multiply, x1.reshape(-1, 1), x2.reshape(-1)))
 op_inv = when(is_square, np.linalg.inv, np.linalg.LinAlgError)
 op_cholesky = when(is_square, lambda x, upper: np.linalg.cholesky(x), np.linalg.LinAlgError)
 op_solve = when(
-    lambda a, b: are_real(a, b) and a.ndim == 2 and b.ndim <= 2, np.linalg.solve, (np.linalg.LinAlgError, ValueError)
+    lambda a, b: is_real(a) and is_real(b) and a.dtype is b.dtype and a.ndim == 2 and 0 < b.ndim <= 2,
+    np.linalg.solve,
+    (np.linalg.LinAlgError, ValueError),
 )
 
 

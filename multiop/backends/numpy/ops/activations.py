@@ -9,6 +9,7 @@ import scipy
 
 from multiop._values import args
 
+from .._record import ops
 from ..conversion import bool_to_int32, convert, of_floats, of_reals, pipeline, reject_complex
 
 SCALE, ALPHA = 1.0507009873554804934193349852946, 1.6732632423543772848170429916717
@@ -60,8 +61,8 @@ op_gelu = of_reals(gelu)
 
 @of_reals
 def op_glu(x, axis):
-    x, gate = np.split(x, 2, args.halved_axis(axis, x.shape))
-    return x * sigmoid(gate)
+    x, gate = ops.split(x, 2, args.halved_axis(axis, x.shape))
+    return x * ops.sigmoid(gate)
 
 
 op_log_sigmoid = of_reals(lambda x: -np.logaddexp(-x, 0))

@@ -9,6 +9,7 @@ import numpy as np
 from multiop import errors
 from multiop._values import args
 
+from .._record import ops
 from ..conversion import convert, in_float32, reject_complex
 from .normalization import promote_operands
 
@@ -32,11 +33,10 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
 
 
 def attend(query, key, value, bias, mask, scale, cap):
-    key, value = (np.repeat(x, query.shape[2] // x.shape[2], 2) for x in (key, value))
-    logits = np.einsum("bqhd,bkhd->bhqk", query * query.dtype.type(scale), key, optimize=True)
-    logits = logits if cap is None else cap * np.tanh(logits / cap)
-    logits = np.where(mask, logits + bias, -np.inf)
-    top = np.max(logits, -1, keepdims=True, initial=-np.inf)
-    weights = np.exp(logits - np.where(top == -np.inf, 0, top))
-    total = np.sum(weights, -1, keepdims=True)
-    return np.einsum("bhqk,bkhd->bqhd", weights / np.where(total == 0, 1, total), value, optimize=True)
+    key, value = (ops.repeat(x, [query.shape[2] // x.shape[2]] * x.shape[2], 2) for x in (key, value))
+    logits = ops.einsum("bqhd,bkhd->bhqk", (query * scale, key))
+    logits = (logits if cap is None else cap * np.tanh(logits / cap)) + bias
+    seen = ~ops.isneginf(logits) & mask
+    blind = ~np.any(seen, -1, keepdims=True)  # their softmax would be NaN
+    weights = ops.softmax(ops.where(blind, 0, ops.where(seen, logits, -np.inf)), -1)
+    return ops.einsum("bhqk,bkhd->bqhd", (ops.where(blind, 0, weights), value))

@@ -9,6 +9,7 @@ import numpy as np
 from multiop import errors
 from multiop._values import windows as _windows
 
+from .._record import ops
 from ..conversion import bool_to_int32, convert, in_float32, promote
 from .elementwise import op_add
 
@@ -98,9 +99,9 @@ def entry_slices(place, numbers, strides, rates):
 
 
 def channels_last(x, data_format):
-    return x if data_format == "channels_last" else np.moveaxis(x, 1, -1)
+    return x if data_format == "channels_last" else ops.moveaxis(x, 1, -1)
 
 
 def to_data_format(y, data_format):
     """Return `y`, whose channels come last, in the requested layout."""
-    return y if data_format == "channels_last" else np.moveaxis(y, -1, 1)
+    return y if data_format == "channels_last" else ops.moveaxis(y, -1, 1)

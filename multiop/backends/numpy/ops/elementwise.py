@@ -10,6 +10,7 @@ import numpy as np
 from multiop import errors
 from multiop._values import dtypes, host
 
+from .._record import ops
 from ..conversion import (
     bool_to_int32,
     complex_of,
@@ -88,8 +89,8 @@ op_minimum = pipeline(promote, reject_complex, np.minimum)
 def op_clip(x, x_min, x_max):
     bounds = [bound for bound in (x_min, x_max) if bound is not None]
     x, *bounds = reject_complex(*promote_all(x, *bounds))
-    x = x if x_min is None else np.where((x >= bounds[0]) | (x != x), x, bounds[0])
-    return x if x_max is None else np.where((x <= bounds[-1]) | (x != x), x, bounds[-1])
+    x = x if x_min is None else ops.where((x >= bounds[0]) | (x != x), x, bounds[0])
+    return x if x_max is None else ops.where((x <= bounds[-1]) | (x != x), x, bounds[-1])
 
 
 def op_round(x, decimals):
@@ -128,8 +129,9 @@ def op_conj(x):
 
 
 def op_divide_no_nan(x1, x2):
-    x1, x2 = np.broadcast_arrays(*promote_floating(x1, x2))
-    return np.divide(x1, x2, out=np.zeros_like(x1), where=x2 != 0)
+    x1, x2 = promote_floating(x1, x2)
+    is_zero = ops.equal(x2, 0)
+    return ops.where(is_zero, 0, ops.divide(x1, ops.where(is_zero, 1, x2)))
 
 
 op_logaddexp = pipeline(promote_floating, reject_complex, np.logaddexp)

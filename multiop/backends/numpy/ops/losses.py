@@ -7,6 +7,7 @@ import numpy as np
 from multiop import errors
 from multiop._values import args
 
+from .._record import ops
 from ..conversion import floating, in_float32, promote_floating, reject_complex
 from .activations import log_softmax
 
@@ -16,7 +17,7 @@ EPSILON = 1e-7
 def op_binary_crossentropy(target, output, from_logits):
     target, output = reject_complex(*promote_floating(target, output))
     args.same_shape(target.shape, output.shape, "target", "output")
-    return in_float32(of_logits if from_logits else of_probabilities, target, output)
+    return in_float32(lambda target, output: binary(target, output, from_logits), target, output)
 
 
 def op_categorical_crossentropy(target, output, from_logits, axis):
@@ -30,15 +31,14 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
     (output,) = reject_complex(floating(output))
     if ((target < 0) | (target >= output.shape[axis])).any():
         raise errors.ArgumentError(f"target has a class that is not among the {output.shape[axis]} of output")
-    loss = in_float32(lambda x: -log_softmax(x if from_logits else np.log(clip_probabilities(x)), axis), output)
-    return np.squeeze(np.take_along_axis(loss, target, axis), axis)
+    loss = in_float32(lambda x: -ops.log_softmax(x if from_logits else np.log(clip_probabilities(x)), axis), output)
+    return ops.squeeze(ops.take_along_axis(loss, target, axis), axis)
 
 
 def op_ctc_loss(target, output, target_length, output_length, blank):
-    """Add up the probabilities of all alignments: after each step, of those that end in each state."""
-    emitted = log_softmax(output, 2)
-    loss = [alignments(*one, blank) for one in zip(target, emitted, target_length, output_length, strict=True)]
-    return np.array(loss, output.dtype)
+    states = np.full((len(target), 2 * target.shape[1] + 1), blank)  # a blank before, between and after the labels
+    states[:, 1::2] = target
+    return in_float32(lambda output: alignments(states, output, target_length, output_length), output)
 
 
 def op_ctc_decode(inputs, lengths, beam_width, top_paths, merge_repeated, blank):
@@ -52,37 +52,45 @@ def op_ctc_decode(inputs, lengths, beam_width, top_paths, merge_repeated, blank)
 
 
 def clip_probabilities(x):
-    return np.clip(x, EPSILON, 1 - EPSILON)
+    return ops.clip(x, EPSILON, 1 - EPSILON)
 
 
-def of_logits(target, output):
-    return np.maximum(output, 0) - output * target + np.log1p(np.exp(-np.abs(output)))
-
-
-def of_probabilities(target, output):
-    return -target * np.log(clip_probabilities(output)) - (1 - target) * np.log1p(-clip_probabilities(output))
+def binary(target, output, from_logits):
+    if from_logits:
+        return (1 - target) * ops.softplus(output) + target * ops.softplus(-output)
+    output = clip_probabilities(output)
+    return (target - 1) * np.log1p(-output) - target * np.log(output)
 
 
 def categorical(target, output, from_logits, axis):
     if from_logits:
-        logs = log_softmax(output, axis)
-        logs = np.where((target == 0) & (logs == -np.inf), 0, logs)  # a class that is masked
+        logs = ops.log_softmax(output, axis)
+        logs = ops.where(ops.equal(target, 0) & ops.isneginf(logs), 0, logs)  # a class that is masked
     else:
-        logs = np.log(clip_probabilities(output / np.sum(output, axis, keepdims=True)))
-    return -np.sum(target * logs, axis)
+        logs = np.log(clip_probabilities(output / ops.sum(output, axis, True)))
+    return -ops.sum(target * logs, axis, False)
 
 
-def alignments(target, emitted, labels, steps, blank):
-    """Return minus the logarithm of the probability of one sequence of labels."""
-    states = np.full(2 * labels + 1, blank)  # a blank before, between and after the labels
-    states[1::2] = target[:labels]
-    skips = np.append([False, False], states[2:] != states[:-2])[: len(states)]  # past the blank between two labels
-    logs = np.where(np.arange(len(states)) == 0, 0, np.full(len(states), -np.inf, emitted.dtype))
-    for now in emitted[:steps]:
-        before = np.append(-np.inf, logs[:-1])
-        skipped = np.where(skips, np.append([-np.inf, -np.inf], logs[:-2])[: len(states)], -np.inf)
-        logs = np.logaddexp(np.logaddexp(logs, before), skipped) + now[states]
-    return -np.logaddexp.reduce(logs[-2:])
+def alignments(states, output, labels, steps):
+    """Add up the probabilities of all alignments: after each step, of those that end in each state."""
+    size = states.shape[1]
+    skips = np.pad(states[:, 2:] != states[:, :-2], ((0, 0), (2, 0)))[:, :size]  # past the blank between two labels
+    emitted = ops.take_along_axis(ops.log_softmax(output, 2), states[:, None], 2)
+    logs = np.where(np.arange(size) == 0, 0, np.full(states.shape, -np.inf, output.dtype))
+    for step in range(emitted.shape[1]):
+        earlier = ops.pad(logs, ((0, 0), (2, 0)), "constant", -np.inf)
+        terms = [logs, earlier[:, 1 : size + 1], ops.where(skips, earlier[:, :size], -np.inf)]
+        logs = ops.where((step < steps)[:, None], log_sum_exp(terms) + emitted[:, step], logs)
+    ends = 2 * labels[:, None]
+    last, label = (ops.take_along_axis(logs, np.maximum(ends - k, 0), 1) for k in (0, 1))
+    return -ops.squeeze(log_sum_exp([last, ops.where(ends > 0, label, -np.inf)]), 1)
+
+
+def log_sum_exp(logs):
+    """Return the logarithm of the sum of exponentials, which has no gradient where all of them are 0."""
+    logs = ops.stack(logs, 0)
+    nothing = ops.isneginf(ops.max(logs, 0, False, None))
+    return ops.where(nothing, -np.inf, ops.logsumexp(ops.where(nothing, 0, logs), 0, False))
 
 
 def greedy(inputs, lengths, merge_repeated, blank):

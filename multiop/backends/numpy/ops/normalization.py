@@ -7,19 +7,19 @@ import numpy as np
 from multiop import errors
 from multiop._values import args
 
+from .._record import array_of, ops
 from ..conversion import floating, in_float32, of_reals, promote_all, reject_complex
-from .reduction import mean
 
 
 @of_reals
 def op_normalize(x, axis, order, epsilon):
     axis = args.axes(axis, x.ndim)
-    # divide by the largest entry first, so that no power overflows
-    largest = np.max(np.abs(x), axis, keepdims=True, initial=0)
-    largest = np.where(largest == 0, 1, largest)
-    small = x / largest
-    length = np.sum(np.abs(small) ** order, axis, keepdims=True) ** x.dtype.type(1 / order)
-    return np.where(largest * length < epsilon, x / epsilon, small / length)
+    largest = ops.max(abs(array_of(x)), axis, True, 0)  # no power overflows; a constant: it cancels out
+    zero = largest == 0
+    small = x / ops.where(zero, 1, largest)
+    total = ops.sum(np.square(small) if order == 2 else ops.power(abs(small), order), axis, True)
+    length = ops.power(ops.where(zero, 1, total), 1 / order)
+    return ops.where(ops.less(largest * length, epsilon), x / epsilon, small / length)
 
 
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
@@ -29,7 +29,8 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
         if vector is not None and vector.shape != (x.shape[axis],):
             raise errors.ArgumentError(f"{name} must have the shape ({x.shape[axis]},), got {vector.shape}")
     others = [dim for dim in range(x.ndim) if dim != axis]
-    vectors = (np.expand_dims(default(v, x, n), others) for v, n in ((mean, 0), (variance, 0), (offset, 0), (scale, 1)))
+    pairs = (mean, 0), (variance, 0), (offset, 0), (scale, 1)
+    vectors = (ops.expand_dims(default(vector, x, number), others) for vector, number in pairs)
     return in_float32(lambda x, m, v, offset, scale: (x - m) * (scale / np.sqrt(v + epsilon)) + offset, x, *vectors)
 
 
@@ -44,12 +45,12 @@ def op_rms_normalization(x, scale, axis, epsilon):
     x, scale = promote_operands(x, scale)
     axis = tuple(sorted(args.axes(axis, x.ndim)))
     scale = fit_parameter(scale, x, axis, "scale", 1)
-    return in_float32(lambda x, scale: x / np.sqrt(mean(x * x, axis, True) + epsilon) * scale, x, scale)
+    return in_float32(lambda x, scale: x / np.sqrt(ops.mean(x * x, axis, True) + epsilon) * scale, x, scale)
 
 
 def standardize(x, axis, epsilon):
-    centred = x - mean(x, axis, True)
-    return centred / np.sqrt(mean(centred * centred, axis, True) + epsilon)
+    centred = x - ops.mean(x, axis, True)
+    return centred / np.sqrt(ops.mean(centred * centred, axis, True) + epsilon)
 
 
 def promote_operands(*xs):
@@ -70,4 +71,4 @@ def fit_parameter(parameter, x, axis, name, number):
         return parameter
     if parameter.shape != tuple(x.shape[dim] for dim in axis):
         raise errors.ArgumentError(f"{name} has the shape {parameter.shape}, which does not fit axis {axis}")
-    return parameter.reshape([x.shape[dim] if dim in axis else 1 for dim in range(x.ndim)])
+    return ops.reshape(parameter, [x.shape[dim] if dim in axis else 1 for dim in range(x.ndim)])

@@ -6,49 +6,64 @@ import numpy as np
 
 from multiop._values import windows as _windows
 
-from .._record import ops
+from .._record import array_of, is_traced, ops
 from ..conversion import bool_to_int32, convert, floating, in_float32, reject_complex
-from .convolution import windows
-from .reduction import identity, mean
 
 
 def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad):
     x = floating(inputs)
-    layout = _windows.pooling(x.shape, pool_size, strides, padding, data_format, ceil_mode)
-    return in_float32(lambda x: averages(x, *layout, count_include_pad), x)
+    layout = windows(x.shape, pool_size, strides, padding, data_format, ceil_mode)
+    return in_float32(lambda x: averages(x, layout, count_include_pad), x)
 
 
 def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
     (x,) = reject_complex(*bool_to_int32(convert(inputs)))
-    layout = _windows.pooling(x.shape, pool_size, strides, padding, data_format, ceil_mode)
-    return np.max(padded_windows(x, *layout, identity(x)[0]), tuple(range(x.ndim, 2 * x.ndim - 2)))
+    for axis, *window in reversed(windows(x.shape, pool_size, strides, padding, data_format, ceil_mode)):
+        inside = np.clip(places(x.shape[axis], *window), 0, x.shape[axis] - 1)  # the edge is in what extends beyond it
+        x = largest(ops.take(x, inside, axis), axis)
+    return x
 
 
 def op_adaptive_average_pool(inputs, output_size, data_format):
     x = floating(inputs)
     axes, size = _windows.adaptive(x.shape, output_size, data_format)
-    return in_float32(lambda x: in_bins(lambda x, axis: mean(x, (axis,), False), x, axes, size), x)
+    return in_float32(lambda x: in_bins(lambda x, axis: ops.mean(x, axis, False), x, axes, size), x)
 
 
 def op_adaptive_max_pool(inputs, output_size, data_format):
     (x,) = reject_complex(*bool_to_int32(convert(inputs)))
-    return in_bins(np.max, x, *_windows.adaptive(x.shape, output_size, data_format))
+    axes, size = _windows.adaptive(x.shape, output_size, data_format)
+    return in_bins(largest, x, axes[::-1], size[::-1])
 
 
-def padded_windows(x, axes, size, strides, pads, overhangs, value):
-    """Return the entries under each window in new last dimensions; those outside of `x` are `value`."""
-    widths = [(0, 0)] * x.ndim
-    for axis, (start, end), over in zip(axes, pads, overhangs, strict=True):
-        widths[axis] = start, end + over
-    return windows(np.pad(x, widths, constant_values=value), axes, size, strides, [1] * len(axes))
+def averages(x, layout, count_include_pad):
+    for axis, *window in layout:
+        size, widths = x.shape[axis], np.zeros((x.ndim, 2), int)
+        counts = np.array(_windows.counts(size, *window, count_include_pad), x.dtype)
+        widths[axis] = np.add(window[2], (0, window[3]))
+        padded = ops.pad(x, widths.tolist(), "constant", 0)
+        sums = ops.sum(ops.take(padded, places(size, *window) + window[2][0], axis), axis, False)
+        x = sums / counts.reshape(-1, *[1] * (x.ndim - axis - 1))
+    return x
 
 
-def averages(x, axes, size, strides, pads, overhangs, count_include_pad):
-    y = np.sum(padded_windows(x, axes, size, strides, pads, overhangs, 0), tuple(range(x.ndim, x.ndim + len(axes))))
-    for axis, *along in zip(axes, size, strides, pads, overhangs, strict=True):
-        counts = np.array(_windows.counts(x.shape[axis], *along, count_include_pad), x.dtype)
-        y = y / counts.reshape(-1, *[1] * (x.ndim - axis - 1))
-    return y
+def windows(shape, *layout):
+    """Return each axis that windows move along, with their size, stride, padding and overhang."""
+    return list(zip(*_windows.pooling(shape, *layout), strict=True))
+
+
+def places(size, window, stride, pads, overhang):
+    """Return the indices of the entries in each window, also of those outside of `size` entries."""
+    (number,) = _windows.numbers_of_windows([size], [window], [stride], [pads], [overhang])
+    return _windows.positions(number, window, stride, 1) - pads[0]
+
+
+def largest(x, axis):
+    """Return the largest entries along an axis; of equal ones, the first in all axes has the gradient."""
+    if not is_traced(x):
+        return np.max(x, axis)
+    first = np.argmax(array_of(x), axis, keepdims=True)
+    return ops.squeeze(ops.take_along_axis(x, first, axis), axis)
 
 
 def in_bins(reduce, x, axes, numbers):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from multiop import errors
 from multiop._values import args
 
+from .._record import ops
 from ..conversion import in_float32, promote, promote_all
 
 
@@ -23,8 +26,17 @@ def op_einsum(subscripts, operands):
 
 def op_tensordot(x1, x2, axes):
     x1, x2 = promote(x1, x2)
-    dims = args.axes_to_contract(axes, x1.shape, x2.shape)
-    return in_float32(lambda x1, x2: np.tensordot(x1, x2, dims), x1, x2)
+    dims1, dims2 = args.axes_to_contract(axes, x1.shape, x2.shape)
+    return in_float32(lambda x1, x2: contract(x1, dims1, x2, dims2), x1, x2)
+
+
+def contract(x1, dims1, x2, dims2):
+    rest1, rest2 = ([k for k in range(x.ndim) if k not in dims] for x, dims in ((x1, dims1), (x2, dims2)))
+    n = math.prod(x1.shape[k] for k in dims1)
+    shape1, shape2 = [x1.shape[k] for k in rest1], [x2.shape[k] for k in rest2]
+    rows = ops.reshape(ops.transpose(x1, [*rest1, *dims1]), (math.prod(shape1), n))
+    columns = ops.reshape(ops.transpose(x2, [*dims2, *rest2]), (n, math.prod(shape2)))
+    return ops.reshape(ops.matmul(rows, columns), [*shape1, *shape2])
 
 
 def without_int8(*xs):

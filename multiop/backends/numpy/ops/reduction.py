@@ -40,6 +40,17 @@ op_var = of_floats(variance)
 op_std = of_floats(lambda x, axis, keepdims: np.sqrt(variance(x, axis, keepdims)))
 
 
+def place(fn):
+    """Return the op that tells where an entry is."""
+
+    def op(x, axis, keepdims):
+        (x,) = reject_complex(convert(x))
+        axis = None if axis is None else args.single_axis(axis, x.ndim)
+        return fn(x, axis, keepdims=keepdims).astype(np.int32)
+
+    return op
+
+
 def op_max(x, axis, keepdims, initial):
     return extremum(np.max, op_maximum, 0, x, axis, keepdims, initial)
 
@@ -48,22 +59,18 @@ def op_min(x, axis, keepdims, initial):
     return extremum(np.min, op_minimum, 1, x, axis, keepdims, initial)
 
 
-def op_argmax(x, axis, keepdims):
-    return np.argmax(*along(x, axis), keepdims=keepdims).astype(np.int32)
+def of_truths(fn):
+    def op(x, axis, keepdims):
+        x = convert(x, "bool")
+        return fn(x, args.axes(axis, x.ndim), keepdims=keepdims)
+
+    return op
 
 
-def op_argmin(x, axis, keepdims):
-    return np.argmin(*along(x, axis), keepdims=keepdims).astype(np.int32)
-
-
-def op_all(x, axis, keepdims):
-    x = convert(x, "bool")
-    return np.all(x, args.axes(axis, x.ndim), keepdims=keepdims)
-
-
-def op_any(x, axis, keepdims):
-    x = convert(x, "bool")
-    return np.any(x, args.axes(axis, x.ndim), keepdims=keepdims)
+op_argmax = place(np.argmax)
+op_argmin = place(np.argmin)
+op_all = of_truths(np.all)
+op_any = of_truths(np.any)
 
 
 @of_reals
@@ -102,11 +109,6 @@ def extremum(reduce, pairwise, which, x, axis, keepdims, initial):
 def identity(x):
     """Return the maximum and the minimum of no entries in the dtype of `x`."""
     return dtypes.IDENTITY.get(dtype_name(x), (False, True))
-
-
-def along(x, axis):
-    (x,) = reject_complex(convert(x))
-    return x, None if axis is None else args.single_axis(axis, x.ndim)
 
 
 def flat_along(x, axis):

@@ -13,14 +13,16 @@ def op_segment_sum(x, ids, num_segments):
     return combine_segments(np.add, 0, summands(x, None), ids, num_segments)
 
 
-def op_segment_max(x, ids, num_segments):
-    (x,) = reject_complex(convert(x))
-    return combine_segments(np.maximum, identity(x)[0], x, ids, num_segments)
+def extremum(fn, which):
+    def op(x, ids, num_segments):
+        (x,) = reject_complex(convert(x))
+        return combine_segments(fn, identity(x)[which], x, ids, num_segments)
+
+    return op
 
 
-def op_segment_min(x, ids, num_segments):
-    (x,) = reject_complex(convert(x))
-    return combine_segments(np.minimum, identity(x)[1], x, ids, num_segments)
+op_segment_max = extremum(np.maximum, 0)
+op_segment_min = extremum(np.minimum, 1)
 
 
 def op_segment_prod(x, ids, num_segments):

@@ -6,19 +6,23 @@ import numpy as np
 
 from multiop import errors
 
+from .._record import ops
 from ..conversion import complex_of, convert, floating, promote_floating, reject_complex
 
 
-def op_fft(x):
-    return transform_complex(np.fft.fft, x)
+def transform_parts(transform):
+    """Return the op that computes a transform of the real and imaginary parts of numbers."""
+
+    def op(x):
+        z, dtype = join_parts(x)
+        return parts(transform(z), dtype)
+
+    return op
 
 
-def op_fft2(x):
-    return transform_complex(np.fft.fft2, x)
-
-
-def op_ifft2(x):
-    return transform_complex(np.fft.ifft2, x)
+op_fft = transform_parts(np.fft.fft)
+op_fft2 = transform_parts(np.fft.fft2)
+op_ifft2 = transform_parts(np.fft.ifft2)
 
 
 def op_rfft(x, fft_length):
@@ -32,12 +36,9 @@ def op_irfft(x, fft_length):
 
 
 def op_extract_sequences(x, sequence_length, sequence_stride):
-    return np.lib.stride_tricks.sliding_window_view(convert(x), sequence_length, -1)[..., ::sequence_stride, :]
-
-
-def transform_complex(transform, x):
-    z, dtype = join_parts(x)
-    return parts(transform(z), dtype)
+    x = convert(x)
+    starts = np.arange(0, x.shape[-1] - sequence_length + 1, sequence_stride)
+    return ops.take(x, starts[:, None] + np.arange(sequence_length), -1)
 
 
 def join_parts(x):

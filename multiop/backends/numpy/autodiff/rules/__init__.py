@@ -16,11 +16,18 @@ import numpy as np
 from multiop._loading.primitives import Primitives
 
 from ... import kernels
-from ..._record import WIDE, Traced, array_of, is_inexact, is_traced, operands, ops, recorded
+from ..._record import WIDE, Traced, array_of, is_inexact, is_traced, operands, ops, record_step, recorded
 from ...conversion import convert, is_tensor, own
+from .formula import by_formula
 
 MODULES = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
 RULES = {name: rule for module in MODULES for name, rule in vars(module).items() if name.startswith("op_")}
+FORMULAS = {  # they are made of ops, and differentiated as they are
+    "op_dot_product_attention", "op_batch_normalization", "op_layer_normalization", "op_rms_normalization",
+    "op_binary_crossentropy", "op_categorical_crossentropy", "op_sparse_categorical_crossentropy", "op_ctc_loss",
+    "op_average_pool", "op_max_pool", "op_adaptive_average_pool", "op_adaptive_max_pool", "op_glu", "op_tensordot",
+    "op_extract_sequences", "op_divide_no_nan", "op_normalize", "op_clip", "op_polar",
+}  # fmt: skip
 STRUCTURAL = {"op_cond", "op_switch", "op_while_loop", "op_fori_loop", "op_scan"}  # they run functions of traced arrays
 
 PLAIN = {np.ndarray, np.float64, np.float32, np.bool_, bool, int, float, complex, str, slice, type(None), type(...)}
@@ -35,13 +42,16 @@ def around(name, op):
 
     @functools.wraps(op)
     def run(*args, **kwargs):
-        with np.errstate(all="ignore"):
+        errors = kernels.ERRORS.set(kernels.IGNORED)
+        try:
             result = op(*args, **kwargs)
+        finally:
+            kernels.ERRORS.reset(errors)
         return own(result, [*args, *kwargs.values()])
 
     if name in STRUCTURAL or not hasattr(Primitives, name):  # a composite is differentiated as what it is made of
         return run
-    rule = RULES[name]
+    rule = by_formula(op) if name in FORMULAS else RULES[name]
     view = kernels.VIEWS.get(name)
     n_operands = len(rule) if type(rule) is tuple and name not in SEQUENCES else 0
 
@@ -83,7 +93,10 @@ def around(name, op):
         if not is_recorded:
             return again(*arrays, **kwargs)
         result = view(*arrays) if view is not None and arrays[0].dtype in WIDE else None
-        return recorded(again, rule, args, arrays, result)
+        result = again(*arrays, **kwargs) if result is None else result
+        is_usual = type(result) is np.ndarray and result.dtype in WIDE
+        traced = record_step(rule, args, result) if is_usual else None
+        return recorded(again, rule, args, result) if traced is None else traced
 
     return call
 

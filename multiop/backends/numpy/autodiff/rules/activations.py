@@ -9,54 +9,23 @@ import numpy as np
 from ..._record import ops
 from ...ops.activations import ALPHA, SCALE
 from .elementwise import sech_squared
-from .formula import by_formula, by_slope, is_complex, sloped
+from .formula import by_slope, is_complex, sloped
 
 op_relu = (lambda u, _y, x: ops.where(ops.greater(x, 0), u, 0),)
 op_softmax = (lambda u, y, _x, axis: y * (u - ops.sum(u * y, axis, True)),)
 
 
-def op_log_softmax(u, x, axis):
-    return u - ops.softmax(x, axis) * ops.sum(u, axis, True)
+op_log_softmax = (lambda u, _y, x, axis: u - ops.softmax(x, axis) * ops.sum(u, axis, True),)
+op_relu6 = (lambda u, _y, x: ops.where(ops.greater(x, 0) & ops.less(x, 6), u, 0),)
+op_leaky_relu = (lambda u, _y, x, slope: ops.where(ops.greater(x, 0), u, slope * u),)
 
 
-def op_relu6(u, x):
-    return ops.where(ops.greater(x, 0) & ops.less(x, 6), u, 0)
-
-
-def op_leaky_relu(u, x, negative_slope):
-    return ops.where(ops.greater(x, 0), u, negative_slope * u)
-
-
-@by_slope
-def op_sigmoid(x):
-    if is_complex(x):
-        return ops.sigmoid(x) * (1 - ops.sigmoid(x))
-    return sech_squared(x * 0.5) / 4
-
-
-@by_slope
-def op_softplus(x):
-    return ops.sigmoid(x)
-
-
-@by_slope
-def op_elu(x, alpha):
-    return ops.where(ops.greater(x, 0), 1.0, alpha * np.exp(below(x)))
-
-
-@by_slope
-def op_celu(x, alpha):
-    return ops.where(ops.greater(x, 0), 1.0, np.exp(below(x) / alpha))
-
-
-@by_slope
-def op_selu(x):
-    return SCALE * ops.where(ops.greater(x, 0), 1.0, ALPHA * np.exp(below(x)))
-
-
-@by_slope
-def op_silu(x):
-    return ops.sigmoid(x) * (1 + x * ops.sigmoid(-x))
+op_sigmoid = by_slope(lambda x: ops.sigmoid(x) * (1 - ops.sigmoid(x)) if is_complex(x) else sech_squared(x * 0.5) / 4)
+op_softplus = (lambda u, _y, x: u * ops.sigmoid(x),)
+op_elu = by_slope(lambda x, alpha: ops.where(ops.greater(x, 0), 1.0, alpha * np.exp(below(x))))
+op_celu = by_slope(lambda x, alpha: ops.where(ops.greater(x, 0), 1.0, np.exp(below(x) / alpha)))
+op_selu = by_slope(lambda x: SCALE * ops.where(ops.greater(x, 0), 1.0, ALPHA * np.exp(below(x))))
+op_silu = by_slope(lambda x: ops.sigmoid(x) * (1 + x * ops.sigmoid(-x)))
 
 
 @by_slope
@@ -69,32 +38,11 @@ def op_gelu(x, approximate):
     return ops.erfc(x * -math.sqrt(0.5)) / 2 + x * np.exp(np.square(x) / -2) / math.sqrt(2 * math.pi)
 
 
-@by_formula
-def op_glu(x, axis):
-    x, gate = ops.split(x, 2, axis)
-    return x * ops.sigmoid(gate)
-
-
-def op_soft_shrink(u, x, threshold):
-    return ops.where(ops.greater(abs(x), threshold), u, 0)
-
-
-def op_hard_shrink(u, x, threshold):
-    return ops.where(ops.less_equal(abs(x), threshold), 0, u)
-
-
-def op_threshold(u, x, threshold, default_value):
-    return ops.where(ops.less_equal(x, threshold), 0, u)
-
-
-def op_hard_sigmoid(u, x):
-    return ops.where(ops.less(abs(x), 3), u / 6, 0)
-
-
-def op_hard_silu(u, x):
-    return ops.where(ops.less(abs(x), 3), u * (x / 3 + 0.5), ops.where(ops.greater(x, 0), u, 0))
-
-
+op_soft_shrink = (lambda u, _y, x, threshold: ops.where(ops.greater(abs(x), threshold), u, 0),)
+op_hard_shrink = (lambda u, _y, x, threshold: ops.where(ops.less_equal(abs(x), threshold), 0, u),)
+op_threshold = (lambda u, _y, x, threshold, _value: ops.where(ops.less_equal(x, threshold), 0, u),)
+op_hard_sigmoid = (lambda u, _y, x: ops.where(ops.less(abs(x), 3), u / 6, 0),)
+op_hard_silu = (lambda u, _y, x: ops.where(ops.less(abs(x), 3), u * (x / 3 + 0.5), ops.where(ops.greater(x, 0), u, 0)),)
 op_log_sigmoid = by_slope(lambda x: ops.sigmoid(-x))
 op_softsign = by_slope(lambda x: softsign_slope(x, 1))
 op_tanh_shrink = by_slope(lambda x: np.square(np.tanh(x)))

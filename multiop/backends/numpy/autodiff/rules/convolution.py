@@ -10,7 +10,7 @@ from multiop._values import windows
 
 from ..._record import ops
 from ...conversion import convert
-from ...ops.convolution import entry_slices
+from ...ops.convolution import channels_last, entry_slices, to_data_format
 
 
 def op_conv(u, inputs, kernel, bias, strides, padding, data_format, dilation_rate):
@@ -39,7 +39,7 @@ def op_conv_transpose(u, inputs, kernel, strides, padding, output_padding, data_
     grad = ops.conv(y, np.conj(kernel), None, strides, pads, "channels_last", rates)
     grad = grad[:, *(slice(size) for size in x.shape[1:-1])]  # without windows in zeros that were appended
     return (
-        grad if data_format == "channels_last" else ops.moveaxis(grad, -1, 1),
+        to_data_format(grad, data_format),
         np.conj(of_kernel(y, x, kernel.shape, strides, pads, rates)),
     )
 
@@ -58,13 +58,5 @@ def of_kernel(x, u, shape, strides, pads, rates):
     return ops.reshape(grads, shape)
 
 
-def op_unfold(u, x, *layout):
-    return ops.fold(u, x.shape[2:], *layout)
-
-
-def op_fold(u, x, output_size, *layout):
-    return ops.unfold(u, *layout)
-
-
-def channels_last(x, data_format):
-    return x if data_format == "channels_last" else ops.moveaxis(x, 1, -1)
+op_unfold = (lambda u, _y, like, *layout: ops.fold(u, like.shape[2:], *layout),)
+op_fold = (lambda u, _y, _x, _size, *layout: ops.unfold(u, *layout),)

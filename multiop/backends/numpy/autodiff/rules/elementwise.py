@@ -9,17 +9,16 @@ import numpy as np
 from multiop._rules.powers import differentiate_power
 
 from ..._record import array_of, is_traced, ops, recorded
-from ...conversion import promote
-from .formula import by_formula, by_result, by_slope, complex_of, conj, is_complex, sloped
+from ...conversion import complex_of, promote
+from .formula import by_result, by_slope, conj, is_complex, passed, sloped
 
-op_add = (lambda u, *_: u, lambda u, *_: u)
-op_subtract = (lambda u, *_: u, lambda u, *_: -u)
+op_add = passed * 2
+op_subtract = (*passed, lambda u, *_: -u)
 op_multiply = (lambda u, _y, _x1, x2: u * conj(x2), lambda u, _y, x1, _x2: u * conj(x1))
 op_divide = (lambda u, _y, _x1, x2: u / conj(x2), lambda u, y, _x1, x2: -u * conj(ops.divide(y, x2)))
 
 
-def op_mod(u, x1, x2):
-    return u, -u * quotient(ops.mod, x1, x2)
+op_mod = (*passed, lambda u, _y, x1, x2: -u * quotient(ops.mod, x1, x2))
 
 
 def of_base(u, _y, x1, x2):
@@ -82,12 +81,6 @@ def to_larger(u, x1, x2):
     return ops.where(ops.equal(x1, x2), 0.5 * u, ops.where(ops.greater(x1, x2), u, 0))
 
 
-@by_formula
-def op_clip(x, x_min, x_max):
-    x = x if x_min is None else ops.where(ops.less(x, x_min), x_min, x)
-    return x if x_max is None else ops.where(ops.greater(x, x_max), x_max, x)
-
-
 def op_arctan2(u, x1, x2):
     size = ops.hypot(x1, x2)
     sine, cosine = ops.divide_no_nan(x1, size), ops.divide_no_nan(x2, size)
@@ -114,32 +107,20 @@ def cosine(x1, x2):
     return recorded(value, rule, xs) if any(map(is_traced, xs)) else value(*xs)
 
 
-op_real = (lambda u, *_: u,)
+op_real = passed
+op_imag = (lambda u, *_: u * 1j,)
+op_conj = (lambda u, *_: np.conj(u),)
 
 
-def op_imag(u, x):
-    return u * 1j
+def shares(base):
+    """Return the rule of what shares its gradient as `exp(base * x1)` and `exp(base * x2)` share their sum."""
+    return (
+        lambda u, _y, x1, x2: u * ops.sigmoid(ops.subtract(x1, x2) * base),
+        lambda u, _y, x1, x2: u * ops.sigmoid(ops.subtract(x2, x1) * base),
+    )
 
 
-def op_conj(u, x):
-    return np.conj(u)
-
-
-@by_formula
-def op_divide_no_nan(x1, x2):
-    return ops.where(ops.equal(x2, 0), 0, ops.divide(x1, ops.where(ops.equal(x2, 0), 1, x2)))
-
-
-op_logaddexp = (lambda u, _y, x1, x2: u * share(x1, x2), lambda u, _y, x1, x2: u * share(x2, x1))
-op_logaddexp2 = (
-    lambda u, _y, x1, x2: u * share(x1, x2, math.log(2)),
-    lambda u, _y, x1, x2: u * share(x2, x1, math.log(2)),
-)
-
-
-def share(x1, x2, base=1.0):
-    """Return the share of `exp(base * x1)` in the sum with `exp(base * x2)`."""
-    return ops.sigmoid(ops.subtract(x1, x2) * base)
+op_logaddexp, op_logaddexp2 = shares(1.0), shares(math.log(2))
 
 
 def op_nan_to_num(u, x, *replaced):
@@ -148,8 +129,7 @@ def op_nan_to_num(u, x, *replaced):
     return ops.where(ops.isfinite(x), u, 0)
 
 
-def op_fmod(u, x1, x2):
-    return u, -u * quotient(ops.fmod, x1, x2)
+op_fmod = (*passed, lambda u, _y, x1, x2: -u * quotient(ops.fmod, x1, x2))
 
 
 def quotient(rest, x1, x2):
@@ -157,21 +137,8 @@ def quotient(rest, x1, x2):
     return ops.round(ops.divide(x1, x2) - ops.divide(rest(x1, x2), x2), 0)
 
 
-def op_heaviside(u, x1, x2):
-    return ops.zeros_like(u, None), ops.where(ops.equal(x1, 0), u, 0)
-
-
-def op_ldexp(u, x1, x2):
-    return ops.ldexp(u, x2)
-
-
-def op_nextafter(u, x1, x2):
-    return u
-
-
-@by_formula
-def op_polar(abs_, angle):
-    return complex_of(abs_ * np.cos(angle), abs_ * np.sin(angle))
+op_ldexp = (lambda u, _y, _x1, x2: ops.ldexp(u, x2),)
+op_nextafter = passed
 
 
 def plus(z, number):
@@ -192,8 +159,10 @@ def sech_squared(x):
     """Return the slope of tanh, of which 1 less the square of tanh would keep no digits far out."""
 
     def value(x):
-        e = np.exp(-2.0 * np.abs(x), dtype=np.float64)  # in float32, NumPy's is off by 2 units in the last place
-        return (4 * e / np.square(1 + e)).astype(x.dtype)
+        e = np.array(np.abs(x), np.float64)  # in float32, NumPy's exp is off by 2 units in the last place
+        np.exp(np.multiply(e, -2, out=e), out=e)
+        y = np.asarray(1 + e)
+        return np.divide(np.multiply(e, 4, out=e), np.square(y, out=y), out=e).astype(x.dtype, copy=False)
 
     return sloped(value, lambda x: -2 * np.tanh(x) * sech_squared(x), x)
 
@@ -212,9 +181,7 @@ def op_arctanh(x):
     return np.reciprocal(1 - x) * np.reciprocal(1 + x) if is_complex(x) else np.reciprocal(one_less_square(x))
 
 
-@by_slope
-def op_tanh(x):
-    return 1 - np.square(np.tanh(x)) if is_complex(x) else sech_squared(x)
+op_tanh = by_slope(lambda x: 1 - np.square(np.tanh(x)) if is_complex(x) else sech_squared(x))
 
 
 @by_slope
@@ -231,6 +198,7 @@ def op_arcsinh(x):
     return np.reciprocal(ops.hypot(x, 1.0))
 
 
+op_heaviside = (lambda u, *_: ops.zeros_like(u, None), lambda u, _y, x1, _x2: ops.where(ops.equal(x1, 0), u, 0))
 op_round = op_floor = op_ceil = op_trunc = (lambda u, *_: ops.zeros_like(u, None),)
 op_floor_divide = op_round * 2
 op_reciprocal = by_result(lambda y: -np.square(y))
@@ -253,10 +221,8 @@ op_cosh = by_slope(np.sinh)
 op_arccosh = by_slope(lambda x: ops.rsqrt(plus(x, -1)) * ops.rsqrt(plus(x, 1)))
 
 
-@by_slope
-def op_cbrt(x):
-    return cbrt_slope(x)
-
-
 def cbrt_slope(x):
     return sloped(lambda x: 1 / (3 * np.square(np.cbrt(x))), lambda x: cbrt_slope(x) / (x * -1.5), x)
+
+
+op_cbrt = by_slope(cbrt_slope)

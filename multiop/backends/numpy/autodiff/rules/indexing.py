@@ -33,9 +33,7 @@ def put(u, places, shape):
     return ops.reshape(ops.segment_sum(entries, places, math.prod(shape)), shape)
 
 
-op_take = selection("take")
-op_take_along_axis = selection("take_along_axis")
-op_slice = selection("slice")
+op_take, op_take_along_axis, op_slice = map(selection, ["take", "take_along_axis", "slice"])
 
 
 def of_item(u, _y, like, key):

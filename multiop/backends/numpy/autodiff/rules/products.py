@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import math
 import string
 
 import numpy as np
 
-from multiop._values import args
-
 from ..._record import Traced, ops
 from ...conversion import convert
-from .formula import by_formula, conj, reshape_gradient
+from .formula import conj, reshape_gradient
 
 
 def adjoint(x):
@@ -86,15 +83,3 @@ def labels(subscripts, ndims):
 
 def unused_letters(letters):
     return (c for c in string.ascii_letters if c not in letters)
-
-
-@by_formula
-def op_tensordot(x1, x2, axes):
-    x1, x2 = convert(x1), convert(x2)
-    dims1, dims2 = args.axes_to_contract(axes, x1.shape, x2.shape)
-    rest1, rest2 = ([k for k in range(x.ndim) if k not in dims] for x, dims in ((x1, dims1), (x2, dims2)))
-    n = math.prod(x1.shape[k] for k in dims1)
-    shape1, shape2 = [x1.shape[k] for k in rest1], [x2.shape[k] for k in rest2]
-    rows = ops.reshape(ops.transpose(x1, [*rest1, *dims1]), (math.prod(shape1), n))
-    columns = ops.reshape(ops.transpose(x2, [*dims2, *rest2]), (n, math.prod(shape2)))
-    return ops.reshape(ops.matmul(rows, columns), [*shape1, *shape2])

@@ -8,17 +8,8 @@ from ..._record import array_of, ops
 from .formula import by_formula
 from .indexing import combine_rows
 
-
-def op_segment_sum(u, x, ids, num_segments):
-    return spread(u, ids)
-
-
-def op_segment_max(u, x, ids, num_segments):
-    return share(u, x, ids, ops.segment_max(array_of(x), ids, num_segments))
-
-
-def op_segment_min(u, x, ids, num_segments):
-    return share(u, x, ids, ops.segment_min(array_of(x), ids, num_segments))
+op_segment_sum = (lambda u, _y, _x, ids, _number: spread(u, ids),)
+op_segment_max = op_segment_min = (lambda u, y, x, ids, _number: share(u, x, ids, array_of(y)),)
 
 
 @by_formula

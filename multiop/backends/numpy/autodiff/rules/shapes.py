@@ -5,22 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..._record import ops
-from .formula import reshape_gradient
+from .formula import passed, reshape_gradient
 from .indexing import entry_numbers, put, selection
 
-
-def op_transpose(u, x, axes):
-    return ops.transpose(u, axes if axes is None else np.argsort([k % x.ndim for k in axes]).tolist())
-
-
-def op_swapaxes(u, x, axis1, axis2):
-    return ops.swapaxes(u, axis1, axis2)
-
-
-def op_moveaxis(u, x, source, destination):
-    return ops.moveaxis(u, destination, source)
-
-
+op_transpose = (lambda u, _y, _x, axes: ops.transpose(u, axes and np.argsort([k % u.ndim for k in axes]).tolist()),)
+op_swapaxes = (lambda u, _y, _x, axis1, axis2: ops.swapaxes(u, axis1, axis2),)
+op_moveaxis = (lambda u, _y, _x, source, destination: ops.moveaxis(u, destination, source),)
 op_reshape = op_expand_dims = op_squeeze = (lambda u, _y, like, _: reshape_gradient(u, like.shape),)
 
 
@@ -34,16 +24,10 @@ def op_stack(u, x, axis):
     return ops.moveaxis(u, axis, 0)  # its rows are those of the operands
 
 
-op_split = selection("split")
-
-
-op_broadcast_to = (lambda u, *_: u,)
-
-
-op_flip = selection("flip")
-op_tile = selection("tile")
-op_repeat = selection("repeat")
-op_roll = selection("roll")
+op_broadcast_to = passed
+op_split, op_flip, op_tile, op_repeat, op_roll, op_diagonal = map(
+    selection, ["split", "flip", "tile", "repeat", "roll", "diagonal"]
+)
 
 
 def op_pad(u, x, pad_width, mode, constant_values):
@@ -53,6 +37,3 @@ def op_pad(u, x, pad_width, mode, constant_values):
 
 def op_unstack(us, x, num, axis):
     return ops.stack(us, axis)
-
-
-op_diagonal = selection("diagonal")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from ..._record import ops
-from .formula import by_formula
 
 
 def transposed_rule(name):
@@ -31,12 +30,6 @@ def op_irfft(u, x, fft_length):
     given, n = ops.shape(x[0])[-1], u.shape[-1]
     counts = np.where(np.arange(n // 2 + 1) * 2 % n == 0, 1, 2)  # the others stand for two frequencies
     return [resize_last_axis(part * (counts / n), given) for part in ops.rfft(u, n)]
-
-
-@by_formula
-def op_extract_sequences(x, sequence_length, sequence_stride):
-    starts = np.arange(0, x.shape[-1] - sequence_length + 1, sequence_stride)
-    return ops.take(x, starts[:, None] + np.arange(sequence_length), -1)
 
 
 def resize_last_axis(x, size):
