@@ -64,7 +64,7 @@ def op_conv(
     if bias is not None:
         inputs, kernel, bias = backend.together(inputs, kernel, bias)
         windows.bias(backend.op_shape(bias), backend.op_shape(kernel))
-    return active().op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate)
+    return backend.op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate)
 
 
 @boundary

@@ -50,9 +50,9 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
         output = torch.log(op_clip(output, EPSILON, 1 - EPSILON))
     elif not output.is_floating_point():
         reject_complex(output)
-    rows, classes = output, target.to(torch.int64).reshape(-1)
-    if not output.ndim == axis + 1 == 2:
-        rows = output.movedim(axis, -1).reshape(-1, output.shape[axis])
+    rows, classes = output if output.ndim == axis + 1 else output.movedim(axis, -1), target.to(torch.int64).reshape(-1)
+    if output.ndim != 2:
+        rows = rows.reshape(-1, output.shape[axis])
     if is_at_hand(target):
         try:
             loss = functional.cross_entropy(rows, classes, reduction="none", ignore_index=_NO_INT32)
