@@ -43,7 +43,7 @@ from .._internals import (
     tracing_state,
 )
 from ..conversion import is_dtensor, is_inexact
-from . import _effects, _rules
+from . import _effects, _families, _rules
 from ._graph import detach_unlinked, enter, leave, nodes_of, reach_out
 from .custom_gradient import alias, leaf, recording, replaying, retire
 
@@ -225,7 +225,7 @@ def jit(fun):
 
     if make_fx is None:  # an untested version
         return by_python
-    programs = Recent()
+    programs, families = Recent(), Recent()
 
     def call_compiled(*tensors):
         is_part = (
@@ -237,7 +237,7 @@ def jit(fun):
         program = programs.get(key)
         if program is None:
             try:
-                program = _Program(fun, by_python, tensors)
+                program = _Program(fun, by_python, tensors, families)
             except Exception as error:
                 if not _effects.is_cause(error):
                     raise
@@ -264,7 +264,7 @@ def _saved_apart():
 class _Program:
     """A function traced and compiled for one signature; so is its pullback, and so on for higher orders."""
 
-    def __init__(self, fun, by_python, tensors):
+    def __init__(self, fun, by_python, tensors, families):
         self.fun, self.by_python, self.autocast = fun, by_python, autocast_state()
         with tracing_lock(), _effects.Undone(), _saved_apart():
             graph = make_fx(self.outputs)(*[x.detach() for x in tensors])
@@ -281,9 +281,7 @@ class _Program:
         self.differentiable = [k for k, x in enumerate(tensors) if is_inexact(x)]
         self.compiled = graph.forward  # calling a module is slow
         if any(node.op.startswith("call") for node in graph.graph.nodes):  # otherwise there is nothing to compile
-            # no fullgraph=True: it counts compilations over all threads, and fails if two run at once
-            options = _OPTIONS | {"inplace_buffers": not _shares_parts(graph.graph)}
-            self.compiled = torch.compile(graph.forward, dynamic=False, options=options)
+            self.compiled = _compile(graph, tensors, families)
         self.pullback = jit(self.gradients)
 
     def __call__(self, *tensors):
@@ -346,6 +344,21 @@ class _Program:
         ys, seeds = [outputs[k] for k in tracked], [given[n + k] for k in tracked]
         grads = grads_of(ys, sources, seeds, True, torch.is_grad_enabled())
         return [torch.zeros_like(x) if g is None else g for g, x in zip(grads, sources, strict=True)], list
+
+
+def _compile(graph, tensors, families):
+    """Return the compiled form of a traced graph, which may be that of another one with other numbers in it."""
+    # no fullgraph=True: it counts compilations over all threads, and fails if two run at once
+    options = _OPTIONS | {"inplace_buffers": not _shares_parts(graph.graph)}
+    structure, numbers, held = _families.describe(graph)
+    if structure is None:
+        return torch.compile(graph.forward, dynamic=False, options=options)
+    kinds = [(x.dtype, x.device, x.ndim, x.is_contiguous() or x.stride()) for x in (*tensors, *held)]
+    key = structure, tuple(kinds), options["inplace_buffers"]
+    if (family := families.get(key)) is not None:
+        return family.program(graph, numbers, held, options)
+    families.put(key, _families.Family(numbers))
+    return torch.compile(graph.forward, dynamic=False, options=options)
 
 
 class _Compiled(Function):
