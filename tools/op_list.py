@@ -162,16 +162,27 @@ def is_primitive(function: ast.FunctionDef) -> bool:
     return any(
         isinstance(node, ast.Attribute)
         and node.attr == function.name
-        and isinstance(node.value, ast.Call)
-        and getattr(node.value.func, "id", None) == "active"
+        and ast.unparse(node.value) in ("active()", "backend")
         for node in ast.walk(function)
     )
 
 
-def passes_on(function: ast.FunctionDef) -> bool:
-    """Say whether an op does nothing but pass its arguments on to the function of its name of the active backend."""
+def passed_on(function: ast.FunctionDef) -> str | None:
+    """Return what an op passes on to the active backend's function of its name, if it does nothing else.
+
+    An argument may be checked on the way, by what `CHECKS` names.
+    """
     body = function.body[1:] if ast.get_docstring(function) else function.body
-    return [ast.unparse(node) for node in body] == [f"return active().{function.name}({passed(function.args)})"]
+    call = getattr(body[0], "value", None) if len(body) == 1 and isinstance(body[0], ast.Return) else None
+    if not isinstance(call, ast.Call) or ast.unparse(call.func) != f"active().{function.name}":
+        return None
+    known = {*CHECKS, "active", *(node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg))}
+    if not known.issuperset(node.id for node in ast.walk(call) if isinstance(node, ast.Name)):
+        return None
+    return ", ".join(map(ast.unparse, [*call.args, *call.keywords]))
+
+
+CHECKS = ("args", "dtypes")  # modules that the boundaries import, too
 
 
 def passed(arguments: ast.arguments) -> str:
@@ -272,9 +283,12 @@ BOUNDARIES = '''# {header}
 
 from multiop._call.frames import shorten
 from multiop._call.recover import recover
-from multiop._loading.registry import active
+from multiop._loading import registry
+from multiop._values import args, dtypes
 from multiop._values.args import bool_flag
 from multiop.errors import MultiopError
+
+active = registry.active
 
 COMPOSITES = frozenset(
     """
@@ -282,6 +296,8 @@ COMPOSITES = frozenset(
     """.split()
 )
 '''
+
+ACTIVE = "(active() if registry._overridden else registry._backend)."  # a call less for the usual case
 
 BOUNDARY = """
 def {name}(op):
@@ -315,12 +331,13 @@ def boundaries() -> str:
                 composites += [function.name] * is_composite
                 if function.name in made:
                     raise SystemExit(f"{path}: another {function.name} has a boundary: one name has one")
+                found = passed(function.args) if is_composite else passed_on(function)
                 made[function.name] = BOUNDARY.format(
                     name=function.name,
                     checks=checks(function.args),  # before the types are removed
                     parameters=ast.unparse(without_defaults(without_types(function.args))),
-                    called=f"active().{function.name}" if is_composite or passes_on(function) else "op",
-                    passed=passed(function.args),
+                    called="op" if found is None else ACTIVE + function.name,
+                    passed=passed(function.args) if found is None else found,
                     caught="MultiopError" if runs_user_code else "Exception",
                     named=named(function.args),
                     flag=", True" if runs_user_code else "",

@@ -43,8 +43,11 @@ def boundary(op: F) -> F:
 def _is_current(made: CodeType, written: CodeType, name: str) -> bool:
     """Say whether a function takes what its op takes, and calls the backend itself only if the op does nothing else."""
     parameters = made.co_varnames[:-1]  # the last one is the error
-    is_passed_on = name in made.co_names and name not in boundaries.COMPOSITES
-    return (
-        (made.co_argcount, parameters) == (written.co_argcount, written.co_varnames[: len(parameters)])
-        and (not is_passed_on or written.co_names == ("active", name))
-    )  # fmt: skip
+    if (made.co_argcount, parameters) != (written.co_argcount, written.co_varnames[: len(parameters)]):
+        return False
+    if name not in made.co_names or name in boundaries.COMPOSITES:
+        return True
+    return {*made.co_names} - _AROUND == {*written.co_names} - _AROUND and {*made.co_consts} >= {*written.co_consts[1:]}
+
+
+_AROUND = {"active", "registry", "_overridden", "_backend", "bool_flag", "recover", "Exception", "MultiopError"}

@@ -33,7 +33,7 @@ def flatten(tree: Any) -> tuple[list[Any], Any]:
         leaves, structure = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
     except RecursionError:
         raise errors.ArgumentError("a tree contains itself, or is nested too deeply") from None
-    while _adopt(leaves):
+    while not _LEAVES.issuperset([type(leaf) for leaf in leaves]) and _adopt(leaves):
         leaves, structure = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
     return leaves, structure
 
@@ -42,7 +42,7 @@ def unflatten(treedef: Any, leaves: Any) -> Any:
     """Put `leaves` back into the structure `treedef`."""
     if type(treedef) is _Traced:
         return treedef.unflatten(iter(leaves))
-    return optree.tree_unflatten(treedef, leaves)
+    return treedef.unflatten(leaves)
 
 
 def leaves(tree: Any) -> list[Any]:
@@ -161,8 +161,6 @@ _registering = threading.RLock()
 
 def _adopt(leaves: list[Any]) -> bool:
     """Register with optree what a framework has registered of the classes of `leaves`; say whether there was any."""
-    if _LEAVES.issuperset([type(leaf) for leaf in leaves]):
-        return False
     is_any = False
     for leaf in leaves:
         cls = type(leaf)

@@ -39,6 +39,8 @@ def numbers(padding: Any, n: int) -> list[Pair]:
 
 def data_format(value: Any) -> str:
     """Return `"channels_last"`, which is the default, or `"channels_first"`."""
+    if type(value) is str and value == "channels_first":  # a usual case
+        return value
     return "channels_last" if value is None else args.choice(value, ("channels_last", "channels_first"), "data_format")
 
 

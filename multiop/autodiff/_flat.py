@@ -33,7 +33,7 @@ class Template:
     def fill(self, entries: Iterable[Any]) -> Any:
         """Return the pytree with `entries` where the tensors were."""
         if len(self.positions) == len(self.leaves):
-            return _tree.unflatten(self.structure, entries) if self.structure is not None else next(iter(entries))
+            return next(iter(entries)) if self.structure is None else self.structure.unflatten(iter(entries))
         leaves = list(self.leaves)
         for position, entry in zip(self.positions, entries, strict=True):
             leaves[position] = entry
@@ -342,7 +342,8 @@ class FlatFunction:
             template, self.primals = self._take(self.positions[0])
             self.templates, self.is_one_tensor = [template], template is BARE
             return
-        self.positions = [self._position(i) for i in argnums]
+        is_all = argnums == tuple(range(len(args)))
+        self.positions = list(argnums) if is_all else [self._position(i) for i in argnums]
         if len(set(self.positions)) != len(self.positions):
             raise errors.ArgumentError(f"{name}: argnums names an argument twice: {argnums}")
         self.templates, self.primals = [], []
@@ -390,6 +391,8 @@ class FlatFunction:
         arguments, backend = list(self.args), self.backend
         if self.is_one_tensor:
             arguments[self.positions[0]] = tensors[0]
+        elif len(self.positions) == 1:
+            arguments[self.positions[0]] = self.templates[0].fill(tensors)
         else:
             for position, entry in zip(self.positions, self._per_argument(tensors), strict=True):
                 arguments[position] = entry
@@ -519,8 +522,7 @@ class FlatFunction:
         """Put one entry per primal into the structure of the chosen argument, or of the tuple of chosen arguments."""
         if self.is_one_tensor:
             return entries[0]
-        filled = self._per_argument(entries)
-        return filled[0] if self.bare else tuple(filled)
+        return self.templates[0].fill(entries) if self.bare else tuple(self._per_argument(entries))
 
     def aux(self, tensors: Sequence[Any]) -> Any:
         """Put the tensors of aux back into its structure."""
@@ -533,8 +535,14 @@ class FlatFunction:
         """
         batch = leading_axis(tangents, self.name) if batched else ()
         flat: list[Any] = []
-        start = 0
+        start, known = 0, seen[self.backend.name].classes
         for i, (template, tangent) in enumerate(zip(self.templates, tangents, strict=True)):
+            if template is BARE and type(tangent) in known and not batched:  # the usual case
+                primal = self.primals[start]
+                if tangent.dtype == primal.dtype and tangent.shape == primal.shape:
+                    flat.append(tangent)
+                    start += 1
+                    continue
             try:
                 leaves = leaves_like(tangent, template.structure)
             except ValueError as error:

@@ -76,11 +76,12 @@ def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -
         >>> {name: float(g) for name, g in gradient.items()}
         {'w': 6.0, 'b': 1.0}
     """
-    return decorate_transformed(fun, grad, argnums, has_aux)(_gradient(fun, argnums, has_aux, "grad"))
+    chosen = _check_transform(fun, argnums, has_aux, "grad")
+    return decorate_transformed(fun, grad, argnums, has_aux)(_gradient(fun, chosen, has_aux, "grad"))
 
 
-def _gradient(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str) -> Callable[..., Any]:
-    differentiated = _value_and_grad(fun, argnums, has_aux, name)
+def _gradient(fun: Callable[..., Any], chosen: int | tuple[int, ...], has_aux: bool, name: str) -> Callable[..., Any]:
+    differentiated = _value_and_grad(fun, chosen, has_aux, name)
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
         value, grads = differentiated(*args, **kwargs)
@@ -127,13 +128,14 @@ def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool 
         >>> float(value), [float(g) for g in gradient]
         (10.0, [5.0, 2.0])
     """
-    differentiated = _value_and_grad(fun, argnums, has_aux, "value_and_grad")
+    chosen = _check_transform(fun, argnums, has_aux, "value_and_grad")
+    differentiated = _value_and_grad(fun, chosen, has_aux, "value_and_grad")
     return decorate_transformed(fun, value_and_grad, argnums, has_aux)(differentiated)
 
 
-def _value_and_grad(fun: Callable[..., Any], argnums: Argnums, has_aux: bool, name: str) -> Callable[..., Any]:
-    chosen = _check_transform(fun, argnums, has_aux, name)
-
+def _value_and_grad(
+    fun: Callable[..., Any], chosen: int | tuple[int, ...], has_aux: bool, name: str
+) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         backend = active()
         flat = _flat.FlatFunction(fun, args, kwargs, chosen, has_aux, backend, name)
@@ -270,6 +272,9 @@ def jvp(
         >>> float(output), float(tangent)
         (10.0, 5.0)
     """
+    _args.function(fun, "jvp: fun")
+    _args.bool_flag(has_aux, "jvp: has_aux")
+    _args.bool_flag(batched, "jvp: batched")
     try:
         return _jvp(fun, primals, tangents, has_aux, "jvp", batched=batched)
     except Exception as error:
@@ -286,9 +291,6 @@ def _jvp(
     is_symmetric: bool = False,
     batched: bool = False,
 ) -> tuple[Any, ...]:
-    _args.function(fun, f"{name}: fun")
-    _args.bool_flag(has_aux, f"{name}: has_aux")
-    _args.bool_flag(batched, f"{name}: batched")
     for what, value in (("primals", primals), ("tangents", tangents)):
         if type(value) not in (tuple, list):
             raise errors.ArgumentTypeError(
@@ -428,6 +430,8 @@ def op_jvp(fun: Callable[..., Any], primals: Trees, tangents: Trees, has_aux: bo
         >>> float(output), float(tangent)
         (9.0, 6.0)
     """
+    _args.function(fun, "op_jvp: fun")
+    _args.bool_flag(has_aux, "op_jvp: has_aux")
     try:
         return _jvp(fun, primals, tangents, has_aux, "op_jvp")
     except Exception as error:

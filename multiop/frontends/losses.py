@@ -123,7 +123,7 @@ def op_sparse_categorical_crossentropy(
     axis = args.single_axis(axis, len(backend.op_shape(scores)))
     if args.lacks_axis(labels.shape, scores.shape, axis):
         labels = backend.op_expand_dims(labels, axis)
-    return active().op_sparse_categorical_crossentropy(labels, scores, from_logits, axis)
+    return backend.op_sparse_categorical_crossentropy(labels, scores, from_logits, axis)
 
 
 @boundary

@@ -175,7 +175,8 @@ def op_layer_normalization(
         raise errors.ArgumentTypeError(
             f"unexpected keyword {keyword!r}; to scale by the root mean square, use op_rms_normalization"
         )
-    return active().op_layer_normalization(x, gamma, beta, axis, shift(epsilon))
+    epsilon = epsilon if type(epsilon) is float and epsilon >= 0 else shift(epsilon)
+    return active().op_layer_normalization(x, gamma, beta, axis, epsilon)
 
 
 @boundary

@@ -266,3 +266,49 @@ def test_the_compiler_takes_first_and_second_derivatives(on_torch, name):
     for derivative in (multiop.grad(loss), lambda x: multiop.hvp(loss, (x,), (x,))):
         found, expected = (multiop.tree.leaves(f(x)) for f in (multiop.jit(derivative), derivative))
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+SIZES = (3, 5, 2, 8, 7, 4, 6, 9)
+OF_SIZES = {
+    "mean": lambda x: multiop.op_mean(x * x, 0),
+    "gradient": lambda x: multiop.grad(lambda y: multiop.op_sum(multiop.op_softmax(y, 0) * y))(x),
+    "branch on a size": lambda x: multiop.op_exp(x) * (2.0 if x.shape[0] > 4 else 3.0),
+    "text of a size": lambda x: multiop.op_exp(x) * len(str(x.shape[0] + 3)),
+    "type of a size": lambda x: multiop.op_exp(x) * (2.0 if isinstance(x.shape[0], int) else 3.0),
+    "size in a loop": lambda x: sum(k * x[k] for k in range(2)) / x.shape[0],
+    "size as a number": lambda x: multiop.op_exp(x) * math.sqrt(x.shape[0]),
+    "size as a result": lambda x: (x * 2, x.shape[0]),
+    "indices": lambda x: x[x.shape[0] - 1] + multiop.op_take(x, multiop.op_arange(x.shape[0]), 0),
+}
+PROGRAMS = {"branch on a size": 4, "size as a number": len(SIZES)}  # two for each branch; each has its own float
+
+
+@pytest.mark.parametrize("name", OF_SIZES)
+def test_programs_of_jit_are_few_for_many_sizes_and_right_for_each(name, monkeypatch):
+    compiled, compile_graph = [], torch.compile
+    count = lambda graph, inputs, **options: compiled.append(graph) or graph.forward
+    monkeypatch.setattr(torch, "compile", lambda f, dynamic, options: compile_graph(f, dynamic=dynamic, backend=count))
+    fun = OF_SIZES[name]
+    jitted = multiop.jit(fun)
+    for size in SIZES:
+        x = torch.arange(16.0 * size).reshape(size, 16) / 100
+        found, expected = jitted(x), fun(x)
+        for mine, theirs in zip(multiop.tree.leaves(found), multiop.tree.leaves(expected), strict=True):
+            assert mine == theirs if isinstance(theirs, int) else torch.allclose(mine, theirs)
+    assert 0 < len(compiled) <= PROGRAMS.get(name, 3)
+
+
+def test_a_program_with_dynamic_sizes_that_the_compiler_refuses_is_made_for_each_size(monkeypatch):
+    compile_graph = torch.compile
+
+    def refuse_dynamic(graph, inputs):
+        if any(not isinstance(x, torch.Tensor) for x in inputs):
+            raise NotImplementedError
+        return graph.forward
+
+    monkeypatch.setattr(
+        torch, "compile", lambda f, dynamic, options: compile_graph(f, dynamic=dynamic, backend=refuse_dynamic)
+    )
+    jitted = multiop.jit(lambda x: multiop.op_reshape(x, (-1,)) * 2)
+    for size in SIZES:
+        assert jitted(torch.ones(size, 2)).shape == (2 * size,)

@@ -349,7 +349,10 @@ def promote_all(*xs):
 
 def together(*xs):
     """Return `xs` with host arrays as tensors, on the device of the first tensor; Python scalars stay what they are."""
-    if are_tensors(xs):
+    for x in xs:
+        if not isinstance(x, Tensor):
+            break
+    else:
         return list(xs)
     first = first_among(xs)
     tensors = [x if isinstance(x, Tensor) or host.is_scalar(x) else on_device_of(first, x) for x in xs]

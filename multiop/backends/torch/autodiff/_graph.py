@@ -9,7 +9,7 @@ import torch
 from torch.autograd.function import BackwardCFunction
 
 from .._internals import all_levels, hides_levels, metadata_of, number_of, requires_grad, sequence_number, tracing_state
-from .custom_gradient import hidden_edges, is_live
+from .custom_gradient import hidden_edges, is_live, replay
 
 _local = threading.local()
 _inner = set()  # classes of nodes of PyTorch's own that are no leaves, as they are met
@@ -37,10 +37,9 @@ def is_recording():
 
 def nodes_of(ys):
     """Return the nodes of the graph of `ys`, each once."""
-    seen = {None}
-    nodes = []
-    for node in [y.grad_fn for y in ys]:
-        if node not in seen:
+    seen, nodes = {None}, []
+    for y in ys:
+        if (node := y.grad_fn) not in seen:
             seen.add(node)
             nodes.append(node)
     for node in nodes:  # the list grows during the loop
@@ -56,16 +55,19 @@ def are_linked(ys, start=0):
 
     What this thread recorded before the sequence number `start` is taken for linked, so the walk ends there.
     """
-    levels = [all_levels(y) for y in ys]
+    levels, found = list(map(all_levels, ys)), [False] * len(ys)
     if not start and not reach_out([y for of_y in levels for y in of_y]):  # the usual case, in half the time
-        return [False] * len(ys)
+        return found
     verdicts = {None: False}  # node -> whether it leads to a live leaf
-    return [any(_is_linked(y, start, verdicts) for y in of_y) for of_y in levels]
+    for k, of_y in enumerate(levels):
+        for y in of_y:
+            found[k] = found[k] or _is_linked(y, start, verdicts)
+    return found
 
 
 def reach_out(ys):
     """Say whether the graph of `ys` has a live leaf, or a node that may have edges beyond the graph."""
-    seen, nodes = {None}, []
+    seen, nodes, start = {None}, [], getattr(replay, "start", 0)
     for y in ys:
         node = y.grad_fn
         if node is None:
@@ -78,7 +80,7 @@ def reach_out(ys):
         if type(node) not in _inner:
             variable = getattr(node, "variable", None)
             if variable is not None:
-                if is_live(variable):
+                if getattr(variable, "retired_at", -1) < start and is_live(variable):
                     return True
             elif hidden_edges(node) != []:
                 return True
@@ -130,8 +132,10 @@ def is_older(node, start):
 
 def detach_unlinked(xs, start=0):
     """Return `xs`, where each tensor whose graph no code outside can differentiate is detached from it."""
-    results = list(xs)
-    tracked = [k for k, x in enumerate(results) if isinstance(x, torch.Tensor) and requires_grad(x)]
+    results, tracked = list(xs), []
+    for k, x in enumerate(results):
+        if isinstance(x, torch.Tensor) and (x.requires_grad or requires_grad(x)):
+            tracked.append(k)
     if tracked and tracing_state() is None and not hides_levels():  # torch.jit.trace would record that it is detached
         linked = are_linked([results[k] for k in tracked], start) if torch.is_grad_enabled() else [False] * len(tracked)
         for k, is_linked in zip(tracked, linked, strict=True):

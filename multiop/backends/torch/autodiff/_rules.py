@@ -218,6 +218,15 @@ def _is_library(module):
     return isinstance(module, str) and module.partition(".")[0] in _LIBRARIES
 
 
+@functools.lru_cache(maxsize=512)
+def names_in(code):
+    """Return the names that `code`, or that of a function defined in it, may read from outside, each once."""
+    codes = [code]
+    for code in codes:  # the list grows during the loop
+        codes.extend(constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return dict.fromkeys(name for code in codes for name in code.co_names)
+
+
 def variables_of(function):
     """Return `(name, value)` for each outer variable that `function`, or a function defined in it, reads."""
     variables = []
@@ -227,11 +236,8 @@ def variables_of(function):
         except ValueError:  # not assigned yet
             continue
     if not _is_library(function.__globals__.get("__name__")):
-        codes = [function.__code__]
-        for code in codes:  # the list grows during the loop
-            codes.extend(constant for constant in code.co_consts if isinstance(constant, types.CodeType))
-        names = dict.fromkeys(name for code in codes for name in code.co_names)
-        variables.extend((name, function.__globals__[name]) for name in names if name in function.__globals__)
+        names = names_in(function.__code__)
+        variables += [(name, function.__globals__[name]) for name in names if name in function.__globals__]
         modules = [(name, value) for name, value in variables if isinstance(value, types.ModuleType)]
         for name, module in modules:
             if not _is_library(module.__name__):

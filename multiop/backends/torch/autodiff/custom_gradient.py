@@ -42,7 +42,7 @@ from ..conversion import is_dtensor
 from . import _effects, _linear, _rules
 
 _times = itertools.count(1)
-_replay = threading.local()
+replay = threading.local()  # .start: leaves that are retired before it are live again
 
 
 def stop_gradient(x):
@@ -80,17 +80,17 @@ def retire(leaves):
 @contextlib.contextmanager
 def replaying():
     """Make the leaves live that are retired by now, while a function runs again as it did when they were."""
-    before = getattr(_replay, "start", 0)
-    _replay.start = next(_times)
+    before = getattr(replay, "start", 0)
+    replay.start = next(_times)
     try:
         yield
     finally:
-        _replay.start = before
+        replay.start = before
 
 
 def is_live(x):
     """Say whether code outside may still differentiate with respect to `x`, a leaf of the graph."""
-    return x.requires_grad and (not hasattr(x, "retired_at") or x.retired_at < getattr(_replay, "start", 0))
+    return x.requires_grad and getattr(x, "retired_at", -1) < getattr(replay, "start", 0)
 
 
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
@@ -411,7 +411,7 @@ def hidden_edges(node):
     elif box[0] is None:
         return None
     else:
-        known = {id(x) for x in node.known}
+        known = set(map(id, node.known))
         tensors = [x for _, x in _rules.reachable(box[0]) if node.reaches_beyond or id(x) not in known]
     return [edge_of(x) for x in tensors if x.requires_grad]
 

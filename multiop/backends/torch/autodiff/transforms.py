@@ -24,6 +24,7 @@ from .._internals import (
     autocast_state,
     autocast_to,
     dispatch_depth,
+    forward_mode,
     grads_of,
     has_saved_tensor_hooks,
     has_tangent,
@@ -42,22 +43,25 @@ from .._internals import (
     tracing_state,
 )
 from ..conversion import is_dtensor, is_inexact
-from . import _effects, _rules
+from . import _effects, _families, _rules
 from ._graph import detach_unlinked, enter, leave, nodes_of, reach_out
 from .custom_gradient import alias, leaf, recording, replaying, retire
 
 
 def vjp(fun, primals, persistent=True):
-    if is_transformed() or torch.compiler.is_dynamo_compiling():  # Dynamo cannot trace a walk over the graph
+    # Dynamo cannot trace a walk over the graph
+    if are_transforms_active() or forward_mode._current_level >= 0 or torch.compiler.is_dynamo_compiling():
         pullback = _Pullback(fun, list(primals))
         outputs, aux = pullback.run()
         return outputs, pullback, aux
     start = enter()
     try:
-        is_usual = tracing_state() is None and True not in [x.requires_grad or x.is_inference() for x in primals]
-        if is_usual:
-            leaves = [x.detach().requires_grad_() for x in primals]
-        else:
+        leaves = []
+        for x in primals if tracing_state() is None else ():
+            if x.requires_grad or x.is_inference():
+                break
+            leaves.append(x.detach().requires_grad_())
+        if len(leaves) < len(primals):
             leaves = [leaf(x) for x in (primals if start else detach_unlinked(primals))]
         if torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
             outputs, aux = fun(*leaves)
@@ -109,7 +113,7 @@ def has_native_derivatives(ys):
     """
     if is_transformed() or torch.compiler.is_dynamo_compiling() or (dispatch_depth() and is_tracing()):
         return False  # the first two hide the graph; a compiler gains nothing from it
-    for node in nodes_of(ys):  # noqa: SIM110  a third of the time of all()
+    for node in nodes_of(ys) if ys else ():
         if isinstance(node, BackwardCFunction) and not hasattr(node, "is_kernel"):
             return False
     return True
@@ -221,7 +225,7 @@ def jit(fun):
 
     if make_fx is None:  # an untested version
         return by_python
-    programs = Recent()
+    programs, families = Recent(), Recent()
 
     def call_compiled(*tensors):
         is_part = (
@@ -233,7 +237,7 @@ def jit(fun):
         program = programs.get(key)
         if program is None:
             try:
-                program = _Program(fun, by_python, tensors)
+                program = _Program(fun, by_python, tensors, families)
             except Exception as error:
                 if not _effects.is_cause(error):
                     raise
@@ -260,7 +264,7 @@ def _saved_apart():
 class _Program:
     """A function traced and compiled for one signature; so is its pullback, and so on for higher orders."""
 
-    def __init__(self, fun, by_python, tensors):
+    def __init__(self, fun, by_python, tensors, families):
         self.fun, self.by_python, self.autocast = fun, by_python, autocast_state()
         with tracing_lock(), _effects.Undone(), _saved_apart():
             graph = make_fx(self.outputs)(*[x.detach() for x in tensors])
@@ -277,9 +281,7 @@ class _Program:
         self.differentiable = [k for k, x in enumerate(tensors) if is_inexact(x)]
         self.compiled = graph.forward  # calling a module is slow
         if any(node.op.startswith("call") for node in graph.graph.nodes):  # otherwise there is nothing to compile
-            # no fullgraph=True: it counts compilations over all threads, and fails if two run at once
-            options = _OPTIONS | {"inplace_buffers": not _shares_parts(graph.graph)}
-            self.compiled = torch.compile(graph.forward, dynamic=False, options=options)
+            self.compiled = _compile(graph, tensors, families)
         self.pullback = jit(self.gradients)
 
     def __call__(self, *tensors):
@@ -342,6 +344,21 @@ class _Program:
         ys, seeds = [outputs[k] for k in tracked], [given[n + k] for k in tracked]
         grads = grads_of(ys, sources, seeds, True, torch.is_grad_enabled())
         return [torch.zeros_like(x) if g is None else g for g, x in zip(grads, sources, strict=True)], list
+
+
+def _compile(graph, tensors, families):
+    """Return the compiled form of a traced graph, which may be that of another one with other numbers in it."""
+    # no fullgraph=True: it counts compilations over all threads, and fails if two run at once
+    options = _OPTIONS | {"inplace_buffers": not _shares_parts(graph.graph)}
+    structure, numbers, held = _families.describe(graph)
+    if structure is None:
+        return torch.compile(graph.forward, dynamic=False, options=options)
+    kinds = [(x.dtype, x.device, x.ndim, x.is_contiguous() or x.stride()) for x in (*tensors, *held)]
+    key = structure, tuple(kinds), options["inplace_buffers"]
+    if (family := families.get(key)) is not None:
+        return family.program(graph, numbers, held, options)
+    families.put(key, _families.Family(numbers))
+    return torch.compile(graph.forward, dynamic=False, options=options)
 
 
 class _Compiled(Function):

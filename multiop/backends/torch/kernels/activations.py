@@ -11,7 +11,7 @@ from ..conversion import is_float
 
 
 def op_gelu(x, approximate, *, otherwise):
-    if not (is_float(x) and x.dtype is torch.float16):
+    if getattr(x, "dtype", None) is not torch.float16:
         return otherwise(x, approximate)
     form = "tanh" if approximate else "none"
 

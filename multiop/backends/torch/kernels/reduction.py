@@ -17,7 +17,7 @@ MANY = 4096  # from here on, separate steps are faster than the kernel of the va
 
 
 def op_mean(x, axis, keepdims, *, otherwise):
-    if not (is_float(x) and x.requires_grad and x.numel() >= FEW and x.dtype in LONG):
+    if not (isinstance(x, torch.Tensor) and x.requires_grad and x.numel() >= FEW and x.dtype in LONG):
         return otherwise(x, axis, keepdims)
     dims = args.axes(axis, x.ndim)
     y = torch.sum(x, dims, keepdims)  # its gradient is a view; that of torch.mean is as large as x

@@ -44,7 +44,8 @@ def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
         x, kernel = integers_to_int64(x, kernel)
     if kernel.shape[0] == 1:  # the gradient of a CPU kernel requires it to be contiguous
         kernel = kernel.clone(memory_format=torch.contiguous_format)
-    y = _convolve(_CONV[len(order) - 2], x, kernel, bias if is_fused else None, *options)
+    convolve = _CONV[len(order) - 2] if x.shape[0] else functools.partial(convolve_nothing, _CONV[len(order) - 2])
+    y = convolve(x, kernel, bias if is_fused else None, *options)
     y = y if y.is_floating_point() else y.to(inputs.dtype)
     y = y if data_format == "channels_first" else y.movedim(1, -1)
     return y if is_fused else op_add(y, bias.reshape(windows.along_channels(data_format, len(order) - 2)))
@@ -78,7 +79,8 @@ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_for
     extra = [max(less - end, 0) for less, (_, end) in zip(both, crops, strict=True)]
     # the gradient of a CPU kernel requires it to be contiguous
     x, kernel = integers_to_int64(x, torch.permute(kernel, (n + 1, n, *range(n))).contiguous())
-    convolve = lambda *xs: _convolve(_CONV_TRANSPOSE[n], *xs, None, strides, both, extra, groups, dilation)  # noqa: E731
+    kind = _CONV_TRANSPOSE[n] if x.shape[0] else functools.partial(convolve_nothing, _CONV_TRANSPOSE[n])
+    convolve = lambda *xs: kind(*xs, None, strides, both, extra, groups, dilation)  # noqa: E731
     # the CPU kernel adds overlapping patches up in 16 bits
     y = in_float32(convolve, x, kernel) if x.is_cpu and not are_autocast(x, kernel) else convolve(x, kernel)
     y = y if y.is_floating_point() else y.to(inputs.dtype)
@@ -123,13 +125,8 @@ def op_fold(x, output_size, kernel_size, dilation, padding, stride):
     return image[:, :, pads[0] : height - pads[0], pads[1] : width - pads[1]]
 
 
-def _convolve(kind, x, kernel, bias, *options):
-    """Return the convolution of `x`; an empty batch is replaced by one entry of zeros.
-
-    For the gradients of an empty convolution, the compiler gets wrong strides, and fails.
-    """
-    if x.shape[0]:
-        return kind(x, kernel, bias, *options)
+def convolve_nothing(kind, x, kernel, bias, *options):
+    """Return the convolution of an empty batch: of its gradients, the compiler gets wrong strides, and fails."""
     return kind(torch.cat([x, x.new_zeros(1, *x.shape[1:])]), kernel, bias, *options)[:0]
 
 

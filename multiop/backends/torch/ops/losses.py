@@ -11,6 +11,7 @@ from torch.nn import functional
 from multiop import errors
 from multiop._values import args
 
+from .._internals import is_tracked
 from ..conversion import are_floats, floating, promote, reject_complex, to_wide_float
 from ..devices import is_at_hand
 from .elementwise import op_clip
@@ -50,10 +51,10 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
         output = torch.log(op_clip(output, EPSILON, 1 - EPSILON))
     elif not output.is_floating_point():
         reject_complex(output)
-    rows, classes = output, target.to(torch.int64).reshape(-1)
-    if not output.ndim == axis + 1 == 2:
-        rows = output.movedim(axis, -1).reshape(-1, output.shape[axis])
-    if is_at_hand(target):
+    rows, classes = output if output.ndim == axis + 1 else output.movedim(axis, -1), target.to(torch.int64).reshape(-1)
+    if output.ndim != 2:
+        rows = rows.reshape(-1, output.shape[axis])
+    if (type(target) is torch.Tensor and target.is_cpu and not is_tracked(target)) or is_at_hand(target):
         try:
             loss = functional.cross_entropy(rows, classes, reduction="none", ignore_index=_NO_INT32)
         except IndexError:

@@ -32,10 +32,10 @@ from .elementwise import op_maximum, op_minimum
 
 # sums and products are computed in at least 32 bits
 def op_sum(x, axis, keepdims):
-    if is_float_along(x, axis):
-        return torch.sum(x, axis, keepdims)
     if axis is None and not keepdims and is_float(x):
         return torch.sum(x)
+    if is_float_along(x, axis):
+        return torch.sum(x, axis, keepdims)
     x = convert(x)
     dims = args.axes(axis, x.ndim)
     dtype = ACCUMULATED.get(x.dtype, x.dtype)  # as it sums, PyTorch casts without a copy
@@ -58,10 +58,10 @@ def op_prod(x, axis, keepdims, dtype):
 
 
 def op_mean(x, axis, keepdims):
-    if is_float_along(x, axis):
-        return torch.mean(x, axis, keepdims)
     if axis is None and not keepdims and is_float(x):
         return torch.mean(x)
+    if is_float_along(x, axis):
+        return torch.mean(x, axis, keepdims)
     x = floating(x)
     dims = args.axes(axis, x.ndim)
     return torch.mean(x, dims, keepdims) if dims else x
