@@ -168,7 +168,7 @@ def porting(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def tools(session: nox.Session) -> None:
-    """Prove the command, the checkers and tools, what an import costs, other devices and versions."""
+    """Prove the command, the checkers and tools, kernels, what an import costs, other devices and versions."""
     announce(session, "tools")
     run(session, "pytest", *WORKERS, "--tier=default", "--part=tools", "--hasty", *session.posargs, environment=HASTY)
 
