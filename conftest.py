@@ -120,7 +120,7 @@ def pytest_generate_tests(metafunc):
     if asked_tier(config) == "full" or any("::" in argument for argument in config.args):
         return
     every, own = metafunc._calls, test.own_markers
-    around = [mark for node in test.listchain()[:-1] for mark in node.own_markers]
+    around = [mark for node in reversed(test.listchain()[:-1]) for mark in node.own_markers]
     found = [
         case
         for case in every
@@ -128,7 +128,7 @@ def pytest_generate_tests(metafunc):
             test.path, f"{test.nodeid}[{case.id}]", case.params, [*own, *case.marks, *around], config
         )
     ]
-    metafunc._calls = found or every[:1]  # which is then left out, as no case of another test is
+    metafunc._calls = found or every[:1]  # pytest needs one, which is then left out
 
 
 @pytest.hookimpl(tryfirst=True)
