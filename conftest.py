@@ -25,6 +25,8 @@ import pytest
 sys.path.append(str(Path(__file__).parent / "tests" / "tables"))  # another suite's run has not this project's settings
 from recorded import APART, Record, part_of
 
+from multiop.testing._tiers import asked_backends, asked_tier
+
 FINISHED = itertools.count(1)
 COLLECTED = pytest.StashKey()
 # XLA has fewer digits where nothing is fused, as in a hasty run; test_cbrt_keeps_its_digits has these numbers, too
@@ -110,28 +112,37 @@ TOOLS = (
 )
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc):
+    """Drop the cases of the full tier before they are built, unless some are asked for by name: they are a third."""
+    yield
+    config, test = metafunc.config, metafunc.definition
+    if asked_tier(config) == "full" or any("::" in argument for argument in config.args):
+        return
+    every, own = metafunc._calls, test.own_markers
+    around = [mark for node in reversed(test.listchain()[:-1]) for mark in node.own_markers]
+    found = [
+        case
+        for case in every
+        if not is_left_to_full(
+            test.path, f"{test.nodeid}[{case.id}]", case.params, [*own, *case.marks, *around], config
+        )
+    ]
+    metafunc._calls = found or every[:1]  # pytest needs one, which is then left out
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Leave to the full tier all backends but one of what depends on none; in a hasty run, leave out the compilers."""
-    from multiop.testing._tiers import asked_backends
-
     names = asked_backends(config)
-    one = "jax" if "jax" in names else names[0]  # the one that starts fastest
-    beside_others = len(names) > 1
     for item in items:
-        if item.get_closest_marker("once") and item.callspec.params["multiop_backend"] != one:
-            item.add_marker(pytest.mark.tier("full"), append=False)
         params = getattr(getattr(item, "callspec", None), "params", {})
-        slow = [mark.kwargs.items() for mark in item.iter_markers("slow_on")]
-        of_tools = item.path.parent.name in ("porting", "testing") or item.path.stem.startswith(TOOLS)
-        if any(all(params.get(name) == value for name, value in pairs) for pairs in slow) or (
-            of_tools and beside_others and params.get("multiop_backend") == "numpy"  # of that tier, it has two minutes
-        ):
-            item.add_marker(pytest.mark.tier("full"), append=False)
-        if item.get_closest_marker("rotating") and not is_in_turn(item, config.getoption("week"), names):
-            item.add_marker(pytest.mark.tier("full"), append=False)
-        if mark := item.get_closest_marker("tier"):
-            item.add_marker(pytest.mark.multiop_tier(*mark.args))
+        marks = list(item.iter_markers())
+        tier = next((mark.args for mark in marks if mark.name == "tier"), None)
+        if is_left_to_full(item.path, item.nodeid, params, marks, config):
+            tier = ("full",)
+        if tier is not None:
+            item.add_marker(pytest.mark.multiop_tier(*tier))
         if item.name in DIGITS_BY_FUSION:
             item.add_marker(pytest.mark.compiler)
     device = config.getoption("multiop_device")
@@ -151,12 +162,27 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item not in left_out]
 
 
-def is_in_turn(item, week, names):
-    """Say whether a test is in the quarter of a week: of each case one backend of four, each after four weeks."""
-    backend = getattr(getattr(item, "callspec", None), "params", {}).get("multiop_backend")
+def is_left_to_full(path, nodeid, params, marks, config):
+    """Say whether the full tier alone has a case: by its marks, of tools on NumPy, or since it is not its week."""
+    names, backend = asked_backends(config), params.get("multiop_backend")
+    of_tools = path.parent.name in ("porting", "testing") or path.stem.startswith(TOOLS)
+    if of_tools and backend == "numpy" and len(names) > 1:  # of that tier, it has two minutes
+        return True
+    for mark in marks:
+        if mark.name == "once" and params["multiop_backend"] != ("jax" if "jax" in names else names[0]):
+            return True  # it runs on the backend that starts fastest
+        if mark.name == "slow_on" and all(params.get(name) == value for name, value in mark.kwargs.items()):
+            return True
+        if mark.name == "rotating" and not is_in_turn(nodeid, backend, config.getoption("week"), names):
+            return True
+    return next((mark.args[0] for mark in marks if mark.name == "tier"), None) == "full"
+
+
+def is_in_turn(nodeid, backend, week, names):
+    """Say whether a case is in the quarter of a week: on one backend of four, on each after four weeks."""
     year, _, number = week.partition("-W")
     turn = names.index(backend) if backend in names else 0
-    return (zlib.crc32(item.nodeid.replace(f"[{backend}", "[").encode()) + turn + 53 * int(year) + int(number)) % 4 == 0
+    return (zlib.crc32(nodeid.replace(f"[{backend}", "[").encode()) + turn + 53 * int(year) + int(number)) % 4 == 0
 
 
 def pytest_report_header(config):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import subprocess
@@ -51,6 +52,16 @@ def every_backend():
 def pytester(every_backend, pytester):
     """Run tests within a test: what Python imports meanwhile is forgotten behind it, but by the registry."""
     return pytester
+
+
+@pytest.fixture
+def logged():
+    """The records that TensorFlow logs during one test."""
+    records, handler, logger = [], logging.Handler(), logging.getLogger("tensorflow")
+    handler.emit = records.append
+    logger.addHandler(handler)
+    yield records
+    logger.removeHandler(handler)
 
 
 @pytest.fixture

@@ -940,11 +940,16 @@ def test_wrapping(backend, way, wrap):
 @pytest.mark.parametrize(
     "chain",
     [
-        ("grad", "grad", "grad"),
-        ("jvp", "jvp", "jvp"),
+        *[
+            pytest.param(chain, marks=[pytest.mark.slow_on(wrap=wrap) for wrap in ("jit", "vmap", "checkpoint")])
+            for chain in [
+                ("grad", "grad", "grad"),
+                ("jvp", "jvp", "jvp"),
+                ("grad", "jvp", "grad"),
+                ("jacfwd", "jacrev", "grad"),
+            ]
+        ],
         ("jvp", "grad", "jvp"),
-        ("grad", "jvp", "grad"),
-        ("jacfwd", "jacrev", "grad"),
         ("jacrev", "jacfwd", "jacrev"),
     ],
 )

@@ -22,7 +22,7 @@ pytestmark = [
 @pytest.mark.parametrize(("op", "dtype"), [(op, dtype) for op in ROWS for dtype in NARROW if dtype in ROWS[op].dtypes])
 def test_narrow_gradient(op, dtype, multiop_backend, multiop_x64, pytestconfig):
     largest = float(multiop.finfo(dtype).max)
-    calls = ROWS[op].calls if asked_tier(pytestconfig) == "full" else ROWS[op].calls[:2]
+    calls = ROWS[op].calls if asked_tier(pytestconfig) == "full" else ROWS[op].calls[:1]
     for n, call in enumerate(calls):
         narrow, wide = (Problem(getattr(multiop, op), call, dtype=kind, seed=n) for kind in (dtype, "float64"))
         if not narrow.is_differentiable:

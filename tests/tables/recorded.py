@@ -13,12 +13,14 @@ ROOT = Path(__file__).parents[2]
 # the parts of the suite that have a session of their own: files of tests, by how their paths begin; the rest is `core`
 APART = {
     "porting": ("tests/porting/",),
-    "tools": (  # the command, the checkers, other devices and versions, and what stands around them
+    "tools": (  # the command, the checkers, kernels, other devices and versions, and what stands around them
         "tests/jax/test_devices_",
+        "tests/jax/test_kernels_",
         "tests/jax/test_others_",
         "tests/jax/test_versions_",
         "tests/loaded/",
         "tests/tensorflow/test_effects_",
+        "tests/tensorflow/test_kernels_",
         "tests/tensorflow/test_versions_",
         "tests/test_array_api",
         "tests/test_cli",
@@ -28,6 +30,7 @@ APART = {
         "tests/test_fuzz",
         "tests/test_half_imported",
         "tests/test_import_cost",
+        "tests/test_kernels",
         "tests/test_package",
         "tests/test_programs",
         "tests/test_toy_backend",
@@ -35,6 +38,7 @@ APART = {
         "tests/test_version_table",
         "tests/testing/",
         "tests/torch/test_devices_",
+        "tests/torch/test_kernels_",
         "tests/torch/test_versions_",
     ),
 }

@@ -75,17 +75,23 @@ ORDERS = {
 
 
 @wrapped
-@pytest.mark.parametrize(("modes", "expected"), ORDERS.values(), ids=ORDERS)
-def test_orders_and_modes_nest(wrap, modes, expected):
-    derivative = ten
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.slow_on(wrap=WRAPPERS["eager"], order="fff")  # TensorFlow traces each step of each accumulator
+@pytest.mark.slow_on(wrap=WRAPPERS["xla"], order="fff")
+@pytest.mark.slow_on(wrap=WRAPPERS["xla"], order="rrrr")
+def test_orders_and_modes_nest(wrap, order):
+    (modes, expected), derivative = ORDERS[order], ten
     for mode in reversed(modes):
         derivative = mode(derivative)
     found = wrap(derivative)(tf.constant(2.0))
     np.testing.assert_allclose(0.0 if found is None else found, expected, rtol=1e-5)
 
 
-@wrapped
+@pytest.mark.parametrize("wrap", [WRAPPERS["function"], WRAPPERS["xla"]], ids=["function", "xla"])
 @pytest.mark.parametrize("order", ["r", "f", "rr", "fr", "ff", "rrr", "frr"])
+@pytest.mark.slow_on(wrap=WRAPPERS["xla"], order="ff")
+@pytest.mark.slow_on(wrap=WRAPPERS["xla"], order="frr")
+@pytest.mark.slow_on(wrap=WRAPPERS["xla"], order="rrr")
 def test_orders_and_modes_around_a_compiled_function(wrap, order):
     modes, expected = ORDERS[order]
     derivative = wrap(ten)
