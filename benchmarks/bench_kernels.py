@@ -17,6 +17,7 @@ from bench_autodiff import NATIVE
 from bench_training import peak
 from harness import Bench, run
 
+import multiop
 from multiop._loading import kernels, registry
 
 LIMIT = 0.9
@@ -52,6 +53,7 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
     "op_expm": ([(256, 16, 16)], lambda op, x: op(x)),
     "op_expm1": ([MANY], lambda op, x: op(x)),
     "op_eye": ([], lambda op: op(32)),
+    "op_fft": ([(64, 2)], lambda op, x: op(multiop.op_view_as_complex(x))),
     "op_fmax": ([MANY, MANY], lambda op, x, y: op(x, y)),
     "op_fmin": ([MANY, MANY], lambda op, x, y: op(x, y)),
     "op_fmod": ([MANY, MANY], lambda op, x, y: op(x, y)),
@@ -61,6 +63,7 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
     "op_hard_sigmoid": ([MANY], lambda op, x: op(x)),
     "op_hypot": ([MANY, MANY], lambda op, x, y: op(x, y)),
     "op_i0": ([MANY], lambda op, x: op(x)),
+    "op_ifft": ([(64, 2)], lambda op, x: op(multiop.op_view_as_complex(x))),
     "op_image_resize": ([(4, 128, 128, 3)], lambda op, x: op(x, (256, 256))),
     "op_isin": ([MANY, (1024,)], lambda op, x, y: op(x, y)),
     "op_layer_normalization": ([MANY, (1024,), (1024,)], lambda op, x, gamma, beta: op(x, gamma, beta)),
@@ -87,6 +90,8 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
     "op_tril": ([MANY], lambda op, x: op(x)),
     "op_triu": ([MANY], lambda op, x: op(x)),
     "op_var": ([MANY], lambda op, x: op(x, -1)),
+    "op_view_as_complex": ([(4, 128, 128, 2)], lambda op, x: op(x)),
+    "op_view_as_real": ([(4, 128, 128, 2)], lambda op, x: op(multiop.op_view_as_complex(x))),
     "op_xlog1py": ([(1024,), (1024,)], lambda op, x, y: op(x, y * y)),
     "op_xlogy": ([(1024,), (1024,)], lambda op, x, y: op(x, y * y)),
 }

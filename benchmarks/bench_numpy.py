@@ -119,6 +119,15 @@ def functools_of(multiop: Any, np: Any, x: Any, y: Any, m: Any, k: Any) -> dict[
             (lambda f=getattr(np, name), a=a, b=b: f(a, b)),
             (lambda f=getattr(multiop, f"op_{name}"), a=a, b=b: f(a, b)),
         )
+    z = m.astype("complex64")
+    for name in ("fft", "ifft", "fftn", "ifftn", "irfftn"):
+        rows[name] = (lambda f=getattr(np.fft, name): f(z)), (lambda f=getattr(multiop, f"op_{name}"): f(z))
+    rows["rfftn"] = (lambda: np.fft.rfftn(m)), (lambda: multiop.array_api.fft.rfftn(m))
+    rows["view_as_real"] = (lambda: z[..., None].view("float32")), (lambda: multiop.op_view_as_real(z))
+    rows["view_as_complex"] = (
+        (lambda: m[:, :2].copy().view(np.complex128)[..., 0]),
+        (lambda: multiop.op_view_as_complex(m[:, :2].copy())),
+    )
     rows["sum along an axis of"] = (lambda: np.sum(m, 1)), (lambda: multiop.op_sum(m, 1))
     rows["inv"] = (lambda: np.linalg.inv(m)), (lambda: multiop.op_inv(m))
     rows["solve"] = (lambda: np.linalg.solve(m, m)), (lambda: multiop.op_solve(m, m))

@@ -29,6 +29,7 @@ ROOT = Path(__file__).parent.parent
 ROUNDING = {"float16": 1e-2, "float32": 2e-4, "float64": 1e-9}
 SEEN = np.array([[True, False, True], [False, False, False], [True, True, True]])  # a query sees nothing
 BIAS = [[0.5, -1.0, 2.0], [0.0, 1.0, 0.5], [-np.inf, 1.0, 0.0]]  # a list is no operand: it has no gradient
+SPECTRUM = np.linspace(1 + 2j, -2 + 1j, 6).reshape(2, 3) ** 2
 LARGE = {  # calls of the sizes and options that a kernel is for, where the op's own rows are small
     "op_batch_normalization": [
         call(normal(3, 4, 5), normal(4), positive(4), 1, **{name: normal(4)}) for name in ("offset", "scale")
@@ -41,6 +42,7 @@ LARGE = {  # calls of the sizes and options that a kernel is for, where the op's
         call(*[normal(2, 3, 2, 4)] * 3, bias=BIAS, is_causal=True),
     ],
     "op_expm": [call(normal(4, 4))],
+    **{f"op_{name}": [call(SPECTRUM)] for name in ("fft", "ifft", "fftn", "ifftn", "irfftn")},
     "op_image_resize": [
         call(normal(2, 6, 6, 3), (12, 12)),
         call(normal(3, 6, 6), (12, 12), data_format="channels_first"),

@@ -30,13 +30,13 @@ COMPOSITES = frozenset(
     op_vander op_rearrange op_amax op_amin op_count_nonzero op_ptp op_average op_diff op_interp op_gradient op_unwrap
     op_ravel op_ndim op_size op_hstack op_vstack op_dstack op_column_stack op_append op_array_split op_hsplit
     op_vsplit op_dsplit op_fliplr op_flipud op_rot90 op_broadcast_arrays op_broadcast_shapes op_meshgrid op_diag
-    op_diagflat op_tri op_tril op_triu op_set_diag op_tril_indices op_triu_indices op_block_diag op_stft op_istft
-    op_ifft op_fftn op_ifftn op_rfftn op_irfftn op_hfft op_ihfft op_fftfreq op_rfftfreq op_fftshift op_ifftshift
-    op_in_top_k op_argpartition op_unique op_lexsort op_isin op_histogram op_setdiff1d op_union1d op_intersect1d
-    op_logspace op_geomspace op_lgamma op_digamma op_polygamma op_gammainc op_gammaincc op_betainc op_gamma op_betaln
-    op_beta op_xlogy op_xlog1py op_erfcx op_erfcinv op_ndtr op_log_ndtr op_ndtri op_logit op_entr op_rel_entr
-    op_kl_div op_multigammaln op_zeta op_jv op_yv op_iv op_ive op_kv op_kve op_convolve op_nansum op_nanprod
-    op_nancumsum op_nancumprod op_nanmean op_nanvar op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin
+    op_diagflat op_tri op_tril op_triu op_set_diag op_tril_indices op_triu_indices op_block_diag op_fft op_ifft
+    op_fft2 op_ifft2 op_rfft op_irfft op_stft op_istft op_hfft op_ihfft op_fftfreq op_rfftfreq op_fftshift
+    op_ifftshift op_in_top_k op_argpartition op_unique op_lexsort op_isin op_histogram op_setdiff1d op_union1d
+    op_intersect1d op_logspace op_geomspace op_lgamma op_digamma op_polygamma op_gammainc op_gammaincc op_betainc
+    op_gamma op_betaln op_beta op_xlogy op_xlog1py op_erfcx op_erfcinv op_ndtr op_log_ndtr op_ndtri op_logit op_entr
+    op_rel_entr op_kl_div op_multigammaln op_zeta op_jv op_yv op_iv op_ive op_kv op_kve op_convolve op_nansum
+    op_nanprod op_nancumsum op_nancumprod op_nanmean op_nanvar op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin
     op_quantile op_percentile op_median op_nanquantile op_nanpercentile op_nanmedian op_moments op_corrcoef op_cov
     op_trapezoid op_bartlett op_hanning op_hamming op_blackman
     """.split()
@@ -2206,41 +2206,71 @@ def op_block_diag(op):
   except Exception as error: return recover(error, op, {"arrs": arrs})
  return op_block_diag, 1
 
-def op_fft(op):
- def op_fft(x):
-  try: return op(x)
-  except Exception as error: return recover(error, op, {"x": x})
- return op_fft, 1
+def op_fftn(op):
+ def op_fftn(x, s, axes, norm):
+  try: return op(x, s, axes, norm)
+  except Exception as error: return recover(error, op, {"x": x, "s": s, "axes": axes, "norm": norm})
+ return op_fftn, 1
 
-def op_fft2(op):
- def op_fft2(x):
-  try: return op(x)
-  except Exception as error: return recover(error, op, {"x": x})
- return op_fft2, 1
+def op_ifftn(op):
+ def op_ifftn(x, s, axes, norm):
+  try: return op(x, s, axes, norm)
+  except Exception as error: return recover(error, op, {"x": x, "s": s, "axes": axes, "norm": norm})
+ return op_ifftn, 1
 
-def op_ifft2(op):
- def op_ifft2(x):
-  try: return op(x)
-  except Exception as error: return recover(error, op, {"x": x})
- return op_ifft2, 1
+def op_rfftn(op):
+ def op_rfftn(x, s, axes, norm):
+  try: return op(x, s, axes, norm)
+  except Exception as error: return recover(error, op, {"x": x, "s": s, "axes": axes, "norm": norm})
+ return op_rfftn, 1
 
-def op_rfft(op):
- def op_rfft(x, fft_length):
-  try: return op(x, fft_length)
-  except Exception as error: return recover(error, op, {"x": x, "fft_length": fft_length})
- return op_rfft, 1
-
-def op_irfft(op):
- def op_irfft(x, fft_length):
-  try: return op(x, fft_length)
-  except Exception as error: return recover(error, op, {"x": x, "fft_length": fft_length})
- return op_irfft, 1
+def op_irfftn(op):
+ def op_irfftn(x, s, axes, norm):
+  try: return op(x, s, axes, norm)
+  except Exception as error: return recover(error, op, {"x": x, "s": s, "axes": axes, "norm": norm})
+ return op_irfftn, 1
 
 def op_extract_sequences(op):
  def op_extract_sequences(x, sequence_length, sequence_stride):
   try: return op(x, sequence_length, sequence_stride)
   except Exception as error: return recover(error, op, {"x": x, "sequence_length": sequence_length, "sequence_stride": sequence_stride})
  return op_extract_sequences, 1
+
+def op_fft(op):
+ def op_fft(x, n, axis, norm):
+  try: return (active() if registry._overridden else registry._backend).op_fft(x, n, axis, norm)
+  except Exception as error: return recover(error, op, {"x": x, "n": n, "axis": axis, "norm": norm})
+ return op_fft, 1
+
+def op_ifft(op):
+ def op_ifft(x, n, axis, norm):
+  try: return (active() if registry._overridden else registry._backend).op_ifft(x, n, axis, norm)
+  except Exception as error: return recover(error, op, {"x": x, "n": n, "axis": axis, "norm": norm})
+ return op_ifft, 1
+
+def op_fft2(op):
+ def op_fft2(x):
+  try: return (active() if registry._overridden else registry._backend).op_fft2(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_fft2, 1
+
+def op_ifft2(op):
+ def op_ifft2(x):
+  try: return (active() if registry._overridden else registry._backend).op_ifft2(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_ifft2, 1
+
+def op_rfft(op):
+ def op_rfft(x, fft_length):
+  try: return (active() if registry._overridden else registry._backend).op_rfft(x, fft_length)
+  except Exception as error: return recover(error, op, {"x": x, "fft_length": fft_length})
+ return op_rfft, 1
+
+def op_irfft(op):
+ def op_irfft(x, fft_length):
+  try: return (active() if registry._overridden else registry._backend).op_irfft(x, fft_length)
+  except Exception as error: return recover(error, op, {"x": x, "fft_length": fft_length})
+ return op_irfft, 1
 
 def op_stft(op):
  def op_stft(x, sequence_length, sequence_stride, fft_length, window, center):
@@ -2257,36 +2287,6 @@ def op_istft(op):
    return (active() if registry._overridden else registry._backend).op_istft(x, sequence_length, sequence_stride, fft_length, length, window, center)
   except Exception as error: return recover(error, op, {"x": x, "sequence_length": sequence_length, "sequence_stride": sequence_stride, "fft_length": fft_length, "length": length, "window": window, "center": center})
  return op_istft, 1
-
-def op_ifft(op):
- def op_ifft(x, n, axis, norm):
-  try: return (active() if registry._overridden else registry._backend).op_ifft(x, n, axis, norm)
-  except Exception as error: return recover(error, op, {"x": x, "n": n, "axis": axis, "norm": norm})
- return op_ifft, 1
-
-def op_fftn(op):
- def op_fftn(x, s, axes, norm):
-  try: return (active() if registry._overridden else registry._backend).op_fftn(x, s, axes, norm)
-  except Exception as error: return recover(error, op, {"x": x, "s": s, "axes": axes, "norm": norm})
- return op_fftn, 1
-
-def op_ifftn(op):
- def op_ifftn(x, s, axes, norm):
-  try: return (active() if registry._overridden else registry._backend).op_ifftn(x, s, axes, norm)
-  except Exception as error: return recover(error, op, {"x": x, "s": s, "axes": axes, "norm": norm})
- return op_ifftn, 1
-
-def op_rfftn(op):
- def op_rfftn(x, s, axes, norm):
-  try: return (active() if registry._overridden else registry._backend).op_rfftn(x, s, axes, norm)
-  except Exception as error: return recover(error, op, {"x": x, "s": s, "axes": axes, "norm": norm})
- return op_rfftn, 1
-
-def op_irfftn(op):
- def op_irfftn(x, s, axes, norm):
-  try: return (active() if registry._overridden else registry._backend).op_irfftn(x, s, axes, norm)
-  except Exception as error: return recover(error, op, {"x": x, "s": s, "axes": axes, "norm": norm})
- return op_irfftn, 1
 
 def op_hfft(op):
  def op_hfft(x, n, axis, norm):

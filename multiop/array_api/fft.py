@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from multiop._loading.registry import active
+from multiop._values import dtypes
 from multiop._values.types import ArrayLike, DType, Tensor
-from multiop.frontends.conversion import op_view_as_complex
-from multiop.frontends.elementwise import op_imag, op_real
-from multiop.frontends.shapes import op_stack
+from multiop.frontends.conversion import op_cast
 from multiop.frontends.signal import (
+    op_fft,
     op_fftfreq,
     op_fftn,
     op_fftshift,
@@ -16,10 +17,11 @@ from multiop.frontends.signal import (
     op_ifft,
     op_ifftn,
     op_ifftshift,
-    op_ihfft,
     op_irfftn,
     op_rfftfreq,
-    op_rfftn,
+    transform_back,
+    transform_first_half,
+    transform_reals,
 )
 
 from ._devices import on
@@ -42,66 +44,62 @@ __all__ = [
 ]
 
 
-def _parts(x: ArrayLike) -> tuple[Tensor, Tensor]:
-    return op_real(x), op_imag(x)
-
-
-def _complex(parts: tuple[Tensor, Tensor]) -> Tensor:
-    return op_view_as_complex(op_stack(list(parts), -1))
-
-
-def _lengths(n: int | None) -> list[int] | None:
-    return None if n is None else [n]
+def _complex(x: ArrayLike) -> Any:
+    """Return real numbers, which the standard does not ask for, as complex ones."""
+    backend = active()
+    x = backend.convert(x)
+    dtype = backend.dtype_name(x)
+    return x if dtype in dtypes.COMPLEX else op_cast(x, dtypes.result_type(dtype, "complex64"))
 
 
 def fft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Compute the discrete Fourier transform along an axis."""
-    return _complex(op_fftn(_parts(x), _lengths(n), [axis], norm))
+    return op_fft(_complex(x), n, axis, norm)
 
 
 def ifft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Compute the inverse of `fft`."""
-    return _complex(op_ifft(_parts(x), n, axis, norm))
+    return op_ifft(_complex(x), n, axis, norm)
 
 
 def rfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Compute the first half of `fft` of real numbers, of which the rest follows."""
-    return _complex(op_rfftn(x, _lengths(n), [axis], norm))
+    return transform_first_half(x, n, axis, norm, False)
 
 
 def irfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Compute the inverse of `rfft`, of `n` real numbers."""
-    return op_irfftn(_parts(x), _lengths(n), [axis], norm)
+    return transform_back(_complex(x), n, axis, norm)
 
 
 def hfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Compute `fft` of a signal of which `x` is the first half, and the rest is its conjugate."""
-    return op_hfft(_parts(x), n, axis, norm)
+    return op_hfft(_complex(x), n, axis, norm)
 
 
 def ihfft(x: ArrayLike, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
     """Compute the inverse of `hfft`."""
-    return _complex(op_ihfft(x, n, axis, norm))
+    return transform_first_half(x, n, axis, norm, True)
 
 
 def fftn(x: ArrayLike, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
     """Compute `fft` along several axes, all by default."""
-    return _complex(op_fftn(_parts(x), s, axes, norm))
+    return op_fftn(_complex(x), s, axes, norm)
 
 
 def ifftn(x: ArrayLike, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
     """Compute the inverse of `fftn`."""
-    return _complex(op_ifftn(_parts(x), s, axes, norm))
+    return op_ifftn(_complex(x), s, axes, norm)
 
 
 def rfftn(x: ArrayLike, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
     """Compute `rfft` along the last of several axes, and `fft` along the others."""
-    return _complex(op_rfftn(x, s, axes, norm))
+    return transform_reals(x, s, axes, norm)
 
 
 def irfftn(x: ArrayLike, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
     """Compute the inverse of `rfftn`."""
-    return op_irfftn(_parts(x), s, axes, norm)
+    return op_irfftn(_complex(x), s, axes, norm)
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: DType = None, device: Any = None) -> Tensor:

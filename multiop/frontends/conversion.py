@@ -154,7 +154,8 @@ def op_view_as_complex(x: ArrayLike) -> Tensor:
         x: Tensor of shape `(..., 2)`, not complex; integers, bool and small floats become `float32` or `floatx`.
 
     Returns:
-        Tensor of shape `x.shape[:-1]`, `complex128` for `float64`, else `complex64`.
+        Tensor of shape `x.shape[:-1]`, `complex128` for `float64`, else `complex64`. On PyTorch and NumPy it shares the
+        memory of `x` where `x` is a float tensor with both parts beside each other.
 
     Raises:
         ArgumentError: The last dimension is not of size 2.
@@ -169,7 +170,7 @@ def op_view_as_complex(x: ArrayLike) -> Tensor:
         [(1+2j)]
     """
     x = active().floating(x)
-    dtype, shape = op_dtype(x), op_shape(x)
+    dtype, shape = active().dtype_name(x), op_shape(x)
     if dtype in dtypes.COMPLEX:
         raise errors.DTypeError(f"x is complex already: {dtype}")
     if not shape or (isinstance(shape[-1], int) and shape[-1] != 2):
@@ -282,7 +283,8 @@ def op_view_as_real(x: ArrayLike) -> Tensor:
         x: Complex tensor of any shape.
 
     Returns:
-        Tensor of shape `(*x.shape, 2)`, `float64` for `complex128`, else `float32`.
+        Tensor of shape `(*x.shape, 2)`, `float64` for `complex128`, else `float32`. On PyTorch and NumPy it shares the
+        memory of `x`.
 
     Raises:
         DTypeError: `x` is not complex.

@@ -1,4 +1,4 @@
-"""Fourier transforms of signals, as pairs of real and imaginary parts."""
+"""Fourier transforms of signals: of complex tensors, or of pairs of real and imaginary parts, as Keras has them."""
 
 from __future__ import annotations
 
@@ -14,141 +14,161 @@ from multiop._values.types import ArrayLike, Axis, DType, Tensor
 
 from .conversion import on_device_of, op_cast, op_convert_to_tensor, op_dtype, op_shape, operands
 from .creation import op_arange, op_ones
-from .elementwise import op_add, op_divide, op_minimum, op_multiply, op_negative, op_sin, op_square
+from .elementwise import (
+    op_add,
+    op_conj,
+    op_divide,
+    op_imag,
+    op_minimum,
+    op_multiply,
+    op_negative,
+    op_real,
+    op_sin,
+    op_square,
+)
 from .indexing import op_get_item
 from .logical import op_greater, op_where
 from .reduction import op_sum
 from .shapes import op_broadcast_to, op_concatenate, op_moveaxis, op_pad, op_reshape, op_roll
 
+Complex: TypeAlias = ArrayLike | tuple[ArrayLike, ArrayLike]
+
 
 @boundary
-def op_fft(x: tuple[ArrayLike, ArrayLike]) -> tuple[Tensor, Tensor]:
-    """Compute the discrete Fourier transform along the last dimension.
+def op_fftn(
+    x: Complex,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Any:
+    """Compute the discrete Fourier transform along several axes.
 
     Args:
-        x: Pair of the real and the imaginary part: real tensors of one shape, of at least one dimension.
+        x: Complex tensor, or a pair of the real and the imaginary part: real tensors of one shape.
+        s: How many entries are transformed along each axis: `x` is cut, or padded with zeros. By default, and for -1,
+            as many as it has.
+        axes: Dimensions to transform; by default all, or the last `len(s)`.
+        norm: What divides by the number of entries: `"backward"` (or `None`), the inverse; `"forward"`, this transform;
+            `"ortho"`, each by the square root.
 
     Returns:
-        Pair of the real and the imaginary part of the transform, of the shape of `x`. They have the dtype of `x`,
-        `floatx` for integers and bool; 16-bit floats are transformed in `float32`.
+        Complex tensor of the dtype of `x`; of a pair, a pair. Its parts have the dtype of `x`, `floatx` for integers
+        and bool; 16-bit floats are transformed in `float32`.
 
     Raises:
-        ArgumentError: The parts differ in shape, or the last dimension is empty.
-        ArgumentTypeError: `x` is not a pair.
+        ArgumentError: The parts differ in shape, a dimension is empty, a length is not positive, `s` and `axes` differ
+            in length, an axis is out of range or named twice, or `norm` is unknown.
+        ArgumentTypeError: `x` is neither a pair nor complex.
         DTypeError: A part is complex.
 
     Example:
         >>> import multiop
-        >>> [multiop.op_convert_to_numpy(part).tolist() for part in multiop.op_fft(([1.0, 2.0], [0.0, 1.0]))]
-        [[3.0, -1.0], [1.0, -1.0]]
+        >>> multiop.op_convert_to_numpy(multiop.op_fftn([[1.0 + 0j, 2.0], [3.0, 4.0]])).tolist()
+        [[(10+0j), (-2+0j)], [(-4+0j), 0j]]
     """
-    return active().op_fft(_pair(x, 1))
+    x, sizes = _numbers(x)
+    lengths, axes = _plan(sizes, s, axes)
+    return active().op_fftn(x, lengths, axes, _norm(norm))
 
 
 @boundary
-def op_fft2(x: tuple[ArrayLike, ArrayLike]) -> tuple[Tensor, Tensor]:
-    """Compute the discrete Fourier transform along the last two dimensions.
+def op_ifftn(
+    x: Complex,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Any:
+    """Compute the inverse of the discrete Fourier transform along several axes.
 
     Args:
-        x: Pair of the real and the imaginary part: real tensors of one shape, of at least two dimensions.
+        x: As for `op_fftn`.
+        s: As for `op_fftn`.
+        axes: As for `op_fftn`.
+        norm: As for `op_fftn`.
 
     Returns:
-        Pair of the real and the imaginary part of the transform, of the shape of `x`. They have the dtype of `x`,
-        `floatx` for integers and bool; 16-bit floats are transformed in `float32`.
+        What `op_fftn` transforms to `x`: a complex tensor of the dtype of `x`; of a pair, a pair, as from `op_fftn`.
 
     Raises:
-        ArgumentError: The parts differ in shape, or one of the last two dimensions is missing or empty.
-        ArgumentTypeError: `x` is not a pair.
-        DTypeError: A part is complex.
-
-    Example:
-        >>> import multiop
-        >>> x = ([[1.0, 2.0], [3.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]])
-        >>> multiop.op_convert_to_numpy(multiop.op_fft2(x)[0]).tolist()
-        [[10.0, -2.0], [-4.0, 0.0]]
-    """
-    return active().op_fft2(_pair(x, 2))
-
-
-@boundary
-def op_ifft2(x: tuple[ArrayLike, ArrayLike]) -> tuple[Tensor, Tensor]:
-    """Compute the inverse of the discrete Fourier transform along the last two dimensions.
-
-    Args:
-        x: Pair of the real and the imaginary part: real tensors of one shape, of at least two dimensions.
-
-    Returns:
-        Pair of the real and the imaginary part of the tensor that `op_fft2` transforms to `x`, of the shape of `x`.
-        They have the dtype of `x`, `floatx` for integers and bool; 16-bit floats are transformed in `float32`.
-
-    Raises:
-        ArgumentError: The parts differ in shape, or one of the last two dimensions is missing or empty.
-        ArgumentTypeError: `x` is not a pair.
+        ArgumentError: As for `op_fftn`.
+        ArgumentTypeError: `x` is neither a pair nor complex.
         DTypeError: A part is complex.
 
     Example:
         >>> import multiop
         >>> x = ([[10.0, -2.0], [-4.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]])
-        >>> multiop.op_convert_to_numpy(multiop.op_ifft2(x)[0]).tolist()
+        >>> multiop.op_convert_to_numpy(multiop.op_ifftn(x)[0]).tolist()
         [[1.0, 2.0], [3.0, 4.0]]
     """
-    return active().op_ifft2(_pair(x, 2))
+    x, sizes = _numbers(x)
+    lengths, axes = _plan(sizes, s, axes)
+    return active().op_ifftn(x, lengths, axes, _norm(norm))
 
 
 @boundary
-def op_rfft(x: ArrayLike, fft_length: int | None = None) -> tuple[Tensor, Tensor]:
-    """Compute the discrete Fourier transform of real numbers along the last dimension.
+def op_rfftn(
+    x: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """Compute the discrete Fourier transform of real numbers along several axes.
 
     Args:
-        x: Real tensor of at least one dimension.
-        fft_length: How many entries are transformed: `x` is cut, or padded with zeros. By default as many as it has.
+        x: Real tensor.
+        s: As for `op_fftn`.
+        axes: As for `op_fftn`, at least one.
+        norm: As for `op_fftn`.
 
     Returns:
-        Pair of the real and the imaginary part of the first `fft_length // 2 + 1` entries of the transform; the others
-        are their conjugates. They have the dtype of `x`, `floatx` for integers and bool; 16-bit floats are transformed
-        in `float32`.
+        Pair of the real and the imaginary part. Along the last of `axes` they have the first `n // 2 + 1` of `n`
+        entries; the others are conjugates of these. They have the dtype of `x`, `floatx` for integers and bool; 16-bit
+        floats are transformed in `float32`. `multiop.array_api.fft.rfftn` returns one complex tensor.
 
     Raises:
-        ArgumentError: The last dimension is empty, or `fft_length` is not positive.
+        ArgumentError: As for `op_fftn`.
         DTypeError: `x` is complex.
 
     Example:
         >>> import multiop
-        >>> [multiop.op_convert_to_numpy(part).tolist() for part in multiop.op_rfft([1.0, 2.0, 3.0, 4.0])]
-        [[10.0, -2.0, -2.0], [0.0, 2.0, 0.0]]
+        >>> [multiop.op_convert_to_numpy(part).tolist() for part in multiop.op_rfftn([[1.0, 2.0], [3.0, 4.0]])]
+        [[[10.0, -2.0], [-4.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]]
     """
-    _sizes(x, 1)
-    return active().op_rfft(x, None if fft_length is None else args.count(fft_length, "fft_length", 1))
+    lengths, axes = _some(_plan(op_shape(x), s, axes))
+    return active().op_rfftn(x, lengths, axes, _norm(norm), True)
 
 
 @boundary
-def op_irfft(x: tuple[ArrayLike, ArrayLike], fft_length: int | None = None) -> Tensor:
-    """Compute the inverse of `op_rfft` along the last dimension.
+def op_irfftn(
+    x: Complex,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = None,
+) -> Tensor:
+    """Compute the inverse of `op_rfftn`.
 
     Args:
-        x: Pair of the real and the imaginary part: real tensors of one shape, of at least one dimension.
-        fft_length: How many entries the result has: `x` is cut to `fft_length // 2 + 1` entries, or padded with zeros.
-            By default `2 * (n - 1)` if `x` has `n`; for an odd number it must be given.
+        x: Complex tensor, or a pair of the real and the imaginary part: real tensors of one shape.
+        s: How many entries the result has along each axis. By default, and for -1, as many as `x`, but along the last
+            of `axes` `2 * (n - 1)` if `x` has `n`; for an odd number it must be given.
+        axes: As for `op_fftn`, at least one.
+        norm: As for `op_fftn`.
 
     Returns:
-        Tensor of the dtype of `x`, `floatx` for integers and bool; 16-bit floats are transformed in `float32`. The
-        imaginary part of the first entry, and of the last if `fft_length` is even, counts as 0.
+        Tensor of the dtype of the parts of `x`, `floatx` for integers and bool; 16-bit floats are transformed in
+        `float32`.
 
     Raises:
-        ArgumentError: The parts differ in shape, the last dimension is empty, or `fft_length` is not positive.
-        ArgumentTypeError: `x` is not a pair.
+        ArgumentError: As for `op_fftn`.
+        ArgumentTypeError: `x` is neither a pair nor complex.
         DTypeError: A part is complex.
 
     Example:
         >>> import multiop
-        >>> x = ([10.0, -2.0, -2.0], [0.0, 2.0, 0.0])
-        >>> multiop.op_convert_to_numpy(multiop.op_irfft(x)).tolist()
-        [1.0, 2.0, 3.0, 4.0]
+        >>> x = ([[10.0, -2.0], [-4.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]])
+        >>> multiop.op_convert_to_numpy(multiop.op_irfftn(x)).tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
     """
-    x = _pair(x, 1)
-    if fft_length is None and op_shape(x[0])[-1] == 1:
-        raise errors.ArgumentError("fft_length must be given for a transform of one entry")
-    return active().op_irfft(x, None if fft_length is None else args.count(fft_length, "fft_length", 1))
+    x, sizes = _numbers(x)
+    lengths, axes = _halves(sizes, s, axes, "s")
+    return active().op_irfftn(x, lengths, axes, _norm(norm))
 
 
 @boundary
@@ -184,6 +204,168 @@ def op_extract_sequences(x: ArrayLike, sequence_length: int, sequence_stride: in
 
 
 # composites
+
+
+@boundary
+def op_fft(x: Complex, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """Compute the discrete Fourier transform along an axis.
+
+    Args:
+        x: Complex tensor, or a pair of the real and the imaginary part: real tensors of one shape. It has at least one
+            dimension.
+        n: How many entries are transformed: `x` is cut, or padded with zeros. By default as many as it has.
+        axis: Dimension to transform.
+        norm: What divides by the number of entries: `"backward"` (or `None`), the inverse; `"forward"`, this transform;
+            `"ortho"`, each by the square root.
+
+    Returns:
+        Complex tensor of the dtype of `x`; of a pair, a pair. Its parts have the dtype of `x`, `floatx` for integers
+        and bool; 16-bit floats are transformed in `float32`.
+
+    Raises:
+        ArgumentError: The parts differ in shape, the dimension is empty, `n` is not positive, or `norm` is unknown.
+        ArgumentTypeError: `x` is neither a pair nor complex.
+        DTypeError: A part is complex.
+
+    Example:
+        >>> import multiop
+        >>> [multiop.op_convert_to_numpy(part).tolist() for part in multiop.op_fft(([1.0, 2.0], [0.0, 1.0]))]
+        [[3.0, -1.0], [1.0, -1.0]]
+    """
+    x, sizes = _numbers(x)
+    return active().op_fftn(x, *_one(sizes, n, axis), _norm(norm))
+
+
+@boundary
+def op_ifft(x: Complex, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    """Compute the inverse of the discrete Fourier transform along an axis.
+
+    Args:
+        x: As for `op_fft`.
+        n: As for `op_fft`.
+        axis: As for `op_fft`.
+        norm: As for `op_fft`.
+
+    Returns:
+        What `op_fft` transforms to `x`: a complex tensor of the dtype of `x`; of a pair, a pair, as from `op_fft`.
+
+    Raises:
+        ArgumentError: The parts differ in shape, the dimension is empty, `n` is not positive, or `norm` is unknown.
+        ArgumentTypeError: `x` is neither a pair nor complex.
+        DTypeError: A part is complex.
+
+    Example:
+        >>> import multiop
+        >>> [multiop.op_convert_to_numpy(part).tolist() for part in multiop.op_ifft(([3.0, -1.0], [1.0, -1.0]))]
+        [[1.0, 2.0], [0.0, 1.0]]
+    """
+    x, sizes = _numbers(x)
+    return active().op_ifftn(x, *_one(sizes, n, axis), _norm(norm))
+
+
+@boundary
+def op_fft2(x: Complex) -> Any:
+    """Compute the discrete Fourier transform along the last two dimensions.
+
+    Args:
+        x: Complex tensor, or a pair of the real and the imaginary part: real tensors of one shape. It has at least two
+            dimensions.
+
+    Returns:
+        Complex tensor of the dtype of `x`; of a pair, a pair, as from `op_fft`.
+
+    Raises:
+        ArgumentError: The parts differ in shape, or one of the last two dimensions is missing or empty.
+        ArgumentTypeError: `x` is neither a pair nor complex.
+        DTypeError: A part is complex.
+
+    Example:
+        >>> import multiop
+        >>> x = ([[1.0, 2.0], [3.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]])
+        >>> multiop.op_convert_to_numpy(multiop.op_fft2(x)[0]).tolist()
+        [[10.0, -2.0], [-4.0, 0.0]]
+    """
+    x, sizes = _numbers(x)
+    return active().op_fftn(x, None, _last(sizes, 2), "backward")
+
+
+@boundary
+def op_ifft2(x: Complex) -> Any:
+    """Compute the inverse of the discrete Fourier transform along the last two dimensions.
+
+    Args:
+        x: As for `op_fft2`.
+
+    Returns:
+        What `op_fft2` transforms to `x`: a complex tensor of the dtype of `x`; of a pair, a pair, as from `op_fft`.
+
+    Raises:
+        ArgumentError: The parts differ in shape, or one of the last two dimensions is missing or empty.
+        ArgumentTypeError: `x` is neither a pair nor complex.
+        DTypeError: A part is complex.
+
+    Example:
+        >>> import multiop
+        >>> x = ([[10.0, -2.0], [-4.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]])
+        >>> multiop.op_convert_to_numpy(multiop.op_ifft2(x)[0]).tolist()
+        [[1.0, 2.0], [3.0, 4.0]]
+    """
+    x, sizes = _numbers(x)
+    return active().op_ifftn(x, None, _last(sizes, 2), "backward")
+
+
+@boundary
+def op_rfft(x: ArrayLike, fft_length: int | None = None) -> tuple[Tensor, Tensor]:
+    """Compute the discrete Fourier transform of real numbers along the last dimension.
+
+    Args:
+        x: Real tensor of at least one dimension.
+        fft_length: How many entries are transformed: `x` is cut, or padded with zeros. By default as many as it has.
+
+    Returns:
+        Pair of the real and the imaginary part of the first `fft_length // 2 + 1` entries of the transform; the others
+        are their conjugates. They have the dtype of `x`, `floatx` for integers and bool; 16-bit floats are transformed
+        in `float32`. `multiop.array_api.fft.rfft` returns one complex tensor.
+
+    Raises:
+        ArgumentError: The last dimension is empty, or `fft_length` is not positive.
+        DTypeError: `x` is complex.
+
+    Example:
+        >>> import multiop
+        >>> [multiop.op_convert_to_numpy(part).tolist() for part in multiop.op_rfft([1.0, 2.0, 3.0, 4.0])]
+        [[10.0, -2.0, -2.0], [0.0, 2.0, 0.0]]
+    """
+    return active().op_rfftn(x, *_one(op_shape(x), fft_length, -1, "fft_length"), "backward", True)
+
+
+@boundary
+def op_irfft(x: Complex, fft_length: int | None = None) -> Tensor:
+    """Compute the inverse of `op_rfft` along the last dimension.
+
+    Args:
+        x: Complex tensor, or a pair of the real and the imaginary part: real tensors of one shape. It has at least one
+            dimension.
+        fft_length: How many entries the result has: `x` is cut to `fft_length // 2 + 1` entries, or padded with zeros.
+            By default `2 * (n - 1)` if `x` has `n`; for an odd number it must be given.
+
+    Returns:
+        Tensor of the dtype of the parts of `x`, `floatx` for integers and bool; 16-bit floats are transformed in
+        `float32`. The imaginary part of the first entry, and of the last if `fft_length` is even, counts as 0.
+
+    Raises:
+        ArgumentError: The parts differ in shape, the last dimension is empty, or `fft_length` is not positive.
+        ArgumentTypeError: `x` is neither a pair nor complex.
+        DTypeError: A part is complex.
+
+    Example:
+        >>> import multiop
+        >>> x = ([10.0, -2.0, -2.0], [0.0, 2.0, 0.0])
+        >>> multiop.op_convert_to_numpy(multiop.op_irfft(x)).tolist()
+        [1.0, 2.0, 3.0, 4.0]
+    """
+    x, sizes = _numbers(x)
+    return active().op_irfftn(x, *_half(sizes, fft_length, -1, "fft_length"), "backward")
 
 
 @boundary
@@ -240,7 +422,7 @@ def op_stft(
 
 @boundary
 def op_istft(
-    x: tuple[ArrayLike, ArrayLike],
+    x: Complex,
     sequence_length: int,
     sequence_stride: int,
     fft_length: int,
@@ -251,7 +433,8 @@ def op_istft(
     """Compute the signal that `op_stft` transforms to `x`, or the closest one if there is none.
 
     Args:
-        x: Pair of the real and the imaginary part: real tensors of shape `(..., sequences, fft_length // 2 + 1)`.
+        x: Complex tensor, or a pair of the real and the imaginary part: real tensors, of shape
+            `(..., sequences, fft_length // 2 + 1)`.
         sequence_length: As for `op_stft`.
         sequence_stride: As for `op_stft`, at most `sequence_length`.
         fft_length: As for `op_stft`.
@@ -261,14 +444,14 @@ def op_istft(
         center: As for `op_stft`.
 
     Returns:
-        Tensor of shape `(..., length)`, of the dtype of `x`, `floatx` for integers and bool: the sum of the sequences,
-        each times the window, divided by the sum of the squared windows; 0 where that sum is 0, since nothing is known
-        there.
+        Tensor of shape `(..., length)`, of the dtype of the parts of `x`, `floatx` for integers and bool: the sum of
+        the sequences, each times the window, divided by the sum of the squared windows; 0 where that sum is 0, since
+        nothing is known there.
 
     Raises:
         ArgumentError: A number is not positive, `fft_length` is below `sequence_length`, or `sequence_length` is below
             `sequence_stride`, the signal is shorter than `length`, or the window or `x` does not fit.
-        ArgumentTypeError: `x` is not a pair.
+        ArgumentTypeError: `x` is neither a pair nor complex.
         DTypeError: `x` or the window is complex.
 
     Gradient:
@@ -283,7 +466,9 @@ def op_istft(
     stride, n = _frames(sequence_length, sequence_stride, fft_length)
     if stride > sequence_length:
         raise errors.ArgumentError(f"sequence_stride {stride} leaves gaps between {sequence_length} entries")
-    parts = _pair(x, 2)
+    x, sizes = _numbers(x)
+    _last(sizes, 2)
+    parts = x if isinstance(x, tuple) else (op_real(x), op_imag(x))
     if window is None or isinstance(window, str):
         parts = operands(*parts)
     else:
@@ -309,184 +494,23 @@ def op_istft(
 
 
 @boundary
-def op_ifft(
-    x: tuple[ArrayLike, ArrayLike], n: int | None = None, axis: int = -1, norm: str | None = None
-) -> tuple[Tensor, Tensor]:
-    """Compute the inverse of the discrete Fourier transform along an axis.
-
-    Args:
-        x: Pair of the real and the imaginary part: real tensors of one shape, of at least one dimension.
-        n: How many entries are transformed: `x` is cut, or padded with zeros. By default as many as it has.
-        axis: Dimension to transform.
-        norm: What divides by the number of entries: `"backward"` (or `None`), this inverse; `"forward"`, the transform;
-            `"ortho"`, each by the square root.
-
-    Returns:
-        Pair of the real and the imaginary part. They have the dtype of `x`, `floatx` for integers and bool; 16-bit
-        floats are transformed in `float32`.
-
-    Raises:
-        ArgumentError: The parts differ in shape, the dimension is empty, `n` is not positive, or `norm` is unknown.
-        ArgumentTypeError: `x` is not a pair.
-        DTypeError: A part is complex.
-
-    Example:
-        >>> import multiop
-        >>> [multiop.op_convert_to_numpy(part).tolist() for part in multiop.op_ifft(([3.0, -1.0], [1.0, -1.0]))]
-        [[1.0, 2.0], [0.0, 1.0]]
-    """
-    return _transform(x, [(n, axis)], norm, True)
-
-
-@boundary
-def op_fftn(
-    x: tuple[ArrayLike, ArrayLike],
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: str | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Compute the discrete Fourier transform along several axes.
-
-    Args:
-        x: Pair of the real and the imaginary part: real tensors of one shape.
-        s: How many entries are transformed along each axis: `x` is cut, or padded with zeros. By default, and for -1,
-            as many as it has.
-        axes: Dimensions to transform; by default all, or the last `len(s)`.
-        norm: What divides by the number of entries: `"backward"` (or `None`), the inverse; `"forward"`, this transform;
-            `"ortho"`, each by the square root.
-
-    Returns:
-        Pair of the real and the imaginary part. They have the dtype of `x`, `floatx` for integers and bool; 16-bit
-        floats are transformed in `float32`.
-
-    Raises:
-        ArgumentError: The parts differ in shape, a dimension is empty, a length is not positive, `s` and `axes` differ
-            in length, an axis is out of range or named twice, or `norm` is unknown.
-        ArgumentTypeError: `x` is not a pair.
-        DTypeError: A part is complex.
-
-    Example:
-        >>> import multiop
-        >>> x = ([[1.0, 2.0], [3.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]])
-        >>> multiop.op_convert_to_numpy(multiop.op_fftn(x)[0]).tolist()
-        [[10.0, -2.0], [-4.0, 0.0]]
-    """
-    return _transform(x, _lengths(_parts(x)[0], s, axes), norm, False)
-
-
-@boundary
-def op_ifftn(
-    x: tuple[ArrayLike, ArrayLike],
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: str | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Compute the inverse of the discrete Fourier transform along several axes.
-
-    Args:
-        x: As for `op_fftn`.
-        s: As for `op_fftn`.
-        axes: As for `op_fftn`.
-        norm: As for `op_fftn`.
-
-    Returns:
-        Pair of the real and the imaginary part of what `op_fftn` transforms to `x`. They have the dtype of `x`,
-        `floatx` for integers and bool; 16-bit floats are transformed in `float32`.
-
-    Raises:
-        ArgumentError: As for `op_fftn`.
-        ArgumentTypeError: `x` is not a pair.
-        DTypeError: A part is complex.
-
-    Example:
-        >>> import multiop
-        >>> x = ([[10.0, -2.0], [-4.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]])
-        >>> multiop.op_convert_to_numpy(multiop.op_ifftn(x)[0]).tolist()
-        [[1.0, 2.0], [3.0, 4.0]]
-    """
-    return _transform(x, _lengths(_parts(x)[0], s, axes), norm, True)
-
-
-@boundary
-def op_rfftn(
-    x: ArrayLike, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str | None = None
-) -> tuple[Tensor, Tensor]:
-    """Compute the discrete Fourier transform of real numbers along several axes.
-
-    Args:
-        x: Real tensor.
-        s: As for `op_fftn`.
-        axes: As for `op_fftn`, at least one.
-        norm: As for `op_fftn`.
-
-    Returns:
-        Pair of the real and the imaginary part. Along the last of `axes` they have the first `n // 2 + 1` of `n`
-        entries; the others are conjugates of these. They have the dtype of `x`, `floatx` for integers and bool; 16-bit
-        floats are transformed in `float32`.
-
-    Raises:
-        ArgumentError: As for `op_fftn`.
-        DTypeError: `x` is complex.
-
-    Example:
-        >>> import multiop
-        >>> [multiop.op_convert_to_numpy(part).tolist() for part in multiop.op_rfftn([[1.0, 2.0], [3.0, 4.0]])]
-        [[[10.0, -2.0], [-4.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]]
-    """
-    return _transformed_reals(x, _lengths(x, s, axes), norm)
-
-
-@boundary
-def op_irfftn(
-    x: tuple[ArrayLike, ArrayLike],
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: str | None = None,
-) -> Tensor:
-    """Compute the inverse of `op_rfftn`.
-
-    Args:
-        x: Pair of the real and the imaginary part: real tensors of one shape.
-        s: How many entries the result has along each axis. By default, and for -1, as many as `x`, but along the last
-            of `axes` `2 * (n - 1)` if `x` has `n`; for an odd number it must be given.
-        axes: As for `op_fftn`, at least one.
-        norm: As for `op_fftn`.
-
-    Returns:
-        Tensor of the dtype of `x`, `floatx` for integers and bool; 16-bit floats are transformed in `float32`.
-
-    Raises:
-        ArgumentError: As for `op_fftn`.
-        ArgumentTypeError: `x` is not a pair.
-        DTypeError: A part is complex.
-
-    Example:
-        >>> import multiop
-        >>> x = ([[10.0, -2.0], [-4.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]])
-        >>> multiop.op_convert_to_numpy(multiop.op_irfftn(x)).tolist()
-        [[1.0, 2.0], [3.0, 4.0]]
-    """
-    return _reals_of(x, _lengths(_parts(x)[0], s, axes), norm, "s")
-
-
-@boundary
-def op_hfft(x: tuple[ArrayLike, ArrayLike], n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
+def op_hfft(x: Complex, n: int | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """Compute the discrete Fourier transform of a signal whose second half is the conjugate of its first: real numbers.
 
     Args:
-        x: Pair of the real and the imaginary part of the first half: real tensors of one shape.
+        x: The first half: a complex tensor, or a pair of the real and the imaginary part: real tensors of one shape.
         n: How many entries the result has: `x` is cut to `n // 2 + 1` entries, or padded with zeros. By default
             `2 * (m - 1)` if `x` has `m`; for an odd number it must be given.
         axis: Dimension to transform.
         norm: As for `op_fftn`.
 
     Returns:
-        Tensor of the dtype of `x`, `floatx` for integers and bool; 16-bit floats are transformed in `float32`. The
-        imaginary part of the first entry, and of the last if `n` is even, counts as 0.
+        Tensor of the dtype of the parts of `x`, `floatx` for integers and bool; 16-bit floats are transformed in
+        `float32`. The imaginary part of the first entry, and of the last if `n` is even, counts as 0.
 
     Raises:
         ArgumentError: The parts differ in shape, the dimension is empty, `n` is not positive, or `norm` is unknown.
-        ArgumentTypeError: `x` is not a pair.
+        ArgumentTypeError: `x` is neither a pair nor complex.
         DTypeError: A part is complex.
 
     Example:
@@ -494,8 +518,8 @@ def op_hfft(x: tuple[ArrayLike, ArrayLike], n: int | None = None, axis: int = -1
         >>> multiop.op_convert_to_numpy(multiop.op_hfft(([1.0, 2.0, 3.0], [0.0, 1.0, 0.0]))).tolist()
         [8.0, 0.0, 0.0, -4.0]
     """
-    re, im = active().together(*_parts(x))
-    return _reals_of((re, op_negative(im)), [(n, axis)], _opposite(norm), "n")
+    x, sizes = _numbers(x)
+    return active().op_irfftn(_conjugate(x), *_half(sizes, n, axis, "n"), _OPPOSITE[_norm(norm)])
 
 
 @boundary
@@ -521,8 +545,7 @@ def op_ihfft(x: ArrayLike, n: int | None = None, axis: int = -1, norm: str | Non
         >>> multiop.op_convert_to_numpy(multiop.op_ihfft([8.0, 0.0, 0.0, -4.0])[1]).tolist()
         [0.0, 1.0, 0.0]
     """
-    re, im = _transformed_reals(x, [(n, axis)], _opposite(norm))
-    return re, op_negative(im)
+    return _conjugate(active().op_rfftn(x, *_one(op_shape(x), n, axis), _OPPOSITE[_norm(norm)], True))
 
 
 @boundary
@@ -617,109 +640,113 @@ def op_ifftshift(x: ArrayLike, axes: Axis = None) -> Tensor:
     return _shift_by_halves(x, axes, -1)
 
 
-_POWERS = {None: 0.0, "backward": 0.0, "ortho": -0.5, "forward": -1.0}  # of the length, by which a transform is divided
-_Lengths: TypeAlias = Sequence[tuple[int | None, int]]
+_OPPOSITE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
-def _power(norm: str | None, inverse: bool) -> float:
-    args.choice(norm, tuple(_POWERS), "norm")
-    return -1.0 - _POWERS[norm] if inverse else _POWERS[norm]
+def _norm(norm: str | None) -> str:
+    return "backward" if norm is None else args.choice(norm, tuple(_OPPOSITE), "norm")
 
 
-def _opposite(norm: str | None) -> str | None:
-    return {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
+def transform_reals(x: ArrayLike, s: Any, axes: Any, norm: str | None) -> Tensor:
+    """Return the transform of real numbers as one complex tensor."""
+    lengths, axes = _some(_plan(op_shape(x), s, axes))
+    return active().op_rfftn(x, lengths, axes, _norm(norm), False)
 
 
-def _lengths(x: Any, s: Any, axes: Any) -> _Lengths:
-    """Return pairs of a length and an axis of `x`."""
-    ndim = len(op_shape(x))
-    lengths = None if s is None else [None if n == -1 else n for n in s]
-    if axes is None:
-        axes = range(ndim) if lengths is None else range(ndim - len(lengths), ndim)
-    axes = args.axes(tuple(axes), ndim, "axes")
-    lengths = [None] * len(axes) if lengths is None else lengths
-    if len(lengths) != len(axes):
-        raise errors.ArgumentError(f"s has {len(lengths)} lengths for {len(axes)} axes")
-    return list(zip(lengths, axes, strict=True))
+def transform_back(x: ArrayLike, n: int | None, axis: int, norm: str | None) -> Tensor:
+    """Return `op_irfft` along an axis."""
+    x, sizes = _numbers(x)
+    return active().op_irfftn(x, *_half(sizes, n, axis, "n"), _norm(norm))
 
 
-def _transform(x: Any, lengths: _Lengths, norm: str | None, inverse: bool) -> tuple[Any, Any]:
-    (re, im), dtype = _in_working(*_parts(x))
-    power = _power(norm, inverse)
-    re, im, sizes = _sums(re, im, lengths, inverse)
-    re, im = (op_cast(_scale_by_sizes(part, sizes, power), dtype) for part in (re, im))
-    return re, im
+def transform_first_half(x: ArrayLike, n: int | None, axis: int, norm: str | None, inverse: bool) -> Tensor:
+    """Return `op_rfft`, or `op_ihfft`, along an axis as one complex tensor."""
+    norm = _OPPOSITE[_norm(norm)] if inverse else _norm(norm)
+    y = active().op_rfftn(x, *_one(op_shape(x), n, axis), norm, False)
+    return op_conj(y) if inverse else y
 
 
-def _transformed_reals(x: Any, lengths: _Lengths, norm: str | None) -> tuple[Any, Any]:
-    (x,), dtype = _in_working(x)
-    power = _power(norm, False)
-    (n, axis), others = _last_of(lengths)
-    x = op_moveaxis(x, axis, -1)
-    size = op_shape(x)[-1] if n is None else n
-    re, im = (op_moveaxis(part, -1, axis) for part in op_rfft(x, n))
-    re, im, sizes = _sums(re, im, others, False)
-    re, im = (op_cast(_scale_by_sizes(part, [*sizes, size], power), dtype) for part in (re, im))
-    return re, im
+def _numbers(x: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return complex numbers, a tensor or a pair of its parts, and their shape."""
+    if isinstance(x, (tuple, list)) and len(x) == 2:
+        return tuple(x), op_shape(x[0])
+    x = active().convert(x)
+    if active().dtype_name(x) not in dtypes.COMPLEX:
+        raise errors.ArgumentTypeError(
+            f"x must be a pair of the real and the imaginary part, or a complex tensor, got {args.describe(x)}"
+        )
+    return x, op_shape(x)
 
 
-def _reals_of(x: Any, lengths: _Lengths, norm: str | None, name: str) -> Any:
-    (re, im), dtype = _in_working(*_parts(x))
-    power = _power(norm, True)
-    (n, axis), others = _last_of(lengths)
-    re, im, sizes = _sums(re, im, others, True)
-    re, im = op_moveaxis(re, axis, -1), op_moveaxis(im, axis, -1)
-    if n is None and (n := 2 * (op_shape(re)[-1] - 1)) == 0:
+def _conjugate(x: Any) -> Any:
+    if not isinstance(x, tuple):
+        return op_conj(x)
+    re, im = active().together(*x)
+    return re, op_negative(im)
+
+
+def _one(sizes: Any, n: Any, axis: Any, name: str = "n") -> tuple[Any, tuple[int]]:
+    """Return the length of a transform along one axis, `None` for as many entries as there are, and the axis."""
+    if n is None and type(axis) is int and -len(sizes) <= axis < len(sizes):
+        size = sizes[axis]
+        if type(size) is int and size:
+            return None, (axis % len(sizes),)
+    _last(sizes, 1)
+    axis = args.single_axis(axis, len(sizes))
+    _refuse_empty(sizes, (axis,))
+    return None if n is None else (args.count(n, name, 1),), (axis,)
+
+
+def _half(sizes: Any, n: Any, axis: Any, name: str) -> tuple[Any, tuple[int]]:
+    """Return the same for a transform of the first half."""
+    lengths, axes = _one(sizes, n, axis, name)
+    if lengths is None and sizes[axes[0]] == 1:
         raise errors.ArgumentError(f"{name} must be given for a transform of one entry")
-    y = op_moveaxis(op_irfft((re, im), n), -1, axis)
-    y = _scale_by_sizes(y, sizes, power)
-    return op_cast(_scale_by_sizes(y, [n], power + 1.0), dtype)
+    return lengths, axes
 
 
-def _last_of(lengths: _Lengths) -> tuple[Any, _Lengths]:
-    if not lengths:
+def _plan(sizes: Any, s: Any, axes: Any) -> tuple[Any, tuple[int, ...]]:
+    """Return the lengths of a transform along several axes, `None` for as many entries as there are, and the axes."""
+    s = None if s is None else tuple(None if n is None or n == -1 else args.count(n, "n", 1) for n in s)
+    if axes is None:
+        axes = range(len(sizes)) if s is None else range(len(sizes) - len(s), len(sizes))
+    axes = args.axes(tuple(axes), len(sizes), "axes")
+    if s is not None and len(s) != len(axes):
+        raise errors.ArgumentError(f"s has {len(s)} lengths for {len(axes)} axes")
+    _refuse_empty(sizes, axes)
+    return s if s is None or all(n is None for n in s) else tuple(
+        sizes[axis] if n is None else n for n, axis in zip(s, axes, strict=True)
+    ), axes
+
+
+def _some(plan: Any) -> Any:
+    if not plan[1]:
         raise errors.ArgumentError("axes must name at least one dimension")
-    return lengths[-1], lengths[:-1]
+    return plan
 
 
-def _in_working(*xs: Any) -> tuple[list[Any], str]:
-    """Return real tensors of one shape in the dtype to compute in, and the name of their own."""
-    xs = operands(*xs)
-    dtype = dtypes.to_floating(dtypes.result_type(*map(op_dtype, xs)))
-    if dtype in dtypes.COMPLEX:
-        raise errors.DTypeError(f"x must be real, got {dtype}")
-    if op_shape(xs[0]) != op_shape(xs[-1]):
-        raise errors.ArgumentError(f"x: parts of shapes {op_shape(xs[0])} and {op_shape(xs[1])} are not of one tensor")
-    return [op_cast(x, _working(dtype)) for x in xs], dtype
+def _halves(sizes: Any, s: Any, axes: Any, name: str) -> Any:
+    """Return the same for a transform of the first half, along the last of the axes."""
+    given = None if s is None else [*s]
+    lengths, axes = _some(_plan(sizes, s, axes))
+    if given is None or given[-1] in (None, -1):
+        _half(sizes, None, axes[-1], name)
+        lengths = lengths and (*lengths[:-1], 2 * (sizes[axes[-1]] - 1))
+    return lengths, axes
 
 
-def _sums(re: Any, im: Any, lengths: _Lengths, inverse: bool) -> tuple[Any, Any, list[Any]]:
-    """Return transforms without factors, of the conjugate and back for the inverse; and the numbers of entries."""
-    sizes = []
-    im = op_negative(im) if inverse else im
-    for n, axis in lengths:
-        re, im = (_of_length(op_moveaxis(part, axis, -1), n) for part in (re, im))
-        sizes.append(op_shape(re)[-1])
-        re, im = (op_moveaxis(part, -1, axis) for part in op_fft((re, im)))
-    return re, op_negative(im) if inverse else im, sizes
+def _refuse_empty(sizes: Any, axes: Sequence[int]) -> None:
+    if any(isinstance(sizes[axis], int) and sizes[axis] == 0 for axis in axes):
+        raise errors.ArgumentError(f"x must not be empty in a dimension that is transformed, got the shape {sizes}")
 
 
-def _of_length(x: Any, n: Any) -> Any:
-    """Return `x`, cut or padded with zeros at the end of its last axis."""
-    if n is None:
-        return x
-    more = args.count(n, "n", 1) - op_shape(x)[-1]
-    if more > 0:
-        return op_pad(x, [(0, 0)] * (len(op_shape(x)) - 1) + [(0, more)])
-    return op_get_item(x, (..., slice(n))) if more else x
-
-
-def _scale_by_sizes(x: Any, sizes: Sequence[Any], power: float) -> Any:
-    if not power or not sizes:
-        return x
-    if not all(isinstance(size, int) for size in sizes):
-        raise errors.ArgumentError("norm needs numbers of entries that are known: give them")
-    return op_multiply(x, float(math.prod(sizes)) ** power)
+def _last(sizes: Any, ndim: int) -> tuple[int, ...]:
+    """Return the last `ndim` axes of a tensor of these sizes."""
+    if len(sizes) < ndim:
+        raise errors.ArgumentError(f"x must have at least {ndim} dimensions, not {len(sizes)}")
+    axes = tuple(range(len(sizes) - ndim, len(sizes)))
+    _refuse_empty(sizes, axes)
+    return axes
 
 
 def _frequencies(turns: Any, n: int, d: float, dtype: Any) -> Any:
@@ -732,20 +759,6 @@ def _shift_by_halves(x: Any, axes: Axis, sign: int) -> Any:
     shape = op_shape(x)
     axes = args.axes(axes, len(shape), "axes")
     return op_roll(x, tuple(sign * (shape[k] // 2) for k in axes), axes)
-
-
-def _parts(x: Any) -> tuple[Any, Any]:
-    """Return the two parts of complex numbers."""
-    if not isinstance(x, (tuple, list)) or len(x) != 2:
-        raise errors.ArgumentTypeError(f"x must be a pair of the real and the imaginary part, got {args.describe(x)}")
-    return x[0], x[1]
-
-
-def _pair(x: Any, ndim: int) -> tuple[Any, Any]:
-    """Return the two parts of complex numbers; their last `ndim` dimensions must not be empty."""
-    parts = _parts(x)
-    _sizes(parts[0], ndim)
-    return parts
 
 
 def _sizes(x: Any, ndim: int) -> tuple[Any, ...]:

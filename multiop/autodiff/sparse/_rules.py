@@ -70,10 +70,11 @@ ALONG = {
 }  # fmt: skip
 LAST = {  # how many of the last dimensions are mixed, where those before are a batch
     "cholesky": 2, "det": 2, "slogdet": 2, "inv": 2, "pinv": 2, "expm": 2, "lu_factor": 2, "qr": 2, "svd": 2, "eigh": 2,
-    "eig": 2, "fft": 1, "fft2": 2, "ifft2": 2, "rfft": 1, "irfft": 1, "top_k": 1, "view_as_complex": 1,
+    "eig": 2, "top_k": 1, "view_as_complex": 1,
 }  # fmt: skip
 SIZED_BY_VALUES = {"nonzero", "bincount", "arange"}
-LINEAR_LAST = {"fft", "fft2", "ifft2", "rfft", "irfft", "top_k", "view_as_complex"}
+LINEAR_LAST = {"top_k", "view_as_complex"}
+TRANSFORMS = {"fftn", "ifftn", "rfftn", "irfftn"}
 
 
 def rule_of(name: str) -> Callable[..., Any]:
@@ -273,6 +274,18 @@ def mix_last(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     return tracer.each(result, one)
 
 
+def transform_axes(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
+    """A Fourier transform mixes the entries along its axes, whose number it may change."""
+    given, axes = operands(args), args[2]
+    parts = [join_groups(x, *groups(x.shape, axes))[0] for x in given]
+
+    def one(y: Any) -> Traced:
+        out = groups(y.shape, axes)[0]
+        return tracer.make(y, [(x, along[out]) for x, along in zip(given, parts, strict=True)])
+
+    return tracer.each(result, one)
+
+
 def solve_columns(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     """A right-hand side is mixed along its rows, for each of its columns; the matrix goes into all."""
     a, b = args[:2]
@@ -464,6 +477,7 @@ RULES: list[tuple[Any, Callable[..., Any]]] = [
     (REDUCED, reduce_axes),
     (ALONG, along_axes),
     (LAST, mix_last),
+    (TRANSFORMS, transform_axes),
     ({"cumsum", "cumprod"}, accumulate),
     ({"solve", "solve_triangular"}, solve_columns),
     ({"matmul", "einsum", "tensordot"}, multiply),

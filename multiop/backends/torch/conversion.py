@@ -30,6 +30,7 @@ _FLOATING = {_TO_NATIVE[name] for name in dtypes.FLOATING}
 HALF = (torch.float16, torch.bfloat16)
 LONG = (torch.float32, torch.float64)
 _COMPLEX = (torch.complex64, torch.complex128)
+_PARTS = dict(zip(_COMPLEX, LONG, strict=True))
 _PLAIN = (Tensor, torch.nn.Parameter)
 _AUTOCAST = {*HALF, torch.float32}
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
@@ -95,6 +96,15 @@ def is_inexact(x):
 def are_inexact(x1, x2):
     """Say whether `x1` and `x2` are tensors of real or complex floats of one dtype."""
     return isinstance(x1, Tensor) and isinstance(x2, Tensor) and (dtype := x1.dtype) is x2.dtype and dtype in _INEXACT
+
+
+def are_complex_and_real(x1, x2):
+    """Say whether one of two tensors is complex, and the other of the dtype of its parts: PyTorch needs no copy."""
+    return (
+        isinstance(x1, Tensor)
+        and isinstance(x2, Tensor)
+        and (_PARTS.get(x1.dtype) is x2.dtype or _PARTS.get(x2.dtype) is x1.dtype)
+    )
 
 
 def are_autocast(*xs):

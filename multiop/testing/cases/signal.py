@@ -114,17 +114,6 @@ def _istft(
 
 
 ROWS = [
-    row(
-        "op_fft",
-        _parts(np.fft.fft),
-        call((normal(2, 5), normal(2, 5))),
-        call((normal(4), normal(4))),
-        call((normal(0, 3), normal(0, 3))),
-        dtypes=REALS,
-        returns=floating,
-        ulps=16,
-        accumulates=_terms(np.fft.fft),
-    ),
     *(
         row(
             op,
@@ -206,6 +195,16 @@ ROWS = [
             accumulates=_largest(transform),
         )
         for op, transform, calls in (
+            (
+                "op_fft",
+                np.fft.fft,
+                [
+                    call(pair(2, 5)),
+                    call(pair(3, 2), n=5, axis=0, norm="ortho"),
+                    call(pair(3), 2, norm="forward"),
+                    call(pair(0, 3)),
+                ],
+            ),
             (
                 "op_ifft",
                 np.fft.ifft,

@@ -13,25 +13,21 @@ from multiop._values import windows
 from ..conversion import convert, floating, halves_to_float32, jit_inline, promote_floating, reject_complex
 
 
-def op_fft(x):
-    return _transform_parts("fft", *promote_parts(x))
+def op_fftn(x, s, axes, norm):
+    return _transform("fftn", to_numbers(x), s, axes, norm)
 
 
-def op_fft2(x):
-    return _transform_parts("fft2", *promote_parts(x))
+def op_ifftn(x, s, axes, norm):
+    return _transform("ifftn", to_numbers(x), s, axes, norm)
 
 
-def op_ifft2(x):
-    return _transform_parts("ifft2", *promote_parts(x))
-
-
-def op_rfft(x, fft_length):
+def op_rfftn(x, s, axes, norm, is_pair):
     (x,) = reject_complex(floating(x))
-    return _rfft(x, fft_length)
+    return _rfftn(x, s, axes, norm, is_pair)
 
 
-def op_irfft(x, fft_length):
-    return _irfft(*promote_parts(x), fft_length)
+def op_irfftn(x, s, axes, norm):
+    return _irfftn(to_numbers(x), s, axes, norm)
 
 
 def op_extract_sequences(x, sequence_length, sequence_stride):
@@ -40,26 +36,37 @@ def op_extract_sequences(x, sequence_length, sequence_stride):
     return x[..., windows.positions(number, sequence_length, sequence_stride, 1).T]
 
 
-def promote_parts(x):
-    """Return the two parts of a complex tensor in one dtype."""
+def to_numbers(x):
+    """Return a complex tensor as it is, and a pair of parts in one dtype."""
+    if not isinstance(x, (tuple, list)):
+        return convert(x)
     re, im = reject_complex(*promote_floating(*x))
     if re.shape != im.shape:
         raise errors.ArgumentError(f"x: parts of shapes {tuple(re.shape)} and {tuple(im.shape)} are not of one tensor")
     return re, im
 
 
-@functools.partial(jit_inline, static_argnums=0)
-def _transform_parts(transform, re, im):
-    y = getattr(jnp.fft, transform)(jax.lax.complex(halves_to_float32(re), halves_to_float32(im)))
-    return jnp.real(y).astype(re.dtype), jnp.imag(y).astype(re.dtype)
+def _complex(x):
+    return jax.lax.complex(*map(halves_to_float32, x)) if isinstance(x, tuple) else x
 
 
-@functools.partial(jit_inline, static_argnums=1)
-def _rfft(x, fft_length):
-    y = jnp.fft.rfft(halves_to_float32(x), fft_length)
-    return jnp.real(y).astype(x.dtype), jnp.imag(y).astype(x.dtype)
+def _parts(y, dtype):
+    return jnp.real(y).astype(dtype), jnp.imag(y).astype(dtype)
 
 
-@functools.partial(jit_inline, static_argnums=2)
-def _irfft(re, im, fft_length):
-    return jnp.fft.irfft(jax.lax.complex(halves_to_float32(re), halves_to_float32(im)), fft_length).astype(re.dtype)
+@functools.partial(jit_inline, static_argnums=(0, 2, 3, 4))
+def _transform(name, x, s, axes, norm):
+    y = getattr(jnp.fft, name)(_complex(x), s, axes, norm) if axes else _complex(x)
+    return _parts(y, x[0].dtype) if isinstance(x, tuple) else y
+
+
+@functools.partial(jit_inline, static_argnums=(1, 2, 3, 4))
+def _rfftn(x, s, axes, norm, is_pair):
+    y = jnp.fft.rfftn(halves_to_float32(x), s, axes, norm)
+    return _parts(y, x.dtype) if is_pair else y
+
+
+@functools.partial(jit_inline, static_argnums=(1, 2, 3))
+def _irfftn(x, s, axes, norm):
+    y = jnp.fft.irfftn(_complex(x), s, axes, norm)
+    return y.astype(x[0].dtype) if isinstance(x, tuple) else y

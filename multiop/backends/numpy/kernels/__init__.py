@@ -12,10 +12,15 @@ from numpy import asarray, ndarray
 
 from multiop._values import dtypes as _dtypes
 
+from ..ops import signal as _signal
+
 QUIET = contextvars.Context()
 QUIET.run(np.seterr, all="ignore")  # a copy of it costs a thirtieth of np.errstate
 [(ERRORS, IGNORED)] = QUIET.items()  # and so does to set the variable that holds NumPy's errors
 REAL = frozenset({np.dtype("float32"), np.dtype("float64")})
+COMPLEX = frozenset({_dtypes.to_numpy(name) for name in _dtypes.COMPLEX})
+PARTS = {dtype: np.dtype(f"f{dtype.itemsize // 2}") for dtype in COMPLEX}
+WHOLE_OF = {part: dtype for dtype, part in PARTS.items()}
 NUMBERS = REAL | {_dtypes.to_numpy(name) for name in _dtypes.INTEGER + _dtypes.COMPLEX}
 KNOWN = {_dtypes.to_numpy(name) for name in _dtypes.ALL}
 PAIRS = {  # of two dtypes, one of which is real
@@ -113,7 +118,8 @@ op_relu = of_one(lambda x: np.maximum(x, 0))
 op_sigmoid = of_one(lambda x: 1 / (1 + np.exp(-x)))
 op_softplus = of_one(lambda x: np.logaddexp(x, 0))
 
-op_add, op_subtract, op_multiply = (of_two(fn, NUMBERS) for fn in (np.add, np.subtract, np.multiply))
+op_add, op_subtract = of_two(np.add, NUMBERS), of_two(np.subtract, NUMBERS)
+op_multiply = of_two(np.multiply, NUMBERS, PAIRS | {pair: c for c, r in PARTS.items() for pair in ((c, r), (r, c))})
 op_divide, op_maximum, op_minimum = map(of_two, (np.true_divide, np.maximum, np.minimum))
 op_arctan2, op_hypot, op_logaddexp, power = map(of_two, (np.arctan2, np.hypot, np.logaddexp, np.power))
 op_equal, op_not_equal = of_two(np.equal, NUMBERS, {}), of_two(np.not_equal, NUMBERS, {})
@@ -285,6 +291,56 @@ op_solve = when(
     np.linalg.solve,
     (np.linalg.LinAlgError, ValueError),
 )
+
+
+def along_axis(transform):
+    """Return the kernel of a Fourier transform of complex numbers along one axis."""
+
+    def kernel(x, n=None, axis=-1, norm=None, *, otherwise):
+        if type(x) is ndarray and x.dtype in COMPLEX and type(axis) is int and x.size:
+            try:
+                return transform(x, n, axis, norm)
+            except (ValueError, IndexError, TypeError):  # which the op explains
+                pass
+        return otherwise(x, n, axis, norm)
+
+    return kernel
+
+
+def along_axes(transform):
+    """Return the kernel of the backend's own transform of complex numbers along some axes."""
+
+    def kernel(x, s, axes, norm, *, otherwise):
+        if type(x) is ndarray and x.dtype in COMPLEX and axes:
+            return transform(s, axes, norm)(x)
+        return otherwise(x, s, axes, norm)
+
+    return kernel
+
+
+op_fft, op_ifft = along_axis(np.fft.fft), along_axis(np.fft.ifft)
+op_fftn, op_ifftn = map(along_axes, (_signal.forward, _signal.back))
+op_irfftn = along_axes(_signal.back_to_reals)
+
+
+def op_rfftn(x, s, axes, norm, is_pair, *, otherwise):
+    if type(x) is ndarray and x.dtype in REAL and axes:
+        z = _signal.forward_of_reals(s, axes, norm)(x)
+        return (z.real.copy(), z.imag.copy()) if is_pair else z
+    return otherwise(x, s, axes, norm, is_pair)
+
+
+# views: what is written into one of these is written into the argument
+
+
+def op_view_as_real(x, *, otherwise):
+    return x[..., None].view(PARTS[x.dtype]) if type(x) is ndarray and x.dtype in COMPLEX else otherwise(x)
+
+
+def op_view_as_complex(x, *, otherwise):
+    if type(x) is ndarray and x.dtype in REAL and x.shape[-1:] == (2,) and x.strides[-1] == x.itemsize:
+        return asarray(x.view(WHOLE_OF[x.dtype])[..., 0])
+    return otherwise(x)
 
 
 # what is recorded is written to by nobody, so that a view will do

@@ -10,29 +10,38 @@ from .._record import ops
 from ..conversion import complex_of, convert, floating, promote_floating, reject_complex
 
 
-def transform_parts(transform):
-    """Return the op that computes a transform of the real and imaginary parts of numbers."""
+def along(one, several):
+    """Return one of NumPy's transforms as a function of its options: with one axis, the shorter way to it."""
 
-    def op(x):
-        z, dtype = join_parts(x)
-        return parts(transform(z), dtype)
+    def with_options(s, axes, norm):
+        if len(axes) == 1:
+            return lambda z: one(z, s and s[0], axes[0], norm)
+        return lambda z: several(z, s, axes, norm) if axes else z
 
-    return op
-
-
-op_fft = transform_parts(np.fft.fft)
-op_fft2 = transform_parts(np.fft.fft2)
-op_ifft2 = transform_parts(np.fft.ifft2)
+    return with_options
 
 
-def op_rfft(x, fft_length):
+forward, back = along(np.fft.fft, np.fft.fftn), along(np.fft.ifft, np.fft.ifftn)
+forward_of_reals, back_to_reals = along(np.fft.rfft, np.fft.rfftn), along(np.fft.irfft, np.fft.irfftn)
+
+
+def op_fftn(x, s, axes, norm):
+    return of_complex(forward(s, axes, norm), x)
+
+
+def op_ifftn(x, s, axes, norm):
+    return of_complex(back(s, axes, norm), x)
+
+
+def op_rfftn(x, s, axes, norm, is_pair):
     (x,) = reject_complex(floating(x))
-    return parts(np.fft.rfft(x.astype(np.result_type(x.dtype, np.float32)), fft_length), x.dtype)
+    z = forward_of_reals(s, axes, norm)(x.astype(np.result_type(x.dtype, np.float32), copy=False))
+    return parts(z, x.dtype) if is_pair else z
 
 
-def op_irfft(x, fft_length):
-    z, dtype = join_parts(x)
-    return np.fft.irfft(z, fft_length).astype(dtype)
+def op_irfftn(x, s, axes, norm):
+    z, dtype = to_complex(x)
+    return back_to_reals(s, axes, norm)(z).astype(dtype or z.real.dtype, copy=False)
 
 
 def op_extract_sequences(x, sequence_length, sequence_stride):
@@ -41,8 +50,15 @@ def op_extract_sequences(x, sequence_length, sequence_stride):
     return ops.take(x, starts[:, None] + np.arange(sequence_length), -1)
 
 
-def join_parts(x):
-    """Return the complex tensor of its two parts, and their dtype."""
+def of_complex(transform, x):
+    z, dtype = to_complex(x)
+    return transform(z) if dtype is None else parts(transform(z), dtype)
+
+
+def to_complex(x):
+    """Return complex numbers, and the dtype of their parts if these are apart."""
+    if not isinstance(x, (tuple, list)):
+        return convert(x), None
     re, im = reject_complex(*promote_floating(*x))
     if re.shape != im.shape:
         raise errors.ArgumentError(f"x: parts of shapes {re.shape} and {im.shape} are not of one tensor")

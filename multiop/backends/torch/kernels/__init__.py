@@ -53,6 +53,12 @@ from .shapes import (
     op_tril as op_tril,
     op_triu as op_triu,
 )
+from .signal import (
+    op_fft as op_fft,
+    op_ifft as op_ifft,
+    op_view_as_complex as op_view_as_complex,
+    op_view_as_real as op_view_as_real,
+)
 from .sorting import (
     op_digitize as op_digitize,
     op_isin as op_isin,

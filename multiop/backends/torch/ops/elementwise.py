@@ -17,6 +17,7 @@ from multiop._values import host
 from .._internals import VERSION, forward_mode_enabled, is_tracked, without_tangent
 from .._slopes import with_slopes
 from ..conversion import (
+    are_complex_and_real,
     are_floats,
     are_inexact,
     bool_to_int32,
@@ -66,6 +67,8 @@ def op_multiply(x1, x2):
         return torch.mul(x1, x2)
     if is_exact_scalar(x1, x2):
         return torch.mul(x1, float(x2))  # PyTorch's compiler takes NaN times the int 0 for 0
+    if are_complex_and_real(x1, x2):
+        return torch.mul(x1, x2)
     return in_wider_dtype(torch.mul, *promote(x1, x2))
 
 

@@ -9,50 +9,48 @@ from multiop import errors
 from ..conversion import convert, floating, halves_to_float32, promote_floating, reject_complex
 
 
-def op_fft(x):
-    return transform_complex(torch.fft.fft, 1, x)
+def op_fftn(x, s, axes, norm):
+    return of_complex(torch.fft.fftn, x, s, axes, norm)
 
 
-def op_fft2(x):
-    return transform_complex(torch.fft.fft2, 2, x)
+def op_ifftn(x, s, axes, norm):
+    return of_complex(torch.fft.ifftn, x, s, axes, norm)
 
 
-def op_ifft2(x):
-    return transform_complex(torch.fft.ifft2, 2, x)
-
-
-def op_rfft(x, fft_length):
+def op_rfftn(x, s, axes, norm, is_pair):
     (x,) = reject_complex(floating(x))
-    y = transform_with_empty_batch(torch.fft.rfft, 1, halves_to_float32(x), fft_length)
-    return y.real.to(x.dtype), y.imag.to(x.dtype)
+    y = transform_with_empty_batch(torch.fft.rfftn, halves_to_float32(x), s, axes, norm)
+    return (y.real.to(x.dtype), y.imag.to(x.dtype)) if is_pair else y
 
 
-def op_irfft(x, fft_length):
+def op_irfftn(x, s, axes, norm):
     x, dtype = to_complex(x)
-    return transform_with_empty_batch(torch.fft.irfft, 1, x, fft_length).to(dtype)
+    y = transform_with_empty_batch(torch.fft.irfftn, x, s, axes, norm)
+    return y if dtype is None else y.to(dtype)
 
 
 def op_extract_sequences(x, sequence_length, sequence_stride):
     return convert(x).unfold(-1, sequence_length, sequence_stride)
 
 
-def transform_complex(transform, dims, x):
+def of_complex(transform, x, s, axes, norm):
     x, dtype = to_complex(x)
-    y = transform_with_empty_batch(transform, dims, x)
-    return y.real.to(dtype), y.imag.to(dtype)
+    y = transform_with_empty_batch(transform, x, s, axes, norm) if axes else x
+    return y if dtype is None else (y.real.to(dtype), y.imag.to(dtype))
 
 
-def transform_with_empty_batch(transform, dims, x, *options):
-    """Transform the last `dims` dimensions; an empty batch too, which MKL rejects."""
+def transform_with_empty_batch(transform, x, s, axes, norm):
+    """Transform, with an empty batch too, which MKL rejects."""
     if x.numel():
-        return transform(x, *options)
-    outer = x.shape[:-dims]
-    one = transform(x.new_zeros([1] * len(outer) + list(x.shape[-dims:])), *options)
-    return one.expand(*outer, *one.shape[-dims:])
+        return transform(x, s, axes, norm)
+    one = transform(x.new_zeros([size if k in axes else 1 for k, size in enumerate(x.shape)]), s, axes, norm)
+    return one.expand([one.shape[k] if k in axes else size for k, size in enumerate(x.shape)])
 
 
 def to_complex(x):
-    """Return the complex tensor of its two parts, and their dtype."""
+    """Return complex numbers, and the dtype of their parts if these are apart."""
+    if not isinstance(x, (tuple, list)):
+        return convert(x), None
     re, im = reject_complex(*promote_floating(*x))
     if re.shape != im.shape:
         raise errors.ArgumentError(f"x: parts of shapes {tuple(re.shape)} and {tuple(im.shape)} are not of one tensor")

@@ -32,7 +32,7 @@ STRUCTURAL = {"op_cond", "op_switch", "op_while_loop", "op_fori_loop", "op_scan"
 
 PLAIN = {np.ndarray, np.float64, np.float32, np.bool_, bool, int, float, complex, str, slice, type(None), type(...)}
 SEQUENCES = {  # they take several tensors as a list, which is one tensor anywhere else
-    "op_concatenate", "op_stack", "op_select", "op_einsum", "op_fft", "op_fft2", "op_ifft2", "op_irfft",
+    "op_concatenate", "op_stack", "op_select", "op_einsum", "op_fftn", "op_ifftn", "op_irfftn",
     "op_convert_to_tensor",
 }  # fmt: skip
 

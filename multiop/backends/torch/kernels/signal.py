@@ -1,0 +1,38 @@
+"""Complex tensors: PyTorch's own Fourier transforms, which check what they are given, and views of the parts."""
+
+from __future__ import annotations
+
+import torch
+
+_PARTS = (torch.float32, torch.float64)
+_COMPLEX = (torch.complex64, torch.complex128)
+
+
+def of_one_axis(transform):
+    def kernel(x, n=None, axis=-1, norm=None, *, otherwise):
+        if isinstance(x, torch.Tensor) and x.dtype in _COMPLEX and type(axis) is int and x.numel():
+            try:
+                return transform(x, n, axis, norm)
+            except (RuntimeError, IndexError, TypeError):  # which the op explains
+                pass
+        return otherwise(x, n, axis, norm)
+
+    return kernel
+
+
+op_fft, op_ifft = of_one_axis(torch.fft.fft), of_one_axis(torch.fft.ifft)
+
+
+def op_view_as_real(x, *, otherwise):
+    if isinstance(x, torch.Tensor) and x.dtype in _COMPLEX and not x.is_conj() and not x.is_neg():
+        return torch.view_as_real(x)
+    return otherwise(x)
+
+
+def op_view_as_complex(x, *, otherwise):
+    """Leave entries that are not beside each other to the op, which copies them."""
+    if isinstance(x, torch.Tensor) and x.dtype in _PARTS and x.ndim and x.shape[-1] == 2:
+        *outer, last = x.stride()
+        if last == 1 and x.storage_offset() % 2 == 0 and not any(stride % 2 for stride in outer) and not x.is_neg():
+            return torch.view_as_complex(x)
+    return otherwise(x)
