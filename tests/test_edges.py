@@ -8,6 +8,8 @@ import edge_arrays
 import edge_pairs
 import edge_scalars
 import edge_search
+import edge_special
+import pytest
 from edge_known import EXCLUDED
 from edge_search import Report, search
 
@@ -16,11 +18,21 @@ from multiop.frontends import activations, elementwise, losses, normalization, r
 
 SEARCHED = (activations, elementwise, losses, normalization, reduction, special, statistics)  # what the grid is for
 OPS = ["op_reciprocal", "op_relu", "op_sum"]
+ADDED = (*edge_special.SPECIAL, *edge_special.QUOTIENTS, *edge_special.ROWS)
 
 
 def test_a_few_ops_agree(backend, multiop_x64):
     report = search(OPS, [backend], ["float16"], ["array", "jvp"])
     assert report.compared > (200 if backend == "numpy" else 500)
+    assert not report.classes, dict(report.classes)
+
+
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("op", ["op_gamma", "op_log_ndtr", "op_kl_div", "op_beta", "op_interp", "op_polyval", "op_mod"])
+def test_special_functions_quotients_and_rows_agree(op, dtype, backend, multiop_x64):
+    report = search([op], [backend], [dtype], ["array", "jvp", "jit"])
+    assert report.compared > 300
     assert not report.classes, dict(report.classes)
 
 
@@ -31,8 +43,8 @@ def test_every_op_is_searched_or_left_out_for_a_reason():
         for name, f in vars(module).items()
         if getattr(f, "__module__", "") == module.__name__
     }
-    ops = {name for name in ops if name.startswith("op_")}
-    searched = {entry.op for entry in (*edge_scalars.UNARY, *edge_scalars.BINARY, *edge_arrays.ARRAYS)}
+    ops = {name for name in ops if name.startswith("op_")} | {"op_interp", "op_polyval"}
+    searched = {entry.op for entry in (*edge_scalars.UNARY, *edge_scalars.BINARY, *edge_arrays.ARRAYS, *ADDED)}
     assert not searched & set(EXCLUDED)
     assert ops - searched == set(EXCLUDED)
 

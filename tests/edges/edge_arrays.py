@@ -32,10 +32,12 @@ class Array:
     )
     call: Callable[..., Any] | None = None  # calls the op with what it wants beside a tensor of rows
     ties: bool = True  # whether derivatives are compared where entries are equal
+    rows: Callable[..., Any] | None = None  # the rows of a dtype, if they are not those of all
+    title: str = ""
 
     @property
     def name(self) -> str:
-        return self.op + "".join(f", {k}={v}" for k, v in self.options.items() if k != "axis")
+        return self.title or self.op + "".join(f", {k}={v}" for k, v in self.options.items() if k != "axis")
 
 
 N, ONE = 8, mpf(1)

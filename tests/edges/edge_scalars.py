@@ -19,7 +19,7 @@ class Scalar:
     """One function of real numbers; `slopes` are its derivatives, one for each argument.
 
     A derivative may be found from rounded numbers of the size `scale(*xs)`, where its own digits cancel; `near` is the
-    same for the value.
+    same for the value. With `points` of its own, a function is held to what rounding its arguments changes.
     """
 
     op: str
@@ -32,10 +32,13 @@ class Scalar:
     within: float | None = None  # where the grid ends
     steep: Callable[..., Any] | None = None  # an exponential: how many times an inner rounding error is magnified
     slack: float = 2.0  # what is vanishing may be off by this much of the smallest number
+    points: Callable[..., Any] | None = None  # the rows of a dtype, if they are not those of the grid
+    call: Callable[..., Any] | None = None  # calls the op with what it wants beside the numbers
+    title: str = ""
 
     @property
     def name(self) -> str:
-        return self.op + "".join(f", {k}={v}" for k, v in self.options.items())
+        return self.title or self.op + "".join(f", {k}={v}" for k, v in self.options.items())
 
 
 def unary(op, value, slope, options=None, **others):

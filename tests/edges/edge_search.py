@@ -7,6 +7,7 @@ kernels may do), entry by entry, in forward mode, under vmap, and compiled. What
 from __future__ import annotations
 
 import collections
+import functools
 import itertools
 
 import edge_complex
@@ -16,6 +17,7 @@ import numpy as np
 from edge_arrays import ARRAYS, TARGET, WEIGHTS, N, answers, rows_of
 from edge_known import known
 from edge_scalars import BEYOND, BINARY, INF, NAN, UNARY, size
+from edge_special import QUOTIENTS, ROWS, SPECIAL
 from mpmath import mp, mpf
 
 import multiop
@@ -213,30 +215,59 @@ class Report:
         print(f"{self.compared} numbers compared, {len(self.classes)} classes of disagreement")
 
 
-def check_scalars(entries, arguments, report, backends, dtypes, ways):
+def conditioned(fn):
+    """Return how much `fn` changes where its arguments change by a part of themselves, for each unit of that part."""
+    part = mpf(10) ** -20
+
+    def changed(*xs):
+        middle, total = fn(*xs), mpf(0)
+        for k, x in enumerate(xs):
+            y = guarded(fn, [*xs[:k], x * (1 + part), *xs[k + 1 :]])
+            total += abs(y - middle) / part if y is not None and mpmath.isfinite(y) else 0
+        return abs(middle) + total
+
+    return changed
+
+
+def scaled(entry):
+    """Return the sizes of the numbers that a value, and its slopes, are found from, as functions of the arguments."""
+    if entry.points:
+        return [conditioned(part) for part in (entry.value, *entry.slopes)]
+    at_operands = size if entry.op in ACTIVATIONS else None  # where the digits of a kernel are measured
+    return [entry.near or at_operands, *[entry.scale or at_operands] * len(entry.slopes)]
+
+
+def rows_for(entry, dtype):
+    """Return the numbers, or pairs of numbers, at which an entry is compared."""
+    if entry.points:
+        return entry.points(dtype)
+    if len(entry.slopes) == 1:
+        return [[x] for x in grid(dtype) if entry.within is None or not abs(x) > entry.within]
+    return [list(row) for row in itertools.product(few(dtype), repeat=2)]
+
+
+def check_scalars(entries, report, backends, dtypes, ways):
     for entry in entries:
+        arguments = len(entry.slopes)
         for dtype in dtypes:
-            if arguments == 1:
-                rows = [[x] for x in grid(dtype) if entry.within is None or not abs(x) > entry.within]
-            else:
-                values = few(dtype)
-                rows = [[a, b] for a in values for b in values]
+            rows = rows_for(entry, dtype)
+            if not rows:
+                continue
             parts = (entry.value, *entry.slopes)
             expected = [[at(part, row) for row in rows] for part in parts]
             for k, row in enumerate(rows):
                 settle(
                     entry, row, [part[k] for part in expected], lambda part, y, k=k: expected[part].__setitem__(k, y)
                 )
-            at_operands = size if entry.op in ACTIVATIONS else None  # where the digits of a kernel are measured
             scales = [
                 [(at(fn, row) or mpf(0)) if fn and all(map(np.isfinite, row)) else mpf(0) for row in rows]
-                for fn in (entry.near or at_operands, *[entry.scale or at_operands] * len(entry.slopes))
+                for fn in scaled(entry)
             ]
             columns = [as_array(column, dtype) for column in zip(*rows, strict=True)]
             for backend in backends:
                 with multiop.use_backend(backend):
                     op = getattr(multiop, entry.op)
-                    fn = lambda *xs, op=op, entry=entry: op(*xs, **entry.options)
+                    fn = functools.partial(*((entry.call, op) if entry.call else (op,)), **entry.options)
                     every = [multiop.op_convert_to_tensor(c) for c in columns]
                     for way in ways:
                         chosen, tensors = range(len(rows)), every
@@ -315,7 +346,7 @@ def rows_in(way, fn, x, weights):
 def check_arrays(entries, report, backends, dtypes, ways):
     for entry in entries:
         for dtype in dtypes:
-            rows, first = rows_of(dtype), {}
+            rows, first = (entry.rows or rows_of)(dtype), {}
             with mp.workdps(450 if entry.unit else 1400):
                 expected = [answers(entry, row, float(finfo(dtype).max)) for row in rows]
             for backend in backends:
@@ -409,13 +440,13 @@ def search(ops, backends, dtypes=DTYPES, ways=WAYS):
     """Compare some ops, or all, and return a report."""
     report = Report()
     with np.errstate(all="ignore"):
-        for entries, arguments in ((UNARY, 1), (BINARY, 2)):
-            entries = [entry for entry in entries if not ops or entry.op in ops]
-            chosen = [way for way in ways if arguments == 1 or way != "single"]
-            check_scalars(entries, arguments, report, backends, dtypes, chosen)
-        entries = [entry for entry in ARRAYS if not ops or entry.op in ops]
+        for entries in (UNARY, BINARY, SPECIAL, QUOTIENTS):
+            chosen = [way for way in ways if entries is UNARY or way != "single"]
+            check_scalars([entry for entry in entries if not ops or entry.op in ops], report, backends, dtypes, chosen)
         ways = [way for way in ways if way != "single"]
-        check_arrays(entries, report, backends, dtypes, ways)
+        check_arrays(
+            [entry for entry in (*ARRAYS, *ROWS) if not ops or entry.op in ops], report, backends, dtypes, ways
+        )
         ways = [way for way in ways if way != "moderate"]
         check_complex([op for op in edge_complex.FUNCTIONS if not ops or op in ops], report, backends, ways)
     return report

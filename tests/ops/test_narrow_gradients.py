@@ -42,7 +42,11 @@ def test_narrow_gradient(op, dtype, multiop_backend, multiop_x64, pytestconfig):
         ("op_rel_entr", (1e-10, 1e-30), (1 + 20 * np.log(10), -1e20)),
         ("op_kl_div", (1e-10, 1e-30), (20 * np.log(10), -1e20)),
         ("op_zeta", (1e5, 1.0), (0.0, -1e5)),
-        *(("op_gamma", (x,), (special.gamma(x) * special.digamma(x),)) for x in (30.0, 32.0, 33.5)),
+        *(("op_gamma", (x,), (special.gamma(x) * special.digamma(x),)) for x in (30.0, 32.0, 33.5, -28.5, -30.5)),
+        ("op_betaln", (1.5e-8, 1e-19), (-1e-19 / 1.5e-8**2, -1e19)),
+        ("op_beta", (1e-19, 20.0), (-1e38, -0.05127082)),
+        ("op_betainc", (0.5, 1.0, 1e-20), (-4.605170e-9, 6.137058e-11, 5e9)),
+        ("op_betainc", (30.0, 30.0, 1e-20), (0.0, 0.0, 0.0)),
     ],
 )
 def test_a_step_on_the_way_does_not_overflow_in_float32(name, arguments, expected, multiop_backend):

@@ -13,7 +13,7 @@ from multiop._rules.powers import differentiate_power
 from multiop._values import host
 
 from ..autodiff._programs import in_one_call
-from ..autodiff.custom_gradient import can_link, is_within, link_rule, run_unrecorded, with_rule
+from ..autodiff.custom_gradient import can_link, link_rule, run_unrecorded, with_rule
 from ..conversion import (
     align,
     align_floating,
@@ -639,43 +639,20 @@ def length(x1, x2):
 
 def hypot(x1, x2):
     """Return lengths; the parts of TensorFlow's derivative overflow or underflow before their product does."""
-
-    def rule(x1, x2, upstream):
-        upstream = choose(tf.equal(x1, 0) & tf.equal(x2, 0), tf.zeros_like(x1), upstream)  # which may be infinite
-        return [upstream * cosine(x1, x2), upstream * cosine(x2, x1)]
-
-    y = run_unrecorded(length, x1, x2)
-    if is_within("mapping"):  # tf.vectorized_map loses what the rule of a rule closes over
-        return with_rule("op_hypot", [y], mapped_rule, x1, x2, y)[0]
-    return with_rule("op_hypot", [y], rule, x1, x2)[0]
+    return with_rule("op_hypot", [run_unrecorded(length, x1, x2)], hypot_gradients, x1, x2)[0]
 
 
-def mapped_rule(x1, x2, y, upstream):
-    """Return the gradient of `hypot`; its own derivatives lose digits where one operand is much smaller."""
-    flat = tf.equal(y, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
-    unit = choose(tf.math.is_inf(y), tf.constant(0.25, y.dtype), tf.constant(1, y.dtype))
-    sides = [choose(flat, tf.ones_like(x), x * unit) for x in (x1, x2)]
-    size = hypot(*sides)
-    return [*[choose(flat, tf.zeros_like(x), upstream * (x / size)) for x in sides], None]
-
-
-def cosine(x1, x2):
-    """Return the slope of the length in `x1`, with derivatives of which no difference loses digits."""
-
-    def value(x1, x2):
-        y = length(x1, x2)
-        unit = choose(tf.math.is_inf(y), tf.constant(0.25, y.dtype), tf.constant(1, y.dtype))
-        size = length(x1 * unit, x2 * unit)
-        flat = tf.equal(size, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
-        return choose(flat, tf.zeros_like(y), x1 * unit / choose(flat, tf.ones_like(y), size))
-
-    def rule(x1, x2, upstream):
-        y = hypot(x1, x2)
-        flat, sine = tf.equal(y, 0) | tf.math.is_inf(y), cosine(x2, x1)
-        change = upstream * choose(flat, tf.zeros_like(y), sine / choose(flat, tf.ones_like(y), y))
-        return [sine * change, -cosine(x1, x2) * change]
-
-    return with_rule("op_hypot's slope", [run_unrecorded(value, x1, x2)], rule, x1, x2)[0]
+def hypot_gradients(x1, x2, upstream):
+    """Return gradients of which the derivatives keep their digits: of the smaller operand over the larger."""
+    flat = (tf.equal(x1, 0) & tf.equal(x2, 0)) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
+    x1, x2 = (choose(flat, tf.ones_like(x), x) for x in (x1, x2))
+    first = tf.abs(x1) >= tf.abs(x2)
+    large, small = choose(first, x1, x2), choose(first, x2, x1)
+    tangent = small / large
+    cosine = tf.sign(large) / tf.sqrt(1 + tangent * tangent)
+    sides = cosine, tangent * cosine
+    upstream = choose(flat, tf.zeros_like(upstream), upstream)  # which may be infinite
+    return [upstream * choose(first, *pair) for pair in (sides, sides[::-1])]
 
 
 @in_one_call
