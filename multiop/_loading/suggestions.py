@@ -18,16 +18,16 @@ ELSEWHERE = {
     "from_numpy": "convert_to_tensor", "tensor": "convert_to_tensor", "to_numpy": "convert_to_numpy",
     "deriv": "grad", "holomorphic_grad": "grad", "grad_and_value": "value_and_grad",
     "value_and_gradients": "value_and_grad", "jacobians": "jacobian", "pullback": "vjp", "linear_transpose": "vjp",
-    "batch_jacobian": "multiop.GradientTape.batch_jacobian", "pushforward": "jvp", "jacobian_vector_product": "jvp",
+    "batch_jacobian": "GradientTape.batch_jacobian", "pushforward": "jvp", "jacobian_vector_product": "jvp",
     "forwardaccumulator": "jvp", "function": "jit", "compile": "jit", "remat": "checkpoint",
     "recompute_grad": "checkpoint", "detach": "stop_gradient", "no_grad": "stop_gradient",
     "no_gradient": "stop_gradient", "nondifferentiable": "stop_gradient", "stop_recording": "stop_gradient",
     "custom_vjp": "custom_gradient", "custom_jvp": "custom_gradient", "registergradient": "custom_gradient",
     "map_fn": "map", "case": "switch", "switch_case": "switch", "tensorarray": "scan", "gather_nd": "get_item",
-    "scatter_nd": "scatter", "device_put": "to_device", "manual_seed": "multiop.random.set_seed",
-    "seed": "multiop.random.set_seed", "prngkey": "multiop.random.key", "tree_map": "multiop.tree.map",
-    "tree_flatten": "multiop.tree.flatten", "tree_unflatten": "multiop.tree.unflatten",
-    "tree_leaves": "multiop.tree.leaves", "tree_util": "multiop.tree", "pytree": "multiop.tree",
+    "scatter_nd": "scatter", "device_put": "to_device", "manual_seed": "random.set_seed",
+    "seed": "random.set_seed", "prngkey": "random.key", "tree_map": "tree.map",
+    "tree_flatten": "tree.flatten", "tree_unflatten": "tree.unflatten",
+    "tree_leaves": "tree.leaves", "tree_util": "tree", "pytree": "tree",
     "make_vjp": "vjp", "vector_jacobian_product": "vjp", "tensor_jacobian_product": "vjp", "make_jvp": "jvp",
     "hessian_vector_product": "hvp", "hessian_tensor_product": "hvp", "make_hvp": "hvp",
     "primitive": "custom_gradient", "defvjp": "custom_gradient", "defgrad": "custom_gradient",
@@ -103,7 +103,9 @@ def missing(module: str, name: str, known: Collection[str]) -> AttributeError:
         bare = name.removeprefix("op_").removeprefix("reduce_").removeprefix("random_")
         meant = ELSEWHERE.get(bare.lower(), bare)
         spellings = (meant, f"op_{meant}")
-        found = [spelling for spelling in spellings if spelling in known or "." in spelling.removeprefix("op_")]
+        found = [spelling for spelling in spellings if spelling in known] or [".".join(("multiop", meant))] * (
+            "." in meant
+        )
         for other, names in () if found else PUBLIC.items():
             found += [f"{other}.{spelling}" for spelling in spellings if spelling in names]
         spelt = next(iter(found), None)

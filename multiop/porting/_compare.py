@@ -69,14 +69,15 @@ class Check:
     def _repr_html_(self) -> str:
         """Return it as a line in words and a table of one row, for a notebook."""
         words = ": ".join(filter(None, (f"{self.quantity} of {self.name}: {self.status}", self.detail, self.cause)))
-        return _html.fragment(words, self.status == OK, {"": (_COLUMNS, [self._row()])})
-
-    def _row(self) -> list[str]:
-        names = [self.backend, self.layer, self.mode, self.quantity, self.name, self.status]
-        return [*names, f"{self.error:.1e}", f"{self.allowed:.1e}"]
+        return _html.fragment(words, self.status == OK, {"": (_COLUMNS, [_cells(self)])})
 
 
 _COLUMNS = ("backend", "layer", "compared", "quantity", "name", "", "found", "allowed")
+
+
+def _cells(check: Check) -> list[str]:
+    names = [check.backend, check.layer, check.mode, check.quantity, check.name, check.status]
+    return [*names, f"{check.error:.1e}", f"{check.allowed:.1e}"]
 
 
 @dataclasses.dataclass
@@ -189,7 +190,7 @@ class Comparison:
     def _repr_html_(self) -> str:
         """Return the verdict with a table of what differs, and one of all checks, for a notebook."""
         tables = {"": self.differences} if self.differences else {}
-        rows = {name: [one._row() for one in checks] for name, checks in (tables | {"all checks": self.checks}).items()}
+        rows = {name: list(map(_cells, checks)) for name, checks in (tables | {"all checks": self.checks}).items()}
         return _html.fragment(self.verdict, self.agree, {name: (_COLUMNS, found) for name, found in rows.items()})
 
 
