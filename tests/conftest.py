@@ -55,7 +55,7 @@ def pytester(every_backend, pytester):
 
 
 @pytest.fixture
-def logged():
+def log_records():
     """The records that TensorFlow logs during one test."""
     records, handler, logger = [], logging.Handler(), logging.getLogger("tensorflow")
     handler.emit = records.append

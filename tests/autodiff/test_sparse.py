@@ -549,7 +549,7 @@ def test_many_tangents_take_one_call(backend):
         mo.jvp(lambda x: x[0] * x, (array([[1.0, 2.0]]),), (x,), batched=True)
 
 
-@pytest.mark.parametrize("chunk_size", [1, 5, 100])
+@pytest.mark.parametrize("chunk_size", [pytest.param(1, marks=FULL), 5, 100])
 def test_jacobians_in_chunks_are_the_same(backend, chunk_size):
     x = array(X)
     for transform in (mo.jacrev, mo.jacfwd, mo.jacobian):

@@ -333,14 +333,14 @@ def test_an_assertion_of_a_branch_is_its_own():
         multiop.jit(lambda x: multiop.op_cond(x > 0, branch, lambda: x))(tf.ones([]))
 
 
-def test_autograph_does_not_warn_of_two_functions_in_one_line_or_of_functions_without_source(logged):
+def test_autograph_does_not_warn_of_two_functions_in_one_line_or_of_functions_without_source(log_records):
     namespace = {"ops": multiop.ops}
     exec("def choose(x): return ops.cond(ops.sum(x) > 0, lambda: x * 2, lambda: x * 3)", namespace)
     in_one_line = lambda x: multiop.ops.cond(multiop.ops.sum(x) > 0, lambda: x * 2, lambda: x * 3)
     for fun in (namespace["choose"], in_one_line):
         assert fun(tf.ones(2)).numpy().tolist() == [2.0, 2.0]  # the other branch is traced
         assert multiop.jit(fun)(-tf.ones(2)).numpy().tolist() == [-3.0, -3.0]
-    assert not [record for record in logged if "AutoGraph" in record.getMessage()]
+    assert not [record for record in log_records if "AutoGraph" in record.getMessage()]
 
 
 def test_autograph_still_reads_functions_of_their_own():
