@@ -209,6 +209,12 @@ def test_second_derivatives_keep_their_digits(backend, op, dtype, way):
         np.testing.assert_allclose(host(got).astype(float), want, rtol=room * float(info.eps))
 
 
+def test_second_derivatives_of_a_length_keep_their_digits_in_a_map(backend):
+    x, y = [1e10, 2.0, 1e-10, 3.0], [1.0, 1e-8, 1.0, 4.0]
+    found = mo.vmap(mo.grad(mo.grad(mo.op_hypot)))(tensor(x), tensor(y))
+    np.testing.assert_allclose(host(found), [1e-30, 1.25e-17, 1.0, 0.128], rtol=1e-14)
+
+
 def test_linspace_over_more_than_the_range(backend, way):
     found = way(lambda x: mo.op_linspace(-x, x, 5))(tensor(BIG))
     np.testing.assert_allclose(host(found), [-BIG, -BIG / 2, 0, BIG / 2, BIG])
