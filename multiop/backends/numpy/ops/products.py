@@ -9,7 +9,7 @@ import numpy as np
 from multiop import errors
 from multiop._values import args
 
-from .._record import ops
+from .._record import is_traced, ops
 from ..conversion import in_float32, promote, promote_all
 
 
@@ -36,7 +36,8 @@ def contract(x1, dims1, x2, dims2):
     shape1, shape2 = [x1.shape[k] for k in rest1], [x2.shape[k] for k in rest2]
     rows = ops.reshape(ops.transpose(x1, [*rest1, *dims1]), (math.prod(shape1), n))
     columns = ops.reshape(ops.transpose(x2, [*dims2, *rest2]), (n, math.prod(shape2)))
-    return ops.reshape(ops.matmul(rows, columns), [*shape1, *shape2])
+    multiply = ops.matmul if is_traced((x1, x2)) else np.matmul  # int8 stays, which is not differentiated
+    return ops.reshape(multiply(rows, columns), [*shape1, *shape2])
 
 
 def without_int8(*xs):
