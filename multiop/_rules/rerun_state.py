@@ -127,7 +127,6 @@ class Repeatable:
 
 # generators of the host: Python's module and NumPy's, which need no name in a function, and those that it refers to
 
-_CLASSES = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
 _DEPTH = 3  # of containers and objects in each other; functions are followed without end
 _ENTRIES = 256  # of a container: a longer one holds data
 _AT_ONCE = 2048  # objects looked at
@@ -137,6 +136,8 @@ _FOREIGN = {"multiop", "numpy", "torch", "jax", "tensorflow", "keras"}  # their 
 
 def host_generators(fun: Any, arguments: Any) -> list[Any]:
     """Return NumPy's and Python's global generators, and the others among what `fun` and its arguments refer to."""
+    # np.random takes as long to import as a tenth of multiop
+    classes = np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random
     found: dict[int, Any] = {id(x): x for x in (random, np.random)}
     seen: dict[int, Any] = {}  # it holds what it has seen, so no id is used twice
     left = [(fun, 0), (arguments, -2)]
@@ -145,7 +146,7 @@ def host_generators(fun: Any, arguments: Any) -> list[Any]:
         if isinstance(x, _PLAIN) or id(x) in seen or depth > _DEPTH:
             continue
         seen[id(x)] = x
-        if isinstance(x, _CLASSES):
+        if isinstance(x, classes):
             found[id(x)] = x
         elif isinstance(x, _FUNCTIONS):
             left += [(y, depth) for y in _of_function(x)]

@@ -30,8 +30,9 @@ def jit(
     The function is traced once for each combination of argument structure, shapes, dtypes and non-tensor values, so its
     Python side effects happen only then. A Python number among the arguments is such a value: give a number that
     changes at every call as a tensor. The 256 programs used last are kept, so that memory stays bounded while shapes
-    change; one that was dropped is compiled again (JAX keeps its own programs, by its own rules). NumPy has
-    no compiler: there, the function runs as it is.
+    change; one that was dropped is compiled again (JAX keeps its own programs, by its own rules). On PyTorch, traces
+    that differ in sizes alone share one compiled program from the third on. NumPy has no compiler: there, the
+    function runs as it is.
 
     Args:
         fun: Function of pytrees that returns a pytree of tensors.

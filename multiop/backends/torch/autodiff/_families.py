@@ -1,7 +1,7 @@
 """Programs for graphs that differ in numbers alone, as those of a function for inputs of other sizes do.
 
 Each graph was traced for its own sizes, so its numbers are right, whatever the function does with a size. What is
-compiled once, with dynamic sizes, is the graph that takes the numbers which vary.
+compiled for all of them is the graph that takes the numbers which vary: its sizes are dynamic as soon as they change.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Family:
     """The graphs of one structure."""
 
     def __init__(self, numbers):
-        self.members, self.shared, self.lock = [numbers], None, threading.Lock()
+        self.members, self.shared, self.is_refused, self.lock = [numbers], None, False, threading.Lock()
 
     def program(self, graph, numbers, held, options):
         """Return the compiled form of `graph`, a member, with these numbers and tensors in it."""
@@ -31,19 +31,19 @@ class Family:
                     return own
                 self.members.append(numbers)
                 groups = find_groups(self.members)
-                self.shared = torch.compile(lifted(graph, groups), dynamic=True, options=options), groups
+                self.shared = torch.compile(lifted(graph, groups), dynamic=None, options=options), groups
             compiled, groups = self.shared
-        others, is_failed = (*held, *grouped(groups, numbers, numbers)), False
+        others = *held, *grouped(groups, numbers, numbers)
 
         def run(*tensors):
-            nonlocal is_failed
-            try:
-                return own(*tensors) if is_failed else compiled(*tensors, *others)
-            except Exception as error:
-                if is_failed or not type(error).__module__.startswith("torch._"):
-                    raise
-                is_failed = True  # the compiler can do less with dynamic sizes
-                return own(*tensors)
+            if not self.is_refused:
+                try:
+                    return compiled(*tensors, *others)
+                except Exception as error:
+                    if not type(error).__module__.startswith("torch._"):
+                        raise
+                    self.is_refused = True  # the compiler can do less with dynamic sizes
+            return own(*tensors)
 
         return run
 
