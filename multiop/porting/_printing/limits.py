@@ -74,7 +74,7 @@ def _limit(number: Any, dtypes: Iterable[str]) -> Expression:
             factors = {"max": _FACTORS["max"]} if few else _FACTORS
         else:
             continue
-        of = _values.to_numpy(dtype).type
+        of = int if function == "iinfo" else _values.to_numpy(dtype).type
         terms = [(name, 1) for name in names] + [(name, each) for name in factors for each in factors[name]]
         for name, factor in terms:
             if of(number) == of(getattr(info, name) * factor):  # readers write as few digits as a dtype needs

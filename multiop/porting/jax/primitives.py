@@ -19,7 +19,19 @@ from typing import Any
 import numpy as np
 
 from multiop.porting._graph import SEED, Call, Dim, DType, Expression, Infix, Item, Name, Value, call
-from multiop.porting._rows import Row, Untranslated, add_sizes, binary, cast, ends, is_number, short, sizes, unary
+from multiop.porting._rows import (
+    Row,
+    Untranslated,
+    add_sizes,
+    binary,
+    cast,
+    ends,
+    is_number,
+    short,
+    sizes,
+    spellings,
+    unary,
+)
 from multiop.porting.jax.indices import dynamic_slice, dynamic_update, gather, part, scatter, scatter_difference
 
 
@@ -875,54 +887,37 @@ def logaddexp(x: Expression, y: Expression) -> Expression:
 
 _FLOATING = "cos cosh sin sinh tan tanh exp exp2 expm1 log log2 log1p sqrt rsqrt cbrt erf erfc digamma lgamma abs floor ceil sign"
 
+_UNARY = (
+    "acos=arccos acosh=arccosh asin=arcsin asinh=arcsinh atan=arctan atanh=arctanh erf_inv=erfinv logistic=sigmoid "
+    "neg=negative square=square is_finite=isfinite real=real imag=imag stop_gradient=stop_gradient"
+)
+_BINARY = (
+    "rem=fmod min=minimum atan2=arctan2 nextafter=nextafter igamma=gammainc igammac=gammaincc eq=equal ne=not_equal "
+    "lt=less le=less_equal gt=greater ge=greater_equal shift_left=left_shift"
+)
 ENTRYWISE: dict[str, Row] = {
     **{name: unary(name) for name in _FLOATING.split()},
-    "acos": unary("arccos"),
-    "acosh": unary("arccosh"),
-    "asin": unary("arcsin"),
-    "asinh": unary("arcsinh"),
-    "atan": unary("arctan"),
-    "atanh": unary("arctanh"),
-    "erf_inv": unary("erfinv"),
-    "logistic": unary("sigmoid"),
-    "neg": unary("negative"),
-    "square": unary("square"),
-    "is_finite": unary("isfinite"),
+    **{name: unary(op) for name, op in spellings(_UNARY).items()},
     "round": write_round,
-    "real": unary("real"),
-    "imag": unary("imag"),
     "conj": lambda x, input_dtype=None: call("ops.conjugate", x),
     "complex": lambda x, y: call("ops.view_as_complex", call("ops.stack", [x, y], axis=-1)),
-    "stop_gradient": unary("stop_gradient"),
     "convert_element_type": lambda x, new_dtype, out: x if is_number(x) else cast(x, out.dtype),
     "add": infix("+", "add"),
     "add_any": infix("+", "add"),
     "sub": infix("-", "subtract"),
     "mul": infix("*", "multiply"),
     "div": divide,
-    "rem": binary("fmod"),
+    **{name: binary(op) for name, op in spellings(_BINARY).items()},
     "pow": power,
     "integer_pow": integer_power,
     "max": maximum,
-    "min": binary("minimum"),
-    "atan2": binary("arctan2"),
-    "nextafter": binary("nextafter"),
     "polygamma": polygamma,
-    "igamma": binary("gammainc"),
-    "igammac": binary("gammaincc"),
-    "eq": binary("equal"),
-    "ne": binary("not_equal"),
-    "lt": binary("less"),
-    "le": binary("less_equal"),
     "lt_to": total("less"),
     "le_to": total("less_equal"),
-    "gt": binary("greater"),
-    "ge": binary("greater_equal"),
     "and": logical("and"),
     "or": logical("or"),
     "xor": logical("xor"),
     "not": logical("not"),
-    "shift_left": binary("left_shift"),
     "shift_right_arithmetic": shifted_right("arithmetic"),
     "shift_right_logical": shifted_right("logical"),
     "population_count": lambda x: call("ops.cast", call("ops.sum", bits_of(x, x.dtype), axis=-1), DType(x.dtype)),

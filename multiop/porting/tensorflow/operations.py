@@ -1248,6 +1248,10 @@ def first_entries(x: Value, counts: Sequence[Any]) -> Expression:
     return Item(x, (..., *[slice(count) for count in counts]))
 
 
+_BINARY = (
+    "DivNoNan=divide_no_nan FloorDiv=floor_divide FloorMod=mod TruncateMod=fmod LeftShift=left_shift "
+    "RightShift=right_shift"
+)
 ROWS: dict[str, Row] = {
     # entry by entry
     **{name: unary(op) for name, op in _UNARY.items()},
@@ -1263,10 +1267,7 @@ ROWS: dict[str, Row] = {
     "Mul": infix("*", "multiply"),
     "RealDiv": infix("/", "divide"),
     "Div": infix("/", "divide"),
-    "DivNoNan": binary("divide_no_nan"),
-    "FloorDiv": binary("floor_divide"),
-    "FloorMod": binary("mod"),
-    "TruncateMod": binary("fmod"),
+    **{name: binary(op) for name, op in spellings(_BINARY).items()},
     "TruncateDiv": truncated_quotient,
     "Pow": power,
     "SquaredDifference": lambda x, y: call("ops.square", Infix("-", x, y)),
@@ -1279,8 +1280,6 @@ ROWS: dict[str, Row] = {
     "Igamma": lambda a, x: call("ops.gammainc", a, x),
     "Igammac": lambda a, x: call("ops.gammaincc", a, x),
     "Polygamma": polygamma,
-    "LeftShift": binary("left_shift"),
-    "RightShift": binary("right_shift"),
     "Complex": lambda real, imag: call("ops.view_as_complex", call("ops.stack", [real, imag], axis=-1)),
     "AddN": add_n,
     "BiasAdd": bias_add,

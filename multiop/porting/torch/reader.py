@@ -79,7 +79,7 @@ def read(
     first: Any = None
     for repeat in REPEATS if has_one and fits is not None else REPEATS[:1]:
         try:
-            graph = _read_repeated(model, inputs, training, dynamic_shapes, keywords, partial, repeat)
+            graph = _read_repeated(repeat, model, inputs, training, dynamic_shapes, keywords, partial)
         except errors.TranslationError as error:
             if not str(error).startswith("torch.export cannot"):
                 raise
@@ -95,13 +95,7 @@ def read(
 
 
 def _read_repeated(
-    model: Any,
-    inputs: tuple[Any, ...],
-    training: bool,
-    dynamic_shapes: Any,
-    keywords: dict[str, Any] | None,
-    partial: bool,
-    repeat: Any,
+    repeat: Any, model: Any, inputs: Any, training: bool, dynamic_shapes: Any, keywords: Any, partial: bool
 ) -> Graph:
     """Return the graph of a model that is called with repeated examples."""
     missing: dict[str, list[str]] = collections.defaultdict(list)
