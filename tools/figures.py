@@ -38,7 +38,7 @@ LAYERS = {  # every file of the package is in one of these, or generated
     "autodiff/sparse": "multiop/autodiff/sparse/*.py",
     "random": "multiop/random/*.py",
     "beside ops": " ".join(
-        f"multiop/{name}.py" for name in ("devices", "dtypes", "keras", "operation", "scopes", "tree")
+        f"multiop/{name}.py" for name in ("devices", "dtypes", "keras", "namespaces", "operation", "scopes", "tree")
     ),
     "backends": "multiop/backends/*.py",
     **{f"backends/{name}": f"multiop/backends/{name}/**/*.py" for name in ("numpy", *BACKENDS)},
