@@ -84,7 +84,7 @@ def _make(name: str) -> None:
 
 def _bind(function: Callable[..., Any], backend: Any) -> Callable[..., Any]:
     """Return a function that runs on a backend, as do the functions of multiop's that it returns."""
-    active, override, restore = registry.active, registry.override.set, registry.override.reset
+    active, override, restore = registry.active, registry.override_by, registry.restore
     returns_functions = not function.__module__.startswith("multiop.frontends.")
 
     @functools.wraps(function)
@@ -92,7 +92,6 @@ def _bind(function: Callable[..., Any], backend: Any) -> Callable[..., Any]:
         if active() is backend:
             found = function(*args, **kwargs)
         else:
-            registry.is_overridden = True
             token = override(backend)
             try:
                 found = function(*args, **kwargs)

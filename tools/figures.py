@@ -58,7 +58,7 @@ GENERATED = "made by tools/op_list.py"
 GOALS = {  # the most that a figure may be
     "backends/torch/ops: lines of code": 2200,
     "backends/jax/ops: lines of code": 1980,
-    "backends/tensorflow/ops: lines of code": 2480,
+    "backends/tensorflow/ops: lines of code": 2515,
     "backends/torch/autodiff: lines of code": 1600,
     "backends/jax/autodiff: lines of code": 1750,
     "backends/tensorflow/autodiff: lines of code": 1220,
@@ -69,7 +69,7 @@ GOALS = {  # the most that a figure may be
     "looks that choose in ops/ of tensorflow": 5,  # indices are looked at before the one call, which cannot raise
     **{f"names shared by op files of {name}": 22 for name in BACKENDS},
     "backends/numpy/ops: lines of code": 870,
-    "backends/numpy/autodiff: lines of code": 1230,
+    "backends/numpy/autodiff: lines of code": 1245,
     "median lines of an op of numpy with its helpers": 3,
     "private parts in backends/numpy": 0,
     "members that a backend may leave out": 17,
