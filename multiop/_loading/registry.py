@@ -93,7 +93,7 @@ def retrace() -> None:
 
 
 _backend: Any = _Unloaded()
-is_overridden = False  # set for good by the first `use_backend`; until then no ContextVar is read
+is_overridden = False  # set for good when a second backend is chosen; until then no ContextVar is read
 override: ContextVar[Any] = ContextVar("multiop_backend", default=None)
 _compiler: Any = None  # the loaded backend whose compiler traces Python itself
 _is_tracing_python: Callable[[], bool] = bool  # whether it does so now, in this thread; the shortest way to ask
@@ -192,8 +192,10 @@ def run_on(module: Any, function: Callable[..., Any], /, *args: Any, **kwargs: A
 
 def set_default(name: str) -> None:
     """Make `name` the backend of every thread that has no override."""
-    global _backend
-    _backend = load(name)
+    global _backend, is_overridden
+    module = load(name)
+    is_overridden = is_overridden or (module is not _backend and type(_backend) is not _Unloaded)
+    _backend = module
 
 
 def plugins() -> dict[str, Any]:
