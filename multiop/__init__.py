@@ -21,6 +21,7 @@ Where to look, with `help`:
 - `multiop.testing.check_op`: the proof that a function is right on every backend
 - `multiop.porting`: models and weights from one framework to another
 - `multiop.set_backend`, `use_backend`: which framework computes; without them, the one that the program imported
+- `multiop.namespace(x)`: the ops of the framework that `x` is of
 """
 
 import typing as _typing
@@ -598,6 +599,9 @@ from multiop.frontends.windows import (
     op_hamming as op_hamming,
     op_hanning as op_hanning,
     op_kaiser as op_kaiser,
+)
+from multiop.namespaces import (
+    namespace as namespace,
 )
 from multiop.operation import (
     Operation as Operation,

@@ -87,7 +87,7 @@ def use_backend(name: str) -> Iterator[None]:
     if registry.is_compiling() and registry.ready() is module:
         yield  # the backend inside torch.compile is PyTorch anyway, and it cannot trace a ContextVar
         return
-    token = registry.override(name)
+    token = registry.override_by(module)
     try:
         yield
     finally:

@@ -31,6 +31,7 @@ FLOORS = (
     ("tree", "devices", "dtypes", "frontends", "operation"),
     ("array_api", "autodiff"),
     ("ops", "random"),
+    ("namespaces",),
     ("multiop", "extend"),
     ("keras", "testing"),
     ("porting",),

@@ -38,7 +38,7 @@ LAYERS = {  # every file of the package is in one of these, or generated
     "autodiff/sparse": "multiop/autodiff/sparse/*.py",
     "random": "multiop/random/*.py",
     "beside ops": " ".join(
-        f"multiop/{name}.py" for name in ("devices", "dtypes", "keras", "operation", "scopes", "tree")
+        f"multiop/{name}.py" for name in ("devices", "dtypes", "keras", "namespaces", "operation", "scopes", "tree")
     ),
     "backends": "multiop/backends/*.py",
     **{f"backends/{name}": f"multiop/backends/{name}/**/*.py" for name in ("numpy", *BACKENDS)},
@@ -58,7 +58,7 @@ GENERATED = "made by tools/op_list.py"
 GOALS = {  # the most that a figure may be
     "backends/torch/ops: lines of code": 2200,
     "backends/jax/ops: lines of code": 1980,
-    "backends/tensorflow/ops: lines of code": 2480,
+    "backends/tensorflow/ops: lines of code": 2515,
     "backends/torch/autodiff: lines of code": 1600,
     "backends/jax/autodiff: lines of code": 1750,
     "backends/tensorflow/autodiff: lines of code": 1220,

@@ -37,8 +37,8 @@ OTHERS = {
     "random": ("Random numbers", "multiop.random", ""),
     "porting": ("Porting", "multiop.porting", ""),
     "testing": ("Testing", "multiop.testing", ""),
-    "config": ("Configuration", "multiop", "available_backends backend set_backend use_backend floatx set_floatx x64 "
-               "enable_x64 narrowing enable_narrowing enable_tensorflow_numpy"),
+    "config": ("Configuration", "multiop", "available_backends backend set_backend use_backend namespace floatx "
+               "set_floatx x64 enable_x64 narrowing enable_narrowing enable_tensorflow_numpy"),
     "devices": ("Devices", "multiop", "device to_device"),
     "types": ("Types", "multiop", "Tensor ArrayLike DType PyTree dtype_name native_dtype finfo iinfo"),
     "keras": ("Code written for Keras", "multiop", "Operation name_scope"),

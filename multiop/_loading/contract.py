@@ -213,7 +213,10 @@ class Compiler(Protocol):
     """A compiler that traces Python itself."""
 
     def is_compiling(self) -> bool:
-        """Say whether it is tracing Python code in this thread."""
+        """Say whether it is tracing Python code in this thread, or what that code records."""
+
+    def is_tracing_python(self) -> bool:
+        """Say whether it is tracing Python code in this thread; each call of an op asks."""
 
     def retrace(self) -> None:
         """If it is tracing in this thread, make it trace from the start."""

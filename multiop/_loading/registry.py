@@ -93,14 +93,15 @@ def retrace() -> None:
 
 
 _backend: Any = _Unloaded()
-_overridden = False  # set for good by the first `use_backend`; until then no ContextVar is read
-_override: ContextVar[Any] = ContextVar("multiop_backend", default=None)
+is_overridden = False  # set for good when a second backend is chosen; until then no ContextVar is read
+override: ContextVar[Any] = ContextVar("multiop_backend", default=None)
 _compiler: Any = None  # the loaded backend whose compiler traces Python itself
+_is_tracing_python: Callable[[], bool] = bool  # whether it does so now, in this thread; the shortest way to ask
 
 
 def active() -> Backend:
     """Return the module of the active backend."""
-    if _overridden:
+    if is_overridden:
         return _selected_backend()
     return _backend
 
@@ -109,9 +110,12 @@ def _selected_backend() -> Any:
     # such a compiler cannot trace a ContextVar; the backend of what it compiles is its own by definition
     if _compiler is None and is_traced():
         _load_default()
-    if _compiler is not None and _compiler.compiler.is_compiling():  # in this thread
+    if _is_tracing_python():
         return _compiler
-    return _override.get() or _backend
+    found = override.get() or _backend
+    if found is not _compiler and _compiler is not None and _compiler.compiler.is_compiling():  # in this thread
+        return _compiler
+    return found
 
 
 def is_compiling() -> bool:
@@ -163,27 +167,35 @@ def traced(fun: Callable[..., Any]) -> Callable[..., Any]:
     return fun if rewrite is None else rewrite(fun)
 
 
-def override(name: str) -> Any:
-    """Make `name` the backend of this thread or task; return the token that `restore` takes."""
-    return override_by(load(name))
-
-
 def override_by(module: Any) -> Any:
     """Make `module` the backend of this thread or task; return the token that `restore` takes."""
-    global _overridden
-    _overridden = True
-    return _override.set(module)
+    global is_overridden
+    is_overridden = True
+    return override.set(module)
 
 
 def restore(token: Any) -> None:
     """Undo one `override`."""
-    _override.reset(token)
+    override.reset(token)
+
+
+def run_on(module: Any, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Call a function with `module` as the backend of this thread or task."""
+    if active() is module:
+        return function(*args, **kwargs)
+    token = override_by(module)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        override.reset(token)
 
 
 def set_default(name: str) -> None:
     """Make `name` the backend of every thread that has no override."""
-    global _backend
-    _backend = load(name)
+    global _backend, is_overridden
+    module = load(name)
+    is_overridden = is_overridden or (module is not _backend and type(_backend) is not _Unloaded)
+    _backend = module
 
 
 def plugins() -> dict[str, Any]:
@@ -293,7 +305,7 @@ def _collector_at_rest() -> Iterator[None]:
 
 
 def _load(name: str) -> None:
-    global _compiler
+    global _compiler, _is_tracing_python
     if name in BUILT_IN:
         module_name, requirement, command = BUILT_IN[name]
         if not is_package(requirement):
@@ -326,7 +338,7 @@ def _load(name: str) -> None:
     if settings.x64 and name not in BUILT_IN:  # if it is off, a framework's own switch is left as it is
         module.set_x64(True)
     if hasattr(module, "compiler"):
-        _compiler = module
+        _compiler, _is_tracing_python = module, module.compiler.is_tracing_python
         settings.settle_floatx()  # read now, because a compiler that traces Python cannot read the configuration file
     kernels.join(module, _composites, settings.uses_kernels())
     _loaded[name] = module

@@ -19,6 +19,7 @@ import numpy as np
 from multiop import errors
 from multiop._call import keras_symbols
 from multiop._call.explain import explain
+from multiop._loading import registry
 from multiop._loading.registry import active
 from multiop._rules import doors
 from multiop._values import args as _args, dtypes, host, tree
@@ -295,7 +296,10 @@ class CustomCall:
         convention = self.convention
         extra = {"variables": variables or []} if convention.variables else {}
         positional, keyword = self._arrange(convention, upstreams)
-        returned = grad_fn(*positional, **keyword, **extra)
+        if registry.is_overridden:  # the framework may run the rule after the block, or in another thread
+            returned = registry.run_on(self.backend, grad_fn, *positional, **keyword, **extra)
+        else:
+            returned = grad_fn(*positional, **keyword, **extra)
         if returned is None:
             raise self._fault("returned None (a forgotten return?); return (None,) for a gradient of zero")
         variable_grads: Any = []

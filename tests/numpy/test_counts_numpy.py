@@ -29,7 +29,7 @@ OPS = {
 @pytest.fixture(autouse=True)
 def numpy_alone(monkeypatch):
     """Let NumPy be the backend as it is in a process that never chose another one, which costs a call more."""
-    monkeypatch.setattr(registry, "_overridden", False)
+    monkeypatch.setattr(registry, "is_overridden", False)
     monkeypatch.setattr(registry, "_backend", registry.load("numpy"))
 
 

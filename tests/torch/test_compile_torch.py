@@ -61,7 +61,7 @@ def test_torch_compile_may_be_the_first_to_need_a_backend(first, overridden, mon
     with monkeypatch.context() as fresh:
         fresh.setenv("MULTIOP_BACKEND", "torch")
         fresh.setattr(registry, "_backend", registry._Unloaded())
-        fresh.setattr(registry, "_overridden", overridden)
+        fresh.setattr(registry, "is_overridden", overridden)
         fresh.setattr(registry, "_loaded", {})
         fresh.setattr(registry, "_compiler", None)
         fresh.setattr(settings, "floatx", None)

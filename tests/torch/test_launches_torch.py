@@ -35,7 +35,7 @@ def test_ops_make_no_more_python_calls(monkeypatch):
     import bench_launch
 
     # as where no code has called `use_backend`, which these tests do
-    monkeypatch.setattr(registry, "_overridden", False)
+    monkeypatch.setattr(registry, "is_overridden", False)
     monkeypatch.setattr(registry, "_backend", backend)
 
     def tensor(*shape, seed=0):

@@ -319,7 +319,7 @@ class Tracer:
         except Exception:
             for step in self.steps[first:]:
                 step.pairs = ()
-            token = registry.override("numpy")
+            token = registry.override_by(registry.load("numpy"))
             try:
                 outputs = call.forward(self.plain(primals))[0]
             finally:

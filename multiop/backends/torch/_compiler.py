@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from torch.compiler import is_dynamo_compiling as is_tracing_python  # noqa: F401  a part of the contract
+
 from . import _internals
 from ._internals import retrace as retrace
 from .conversion import is_compiling as is_compiling

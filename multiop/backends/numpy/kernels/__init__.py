@@ -12,7 +12,7 @@ from numpy import asarray, ndarray
 
 from multiop._values import dtypes as _dtypes
 
-from ..ops import signal as _signal
+from .. import _fourier
 
 QUIET = contextvars.Context()
 QUIET.run(np.seterr, all="ignore")  # a copy of it costs a thirtieth of np.errstate
@@ -319,13 +319,13 @@ def along_axes(transform):
 
 
 op_fft, op_ifft = along_axis(np.fft.fft), along_axis(np.fft.ifft)
-op_fftn, op_ifftn = map(along_axes, (_signal.forward, _signal.back))
-op_irfftn = along_axes(_signal.back_to_reals)
+op_fftn, op_ifftn = map(along_axes, (_fourier.forward, _fourier.back))
+op_irfftn = along_axes(_fourier.back_to_reals)
 
 
 def op_rfftn(x, s, axes, norm, is_pair, *, otherwise):
     if type(x) is ndarray and x.dtype in REAL and axes:
-        z = _signal.forward_of_reals(s, axes, norm)(x)
+        z = _fourier.forward_of_reals(s, axes, norm)(x)
         return (z.real.copy(), z.imag.copy()) if is_pair else z
     return otherwise(x, s, axes, norm, is_pair)
 

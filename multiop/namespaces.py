@@ -1,0 +1,152 @@
+"""The ops of the backend that given tensors are of, in a process with tensors of several frameworks."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from multiop import config, devices, dtypes, errors, ops, random
+from multiop._loading import registry
+from multiop._loading.built_in import hide_from_tracer
+from multiop._values import args as _args
+from multiop.autodiff import checkpoint, gradients, implicit, jit, transforms, vmap
+from multiop.autodiff._transformed import Transformed
+
+_FRAMEWORKS = {"torch": "torch", "jax": "jax", "jaxlib": "jax", "tensorflow": "tensorflow", "numpy": "numpy"}
+_MORE = [  # beside the ops
+    random,
+    *(transforms.grad, transforms.value_and_grad, transforms.vjp, transforms.jvp, transforms.linearize),
+    *(transforms.jacobian, transforms.jacrev, transforms.jacfwd, transforms.hessian, transforms.hvp, vmap.vmap),
+    *(jit.jit, checkpoint.checkpoint, implicit.linear_solve, implicit.root, gradients.gradients),
+    *(config.backend, devices.device, devices.to_device, dtypes.dtype_name, dtypes.native_dtype),
+    *(dtypes.finfo, dtypes.iinfo),
+]
+_made: dict[str, Namespace] = {}
+
+
+class Namespace:
+    """The ops and transforms of one backend; `namespace` returns it.
+
+    It has the functions of `multiop.ops`, and the transforms and `random` of `multiop`. It has none of their classes,
+    since what is made of one, as a `GradientTape`, computes when it likes.
+    """
+
+    def __init__(self, backend: Any, source: Any, more: Iterable[Any] = ()) -> None:
+        self._backend, self._source = backend, source
+        found = [(name, getattr(source, name)) for name in source.__all__]
+        for name, value in found + [(value.__name__.rpartition(".")[2], value) for value in more]:
+            if isinstance(value, types.ModuleType):
+                vars(self)[name] = Namespace(backend, value)
+            elif callable(value) and not isinstance(value, type):
+                vars(self)[name] = _bind(value, backend)
+
+    def __repr__(self) -> str:
+        return f"<{self._source.__name__} on {self._backend.name}>"
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"the namespace has no function {name!r}")
+
+
+def namespace(*xs: Any) -> Any:
+    """Return the ops and transforms of the backend of tensors: each runs on it, in any thread.
+
+    Args:
+        xs: Tensors of one framework. NumPy arrays, numbers, and lists, tuples and dicts may be among them.
+
+    Returns:
+        An object with the functions of `multiop.ops`, and the transforms and `random` of `multiop`, one for each
+        backend. NumPy arrays are of the backend `"numpy"` where they are alone, and beside a framework's tensors they
+        go to that framework. Where there are only numbers, it is that of the active backend.
+
+    Raises:
+        ArgumentTypeError: The tensors are of two frameworks, or an array that NumPy's backend differentiates is beside
+            a framework's tensor.
+
+    Example:
+        >>> import numpy as np
+        >>> import multiop
+        >>> ops = multiop.namespace(np.ones(2))
+        >>> ops.add(np.ones(2), 1.0).tolist()
+        [2.0, 2.0]
+    """
+    name = registry.ready().name if registry.is_compiling() else _backend_of(xs)  # all that is compiled is its own
+    if name not in _made:
+        _make(name)
+    return _made[name]
+
+
+@hide_from_tracer
+def _make(name: str) -> None:
+    _made[name] = Namespace(registry.load(name), ops, _MORE)
+
+
+def _bind(function: Callable[..., Any], backend: Any) -> Callable[..., Any]:
+    """Return a function that runs on a backend, as do the functions of multiop's that it returns."""
+    active, override, restore = registry.active, registry.override_by, registry.restore
+    returns_functions = not function.__module__.startswith("multiop.frontends.")
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:  # `registry.run_on`, which is a call more
+        if active() is backend:
+            found = function(*args, **kwargs)
+        else:
+            token = override(backend)
+            try:
+                found = function(*args, **kwargs)
+            finally:
+                restore(token)
+        return _bind_found(found, backend) if returns_functions else found
+
+    return call
+
+
+def _bind_found(found: Any, backend: Any) -> Any:
+    if type(found) is tuple:  # a value and its pullback
+        return tuple([_bind_found(entry, backend) for entry in found])
+    is_ours = isinstance(found, types.FunctionType) and found.__globals__.get("__name__", "").startswith("multiop.")
+    return _bind(found, backend) if is_ours or isinstance(found, Transformed) else found
+
+
+def _backend_of(xs: Iterable[Any]) -> str:
+    """Return the name of the one backend that tensors are of."""
+    found: dict[str, Any] = {}
+    for x in _leaves(xs):
+        found.setdefault(_owner(type(x)), x)
+    found.pop("", None)
+    if len(found) > 1:
+        found.pop("numpy", None)
+    if len(found) > 1:
+        (first, x), (second, y), *_ = found.items()
+        raise errors.ArgumentTypeError(
+            f"namespace: tensors of two frameworks, {_args.describe(x)} of {first} and {_args.describe(y)} of "
+            f"{second}; convert one of them, as with op_convert_to_numpy"
+        )
+    return next(iter(found), "") or registry.ready().name
+
+
+def _leaves(xs: Iterable[Any]) -> Iterator[Any]:
+    for x in xs:
+        if isinstance(x, (list, tuple, dict)):
+            yield from _leaves(x.values() if isinstance(x, dict) else x)
+        else:
+            yield x
+
+
+def _owner(kind: type) -> str:
+    """Return the backend of a class of tensors, an empty string of anything else."""
+    if (name := _framework(kind)) is not None:
+        return name
+    for name, backend in registry.loaded_backends().items():
+        if issubclass(kind, backend.Tensor):
+            return f"{name}, differentiated" if name == "numpy" else name
+    return ""
+
+
+@functools.lru_cache(maxsize=256)
+def _framework(kind: type) -> str | None:
+    """Return the built-in backend whose framework made a class; Python's own are nobody's."""
+    roots = [base.__module__.partition(".")[0] for base in kind.__mro__]
+    is_plain = roots[0] == "builtins"
+    return "" if is_plain else next((_FRAMEWORKS[root] for root in roots if root in _FRAMEWORKS), None)
