@@ -58,8 +58,8 @@ class Port:
     ):
         self.name, self.source, self.params, self.state = name, source, params, state
         self._about, self.map = about, weight_map
-        self._original: Any = None  # while it is at hand: the model and what it was traced with
-        self._unrecorded: Any = None  # weights with which the original has not computed anything yet
+        self.original: Any = None  # while it is at hand: the model and what it was traced with
+        self.unrecorded: Any = None  # weights with which the original has not computed anything yet
         scope: dict[str, Any] = {}  # without __name__, by which torch.compile would import it
         exec(compile(source, f"<{name}.py>", "exec"), scope)
         self._function: Callable[..., Any] = scope[name]
@@ -140,10 +140,10 @@ class Port:
 
     def _complete(self) -> None:
         """Let the original compute with other weights, if it is at hand."""
-        if self._original is not None and self._unrecorded is not None:
-            weights, self._unrecorded = self._unrecorded, None
-            with _holding(self._original[0], weights) as model:
-                _record(self, model)
+        if self.original is not None and self.unrecorded is not None:
+            weights, self.unrecorded = self.unrecorded, None
+            with _holding(self.original[0], weights) as model:
+                _record(self, self._about, model)
 
     def draws(self, training: bool) -> bool:
         """Say whether random numbers are drawn in training, or in evaluation."""
@@ -252,7 +252,7 @@ class Port:
         records = (*_RECORDS.values(), "raised")
         about = {name: entry for name, entry in self._about.items() if name not in records}
         port = Port(self.name, self.source, params, state, about, self.map)
-        port._original, port._unrecorded = self._original, weights
+        port.original, port.unrecorded = self.original, weights
         return port
 
     def as_module(self, framework: str, **options: Any) -> Any:
@@ -452,15 +452,15 @@ def trace(
     about |= {"limits": limits} if limits else {}
     trees = _weights.nested(graph.params), _weights.nested(graph.state)
     port = Port(name, text, *trees, about, _map_from(model, *trees))
-    port._original = (model, reader, inputs, keywords or {}, _in_order(graph, inputs, keywords or {}))
-    _record(port, model)
+    port.original = (model, reader, inputs, keywords or {}, _in_order(graph, inputs, keywords or {}))
+    _record(port, about, model)
     return port
 
 
-def _record(port: Port, model: Any) -> None:
+def _record(port: Port, about: dict[str, Any], model: Any) -> None:
     """Put down what the original of a port computes."""
-    _, reader, inputs, keywords, examples = port._original
-    about, params, kept = port._about, _weights.flat(port.params), _weights.flat(port.state)
+    _, reader, inputs, keywords, examples = port.original
+    params, kept = _weights.flat(port.params), _weights.flat(port.state)
     for kinds in ("", "iub", "iubfcV"):  # a model may take no numbers but some: a permutation, lengths, variances
         about["given"] = _example_values(examples, about["inputs"], kinds)
         args, named = _objects.close_objects(port._arguments(port.inputs()), (inputs, keywords))

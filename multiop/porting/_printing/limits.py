@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 import multiop
-from multiop._values import dtypes as _values
 from multiop.porting import _graph, _rows
 from multiop.porting._graph import Call, DType, Expression, Infix, Limit, Node, Value
 
@@ -74,7 +73,7 @@ def _limit(number: Any, dtypes: Iterable[str]) -> Expression:
             factors = {"max": _FACTORS["max"]} if few else _FACTORS
         else:
             continue
-        of = int if function == "iinfo" else _values.to_numpy(dtype).type
+        of = int if function == "iinfo" else np.dtype(dtype).type
         terms = [(name, 1) for name in names] + [(name, each) for name in factors for each in factors[name]]
         for name, factor in terms:
             if of(number) == of(getattr(info, name) * factor):  # readers write as few digits as a dtype needs
@@ -85,7 +84,7 @@ def _limit(number: Any, dtypes: Iterable[str]) -> Expression:
 
 def written(source: str, dtypes: Iterable[str]) -> list[str]:
     """Return the numbers in a source that are the largest ones of a dtype, as text: another dtype has others."""
-    tops = {multiop.finfo(dtype).max: _values.to_numpy(dtype).type for dtype in dtypes if dtype in _rows.FLOATS}
+    tops = {multiop.finfo(dtype).max: np.dtype(dtype).type for dtype in dtypes if dtype in _rows.FLOATS}
     with np.errstate(over="ignore"):
         numbers = set(re.findall(r"(?<![\w.])\d{4,}\.\d+|\d\.\d+e\+\d+", source))
         return sorted(text for text in numbers if any(of(float(text)) == of(top) for top, of in tops.items()))
