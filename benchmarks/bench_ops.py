@@ -87,14 +87,14 @@ def dispatch(multiop: Any, rounds: int) -> dict[str, Any]:
     from multiop._loading import registry
 
     stub = types.SimpleNamespace(op_add=lambda x1, x2: x1)
-    before, overridden = registry._backend, registry._overridden
-    registry._backend, registry._overridden = stub, False
+    before, overridden = registry._backend, registry.is_overridden
+    registry._backend, registry.is_overridden = stub, False
     try:
         names = {"stub": stub, "multiop": multiop, "x": 1.0}
         calls = {"native": call("stub.op_add(x, x)", names), "multiop": call("multiop.op_add(x, x)", names)}
         return interleave(calls, rounds)
     finally:
-        registry._backend, registry._overridden = before, overridden
+        registry._backend, registry.is_overridden = before, overridden
 
 
 def measure(bench: Bench) -> None:

@@ -298,7 +298,7 @@ COMPOSITES = frozenset(
 )
 '''
 
-ACTIVE = "(active() if registry._overridden else registry._backend)."  # a call less for the usual case
+ACTIVE = "(active() if registry.is_overridden else registry._backend)."  # a call less for the usual case
 
 BOUNDARY = """
 def {name}(op):

@@ -50,4 +50,4 @@ def _is_current(made: CodeType, written: CodeType, name: str) -> bool:
     return {*made.co_names} - _AROUND == {*written.co_names} - _AROUND and {*made.co_consts} >= {*written.co_consts[1:]}
 
 
-_AROUND = {"active", "registry", "_overridden", "_backend", "bool_flag", "recover", "Exception", "MultiopError"}
+_AROUND = {"active", "registry", "is_overridden", "_backend", "bool_flag", "recover", "Exception", "MultiopError"}
