@@ -43,7 +43,7 @@ def test_name_that_is_no_string(use, name):
 def test_missing_framework_gives_the_pip_command(name, monkeypatch):
     monkeypatch.setattr(registry, "_loaded", {})
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    command = "multiop" if name == "numpy" else f"'multiop[{name}]'"
+    command = "numpy scipy" if name == "numpy" else f"'multiop[{name}]'"
     with pytest.raises(
         errors.BackendError, match=re.escape(f"{name} is not installed; install it with: pip install {command}")
     ):
