@@ -59,22 +59,15 @@ MOVED = {
     "where": (1, 2), "select": (1, 2),
 }  # fmt: skip
 
-# reductions, and what keeps the shape: where the axis is among the arguments, and whether the function is straight
-REDUCED = {
-    "sum": (1, True), "mean": (1, True), "max": (1, True), "min": (1, True), "prod": (1, False), "var": (1, False),
-    "std": (1, False), "logsumexp": (1, False),
+# ops that mix the entries along axes: where these are among the arguments, or, below 0, how many of the last ones
+MIXED = {
+    "sum": 1, "mean": 1, "max": 1, "min": 1, "prod": 1, "var": 1, "std": 1, "logsumexp": 1, "softmax": 1,
+    "log_softmax": 1, "normalize": 1, "sort": 1, "glu": 1, "layer_normalization": 3, "rms_normalization": 2, "fftn": 2,
+    "ifftn": 2, "rfftn": 2, "irfftn": 2, "top_k": -1, "view_as_complex": -1, "cholesky": -2, "det": -2, "slogdet": -2,
+    "inv": -2, "pinv": -2, "expm": -2, "lu_factor": -2, "qr": -2, "svd": -2, "eigh": -2, "eig": -2,
 }  # fmt: skip
-ALONG = {
-    "softmax": (1, False), "log_softmax": (1, False), "normalize": (1, False), "sort": (1, True),
-    "layer_normalization": (3, False), "rms_normalization": (2, False), "glu": (1, False),
-}  # fmt: skip
-LAST = {  # how many of the last dimensions are mixed, where those before are a batch
-    "cholesky": 2, "det": 2, "slogdet": 2, "inv": 2, "pinv": 2, "expm": 2, "lu_factor": 2, "qr": 2, "svd": 2, "eigh": 2,
-    "eig": 2, "top_k": 1, "view_as_complex": 1,
-}  # fmt: skip
+STRAIGHT |= {"sum", "mean", "max", "min", "sort", "fftn", "ifftn", "rfftn", "irfftn", "top_k", "view_as_complex"}
 SIZED_BY_VALUES = {"nonzero", "bincount", "arange"}
-LINEAR_LAST = {"top_k", "view_as_complex"}
-TRANSFORMS = {"fftn", "ifftn", "rfftn", "irfftn"}
 
 
 def rule_of(name: str) -> Callable[..., Any]:
@@ -132,54 +125,41 @@ def elementwise(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any
 
 def move_entries(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     positions = MOVED[name]
-    given = operands([args[k] for k in positions if k < len(args)])
+    given = {x.number: x for x in operands([args[k] for k in positions if k < len(args)])}
     others = operands([arg for k, arg in enumerate(args) if k not in positions])
-    groups_of: dict[int, Any] = {}
+    numbers = {number: places(x.shape) for number, x in given.items()}
+    joined: dict[int, Any] = {}
     if others and (name == "repeat" or any(x.dtype == bool for x in others if name == "get_item")):
         raise Traced.refusal("values that decide a shape")
+    if others and name in ("where", "select"):
+        return tracer.make(result, [(x, broadcast(x, result.shape)) for x in given.values()])
+    if others and name not in ("take", "take_along_axis", "get_item", "slice"):
+        return mix_all(tracer, name, args, result)
     if others:  # an index that is not known takes any entry along the axes that it indexes
-        axes: Sequence[int] | None = None
-        if name in ("where", "select"):
-            return tracer.make(result, [(x, broadcast(x, result.shape)) for x in given])
-        if name in ("take", "take_along_axis") and args[2] is not None:
-            axes = [_args.single_axis(args[2], args[0].ndim)]
-        elif name not in ("take", "take_along_axis", "get_item", "slice"):
-            return mix_all(tracer, name, args, result)
-        for x in given:
-            groups_of[x.number] = groups(x.shape, range(x.ndim) if axes is None else axes)
-    starts: dict[int, int] = {}
-    start = 0
-    for x in given:
-        starts.setdefault(x.number, start)
-        start += x.size
+        for number, x in given.items():
+            group, n = groups(x.shape, axes_of(args, 2, x.ndim) if name.startswith("take") else range(x.ndim))
+            numbers[number], joined[number] = group.reshape(x.shape), join_groups(x, group, n)[0]
+    starts = dict(zip(given, itertools.accumulate((x.size for x in given.values()), initial=0), strict=False))
 
-    def number(arg: Any) -> Any:
+    def show(arg: Any) -> Any:
         if isinstance(arg, (list, tuple)):
-            return type(arg)(map(number, arg))
-        if arg is None or isinstance(arg, str):
-            return arg
-        if not isinstance(arg, Traced):
-            return np.full(np.shape(arg), -1, np.int32)
-        shown = groups_of[arg.number][0].reshape(arg.shape) if arg.number in groups_of else places(arg.shape)
-        return (shown + starts[arg.number]).astype(np.int32)
-
-    numbered = [number(arg) if k in positions else tracer.plain(arg) for k, arg in enumerate(args)]
-    sources = tracer.numpy(name)(*numbered)
+            return type(arg)(map(show, arg))
+        if isinstance(arg, Traced):
+            return (numbers[arg.number] + starts[arg.number]).astype(np.int32)
+        return arg if arg is None or isinstance(arg, str) else np.full(np.shape(arg), -1, np.int32)
 
     def take(y: Any, source: Any) -> Traced:
         source, parents = np.asarray(source).ravel(), []
-        for x in {x.number: x for x in given}.values():
-            begin = starts[x.number]
+        for number, x in given.items():
+            begin = starts[number]
             mine = np.where((source >= begin) & (source < begin + x.size), source - begin, -1).astype(np.int32)
-            if x.number in groups_of:
-                along, _ = join_groups(x, *groups_of[x.number])
-                parents.append((x, follow(along, mine)))
-            elif (mine >= 0).any():
-                parents.append((x, mine))
+            if (mine >= 0).any():
+                parents.append((x, follow(joined[number], mine) if others else mine))
         return tracer.make(y, parents)
 
+    sources = tracer.numpy(name)(*[show(arg) if k in positions else tracer.plain(arg) for k, arg in enumerate(args)])
     if isinstance(result, (list, tuple)):
-        return type(result)(take(y, source) for y, source in zip(result, sources, strict=True))
+        return type(result)(map(take, result, sources))
     return take(result, sources)
 
 
@@ -218,70 +198,30 @@ def axes_of(args: Sequence[Any], position: int, ndim: int) -> tuple[int, ...]:
     return tuple(range(ndim)) if axis is None else tuple(_args.axes(axis, ndim))
 
 
-def reduce_axes(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
-    x = args[0]
-    if not isinstance(x, Traced) or len(operands(args)) > 1:
-        return mix_all(tracer, name, args, result)
-    position, is_straight = REDUCED[name]
-    group, n = groups(x.shape, axes_of(args, position, x.ndim))
-    along, _ = join_groups(x, group, n)
-    return tracer.make(result, [(x, along)], curved=not is_straight)
+def mix_axes(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
+    is_pair = name in ("irfftn", "ifftn", "fftn") and isinstance(args[0], (list, tuple))  # of real and imaginary part
+    shape, at = np.shape(args[0][0] if is_pair else args[0]), MIXED[name]
+    axes = range(len(shape))[at:] if at < 0 else axes_of(args, at, len(shape))
+    return mix_along(tracer, operands(args), shape, axes, result, name not in STRAIGHT)
 
 
-def along_axes(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
-    position, is_straight = ALONG[name]
-    x = args[0]
-    if not isinstance(x, Traced):
-        return mix_all(tracer, name, args, result)
-    axes = axes_of(args, position, x.ndim)
-    if result.shape != x.shape:  # half as many along the axis
-        axes = tuple(range(x.ndim))
-    return mix_along(tracer, operands(args), axes, result, not is_straight)
-
-
-def mix_along(tracer: Any, given: Sequence[Traced], axes: Sequence[int], result: Any, curved: bool) -> Traced:
-    """Return a result of the shape of its first operand, in which entries along `axes` are mixed."""
-    shape = given[0].shape
+def mix_along(
+    tracer: Any, given: Sequence[Traced], shape: Sequence[int], axes: Sequence[int], result: Any, curved: bool
+) -> Any:
+    """Return results in which the entries along `axes` of an operand of `shape` are mixed."""
     group, n = groups(shape, axes)
     parents: list[tuple[Traced, Map]] = []
     for x in given:
-        if x.shape == shape:
+        if x.shape == tuple(shape):
             parents.append((x, join_groups(x, group, n)[0]))
         else:  # one number for each entry along the axes, or a tensor that is broadcast: any of it
             parents.append((x, matrix(np.repeat(np.arange(n), x.size), np.tile(np.arange(x.size), n), (n, x.size))))
     sets = union([follow(x.sets, along) for x, along in parents])
-    out = groups(result.shape, axes)[0] if result.shape == shape else np.zeros(result.size, np.int64)
-    pairs = [Pairs(sets, sets, out, out, np.arange(result.size))] if curved else []
-    return tracer.make(result, [(x, along[out]) for x, along in parents], pairs)
-
-
-def mix_last(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
-    """The last dimensions of the operands are mixed; those before are a batch, which they share."""
-    given, last = operands(args), LAST[name]
-    batch = given[0].shape[: given[0].ndim - last]
-    results = list(result) if isinstance(result, (list, tuple)) else [result]
-    if any(x.shape[: x.ndim - last] != batch for x in given) or any(y.shape[: len(batch)] != batch for y in results):
-        return mix_all(tracer, name, args, result)
-    n = math.prod(batch)
-    parts = [join_groups(x, np.repeat(np.arange(n), x.size // max(n, 1)), n) for x in given]
-    sets = union([part[1] for part in parts])
 
     def one(y: Any) -> Traced:
-        out = np.repeat(np.arange(n), y.size // max(n, 1))
-        pairs = [] if name in LINEAR_LAST else [Pairs(sets, sets, out, out, np.arange(y.size))]
-        return tracer.make(y, [(x, part[0][out]) for x, part in zip(given, parts, strict=True)], pairs)
-
-    return tracer.each(result, one)
-
-
-def transform_axes(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
-    """A Fourier transform mixes the entries along its axes, whose number it may change."""
-    given, axes = operands(args), args[2]
-    parts = [join_groups(x, *groups(x.shape, axes))[0] for x in given]
-
-    def one(y: Any) -> Traced:
-        out = groups(y.shape, axes)[0]
-        return tracer.make(y, [(x, along[out]) for x, along in zip(given, parts, strict=True)])
+        out = np.arange(n) if y.size == n else groups(y.shape, axes)[0]
+        pairs = [Pairs(sets, sets, out, out, np.arange(y.size))] if curved else []
+        return tracer.make(y, [(x, along[out]) for x, along in parents], pairs)
 
     return tracer.each(result, one)
 
@@ -289,10 +229,10 @@ def transform_axes(tracer: Any, name: str, args: Sequence[Any], result: Any) -> 
 def solve_columns(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     """A right-hand side is mixed along its rows, for each of its columns; the matrix goes into all."""
     a, b = args[:2]
-    shape = (b.value if isinstance(b, Traced) else np.asarray(b)).shape
+    shape = np.shape(b)
     if isinstance(a, Traced) or result.shape != shape:
         return mix_all(tracer, name, args, result)
-    return mix_along(tracer, [b], [max(len(shape) - 2, 0)], result, False)
+    return mix_along(tracer, [b], shape, [max(len(shape) - 2, 0)], result, False)
 
 
 def mix_all(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
@@ -324,142 +264,115 @@ def multiply(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     for x, own in zip(xs, labels, strict=True):
         for label, n in zip(own, np.shape(x), strict=True):
             sizes[label] = max(n, sizes.get(label, 1)) if n else 0
-    summed = [label for label in sizes if label not in out]
-    order = [*out, *summed]
-    grid = [sizes[label] for label in order]
-    shape, is_small = tuple(grid[: len(out)]), math.prod(grid) <= LARGEST_GRID
+    order = [*out, *(label for label in sizes if label not in out)]
+    is_small = math.prod(sizes.values()) <= LARGEST_GRID
 
-    def on_grid(x: Any, own: Sequence[Any], size: Sequence[int]) -> Any:
-        """Return the numbers of the entries of `x` for each entry of a grid of all labels."""
-        numbers = places(np.shape(x))
-        for label in {label for label in own if own.count(label) > 1}:
-            while own.count(label) > 1:
-                first = own.index(label)
-                second = own.index(label, first + 1)
-                numbers = np.moveaxis(np.diagonal(numbers, 0, first, second), -1, first)
-                own = [one for k, one in enumerate(own) if k != second]
-        ordered = [label for label in order[: len(size)] if label in own]
-        numbers = numbers.transpose([own.index(label) for label in ordered])
-        beside = iter(numbers.shape)
+    def on_grid(shape: Sequence[int], own: Sequence[Any], long: Sequence[Any] = order) -> Any:
+        """Return the numbers of a tensor's entries on a grid of all labels, one wide for those that are not `long`."""
+        size = [sizes[label] if label in long else 1 for label in order]
+        at = dict(zip(order, np.ix_(*map(np.arange, size)), strict=True))
         return np.broadcast_to(
-            numbers.reshape([next(beside) if label in own else 1 for label in order[: len(size)]]), size
+            places(shape)[tuple(at[k] if n > 1 else 0 for k, n in zip(own, shape, strict=True))], size
         )
 
-    parents, entries = [], places(shape)
+    known = [(np.asarray(x), own) for x, own in zip(xs, labels, strict=True) if not isinstance(x, Traced)]
+    has_zeros = len(xs) == 2 and len(known) == 1 and is_small and is_fixed(known[0][0]) and not known[0][0].all()
+    parents = []
     for x, own in zip(xs, labels, strict=True):
-        if isinstance(x, Traced):
-            mine = [label for label in order if label in own]
-            known = [np.asarray(other) for other in xs if not isinstance(other, Traced)]
-            has_zeros = len(xs) == 2 and len(known) == 1 and is_fixed(known[0]) and is_small
-            if has_zeros and (weights := known[0]).size and not weights.all():
-                other = 1 if xs[0] is x else 0
-                kept = weights.ravel()[on_grid(weights, list(labels[other]), grid)] != 0
-                target = np.broadcast_to(entries.reshape(*shape, *[1] * len(summed)), grid)
-                along = matrix(target[kept], on_grid(x, list(own), grid)[kept], (result.size, x.size))
-            else:  # first what is summed, then what is repeated
-                short = [sizes[label] if label in mine else 1 for label in out]
-                within = [sizes[label] if label in mine else 1 for label in summed]
-                numbers = on_grid(x, list(own), [*short, *within])
-                sums = np.broadcast_to(places(short).reshape(*short, *[1] * len(within)), [*short, *within])
-                along = matrix(sums.ravel(), numbers.ravel(), (math.prod(short), x.size))
-                along = along[np.broadcast_to(places(short), shape).ravel()]
-            parents.append((x, along))
-    pairs = []
-    for (a, own_a), (b, own_b) in itertools.combinations(zip(xs, labels, strict=True), 2):
-        if isinstance(a, Traced) and isinstance(b, Traced):
-            if not is_small:
-                return tracer.make(result, parents, curved=True)
-            io = np.broadcast_to(entries.reshape(*shape, *[1] * len(summed)), grid).ravel()
-            ia, ib = on_grid(a, list(own_a), grid).ravel(), on_grid(b, list(own_b), grid).ravel()
-            pairs.append(Pairs(a.sets, b.sets, ia, ib, io))
+        if not isinstance(x, Traced):
+            continue
+        if has_zeros:
+            weights, theirs = known[0]
+            kept = weights.ravel()[on_grid(weights.shape, theirs)] != 0
+            along = matrix(on_grid(result.shape, out)[kept], on_grid(x.shape, own)[kept], (result.size, x.size))
+        else:  # first what is summed, then what is repeated
+            short = [sizes[label] if label in own else 1 for label in out]
+            numbers = on_grid(x.shape, own, own)
+            sums = np.broadcast_to(places(short).reshape(*short, *[1] * (len(order) - len(out))), numbers.shape)
+            along = matrix(sums.ravel(), numbers.ravel(), (math.prod(short), x.size))
+            along = along[np.broadcast_to(places(short), result.shape).ravel()]
+        parents.append((x, along))
+    traced = [(x, own) for x, own in zip(xs, labels, strict=True) if isinstance(x, Traced)]
+    if not is_small and len(traced) > 1:
+        return tracer.make(result, parents, curved=True)
+    pairs = [
+        Pairs(a.sets, b.sets, *(on_grid(*x).ravel() for x in ((a.shape, of_a), (b.shape, of_b), (result.shape, out))))
+        for (a, of_a), (b, of_b) in itertools.combinations(traced, 2)
+    ]
     return tracer.make(result, parents, pairs)
 
 
-def _labels(name: str, args: Sequence[Any]) -> tuple[list[Any], list[list[Any]], list[Any]]:
+def _labels(name: str, args: Sequence[Any]) -> tuple[Sequence[Any], list[list[Any]], list[Any]]:
     """Return the operands of a product, the labels of their dimensions, and those of the result."""
-    if name == "einsum":
-        xs = list(args[1])
-        subscripts = str(args[0]).replace(" ", "")
-        terms, arrow, out = subscripts.partition("->")
-        named: list[list[Any]] = [list(term.replace("...", ".")) for term in terms.split(",")]
-        batch: list[Any] = []
-        for x, own in zip(xs, named, strict=True):
-            if "." in own:
-                k = own.index(".")
-                more = list(range(len(own) - 1 - len(np.shape(x)), 0))
-                own[k : k + 1] = more
-                batch = more if len(more) > len(batch) else batch
-        letters = [label for own in named for label in own if isinstance(label, str)]
-        result = (
-            list(out.replace("...", ".")) if arrow else [".", *sorted(c for c in set(letters) if letters.count(c) == 1)]
-        )
-        if "." in result:
-            k = result.index(".")
-            result[k : k + 1] = batch
-        return xs, named, result
-    a, b = args[0], args[1]
-    n, m = len(np.shape(a)), len(np.shape(b))
     if name == "tensordot":
-        dims = _args.axes_to_contract(args[2], np.shape(a), np.shape(b))
-        left, right = [("a", k) for k in range(n)], [("b", k) for k in range(m)]
-        for i, j in zip(*dims, strict=True):
+        n, m = np.ndim(args[0]), np.ndim(args[1])
+        left, right = list(range(n)), list(range(n, n + m))
+        for i, j in zip(*_args.axes_to_contract(args[2], np.shape(args[0]), np.shape(args[1])), strict=True):
             right[j] = left[i]
-        both = {left[i] for i in dims[0]}
-        return [a, b], [left, right], [one for one in [*left, *right] if one not in both]
-    left = [*range(2 - n, 0), "i", "k"] if n > 1 else ["k"]
-    right = [*range(2 - m, 0), "k", "j"] if m > 1 else ["k"]
-    batch = list(range(min(2 - n, 2 - m, 0), 0))
-    return [a, b], [left, right], [*batch, *(["i"] if n > 1 else []), *(["j"] if m > 1 else [])]
+        return args[:2], [left, right], [label for label in [*left, *right] if (label in left) != (label in right)]
+    if name == "matmul":
+        xs, (n, m) = args[:2], map(np.ndim, args[:2])
+        subscripts = f"{'...ik' if n > 1 else 'k'},{'...kj' if m > 1 else 'k'}->...{'i' * (n > 1)}{'j' * (m > 1)}"
+    else:
+        xs, subscripts = args[1], str(args[0]).replace(" ", "")
+    left_side, arrow, out = subscripts.partition("->")
+    if not arrow:
+        letters = left_side.replace(",", "").replace(".", "")
+        out = "..." + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    terms = left_side.split(",")
+    batches = [np.ndim(x) - len(term.replace("...", "")) for x, term in zip(xs, terms, strict=True)]
+
+    def spell(term: str, n: int) -> list[Any]:
+        return [label for c in term.replace("...", ".") for label in (range(-n, 0) if c == "." else c)]
+
+    return xs, list(map(spell, terms, batches)), spell(out, max(batches))
 
 
 def convolve(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     x, kernel, bias, strides, padding, data_format, dilation_rate = args
-    shape, sizes = np.shape(x), np.shape(kernel)
+    shape, sizes, n_out = np.shape(x), np.shape(kernel), np.shape(kernel)[-1]
     _, strides, rates = _windows.convolution(shape, sizes, strides, data_format, dilation_rate)
-    is_last = data_format == "channels_last"
-    out = places(result.shape) if is_last else np.moveaxis(places(result.shape), 1, -1)
+    at = -1 if data_format == "channels_last" else 1
+    dims = np.moveaxis(result, at, -1).shape[:-1]
+
+    def number(numbers: Any) -> Any:
+        """Return a number for each entry of the result, of those of its places, or channels."""
+        return np.moveaxis(np.broadcast_to(numbers, (*dims, n_out)), -1, at).ravel()
+
+    channel = number(np.arange(n_out))
     parents: list[tuple[Traced, Map]] = []
     if isinstance(x, Traced):
-        numbers = places(shape) if is_last else np.moveaxis(places(shape), 1, -1)
+        numbers = np.moveaxis(places(shape), at, -1)
         n_groups = _windows.groups(numbers.shape[-1], sizes)
         spans = _windows.spans(sizes[:-2], rates)
         pads = _windows.pads(numbers.shape[1:-1], spans, strides, padding)
         padded = np.pad(numbers, [(0, 0), *pads, (0, 0)], constant_values=-1)
-        seen = _under_windows(
-            padded, range(1, len(spans) + 1), spans, strides, rates
-        )  # batch, places, channels, window
-        dims = seen.shape[: len(spans) + 1]
-        seen = seen.reshape(*dims, n_groups, -1).reshape(math.prod(dims) * n_groups, -1)
-        rows = np.repeat(np.arange(len(seen)), seen.shape[1])
-        kept = seen.ravel() >= 0
-        along = matrix(rows[kept], seen.ravel()[kept], (len(seen), x.size))
-        of_out = np.repeat(np.arange(len(seen)), sizes[-1] // n_groups)
-        target = np.empty(result.size, np.int64)
-        target[out.ravel()] = of_out
-        parents.append((x, along[target]))
+        seen = _under_windows(padded, range(1, len(dims)), spans, strides, rates)  # batch, places, channels, window
+        along = _listed(seen.reshape(math.prod(dims) * n_groups, -1), x.size)
+        place = number(places(dims)[..., None])
+        parents.append((x, along[place * n_groups + channel // (n_out // n_groups)]))
     if isinstance(kernel, Traced):
-        along = join_groups(kernel, groups(sizes, range(len(sizes) - 1))[0], sizes[-1])[0]
-        target = np.empty(result.size, np.int64)
-        target[out.ravel()] = np.tile(np.arange(sizes[-1]), result.size // sizes[-1])
-        parents.append((kernel, along[target]))
+        parents.append((kernel, join_groups(kernel, groups(sizes, range(len(sizes) - 1))[0], n_out)[0][channel]))
     if isinstance(bias, Traced):
-        target = np.empty(result.size, np.int32)
-        target[out.ravel()] = np.tile(np.arange(sizes[-1]), result.size // sizes[-1])
-        parents.append((bias, target))
+        parents.append((bias, channel))
     return tracer.make(result, parents, curved=isinstance(x, Traced) and isinstance(kernel, Traced))
 
 
 def pool(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
-    x, pool_size, strides, padding, data_format, ceil_mode = args[:6]
-    axes, size, steps, pads, overhangs = _windows.pooling(x.shape, pool_size, strides, padding, data_format, ceil_mode)
+    x = args[0]
+    axes, size, steps, pads, overhangs = _windows.pooling(x.shape, *args[1:6])
     widths = [(0, 0)] * x.ndim
     for axis, (start, end), over in zip(axes, pads, overhangs, strict=True):
         widths[axis] = start, end + over
     padded = np.pad(places(x.shape), widths, constant_values=-1)
-    seen = _under_windows(padded, axes, size, steps, [1] * len(axes)).reshape(result.size, -1)
-    kept = seen.ravel() >= 0
-    rows = np.repeat(np.arange(result.size), seen.shape[1])
-    return tracer.make(result, [(x, matrix(rows[kept], seen.ravel()[kept], (result.size, x.size)))])
+    seen = _under_windows(padded, axes, size, steps, [1] * len(axes))
+    return tracer.make(result, [(x, _listed(seen.reshape(result.size, -1), x.size))])
+
+
+def _listed(numbers: Any, width: int) -> Any:
+    """Return the matrix each of whose rows is true at these numbers, of which -1 is none."""
+    rows, numbers = np.repeat(np.arange(len(numbers)), numbers.shape[1]), numbers.ravel()
+    return matrix(rows[numbers >= 0], numbers[numbers >= 0], (int(rows.max(initial=-1)) + 1, width))
 
 
 def _under_windows(x: Any, axes: Any, spans: Sequence[int], strides: Sequence[int], rates: Sequence[int]) -> Any:
@@ -472,12 +385,9 @@ def _under_windows(x: Any, axes: Any, spans: Sequence[int], strides: Sequence[in
 
 RULES: list[tuple[Any, Callable[..., Any]]] = [
     (CONSTANT, constant),
+    (MIXED, mix_axes),
     (STRAIGHT | CURVED, elementwise),
     (MOVED, move_entries),
-    (REDUCED, reduce_axes),
-    (ALONG, along_axes),
-    (LAST, mix_last),
-    (TRANSFORMS, transform_axes),
     ({"cumsum", "cumprod"}, accumulate),
     ({"solve", "solve_triangular"}, solve_columns),
     ({"matmul", "einsum", "tensordot"}, multiply),
