@@ -71,10 +71,13 @@ def follow(sets: Any, along: Map) -> Any:
     return along @ sets
 
 
-UFUNCS = {"absolute": "abs", "remainder": "mod", "float_power": "power"}  # whose ops have other names
+UFUNCS = {  # whose ops have other names
+    "absolute": "abs", "remainder": "mod", "float_power": "power", "positive": "copy", "true_divide": "divide",
+    "invert": "bitwise_invert",
+}  # fmt: skip
 
 
-class Traced:
+class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     """A tensor whose entries know what they depend on."""
 
     __array_priority__ = 1000  # before the operators of arrays and tensors
@@ -116,11 +119,18 @@ class Traced:
     def size(self) -> int:
         return int(self.value.size)
 
+    @property
+    def T(self) -> Any:  # noqa: N802  the name that arrays have
+        return registry.active().op_transpose(self, None)
+
+    def __getitem__(self, key: Any) -> Any:
+        return registry.active().op_get_item(self, key)
+
     def __len__(self) -> int:
         return len(self.value)
 
     def __iter__(self) -> Any:
-        return (self[k] for k in range(len(self)))  # type: ignore[index]  # an operator that _tracing.py adds
+        return (self[k] for k in range(len(self)))
 
     def __bool__(self) -> bool:
         raise self.refusal("the values of a condition")
@@ -135,6 +145,9 @@ class Traced:
         return f"a tensor of {self.dtype}{list(self.shape)} whose dependencies are traced"
 
 
+IN_PLACE = {"add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"}
+for _name in IN_PLACE:  # give the name to another tensor: nothing is written to
+    setattr(Traced, f"__i{_name}__", getattr(Traced, f"__{_name}__"))
 _numbers = itertools.count()
 
 

@@ -7,6 +7,7 @@ dtypes. So the ops of a frontend, transforms and custom gradients within the fun
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -44,13 +45,10 @@ class Pattern:
 def find_pattern(flat: Callable[..., tuple[list[Any], Any]], arrays: Sequence[Any], second: bool) -> Pattern:
     """Run `flat`, a function of tensors, on tracers of the shapes and dtypes of `arrays`; return what it depends on."""
     tracer = Tracer()
-    start, leaves = 0, []
-    for x in arrays:
-        leaves.append(tracer.leaf(x, start, sum(y.size for y in arrays)))
-        start += x.size
+    n = sum(x.size for x in arrays)
+    leaves = [tracer.leaf(x, start, n) for x, start in zip(arrays, starts(arrays), strict=True)]
     with tracer.active(), np.errstate(all="ignore"):
         outputs = [tracer.convert(y) for y in flat(*leaves)[0]]
-    n = start
     rows = [narrow(y.sets, 0, n) if isinstance(y, Traced) else empty(np.size(y), n) for y in outputs]
     jacobian = sparse().vstack(rows, format="csr") if rows else empty(0, n)
     hessian = None
@@ -166,11 +164,8 @@ class Tracer:
         return [self.floating(x) for x in self.promote(*xs)]
 
     def together(self, *xs: Any) -> list[Any]:
-        return list(
-            host.with_digits(
-                xs, [x if host.is_scalar(x) else self.convert(x) for x in xs], self.convert, self.dtype_name
-            )
-        )
+        made = [x if host.is_scalar(x) else self.convert(x) for x in xs]
+        return list(host.with_digits(xs, made, self.convert, self.dtype_name))
 
     def device(self, x: Any) -> str:
         return "cpu"
@@ -208,8 +203,10 @@ class Tracer:
         """Return the result of a primitive op, with sets where an operand has some."""
         if not _rules.operands(args):
             result = self.numpy(name)(*args)
-            if isinstance(result, np.ndarray) and all(map(_is_constant, args)):
-                result.flags.writeable = False
+            if all(map(_is_constant, args)):
+                for y in result if isinstance(result, (list, tuple)) else [result]:
+                    if isinstance(y, np.ndarray):
+                        y.flags.writeable = False
             return result
         if name in _rules.SIZED_BY_VALUES:
             raise Traced.refusal("values that decide a shape")
@@ -331,48 +328,36 @@ class Tracer:
 
     def follow_pattern(self, pattern: Any, primals: list[Any], outputs: list[Any]) -> list[Any]:
         """Return the outputs of a function that says which of its entries depend on which of its arguments'."""
-        whole, made, row = sparse().csr_array(pattern, dtype=bool), [], 0
+        whole = sparse().csr_array(pattern, dtype=bool)
         shape = sum(np.size(y) for y in outputs), sum(np.size(x) for x in primals)
         if whole.shape != shape:
             raise errors.ArgumentError(f"the pattern of a function has shape {whole.shape}; its entries are {shape}")
-        for y in outputs:
-            parents, column = [], 0
-            for x in primals:
-                if isinstance(x, Traced):
-                    parents.append((x, whole[row : row + np.size(y), column : column + x.size]))
-                column += np.size(x)
-            made.append(self.make(y, parents, curved=True))
-            row += np.size(y)
-        return made
+        columns = [(x, c) for x, c in zip(primals, starts(primals), strict=True) if isinstance(x, Traced)]
+        return [
+            self.make(y, [(x, whole[r : r + np.size(y), c : c + x.size]) for x, c in columns], curved=True)
+            for y, r in zip(outputs, starts(outputs), strict=True)
+        ]
 
     def follow_rule(self, call: Any, primals: list[Any], first: int) -> list[Any]:
         """Return the outputs of a custom gradient's function, and what its rule makes of upstream gradients."""
         outputs, rule = call.forward(primals)
         outputs = [self.convert(y) for y in outputs]
-        start, ups = self.width, []
-        for y in outputs:
-            is_inexact = self.dtype_name(y) in dtypes.INEXACT
-            ups.append(
-                self.leaf(np.ones(y.shape, y.dtype), self.width, self.width + np.size(y)) if is_inexact else None
-            )
+        start = self.width
+        ups = [self.own_leaf(y) if self.dtype_name(y) in dtypes.INEXACT else None for y in outputs]
         grads, _ = call.backward(rule, ups, [])
+        pairs = [(x, g) for x, g in zip(primals, grads, strict=True) if isinstance(x, Traced) and isinstance(g, Traced)]
         for step in self.steps[first:]:
             step.pairs = ()  # its rule says the derivative
         self.keep_all()
         made, at = [], start
-        for y in outputs:
-            end = at + (np.size(y) if self.dtype_name(y) in dtypes.INEXACT else 0)
-            parents = []
-            for x, grad in zip(primals, grads, strict=True):
-                if isinstance(x, Traced) and isinstance(grad, Traced) and end > at:
-                    parents.append((x, sparse().csr_array(widen(grad.sets, self.width)[:, at:end].T)))
-            made.append(self.make(self.plain(y), parents) if _rules.operands([*primals, y]) else y)
+        for y, up in zip(outputs, ups, strict=True):
+            end = at + (0 if up is None else up.size)
+            parents = [(x, sparse().csr_array(widen(grad.sets, self.width)[:, at:end].T)) for x, grad in pairs]
+            made.append(self.make(self.plain(y), parents if end > at else []))
             at = end
-        for x, grad in zip(primals, grads, strict=True):
-            if isinstance(x, Traced) and isinstance(grad, Traced):
-                every = np.arange(x.size)
-                pairs = Pairs(x.sets, narrow(grad.sets, 0, start), every, every, every)
-                self.add(Traced(x.value, x.sets, (), [pairs]))
+        for x, grad in pairs:
+            every = np.arange(x.size)
+            self.add(Traced(x.value, x.sets, (), [Pairs(x.sets, narrow(grad.sets, 0, start), every, every, every)]))
         self.keep_all()
         return made
 
@@ -382,25 +367,19 @@ class Tracer:
         stop, steps = self.width, self.steps[first:]
 
         def pullback(cotangents: Sequence[Any]) -> list[Any]:
-            pairs = [
+            given = [
                 (y, c) for y, c in zip(outputs, cotangents, strict=True) if isinstance(y, Traced) and c is not None
             ]
-            live = find_live([y for y, _ in pairs], steps, self.live_below, [c for _, c in pairs])
+            live = find_live([y for y, _ in given], steps, self.live_below, [c for _, c in given])
             curved = self.pairs_of(steps, slice(start, stop), slice(0, start), live)
             curved = curved + self.pairs_of(steps, slice(0, start), slice(start, stop), live).T
-            found, at = [], 0
-            for x in leaves:
-                mine = sparse().csr_array(curved[at : at + x.size])
+            found = []
+            for x, at in zip(leaves, starts(leaves), strict=True):
                 own = slice(start + at, start + at + x.size)
-                parts, parents = [mine], []
-                for y, c in zip(outputs, cotangents, strict=True):
-                    if isinstance(y, Traced) and isinstance(c, Traced):
-                        along = sparse().csr_array(widen(y.sets, stop)[:, own].T)
-                        parents.append((c, along))
-                        parts.append(follow(c.sets, along))
-                sets = widen(union(parts), self.width)
-                found.append(self.add(Traced(np.ones(x.shape, x.dtype), sets, parents, [self_pairs(sets)])))
-                at += x.size
+                parents = [
+                    (c, sparse().csr_array(widen(y.sets, stop)[:, own].T)) for y, c in given if isinstance(c, Traced)
+                ]
+                found.append(self.product(x, parents, [sparse().csr_array(curved[at : at + x.size])]))
             self.keep_all()  # a gradient depends on what the function was made of
             return found
 
@@ -410,28 +389,37 @@ class Tracer:
         start, first = self.width, len(self.steps)
         leaves, outputs, aux = self.inner(fun, primals)
         stop, is_curved = self.width, any(step.pairs for step in self.steps[first:])
+        owns = [slice(start + at, start + at + x.size) for x, at in zip(leaves, starts(leaves), strict=True)]
         pushed: list[Any] = []
         for y in outputs:
             if not isinstance(y, Traced):
                 pushed.append(np.zeros(y.shape, y.dtype))
                 continue
-            parts, parents, at = [narrow(y.sets, 0, start)] if is_curved else [], [], start
-            for x, t in zip(leaves, tangents, strict=True):
-                if isinstance(t, Traced):
-                    along = sparse().csr_array(widen(y.sets, stop)[:, at : at + x.size])
-                    parents.append((t, along))
-                    parts.append(follow(t.sets, along))
-                at += x.size
-            sets = widen(union(parts), self.width) if parts else empty(y.size, self.width)
-            pushed.append(self.add(Traced(y.value, sets, parents, [self_pairs(sets)])))
+            sets = widen(y.sets, stop)
+            parents = [
+                (t, sparse().csr_array(sets[:, own]))
+                for t, own in zip(tangents, owns, strict=True)
+                if isinstance(t, Traced)
+            ]
+            pushed.append(self.product(y, parents, [narrow(y.sets, 0, start)] if is_curved else []))
         self.keep_all()
         return [self.outer(y, start) for y in outputs], pushed, [self.outer(y, start) for y in aux]
+
+    def product(self, like: Traced, parents: Sequence[tuple[Traced, Map]], parts: Sequence[Any]) -> Traced:
+        """Return a gradient or tangent, which depends on its parents, and on what is in the sets `parts`."""
+        parts = [*parts, *(follow(x.sets, along) for x, along in parents), empty(like.size, self.width)]
+        sets = widen(union(parts), self.width)
+        return self.add(Traced(np.ones(like.shape, like.dtype), sets, parents, [self_pairs(sets)]))
+
+    def own_leaf(self, x: Any) -> Traced:
+        """Return a tensor like `x` whose entries are inputs of their own, beside those that there are."""
+        return self.leaf(self.plain(x), self.width, self.width + np.size(x))
 
     def inner(self, fun: Any, primals: Sequence[Any]) -> tuple[list[Traced], list[Any], list[Any]]:
         """Run `fun` on tensors whose entries are also inputs of their own; return these, the outputs and the aux."""
         leaves = []
         for x in primals:
-            own = self.leaf(self.plain(x), self.width, self.width + np.size(x))
+            own = self.own_leaf(x)
             if isinstance(x, Traced):
                 own.sets = union([own.sets, x.sets])
                 own.parents = [(x, None)]
@@ -451,30 +439,23 @@ class Tracer:
         """Return the pairs of entries of the inputs, in two ranges, with a second derivative in one of `steps`."""
         total = empty(left.stop - left.start, right.stop - right.start)
         for step in steps:
-            if step.pairs and (mine := live.get(step.number)) is not None:
-                for pairs in step.pairs:
-                    for side in ("left", "right"):
-                        setattr(pairs, side, widen(getattr(pairs, side), self.width))
-                    total = total + pairs.product(mine, left, right)
+            for pairs in step.pairs if step.number in live else ():
+                pairs.left, pairs.right = widen(pairs.left, self.width), widen(pairs.right, self.width)
+                total = total + pairs.product(live[step.number], left, right)
         return total
 
     def vmap(self, fun: Any, in_axes: Sequence[int | None], axis_size: Any) -> Any:
         """Return `fun`, run row by row."""
 
         def mapped(*xs: Any) -> list[Any]:
-            columns = [x if axis is None else self.op_moveaxis(x, axis, 0) for x, axis in zip(xs, in_axes, strict=True)]
-
-            def row(k: int) -> Any:
-                return fun(
-                    *[
-                        x if axis is None else self.op_get_item(x, (k,))
-                        for x, axis in zip(columns, in_axes, strict=True)
-                    ]
-                )
-
             if not axis_size:
                 raise Traced.refusal("rows of an empty axis")
-            return [self.op_stack(list(ys), 0) for ys in zip(*map(row, range(axis_size)), strict=True)]
+            columns = [
+                [x] * axis_size if axis is None else self.op_unstack(x, axis_size, axis)
+                for x, axis in zip(xs, in_axes, strict=True)
+            ]
+            rows = [fun(*row) for row in zip(*columns, strict=True)]
+            return [self.op_stack(list(ys), 0) for ys in zip(*rows, strict=True)]
 
         return mapped
 
@@ -495,6 +476,11 @@ class Tracer:
         raise errors.UnsupportedError("no pattern is found through GradientTape: use grad or vjp, or give the pattern")
 
 
+def starts(xs: Sequence[Any]) -> list[int]:
+    """Return where the entries of each of `xs` begin in one vector of all."""
+    return list(itertools.accumulate(map(np.size, xs), initial=0))[: len(xs)]
+
+
 def _regular(x: Any) -> Any:
     """Return a traced tensor as a value that is a regular matrix, if it is square: its numbers do not matter."""
     if isinstance(x, Traced) and x.ndim > 1 and x.shape[-1] == x.shape[-2]:
@@ -507,31 +493,3 @@ def _is_constant(x: Any) -> bool:
     if isinstance(x, (list, tuple)):
         return all(map(_is_constant, x))
     return not isinstance(x, np.ndarray) or not x.flags.writeable
-
-
-def _operators() -> None:
-    """Give `Traced` Python's operators, by the ops that they stand for."""
-
-    def call(name: str, *xs: Any) -> Any:
-        return getattr(registry.active(), f"op_{name}")(*xs)
-
-    names = {
-        "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
-        "mod": "mod", "pow": "power", "matmul": "matmul",
-    }  # fmt: skip
-    for operator, name in names.items():
-        setattr(Traced, f"__{operator}__", lambda x, y, name=name: call(name, x, y))
-        setattr(Traced, f"__r{operator}__", lambda x, y, name=name: call(name, y, x))
-    for operator, name in {
-        "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
-    }.items():  # fmt: skip
-        setattr(Traced, f"__{operator}__", lambda x, y, name=name: call(name, x, y))
-    attributes: dict[str, Any] = {
-        "__neg__": lambda x: call("negative", x), "__abs__": lambda x: call("abs", x), "__pos__": lambda x: x,
-        "__getitem__": lambda x, key: call("get_item", x, key), "T": property(lambda x: call("transpose", x, None)),
-    }  # fmt: skip
-    for name, value in attributes.items():
-        setattr(Traced, name, value)
-
-
-_operators()
