@@ -84,7 +84,8 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __init__(self, value: Any, sets: Any, parents: Sequence[tuple[Traced, Map]] = (), pairs: Any = ()) -> None:
         self.value, self.sets, self.parents, self.pairs = np.asarray(value), sets, parents, pairs
-        self.number = next(_numbers)
+        self.shape, self.dtype, self.ndim = tuple(self.value.shape), self.value.dtype, self.value.ndim
+        self.number, self.size = next(_numbers), int(self.value.size)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *xs: Any, **options: Any) -> Any:
         """Compute a function of NumPy by the op of its name."""
@@ -102,22 +103,6 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
             f"{what} are needed to go on, and a pattern holds for all values: choose by op_where or op_cond, use "
             f"multiop's ops, or give the pattern"
         )
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(self.value.shape)
-
-    @property
-    def dtype(self) -> Any:
-        return self.value.dtype
-
-    @property
-    def ndim(self) -> int:
-        return int(self.value.ndim)
-
-    @property
-    def size(self) -> int:
-        return int(self.value.size)
 
     @property
     def T(self) -> Any:  # noqa: N802  the name that arrays have

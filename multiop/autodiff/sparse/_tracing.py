@@ -35,28 +35,24 @@ from multiop.autodiff.sparse._sets import (
 MOST_STEPS = 100  # of a loop whose number of steps is not known, until its sets stay the same
 
 
-class Pattern:
-    """What one run has found: which inputs each output depends on, and which pairs of them have a second derivative."""
+def find_pattern(flat: Callable[..., tuple[list[Any], Any]], arrays: Sequence[Any], second: bool) -> tuple[Any, bool]:
+    """Run `flat`, a function of tensors, on tracers of the shapes and dtypes of `arrays`.
 
-    def __init__(self, jacobian: Any, hessian: Any, has_rules: bool) -> None:
-        self.jacobian, self.hessian, self.has_rules = jacobian, hessian, has_rules
-
-
-def find_pattern(flat: Callable[..., tuple[list[Any], Any]], arrays: Sequence[Any], second: bool) -> Pattern:
-    """Run `flat`, a function of tensors, on tracers of the shapes and dtypes of `arrays`; return what it depends on."""
+    Returns:
+        Which inputs each output depends on, or which pairs of them have a second derivative; and whether the function
+        has custom gradients.
+    """
     tracer = Tracer()
     n = sum(x.size for x in arrays)
     leaves = [tracer.leaf(x, start, n) for x, start in zip(arrays, starts(arrays), strict=True)]
     with tracer.active(), np.errstate(all="ignore"):
         outputs = [tracer.convert(y) for y in flat(*leaves)[0]]
-    rows = [narrow(y.sets, 0, n) if isinstance(y, Traced) else empty(np.size(y), n) for y in outputs]
-    jacobian = sparse().vstack(rows, format="csr") if rows else empty(0, n)
-    hessian = None
     if second:
         live = find_live([y for y in outputs if isinstance(y, Traced)], tracer.steps, tracer.live_below)
-        hessian = tracer.pairs_of(tracer.steps, slice(0, n), slice(0, n), live)
-        hessian = sparse().csr_array(hessian + hessian.T)
-    return Pattern(jacobian, hessian, tracer.has_rules)
+        found = tracer.pairs_of(tracer.steps, slice(0, n), slice(0, n), live)
+        return found + found.T, tracer.has_rules
+    rows = [narrow(y.sets, 0, n) if isinstance(y, Traced) else empty(np.size(y), n) for y in outputs]
+    return sparse().vstack(rows, format="csr") if rows else empty(0, n), tracer.has_rules
 
 
 class Tracer:

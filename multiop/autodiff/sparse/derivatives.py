@@ -142,30 +142,22 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
         raise errors.ArgumentError(
             f"{name}: a derivative of shape {shape} has no entries: {_say(inputs)} -> {_say(results)}"
         )
-    has_rules = False
-    if pattern is not None:
-        found = _read_pattern(pattern, shape, name)
-    else:
-        traced = _trace(flat, second)
-        found, has_rules = traced.hessian if second else traced.jacobian, traced.has_rules
+    is_given, refusal = pattern is not None, None
+    found, has_rules = (_read_pattern(pattern, shape, name), not second) if is_given else _trace(flat, second)
     found = sparse().csr_array(found, dtype=bool)
     found.sort_indices()
     if mode == "symmetric" and not _is_symmetric(found):
         raise errors.ArgumentError(f"{name}: mode 'symmetric' needs a symmetric pattern")
-    is_given, refusal = pattern is not None, None
-    for colored in _colorings(found, mode, second, has_rules or (is_given and not second)):
+    for colored in _colorings(found, mode, second, has_rules):
         made = SparseDerivative(f, found, colored, inputs, results, second, chunk_size)
-        if not is_given and (second or not has_rules):
-            return made
         try:
             if is_given:
                 made.check(x)
-            else:
+            elif has_rules and not second:
                 made.values(x)
+            return made
         except (errors.ArgumentError, errors.NonLinearRuleError) as error:
             refusal = error
-        else:
-            return made
     assert refusal is not None
     raise refusal
 
@@ -192,6 +184,8 @@ class SparseDerivative:
         cols: The column of each entry.
         colors: The colour of each column, -1 for none; of each row, in reverse mode; a pair of both in mode `"both"`.
         n_products: How many products with the matrix, or its transpose, give all entries.
+        shape: The number of entries of the output, and of the input.
+        nnz: How many entries may not be zero.
     """
 
     def __init__(
@@ -205,8 +199,11 @@ class SparseDerivative:
         chunk_size: int | None,
     ) -> None:
         self._f, self._colored, self._inputs, self._outputs = f, colored, inputs, outputs
+        self._results = inputs if second else outputs
         self._second, self._chunk_size, self._name = second, chunk_size, NAMES[second]
-        self.pattern = pattern
+        self.pattern, self.n_products = pattern, colored.size
+        self.shape: tuple[int, int] = tuple(pattern.shape)
+        self.nnz = int(pattern.nnz)
         self.rows = np.repeat(np.arange(pattern.shape[0], dtype=np.int32), np.diff(pattern.indptr))
         self.cols = pattern.indices
         forward, reverse = colored.columns, colored.rows
@@ -218,23 +215,8 @@ class SparseDerivative:
             by_row = colored.color.astype(np.int64) * m + self.cols
         else:
             by_row = colored.n_columns * m + colored.color.astype(np.int64) * n + self.cols
-        self._host_seeds: dict[Any, Any] = {}
+        self._kept: dict[Any, Any] = {}
         self._sources = np.where(colored.is_column, by_column, by_row).astype(np.int32)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The number of entries of the output, and of the input."""
-        return tuple(self.pattern.shape)
-
-    @property
-    def nnz(self) -> int:
-        """How many entries may not be zero."""
-        return int(self.pattern.nnz)
-
-    @property
-    def n_products(self) -> int:
-        """How many products give all entries."""
-        return self._colored.size
 
     def values(self, x: PyTree) -> Tensor:
         """Return the entries at `x` as a tensor, in the order of `rows` and `cols`.
@@ -295,22 +277,10 @@ class SparseDerivative:
         Args:
             path: The file, which gets the ending `.npz` if it has none.
         """
-        colored = self._colored
         about = {"inputs": self._inputs, "outputs": self._outputs, "second": self._second, "chunk": self._chunk_size}
-        arrays = {
-            "columns": colored.columns,
-            "rows": colored.rows,
-            "is_column": colored.is_column,
-            "color": colored.color,
-        }
-        np.savez_compressed(
-            path,
-            shape=np.array(self.pattern.shape),
-            indices=self.pattern.indices,
-            indptr=self.pattern.indptr,
-            about=np.array(json.dumps(about)),
-            **{key: value for key, value in arrays.items() if value is not None},
-        )
+        arrays = {"shape": self.shape, "indices": self.pattern.indices, "indptr": self.pattern.indptr}
+        arrays |= {name: value for name, value in self._colored._asdict().items() if value is not None}
+        np.savez_compressed(path, about=np.array(json.dumps(about)), **arrays)
 
     @classmethod
     def load(cls, path: Any, f: Callable[[Any], Any]) -> SparseDerivative:
@@ -327,15 +297,10 @@ class SparseDerivative:
         _args.function(f, "load: f")
         with np.load(path) as saved:
             try:
-                shape, indices, about = (
-                    tuple(saved["shape"].tolist()),
-                    saved["indices"],
-                    json.loads(str(saved["about"])),
-                )
-                pattern = sparse().csr_array((np.ones(len(indices), bool), indices, saved["indptr"]), shape)
-                colored = _coloring.Coloring(
-                    saved.get("columns"), saved.get("rows"), saved["is_column"], saved["color"]
-                )
+                about, indices = json.loads(str(saved["about"])), saved["indices"]
+                entries = np.ones(len(indices), bool), indices, saved["indptr"]
+                pattern = sparse().csr_array(entries, tuple(saved["shape"].tolist()))
+                colored = _coloring.Coloring(*map(saved.get, _coloring.Coloring._fields))
             except (KeyError, ValueError) as error:
                 raise errors.ArgumentError(f"load: {path} holds no prepared derivative: {error}") from None
         inputs, outputs = ([(tuple(s), dtype) for s, dtype in about[key]] for key in ("inputs", "outputs"))
@@ -359,24 +324,15 @@ class SparseDerivative:
 
     def _flatten(self, x: Any) -> _flat.FlatFunction:
         flat = _flatten(_gradient(self._f, 0, False, self._name) if self._second else self._f, x, self._name)
-        given = _shapes(flat.primals, flat)
-        if [shape for shape, _ in given] != [shape for shape, _ in self._inputs]:
-            raise errors.ArgumentError(f"{self._name}: it was prepared for {_say(self._inputs)}, x is {_say(given)}")
+        self._compare(_shapes(flat.primals, flat), self._inputs, "x is")
         return flat
 
     def _seeds(self, colors: Any, n: int, shapes: Shapes, flat: _flat.FlatFunction, start: int, stop: int) -> list[Any]:
         """Return the products' vectors from `start` to `stop`: of ones, where a column or row has the colour."""
-        made, at = [], 0
-        for shape, dtype in shapes:
-            size = math.prod(shape)
-            key = colors is self._colored.rows, at, start, stop, dtype
-            if key not in self._host_seeds:
-                seeds = (colors[at : at + size] == np.arange(start, stop)[:, None]).astype(dtypes.to_numpy(dtype))
-                self._host_seeds[key] = seeds.reshape(stop - start, *shape)
-            seed = flat.backend.convert(self._host_seeds[key], dtype)
-            made.append(flat.backend.on_device_of(flat.primals[0], seed))
-            at += size
-        return made
+        key = colors is self._colored.rows, start, stop, tuple(dtype for _, dtype in shapes)
+        if key not in self._kept:
+            self._kept[key] = _split(colors == np.arange(start, stop)[:, None], shapes)
+        return _place(self._kept[key], shapes, flat)
 
     def _push(self, flat: _flat.FlatFunction) -> list[Any]:
         colored, backend = self._colored, flat.backend
@@ -393,14 +349,14 @@ class SparseDerivative:
             specs[:], push = [_shapes(linear[0], flat)], linear[3]()
         seeds = functools.partial(self._seeds, colored.columns, colored.n_columns, given, flat)
         pushed = _map_chunks(push, seeds, colored.n_columns, self._chunk_size, backend)
-        self._check_outputs(specs[0])
+        self._compare(specs[0], self._results, "f returned")
         return self._flat_rows(pushed, colored.n_columns)
 
     def _pull(self, flat: _flat.FlatFunction) -> list[Any]:
         colored, backend = self._colored, flat.backend
         outputs, pullback, _ = backend.vjp(flat.inexact, flat.primals)
         given = _shapes(outputs, flat)
-        self._check_outputs(given)
+        self._compare(given, self._results, "f returned")
         seeds = functools.partial(self._seeds, colored.rows, colored.n_rows, given, flat)
         return self._flat_rows(_map_chunks(pullback, seeds, colored.n_rows, self._chunk_size, backend), colored.n_rows)
 
@@ -410,10 +366,9 @@ class SparseDerivative:
         flat = [op_reshape(y, (n, -1)) for y in products]
         return [op_reshape(flat[0] if len(flat) == 1 else op_concatenate(flat, 1), (-1,))]
 
-    def _check_outputs(self, given: Shapes) -> None:
-        wanted = self._inputs if self._second else self._outputs
+    def _compare(self, given: Shapes, wanted: Shapes, what: str) -> None:
         if [shape for shape, _ in given] != [shape for shape, _ in wanted]:
-            raise errors.ArgumentError(f"{self._name}: f returned {_say(given)}; it was prepared for {_say(wanted)}")
+            raise errors.ArgumentError(f"{self._name}: {what} {_say(given)}; it was prepared for {_say(wanted)}")
 
     def check(self, x: PyTree) -> None:
         """Compare a product at `x` with that of the entries, as is done once for a pattern that is given.
@@ -433,15 +388,9 @@ class SparseDerivative:
         by_rows = self._colored.n_columns == 0  # what has no forward mode is compared in reverse mode
 
         def product(vector: Any, by_rows: bool) -> Any:
-            parts, at = [], 0
-            for shape, dtype in sides[by_rows]:
-                part = vector[at : at + math.prod(shape)].reshape(shape).astype(dtypes.to_numpy(dtype))
-                parts.append(backend.on_device_of(flat.primals[0], backend.convert(part, dtype)))
-                at += math.prod(shape)
+            parts = _place(_split(vector, sides[by_rows]), sides[by_rows], flat)
             found = pullback(parts) if by_rows else backend.jvp(flat.inexact, flat.primals, parts)[1]
-            return np.concatenate(
-                [np.asarray(op_convert_to_numpy(op_stop_gradient(y)), np.float64).ravel() for y in found]
-            )
+            return np.concatenate([_to_host(y).astype(np.float64).ravel() for y in found])
 
         whole = np.random.default_rng(0).uniform(0.5, 1.5, _count(sides[by_rows]))
         matrix = self(x).astype(np.float64)
@@ -502,6 +451,29 @@ def _shapes(xs: Sequence[Any], flat: _flat.FlatFunction) -> Shapes:
     return found
 
 
+def _to_host(x: Any) -> Any:
+    return np.asarray(op_convert_to_numpy(op_stop_gradient(x)))
+
+
+def _split(rows: Any, shapes: Shapes) -> list[Any]:
+    """Return a vector, or the rows of a matrix, as an array for each of `shapes`."""
+    lead, sizes = rows.shape[:-1], [math.prod(shape) for shape, _ in shapes]
+    parts = np.split(rows, np.cumsum(sizes)[:-1], -1)
+    return [
+        part.reshape(*lead, *shape).astype(dtypes.to_numpy(dtype))
+        for part, (shape, dtype) in zip(parts, shapes, strict=True)
+    ]
+
+
+def _place(parts: Sequence[Any], shapes: Shapes, flat: _flat.FlatFunction) -> list[Any]:
+    """Return arrays as tensors beside the function's own."""
+    backend, beside = flat.backend, flat.primals[0]
+    return [
+        backend.on_device_of(beside, backend.convert(part, dtype))
+        for part, (_, dtype) in zip(parts, shapes, strict=True)
+    ]
+
+
 def _say(shapes: Shapes) -> str:
     return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in shapes)
 
@@ -518,20 +490,16 @@ def _read_pattern(pattern: Any, shape: tuple[int, int], name: str) -> Any:
         raise errors.ArgumentError(
             f"{name}: pattern has shape {tuple(pattern.shape)}; the output has {shape[0]} entries, x has {shape[1]}"
         )
-    found = sparse().csr_array(pattern)
-    found = sparse().csr_array((np.asarray(found.data) != 0, found.indices, found.indptr), shape)
-    found.sum_duplicates()
-    found.eliminate_zeros()
-    return found
+    return sparse().csr_array(pattern) != 0
 
 
 def _is_symmetric(pattern: Any) -> bool:
     return (pattern != pattern.T).nnz == 0
 
 
-def _trace(flat: _flat.FlatFunction, second: bool) -> _tracing.Pattern:
-    """Return what one run of the function on index sets finds."""
-    arrays = [np.asarray(op_convert_to_numpy(op_stop_gradient(x))) for x in flat.primals]
+def _trace(flat: _flat.FlatFunction, second: bool) -> tuple[Any, bool]:
+    """Return the pattern that one run of the function on index sets finds, and whether it has custom gradients."""
+    arrays = list(map(_to_host, flat.primals))
 
     def run(*leaves: Any) -> tuple[list[Any], Any]:
         output = flat.fun(*[template.fill(leaves) for template in flat.templates])
