@@ -75,6 +75,7 @@ GOALS = {  # the most that a figure may be
     "members that a backend may leave out": 17,
     "circles of imports": 0,
     "private parts outside their modules": 0,
+    "autodiff/sparse: lines of code": 1200,
     "functions called by a bare participle": 130,
 }
 # past participles without -ed; not those that are verbs in the imperative as well, as `read`, `run` and `put`

@@ -6,6 +6,8 @@ columns, or rows, costs one operation for each entry; a star colouring of a symm
 
 from __future__ import annotations
 
+import heapq
+import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -99,26 +101,21 @@ def _orders(pattern: Any) -> Iterator[Any]:
 def _smallest_last(pattern: Any) -> Any:
     """Return the vertices so that each has the fewest neighbours among those before it."""
     n = pattern.shape[0]
-    degrees = np.diff(pattern.indptr).tolist()
-    buckets: list[list[int]] = [[] for _ in range(max(degrees, default=0) + 1)]
-    for v in range(n):
-        buckets[degrees[v]].append(v)
-    indptr, indices = pattern.indptr.tolist(), pattern.indices.tolist()
-    done, least = [False] * n, 0
-    order: list[int] = []
-    while len(order) < n:
-        while not buckets[least]:
-            least += 1
-        v = buckets[least].pop()
-        if done[v] or degrees[v] != least:
+    degrees, indptr, indices = np.diff(pattern.indptr).tolist(), pattern.indptr.tolist(), pattern.indices.tolist()
+    latest = itertools.count(0, -1)  # of equal ones, that which was reached last
+    heap = [(degrees[v], next(latest), v) for v in range(n)]
+    heapq.heapify(heap)
+    done, order = [False] * n, []
+    while heap:
+        degree, _, v = heapq.heappop(heap)
+        if done[v] or degree != degrees[v]:
             continue
         done[v] = True
         order.append(v)
         for w in indices[indptr[v] : indptr[v + 1]]:
             if not done[w]:
                 degrees[w] -= 1
-                buckets[degrees[w]].append(w)
-        least = max(least - 1, 0)
+                heapq.heappush(heap, (degrees[w], next(latest), w))
     return np.array(order[::-1])
 
 
@@ -137,8 +134,7 @@ def _color_columns(pattern: Any) -> Any:
         if order is None:  # by how many columns each one meets, where that is cheap
             if pattern.nnz > MOST_TRIES or least > 200:
                 break
-            shared = sparse().csr_array((pattern.T.astype(np.int32) @ pattern.astype(np.int32)) > 0)
-            order = _smallest_last(shared)
+            order = _smallest_last(sparse().csr_array(pattern.T @ pattern))
         colors = _greedy(by_column, order)
         if best is None or colors.max(initial=-1) < best.max(initial=-1):
             best = colors
@@ -152,9 +148,7 @@ def _cyclic(pattern: Any, k: int) -> Any:
     colors = (np.arange(pattern.shape[1]) % max(k, 1)).astype(np.int32)
     if not _occurs_once(_row_of(pattern), colors[pattern.indices]).all():
         return None
-    used = np.zeros(pattern.shape[1], bool)
-    used[pattern.indices] = True
-    return np.where(used, colors, -1).astype(np.int32)
+    return np.where(np.bincount(pattern.indices, minlength=len(colors)) > 0, colors, -1).astype(np.int32)
 
 
 def _greedy(by_column: Any, order: Any) -> Any:
@@ -227,20 +221,15 @@ def _color_both(pattern: Any) -> Coloring:
         while k < len(order) and sizes[order[k - 1]] > 2 and (best is None or k < 4 * best.size):
             is_full = np.zeros(len(order), bool)
             is_full[order[:k]] = True
-            rows, columns, (m, n) = _row_of(turned), turned.indices, turned.shape
-            full = is_full[rows]
-            of_row = _color_columns(matrix(columns[full], rows[full], (n, m)))
-            of_column = _color_columns(matrix(rows[~full], columns[~full], (m, n)))
-            found = _split(pattern, of_row, of_column, is_full, is_turned)
+            lines, others, (m, n) = _row_of(turned), turned.indices, turned.shape
+            full = is_full[lines]
+            of_row = _color_columns(matrix(others[full], lines[full], (n, m)))
+            of_column = _color_columns(matrix(lines[~full], others[~full], (m, n)))
+            columns, rows = (of_row, of_column) if is_turned else (of_column, of_row)
+            is_column = is_full[pattern.indices] if is_turned else ~full
+            color = np.where(is_column, columns[pattern.indices], rows[_row_of(pattern)])
+            found = Coloring(columns, rows, is_column, color)
             if best is None or found.size < best.size:
                 best = found
             k *= 2
     return best or color_jacobian(pattern, "forward")
-
-
-def _split(pattern: Any, of_row: Any, of_column: Any, is_full: Any, is_turned: bool) -> Coloring:
-    """Return the colouring that reads the entries of lines that are full from those lines' own products."""
-    rows, columns = _row_of(pattern), pattern.indices
-    is_column = is_full[columns] if is_turned else ~is_full[rows]
-    of_columns, of_rows = (of_row, of_column) if is_turned else (of_column, of_row)
-    return Coloring(of_columns, of_rows, is_column, np.where(is_column, of_columns[columns], of_rows[rows]))

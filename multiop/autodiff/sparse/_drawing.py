@@ -34,10 +34,7 @@ def draw_text(pattern: Any) -> str:
 def draw_html(title: str, pattern: Any, colors: Any) -> str:
     """Return a pattern as a picture, each cell in the colour of the product that gives its last entry."""
     rows, columns = _bin_entries(pattern, PIXELS, PIXELS)
-    cells = {
-        place: int(color)
-        for place, color in zip(zip(rows.tolist(), columns.tolist(), strict=True), colors, strict=True)
-    }
+    cells = dict(zip(zip(rows.tolist(), columns.tolist(), strict=True), colors.tolist(), strict=True))
     height, width = rows.max(initial=0) + 1, columns.max(initial=0) + 1
     size = 320 / max(height, width)
     drawn = "".join(

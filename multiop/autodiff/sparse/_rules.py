@@ -70,14 +70,6 @@ STRAIGHT |= {"sum", "mean", "max", "min", "sort", "fftn", "ifftn", "rfftn", "irf
 SIZED_BY_VALUES = {"nonzero", "bincount", "arange"}
 
 
-def rule_of(name: str) -> Callable[..., Any]:
-    """Return the rule of an op by its name."""
-    for names, rule in RULES:
-        if name in names:
-            return rule
-    return mix_all
-
-
 def operands(args: Sequence[Any]) -> list[Traced]:
     """Return the traced tensors among arguments and lists of them."""
     found: list[Traced] = []
@@ -167,9 +159,8 @@ def update(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     x, indices, updates, reduction = args
     if isinstance(indices, Traced):
         return mix_all(tracer, name, args, result)
-    columns = np.moveaxis(np.asarray(indices), -1, 0)
-    cells = tuple(np.where(column < 0, column + n, column) for column, n in zip(columns, result.shape, strict=False))
-    target = places(result.shape)[cells].ravel()
+    cells = places(result.shape)[tuple(np.moveaxis(np.asarray(indices), -1, 0))]
+    target = cells.ravel()
     parents: list[tuple[Traced, Map]] = []
     if isinstance(x, Traced):
         kept = places(x.shape).ravel().copy()
@@ -177,7 +168,7 @@ def update(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
             kept[target] = -1
         parents.append((x, kept))
     if isinstance(updates, Traced):
-        spread = np.broadcast_to(places(updates.shape), places(result.shape)[cells].shape).ravel()
+        spread = np.broadcast_to(places(updates.shape), cells.shape).ravel()
         parents.append((updates, matrix(target, spread, (result.size, updates.size))))
     return tracer.make(result, parents, curved=reduction == "mul")
 
@@ -347,8 +338,7 @@ def convolve(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
         spans = _windows.spans(sizes[:-2], rates)
         pads = _windows.pads(numbers.shape[1:-1], spans, strides, padding)
         padded = np.pad(numbers, [(0, 0), *pads, (0, 0)], constant_values=-1)
-        seen = _under_windows(padded, range(1, len(dims)), spans, strides, rates)  # batch, places, channels, window
-        along = _listed(seen.reshape(math.prod(dims) * n_groups, -1), x.size)
+        along = _under_windows(padded, range(1, len(dims)), spans, strides, rates, math.prod(dims) * n_groups, x.size)
         place = number(places(dims)[..., None])
         parents.append((x, along[place * n_groups + channel // (n_out // n_groups)]))
     if isinstance(kernel, Traced):
@@ -365,25 +355,22 @@ def pool(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     for axis, (start, end), over in zip(axes, pads, overhangs, strict=True):
         widths[axis] = start, end + over
     padded = np.pad(places(x.shape), widths, constant_values=-1)
-    seen = _under_windows(padded, axes, size, steps, [1] * len(axes))
-    return tracer.make(result, [(x, _listed(seen.reshape(result.size, -1), x.size))])
+    along = _under_windows(padded, axes, size, steps, [1] * len(axes), result.size, x.size)
+    return tracer.make(result, [(x, along)])
 
 
-def _listed(numbers: Any, width: int) -> Any:
-    """Return the matrix each of whose rows is true at these numbers, of which -1 is none."""
-    rows, numbers = np.repeat(np.arange(len(numbers)), numbers.shape[1]), numbers.ravel()
-    return matrix(rows[numbers >= 0], numbers[numbers >= 0], (int(rows.max(initial=-1)) + 1, width))
-
-
-def _under_windows(x: Any, axes: Any, spans: Sequence[int], strides: Sequence[int], rates: Sequence[int]) -> Any:
-    """Return the entries under each window in new last dimensions."""
-    view = np.lib.stride_tricks.sliding_window_view(x, tuple(spans), tuple(axes))
+def _under_windows(
+    x: Any, axes: Any, spans: Sequence[int], strides: Sequence[int], rates: Sequence[int], n: int, width: int
+) -> Any:
+    """Return the matrix that is true, in `n` rows of so many entries, at the numbers in `x` under each window."""
     steps = dict(zip(axes, strides, strict=True))
     key = [*(slice(None, None, steps.get(axis)) for axis in range(x.ndim)), *(slice(None, None, r) for r in rates)]
-    return view[tuple(key)]
+    seen = np.lib.stride_tricks.sliding_window_view(x, tuple(spans), tuple(axes))[tuple(key)].reshape(n, -1)
+    rows, numbers = np.repeat(np.arange(n), seen.shape[1]), seen.ravel()
+    return matrix(rows[numbers >= 0], numbers[numbers >= 0], (n, width))
 
 
-RULES: list[tuple[Any, Callable[..., Any]]] = [
+BY_KIND: list[tuple[Any, Callable[..., Any]]] = [
     (CONSTANT, constant),
     (MIXED, mix_axes),
     (STRAIGHT | CURVED, elementwise),
@@ -396,3 +383,4 @@ RULES: list[tuple[Any, Callable[..., Any]]] = [
     ({"conv"}, convolve),
     ({"average_pool", "max_pool"}, pool),
 ]
+RULES = {name: rule for names, rule in reversed(BY_KIND) for name in names}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,8 +45,8 @@ def find_pattern(flat: Callable[..., tuple[list[Any], Any]], arrays: Sequence[An
     tracer = Tracer()
     n = sum(x.size for x in arrays)
     leaves = [tracer.leaf(x, start, n) for x, start in zip(arrays, starts(arrays), strict=True)]
-    with tracer.active(), np.errstate(all="ignore"):
-        outputs = [tracer.convert(y) for y in flat(*leaves)[0]]
+    with np.errstate(all="ignore"):
+        outputs = registry.run_on(tracer, lambda: [tracer.convert(y) for y in flat(*leaves)[0]])
     if second:
         live = find_live([y for y in outputs if isinstance(y, Traced)], tracer.steps, tracer.live_below)
         found = tracer.pairs_of(tracer.steps, slice(0, n), slice(0, n), live)
@@ -66,15 +66,6 @@ class Tracer:
         self.backend, self.width, self.has_rules = registry.load("numpy"), 0, False
         self.steps: list[Traced] = []
         self.live_below = 0  # steps of lower numbers may go into anything
-
-    @contextlib.contextmanager
-    def active(self) -> Iterator[None]:
-        """Make it the backend of this thread, or task."""
-        token = registry.override_by(self)
-        try:
-            yield
-        finally:
-            registry.restore(token)
 
     # tensors
 
@@ -206,7 +197,7 @@ class Tracer:
             return result
         if name in _rules.SIZED_BY_VALUES:
             raise Traced.refusal("values that decide a shape")
-        rule = _rules.rule_of(name)
+        rule = _rules.RULES.get(name, _rules.mix_all)
         if rule is _rules.elementwise or rule is _rules.constant:
             args = [self.convert(x) if isinstance(x, list) else x for x in args]
         try:
@@ -218,8 +209,7 @@ class Tracer:
     def op_convert_to_tensor(self, x: Any, dtype: Any, sparse: Any, ragged: Any) -> Any:
         return self.convert(x, dtype)
 
-    def op_cast(self, x: Any, dtype: Any) -> Any:
-        return self.convert(x, dtype)
+    op_cast = convert
 
     def op_convert_to_numpy(self, x: Any) -> Any:
         x = self.to_array(x)
@@ -233,13 +223,10 @@ class Tracer:
     def op_shape(self, x: Any) -> Any:
         return tuple(self.convert(x).shape)
 
-    def op_is_tensor(self, x: Any) -> bool:
-        return self.is_tensor(x)
+    op_is_tensor = is_tensor
 
     def op_cond(self, pred: Any, true_fn: Any, false_fn: Any) -> Any:
-        if not isinstance(pred, Traced):
-            return [self.convert(y) for y in (true_fn() if self.plain(pred) else false_fn())]
-        return self.either([true_fn(), false_fn()])
+        return self.op_switch(pred if isinstance(pred, Traced) else not pred, [true_fn, false_fn])
 
     def op_switch(self, index: Any, branches: Any) -> Any:
         if not isinstance(index, Traced):
@@ -312,11 +299,7 @@ class Tracer:
         except Exception:
             for step in self.steps[first:]:
                 step.pairs = ()
-            token = registry.override_by(registry.load("numpy"))
-            try:
-                outputs = call.forward(self.plain(primals))[0]
-            finally:
-                registry.restore(token)
+            outputs = registry.run_on(self.backend, call.forward, self.plain(primals))[0]
             pattern = getattr(call.f, "pattern", None)
             if pattern is None:
                 return list(_rules.mix_all(self, "custom_gradient", primals, outputs))
@@ -392,11 +375,8 @@ class Tracer:
                 pushed.append(np.zeros(y.shape, y.dtype))
                 continue
             sets = widen(y.sets, stop)
-            parents = [
-                (t, sparse().csr_array(sets[:, own]))
-                for t, own in zip(tangents, owns, strict=True)
-                if isinstance(t, Traced)
-            ]
+            own = [(t, sparse().csr_array(sets[:, there])) for t, there in zip(tangents, owns, strict=True)]
+            parents = [(t, along) for t, along in own if isinstance(t, Traced)]
             pushed.append(self.product(y, parents, [narrow(y.sets, 0, start)] if is_curved else []))
         self.keep_all()
         return [self.outer(y, start) for y in outputs], pushed, [self.outer(y, start) for y in aux]

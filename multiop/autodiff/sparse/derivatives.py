@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,11 +28,7 @@ Shapes = list[tuple[tuple[int, ...], str]]
 
 
 def sparse_jacobian(
-    f: Callable[[Any], PyTree],
-    x: PyTree,
-    pattern: Any = None,
-    mode: str = "auto",
-    chunk_size: int | None = None,
+    f: Callable[[Any], PyTree], x: PyTree, pattern: Any = None, mode: str = "auto", chunk_size: int | None = None
 ) -> SparseDerivative:
     """Prepare the Jacobian of a function most of whose entries are zero for every input.
 
@@ -79,11 +75,7 @@ def sparse_jacobian(
 
 
 def sparse_hessian(
-    f: Callable[[Any], Tensor],
-    x: PyTree,
-    pattern: Any = None,
-    mode: str = "auto",
-    chunk_size: int | None = None,
+    f: Callable[[Any], Tensor], x: PyTree, pattern: Any = None, mode: str = "auto", chunk_size: int | None = None
 ) -> SparseDerivative:
     """Prepare the Hessian of a scalar-valued function most of whose entries are zero for every input.
 
@@ -134,7 +126,8 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
     _args.choice(mode, MODES[second], f"{name}: mode")
     _in_chunks(_coloring.color_jacobian, chunk_size, name)  # checks it
     flat = _flatten(f, x, name)
-    outputs = [op_stop_gradient(y) for y in flat.scalar(*flat.primals)[0]] if second else _run(flat)
+    outputs = [op_stop_gradient(y) for y in (flat.scalar if second else flat.inexact)(*flat.primals)[0]]
+    _refuse_complex(outputs, flat, "the output of f")
     inputs, results = _shapes(flat.primals, flat), _shapes(outputs, flat)
     n = _count(inputs)
     shape = (n, n) if second else (_count(results), n)
@@ -146,9 +139,16 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
     found, has_rules = (_read_pattern(pattern, shape, name), not second) if is_given else _trace(flat, second)
     found = sparse().csr_array(found, dtype=bool)
     found.sort_indices()
-    if mode == "symmetric" and not _is_symmetric(found):
+    is_symmetric = second and (found != found.T).nnz == 0
+    if mode == "symmetric" and not is_symmetric:
         raise errors.ArgumentError(f"{name}: mode 'symmetric' needs a symmetric pattern")
-    for colored in _colorings(found, mode, second, has_rules):
+    modes = [mode]  # to try in turn: a rule may have no forward mode, or a second derivative that is not symmetric
+    if mode == "auto" and second:
+        modes = ["symmetric", "forward"] if is_symmetric and not has_rules else ["forward"]
+    elif mode == "auto" and has_rules:
+        modes = ["auto", "reverse"]
+    for one in modes:
+        colored = _coloring.color_hessian(found) if one == "symmetric" else _coloring.color_jacobian(found, one)
         made = SparseDerivative(f, found, colored, inputs, results, second, chunk_size)
         try:
             if is_given:
@@ -160,19 +160,6 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
             refusal = error
     assert refusal is not None
     raise refusal
-
-
-def _colorings(pattern: Any, mode: str, second: bool, has_rules: bool) -> Iterator[_coloring.Coloring]:
-    """Yield colourings to try: the best one, and one for a rule that is not symmetric, or has no forward mode."""
-    if not second:
-        yield _coloring.color_jacobian(pattern, mode)
-        if mode == "auto" and has_rules:
-            yield _coloring.color_jacobian(pattern, "reverse")
-        return
-    if mode == "symmetric" or (mode == "auto" and not has_rules and _is_symmetric(pattern)):
-        yield _coloring.color_hessian(pattern)
-    if mode != "symmetric":
-        yield _coloring.color_jacobian(pattern, "forward")
 
 
 class SparseDerivative:
@@ -189,14 +176,7 @@ class SparseDerivative:
     """
 
     def __init__(
-        self,
-        f: Callable[[Any], Any],
-        pattern: Any,
-        colored: _coloring.Coloring,
-        inputs: Shapes,
-        outputs: Shapes,
-        second: bool,
-        chunk_size: int | None,
+        self, f: Any, pattern: Any, colored: Any, inputs: Shapes, outputs: Shapes, second: bool, chunk_size: int | None
     ) -> None:
         self._f, self._colored, self._inputs, self._outputs = f, colored, inputs, outputs
         self._results = inputs if second else outputs
@@ -206,9 +186,8 @@ class SparseDerivative:
         self.nnz = int(pattern.nnz)
         self.rows = np.repeat(np.arange(pattern.shape[0], dtype=np.int32), np.diff(pattern.indptr))
         self.cols = pattern.indices
-        forward, reverse = colored.columns, colored.rows
-        self.colors = (reverse, forward) if forward is not None and reverse is not None else forward
-        self.colors = reverse if forward is None else self.colors
+        given = tuple(colors for colors in (colored.rows, colored.columns) if colors is not None)
+        self.colors = given if len(given) == 2 else given[0]
         m, n = pattern.shape
         by_column = colored.color.astype(np.int64) * m + self.rows
         if second and not colored.is_column.all():  # what is read in the mirror image's place
@@ -235,11 +214,8 @@ class SparseDerivative:
         flat = self._flatten(x)
         if not self.nnz:
             return op_zeros((0,), flat.backend.dtype_name(flat.primals[0]))
-        parts = []
-        if self._colored.n_columns:
-            parts += self._push(flat)
-        if self._colored.n_rows:
-            parts += self._pull(flat)
+        parts = self._push(flat) if self._colored.n_columns else []
+        parts += self._pull(flat) if self._colored.n_rows else []
         compressed = parts[0] if len(parts) == 1 else op_concatenate(parts, 0)
         return op_take(compressed, self._sources, 0)
 
@@ -315,10 +291,8 @@ class SparseDerivative:
         )
 
     def _repr_html_(self) -> str:
-        return _drawing.draw_html(repr(self).partition("\n")[0], self.pattern, self._entry_colors())
-
-    def _entry_colors(self) -> Any:
-        return self._colored.color + np.where(self._colored.is_column, 0, self._colored.n_columns)
+        colors = self._colored.color + np.where(self._colored.is_column, 0, self._colored.n_columns)
+        return _drawing.draw_html(repr(self).partition("\n")[0], self.pattern, colors)
 
     # evaluation
 
@@ -434,12 +408,6 @@ def _refuse_complex(xs: Sequence[Any], flat: _flat.FlatFunction, what: str) -> N
             )
 
 
-def _run(flat: _flat.FlatFunction) -> list[Any]:
-    outputs = [op_stop_gradient(y) for y in flat.inexact(*flat.primals)[0]]
-    _refuse_complex(outputs, flat, "the output of f")
-    return outputs
-
-
 def _shapes(xs: Sequence[Any], flat: _flat.FlatFunction) -> Shapes:
     """Return the shape and dtype of each tensor; they are known before the run."""
     found = []
@@ -491,10 +459,6 @@ def _read_pattern(pattern: Any, shape: tuple[int, int], name: str) -> Any:
             f"{name}: pattern has shape {tuple(pattern.shape)}; the output has {shape[0]} entries, x has {shape[1]}"
         )
     return sparse().csr_array(pattern) != 0
-
-
-def _is_symmetric(pattern: Any) -> bool:
-    return (pattern != pattern.T).nnz == 0
 
 
 def _trace(flat: _flat.FlatFunction, second: bool) -> tuple[Any, bool]:
