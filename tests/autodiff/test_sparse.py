@@ -90,6 +90,12 @@ def both(i, j):
     return found
 
 
+def in_place(x):
+    y = x
+    y += ops.roll(x, 1)
+    return y * x
+
+
 ROW = np.ones((1, N))
 ALIKE = np.kron(np.eye(3), np.ones((4, 4)))  # entries of a (3, 4) tensor in one row
 ACROSS = np.kron(np.ones((3, 3)), np.eye(4))
@@ -101,6 +107,9 @@ EXACT = {  # a function, and its pattern
     "slices": (lambda x: x[1:] - x[:-1] ** 2, (np.eye(N) + np.eye(N, k=1))[:-1]),
     "roll": (lambda x: ops.roll(x, 1) * x, band(0, -1, N - 1)),
     "both branches of where": (lambda x: ops.where(x > 0, x, ops.roll(x, 1)), band(0, -1, N - 1)),
+    "a mask": (lambda x: ops.where((x > 1) & ~(x > 3), x, ops.roll(x, 1)), band(0, -1, N - 1)),
+    "gated halves": (lambda x: ops.glu(ops.reshape(x, (3, 4)), 1), np.kron(np.eye(3), np.ones((2, 4)))),
+    "in place": (in_place, band(0, -1, N - 1)),
     "a known where": (lambda x: ops.where(np.arange(N) < 3, x, 0.0), np.diag(np.arange(N) < 3)),
     "pad": (lambda x: ops.pad(x, (1, 1)), np.eye(N + 2, N, k=-1)),
     "take": (lambda x: ops.take(x, INDEX), np.eye(N)[INDEX]),
@@ -248,7 +257,7 @@ def test_patterns_of_500_random_programs_contain_each_derivative(backend, start)
 # values
 
 
-@pytest.mark.parametrize("mode", ["auto", "forward", "reverse", "both"])
+@pytest.mark.parametrize("mode", [pytest.param("auto", marks=FULL), "forward", "reverse", "both"])
 def test_values_are_those_of_the_dense_jacobian(backend, mode):
     J = mo.sparse_jacobian(chain, array(X), mode=mode, chunk_size=2 if mode == "forward" else None)
     assert J.n_products == (4 if mode == "both" else 3)
@@ -346,28 +355,44 @@ def test_a_custom_gradient_that_leaves_for_the_host_mixes_its_arguments(on_numpy
     np.testing.assert_allclose(J.values(array(X)).shape, (18,))
 
 
-def test_a_pattern_that_is_given_is_compared(backend):
+def assert_compared(form, mode):
+    """Compare what a pattern that is given makes with the Jacobian; and name the entry that one lacks."""
     wanted = of_chain(X) != 0
-    for pattern in (wanted, scipy.sparse.csc_matrix(wanted), np.ones((N, N))):
-        for mode in ("forward", "reverse"):
-            J = mo.sparse_jacobian(chain, array(X), pattern, mode=mode)
-            np.testing.assert_allclose(J(array(X)).toarray(), of_chain(X), rtol=1e-12)
-    less = wanted.copy()
-    less[4, 5] = False
-    for mode in ("forward", "reverse"):
-        with pytest.raises(errors.ArgumentError, match="lacks an entry: that of row 4 and column 5 is"):
-            mo.sparse_jacobian(chain, array(X), less, mode=mode)
+    J = mo.sparse_jacobian(chain, array(X), form(wanted), mode=mode)
+    np.testing.assert_allclose(J(array(X)).toarray(), of_chain(X), rtol=1e-12)
+    wanted[4, 5] = False
+    with pytest.raises(errors.ArgumentError, match="lacks an entry: that of row 4 and column 5 is"):
+        mo.sparse_jacobian(chain, array(X), wanted, mode=mode)
+
+
+FORMS = {"an array": np.array, "a matrix of SciPy": scipy.sparse.csc_matrix, "all": np.ones_like}
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("mode", ["auto", "forward", "reverse", "both"])
+@pytest.mark.parametrize("form", FORMS)
+def test_patterns_may_be_given_in_several_forms(on_numpy, form, mode):
+    assert_compared(FORMS[form], mode)
+
+
+@pytest.mark.parametrize("mode", ["forward", pytest.param("reverse", marks=FULL)])
+def test_a_pattern_that_is_given_is_compared(backend, mode):
+    assert_compared(np.array, mode)
+
+
+@pytest.mark.once
+def test_what_cannot_be_traced_has_the_pattern_that_is_given(on_numpy):
     less = of_energy(X) != 0
     less[0, 5] = less[5, 0] = False
     with pytest.raises(errors.ArgumentError, match=r"row (0|5) and column (5|0) is 1 at x"):
         mo.sparse_hessian(energy, array(X), less)
-    native = lambda x: chain(x) if float(ops.stop_gradient(x[0])) > -9 else x  # what cannot be traced
-    np.testing.assert_allclose(
-        mo.sparse_jacobian(native, array(X), wanted)(array(X)).toarray(), of_chain(X), rtol=1e-12
-    )
+    native = lambda x: chain(x) if float(ops.stop_gradient(x[0])) > -9 else x
+    J = mo.sparse_jacobian(native, array(X), of_chain(X) != 0)
+    np.testing.assert_allclose(J(array(X)).toarray(), of_chain(X), rtol=1e-12)
 
 
-def test_it_is_saved_and_drawn(backend, tmp_path):
+@pytest.mark.once
+def test_it_is_saved_and_drawn(on_numpy, tmp_path):
     for made, f in (
         (mo.sparse_jacobian(chain, array(X), mode="both"), chain),
         (mo.sparse_hessian(energy, array(X)), energy),
@@ -549,8 +574,7 @@ def test_many_tangents_take_one_call(backend):
         mo.jvp(lambda x: x[0] * x, (array([[1.0, 2.0]]),), (x,), batched=True)
 
 
-@pytest.mark.parametrize("chunk_size", [pytest.param(1, marks=FULL), 5, 100])
-def test_jacobians_in_chunks_are_the_same(backend, chunk_size):
+def assert_alike_in_chunks(chunk_size):
     x = array(X)
     for transform in (mo.jacrev, mo.jacfwd, mo.jacobian):
         np.testing.assert_allclose(host(transform(chain, chunk_size=chunk_size)(x)), of_chain(X), rtol=1e-12)
@@ -559,6 +583,23 @@ def test_jacobians_in_chunks_are_the_same(backend, chunk_size):
     f = lambda z: ops.sum(ops.real(z) ** 2 * ops.imag(z)) * ops.ones(3, "float64")  # two units for each entry
     z = ops.array(X[:4] + 1j * X[4:8])
     np.testing.assert_allclose(host(mo.jacrev(f, chunk_size=chunk_size)(z)), host(mo.jacfwd(f)(z)), rtol=1e-12)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("chunk_size", [1, 5, 100])
+def test_jacobians_in_chunks_are_the_same(on_numpy, chunk_size):
+    assert_alike_in_chunks(chunk_size)
+
+
+@FULL
+@pytest.mark.parametrize("chunk_size", [1, 5, 100])
+def test_jacobians_in_chunks_are_the_same_on_each_backend(backend, chunk_size):
+    assert_alike_in_chunks(chunk_size)
+
+
+def test_jacobians_take_chunks(backend):
+    for transform in (mo.jacrev, mo.jacfwd):  # 12 products, of which the last two are a chunk of their own
+        np.testing.assert_allclose(host(transform(chain, chunk_size=5)(array(X))), of_chain(X), rtol=1e-12)
 
 
 def test_jacobian_takes_the_mode_of_fewer_products(backend, monkeypatch):
