@@ -378,7 +378,7 @@ KINDS: dict[str, dict[str, tuple[str, Layout]]] = {
     "flax": {
         **dict.fromkeys(("Dense", "Linear"), ("dense", dense_in_out)),
         "Conv": ("conv", conv_channels_last),
-        "ConvTranspose": ("conv_transpose", transposed_in_out),
+        "ConvTranspose without transpose_kernel": ("conv_transpose", transposed_in_out),
         "ConvTranspose with transpose_kernel": ("conv_transpose", transposed_out_in),
         "Embed": ("embedding", embedding),
         **dict.fromkeys(("BatchNorm", "LayerNorm", "GroupNorm", "RMSNorm", "InstanceNorm"), ("norm", norm)),
@@ -401,8 +401,8 @@ KINDS: dict[str, dict[str, tuple[str, Layout]]] = {
         "MultiheadAttention": ("attention", attention_separate),
     },
 }
-# of a linen module the variables alone do not tell whether a transposed convolution has `transpose_kernel`
-OPEN: dict[tuple[str, str], list[tuple[str, Layout]]] = {
+# of a linen module in a compact one the variables alone do not tell whether a transposed convolution has `transpose_kernel`
+OPEN: dict[tuple[str | None, str | None], list[tuple[str, Layout]]] = {
     ("flax", "ConvTranspose"): [("conv_transpose", transposed_in_out), ("conv_transpose", transposed_out_in)]
 }
 KINDS["tensorflow"] = KINDS["keras"]
@@ -428,10 +428,10 @@ NUMBERED = re.compile(
 
 def of_kind(framework: str | None, kind: str | None, leaves: Leaves) -> list[tuple[str, Layout]]:
     """Return the types and layouts that a layer may have: one if its class is known, else all that its names allow."""
+    if (framework, kind) in OPEN:
+        return OPEN[framework, kind]
     known = KINDS.get(framework or "", {}).get(kind or "")
-    if known is not None:
-        return [known]
-    return _by_names(framework, leaves)
+    return [known] if known is not None else _by_names(framework, leaves)
 
 
 def _by_names(framework: str | None, leaves: Leaves) -> list[tuple[str, Layout]]:

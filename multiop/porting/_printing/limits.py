@@ -31,7 +31,8 @@ def watch() -> Iterator[None]:
     asked: set[str] = set()
     _asked.set(asked)
     with _ONE_AT_A_TIME, contextlib.ExitStack() as after:
-        for module in [sys.modules[name] for name in ("torch", "jax.numpy") if name in sys.modules]:
+        modules: list[Any] = [sys.modules[name] for name in ("torch", "jax.numpy") if name in sys.modules]
+        for module in modules:
             after.callback(setattr, module, "finfo", module.finfo)
             module.finfo = _Watched(module.finfo, asked, threading.get_ident())
         yield
