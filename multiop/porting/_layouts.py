@@ -54,56 +54,42 @@ def dense_out_in(leaves: Leaves) -> list[Form]:
     return [{"kernel": transpose(Name(name), 1, 0), **_bias(leaves)}] if name else []
 
 
+def _convolution(leaves: Leaves, kernel: Callable[[Expression, Shape], Expression]) -> list[Form]:
+    name = _kernel_of_rank(leaves, range(3, 6))
+    return [{"kernel": kernel(Name(name), leaves[name]), **_bias(leaves)}] if name else []
+
+
 def conv_channels_last(leaves: Leaves) -> list[Form]:
     """Kernels (spatial, in, out)."""
-    name = _kernel_of_rank(leaves, range(3, 6))
-    return [{"kernel": Name(name), **_bias(leaves)}] if name else []
+    return _convolution(leaves, lambda x, shape: x)
 
 
 def conv_channels_first(leaves: Leaves) -> list[Form]:
     """Kernels (out, in, spatial)."""
-    name = _kernel_of_rank(leaves, range(3, 6))
-    if name is None:
-        return []
-    rank = len(leaves[name])
-    return [{"kernel": transpose(Name(name), *range(2, rank), 1, 0), **_bias(leaves)}]
+    return _convolution(leaves, lambda x, shape: transpose(x, *range(2, len(shape)), 1, 0))
 
 
 def depthwise(leaves: Leaves) -> list[Form]:
     """Kernels (spatial, channels, multiplier): those of as many groups as there are channels."""
-    name = _kernel_of_rank(leaves, range(3, 6))
-    if name is None:
-        return []
-    *spatial, channels, multiplier = shape = leaves[name]
-    return [{"kernel": reshape(Name(name), shape, (*spatial, 1, channels * multiplier)), **_bias(leaves)}]
+    return _convolution(leaves, lambda x, shape: reshape(x, shape, (*shape[:-2], 1, shape[-2] * shape[-1])))
 
 
-def transposed_out_in(leaves: Leaves) -> list[Form]:
-    """Kernels (spatial, out, in)."""
-    return conv_channels_last(leaves)
-
-
-def transposed_torch(leaves: Leaves) -> list[Form]:
-    """Kernels (in, out, spatial)."""
-    return conv_channels_first(leaves)
+transposed_out_in = conv_channels_last  # kernels (spatial, out, in)
+transposed_torch = conv_channels_first  # kernels (in, out, spatial)
 
 
 def transposed_in_out(leaves: Leaves) -> list[Form]:
     """Kernels (spatial, in, out) that slide over the spread input: the spatial axes run the other way."""
-    name = _kernel_of_rank(leaves, range(3, 6))
-    if name is None:
-        return []
-    n = len(leaves[name]) - 2
-    return [{"kernel": flip(transpose(Name(name), *range(n), n + 1, n), *range(n)), **_bias(leaves)}]
+    return _convolution(leaves, lambda x, shape: _turned(x, *range(n := len(shape) - 2), n + 1, n))
 
 
 def transposed_out_in_first(leaves: Leaves) -> list[Form]:
     """Kernels (out, in, spatial) that slide over the spread input."""
-    name = _kernel_of_rank(leaves, range(3, 6))
-    if name is None:
-        return []
-    rank = len(leaves[name])
-    return [{"kernel": flip(transpose(Name(name), *range(2, rank), 0, 1), *range(rank - 2)), **_bias(leaves)}]
+    return _convolution(leaves, lambda x, shape: _turned(x, *range(2, len(shape)), 0, 1))
+
+
+def _turned(x: Expression, *axes: int) -> Expression:
+    return flip(transpose(x, *axes), *range(len(axes) - 2))
 
 
 def embedding(leaves: Leaves) -> list[Form]:
