@@ -389,11 +389,13 @@ def map_leaves(change: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def without_dead(nodes: Sequence[Node], outputs: Expression) -> list[Node]:
-    """Return the statements that an output or the new state depends on; functions lose their dead ones, too."""
+    """Return the statements that an output or the last new state depends on; functions lose their dead ones, too."""
     used = set(map(id, values(outputs)))
+    newest = {node.update: node for node in nodes if node.update is not None}
     kept = []
     for node in reversed(nodes):
-        if node.update is not None or any(id(value) in used for value in node.outputs):
+        is_used = any(id(value) in used for value in node.outputs)
+        if is_used if node.update is None else newest[node.update] is node:
             for function in functions(node.expression):
                 if isinstance(function, Custom):
                     function.rule_nodes = without_dead(function.rule_nodes, function.gradients)

@@ -54,56 +54,42 @@ def dense_out_in(leaves: Leaves) -> list[Form]:
     return [{"kernel": transpose(Name(name), 1, 0), **_bias(leaves)}] if name else []
 
 
+def _convolution(leaves: Leaves, kernel: Callable[[Expression, Shape], Expression]) -> list[Form]:
+    name = _kernel_of_rank(leaves, range(3, 6))
+    return [{"kernel": kernel(Name(name), leaves[name]), **_bias(leaves)}] if name else []
+
+
 def conv_channels_last(leaves: Leaves) -> list[Form]:
     """Kernels (spatial, in, out)."""
-    name = _kernel_of_rank(leaves, range(3, 6))
-    return [{"kernel": Name(name), **_bias(leaves)}] if name else []
+    return _convolution(leaves, lambda x, shape: x)
 
 
 def conv_channels_first(leaves: Leaves) -> list[Form]:
     """Kernels (out, in, spatial)."""
-    name = _kernel_of_rank(leaves, range(3, 6))
-    if name is None:
-        return []
-    rank = len(leaves[name])
-    return [{"kernel": transpose(Name(name), *range(2, rank), 1, 0), **_bias(leaves)}]
+    return _convolution(leaves, lambda x, shape: transpose(x, *range(2, len(shape)), 1, 0))
 
 
 def depthwise(leaves: Leaves) -> list[Form]:
     """Kernels (spatial, channels, multiplier): those of as many groups as there are channels."""
-    name = _kernel_of_rank(leaves, range(3, 6))
-    if name is None:
-        return []
-    *spatial, channels, multiplier = shape = leaves[name]
-    return [{"kernel": reshape(Name(name), shape, (*spatial, 1, channels * multiplier)), **_bias(leaves)}]
+    return _convolution(leaves, lambda x, shape: reshape(x, shape, (*shape[:-2], 1, shape[-2] * shape[-1])))
 
 
-def transposed_out_in(leaves: Leaves) -> list[Form]:
-    """Kernels (spatial, out, in)."""
-    return conv_channels_last(leaves)
-
-
-def transposed_torch(leaves: Leaves) -> list[Form]:
-    """Kernels (in, out, spatial)."""
-    return conv_channels_first(leaves)
+transposed_out_in = conv_channels_last  # kernels (spatial, out, in)
+transposed_torch = conv_channels_first  # kernels (in, out, spatial)
 
 
 def transposed_in_out(leaves: Leaves) -> list[Form]:
     """Kernels (spatial, in, out) that slide over the spread input: the spatial axes run the other way."""
-    name = _kernel_of_rank(leaves, range(3, 6))
-    if name is None:
-        return []
-    n = len(leaves[name]) - 2
-    return [{"kernel": flip(transpose(Name(name), *range(n), n + 1, n), *range(n)), **_bias(leaves)}]
+    return _convolution(leaves, lambda x, shape: _turned(x, *range(n := len(shape) - 2), n + 1, n))
 
 
 def transposed_out_in_first(leaves: Leaves) -> list[Form]:
     """Kernels (out, in, spatial) that slide over the spread input."""
-    name = _kernel_of_rank(leaves, range(3, 6))
-    if name is None:
-        return []
-    rank = len(leaves[name])
-    return [{"kernel": flip(transpose(Name(name), *range(2, rank), 0, 1), *range(rank - 2)), **_bias(leaves)}]
+    return _convolution(leaves, lambda x, shape: _turned(x, *range(2, len(shape)), 0, 1))
+
+
+def _turned(x: Expression, *axes: int) -> Expression:
+    return flip(transpose(x, *axes), *range(len(axes) - 2))
 
 
 def embedding(leaves: Leaves) -> list[Form]:
@@ -378,7 +364,7 @@ KINDS: dict[str, dict[str, tuple[str, Layout]]] = {
     "flax": {
         **dict.fromkeys(("Dense", "Linear"), ("dense", dense_in_out)),
         "Conv": ("conv", conv_channels_last),
-        "ConvTranspose": ("conv_transpose", transposed_in_out),
+        "ConvTranspose without transpose_kernel": ("conv_transpose", transposed_in_out),
         "ConvTranspose with transpose_kernel": ("conv_transpose", transposed_out_in),
         "Embed": ("embedding", embedding),
         **dict.fromkeys(("BatchNorm", "LayerNorm", "GroupNorm", "RMSNorm", "InstanceNorm"), ("norm", norm)),
@@ -401,8 +387,8 @@ KINDS: dict[str, dict[str, tuple[str, Layout]]] = {
         "MultiheadAttention": ("attention", attention_separate),
     },
 }
-# of a linen module the variables alone do not tell whether a transposed convolution has `transpose_kernel`
-OPEN: dict[tuple[str, str], list[tuple[str, Layout]]] = {
+# of a linen module in a compact one the variables alone do not tell whether a transposed convolution has `transpose_kernel`
+OPEN: dict[tuple[str | None, str | None], list[tuple[str, Layout]]] = {
     ("flax", "ConvTranspose"): [("conv_transpose", transposed_in_out), ("conv_transpose", transposed_out_in)]
 }
 KINDS["tensorflow"] = KINDS["keras"]
@@ -428,10 +414,10 @@ NUMBERED = re.compile(
 
 def of_kind(framework: str | None, kind: str | None, leaves: Leaves) -> list[tuple[str, Layout]]:
     """Return the types and layouts that a layer may have: one if its class is known, else all that its names allow."""
+    if (framework, kind) in OPEN:
+        return OPEN[framework, kind]
     known = KINDS.get(framework or "", {}).get(kind or "")
-    if known is not None:
-        return [known]
-    return _by_names(framework, leaves)
+    return [known] if known is not None else _by_names(framework, leaves)
 
 
 def _by_names(framework: str | None, leaves: Leaves) -> list[tuple[str, Layout]]:

@@ -435,8 +435,7 @@ def _layouts_of(
         return [("conv", _layouts.depthwise)]
     if "pointwise_kernel" in leaves:
         return [("conv", _layouts.conv_channels_last)]
-    opened = _layouts.OPEN.get((weights.framework or "", kind or ""))
-    return opened if opened and "" not in weights.kinds else _layouts.of_kind(weights.framework, kind, leaves)
+    return _layouts.of_kind(weights.framework, kind, leaves)
 
 
 def ways_between(source: Layer, target: Layer) -> dict[str, list[Expression]]:

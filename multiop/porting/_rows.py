@@ -73,13 +73,21 @@ def ends(parts: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(sums)
 
 
+def split(x: Value, sizes: Sequence[Any], axis: int) -> Expression:
+    """Return the parts of some sizes along an axis."""
+    if len(sizes) == 1:
+        return (x,)
+    return call("ops.split", x, len(sizes) if len(set(sizes)) == 1 else ends(sizes), axis=axis)
+
+
 def add_sizes(*sizes: Any) -> Any:
     """Return the sum of sizes."""
-    names = [name for size in sizes if isinstance(size, Dim) for name in size.symbols]
-    if not names:
-        return sum(sizes)
-    text = " + ".join(size.text if isinstance(size, Dim) else str(size) for size in sizes if size != 0)
-    return Dim(text, tuple(dict.fromkeys(names)))
+    known = sum(size for size in sizes if not isinstance(size, Dim))
+    opened = [size for size in sizes if isinstance(size, Dim)]
+    if not opened:
+        return known
+    text = " + ".join([*(size.text for size in opened), *([str(known)] if known else [])])
+    return Dim(text, tuple(dict.fromkeys(symbol for size in opened for symbol in size.symbols)))
 
 
 def unary(op: str) -> Row:

@@ -2,6 +2,8 @@
 
 import copy
 import functools
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from multiop import errors, ops, porting
+from multiop.porting._printing import limits
 
 
 def of_torch(_):
@@ -91,3 +94,44 @@ def test_inputs_of_another_dtype_than_the_model_are_an_error_that_says_so():
     with pytest.raises(errors.TranslationError, match=r"must have the same dtype.*torch.float64.*cast the one or"):
         porting.trace(model, x)
     assert porting.trace(model.double(), x).modes == [False]
+
+
+def test_a_model_that_is_traced_hides_finfo_from_no_other_thread():
+    own, seen = torch.finfo, []
+
+    def look():
+        limits = torch.finfo(torch.float32)
+        seen.append((type(limits), isinstance(limits, torch.finfo)))
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            thread = threading.Thread(target=look)
+            thread.start()
+            thread.join()
+            seen.append(isinstance(torch.finfo(x.dtype), torch.finfo))
+            if x.dtype == torch.float64:
+                raise ValueError("no double")
+            return x + torch.finfo(x.dtype).resolution
+
+    port = porting.trace(Model(), torch.ones(2, 3))
+    assert "finfo(x.dtype).resolution" in port.source
+    assert set(seen) == {(own, True), True}
+    with pytest.raises(Exception, match="no double"):
+        porting.trace(Model(), torch.ones(2, 3, dtype=torch.float64))
+    assert torch.finfo is own
+
+
+def test_two_threads_that_trace_leave_finfo_as_it_was():
+    own, both = torch.finfo, threading.Barrier(2)
+
+    def watch():
+        both.wait()
+        with limits.watch():
+            time.sleep(0.01)
+
+    threads = [threading.Thread(target=watch) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert torch.finfo is own

@@ -128,6 +128,29 @@ def test_linen(name):
     np.testing.assert_allclose(np.asarray(module.apply(filled, x)), expected, **CLOSE)
 
 
+@pytest.mark.parametrize("is_transposed", [False, True])
+def test_a_bound_module_of_linen_tells_the_layouts_of_its_kernels(is_transposed):
+    linen = pytest.importorskip("flax.linen")
+    import jax
+
+    class Net(linen.Module):
+        def setup(self):
+            options = {"strides": (2, 2), "padding": "VALID", "transpose_kernel": is_transposed}
+            self.blocks = [{"up": linen.ConvTranspose(3, (3, 2), **options)}]
+
+        def __call__(self, x):
+            return self.blocks[0]["up"](x)
+
+    layer, x, expected = native_layers.of_torch("transposed")
+    variables = Net().init(jax.random.key(0), x)
+    bound = Net().bind(variables)
+    assert porting.map_weights(layer, variables).ambiguous
+    filled = porting.write_weights(variables, carried(layer, bound))
+    np.testing.assert_allclose(np.asarray(Net().apply(filled, x)), expected, **CLOSE)
+    compact = in_a_module(linen, lambda: linen.ConvTranspose(3, (3, 2), transpose_kernel=is_transposed))
+    assert porting.map_weights(layer, compact.bind(compact.init(jax.random.key(0), x))).ambiguous
+
+
 def nnx_layers(nnx, rngs):
     return {
         "dense": lambda: nnx.Linear(4, 4, rngs=rngs),

@@ -332,6 +332,19 @@ def test_an_axis_that_is_put_in_and_taken_away_is_not_written(put, taken, stays)
     np.testing.assert_array_equal(parts_of(source, [x]), np.squeeze(wide, taken))
 
 
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ((slice(None), slice(1, None)), "(slice(None), slice(1, None))"),
+        ((slice(None, 2), slice(None, None, 2)), "(slice(2), slice(None, None, 2))"),
+    ],
+)
+def test_a_slice_that_is_an_argument_is_written_without_what_is_left_out(key, text):
+    model = Model((2, 4))
+    y = model.add(call("ops.set_item", model.inputs[0], key, 0.0), (2, 4))
+    assert body(model.source(y)) == [f"return ops.set_item(x, {text}, 0.0), state"]
+
+
 def test_a_docstring_is_not_broken_inside_of_a_shape():
     lines = layout.wrapped_docstring(f"Compute {' '.join(['`x`: `(batch, 3, 224, 224)`'] * 6)}.")
     assert len(lines) > 1 and all(line.count("`") % 2 == 0 for line in lines)
@@ -353,6 +366,16 @@ def test_an_input_has_no_name_of_a_builtin_and_no_number_is_added_with_two_signs
         ("LSTM", "lstm_"),
         ("SqueezeNet", "squeezenet"),
         ("ResNeXtStage", "resnext_stage"),
+        ("DeepseekV3MoE", "deepseek_v3_moe"),
+        ("MoEBlock", "moe_block"),
+        ("LoRALinear", "lora_linear"),
+        ("GATv2Conv", "gat_v2_conv"),
+        ("DeepseekV2Attention", "deepseek_v2_attention"),
+        ("EfficientNetV2", "efficientnet_v2"),
+        ("MobileViTV2Layer", "mobile_vit_v2_layer"),
+        ("BiLSTM", "bi_lstm"),
+        ("Conv3DBlock", "conv3_d_block"),
+        ("_Block", "_block"),
     ],
 )
 def test_names_of_classes(kind, name):

@@ -108,7 +108,9 @@ class Text:
             case tuple():
                 return f"({', '.join(map(self, expression))}{',' if len(expression) == 1 else ''})"
             case slice():
-                return f"slice({', '.join(map(self, (expression.start, expression.stop, expression.step)))})"
+                bounds = [expression.start, expression.stop, expression.step]
+                bounds = bounds if bounds[2] is not None else bounds[:2] if bounds[0] is not None else bounds[1:2]
+                return f"slice({', '.join(map(self, bounds))})"
             case list():
                 return f"[{', '.join(map(self, expression))}]"
             case dict():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import re
 import sys
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,31 +20,40 @@ from multiop.porting._graph import Call, DType, Expression, Infix, Limit, Node, 
 _ALWAYS, _ASKED = ("min", "max", "eps", "tiny", "smallest_subnormal"), ("eps", "tiny", "resolution")
 _FACTORS = {"max": (0.5, 0.25, 0.7, -0.5, -0.7), "eps": (2, 4, 8, 10, 16, 100, 0.5)}
 _INTEGERS = {"ops.where", "ops.full", "ops.full_like", "ops.maximum", "ops.minimum", "ops.clip"}
-_asked: set[str] = set()  # the limits that a model has asked for while it was traced
+_asked: contextvars.ContextVar[Collection[str]]  # the limits that a model has asked for while it was traced
+_asked = contextvars.ContextVar("asked", default=())
+_ONE_AT_A_TIME = threading.RLock()  # so that each thread puts back what it found
 
 
 @contextlib.contextmanager
 def watch() -> Iterator[None]:
-    """Take down which limits a model asks a framework for."""
-    modules: list[Any] = [sys.modules[name] for name in ("torch", "jax.numpy") if name in sys.modules]
-    own = [module.finfo for module in modules]
-    _asked.clear()
-
-    class Watched:
-        def __init__(self, found: Any):
-            self._found = found
-
-        def __getattr__(self, name: str) -> Any:
-            _asked.add(name)
-            return getattr(self._found, name)
-
-    for module, finfo in zip(modules, own, strict=True):
-        module.finfo = lambda *args, finfo=finfo, **options: Watched(finfo(*args, **options))
-    try:
+    """Take down which limits a model asks a framework for, in the thread that traces it."""
+    asked: set[str] = set()
+    _asked.set(asked)
+    with _ONE_AT_A_TIME, contextlib.ExitStack() as after:
+        modules: list[Any] = [sys.modules[name] for name in ("torch", "jax.numpy") if name in sys.modules]
+        for module in modules:
+            after.callback(setattr, module, "finfo", module.finfo)
+            module.finfo = _Watched(module.finfo, asked, threading.get_ident())
         yield
-    finally:
-        for module, finfo in zip(modules, own, strict=True):
-            module.finfo = finfo
+
+
+class _Watched:
+    """A `finfo`, or what it has returned, that takes down what one thread asks it for; others see it as it is."""
+
+    def __init__(self, own: Any, asked: set[str], thread: int):
+        self._own, self._asked, self._thread = own, asked, thread
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        found = self._own(*args, **options)
+        return _Watched(found, self._asked, self._thread) if threading.get_ident() == self._thread else found
+
+    def __getattr__(self, name: str) -> Any:
+        self._asked.add(name)
+        return getattr(self._own, name)
+
+    def __instancecheck__(self, x: Any) -> bool:
+        return isinstance(x, (self._own, _Watched))
 
 
 def named(node: Node) -> Expression:
@@ -69,7 +80,7 @@ def _limit(number: Any, dtypes: Iterable[str]) -> Expression:
         elif type(number) is float and dtype in _rows.FLOATS:
             function, info = "finfo", multiop.finfo(dtype)
             few = info.bits < 32
-            names = (*_ALWAYS[: 2 if few else None], *(name for name in _ASKED if name in _asked))
+            names = (*_ALWAYS[: 2 if few else None], *(name for name in _ASKED if name in _asked.get()))
             factors = {"max": _FACTORS["max"]} if few else _FACTORS
         else:
             continue

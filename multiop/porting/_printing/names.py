@@ -23,8 +23,12 @@ _LETTERS = ("x", "y", "z", "u", "v", "w")
 def snake(kind: str) -> str:
     """Return the name of a class as that of a function: `BasicBlock` is `basic_block`, `SmallNet` is `smallnet`."""
     name = re.sub(r"(?<=[a-z])(?:[A-Z][a-z](?![a-z])){2,}", lambda syllables: syllables[0].lower(), kind)
+    # `MoE`, `LoRA` and the `v2` of `GATv2` are words
+    words = r"[A-Z][a-z](?:(?!V\d)[A-Z]){1,2}(?=[A-Z][a-z]|V\d|[\d_]|$)|(?<=[A-Z])v\d+|V\d+"
+    name = re.sub(words, lambda word: f"_{word[0].lower()}_", name)
     name = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=\d)(?=[A-Z]{2})", "_", name).lower()
-    name = re.sub(r"^([a-z]+)_net(?![a-z])", r"\1net", re.sub(r"\W", "_", name))
+    name = "_" * kind.startswith("_") + re.sub(r"[\W_]+", "_", name).strip("_")
+    name = re.sub(r"^([a-z]+)_net(?![a-z])", r"\1net", name)
     return name + "_" if keyword.iskeyword(name) or hasattr(_layers, name) or name in TAKEN else name
 
 

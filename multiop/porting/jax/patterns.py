@@ -204,15 +204,18 @@ def shift_of(expression: Expression, made: Made) -> tuple[Value, Call] | None:
     expression = made(expression)
     if not is_infix(expression, "-") or not isinstance(expression.left, Value):
         return None
-    top = made(expression.right)
-    top = made(top.args[0]) if is_call(top, "ops.stop_gradient") else top
-    if is_call(top, "ops.where"):  # an infinite one is replaced
-        condition, chosen, other = map(made, top.args)
-        if is_call(condition, "ops.isfinite") and other == 0 and made(condition.args[0]) == chosen:
-            top = chosen
+    top = without_guard(made(expression.right), made)
     if is_call(top, "ops.max") and top.args[0] is expression.left and option(top, "keepdims"):
         return expression.left, top
     return None
+
+
+def without_guard(top: Any, made: Made) -> Any:
+    """Return a largest entry where it has no gradient, and 0 stands for an infinite one."""
+    top = made(top.args[0]) if is_call(top, "ops.stop_gradient") else top
+    condition, chosen, other = map(made, top.args) if is_call(top, "ops.where") else (None, top, None)
+    is_guarded = is_call(condition, "ops.isfinite") and other == 0 and made(condition.args[0]) == chosen
+    return chosen if is_guarded else top
 
 
 def one_axis(x: Value, top: Call) -> Any:
@@ -273,11 +276,7 @@ def logsumexp(expression: Expression, made: Made) -> Expression | None:
     if shift is None:
         return None
     x, shifted = shift
-    top = made(top.args[0]) if is_call(top, "ops.stop_gradient") else top
-    if is_call(top, "ops.where"):
-        condition, chosen, other = map(made, top.args)
-        if is_call(condition, "ops.isfinite") and other == 0 and made(condition.args[0]) == chosen:
-            top = chosen
+    top = without_guard(top, made)
     is_same = is_call(top, "ops.max") and top.args[0] is x and axes(top, x) == axes(shifted, x) == axes(total, x)
     if is_same and option(top, "keepdims") == option(total, "keepdims"):
         return call("ops.logsumexp", x, axis=one_axis(x, top), keepdims=option(total, "keepdims"))

@@ -25,11 +25,11 @@ from multiop.porting._rows import (
     add_sizes,
     binary,
     cast,
-    ends,
     is_number,
     short,
     sizes,
     spellings,
+    split,
     unary,
 )
 from multiop.porting.jax.indices import dynamic_slice, dynamic_update, gather, part, scatter, scatter_difference
@@ -349,15 +349,6 @@ def cut(x: Value, start_indices: Any, limit_indices: Any, strides: Any) -> Expre
 def concatenate(*xs: Value, dimension: int) -> Expression:
     axis = dimension if dimension < xs[0].ndim - 1 or xs[0].ndim == 1 else -1
     return xs[0] if len(xs) == 1 else call("ops.concatenate", list(xs), axis=axis)
-
-
-def split(x: Value, sizes: Any, axis: int, out: Any) -> Expression:
-    if len(sizes) == 1:
-        return (x,)
-    axis = axis if axis < x.ndim - 1 else -1
-    if len(set(sizes)) == 1:
-        return call("ops.split", x, len(sizes), axis=axis)
-    return call("ops.split", x, ends(sizes), axis=axis)
 
 
 def write_open_padding(x: Value, widths: Sequence[Any], value: Any, between: Sequence[Any] = ()) -> Expression:
@@ -952,7 +943,7 @@ ROWS: dict[str, Row] = {
     "tile": lambda x, reps: call("ops.tile", x, tuple(reps)),
     "slice": cut,
     "concatenate": concatenate,
-    "split": split,
+    "split": lambda x, sizes, axis, out: split(x, sizes, axis if axis < x.ndim - 1 else -1),
     "pad": pad,
     "rev": lambda x, dimensions: call("ops.flip", x, axis=tuple(dimensions) if len(dimensions) > 1 else dimensions[0]),
     "stack": stack,

@@ -397,24 +397,13 @@ class _Reader:
         """Read the equations of a jaxpr whose results are used; return what stands for its results."""
         environment = dict(zip(jaxpr.constvars, consts, strict=True))
         environment |= dict(zip(jaxpr.invars, arguments, strict=True))
-        needed = {
-            variable
-            for variable, is_used in zip(jaxpr.outvars, used, strict=True)
-            if is_used and not _is_literal(variable)
-        }
-        live = []
-        for equation in reversed(jaxpr.eqns):
-            wanted = [variable in needed for variable in equation.outvars]
-            if any(wanted):
-                needed.update(variable for variable in equation.invars if not _is_literal(variable))
-                live.append((equation, wanted))
 
         def entry(variable: Any) -> Any:
             if _is_literal(variable):
                 return Constant(np.asarray(variable.val, variable.aval.dtype), (), _name_of(variable.aval.dtype))
             return environment[variable]
 
-        for equation, wanted in reversed(live):
+        for equation, wanted in reversed(_live(jaxpr, used)[0]):
             own = self.model.scopes_of(str(equation.source_info.name_stack))
             own = tuple(scope for scope in own if scope not in scopes)
             if scopes and any(not scope.path.startswith(f"{scopes[-1].path}.") for scope in own):
@@ -460,7 +449,7 @@ class _Reader:
             source += "[0]"
         foreign = Foreign(equation.primitive.name, source, "jax", modules)
         apply = Apply(foreign, tuple(self.tensor(entry) for entry in entries))
-        return self.emit(apply, *[self._skeleton(variable.aval) for variable in equation.outvars])
+        return self.emit(apply, *self._outs(equation))
 
     def _foreign(self, equation: Any) -> tuple[str, tuple[str, ...]]:
         """Return a primitive as an expression of Python, and the modules that it needs."""
@@ -480,6 +469,9 @@ class _Reader:
 
     def _skeleton(self, aval: Any) -> Value:
         return Value(tuple(map(sizes.dim, aval.shape)), _name_of(aval.dtype))
+
+    def _outs(self, equation: Any) -> list[Value]:
+        return [self._skeleton(variable.aval) for variable in equation.outvars]
 
     def _translate_equation(self, equation: Any, entries: list[Any], used: list[bool]) -> list[Any]:
         name, params = equation.primitive.name, equation.params
@@ -698,7 +690,7 @@ class _Reader:
         return options | _rows.special(row, out=out, made=self.made, emit=self.emit, **more)
 
     def _row(self, row: Callable[..., Any], equation: Any, entries: list[Any], params: Any, **more: Any) -> list[Any]:
-        outs = [self._skeleton(variable.aval) for variable in equation.outvars]
+        outs = self._outs(equation)
         out = tuple(outs) if len(outs) > 1 or (equation.primitive.multiple_results and not more) else outs[0]
         name = equation.primitive.name
         operands: list[Any] = []
@@ -831,7 +823,7 @@ class _Reader:
             return compute(entries)
         if sum(rule == what for rule, _, _ in self.rules) > 2:
             raise Untranslated("its derivative is made of itself")
-        outs = [self._skeleton(variable.aval) for variable in equation.outvars]
+        outs = self._outs(equation)
         given = [None if isinstance(entry, Constant) else self.tensor(entry) for entry in entries]
         parameters = [Value(operand.shape, operand.dtype) for operand in given if operand is not None]
         cotangents = [Value(skeleton.shape, skeleton.dtype) for skeleton in outs]
@@ -913,7 +905,7 @@ class _Reader:
         # what is carried along for nothing but itself is left out
         keeps = list(used[:carried])
         while True:
-            needed = _used_by(jaxpr, [*keeps, *used[carried:]])
+            needed = _live(jaxpr, [*keeps, *used[carried:]])[1]
             now = [a or b for a, b in zip(keeps, needed[count : count + carried], strict=True)]
             if now == keeps:
                 break
@@ -929,10 +921,7 @@ class _Reader:
         listed = [entry for entry, kept in zip(carry, keeps, strict=True) if kept]
         taken = [entry for entry, kept in zip(parts, takes, strict=True) if kept]
         wanted = [*keeps, *used[carried:]]
-        outs = [
-            self._skeleton(variable.aval) if kept else None
-            for variable, kept in zip(equation.outvars, wanted, strict=True)
-        ]
+        outs = [skeleton if kept else None for skeleton, kept in zip(self._outs(equation), wanted, strict=True)]
         results = [skeleton for skeleton in outs if skeleton is not None]
         parameters = (single(listed), single(taken)) if listed else single(taken)
         name = "step" if listed else "row"
@@ -999,7 +988,7 @@ class _Reader:
         cond, body = params["cond_jaxpr"], params["body_jaxpr"]
         first, second = params["cond_nconsts"], params["body_nconsts"]
         carry = [self.tensor(entry) for entry in entries[first + second :]]
-        outs = [self._skeleton(variable.aval) for variable in equation.outvars]
+        outs = self._outs(equation)
         is_mapped = bool(cond.out_avals[0].shape)  # by `vmap`: each row stops by itself
 
         def run(closed: Any, consts: list[Any], own: list[Value]) -> list[Value]:
@@ -1012,13 +1001,13 @@ class _Reader:
             condition = self._expand_axes(holds, more, (*holds.shape, *[1] * len(more))) if more else holds
             return self.tensor(self.bind(call("ops.where", condition, new, old), Value(new.shape, new.dtype)))
 
-        own = [self._skeleton(variable.aval) for variable in equation.outvars]
+        own = self._outs(equation)
         with self._inside() as nodes:
             (holds,) = run(cond, entries[:first], own)
             if is_mapped:
                 holds = self.bind(call("ops.any", holds), Value((), "bool"))
         functions = [_graph.Body("holds", tuple(own), nodes, holds)]
-        own = [self._skeleton(variable.aval) for variable in equation.outvars]
+        own = self._outs(equation)
         with self._inside() as nodes:
             outputs = run(body, entries[first : first + second], own)
             if is_mapped:
@@ -1034,10 +1023,7 @@ class _Reader:
             chosen = branches[min(max(int(index.array), 0), len(branches) - 1)]
             consts = [self._closed_over(const) for const in chosen.consts]
             return self.run(chosen.jaxpr, consts, entries[1:], self.scopes, used)
-        outs = [
-            self._skeleton(variable.aval) if kept else None
-            for variable, kept in zip(equation.outvars, used, strict=True)
-        ]
+        outs = [skeleton if kept else None for skeleton, kept in zip(self._outs(equation), used, strict=True)]
         functions = []
         for branch in branches:
             consts = [self._closed_over(const) for const in branch.consts]
@@ -1215,15 +1201,16 @@ def _pullback(equation: Any, is_open: list[bool]) -> Any:
     return jax.make_jaxpr(gradients)(opened, upstream, fixed)
 
 
-def _used_by(jaxpr: Any, used: Sequence[bool]) -> list[bool]:
-    """Return which operands of a jaxpr some of its results depend on."""
-    needed = {
-        variable for variable, is_used in zip(jaxpr.outvars, used, strict=True) if is_used and not _is_literal(variable)
-    }
+def _live(jaxpr: Any, used: Sequence[bool]) -> tuple[list[tuple[Any, list[bool]]], list[bool]]:
+    """Return the equations that some results depend on, the last one first, with their results, and which operands."""
+    needed = {x for x, is_used in zip(jaxpr.outvars, used, strict=True) if is_used and not _is_literal(x)}
+    live = []
     for equation in reversed(jaxpr.eqns):
-        if any(variable in needed for variable in equation.outvars):
+        wanted = [variable in needed for variable in equation.outvars]
+        if any(wanted):
             needed.update(variable for variable in equation.invars if not _is_literal(variable))
-    return [variable in needed for variable in jaxpr.invars]
+            live.append((equation, wanted))
+    return live, [variable in needed for variable in jaxpr.invars]
 
 
 def _is_inexact(aval: Any) -> bool:

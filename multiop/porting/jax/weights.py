@@ -15,13 +15,17 @@ NUMBERED = re.compile(r"[A-Z]\w*_\d+")  # the names that flax gives: Dense_0
 
 
 def read(source):
+    linen = sys.modules.get("flax.linen")
+    kinds = {}
+    if linen is not None and isinstance(source, linen.Module) and source.scope is not None:
+        kinds = {".".join(path): _flax_kind(module) for path, module in _modules_in(source, linen)}
     source = _bare(source)
     if _is_nnx(source):
         return _read_nnx(source)
     if _is_equinox(source):
         return _read_equinox(source)
     if isinstance(source, dict) and isinstance(source.get("params"), dict):  # the variables of a linen module
-        return _read_linen(source)
+        return _read_linen(source, kinds)
     arrays = _arrays_by_name(source)
     weights = _weights.split_state(arrays, "flax" if _weights.owner(source) == "flax" or _like_flax(arrays) else None)
     weights.is_ordered = not _weights.is_sorted(weights.params)
@@ -82,10 +86,20 @@ def to_numpy(x):
     return np.array(x)
 
 
-def _read_linen(variables):
+def _modules_in(module, linen):
+    """Yield the path of each module among the attributes of a bound one, and the module."""
+    yield module.path, module
+    hasattr(module, "setup is called by asking for an attribute")
+    fields = {name: x for name, x in vars(module).items() if name != "parent"}
+    for inner in jax.tree.leaves(fields, is_leaf=lambda x: isinstance(x, linen.Module)):
+        if isinstance(inner, linen.Module) and inner.parent is module:
+            yield from _modules_in(inner, linen)
+
+
+def _read_linen(variables, kinds):
     params = _as_dicts(variables["params"])
     state = {name: _as_dicts(tree) for name, tree in variables.items() if name != "params"}
-    kinds = _kinds_of_auto_names(params)
+    kinds = _kinds_of_auto_names(params) | kinds
     is_ordered = not _weights.is_sorted(params) or _is_numbered(params)
     return _weights.Weights(_in_order(params), _in_order(state), "flax", kinds, is_ordered)
 
@@ -165,16 +179,16 @@ def _read_nnx(source):
     if isinstance(source, nnx.Module):
         for path, node in nnx.iter_graph(source):
             if isinstance(node, nnx.Module):
-                kinds[".".join(map(str, path))] = _nnx_kind(node)
+                kinds[".".join(map(str, path))] = _flax_kind(node)
     trees = _weights.nested(params), _weights.nested(state)
     return _weights.Weights(*trees, "flax", kinds, isinstance(source, nnx.Module))
 
 
-def _nnx_kind(module):
+def _flax_kind(module):
     name = type(module).__name__
-    if name == "ConvTranspose" and module.transpose_kernel:
-        return "ConvTranspose with transpose_kernel"
-    return name
+    return (
+        f"{name} with{'' if module.transpose_kernel else 'out'} transpose_kernel" if name == "ConvTranspose" else name
+    )
 
 
 def _equinox_parts(tree):

@@ -22,10 +22,10 @@ from multiop.porting._rows import (
     binary,
     block_replaced,
     cast,
-    ends,
     short,
     sizes,
     spellings,
+    split,
     unary,
     words,
 )
@@ -217,19 +217,10 @@ def concatenate(values: Sequence[Expression], axis: int) -> Expression:
     return parts[0] if len(parts) == 1 else call("ops.concatenate", parts, axis=axis)
 
 
-def split(value: Value, split_dim: int, out: Sequence[Value], num_split: int = 0) -> Expression:
-    if len(out) == 1:
-        return (value,)
-    return call("ops.split", value, len(out), axis=split_dim)
-
-
-def split_at(value: Value, split_dim: int, out: Sequence[Value], size_splits: Any, num_split: int = 0) -> Expression:
-    parts = [skeleton.shape[split_dim] for skeleton in out]
-    if len(parts) == 1:
-        return (value,)
-    if len(set(parts)) == 1:
-        return call("ops.split", value, len(parts), axis=split_dim)
-    return call("ops.split", value, ends(parts), axis=split_dim)
+def split_at(
+    value: Value, split_dim: int, out: Sequence[Value], size_splits: Any = 0, num_split: int = 0
+) -> Expression:
+    return split(value, [skeleton.shape[split_dim] for skeleton in out], split_dim)
 
 
 def unpack(x: Value, out: Sequence[Value], num: int = 0, axis: int = 0) -> Expression:
@@ -1322,7 +1313,7 @@ ROWS: dict[str, Row] = {
     "Pack": lambda values, axis=0: call("ops.stack", list(values), axis=axis),
     "Unpack": unpack,
     "ConcatV2": concatenate,
-    "Split": split,
+    "Split": split_at,
     "SplitV": split_at,
     "StridedSlice": strided_slice,
     "Slice": cut,

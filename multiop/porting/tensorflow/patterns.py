@@ -368,14 +368,6 @@ def bias_add(operation: Operation) -> Match | None:
     return Match([value, original(bias)], operations.bias_add)
 
 
-_CONVOLUTIONS = {
-    "Conv2D": ("Conv2D", 0, 1),
-    "Conv3D": ("Conv3D", 0, 1),
-    "DepthwiseConv2dNative": ("DepthwiseConv2dNative", 0, 1),
-    "Conv2DBackpropInput": ("Conv2DBackpropInput", 2, 1),
-}
-
-
 def convolution(operation: Operation) -> Match | None:
     """A convolution, also one of sequences, which TensorFlow computes on images of height 1."""
     if operation.is_overridden:

@@ -674,9 +674,7 @@ class _Reader:
             hint = not partial and self.is_bridgeable
             more = _graph.HINT.format("TensorFlow") if hint else ""
             raise errors.TranslationError(_graph.list_missing(self.missing) + more)
-        newest = {node.update: node for node in self.nodes if node.update is not None}
-        nodes = [node for node in self.nodes if node.update is None or newest[node.update] is node]
-        nodes = _graph.without_dead(nodes, outputs)
+        nodes = _graph.without_dead(self.nodes, outputs)
         _bound_inverse_roots(nodes)
         if described.has_layers:
             nodes = _in_depth(nodes, outputs)

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from multiop.porting._graph import SEED, TRAINING, Call, Dim, DType, Expression, Infix, Item, Name, Number, Value, call
-from multiop.porting._rows import FLOATS, Row, Untranslated, cast, short, sizes, spellings
+from multiop.porting._rows import FLOATS, Row, Untranslated, add_sizes, cast, short, sizes, spellings
 
 # dtypes
 
@@ -173,13 +173,7 @@ def extreme_with_index(op: str) -> Row:
     """The gradient goes to the entry at the index, as PyTorch's does."""
 
     def row(self: Value, dim: int, out: Any, emit: Any, keepdim: bool = False) -> Expression:
-        index = call(f"ops.arg{op}", self, axis=dim, keepdims=True)
-        axis = dim % self.ndim
-        (index,) = emit(index, Value((*self.shape[:axis], 1, *self.shape[axis + 1 :]), "int64"))
-        picked = call("ops.take_along_axis", self, index, axis=dim)
-        if keepdim:
-            return picked, index
-        return call("ops.squeeze", picked, axis=dim), call("ops.squeeze", index, axis=dim)
+        return at_index(self, call(f"ops.arg{op}", self, axis=dim, keepdims=True), dim, keepdim, emit)
 
     return row
 
@@ -280,20 +274,10 @@ def split(self: Value, split_size: Any, out: Any, dim: int = 0) -> Expression:
     if len(set(parts)) == 1:
         return call("ops.split", self, len(parts), axis=dim)
     if any(isinstance(part, Dim) for part in parts):
-        ends = [total(parts[:i]) for i in range(len(parts))]
+        ends = [add_sizes(*parts[:i]) for i in range(len(parts))]
         keys = [slice(start or None, end) for start, end in zip(ends, [*ends[1:], None], strict=True)]
         return tuple(Item(self, (*(slice(None),) * axis, key)) for key in keys)
     return call("ops.split", self, tuple(sum(parts[: i + 1]) for i in range(len(parts) - 1)), axis=dim)
-
-
-def total(parts: Any) -> Any:
-    """Return the sum of some sizes."""
-    known = sum(part for part in parts if not isinstance(part, Dim))
-    opened = [part for part in parts if isinstance(part, Dim)]
-    if not opened:
-        return known
-    text = " + ".join([*[part.text for part in opened], *([str(known)] if known else [])])
-    return Dim(text, tuple(dict.fromkeys(symbol for part in opened for symbol in part.symbols)))
 
 
 def repeat(self: Value, repeats: Sequence[Any]) -> Expression:
@@ -451,7 +435,7 @@ def max_pool(ndim: int) -> Row:
         reach = [d * (k - 1) + 1 for d, k in zip(steps, spread(kernel_size, ndim), strict=True)]
         stride = stride if stride not in ([], (), None) else kernel_size
         size, strides, pads, more = windows(self, reach, stride, padding, ceil_mode)
-        widths = tuple((p, total([p, m])) for p, m in zip(pads, more, strict=True))
+        widths = tuple((p, add_sizes(p, m)) for p, m in zip(pads, more, strict=True))
         if max(steps) > 1:
             sizes = short(spread(kernel_size, ndim))
             return call("dilated_max_pool", self, sizes, short(strides), widths, short(steps))
@@ -481,7 +465,7 @@ def average_pool(ndim: int) -> Row:
             if divisor_override is not None:
                 raise Untranslated("divisor_override with ceil_mode")
             if not count_include_pad:
-                rest, both = tuple((p, total([p, m])) for p, m in zip(pads, more, strict=True)), none
+                rest, both = tuple((p, add_sizes(p, m)) for p, m in zip(pads, more, strict=True)), none
             return call("average_pool", self, short(size), short(strides), both, rest)
         x: Expression = self
         if any(pads):
@@ -761,11 +745,8 @@ def index_put(self: Value, indices: Sequence[Any], values: Value, accumulate: bo
 
 
 def set_slice(self: Value, src: Value, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Expression:
-    if end is not None and isinstance(end, int) and end > 2**62:
-        end = None
-    if start in (0, None) and end is None and step == 1:
-        return src
-    return call("ops.set_item", self, (slice(None),) * (dim % self.ndim) + (slice(start, end, step),), src)
+    place = cut(self, src, dim, start, end, step)
+    return call("ops.set_item", self, place.key, src) if isinstance(place, Item) else src
 
 
 def set_part(self: Value, src: Value, dim: int, index: int) -> Expression:
@@ -1225,12 +1206,18 @@ def pick(self: Value, rank: Any, axis: int, keepdim: bool, emit: Any) -> Express
     """Return the entry of a rank along an axis, and its index."""
     axis %= self.ndim
     (order,) = emit(call("ops.argsort", self, axis=axis), Value(self.shape, "int64"))
-    key = (slice(None),) * axis + (slice(rank, total([rank, 1])),)
-    (index,) = emit(Item(order, key), Value((*self.shape[:axis], 1, *self.shape[axis + 1 :]), "int64"))
-    picked = call("ops.take_along_axis", self, index, axis=axis)
+    key = (slice(None),) * axis + (slice(rank, add_sizes(rank, 1)),)
+    return at_index(self, Item(order, key), axis, keepdim, emit)
+
+
+def at_index(self: Value, index: Expression, dim: int, keepdim: bool, emit: Any) -> Expression:
+    """Return the entries at an index along an axis, and the index."""
+    axis = dim % self.ndim
+    (index,) = emit(index, Value((*self.shape[:axis], 1, *self.shape[axis + 1 :]), "int64"))
+    picked = call("ops.take_along_axis", self, index, axis=dim)
     if keepdim:
         return picked, index
-    return call("ops.squeeze", picked, axis=axis), call("ops.squeeze", index, axis=axis)
+    return call("ops.squeeze", picked, axis=dim), call("ops.squeeze", index, axis=dim)
 
 
 def middle(*sizes: Any) -> Any:
@@ -1577,7 +1564,7 @@ ROWS: dict[str, Row] = {
     "broadcast_to": lambda self, size, out: expand(self, out),
     "select": lambda self, dim, index: Item(self, (slice(None),) * (dim % self.ndim) + (index,)),
     "slice": cut,
-    "narrow": lambda self, dim, start, length, out: cut(self, out, dim, start, total([start, length])),
+    "narrow": lambda self, dim, start, length, out: cut(self, out, dim, start, add_sizes(start, length)),
     "split_with_sizes": lambda self, split_sizes, out, dim=0: split(self, None, out, dim),
     "chunk": lambda self, out, chunks=1, dim=0: split(self, None, out, dim),
     **dict.fromkeys(("cat", "concat"), cat),

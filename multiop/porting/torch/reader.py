@@ -765,9 +765,7 @@ class _Reader:
         if self.missing:
             raise errors.TranslationError(_graph.list_missing(stuck_at or self.missing))
         outputs = self._outputs()
-        newest = {node.update: node for node in self.nodes if node.update is not None}
-        nodes = [node for node in self.nodes if node.update is None or newest[node.update] is node]
-        nodes = _graph.without_dead(nodes, outputs)
+        nodes = _graph.without_dead(self.nodes, outputs)
         dtype = _rows.dtype_of(self.params, self.inputs)
         self.graph = Graph(kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, dtype, "PyTorch")
         self.graph.paths, self.graph.constants = self._paths()
