@@ -9,7 +9,7 @@ import numpy as np
 
 from multiop import errors
 from multiop._call.boundary import boundary
-from multiop._loading.registry import active
+from multiop._loading.registry import active, ready
 from multiop._values import dtypes
 from multiop._values.types import ArrayLike, DType
 
@@ -147,6 +147,15 @@ def native_dtype(dtype: DType) -> Any:
     backend = active()
     made: Any = backend.op_cast(backend.convert(0), dtypes.name(dtype, dtypes.FLOAT8))
     return made.dtype
+
+
+def dtype_object(name: str) -> Any:
+    """Return the active backend's object for the dtype of a name, as `multiop.ops.float32`."""
+    ready()  # what a compiler calls while it traces may not load a backend within an op
+    try:
+        return native_dtype(name)
+    except errors.DTypeError:  # JAX without its 64-bit mode: the dtype can be compared with, and is refused where asked
+        return dtypes.to_numpy(name)
 
 
 def _name(dtype: Any) -> str:

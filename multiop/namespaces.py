@@ -10,7 +10,7 @@ from typing import Any
 from multiop import config, devices, dtypes, errors, ops, random
 from multiop._loading import registry
 from multiop._loading.built_in import hide_from_tracer
-from multiop._values import args as _args
+from multiop._values import args as _args, dtypes as _dtypes
 from multiop.autodiff import checkpoint, gradients, implicit, jit, transforms, vmap
 from multiop.autodiff._transformed import Transformed
 
@@ -29,7 +29,7 @@ _made: dict[str, Namespace] = {}
 class Namespace:
     """The ops and transforms of one backend; `namespace` returns it.
 
-    It has the functions of `multiop.ops`, and the transforms and `random` of `multiop`. It has none of their classes,
+    It has the functions and dtypes of `multiop.ops`, and the transforms and `random` of `multiop`. It has no classes,
     since what is made of one, as a `GradientTape`, computes when it likes.
     """
 
@@ -46,6 +46,8 @@ class Namespace:
         return f"<{self._source.__name__} on {self._backend.name}>"
 
     def __getattr__(self, name: str) -> Any:
+        if self._source is ops and name in _dtypes.ALL:
+            return registry.run_on(self._backend, getattr, ops, name)
         raise AttributeError(f"the namespace has no function {name!r}")
 
 
@@ -56,9 +58,9 @@ def namespace(*xs: Any) -> Any:
         xs: Tensors of one framework. NumPy arrays, numbers, and lists, tuples and dicts may be among them.
 
     Returns:
-        An object with the functions of `multiop.ops`, and the transforms and `random` of `multiop`, one for each
-        backend. NumPy arrays are of the backend `"numpy"` where they are alone, and beside a framework's tensors they
-        go to that framework. Where there are only numbers, it is that of the active backend.
+        An object with the functions and dtypes of `multiop.ops`, and the transforms and `random` of `multiop`, one for
+        each backend. NumPy arrays are of the backend `"numpy"` where they are alone, and beside a framework's tensors
+        they go to that framework. Where there are only numbers, it is that of the active backend.
 
     Raises:
         ArgumentTypeError: The tensors are of two frameworks, or an array that NumPy's backend differentiates is beside

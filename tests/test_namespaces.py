@@ -68,7 +68,7 @@ def test_every_kind_of_function_runs_on_the_backend_of_its_operands(backend, els
 def test_a_compiler_traces_a_namespace(backend, elsewhere):
     def f(x):
         xp = multiop.namespace(x)
-        return xp.sum(xp.softmax(xp.add(x, 1.0)) * 2.0)
+        return xp.sum(xp.softmax(xp.add(x, 1.0)) * xp.cast(2.0, xp.float32))
 
     outside = multiop.namespace(elsewhere)
     for function in (f, lambda x: outside.sum(outside.softmax(x)) * 2.0):

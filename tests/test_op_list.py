@@ -18,6 +18,7 @@ import pytest
 
 import multiop
 from multiop import ops
+from multiop._values import dtypes
 
 ROOT = Path(__file__).parent.parent
 SPACES = [ops, *(getattr(ops, name) for name in op_list.NAMESPACES)]
@@ -62,6 +63,23 @@ def test_dir_shows_what_is_public_and_nothing_else():
     for module in [multiop, *SPACES]:
         assert sorted({*module.__all__, "__version__"} if module is multiop else module.__all__) == dir(module)
         assert all(hasattr(module, name) for name in dir(module))
+
+
+def test_an_op_has_the_name_that_it_has_in_ops():
+    names = {name: value.__name__ for name, value in vars(ops).items() if inspect.isfunction(value) and name[0] != "_"}
+    assert {name: found for name, found in names.items() if name != found} == {}
+    for name in {*names} & {op.bare for op in op_list.ops()}:
+        assert getattr(ops, name).__qualname__ == f"op_{name}"  # what Python's own errors and pickles say
+
+
+def test_dtypes_are_the_objects_of_the_backend(backend):
+    assert sorted(op_list.DTYPES) == sorted(dtypes.ALL) and not {*dtypes.ALL} & {*ops.__all__}
+    for name in dtypes.ALL:
+        found = getattr(ops, name)
+        assert multiop.dtype_name(found) == name and not isinstance(found, str)
+        if not (backend == "jax" and name in dtypes.WIDE):
+            assert multiop.op_zeros(2, found).dtype == found
+            assert getattr(multiop.namespace(multiop.op_zeros(2)), name) == found
 
 
 @pytest.mark.parametrize("module", [multiop, *SPACES], ids=lambda module: module.__name__)

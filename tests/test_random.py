@@ -206,6 +206,16 @@ DIGESTS = {
     "poisson float16": "7b2326e3b35167da",
     "poisson float32": "97cc7962d55d5ca4",
     "poisson float64": "59a9140ec130e4d1",
+    "exponential float32": "e78e0d5cbe0f8cfb",
+    "exponential float64": "2f6e54a07425778e",
+    "gumbel bfloat16": "863e1eaf179c7433",
+    "gumbel float32": "18d66b581cd0a79a",
+    "laplace float16": "512a4c602a798d82",
+    "laplace float32": "87b0bd9cc89b1e41",
+    "laplace float64": "363a08c06a6929fd",
+    "normal complex64": "9ebdc16e14b34d83",
+    "normal complex128": "e83804ff500ced27",
+    "uniform complex64": "6513fc9713246e9d",
 }
 
 
@@ -227,6 +237,18 @@ DRAWS = {
     "normal float64": lambda key: random.normal((4096,), dtype="float64", seed=key),
     "truncated float32": lambda key: random.truncated_normal((4096,), seed=key),
     "truncated float64": lambda key: random.truncated_normal((4096,), dtype="float64", seed=key),
+    **{
+        f"{name} {dtype}": lambda key, name=name, dtype=dtype: getattr(random, name)((4096,), dtype=dtype, seed=key)
+        for name, *of in (
+            ("exponential", "float32", "float64"),
+            ("gumbel", "bfloat16", "float32"),
+            ("laplace", "float16", "float32", "float64"),
+        )
+        for dtype in of
+    },
+    "normal complex64": lambda key: random.normal((4096,), 1.0 + 2.0j, 3.0, "complex64", key),
+    "normal complex128": lambda key: random.normal((4096,), 1.0, 2.0, "complex128", key),
+    "uniform complex64": lambda key: random.uniform((4096,), -1.0, 2.0, "complex64", key),
     "categorical": lambda key: random.categorical(LOGITS, 512, seed=key),
     "dropout": lambda key: random.dropout(multiop.op_ones((64, 64)), 0.3, (64, 1), seed=key),
     "shuffle": lambda key: random.shuffle(multiop.op_arange(4096), seed=key),
@@ -259,7 +281,12 @@ DRAWS = {
 
 
 # programs that take long to compile
-LONG = [name for name in DRAWS if re.match("gamma|beta|binomial|poisson|multinomial", name) and name != "gamma float32"]
+LONG = [
+    name
+    for name in DRAWS
+    if re.match("gamma|beta|binomial|poisson|multinomial|exponential|gumbel|laplace|.*complex", name)
+    and name not in ("gamma float32", "gumbel float32")
+]
 
 
 @modes
@@ -271,7 +298,7 @@ LONG = [name for name in DRAWS if re.match("gamma|beta|binomial|poisson|multinom
     ],
 )
 def test_draws_are_those_of_every_backend(backend, mode, name, request):
-    if "float64" in name:
+    if "float64" in name or "complex128" in name:
         request.getfixturevalue("x64")
     assert digest(MODES[mode](DRAWS[name])(random.key(2**33 + 11))) == DIGESTS[name]
 
@@ -288,6 +315,54 @@ def test_normals_are_quantiles(backend, x64):
     is_lower = exact < -0.5  # where a float64 holds the share to digits enough
     x = to_numpy(random.normal((2000,), dtype="float64", seed=4))
     np.testing.assert_array_max_ulp(x[is_lower], exact[is_lower], 10)
+
+
+QUANTILES = {  # of the distribution at p, whose complement is q
+    "exponential": lambda p, q: np.where(p < 0.5, -np.log1p(-p), -np.log(q)),
+    "gumbel": lambda p, q: -np.log(np.where(p < 0.5, -np.log1p(-p), -np.log(q))),
+    "laplace": lambda p, q: np.where(p < 0.5, np.log(2 * p), -np.log(2 * q)),
+}
+
+
+@pytest.mark.parametrize("name", QUANTILES)
+def test_logarithmic_draws_are_quantiles(backend, name, monkeypatch):
+    ends = [0, 1, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1]
+    w = np.concatenate([ends, words(4, 2000).astype(np.int64)]).astype(np.uint32)
+    monkeypatch.setattr(_philox, "words", lambda key, shape, stream: multiop.op_cast(w, _philox.word()))
+    p, q = (w + 0.5) / 2.0**32, (2.0**32 - w - 0.5) / 2.0**32
+    exact = QUANTILES[name](p, q)
+    found = to_numpy(getattr(_normal, f"standard_{name}").__wrapped__(random.key(0), w.shape, "float32"))
+    np.testing.assert_allclose(found, exact, rtol=6e-7, atol=3e-7 * (name == "gumbel"))
+    assert found[0] != 0 and np.isfinite(found).all()
+    for dtype, digits in (("float16", 2e-3), ("bfloat16", 1e-2)):
+        x = getattr(random, name)(w.shape, dtype=dtype, seed=0)
+        assert multiop.dtype_name(x) == dtype
+        np.testing.assert_allclose(to_numpy(x).astype("float64"), exact, rtol=digits, atol=digits)
+
+
+def test_complex_numbers_are_two_real_ones(backend):
+    z, half = to_numpy(random.normal((999,), dtype="complex64", seed=4)), np.float32(0.5**0.5)
+    assert z.dtype == "complex64" and z.real.tolist() == (to_numpy(random.normal((999,), seed=4)) * half).tolist()
+    assert abs(np.mean(np.abs(z) ** 2) - 1) < 0.1 and abs(np.corrcoef(z.real, z.imag)[0, 1]) < 0.1
+    u = to_numpy(random.uniform((999,), -1.0, 3.0, "complex64", 4))
+    assert u.real.tolist() == to_numpy(random.uniform((999,), -1.0, 3.0, seed=4)).tolist()
+    assert (u.imag >= -1).all() and (u.imag < 3).all() and abs(np.corrcoef(u.real, u.imag)[0, 1]) < 0.1
+    moved = to_numpy(random.normal((999,), np.array(2 - 1j, "complex64"), 3.0, "complex64", 4))
+    np.testing.assert_allclose(moved, z * 3 + (2 - 1j), rtol=1e-5, atol=1e-6)
+    assert to_numpy(random.normal((0, 2), dtype="complex64", seed=4)).shape == (0, 2)
+
+    def energy(mean, stddev):
+        return multiop.op_sum(multiop.op_square(multiop.op_abs(random.normal((999,), mean, stddev, "complex64", 4))))
+
+    mean, stddev = multiop.grad(energy, (0, 1))(multiop.op_array(np.complex64(2 - 1j)), multiop.op_array(3.0))
+    np.testing.assert_allclose(to_numpy(mean), 2 * moved.sum(), rtol=1e-4)
+    np.testing.assert_allclose(to_numpy(stddev), 2 * (moved.conj() * z).real.sum(), rtol=1e-4)
+
+
+def test_a_negative_scale_in_a_tensor_gives_nan(backend):
+    for draw in (random.exponential, random.gumbel, random.laplace):
+        found = to_numpy(draw((3,), scale=np.array([-1.0, 0.0, 2.0], "float32"), seed=1))
+        assert np.isnan(found).tolist() == [True, False, False] and found[1] == 0
 
 
 def test_a_logarithm_keeps_its_digits_on_both_sides_of_a_quarter(backend):
@@ -308,6 +383,9 @@ CONTINUOUS = {
     "uniform": (lambda n, seed: random.uniform((n,), -2.0, 3.0, seed=seed), stats.uniform(-2, 5)),
     "normal": (lambda n, seed: random.normal((n,), 1.0, 2.0, seed=seed), stats.norm(1, 2)),
     "truncated": (lambda n, seed: random.truncated_normal((n,), 1.0, 2.0, seed=seed), stats.truncnorm(-2, 2, 1, 2)),
+    "exponential": (lambda n, seed: random.exponential((n,), 2.0, seed=seed), stats.expon(0, 2)),
+    "gumbel": (lambda n, seed: random.gumbel((n,), 1.0, 2.0, seed=seed), stats.gumbel_r(1, 2)),
+    "laplace": (lambda n, seed: random.laplace((n,), 1.0, 2.0, seed=seed), stats.laplace(1, 2)),
     **{
         f"gamma {a}": (lambda n, seed, a=a: random.gamma((n,), a, seed=seed), stats.gamma(a))
         for a in (0.2, 1.0, 1.3, 50.0, 1e4)
@@ -648,11 +726,16 @@ def test_gradients_are_pathwise(backend, transform):
     u = to_numpy(random.uniform(shape, seed=8))
     z = to_numpy(random.normal(shape, seed=8))
     t = to_numpy(random.truncated_normal(shape, seed=8))
+    g, e = to_numpy(random.gumbel(shape, seed=8)), to_numpy(random.exponential(shape, seed=8))
+    two_sided = to_numpy(random.laplace(shape, seed=8))
     two = np.arange(1.0, 6.0, dtype="float32"), np.arange(7.0, 12.0, dtype="float32")
     for draw, slopes in (
         (random.uniform, (1 - u, u)),
         (random.normal, (1 + 0 * z, z)),
         (random.truncated_normal, (1 + 0 * t, t)),
+        (random.gumbel, (1 + 0 * g, g)),
+        (random.laplace, (1 + 0 * g, two_sided)),
+        (lambda shape, scale, _, seed: random.exponential(shape, scale, seed=seed), (e,)),
     ):
         for which, slope in enumerate(slopes):
 
@@ -949,7 +1032,7 @@ BAD = {
     "dtype: an int": (
         lambda: random.normal((2,), dtype="int32", seed=1),
         TypeError,
-        "a real floating dtype, got int32",
+        "a floating or complex dtype, got int32",
     ),
     "dtype: a float": (
         lambda: random.randint((2,), 0, 2, "float32", seed=1),
@@ -982,6 +1065,18 @@ BAD = {
         "minval must be real",
     ),
     "stddev": (lambda: random.normal((2,), 0.0, -1.0, seed=1), ValueError, "stddev must not be negative"),
+    "scale": (lambda: random.exponential((2,), -1.0, seed=1), ValueError, "exponential: scale must not be negative"),
+    "scale: NaN": (lambda: random.laplace((2,), 0.0, NAN, seed=1), ValueError, "laplace: scale must be finite"),
+    "scale: its shape": (lambda: random.gumbel((2,), 0.0, np.ones(3), seed=1), ValueError, "gumbel: scale has the"),
+    "loc: complex": (lambda: random.gumbel((2,), np.ones(2, "complex64"), seed=1), TypeError, "loc must be real"),
+    "laplace: complex": (lambda: random.laplace((2,), dtype="complex64", seed=1), TypeError, "a real floating dtype"),
+    "mean: complex": (lambda: random.normal((2,), 1j, seed=1), TypeError, "normal: mean must be real"),
+    "mean: no number": (lambda: random.normal((2,), None, dtype="complex64", seed=1), TypeError, "mean must be a real"),
+    "stddev: complex": (
+        lambda: random.normal((2,), 0.0, np.ones(2, "complex64"), "complex64", 1),
+        TypeError,
+        "stddev must be real",
+    ),
     "mean": (lambda: random.truncated_normal((2,), NAN, seed=1), ValueError, "truncated_normal: mean must be finite"),
     "mean: a string": (lambda: random.normal((2,), "a", seed=1), TypeError, "mean must be a real number"),
     "alpha: zero": (lambda: random.gamma((2,), 0.0, seed=1), ValueError, "gamma: alpha must be positive, got 0.0"),

@@ -99,6 +99,10 @@ OTHERS = {
 
 # modules that `multiop` imports when they are asked for
 LAZY = ("array_api",)
+DTYPES = [
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("bfloat16", "float16", "float32", "float64", "complex64", "complex128"),
+]
 
 # what `multiop.ops` has beside ops, because Keras's own code takes it from there: module -> names
 IN_OPS = ("multiop.operation", "multiop.scopes")
@@ -414,7 +418,7 @@ def namespace(space: str) -> str:
 
 
 FACE = """
-
+{typed}
 if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name
     __all__ = _public_names({modules})
 {published}
@@ -425,6 +429,18 @@ if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name
         from multiop._loading.suggestions import missing
 {lazy}
         raise missing(__name__, name, __all__)
+"""
+
+TYPED = """
+if _typing.TYPE_CHECKING:
+    from multiop._values.types import DType as _DType
+
+{dtypes}
+"""
+
+DTYPE = """
+        if name in _DTYPES:
+            return _dtype_object(name)
 """
 
 ON_DEMAND = """
@@ -441,8 +457,11 @@ def source(doc: str, exports: list[tuple[str, str, str]], module: str, version: 
     A name that is another one here is assigned: to a type checker, an import under another name is private.
     """
     lines = [f"# {HEADER}", f'"""{doc}"""', "", "import typing as _typing", ""]
+    dtypes = DTYPES if module == "multiop.ops" else []  # objects of the active backend's framework
     is_asked = module in ("multiop", "multiop.ops")  # about names that are missing elsewhere
     tools = [("multiop._loading.suggestions", name, f"_{name}") for name in ["PUBLIC"] * is_asked + ["public_names"]]
+    if dtypes:
+        tools += [("multiop._values.dtypes", "ALL", "_DTYPES"), ("multiop.dtypes", "dtype_object", "_dtype_object")]
     imported = [*tools, *(one for one in exports if one[1] == one[2])]
     assigned = [one for one in exports if one[1] != one[2]]
     for origin in sorted({origin for origin, _, _ in assigned}):
@@ -463,7 +482,8 @@ def source(doc: str, exports: list[tuple[str, str, str]], module: str, version: 
             modules=", ".join(modules),
             published="    _PUBLIC[__name__] = __all__\n" * is_asked,
             dir='[*__all__, "__version__"]' if version else "__all__",
-            lazy="".join(ON_DEMAND.format(name=name) for name in LAZY) if version else "",
+            typed=TYPED.format(dtypes="\n".join(f"    {name}: _DType" for name in dtypes)) if dtypes else "",
+            lazy="".join(ON_DEMAND.format(name=name) for name in LAZY) if version else DTYPE * bool(dtypes),
         )
     )
 

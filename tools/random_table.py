@@ -33,6 +33,7 @@ BACKENDS = {"torch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow"}
 N = 10**6
 SEED = 2**40 + 7
 FLOATS = ("float16", "bfloat16", "float32", "float64")
+COMPLEX = ("complex64", "complex128")
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 LARGEST = {dtype: int(np.iinfo(dtype).max) for dtype in INTEGERS}
 
@@ -42,7 +43,11 @@ DRAWS: dict[str, tuple[tuple[str, ...], Callable[[Any, str], Any]]] = {
     "uniform, from -3 to 7": (FLOATS, lambda key, dtype: random.uniform((N,), -3.0, 7.0, dtype, key)),
     "normal": (FLOATS, lambda key, dtype: random.normal((N,), dtype=dtype, seed=key)),
     "normal, mean 2, deviation 3": (FLOATS, lambda key, dtype: random.normal((N,), 2.0, 3.0, dtype, key)),
+    "complex normal": (COMPLEX, lambda key, dtype: random.normal((N,), dtype=dtype, seed=key)),
     "truncated_normal": (FLOATS, lambda key, dtype: random.truncated_normal((N,), dtype=dtype, seed=key)),
+    "exponential": (FLOATS, lambda key, dtype: random.exponential((N,), dtype=dtype, seed=key)),
+    "gumbel": (FLOATS, lambda key, dtype: random.gumbel((N,), dtype=dtype, seed=key)),
+    "laplace": (FLOATS, lambda key, dtype: random.laplace((N,), dtype=dtype, seed=key)),
     "gamma, 0.4": (FLOATS, lambda key, dtype: random.gamma((N,), 0.4, dtype, key)),
     "gamma, 2.5": (FLOATS, lambda key, dtype: random.gamma((N,), 2.5, dtype, key)),
     "beta, 0.5 and 2": (FLOATS, lambda key, dtype: random.beta((N,), 0.5, 2.0, dtype, key)),

@@ -2876,6 +2876,24 @@ def truncated_normal(op):
   except Exception as error: return recover(error, op, {"shape": shape, "mean": mean, "stddev": stddev, "dtype": dtype, "seed": seed})
  return truncated_normal, 1
 
+def exponential(op):
+ def exponential(shape, scale, dtype, seed):
+  try: return op(shape, scale, dtype, seed)
+  except Exception as error: return recover(error, op, {"shape": shape, "scale": scale, "dtype": dtype, "seed": seed})
+ return exponential, 1
+
+def gumbel(op):
+ def gumbel(shape, loc, scale, dtype, seed):
+  try: return op(shape, loc, scale, dtype, seed)
+  except Exception as error: return recover(error, op, {"shape": shape, "loc": loc, "scale": scale, "dtype": dtype, "seed": seed})
+ return gumbel, 1
+
+def laplace(op):
+ def laplace(shape, loc, scale, dtype, seed):
+  try: return op(shape, loc, scale, dtype, seed)
+  except Exception as error: return recover(error, op, {"shape": shape, "loc": loc, "scale": scale, "dtype": dtype, "seed": seed})
+ return laplace, 1
+
 def randint(op):
  def randint(shape, minval, maxval, dtype, seed):
   try: return op(shape, minval, maxval, dtype, seed)

@@ -37,6 +37,7 @@ def boundary(op: F) -> F:
     if op.__name__ in boundaries.COMPOSITES:
         registry.add_composite(op)
     functools.update_wrapper(called, op)
+    called.__name__ = op.__name__.removeprefix("op_")  # as in `multiop.ops`; pickles and errors have `__qualname__`
     return called
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math as _math
 import typing as _typing
 
+from multiop.dtypes import dtype_object as _dtype_object
 from multiop.frontends.bitwise import (
     op_bitwise_and as bitwise_and,
     op_bitwise_invert as bitwise_invert,
@@ -130,7 +131,7 @@ from ._creation import (
     zeros,
     zeros_like,
 )
-from ._data_types import NAMES as _DTYPES, astype, can_cast, finfo, iinfo, isdtype, native as _native, result_type
+from ._data_types import NAMES as _DTYPES, astype, can_cast, finfo, iinfo, isdtype, result_type
 from ._functions import (
     argsort,
     clip,
@@ -354,5 +355,5 @@ else:  # with it, a type checker would accept any name
         from multiop._loading.suggestions import missing
 
         if name in _DTYPES:
-            return _native(name)
+            return _dtype_object(name)
         raise missing("multiop.array_api", name, __all__)

@@ -7,7 +7,7 @@ from typing import Any
 from multiop import dtypes, errors
 from multiop._values import dtypes as _dtypes, host
 from multiop._values.types import ArrayLike, DType, Tensor
-from multiop.dtypes import FloatInfo, IntegerInfo
+from multiop.dtypes import FloatInfo, IntegerInfo, dtype_object
 from multiop.frontends.conversion import op_array, op_cast, op_convert_to_tensor
 
 from ._devices import on
@@ -22,14 +22,6 @@ KINDS = {
     "numeric": (*_dtypes.INTEGER, "float32", "float64", *_dtypes.COMPLEX),
 }
 NAMES = (*_dtypes.BOOLEAN, *KINDS["numeric"])
-
-
-def native(name: str) -> Any:
-    """Return the active backend's object for the dtype of a name."""
-    try:
-        return dtypes.native_dtype(name)
-    except errors.DTypeError:  # JAX without its 64-bit mode: the dtype can be compared with, and is refused where asked
-        return _dtypes.to_numpy(name)
 
 
 def astype(x: ArrayLike, dtype: DType, /, *, copy: bool = True, device: Any = None) -> Tensor:
@@ -58,7 +50,7 @@ def result_type(*arrays_and_dtypes: Any) -> Any:
         raise errors.ArgumentError("result_type: give at least one tensor or dtype")
     if all(map(host.is_scalar, arrays_and_dtypes)):
         raise errors.ArgumentError("result_type: Python scalars alone have no dtype; give a tensor or dtype with them")
-    return native(_dtypes.result_type(*map(_weak, arrays_and_dtypes)))
+    return dtype_object(_dtypes.result_type(*map(_weak, arrays_and_dtypes)))
 
 
 def _weak(x: Any) -> str:
@@ -74,10 +66,10 @@ def can_cast(from_: Any, to: DType, /) -> bool:
 def finfo(type: Any, /) -> FloatInfo:
     """Return the limits of a dtype of floats or complex numbers, or of the dtype of a tensor."""
     limits = dtypes.finfo(type)
-    return FloatInfo(native(limits.dtype), *limits[1:])
+    return FloatInfo(dtype_object(limits.dtype), *limits[1:])
 
 
 def iinfo(type: Any, /) -> IntegerInfo:
     """Return the limits of a dtype of integers, or of the dtype of a tensor."""
     limits = dtypes.iinfo(type)
-    return IntegerInfo(native(limits.dtype), *limits[1:])
+    return IntegerInfo(dtype_object(limits.dtype), *limits[1:])

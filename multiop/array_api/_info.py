@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from multiop import config, devices
+from multiop.dtypes import dtype_object
 from multiop.frontends.creation import op_zeros
 
-from ._data_types import KINDS, NAMES, native
+from ._data_types import KINDS, NAMES
 
 
 class Info:
@@ -29,14 +30,18 @@ class Info:
         """Return the dtypes of what is created without one."""
         found = {"real floating": config.floatx(), "integral": "int32", "indexing": "int32"}
         found["complex floating"] = "complex128" if config.floatx() == "float64" else "complex64"
-        return {kind: native(name) for kind, name in found.items()}
+        return {kind: dtype_object(name) for kind, name in found.items()}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
         """Return the dtypes that there are, by name, or those of a kind or of a tuple of kinds."""
         kinds = kind if isinstance(kind, tuple) else (kind,)
-        names = NAMES if kind is None else [name for entry in kinds for name in KINDS[entry]]
+        names = list(NAMES) if kind is None else [name for entry in kinds for name in KINDS[entry]]
         wide = config.backend() != "jax" or config.x64()
-        return {name: native(name) for name in names if wide or not name.endswith(("64", "128")) or name == "complex64"}
+        return {
+            name: dtype_object(name)
+            for name in names
+            if wide or not name.endswith(("64", "128")) or name == "complex64"
+        }
 
 
 def __array_namespace_info__() -> Info:  # noqa: N807  the standard's name

@@ -43,7 +43,7 @@ class Transformed:
 
     def __repr__(self) -> str:
         make, (fun, *_) = self._multiop_made_by
-        return f"<multiop.{getattr(make, 'func', make).__name__} of {fun!r}>"
+        return f"<multiop.{getattr(make, 'func', make).__qualname__} of {fun!r}>"
 
     def is_made_by(self, make: Callable[..., Any]) -> bool:
         """Say whether the transform `make` returned it."""

@@ -95,6 +95,9 @@ def op_custom_gradient(f: Callable[P, tuple[T, Callable[..., Any]]]) -> Callable
     return differentiable
 
 
+op_custom_gradient.__name__ = "custom_gradient"  # as in `multiop.ops`
+
+
 class _Parameters:
     """The positional parameters of a function: enough to bind keywords, and to name an argument in an error."""
 

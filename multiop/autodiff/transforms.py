@@ -439,6 +439,9 @@ def op_jvp(fun: Callable[..., Any], primals: Trees, tangents: Trees, has_aux: bo
         raise
 
 
+op_jvp.__name__ = "jvp"  # as in `multiop.ops`
+
+
 def jacrev(
     fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None
 ) -> Callable[P, PyTree]:

@@ -7,11 +7,17 @@ from multiop._loading.suggestions import (
     PUBLIC as _PUBLIC,
     public_names as _public_names,
 )
+from multiop._values.dtypes import (
+    ALL as _DTYPES,
+)
 from multiop.autodiff import (
     attach_gradient as _attach_gradient,
     custom_gradient as _custom_gradient,
     stop_gradient as _stop_gradient,
     transforms as _transforms,
+)
+from multiop.dtypes import (
+    dtype_object as _dtype_object,
 )
 from multiop.frontends import (
     activations as _activations,
@@ -493,6 +499,25 @@ stop_gradient = _stop_gradient.op_stop_gradient
 jvp = _transforms.op_jvp
 
 
+if _typing.TYPE_CHECKING:
+    from multiop._values.types import DType as _DType
+
+    bool: _DType
+    int8: _DType
+    int16: _DType
+    int32: _DType
+    int64: _DType
+    uint8: _DType
+    uint16: _DType
+    uint32: _DType
+    uint64: _DType
+    bfloat16: _DType
+    float16: _DType
+    float32: _DType
+    float64: _DType
+    complex64: _DType
+    complex128: _DType
+
 if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name
     __all__ = _public_names(__name__, "image", "linalg", "nn", "numpy")
     _PUBLIC[__name__] = __all__
@@ -502,5 +527,8 @@ if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name
 
     def __getattr__(name: str) -> object:
         from multiop._loading.suggestions import missing
+
+        if name in _DTYPES:
+            return _dtype_object(name)
 
         raise missing(__name__, name, __all__)

@@ -5,7 +5,15 @@ docs/random.md explains how the numbers are computed, and how far the backends a
 
 from multiop._loading.suggestions import PUBLIC as _PUBLIC
 from multiop.random._binomial import binomial
-from multiop.random._continuous import multivariate_normal, normal, truncated_normal, uniform
+from multiop.random._continuous import (
+    exponential,
+    gumbel,
+    laplace,
+    multivariate_normal,
+    normal,
+    truncated_normal,
+    uniform,
+)
 from multiop.random._discrete import categorical, choice, dropout, randint, shuffle, shuffle_along_axis
 from multiop.random._gamma import beta, gamma
 from multiop.random._keys import SeedGenerator, fold_in, key, set_seed, split
@@ -19,9 +27,12 @@ __all__ = [
     "categorical",
     "choice",
     "dropout",
+    "exponential",
     "fold_in",
     "gamma",
+    "gumbel",
     "key",
+    "laplace",
     "multinomial",
     "multivariate_normal",
     "normal",

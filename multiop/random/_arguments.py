@@ -13,6 +13,7 @@ from multiop._loading.built_in import hide_from_tracer
 from multiop._loading.registry import active
 from multiop._values import args, dtypes, host
 from multiop.frontends.conversion import op_cast, op_shape
+from multiop.frontends.elementwise import op_imag, op_real
 from multiop.frontends.shapes import op_broadcast_to
 
 
@@ -41,6 +42,14 @@ def floating(dtype: Any) -> str:
     return name
 
 
+def inexact(dtype: Any) -> str:
+    """Return the name of a real or complex floating dtype; `None` means `floatx`."""
+    name = available(config.floatx() if dtype is None else dtype)
+    if name not in dtypes.INEXACT:
+        raise errors.DTypeError(f"dtype must be a floating or complex dtype, got {name}")
+    return name
+
+
 def integer(dtype: Any) -> str:
     """Return the name of an integer dtype."""
     name = available(dtype)
@@ -65,6 +74,16 @@ def parameter(value: Any, name: str, dtype: str) -> Any:
     if active().dtype_name(tensor) in (*dtypes.COMPLEX, "bool"):
         raise errors.DTypeError(f"{name} must be real, got {args.describe(tensor)}")
     return op_cast(tensor, dtype)
+
+
+def parts(value: Any) -> tuple[Any, Any]:
+    """Return the real and the imaginary part of a parameter."""
+    if isinstance(value, (complex, np.complexfloating)):
+        return float(value.real), float(value.imag)
+    if value is None or isinstance(value, str) or host.is_scalar(value):
+        return value, 0.0
+    tensor = active().convert(value)
+    return (op_real(tensor), op_imag(tensor)) if active().dtype_name(tensor) in dtypes.COMPLEX else (tensor, 0.0)
 
 
 @hide_from_tracer

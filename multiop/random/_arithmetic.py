@@ -63,9 +63,9 @@ def log(x: Any) -> Any:
     return _log_of(*_parts(x))
 
 
-def log_1_minus(x: Any) -> Any:
-    """Return `log(1 - x)` for `0 < x < 1`, with full precision for small `x`."""
-    exponent, fraction = _parts(op_subtract(1.0, x))
+def log_1_minus(x: Any, rest: Any = None) -> Any:
+    """Return `log(1 - x)` for `0 < x < 1`, with full precision for small `x`, and near 1 if `rest` is `1 - x`."""
+    exponent, fraction = _parts(op_subtract(1.0, x) if rest is None else rest)
     is_small = op_less(x, 0.25)
     return _log_of(op_where(is_small, 0.0, exponent), op_where(is_small, op_negative(x), fraction))
 

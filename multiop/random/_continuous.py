@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from multiop._call.boundary import boundary
+from multiop._values import dtypes
 from multiop._values.types import ArrayLike, DType, Shape, Tensor
 from multiop.autodiff.stop_gradient import op_stop_gradient
-from multiop.frontends.conversion import op_cast, op_shape
+from multiop.frontends.conversion import op_cast, op_shape, op_view_as_complex
 from multiop.frontends.decompositions import op_cholesky
 from multiop.frontends.elementwise import op_add, op_maximum, op_minimum, op_nextafter, op_subtract
 from multiop.frontends.logical import op_less, op_where
 from multiop.frontends.products import op_matmul
-from multiop.frontends.shapes import op_expand_dims, op_squeeze
+from multiop.frontends.shapes import op_expand_dims, op_squeeze, op_stack
 from multiop.random import _arguments, _normal
 from multiop.random._arithmetic import times
 from multiop.random._keys import Seed, as_key
@@ -29,16 +32,17 @@ def uniform(
         shape: An int, or a sequence of ints.
         minval: Inclusive lower bound: a number, or a tensor that broadcasts to `shape`.
         maxval: Exclusive upper bound: a number, or a tensor that broadcasts to `shape`.
-        dtype: Real floating dtype; by default `floatx`.
+        dtype: Floating or complex dtype; by default `floatx`.
         seed: An int, a key or a `SeedGenerator`; by default the process-wide generator. See `multiop.random.key`.
 
     Returns:
         Tensor of `shape` and `dtype`, bit for bit the same on every backend. Between 0 and 1, the numbers are multiples
-        of `2**-n`, where `n` is the number of binary digits of `dtype`: 11, 8 (`bfloat16`), 24 or 53.
+        of `2**-n`, where `n` is the number of binary digits of `dtype`: 11, 8 (`bfloat16`), 24 or 53. The
+        real and the imaginary part of a complex number are two such numbers.
 
     Raises:
         ArgumentError: `minval` is not below `maxval`, or one of them does not broadcast to `shape`.
-        DTypeError: `dtype` is not a real floating dtype.
+        DTypeError: `dtype` is neither a floating nor a complex dtype.
 
     Gradient:
         Pathwise with respect to `minval` and `maxval`: how the number changes with them while the random bits stay
@@ -50,7 +54,14 @@ def uniform(
         >>> bool(multiop.op_all(x >= -1.0)), bool(multiop.op_all(x < 1.0))
         (True, True)
     """
-    shape, name = _arguments.sizes(shape), _arguments.floating(dtype)
+    shape, name = _arguments.sizes(shape), _arguments.inexact(dtype)
+    if name in dtypes.COMPLEX:
+        key = as_key(seed)
+        return _complex_of(_uniform(shape, minval, maxval, dtypes.REAL_PART[name], key, stream) for stream in range(2))
+    return _uniform(shape, minval, maxval, name, seed)
+
+
+def _uniform(shape: Any, minval: Any, maxval: Any, name: str, seed: Any, stream: int = 0) -> Any:
     exact = _normal.computed_in(name)
     low, high = (
         _arguments.finite(_arguments.parameter(x, n, exact), n) for x, n in ((minval, "minval"), (maxval, "maxval"))
@@ -60,7 +71,7 @@ def uniform(
         is_below = _arguments.round_to_dtype(low, name) < _arguments.round_to_dtype(high, name)
         _arguments.check(is_below, f"minval must be below maxval, got {minval} and {maxval}")
     _arguments.fits(shape, minval=low, maxval=high)
-    x = _normal.standard_uniform(as_key(seed), shape, name)
+    x = _normal.standard_uniform(as_key(seed), shape, name, stream)
     if are_numbers and low == 0.0 and high == 1.0:
         return op_cast(x, name)
     width = _arguments.round_to_dtype(high - low, exact) if are_numbers else op_subtract(high, low)
@@ -81,19 +92,19 @@ def normal(
 
     Args:
         shape: An int, or a sequence of ints.
-        mean: Mean: a number, or a tensor that broadcasts to `shape`.
+        mean: Mean: a number, or a tensor that broadcasts to `shape`; a complex one only where `dtype` is complex.
         stddev: Standard deviation, not negative: a number, or a tensor that broadcasts to `shape`.
-        dtype: Real floating dtype; by default `floatx`.
+        dtype: Floating or complex dtype; by default `floatx`.
         seed: An int, a key or a `SeedGenerator`; by default the process-wide generator. See `multiop.random.key`.
 
     Returns:
         Tensor of `shape` and `dtype`. Each number is the quantile of 32 random bits, or 64 in `float64`. It is the same
         on every backend to within 2 units in the last place of the larger of `mean` and `stddev` times the standard
-        normal number.
+        normal number. The real and the imaginary part of a complex number each have half of the variance.
 
     Raises:
         ArgumentError: `stddev` is negative, or `mean` or `stddev` does not broadcast to `shape`.
-        DTypeError: `dtype` is not a real floating dtype.
+        DTypeError: `dtype` is neither a floating nor a complex dtype.
 
     Gradient:
         Pathwise with respect to `mean` and `stddev`.
@@ -104,7 +115,23 @@ def normal(
         >>> bool(multiop.op_all(multiop.op_abs(x - 10.0) < 1.0))
         True
     """
-    return _draw_scaled(shape, mean, stddev, dtype, seed, 1.0)
+    name, names = _arguments.inexact(dtype), ("mean", "stddev")
+    if name not in dtypes.COMPLEX:
+        return _draw_scaled(_normal.standard_normal, shape, mean, stddev, name, seed, names)
+    key, part = as_key(seed), dtypes.REAL_PART[name]
+    return _complex_of(
+        _draw_scaled(functools.partial(_half_normal, stream), shape, center, stddev, part, key, names)
+        for stream, center in enumerate(_arguments.parts(mean))
+    )
+
+
+def _half_normal(stream: int, key: Any, shape: Any, dtype: str) -> Any:
+    """Return normal numbers of half the variance."""
+    return times(_normal.standard_normal(key, shape, dtype, stream=stream), math.sqrt(0.5))
+
+
+def _complex_of(parts: Iterable[Any]) -> Any:
+    return op_view_as_complex(op_stack(list(parts), -1))
 
 
 @boundary
@@ -181,21 +208,129 @@ def truncated_normal(
         >>> bool(multiop.op_all(multiop.op_abs(x) <= 2.0))
         True
     """
-    return _draw_scaled(shape, mean, stddev, dtype, seed, _WITHIN_2)
+    return _draw_scaled(_within_2, shape, mean, stddev, dtype, seed, ("mean", "stddev"))
 
 
-def _draw_scaled(shape: Any, mean: Any, stddev: Any, dtype: Any, seed: Any, share: float) -> Any:
+def _within_2(key: Any, shape: Any, dtype: str) -> Any:
+    return op_minimum(op_maximum(_normal.standard_normal(key, shape, dtype, _WITHIN_2), -2.0), 2.0)
+
+
+@boundary
+def exponential(shape: Shape, scale: ArrayLike = 1.0, dtype: DType = None, seed: Seed = None) -> Tensor:
+    """Draw numbers from the exponential distribution.
+
+    Args:
+        shape: An int, or a sequence of ints.
+        scale: Mean, the inverse of the rate, not negative: a number, or a tensor that broadcasts to `shape`.
+        dtype: Real floating dtype; by default `floatx`.
+        seed: An int, a key or a `SeedGenerator`; by default the process-wide generator. See `multiop.random.key`.
+
+    Returns:
+        Tensor of `shape` and `dtype`. Each number is the quantile of 32 random bits, or 64 in `float64`, and the same
+        on every backend. An entry of a tensor `scale` that is negative gives NaN.
+
+    Raises:
+        ArgumentError: `scale` is negative or infinite, or does not broadcast to `shape`.
+        DTypeError: `dtype` is not a real floating dtype.
+
+    Gradient:
+        Pathwise with respect to `scale`.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.random.exponential((1000,), 3.0, seed=1)
+        >>> abs(float(multiop.op_mean(x)) - 3.0) < 0.3
+        True
+    """
+    return _draw_scaled(_normal.standard_exponential, shape, 0.0, scale, dtype, seed)
+
+
+@boundary
+def gumbel(
+    shape: Shape, loc: ArrayLike = 0.0, scale: ArrayLike = 1.0, dtype: DType = None, seed: Seed = None
+) -> Tensor:
+    """Draw numbers from the Gumbel distribution, of the largest of many numbers.
+
+    Args:
+        shape: An int, or a sequence of ints.
+        loc: Most frequent number: a number, or a tensor that broadcasts to `shape`.
+        scale: Scale, not negative: a number, or a tensor that broadcasts to `shape`.
+        dtype: Real floating dtype; by default `floatx`.
+        seed: An int, a key or a `SeedGenerator`; by default the process-wide generator. See `multiop.random.key`.
+
+    Returns:
+        Tensor of `shape` and `dtype`. Each number is the quantile of 32 random bits, or 64 in `float64`, and the same
+        on every backend. An entry of a tensor `scale` that is negative gives NaN.
+
+    Raises:
+        ArgumentError: `scale` is negative, a parameter is infinite, or does not broadcast to `shape`.
+        DTypeError: `dtype` is not a real floating dtype.
+
+    Gradient:
+        Pathwise with respect to `loc` and `scale`.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.random.gumbel((1000,), 3.0, seed=1)
+        >>> abs(float(multiop.op_mean(x)) - 3.5772) < 0.2
+        True
+    """
+    return _draw_scaled(_normal.standard_gumbel, shape, loc, scale, dtype, seed)
+
+
+@boundary
+def laplace(
+    shape: Shape, loc: ArrayLike = 0.0, scale: ArrayLike = 1.0, dtype: DType = None, seed: Seed = None
+) -> Tensor:
+    """Draw numbers from the Laplace distribution, which is an exponential one on both sides of its mean.
+
+    Args:
+        shape: An int, or a sequence of ints.
+        loc: Mean: a number, or a tensor that broadcasts to `shape`.
+        scale: Mean distance to `loc`, not negative: a number, or a tensor that broadcasts to `shape`.
+        dtype: Real floating dtype; by default `floatx`.
+        seed: An int, a key or a `SeedGenerator`; by default the process-wide generator. See `multiop.random.key`.
+
+    Returns:
+        Tensor of `shape` and `dtype`. Each number is the quantile of 32 random bits, or 64 in `float64`, and the same
+        on every backend. An entry of a tensor `scale` that is negative gives NaN.
+
+    Raises:
+        ArgumentError: `scale` is negative, a parameter is infinite, or does not broadcast to `shape`.
+        DTypeError: `dtype` is not a real floating dtype.
+
+    Gradient:
+        Pathwise with respect to `loc` and `scale`.
+
+    Example:
+        >>> import multiop
+        >>> x = multiop.random.laplace((1000,), 3.0, seed=1)
+        >>> abs(float(multiop.op_mean(x)) - 3.0) < 0.2
+        True
+    """
+    return _draw_scaled(_normal.standard_laplace, shape, loc, scale, dtype, seed)
+
+
+def _draw_scaled(
+    standard: Callable[[Any, Any, str], Any],
+    shape: Any,
+    loc: Any,
+    scale: Any,
+    dtype: Any,
+    seed: Any,
+    names: tuple[str, str] = ("loc", "scale"),
+) -> Any:
     shape, name = _arguments.sizes(shape), _arguments.floating(dtype)
-    exact = _normal.computed_in(name)
-    mean = _arguments.finite(_arguments.parameter(mean, "mean", exact), "mean")
-    stddev = _arguments.finite(_arguments.parameter(stddev, "stddev", exact), "stddev")
-    _arguments.check(not isinstance(stddev, float) or stddev >= 0, f"stddev must not be negative, got {stddev}")
-    _arguments.fits(shape, mean=mean, stddev=stddev)
-    x = _normal.standard_normal(as_key(seed), shape, name, share)
-    if share != 1.0:
-        x = op_minimum(op_maximum(x, -2.0), 2.0)
-    if not (isinstance(stddev, float) and stddev == 1.0):
-        x = times(x, stddev)
-    if not (isinstance(mean, float) and mean == 0.0):
-        x = op_add(x, mean)
+    exact, (of_loc, of_scale) = _normal.computed_in(name), names
+    loc = _arguments.finite(_arguments.parameter(loc, of_loc, exact), of_loc)
+    scale = _arguments.finite(_arguments.parameter(scale, of_scale, exact), of_scale)
+    _arguments.check(not isinstance(scale, float) or scale >= 0, f"{of_scale} must not be negative, got {scale}")
+    _arguments.fits(shape, **{of_loc: loc, of_scale: scale})
+    if of_scale == "scale" and not isinstance(scale, float):
+        scale = op_where(op_less(scale, 0.0), math.nan, scale)
+    x = standard(as_key(seed), shape, name)
+    if not (isinstance(scale, float) and scale == 1.0):
+        x = times(x, scale)
+    if not (isinstance(loc, float) and loc == 0.0):
+        x = op_add(x, loc)
     return op_cast(x, name)

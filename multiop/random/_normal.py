@@ -1,4 +1,4 @@
-"""Draws from the standard uniform distribution on [0, 1) and the standard normal distribution, from random words."""
+"""Draws from the standard uniform, normal, exponential, Gumbel and Laplace distributions, from random words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from multiop.frontends.elementwise import (
 )
 from multiop.frontends.logical import op_greater_equal, op_less, op_where
 from multiop.random import _philox
-from multiop.random._arithmetic import log, polynomial, sqrt, times
+from multiop.random._arithmetic import log, log_1_minus, polynomial, sqrt, times
 
 # in every dtype, the first word holds the leading digits of a number, so a draw differs only in the number of digits
 HIGH, LOW = 0, 1
@@ -47,8 +47,7 @@ def standard_uniform(key: Any, shape: Any, dtype: str, stream: int = 0) -> Any:
 
 def inner_uniform(key: Any, shape: Any, dtype: str, stream: int = 0) -> Any:
     """Return uniform numbers in (0, 1) in the dtype in which `dtype` is computed, with full precision near 0."""
-    high = _philox.words(key, shape, 2 * stream + HIGH)
-    return inner_uniform_of(high, _philox.words(key, shape, 2 * stream + LOW) if dtype == "float64" else None)
+    return inner_uniform_of(*_words(key, shape, dtype, stream))
 
 
 def inner_uniform_of(high: Any, low: Any) -> Any:
@@ -71,10 +70,16 @@ def standard_normal(key: Any, shape: Any, dtype: str, share: float = 1.0, stream
         share: Probability of the symmetric central part of the distribution to draw from.
         stream: Number of the key's stream.
     """
-    words = [_philox.words(key, shape, 2 * stream + which) for which in (HIGH, LOW)[: 1 + (dtype == "float64")]]
+    words = [word for word in _words(key, shape, dtype, stream) if word is not None]
     in_parts = random_part("in_parts")
     run = apply if in_parts is None else in_parts
     return run(lambda high, low=None: standard_normal_of(high, low, share), *words)
+
+
+def _words(key: Any, shape: Any, dtype: str, stream: int = 0) -> tuple[Any, Any]:
+    """Return the first words of numbers, and the second ones, which only float64 has."""
+    high = _philox.words(key, shape, 2 * stream + HIGH)
+    return high, _philox.words(key, shape, 2 * stream + LOW) if dtype == "float64" else None
 
 
 def apply(draw: Callable[..., Any], *words: Any) -> Any:
@@ -84,16 +89,50 @@ def apply(draw: Callable[..., Any], *words: Any) -> Any:
 
 def standard_normal_of(high: Any, low: Any, share: float = 1.0) -> Any:
     """Return what `standard_normal` returns, of given words: of one in float32, of two in float64."""
+    return _symmetric(high, low, lambda middle, tail: _normal_size(middle, tail, low is not None, share))
+
+
+def _normal_size(middle: Any, tail: Any, is_wide: bool, share: float) -> Any:
+    if share != 1.0:
+        middle = times(middle, share)
+        tail = op_subtract(1.0, middle)
+    return (_wide_quantile if is_wide else _quantile)(middle, tail)
+
+
+def _symmetric(high: Any, low: Any, size: Callable[[Any, Any], Any]) -> Any:
+    """Return numbers whose first bit is their sign; `size` is of the probability of a smaller one and of a larger."""
     is_upper = op_greater_equal(high, 2**31)
     # the probability of a larger absolute value, and its complement, both with full precision
     tail = _half_share(op_where(is_upper, op_bitwise_xor(high, _philox.MASK), high), low, is_upper)
     inner = op_where(is_upper, op_bitwise_and(high, 0x7FFFFFFF), op_bitwise_xor(high, 0x7FFFFFFF))
     middle = _half_share(inner, low, op_less(high, 2**31))
-    if share != 1.0:
-        middle = times(middle, share)
-        tail = op_subtract(1.0, middle)
-    size = _quantile(middle, tail) if low is None else _wide_quantile(middle, tail)
-    return op_where(is_upper, size, op_negative(size))
+    found = size(middle, tail)
+    return op_where(is_upper, found, op_negative(found))
+
+
+@composite
+def standard_exponential(key: Any, shape: Any, dtype: str) -> Any:
+    """Return exponential numbers in the dtype in which `dtype` is computed, with full precision on both sides."""
+    high, low = _words(key, shape, dtype)
+    shares = (high, low), [None if word is None else op_bitwise_xor(word, _philox.MASK) for word in (high, low)]
+    return _exponential_size(*[inner_uniform_of(*words) for words in shares])
+
+
+@composite
+def standard_gumbel(key: Any, shape: Any, dtype: str) -> Any:
+    """Return Gumbel numbers in the dtype in which `dtype` is computed."""
+    return op_negative(log(standard_exponential(key, shape, dtype)))
+
+
+@composite
+def standard_laplace(key: Any, shape: Any, dtype: str) -> Any:
+    """Return Laplace numbers in the dtype in which `dtype` is computed."""
+    return _symmetric(*_words(key, shape, dtype), _exponential_size)
+
+
+def _exponential_size(middle: Any, tail: Any) -> Any:
+    """Return the size above which an exponential number is with the probability `tail`, which is `1 - middle`."""
+    return op_negative(log_1_minus(middle, tail))
 
 
 def _half_share(high: Any, low: Any, is_inverted: Any) -> Any:

@@ -118,7 +118,7 @@ def switches():
     """Yield each function of `multiop` with each of its parameters that is a bool."""
     functions = [getattr(multiop, name) for name in dir(multiop) if name.startswith("op_")]
     for function in [*functions, *(getattr(multiop.random, name) for name in dir(multiop.random))]:
-        if hasattr(boundaries, function.__name__):
+        if hasattr(boundaries, function.__qualname__):
             for name, parameter in inspect.signature(function).parameters.items():
                 if parameter.annotation == "bool":
                     yield function, name
@@ -130,7 +130,9 @@ def test_a_switch_takes_a_bool_alone(backend):
         parameters = inspect.signature(function).parameters.values()
         needed = {p.name: X for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD}
         for bad in ("no", 2, None, 0.0, X):
-            with pytest.raises(errors.ArgumentTypeError, match=f"^{function.__name__}: {name} must be a bool, got "):
+            with pytest.raises(
+                errors.ArgumentTypeError, match=f"^{function.__qualname__}: {name} must be a bool, got "
+            ):
                 function(**{**needed, name: bad})
     assert multiop.op_shape(multiop.op_sum(X, keepdims=np.True_)) == (1, 1)
     with pytest.raises(errors.ArgumentTypeError, match="^op_rot90: k must be an int, got 1.5"):

@@ -167,8 +167,8 @@ def test_results_share_memory_as_documented(multiop_backend):
     ]  # fmt: skip
     assert [f.__name__ for f, *args in shared_calls() if not sharing(f, args)] == []
     assert [f.__name__ for f, *args in own if sharing(f, args)] == []
-    assert {f.__name__ for f, *_ in shared_calls()} <= SHARING
-    assert {f.__name__ for f, *_ in own} & SHARING == {"op_get_item"}
+    assert {f.__qualname__ for f, *_ in shared_calls()} <= SHARING
+    assert {f.__qualname__ for f, *_ in own} & SHARING == {"op_get_item"}
 
 
 @pytest.mark.tier("full")
@@ -184,4 +184,4 @@ def test_the_ops_that_share_memory_are_documented(multiop_backend):
                 if op not in found and sharing(lambda *xs, p=problem: p.apply(p.f, xs), tensors):
                     found.add(op)
     assert found - SHARING == set()
-    assert SHARING & {*rows()} - found <= {f.__name__ for f, *_ in shared_calls()}
+    assert SHARING & {*rows()} - found <= {f.__qualname__ for f, *_ in shared_calls()}
