@@ -11,6 +11,7 @@ OURS = {
     "_add", "_arguments", "_check", "_dtype", "_explained", "_floats", "_processes", "_settle_x64", "_source",
     "_waiting", "_watched", "_x64",
 }  # fmt: skip
+OF_NAMED_TUPLES = {"_asdict", "_fields", "_replace"}  # which Python documents
 # of Python, which documents them, or of a framework that cannot be imported there: file, name -> reason
 ALLOWED = {
     ("_values/host.py", "_getframe"): "sys, of CPython",
@@ -18,11 +19,6 @@ ALLOWED = {
     ("_call/keras_symbols.py", "_getframe"): "sys, of CPython",
     ("_rules/doors.py", "_getframe"): "sys, of CPython",
     ("porting/torch/functions.py", "_getframe"): "sys, of CPython",
-    ("dtypes.py", "_fields"): "of a named tuple, and documented",
-    ("porting/jax/reader.py", "_fields"): "of a named tuple, and documented",
-    ("porting/jax/optimizers.py", "_fields"): "of a named tuple, and documented",
-    ("porting/jax/optimizers.py", "_replace"): "of a named tuple, and documented",
-    ("porting/_printing/loops.py", "_replace"): "of a named tuple, and documented",
     ("_loading/imports.py", "_initializing"): "tells that a module is half imported; without it, it is taken for whole",
     (
         "_loading/built_in.py",
@@ -57,7 +53,7 @@ def reached(path: Path, package: Path) -> Iterator[tuple[int, str]]:
         else:
             continue
         is_private = isinstance(name, str) and name.startswith("_") and not name.startswith(("__", "_multiop_"))
-        is_own = name in OURS or (isinstance(holder, ast.Name) and holder.id in own)
+        is_own = name in OURS | OF_NAMED_TUPLES or (isinstance(holder, ast.Name) and holder.id in own)
         if is_private and not is_own and (path.relative_to(package).as_posix(), name) not in ALLOWED:
             yield node.lineno, ast.unparse(node)
 
