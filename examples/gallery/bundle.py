@@ -1,8 +1,8 @@
 """Bundle adjustment: cameras and points from pictures, by least squares with a sparse Jacobian.
 
-Each picture shows some of the points. Where a camera (a turn and a shift, 6 numbers) sees a point (3) differs from where
-it was seen; damped Gauss-Newton steps make the sum of squares small. A residual depends on one camera and one point, so
-eight products give the whole Jacobian, however many there are of each.
+Each picture shows some of the points. Where a camera (a turn and a shift, 6 numbers) sees a point (3) is compared with
+where it was seen; damped Gauss-Newton steps make the sum of squares small. A residual depends on one camera and one
+point, so eight products give the whole Jacobian, however many there are of each.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import multiop
 from multiop import ops
 from multiop.testing import example_inputs, normal
 
-DISTANCE, DAMPING = 8.0, 1e-3
+DISTANCE, DAMPING = 8.0, 1e-4
 
 
 def turn(v: Any, x: Any) -> Any:
