@@ -219,6 +219,7 @@ GALLERY = {  # example -> the call that gives its results, with quick settings
     "ode": "ode.run(40)",
     "flow": "flow.run(100)",
     "reaction": "reaction.run(16, 2)",
+    "bundle": "bundle.run(6, 30, 6)",
     "sparsemax": "sparsemax.run(9)",
     "quantizer": "quantizer.run(200)",
     "densities": "densities.run(300)",
@@ -304,6 +305,25 @@ def test_the_reaction_takes_implicit_steps(backend):
     np.testing.assert_allclose(found["state"], state[1], atol=1e-4)
 
 
+def test_cameras_and_points_fit_what_was_seen(backend):
+    """The oracle turns points by SciPy's rotations."""
+    from scipy.spatial.transform import Rotation
+
+    found, rng = shown(backend, "bundle"), np.random.default_rng(0)
+    cameras, points = 0.3 * rng.normal(size=(6, 6)), rng.normal(size=(30, 3))
+    camera, point = np.nonzero(rng.uniform(size=(6, 30)) < 0.6)
+
+    def project(cameras, points):
+        x = Rotation.from_rotvec(cameras[camera, :3]).apply(points[point]) + cameras[camera, 3:]
+        return x[:, :2] / (x[:, 2:] + 8.0)
+
+    guess = [x + 0.1 * rng.normal(size=x.shape) for x in (cameras, points)]
+    first = np.sqrt(np.mean((project(*guess) - project(cameras, points)) ** 2))
+    np.testing.assert_allclose(found["errors"][0], first, rtol=1e-4)
+    assert found["errors"][-1] < 1e-4 * first
+    assert found["entries"] == [16 * len(camera)] and found["products"] == [8]
+
+
 def test_sparsemax_of_two_scores_is_a_ramp(backend):
     found = shown(backend, "sparsemax")
     ramp = np.clip((np.array(found["x"]) + 1) / 2, 0, 1)
@@ -337,7 +357,8 @@ def test_the_gallery_is_the_same_everywhere(example, other):
     for name in here:
         scale = np.abs(here[name]).max()
         first = slice(20) if name == "losses" else slice(None)  # later steps amplify the last digits
-        np.testing.assert_allclose(there[name][first], here[name][first], atol=2e-2 * scale, err_msg=name)
+        mine, theirs = (np.atleast_1d(found[name])[first] for found in (here, there))
+        np.testing.assert_allclose(theirs, mine, atol=2e-2 * scale, err_msg=name)
 
 
 MEMORY = """

@@ -117,6 +117,7 @@ def sparse_hessian(
 
 
 MODES = {False: ("auto", "forward", "reverse", "both"), True: ("auto", "forward", "symmetric")}
+COLORING = ("columns", "rows", "is_column", "color")  # as a file names the parts of a colouring
 NAMES = {False: "sparse_jacobian", True: "sparse_hessian"}
 
 
@@ -255,7 +256,7 @@ class SparseDerivative:
         """
         about = {"inputs": self._inputs, "outputs": self._outputs, "second": self._second, "chunk": self._chunk_size}
         arrays = {"shape": self.shape, "indices": self.pattern.indices, "indptr": self.pattern.indptr}
-        arrays |= {name: value for name, value in self._colored._asdict().items() if value is not None}
+        arrays |= {name: value for name, value in zip(COLORING, self._colored, strict=True) if value is not None}
         np.savez_compressed(path, about=np.array(json.dumps(about)), **arrays)
 
     @classmethod
@@ -276,7 +277,7 @@ class SparseDerivative:
                 about, indices = json.loads(str(saved["about"])), saved["indices"]
                 entries = np.ones(len(indices), bool), indices, saved["indptr"]
                 pattern = sparse().csr_array(entries, tuple(saved["shape"].tolist()))
-                colored = _coloring.Coloring(*map(saved.get, _coloring.Coloring._fields))
+                colored = _coloring.Coloring(*map(saved.get, COLORING))
             except (KeyError, ValueError) as error:
                 raise errors.ArgumentError(f"load: {path} holds no prepared derivative: {error}") from None
         inputs, outputs = ([(tuple(s), dtype) for s, dtype in about[key]] for key in ("inputs", "outputs"))
