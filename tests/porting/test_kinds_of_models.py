@@ -39,7 +39,7 @@ def test_a_gradient_that_rounding_alone_has_made_is_vacuous():
         recorded |= {"outputs": found["outputs"], "form": found["form"]}
         recorded["gradients"]["kernel"] = found["gradients"]["kernel"]
         own = {"recorded": lambda training: recorded, "inputs": lambda: (x,), "params": params, "state": {}}
-        own["narrowest"] = ""
+        own |= {"narrowest": "", "source": "", "limits": ()}
         return SimpleNamespace(function=function, **own)
 
     params = {"kernel": kernel, "bias": bias}
