@@ -453,7 +453,8 @@ def _framework(reference: Callable[..., Any], call: Call, dtype: str, seed: int)
 
 
 def _name(fn: Callable[..., Any]) -> str:
-    return getattr(fn, "__name__", repr(fn))
+    qualified = getattr(fn, "__qualname__", "")  # of an op, whose `__name__` is that of `multiop.ops`
+    return qualified if qualified.startswith("op_") else getattr(fn, "__name__", repr(fn))
 
 
 def _path(fn: Callable[..., Any]) -> str:
