@@ -54,9 +54,9 @@ INSTEAD = {
     "io_callback": _CALLBACK, "pmap": _MAPPED, "shard_map": _MAPPED, "xmap": _MAPPED,
     "requires_grad": _TRACKED, "enable_grad": _TRACKED, "set_grad_enabled": _TRACKED, "backward": _TRACKED,
     "functional_call": _STATE, "functionalize": _STATE, "make_functional": _STATE, "stack_module_state": _STATE,
-    "bool": _DTYPE, "int8": _DTYPE, "int16": _DTYPE, "int32": _DTYPE, "int64": _DTYPE, "uint8": _DTYPE,
-    "uint16": _DTYPE, "uint32": _DTYPE, "uint64": _DTYPE, "float16": _DTYPE, "bfloat16": _DTYPE, "float32": _DTYPE,
-    "float64": _DTYPE, "complex64": _DTYPE, "complex128": _DTYPE,
+    **dict.fromkeys(["bool", "bfloat16", "complex64", "complex128"], _DTYPE),
+    **dict.fromkeys([f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)], _DTYPE),
+    **dict.fromkeys([f"float{bits}" for bits in (16, 32, 64)], _DTYPE),
 }  # fmt: skip
 
 PUBLIC: dict[str, Collection[str]] = {}  # the names of each namespace, where one may be that was looked for elsewhere
@@ -103,9 +103,9 @@ def missing(module: str, name: str, known: Collection[str]) -> AttributeError:
         bare = name.removeprefix("op_").removeprefix("reduce_").removeprefix("random_")
         meant = ELSEWHERE.get(bare.lower(), bare)
         spellings = (meant, f"op_{meant}")
-        found = [spelling for spelling in spellings if spelling in known] or [".".join(("multiop", meant))] * (
-            "." in meant
-        )
+        found = [spelling for spelling in spellings if spelling in known]
+        if not found and "." in meant:  # in a module of multiop
+            found = [".".join(("multiop", meant))]  # a string with both would count as an import
         for other, names in () if found else PUBLIC.items():
             found += [f"{other}.{spelling}" for spelling in spellings if spelling in names]
         spelt = next(iter(found), None)

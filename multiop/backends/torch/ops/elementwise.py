@@ -6,7 +6,6 @@ import functools
 import math
 import operator
 
-import numpy as np
 import torch
 from torch.nn import functional
 
@@ -41,7 +40,6 @@ from ..conversion import (
 from ..devices import is_at_hand
 from . import _complex
 
-_TO_NUMPY = {torch.float32: np.float32, torch.float64: np.float64}
 _NUMBERS = (int, float)
 CLAMPS_WITH_SLOPE = VERSION < (2, 14)  # whether the gradient of torch.clamp is 1 at its bounds, as that of op_clip
 
