@@ -1,8 +1,9 @@
 """Which modules of the package import which, in whatever way.
 
-An import counts at the top of a file, inside of a function, for a type checker alone, and as a string: a file with
-`importlib` or `sys.modules` imports each module of ours that a string in it names, and each that fits an f-string. A
-module that assigns to an attribute of another one is imported by that: it hands itself over.
+An import counts at the top of a file, inside of a function, for a type checker alone, and as a string: a file that
+calls `import_module` imports each module of ours that a string in it names, and each that fits an f-string; another
+one those that it takes from `sys.modules`. A module that assigns to an attribute of another one is imported by that: it
+hands itself over.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 # what is loaded by its name alone, where its framework is used, as a third party's is: it stands above who loads it
 PLUG_INS = {"multiop._loading.built_in": "multiop.backends", "multiop._call.keras_symbols": "multiop.keras"}
-BY_NAME = ("importlib.import_module", "import_module", "__import__", "sys.modules")
+BY_NAME = ("importlib.import_module", "import_module", "__import__")
 
 
 def modules(root: Path) -> dict[str, Path]:
@@ -46,13 +47,15 @@ def statements(name: str, path: Path, tree: ast.AST, known: dict[str, Path]) -> 
 
 
 def named(name: str, path: Path, tree: ast.AST, known: dict[str, Path]) -> set[str]:
-    """Return the modules that the strings of a file name, if it imports by name."""
-    if not any(ast.unparse(node) in BY_NAME for node in ast.walk(tree) if isinstance(node, (ast.Attribute, ast.Name))):
-        return set()
+    """Return the modules that a file imports by name: by its strings, or by those it looks up what is loaded with."""
+    nodes = list(ast.walk(tree))
+    if not any(ast.unparse(node) in BY_NAME for node in nodes if isinstance(node, (ast.Attribute, ast.Name))):
+        asking = [node for node in nodes if isinstance(node, (ast.Subscript, ast.Call))]
+        nodes = [inner for node in asking if ast.unparse(node).startswith("sys.modules") for inner in ast.walk(node)]
     package = package_of(name, path)
     here = {"{__name__}": name, "{__package__}": package}
     patterns = []
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             parts = map(ast.unparse, node.values)
             patterns.append("".join(here.get(part, r"\w+") if part[0] == "{" else part.strip("'") for part in parts))

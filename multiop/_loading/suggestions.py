@@ -105,7 +105,7 @@ def missing(module: str, name: str, known: Collection[str]) -> AttributeError:
         spellings = (meant, f"op_{meant}")
         found = [spelling for spelling in spellings if spelling in known]
         if not found and "." in meant:  # in a module of multiop
-            found = [".".join(("multiop", meant))]  # a string with both would count as an import
+            found = [f"multiop.{meant}"]
         for other, names in () if found else PUBLIC.items():
             found += [f"{other}.{spelling}" for spelling in spellings if spelling in names]
         spelt = next(iter(found), None)

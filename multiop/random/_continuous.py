@@ -115,12 +115,12 @@ def normal(
         >>> bool(multiop.op_all(multiop.op_abs(x - 10.0) < 1.0))
         True
     """
-    name, names = _arguments.inexact(dtype), ("mean", "stddev")
+    name = _arguments.inexact(dtype)
     if name not in dtypes.COMPLEX:
-        return _draw_scaled(_normal.standard_normal, shape, mean, stddev, name, seed, names)
+        return _draw_scaled(_normal.standard_normal, shape, mean, stddev, name, seed, **_OF_NORMAL)
     key, part = as_key(seed), dtypes.REAL_PART[name]
     return _complex_of(
-        _draw_scaled(functools.partial(_half_normal, stream), shape, center, stddev, part, key, names)
+        _draw_scaled(functools.partial(_half_normal, stream), shape, center, stddev, part, key, **_OF_NORMAL)
         for stream, center in enumerate(_arguments.parts(mean))
     )
 
@@ -208,7 +208,7 @@ def truncated_normal(
         >>> bool(multiop.op_all(multiop.op_abs(x) <= 2.0))
         True
     """
-    return _draw_scaled(_within_2, shape, mean, stddev, dtype, seed, ("mean", "stddev"))
+    return _draw_scaled(_within_2, shape, mean, stddev, dtype, seed, **_OF_NORMAL)
 
 
 def _within_2(key: Any, shape: Any, dtype: str) -> Any:
@@ -311,6 +311,9 @@ def laplace(
     return _draw_scaled(_normal.standard_laplace, shape, loc, scale, dtype, seed)
 
 
+_OF_NORMAL: Any = {"names": ("mean", "stddev"), "nan_below_zero": False}  # a negative deviation mirrors
+
+
 def _draw_scaled(
     standard: Callable[[Any, Any, str], Any],
     shape: Any,
@@ -319,6 +322,7 @@ def _draw_scaled(
     dtype: Any,
     seed: Any,
     names: tuple[str, str] = ("loc", "scale"),
+    nan_below_zero: bool = True,
 ) -> Any:
     shape, name = _arguments.sizes(shape), _arguments.floating(dtype)
     exact, (of_loc, of_scale) = _normal.computed_in(name), names
@@ -326,7 +330,7 @@ def _draw_scaled(
     scale = _arguments.finite(_arguments.parameter(scale, of_scale, exact), of_scale)
     _arguments.check(not isinstance(scale, float) or scale >= 0, f"{of_scale} must not be negative, got {scale}")
     _arguments.fits(shape, **{of_loc: loc, of_scale: scale})
-    if of_scale == "scale" and not isinstance(scale, float):
+    if nan_below_zero and not isinstance(scale, float):
         scale = op_where(op_less(scale, 0.0), math.nan, scale)
     x = standard(as_key(seed), shape, name)
     if not (isinstance(scale, float) and scale == 1.0):
