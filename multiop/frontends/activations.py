@@ -13,7 +13,7 @@ from multiop._values.types import ArrayLike, Axis, Tensor
 from multiop.frontends.conversion import op_cast, op_convert_to_tensor, op_dtype, op_shape, real_operand
 from multiop.frontends.creation import op_ones_like
 from multiop.frontends.elementwise import op_abs, op_clip, op_maximum, op_sqrt, op_square
-from multiop.frontends.logical import op_where
+from multiop.frontends.logical import op_equal, op_where
 from multiop.frontends.reduction import op_cumsum, op_max, op_sum
 from multiop.frontends.shapes import op_flip, op_moveaxis, op_ndim, op_reshape
 from multiop.frontends.sorting import op_sort
@@ -672,7 +672,7 @@ def op_sparsemax(x: ArrayLike, axis: int = -1) -> Tensor:
     top = op_flip(op_sort(constant(x), axis), axis)
     rank, sums = op_cumsum(op_ones_like(top), axis), op_cumsum(top, axis)
     count = op_sum(op_cast(1 + rank * top > sums, op_dtype(x)), axis, keepdims=True)
-    level = (op_sum(op_where(rank == op_maximum(count, 1), sums, 0), axis, keepdims=True) - 1) / count
+    level = (op_sum(op_where(op_equal(rank, op_maximum(count, 1)), sums, 0), axis, keepdims=True) - 1) / count
     outside = constant(x) <= level  # false for NaN
     level = (op_sum(op_where(outside, 0, x), axis, keepdims=True) - 1) / count
     return op_cast(op_where(outside, 0, x - level), dtype)

@@ -41,7 +41,7 @@ from multiop.frontends.elementwise import (
     op_subtract,
 )
 from multiop.frontends.indexing import op_get_item, op_take
-from multiop.frontends.logical import op_isnan, op_logical_and, op_logical_or, op_where
+from multiop.frontends.logical import op_equal, op_isnan, op_where
 from multiop.frontends.products import op_matmul
 from multiop.frontends.reduction import op_max, op_mean, op_min, op_sum
 from multiop.frontends.shapes import (
@@ -127,8 +127,8 @@ def op_image_rgb_to_hsv(images: ArrayLike, data_format: str | None = None) -> Te
     is_grey = spread == 0  # NaN counts as a colour here, so that it stays NaN
     safe_spread = op_where(is_grey, 1.0, spread)
     saturation = op_where(value <= 0, 0.0, spread / op_where(value <= 0, 1.0, value))
-    turned = op_where(value == green, (blue - red) / safe_spread + 2.0, (red - green) / safe_spread + 4.0)
-    turned = op_where(value == red, (green - blue) / safe_spread, turned)
+    turned = op_where(op_equal(value, green), (blue - red) / safe_spread + 2.0, (red - green) / safe_spread + 4.0)
+    turned = op_where(op_equal(value, red), (green - blue) / safe_spread, turned)
     hue = op_where(is_grey, 0.0, turned) / 6.0
     hue = op_where(hue < 0, hue + 1.0, hue)
     return op_cast(op_concatenate([hue, saturation, value], channel), dtype)
@@ -1247,8 +1247,8 @@ def _resampling(old: int, new: int, scale: Tensor, translation: Tensor, kernel: 
         distances = distances / op_maximum(1.0 / scale, 1.0)
     weights = kernel(distances, op_where, op_sin)
     total = op_sum(weights, 0, True)
-    is_inside = op_logical_and(places >= -0.5, places <= old - 0.5)
-    is_used = op_logical_and(is_inside, op_abs(total) > 1e-4)
+    is_inside = (places >= -0.5) & (places <= old - 0.5)
+    is_used = is_inside & (op_abs(total) > 1e-4)
     return op_where(is_used, weights / op_where(is_used, total, 1.0), 0.0)
 
 
@@ -1273,7 +1273,7 @@ def _fold_coordinates(c: Tensor, size: int, fill_mode: str) -> Tensor:
     else:
         back = op_mod(c + 0.5, 2.0 * size) - 0.5
         back = op_where(back > size - 0.5, 2.0 * size - 1.0 - back, back)
-    return op_clip(op_where(op_logical_or(c < 0, c > last), back, c), 0.0, float(last))
+    return op_clip(op_where((c < 0) | (c > last), back, c), 0.0, float(last))
 
 
 def _looked_up(
@@ -1306,9 +1306,9 @@ def _looked_up(
     is_outside: Any = None
     for c, size in zip(places, sizes, strict=True):
         folded = _fold_coordinates(c, size, fill_mode)
-        nan, outside = op_isnan(folded), op_logical_or(c < 0, c > size - 1)
-        is_nan = nan if is_nan is None else op_logical_or(is_nan, nan)
-        is_outside = outside if is_outside is None else op_logical_or(is_outside, outside)
+        nan, outside = op_isnan(folded), (c < 0) | (c > size - 1)
+        is_nan = nan if is_nan is None else is_nan | nan
+        is_outside = outside if is_outside is None else is_outside | outside
         known = op_where(nan, 0.0, folded)
         if order == 0:
             taps.append([(op_cast(op_clip(op_floor(known + 0.5), 0.0, float(size - 1)), "int32"), None)])
@@ -1403,6 +1403,6 @@ def _project(pixels: Any, starts: list[Any], ends: list[Any]) -> tuple[Tensor, T
     ]
     total = shares[0] + shares[1] + shares[2]
     for area in (*a, *b):
-        total = op_where(area == 0, math.nan, total)
+        total = op_where(op_equal(area, 0), math.nan, total)
     x, y = ((shares[0] * starts[0][i] + shares[1] * starts[1][i] + shares[2] * starts[2][i]) / total for i in (0, 1))
     return x, y

@@ -15,7 +15,7 @@ from .conversion import on_device_of, op_cast, op_dtype, op_saturate_cast, op_sh
 from .creation import op_arange
 from .elementwise import op_log10, op_square
 from .indexing import classes
-from .logical import op_where
+from .logical import op_equal, op_where
 from .reduction import op_any, op_mean
 from .shapes import op_expand_dims
 
@@ -175,7 +175,7 @@ def op_ctc_loss(
     (_, steps, size), most = shape, op_shape(target)[1]
     blank = args.entry(mask_index, size, "mask_index")
     inside = on_device_of(target, op_arange(most)) < op_expand_dims(target_length, 1)
-    wrong = inside & ((target < 0) | (target >= size) | (target == blank))
+    wrong = inside & ((target < 0) | (target >= size) | op_equal(target, blank))
     outside = [
         *_if_unknown(op_any(wrong, 1), "target has a label that is the blank or no class of output"),
         *_outside(target_length, most, "target_length"),

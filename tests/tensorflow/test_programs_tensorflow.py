@@ -229,3 +229,25 @@ def test_what_is_kept(from_call):
     del x
     gc.collect()
     assert gone() is None
+
+
+COLORS = np.random.default_rng(0).uniform(size=(2, 3, 3)).astype("float32")
+CORNERS = np.array([[0, 0], [0, 3], [3, 0], [3, 3]], "float32")
+WITHOUT_EQUALITY = {  # ops that look for equal entries, which Python's == does not in a graph of TensorFlow 1
+    "rgb_to_hsv": lambda: mo.op_image_rgb_to_hsv(tf.constant(COLORS), data_format="channels_last"),
+    "sparsemax": lambda: mo.op_sparsemax(tf.constant([0.5, 1.0, -1.0])),
+    "ctc_loss of a blank": lambda: mo.op_ctc_loss(
+        tf.constant([[1, 0]]), tf.constant(COLORS[:1]), tf.constant([2]), tf.constant([3]), mask_index=0
+    ),
+    "perspective_transform to a line": lambda: mo.op_image_perspective_transform(
+        tf.constant(COLORS), tf.constant(CORNERS), tf.constant(CORNERS * np.float32([1, 0])), data_format="channels_last"
+    ),
+    "lgamma at a pole": lambda: mo.op_lgamma(tf.constant([-1.0, 0.0, 2.5])),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_EQUALITY)
+def test_an_op_in_a_graph_of_version_1_is_that_of_a_function(name):
+    expected = tf.function(WITHOUT_EQUALITY[name])().numpy()
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        np.testing.assert_array_equal(session.run(WITHOUT_EQUALITY[name]()), expected)
