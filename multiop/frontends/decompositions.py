@@ -32,7 +32,7 @@ from multiop.frontends.elementwise import (
     op_square,
     op_subtract,
 )
-from multiop.frontends.logical import op_equal, op_greater, op_less, op_less_equal, op_not_equal, op_where
+from multiop.frontends.logical import op_equal, op_greater, op_less, op_not_equal, op_where
 from multiop.frontends.products import op_matmul
 from multiop.frontends.reduction import op_any, op_max, op_min, op_sum
 from multiop.frontends.shapes import (
@@ -953,7 +953,7 @@ def _singular_norm(x: Tensor, p: Any, axes: tuple[int, ...], keepdims: bool) -> 
     x = op_moveaxis(x, axes, (-2, -1))
     s = op_svd(x, compute_uv=False)
     # the subgradient of least norm: what rounding leaves of a singular value of 0 has no gradient
-    s = op_where(op_greater(s, _rank_tolerance(s, x)), s, active().stop_gradient(s))
+    s = op_where(s > _rank_tolerance(s, x), s, active().stop_gradient(s))
     norm = op_sum(s, -1) if p == "nuc" else op_max(s, -1) if p == 2 else op_min(s, -1)
     return op_expand_dims(norm, sorted(axes)) if keepdims else norm
 
@@ -1187,7 +1187,7 @@ def _nan_where_wrong(found: Any, x: Any, back: Any) -> Any:
     """Return `found`, or NaN where `back`, which would be `x`, is not."""
     wrong, size = (op_max(op_abs(y), (-2, -1), keepdims=True) for y in (op_subtract(back, x), x))
     allowed = op_multiply(size, float(np.finfo(op_dtype(size)).eps) ** 0.5)
-    return op_where(op_less_equal(wrong, allowed), found, math.nan)
+    return op_where(wrong <= allowed, found, math.nan)
 
 
 @composite

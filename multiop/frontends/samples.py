@@ -31,9 +31,6 @@ from multiop.frontends.logical import (
     op_isinf,
     op_isnan,
     op_less,
-    op_logical_and,
-    op_logical_not,
-    op_logical_or,
     op_where,
 )
 from multiop.frontends.reduction import op_cumsum, op_diff
@@ -123,12 +120,12 @@ def _interpolate(x: Tensor, xp: Tensor, fp: Tensor, n: int) -> Tensor:
     rise = op_where(is_one, 0.0, op_subtract(op_multiply(f2, 0.5), op_multiply(f1, 0.5)))
     first = op_add(f1, op_multiply(op_divide(op_multiply(step, 2.0), width), rise))
     second = op_add(f2, op_multiply(op_divide(op_multiply(rest, 2.0), width), rise))
-    is_first = op_less(step, op_negative(rest))  # from the nearer point, whose value is exact there
+    is_first = step < op_negative(rest)  # from the nearer point, whose value is exact there
     y, other = op_where(is_first, first, second), op_where(is_first, second, first)
     # beside an infinity
     other = op_where(op_equal(at, x2), f2, other)
-    other = op_where(op_logical_or(op_equal(at, x1), op_equal(f1, f2)), f1, other)
-    return op_where(op_logical_and(op_isnan(y), op_logical_not(op_isnan(x))), other, y)
+    other = op_where(op_equal(at, x1) | op_equal(f1, f2), f1, other)
+    return op_where(op_isnan(y) & ~op_isnan(x), other, y)
 
 
 @boundary

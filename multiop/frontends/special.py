@@ -44,11 +44,6 @@ from multiop.frontends.elementwise import (
 )
 from multiop.frontends.logical import (
     op_equal,
-    op_less,
-    op_less_equal,
-    op_logical_and,
-    op_logical_not,
-    op_logical_or,
     op_not_equal,
     op_where,
 )
@@ -513,7 +508,7 @@ def op_log_ndtr(x: ArrayLike) -> Tensor:
         [-5005.52]
     """
     x, name = _real(x)
-    is_low = op_less(x, -1.0)
+    is_low = x < -1.0
     low = op_multiply(op_where(is_low, x, -1.0), -_SQRT_HALF)
     low = op_subtract(op_log(op_multiply(_erfcx(low), 0.5)), op_multiply(low, low))
     rest = op_erfc(op_multiply(op_where(is_low, 0.0, x), _SQRT_HALF))
@@ -565,7 +560,7 @@ def op_logit(x: ArrayLike) -> Tensor:
     """
     x, name = _real(x)
     # beside 1/2, a difference of two logarithms would have no digits left
-    is_near = op_logical_and(op_less(0.25, x), op_less(x, 0.75))
+    is_near = (x > 0.25) & (x < 0.75)
     near = op_subtract(op_multiply(op_where(is_near, x, 0.5), 2.0), 1.0)
     near = op_multiply(op_arctanh(near), 2.0)
     far = op_where(is_near, 0.25, x)
@@ -594,7 +589,7 @@ def op_entr(x: ArrayLike) -> Tensor:
         [0.     0.3466]
     """
     x, name = _real(x)
-    is_below = op_less(x, 0.0)
+    is_below = x < 0.0
     inside = op_where(is_below, 1.0, x)
     inside = op_multiply(inside, op_log(op_where(op_equal(inside, 0.0), 1.0, inside)))
     return op_cast(op_where(is_below, -math.inf, op_negative(inside)), name)
@@ -678,7 +673,7 @@ def op_multigammaln(x: ArrayLike, p: int) -> Tensor:
     """
     p = args.count(p, "p", 1)
     x, name = _real(x)
-    is_inside = op_less((p - 1) / 2, x)
+    is_inside = (p - 1) / 2 < x
     inside = op_where(is_inside, x, float(p))
     total: Any = p * (p - 1) / 4 * math.log(math.pi)
     for k in range(p):
@@ -880,8 +875,8 @@ def _product_with_log(x: Any, y: Any, log: Any, pole: float) -> Any:
     x, y = active().promote_floating(x, y)
     if (name := active().dtype_name(x)) in dtypes.COMPLEX:
         raise errors.DTypeError(f"x and y must be real, got {name}")
-    has_no_log = op_logical_or(op_less_equal(y, pole), op_equal(y, math.inf))
-    return op_multiply(x, log(op_where(op_logical_and(op_equal(x, 0.0), has_no_log), pole + 1.0, y)))
+    has_no_log = (y <= pole) | op_equal(y, math.inf)
+    return op_multiply(x, log(op_where(op_equal(x, 0.0) & has_no_log, pole + 1.0, y)))
 
 
 def _reals(**tensors: Any) -> tuple[list[Any], str]:
@@ -921,7 +916,7 @@ _AT_TWO = (
 @mark_recomputed
 def _lgamma(x: Any) -> Any:
     """Return the logarithm of the absolute gamma function: by reflection below -1/2."""
-    is_low = op_less(x, -0.5)
+    is_low = x < -0.5
     low = op_where(is_low, x, -0.75)
     low = op_where(op_equal(low, -math.inf), op_divide(1.0, low), low)  # a pole too, and the gradient is NaN there
     fraction = op_subtract(low, op_round(low))
@@ -936,21 +931,21 @@ def _lgamma(x: Any) -> Any:
 def _lgamma_above(x: Any) -> Any:
     """Return the function for numbers from -1/2 on: by recurrence from around 2, or by Stirling's series."""
     name = active().dtype_name(x)
-    is_near, is_infinite = op_less(x, 10.5), op_equal(x, math.inf)
+    is_near, is_infinite = x < 10.5, op_equal(x, math.inf)
     near = op_where(is_near, x, 2.0)
     whole = op_round(near)
     t = op_subtract(near, whole)
     series = op_multiply(t, _polynomial(t, _AT_TWO[: 14 if name == "float32" else None]))
-    is_below, is_least = op_less(whole, 2.0), op_less(whole, 1.0)
+    is_below, is_least = whole < 2.0, whole < 1.0
     product = op_where(is_below, op_add(t, 1.0), 1.0)
     for k in range(2, 10):
-        product = op_multiply(product, op_where(op_less(float(k), whole), op_add(t, float(k)), 1.0))
+        product = op_multiply(product, op_where(float(k) < whole, op_add(t, float(k)), 1.0))
     logarithm = op_multiply(op_log(product), op_where(is_below, -1.0, 1.0))
     # the logarithm of the absolute value, whose derivative keeps the sign of 0
     least = op_where(is_least, near, 1.0)
-    least = op_log(op_where(op_less(least, 0.0), op_negative(least), least))
+    least = op_log(op_where(least < 0.0, op_negative(least), least))
     found = op_subtract(op_add(series, logarithm), op_where(is_least, least, 0.0))
-    far = op_where(op_logical_or(is_near, is_infinite), 16.0, x)
+    far = op_where(is_near | is_infinite, 16.0, x)
     rest = _stirling(far)
     # of a number close to 1: the square of 1 / x, which second derivatives are made of, may underflow
     size = op_minimum(active().stop_gradient(far), float(np.finfo(name).max) / 8)
@@ -965,9 +960,9 @@ def _lgamma_above(x: Any) -> Any:
 @mark_recomputed
 def _gamma(x: Any) -> Any:
     """Return the gamma function: by reflection below -1/2."""
-    is_low = op_less(x, -0.5)
+    is_low = x < -0.5
     low = op_where(is_low, x, -0.75)
-    is_pole = op_logical_or(op_equal(low, op_round(low)), op_equal(low, -math.inf))
+    is_pole = op_equal(low, op_round(low)) | op_equal(low, -math.inf)
     low = op_where(is_pole, -0.75, low)
     above = _gamma_above(op_where(is_low, op_negative(low), x))
     sign, angle = _half_turns(low)
@@ -983,18 +978,18 @@ def _gamma(x: Any) -> Any:
 def _gamma_above(x: Any) -> Any:
     """Return the function for numbers from -1/2 on: by recurrence from around 2, or by Stirling's formula."""
     name = active().dtype_name(x)
-    is_near = op_less(x, 10.5)
+    is_near = x < 10.5
     near = op_where(is_near, x, 2.0)
     whole = op_round(near)
     t = op_subtract(near, whole)
     value = op_exp(op_multiply(t, _polynomial(t, _AT_TWO[: 14 if name == "float32" else None])))
     for k in range(2, 10):
-        value = op_multiply(value, op_where(op_less(float(k), whole), op_add(t, float(k)), 1.0))
-    value = op_divide(value, op_where(op_less(whole, 2.0), op_add(t, 1.0), 1.0))
-    value = op_divide(value, op_where(op_less(whole, 1.0), near, 1.0))
+        value = op_multiply(value, op_where(float(k) < whole, op_add(t, float(k)), 1.0))
+    value = op_divide(value, op_where(whole < 2.0, op_add(t, 1.0), 1.0))
+    value = op_divide(value, op_where(whole < 1.0, near, 1.0))
     # the root of the power, which alone would overflow before the result does; beyond `most`, the result has
     most = 40.0 if name == "float32" else 200.0
-    far = op_where(is_near, 16.0, op_where(op_less(most, x), most, x))
+    far = op_where(is_near, 16.0, op_where(most < x, most, x))
     fixed = active().stop_gradient(far)
     root = op_power(fixed, op_subtract(op_multiply(fixed, 0.5), 0.25))
     root = op_multiply(root, op_exp(op_multiply(fixed, -0.5)))
@@ -1019,27 +1014,27 @@ _GAUSS = (0.5 - math.sqrt(3) / 6, 0.5 + math.sqrt(3) / 6)  # the places of Gauss
 @mark_recomputed
 def _betaln(a: Any, b: Any) -> Any:
     """Return the logarithm of the beta function: by three gamma functions, whose large terms cancel before they do."""
-    is_lower = op_less(a, b)  # at a tie, a minimum would split second derivatives
+    is_lower = a < b  # at a tie, a minimum would split second derivatives
     low, high = op_where(is_lower, a, b), op_where(is_lower, b, a)
-    is_bad = op_logical_not(op_logical_and(op_less_equal(0.0, low), op_less_equal(0.0, high)))
+    is_bad = ~((low >= 0.0) & (high >= 0.0))
     is_pole = op_equal(low, 0.0)
     is_infinite = op_equal(high, math.inf)
-    usual = op_logical_not(op_logical_or(op_logical_or(is_bad, is_pole), is_infinite))
+    usual = ~(is_bad | is_pole | is_infinite)
     low, high = op_where(usual, low, 1.0), op_where(usual, high, 1.0)
     # one is slight: what it changes of the other's function is a mean of slopes, of which no digits cancel
     most = 0.03 if active().dtype_name(low) == "float32" else 3e-4
-    is_slight = op_less(low, op_multiply(op_add(high, 1.0), most))
+    is_slight = low < op_multiply(op_add(high, 1.0), most)
     slight, other = op_where(is_slight, low, most), op_where(is_slight, high, 1.0)
     after = op_add(other, 1.0)
     slopes = op_add(*(_polygamma_above(0, op_add(after, op_multiply(slight, place))) for place in _GAUSS))
     slight_found = op_subtract(op_log1p(op_divide(slight, other)), op_multiply(op_multiply(slight, 0.5), slopes))
     slight_found = op_add(_lgamma_above(slight), slight_found)
     low, high = op_where(is_slight, 1.0, low), op_where(is_slight, 1.0, high)
-    few = op_less(high, 10.5)
+    few = high < 10.5
     small, large = op_where(few, low, 1.0), op_where(few, high, 1.0)
     near = op_subtract(op_add(_lgamma_above(small), _lgamma_above(large)), _lgamma_above(op_add(small, large)))
     low, high = op_where(few, 1.0, low), op_where(few, 16.0, high)
-    both = op_less(10.5, low)
+    both = low > 10.5
     small, large = op_where(both, 1.0, low), op_where(both, low, 16.0)
     ratio = op_divide(low, high)
     rest = op_subtract(_stirling(high), _stirling(op_add(low, high)))
@@ -1081,7 +1076,7 @@ _BERNOULLI = (
 @mark_recomputed
 def _polygamma(n: int, x: Any) -> Any:
     """Return the polygamma function: by reflection below -1/2, by recurrence below 10 + n, by a series beyond."""
-    is_low = op_less(x, -0.5)
+    is_low = x < -0.5
     found = _polygamma_above(n, op_where(is_low, op_subtract(1.0, x), x))
     low = op_where(is_low, x, -0.75)
     cotangent = op_divide(1.0, op_tan(op_multiply(op_subtract(low, op_round(low)), math.pi)))
@@ -1090,7 +1085,7 @@ def _polygamma(n: int, x: Any) -> Any:
         reflected = op_multiply(reflected, op_where(op_equal(low, op_round(low)), math.nan, 1.0))
         root, rest = _ROOT[active().dtype_name(x)]
         near = op_subtract(x, root)
-        is_near = op_less(op_abs(near), 0.3)
+        is_near = op_abs(near) < 0.3
         near = op_where(is_near, near, 0.0)
         found = op_where(is_near, _polynomial(near, (-rest * _AT_ROOT[0], *_AT_ROOT)), found)
     return op_where(is_low, op_add(op_multiply(found, (-1.0) ** n), reflected), found)
@@ -1099,7 +1094,7 @@ def _polygamma(n: int, x: Any) -> Any:
 def _polygamma_above(n: int, x: Any) -> Any:
     """Return the polygamma function of numbers above -1/2."""
     steps = 10 + n
-    is_small = op_less(x, float(steps))
+    is_small = x < float(steps)
     near = op_where(is_small, x, 1.0)
     shifts = _array_like(x, np.arange(1, steps))
     root = math.exp(math.lgamma(n + 1) / (n + 1))  # of n!, so that no factor overflows before the result does
@@ -1150,20 +1145,18 @@ def _incomplete(a: Any, x: Any, which: int) -> Any:
 def _incomplete_gamma(a: Any, x: Any, which: int) -> Any:
     """Return a power series for small arguments, else an integral over the side of `x` where it is smaller."""
     a, x = op_add(a, op_zeros_like(x)), op_add(x, op_zeros_like(a))
-    is_inside = op_logical_and(op_less_equal(0.0, a), op_less_equal(0.0, x))
-    is_inside = op_logical_and(is_inside, op_logical_and(op_less(a, math.inf), op_less(x, math.inf)))
-    is_inside = op_logical_and(is_inside, op_less(0.0, op_maximum(a, x)))
-    is_small = op_logical_and(op_less(x, 1.0), op_less(a, 10.0))
-    is_series = op_logical_and(is_inside, is_small)
-    is_integral = op_logical_and(op_logical_and(is_inside, op_less(0.0, x)), op_logical_not(is_small))
+    is_inside = (a >= 0.0) & (x >= 0.0)
+    is_inside = is_inside & (a < math.inf) & (x < math.inf)
+    is_inside = is_inside & (op_maximum(a, x) > 0.0)
+    is_small = (x < 1.0) & (a < 10.0)
+    is_series = is_inside & is_small
+    is_integral = is_inside & (x > 0.0) & ~is_small
     series = _by_series(op_where(is_series, a, 2.0), op_where(is_series, x, 0.5), which)
     integral = _by_integral(op_where(is_integral, a, 2.0), op_where(is_integral, x, 2.0), which)
     # the limits: x is 0 or infinite, or a is
-    is_none = op_logical_or(
-        op_logical_and(op_equal(x, 0.0), op_equal(a, 0.0)), op_logical_and(op_equal(x, math.inf), op_equal(a, math.inf))
-    )
-    is_right = op_logical_and(op_logical_and(op_less_equal(0.0, a), op_less_equal(0.0, x)), op_logical_not(is_none))
-    lower = op_cast(op_less(a, x), active().dtype_name(a))
+    is_none = (op_equal(x, 0.0) & op_equal(a, 0.0)) | (op_equal(x, math.inf) & op_equal(a, math.inf))
+    is_right = (a >= 0.0) & (x >= 0.0) & ~is_none
+    lower = op_cast(a < x, active().dtype_name(a))
     limit = op_subtract(1.0, lower) if which else lower
     wrong = op_multiply(op_where(is_right, 1.0, op_add(a, x)), op_where(is_right, 0.0, math.nan))
     limit = op_add(limit, wrong)
@@ -1195,7 +1188,7 @@ def _by_series(a: Any, x: Any, which: int) -> Any:
     if not which:
         return lower
     # where a is small, the lower function is close to 1
-    is_close = op_logical_and(op_less(a, 1.0), op_less(0.0, x))
+    is_close = (a < 1.0) & (x > 0.0)
     small, at = op_where(is_close, a, 0.5), op_where(is_close, x, 0.5)
     logarithm = op_add(op_multiply(small, op_log(at)), op_log1p(op_where(is_close, excess, 0.0)))
     for j in (1, 2, 3):
@@ -1213,7 +1206,7 @@ def _gamma_of_one_plus(a: Any) -> tuple[Any, Any]:
     for j in (1, 2, 3):
         gamma = op_divide(gamma, op_add(op_multiply(f, 1 / j), 1.0))
     for j in range(1, 10):
-        gamma = op_multiply(gamma, op_where(op_less_equal(float(j), whole), op_add(f, float(j)), 1.0))
+        gamma = op_multiply(gamma, op_where(float(j) <= whole, op_add(f, float(j)), 1.0))
     return gamma, rest
 
 
@@ -1237,8 +1230,8 @@ def _by_integral(a: Any, x: Any, which: int) -> Any:
         )
     )
     tail = op_multiply(_front(a, x), op_sum(op_multiply(density, weights), -1))
-    is_upper = op_less(a, x)
-    return op_where(is_upper if which else op_logical_not(is_upper), tail, op_subtract(1.0, tail))
+    is_upper = a < x
+    return op_where(is_upper if which else ~is_upper, tail, op_subtract(1.0, tail))
 
 
 def gauss(a: Any, x: Any) -> tuple[Any, Any]:
@@ -1251,7 +1244,7 @@ def gauss(a: Any, x: Any) -> tuple[Any, Any]:
     places, weights, exponent = _RULES[name]
     places, weights = (_array_like(a, numbers) for numbers in (places, weights))
     a, x = active().stop_gradient(a), active().stop_gradient(x)
-    sign = op_cast(op_where(op_less(a, x), 1.0, -1.0), name)
+    sign = op_cast(op_where(a < x, 1.0, -1.0), name)
     slope, root = op_abs(op_subtract(a, x)), op_sqrt(x)
     steep = op_divide(slope, root)
     width = op_multiply(root, op_add(op_sqrt(op_add(op_multiply(steep, steep), 2 * exponent)), steep))
@@ -1266,7 +1259,7 @@ def gauss(a: Any, x: Any) -> tuple[Any, Any]:
 
 def expm1_minus(y: Any) -> Any:
     """Return `exp(y) - 1 - y`."""
-    is_near = op_less(op_abs(y), 0.35)
+    is_near = op_abs(y) < 0.35
     near = op_where(is_near, y, 0.0)
     series = 1.0
     for k in range(13, 2, -1):
@@ -1281,13 +1274,13 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 /
 
 def _front(a: Any, x: Any) -> Any:
     """Return `x**a * exp(-x)` over the gamma function of `a`, without large terms that cancel."""
-    is_small = op_less(a, 10.0)
+    is_small = a < 10.0
     small, near = op_where(is_small, a, 1.0), op_minimum(op_where(is_small, x, 1.0), 1000.0)
     gamma, _ = _gamma_of_one_plus(small)
     found = op_divide(op_multiply(op_multiply(op_power(near, small), op_exp(op_negative(near))), small), gamma)
     a, x = op_where(is_small, 10.0, a), op_where(is_small, 10.0, x)
     distance = op_divide(op_subtract(x, a), a)
-    is_near = op_less(op_abs(distance), 0.375)
+    is_near = op_abs(distance) < 0.375
     near = op_where(is_near, distance, 0.0)
     s = op_divide(near, op_add(near, 2.0))
     square = op_multiply(s, s)
@@ -1319,7 +1312,7 @@ _ERFCX = (
 @mark_recomputed
 def _erfcx(x: Any) -> Any:
     """Return `exp(x * x) * erfc(x)`: by a series, and by reflection below 0."""
-    is_below = op_less(x, 0.0)
+    is_below = x < 0.0
     size = op_where(is_below, op_negative(x), x)
     places = op_subtract(1.0, op_divide(7.5, op_add(size, 3.75)))
     above = op_divide(_polynomial(places, _ERFCX), op_add(op_multiply(size, 2.0), 1.0))
@@ -1344,7 +1337,7 @@ def _erfcinv(x: Any) -> Any:
 @composite
 def _erfcinv_value(x: Any) -> Any:
     """Return it by Newton's iteration on logarithms where `x` is small, by `op_erfinv` elsewhere."""
-    is_small = op_logical_and(op_less(0.0, x), op_less(x, 0.2))
+    is_small = (x > 0.0) & (x < 0.2)
     level = op_log(op_where(is_small, x, 0.1))
     y = op_sqrt(op_subtract(op_multiply(op_log(op_multiply(level, -math.pi)), -0.5), level))
     for _ in range(3):
@@ -1356,15 +1349,15 @@ def _erfcinv_value(x: Any) -> Any:
 
 def _rel_entr(x: Any, y: Any, rest: Any) -> Any:
     """Return `x * log(x / y) + rest`, and infinity outside of its domain."""
-    below_x = op_logical_and(op_less(x, 0.0), op_equal(y, y))  # beside NaN, NaN
-    is_below = op_logical_or(below_x, op_logical_and(op_less(y, 0.0), op_equal(x, x)))
+    below_x = (x < 0.0) & op_equal(y, y)  # beside NaN, NaN
+    is_below = below_x | ((y < 0.0) & op_equal(x, x))
     is_zero = op_equal(x, 0.0)
-    is_pole = op_logical_and(op_less(0.0, x), op_equal(y, 0.0))
-    is_usual = op_logical_not(op_logical_or(op_logical_or(is_below, is_zero), is_pole))
+    is_pole = (x > 0.0) & op_equal(y, 0.0)
+    is_usual = ~(is_below | is_zero | is_pole)
     x, y = op_where(is_usual, x, 1.0), op_where(is_usual, y, 1.0)
     # the ratio may overflow, and where it is close to 1 its logarithm has few digits
     difference = op_subtract(x, y)
-    is_near = op_less(op_abs(difference), op_multiply(y, 0.5))
+    is_near = op_abs(difference) < op_multiply(y, 0.5)
     excess = op_divide(op_where(is_near, difference, 0.0), op_where(is_near, y, 1.0))
     logarithm = op_where(is_near, op_log1p(excess), op_subtract(op_log(x), op_log(y)))
     product = op_where(is_usual, op_multiply(x, logarithm), op_where(is_zero, 0.0, math.inf))
@@ -1376,10 +1369,8 @@ def _rel_entr(x: Any, y: Any, rest: Any) -> Any:
 def _zeta(x: Any, q: Any) -> Any:
     """Return the sum of ten terms, and of the others by Euler's and Maclaurin's formula."""
     x, q = op_add(x, op_zeros_like(q)), op_add(q, op_zeros_like(x))
-    is_usual = op_logical_and(op_less(1.0, x), op_less(0.0, q))
-    is_pole = op_logical_or(
-        op_logical_and(op_equal(x, 1.0), op_less_equal(0.0, q)), op_logical_and(op_less(1.0, x), op_equal(q, 0.0))
-    )
+    is_usual = (x > 1.0) & (q > 0.0)
+    is_pole = (op_equal(x, 1.0) & (q >= 0.0)) | ((x > 1.0) & op_equal(q, 0.0))
     exponent, start = op_where(is_usual, x, 2.0), op_where(is_usual, q, 1.0)
     total: Any = 0.0
     for k in range(10):
@@ -1428,7 +1419,7 @@ def _cos_and_sin_of_turns(v: Any) -> tuple[Any, Any]:
     """Return the cosine and the sine of `pi * v`, 0 where they are."""
     sign, angle = _half_turns(v)
     size = op_abs(angle)
-    is_low = op_less(size, 0.8)
+    is_low = size < 0.8
     cosine = op_where(is_low, op_cos(angle), op_sin(op_subtract(math.pi / 2, op_where(is_low, 1.0, size))))
     return op_multiply(sign, cosine), op_multiply(sign, op_sin(angle))
 
@@ -1442,13 +1433,13 @@ def _half_turns(v: Any) -> tuple[Any, Any]:
 
 def _sizes(*xs: Any) -> list[Any]:
     """Return absolute values, whose derivative at 0 is 1."""
-    return [op_where(op_less(x, 0.0), op_negative(x), x) for x in xs]
+    return [op_where(x < 0.0, op_negative(x), x) for x in xs]
 
 
 def _sign_below(v: Any, x: Any) -> Any:
     """Return what a function of whole order is multiplied by where `x` is negative; NaN for other orders."""
     whole = op_where(op_equal(v, op_round(v)), _half_turns(v)[0], math.nan)
-    return op_where(op_less(x, 0.0), whole, 1.0)
+    return op_where(x < 0.0, whole, 1.0)
 
 
 def _first_terms(v: Any, x: Any, terms: int, sign: float) -> Any:
@@ -1462,7 +1453,7 @@ def _first_terms(v: Any, x: Any, terms: int, sign: float) -> Any:
     # the power and the gamma function may overflow before their ratio does
     after = op_add(v, 1.0)
     power = op_power(op_divide(op_multiply(x, math.e / 2), _hold_where_steep(after, op_equal(x, 0.0))), v)
-    is_near = op_less(after, 10.5)
+    is_near = after < 10.5
     near, far = op_where(is_near, after, 1.0), op_where(is_near, 16.0, after)
     near = op_subtract(op_multiply(op_subtract(near, 1.0), op_subtract(op_log(near), 1.0)), _lgamma_above(near))
     rest = 1.0 - 0.5 * math.log(2 * math.pi)
@@ -1474,8 +1465,8 @@ def _first_terms(v: Any, x: Any, terms: int, sign: float) -> Any:
 def _second(v: Any, x: Any, is_scaled: bool) -> Any:
     """Return the modified function of the second kind, times `exp(x)` where `is_scaled`."""
     (v,), x = _sizes(op_add(v, op_zeros_like(x))), op_add(x, op_zeros_like(v))
-    is_small = op_logical_and(op_less(0.0, x), op_less(x, _SMALLEST))
-    is_usual = op_logical_and(op_less_equal(_SMALLEST, x), op_less(x, math.inf))
+    is_small = (x > 0.0) & (x < _SMALLEST)
+    is_usual = (x >= _SMALLEST) & (x < math.inf)
     usual = _second_by_integral(op_where(is_usual, v, 1.0), op_where(is_usual, x, 1.0), is_scaled)
     at = op_where(is_small, x, _SMALLEST)
     small = op_multiply(_second_of_small(op_where(is_small, v, 0.25), at), op_add(at, 1.0) if is_scaled else 1.0)
@@ -1515,7 +1506,7 @@ def _peak(v: Any, x: Any, exponent: float) -> tuple[Any, Any]:
 def _second_of_small(v: Any, x: Any) -> Any:
     """Return the modified function of the second kind for small positive `x`: the first terms of its series."""
     level = op_subtract(math.log(2.0), op_log(x))
-    is_low, is_lowest = op_less(v, 1.0), op_less(v, 0.5)
+    is_low, is_lowest = v < 1.0, v < 0.5
     low, lowest = op_where(is_low, v, 0.75), op_where(is_lowest, v, 0.25)
     middle = op_where(is_lowest, 0.75, low)
     difference = op_subtract(_lgamma_above(op_add(middle, 1.0)), _lgamma_above(op_subtract(1.0, middle)))
@@ -1526,7 +1517,7 @@ def _second_of_small(v: Any, x: Any) -> Any:
     exponent = op_multiply(low, slope)
     power = op_power(op_multiply(x, 0.5), op_negative(v))
     # of the exponent: a hyperbolic sine over it
-    is_short = op_less(exponent, 1e-3)
+    is_short = exponent < 1e-3
     grown = op_where(is_short, 1.0, op_multiply(op_where(is_low, power, 1.0), op_exp(op_multiply(low, delta))))
     long = op_divide(op_multiply(op_subtract(grown, op_divide(1.0, grown)), 0.5), op_where(is_short, 1.0, exponent))
     share = op_where(is_short, op_add(op_multiply(op_multiply(exponent, exponent), 1 / 6), 1.0), long)
@@ -1540,7 +1531,7 @@ def _is_steep(v: Any, x: Any, sine: Any) -> Any:
     name = active().dtype_name(x)
     ratio = op_divide(op_multiply(v, 2 / math.e), op_maximum(x, float(np.finfo(name).tiny)))
     level = op_multiply(op_add(v, 1.0), op_log(ratio))
-    return op_logical_and(op_equal(sine, 0.0), op_less(_STEEP[name][0], level))
+    return op_equal(sine, 0.0) & (_STEEP[name][0] < level)
 
 
 def _hold_where_steep(x: Any, is_steep: Any) -> Any:
@@ -1560,16 +1551,16 @@ def _first(v: Any, x: Any, is_scaled: bool) -> Any:
     order, given = op_add(v, op_zeros_like(x)), op_add(x, op_zeros_like(v))
     v, x = _sizes(order, given)
     _, _, edge, terms = _BESSEL[active().dtype_name(x)]
-    is_near = op_less(x, edge)
-    is_far = op_logical_and(op_less_equal(edge, x), op_less(x, math.inf))
+    is_near = x < edge
+    is_far = (edge <= x) & (x < math.inf)
     near = op_where(is_near, x, 1.0)
     near = op_multiply(_first_terms(v, near, terms, 1.0), op_exp(op_negative(near)) if is_scaled else 1.0)
     far = _first_by_integral(v, op_where(is_far, x, edge), is_scaled)
     ends = op_where(op_equal(x, math.inf), 0.0 if is_scaled else math.inf, math.nan)
     value = op_where(is_near, near, op_where(is_far, far, ends))
-    is_negative = op_logical_and(op_less(order, 0.0), op_less(v, math.inf))
+    is_negative = (order < 0.0) & (v < math.inf)
     sine = _cos_and_sin_of_turns(op_where(is_negative, v, 0.0))[1]
-    is_steep = op_logical_and(is_negative, _is_steep(v, x, sine))
+    is_steep = is_negative & _is_steep(v, x, sine)
     at, held = (
         op_where(is_negative, _hold_where_steep(x, is_steep), 1.0),
         op_where(is_negative, _hold_where_steep(v, is_steep), 0.25),
@@ -1606,52 +1597,52 @@ def _oscillating(v: Any, x: Any, is_first: bool) -> Any:
     """Return the Bessel function of the first kind, or of the second."""
     order, given = op_add(v, op_zeros_like(x)), op_add(x, op_zeros_like(v))
     v, x = _sizes(order, given)
-    is_inside = op_less_equal(v, _HIGHEST)
+    is_inside = v <= _HIGHEST
     v = op_where(is_inside, v, 1.0)
     cosine, sine = _cos_and_sin_of_turns(v)
     # negative orders by reflection
-    is_negative = op_less(order, 0.0)
-    is_mixed = op_logical_and(is_negative, op_not_equal(sine, 0.0))
+    is_negative = order < 0.0
+    is_mixed = is_negative & op_not_equal(sine, 0.0)
     square = op_multiply(v, v)
-    is_series = op_less_equal(op_multiply(x, x), op_multiply(op_add(v, 1.0), 8.0))
+    is_series = op_multiply(x, x) <= op_multiply(op_add(v, 1.0), 8.0)
     is_infinite = op_equal(x, math.inf)
-    is_far = op_less(op_add(op_multiply(square, 0.1875), 25.0), x)
-    is_small = op_less(x, _SMALLEST)
+    is_far = op_add(op_multiply(square, 0.1875), 25.0) < x
+    is_small = x < _SMALLEST
     is_none = op_equal(x, 0.0)
     # what overflows is computed where it is used alone: unused, it would have a gradient of 0 times infinity
-    is_steep = op_logical_and(is_negative, _is_steep(v, x, sine if is_first else cosine))
-    is_integral = op_logical_not(op_logical_or(is_far, is_small))
-    is_limit = op_logical_and(is_small, op_less(0.0, x))
+    is_steep = is_negative & _is_steep(v, x, sine if is_first else cosine)
+    is_integral = ~(is_far | is_small)
+    is_limit = is_small & (x > 0.0)
     if is_first:  # the function of the second kind is used for negative orders alone
-        is_integral = op_logical_and(is_integral, op_logical_or(is_negative, op_logical_not(is_series)))
-        is_limit = op_logical_and(is_limit, is_negative)
-    far = op_where(op_logical_and(is_far, op_less(x, math.inf)), x, 64.0)
+        is_integral = is_integral & (is_negative | ~is_series)
+        is_limit = is_limit & is_negative
+    far = op_where(is_far & (x < math.inf), x, 64.0)
     series = _first_terms(v, op_where(is_series, x, 1.0), 28, -1.0)
     held, middle = _hold_where_steep(v, is_steep), op_where(is_integral, _hold_where_steep(x, is_steep), 5.0)
     of_middle, of_far = _oscillating_by_integral(held, middle), _oscillating_far(v, far)
     first = op_where(is_series, series, op_where(is_far, of_far[0], of_middle[0]))
     # the two terms of the function of the second kind for small arguments, of which one is left from order 1 on
-    tangent = op_divide(sine, op_add(op_where(op_less(v, 1.0), cosine, 1.0), 1.0))
+    tangent = op_divide(sine, op_add(op_where(v < 1.0, cosine, 1.0), 1.0))
     small = _second_of_small(
         op_where(is_limit, held, 0.25), op_where(is_limit, _hold_where_steep(x, is_steep), _SMALLEST)
     )
-    other = op_where(op_logical_and(is_small, op_less(v, 1.0)), op_multiply(tangent, first), 0.0)
+    other = op_where(is_small & (v < 1.0), op_multiply(tangent, first), 0.0)
     small = op_where(is_none, 0.0, op_subtract(op_multiply(small, -2 / math.pi), other))
     second = op_where(is_small, small, op_where(is_far, of_far[1], of_middle[1]))
     first, second = (op_where(is_infinite, 0.0, y) for y in (first, second))
     second = _bound_where_steep(second, is_steep)
     if is_first:  # of a negative order, it has a pole at 0
         turned = op_subtract(op_multiply(cosine, first), op_multiply(sine, op_where(is_negative, second, 0.0)))
-        turned = op_where(op_logical_and(is_none, is_mixed), op_where(op_less(0.0, sine), math.inf, -math.inf), turned)
+        turned = op_where(is_none & is_mixed, op_where(sine > 0.0, math.inf, -math.inf), turned)
         value, sign = op_where(is_negative, turned, first), _sign_below(order, given)
     else:
         pole = op_log(op_where(is_none, x, 1.0))
         across = op_multiply(cosine, op_where(is_none, 0.0, second))
         across = op_add(across, op_multiply(sine, first))
         is_left = op_not_equal(cosine, 0.0)
-        across = op_where(op_logical_and(is_none, is_left), op_multiply(op_where(is_left, cosine, 1.0), pole), across)
+        across = op_where(is_none & is_left, op_multiply(op_where(is_left, cosine, 1.0), pole), across)
         value = op_where(is_negative, across, op_where(is_none, pole, second))
-        sign = op_where(op_less(given, 0.0), math.nan, 1.0)
+        sign = op_where(given < 0.0, math.nan, 1.0)
     return op_multiply(value, op_where(is_inside, sign, math.nan))
 
 
@@ -1707,16 +1698,16 @@ def _betainc(a: Any, b: Any, x: Any) -> Any:
     """Return an integral over the side of `x` where it is smaller, in the logarithm of the odds."""
     none = op_add(op_add(op_zeros_like(a), op_zeros_like(b)), op_zeros_like(x))
     a, b, x = op_add(a, none), op_add(b, none), op_add(x, none)
-    is_right = op_logical_and(op_logical_and(op_less_equal(0.0, a), op_less_equal(0.0, b)), op_less_equal(0.0, x))
-    is_right = op_logical_and(is_right, op_less_equal(x, 1.0))
-    is_usual = op_logical_and(op_less(0.0, op_minimum(a, b)), op_less(op_maximum(a, b), math.inf))
-    is_usual = op_logical_and(op_logical_and(is_usual, is_right), op_logical_and(op_less(0.0, x), op_less(x, 1.0)))
+    is_right = (a >= 0.0) & (b >= 0.0) & (x >= 0.0)
+    is_right = is_right & (x <= 1.0)
+    is_usual = (op_minimum(a, b) > 0.0) & (op_maximum(a, b) < math.inf)
+    is_usual = is_usual & is_right & (x > 0.0) & (x < 1.0)
     usual = _betainc_by_integral(op_where(is_usual, a, 1.0), op_where(is_usual, b, 1.0), op_where(is_usual, x, 0.5))
     # the limits: all of the distribution is at 0 or at 1
-    is_at_one = op_logical_or(op_less_equal(1.0, x), op_logical_or(op_equal(a, 0.0), op_equal(b, math.inf)))
-    is_at_none = op_logical_or(op_less_equal(x, 0.0), op_logical_or(op_equal(b, 0.0), op_equal(a, math.inf)))
-    is_open = op_logical_and(op_equal(a, b), op_logical_or(op_equal(a, 0.0), op_equal(a, math.inf)))
-    is_right = op_logical_and(is_right, op_logical_not(is_open))
+    is_at_one = (x >= 1.0) | op_equal(a, 0.0) | op_equal(b, math.inf)
+    is_at_none = (x <= 0.0) | op_equal(b, 0.0) | op_equal(a, math.inf)
+    is_open = op_equal(a, b) & (op_equal(a, 0.0) | op_equal(a, math.inf))
+    is_right = is_right & ~is_open
     limit = op_where(op_equal(x, 0.0), 0.0, op_where(is_at_one, 1.0, op_where(is_at_none, 0.0, math.nan)))
     return op_where(is_usual, usual, op_where(is_right, limit, math.nan))
 
@@ -1724,7 +1715,7 @@ def _betainc(a: Any, b: Any, x: Any) -> Any:
 def _log_of_share(part: Any, both: Any, size: Any, shift: Any) -> Any:
     """Return the logarithm of `part * both / size`, which is `1 + shift / size`: of a vanishing part, that is 0."""
     distance = op_divide(shift, size)
-    is_close = op_less(-0.5, distance)
+    is_close = distance > -0.5
     far = op_log(op_multiply(op_where(is_close, 1.0, part), op_divide(both, size)))
     return op_where(is_close, op_log1p(op_where(is_close, distance, 0.0)), far)
 
@@ -1732,13 +1723,13 @@ def _log_of_share(part: Any, both: Any, size: Any, shift: Any) -> Any:
 def _betainc_by_integral(a: Any, b: Any, x: Any) -> Any:
     """Return the function for numbers inside of its domain; `p`, `q` and `t` are those of the smaller side."""
     name = active().dtype_name(x)
-    is_lower = op_less(op_multiply(x, op_add(a, b)), a)
+    is_lower = op_multiply(x, op_add(a, b)) < a
     of_x, of_rest = op_log(x), op_log1p(op_negative(x))
     p, q = op_where(is_lower, a, b), op_where(is_lower, b, a)
     t = op_where(is_lower, x, op_subtract(1.0, x))
     level = op_subtract(op_add(op_multiply(a, of_x), op_multiply(b, of_rest)), _betaln(a, b))
     # by Stirling's formula where the terms are large and cancel
-    is_large = op_less(10.5, op_minimum(a, b))
+    is_large = op_minimum(a, b) > 10.5
     large_a, large_b, large_x = op_where(is_large, a, 16.0), op_where(is_large, b, 16.0), op_where(is_large, x, 0.5)
     both, rest = op_add(large_a, large_b), op_subtract(1.0, large_x)
     shift = op_subtract(op_multiply(large_x, large_b), op_multiply(rest, large_a))
@@ -1768,8 +1759,8 @@ def _betainc_by_integral(a: Any, b: Any, x: Any) -> Any:
     y = op_multiply(op_expand_dims(width, -1), op_add(places, 0.5))
     # in one of two forms, whose terms do not cancel
     of_t, of_rest = op_expand_dims(t, -1), op_expand_dims(op_where(is_lower, op_subtract(1.0, x), x), -1)
-    is_few = op_expand_dims(op_less(q, after), -1)
-    slope = op_expand_dims(op_where(op_less(q, after), op_negative(q), after), -1)
+    is_few = op_expand_dims(q < after, -1)
+    slope = op_expand_dims(op_where(q < after, op_negative(q), after), -1)
     change = op_where(is_few, op_multiply(of_rest, op_expm1(y)), op_multiply(of_t, op_expm1(op_negative(y))))
     fall = op_add(op_multiply(slope, y), op_multiply(op_expand_dims(total, -1), op_log1p(change)))
     integral = op_multiply(width, op_sum(op_multiply(op_exp(op_negative(fall)), weights), -1))

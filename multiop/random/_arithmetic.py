@@ -13,7 +13,7 @@ from multiop._loading.registry import active, random_part
 from multiop.frontends.bitwise import op_bitwise_and
 from multiop.frontends.conversion import op_cast, op_view
 from multiop.frontends.elementwise import op_add, op_divide, op_multiply, op_negative, op_round, op_sqrt, op_subtract
-from multiop.frontends.logical import op_less, op_where
+from multiop.frontends.logical import op_where
 
 # dtype -> the integer dtype of its size, number of fraction bits, bit pattern of 2/3, and log(2) in two parts; the
 # product of the first part and a small integer is exact
@@ -66,7 +66,7 @@ def log(x: Any) -> Any:
 def log_1_minus(x: Any, rest: Any = None) -> Any:
     """Return `log(1 - x)` for `0 < x < 1`, with full precision for small `x`, and near 1 if `rest` is `1 - x`."""
     exponent, fraction = _parts(op_subtract(1.0, x) if rest is None else rest)
-    is_small = op_less(x, 0.25)
+    is_small = x < 0.25
     return _log_of(op_where(is_small, 0.0, exponent), op_where(is_small, op_negative(x), fraction))
 
 
@@ -97,7 +97,7 @@ def exp(x: Any) -> Any:
     name = active().dtype_name(x)
     whole, digits, _, log_2, rest = _LAYOUT[name]
     least = -87.0 if name == "float32" else -708.0
-    is_zero = op_less(x, least)
+    is_zero = x < least
     x = op_where(is_zero, 0.0, x)
     exponent = op_round(op_multiply(x, 1.4426950408889634))
     fraction = op_subtract(op_subtract(x, times(exponent, log_2)), times(exponent, rest))

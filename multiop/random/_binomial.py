@@ -31,7 +31,7 @@ from multiop.frontends.elementwise import (
     op_subtract,
 )
 from multiop.frontends.indexing import op_take
-from multiop.frontends.logical import op_equal, op_less, op_less_equal, op_logical_and, op_where
+from multiop.frontends.logical import op_equal, op_where
 from multiop.frontends.shapes import op_broadcast_to, op_concatenate, op_reshape
 from multiop.frontends.sorting import op_searchsorted
 from multiop.random import _arguments, _normal, _philox
@@ -105,8 +105,8 @@ def draws(n: Any, p: Any, key: Any, shape: Any, dtype: str, spread: float | None
     is_shared = spread is not None and isinstance(count, int) and count >= 64 + 4 * size
     sizes = (size,) if is_shared else shape
     n, p = (op_broadcast_to(one, sizes) for one in (n, p))
-    is_right = op_logical_and(op_less_equal(0.0, n), op_equal(op_floor(n), n))
-    is_right = op_logical_and(is_right, op_logical_and(op_less_equal(0.0, p), op_less_equal(p, 1.0)))
+    is_right = (n >= 0.0) & op_equal(op_floor(n), n)
+    is_right = is_right & (p >= 0.0) & (p <= 1.0)
     n, p = (_philox.hidden(op_where(is_right, one, 0.0), key, sizes, dtype) for one in (n, p))
     rest = op_subtract(1.0, p)
     share = op_minimum(p, rest)
@@ -114,13 +114,13 @@ def draws(n: Any, p: Any, key: Any, shape: Any, dtype: str, spread: float | None
         arguments = n, share, key, shape, dtype, is_shared
         found = _many(*arguments, spread) if spread else _few(*arguments)
     else:
-        is_few = op_less(op_multiply(n, share), FEW)
+        is_few = op_multiply(n, share) < FEW
         few = _few(op_where(is_few, n, 0.0), op_where(is_few, share, 0.0), key, shape, dtype)
         many = _many(op_where(is_few, 2 * FEW, n), op_where(is_few, 0.5, share), key, shape, dtype)
         found = op_where(is_few, few, many)
     if is_shared:
         n, p, rest, is_right = (one[0] for one in (n, p, rest, is_right))
-    found = op_where(op_less(rest, p), op_subtract(n, found), found)
+    found = op_where(rest < p, op_subtract(n, found), found)
     return op_where(is_right, found, float("nan"))
 
 
@@ -141,7 +141,7 @@ def inverse(terms: list[Any], key: Any, shape: Any, dtype: str, is_shared: bool 
         tails.append(op_subtract(tails[-1], times(term, 1.0)))
     if is_shared:
         return op_cast(op_searchsorted(op_concatenate(tails[:0:-1]), u), dtype)
-    return functools.reduce(op_add, [op_cast(op_less(tail, u), dtype) for tail in tails[1:]])
+    return functools.reduce(op_add, [op_cast(tail < u, dtype) for tail in tails[1:]])
 
 
 def _many(
@@ -161,7 +161,7 @@ def _many(
     def attempt(*words: Any) -> tuple[Any, Any]:
         k, v, limit = candidate(*words, *hat)
         place = op_minimum(op_maximum(op_subtract(k, least), 0.0), float(size - 1))
-        return k, op_less_equal(v, op_multiply(limit, take_inside(table, op_cast(place, "int32"))))
+        return k, v <= op_multiply(limit, take_inside(table, op_cast(place, "int32")))
 
     return op_reshape(first_accepted(attempt, key, count, [], dtype, _stages(spread, (2, 4))), shape)
 
@@ -182,7 +182,7 @@ def _hat_and_law(n: Any, p: Any) -> tuple[list[Any], list[Any]]:
 
 def _attempt(first: Any, low: Any, second: Any, lower: Any, *parameters: Any) -> tuple[Any, Any]:
     k, v, limit = candidate(first, low, second, lower, *parameters[:3])
-    return k, op_less_equal(v, op_multiply(limit, _chance(k, *parameters[3:])))
+    return k, v <= op_multiply(limit, _chance(k, *parameters[3:]))
 
 
 def candidate(first: Any, low: Any, second: Any, lower: Any, four_a: Any, b: Any, center: Any) -> tuple[Any, Any, Any]:
@@ -217,7 +217,7 @@ def _table_size(dtype: str, spread: float) -> int:
 
 def _chance(k: Any, n: Any, mean: Any, largest: Any, height: Any) -> Any:
     """Return the probability of `k` over the largest one, whose logarithm is given, and over the height of the hat."""
-    is_inside = op_logical_and(op_less_equal(0.0, k), op_less_equal(k, n))
+    is_inside = (k >= 0.0) & (k <= n)
     k = op_minimum(op_maximum(k, 0.0), n)
     found = op_divide(exp(op_subtract(_log_probability(k, n, mean), largest)), height)
     return op_where(is_inside, found, 0.0)
@@ -238,7 +238,7 @@ def log_factorial_rest(k: Any) -> Any:
     """Return `log(k!) - k log(k) + k`."""
     name = active().dtype_name(k)
     table = active().on_device_of(k, active().convert(_RESTS.astype(name)))
-    is_near = op_less(k, 16.0)
+    is_near = k < 16.0
     near = op_take(table, op_cast(op_minimum(k, 15.0), "int32"))
     k = op_maximum(k, 16.0)
     half = op_divide(0.5, k)  # TensorFlow's graphs do not round 1 / k correctly
@@ -256,14 +256,14 @@ _ATANH = {
 def deviance(k: Any, mean: Any) -> Any:
     """Return `k * log(k / mean) + mean - k`."""
     e = op_divide(op_subtract(k, mean), mean)
-    is_near = op_less(op_abs(e), 0.375)
+    is_near = op_abs(e) < 0.375
     near = op_where(is_near, e, 0.0)
     s = op_divide(near, op_add(near, 2.0))
     square = times(s, s)
     cubes = times(times(s, square), polynomial(square, _ATANH[active().dtype_name(k)]))
     series = op_add(times(near, s), times(op_add(near, 1.0), cubes))
     ratio = op_divide(k, mean)
-    is_none = op_less_equal(k, 0.0)
+    is_none = k <= 0.0
     ratio_log = op_where(is_none, 0.0, log(op_where(is_none, 1.0, ratio)))
     far = op_subtract(times(ratio, ratio_log), e)
     return times(mean, op_where(is_near, series, far))

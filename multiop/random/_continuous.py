@@ -14,7 +14,7 @@ from multiop.autodiff.stop_gradient import op_stop_gradient
 from multiop.frontends.conversion import op_cast, op_shape, op_view_as_complex
 from multiop.frontends.decompositions import op_cholesky
 from multiop.frontends.elementwise import op_add, op_maximum, op_minimum, op_nextafter, op_subtract
-from multiop.frontends.logical import op_less, op_where
+from multiop.frontends.logical import op_where
 from multiop.frontends.products import op_matmul
 from multiop.frontends.shapes import op_expand_dims, op_squeeze, op_stack
 from multiop.random import _arguments, _normal
@@ -79,8 +79,8 @@ def _uniform(shape: Any, minval: Any, maxval: Any, name: str, seed: Any, stream:
     y = op_cast(op_add(times(x, width), low), name)
     last = op_stop_gradient(op_nextafter(op_cast(high, name), op_cast(low, name)))
     if are_numbers:
-        return op_where(op_less(y, op_cast(high, name)), y, last)
-    rest = op_where(op_less(y, op_cast(high, name)), 0.0, op_subtract(last, y))
+        return op_where(y < op_cast(high, name), y, last)
+    rest = op_where(y < op_cast(high, name), 0.0, op_subtract(last, y))
     return op_add(y, op_stop_gradient(rest))
 
 
@@ -331,7 +331,7 @@ def _draw_scaled(
     _arguments.check(not isinstance(scale, float) or scale >= 0, f"{of_scale} must not be negative, got {scale}")
     _arguments.fits(shape, **{of_loc: loc, of_scale: scale})
     if nan_below_zero and not isinstance(scale, float):
-        scale = op_where(op_less(scale, 0.0), math.nan, scale)
+        scale = op_where(scale < 0.0, math.nan, scale)
     x = standard(as_key(seed), shape, name)
     if not (isinstance(scale, float) and scale == 1.0):
         x = times(x, scale)

@@ -28,7 +28,7 @@ from multiop.frontends.elementwise import (
     op_negative,
     op_subtract,
 )
-from multiop.frontends.logical import op_less, op_less_equal, op_logical_and, op_where
+from multiop.frontends.logical import op_where
 from multiop.frontends.reduction import op_sum
 from multiop.frontends.shapes import op_expand_dims, op_reshape
 from multiop.frontends.special import expm1_minus, gauss
@@ -110,7 +110,7 @@ def beta(shape: Shape, alpha: ArrayLike, beta: ArrayLike, dtype: DType = None, s
     alpha, beta = _parameter(alpha, "alpha", shape, name), _parameter(beta, "beta", shape, name)
     keys, exact = split(as_key(seed)), _normal.computed_in(name)
     difference = op_subtract(_log_gamma(alpha, keys[0], exact), _log_gamma(beta, keys[1], exact))
-    is_less = op_less(difference, 0.0)
+    is_less = difference < 0.0
     ratio = _exp(op_where(is_less, difference, op_negative(difference)))
     return op_cast(op_divide(op_where(is_less, ratio, 1.0), op_add(ratio, 1.0)), name)
 
@@ -146,7 +146,7 @@ def _of_rank(alpha: Any, x: Any, least: float | None) -> Any:
             slope = _slope(alpha, moving)
         else:
             slope = op_multiply(moving, _slope(alpha, op_log(moving)))
-            slope = op_where(op_less_equal(x, least), 0.0, slope)
+            slope = op_where(x <= least, 0.0, slope)
         return op_multiply(upstream, slope), None, None
 
     return times(x, 1.0), gradient  # a compiler that saw through it would reorder the difference of two logarithms
@@ -163,7 +163,7 @@ def _draws(alpha: Any, key: Any, dtype: str, least: float | None) -> Any:
     shape = tuple(alpha.shape)
     n = _philox.count(shape)
     alpha = _philox.hidden(alpha, key, shape, dtype)
-    is_small = op_less(alpha, 1.0)  # then a number for alpha + 1 is multiplied by a power of a uniform number
+    is_small = alpha < 1.0  # then a number for alpha + 1 is multiplied by a power of a uniform number
     d = op_subtract(op_where(is_small, op_add(alpha, 1.0), alpha), 1 / 3)
     c = op_divide(1 / 3, sqrt(d))
     root = op_reshape(
@@ -171,7 +171,7 @@ def _draws(alpha: Any, key: Any, dtype: str, least: float | None) -> Any:
     )
     u = _normal.inner_uniform(key, shape, dtype)
     power = op_where(is_small, op_divide(log(u), op_where(is_small, alpha, 1.0)), 0.0)
-    is_right = op_less(0.0, alpha)
+    is_right = alpha > 0.0
     if least is None:
         found = op_add(op_subtract(log(d), times(log(root), -3.0)), power)
     else:
@@ -188,15 +188,15 @@ def _attempt(normal: Any, low: Any, uniform: Any, lower: Any, d: Any, c: Any) ->
     """
     y = times(_normal.standard_normal_of(normal, low), c)
     root = op_add(y, 1.0)
-    is_positive = op_less(0.0, root)
+    is_positive = root > 0.0
     root = op_where(is_positive, root, 1.0)
-    is_near = op_less(op_abs(y), 0.125)
+    is_near = op_abs(y) < 0.125
     near, square = op_where(is_near, y, 0.0), times(y, y)
     series = op_multiply(op_multiply(square, square), polynomial(near, _REST[active().dtype_name(y)]))
     three = times(y, polynomial(y, (1 / 3, -1 / 2, 1.0)))
     rest = op_where(is_near, series, op_subtract(log(root), three))
-    is_accepted = op_less(log(_normal.inner_uniform_of(uniform, lower)), op_multiply(times(rest, d), 3.0))
-    return root, op_logical_and(is_positive, is_accepted)
+    is_accepted = log(_normal.inner_uniform_of(uniform, lower)) < op_multiply(times(rest, d), 3.0)
+    return root, is_positive & is_accepted
 
 
 # (log(1 + y) - y + y**2 / 2 - y**3 / 3) / y**4 in powers of y
@@ -216,7 +216,7 @@ def _slope(alpha: Any, x: Any) -> Any:
     # below these bounds all that is made of the number is 0 or 1, with a slope of 0: not 0 times infinity
     alpha, x = (op_maximum(one, bound) for one, bound in zip((alpha, x), _BOUNDS[name], strict=True))
     z = op_exp(x)
-    is_small = op_less(z, 1.0)
+    is_small = z < 1.0
     digamma_of_next, log_over_digamma = _digamma(alpha)
     low = op_where(is_small, z, 0.0)
     total, slope, term, harmonic = 1.0, 0.0, 1.0, 0.0
@@ -235,11 +235,11 @@ _BOUNDS = {"float32": (1e-18, -1e18), "float64": (1e-150, -1e150)}
 def _integral(alpha: Any, z: Any, log_over_digamma: Any) -> Any:
     beyond = op_subtract(alpha, z)
     ratio = op_divide(beyond, alpha)  # 1 minus z / alpha
-    is_near = op_less(op_abs(ratio), 0.5)
+    is_near = op_abs(ratio) < 0.5
     near = op_log1p(op_negative(op_where(is_near, ratio, 0.0)))
     rank = op_add(op_where(is_near, near, op_subtract(op_log(z), op_log(alpha))), log_over_digamma)
     places, weights = gauss(alpha, z)
-    sign = op_where(op_less(alpha, z), 1.0, -1.0)
+    sign = op_where(alpha < z, 1.0, -1.0)
     beyond, z, rank = (op_expand_dims(one, -1) for one in (beyond, z, rank))
     density = op_exp(op_subtract(op_multiply(beyond, places), op_multiply(z, expm1_minus(places))))
     return op_multiply(sign, op_sum(op_multiply(op_multiply(density, op_add(rank, places)), weights), -1))
@@ -247,7 +247,7 @@ def _integral(alpha: Any, z: Any, log_over_digamma: Any) -> Any:
 
 def _digamma(x: Any) -> tuple[Any, Any]:
     """Return the digamma function of positive numbers plus 1, and what their logarithm exceeds their digamma by."""
-    is_small = op_less(x, 10.0)
+    is_small = x < 10.0
     near = op_where(is_small, x, 1.0)
     below = 0.0
     for k in range(1, 10):

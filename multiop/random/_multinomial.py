@@ -13,7 +13,7 @@ from multiop.frontends.control_flow import op_fori_loop
 from multiop.frontends.conversion import op_cast
 from multiop.frontends.elementwise import op_add, op_divide, op_subtract
 from multiop.frontends.indexing import op_take
-from multiop.frontends.logical import op_equal, op_less, op_less_equal, op_logical_and, op_where
+from multiop.frontends.logical import op_equal, op_where
 from multiop.frontends.reduction import op_all
 from multiop.frontends.shapes import op_broadcast_to, op_expand_dims, op_pad, op_reshape, op_stack
 from multiop.random import _arguments, _normal
@@ -71,8 +71,8 @@ def multinomial(
         pairs = op_reshape(levels[-1], (*sizes, 2 ** (depth - level - 1), 2))
         levels.append(times(op_add(pairs[..., 0], pairs[..., 1]), 1.0))
     total = levels[-1]
-    is_right = op_logical_and(op_less(0.0, total), op_less(total, math.inf))
-    is_right = op_logical_and(is_right, op_all(op_less_equal(0.0, weights), -1, keepdims=True))
+    is_right = (total > 0.0) & (total < math.inf)
+    is_right = is_right & op_all(weights >= 0.0, -1, keepdims=True)
     found = op_where(is_right, op_expand_dims(counts, -1), math.nan)
     if depth == 0:
         return op_cast(found, name)

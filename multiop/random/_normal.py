@@ -163,7 +163,7 @@ def _quantile(middle: Any, tail: Any) -> Any:
     w = op_negative(log(op_multiply(tail, op_subtract(2.0, tail))))
     central = polynomial(op_subtract(w, 3.125), _CENTRAL)
     outer = polynomial(op_subtract(w, 14.225), _OUTER)
-    return op_multiply(middle, op_where(op_less(w, 6.25), central, outer))
+    return op_multiply(middle, op_where(w < 6.25, central, outer))
 
 
 # Wichura, "Algorithm AS 241: the percentage points of the normal distribution", Applied Statistics 37 (1988): PPND16
@@ -201,8 +201,8 @@ def _wide_quantile(middle: Any, tail: Any) -> Any:
     r = sqrt(op_negative(log(op_multiply(tail, 0.5))))
     near, far = op_subtract(r, 1.6), op_subtract(r, 5.0)
     outer = op_where(
-        op_less(r, 5.0),
+        r < 5.0,
         op_divide(polynomial(near, _TAIL_OVER), polynomial(near, _TAIL_UNDER)),
         op_divide(polynomial(far, _FAR_OVER), polynomial(far, _FAR_UNDER)),
     )
-    return op_where(op_less(q, 0.425), central, outer)
+    return op_where(q < 0.425, central, outer)

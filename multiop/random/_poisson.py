@@ -22,7 +22,7 @@ from multiop.frontends.elementwise import (
     op_negative,
     op_subtract,
 )
-from multiop.frontends.logical import op_less, op_less_equal, op_logical_and, op_where
+from multiop.frontends.logical import op_where
 from multiop.frontends.shapes import op_reshape
 from multiop.random import _arguments, _normal, _philox
 from multiop.random._arithmetic import exp, sqrt, times
@@ -73,9 +73,9 @@ def poisson(shape: Shape, mean: ArrayLike, dtype: DType = None, seed: Seed = Non
 def _draws(mean: Any, key: Any, dtype: str) -> Any:
     shape = tuple(mean.shape)
     count = _philox.count(shape)
-    is_right = op_logical_and(op_less_equal(0.0, mean), op_less(mean, math.inf))
+    is_right = (mean >= 0.0) & (mean < math.inf)
     mean = _philox.hidden(op_where(is_right, mean, 0.0), key, shape, dtype)
-    is_few = op_less(mean, FEW)
+    is_few = mean < FEW
     few = op_where(is_few, mean, 0.0)
     terms = [exp(op_negative(few))]
     for k in range(TERMS[dtype]):
@@ -101,11 +101,11 @@ def _attempt(
     first: Any, low: Any, second: Any, lower: Any, four_a: Any, b: Any, center: Any, mean: Any, height: Any
 ) -> tuple[Any, Any]:
     k, v, limit = candidate(first, low, second, lower, four_a, b, center)
-    return k, op_less_equal(v, op_multiply(limit, chance(k, mean, height)))
+    return k, v <= op_multiply(limit, chance(k, mean, height))
 
 
 def chance(k: Any, mean: Any, height: Any) -> Any:
     """Return the probability of `k` over the height of the hat."""
-    is_inside, k = op_less_equal(0.0, k), op_maximum(k, 0.0)
+    is_inside, k = k >= 0.0, op_maximum(k, 0.0)
     log_probability = op_subtract(op_negative(log_factorial_rest(k)), deviance(k, mean))
     return op_where(is_inside, op_divide(exp(log_probability), height), 0.0)

@@ -240,7 +240,10 @@ WITHOUT_EQUALITY = {  # ops that look for equal entries, which Python's == does 
         tf.constant([[1, 0]]), tf.constant(COLORS[:1]), tf.constant([2]), tf.constant([3]), mask_index=0
     ),
     "perspective_transform to a line": lambda: mo.op_image_perspective_transform(
-        tf.constant(COLORS), tf.constant(CORNERS), tf.constant(CORNERS * np.float32([1, 0])), data_format="channels_last"
+        tf.constant(COLORS),
+        tf.constant(CORNERS),
+        tf.constant(CORNERS * np.float32([1, 0])),
+        data_format="channels_last",
     ),
     "lgamma at a pole": lambda: mo.op_lgamma(tf.constant([-1.0, 0.0, 2.5])),
 }
