@@ -1113,6 +1113,11 @@ BAD = {
     ),
     "num_samples": (lambda: random.categorical(np.ones((1, 3), "float32"), -1, seed=1), ValueError, "num_samples"),
     "axis": (lambda: random.shuffle(np.ones(3, "float32"), 1, seed=1), ValueError, "axis 1 is out of range"),
+    "mean: more than shape": (
+        lambda: random.multivariate_normal((), np.zeros((3, 2)), np.eye(2), seed=1),
+        ValueError,
+        "mean has the shape",
+    ),
 }
 
 
