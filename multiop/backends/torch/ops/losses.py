@@ -59,14 +59,14 @@ def times_unmasked(upstream, x, target, logs):
 parts_missed_slope = with_slopes(
     lambda upstream, target, logs: torch.addcmul(upstream.new_zeros(()), upstream, target, value=-1),
     lambda change, upstream, target, logs: parts_missed_slope(change, target, logs),
-    lambda change, upstream, target, logs: times_unmasked(change, upstream, target, logs),
+    times_unmasked,
     lambda change, upstream, target, logs: torch.zeros_like(change),
     is_slope=True,
 )
 parts_missed = with_slopes(
     parts_missed_value,
     lambda upstream, target, logs: times_unmasked(upstream, logs, target, logs),
-    lambda upstream, target, logs: parts_missed_slope(upstream, target, logs),
+    parts_missed_slope,
 )
 
 
