@@ -78,6 +78,7 @@ MAPPED = {
     "hypot": lambda x: mo.op_hypot(x, 2.0),
     "arctan2": lambda x: mo.op_arctan2(x, 2.0),
     "pinv": lambda x: mo.op_pinv(mo.op_reshape(x, (2, 2))),
+    "complex det": lambda x: mo.op_real(mo.op_det(mo.op_reshape(tf.complex(x, x * x), (2, 2)))),
 }
 
 
