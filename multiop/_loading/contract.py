@@ -266,11 +266,13 @@ class Call(Protocol):
         f: The user's function.
         name: Its name, for errors.
         rule_name: Its name and the line where it begins, for errors about what its rule computes.
+        is_op: Whether it is an op of multiop, whose rule is linear.
     """
 
     f: Callable[..., Any]
     name: str
     rule_name: str
+    is_op: bool
 
     def forward(self, primals: Sequence[Tensor], /) -> tuple[list[Tensor], Any]:
         """Run the function; return its outputs, and its rule for `backward`."""

@@ -25,6 +25,8 @@ def with_rule(name: str, f: Callable[..., tuple[Sequence[Any], Rule]], *primals:
 class _Call:
     """What `contract.Call` says."""
 
+    is_op = True
+
     def __init__(self, name: str, f: Callable[..., Any]) -> None:
         self.name = self.rule_name = name
         self.f = f

@@ -147,6 +147,8 @@ class CustomCall:
         primals: The tensor leaves of the arguments, integers included, in order.
     """
 
+    is_op = False
+
     def __init__(
         self,
         f: Callable[..., Any],

@@ -31,6 +31,7 @@ from multiop.frontends.logical import (
     op_isinf,
     op_isnan,
     op_less,
+    op_not_equal,
     op_where,
 )
 from multiop.frontends.reduction import op_cumsum, op_diff
@@ -116,8 +117,9 @@ def _interpolate(x: Tensor, xp: Tensor, fp: Tensor, n: int) -> Tensor:
     unit = op_where(op_isinf(width), 0.5, 1.0)  # in which the distance of large points does not overflow
     x1, x2, at = op_multiply(x1, unit), op_multiply(x2, unit), op_multiply(inside, unit)
     step, rest, width = op_subtract(at, x1), op_subtract(at, x2), op_where(is_one, 1.0, op_subtract(x2, x1))
-    # half of the rise, which does not overflow either; points that coincide have no slope
-    rise = op_where(is_one, 0.0, op_subtract(op_multiply(f2, 0.5), op_multiply(f1, 0.5)))
+    # half of the rise, which does not overflow either; there is no slope at points that coincide, nor outside of all
+    is_flat = is_one | op_not_equal(x, inside)
+    rise = op_where(is_flat, 0.0, op_subtract(op_multiply(f2, 0.5), op_multiply(f1, 0.5)))
     first = op_add(f1, op_multiply(op_divide(op_multiply(step, 2.0), width), rise))
     second = op_add(f2, op_multiply(op_divide(op_multiply(rest, 2.0), width), rise))
     is_first = step < op_negative(rest)  # from the nearer point, whose value is exact there

@@ -54,6 +54,23 @@ def test_interp_beside_an_infinity_in_other_dtypes(backend):
     assert host(mo.op_interp(tensor([3.0], "bfloat16"), points[:], values)).astype(float).tolist() == [4]
 
 
+def test_forward_mode_of_polyval_where_the_slope_in_a_coefficient_overflows(backend):
+    p, x = tensor([0.0, 0, 0, 0, 2, 1, 1]), tensor(-1e77)
+    polyval = lambda x: mo.op_polyval(p, x)
+    value, tangent = mo.jvp(polyval, (x,), (tensor(1.0),))
+    np.testing.assert_allclose(host(value), 2e154, rtol=1e-12)
+    np.testing.assert_allclose(host(tangent), -4e77, rtol=1e-12)
+    _, tangent = mo.jvp(mo.op_polyval, (p, x), (tensor([0.0, 0, 0, 0, 0, 0, 1]), tensor(1.0)))
+    assert not np.isfinite(host(tangent)) or np.isclose(host(tangent), -4e77)  # 0 times infinity
+
+
+def test_gradient_of_interp_outside_of_close_points(backend, way):
+    x, points, heights = tensor([-1.0, 1.0]), tensor(np.arange(1, 4) * 1e-307), tensor([1.0, -2, 4])
+    gradient = way(lambda x, points, heights: mo.vjp(mo.op_interp, x, points, heights)[1](mo.op_ones_like(x)))
+    found = list(map(host, gradient(x, points, heights)))
+    assert [y.tolist() for y in found] == [[0, 0], [0, 0, 0], [1, 0, 1]]
+
+
 def test_interp_of_more_than_the_range(backend, way):
     points = tensor([0.0, 4, 5])
     interp = lambda x: mo.op_interp(x, points, tensor([-BIG, BIG, BIG]))

@@ -70,6 +70,30 @@ def test_a_graph_has_the_derivatives_of_an_eager_call(name, point):
             np.testing.assert_allclose(found, one, rtol=1e-12, atol=1e-12, err_msg=way)
 
 
+MAPPED = {
+    "exp2": mo.op_exp2,
+    "cbrt": mo.op_cbrt,
+    "power": lambda x: mo.op_power(x, x),
+    "softsign": mo.op_softsign,
+    "hypot": lambda x: mo.op_hypot(x, 2.0),
+    "arctan2": lambda x: mo.op_arctan2(x, 2.0),
+    "pinv": lambda x: mo.op_pinv(mo.op_reshape(x, (2, 2))),
+    "complex det": lambda x: mo.op_real(mo.op_det(mo.op_reshape(tf.complex(x, x * x), (2, 2)))),
+}
+
+
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("name", MAPPED)
+def test_a_second_derivative_outside_of_a_map(name):
+    f, x = MAPPED[name], tf.constant(np.abs(X) + 0.5, tf.float64)
+    mapped = lambda x: mo.op_sum(mo.op_square(mo.vmap(f)(x)))
+    apart = lambda x: mo.op_sum(mo.op_square(mo.op_stack([f(x[k]) for k in range(4)])))
+    expected = mo.hvp(apart, (x,), (x,))
+    for wrap in (lambda g: g, mo.jit):
+        found = wrap(lambda x: mo.hvp(mapped, (x,), (x,)))(x)
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
 @pytest.mark.parametrize("name", OPS)
 def test_a_saved_model_keeps_the_gradient(tmp_path, name):
     model = tf.Module()

@@ -25,7 +25,9 @@ def with_slopes(value, *slopes, is_slope=False):
 
         @staticmethod
         def backward(ctx, upstream):
-            return tuple([upstream if upstream is None else slope(upstream, *ctx.saved_tensors) for slope in slopes])
+            asked = [upstream is not None and needed for needed in ctx.needs_input_grad]
+            xs = ctx.saved_tensors
+            return tuple([slope(upstream, *xs) if k else None for k, slope in zip(asked, slopes, strict=True)])
 
     class InBothModes(Ruled):
         """The same with forward mode, which torch.compile refuses to trace."""

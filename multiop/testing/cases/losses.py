@@ -142,6 +142,8 @@ ROWS = [
             pin([1.0, 0.0], [2.0**-66] * 2, gradient=([np.log(2.0)] * 2, [-(2.0**65), 2.0**65])),
             pin([1.0, 0.0], [-1000.0, 0.0], value=1000.0, from_logits=True),
             pin([1.0, 0.0], [0.0, -INF], value=0.0, gradient=([0.0, 0.0], [0.0, 0.0]), from_logits=True),
+            pin([0.5, 2.0**-66, 0.5], [0.0, -INF, 0.0], value=INF, from_logits=True),
+            pin([0.0, 0.0], [NAN, 0.0], value=NAN, from_logits=True),
         ],
     ),
     row(

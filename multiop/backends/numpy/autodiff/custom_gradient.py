@@ -71,7 +71,7 @@ def custom_call(call, primals, may_be_bare=True):
         grads = *itertools.compress(grads, are_traced), *grads_of_variables
         return [grad.held() if isinstance(grad, Traced) else grad for grad in grads]
 
-    node = Node(inputs, pull, arrays, call.rule_name)
+    node = Node(inputs, pull, arrays, None if call.is_op else call.rule_name)
     constants = {}
     for k, y in enumerate(outputs):
         if type(y) is Traced and y.node.number > start and y.node not in inside:

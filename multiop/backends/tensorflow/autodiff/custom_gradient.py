@@ -190,8 +190,6 @@ def with_rule(name, outputs, rule, *inputs):
             lambda *inputs: ([tf.identity(y) for y in outputs], lambda *upstreams: rule(*inputs, *upstreams))
         )
         return linked(*inputs)
-    if is_within("mapping"):  # tf.vectorized_map would lose the gradient of a linked node
-        return cut(name, outputs, inputs, lambda *upstreams: rule(*inputs, *upstreams), is_rule=False)
     return _link(name, outputs, rule, inputs)
 
 

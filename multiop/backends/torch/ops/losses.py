@@ -12,6 +12,7 @@ from multiop import errors
 from multiop._values import args
 
 from .._internals import is_tracked
+from .._slopes import with_slopes
 from ..conversion import are_floats, floating, promote, reject_complex, to_wide_float
 from ..devices import is_at_hand
 from .elementwise import op_clip
@@ -32,16 +33,41 @@ def op_binary_crossentropy(target, output, from_logits):
 
 
 def op_categorical_crossentropy(target, output, from_logits, axis):
-    target, output = reject_complex(*map(floating, promote(target, output)))
+    if not are_floats(target, output):
+        target, output = reject_complex(*map(floating, promote(target, output)))
     args.same_shape(target.shape, output.shape, "target", "output")
     axis = args.single_axis(axis, output.ndim)
     if from_logits:
         logs = torch.log_softmax(output, axis)
-        logs = torch.where((target == 0) & torch.isneginf(logs), 0, logs)  # a class that is masked
-        return -(target * logs).sum(axis)
+        missed = parts_missed if is_tracked(target, logs) else parts_missed_value
+        return missed(target.movedim(axis, -1), logs.movedim(axis, -1)).sum(-1)
     dtype, target, output = to_wide_float(target, output)
     logs = torch.log(op_clip(output / output.sum(axis, keepdim=True), EPSILON, 1 - EPSILON))
     return -(target * logs).sum(axis).to(dtype)
+
+
+def parts_missed_value(target, logs):
+    """Return `-target * logs`, in few kernels: 0 where a class is masked; NaN where its row is."""
+    none = logs[..., :1].clamp(0, 0)
+    return torch.addcmul(none, target, torch.where(target == 0, target, logs), value=-1)
+
+
+def times_unmasked(upstream, x, target, logs):
+    return -upstream * torch.where((target == 0) & torch.isneginf(logs), 0, x)
+
+
+parts_missed_slope = with_slopes(
+    lambda upstream, target, logs: torch.addcmul(upstream.new_zeros(()), upstream, target, value=-1),
+    lambda change, upstream, target, logs: parts_missed_slope(change, target, logs),
+    times_unmasked,
+    lambda change, upstream, target, logs: torch.zeros_like(change),
+    is_slope=True,
+)
+parts_missed = with_slopes(
+    parts_missed_value,
+    lambda upstream, target, logs: times_unmasked(upstream, logs, target, logs),
+    parts_missed_slope,
+)
 
 
 def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
