@@ -49,7 +49,7 @@ cast, view = _either(op_cast, np.ndarray.astype), _either(op_view, np.ndarray.vi
 
 
 def choose(condition: Any, first: Function, second: Function, *xs: Any) -> Any:
-    """Return `first(*xs)` where a condition holds, else `second(*xs)`, which few entries need: the host skips others."""
+    """Return `first(*xs)` where a condition holds, else `second(*xs)`, which the host skips elsewhere."""
     if type(condition) is not np.ndarray:
         return op_where(condition, first(*xs), second(*xs))
     found, rest = first(*xs), ~condition

@@ -37,12 +37,8 @@ _AUTOCAST = {*HALF, torch.float32}
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
 _BYTES = (torch.int8, torch.uint8)
 _AS_THEY_ARE = set(map(np.dtype, ("float32", "int32", "bool")))  # arrays that need neither a cast nor a check
-_READ_AS = {
-    "int32": {int},
-    "uint32": {int},
-    "float32": {int, float},
-    "float64": {int, float},
-}  # what PyTorch rounds once, as NumPy
+# what PyTorch rounds once, as NumPy
+_READ_AS = {"int32": {int}, "uint32": {int}, "float32": {int, float}, "float64": {int, float}}
 _LOWEST = torch.iinfo(torch.int64).min
 
 if not hasattr(torch.UntypedStorage, "dtype"):
