@@ -237,8 +237,13 @@ class RandomParts(Protocol):
     def random_words(self, key: Tensor, n: Any, counter: tuple[Any, Any, Any, Any], /) -> Tensor | None:
         """Return random words as `multiop.random._philox` defines them, or `None`, from a faster source."""
 
-    def in_parts(self, draw: Callable[..., Tensor], /, *words: Tensor) -> Tensor:
-        """Return `draw(*words)`, which takes each entry by itself, of as many words at a time as is best."""
+    def drawn_on_host(
+        self, draw: Callable[..., Any], key: Tensor, n: Any, /, *counters: tuple[Any, Any, Any, Any]
+    ) -> Tensor | None:
+        """Return as a tensor `draw` of arrays of the `n` random words of each of `counters`, or `None`.
+
+        It takes each entry by itself, so it can be called on a part at a time.
+        """
 
     def polynomial(self, x: Tensor, coefficients: tuple[float, ...], /) -> Tensor | None:
         """Return a polynomial by Horner's rule, highest power first, each product and sum rounded, or `None`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import operator
 import sys
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -399,7 +399,7 @@ def view_shape(shape: Sequence[Any], before: int, after: int) -> tuple[Any, ...]
 
 def choice(value: Any, accepted: tuple[Any, ...], name: str) -> Any:
     """Return `value` if it is one of `accepted`."""
-    if not isinstance(value, Hashable) or value not in accepted:  # whether an array is among them has no one answer
+    if type(value).__hash__ is None or value not in accepted:  # whether an array is among them has no one answer
         raise errors.ArgumentError(f"{name} must be one of {', '.join(map(repr, accepted))}; got {value!r}")
     return value
 

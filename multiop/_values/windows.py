@@ -20,13 +20,23 @@ Pair: TypeAlias = tuple[Any, Any]
 
 def padding(value: Any, *modes: str) -> Any:
     """Return `"valid"`, `"same"` or one of `modes`; numbers pass, for `pads` to read."""
-    if type(value) is str and value in ("same", "valid"):  # the usual case
-        return value
     if isinstance(value, str) or not (isinstance(value, (tuple, list)) or hasattr(value, "__index__")):
         return str(
             args.choice(value.lower() if isinstance(value, str) else value, ("valid", "same", *modes), "padding")
         )
     return value
+
+
+def options(padding_: Any, data_format_: Any, *modes: str) -> tuple[Any, str]:
+    """Return `padding` and `data_format` of them."""
+    if type(padding_) is str and padding_ in _MODES and type(data_format_) in _NAMED and data_format_ in _FORMATS:
+        return padding_, _FORMATS[data_format_]  # the usual case
+    return padding(padding_, *modes), data_format(data_format_)
+
+
+_MODES = ("same", "valid")
+_FORMATS = {None: "channels_last", "channels_last": "channels_last", "channels_first": "channels_first"}
+_NAMED = (str, type(None))
 
 
 def numbers(padding: Any, n: int) -> list[Pair]:
@@ -39,8 +49,6 @@ def numbers(padding: Any, n: int) -> list[Pair]:
 
 def data_format(value: Any) -> str:
     """Return `"channels_last"`, which is the default, or `"channels_first"`."""
-    if type(value) is str and value == "channels_first":  # a usual case
-        return value
     return "channels_last" if value is None else args.choice(value, ("channels_last", "channels_first"), "data_format")
 
 

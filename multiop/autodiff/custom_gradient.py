@@ -439,12 +439,14 @@ class CustomCall:
 
     def _conforms(self, grad: Any, spec: _Spec) -> bool:
         """Say whether `grad` can be returned as it is; an unknown shape does not conform."""
-        return grad is None or (
-            self.backend.is_tensor(grad)
-            and grad.dtype == spec.dtype
-            and grad.shape == spec.shape
-            and self.backend.dtype_name(grad) in dtypes.INEXACT
-        )
+        if grad is None:
+            return True
+        known = seen[self.backend.name]
+        if not (type(grad) in known.classes and grad.dtype in known.inexact) and not (  # the usual case
+            self.backend.is_tensor(grad) and self.backend.dtype_name(grad) in dtypes.INEXACT
+        ):
+            return False
+        return bool(grad.dtype == spec.dtype and grad.shape == spec.shape)
 
     def _conform(self, grad: Any, x: Any, what: str, upstreams: Sequence[Any]) -> Any:
         """Return `grad` in the dtype of `x`, or raise if it cannot be the gradient with respect to `x`.

@@ -55,7 +55,7 @@ def op_conv(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[-1.0], [-2.0]]]
     """
-    padding, data_format = windows.padding(padding, *_CONTINUED), windows.data_format(data_format)
+    padding, data_format = windows.options(padding, data_format, *_CONTINUED)
     if isinstance(padding, str) and padding in _CONTINUED:
         inputs, kernel = operands(inputs, kernel)
         around = windows.around(op_shape(inputs), op_shape(kernel), data_format, dilation_rate)
@@ -116,7 +116,7 @@ def op_conv_transpose(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[1.0], [3.0], [2.0], [6.0]]]
     """
-    padding, data_format = windows.padding(padding), windows.data_format(data_format)
+    padding, data_format = windows.options(padding, data_format)
     return active().op_conv_transpose(
         inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups
     )

@@ -174,7 +174,7 @@ def op_slice_update(inputs: ArrayLike, start_indices: ArrayLike, updates: ArrayL
         [1, 7, 8, 4]
     """
     where = [start_indices] if active().is_tensor(start_indices) else []
-    x, updates, *_ = _match_operands(inputs, updates, *where)
+    x, updates, *_ = _match_operands(active(), inputs, updates, *where)
     return active().op_slice_update(x, start_indices, updates)
 
 
@@ -245,14 +245,15 @@ def op_scatter_update(
         >>> multiop.op_convert_to_numpy(multiop.op_scatter_update([0, 0, 0], indices, [1, 2, 3], "add")).tolist()
         [4, 0, 2]
     """
-    args.choice(reduction, (None, "add", "max", "min", "mul"), "reduction")
+    if reduction is not None:
+        args.choice(reduction, (None, "add", "max", "min", "mul"), "reduction")
     backend = active()
-    x, updates, indices = _match_operands(inputs, updates, indices)
+    x, updates, indices = _match_operands(backend, inputs, updates, indices)
     indices = backend.convert(indices)
     depth = (None, *backend.op_shape(indices))[-1]
     if not isinstance(depth, int) or depth > len(backend.op_shape(x)):
         raise errors.ArgumentError(f"indices {args.describe(indices)} do not name entries of {args.describe(x)}")
-    return active().op_scatter_update(x, indices, updates, reduction)
+    return backend.op_scatter_update(x, indices, updates, reduction)
 
 
 @boundary
@@ -645,7 +646,8 @@ def _update_entries(x: Any, key: Any, value: Any, reduction: str | None) -> Tens
     """Return `x` with the entries `x[key]` replaced by `value`, or combined with it by `reduction`."""
     given = list(key) if isinstance(key, tuple) else [key]
     places = [place for place, part in enumerate(given) if _is_index_array(part)]
-    x, value, *arrays = _match_operands(x, value, *[given[place] for place in places], names=("x", "value"))
+    arrays = [given[place] for place in places]
+    x, value, *arrays = _match_operands(active(), x, value, *arrays, names=("x", "value"))
     for place, array in zip(places, arrays, strict=True):
         given[place] = array
     parts = args.parts(tuple(given), _sizes(x))
@@ -664,9 +666,10 @@ def _update_entries(x: Any, key: Any, value: Any, reduction: str | None) -> Tens
     return _place_value(x, basic, _COMBINE[reduction](picked, _fitting(value, _sizes(picked))))
 
 
-def _match_operands(x: Any, updates: Any, *indices: Any, names: tuple[str, str] = ("inputs", "updates")) -> list[Any]:
+def _match_operands(
+    backend: Any, x: Any, updates: Any, *indices: Any, names: tuple[str, str] = ("inputs", "updates")
+) -> list[Any]:
     """Return `x` and `updates` as tensors of the dtype of `x`, and `indices`, on one device."""
-    backend = active()
     x, updates, *indices = backend.together(x, updates, *indices)
     x = backend.convert(x)
     found, updates = backend.promote(x, updates)

@@ -52,7 +52,7 @@ def op_average_pool(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[2.0], [5.0]]]
     """
-    padding, data_format = windows.padding(padding), windows.data_format(data_format)
+    padding, data_format = windows.options(padding, data_format)
     return active().op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad)
 
 
@@ -96,7 +96,7 @@ def op_max_pool(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[3.0], [5.0]]]
     """
-    padding, data_format = windows.padding(padding), windows.data_format(data_format)
+    padding, data_format = windows.options(padding, data_format)
     return active().op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode)
 
 

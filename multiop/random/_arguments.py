@@ -89,6 +89,8 @@ def parts(value: Any) -> tuple[Any, Any]:
 @hide_from_tracer
 def round_to_dtype(value: float, dtype: str) -> float:
     """Return `value` rounded to `dtype`."""
+    if -65504.0 <= value <= 65504.0:  # too large for no dtype
+        return float(dtypes.to_numpy(dtype).type(value))
     with np.errstate(over="ignore"):
         return float(dtypes.to_numpy(dtype).type(value))
 

@@ -228,6 +228,8 @@ def fold_in(seed: Seed, data: ArrayLike) -> Tensor:
 
 def as_key(seed: Any) -> Tensor:
     """Return the key of anything that `multiop.random.key` takes."""
+    if type(seed) is int:
+        return _key(*_of_int(seed, "seed"))
     if seed is None:
         _refuse_tracing("seed=None")
         return _of_process().next()

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from multiop._loading.registry import composite, random_part
-from multiop.frontends.bitwise import op_bitwise_and, op_bitwise_xor
-from multiop.frontends.conversion import op_cast
-from multiop.frontends.elementwise import (
-    op_add,
-    op_divide,
-    op_maximum,
-    op_multiply,
-    op_negative,
-    op_subtract,
-)
-from multiop.frontends.logical import op_greater_equal, op_less, op_where
+from multiop.frontends.shapes import op_reshape
 from multiop.random import _philox
 from multiop.random._arithmetic import log, log_1_minus, polynomial, sqrt, times
+from multiop.random._either import (
+    add,
+    bitwise_and,
+    bitwise_xor,
+    cast,
+    choose,
+    divide,
+    greater_equal,
+    less,
+    maximum,
+    multiply,
+    negative,
+    subtract,
+    where,
+)
 
 # in every dtype, the first word holds the leading digits of a number, so a draw differs only in the number of digits
 HIGH, LOW = 0, 1
@@ -37,12 +43,15 @@ def standard_uniform(key: Any, shape: Any, dtype: str, stream: int = 0) -> Any:
 
     The result has the dtype in which `dtype` is computed.
     """
-    high = _philox.words(key, shape, 2 * stream + HIGH)
-    if dtype != "float64":
+    return _draw(functools.partial(_uniform_of, dtype), key, shape, dtype, stream)
+
+
+def _uniform_of(dtype: str, high: Any, low: Any = None) -> Any:
+    if low is None:
         kept = _philox.MASK - (1 << (32 - _DIGITS[dtype])) + 1
-        return op_multiply(op_cast(op_bitwise_and(high, kept), "float32"), 2.0**-32)
-    low = op_bitwise_and(_philox.words(key, shape, 2 * stream + LOW), _philox.MASK - 0x7FF)
-    return op_add(op_multiply(op_cast(high, "float64"), 2.0**-32), op_multiply(op_cast(low, "float64"), 2.0**-64))
+        return multiply(cast(bitwise_and(high, kept), "float32"), 2.0**-32)
+    low = bitwise_and(low, _philox.MASK - 0x7FF)
+    return add(multiply(cast(high, "float64"), 2.0**-32), multiply(cast(low, "float64"), 2.0**-64))
 
 
 def inner_uniform(key: Any, shape: Any, dtype: str, stream: int = 0) -> Any:
@@ -53,10 +62,10 @@ def inner_uniform(key: Any, shape: Any, dtype: str, stream: int = 0) -> Any:
 def inner_uniform_of(high: Any, low: Any) -> Any:
     """Return what `inner_uniform` returns, of given words: of one in float32, of two in float64."""
     if low is None:  # the last factor keeps the largest below 1
-        return times(op_add(op_cast(high, "float32"), 0.5), 2.0**-32 * (1 - 2.0**-24))
-    high, low = op_cast(high, "float64"), op_cast(low, "float64")
-    found = op_add(op_multiply(high, 2.0**-32), times(op_add(low, 0.5), 2.0**-64 * (1 - 2.0**-20)))
-    return op_maximum(found, 0.0)  # TensorFlow's graphs would subtract from one of the terms instead of their sum
+        return times(add(cast(high, "float32"), 0.5), 2.0**-32 * (1 - 2.0**-24))
+    high, low = cast(high, "float64"), cast(low, "float64")
+    found = add(multiply(high, 2.0**-32), times(add(low, 0.5), 2.0**-64 * (1 - 2.0**-20)))
+    return maximum(found, 0.0)  # TensorFlow's graphs would subtract from one of the terms instead of their sum
 
 
 @composite
@@ -70,21 +79,24 @@ def standard_normal(key: Any, shape: Any, dtype: str, share: float = 1.0, stream
         share: Probability of the symmetric central part of the distribution to draw from.
         stream: Number of the key's stream.
     """
-    words = [word for word in _words(key, shape, dtype, stream) if word is not None]
-    in_parts = random_part("in_parts")
-    run = apply if in_parts is None else in_parts
-    return run(lambda high, low=None: standard_normal_of(high, low, share), *words)
+    return _draw(lambda high, low=None: standard_normal_of(high, low, share), key, shape, dtype, stream)
+
+
+def _draw(draw: Callable[..., Any], key: Any, shape: Any, dtype: str, stream: int = 0) -> Any:
+    """Return what `draw` makes of the words of numbers, each by itself: on the host, if the backend draws there."""
+    native = random_part("drawn_on_host")
+    if native is not None:
+        counters = [(0, 0, 2 * stream + part, _philox.NUMBERS) for part in (HIGH, LOW)][: 1 + (dtype == "float64")]
+        found = native(draw, key, _philox.count(shape), *counters)
+        if found is not None:
+            return op_reshape(found, shape)
+    return draw(*_words(key, shape, dtype, stream))
 
 
 def _words(key: Any, shape: Any, dtype: str, stream: int = 0) -> tuple[Any, Any]:
     """Return the first words of numbers, and the second ones, which only float64 has."""
     high = _philox.words(key, shape, 2 * stream + HIGH)
     return high, _philox.words(key, shape, 2 * stream + LOW) if dtype == "float64" else None
-
-
-def apply(draw: Callable[..., Any], *words: Any) -> Any:
-    """Return what is drawn of random words."""
-    return draw(*words)
 
 
 def standard_normal_of(high: Any, low: Any, share: float = 1.0) -> Any:
@@ -95,53 +107,56 @@ def standard_normal_of(high: Any, low: Any, share: float = 1.0) -> Any:
 def _normal_size(middle: Any, tail: Any, is_wide: bool, share: float) -> Any:
     if share != 1.0:
         middle = times(middle, share)
-        tail = op_subtract(1.0, middle)
+        tail = subtract(1.0, middle)
     return (_wide_quantile if is_wide else _quantile)(middle, tail)
 
 
 def _symmetric(high: Any, low: Any, size: Callable[[Any, Any], Any]) -> Any:
     """Return numbers whose first bit is their sign; `size` is of the probability of a smaller one and of a larger."""
-    is_upper = op_greater_equal(high, 2**31)
+    is_upper = greater_equal(high, 2**31)
     # the probability of a larger absolute value, and its complement, both with full precision
-    tail = _half_share(op_where(is_upper, op_bitwise_xor(high, _philox.MASK), high), low, is_upper)
-    inner = op_where(is_upper, op_bitwise_and(high, 0x7FFFFFFF), op_bitwise_xor(high, 0x7FFFFFFF))
-    middle = _half_share(inner, low, op_less(high, 2**31))
+    tail = _half_share(where(is_upper, bitwise_xor(high, _philox.MASK), high), low, is_upper)
+    inner = where(is_upper, bitwise_and(high, 0x7FFFFFFF), bitwise_xor(high, 0x7FFFFFFF))
+    middle = _half_share(inner, low, less(high, 2**31))
     found = size(middle, tail)
-    return op_where(is_upper, found, op_negative(found))
+    return where(is_upper, found, negative(found))
 
 
 @composite
 def standard_exponential(key: Any, shape: Any, dtype: str) -> Any:
     """Return exponential numbers in the dtype in which `dtype` is computed, with full precision on both sides."""
-    high, low = _words(key, shape, dtype)
-    shares = (high, low), [None if word is None else op_bitwise_xor(word, _philox.MASK) for word in (high, low)]
+    return _draw(_exponential_of, key, shape, dtype)
+
+
+def _exponential_of(high: Any, low: Any = None) -> Any:
+    shares = (high, low), [None if word is None else bitwise_xor(word, _philox.MASK) for word in (high, low)]
     return _exponential_size(*[inner_uniform_of(*words) for words in shares])
 
 
 @composite
 def standard_gumbel(key: Any, shape: Any, dtype: str) -> Any:
     """Return Gumbel numbers in the dtype in which `dtype` is computed."""
-    return op_negative(log(standard_exponential(key, shape, dtype)))
+    return _draw(lambda high, low=None: negative(log(_exponential_of(high, low))), key, shape, dtype)
 
 
 @composite
 def standard_laplace(key: Any, shape: Any, dtype: str) -> Any:
     """Return Laplace numbers in the dtype in which `dtype` is computed."""
-    return _symmetric(*_words(key, shape, dtype), _exponential_size)
+    return _draw(lambda high, low=None: _symmetric(high, low, _exponential_size), key, shape, dtype)
 
 
 def _exponential_size(middle: Any, tail: Any) -> Any:
     """Return the size above which an exponential number is with the probability `tail`, which is `1 - middle`."""
-    return op_negative(log_1_minus(middle, tail))
+    return negative(log_1_minus(middle, tail))
 
 
 def _half_share(high: Any, low: Any, is_inverted: Any) -> Any:
     """Return `(k + 1/2) / 2**31` for words `k` below `2**31`, or `(k + 1/2) / 2**63` for pairs of words."""
     if low is None:
-        return op_multiply(op_add(op_cast(high, "float32"), 0.5), 2.0**-31)
-    low = op_where(is_inverted, op_bitwise_xor(low, _philox.MASK), low)
-    high, low = op_cast(high, "float64"), op_cast(low, "float64")
-    return op_add(op_multiply(high, 2.0**-31), op_multiply(op_add(low, 0.5), 2.0**-63))
+        return multiply(add(cast(high, "float32"), 0.5), 2.0**-31)
+    low = where(is_inverted, bitwise_xor(low, _philox.MASK), low)
+    high, low = cast(high, "float64"), cast(low, "float64")
+    return add(multiply(high, 2.0**-31), multiply(add(low, 0.5), 2.0**-63))
 
 
 # the quantile divided by `middle`, in powers of w - 3.125 where w = -log(1 - middle**2) < 6.25, else of w - 14.225;
@@ -160,10 +175,14 @@ _OUTER = (
 
 def _quantile(middle: Any, tail: Any) -> Any:
     """Return the `z` for which a standard normal number is between `-z` and `z` with the probability `middle`."""
-    w = op_negative(log(op_multiply(tail, op_subtract(2.0, tail))))
-    central = polynomial(op_subtract(w, 3.125), _CENTRAL)
-    outer = polynomial(op_subtract(w, 14.225), _OUTER)
-    return op_multiply(middle, op_where(w < 6.25, central, outer))
+    w = negative(log(multiply(tail, subtract(2.0, tail))))
+    found = choose(
+        less(w, 6.25),
+        lambda w: polynomial(subtract(w, 3.125), _CENTRAL),
+        lambda w: polynomial(subtract(w, 14.225), _OUTER),
+        w,
+    )
+    return multiply(middle, found)
 
 
 # Wichura, "Algorithm AS 241: the percentage points of the normal distribution", Applied Statistics 37 (1988): PPND16
@@ -195,14 +214,22 @@ _FAR_UNDER = (
 
 def _wide_quantile(middle: Any, tail: Any) -> Any:
     """Return what `_quantile` returns, in float64."""
-    q = op_multiply(middle, 0.5)
-    r = op_subtract(0.180625, times(q, q))
-    central = op_multiply(q, op_divide(polynomial(r, _MIDDLE_OVER), polynomial(r, _MIDDLE_UNDER)))
-    r = sqrt(op_negative(log(op_multiply(tail, 0.5))))
-    near, far = op_subtract(r, 1.6), op_subtract(r, 5.0)
-    outer = op_where(
-        r < 5.0,
-        op_divide(polynomial(near, _TAIL_OVER), polynomial(near, _TAIL_UNDER)),
-        op_divide(polynomial(far, _FAR_OVER), polynomial(far, _FAR_UNDER)),
+    q = multiply(middle, 0.5)
+    r = subtract(0.180625, times(q, q))
+    return choose(
+        less(q, 0.425),
+        lambda q, r, tail: multiply(q, divide(polynomial(r, _MIDDLE_OVER), polynomial(r, _MIDDLE_UNDER))),
+        lambda q, r, tail: _wide_tail(sqrt(negative(log(multiply(tail, 0.5))))),
+        q,
+        r,
+        tail,
     )
-    return op_where(q < 0.425, central, outer)
+
+
+def _wide_tail(r: Any) -> Any:
+    near, far = subtract(r, 1.6), subtract(r, 5.0)
+    return where(
+        less(r, 5.0),
+        divide(polynomial(near, _TAIL_OVER), polynomial(near, _TAIL_UNDER)),
+        divide(polynomial(far, _FAR_OVER), polynomial(far, _FAR_UNDER)),
+    )

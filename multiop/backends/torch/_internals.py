@@ -126,6 +126,7 @@ set_grad_enabled = _part(
     "torch._C._set_grad_enabled", torch.set_grad_enabled, lambda part: part(torch.is_grad_enabled()) is None
 )
 _proxy_mode = _part("torch.fx.experimental.proxy_tensor.get_proxy_mode", None, lambda part: part() is None)
+_before_dispatch = _part("torch._ops._mode_stack_state_for_pre_dispatch", None, lambda part: part.get(0) is None)
 make_fx = _part(
     "torch.fx.experimental.proxy_tensor.make_fx", None, lambda part: _proxy_mode is not None and _traces(part)
 )
@@ -162,7 +163,9 @@ def is_forward_mode_on():
 
 def is_tracing():
     """Say whether operations are being traced into a graph in this thread."""
-    return _proxy_mode is not None and _proxy_mode() is not None
+    if _before_dispatch is None or mode_kinds is None:
+        return _proxy_mode is not None and _proxy_mode() is not None
+    return _before_dispatch.get(0) is not None or mode_of_kind(mode_kinds.PROXY) is not None  # in a third of the calls
 
 
 def is_traced(x):
@@ -451,13 +454,8 @@ def has_saved_tensor_hooks():
 # of tensors, of nodes of autograd's graph, and of operations
 
 
-def is_view(x):
-    return x._is_view()
-
-
-def base_of(x):
-    """Return the tensor that `x` is a view of, or `None`."""
-    return x._base
+is_view = operator.methodcaller("_is_view")
+base_of = operator.attrgetter("_base")  # the tensor that another is a view of, or `None`
 
 
 def storage_of(x):

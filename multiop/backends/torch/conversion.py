@@ -29,6 +29,7 @@ _INEXACT = {_TO_NATIVE[name] for name in dtypes.INEXACT}
 _FLOATING = {_TO_NATIVE[name] for name in dtypes.FLOATING}
 HALF = (torch.float16, torch.bfloat16)
 LONG = (torch.float32, torch.float64)
+INDEX = (torch.int32, torch.int64)
 _COMPLEX = (torch.complex64, torch.complex128)
 _PARTS = dict(zip(_COMPLEX, LONG, strict=True))
 _PLAIN = (Tensor, torch.nn.Parameter)
@@ -36,7 +37,8 @@ _AUTOCAST = {*HALF, torch.float32}
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
 _BYTES = (torch.int8, torch.uint8)
 _AS_THEY_ARE = set(map(np.dtype, ("float32", "int32", "bool")))  # arrays that need neither a cast nor a check
-_READ_AS = {"int32": {int}, "float32": {int, float}, "float64": {int, float}}  # what PyTorch rounds once, as NumPy
+# what PyTorch rounds once, as NumPy
+_READ_AS = {"int32": {int}, "uint32": {int}, "float32": {int, float}, "float64": {int, float}}
 _LOWEST = torch.iinfo(torch.int64).min
 
 if not hasattr(torch.UntypedStorage, "dtype"):
@@ -190,7 +192,8 @@ def _of_list(x, leaves, dtype, device):
     """Return nested lists as a tensor; PyTorch reads a short one of floats, or of ints, in a third of NumPy's time."""
     kinds = set(map(type, leaves))
     wanted = dtype or dtypes.strong("float*" if float in kinds else "int*")
-    if len(leaves) <= 64 and kinds and kinds <= _READ_AS.get(wanted, set()) and (wanted == "int32" or float in kinds):
+    is_whole = wanted == "int32" or (wanted == "uint32" and kinds == {int} and min(leaves) >= 0)  # it takes negatives
+    if len(leaves) <= 64 and kinds and kinds <= _READ_AS.get(wanted, set()) and (is_whole or float in kinds):
         try:
             tensor = torch.tensor(x, dtype=_TO_NATIVE[wanted], device=device and "cpu")
             return tensor if device is None else move_to(tensor, device)
@@ -549,6 +552,8 @@ def without_int8(*xs):
 
 
 def to_index_integers(x, device=None):
+    if isinstance(x, Tensor) and x.dtype in INDEX and (device is None or x.device == device):  # the usual case
+        return x.to(torch.int64)
     x = convert(x, device=device)
     if device is not None and x.is_cpu:  # like PyTorch, which accepts indices on the CPU
         x = move_to(x, device)

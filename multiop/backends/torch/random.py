@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from multiop._values import philox
@@ -14,22 +15,22 @@ word = "int64"  # the dtype in which words are multiplied: PyTorch has few kerne
 
 def random_words(key, n, counter):
     """Return random words computed on the host, where the key's values are there: hundreds of small operations less."""
-    if type(key) is not torch.Tensor or not key.is_cpu or _internals.is_tracked():
+    if not is_at_hand(key) or not {int}.issuperset(map(type, (n, *counter))):
         return None
-    if not {int}.issuperset(map(type, (n, *counter))):
+    return torch.from_numpy(philox.words_on_host(key.tolist(), n, counter).astype(np.int64))
+
+
+def drawn_on_host(draw, key, n, *counters):
+    """Return what `draw` makes of words on the host, part by part: each step would go through memory otherwise."""
+    if not is_at_hand(key) or not {int}.issuperset(map(type, (n, *counters[0]))):
         return None
-    return torch.from_numpy(philox.words_on_host(key.tolist(), n, counter))
+    key = key.tolist()
+    parts = list(map(draw, *[philox.parts_on_host(key, n, counter) for counter in counters]))
+    return torch.from_numpy(parts[0] if len(parts) == 1 else np.concatenate(parts))
 
 
-_PART = 1 << 15  # numbers, which fit in a processor's cache
-
-
-def in_parts(draw, *words):
-    """Return what is drawn of many random words, part by part: each step would go through memory otherwise."""
-    if not words[0].is_cpu or words[0].numel() <= _PART or _internals.is_tracked():
-        return draw(*words)
-    parts = zip(*[word.reshape(-1).split(_PART) for word in words], strict=True)
-    return torch.cat([draw(*part) for part in parts]).reshape(words[0].shape)
+def is_at_hand(key):
+    return type(key) is torch.Tensor and key.is_cpu and not _internals.is_tracked()
 
 
 def polynomial(x, coefficients):

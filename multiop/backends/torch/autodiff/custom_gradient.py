@@ -116,11 +116,15 @@ def custom_call(call, primals):
     if not _PLAIN.issuperset(map(type, primals)):
         call.spread = [k for k, x in enumerate(primals) if type(x) is not torch.Tensor and is_dtensor(x)]
     start = sequence_number()
-    aliases = [alias(x) if x.requires_grad else x for x in primals]
+    aliases, seen, is_tracked = [], set(), False
+    for x in primals:
+        if x.requires_grad:
+            x, is_tracked = alias(x), True
+            seen.add(x.grad_fn)
+        aliases.append(x)
     outputs, rule = call.forward(aliases)
-    if True not in [x.requires_grad for x in (*aliases, *outputs)]:
+    if not is_tracked and True not in [y.requires_grad for y in outputs]:
         return outputs
-    seen = {alias.grad_fn for alias in aliases}
     box = [rule]
     del rule  # only the box may hold it
     has_hooks = saved_tensors_hooks(True) is not None
@@ -136,14 +140,15 @@ def custom_call(call, primals):
     if reaches_beyond and returned:
         reaches_beyond = _is_beyond([x for i, x in enumerate(residuals) if i not in returned], seen, start)
     plan = call, box, places, reaches_beyond, outputs, residuals, returned, variables
-    return Override.apply(plan, *primals, *variables)
+    # without PyTorch's own six calls that ask for a transform, of which none runs
+    return super(Function, Override).apply(plan, *map(functorch.unwrap_if_dead, (*primals, *variables)))
 
 
 def find_returned(residuals, outputs, inputs):
     """Return which residuals are outputs: index -> index. An input that is returned stays an input."""
-    own = {id(y): k for k, y in reversed([*enumerate(outputs)]) if y.is_floating_point() or y.is_complex()}
-    if own.keys().isdisjoint(map(id, residuals)):  # most rules
+    if set(map(id, outputs)).isdisjoint(map(id, residuals)):  # most rules
         return {}
+    own = {id(y): k for k, y in reversed([*enumerate(outputs)]) if y.is_floating_point() or y.is_complex()}
     given = {id(x) for x in inputs}
     return {i: own[id(x)] for i, x in enumerate(residuals) if id(x) in own and id(x) not in given}
 
@@ -173,8 +178,10 @@ class Override(Function):
     @staticmethod
     def forward(ctx, plan, *inputs):
         ctx.call, ctx.box, places, ctx.reaches_beyond, outputs, residuals, returned, variables = plan
-        ctx.inexact = are_inexact(outputs)
-        results = tuple([_detach_view(y, inputs) if is_view(y) else y.detach() for y in outputs])
+        ctx.inexact, results = [], ()
+        for y in outputs:
+            ctx.inexact.append(y.is_floating_point() or y.is_complex())
+            results += (_detach_view(y, inputs) if is_view(y) else y.detach(),)
         save(ctx, places, results, residuals, returned, variables)
         if False in ctx.inexact:
             ctx.mark_non_differentiable(*[y for y, inexact in zip(results, ctx.inexact, strict=True) if not inexact])
@@ -412,6 +419,8 @@ def hidden_edges(node):
         return None
     else:
         known = set(map(id, node.known))
+        if not node.reaches_beyond and _rules.reads_only(box[0], known):
+            return []
         tensors = [x for _, x in _rules.reachable(box[0]) if node.reaches_beyond or id(x) not in known]
     return [edge_of(x) for x in tensors if x.requires_grad]
 
@@ -452,7 +461,8 @@ def _is_beyond(xs, seen, start):
         if number_of(node) < start or (variable is not None and is_live(variable)):
             return True
         passed.add(node)
-        nodes += [parent for parent, _ in node.next_functions]
+        for parent, _ in node.next_functions:
+            nodes.append(parent)
     return False
 
 

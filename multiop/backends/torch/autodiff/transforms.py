@@ -80,7 +80,7 @@ def vjp(fun, primals, persistent=True):
         ):  # a rule may hold the pullback where its function returns the outputs: they are not what it starts at
             outputs = [alias(y) if y.requires_grad else y for y in outputs]
     else:
-        results, linked = [y.detach() for y in outputs], False
+        results, linked = list(map(torch.Tensor.detach, outputs)), False
 
     def pullback(cotangents):
         if not tracked:

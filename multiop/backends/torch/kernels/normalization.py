@@ -10,20 +10,18 @@ import torch
 from multiop._values import args
 
 from .._kernels import run_fused, run_native
-from ..conversion import HALF, is_float, promote_operands
-from ..ops.normalization import are_of_rows, by_layer_norm
+from ..conversion import HALF, promote_operands
+from ..ops.normalization import are_along, by_layer_norm
 
 
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon, *, otherwise):
     given = x, mean, variance, axis, offset, scale, epsilon
-    x, mean, variance, offset, scale = promote_operands(x, mean, variance, offset, scale)
-    axis = args.single_axis(axis, x.ndim)
-    # the gradient of the kernel ends the process where there are no entries
-    if (
-        x.ndim == 1
-        or not x.numel()
-        or any(t is not None and t.shape != (x.shape[axis],) for t in (mean, variance, offset, scale))
-    ):
+    if not are_along(x, axis, mean, variance, offset, scale):
+        x, mean, variance, offset, scale = promote_operands(x, mean, variance, offset, scale)
+        axis = args.single_axis(axis, x.ndim)
+        if any(t is not None and t.shape != (x.shape[axis],) for t in (mean, variance, offset, scale)):
+            return otherwise(*given)
+    if x.ndim == 1 or not x.numel():  # the gradient of the kernel ends the process where there are no entries
         return otherwise(*given)
 
     def kernel(x, mean, variance, offset, scale):
@@ -51,21 +49,24 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon, *, o
 
 def op_batch_normalization_with_moments(x, axis, offset, scale, epsilon, *, otherwise):
     given = x, axis, offset, scale, epsilon
-    if not (is_float(x) and type(axis) is int and -x.ndim <= axis < x.ndim and is_epsilon(epsilon)):
+    if not (are_along(x, axis) and type(epsilon) in (int, float) and 0 <= epsilon < math.inf):
         return otherwise(*given)
     n, dtype = x.numel() // max(x.shape[axis], 1), x.dtype
-    if any(t is not None and not isinstance(t, torch.Tensor) for t in (offset, scale)):
+    if x.ndim == 1 or n < 2:
         return otherwise(*given)
-    x, offset, scale = promote_operands(x, offset, scale)
-    if x.ndim == 1 or n < 2 or any(t is not None and t.shape != (x.shape[axis],) for t in (offset, scale)):
-        return otherwise(*given)
+    if not are_along(x, axis, offset, scale):
+        if any(t is not None and not isinstance(t, torch.Tensor) for t in (offset, scale)):
+            return otherwise(*given)
+        x, offset, scale = promote_operands(x, offset, scale)
+        if any(t is not None and t.shape != (x.shape[axis],) for t in (offset, scale)):
+            return otherwise(*given)
+        if any(t is not None and t.dtype is not x.dtype for t in (offset, scale)):
+            dtype = torch.float32  # under torch.autocast, moments are those of a model in float32
     wide = torch.promote_types(x.dtype, torch.float32)  # the kernel takes its vectors in this dtype, too
-    if any(t is not None and t.dtype is not x.dtype for t in (offset, scale)):
-        dtype = wide  # under torch.autocast, moments are those of a model in float32
 
     def kernel(x, offset, scale):
-        mean, variance = torch.zeros(2, x.shape[1], dtype=wide, device=x.device)
-        vectors = [t if t is None else t.to(wide) for t in (scale, offset)]
+        mean, variance = torch.zeros(2, x.shape[1], dtype=wide, device=x.device).unbind()
+        vectors = scale if scale is None else scale.to(wide), offset if offset is None else offset.to(wide)
         y, center, inverse = torch.native_batch_norm(x, *vectors, mean, variance, True, 1.0, epsilon)
         variance = variance * ((n - 1) / n)  # the kernel's is the unbiased one
         return [(y, mean.to(dtype), variance.to(dtype)), center, inverse]
@@ -91,12 +92,8 @@ def op_batch_normalization_with_moments(x, axis, offset, scale, epsilon, *, othe
     return y.movedim(1, axis), mean, variance
 
 
-def is_epsilon(epsilon):
-    return type(epsilon) in (int, float) and 0 <= epsilon < math.inf
-
-
 def op_layer_normalization(x, gamma, beta, axis, epsilon, *, otherwise):
-    if type(axis) is int and axis == -1 and are_of_rows(x, gamma, beta):
+    if type(axis) is int and axis == -1 and are_along(x, axis, gamma, beta):
         return layer_norm(otherwise, x, gamma, beta, x.shape[-1:], epsilon)
     return by_layer_norm(functools.partial(layer_norm, otherwise), x, gamma, beta, axis, epsilon)
 

@@ -11,6 +11,7 @@ from multiop._values import args
 
 from .._internals import is_tracing, is_tracked
 from ..conversion import (
+    INDEX,
     LONG,
     choose,
     convert,
@@ -30,8 +31,6 @@ from ..conversion import (
 )
 from ..devices import is_at_hand
 from .elementwise import op_add, op_maximum, op_minimum, op_multiply
-
-_INDEX = (torch.int32, torch.int64)
 
 SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
 
@@ -218,12 +217,12 @@ def _fits(shape, other, axis):
 
 def checks_indices(x, indices):
     """Say whether PyTorch itself checks `indices` into `x`, and raises if one is negative or too large."""
-    return type(indices) is torch.Tensor and indices.dtype in _INDEX and x.is_cpu and x.numel() and not is_tracked()
+    return type(indices) is torch.Tensor and indices.dtype in INDEX and x.is_cpu and x.numel() and not is_tracked()
 
 
 def is_left_to_device(x, indices):
     """Say whether a device checks `indices` into `x` as it runs: a mask would read and write all that is taken."""
-    is_known_kind = isinstance(indices, torch.Tensor) and indices.dtype in _INDEX
+    is_known_kind = isinstance(indices, torch.Tensor) and indices.dtype in INDEX
     return not x.is_cpu and is_known_kind and not (is_compiling() or is_tracing())
 
 
@@ -251,10 +250,15 @@ def check_indices(indices, size, device=None):
     if known is not None:
         found = torch.tensor(known, dtype=torch.int64, device="cpu")
         return found if device is None else move_to(found, device), None
-    indices = to_index_integers(indices, device)
-    if is_at_hand(indices):
+    return wrap_indices(to_index_integers(indices, device), size)
+
+
+def wrap_indices(indices, size):
+    """Return what `check_indices` returns, of a tensor of int64."""
+    if (type(indices) is torch.Tensor and indices.is_cpu and not is_tracked()) or is_at_hand(indices):
         low, high = map(int, torch.aminmax(indices)) if indices.numel() else (0, -1)
-        args.check_indices(low, high, size)
+        if low < -size or high >= size:
+            raise args.out_of_range(size)
         return torch.where(indices < 0, indices + size, indices) if low < 0 else indices, None
     outside = torch.clamp(indices, -size, size - 1) != indices
     return torch.remainder(indices, max(size, 1)), outside
@@ -331,7 +335,7 @@ def flat_indices(indices, x):
     depth = indices.shape[-1]
     cells, left_out = torch.zeros(indices.shape[:-1], dtype=torch.int64, device=x.device), []
     for size, column in zip(x.shape, indices.unbind(-1), strict=False):
-        column, outside = check_indices(column, size, x.device)
+        column, outside = wrap_indices(column, size)
         cells = cells * size + column
         left_out += [] if outside is None else [outside]
     for outside in left_out:
@@ -347,7 +351,8 @@ def scatter_rows(rows, cells, updates, reduction):
     last = torch.full_like(rows[:, :1], -1, dtype=torch.int64).reshape(-1).scatter_reduce(0, cells, numbers, "amax")
     hit = (last >= 0)[:, None]
     if reduction is None:
-        return choose(hit, torch.index_select(updates, 0, last.clamp(min=0)), rows)
+        pick = torch.where if rows.is_cpu and rows.dtype in LONG else choose
+        return pick(hit, torch.index_select(updates, 0, last.clamp(min=0)), rows)
     order, combine = torch.sort(cells, stable=True).indices, _COMBINE[reduction]
     updates = combine_segments(combine, updates[order], cells[order], rows.shape[0])
     one = rows.new_ones(())  # a zero gradient must not be multiplied by infinity

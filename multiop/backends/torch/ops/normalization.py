@@ -85,7 +85,7 @@ def standardize(x, gamma, beta, shape, epsilon):
 
 
 def op_rms_normalization(x, scale, axis, epsilon):
-    if type(axis) is int and axis == -1 and are_of_rows(x, scale):
+    if type(axis) is int and axis == -1 and are_along(x, axis, scale):
         return torch.rms_norm(x, x.shape[-1:], scale, epsilon)
     x, scale = promote_operands(x, scale)
     axis = sorted(args.axes(axis, x.ndim))
@@ -126,12 +126,15 @@ def apply_to_last(normalize, x, axis):
     return normalize(moved, [x.shape[dim] for dim in axis]).permute(args.moved_order(last, axis, x.ndim))
 
 
-def are_of_rows(x, *vectors):
-    """Say whether `x` is a tensor of real floats, and each of `vectors` one of the dtype and length of its rows."""
-    if not (isinstance(x, torch.Tensor) and (dtype := x.dtype).is_floating_point and x.ndim):
+def are_along(x, axis, *vectors):
+    """Say whether `axis` is one of `x`, a tensor of real floats, and each of `vectors` has its dtype and length."""
+    if not (type(axis) is int and isinstance(x, torch.Tensor) and (dtype := x.dtype).is_floating_point):
         return False
+    if dtype.itemsize == 1 or not -x.ndim <= axis < x.ndim:
+        return False
+    size = x.shape[axis]
     for vector in vectors:
         is_fit = vector is None or (isinstance(vector, torch.Tensor) and vector.dtype is dtype)
-        if not is_fit or (vector is not None and vector.shape != x.shape[-1:]):
+        if not is_fit or (vector is not None and vector.shape != (size,)):
             return False
-    return dtype.itemsize > 1
+    return True

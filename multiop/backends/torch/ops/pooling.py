@@ -29,7 +29,7 @@ _ADAPTIVE_MAX = {
 def op_average_pool(inputs, pool_size, strides, padding, data_format, ceil_mode, count_include_pad):
     inputs = floating(inputs)
     windows = resolve(plan_windows, inputs.shape, pool_size, strides, padding, data_format, ceil_mode)
-    x = channels_first(inputs, data_format)
+    x = inputs if data_format == "channels_first" else inputs.movedim(-1, 1)
     if not windows[2] and x.dtype in LONG:
         y = _AVERAGE[len(windows[0])](x, *windows[:2])
         return y if data_format == "channels_first" else y.movedim(1, -1)
@@ -40,7 +40,7 @@ def op_max_pool(inputs, pool_size, strides, padding, data_format, ceil_mode):
     if not is_float(inputs):
         (inputs,) = reject_complex(*bool_to_int32(convert(inputs)))
     windows = resolve(plan_windows, inputs.shape, pool_size, strides, padding, data_format, ceil_mode)
-    x = channels_first(inputs, data_format)
+    x = inputs if data_format == "channels_first" else inputs.movedim(-1, 1)
     if not windows[2] and x.ndim > 3 and x.is_floating_point():
         y = _MAX[len(windows[0])](x, *windows[:2])
         return y if data_format == "channels_first" else y.movedim(1, -1)

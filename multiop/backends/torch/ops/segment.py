@@ -8,6 +8,7 @@ from multiop import errors
 from multiop._values import dtypes
 
 from ..conversion import (
+    LONG,
     convert,
     dtype_name,
     in_comparable_dtype,
@@ -18,10 +19,15 @@ from ..conversion import (
 )
 from ..devices import is_known
 from .elementwise import op_multiply
-from .indexing import combine_segments
+from .indexing import checks_indices, combine_segments
 
 
 def op_segment_sum(x, ids, num_segments):
+    if num_segments is not None and x.dtype in LONG and checks_indices(x, ids):
+        try:
+            return torch.index_add(x.new_zeros((num_segments, *x.shape[1:])), 0, ids, x)
+        except (IndexError, RuntimeError):  # an id is out of range or negative
+            pass
     ids, n = segments(x, ids, num_segments)
     x = to_accumulation_dtype(x)
     return in_wider_dtype(lambda x: sum_segments(x, ids, n), x)[:n]
