@@ -246,13 +246,13 @@ def op_scatter_update(
         [4, 0, 2]
     """
     args.choice(reduction, (None, "add", "max", "min", "mul"), "reduction")
-    backend = active()
     x, updates, indices = _match_operands(inputs, updates, indices)
+    backend = active()
     indices = backend.convert(indices)
     depth = (None, *backend.op_shape(indices))[-1]
     if not isinstance(depth, int) or depth > len(backend.op_shape(x)):
         raise errors.ArgumentError(f"indices {args.describe(indices)} do not name entries of {args.describe(x)}")
-    return active().op_scatter_update(x, indices, updates, reduction)
+    return backend.op_scatter_update(x, indices, updates, reduction)
 
 
 @boundary

@@ -161,7 +161,7 @@ def _check_segments(data: ArrayLike, segment_ids: ArrayLike, n: int | None) -> t
     backend = active()
     x, ids = map(backend.convert, backend.together(data, segment_ids))
     rows, numbers = backend.op_shape(x)[:1], backend.op_shape(ids)
-    known = all(isinstance(size, int) for size in rows + numbers)
+    known = args.all_natural(rows + numbers)
     if len(rows) != 1 or len(numbers) != 1 or (known and rows != numbers):
         raise errors.ArgumentError(f"segment_ids {args.describe(ids)} do not fit data {args.describe(x)}")
     return x, ids, None if n is None else args.count(n, "num_segments")
