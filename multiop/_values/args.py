@@ -520,6 +520,17 @@ def is_static(key: Any) -> bool:
 _STATIC = {int, slice, type(None), type(Ellipsis)}
 
 
+def selects_inside(key: Any, sizes: Sequence[Any], are_inside: Callable[[Any, Any], bool]) -> bool:
+    """Say whether a key holds slices and tensors alone, whose indices `are_inside` says to lie in their dimensions."""
+    entries = key if type(key) is tuple else (key,)
+    if len(entries) > len(sizes):
+        return False
+    for entry, size in zip(entries, sizes, strict=False):
+        if type(entry) is not slice and not are_inside(entry, size):
+            return False
+    return True
+
+
 def expand_masks(parts: Sequence[Any]) -> tuple[list[Any], list[int]]:
     """Return what `normalize_key` does, for a key that `parts` has checked."""
     entries: list[Any] = []

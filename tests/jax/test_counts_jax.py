@@ -1,6 +1,8 @@
-"""What training pays for when compiled: an op and its gradient move the bytes of JAX's own, or little more."""
+"""What training pays for: compiled, bytes like those of JAX's own, or little more; eagerly, few Python calls."""
 
 from __future__ import annotations
+
+import sys
 
 import pytest
 
@@ -8,7 +10,9 @@ jax = pytest.importorskip("jax")
 jnp = jax.numpy
 from counted_hlo import DTYPES, count, rows
 
-pytestmark = pytest.mark.compiler
+import multiop as mo
+from multiop._loading import registry
+
 DEARER = {  # what is pinned, and its price: bytes as a multiple of JAX's
     "max": (2.1, "jnp.max's gradient is lost where XLA computes the operand twice, and rounds it otherwise"),
     "categorical_crossentropy": (1.6, "0 * log(0) is 0 where a class is masked"),
@@ -40,17 +44,69 @@ def dearer(dtype, names=None):
     return late
 
 
+@pytest.mark.compiler
 def test_no_op_moves_more_bytes_than_its_native_form():
     assert not dearer("bfloat16", IN_BRIEF)
 
 
+@pytest.mark.compiler
 @pytest.mark.tier("full")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_no_op_of_training_moves_more_bytes_than_its_native_form(dtype):
     assert not dearer(dtype)
 
 
+@pytest.mark.compiler
 def test_the_count_sees_what_is_stored():
     x = jax.ShapeDtypeStruct((64, 64), jnp.float32)
     assert count(jnp.sin, [x], 1) // (64 * 64 * 4) == 5  # both read x, and one of them the upstream gradient
     assert count(lambda x: x @ x @ x, [x], 1) > 1.15 * count(lambda x: x @ x, [x], 1)
+
+
+X, PLACES, ROWS = jnp.ones((4, 8)), jnp.arange(4), jnp.arange(4)[:, None]
+MOST_CALLS = {  # of Python functions, eagerly, the test's own among them
+    "split": (8, lambda: mo.op_split(X, 2, -1)),
+    "take": (18, lambda: mo.op_take(X, PLACES, 0)),
+    "get_item": (16, lambda: mo.op_get_item(X, PLACES)),
+    "get_item behind a slice": (25, lambda: mo.op_get_item(X, (slice(1, 3), PLACES))),
+    "one_hot": (16, lambda: mo.op_one_hot(PLACES, 8)),
+    "segment_sum": (22, lambda: mo.op_segment_sum(X, PLACES, 4)),
+    "sparse_categorical_crossentropy": (30, lambda: mo.op_sparse_categorical_crossentropy(PLACES, X, True)),
+    "scatter_update": (33, lambda: mo.op_scatter_update(X, ROWS, X)),
+}
+
+
+@pytest.fixture
+def jax_alone(monkeypatch):
+    """Let JAX be the backend as it is in a process that never chose another one, which costs a call more."""
+    monkeypatch.setattr(registry, "is_overridden", False)
+    monkeypatch.setattr(registry, "_backend", registry.load("jax"))
+
+
+def calls(call, *args):
+    """Return how many Python functions a call runs, once it is warm."""
+    call(*args), call(*args)
+    found = 0
+
+    def add(frame, event, argument):
+        nonlocal found
+        found += event == "call"
+
+    sys.setprofile(add)
+    try:
+        call(*args)
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+@pytest.mark.parametrize("name", MOST_CALLS)
+def test_python_calls(name, jax_alone):
+    most, call = MOST_CALLS[name]
+    assert calls(call) <= most
+
+
+def test_a_gradient_takes_few_calls_more_than_that_of_jax(jax_alone):
+    f = lambda x: jnp.sum(x * x)
+    assert calls(mo.grad(f), X) <= calls(jax.grad(f), X) + 30
+    assert calls(mo.value_and_grad(f), X) <= calls(jax.value_and_grad(f), X) + 30

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 tf = pytest.importorskip("tensorflow")
 
 from counted_nodes import CHOICES, nodes, rows
+
+import multiop as mo
+from multiop._loading import registry
 
 DTYPES = {"float32": tf.float32, "bfloat16": tf.bfloat16, "float16": tf.float16}
 MORE = 2
@@ -72,3 +77,34 @@ def test_the_count_sees_a_formula_and_a_choice():
     assert nodes(tf.nn.relu, [x]) == ["Relu", "ReluGrad"]
     assert len(nodes(lambda x: tf.where(x > 0, x, 0.0), [x])) > 2
     assert CHOICES & set(nodes(lambda x: tf.cond(tf.reduce_all(x > 0), lambda: x, lambda: x * 2), [x]))
+
+
+X, PLACES, ROWS = tf.ones((4, 8)), tf.constant([0, 1, 2, 3]), tf.constant([[0], [1], [2], [3]])
+MOST_CALLS = {  # of Python functions, eagerly, the test's own among them
+    "sum": (20, lambda: mo.op_sum(X, (0, 1))),
+    "sum of all": (20, lambda: mo.op_sum(X)),
+    "one_hot": (19, lambda: mo.op_one_hot(PLACES, 8)),
+    "segment_sum": (28, lambda: mo.op_segment_sum(X, PLACES, 4)),
+    "get_item of a tensor": (29, lambda: mo.op_get_item(X, PLACES)),
+    "scatter_update": (44, lambda: mo.op_scatter_update(X, ROWS, X)),
+}
+
+
+@pytest.mark.parametrize("name", MOST_CALLS)
+def test_python_calls(name, monkeypatch):
+    monkeypatch.setattr(registry, "is_overridden", False)  # as in a process that never chose another backend
+    monkeypatch.setattr(registry, "_backend", registry.load("tensorflow"))
+    most, call = MOST_CALLS[name]
+    call(), call(), call()  # then there is a program
+    found = 0
+
+    def add(frame, event, argument):
+        nonlocal found
+        found += event == "call"
+
+    sys.setprofile(add)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    assert found <= most

@@ -392,6 +392,8 @@ def promote_all(*xs):
 
 def together(*xs):
     """Return `xs` with host arrays as tensors; Python scalars stay what they are."""
+    if CONCRETE.issuperset(map(type, xs)):
+        return xs
     return host.with_digits(xs, [x if host.is_scalar(x) else convert(x) for x in xs], convert, dtype_name)
 
 
@@ -540,7 +542,7 @@ def op_dtype(x):
 
 
 def op_shape(x):
-    return tuple(convert(x).shape)
+    return x.shape if type(x) in CONCRETE else tuple(convert(x).shape)
 
 
 def op_is_tensor(x):

@@ -67,7 +67,13 @@ def is_at_hand(x):
 
 def is_readable(x):
     """Say whether NumPy can look at all of `x`, an array, without waiting for an accelerator or another process."""
-    return is_at_hand(x) and getattr(x, "is_fully_addressable", True)
+    return (is_array(x) and is_alone()) or (is_at_hand(x) and getattr(x, "is_fully_addressable", True))
+
+
+@functools.cache
+def is_alone():
+    """Say whether there is one process, whose default device is the CPU."""
+    return is_cpu_default() and jax.process_count() == 1
 
 
 @functools.cache

@@ -21,6 +21,7 @@ _TO_NAME = {native: name for name, native in _TO_NATIVE.items()}
 _FLOAT8 = {getattr(tf.dtypes.experimental, name): name for name in dtypes.FLOAT8}
 _TO_NATIVE |= {name: native for native, name in _FLOAT8.items()}
 _INEXACT = {_TO_NATIVE[name] for name in dtypes.INEXACT}
+_EAGER = {EagerTensor}
 _FLOATING = {_TO_NATIVE[name] for name in dtypes.FLOATING}
 
 
@@ -216,6 +217,8 @@ def known_shape(x):
 
 def promote(x1, x2):
     """Return two operands as tensors of the dtype that the promotion table gives them; Python scalars are weak."""
+    if are_alike((x1, x2)):
+        return x1, x2
     if isinstance(x1, Tensor) and host.is_scalar(x2):
         return promote_with_scalar(x1, x2)
     if isinstance(x2, Tensor) and host.is_scalar(x1):
@@ -256,6 +259,8 @@ def promote_all(*xs):
 
 def together(*xs):
     """Return `xs` with host arrays as tensors; Python scalars stay what they are."""
+    if _EAGER.issuperset(map(type, xs)):
+        return xs
     return host.with_digits(xs, [x if host.is_scalar(x) else convert(x) for x in xs], convert, dtype_name)
 
 

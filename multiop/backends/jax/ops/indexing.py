@@ -51,10 +51,12 @@ def op_get_item(x, key):
     x = convert(x)
     if args.is_static(key):
         return _slice_entries(x, key)
+    if args.selects_inside(key, x.shape, are_known_inside):
+        return _select_inside(x, key)
     entries, arrays = args.normalize_key(key, x.shape)
-    are_dims = len(entries) == x.ndim  # none is a new one
-    are_inside = are_dims and all(are_known_inside(entries[dim], x.shape[dim]) for dim in arrays)
-    return (_select_inside if are_inside else _select)(x, entries, arrays, are_inside)
+    if args.selects_inside(tuple(entries), x.shape, are_known_inside):
+        return _select_inside(x, tuple(entries))
+    return _select(x, entries, arrays, False)
 
 
 @in_one_call
@@ -77,7 +79,9 @@ def _select(x, entries, arrays, are_inside):
     return picked
 
 
-_select_inside = in_one_call(_select)
+@in_one_call
+def _select_inside(x, key):
+    return _select(x, *args.normalize_key(key, x.shape), True)
 
 
 def op_slice(inputs, start_indices, shape):
@@ -132,6 +136,7 @@ def op_unravel_index(indices, shape):
     return tuple(index.astype(np.int32) for index in reversed([*found, indices][: len(shape)]))
 
 
+@in_one_call
 def op_one_hot(x, num_classes, axis, dtype):
     x = to_index_integers(x)
     args.countable((*x.shape, num_classes))

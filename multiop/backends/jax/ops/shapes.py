@@ -60,7 +60,7 @@ def op_split(x, indices_or_sections, axis):
     if isinstance(indices_or_sections, int):
         if indices_or_sections < 1 or x.shape[axis] % indices_or_sections:
             raise errors.ArgumentError(f"{x.shape[axis]} entries do not split into {indices_or_sections} equal parts")
-        return jnp.split(x, indices_or_sections, axis)
+        return list(_split(x, indices_or_sections, axis))
     whole = (slice(None),) * axis
     ends = [*indices_or_sections, None]  # jnp.split rejects an index beyond the end
     return [x[(*whole, slice(start, end))] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
@@ -144,7 +144,7 @@ def _unstack(x, start, stop, axis):
 
 _AT_ONCE = 128
 _pad = jit_inline(lambda x, value, pairs: jnp.pad(x, pairs, constant_values=value), static_argnums=2)
-_roll = jit_inline(jnp.roll, static_argnums=(1, 2))
+_roll, _split = (jit_inline(fn, static_argnums=(1, 2)) for fn in (jnp.roll, jnp.split))
 _reshape, _concatenate, _stack, _broadcast_to = (
     jit_inline(fn, static_argnums=1) for fn in (jnp.reshape, jax.lax.concatenate, jnp.stack, jnp.broadcast_to)
 )

@@ -75,7 +75,7 @@ def differentiate(gradient, *args, **options):
         if _ranks.is_refused(error):
             raise errors.UnsupportedError(_ranks.explain(error)) from error
         raise
-    return [None if grad is None else tf.convert_to_tensor(grad) for grad in found]
+    return [tf.convert_to_tensor(grad) if isinstance(grad, tf.IndexedSlices) else grad for grad in found]
 
 
 def _tapes():

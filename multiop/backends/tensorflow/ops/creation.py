@@ -30,7 +30,8 @@ def op_zeros_like(x, dtype):
 
 
 def op_ones_like(x, dtype):
-    return tf.ones_like(convert(x), dtype and native(dtype))
+    x = convert(x)
+    return tf.ones_like(x, native(dtype)) if dtype else tf.raw_ops.OnesLike(x=x)
 
 
 def op_full_like(x, fill_value, dtype):

@@ -76,10 +76,13 @@ def op_get_item(x, key):
     x = convert(x)
     if args.is_static(key):
         return slice_entries(x, key)
-    entries, arrays = args.normalize_key(key, known_shape(x))
-    are_dims = len(entries) == rank(x)  # none is a new one
-    are_inside = are_dims and all(are_known_inside(entries[dim], x.shape[dim]) for dim in arrays)
-    return gather_entries(x, entries, arrays, True) if are_inside else select_entries(x, entries, arrays, False)
+    sizes = known_shape(x)
+    if args.selects_inside(key, sizes, are_known_inside):
+        return gather_entries(x, key)
+    entries, arrays = args.normalize_key(key, sizes)
+    if args.selects_inside(tuple(entries), sizes, are_known_inside):
+        return gather_entries(x, tuple(entries))
+    return select_entries(x, entries, arrays, False)
 
 
 @in_one_call
@@ -99,7 +102,9 @@ def select_entries(x, entries, arrays, are_inside):
     return where_differentiated(lambda x: _gather(x, entries, arrays, are_inside), x) if arrays else x
 
 
-gather_entries = in_one_call(select_entries)
+@in_one_call
+def gather_entries(x, key):
+    return select_entries(x, *args.normalize_key(key, known_shape(x)), True)
 
 
 def _slice(x, key):
@@ -187,8 +192,9 @@ def op_one_hot(x, num_classes, axis, dtype):
     x = x if are_indices(x) else to_index_integers(x)
     axis = args.single_axis(axis, rank(x) + 1)
     if dtype == "float32":
-        return tf.one_hot(x, num_classes, axis=axis)
-    return tf.cast(tf.one_hot(x, num_classes, True, False, axis, tf.bool), native(dtype))
+        return tf.raw_ops.OneHot(indices=x, depth=num_classes, on_value=1.0, off_value=0.0, axis=axis)
+    mask = tf.raw_ops.OneHot(indices=x, depth=num_classes, on_value=True, off_value=False, axis=axis)
+    return tf.cast(mask, native(dtype))
 
 
 def are_known_inside(indices, size):

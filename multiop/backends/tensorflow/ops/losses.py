@@ -45,8 +45,10 @@ def op_categorical_crossentropy(target, output, from_logits, axis):
 
 
 def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
+    if are_known_inside(target, known_shape(output)[axis]):
+        return sparse_crossentropy(target, output, from_logits, axis, True)
     target, is_checked = target if are_indices(target) else tf.cast(target, tf.int64), is_at_hand(target)
-    if is_checked and 0 not in known_shape(target) and not are_known_inside(target, known_shape(output)[axis]):
+    if is_checked and 0 not in known_shape(target) and not are_known_inside(target, output.shape[axis]):
         raise errors.ArgumentError(f"target has a class that is not among the {output.shape[axis]} of output")
     return sparse_crossentropy(target, output, from_logits, axis, is_checked)
 

@@ -36,6 +36,8 @@ def op_sum(x, axis, keepdims):
     if is_float_along(x, axis):
         return tf.raw_ops.Sum(input=x, axis=axis, keep_dims=bool(keepdims))
     x = convert(x)
+    if (x.dtype is tf.float32 or x.dtype is tf.float64) and x.shape.rank is not None:
+        return tf.raw_ops.Sum(input=x, axis=cached_ints(args.axes(axis, rank(x))), keep_dims=bool(keepdims))
     return in_float32(lambda x: reduce_axes(tf.reduce_sum, x, axis, keepdims), to_accumulation_dtype(x))
 
 
