@@ -125,25 +125,17 @@ def method_of(x, name):
 # functions that take something else than their ops
 
 
-def _transform(name, takes_real, gives_real):
-    """Return a function of NumPy's arguments by the op that takes and returns real and imaginary parts."""
-
-    def transform(a, s=None, axes=None, norm=None):
-        parts = op_of(name)(a if takes_real else (np.real(a), np.imag(a)), s, axes, norm)
-        return parts if gives_real else op_of("view_as_complex")(op_of("stack")(parts, -1))
-
-    return transform
+def _along_one(name):
+    """Return a transform of NumPy's by that of the array API, whose options only have names."""
+    return lambda a, n=None, axis=-1, norm=None: _standard(name)(a, n=n, axis=axis, norm=norm or "backward")
 
 
-def _fourier():
-    """Return the transforms along one axis, two, and several."""
-    found = {}
-    for name, takes_real, gives_real in ("fft", 0, 0), ("ifft", 0, 0), ("rfft", 1, 0), ("irfft", 0, 1):
-        one, two, several = (getattr(np.fft, name + axes) for axes in ("", "2", "n"))
-        found[several] = of_all = _transform(f"{name}n", takes_real, gives_real)
-        found[two] = lambda a, s=None, axes=(-2, -1), norm=None, f=of_all: f(a, s, axes, norm)
-        found[one] = lambda a, n=None, axis=-1, norm=None, f=of_all: f(a, n and [n], [axis], norm)
-    return found
+def _along_several(name, default):
+    return lambda a, s=None, axes=default, norm=None: _standard(name)(a, s=s, axes=axes, norm=norm or "backward")
+
+
+def _standard(name):
+    return getattr(sys.modules["multiop"].array_api.fft, name)
 
 
 def _einsum(*args, **options):
@@ -200,7 +192,12 @@ def _sliding_window_view(x, window_shape, axis=None, **_):
     return x
 
 
-ADAPTED = _fourier() | {
+TRANSFORMS = {getattr(np.fft, f): _along_one(f) for f in words("fft ifft rfft irfft hfft ihfft")} | {
+    getattr(np.fft, f + end): _along_several(f"{f}n", axes)
+    for f in words("fft ifft rfft irfft")
+    for end, axes in {"n": None, "2": (-2, -1)}.items()
+}
+ADAPTED = TRANSFORMS | {
     np.einsum: _einsum,
     np.linalg.eig: _eig,
     np.atleast_1d: _at_least(1),

@@ -11,19 +11,7 @@ import numpy as np
 from multiop import errors
 from multiop._rules import closures
 
-from .._record import (
-    Leaf,
-    Node,
-    Owner,
-    Traced,
-    array_of,
-    become_output,
-    is_inexact,
-    is_traced,
-    kept,
-    now,
-    only_read,
-)
+from .._record import Leaf, Node, Owner, Traced, array_of, become_output, is_inexact, is_traced, kept, now, only_read
 from ..conversion import convert, own
 from ._walk import history, leaf
 
