@@ -6,8 +6,11 @@ Whatever else there is (a list, a dtype that is promoted or widened, a traced ar
 from __future__ import annotations
 
 import contextvars
+import itertools
+import math
 
 import numpy as np
+import scipy
 from numpy import asarray, ndarray
 
 from multiop._values import dtypes as _dtypes
@@ -247,6 +250,13 @@ def is_square(x, *options):
     return type(x) is ndarray and x.dtype in REAL and x.ndim == 2 and x.shape[0] == x.shape[1] and not any(options)
 
 
+def is_short(subscripts, xs):
+    """Say whether a plan of a sum of products would take longer than the sum."""
+    labels = subscripts.partition("->")[0].replace(",", "").replace(" ", "")
+    sizes = dict(zip(labels, itertools.chain.from_iterable(x.shape for x in xs), strict=False))
+    return "." not in labels and math.prod(sizes.values()) < 5000
+
+
 def filled(x, number):
     y = np.empty(x.shape, x.dtype)
     y.fill(number)
@@ -283,6 +293,16 @@ op_round = when(lambda x, decimals: not decimals and is_real(x), lambda x, decim
 op_sort = when(lambda x, axis: axis is not None and is_real(x, axis), np.sort)
 op_cumsum = when(
     lambda x, axis, dtype: dtype is None and is_real(x, axis), lambda x, axis, dtype: QUIET.copy().run(x.cumsum, axis)
+)
+op_einsum = when(
+    lambda subscripts, xs: are_alike(xs, 0) and xs[0].dtype in REAL and len(xs) > 1 and is_short(subscripts, xs),
+    lambda subscripts, xs: asarray(QUIET.copy().run(np.einsum, subscripts, *xs)),
+    ValueError,
+)
+op_solve_triangular = when(
+    lambda a, b, _: is_square(a) and is_real(b) and a.dtype is b.dtype and 0 < b.ndim <= 2 and len(a) == len(b) > 50,
+    lambda a, b, lower: scipy.linalg.solve_triangular(a, b, lower=lower, check_finite=False),
+    np.linalg.LinAlgError,
 )
 op_inv = when(is_square, np.linalg.inv, np.linalg.LinAlgError)
 op_cholesky = when(is_square, lambda x, upper: np.linalg.cholesky(x), np.linalg.LinAlgError)
