@@ -17,8 +17,9 @@ FUNCTIONS = set(  # which take and return what their ops do
     squeeze broadcast_to broadcast_arrays meshgrid tile repeat roll rot90 flip fliplr flipud pad append diag
     diagflat diagonal trace tril triu dot vdot inner outer tensordot einsum kron cross matrix_power norm solve inv
     det slogdet cholesky eigh eigvals eigvalsh svd qr pinv sort take take_along_axis median quantile percentile
-    average cov corrcoef diff gradient interp trapezoid unwrap convolve polyfit polyval vander linspace logspace
-    geomspace real imag angle conj sinc nan_to_num round around full_like copy select fftshift ifftshift""")
+    average bincount correlate cov corrcoef diff gradient interp trapezoid unwrap convolve polyfit polyval vander
+    linspace logspace geomspace real imag angle conj sinc nan_to_num round around full_like copy select fftshift
+    ifftshift""")
 )
 FACTS = set(  # which are constant but where they jump
     words("""shape ndim size iscomplexobj isrealobj iscomplex isreal isneginf isposinf result_type can_cast
@@ -31,8 +32,8 @@ RENAMED = {"shape": "newshape"}
 IGNORED = {"out", "order", "optimize", "casting", "subok", "like", "copy", "kind", "stable", "overwrite_input"}
 OPTIONS = {"where", "initial", "dtype", "ddof", "axis", "keepdims", "hermitian"}
 METHODS = set(
-    words("""all any argmax argmin argsort clip conj copy cumprod cumsum diagonal dot max mean min nonzero prod
-    ravel repeat round searchsorted squeeze std sum swapaxes take trace var""")
+    words("""all any argmax argmin argsort clip conj conjugate copy cumprod cumsum diagonal dot max mean min nonzero
+    prod ravel repeat round searchsorted squeeze std sum swapaxes take trace var""")
 )
 
 

@@ -150,6 +150,12 @@ def op_where(condition, x1, x2, *, otherwise):
     return otherwise(condition, x1, x2)
 
 
+def op_argsort(x, axis, *, otherwise):
+    if type(x) is ndarray and x.dtype in REAL and is_axis(axis, x):
+        return x.argsort(axis, "stable").astype(np.int32)
+    return otherwise(x, axis)
+
+
 def op_clip(x, x_min, x_max, *, otherwise):
     """Clip between numbers that are not 0, whose sign NumPy's `clip` may change."""
     if type(x) is ndarray and x.dtype in REAL and is_small(x_min) and is_small(x_max) and x_min and x_max:
@@ -159,12 +165,6 @@ def op_clip(x, x_min, x_max, *, otherwise):
 
 def op_shape(x, *, otherwise):
     return x.shape if type(x) is ndarray and x.dtype in KNOWN else otherwise(x)
-
-
-def op_argsort(x, axis, *, otherwise):
-    if type(x) is ndarray and x.dtype in REAL and is_axis(axis, x):
-        return x.argsort(axis, "stable").astype(np.int32)
-    return otherwise(x, axis)
 
 
 def op_get_item(x, key, *, otherwise):
@@ -328,8 +328,7 @@ def op_rfftn(x, s, axes, norm, is_pair, *, otherwise):
 # views: what is written into one of these is written into the argument
 
 
-def op_view_as_real(x, *, otherwise):
-    return x[..., None].view(PARTS[x.dtype]) if type(x) is ndarray and x.dtype in COMPLEX else otherwise(x)
+op_view_as_real = when(is_complex, lambda x: x[..., None].view(PARTS[x.dtype]))
 
 
 def op_view_as_complex(x, *, otherwise):
