@@ -119,6 +119,10 @@ def functools_of(multiop: Any, np: Any, x: Any, y: Any, m: Any, k: Any) -> dict[
             (lambda f=getattr(np, name), a=a, b=b: f(a, b)),
             (lambda f=getattr(multiop, f"op_{name}"), a=a, b=b: f(a, b)),
         )
+    rows["einsum"] = (
+        lambda: np.einsum("ij,j->i", m, m[0], optimize=m.size > 5000),
+        lambda: multiop.op_einsum("ij,j->i", m, m[0]),
+    )
     z = m.astype("complex64")
     for name in ("fft", "ifft", "fftn", "ifftn", "irfftn"):
         rows[name] = (lambda f=getattr(np.fft, name): f(z)), (lambda f=getattr(multiop, f"op_{name}"): f(z))

@@ -10,7 +10,6 @@ import itertools
 import math
 
 import numpy as np
-import scipy
 from numpy import asarray, ndarray
 
 from multiop._values import dtypes as _dtypes
@@ -284,11 +283,6 @@ op_einsum = when(
     lambda subscripts, xs: are_alike(xs, 0) and xs[0].dtype in REAL and len(xs) > 1 and is_short(subscripts, xs),
     lambda subscripts, xs: asarray(QUIET.copy().run(np.einsum, subscripts, *xs)),
     ValueError,
-)
-op_solve_triangular = when(
-    lambda a, b, _: is_square(a) and is_real(b) and a.dtype is b.dtype and 0 < b.ndim <= 2 and len(a) == len(b) > 50,
-    lambda a, b, lower: scipy.linalg.solve_triangular(a, b, lower=lower, check_finite=False),
-    np.linalg.LinAlgError,
 )
 op_matmul, op_dot, op_inner, op_outer = (
     when(are_vectors, lambda x1, x2, fn=fn: asarray(QUIET.copy().run(fn, x1, x2)), ValueError)

@@ -20,6 +20,8 @@ op_sum = (lambda u, _y, like, axis, _k: spread(u if axis is None else keep_axes(
 
 def of_product(u, _y, x, axis, keepdims, dtype):
     """Return for each entry the product of those before and after it: a quotient would fail at 0."""
+    if not x.size:
+        return None
     axes = args.axes(axis, x.ndim)
     last = range(-len(axes), 0)
     rows = ops.moveaxis(ops.cast(x, dtype) if dtype else x, axes, last)
