@@ -509,6 +509,7 @@ def copy_of(x):
     copy = COPIES.get(key)
     if copy is None or not np.array_equal(copy.view(bits), x.view(bits)):
         COPIES[key] = copy = x.copy()
+        copy.flags.writeable = False
     return copy
 
 
