@@ -119,13 +119,17 @@ def functools_of(multiop: Any, np: Any, x: Any, y: Any, m: Any, k: Any) -> dict[
             (lambda f=getattr(np, name), a=a, b=b: f(a, b)),
             (lambda f=getattr(multiop, f"op_{name}"), a=a, b=b: f(a, b)),
         )
-    z = m.astype("complex64")
+    rows["einsum"] = (
+        lambda: np.einsum("ij,j->i", m, m[0], optimize=m.size > 5000),
+        lambda: multiop.op_einsum("ij,j->i", m, m[0]),
+    )
+    c = m.astype("complex64")
     for name in ("fft", "ifft", "fftn", "ifftn", "irfftn"):
-        rows[name] = (lambda f=getattr(np.fft, name): f(z)), (lambda f=getattr(multiop, f"op_{name}"): f(z))
+        rows[name] = (lambda f=getattr(np.fft, name): f(c)), (lambda f=getattr(multiop, f"op_{name}"): f(c))
     rows["rfftn"] = (lambda: np.fft.rfftn(m)), (lambda: multiop.array_api.fft.rfftn(m))
-    rows["view_as_real"] = (lambda: z[..., None].view("float32")), (lambda: multiop.op_view_as_real(z))
+    rows["view_as_real"] = (lambda: c[..., None].view("float32")), (lambda: multiop.op_view_as_real(c))
     rows["view_as_complex"] = (
-        (lambda: m[:, :2].copy().view(np.complex128)[..., 0]),
+        (lambda: m[:, :2].copy().view(np.result_type(m, np.complex64))[..., 0]),
         (lambda: multiop.op_view_as_complex(m[:, :2].copy())),
     )
     rows["sum along an axis of"] = (lambda: np.sum(m, 1)), (lambda: multiop.op_sum(m, 1))

@@ -95,6 +95,33 @@ def test_what_cannot_be_written_is_not_copied():
     assert not np.shares_memory(steps[1].node.args[0], X)
 
 
+def test_what_many_steps_need_is_kept_once_and_again_where_it_was_changed():
+    matrix, kept, n_steps = np.eye(40), [], 4
+
+    def run(x):
+        for k in range(n_steps):
+            matrix[0, 1] += k // 3  # -0.0 and NaN are told by their bits
+            x = matrix @ x
+            kept.append(x.node.args[0])
+        return mo.op_sum(x)
+
+    gradient = mo.grad(run)(np.ones(40))
+    assert kept[0] is kept[1] is kept[2] is not kept[3] and not np.shares_memory(kept[0], matrix)
+    assert gradient[:2].tolist() == [1, 2] and gradient[2:].tolist() == [1] * 38
+    signed, steps = np.zeros(2000), []
+    for sign in (1.0, -1.0):
+        np.copysign(signed, sign, out=signed)
+        mo.vjp(lambda x: steps.append(signed * x) or mo.op_sum(steps[-1]), signed)
+    assert [np.signbit(y.node.args[0]).any() for y in steps] == [False, True]
+
+
+def test_a_constant_beside_a_list_is_not_kept():
+    steps, constant = [], np.ones(5000)
+    mo.vjp(lambda x: steps.append(mo.op_concatenate([constant, x])) or mo.op_sum(steps[0]), X)
+    held = [cell.cell_contents for cell in steps[0].node.pull.__closure__]
+    assert not any(isinstance(x, np.ndarray) and x.size >= 5000 for x in mo.tree.leaves(held))
+
+
 def test_a_constant_has_no_gradient_and_is_kept_where_it_is_needed():
     steps = []
 

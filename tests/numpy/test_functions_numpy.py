@@ -47,6 +47,17 @@ FUNCTIONS = {
         (np.abs(np.fft.fft2(A * p, (3, 6))) ** 2 * np.arange(6)).sum()
         + (np.fft.irfftn(np.fft.rfftn(A * p, axes=(1, 0), norm="ortho")) ** 3).sum()
     ),
+    "transforms whose options are named": lambda p: (
+        np.sum(
+            np.abs(np.fft.fftn(A * p, s=(3, 6), axes=(1, 0))) ** 2 * np.arange(3)
+            + np.real(np.fft.fft(A * p, n=6, axis=0) * np.fft.ifft(A * p, 3, 1, "ortho")[0, 0])[:, :3] ** 2
+        )
+        + np.sum(np.fft.hfft(np.fft.ihfft(p), n=5) ** 3)
+    ),
+    "counts and correlations": lambda p: (
+        np.sum(np.bincount([0, 2, 0, 1], weights=p) ** 2) + np.sum(np.correlate(p, p, "full") ** 2)
+    ),
+    "entries that are picked twice": lambda p: np.sum(p[[1, 2, 2, -1]] ** 3) + np.sum((A * p)[1:, [0, 0, 3]] ** 2),
     "labels that are numbers": lambda p: np.einsum(A, [0, 1], p, [1], A * p, [1, ...], [...]).sum(),
     "blocks": lambda p: np.sum(np.block([[A * p, p[:, None]], [p, 1.0]]) ** 3),
     "parts in order": lambda p: np.sum(np.partition(p * p, 2)[:2] ** 2),

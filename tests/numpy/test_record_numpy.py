@@ -263,3 +263,17 @@ def test_a_function_with_a_rule_cannot_write_into_what_is_recorded():
 
     with pytest.raises((ValueError, errors.UnsupportedError), match="writ|read-only"):
         mo.grad(lambda x: mo.op_sum(cleared(x * x)))(X)
+
+
+def test_what_a_function_with_a_rule_writes_into_a_constant_changes_nothing_that_another_step_keeps():
+    constant = np.arange(2000.0)
+
+    @mo.op_custom_gradient
+    def counted(x, c):
+        y = x * c
+        c += 1
+        return y, lambda u: (u * (c - 1), None)
+
+    gradient = mo.grad(lambda x: mo.op_sum(constant * x + counted(x, constant)))(np.ones(2000))
+    np.testing.assert_array_equal(gradient, 2 * np.arange(2000.0))
+    np.testing.assert_array_equal(constant, np.arange(2000.0))

@@ -17,8 +17,9 @@ FUNCTIONS = set(  # which take and return what their ops do
     squeeze broadcast_to broadcast_arrays meshgrid tile repeat roll rot90 flip fliplr flipud pad append diag
     diagflat diagonal trace tril triu dot vdot inner outer tensordot einsum kron cross matrix_power norm solve inv
     det slogdet cholesky eigh eigvals eigvalsh svd qr pinv sort take take_along_axis median quantile percentile
-    average cov corrcoef diff gradient interp trapezoid unwrap convolve polyfit polyval vander linspace logspace
-    geomspace real imag angle conj sinc nan_to_num round around full_like copy select fftshift ifftshift""")
+    average bincount correlate cov corrcoef diff gradient interp trapezoid unwrap convolve polyfit polyval vander
+    linspace logspace geomspace real imag angle conj sinc nan_to_num round around full_like copy select fftshift
+    ifftshift""")
 )
 FACTS = set(  # which are constant but where they jump
     words("""shape ndim size iscomplexobj isrealobj iscomplex isreal isneginf isposinf result_type can_cast
@@ -31,8 +32,8 @@ RENAMED = {"shape": "newshape"}
 IGNORED = {"out", "order", "optimize", "casting", "subok", "like", "copy", "kind", "stable", "overwrite_input"}
 OPTIONS = {"where", "initial", "dtype", "ddof", "axis", "keepdims", "hermitian"}
 METHODS = set(
-    words("""all any argmax argmin argsort clip conj copy cumprod cumsum diagonal dot max mean min nonzero prod
-    ravel repeat round searchsorted squeeze std sum swapaxes take trace var""")
+    words("""all any argmax argmin argsort clip conj conjugate copy cumprod cumsum diagonal dot max mean min nonzero
+    prod ravel repeat round searchsorted squeeze std sum swapaxes take trace var""")
 )
 
 
@@ -125,25 +126,17 @@ def method_of(x, name):
 # functions that take something else than their ops
 
 
-def _transform(name, takes_real, gives_real):
-    """Return a function of NumPy's arguments by the op that takes and returns real and imaginary parts."""
-
-    def transform(a, s=None, axes=None, norm=None):
-        parts = op_of(name)(a if takes_real else (np.real(a), np.imag(a)), s, axes, norm)
-        return parts if gives_real else op_of("view_as_complex")(op_of("stack")(parts, -1))
-
-    return transform
+def _along_one(name):
+    """Return a transform of NumPy's by that of the array API, whose options only have names."""
+    return lambda a, n=None, axis=-1, norm=None: _standard(name)(a, n=n, axis=axis, norm=norm or "backward")
 
 
-def _fourier():
-    """Return the transforms along one axis, two, and several."""
-    found = {}
-    for name, takes_real, gives_real in ("fft", 0, 0), ("ifft", 0, 0), ("rfft", 1, 0), ("irfft", 0, 1):
-        one, two, several = (getattr(np.fft, name + axes) for axes in ("", "2", "n"))
-        found[several] = of_all = _transform(f"{name}n", takes_real, gives_real)
-        found[two] = lambda a, s=None, axes=(-2, -1), norm=None, f=of_all: f(a, s, axes, norm)
-        found[one] = lambda a, n=None, axis=-1, norm=None, f=of_all: f(a, n and [n], [axis], norm)
-    return found
+def _along_several(name, default):
+    return lambda a, s=None, axes=default, norm=None: _standard(name)(a, s=s, axes=axes, norm=norm or "backward")
+
+
+def _standard(name):
+    return getattr(sys.modules["multiop"].array_api.fft, name)
 
 
 def _einsum(*args, **options):
@@ -200,7 +193,12 @@ def _sliding_window_view(x, window_shape, axis=None, **_):
     return x
 
 
-ADAPTED = _fourier() | {
+TRANSFORMS = {getattr(np.fft, f): _along_one(f) for f in words("fft ifft rfft irfft hfft ihfft")} | {
+    getattr(np.fft, f + end): _along_several(f"{f}n", axes)
+    for f in words("fft ifft rfft irfft")
+    for end, axes in {"n": None, "2": (-2, -1)}.items()
+}
+ADAPTED = TRANSFORMS | {
     np.einsum: _einsum,
     np.linalg.eig: _eig,
     np.atleast_1d: _at_least(1),

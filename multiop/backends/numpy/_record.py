@@ -32,6 +32,7 @@ REDUCED = {
     ("minimum", "reduce"): np.min, ("add", "accumulate"): np.cumsum, ("multiply", "accumulate"): np.cumprod,
 }  # fmt: skip
 INEXACT = {dtypes.to_numpy(name) for name in dtypes.INEXACT}
+COPIES = weakref.WeakValueDictionary()  # of what many steps need, as a matrix in a loop
 WIDE = {dtype for dtype in INEXACT if dtype.itemsize > 2}
 
 
@@ -164,6 +165,12 @@ def tells_unused(rule):
     return rule
 
 
+def needs_shapes(rule):
+    """Let a rule of a list get the shapes and dtypes alone of what is not recorded in it."""
+    rule.needs_shapes = True
+    return rule
+
+
 class Like:
     """The shape and dtype of an operand whose numbers its rule does not need."""
 
@@ -230,7 +237,8 @@ class Traced:
         if is_differentiated(self) and any(owner.is_open and not owner.is_tape for owner in self.node.owners):
             raise errors.UnsupportedError(
                 f"{kind}() of an array that is differentiated, or an entry of another array set to it, would drop its "
-                f"gradient: build arrays with multiop.op_stack or op_set_item, and take op_stop_gradient for its value"
+                f"gradient: write np.exp for math.exp, build arrays with multiop.op_stack or op_set_item, and take "
+                f"op_stop_gradient for its value"
             )
         return self.array
 
@@ -406,7 +414,7 @@ def recorded(op, rule, args, result=None):
     results = list(result) if several else [result]
     if not any(map(is_inexact, results)):
         return result
-    args = [each(kept, x) for x in args]
+    args = [each(alike if hasattr(rule, "needs_shapes") else kept, x) for x in args]
 
     def pull(upstreams):
         upstreams, wide = list(map(in_float32, upstreams)), [each(in_float32, x) for x in args]
@@ -462,7 +470,7 @@ def record_step(rule, args, result):
     for k, x in enumerate(args, 1):
         if keeps_all or k in wanted:
             is_free = not isinstance(x, np.ndarray) or (x.base is None and not x.flags.writeable)
-            held.append(x if is_free else x.copy())
+            held.append(x if is_free else copy_of(x))
         else:
             held.append(Like(x) if -k - 1 in wanted else None)
     step = Step(parts, inputs, owners, is_constant, held, result if 0 in wanted else None, result)
@@ -486,7 +494,23 @@ def each(fn, x):
 
 def kept(x):
     """Return what a node keeps of an operand: a copy of an array, which the caller may change."""
-    return x if is_traced(x) else array_of(x).copy() if isinstance(x, (np.ndarray, Traced)) else x
+    return x if is_traced(x) else copy_of(array_of(x)) if isinstance(x, (np.ndarray, Traced)) else x
+
+
+def alike(x):
+    return Like(x) if isinstance(x, np.ndarray) else x
+
+
+def copy_of(x):
+    """Return a copy of `x`; of many numbers that which another step keeps, if they have the same bits."""
+    if x.size < 1000 or x.dtype.kind == "c":
+        return x.copy()
+    key, bits = (x.__array_interface__["data"][0], x.shape, x.strides, x.dtype), f"u{x.itemsize}"
+    copy = COPIES.get(key)
+    if copy is None or not np.array_equal(copy.view(bits), x.view(bits)):
+        COPIES[key] = copy = x.copy()
+        copy.flags.writeable = False
+    return copy
 
 
 def in_float32(x):

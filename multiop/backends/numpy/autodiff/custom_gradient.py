@@ -11,19 +11,7 @@ import numpy as np
 from multiop import errors
 from multiop._rules import closures
 
-from .._record import (
-    Leaf,
-    Node,
-    Owner,
-    Traced,
-    array_of,
-    become_output,
-    is_inexact,
-    is_traced,
-    kept,
-    now,
-    only_read,
-)
+from .._record import Leaf, Node, Owner, Traced, array_of, become_output, is_inexact, is_traced, now, only_read
 from ..conversion import convert, own
 from ._walk import history, leaf
 
@@ -38,7 +26,9 @@ def custom_call(call, primals, may_be_bare=True):
     """Run the function, on plain arrays where a first derivative is all that the one open transform needs."""
     start, are_traced = now(), [isinstance(x, Traced) and is_traced(x) for x in primals]
     if Owner.n_open:  # a rule may close over what the caller changes later
-        primals = [x if is_recorded else kept(x) for x, is_recorded in zip(primals, are_traced, strict=True)]
+        primals = [
+            x if is_recorded else np.array(array_of(x)) for x, is_recorded in zip(primals, are_traced, strict=True)
+        ]
     is_bare = may_be_bare and Owner.n_open == 1 and True in are_traced and is_used_once(primals[are_traced.index(True)])
     enter = only_read if is_bare else leaf
     leaves = [enter(x) if is_recorded else array_of(x) for x, is_recorded in zip(primals, are_traced, strict=True)]

@@ -8,17 +8,7 @@ import numpy as np
 
 from multiop import errors
 
-from .._record import (
-    Node,
-    Owner,
-    Traced,
-    array_of,
-    is_differentiated as is_differentiated,
-    is_inexact,
-    is_traced,
-    now,
-    ops,
-)
+from .._record import Node, Owner, Traced, array_of, is_inexact, is_traced, now, ops
 from ..conversion import own
 from ._walk import between, history, leaf, settled, walk
 from .custom_gradient import closed_over

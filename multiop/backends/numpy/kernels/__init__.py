@@ -6,6 +6,8 @@ Whatever else there is (a list, a dtype that is promoted or widened, a traced ar
 from __future__ import annotations
 
 import contextvars
+import itertools
+import math
 
 import numpy as np
 from numpy import asarray, ndarray
@@ -136,24 +138,6 @@ def op_power(x1, x2, *, otherwise):
     return otherwise(x1, x2) if is_root else power(x1, x2, otherwise=otherwise)
 
 
-def of_vectors(fn):
-    """Return the kernel of a product along axes."""
-
-    def kernel(x1, x2, *, otherwise):
-        if type(x1) is type(x2) is ndarray and x1.dtype is x2.dtype and x1.dtype in REAL and x1.ndim and x2.ndim:
-            try:
-                return asarray(QUIET.copy().run(fn, x1, x2))
-            except ValueError:  # of shapes, which the op explains
-                pass
-        return otherwise(x1, x2)
-
-    return kernel
-
-
-op_matmul, op_dot, op_inner = map(of_vectors, (np.matmul, np.dot, np.inner))
-op_outer = of_vectors(lambda x1, x2: np.multiply(x1.reshape(-1, 1), x2.reshape(-1)))
-
-
 def op_where(condition, x1, x2, *, otherwise):
     if type(condition) is ndarray and condition.dtype == bool:
         if type(x1) is ndarray and is_small(x2) and x1.dtype in REAL:
@@ -165,6 +149,12 @@ def op_where(condition, x1, x2, *, otherwise):
     return otherwise(condition, x1, x2)
 
 
+def op_argsort(x, axis, *, otherwise):
+    if type(x) is ndarray and x.dtype in REAL and is_axis(axis, x):
+        return x.argsort(axis, "stable").astype(np.int32)
+    return otherwise(x, axis)
+
+
 def op_clip(x, x_min, x_max, *, otherwise):
     """Clip between numbers that are not 0, whose sign NumPy's `clip` may change."""
     if type(x) is ndarray and x.dtype in REAL and is_small(x_min) and is_small(x_max) and x_min and x_max:
@@ -174,12 +164,6 @@ def op_clip(x, x_min, x_max, *, otherwise):
 
 def op_shape(x, *, otherwise):
     return x.shape if type(x) is ndarray and x.dtype in KNOWN else otherwise(x)
-
-
-def op_argsort(x, axis, *, otherwise):
-    if type(x) is ndarray and x.dtype in REAL and is_axis(axis, x):
-        return x.argsort(axis, "stable").astype(np.int32)
-    return otherwise(x, axis)
 
 
 def op_get_item(x, key, *, otherwise):
@@ -247,6 +231,17 @@ def is_square(x, *options):
     return type(x) is ndarray and x.dtype in REAL and x.ndim == 2 and x.shape[0] == x.shape[1] and not any(options)
 
 
+def are_vectors(x1, x2):
+    return type(x1) is type(x2) is ndarray and x1.dtype is x2.dtype and x1.dtype in REAL and x1.ndim and x2.ndim
+
+
+def is_short(subscripts, xs):
+    """Say whether a plan of a sum of products would take longer than the sum."""
+    labels = subscripts.partition("->")[0].replace(",", "").replace(" ", "")
+    sizes = dict(zip(labels, itertools.chain.from_iterable(x.shape for x in xs), strict=False))
+    return "." not in labels and math.prod(sizes.values()) < 5000
+
+
 def filled(x, number):
     y = np.empty(x.shape, x.dtype)
     y.fill(number)
@@ -284,6 +279,15 @@ op_sort = when(lambda x, axis: axis is not None and is_real(x, axis), np.sort)
 op_cumsum = when(
     lambda x, axis, dtype: dtype is None and is_real(x, axis), lambda x, axis, dtype: QUIET.copy().run(x.cumsum, axis)
 )
+op_einsum = when(
+    lambda subscripts, xs: are_alike(xs, 0) and xs[0].dtype in REAL and len(xs) > 1 and is_short(subscripts, xs),
+    lambda subscripts, xs: asarray(QUIET.copy().run(np.einsum, subscripts, *xs)),
+    ValueError,
+)
+op_matmul, op_dot, op_inner, op_outer = (
+    when(are_vectors, lambda x1, x2, fn=fn: asarray(QUIET.copy().run(fn, x1, x2)), ValueError)
+    for fn in (np.matmul, np.dot, np.inner, lambda x1, x2: np.multiply(x1.reshape(-1, 1), x2.reshape(-1)))
+)
 op_inv = when(is_square, np.linalg.inv, np.linalg.LinAlgError)
 op_cholesky = when(is_square, lambda x, upper: np.linalg.cholesky(x), np.linalg.LinAlgError)
 op_solve = when(
@@ -293,34 +297,19 @@ op_solve = when(
 )
 
 
-def along_axis(transform):
-    """Return the kernel of a Fourier transform of complex numbers along one axis."""
-
-    def kernel(x, n=None, axis=-1, norm=None, *, otherwise):
-        if type(x) is ndarray and x.dtype in COMPLEX and type(axis) is int and x.size:
-            try:
-                return transform(x, n, axis, norm)
-            except (ValueError, IndexError, TypeError):  # which the op explains
-                pass
-        return otherwise(x, n, axis, norm)
-
-    return kernel
+def is_complex(x, axis=0, *_):
+    return type(x) is ndarray and x.dtype in COMPLEX and x.size and type(axis) is int
 
 
-def along_axes(transform):
-    """Return the kernel of the backend's own transform of complex numbers along some axes."""
-
-    def kernel(x, s, axes, norm, *, otherwise):
-        if type(x) is ndarray and x.dtype in COMPLEX and axes:
-            return transform(s, axes, norm)(x)
-        return otherwise(x, s, axes, norm)
-
-    return kernel
-
-
-op_fft, op_ifft = along_axis(np.fft.fft), along_axis(np.fft.ifft)
-op_fftn, op_ifftn = map(along_axes, (_fourier.forward, _fourier.back))
-op_irfftn = along_axes(_fourier.back_to_reals)
+REFUSED = ValueError, IndexError, TypeError  # by NumPy: the op explains it
+op_fft, op_ifft = (
+    when(lambda x, n=None, axis=-1, norm=None: is_complex(x, axis), transform, REFUSED)
+    for transform in (np.fft.fft, np.fft.ifft)
+)
+op_fftn, op_ifftn, op_irfftn = (
+    when(lambda x, s, axes, norm: axes and is_complex(x), lambda x, *plan, f=transform: f(*plan)(x), REFUSED)
+    for transform in (_fourier.forward, _fourier.back, _fourier.back_to_reals)
+)
 
 
 def op_rfftn(x, s, axes, norm, is_pair, *, otherwise):
@@ -333,8 +322,7 @@ def op_rfftn(x, s, axes, norm, is_pair, *, otherwise):
 # views: what is written into one of these is written into the argument
 
 
-def op_view_as_real(x, *, otherwise):
-    return x[..., None].view(PARTS[x.dtype]) if type(x) is ndarray and x.dtype in COMPLEX else otherwise(x)
+op_view_as_real = when(is_complex, lambda x: x[..., None].view(PARTS[x.dtype]))
 
 
 def op_view_as_complex(x, *, otherwise):

@@ -7,9 +7,8 @@ import numpy as np
 from multiop import errors
 from multiop._values import args
 
-from .._record import ops
-from ..conversion import floating, in_float32, promote_floating, reject_complex
-from .activations import log_softmax
+from .._record import array_of, ops
+from ..conversion import dtype_name, floating, in_float32, promote_floating, reject_complex
 
 EPSILON = 1e-7
 
@@ -44,11 +43,13 @@ def op_ctc_loss(target, output, target_length, output_length, blank):
 def op_ctc_decode(inputs, lengths, beam_width, top_paths, merge_repeated, blank):
     if not beam_width:
         return greedy(inputs, lengths, merge_repeated, blank)
-    logs, steps = log_softmax(inputs.astype(np.float64), 2), inputs.shape[1]
+    logs, steps = ops.log_softmax(ops.cast(inputs, "float64"), 2), inputs.shape[1]
     found = [beam_search(x[:n], beam_width, top_paths, blank) for x, n in zip(logs, lengths, strict=True)]
     labels = [[(*path, *[-1] * (steps - len(path))) for path, _ in paths] for paths in found]
     labels = np.array(labels, np.int32).reshape(inputs.shape[0], top_paths, steps)
-    return np.swapaxes(labels, 0, 1), np.array([[score for _, score in paths] for paths in found], inputs.dtype)
+    scores = [ops.stack([score for _, score in paths], 0) for paths in found]
+    scores = ops.stack(scores, 0) if found else np.zeros((0, top_paths))
+    return np.swapaxes(labels, 0, 1), ops.cast(scores, dtype_name(inputs))
 
 
 def clip_probabilities(x):
@@ -95,8 +96,8 @@ def log_sum_exp(logs):
 
 def greedy(inputs, lengths, merge_repeated, blank):
     inside = np.arange(inputs.shape[1]) < lengths[:, None]
-    labels = np.where(inside, np.argmax(inputs, 2), blank)
-    scores = -np.sum(np.where(inside, np.max(inputs, 2), 0), 1, keepdims=True)
+    labels = np.where(inside, np.argmax(array_of(inputs), 2), blank)
+    scores = -ops.sum(ops.where(inside, ops.max(inputs, 2, False, None), 0), 1, True)
     kept = labels != blank
     if merge_repeated:
         kept[:, 1:] &= labels[:, 1:] != labels[:, :-1]

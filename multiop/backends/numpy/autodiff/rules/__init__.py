@@ -26,7 +26,7 @@ FORMULAS = {  # they are made of ops, and differentiated as they are
     "op_dot_product_attention", "op_batch_normalization", "op_layer_normalization", "op_rms_normalization",
     "op_binary_crossentropy", "op_categorical_crossentropy", "op_sparse_categorical_crossentropy", "op_ctc_loss",
     "op_average_pool", "op_max_pool", "op_adaptive_average_pool", "op_adaptive_max_pool", "op_glu", "op_tensordot",
-    "op_extract_sequences", "op_divide_no_nan", "op_normalize", "op_clip", "op_polar",
+    "op_extract_sequences", "op_divide_no_nan", "op_normalize", "op_clip", "op_polar", "op_ctc_decode",
 }  # fmt: skip
 STRUCTURAL = {"op_cond", "op_switch", "op_while_loop", "op_fori_loop", "op_scan"}  # they run functions of traced arrays
 

@@ -96,8 +96,10 @@ def cosine(x1, x2):
     """Return the slope of `op_hypot` in `x1`, with derivatives of which no difference loses digits."""
 
     def value(x1, x2):
-        unit = np.where(np.isinf(np.hypot(x1, x2)), 0.25, 1.0).astype(x1.dtype)  # in which it does not overflow
-        return np.asarray(ops.divide_no_nan(x1 * unit, np.hypot(x1 * unit, x2 * unit)))
+        size = np.hypot(x1, x2)
+        if (overflown := np.isinf(size)).any():
+            x1, x2 = (np.where(overflown, x * 0.25, x) for x in (x1, x2))
+        return np.asarray(ops.divide_no_nan(x1, np.hypot(x1, x2) if overflown.any() else size))
 
     def rule(u, x1, x2):
         sine, change = cosine(x2, x1), u * ops.divide_no_nan(cosine(x2, x1), ops.hypot(x1, x2))

@@ -48,7 +48,8 @@ def by_formula(formula):
         with Owner() as owner:
             leaves = [leaf(x, owner) if isinstance(x, Traced) else x for x in args]
             y = formula(*leaves)
-        grads = iter(walk([y], [u], [x for x in leaves if isinstance(x, Traced)]))
+        ys, us = (y, u) if isinstance(y, tuple) else ([y], [u])
+        grads = iter(walk(ys, us, [x for x in leaves if isinstance(x, Traced)]))
         return tuple([next(grads) if isinstance(x, Traced) else None for x in leaves])
 
     return rule

@@ -27,6 +27,8 @@ def entry_numbers(x):
 
 def put(u, places, shape):
     """Return the sum of the entries of `u` at each of their places in a tensor of `shape`; both may be lists."""
+    if type(u) is np.ndarray and u.dtype == np.float64 and places.min(initial=0) >= 0:
+        return np.bincount(places.ravel(), u.ravel(), math.prod(shape)).astype(u.dtype, copy=False).reshape(shape)
     us, places = (u, places) if isinstance(u, list) else ([u], [places])
     entries = ops.concatenate([ops.reshape(v, (-1,)) for v in us], 0)
     places = np.concatenate([np.ravel(numbers) for numbers in places])
@@ -39,7 +41,7 @@ op_take, op_take_along_axis, op_slice = map(selection, ["take", "take_along_axis
 def of_item(u, _y, like, key):
     entries = key if type(key) is tuple else (key,)
     if not all(entry is None or entry is ... or type(entry) in (int, slice) for entry in entries):
-        return selected(u, like, key)
+        return put(u, entry_numbers(like)[array_of(key)], like.shape)
     return placed(u, key, like.shape)
 
 
@@ -50,7 +52,6 @@ def placed(u, key, shape):
     return recorded(lambda u: Entries(key, u, shape).array(), (lambda u, *_: ops.get_item(u, key),), (u,))
 
 
-selected = selection("get_item")
 op_get_item = (of_item,)
 
 

@@ -10,7 +10,7 @@ from multiop._values import args
 
 from ..._record import Traced, array_of, in_float32, ops
 from .elementwise import to_larger
-from .formula import by_formula, reshape_gradient, zero
+from .formula import by_formula, conj, reshape_gradient, zero
 
 op_argmax = op_argmin = op_all = op_any = zero
 
@@ -18,16 +18,22 @@ op_argmax = op_argmin = op_all = op_any = zero
 op_sum = (lambda u, _y, like, axis, _k: spread(u if axis is None else keep_axes(u, like, axis), like.shape),)
 
 
-@by_formula
-def op_prod(x, axis, keepdims, dtype):
+def of_product(u, _y, x, axis, keepdims, dtype):
+    """Return for each entry the product of those before and after it: a quotient would fail at 0."""
     if not x.size:
-        return np.ones(())
-    x, axes = in_float32(ops.cast(x, dtype) if dtype else x), args.axes(axis, x.ndim)
-    for dim in axes:
-        while (half := x.shape[dim] // 2) > 0:  # in pairs: a quotient would fail at 0
-            first, second, rest = ops.split(x, [half, 2 * half], dim)
-            x = ops.concatenate([first * second, rest], dim)
-    return x if keepdims else ops.squeeze(x, axes)
+        return None
+    axes = args.axes(axis, x.ndim)
+    last = range(-len(axes), 0)
+    rows = ops.moveaxis(ops.cast(x, dtype) if dtype else x, axes, last)
+    flat = ops.reshape(rows, (*rows.shape[: x.ndim - len(axes)], math.prod(x.shape[k] for k in axes)))
+    ends = np.ones((*flat.shape[:-1], 1), flat.dtype)
+    before = ops.cumprod(ops.concatenate([ends, flat[..., :-1]], -1), -1, None)
+    after = ops.flip(ops.cumprod(ops.concatenate([ends, ops.flip(flat[..., 1:], -1)], -1), -1, None), -1)
+    others = ops.moveaxis(ops.reshape(conj(before * after), rows.shape), last, axes)
+    return keep_axes(u, x, axis) * others
+
+
+op_prod = (of_product,)
 
 
 op_mean = (
@@ -53,9 +59,12 @@ def op_logsumexp(u, x, axis, keepdims):
     return keep_axes(u, x, axis) * (terms / ops.where(ops.equal(total, 0), 1, total))
 
 
-def op_cumsum(u, x, axis, dtype):
+def of_running_sum(u, _y, like, axis, _dtype):
     axis = axis or 0
-    return ops.reshape(ops.flip(ops.cumsum(ops.flip(u, axis), axis, None), axis), x.shape)
+    return reshape_gradient(ops.flip(ops.cumsum(ops.flip(u, axis), axis, None), axis), like.shape)
+
+
+op_cumsum = (of_running_sum,)
 
 
 @by_formula

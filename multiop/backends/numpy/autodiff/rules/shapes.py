@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
-from ..._record import ops
+from ..._record import needs_shapes, ops
 from .formula import passed, reshape_gradient
 from .indexing import entry_numbers, put, selection
 
@@ -14,12 +16,15 @@ op_moveaxis = (lambda u, _y, _x, source, destination: ops.moveaxis(u, destinatio
 op_reshape = op_expand_dims = op_squeeze = (lambda u, _y, like, _: reshape_gradient(u, like.shape),)
 
 
+@needs_shapes
 def op_concatenate(u, xs, axis):
-    ends = np.cumsum([ops.shape(x)[axis] for x in xs])
-    grads = ops.split(u, ends[:-1].tolist(), axis)
+    ends = [0, *itertools.accumulate(np.shape(x)[axis] for x in xs)]
+    before = (slice(None),) * (axis % u.ndim)
+    grads = [u[(*before, slice(start, end))] for start, end in itertools.pairwise(ends)]
     return grads if isinstance(xs, (tuple, list)) else ops.stack(grads, 0)
 
 
+@needs_shapes
 def op_stack(u, x, axis):
     return ops.moveaxis(u, axis, 0)  # its rows are those of the operands
 

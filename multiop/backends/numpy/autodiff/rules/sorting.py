@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..._record import array_of, ops
 from .formula import zero
 from .indexing import entry_numbers, put
@@ -9,9 +11,13 @@ from .indexing import entry_numbers, put
 op_argsort = op_searchsorted = op_digitize = zero
 
 
-def op_sort(u, x, axis):
-    order = ops.argsort(array_of(x), axis)
-    return put(u, ops.take_along_axis(entry_numbers(x), order, axis), x.shape)
+def of_sorted(u, _y, x, axis):
+    x = array_of(x)
+    order, numbers = ops.argsort(x, axis), entry_numbers(x)
+    return put(u, np.take_along_axis(numbers, order, axis) if axis is not None else order, x.shape)
+
+
+op_sort = (of_sorted,)
 
 
 def op_top_k(us, x, k, sorted):
