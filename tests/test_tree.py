@@ -120,6 +120,18 @@ def test_torch_compile_takes_one_in_whole():
             assert compiled(x).tolist() == [6.0, 12.0]
 
 
+@pytest.mark.cross
+@pytest.mark.tier("full")
+def test_torch_compile_takes_keys_that_do_not_sort():
+    torch = pytest.importorskip("torch")
+    with multiop.use_backend("torch"):
+        given = {key: torch.tensor(float(k)) for k, key in enumerate([("x", 1), "b", 2, None, "a", 1])}
+        f = lambda p: (multiop.tree.leaves(p), multiop.grad(lambda p: p["a"] * p[1] + p[None] * p["x", 1])(p))
+        leaves, gradient = torch.compile(f, fullgraph=True, backend="eager")(given)
+        assert [float(x) for x in leaves] == [float(x) for x in multiop.tree.leaves(given)]
+        assert {key: float(x) for key, x in gradient.items()} == {("x", 1): 3, "b": 0, 2: 0, None: 0, "a": 5, 1: 4}
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Unregistered:
     w: object

@@ -278,12 +278,27 @@ def _trace_structure(tree: Any, leaves: list[Any]) -> _Traced:
 
 def _one_level(tree: Any) -> tuple[list[Any], Any, Any]:
     if type(tree) is dict:
-        keys = sorted(tree)  # optree's order, which determines the order of the leaves
+        keys = _in_order(tree)
         return [tree[key] for key in keys], keys, functools.partial(_dict_of, list(tree))
     if type(tree) in _SEQUENCES:
         return list(tree), None, functools.partial(_sequence_of, type(tree))
     subtrees, metadata, _, make = optree.tree_flatten_one_level(tree, none_is_leaf=True, namespace=NAMESPACE)
     return list(subtrees), metadata, make
+
+
+def _in_order(keys: Iterable[Any]) -> list[Any]:
+    """Return the keys of a dict in optree's order, which is that of the leaves."""
+    keys = list(keys)
+    for by in (None, _by_class):
+        try:
+            return sorted(keys, key=by)
+        except TypeError:
+            continue
+    return keys
+
+
+def _by_class(key: Any) -> tuple[str, Any]:
+    return f"{type(key).__module__}.{type(key).__qualname__}", key
 
 
 def _sequence_of(kind: Any, _: None, values: list[Any]) -> Any:
