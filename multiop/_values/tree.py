@@ -5,12 +5,13 @@ Registered are those of optree, of `multiop.tree`, of JAX and of PyTorch; optree
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import itertools
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import optree
@@ -145,14 +146,28 @@ def how_to_register(leaf: Any) -> str:
 
 
 def refuse_unregistered(leaves: Iterable[Any]) -> None:
-    """Raise where a leaf is such an instance and holds tensors, which would stay in it without notice."""
+    """Raise where a leaf is such an instance, or a container, and holds tensors, which would stay in it unnoticed."""
     for leaf in leaves:
-        if leaf is None or isinstance(leaf, (*_SCALARS, type)) or (declared := fields(type(leaf))) is None:
-            continue
-        if any(_registry.active().is_tensor(getattr(leaf, name, None)) for name in declared):
+        if leaf is not None and not isinstance(leaf, (*_SCALARS, type)) and _holds_tensors(leaf, []):
             raise errors.ArgumentTypeError(
                 f"{type(leaf).__name__} holds tensors, and is not a pytree{how_to_register(leaf)}"
             )
+
+
+def _holds_tensors(x: Any, above: list[Any]) -> bool:
+    """Say whether an instance of a class that is not registered holds a tensor, itself or by another one."""
+    if isinstance(x, Mapping):
+        held = list(x.values())
+    elif isinstance(x, (list, tuple, set, frozenset, collections.UserList, collections.deque)):
+        held = list(x)
+    elif (declared := fields(type(x))) is not None:
+        held = [getattr(x, name, None) for name in declared]
+    else:
+        return False
+    if any(x is each for each in above):
+        return False
+    is_tensor = _registry.active().is_tensor
+    return any(is_tensor(part) or _holds_tensors(part, [*above, x]) for part in held)
 
 
 _LEAVES: set[type] = {*_SCALARS, bytes, *(type(x) for x in (len, how_to_register, type, Ellipsis))}
