@@ -3,7 +3,7 @@
 python tools/meeting.py            writes the page; NumPy, PyTorch, JAX and TensorFlow have to be installed
 python tools/meeting.py --check    fails if an answer has changed
 
-What has been measured of a library that is not installed here stays as it is in the page: MLX, pandas, safetensors, ONNX.
+What was measured of a library that is not installed here stays as it is: MLX, pandas, ONNX, flax, dm-tree.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import os
 import re
 import subprocess
 import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,11 @@ LIBRARIES = {"numpy": "NumPy", "torch": "PyTorch", "jax": "JAX", "tensorflow": "
 DTYPES = ("bool", "int8", "int64", "uint16", "float16", "bfloat16", "float64", "complex64", "float8_e5m2", "int4")
 GUESTS = {  # each has a section of its own: the package, and the title
     "ml_dtypes": ("ml_dtypes", "ml_dtypes"),
-    "mlx": ("mlx", "MLX, on a CPU"),
+    "mlx": ("mlx", "MLX's CPU build"),
     "pandas": ("pandas", "pandas"),
     "safetensors": ("safetensors", "safetensors"),
     "scipy": ("scipy", "SciPy"),
-    "scipy_array_api": ("scipy", "SciPy with `SCIPY_ARRAY_API=1`"),
+    "scipy_array_api": ("scipy", "SciPy's array API"),
     "onnx": ("onnx", "ONNX's reference"),
     "onnxruntime": ("onnxruntime", "onnxruntime"),
 }
@@ -51,6 +52,10 @@ is one of the two, of an array that does not say where it is; a name such as *Ty
 are at a multiple of 64 bytes here, as PyTorch's always are: elsewhere, JAX copies them.
 TensorFlow takes what `x.__dlpack__()` returns. JAX's 64-bit mode is off.
 
+Other libraries follow, each with what it makes of arrays of the four, and they of its own: which dtypes of ml_dtypes
+each takes by its own conversion, and where the result of a function of SciPy lives, without and with
+`SCIPY_ARRAY_API=1`.
+
 With multiop, an array crosses by `op_convert_to_numpy` and `op_convert_to_tensor`, by `from_dlpack` of
 [its namespace of the standard](array_api.md), and within a differentiable function by
 [`porting.bridge`](porting.md), which carries the gradient. An op that is given a tensor of another framework raises a
@@ -62,7 +67,9 @@ TREES = """## Containers
 What counts as a container, and in which order its leaves come. multiop has one rule on every backend: tuples, lists,
 dicts, named tuples, `OrderedDict`, `defaultdict`, `deque`, and what is registered with multiop, JAX, PyTorch or optree
 are containers; everything else is a leaf, `None` and arrays too. The keys of a dict and of a `defaultdict` are sorted,
-those of an `OrderedDict` are not; keys of several classes, which do not sort, are sorted within each class.
+those of an `OrderedDict` are not; keys of several classes, which do not sort, are sorted within each class, and JAX
+compiles no function that returns such a dict. Other containers, subclasses of these too, are refused where they hold
+tensors, which would stay in them unnoticed.
 """
 
 
@@ -251,7 +258,7 @@ def rows_of_ml_dtypes() -> dict[str, Callable[[str, str], str]]:
         return convert
 
     names = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn", "int4", "uint4", "int2")
-    return {f"its own conversion of `{name}`": ask(name) for name in names}
+    return {f"`{name}`": ask(name) for name in names}
 
 
 def rows_of_mlx() -> dict[str, Callable[[str, str], str]]:
@@ -469,12 +476,12 @@ def run_pair(source: str, target: str) -> list[str]:
     return found
 
 
-def trees() -> list[str]:
-    """Return the lines of the table of containers."""
+def flattens() -> dict[str, Callable[[Any], list[Any]]]:
+    """Return what makes a list of the leaves of a container, by the name of the library."""
     importlib.import_module("torch")
     multiop, jax, optree = (importlib.import_module(name) for name in ("multiop", "jax", "optree"))
     torch, tf = importlib.import_module("torch.utils._pytree"), importlib.import_module("tensorflow")
-    flatten: dict[str, Callable[[Any], list[Any]]] = {
+    found: dict[str, Callable[[Any], list[Any]]] = {
         "multiop": multiop.tree.leaves,
         "JAX": jax.tree.leaves,
         "optree": optree.tree_leaves,
@@ -482,29 +489,79 @@ def trees() -> list[str]:
         "`tf.nest`": tf.nest.flatten,
     }
     if importlib.util.find_spec("keras"):
-        flatten["Keras"] = importlib.import_module("keras").tree.flatten
-    given = {
+        found["Keras"] = importlib.import_module("keras").tree.flatten
+    return found
+
+
+def containers() -> dict[str, Any]:
+    """Return containers of Python, by their code."""
+    return {
         "`{'b': 1, 'a': 2}`": {"b": 1, "a": 2},
         "`OrderedDict(b=1, a=2)`": collections.OrderedDict(b=1, a=2),
         "`defaultdict(int, b=1, a=2)`": collections.defaultdict(int, b=1, a=2),
+        "`MappingProxyType({'b': 1})`": types.MappingProxyType({"b": 1}),
         "`{1: 1, 'a': 2}`": {1: 1, "a": 2},
         "`deque([1, 2])`": collections.deque([1, 2]),
+        "`UserList([1, 2])`": collections.UserList([1, 2]),
         "`(None, 1)`": (None, 1),
         "`{1}`, a set": {1},
         "`range(2)`": range(2),
         "`array([1, 2])`": np.array([1, 2]),
     }
+
+
+def of_flax() -> dict[str, Any]:
+    """Return containers of flax, by their code."""
+    flax, nnx = importlib.import_module("flax.core"), importlib.import_module("flax.nnx")
+    layer = nnx.Linear(2, 1, rngs=nnx.Rngs(0))
+    return {
+        "`nnx.Linear`": layer,
+        "its `nnx.state`": nnx.state(layer),
+        "its `nnx.split`": nnx.split(layer),
+        "its `kernel`, an `nnx.Param`": layer.kernel,
+        "`freeze({'b': 1, 'a': 2})`": flax.freeze({"b": 1, "a": 2}),
+    }
+
+
+def trees(
+    given: dict[str, Any], flatten: dict[str, Callable[[Any], list[Any]]], show: Callable[[list[Any]], str]
+) -> list[str]:
+    """Return the lines of a table of containers, and what each library makes of them."""
     lines = [f"| | {' | '.join(flatten)} |", "|---|" + "---|" * len(flatten)]
     for name, tree in given.items():
-        found = [answer("", "", lambda *_, f=f, tree=tree: f"`{f(tree)}`") for f in flatten.values()]  # type: ignore[misc]
+        found = [answer("", "", lambda *_, f=f, tree=tree: show(f(tree))) for f in flatten.values()]  # type: ignore[misc]
         lines.append(f"| {name} | {' | '.join(found)} |")
     return lines
+
+
+def kinds(leaves: list[Any]) -> str:
+    """Return the classes of leaves."""
+    return f"`{', '.join(type(leaf).__name__ for leaf in leaves)}`"
+
+
+def guest_trees() -> list[str]:
+    """Return the sections of the containers of flax, and of what dm-tree makes of Python's."""
+    version = importlib.import_module("multiop.testing._results").version
+    lines = kept("Containers of flax")
+    if importlib.util.find_spec("flax"):
+        lines = [f"## Containers of flax {version('flax')}", "", "The classes of the leaves.", ""]
+        lines += [*trees(of_flax(), flattens(), kinds), ""]
+    if not importlib.util.find_spec("tree"):
+        return lines + kept("Containers in dm-tree")
+    dm_tree = {"multiop": flattens()["multiop"], "dm-tree": importlib.import_module("tree").flatten}
+    return [*lines, f"## Containers in dm-tree {version('dm-tree')}", "", *trees(containers(), dm_tree, code), ""]
+
+
+def code(x: Any) -> str:
+    """Return a value as code."""
+    return f"`{x}`"
 
 
 def section(target: str, title: str, sources: list[str]) -> list[str]:
     """Return the lines of what a library takes from others."""
     found = [run_pair(source, target) for source in sources]
-    lines = [f"## {title}", "", f"| | {' | '.join(f'from {LIBRARIES[name]}' for name in sources)} |"]
+    by = "by" if target == "ml_dtypes" else "from"
+    lines = [f"## {title}", "", f"| | {' | '.join(f'{by} {LIBRARIES[name]}' for name in sources)} |"]
     lines.append("|---|" + "---|" * len(sources))
     for name, answers in zip(questions(target), zip(*found, strict=True), strict=True):
         if any(answers):  # else no library but the one that takes it has such an array
@@ -515,8 +572,8 @@ def section(target: str, title: str, sources: list[str]) -> list[str]:
 def kept(title: str) -> list[str]:
     """Return the lines of a section as they stand in the page."""
     text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
-    found = re.search(rf"^## {re.escape(title)} .*?(?=^## )", text, re.DOTALL | re.MULTILINE)
-    return found[0].rstrip("\n").split("\n") + [""] if found else []
+    found = re.search(rf"^## {re.escape(title)} .*?(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    return [*found[0].rstrip("\n").split("\n"), ""] if found else []
 
 
 def page() -> str:
@@ -531,7 +588,8 @@ def page() -> str:
             lines += section(target, f"{title} {version(package)}", list(LIBRARIES))
         else:
             lines += kept(title)
-    return "\n".join([*lines, TREES, *trees()]) + "\n"
+    lines += [TREES, *trees(containers(), flattens(), code), "", *guest_trees()]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def main() -> None:
