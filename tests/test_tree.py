@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import types
 
 import attrs
 import numpy as np
@@ -120,6 +121,18 @@ def test_torch_compile_takes_one_in_whole():
             assert compiled(x).tolist() == [6.0, 12.0]
 
 
+@pytest.mark.cross
+@pytest.mark.tier("full")
+def test_torch_compile_takes_keys_that_do_not_sort():
+    torch = pytest.importorskip("torch")
+    with multiop.use_backend("torch"):
+        given = {key: torch.tensor(float(k)) for k, key in enumerate([("x", 1), "b", 2, None, "a", 1])}
+        f = lambda p: (multiop.tree.leaves(p), multiop.grad(lambda p: p["a"] * p[1] + p[None] * p["x", 1])(p))
+        leaves, gradient = torch.compile(f, fullgraph=True, backend="eager")(given)
+        assert [float(x) for x in leaves] == [float(x) for x in multiop.tree.leaves(given)]
+        assert {key: float(x) for key, x in gradient.items()} == {("x", 1): 3, "b": 0, 2: 0, None: 0, "a": 5, 1: 4}
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Unregistered:
     w: object
@@ -151,6 +164,47 @@ REFUSED = {
 def test_the_error_about_a_class_that_is_not_registered_says_how_to_register_it(cls, way, backend):
     with pytest.raises(multiop.errors.MultiopError, match=f"make {cls.__name__} a pytree, .*multiop.tree.register"):
         REFUSED[way](cls, ops.array([1.0, 2.0]))
+
+
+class Listed(list):
+    """A list of another class, which is a leaf."""
+
+
+HOLDERS = {
+    "UserDict": lambda x: collections.UserDict(w=x),
+    "mappingproxy": lambda x: types.MappingProxyType({"w": x}),
+    "Listed": lambda x: Listed([1, x]),
+    "ChainMap": lambda x: collections.ChainMap({}, {"w": Listed([x])}),
+    "tuple of a class": lambda x: type("Pair", (tuple,), {})((x, x)),
+}
+
+
+@pytest.mark.parametrize("hold", HOLDERS.values(), ids=HOLDERS)
+def test_a_container_that_is_no_pytree_keeps_no_tensor_unnoticed(hold, backend):
+    for call in (
+        lambda x: ops.stop_gradient([hold(x)]),
+        lambda x: multiop.jit(lambda held: x * 2.0)(hold(x)),
+        lambda x: multiop.vmap(lambda x: hold(x))(x),
+        lambda x: multiop.grad(lambda p: ops.sum(p["x"]))({"x": x, "held": hold(x)}),
+    ):
+        with pytest.raises(multiop.errors.ArgumentTypeError):
+            call(ops.array([1.0, 2.0]))
+    kept = hold(3.0)
+    assert ops.stop_gradient(kept) is kept
+
+
+def test_keys_that_do_not_sort_have_an_order(backend):
+    given = {key: ops.array(float(k)) for k, key in enumerate([("x", 1), "b", 2, None, "a", 1])}
+    assert [float(x) for x in multiop.tree.leaves(given)] == [3, 5, 2, 4, 1, 0]
+    f = lambda p: p["a"] * p[1] + p[None] * p["x", 1]
+    found = multiop.grad(f)(given)
+    assert {key: float(x) for key, x in found.items()} == {("x", 1): 3, "b": 0, 2: 0, None: 0, "a": 5, 1: 4}
+    assert list(found) == list(given)
+    if backend == "jax":
+        with pytest.raises(multiop.errors.UnsupportedError, match="these do not sort"):
+            multiop.jit(multiop.grad(f))(given)
+    else:
+        assert [float(x) for x in multiop.jit(multiop.grad(f))(given).values()] == [float(x) for x in found.values()]
 
 
 def test_flatten_unflatten_leaves_and_map():

@@ -65,6 +65,19 @@ ops of training that are not listed here move the same bytes.
 
 | op | bytes | kernels | because |
 |---|---|---|---|"""
+ELSEWHERE = """
+## In other libraries
+
+What readers may bring along from elsewhere, measured with the versions that are named:
+
+| | answer | multiop |
+|---|---|---|
+| gradient of `maximum(1, 1)`, MLX 0.32.4 | 0, 1 | 0.5, 0.5 |
+| gradient of the maximum of [2, 2, 1], MLX 0.32.4 | 0.5, 0.5, 0 | 0.5, 0.5, 0 |
+| gradient of `maximum(1, 1)`, pytensor 3.0.7 | 1, 0 | 0.5, 0.5 |
+| gradient of the maximum of [1, 1, 0], pytensor 3.0.7 | 1, 1, 0 | 0.5, 0.5, 0 |
+| `std` of [1, 2, 4], autoray 0.11.0 and einx 0.4.3 on NumPy and JAX | 1.2472 | 1.2472 |
+| `std` of [1, 2, 4], autoray 0.11.0 and einx 0.4.3 on PyTorch | 1.5275 | 1.2472 |"""
 SPELLED = {"maximum_of_number": "op_maximum(x, 0.5)"}
 
 
@@ -122,7 +135,7 @@ def page() -> str:
             lines += ["", f"### {one.title}", "", one.why, "", "| | answer | code |", "|---|---|---|"]
             lines.append(f"| multiop | `{ours}` | `{spelled(one.ours)}` |")
             lines += [f"| {title} | {cell(x, ours)} | `{spelled(code)}` |" for title, x, code in rows]
-    return "\n".join([*lines, *prices()]) + "\n"
+    return "\n".join([*lines, *ELSEWHERE.splitlines(), *prices()]) + "\n"
 
 
 def prices() -> Iterator[str]:

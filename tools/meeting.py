@@ -2,6 +2,8 @@
 
 python tools/meeting.py            writes the page; NumPy, PyTorch, JAX and TensorFlow have to be installed
 python tools/meeting.py --check    fails if an answer has changed
+
+What was measured of a library that is not installed here stays as it is: MLX, pandas, ONNX, flax, dm-tree.
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ import importlib
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +30,16 @@ import numpy as np
 PAGE = ROOT / "docs/meeting.md"
 LIBRARIES = {"numpy": "NumPy", "torch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow"}
 DTYPES = ("bool", "int8", "int64", "uint16", "float16", "bfloat16", "float64", "complex64", "float8_e5m2", "int4")
+GUESTS = {  # each has a section of its own: the package, and the title
+    "ml_dtypes": ("ml_dtypes", "ml_dtypes"),
+    "mlx": ("mlx", "MLX's CPU build"),
+    "pandas": ("pandas", "pandas"),
+    "safetensors": ("safetensors", "safetensors"),
+    "scipy": ("scipy", "SciPy"),
+    "scipy_array_api": ("scipy", "SciPy's array API"),
+    "onnx": ("onnx", "ONNX's reference"),
+    "onnxruntime": ("onnxruntime", "onnxruntime"),
+}
 DIED = "**ends the process**"
 INTRODUCTION = """<!-- made by tools/meeting.py, do not edit -->
 # Where libraries meet
@@ -38,6 +52,10 @@ is one of the two, of an array that does not say where it is; a name such as *Ty
 are at a multiple of 64 bytes here, as PyTorch's always are: elsewhere, JAX copies them.
 TensorFlow takes what `x.__dlpack__()` returns. JAX's 64-bit mode is off.
 
+Other libraries follow, each with what it makes of arrays of the four, and they of its own: which dtypes of ml_dtypes
+each takes by its own conversion, and where the result of a function of SciPy lives, without and with
+`SCIPY_ARRAY_API=1`.
+
 With multiop, an array crosses by `op_convert_to_numpy` and `op_convert_to_tensor`, by `from_dlpack` of
 [its namespace of the standard](array_api.md), and within a differentiable function by
 [`porting.bridge`](porting.md), which carries the gradient. An op that is given a tensor of another framework raises a
@@ -49,7 +67,9 @@ TREES = """## Containers
 What counts as a container, and in which order its leaves come. multiop has one rule on every backend: tuples, lists,
 dicts, named tuples, `OrderedDict`, `defaultdict`, `deque`, and what is registered with multiop, JAX, PyTorch or optree
 are containers; everything else is a leaf, `None` and arrays too. The keys of a dict and of a `defaultdict` are sorted,
-those of an `OrderedDict` are not; keys of several classes, which do not sort, are sorted within each class.
+those of an `OrderedDict` are not; keys of several classes, which do not sort, are sorted within each class, and JAX
+compiles no function that returns such a dict. Other containers, subclasses of these too, are refused where they hold
+tensors, which would stay in them unnoticed.
 """
 
 
@@ -215,6 +235,217 @@ def rows() -> dict[str, Callable[[str, str], str]]:
     return found
 
 
+# libraries beside the four
+
+
+def kind(x: Any) -> str:
+    """Return where the class of an array is from, and its dtype."""
+    owner = type(x).__module__.partition(".")[0].replace("jaxlib", "jax").replace("builtins", type(x).__name__)
+    dtype = str(getattr(x, "dtype", "")).rpartition(".")[2].strip("<>' ").removeprefix("dtype: '")
+    return f"{LIBRARIES.get(owner, owner)} {dtype}".strip()
+
+
+def rows_of_ml_dtypes() -> dict[str, Callable[[str, str], str]]:
+    """Return the questions about NumPy's arrays of the dtypes of ml_dtypes: what each library makes of them."""
+    ml_dtypes = importlib.import_module("ml_dtypes")
+
+    def ask(dtype: str) -> Callable[[str, str], str]:
+        def convert(source: str, _: str) -> str:
+            y = by_conversion(source, aligned(np.ones((2, 3), getattr(ml_dtypes, dtype))))
+            found = kind(y).partition(" ")[2]
+            return "taken" if found == dtype else f"as {found}"
+
+        return convert
+
+    names = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn", "int4", "uint4", "int2")
+    return {f"`{name}`": ask(name) for name in names}
+
+
+def rows_of_mlx() -> dict[str, Callable[[str, str], str]]:
+    """Return the questions about MLX."""
+    mx = importlib.import_module("mlx.core")
+
+    def write_back(source: str, _: str) -> str:
+        x = mx.ones((2, 3))
+        y = by_dlpack(source, x)
+        if source in ("jax", "tensorflow"):
+            return "cannot be written"
+        y[0, 0] = 7.0
+        return "seen" if float(np.array(x)[0, 0]) == 7.0 else "not seen"
+
+    def gradient(source: str, _: str) -> str:
+        mx.grad(lambda x: mx.array(np.asarray(by_conversion(source, x))).sum())(mx.ones((2, 3)))
+        return "ends in silence"
+
+    found: dict[str, Callable[[str, str], str]] = {
+        "`mlx.core.array(x)`": lambda s, _: taken(lambda _, x: mx.array(x), "", make(s)),
+        "`from_dlpack` of its array": lambda s, _: shares(x := mx.ones((2, 3)), by_dlpack(s, x)),
+        "conversion of its array": lambda s, _: f"{shares(x := mx.ones((2, 3)), y := by_conversion(s, x))}, {kind(y)}",
+        "a write into what was taken from it": write_back,
+        "a gradient, by conversion": gradient,
+        "its array of `bfloat16`": lambda s, _: kind(by_conversion(s, mx.ones((2, 3), mx.bfloat16))),
+        "shape ()": lambda s, _: taken(lambda _, x: mx.array(x), "", make(s, shape=())),
+        "shape (0, 3)": lambda s, _: taken(lambda _, x: mx.array(x), "", make(s, shape=(0, 3))),
+        "transposed": lambda s, _: "" if transposed(s) is None else equal(mx.array(transposed(s)), transposed(s)),
+        "reversed": lambda s, _: "" if s != "numpy" else equal(mx.array(special(s, "reversed")), make(s)),
+    }
+    return found | {f"`{d}`": lambda s, _, d=d: kind(mx.array(make(s, d))).partition(" ")[2] for d in DTYPES}  # type: ignore[misc]
+
+
+def equal(x: Any, y: Any) -> str:
+    """Say whether two arrays have the same entries."""
+    return "the same" if np.array_equal(np.array(x), np.array(y)) else "**others**"
+
+
+def rows_of_pandas() -> dict[str, Callable[[str, str], str]]:
+    """Return the questions about pandas."""
+    pd = importlib.import_module("pandas")
+
+    def series(source: str, dtype: str) -> Any:
+        return pd.Series(make(source, dtype, (3,)))
+
+    def converted(values: Any, dtype: Any = None) -> Callable[[str, str], str]:
+        return lambda s, _: kind(by_conversion(s, pd.Series(values, dtype=dtype)))
+
+    def share(source: str, _: str) -> str:
+        x = pd.Series(make("numpy", shape=(3,)))
+        return shares(np.asarray(x), by_conversion(source, x))
+
+    def write(source: str, _: str) -> str:
+        if source in ("jax", "tensorflow"):
+            return "cannot be written"
+        x = pd.Series(make("numpy", shape=(3,)))
+        by_conversion(source, x)[0] = 7.0
+        return "seen" if x[0] == 7.0 else "not seen"
+
+    return {
+        "`Series(x)`": lambda s, _: str(series(s, "float32").dtype),
+        "`Series(x)` of `bfloat16`": lambda s, _: str(series(s, "bfloat16").dtype),
+        "`DataFrame(x)`": lambda s, _: " ".join(sorted({str(d) for d in pd.DataFrame(make(s)).dtypes})),
+        "memory of a `Series`, by conversion": share,
+        "a write into what was taken of a `Series`": write,
+        "a `Series` of floats": converted([1.5, 2.5]),
+        "of `Float32` with a missing entry": converted([1.5, None], "Float32"),
+        "of `Int64`": converted([1, 2], "Int64"),
+        "of `Int64` with a missing entry": converted([1, None], "Int64"),
+        "of `boolean` with a missing entry": converted([True, None], "boolean"),
+        "of categories of integers": converted([1, 2], "category"),
+        "of dates": converted(pd.to_datetime(["2020-01-01"])),
+        "of strings": converted(["a"]),
+    }
+
+
+def rows_of_safetensors() -> dict[str, Callable[[str, str], str]]:
+    """Return the questions about safetensors: what a tensor is that was saved by the library's own functions."""
+
+    def back(source: str, x: Any) -> str:
+        module = importlib.import_module(f"safetensors.{'flax' if source == 'jax' else source}")
+        y = module.load(module.save({"x": x}))["x"]
+        if tuple(y.shape) != tuple(x.shape):
+            return f"**of shape {tuple(y.shape)}**"
+        if kind(y) != kind(x):
+            return f"as {kind(y).partition(' ')[2]}"
+        return equal(y.float() if source == "torch" else y, x.float() if source == "torch" else x)
+
+    def turned(source: str, _: str) -> str:
+        x = transposed(source)
+        if x is not None:
+            x[...] = type(x)(np.arange(6).reshape(3, 2)) if source == "torch" else np.arange(6).reshape(3, 2)
+        return "" if x is None else back(source, x)
+
+    def shared(source: str, _: str) -> str:
+        module = importlib.import_module(f"safetensors.{'flax' if source == 'jax' else source}")
+        x = make(source)
+        return "twice" if len(module.load(module.save({"x": x, "y": x}))) == 2 else "once"
+
+    found: dict[str, Callable[[str, str], str]] = {
+        "transposed": turned,
+        "one tensor by two names": shared,
+        "shape ()": lambda s, _: back(s, make(s, shape=())),
+        "shape (0, 3)": lambda s, _: back(s, make(s, shape=(0, 3))),
+    }
+    return found | {f"`{d}`": lambda s, _, d=d: back(s, make(s, d)) for d in DTYPES}  # type: ignore[misc]
+
+
+def rows_of_scipy() -> dict[str, Callable[[str, str], str]]:
+    """Return the questions about SciPy: what a function returns of an array, and whether its gradient is carried."""
+
+    def ask(name: str) -> Callable[[str, str], str]:
+        module, _, function = name.rpartition(".")
+        call = getattr(importlib.import_module(f"scipy.{module}"), function)
+        more = {"gaussian_filter": (1.0,), "solve": (np.eye(3, dtype="float32"),)}.get(function, ())
+
+        def run(source: str, _: str) -> str:
+            x = make(source, shape=(3, 3)) + (by_conversion(source, np.eye(3, dtype="float32")))
+            return kind(call(x, *(by_conversion(source, a) if isinstance(a, np.ndarray) else a for a in more)))
+
+        return run
+
+    def gradient(source: str, _: str) -> str:
+        call = importlib.import_module("scipy.special").logsumexp
+        if source == "numpy":
+            return "none"
+        if source == "torch":
+            y = call(make(source).requires_grad_())
+            return "carried" if getattr(y, "requires_grad", False) else "ends in silence"
+        if source == "jax":
+            importlib.import_module("jax").grad(call)(make(source))
+            return "carried"
+        tf = importlib.import_module("tensorflow")
+        x = make(source)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.convert_to_tensor(call(x))
+        return "ends in silence" if tape.gradient(y, x) is None else "carried"
+
+    names = ("special.logsumexp", "special.gammaln", "stats.skew", "ndimage.gaussian_filter", "linalg.solve")
+    return {f"`{name}`": ask(name) for name in names} | {"a gradient of `special.logsumexp`": gradient}
+
+
+def rows_of_onnx(is_reference: bool) -> dict[str, Callable[[str, str], str]]:
+    """Return the questions about ONNX: what comes out of a graph that returns its input, which is fed as it is."""
+    onnx = importlib.import_module("onnx")
+
+    def run(source: str, x: Any, dtype: str = "float32") -> str:
+        number = getattr(onnx.TensorProto, ONNX_NAMES.get(dtype, dtype.upper()))
+        values = [onnx.helper.make_tensor_value_info(name, number, tuple(x.shape)) for name in "xy"]
+        graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["x"], ["y"])], "g", values[:1], values[1:])
+        opsets = [onnx.helper.make_opsetid("", 21)]
+        model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10)
+        if is_reference:
+            y = importlib.import_module("onnx.reference").ReferenceEvaluator(model).run(None, {"x": x})[0]
+        else:
+            onnxruntime = importlib.import_module("onnxruntime")
+            session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+            y = session.run(None, {"x": x})[0]
+        same = shares(x, y) if is_reference and 0 not in x.shape else "taken"
+        return f"{same}, {kind(y)}"
+
+    found: dict[str, Callable[[str, str], str]] = {
+        "its array": lambda s, _: run(s, make(s)),
+        "transposed": lambda s, _: "" if transposed(s) is None else run(s, transposed(s)),
+        "reversed": lambda s, _: "" if s != "numpy" else run(s, special(s, "reversed")),
+        "shape ()": lambda s, _: run(s, make(s, shape=())),
+        "shape (0, 3)": lambda s, _: run(s, make(s, shape=(0, 3))),
+    }
+    return found | {f"`{d}`": lambda s, _, d=d: run(s, make(s, d), d) for d in DTYPES}  # type: ignore[misc]
+
+
+ONNX_NAMES = {"float32": "FLOAT", "float64": "DOUBLE", "float8_e5m2": "FLOAT8E5M2"}
+
+
+def questions(target: str) -> dict[str, Callable[[str, str], str]]:
+    """Return the questions about what a library takes, or makes of arrays of the four."""
+    if target == "scipy_array_api":
+        os.environ["SCIPY_ARRAY_API"] = "1"  # SciPy reads it when it is imported
+    of: dict[str, Callable[[], dict[str, Callable[[str, str], str]]]] = {
+        "ml_dtypes": rows_of_ml_dtypes, "mlx": rows_of_mlx, "pandas": rows_of_pandas,
+        "safetensors": rows_of_safetensors, "scipy": rows_of_scipy, "scipy_array_api": rows_of_scipy,
+        "onnx": lambda: rows_of_onnx(True), "onnxruntime": lambda: rows_of_onnx(False),
+    }  # fmt: skip
+    return of.get(target, rows)()
+
+
 def answer(source: str, target: str, ask: Callable[[str, str], str]) -> str:
     """Return the answer to a question, an exception by its name."""
     try:
@@ -228,28 +459,29 @@ def measure(source: str, target: str, first: int) -> None:
     for name in ("torch", "jax", "tensorflow"):
         if name in (source, target):
             importlib.import_module(name)
-    for ask in list(rows().values())[first:]:
+    for ask in list(questions(target).values())[first:]:
         print(json.dumps(answer(source, target, ask)), flush=True)
 
 
 def run_pair(source: str, target: str) -> list[str]:
     """Return all answers of a pair; where one has ended the process, a new one goes on."""
     found: list[str] = []
-    while len(found) < len(rows()):
+    total = len(questions(target))
+    while len(found) < total:
         command = [sys.executable, __file__, "--measure", source, target, str(len(found))]
         process = subprocess.run(command, capture_output=True, text=True, check=False)
         found += [json.loads(line) for line in process.stdout.splitlines() if line.startswith('"')]
-        if len(found) < len(rows()):
+        if len(found) < total:
             found.append(DIED)
     return found
 
 
-def trees() -> list[str]:
-    """Return the lines of the table of containers."""
+def flattens() -> dict[str, Callable[[Any], list[Any]]]:
+    """Return what makes a list of the leaves of a container, by the name of the library."""
     importlib.import_module("torch")
     multiop, jax, optree = (importlib.import_module(name) for name in ("multiop", "jax", "optree"))
     torch, tf = importlib.import_module("torch.utils._pytree"), importlib.import_module("tensorflow")
-    flatten: dict[str, Callable[[Any], list[Any]]] = {
+    found: dict[str, Callable[[Any], list[Any]]] = {
         "multiop": multiop.tree.leaves,
         "JAX": jax.tree.leaves,
         "optree": optree.tree_leaves,
@@ -257,23 +489,91 @@ def trees() -> list[str]:
         "`tf.nest`": tf.nest.flatten,
     }
     if importlib.util.find_spec("keras"):
-        flatten["Keras"] = importlib.import_module("keras").tree.flatten
-    given = {
+        found["Keras"] = importlib.import_module("keras").tree.flatten
+    return found
+
+
+def containers() -> dict[str, Any]:
+    """Return containers of Python, by their code."""
+    return {
         "`{'b': 1, 'a': 2}`": {"b": 1, "a": 2},
         "`OrderedDict(b=1, a=2)`": collections.OrderedDict(b=1, a=2),
         "`defaultdict(int, b=1, a=2)`": collections.defaultdict(int, b=1, a=2),
+        "`MappingProxyType({'b': 1})`": types.MappingProxyType({"b": 1}),
         "`{1: 1, 'a': 2}`": {1: 1, "a": 2},
         "`deque([1, 2])`": collections.deque([1, 2]),
+        "`UserList([1, 2])`": collections.UserList([1, 2]),
         "`(None, 1)`": (None, 1),
         "`{1}`, a set": {1},
         "`range(2)`": range(2),
         "`array([1, 2])`": np.array([1, 2]),
     }
+
+
+def of_flax() -> dict[str, Any]:
+    """Return containers of flax, by their code."""
+    flax, nnx = importlib.import_module("flax.core"), importlib.import_module("flax.nnx")
+    layer = nnx.Linear(2, 1, rngs=nnx.Rngs(0))
+    return {
+        "`nnx.Linear`": layer,
+        "its `nnx.state`": nnx.state(layer),
+        "its `nnx.split`": nnx.split(layer),
+        "its `kernel`, an `nnx.Param`": layer.kernel,
+        "`freeze({'b': 1, 'a': 2})`": flax.freeze({"b": 1, "a": 2}),
+    }
+
+
+def trees(
+    given: dict[str, Any], flatten: dict[str, Callable[[Any], list[Any]]], show: Callable[[list[Any]], str]
+) -> list[str]:
+    """Return the lines of a table of containers, and what each library makes of them."""
     lines = [f"| | {' | '.join(flatten)} |", "|---|" + "---|" * len(flatten)]
     for name, tree in given.items():
-        found = [answer("", "", lambda *_, f=f, tree=tree: f"`{f(tree)}`") for f in flatten.values()]  # type: ignore[misc]
+        found = [answer("", "", lambda *_, f=f, tree=tree: show(f(tree))) for f in flatten.values()]  # type: ignore[misc]
         lines.append(f"| {name} | {' | '.join(found)} |")
     return lines
+
+
+def kinds(leaves: list[Any]) -> str:
+    """Return the classes of leaves."""
+    return f"`{', '.join(type(leaf).__name__ for leaf in leaves)}`"
+
+
+def guest_trees() -> list[str]:
+    """Return the sections of the containers of flax, and of what dm-tree makes of Python's."""
+    version = importlib.import_module("multiop.testing._results").version
+    lines = kept("Containers of flax")
+    if importlib.util.find_spec("flax"):
+        lines = [f"## Containers of flax {version('flax')}", "", "The classes of the leaves.", ""]
+        lines += [*trees(of_flax(), flattens(), kinds), ""]
+    if not importlib.util.find_spec("tree"):
+        return lines + kept("Containers in dm-tree")
+    dm_tree = {"multiop": flattens()["multiop"], "dm-tree": importlib.import_module("tree").flatten}
+    return [*lines, f"## Containers in dm-tree {version('dm-tree')}", "", *trees(containers(), dm_tree, code), ""]
+
+
+def code(x: Any) -> str:
+    """Return a value as code."""
+    return f"`{x}`"
+
+
+def section(target: str, title: str, sources: list[str]) -> list[str]:
+    """Return the lines of what a library takes from others."""
+    found = [run_pair(source, target) for source in sources]
+    by = "by" if target == "ml_dtypes" else "from"
+    lines = [f"## {title}", "", f"| | {' | '.join(f'{by} {LIBRARIES[name]}' for name in sources)} |"]
+    lines.append("|---|" + "---|" * len(sources))
+    for name, answers in zip(questions(target), zip(*found, strict=True), strict=True):
+        if any(answers):  # else no library but the one that takes it has such an array
+            lines.append(f"| {name} | {' | '.join(answers)} |")
+    return [*lines, ""]
+
+
+def kept(title: str) -> list[str]:
+    """Return the lines of a section as they stand in the page."""
+    text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    found = re.search(rf"^## {re.escape(title)} .*?(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    return [*found[0].rstrip("\n").split("\n"), ""] if found else []
 
 
 def page() -> str:
@@ -282,15 +582,14 @@ def page() -> str:
     versions = ", ".join(f"{title} {version(name).partition('+')[0]}" for name, title in LIBRARIES.items())
     lines = [INTRODUCTION, f"Measured on a CPU with {versions}, by `python tools/meeting.py`.", ""]
     for target, title in LIBRARIES.items():
-        sources = [name for name in LIBRARIES if name != target]
-        found = [run_pair(source, target) for source in sources]
-        lines += [f"## What {title} takes", "", f"| | {' | '.join(f'from {LIBRARIES[name]}' for name in sources)} |"]
-        lines.append("|---|" + "---|" * len(sources))
-        for name, answers in zip(rows(), zip(*found, strict=True), strict=True):
-            if any(answers):  # else no library but the one that takes it has such an array
-                lines.append(f"| {name} | {' | '.join(answers)} |")
-        lines.append("")
-    return "\n".join([*lines, TREES, *trees()]) + "\n"
+        lines += section(target, f"What {title} takes", [name for name in LIBRARIES if name != target])
+    for target, (package, title) in GUESTS.items():
+        if importlib.util.find_spec(package):
+            lines += section(target, f"{title} {version(package)}", list(LIBRARIES))
+        else:
+            lines += kept(title)
+    lines += [TREES, *trees(containers(), flattens(), code), "", *guest_trees()]
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def main() -> None:

@@ -115,7 +115,7 @@ def gallery() -> None:
     """Draw what each example of examples/gallery, and optimal transport, computes."""
     sys.path.insert(0, str(ROOT / "examples/gallery"))
     ran = {name: importlib.import_module(name).run() for name in
-           ("implicit", "physics", "molecule", "ode", "flow", "reaction", "sparsemax", "quantizer",
+           ("implicit", "physics", "molecule", "ode", "flow", "reaction", "bundle", "sparsemax", "quantizer",
             "densities")}  # fmt: skip
     for name, result in ran.items():
         figure, axes = pyplot.subplots(figsize=(4.8, 2.4))
@@ -164,6 +164,16 @@ def _flow(axes: Any, result: Any) -> None:
 def _reaction(axes: Any, result: Any) -> None:
     axes.imshow(result["state"], cmap="Blues")
     axes.set(title="the second chemical after ten steps", xticks=[], yticks=[])
+
+
+def _bundle(axes: Any, result: Any) -> None:
+    import bundle
+
+    slope = multiop.sparse_jacobian(*bundle.problem(5, 12))
+    image = np.where(slope.pattern.toarray(), slope.colors + 1.0, np.nan)
+    axes.imshow(image, cmap="tab10", aspect="auto", interpolation="nearest")
+    axes.set(xlabel="parameters of 5 cameras and 12 points", ylabel="residuals")
+    axes.set(title=f"{slope.nnz} entries, {slope.n_products} products")
 
 
 def _sparsemax(axes: Any, result: Any) -> None:

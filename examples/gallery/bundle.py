@@ -46,8 +46,8 @@ def single(x: Any) -> Any:
     return ops.convert_to_tensor(x, "float32")
 
 
-def run(n_cameras: int = 20, n_points: int = 200, steps: int = 8) -> dict[str, Any]:
-    """Return the root mean square of what is left before each step, and what the Jacobian is like."""
+def problem(n_cameras: int, n_points: int) -> tuple[Any, list[Any]]:
+    """Return the function whose squares are to be small, and a first guess of its parameters."""
     cameras, points, (camera, point), guess = scene(n_cameras, n_points)
     seen = project(single(cameras[camera]), single(points[point]))
 
@@ -55,7 +55,12 @@ def run(n_cameras: int = 20, n_points: int = 200, steps: int = 8) -> dict[str, A
         there, where = parameters
         return project(ops.take(there, camera, 0), ops.take(where, point, 0)) - seen
 
-    found, errors = [single(x) for x in guess], []
+    return residual, [single(x) for x in guess]
+
+
+def run(n_cameras: int = 20, n_points: int = 200, steps: int = 8) -> dict[str, Any]:
+    """Return the root mean square of what is left before each step, and what the Jacobian is like."""
+    (residual, found), errors = problem(n_cameras, n_points), []
     slope = multiop.sparse_jacobian(residual, found)
     values = multiop.jit(slope.values)
     damping = DAMPING * scipy.sparse.eye_array(slope.shape[1], format="csc")
@@ -64,7 +69,7 @@ def run(n_cameras: int = 20, n_points: int = 200, steps: int = 8) -> dict[str, A
         errors.append(float(np.sqrt(np.mean(left**2))))
         J = slope.matrix(values(found)).astype(np.float64)
         update = scipy.sparse.linalg.spsolve((J.T @ J).tocsc() + damping, J.T @ left)
-        parts = np.split(update, [guess[0].size])
+        parts = np.split(update, [6 * n_cameras])
         found = [x - single(part.reshape(x.shape)) for x, part in zip(found, parts, strict=True)]
     return {"errors": errors, "entries": [slope.nnz], "products": [slope.n_products]}
 

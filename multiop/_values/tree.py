@@ -5,12 +5,13 @@ Registered are those of optree, of `multiop.tree`, of JAX and of PyTorch; optree
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import itertools
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import optree
@@ -145,14 +146,28 @@ def how_to_register(leaf: Any) -> str:
 
 
 def refuse_unregistered(leaves: Iterable[Any]) -> None:
-    """Raise where a leaf is such an instance and holds tensors, which would stay in it without notice."""
+    """Raise where a leaf is such an instance, or a container, and holds tensors, which would stay in it unnoticed."""
     for leaf in leaves:
-        if leaf is None or isinstance(leaf, (*_SCALARS, type)) or (declared := fields(type(leaf))) is None:
-            continue
-        if any(_registry.active().is_tensor(getattr(leaf, name, None)) for name in declared):
+        if leaf is not None and not isinstance(leaf, (*_SCALARS, type)) and _holds_tensors(leaf, []):
             raise errors.ArgumentTypeError(
                 f"{type(leaf).__name__} holds tensors, and is not a pytree{how_to_register(leaf)}"
             )
+
+
+def _holds_tensors(x: Any, above: list[Any]) -> bool:
+    """Say whether an instance of a class that is not registered holds a tensor, itself or by another one."""
+    if isinstance(x, Mapping):
+        held = list(x.values())
+    elif isinstance(x, (list, tuple, set, frozenset, collections.UserList, collections.deque)):
+        held = list(x)
+    elif (declared := fields(type(x))) is not None:
+        held = [getattr(x, name, None) for name in declared]
+    else:
+        return False
+    if any(x is each for each in above):
+        return False
+    is_tensor = _registry.active().is_tensor
+    return any(is_tensor(part) or _holds_tensors(part, [*above, x]) for part in held)
 
 
 _LEAVES: set[type] = {*_SCALARS, bytes, *(type(x) for x in (len, how_to_register, type, Ellipsis))}
@@ -278,12 +293,27 @@ def _trace_structure(tree: Any, leaves: list[Any]) -> _Traced:
 
 def _one_level(tree: Any) -> tuple[list[Any], Any, Any]:
     if type(tree) is dict:
-        keys = sorted(tree)  # optree's order, which determines the order of the leaves
+        keys = _in_order(tree)
         return [tree[key] for key in keys], keys, functools.partial(_dict_of, list(tree))
     if type(tree) in _SEQUENCES:
         return list(tree), None, functools.partial(_sequence_of, type(tree))
     subtrees, metadata, _, make = optree.tree_flatten_one_level(tree, none_is_leaf=True, namespace=NAMESPACE)
     return list(subtrees), metadata, make
+
+
+def _in_order(keys: Iterable[Any]) -> list[Any]:
+    """Return the keys of a dict in optree's order, which is that of the leaves."""
+    keys = list(keys)
+    for by in (None, _by_class):
+        try:
+            return sorted(keys, key=by)
+        except TypeError:
+            continue
+    return keys
+
+
+def _by_class(key: Any) -> tuple[str, Any]:
+    return f"{type(key).__module__}.{type(key).__qualname__}", key
 
 
 def _sequence_of(kind: Any, _: None, values: list[Any]) -> Any:

@@ -39,13 +39,15 @@ def write_safetensors(path: Path, arrays: Mapping[str, Array], metadata: str) ->
     """Write arrays and a text to a `.safetensors` file.
 
     Raises:
-        ArgumentError: The format has no such dtype.
+        ArgumentError: The format has no such dtype, or an array has the name that the text has.
     """
     header: dict[str, Any] = {"__metadata__": {METADATA: metadata}}
     chunks: list[Array] = []
     end = 0
     for name, x in sorted(arrays.items(), key=lambda item: -item[1].dtype.itemsize):  # so that all are aligned
         kind = (_NAMES | _EXTENDED).get(x.dtype.name)
+        if name in header:
+            raise errors.ArgumentError(f"{path.name}: {name} has a name that safetensors keeps for itself")
         if kind is None:
             raise errors.ArgumentError(
                 f"{path.name}: {name} is {x.dtype.name}, which safetensors lacks; cast it, or write an .npz file"

@@ -494,17 +494,19 @@ GRID3 = sum(
     for a, b, c in ((SMALL, SIX, SIX), (SIX, SMALL, SIX), (SIX, SIX, SMALL))
 )
 NINE = scipy.sparse.kron(LAPLACE, LAPLACE)
+RANDOM = np.random.default_rng(0).uniform(size=(80, 80)) < 0.03
 PATTERNS = {  # products at most: for a Jacobian, and for a symmetric matrix
     "diagonal": (np.eye(30), 1, 1),
     "tridiagonal": (band(-1, 0, 1, n=60), 3, 3),
     "pentadiagonal": (band(-2, -1, 0, 1, 2, n=60), 5, 5),
     "periodic": (band(-1, 0, 1, 59, -59, n=60), 3, 3),
-    "5-point stencil": (GRID2, 6, 6),
+    "5-point stencil": (GRID2, 5, 5),
     "7-point stencil": (GRID3, 10, 10),
     "9-point stencil": (NINE, 9, 10),
     "arrowhead": (arrow(50), 3, 2),
     "blocks": (np.kron(np.eye(8), np.ones((4, 4))), 4, 4),
-    "KKT": (kkt(21, 10), 5, 5),
+    "KKT": (kkt(21, 10), 4, 3),
+    "random": (RANDOM | RANDOM.T | np.eye(80, dtype=bool), 13, 10),
 }
 
 

@@ -72,8 +72,9 @@ def test_a_dtype_comes_back_or_is_refused_when_it_is_written(suffix, tmp_path):
             for x in read.values():
                 assert (x.shape, x.dtype.name) == (array.shape, dtype.name)
                 assert x.astype(array.dtype).tobytes() == array.tobytes()
-    with pytest.raises(errors.ArgumentError, match="multiop has the name"):
-        porting.write_weights(tmp_path / "w.npz", {"multiop": np.ones(2)})
+    for file, name in (("w.npz", "multiop"), ("w.safetensors", "__metadata__")):
+        with pytest.raises(errors.ArgumentError, match=f"{file}: {name} has (the|a) name"):
+            porting.write_weights(tmp_path / file, {name: np.ones(2)})
 
 
 def test_float8_and_float4_of_pytorch_are_read_and_written(tmp_path):

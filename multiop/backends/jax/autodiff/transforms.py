@@ -82,11 +82,23 @@ def jit_donating(fun, donated):
         def compute_outputs(*given):
             nonlocal finish
             outputs, finish = fun(*given)
+            _refuse_unsorted(finish(outputs))
             return outputs
 
         return _Result((mended(compute_outputs)(*tensors), finish))
 
     return jax.jit(run, donate_argnums=donated)
+
+
+def _refuse_unsorted(result):
+    """Raise where JAX cannot take the result of a program apart, as it does to find its quick way to call one."""
+    try:
+        jax.tree_util.tree_structure(result)
+    except ValueError as error:
+        raise errors.UnsupportedError(
+            f"JAX sorts the keys of a dict that a compiled function returns, and these do not sort: {error}; return "
+            "a list of its items: https://docs.jax.dev/en/latest/pytrees.html"
+        ) from None
 
 
 class _Result(tuple):

@@ -197,9 +197,11 @@ def jvp(fun, primals, tangents):
     with contextlib.nullcontext() if torch.compiler.is_dynamo_compiling() else _forward_mode:
         found, found_tangents, carried = torch.func.jvp(box, tuple(primals), tuple(tangents), has_aux=True)
     outputs, aux = box.unpack(found, carried)
-    out_tangents = [torch.zeros_like(y) for y in outputs]  # integer outputs keep these zeros
-    for k, tangent in zip(box.places, found_tangents if box.places else (), strict=True):
-        out_tangents[k] = tangent.to(outputs[k].dtype)  # PyTorch may return float64 for a scalar
+    tangents = dict(zip(box.places, found_tangents if box.places else (), strict=True))
+    out_tangents = []
+    for k, y in enumerate(outputs):
+        tangent = tangents[k] if k in tangents else torch.zeros_like(y)  # of integers
+        out_tangents.append(tangent if tangent.dtype == y.dtype else tangent.to(y.dtype))  # float64 for a scalar
     return outputs, out_tangents, aux
 
 
