@@ -287,7 +287,7 @@ class _Rule:
 
 
 @pytest.mark.parametrize("wrapped", [None, functools.partial, _Rule], ids=["function", "partial", "object"])
-@pytest.mark.parametrize("row", [pytest.param(name, marks=construct(f"rule called as {name}")) for name in _rules()])
+@pytest.mark.parametrize("row", [pytest.param(name, marks=construct(f"rule called as: {name}")) for name in _rules()])
 def test_calling_convention(backend, row, wrapped):
     output, rule, expected = _rules()[row]
     f = mo.op_custom_gradient(lambda x: (output(x), wrapped(rule) if wrapped else rule))
@@ -1761,7 +1761,7 @@ def test_checkpoint(backend, numpy):
 @pytest.mark.parametrize(
     "dtype",
     [
-        pytest.param(d, marks=construct(f"dtype {d}"))
+        pytest.param(d, marks=construct(f"dtype: {d}"))
         for d in ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
     ],
 )
