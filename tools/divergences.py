@@ -47,8 +47,8 @@ it:
 | dtypes | one promotion table, JAX's |
 
 You find here the differences people meet most often; in the reference, each op shows all its pinned answers.
-[Limits](limits.md) lists what fails, and [what is left to a framework](limits.md#what-is-left-to-the-framework);
-[Code written for Keras](keras.md) how Keras differs.
+[Limits](limits.md) lists what fails, and [what is left to a framework](limits.md#what-is-left-to-the-framework); [Code
+written for Keras](keras.md) how Keras differs.
 
 In the code, `grad(f, *xs)` is the gradient of the sum of `f` at `xs`, by the framework's own reverse mode. An answer in
 **bold** is not multiop's. A name such as *RuntimeError* is an exception.
@@ -58,9 +58,9 @@ In the code, `grad(f, *xs)` is the gradient of the sum of `f` at `xs`, by the fr
 PRICES = """
 ## What an answer costs
 
-Most answers are free: the framework's own kernel gives them, or another as fast. On PyTorch, these are not: the bytes an
-op and its gradient move, as a multiple of those of PyTorch's own function, and the kernels of both, in `bfloat16`, counted
-by `python tests/tables/counted.py` on the `meta` device. Other ops of training move the same bytes.
+Most answers are free: the framework's own kernel gives them, or another as fast. On PyTorch, these are not: the bytes
+an op and its gradient move, as a multiple of those of PyTorch's own function, and the kernels of both, in `bfloat16`,
+counted by `python tests/tables/counted.py` on the `meta` device. Other ops of training move the same bytes.
 
 | op | bytes | kernels | because |
 |---|---|---|---|"""

@@ -32,21 +32,21 @@ INTRODUCTION = """<!-- made by tools/meeting.py, do not edit -->
 
 An array of one library becomes an array of another by DLPack (`from_dlpack`), which is meant to share memory, or by the
 conversion of the library that takes it (`numpy.asarray`, `torch.as_tensor`, `jax.numpy.asarray`,
-`tf.convert_to_tensor`). The libraries alone gave these answers, without multiop: *shared* is memory in common, so you see a
-write on the other side; *copied* is memory of its own; *taken* is one of the two, of an array that does not say where it
-is; a name such as *TypeError* is an exception. NumPy's arrays are at a multiple of 64 bytes here, as PyTorch's always are:
-elsewhere, JAX copies them. TensorFlow takes `x.__dlpack__()`. JAX's 64-bit mode is off.
+`tf.convert_to_tensor`). The libraries alone gave these answers, without multiop: *shared* is memory in common, so you
+see a write on the other side; *copied* is memory of its own; *taken* is one of the two, of an array that does not say
+where it is; a name such as *TypeError* is an exception. NumPy's arrays are at a multiple of 64 bytes here, as PyTorch's
+always are: elsewhere, JAX copies them. TensorFlow takes `x.__dlpack__()`. JAX's 64-bit mode is off.
 
-With multiop, an array crosses by `op_convert_to_numpy` and `op_convert_to_tensor`, by `from_dlpack` of
-[its namespace of the standard](array_api.md), and, with its gradient, by [`porting.bridge`](porting.md). If you give an op
-a tensor of another framework, it raises a `ForeignTensorError`. Weights in files keep every dtype of the format, or are
-refused by name: [Load weights](howto/weights.md).
+With multiop, an array crosses by `op_convert_to_numpy` and `op_convert_to_tensor`, by `from_dlpack` of [its namespace
+of the standard](array_api.md), and, with its gradient, by [`porting.bridge`](porting.md). If you give an op a tensor of
+another framework, it raises a `ForeignTensorError`. Weights in files keep every dtype of the format, or are refused by
+name: [Load weights](howto/weights.md).
 """
 TREES = """## Containers
 
-Which objects are containers, and the order of their leaves. multiop has one rule on every backend: tuples, lists, dicts,
-named tuples, `OrderedDict`, `defaultdict`, `deque`, and classes registered with multiop, JAX, PyTorch or optree are
-containers; all else is a leaf, `None` and arrays too. Keys of a dict and of a `defaultdict` are sorted, those of an
+Which objects are containers, and the order of their leaves. multiop has one rule on every backend: tuples, lists,
+dicts, named tuples, `OrderedDict`, `defaultdict`, `deque`, and classes registered with multiop, JAX, PyTorch or optree
+are containers; all else is a leaf, `None` and arrays too. Keys of a dict and of a `defaultdict` are sorted, those of an
 `OrderedDict` are not; keys of several classes, which do not sort, are sorted within each class.
 """
 

@@ -36,9 +36,9 @@ together. `tensorflow` and `tensorflow-cpu` are the same package twice; install 
 
 ## Measured
 
-Every op's value, gradient and pinned answers, and the autodiff contract, for each version in its own environment (NumPy's
-without a framework), by `nox -s versions`. The whole suite runs on PyTorch 2.13, JAX 0.10, TensorFlow 2.21 and NumPy 2.4;
-the other versions of PyTorch are builds for CUDA, run on a CPU.
+Every op's value, gradient and pinned answers, and the autodiff contract, for each version in its own environment
+(NumPy's without a framework), by `nox -s versions`. The whole suite runs on PyTorch 2.13, JAX 0.10, TensorFlow 2.21 and
+NumPy 2.4; the other versions of PyTorch are builds for CUDA, run on a CPU.
 
 | framework | version | level | Python | NumPy | passed | failed, as is known | measured |
 |---|---|---|---|---|---|---|---|
