@@ -105,7 +105,7 @@ Keras's results, cast to `"int32"`; to get 64 bits, call `multiop.enable_x64()`.
 
 ## In Keras's functional models
 
-An op becomes one operation of the model if you give it a `keras.KerasTensor`. Shape and dtype are the op's; sizes that
+An op becomes an operation of the model if you give it a `keras.KerasTensor`. Shape and dtype are the op's; sizes that
 `keras.Input` leaves open stay open. You train, save and load the model as any other.
 
 ```pycon
@@ -119,7 +119,7 @@ An op becomes one operation of the model if you give it a `keras.KerasTensor`. S
 ```
 
 - Keras and multiop must run on the same backend: `KERAS_BACKEND=jax MULTIOP_BACKEND=jax`.
-- A function with a custom gradient is one operation, and keeps its rule. To make any other function one, write
+- A function with a custom gradient is an operation, and keeps its rule. For any other function, write
   `multiop.keras.Op(function)(x)`, or derive a class from `multiop.Operation`, which has the interface of
   `keras.Operation`. Keras cannot save operations that call functions instead of ops.
 - `import multiop.keras` before you load a saved model, so that Keras knows multiop's operations.

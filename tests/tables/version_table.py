@@ -26,13 +26,13 @@ HEAD = """# Versions
 `multiop info` shows what you have, whether it was tested, and its level, which `multiop/_loading/built_in.py` sets:
 
 - *whole*: everything works.
-- *reverse*, for newer versions than these, with one warning: ops, transforms and `jit` work by public API alone, and
+- *reverse*, for newer versions than these, with a warning: ops, transforms and `jit` work by public API alone, and
   [custom gradients](#a-newer-version) have reverse mode, to any order.
 - *refused*, for older ones: the backend does not load, and pip does not install it, because results would be wrong
   without an error.
 
-**All three in one environment** work on the CPU: `pip install -c constraints.txt -e '.[cpu]'` installs a set tested
-together. `tensorflow` and `tensorflow-cpu` are the same package twice; install one of them.
+**All three in an environment** work on the CPU: `pip install -c constraints.txt -e '.[cpu]'` installs a set tested
+together. `tensorflow` and `tensorflow-cpu` are the same package twice; install either.
 
 ## Measured
 
