@@ -30,10 +30,10 @@ DIED = "**ends the process**"
 INTRODUCTION = """<!-- made by tools/meeting.py, do not edit -->
 # Where libraries meet
 
-An array of a library becomes an array of another by DLPack (`from_dlpack`), which is meant to share memory, or by the
+An array of one library becomes an array of another by DLPack (`from_dlpack`), which is meant to share memory, or by the
 conversion of the library that takes it (`numpy.asarray`, `torch.as_tensor`, `jax.numpy.asarray`,
 `tf.convert_to_tensor`). The libraries alone gave these answers, without multiop: *shared* is memory in common, so you
-see a write on the other side; *copied* is memory of its own; *taken* is either, of an array that does not say
+see a write on the other side; *copied* is memory of its own; *taken* is one of the two, of an array that does not say
 where it is; a name such as *TypeError* is an exception. NumPy's arrays are at a multiple of 64 bytes here, as PyTorch's
 always are: elsewhere, JAX copies them. TensorFlow takes `x.__dlpack__()`. JAX's 64-bit mode is off.
 

@@ -31,8 +31,8 @@ HEAD = """# Versions
 - *refused*, for older ones: the backend does not load, and pip does not install it, because results would be wrong
   without an error.
 
-**All three in an environment** work on the CPU: `pip install -c constraints.txt -e '.[cpu]'` installs a set tested
-together. `tensorflow` and `tensorflow-cpu` are the same package twice; install either.
+**All three in one environment** work on the CPU: `pip install -c constraints.txt -e '.[cpu]'` installs a set tested
+together. `tensorflow` and `tensorflow-cpu` are the same package twice; install one of them.
 
 ## Measured
 
