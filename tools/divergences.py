@@ -32,8 +32,8 @@ INTRODUCTION = """<!-- made by tools/divergences.py, do not edit -->
 # Where the frameworks disagree
 
 PyTorch, JAX and TensorFlow answer the same question differently at kinks, ties, NaN and the edges of a dtype. Each
-answer below is the framework's own, from the code you see. multiop gives the same answer on all backends, and the tests hold
-it:
+answer below is the framework's own, from the code you see. multiop gives the same answer on all backends, and the tests
+hold it:
 
 | where | multiop answers |
 |---|---|
