@@ -401,7 +401,7 @@ def versions(session: nox.Session) -> None:
         backend, interpreter, requirement, _ = row
         python = _made_for(session, row)
         if rows is NEXT and not Version(installed := _installed(python, requirement.split()[-1])).is_prerelease:
-            session.warn(f"there is no {backend} newer than {installed}, which is released; docs/versions.md")
+            session.warn(f"there is no {backend} newer than {installed}, which is released; CONTRIBUTING.md")
             continue
         environment = ENVIRONMENT | {"MULTIOP_BACKEND": backend}
         environment["JAX_COMPILATION_CACHE_DIR"] = str(pathlib.Path(python).absolute().parents[1] / "jax-cache")
