@@ -301,7 +301,7 @@ def test_calling_convention(backend, row, wrapped):
     assert float(mo.jvp(loss, (3.0,), (10.0,))[1]) == 10 * expected  # the transpose of the same rule
 
 
-@construct("rule called as grad(*args, upstream=None)")
+@construct("rule called as: grad(*args, upstream=None)")
 def test_keras_rule_gets_the_arguments(backend):
     @mo.op_custom_gradient
     def f(x, y, kind):
@@ -318,7 +318,7 @@ def test_keras_rule_gets_the_arguments(backend):
     assert [[float(h) for h in row] for row in hessian] == [[0.0, 1.0], [1.0, 0.0]]
 
 
-@construct("rule called as grad(upstream) in the output's structure")
+@construct("rule called as: grad(upstream) in the output's structure")
 def test_tuple_in_one_parameter(backend):
     f = mo.op_custom_gradient(lambda x: ((x, x * x), lambda upstreams: upstreams[0] * 2 + upstreams[1] * 3))
     assert float(mo.grad(lambda x: sum(f(x)))(3.0)) == 5.0
