@@ -379,7 +379,7 @@ def versions(session: nox.Session) -> None:
     version. A version that this source has passed on is left out, so that a run that was cut short goes on where it
     was: `-- --again` repeats it.
     PyTorch's wheels bring CUDA, 5 GB for each version, so they have to be named: `-- torch`, `-- torch==2.15`.
-    `-- --pre` reports what the next version of each framework breaks, and never fails. See docs/versions.md.
+    `-- --pre` reports what the next version of each framework breaks, and never fails. See CONTRIBUTING.md.
     """
     words = [word for word in session.posargs if not word.startswith("--")]
     rows = NEXT if "--pre" in session.posargs else VERSIONS
@@ -401,7 +401,7 @@ def versions(session: nox.Session) -> None:
         backend, interpreter, requirement, _ = row
         python = _made_for(session, row)
         if rows is NEXT and not Version(installed := _installed(python, requirement.split()[-1])).is_prerelease:
-            session.warn(f"there is no {backend} newer than {installed}, which is released; docs/versions.md")
+            session.warn(f"there is no {backend} newer than {installed}, which is released; CONTRIBUTING.md")
             continue
         environment = ENVIRONMENT | {"MULTIOP_BACKEND": backend}
         environment["JAX_COMPILATION_CACHE_DIR"] = str(pathlib.Path(python).absolute().parents[1] / "jax-cache")

@@ -31,9 +31,9 @@ BACKENDS = {"torch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow"}
 INTRODUCTION = """<!-- made by tools/divergences.py, do not edit -->
 # Where the frameworks disagree
 
-PyTorch, JAX and TensorFlow give different answers to the same question at kinks, ties, NaN and the edges of a dtype.
-Each answer below was computed by the framework itself, from the code that is shown. multiop gives one answer on all
-three and on NumPy, and the tests hold it.
+PyTorch, JAX and TensorFlow answer the same question differently at kinks, ties, NaN and the edges of a dtype. Each
+answer below is the framework's own, from the code you see. multiop gives the same answer on all backends, and the tests
+hold it:
 
 | where | multiop answers |
 |---|---|
@@ -46,9 +46,9 @@ three and on NumPy, and the tests hold it.
 | digits | all of them; of activations, normalizations, losses and pooling, those of the framework's kernel |
 | dtypes | one promotion table, JAX's |
 
-The list has what people meet most often. In the reference, each op shows every answer that is pinned for it.
-[Limits](limits.md) lists what a framework cannot do, and what is [left to it](limits.md#what-is-left-to-the-framework);
-[Code written for Keras](keras.md) what differs from Keras.
+You find here the differences people meet most often; in the reference, each op shows all its pinned answers.
+[Limits](limits.md) lists what fails, and [what is left to a framework](limits.md#what-is-left-to-the-framework); [Code
+written for Keras](keras.md) how Keras differs.
 
 In the code, `grad(f, *xs)` is the gradient of the sum of `f` at `xs`, by the framework's own reverse mode. An answer in
 **bold** is not multiop's. A name such as *RuntimeError* is an exception.
@@ -58,10 +58,9 @@ In the code, `grad(f, *xs)` is the gradient of the sum of `f` at `xs`, by the fr
 PRICES = """
 ## What an answer costs
 
-Most of these answers are free: they are those of the framework's own kernel, or of another one that is as fast. These
-are not, on PyTorch: the bytes that an op and its gradient read and write, as a multiple of those of PyTorch's own
-function, and the kernels of both, in `bfloat16`. `python tests/tables/counted.py` counts them, on the `meta` device;
-ops of training that are not listed here move the same bytes.
+Most answers are free: the framework's own kernel gives them, or another as fast. On PyTorch, these are not: the bytes
+an op and its gradient move, as a multiple of those of PyTorch's own function, and the kernels of both, in `bfloat16`,
+counted by `python tests/tables/counted.py` on the `meta` device. Other ops of training move the same bytes.
 
 | op | bytes | kernels | because |
 |---|---|---|---|"""
@@ -130,11 +129,10 @@ def page() -> str:
             cells = [f"[{one.title}](#{anchor(one.title)})", f"`{ours}`", *(cell(x, ours) for x in natives)]
             lines.append(f"| {' | '.join(cells)} |")
         for one in chosen:
-            ours, *natives = found[one.title].values()
-            rows = zip(BACKENDS.values(), natives, (one.torch, one.jax, one.tensorflow), strict=True)
-            lines += ["", f"### {one.title}", "", one.why, "", "| | answer | code |", "|---|---|---|"]
-            lines.append(f"| multiop | `{ours}` | `{spelled(one.ours)}` |")
-            lines += [f"| {title} | {cell(x, ours)} | `{spelled(code)}` |" for title, x, code in rows]
+            codes = [one.ours, *(getattr(one, backend) for backend in BACKENDS)]
+            answered = zip(codes, ("multiop", *BACKENDS.values()), found[one.title].values(), strict=True)
+            lines += ["", f"### {one.title}", "", one.why, "", "```python"]
+            lines += [*(f"{spelled(code)}  # {title}: {answer}" for code, title, answer in answered), "```"]
     return "\n".join([*lines, *ELSEWHERE.splitlines(), *prices()]) + "\n"
 
 
@@ -151,7 +149,7 @@ def prices() -> Iterator[str]:
 
 def spelled(code: str) -> str:
     """Return an expression as a reader would write it."""
-    return code.replace("mo.", "multiop.").replace("|", "\\|")
+    return code.replace("mo.", "multiop.")
 
 
 def main() -> None:

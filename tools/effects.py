@@ -69,11 +69,11 @@ class Effect(NamedTuple):
     source: tuple[str, str]  # a file of multiop, and a text in it
 
 
-ALWAYS = "the process ends"
+ALWAYS = "the end"
 EFFECTS = (
     Effect(
         "all", ("numpy.dtype(*)", "numpy.sctypeDict[*"), "NumPy knows `bfloat16`, `float8_*`, `int4` by name",
-        "who asks NumPy for them", ALWAYS, "NumPy has no such dtypes; JAX and TensorFlow import ml_dtypes too",
+        "whoever asks NumPy", ALWAYS, "NumPy has no such dtypes; JAX and TensorFlow import ml_dtypes too",
         ("_values/dtypes.py", "ml_dtypes"),
     ),
     Effect(
@@ -83,26 +83,26 @@ EFFECTS = (
     ),
     Effect(
         "all", (), "a finder in `sys.meta_path`", "importing JAX or PyTorch's DTensor",
-        "the framework that is waited for is imported",
-        "a setting is made before its framework is there: `enable_x64`, `MULTIOP_X64`; DTensor before PyTorch 2.11",
+        "that framework is imported",
+        "settings made before the framework is there: `enable_x64`, `MULTIOP_X64`; DTensor before PyTorch 2.11",
         ("_loading/imports.py", "sys.meta_path.insert"),
     ),
     Effect(
         "all", (), "the markers `multiop_tier` and `cross`, the fixtures `multiop_backend`, `multiop_x64`, `measured`",
         "pytest, where multiop is installed", "`-p no:multiop.testing.plugin`",
-        "a test runs once per backend; a marker or fixture of the same name that is the user's own wins",
+        "a test runs once per backend; yours of the same name wins",
         ("testing/plugin.py", "multiop_tier"),
     ),
     Effect(
         "all", (), "no handler of pytest's on the logger `torch.__trace`", "pytest, where multiop is installed",
-        "`-p no:multiop.testing.plugin`", "dozens of empty lines would stand in what pytest shows of a failure",
+        "`-p no:multiop.testing.plugin`", "pytest would show dozens of empty lines in a failure",
         ("testing/plugin.py", "removeHandler"),
     ),
     Effect(
         "torch", ("torch.ops[multiop::*", "torch dispatch *[multiop::*", "torch.library._*[multiop*",
                   "torch._library.*multiop*", "torch.*[multiop::*", "torch.*[multiop.*"),
-        "operators in the namespace `multiop`", "nobody: it is multiop's own", ALWAYS,
-        "what `torch.compile` and `torch.export` have to leave whole",
+        "operators in the namespace `multiop`", "nobody", ALWAYS,
+        "`torch.compile` and `torch.export` have to leave them whole",
         ("backends/torch/autodiff/transforms.py", 'Library("multiop"'),
     ),
     Effect(
@@ -124,14 +124,14 @@ EFFECTS = (
     Effect(
         "torch", ("builtins.len", "math.sqrt", "torch.fx._symbolic_trace._wrapped_fns_to_patch[*[len]",
                   "torch.distributions.*_validate_args", "torch.*.sqrt.__module__"),
-        "`len` and `math.sqrt`, which go on to Python's own; distributions do not check their values",
+        "`len` and `math.sqrt`; distributions do not check their values",
         "other threads that make distributions", "the port is read",
-        "a model takes the length of a tensor, or the root of a size, which PyTorch makes a number of",
+        "PyTorch makes a number of a tensor's length, or a size's root",
         ("porting/torch/written.py", 'replace(builtins, "len"'),
     ),
     Effect(
         "jax", ("jax._src.*[custom_gradient*", "jax._src.*[held_jvp_call*", "jax._src.*[multiop.backends.jax.*"),
-        "rules of multiop's own primitives and types", "nobody: they are multiop's own", ALWAYS,
+        "rules of multiop's own primitives and types", "nobody", ALWAYS,
         "a custom gradient is a primitive", ("backends/jax/autodiff/_primitives.py", "register_lowering"),
     ),
     Effect(
@@ -140,9 +140,9 @@ EFFECTS = (
     ),
     Effect(
         "jax", ("builtins.len", "math.*", "jax._src.export.shape_poly._DimExpr.*", "jax._src.source_info_util.*"),
-        "`len` and functions of `math`, which go on to Python's own, and the methods of JAX's open sizes",
+        "`len` and functions of `math`, and the methods of JAX's open sizes",
         "other threads that use open sizes", "the port is read",
-        "a model takes the length of an array, or the root of a size, which JAX refuses",
+        "JAX refuses an array's length, or a size's root",
         ("porting/_hosts.py", "undo.callback(setattr"),
     ),
     Effect(
@@ -152,13 +152,13 @@ EFFECTS = (
     ),
     Effect(
         "tensorflow", ("tensorflow.python.autograph.core.config.CONVERSION_RULES*",),
-        "AutoGraph leaves modules of the package `multiop` alone", "nobody: it is multiop's own", ALWAYS,
+        "AutoGraph leaves modules of the package `multiop` alone", "nobody", ALWAYS,
         "it would rewrite each op", ("backends/tensorflow/_internals.py", "CONVERSION_RULES ="),
     ),
     Effect(
         "tensorflow", ("tensorflow.python.ops.resource_variable_ops.variable_accessed",
                        "tensorflow.python.eager.execute.execute"),
-        "`variable_accessed` and `execute.execute`, which go on to TensorFlow's own", "other threads: some time",
+        "`variable_accessed` and `execute.execute`", "other threads' time",
         "no custom gradient runs", "variables that are not trainable, and operations, are reported to nobody else",
         ("backends/tensorflow/_internals.py", '_replace_meanwhile(execute, "execute"'),
     ),
@@ -166,32 +166,32 @@ EFFECTS = (
         "tensorflow", ("tensorflow.python.eager.backprop.GradientTape._push_tape",
                        "tensorflow.python.eager.forwardprop.ForwardAccumulator._push_accumulator",
                        "tensorflow.python.ops.gradients_util.PossibleTapeGradientTypes"),
-        "`GradientTape._push_tape`, `ForwardAccumulator._push_accumulator`, `PossibleTapeGradientTypes`, which go "
-        "on to TensorFlow's own", "other threads: some time", "no `grad` or `vjp` runs",
+        "`GradientTape._push_tape`, `ForwardAccumulator._push_accumulator`, `PossibleTapeGradientTypes`",
+        "other threads' time", "no `grad` or `vjp` runs",
         "a persistent tape multiplies zero by infinity ([60468](https://github.com/tensorflow/tensorflow/issues/60468))",
         ("backends/tensorflow/_internals.py", "GradientTape, \"_push_tape\""),
     ),
     Effect(
-        "tensorflow", (), "the gradient function of eager tapes, which goes on to TensorFlow's own",
-        "other threads: some time", "no `gradients` looks for what depends on what",
-        "two operands may get one tensor as their gradient",
+        "tensorflow", (), "the gradient function of eager tapes",
+        "other threads' time", "no `gradients` looks for dependences",
+        "two operands may share a gradient",
         ("backends/tensorflow/_internals.py", "TFE_Py_RegisterGradientFunction(apart)"),
     ),
     Effect(
         "tensorflow", ("tensorflow.python.framework.ops.*gradient_registry*Multiop*",),
-        "names `Multiop...` in the registry of gradients", "nobody: they are multiop's own",
-        "the graph that they belong to is collected", "a node's gradient is found by its name",
+        "names `Multiop...` in the registry of gradients", "nobody",
+        "their graph is collected", "a node's gradient is found by its name",
         ("backends/tensorflow/_internals.py", "weakref.finalize(graph"),
     ),
     Effect(
-        "tensorflow", (), "`ConcreteFunction._select_forward_and_backward_functions`, which goes on to TensorFlow's",
+        "tensorflow", (), "`ConcreteFunction._select_forward_and_backward_functions`",
         "calls of a `tf.function` that has a guard in it", ALWAYS,
-        "a gradient that a custom gradient would drop is refused; not before there is such a graph",
+        "a gradient that a custom gradient would drop is refused; only with such a graph",
         ("backends/tensorflow/_internals.py", "_select_forward_and_backward_functions = select_checked"),
     ),
     Effect(
         "tensorflow", (), "in TensorFlow 2.18: how `tf.vectorized_map` converts `MatMul`", "its users", ALWAYS,
-        "it conjugates what is transposed ([52148](https://github.com/tensorflow/tensorflow/issues/52148))",
+        "it conjugates transposed matrices ([52148](https://github.com/tensorflow/tensorflow/issues/52148))",
         ("backends/tensorflow/_internals.py", 'converters["MatMul"] ='),
     ),
     Effect(

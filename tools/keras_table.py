@@ -84,73 +84,67 @@ REASONS = {  # reasons that the rules in `difference` do not cover
     **dict.fromkeys(("segment_sum", "segment_prod", "segment_max", "segment_min"), SEGMENTS),
     **dict.fromkeys(("histogram", "select", "top_k", "unique", "unravel_index"), INDICES),
 }
-CONTRACTS = [
-    "## What has no place here, and what takes it",
-    "",
-    "| Keras | here |",
-    "|---|---|",
-    "| `keras.ops`, `keras.random` | `multiop.ops`, `multiop.random`: change the import |",
-    "| `ops.custom_gradient` | `op_custom_gradient`: also in forward mode, at second order, and on NumPy |",
-    "| `tf.GradientTape`, `jax.grad` or `backward`, by backend | `grad`, `value_and_grad`, `GradientTape` |",
-    "| `keras.ops.vectorized_map`, `jax.vmap` | `vmap` |",
-    "| layers, models, `fit`, optimisers, metrics, callbacks | Keras's own, with ops of multiop inside |",
-    "| a model as a function of its weights | [porting](porting.md) |",
-    "| a `train_step` for each backend | one function of ops, `value_and_grad` of it, and the optimiser's `apply` |",
-    "| `keras.Variable` | taken as its value |",
-    "",
-    "## On JAX without the 64-bit mode",
-    "",
-    '`cast(x, "int64")` and any other 64-bit dtype that is asked for by name raise an error here. So does `uint32`',
-    "beside a signed integer, because the smallest dtype that holds both is `int64`. Keras returns `int32` in both",
-    'cases, which is wrong for larger numbers. To get the results of Keras, cast to `"int32"`; to get 64 bits, call',
-    "`multiop.enable_x64()`.",
-    "",
-    "## In Keras's functional models",
-    "",
-    "An op that is given a `keras.KerasTensor` becomes one operation of the model. Shape and dtype are those of the",
-    "op; sizes that `keras.Input` leaves open stay open. The model is trained, saved and loaded as any other.",
-    "",
-    "```pycon",
-    ">>> import keras",
-    ">>> from multiop import ops",
-    ">>> x = keras.Input((8, 4))",
-    ">>> y = ops.softmax(ops.mean(x, axis=1))",
-    ">>> y.shape, y.dtype",
-    "((None, 4), 'float32')",
-    ">>> model = keras.Model(x, y)",
-    "```",
-    "",
-    "- Keras and multiop must run on the same backend: `KERAS_BACKEND=jax MULTIOP_BACKEND=jax`.",
-    "- A function with a custom gradient is one operation, and keeps its rule. To make any other function one, write",
-    "  `multiop.keras.Op(function)(x)`, or a class derived from `multiop.Operation`, which has the interface of",
-    "  `keras.Operation`. Keras cannot save operations that call functions instead of ops.",
-    "- `import multiop.keras` before you load a saved model, so that Keras knows multiop's operations.",
-    "- `shape`, `ndim` and `dtype` of a symbolic tensor are known at once, and so is `size` if no size is open.",
-    "- An open size is never taken to be 1: `squeeze` keeps that dimension. An op that must know the size raises an",
-    "  error, as does one whose result has sizes that depend on values, such as `unique`.",
-    "- In the `call` method of a layer of Keras, ops work as everywhere, and need none of this.",
-    "",
-    "`ops.name_scope` and `ops.Operation`, which Keras's own source takes from there, are also `multiop.name_scope`",
-    "and `multiop.Operation`. If Keras is imported, a name scope is Keras's own, and names its variables too.",
-    "",
-    "## Other differences",
-    "",
-    "- The random functions take a `keras.random.SeedGenerator`, a key that it made, and on JAX a typed key",
-    "  (`jax.random.key`). Within layers, use that generator: its state is a variable, which a compiled training step",
-    "  updates. `multiop.random.SeedGenerator` raises there instead of repeating its numbers.",
-    "- The random functions draw the numbers of [random.md](random.md), which are the same on every backend, and not",
-    "  those of Keras. A generator inside a compiled function is an error; pass a key in.",
-    "- A `keras.Variable` is taken as its value, as a source of `GradientTape.gradient` and `gradients` too.",
-    "- `clip` also takes NumPy's names of its bounds: `a_min`, `a_max`, `min` and `max`.",
-    "- `scatter` adds up at repeated indices, as in Keras; `scatter_update` keeps the last value.",
-    "- `matmul` and `einsum` of `int8` give `int32`, as in Keras.",
-    "- Class labels may be floats, as in Keras. One that is no whole number is no class; Keras rounds it down.",
-    "- `convert_to_numpy` returns a copy that may be changed. In Keras, on PyTorch, a change of the array changes the",
-    "  tensor; on JAX, the array is read-only.",
-    '- Convolutions also take `padding` as numbers, `"circular"` and `"reflect"`, and strides together with',
-    "  dilation; `conv_transpose` takes `groups`; pooling takes `padding` as numbers, `ceil_mode` and",
-    "  `count_include_pad`.",
-]
+CONTRACTS = """## What has no place here, and what takes it
+
+| Keras | here |
+|---|---|
+| `keras.ops`, `keras.random` | `multiop.ops`, `multiop.random`: change the import |
+| `ops.custom_gradient` | `op_custom_gradient`: also in forward mode, at second order, and on NumPy |
+| `tf.GradientTape`, `jax.grad` or `backward`, by backend | `grad`, `value_and_grad`, `GradientTape` |
+| `keras.ops.vectorized_map`, `jax.vmap` | `vmap` |
+| layers, models, `fit`, optimisers, metrics, callbacks | Keras's own, with ops of multiop inside |
+| a model as a function of its weights | [porting](porting.md) |
+| a `train_step` for each backend | one function of ops, `value_and_grad` of it, and the optimiser's `apply` |
+| `keras.Variable` | taken as its value |
+
+## On JAX without the 64-bit mode
+
+`cast(x, "int64")`, and any other 64-bit dtype you name, raise an error, and so does `uint32` beside a signed integer,
+because the smallest dtype for both is `int64`. Keras returns `int32`, which is wrong for larger numbers. To get
+Keras's results, cast to `"int32"`; to get 64 bits, call `multiop.enable_x64()`.
+
+## In Keras's functional models
+
+An op becomes an operation of the model if you give it a `keras.KerasTensor`. Shape and dtype are the op's; sizes that
+`keras.Input` leaves open stay open. You train, save and load the model as any other.
+
+```pycon
+>>> import keras
+>>> from multiop import ops
+>>> x = keras.Input((8, 4))
+>>> y = ops.softmax(ops.mean(x, axis=1))
+>>> y.shape, y.dtype
+((None, 4), 'float32')
+>>> model = keras.Model(x, y)
+```
+
+- Keras and multiop must run on the same backend: `KERAS_BACKEND=jax MULTIOP_BACKEND=jax`.
+- A function with a custom gradient is an operation, and keeps its rule. For any other function, write
+  `multiop.keras.Op(function)(x)`, or derive a class from `multiop.Operation`, which has the interface of
+  `keras.Operation`. Keras cannot save operations that call functions instead of ops.
+- `import multiop.keras` before you load a saved model, so that Keras knows multiop's operations.
+- `shape`, `ndim` and `dtype` of a symbolic tensor are known at once, and so is `size` if no size is open.
+- An open size never counts as 1: `squeeze` keeps that dimension. An op that needs the size raises, as does a result
+  whose sizes depend on values (`unique`).
+- In the `call` method of a Keras layer, ops work as everywhere, and you need none of this.
+
+`multiop.name_scope` and `multiop.Operation` are also `ops.name_scope` and `ops.Operation`, as Keras's own source
+expects. If Keras is imported, a name scope is Keras's own, and names its variables too.
+
+## Other differences
+
+- The random functions draw [the same numbers on every backend](random.md), not Keras's. They take a
+  `keras.random.SeedGenerator`, its keys, and on JAX a typed key (`jax.random.key`). Within layers, use that
+  generator: its state is a variable, which a compiled training step updates. `multiop.random.SeedGenerator` raises in
+  a compiled function instead of repeating its numbers; pass a key in.
+- A `keras.Variable` is taken as its value, as a source of `GradientTape.gradient` and `gradients` too.
+- `clip` also takes NumPy's names of its bounds: `a_min`, `a_max`, `min` and `max`.
+- As in Keras: `scatter` adds up at repeated indices (`scatter_update` keeps the last value); `matmul` and `einsum` of
+  `int8` give `int32`; class labels may be floats. A label that is no whole number is no class; Keras rounds it down.
+- `convert_to_numpy` returns a copy for you to change. In Keras, on PyTorch, a change of the array changes the tensor;
+  on JAX, the array is read-only.
+- Convolutions also take `padding` as numbers, `"circular"` and `"reflect"`, and strides together with dilation;
+  `conv_transpose` takes `groups`; pooling takes `padding` as numbers, `ceil_mode` and `count_include_pad`."""
 unexplained: list[str] = []
 _OF_NUMBERS = {
     "arctan2", "bitwise_and", "bitwise_or", "bitwise_xor", "fmod", "gcd", "heaviside", "inner", "lcm", "logaddexp",
@@ -175,12 +169,11 @@ def page() -> str:
     lines = [
         "# Code written for Keras",
         "",
-        "Import `ops` and `random` from `multiop` instead of `keras`: names, arguments and defaults are the same. This",
-        "page is generated by `python tools/keras_table.py`, which calls both libraries on the inputs of the shared",
-        f"suite, in seven dtypes. Keras is {keras.__version__}, on its NumPy backend. A function that is not listed",
-        "below gave the same shapes, dtypes and values, unless it was not called: random functions draw other",
-        "numbers, names that are new in Keras 3.16 are not in this version, and a few functions have no inputs in",
-        "the suite.",
+        "Import `ops` and `random` from `multiop` instead of `keras`: names, arguments and defaults are the same.",
+        "`python tools/keras_table.py` made this page: it calls both libraries on the inputs of the shared suite, in",
+        f"seven dtypes, with Keras {keras.__version__} on its NumPy backend. A function you do not find below gave the",
+        "same shapes, dtypes and values, or was not called: random functions draw other numbers, names new in Keras",
+        "3.16 are not in this version, and a few functions have no inputs in the suite.",
         "",
         "| module | names | missing here | same | different on purpose | arguments compared, not called |",
         "|---|---|---|---|---|---|",
@@ -203,7 +196,7 @@ def page() -> str:
                 table[reason].append(f"`{name}`")
     lines += ["", "## Differences", "", "| in multiop | functions |", "|---|---|"]
     lines += [f"| {told} | {', '.join(names)} |" for told, names in sorted(table.items(), key=lambda x: -len(x[1]))]
-    return "\n".join([*lines, "", *CONTRACTS, ""])
+    return "\n".join([*lines, "", CONTRACTS, ""])
 
 
 def functions(module: Any) -> list[str]:

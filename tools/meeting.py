@@ -44,32 +44,30 @@ DIED = "**ends the process**"
 INTRODUCTION = """<!-- made by tools/meeting.py, do not edit -->
 # Where libraries meet
 
-An array of one library can become an array of another one in two ways: by DLPack (`from_dlpack`), which is meant to
-share memory, and by the conversion of the library that takes it (`numpy.asarray`, `torch.as_tensor`,
-`jax.numpy.asarray`, `tf.convert_to_tensor`). Every answer here was given by the libraries alone, without multiop:
-*shared* is memory in common, so that a write on one side is seen on the other; *copied* is memory of its own; *taken*
-is one of the two, of an array that does not say where it is; a name such as *TypeError* is an exception. NumPy's arrays
-are at a multiple of 64 bytes here, as PyTorch's always are: elsewhere, JAX copies them.
-TensorFlow takes what `x.__dlpack__()` returns. JAX's 64-bit mode is off.
+An array of one library becomes an array of another by DLPack (`from_dlpack`), which is meant to share memory, or by the
+conversion of the library that takes it (`numpy.asarray`, `torch.as_tensor`, `jax.numpy.asarray`,
+`tf.convert_to_tensor`). The libraries alone gave these answers, without multiop: *shared* is memory in common, so you
+see a write on the other side; *copied* is memory of its own; *taken* is one of the two, of an array that does not say
+where it is; a name such as *TypeError* is an exception. NumPy's arrays are at a multiple of 64 bytes here, as PyTorch's
+always are: elsewhere, JAX copies them. TensorFlow takes `x.__dlpack__()`. JAX's 64-bit mode is off.
 
-Other libraries follow, each with what it makes of arrays of the four, and they of its own: which dtypes of ml_dtypes
-each takes by its own conversion, and where the result of a function of SciPy lives, without and with
-`SCIPY_ARRAY_API=1`.
 
-With multiop, an array crosses by `op_convert_to_numpy` and `op_convert_to_tensor`, by `from_dlpack` of
-[its namespace of the standard](array_api.md), and within a differentiable function by
-[`porting.bridge`](porting.md), which carries the gradient. An op that is given a tensor of another framework raises a
-`ForeignTensorError`. Weights in files keep every dtype that the format has, or are refused by name:
-[Load weights](howto/weights.md).
+Other libraries follow, each with its answers to arrays of the four, and they to its own: which dtypes of ml_dtypes each
+takes by its own conversion, and where the result of a function of SciPy lives, without and with `SCIPY_ARRAY_API=1`.
+
+With multiop, an array crosses by `op_convert_to_numpy` and `op_convert_to_tensor`, by `from_dlpack` of [its namespace
+of the standard](array_api.md), and, with its gradient, by [`porting.bridge`](porting.md). If you give an op a tensor of
+another framework, it raises a `ForeignTensorError`. Weights in files keep every dtype of the format, or are refused by
+name: [Load weights](howto/weights.md).
 """
 TREES = """## Containers
 
-What counts as a container, and in which order its leaves come. multiop has one rule on every backend: tuples, lists,
-dicts, named tuples, `OrderedDict`, `defaultdict`, `deque`, and what is registered with multiop, JAX, PyTorch or optree
-are containers; everything else is a leaf, `None` and arrays too. The keys of a dict and of a `defaultdict` are sorted,
-those of an `OrderedDict` are not; keys of several classes, which do not sort, are sorted within each class, and JAX
-compiles no function that returns such a dict. Other containers, subclasses of these too, are refused where they hold
-tensors, which would stay in them unnoticed.
+Which objects are containers, and the order of their leaves. multiop has the same rule on every backend: tuples, lists,
+dicts, named tuples, `OrderedDict`, `defaultdict`, `deque`, and classes registered with multiop, JAX, PyTorch or optree
+are containers; all else is a leaf, `None` and arrays too. Keys of a dict and of a `defaultdict` are sorted, those of an
+`OrderedDict` are not; keys of several classes, which do not sort, are sorted within each class, and JAX compiles no
+function that returns such a dict. Other containers, subclasses of these too, are refused where they hold tensors, which
+would stay in them unnoticed.
 """
 
 
@@ -563,9 +561,11 @@ def section(target: str, title: str, sources: list[str]) -> list[str]:
     by = "by" if target == "ml_dtypes" else "from"
     lines = [f"## {title}", "", f"| | {' | '.join(f'{by} {LIBRARIES[name]}' for name in sources)} |"]
     lines.append("|---|" + "---|" * len(sources))
+    alike: dict[tuple[str, ...], list[str]] = {}
     for name, answers in zip(questions(target), zip(*found, strict=True), strict=True):
         if any(answers):  # else no library but the one that takes it has such an array
-            lines.append(f"| {name} | {' | '.join(answers)} |")
+            alike.setdefault(answers, []).append(name)
+    lines += [f"| {', '.join(names)} | {' | '.join(answers)} |" for answers, names in alike.items()]
     return [*lines, ""]
 
 
@@ -582,7 +582,7 @@ def page() -> str:
     versions = ", ".join(f"{title} {version(name).partition('+')[0]}" for name, title in LIBRARIES.items())
     lines = [INTRODUCTION, f"Measured on a CPU with {versions}, by `python tools/meeting.py`.", ""]
     for target, title in LIBRARIES.items():
-        lines += section(target, f"What {title} takes", [name for name in LIBRARIES if name != target])
+        lines += section(target, f"{title} takes", [name for name in LIBRARIES if name != target])
     for target, (package, title) in GUESTS.items():
         if importlib.util.find_spec(package):
             lines += section(target, f"{title} {version(package)}", list(LIBRARIES))

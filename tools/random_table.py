@@ -113,7 +113,7 @@ def ulps(x: Any, y: Any) -> float:
 
 
 def row(name: str, modes: list[bool]) -> str:
-    """Return the row of one draw."""
+    """Return the row of one draw, without its name."""
     dtypes, draw = DRAWS[name]
     worst, count = 0.0, 0
     for dtype in dtypes:
@@ -127,7 +127,7 @@ def row(name: str, modes: list[bool]) -> str:
                     print(f"{name}, {dtype}, {backend}{', compiled' if compiled else ''}: {found} ulp", flush=True)
                 worst = max(worst, found)
     told = "the same bits" if worst == 0 else f"{worst:.0f} ulp"
-    return f"| {name} | {count} | {', '.join(f'`{dtype}`' for dtype in dtypes)} | {told} |"
+    return f"{count} | {', '.join(f'`{dtype}`' for dtype in dtypes)} | {told}"
 
 
 def main() -> None:
@@ -135,11 +135,13 @@ def main() -> None:
     multiop.enable_x64()
     only = sys.argv[sys.argv.index("--only") + 1] if "--only" in sys.argv else ""
     modes = [False, True] if "--compiled" in sys.argv else [False]
-    rows = []
+    alike: dict[str, list[str]] = {}
     for name in DRAWS:
         if only in name:
-            rows.append(row(name, modes))
-            print(rows[-1], flush=True)
+            rest = row(name, modes)
+            alike.setdefault(rest, []).append(name)
+            print(name, rest, sep=" | ", flush=True)
+    rows = [f"| {'; '.join(names)} | {rest} |" for rest, names in alike.items()]
     versions = ", ".join(f"{title} {version(name)}" for name, title in BACKENDS.items())
     table = [
         START,

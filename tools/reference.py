@@ -82,7 +82,7 @@ def contents() -> Iterator[str]:
     """Yield the lines of the page that lists the others."""
     yield from heading("Reference")
     yield "Each page is made from docstrings when the site is built. Below each op are what is tested of it"
-    yield "and the answers that are pinned and tested on every backend. :doc:`../ops` has all ops"
+    yield "and the answers that are pinned and tested on four backends. :doc:`../ops` has all ops"
     yield "with their signatures on one page."
     for caption, names in (
         ("Gradients, tools and settings", [*OTHERS, "extend"]),
@@ -194,7 +194,7 @@ def results(name: str) -> Iterator[str]:
     tested = [*derivatives, *["vmap"] * row.vmap, *["compiled"] * row.jit]
     values = f"values and dtypes in {', '.join(row.dtypes)}"
     told = "; ".join([values, *[", ".join(tested)] * bool(tested)])
-    yield from [f"Tested on every backend: {told}.", ""]
+    yield from [f"Tested on four backends: {told}.", ""]
 
 
 @functools.cache
@@ -214,7 +214,7 @@ def pinned(name: str) -> Iterator[str]:
          code(told(pin.gradient)) if _case.has_gradient(pin) else ""]
         for pin in pins
     ]  # fmt: skip
-    yield "Pinned, and tested on every backend:"
+    yield "Pinned, and tested on four backends:"
     yield ""
     table = [["call", "value", "gradient of the sum"], *lines]
     yield from grid("pins", table if any(line[2] for line in lines) else [row[:2] for row in table])

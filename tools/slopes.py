@@ -11,7 +11,7 @@ import functools
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -429,24 +429,31 @@ def told(off: float | None) -> str:
     if off is None:
         return "-"
     if off <= HIGHEST:
-        return "≤ 4"
-    return "∞" if np.isinf(off) else f"{off:.3g}" if off < 1e6 else "> 1e6"
+        return "≤4"
+    return "∞" if np.isinf(off) else f"{off:.3g}" if off < 1e6 else ">1e6"
+
+
+def told_once(off: Iterable[float | None]) -> str:
+    """Return units in the last place in each dtype as short text; once where they are alike."""
+    texts = [told(each) for each in off]
+    return texts[0] if len(set(texts)) == 1 else ", ".join(texts)
 
 
 def rows(functions: list[Function], every: bool = False) -> list[str]:
     """Return the lines of the table."""
     lines = [f"| slope of | order | {' | '.join(BACKENDS.values())} |", "|---|---|" + "---|" * len(BACKENDS)]
     for function in functions:
-        found = measure(function)
+        found, by_cells = measure(function), dict[tuple[str, ...], list[str]]()
         for order in (1, 2):
             cells = [found[backend, order] for backend in BACKENDS]
             if every or any(ours > HIGHEST for cell in cells for ours, _ in cell):
                 texts = []
                 for backend, cell in zip(BACKENDS, cells, strict=True):
-                    text = ", ".join(told(ours) for ours, _ in cell)
-                    others = ", ".join(told(own) for _, own in cell)
-                    texts.append(text if backend == "numpy" or others == "-, -" else f"{text} (own: {others})")
-                lines.append(f"| `{function.name}` | {order} | {' | '.join(texts)} |")
+                    text, own = (told_once(off) for off in zip(*cell, strict=True))
+                    own = "none" if own == "-" else own
+                    texts.append(text if backend == "numpy" or own == text else f"{text} ({own})")
+                by_cells.setdefault(tuple(texts), []).append(f"{order}")
+        lines += [f"| `{function.name}` | {','.join(orders)} | {' | '.join(key)} |" for key, orders in by_cells.items()]
     return lines
 
 

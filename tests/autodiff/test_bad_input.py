@@ -314,7 +314,7 @@ CASES = {
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        pytest.param(name, kind, marks=pytest.mark.construct(f"bad input of {name}", error=True))
+        pytest.param(name, kind, marks=pytest.mark.construct(f"bad input: {name}", error=True))
         for name, kinds in CASES.items()
         for kind in kinds
     ],

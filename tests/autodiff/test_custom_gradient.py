@@ -287,7 +287,7 @@ class _Rule:
 
 
 @pytest.mark.parametrize("wrapped", [None, functools.partial, _Rule], ids=["function", "partial", "object"])
-@pytest.mark.parametrize("row", [pytest.param(name, marks=construct(f"rule called as {name}")) for name in _rules()])
+@pytest.mark.parametrize("row", [pytest.param(name, marks=construct(f"rule called as: {name}")) for name in _rules()])
 def test_calling_convention(backend, row, wrapped):
     output, rule, expected = _rules()[row]
     f = mo.op_custom_gradient(lambda x: (output(x), wrapped(rule) if wrapped else rule))
@@ -301,7 +301,7 @@ def test_calling_convention(backend, row, wrapped):
     assert float(mo.jvp(loss, (3.0,), (10.0,))[1]) == 10 * expected  # the transpose of the same rule
 
 
-@construct("rule called as grad(*args, upstream=None)")
+@construct("rule called as: grad(*args, upstream=None)")
 def test_keras_rule_gets_the_arguments(backend):
     @mo.op_custom_gradient
     def f(x, y, kind):
@@ -318,7 +318,7 @@ def test_keras_rule_gets_the_arguments(backend):
     assert [[float(h) for h in row] for row in hessian] == [[0.0, 1.0], [1.0, 0.0]]
 
 
-@construct("rule called as grad(upstream) in the output's structure")
+@construct("rule called as: grad(upstream) in the output's structure")
 def test_tuple_in_one_parameter(backend):
     f = mo.op_custom_gradient(lambda x: ((x, x * x), lambda upstreams: upstreams[0] * 2 + upstreams[1] * 3))
     assert float(mo.grad(lambda x: sum(f(x)))(3.0)) == 5.0
@@ -1761,7 +1761,7 @@ def test_checkpoint(backend, numpy):
 @pytest.mark.parametrize(
     "dtype",
     [
-        pytest.param(d, marks=construct(f"dtype {d}"))
+        pytest.param(d, marks=construct(f"dtype: {d}"))
         for d in ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
     ],
 )

@@ -26,20 +26,19 @@ HEAD = """# Versions
 `multiop info` shows what you have, whether it was tested, and its level, which `multiop/_loading/built_in.py` sets:
 
 - *whole*: everything works.
-- *reverse*: ops, transforms and `jit` work, and custom gradients have reverse mode, to any order; their forward mode,
-  `vmap` of them and the tape are a clear error. It uses public API alone. A newer version than these gets it, with one
-  warning.
-- *refused*: the backend does not load, and pip does not install it: results would be wrong without an error.
-  Everything older is.
+- *reverse*, for newer versions than these, with a warning: ops, transforms and `jit` work by public API alone, and
+  [custom gradients](#a-newer-version) have reverse mode, to any order.
+- *refused*, for older ones: the backend does not load, and pip does not install it, because results would be wrong
+  without an error.
 
-**All three in one environment** works on the CPU: `pip install -c constraints.txt -e '.[cpu]'` installs a set of
-versions that was tested together. `tensorflow` and `tensorflow-cpu` are the same package twice; install one of them.
+**All three in one environment** work on the CPU: `pip install -c constraints.txt -e '.[cpu]'` installs a set tested
+together. `tensorflow` and `tensorflow-cpu` are the same package twice; install one of them.
 
-## What was measured
+## Measured
 
-Every op's value, gradient and pinned answers, and the autodiff contract, each version in its own environment, that of
-NumPy without any framework, by `nox -s versions`. PyTorch 2.13, JAX 0.10, TensorFlow 2.21 and NumPy 2.4 are tested with
-the whole suite; the other versions of PyTorch are builds for CUDA, run on a CPU.
+Every op's value, gradient and pinned answers, and the autodiff contract, for each version in its own environment
+(NumPy's without a framework), by `nox -s versions`. The whole suite runs on PyTorch 2.13, JAX 0.10, TensorFlow 2.21 and
+NumPy 2.4; the other versions of PyTorch are builds for CUDA, run on a CPU.
 
 | framework | version | level | Python | NumPy | passed | failed, as is known | measured |
 |---|---|---|---|---|---|---|---|
