@@ -15,6 +15,7 @@ from scipy import special, stats
 
 import multiop
 from multiop import errors, random
+from multiop._values import philox
 from multiop.random import _arithmetic, _binomial, _gamma, _normal, _philox, _poisson
 
 MASK = 0xFFFFFFFF
@@ -317,6 +318,12 @@ def test_normals_are_quantiles(backend, x64):
     np.testing.assert_array_max_ulp(x[is_lower], exact[is_lower], 10)
 
 
+def give_words(monkeypatch, w):
+    """Let the next draws be made of these words, in tensors and on the host."""
+    monkeypatch.setattr(_philox, "words", lambda key, shape, stream: multiop.op_cast(w, _philox.word()))
+    monkeypatch.setattr(philox, "parts_on_host", lambda key, n, counter: [w])
+
+
 QUANTILES = {  # of the distribution at p, whose complement is q
     "exponential": lambda p, q: np.where(p < 0.5, -np.log1p(-p), -np.log(q)),
     "gumbel": lambda p, q: -np.log(np.where(p < 0.5, -np.log1p(-p), -np.log(q))),
@@ -328,7 +335,7 @@ QUANTILES = {  # of the distribution at p, whose complement is q
 def test_logarithmic_draws_are_quantiles(backend, name, monkeypatch):
     ends = [0, 1, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1]
     w = np.concatenate([ends, words(4, 2000).astype(np.int64)]).astype(np.uint32)
-    monkeypatch.setattr(_philox, "words", lambda key, shape, stream: multiop.op_cast(w, _philox.word()))
+    give_words(monkeypatch, w)
     p, q = (w + 0.5) / 2.0**32, (2.0**32 - w - 0.5) / 2.0**32
     exact = QUANTILES[name](p, q)
     found = to_numpy(getattr(_normal, f"standard_{name}").__wrapped__(random.key(0), w.shape, "float32"))
@@ -374,7 +381,7 @@ def test_a_logarithm_keeps_its_digits_on_both_sides_of_a_quarter(backend):
 
 def test_the_furthest_normals(backend, monkeypatch):
     w = np.array([0, 1, 2**31 - 1, 2**31, 2**32 - 1], np.uint32)
-    monkeypatch.setattr(_philox, "words", lambda key, shape, stream: multiop.op_cast(w, _philox.word()))
+    give_words(monkeypatch, w)
     x = to_numpy(_normal.standard_normal.__wrapped__(random.key(0), (5,), "float32")).astype("float64")
     np.testing.assert_allclose(x, special.ndtri((w + 0.5) / 2.0**32), rtol=3e-7)
 

@@ -27,6 +27,7 @@ FEW = {
     "multiop.backends.jax.autodiff._recorded.is_inexact_dtype",
     "multiop.backends.jax._versions.are_parts_known",
     "multiop.backends.jax.autodiff.custom_gradient._custom_call",
+    "multiop.backends.jax.devices.is_alone",
     "multiop.backends.jax.devices.is_cpu_default",
     "multiop.backends.jax.ops.elementwise.exp2_of_order",
     "multiop.backends.tensorflow._internals._check_calls",

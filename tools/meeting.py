@@ -51,7 +51,6 @@ see a write on the other side; *copied* is memory of its own; *taken* is one of 
 where it is; a name such as *TypeError* is an exception. NumPy's arrays are at a multiple of 64 bytes here, as PyTorch's
 always are: elsewhere, JAX copies them. TensorFlow takes `x.__dlpack__()`. JAX's 64-bit mode is off.
 
-
 Other libraries follow, each with its answers to arrays of the four, and they to its own: which dtypes of ml_dtypes each
 takes by its own conversion, and where the result of a function of SciPy lives, without and with `SCIPY_ARRAY_API=1`.
 

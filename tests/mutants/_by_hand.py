@@ -115,7 +115,7 @@ TENSORFLOW = [
      "return tf.transpose(x, [axis, *(i for i in reversed(range(x.shape.rank)) if i != axis)])"),
     ("transforms", "broadcast not summed back", "return [tf.zeros_like(x) if grad is None else grad for grad, x in zip(found, sources, strict=True)]",
      "return [tf.zeros_like(x) if grad is None else grad * 2 for grad, x in zip(found, sources, strict=True)]"),
-    ("tape", "dropped gradient", "    return [None if grad is None else tf.convert_to_tensor(grad) for grad in found]", "    return list(found)"),
+    ("tape", "dropped gradient", "    return [tf.convert_to_tensor(grad) if isinstance(grad, tf.IndexedSlices) else grad for grad in found]", "    return list(found)"),
     ("_linear", "rule not linear is let through", '            if state == "fixed":\n                return', '            if False:\n                return'),
 ]  # fmt: skip
 AUTODIFF = [

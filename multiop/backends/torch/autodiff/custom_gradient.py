@@ -178,10 +178,11 @@ class Override(Function):
     @staticmethod
     def forward(ctx, plan, *inputs):
         ctx.call, ctx.box, places, ctx.reaches_beyond, outputs, residuals, returned, variables = plan
-        ctx.inexact, results = [], ()
+        ctx.inexact, results = [], []
         for y in outputs:
             ctx.inexact.append(y.is_floating_point() or y.is_complex())
-            results += (_detach_view(y, inputs) if is_view(y) else y.detach(),)
+            results.append(_detach_view(y, inputs) if is_view(y) else y.detach())
+        results = tuple(results)
         save(ctx, places, results, residuals, returned, variables)
         if False in ctx.inexact:
             ctx.mark_non_differentiable(*[y for y, inexact in zip(results, ctx.inexact, strict=True) if not inexact])
@@ -461,8 +462,7 @@ def _is_beyond(xs, seen, start):
         if number_of(node) < start or (variable is not None and is_live(variable)):
             return True
         passed.add(node)
-        for parent, _ in node.next_functions:
-            nodes.append(parent)
+        nodes += [parent for parent, _ in node.next_functions]
     return False
 
 
