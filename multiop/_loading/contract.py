@@ -193,7 +193,7 @@ class Optional(Protocol):
         """
 
     def are_classes_of_rows(self, target: Any, output: Any, axis: Any, /) -> bool:
-        """Say, where this is quick to tell, whether `target` is a tensor of a class for each row of floats of `output`."""
+        """Say, where this is quick, whether `target` is a tensor of a class for each row of floats of `output`."""
 
     def x64(self) -> bool:
         """Say whether the framework's own 64-bit mode is on, where it has one."""
