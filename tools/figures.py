@@ -56,7 +56,7 @@ LAYERS = {  # every file of the package is in one of these, or generated
 }
 GENERATED = "made by tools/op_list.py"
 GOALS = {  # the most that a figure may be
-    "backends/torch/ops: lines of code": 2230,
+    "backends/torch/ops: lines of code": 2220,
     "backends/jax/ops: lines of code": 1985,
     "backends/tensorflow/ops: lines of code": 2515,
     "backends/torch/autodiff: lines of code": 1730,  # a fifteenth of it is one program for many sizes
@@ -72,7 +72,7 @@ GOALS = {  # the most that a figure may be
     "backends/numpy/autodiff: lines of code": 1080,
     "median lines of an op of numpy with its helpers": 3,
     "private parts in backends/numpy": 0,
-    "members that a backend may leave out": 18,
+    "members that a backend may leave out": 17,
     "circles of imports": 0,
     "private parts outside their modules": 0,
     "autodiff/sparse: lines of code": 1200,

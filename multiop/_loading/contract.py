@@ -192,9 +192,6 @@ class Optional(Protocol):
         `is_asked` says that the caller insists.
         """
 
-    def are_classes_of_rows(self, target: Any, output: Any, axis: Any, /) -> bool:
-        """Say, where this is quick, whether `target` is a tensor of a class for each row of floats of `output`."""
-
     def x64(self) -> bool:
         """Say whether the framework's own 64-bit mode is on, where it has one."""
 

@@ -115,9 +115,6 @@ def op_sparse_categorical_crossentropy(
     """
     backend: Any = active()
     labels: Any = target
-    usual = getattr(backend, "are_classes_of_rows", None)
-    if usual is not None and usual(labels, output, axis):
-        return backend.op_sparse_categorical_crossentropy(labels, output, from_logits, labels.ndim)
     if not (backend.is_tensor(labels) and backend.is_tensor(output) and backend.dtype_name(labels) in dtypes.INTEGER):
         labels, output = backend.together(labels, output)
         labels = classes(labels)

@@ -136,8 +136,12 @@ def op_unravel_index(indices, shape):
     return tuple(index.astype(np.int32) for index in reversed([*found, indices][: len(shape)]))
 
 
-@in_one_call
 def op_one_hot(x, num_classes, axis, dtype):
+    return _one_hot(x, num_classes, axis, native(dtype).name)  # which may warn, as a program would only once
+
+
+@in_one_call
+def _one_hot(x, num_classes, axis, dtype):
     x = to_index_integers(x)
     args.countable((*x.shape, num_classes))
     return jax.nn.one_hot(x, num_classes, axis=args.single_axis(axis, x.ndim + 1), dtype=native(dtype))

@@ -13,7 +13,7 @@ from multiop._values import args
 
 from .._internals import is_tracked
 from .._slopes import with_slopes
-from ..conversion import INDEX, are_floats, floating, is_float, promote, reject_complex, to_wide_float
+from ..conversion import are_floats, floating, promote, reject_complex, to_wide_float
 from ..devices import is_at_hand
 from .elementwise import op_clip
 from .reduction import op_argmax, op_max
@@ -68,18 +68,6 @@ parts_missed = with_slopes(
     lambda upstream, target, logs: times_unmasked(upstream, logs, target, logs),
     parts_missed_slope,
 )
-
-
-def are_classes_of_rows(target, output, axis):
-    """Say whether `target` is a tensor of ints, one for each row of the floats of `output`: the usual case."""
-    return (
-        type(axis) is int
-        and axis == -1
-        and isinstance(target, torch.Tensor)
-        and is_float(output)
-        and target.dtype in INDEX
-        and target.shape == output.shape[:-1]
-    )
 
 
 def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
