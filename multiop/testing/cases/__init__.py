@@ -11,6 +11,8 @@ For example:
             pins=[pin([2.0, 2.0, 1.0], value=2.0, gradient=[0.5, 0.5, 0.0])],
         ),
     ]
+
+Rows that share options are made by a function of their module, with the name of the family: `of_matrices(...)`.
 """
 
 from __future__ import annotations

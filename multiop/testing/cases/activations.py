@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import scipy.special
 
@@ -66,6 +68,8 @@ def small(*shape: int) -> Sampler:
     """Draw values near enough to each other that no logarithm of a probability is close to 0."""
     return uniform(*shape, low=-2.0, high=2.0)
 
+
+along_axis = functools.partial(row, dtypes=BOOLEAN + REAL, returns=floating, ulps=16)
 
 ROWS = [
     activation(
@@ -176,14 +180,12 @@ ROWS = [
             pin([-1e38, 1e38], gradient=[0.0, 1.0], approximate=False),
         ],
     ),
-    row(
+    along_axis(
         "op_glu",
         glu,
         call(normal(2, 4)),
         call(normal(4, 3), axis=0),
         call(normal(0, 2), axis=-1),
-        dtypes=BOOLEAN + REAL,
-        returns=floating,
         analytic=True,
         ulps=8,
         pins=[pin([NAN, 2.0, 0.0, 1000.0], value=[NAN, 2.0])],
@@ -335,15 +337,12 @@ ROWS = [
         ],
     ),
     activation("op_swish", lambda x: x / (1 + np.exp(-x)), analytic=True, ulps=8),
-    row(
+    along_axis(
         "op_sparsemax",
         sparsemax,
         call(normal(2, 3)),
         call(normal(3, 2), axis=0),
         call(normal(0, 3), axis=-1),
-        dtypes=BOOLEAN + REAL,
-        returns=floating,
-        ulps=16,
         accumulates=True,
         pins=[
             pin([1000.0, 1000.0, 0.0], value=[0.5, 0.5, 0.0], gradient=[0.0, 0.0, 0.0]),
@@ -354,7 +353,7 @@ ROWS = [
             pin([0.0, 0.0, 0.0, 0.0], value=[0.25] * 4, dtype="float16"),
         ],
     ),
-    row(
+    along_axis(
         "op_softmax",
         lambda x, axis=-1: scipy.special.softmax(x, axis),
         call(normal(2, 3), axis=-1),
@@ -363,9 +362,6 @@ ROWS = [
         call(normal(2, 3), axis=None),
         call(normal(2, 3, 2), (0, -1)),
         call(normal(2, 3, 2), axis=(2, 1)),
-        dtypes=BOOLEAN + REAL,
-        returns=floating,
-        ulps=16,
         pins=[
             pin([1000.0, 1000.0], value=[0.5, 0.5]),
             pin([-INF, 0.0], value=[0.0, 1.0], gradient=[0.0, 0.0]),
@@ -373,7 +369,7 @@ ROWS = [
             pin([[INF], [INF]], None, value=[[NAN], [NAN]]),
         ],
     ),
-    row(
+    along_axis(
         "op_log_softmax",
         lambda x, axis=-1: scipy.special.log_softmax(np.asarray(x, np.float64), axis),
         call(small(2, 3), axis=-1),
@@ -381,9 +377,6 @@ ROWS = [
         call(small(3)),
         call(small(2, 3), axis=None),
         call(small(2, 3, 2), (0, -1)),
-        dtypes=BOOLEAN + REAL,
-        returns=floating,
-        ulps=16,
         pins=[pin([1000.0, 0.0], value=[0.0, -1000.0]), pin([-INF, 0.0], value=[-INF, 0.0])],
     ),
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._case import FLOATING, call, floating, pin, row
+from .._case import call, floating, pin, row
 from .._samplers import booleans, normal
 
 INF = np.inf
@@ -58,7 +58,6 @@ ROWS = [
         call(normal(1, 2, 2, 2), normal(1, 2, 1, 2), normal(1, 2, 1, 2)),
         call(normal(1, 2, 1, 2), normal(1, 0, 1, 2), normal(1, 0, 1, 2), is_causal=True),
         call(normal(0, 2, 1, 2), normal(0, 3, 1, 2), normal(0, 3, 1, 2)),
-        dtypes=FLOATING,
         returns=floating,
         ulps=64,
         accumulates=True,

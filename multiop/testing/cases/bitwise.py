@@ -6,7 +6,7 @@ import numpy as np
 
 from multiop import extend
 
-from .._case import BOOLEAN, REAL, Row, call, floating, pin, promote_dtypes, row, same
+from .._case import BOOLEAN, REAL, Returns, Row, call, floating, pin, promote_dtypes, row, same
 from .._samplers import Sampler, integers, normal
 
 INTEGER = extend.INTEGER
@@ -38,17 +38,18 @@ def shift(op: str, reference, **options) -> Row:
     return binary(op, reference, counts, dtypes=INTEGER, **options)
 
 
-def inversion_row(op: str) -> Row:
-    """Make a row of bitwise inversion."""
+def of_one(op: str, reference, returns: Returns = same, **options) -> Row:
+    """Make a row of an op with one operand."""
     return row(
         op,
-        np.bitwise_not,
+        reference,
         call(normal(2, 3)),
         call(normal()),
         call(normal(0)),
         dtypes=BOOLEAN + INTEGER,
-        returns=same,
+        returns=returns,
         differentiable=False,
+        **options,
     )
 
 
@@ -66,7 +67,7 @@ ROWS = [
     binary("op_bitwise_and", np.bitwise_and, pins=[pin([-128, 127], [-1, -128], value=[-128, 0], dtype="int8")]),
     binary("op_bitwise_or", np.bitwise_or),
     binary("op_bitwise_xor", np.bitwise_xor),
-    inversion_row("op_bitwise_invert"),
+    of_one("op_bitwise_invert", np.bitwise_not),
     shift("op_left_shift", np.left_shift, pins=LEFT),
     shift("op_right_shift", np.right_shift, pins=RIGHT),
     binary(
@@ -95,18 +96,13 @@ ROWS = [
             )
         ],
     ),
-    inversion_row("op_bitwise_not"),
+    of_one("op_bitwise_not", np.bitwise_not),
     shift("op_bitwise_left_shift", np.left_shift),
     shift("op_bitwise_right_shift", np.right_shift),
-    row(
+    of_one(
         "op_bitwise_count",
         np.bitwise_count,
-        call(normal(2, 3)),
-        call(normal()),
-        call(normal(0)),
-        dtypes=BOOLEAN + INTEGER,
         returns="uint8",
-        differentiable=False,
         pins=[
             pin([0, 127, -128, -1, 85, -86], value=[0, 7, 1, 1, 4, 4], dtype="int8"),
             pin([255, 170], value=[8, 4], dtype="uint8"),

@@ -5,6 +5,8 @@ The functions in them only use operators, so that they take NumPy arrays and the
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from optree.functools import partial
 
@@ -91,6 +93,8 @@ def _operand(dtypes):
     return dtypes[-1]
 
 
+of_trees = functools.partial(row, dtypes=("int32", *FLOATING), returns=_operand)
+
 ROWS = [
     row(
         "op_cond",
@@ -102,7 +106,6 @@ ROWS = [
             partial(lambda x, y: {"a": x * y, "b": None}, normal(2), normal(2)),
             partial(lambda x: {"a": x, "b": None}, normal(2)),
         ),
-        dtypes=FLOATING,
         returns=lambda dtypes: dtypes[-1] if len(dtypes) > 1 else "float32",
     ),
     row(
@@ -152,42 +155,35 @@ ROWS = [
         ulps=16.0,
         returns=_operand,
     ),
-    row(
+    of_trees(
         "op_associative_scan",
         _associative_scan,
         call(lambda a, b: a * b, positive(5)),
         call(lambda a, b: a + b, normal(2, 4), axis=-1, reverse=True),
         call(_product_and_sum, {"p": unit(3, 2), "s": normal(3, 2)}),
         call(lambda a, b: a * b, normal(1, 2)),
-        dtypes=("int32", *FLOATING),
         ulps=32.0,
-        returns=_operand,
         pins=[pin(lambda a, b: a + b, [1.0, np.inf, -np.inf, 2.0], value=[1.0, np.inf, np.nan, np.nan])],
     ),
-    row(
+    of_trees(
         "op_map",
         _map,
         call(_cube, unit(3, 2)),
         call(lambda pair: (pair[0] * pair[1], -pair[1]), (normal(3), normal(3))),
-        dtypes=("int32", *FLOATING),
-        returns=_operand,
     ),
-    row(
+    of_trees(
         "op_vectorized_map",
         _map,
         call(_cube, unit(3, 2)),
         call(lambda pair: {"a": pair[0] * pair[1]}, [normal(3), normal(3)]),
-        dtypes=("int32", *FLOATING),
-        returns=_operand,
     ),
-    row(
+    of_trees(
         "op_vectorize",
         _vectorize,
         call(lambda x, y: x * y + x).on(normal(3, 1), normal(2)),
         call(lambda x, y: x * y[0], excluded={1}).on(normal(2), np.array([1.0, 2.0])),
         call(lambda x, y: (x[0] * y, y[0] * x[1]), signature="(2),(n)->(n),()").on(normal(2, 1, 2), normal(3)),
         call(lambda x: x * x).on(normal()),
-        dtypes=("int32", *FLOATING),
         returns=lambda dtypes: dtypes[0],
     ),
 ]

@@ -8,6 +8,7 @@ from multiop import extend
 
 from .._case import BOOLEAN, NUMERIC, OPEN, call, pin, row, same
 from .._samplers import integers, normal
+from .shapes import row_without_tensor
 
 INF, NAN = np.inf, np.nan
 MOST = 2**31 - 1
@@ -110,46 +111,27 @@ ROWS = [
         dtypes=BOOLEAN + NUMERIC,
         returns=same,
     ),
-    row(
+    row_without_tensor(
         "op_dtype",
         lambda x: extend.dtype_name(x.dtype),
         call(normal(2)),
-        dtypes=("float32",),
-        returns=None,
-        differentiable=False,
-        vmap=False,
-        jit=False,
     ),
-    row(
+    row_without_tensor(
         "op_shape",
         np.shape,
         call(normal(2, 3)),
         call(normal()),
-        dtypes=("float32",),
-        returns=None,
-        differentiable=False,
-        vmap=False,
-        jit=False,
     ),
-    row(
+    row_without_tensor(
         "op_is_tensor",
         lambda x: isinstance(x, np.ndarray),
         call(normal(2)),
         call(2.5),
-        dtypes=("float32",),
-        returns=None,
-        differentiable=False,
-        vmap=False,
-        jit=False,
     ),
-    row(
+    row_without_tensor(
         "op_convert_to_numpy",
         lambda x: x,
         call(normal(2, 3)),
-        dtypes=("float32",),
         returns=lambda dtypes: None,
-        differentiable=False,
-        vmap=False,
-        jit=False,
     ),
 ]

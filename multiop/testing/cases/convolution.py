@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -124,8 +125,10 @@ def _fold(x: Array, output_size: Any, kernel_size: Any, dilation: Any = 1, paddi
 SQUARE = np.arange(16.0).reshape(1, 4, 4, 1).tolist()
 ONES = np.ones((3, 3, 1, 1)).tolist()
 
+convolution = functools.partial(row, dtypes=("int8", "int32", *FLOATING, *COMPLEX), accumulates=True, analytic=True)
+
 ROWS = [
-    row(
+    convolution(
         "op_conv",
         _conv,
         call(normal(2, 5, 2), normal(3, 2, 2), strides=2, padding="same"),
@@ -144,14 +147,12 @@ ROWS = [
         call(normal(2, 2, 3, 3), normal(2, 2, 2, 3), 1, "valid", "channels_first", 1, normal(3)),
         call(normal(0, 3, 2), normal(2, 2, 3), bias=normal(3)),
         dtypes=INTEGER + FLOATING + COMPLEX,
-        accumulates=True,
-        analytic=True,
         pins=[
             pin(SQUARE, ONES, 2, "same", value=[[[[45.0], [39.0]], [[66.0], [50.0]]]]),
             pin([[[np.nan], [1.0], [2.0]]], [[[1.0]], [[1.0]]], value=[[[np.nan], [3.0]]]),
         ],
     ),
-    row(
+    convolution(
         "op_conv_transpose",
         _conv_transpose,
         call(normal(2, 3, 2), normal(3, 2, 2), strides=2, padding="same"),
@@ -163,9 +164,6 @@ ROWS = [
         call(normal(1, 3, 4), normal(3, 1, 4), strides=2, padding=1, output_padding=1, dilation_rate=2, groups=2),
         call(normal(1, 4, 2, 2), normal(2, 3, 1, 4), 2, (1, 0), data_format="channels_first", groups=4),
         call(normal(1, 3, 2, 1), normal(2, 2, 1, 1), padding=((2, 0), (0, 2)), dilation_rate=2, output_padding=(0, 1)),
-        dtypes=("int8", "int32", *FLOATING, "complex64", "complex128"),
-        accumulates=True,
-        analytic=True,
         pins=[
             pin(
                 [[[[1.0], [2.0]], [[3.0], [4.0]]]],
@@ -176,7 +174,7 @@ ROWS = [
             )
         ],
     ),
-    row(
+    convolution(
         "op_depthwise_conv",
         _depthwise_conv,
         call(normal(2, 5, 2), normal(2, 2, 2), strides=2, padding="same"),
@@ -188,11 +186,8 @@ ROWS = [
         call(normal(1, 4, 3, 2), normal(2, 2, 2, 1), 2, padding=(2, (0, 1)), dilation_rate=2),
         call(normal(1, 4, 2), normal(3, 2, 2), padding="circular"),
         call(normal(1, 3, 2), normal(2, 2, 2), bias=normal(4)),
-        dtypes=("int8", "int32", *FLOATING, "complex64", "complex128"),
-        accumulates=True,
-        analytic=True,
     ),
-    row(
+    convolution(
         "op_separable_conv",
         _separable_conv,
         call(normal(1, 4, 2), normal(2, 2, 2), normal(1, 4, 3), strides=2, padding="same"),
@@ -200,8 +195,6 @@ ROWS = [
         call(normal(1, 3, 3, 1), normal(2, 2, 1, 1), normal(1, 1, 1, 2), strides=2, padding=1),
         call(normal(1, 3, 2), normal(2, 2, 1), normal(1, 2, 3), bias=normal(3)),
         dtypes=("int32", *FLOATING),
-        accumulates=True,
-        analytic=True,
     ),
     row(
         "op_unfold",

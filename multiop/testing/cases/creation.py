@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from .._case import BOOLEAN, FLOATING, INTEGER, NUMERIC, REAL, Row, call, floating, pin, row, same
@@ -10,11 +12,10 @@ from .._samplers import normal, positive, uniform
 NAN = np.nan
 
 
-def creation_row(op: str, reference, *calls) -> Row:
-    """Make a row of an op that creates a tensor of a given shape."""
-    return row(
-        op, reference, *calls, dtypes=("float32",), returns=lambda dtypes: None, differentiable=False, vmap=False
-    )
+# an op that creates a tensor of a given shape
+creation_row = functools.partial(
+    row, dtypes=("float32",), returns=lambda dtypes: None, differentiable=False, vmap=False
+)
 
 
 def like(op: str, reference, *calls, **options) -> Row:

@@ -5,6 +5,7 @@ The vectors of an SVD or eigendecomposition are only unique up to sign: tests/op
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -127,8 +128,16 @@ def real(dtypes: Any) -> str:
     return magnitude([floating(dtypes)])
 
 
+of_matrices = functools.partial(row, dtypes=("int32", *DTYPES), returns=floating, ulps=ULPS)
+eigendecomposition = functools.partial(
+    row,
+    dtypes=("float32", "float64"),
+    returns=lambda dtypes: {"float32": "complex64", "float64": "complex128"}[dtypes[0]],
+    differentiable=False,
+)
+
 ROWS = [
-    row(
+    of_matrices(
         "op_cholesky",
         lambda x, upper=False: (
             np.conj(np.swapaxes(np.linalg.cholesky(lower(x)), -1, -2)) if upper else np.linalg.cholesky(lower(x))
@@ -136,12 +145,9 @@ ROWS = [
         call(dominant(3, 3)),
         call(dominant(2, 2, 2), upper=True),
         call(dominant(0, 0)),
-        dtypes=("int32", *DTYPES),
-        returns=floating,
-        ulps=ULPS,
         pins=[pin([[4.0, NAN], [2.0, 2.0]], value=[[2.0, 0.0], [1.0, 1.0]], gradient=[[0.25, 0.0], [0.0, 0.5]])],
     ),
-    row(
+    of_matrices(
         "op_det",
         np.linalg.det,
         call(dominant(4, 4)),
@@ -149,9 +155,6 @@ ROWS = [
         call(normal(2, 2)),
         call(normal(2, 1, 1)),
         call(dominant(2, 0, 0)),
-        dtypes=("int32", *DTYPES),
-        returns=floating,
-        ulps=ULPS,
         pins=[
             pin([[1.0, 2.0], [2.0, 4.0]], value=0.0, gradient=[[4.0, -2.0], [-2.0, 1.0]]),
             pin(np.diag([1.0, 2.0, 3.0, 0.0]).tolist(), value=0.0, gradient=np.diag([0.0, 0.0, 0.0, 6.0]).tolist()),
@@ -159,41 +162,33 @@ ROWS = [
             pin(np.zeros((5, 5)).tolist(), value=0.0, gradient=np.zeros((5, 5)).tolist()),
         ],
     ),
-    row(
+    of_matrices(
         "op_slogdet",
         np.linalg.slogdet,
         call(dominant(3, 3)),
         call(normal(2, 4, 4)),
         call(dominant(0, 0)),
-        dtypes=("int32", *DTYPES),
         returns=lambda dtypes: (floating(dtypes), real(dtypes)),
-        ulps=ULPS,
         pins=[pin([[1.0, 2.0], [2.0, 4.0]], value=(0.0, -INF), gradient=[[NAN, NAN], [NAN, NAN]])],
     ),
-    row(
+    of_matrices(
         "op_logdet",
         logdet,
         call(dominant(3, 3)),
         call(dominant(2, 4, 4)),
-        dtypes=("int32", *DTYPES),
-        returns=floating,
-        ulps=ULPS,
         pins=[
             pin([[1.0, 2.0], [2.0, 4.0]], value=-INF, gradient=[[NAN, NAN], [NAN, NAN]]),
             pin([[0.0, 1.0], [1.0, 0.0]], value=NAN),
         ],
     ),
-    row(
+    of_matrices(
         "op_inv",
         np.linalg.inv,
         call(dominant(3, 3)),
         call(dominant(2, 2, 2)),
         call(dominant(0, 0)),
-        dtypes=("int32", *DTYPES),
-        returns=floating,
-        ulps=ULPS,
     ),
-    row(
+    of_matrices(
         "op_pinv",
         lambda x, rcond=None, hermitian=False: np.linalg.pinv(lower(x) if hermitian else x, rcond=rcond or 1e-13),
         call(normal(3, 2)),
@@ -201,15 +196,12 @@ ROWS = [
         call(normal(2, 2, 3)),
         call(np.array([[1.0, 2.0], [2.0, 4.0]]), rcond=1e-5),
         call(normal(0, 3)),
-        dtypes=("int32", *DTYPES),
-        returns=floating,
-        ulps=ULPS,
         pins=[
             pin([[2.0, 0.0], [0.0, 0.0]], value=[[0.5, 0.0], [0.0, 0.0]], gradient=[[-0.25, 0.25], [0.25, 0.0]]),
             pin([[1.0, 0.0], [0.0, 1.0]], value=[[1.0, 0.0], [0.0, 1.0]], gradient=[[-1.0, -1.0], [-1.0, -1.0]]),
         ],
     ),
-    row(
+    of_matrices(
         "op_solve",
         solve,
         call(dominant(3, 3), normal(3, 2)),
@@ -221,11 +213,8 @@ ROWS = [
         call(dominant(2, 3, 2, 2), normal(2, 2)),
         call(dominant(2, 2), normal(3, 2, 1)),
         call(dominant(0, 0), normal(0, 2)),
-        dtypes=("int32", *DTYPES),
-        returns=floating,
-        ulps=ULPS,
     ),
-    row(
+    of_matrices(
         "op_solve_triangular",
         triangular,
         call(dominant(3, 3), normal(3, 2)),
@@ -235,21 +224,15 @@ ROWS = [
         call(dominant(2, 3, 2, 2), normal(2, 2)),
         call(dominant(2, 2), normal(3, 2, 1)),
         call(dominant(0, 0), normal(0, 2)),
-        dtypes=("int32", *DTYPES),
-        returns=floating,
-        ulps=ULPS,
         pins=[pin([[1.0, 2.0], [NAN, 1.0]], [3.0, 1.0], value=[1.0, 1.0])],
     ),
-    row(
+    of_matrices(
         "op_cholesky_inverse",
         cholesky_inverse,
         call(dominant(3, 3)),
         call(dominant(2, 2, 2), upper=True),
-        dtypes=("int32", *DTYPES),
-        returns=floating,
-        ulps=ULPS,
     ),
-    row(
+    of_matrices(
         "op_lstsq",
         least_squares,
         call(normal(4, 2), normal(4, 2)),
@@ -258,9 +241,7 @@ ROWS = [
         call(normal(4, 2), normal(4, 1), residuals=True),
         call(normal(2, 3), normal(2)),
         call(np.array([[1.0, 2.0], [2.0, 4.0]]), normal(2), rcond=1e-5),
-        dtypes=("int32", *DTYPES),
         returns=lambda dtypes: None if "complex" in floating(dtypes) else floating(dtypes),
-        ulps=ULPS,
     ),
     row(
         "op_matrix_power",
@@ -274,15 +255,12 @@ ROWS = [
         returns=same,
         ulps=ULPS,
     ),
-    row(
+    of_matrices(
         "op_expm",
         scipy.linalg.expm,
         call(normal(3, 3)),
         call(normal(2, 2, 2, scale=5.0)),
         call(normal(1, 1)),
-        dtypes=("int32", *DTYPES),
-        returns=floating,
-        ulps=ULPS,
         pins=[
             pin([[0.0, 0.0], [0.0, 0.0]], value=[[1, 0], [0, 1]], gradient=[[1, 1], [1, 1]]),
             pin([[0.0, 3.0], [0.0, 0.0]], value=[[1, 3], [0, 1]]),
@@ -293,53 +271,42 @@ ROWS = [
             ],
         ],
     ),
-    row(
+    of_matrices(
         "op_solve_sylvester",
         sylvester,
         call(dominant(3, 3), dominant(2, 2), normal(3, 2)),
         call(dominant(2, 1, 2, 2), dominant(1, 1), normal(3, 2, 1)),
-        dtypes=("int32", *DTYPES),
-        returns=floating,
-        ulps=ULPS,
     ),
-    row(
+    of_matrices(
         "op_polar_decomposition",
         polar,
         call(dominant(3, 3)),
         call(normal(2, 3, 2)),
         call(normal(2, 3), side="left"),
-        dtypes=("int32", *DTYPES),
-        returns=floating,
         ulps=4 * ULPS,  # an entry near 0 of a unitary matrix has the rounding errors of 1
         pins=[pin([[2.0, 0.0], [0.0, 2.0]], value=([[1, 0], [0, 1]], [[2, 0], [0, 2]]))],
     ),
-    row(
+    of_matrices(
         "op_sqrtm",
         of_each(sqrtm),
         call(dominant(3, 3)),
         call(dominant(2, 2, 2)),
-        dtypes=("int32", *DTYPES),
-        returns=floating,
-        ulps=ULPS,
         pins=[
             pin([[1.0, 0.0], [0.0, 1.0]], value=[[1, 0], [0, 1]], gradient=[[0.5, 0.5], [0.5, 0.5]]),
             pin([[4.0, 4.0], [0.0, 4.0]], value=[[2, 1], [0, 2]]),
         ],
     ),
-    row(
+    of_matrices(
         "op_logm",
         of_each(scipy.linalg.logm),
         call(near_identity(2, 2)),
         call(near_identity(2, 1, 1)),
-        dtypes=("int32", *DTYPES),
-        returns=floating,
-        ulps=ULPS,
         pins=[
             pin([[1.0, 0.0], [0.0, 1.0]], value=[[0, 0], [0, 0]], gradient=[[1, 1], [1, 1]]),
             pin([[1.0, 1.0], [0.0, 1.0]], value=[[0, 1], [0, 0]]),
         ],
     ),
-    row(
+    of_matrices(
         "op_lu_factor",
         lu,
         call(normal(3, 3)),
@@ -347,9 +314,7 @@ ROWS = [
         call(dominant(2, 3, 3)),
         call(normal(2, 2, 3)),
         call(normal(1, 1)),
-        dtypes=("int32", *DTYPES),
         returns=lambda dtypes: (floating(dtypes), "int32"),
-        ulps=ULPS,
         pins=[
             pin([[1.0, 2.0], [2.0, 2.0]], value=([[2.0, 2.0], [0.5, 1.0]], [1, 1])),
             pin([[0.0, 2.0, 4.0], [0.0, 4.0, 2.0]], value=([[0.0, 2.0, 4.0], [0.0, 4.0, 2.0]], [0, 1])),
@@ -358,74 +323,58 @@ ROWS = [
             pin([[], [], []], value=(np.zeros((3, 0)), np.zeros(0))),
         ],
     ),
-    row(
+    of_matrices(
         "op_qr",
         lambda x, mode="reduced", broadening=None: tuple(np.linalg.qr(x, mode)),
         call(normal(3, 2)),
         call(normal(2, 2, 3), mode="complete"),
         call(dominant(2, 2), broadening=1e-14),
         call(normal(3, 3)),
-        dtypes=("int32", *DTYPES),
         returns=lambda dtypes: (floating(dtypes),) * 2,
-        ulps=ULPS,
         pins=[pin([[3.0], [4.0]], value=([[-0.6], [-0.8]], [[-5.0]]))],
     ),
-    row(
+    of_matrices(
         "op_svd",
         lambda x, full_matrices=True, compute_uv=True, broadening=None: np.linalg.svd(x, compute_uv=False),
         call(normal(3, 2), compute_uv=False),
         call(normal(2, 2), compute_uv=False, broadening=1e-14),
         call(normal(2, 2, 3), full_matrices=False, compute_uv=False),
         call(normal(0, 3), compute_uv=False),
-        dtypes=("int32", *DTYPES),
         returns=real,
-        ulps=ULPS,
         pins=[pin([[1.0, 0.0], [0.0, 1.0]], value=[1.0, 1.0], gradient=[[1.0, 0.0], [0.0, 1.0]], compute_uv=False)],
     ),
-    row(
+    of_matrices(
         "op_svdvals",
         lambda x: np.linalg.svd(x, compute_uv=False),
         call(normal(3, 2)),
         call(normal(2, 2, 3)),
-        dtypes=("int32", *DTYPES),
         returns=real,
-        ulps=ULPS,
     ),
-    row(
+    of_matrices(
         "op_eigvalsh",
         np.linalg.eigvalsh,
         call(normal(3, 3)),
         call(normal(2, 2, 2), UPLO="U"),
-        dtypes=("int32", *DTYPES),
         returns=real,
-        ulps=ULPS,
     ),
-    row(
+    eigendecomposition(
         "op_eigvals",
         lambda x: np.linalg.eigvals(x).astype(complex),
         call(np.array([[2.0]])),
         call(np.array([[[-1.0, 2.0], [0.0, 3.0]]])),
-        dtypes=("float32", "float64"),
-        returns=lambda dtypes: {"float32": "complex64", "float64": "complex128"}[dtypes[0]],
-        differentiable=False,
     ),
-    row(
+    eigendecomposition(
         "op_eigh",
         lambda x, UPLO="L", broadening=None: tuple(np.linalg.eigh(x, UPLO)),
         call(np.array([[2.0]]), UPLO="U", broadening=1e-14),
         call(np.array([[[-1.0]], [[3.0]]])),
-        dtypes=("float32", "float64"),
         returns=floating,
-        differentiable=False,
     ),
-    row(
+    eigendecomposition(
         "op_eig",
         lambda x, broadening=None: tuple(y.astype(complex) for y in np.linalg.eig(x)),
         call(np.array([[2.0]]), broadening=1e-14),
         call(np.array([[[-1.0]], [[3.0]]])),
-        dtypes=("float32", "float64"),
-        returns=lambda dtypes: {"float32": "complex64", "float64": "complex128"}[dtypes[0]],
-        differentiable=False,
     ),
     row(
         "op_matrix_rank",
@@ -439,7 +388,7 @@ ROWS = [
         returns="int32",
         differentiable=False,
     ),
-    row(
+    of_matrices(
         "op_norm",
         np.linalg.norm,
         call(normal(2, 2, 2)),
@@ -450,9 +399,7 @@ ROWS = [
         call(normal(3), ord=0.5, axis=-1, keepdims=True),
         call(normal(0)),
         call(normal()),
-        dtypes=("int32", *DTYPES),
         returns=real,
-        ulps=ULPS,
         pins=[
             pin([0.0, 0.0], value=0.0, gradient=[0.0, 0.0]),
             pin([0.0, 0.0], ord=3, value=0.0, gradient=[0.0, 0.0]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -125,6 +126,14 @@ def _far_out(gradient: Callable[[float], float]) -> Iterator[Pin]:
         yield pin([x], gradient=[gradient(x)], dtype=dtype)
 
 
+quotient = functools.partial(binary, other=nonzero, dtypes=NUMERIC, returns=floating, analytic=True)
+remainder = functools.partial(binary, other=nonzero, dtypes=REAL)
+extremum = functools.partial(
+    binary, sampler=distinct, other=lambda *shape: uniform(*shape, low=-0.03, high=0.03), dtypes=BOOLEAN + REAL
+)
+of_two_reals = functools.partial(binary, dtypes=BOOLEAN + REAL, returns=floating)
+of_unit = functools.partial(function, sampler=unit, dtypes=BOOLEAN + FLOATING + COMPLEX)
+
 ROWS = [
     binary(
         "op_add",
@@ -137,23 +146,17 @@ ROWS = [
         "op_subtract", np.subtract, dtypes=NUMERIC, analytic=True, pins=[pin([INF, 1.0], [INF, NAN], value=[NAN, NAN])]
     ),
     binary("op_multiply", np.multiply, dtypes=BOOLEAN + NUMERIC, analytic=True, pins=[pin([0.0], [INF], value=[NAN])]),
-    binary(
+    quotient(
         "op_divide",
         _quotient,
-        other=nonzero,
-        dtypes=NUMERIC,
-        returns=floating,
-        analytic=True,
         pins=[
             pin([1.0, -1.0, 0.0], [0.0, 0.0, 0.0], value=[INF, -INF, NAN]),
             *_slopes_of_quotients(),
         ],
     ),
-    binary(
+    remainder(
         "op_floor_divide",
         np.floor_divide,
-        other=nonzero,
-        dtypes=REAL,
         pins=[
             pin(
                 [7.0, -7.0, 7.0, -7.0],
@@ -165,11 +168,9 @@ ROWS = [
             pin([0.5, -2.0, INF], [-INF, INF, 2.0], value=[-1.0, -1.0, NAN]),
         ],
     ),
-    binary(
+    remainder(
         "op_mod",
         np.mod,
-        other=nonzero,
-        dtypes=REAL,
         pins=[
             pin(
                 [7.0, -7.0, 7.0, -7.0],
@@ -313,24 +314,18 @@ ROWS = [
         ulps=8,
         pins=[pin([1e-20, -1.0, -2.0], value=[1e-20, -INF, NAN], gradient=[1.0, INF, OPEN])],
     ),
-    binary(
+    extremum(
         "op_maximum",
         np.maximum,
-        sampler=distinct,
-        other=lambda *shape: uniform(*shape, low=-0.03, high=0.03),
-        dtypes=BOOLEAN + REAL,
         pins=[
             pin([1.0, 0.0], [1.0, -0.0], value=[1.0, 0.0], gradient=([0.5, 0.5], [0.5, 0.5])),
             pin([NAN, 1.0, NAN], [1.0, NAN, NAN], value=[NAN, NAN, NAN]),
             pin([INF, -INF], [INF, -INF], value=[INF, -INF], gradient=([0.5, 0.5], [0.5, 0.5])),
         ],
     ),
-    binary(
+    extremum(
         "op_minimum",
         np.minimum,
-        sampler=distinct,
-        other=lambda *shape: uniform(*shape, low=-0.03, high=0.03),
-        dtypes=BOOLEAN + REAL,
         pins=[
             pin([1.0], [1.0], value=[1.0], gradient=SPLIT),
             pin([NAN, 1.0, NAN], [1.0, NAN, NAN], value=[NAN, NAN, NAN]),
@@ -346,7 +341,6 @@ ROWS = [
         call(distinct(3), min=-0.101, max=0.201),
         call(distinct(), -0.101, None),
         call(distinct(0, 2), 0.0, 1.0),
-        dtypes=FLOATING,
         pins=[
             pin(
                 [0.0, 1.0, -1.0, 2.0],
@@ -392,20 +386,16 @@ ROWS = [
     function("op_sin", np.sin, ulps=8),
     function("op_cos", np.cos, ulps=8),
     function("op_tan", np.tan, between, ulps=16),
-    function(
+    of_unit(
         "op_arcsin",
         np.arcsin,
-        unit,
         ulps=8,
-        dtypes=BOOLEAN + FLOATING + COMPLEX,
         pins=[pin([1.0, 2.0], value=[np.pi / 2, NAN], gradient=[INF, OPEN])],
     ),
-    function(
+    of_unit(
         "op_arccos",
         np.arccos,
-        unit,
         ulps=16,
-        dtypes=BOOLEAN + FLOATING + COMPLEX,
         pins=[pin([-1.0, 2.0], value=[np.pi, NAN], gradient=[-INF, OPEN])],
     ),
     function(
@@ -418,12 +408,11 @@ ROWS = [
             pin([320.0], gradient=[1 / (1 + 320.0**2)], dtype="float16"),
         ],
     ),
-    binary(
+    of_two_reals(
         "op_arctan2",
         np.arctan2,
         sampler=nonzero,
         dtypes=REAL,
-        returns=floating,
         ulps=8,
         pins=[
             pin(
@@ -461,20 +450,17 @@ ROWS = [
             *_far_out(lambda x: 1 / (np.sqrt(x - 1) * np.sqrt(x + 1))),
         ],
     ),
-    function(
+    of_unit(
         "op_arctanh",
         np.arctanh,
-        unit,
         ulps=16,
-        dtypes=BOOLEAN + FLOATING + COMPLEX,
         pins=[pin([1.0, 2.0], value=[INF, NAN])],
     ),
-    binary(
+    of_two_reals(
         "op_hypot",
         np.hypot,
         sampler=nonzero,
         dtypes=REAL,
-        returns=floating,
         ulps=8,
         pins=[
             pin([0.0, 3.0], [0.0, 4.0], value=[0.0, 5.0], gradient=([0.0, 0.6], [0.0, 0.8])),
@@ -488,24 +474,18 @@ ROWS = [
     unary("op_real", np.real, dtypes=BOOLEAN + NUMERIC, returns=magnitude),
     unary("op_imag", np.imag, dtypes=BOOLEAN + NUMERIC, returns=magnitude),
     unary("op_conj", np.conj, dtypes=BOOLEAN + NUMERIC, returns=same),
-    binary(
+    quotient(
         "op_divide_no_nan",
         _quotient,
-        other=nonzero,
-        dtypes=NUMERIC,
-        returns=floating,
-        analytic=True,
         pins=[
             pin([1.0, INF, 0.0, NAN], [0.0, 0.0, -0.0, 0.0], value=[0.0] * 4, gradient=([0.0] * 4, [0.0] * 4)),
             pin([1.0, 1.0], [4.0, INF], value=[0.25, 0.0], gradient=([0.25, 0.0], [-0.0625, 0.0])),
             *_slopes_of_quotients(),
         ],
     ),
-    binary(
+    of_two_reals(
         "op_logaddexp",
         np.logaddexp,
-        dtypes=BOOLEAN + REAL,
-        returns=floating,
         ulps=8,
         pins=[
             pin(
@@ -517,11 +497,9 @@ ROWS = [
             pin([1.0, 0.0], [NAN, -50.0], value=[NAN, np.exp(-50.0)]),
         ],
     ),
-    binary(
+    of_two_reals(
         "op_logaddexp2",
         np.logaddexp2,
-        dtypes=BOOLEAN + REAL,
-        returns=floating,
         ulps=8,
         pins=[
             pin(
@@ -557,11 +535,9 @@ ROWS = [
             pin([1e-37, 3e38], value=np.cbrt([1e-37, 3e38])),
         ],
     ),
-    binary(
+    remainder(
         "op_fmod",
         np.fmod,
-        other=nonzero,
-        dtypes=REAL,
         pins=[
             pin(
                 [7.0, -7.0, 7.0, -7.0],
@@ -574,12 +550,10 @@ ROWS = [
             pin([-128, 127, -128], [3, -3, -1], value=[-2, 1, 0], dtype="int8"),
         ],
     ),
-    binary(
+    of_two_reals(
         "op_heaviside",
         np.heaviside,
         sampler=nonzero,
-        dtypes=BOOLEAN + REAL,
-        returns=floating,
         pins=[
             pin(
                 [0.0, -0.0, 2.0, -INF, NAN],
@@ -646,14 +620,13 @@ ROWS = [
             pin([1e-4, 1e-6], gradient=[-(np.pi**2) / 3 * 1e-4, -(np.pi**2) / 3 * 1e-6]),
         ],
     ),
-    binary(
+    of_two_reals(
         "op_polar",
         lambda abs_, angle: abs_ * np.exp(1j * angle),
-        dtypes=BOOLEAN + REAL,
         returns=lambda dtypes: "complex128" if floating(dtypes) == "float64" else "complex64",
         ulps=8,
     ),
-    binary("op_true_divide", _quotient, other=nonzero, dtypes=NUMERIC, returns=floating, analytic=True),
+    quotient("op_true_divide", _quotient),
     unary("op_absolute", np.abs, nonzero, dtypes=BOOLEAN + NUMERIC, returns=magnitude),
     unary("op_conjugate", np.conj, dtypes=BOOLEAN + NUMERIC, returns=same),
     unary("op_fabs", np.abs, nonzero, dtypes=BOOLEAN + REAL, returns=floating),
@@ -668,12 +641,9 @@ ROWS = [
         ulps=8,
     ),
     *(
-        binary(
+        extremum(
             op,
             reference,
-            sampler=distinct,
-            other=lambda *shape: uniform(*shape, low=-0.03, high=0.03),
-            dtypes=BOOLEAN + REAL,
             pins=[
                 pin([1.0, 0.0], [1.0, -0.0], value=[1.0, 0.0], gradient=([0.5, 0.5], [0.5, 0.5])),
                 pin([NAN, 1.0, NAN], [1.0, NAN, NAN], value=[1.0, 1.0, NAN]),
@@ -683,12 +653,10 @@ ROWS = [
         )
         for op, reference in (("op_fmax", np.fmax), ("op_fmin", np.fmin))
     ),
-    binary(
+    of_two_reals(
         "op_copysign",
         np.copysign,
         sampler=nonzero,
-        dtypes=BOOLEAN + REAL,
-        returns=floating,
         pins=[
             pin(
                 [3.0, -3.0, 0.0, -0.0, INF, NAN],

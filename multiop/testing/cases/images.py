@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import colorsys
+import functools
 import itertools
 from typing import Any
 
 import numpy as np
 from scipy import ndimage
 
-from .._case import BOOLEAN, FLOATING, REAL, call, floating, pin, row, same
+from .._case import BOOLEAN, REAL, call, floating, pin, row, same
 from .._samplers import Sampler, normal, uniform
 
 INF, NAN = np.inf, np.nan
@@ -324,6 +325,9 @@ def _elastic_transform(images, alpha=20.0, sigma=5.0, seed=None, data_format="ch
     return np.stack([one(image, *field[:, i]) for i, image in enumerate(images)])
 
 
+moving_pixels = functools.partial(row, dtypes=BOOLEAN + REAL, returns=same)
+interpolation = functools.partial(row, returns=same, ulps=128)
+
 ROWS = [
     row(
         "op_image_rgb_to_grayscale",
@@ -339,7 +343,6 @@ ROWS = [
         _pixelwise(colorsys.rgb_to_hsv),
         call(_color(3, 4, 3)),
         call(_color(2, 3, 2, 2), data_format="channels_first"),
-        dtypes=FLOATING,
         returns=same,
         ulps=16,
         pins=[
@@ -354,7 +357,6 @@ ROWS = [
         _pixelwise(colorsys.hsv_to_rgb),
         call(_color(3, 4, 3)),
         call(_color(2, 3, 2, 2), data_format="channels_first"),
-        dtypes=FLOATING,
         returns=same,
         ulps=16,
         pins=[
@@ -362,25 +364,21 @@ ROWS = [
             pin([[[0.5, 0.5, NAN]]], value=[[[NAN, NAN, NAN]]]),
         ],
     ),
-    row(
+    moving_pixels(
         "op_image_crop",
         borders(_crop, "cropping"),
         call(normal(4, 5, 2), top_cropping=1, left_cropping=2, bottom_cropping=1, right_cropping=0),
         call(normal(2, 1, 4, 5), 1, 2, target_height=2, target_width=2, data_format="channels_first"),
         call(normal(2, 3, 1), bottom_cropping=0, right_cropping=1, target_height=0, target_width=2),
-        dtypes=BOOLEAN + REAL,
-        returns=same,
     ),
-    row(
+    moving_pixels(
         "op_image_pad",
         borders(_pad_image, "padding"),
         call(normal(2, 3, 2), top_padding=1, left_padding=2, bottom_padding=1, right_padding=0),
         call(normal(2, 1, 2, 3), 1, 2, target_height=4, target_width=5, data_format="channels_first"),
         call(normal(0, 3, 1), bottom_padding=0, right_padding=1, target_height=2, target_width=4),
-        dtypes=BOOLEAN + REAL,
-        returns=same,
     ),
-    row(
+    interpolation(
         "op_image_resize",
         _resize,
         call(_gray(3, 4, 1), (5, 2)),
@@ -398,8 +396,6 @@ ROWS = [
         ),
         call(_gray(5, 4, 2), (3, 7), interpolation="nearest"),
         dtypes=REAL,
-        returns=same,
-        ulps=128,
         pins=[
             pin([[[0.0], [4.0]]], (1, 4), value=[[[0.0], [1.0], [3.0], [4.0]]], gradient=[[[2.0], [2.0]]]),
             pin(
@@ -409,16 +405,14 @@ ROWS = [
             ),
         ],
     ),
-    row(
+    interpolation(
         "op_image_affine_transform",
         _affine_transform,
         call(_bright(3, 4, 2), REDUCED, fill_mode="constant", fill_value=1.5),
         call(_bright(2, 1, 2, 3), SHIFTED, fill_mode="reflect", data_format="channels_first"),
         call(_bright(2, 3, 4, 1), REDUCED, interpolation="nearest", fill_mode="mirror"),
-        returns=same,
-        ulps=128,
     ),
-    row(
+    interpolation(
         "op_image_perspective_transform",
         _perspective_transform,
         call(_bright(3, 4, 1), CORNERS, MOVED, interpolation="nearest"),  # PyTorch takes a minute to compile the others
@@ -429,11 +423,10 @@ ROWS = [
             np.stack([MOVED, CORNERS[::-1] + 0.25]),
             data_format="channels_first",
         ),
-        returns=same,
         ulps=512,
         pins=[pin([[[1.0], [2.0]]], [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [0.0, 1.0]], CORNERS, value=[[[NAN], [NAN]]])],
     ),
-    row(
+    interpolation(
         "op_image_map_coordinates",
         _map_coordinates,
         call(_bright(3, 4), uniform(2, 8, low=-1.5, high=4.5), 1, fill_value=2.5),
@@ -443,8 +436,6 @@ ROWS = [
         call(_bright(2, 4, 1), uniform(3, 12, low=-15, high=15), 1, fill_mode="reflect"),
         call(_bright(3, 4), uniform(2, 8, low=-1.5, high=4.5), order=0, fill_mode="constant"),
         call(_bright(3, 4), uniform(2, 8, low=-15, high=15), 0, fill_mode="reflect"),
-        returns=same,
-        ulps=128,
         pins=[
             pin([0.0, 10.0, 20.0], [[-1.5]], 1, fill_mode="reflect", value=[5.0]),
             pin([1.0, 2.0, 3.0], [[-0.5, 0.0, 2.0, 2.5]], 1, fill_value=7.0, value=[7.0, 1.0, 3.0, 7.0]),
@@ -456,16 +447,14 @@ ROWS = [
             pin([1.0, 2.0, NAN, 4.0], [[0.5, 1.5]], 1, value=[1.5, NAN]),
         ],
     ),
-    row(
+    moving_pixels(
         "op_image_extract_patches",
         _extract_patches(2),
         call(normal(4, 5, 2), (2, 3)),
         call(normal(2, 1, 5, 4), 2, strides=(2, 1), dilation_rate=2, padding="same", data_format="channels_first"),
         call(normal(3, 3, 2, 1), (2, 2, 1), 1),
-        dtypes=BOOLEAN + REAL,
-        returns=same,
     ),
-    row(
+    moving_pixels(
         "op_image_extract_patches_3d",
         _extract_patches(3),
         call(normal(2, 3, 4, 1), (2, 1, 2)),
@@ -477,18 +466,14 @@ ROWS = [
             padding="same",
             data_format="channels_first",
         ),
-        dtypes=BOOLEAN + REAL,
-        returns=same,
     ),
-    row(
+    moving_pixels(
         "op_image_reconstruct_patches",
         _reconstruct_patches,
         call(normal(2, 2, 12), (2, 3)),
         call(normal(2, 4, 3, 2), 2, (6, 3), strides=2, padding="same", data_format="channels_first"),
         call(normal(2, 1, 2, 2, 6), size=(1, 3, 2), output_size=(1, 6, 4)),
         call(normal(3, 1, 4), 2, output_size=(5, 1), padding="same"),
-        dtypes=BOOLEAN + REAL,
-        returns=same,
     ),
     row(
         "op_image_gaussian_blur",
@@ -528,25 +513,20 @@ ROWS = [
         returns=floating,
         ulps=128,
     ),
-    row(
+    interpolation(
         "op_image_elastic_transform",
         _elastic_transform,  # PyTorch takes two minutes to compile the interpolated calls
         call(_bright(2, 1, 4, 3), seed=4, interpolation="nearest", fill_mode="mirror", data_format="channels_first"),
         call(_bright(4, 5, 2), alpha=3.0, sigma=1.0, seed=3),
         call(_bright(3, 4, 1), alpha=2.0, sigma=0.8, seed=5, fill_mode="constant", fill_value=2.0),
-        dtypes=FLOATING,
-        returns=same,
-        ulps=128,
     ),
-    row(
+    interpolation(
         "op_image_scale_and_translate",
         _scale_and_translate,
         call(normal(3, 4), (5, 6), np.array([1.7, 0.63]), np.array([-0.4, 0.31]), (0, -1), "linear"),
         call(normal(2, 5), (2, 4), np.array([0.45]), np.array([0.7]), (1,), "cubic", antialias=True),
         call(normal(6), (5,), np.array([1.3]), np.array([-1.1]), (0,), "lanczos3", antialias=False),
         call(normal(6), (7,), np.array([0.8]), np.array([0.2]), (0,), "lanczos5"),
-        dtypes=FLOATING,
-        returns=same,
         ulps=256,
     ),
 ]

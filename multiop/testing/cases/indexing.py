@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .._case import BOOLEAN, FLOATING, NUMERIC, REAL, call, pin, promote_dtypes, row, same
+from .._case import BOOLEAN, FLOATING, INTEGER, NUMERIC, REAL, call, pin, promote_dtypes, row, same
 from .._samplers import booleans, distinct, integers, normal
 
 
@@ -67,8 +68,12 @@ def _multi_hot(inputs, num_classes=None, axis=-1, num_tokens=None, **options):
 ALL = slice(None)
 INF, NAN = np.inf, np.nan
 TWICE = np.array([0, 0], np.int32)
+
+of_entries = functools.partial(row, dtypes=BOOLEAN + NUMERIC, returns=same)
+of_indices = functools.partial(row, dtypes=INTEGER, differentiable=False)
+
 ROWS = [
-    row(
+    of_entries(
         "op_take",
         np.take,
         call(normal(4, 3), integers(2, 5, low=-4, high=4), axis=0),
@@ -76,21 +81,17 @@ ROWS = [
         call(normal(2, 3, 4), integers(5, low=-3, high=3), 1),
         call(normal(3), integers(0, low=0, high=1)),
         call(normal(0, 3), integers(0, 2, low=0, high=1), axis=0),
-        dtypes=BOOLEAN + NUMERIC,
-        returns=same,
         pins=[pin([1.0, 2.0], np.array([0, 0, -1], np.int32), value=[1.0, 1.0, 2.0], gradient=[2.0, 1.0])],
     ),
-    row(
+    of_entries(
         "op_take_along_axis",
         lambda x, indices, axis=None: np.take_along_axis(x, indices, axis),
         call(normal(4, 3), integers(2, 3, low=-4, high=4), axis=0),
         call(normal(2, 3, 4), indices=integers(2, 3, 5, low=-4, high=4), axis=-1),
         call(normal(2, 3, 4), integers(1, 3, 5, low=-4, high=4), -1),
         call(normal(2, 3), integers(5, low=-6, high=6)),
-        dtypes=BOOLEAN + NUMERIC,
-        returns=same,
     ),
-    row(
+    of_entries(
         "op_get_item",
         lambda x, key: x[key],
         call(normal(5), 2),
@@ -101,43 +102,36 @@ ROWS = [
         call(normal(4, 2, 3), (integers(2, low=-4, high=4), ALL, [2, 0])),
         call(normal(3), integers(low=-3, high=3)),
         call(normal(3), ()),
-        dtypes=BOOLEAN + NUMERIC,
-        returns=same,
         pins=[
             pin([1.0, 2.0, 3.0], np.array([0, 0, -1], np.int32), value=[1.0, 1.0, 3.0], gradient=[2.0, 0.0, 1.0]),
             pin([[1.0, 2.0], [3.0, 4.0]], np.array([[True, False], [True, True]]), value=[1.0, 3.0, 4.0]),
         ],
     ),
-    row(
+    of_entries(
         "op_slice",
         _block,
         call(normal(4, 3), (1, -2), (2, 2)),
         call(normal(4, 3), integers(2, low=0, high=2), (3, 2)),
         call(normal(4), start_indices=[2], shape=(0,)),
         call(normal(), (), ()),
-        dtypes=BOOLEAN + NUMERIC,
-        returns=same,
     ),
-    row(
+    of_entries(
         "op_slice_update",
         _update_slice,
         call(normal(4, 3), (1, -2), normal(2, 2)),
         call(normal(4, 3), integers(2, low=0, high=2), normal(3, 2)),
         call(normal(4), start_indices=[2], updates=normal(0)),
         call(normal(), (), normal()),
-        dtypes=BOOLEAN + NUMERIC,
-        returns=same,
     ),
-    row(
+    of_entries(
         "op_scatter",
         _scatter,
         call(integers(5, 1, low=-3, high=3), normal(5, 2), shape=(3, 2)),
         call([[0, 1], [1, 1], [0, 1]], normal(3), (2, 2)),
-        dtypes=BOOLEAN + NUMERIC,
         returns=lambda dtypes: dtypes[-1],
         pins=[pin(np.array([[0], [0]], np.int32), [1.0, 2.0], (2,), value=[3.0, 0.0], gradient=[1.0, 1.0])],
     ),
-    row(
+    of_entries(
         "op_scatter_update",
         _scatter_entries,
         call(normal(3, 2), integers(5, 1, low=-3, high=3), normal(5, 2)),
@@ -147,11 +141,10 @@ ROWS = [
         call(normal(3), integers(5, 1, low=0, high=2), normal(), reduction="mul"),
         call(normal(3), integers(0, 1, low=0, high=3), updates=normal(0)),
         dtypes=("int32", "int64", *FLOATING),
-        returns=same,
         ulps=8,
         accumulates=True,
     ),
-    row(
+    of_entries(
         "op_set_item",
         _set,
         call(normal(4, 3, 2), (slice(None, None, -2), integers(2, low=-3, high=0), None, 1), normal(2, 1)),
@@ -162,33 +155,27 @@ ROWS = [
         call(normal(4), integers(5, low=-4, high=4), normal(5)),
         call(normal(3), ..., normal(1, 3)),
         call(normal(), (), True),
-        dtypes=BOOLEAN + NUMERIC,
-        returns=same,
         pins=[
             pin([9.0, 8.0], (TWICE,), [1.0, 2.0], value=[2.0, 8.0], gradient=([0, 1], [0, 1])),
             pin([1.0, NAN, INF], np.array([False, True, False]), 2.0, value=[1, 2, INF], gradient=([1, 0, 1], 1.0)),
         ],
     ),
-    row(
+    of_entries(
         "op_add_at",
         _at(np.add),
         call(normal(4, 3), integers(5, low=-4, high=4), normal(5, 3)),
         call(normal(4, 3), key=(slice(None, None, -2), 1), value=normal(2)),
         call(normal(4, 3), booleans(4), normal(3)),
         call(normal(3, 4), (ALL, integers(5, low=-4, high=4)), normal()),
-        dtypes=BOOLEAN + NUMERIC,
-        returns=same,
         accumulates=True,
         pins=[pin([1.0, 2.0], TWICE, [3.0, 4.0], value=[8.0, 2.0], gradient=([1, 1], [1, 1]))],
     ),
-    row(
+    of_entries(
         "op_multiply_at",
         _at(np.multiply),
         call(normal(4, 3), (integers(5, low=-4, high=4), ALL), normal(5, 3)),
         call(normal(4, 3), key=booleans(4, 3), value=normal()),
         call(normal(4, 3), (slice(None, None, -2), 1), normal(2)),
-        dtypes=BOOLEAN + NUMERIC,
-        returns=same,
         ulps=8,
         accumulates=True,
         pins=[
@@ -198,14 +185,13 @@ ROWS = [
         ],
     ),
     *(
-        row(
+        of_entries(
             op,
             _at(ufunc),
             call(distinct(3, 4), integers(4, low=-3, high=3), normal(4, 4)),
             call(distinct(4, 3), key=booleans(4, 3), value=normal()),
             call(distinct(4, 3), (slice(None, None, -2), 1), normal(2)),
             dtypes=BOOLEAN + REAL,
-            returns=same,
             pins=[
                 pin([2.0, 3.0], TWICE[:1], [2.0], value=[2.0, 3.0], gradient=([0.5, 1], [0.5])),
                 pin([2.0, NAN], slice(None), 2.0, value=[2.0, NAN]),
@@ -214,63 +200,52 @@ ROWS = [
         )
         for op, ufunc in (("op_maximum_at", np.maximum), ("op_minimum_at", np.minimum))
     ),
-    row(
+    of_entries(
         "op_select",
         np.select,
         call([booleans(2, 3), booleans(3)], [normal(2, 3), normal(2, 1)], 0),
         call([booleans(3), booleans(3)], [normal(3), normal(3)], normal(2, 3)),
-        dtypes=BOOLEAN + NUMERIC,
         returns=lambda dtypes: promote_dtypes(dtypes[2:]),
         pins=[pin(([0.0, 1.0],), ([3.0, 4.0],), value=[0.0, 4.0])],
     ),
-    row(
+    of_indices(
         "op_unravel_index",
         np.unravel_index,
         call(integers(2, 3, low=0, high=24, dtype=None), (2, 3, 4)),
         call(indices=integers(low=0, high=5, dtype=None), shape=5),
-        dtypes=("int8", "uint8", "int32", "int64"),
         returns="int32",
-        differentiable=False,
     ),
-    row(
+    of_indices(
         "op_ravel_multi_index",
         lambda multi_index, dims: np.asarray(np.ravel_multi_index(tuple(multi_index), dims)),
         call((integers(2, 3, low=0, high=2, dtype=None), integers(3, low=0, high=4, dtype=None)), (2, 4)),
         call([integers(low=0, high=5, dtype=None)], dims=(5,)),
-        dtypes=("int8", "uint8", "int32", "int64"),
         returns="int32",
-        differentiable=False,
     ),
-    row(
+    of_indices(
         "op_one_hot",
         _one_hot,
         call(integers(5, low=-1, high=4, dtype=None), 3),
         call(integers(2, 2, low=0, high=3, dtype=None), num_classes=3, axis=1, dtype="int32", sparse=False),
         call(integers(low=0, high=3, dtype=None), 3, 0, dtype="bool"),
-        dtypes=("int8", "uint8", "int32", "int64"),
         returns="float32",
-        differentiable=False,
         pins=[
             pin([0.0, 2.0, 0.5, NAN, INF], 3, value=[[1.0, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0], [0, 0, 0]]),
             pin([1.0, -1.0], 2, value=[[0.0, 1.0], [0.0, 0.0]], dtype="float16"),
         ],
     ),
-    row(
+    of_indices(
         "op_multi_hot",
         _multi_hot,
         call(integers(3, 2, low=-1, high=4, dtype=None), 3),
         call(integers(2, low=0, high=3, dtype=None), num_classes=3, axis=0, dtype="int32", sparse=False),
         call(integers(2, 3, 2, low=0, high=3, dtype=None), axis=1, num_tokens=4),
-        dtypes=("int8", "uint8", "int32", "int64"),
         returns="float32",
-        differentiable=False,
     ),
-    row(
+    of_entries(
         "op_subset",
         lambda x, *indices: x[indices],
         call(normal(4, 3), slice(None, None, -2), integers(2, low=-3, high=3)),
         call(normal(2, 3, 4), 1, ..., None),
-        dtypes=BOOLEAN + NUMERIC,
-        returns=same,
     ),
 ]

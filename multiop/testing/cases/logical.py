@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from .._case import BOOLEAN, INTEGER, NUMERIC, REAL, Row, call, pin, row
@@ -10,9 +12,12 @@ from .._samplers import booleans, integers, normal
 INF, NAN = np.inf, np.nan
 
 
+boolean_row = functools.partial(row, dtypes=BOOLEAN + NUMERIC, returns="bool", differentiable=False)
+
+
 def comparison(op: str, reference, dtypes, **options) -> Row:
     """Make a row of an op with two operands that returns bools."""
-    return row(
+    return boolean_row(
         op,
         reference,
         call(integers(2, 3, low=-2, high=3, dtype=None), integers(2, 3, low=-2, high=3, dtype=None)),
@@ -20,25 +25,13 @@ def comparison(op: str, reference, dtypes, **options) -> Row:
         call(integers(4, low=0, high=3, dtype=None), 1),
         call(normal(0), normal()),
         dtypes=dtypes,
-        returns="bool",
-        differentiable=False,
         **options,
     )
 
 
 def predicate_row(op: str, reference, **options) -> Row:
     """Make a row of an op with one operand that returns bools."""
-    return row(
-        op,
-        reference,
-        call(normal(2, 3)),
-        call(normal()),
-        call(normal(0)),
-        dtypes=BOOLEAN + NUMERIC,
-        returns="bool",
-        differentiable=False,
-        **options,
-    )
+    return boolean_row(op, reference, call(normal(2, 3)), call(normal()), call(normal(0)), **options)
 
 
 def _where(condition, x1, x2):
@@ -105,15 +98,10 @@ ROWS = [
         jit=False,
     ),
     *(
-        row(
+        predicate_row(
             op,
             reference,
-            call(normal(2, 3)),
-            call(normal()),
-            call(normal(0)),
             dtypes=BOOLEAN + REAL,
-            returns="bool",
-            differentiable=False,
             pins=[pin([NAN, INF, -INF, 0.0], value=value), pin([INF, -INF], value=value[1:3], dtype="bfloat16")],
         )
         for op, reference, value in (
@@ -124,30 +112,22 @@ ROWS = [
     predicate_row(
         "op_isreal", np.isreal, pins=[pin([1j, 1 + 0j, complex(0, NAN)], value=[False, True, False], dtype="complex64")]
     ),
-    row(
+    predicate_row(
         "op_signbit",
         lambda x: np.signbit(x) if x.dtype.kind == "f" else x < 0,
-        call(normal(2, 3)),
-        call(normal()),
-        call(normal(0)),
         dtypes=BOOLEAN + REAL,
-        returns="bool",
-        differentiable=False,
         pins=[
             pin([-0.0, 0.0, -NAN, -INF, 1.0], value=[True, False, True, True, False], dtype=dtype)
             for dtype in ("float16", "bfloat16", "float32", "float64")
         ],
     ),
-    row(
+    boolean_row(
         "op_isclose",
         np.isclose,
         call(integers(2, 3, low=-2, high=3, dtype=None), integers(2, 3, low=-2, high=3, dtype=None)),
         call(normal(2, 3), normal(3), rtol=0.5, atol=1.0),
         call(normal(), 1, 0.25, 0.0, True),
         call(normal(0), normal(), equal_nan=True),
-        dtypes=BOOLEAN + NUMERIC,
-        returns="bool",
-        differentiable=False,
         pins=[
             pin([NAN, INF, INF, 1.0, INF], [NAN, INF, -INF, INF, 1.0], value=[False, True, False, False, False]),
             pin([NAN, NAN], [NAN, 1.0], equal_nan=True, value=[True, False]),
@@ -157,15 +137,12 @@ ROWS = [
             pin([0.0, 1.0], [1e-8, 1.0], rtol=0.0, value=[True, True], dtype="float16"),
         ],
     ),
-    row(
+    boolean_row(
         "op_allclose",
         np.allclose,
         call(normal(2, 3), normal(3), rtol=0.5, atol=9.0, equal_nan=True),
         call(normal(2), normal()),
         call(normal(0), 1),
-        dtypes=BOOLEAN + NUMERIC,
-        returns="bool",
-        differentiable=False,
         pins=[pin([1.0, NAN], [1.0, NAN], value=False), pin([1.0, NAN], [1.0, NAN], equal_nan=True, value=True)],
     ),
 ]

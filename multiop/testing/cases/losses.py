@@ -109,7 +109,6 @@ ROWS = [
         call(inner(2, 3), inner(2, 3)),
         call(inner(2, 3), normal(2, 3), from_logits=True),
         call(inner(0), normal(0), from_logits=True),
-        dtypes=FLOATING,
         returns=floating,
         ulps=32,
         pins=[
@@ -133,7 +132,6 @@ ROWS = [
         call(probabilities(2, 3), inner(2, 3)),
         call(probabilities(3, 2), normal(3, 2), from_logits=True, axis=0),
         call(probabilities(0, 2), normal(0, 2), from_logits=True),
-        dtypes=FLOATING,
         returns=floating,
         ulps=32,
         pins=[
@@ -153,7 +151,6 @@ ROWS = [
         call(integers(2, 2, low=0, high=3), normal(2, 3, 2), from_logits=True, axis=1),
         call(integers(2, 1, low=0, high=3), normal(2, 3), from_logits=True),
         call(integers(0, low=0, high=3), normal(0, 3), from_logits=True),
-        dtypes=FLOATING,
         returns=lambda dtypes: floating(dtypes[1:]),
         ulps=32,
         pins=[
@@ -176,7 +173,6 @@ ROWS = [
         call(np.array([[0, 1]]), normal(1, 4, 3), np.array([2]), np.array([4]), mask_index=-1),
         call(np.zeros((1, 0), int), normal(1, 2, 2), np.array([0]), np.array([2])),
         call(np.zeros((0, 1), int), normal(0, 2, 2), np.zeros(0, int), np.zeros(0, int)),
-        dtypes=FLOATING,
         returns=lambda dtypes: floating(dtypes[1:2]),
         ulps=64,
         pins=[
@@ -200,7 +196,6 @@ ROWS = [
         call(normal(2, 4, 3), np.array([4, 0]), merge_repeated=False, mask_index=-1),
         call(normal(2, 3, 3), np.array([3, 2]), strategy="beam_search", beam_width=20, top_paths=2),
         call(normal(1, 2, 2), np.array([2]), strategy="beam_search", beam_width=6, top_paths=2, mask_index=1),
-        dtypes=FLOATING,
         returns=lambda dtypes: ["int32", floating(dtypes[:1])],
         ulps=64,
     ),

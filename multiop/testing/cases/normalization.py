@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from .._case import BOOLEAN, REAL, call, floating, pin, row
@@ -51,6 +53,8 @@ def rms_normalization(x, scale=None, axis=-1, epsilon=1e-7):
     return y if scale is None else y * fit_parameter(scale, x, axis)
 
 
+normalization = functools.partial(row, dtypes=BOOLEAN + REAL, returns=floating, ulps=16, accumulates=True)
+
 ROWS = [
     row(
         "op_normalize",
@@ -72,44 +76,34 @@ ROWS = [
             pin([NAN, 1.0], value=[NAN, NAN]),
         ],
     ),
-    row(
+    normalization(
         "op_batch_normalization",
         batch_normalization,
         call(normal(2, 3), normal(3), positive(3), -1),
         call(normal(2, 3, 2), normal(3), positive(3), axis=1, offset=normal(3), scale=normal(3), epsilon=0.1),
         call(normal(0, 3), normal(3), positive(3), 1, scale=normal(3)),
-        dtypes=BOOLEAN + REAL,
-        returns=floating,
-        ulps=16,
-        accumulates=True,
         pins=[
             pin([[4.0], [6.0]], [4.0], [0.0], value=[[0.0], [64.0]], axis=1, epsilon=2.0**-10),
             pin([[300.0]], [100.0], [40000.0], value=[[1.0]], axis=1, dtype="float16"),
         ],
     ),
-    row(
+    normalization(
         "op_batch_normalization_with_moments",
         batch_normalization_with_moments,
         call(normal(4, 3), 1),
         call(normal(2, 3, 2), axis=1, offset=normal(3), scale=normal(3), epsilon=0.1),
         call(normal(2, 2, 3), axis=-1, scale=normal(3)),
-        dtypes=BOOLEAN + REAL,
-        returns=floating,
         ulps=32,
-        accumulates=True,
         pins=[pin([[4.0], [4.0]], value=([[0.0], [0.0]], [4.0], [0.0]), axis=1, epsilon=2.0**-10)],
     ),
-    row(
+    normalization(
         "op_layer_normalization",
         layer_normalization,
         call(normal(2, 3), rms_scaling=False),
         call(normal(3, 2, 2), normal(3, 2), normal(3, 2), axis=(0, -1), epsilon=0.1),
         call(normal(2, 3), gamma=normal(3), beta=normal(3)),
         call(normal(0, 3), axis=1),
-        dtypes=BOOLEAN + REAL,
-        returns=floating,
         ulps=32,
-        accumulates=True,
         pins=[
             pin([2.0, 2.0], value=[0.0, 0.0], gradient=[0.0, 0.0]),
             *[pin([2.0, 2.0], value=[0.0, 0.0], gradient=[0.0, 0.0], dtype=dtype) for dtype in ("float16", "bfloat16")],
@@ -118,17 +112,13 @@ ROWS = [
             pin([NAN, 1.0], value=[NAN, NAN]),
         ],
     ),
-    row(
+    normalization(
         "op_rms_normalization",
         rms_normalization,
         call(normal(2, 3)),
         call(normal(3, 2, 2), normal(3, 2), axis=(0, -1), epsilon=0.1),
         call(normal(2, 3), scale=normal(3)),
         call(normal(0, 3), axis=1),
-        dtypes=BOOLEAN + REAL,
-        returns=floating,
-        ulps=16,
-        accumulates=True,
         pins=[
             pin([0.0, 0.0], value=[0.0, 0.0], gradient=[1e7**0.5] * 2),
             pin([400.0, -400.0], value=[1.0, -1.0], dtype="float16"),

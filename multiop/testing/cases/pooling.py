@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -90,8 +91,12 @@ def _space_to_depth(x: Array, block_size: int, data_format: str | None = "channe
 TIE = [[[[1.0], [1.0]], [[1.0], [1.0]]]]
 FIRST = [[[[1.0], [0.0]], [[0.0], [0.0]]]]
 
+average = functools.partial(row, returns=floating, accumulates=True, analytic=True)
+maximum = functools.partial(row, dtypes=REAL, returns=same)
+rearrangement = functools.partial(row, dtypes=BOOLEAN + NUMERIC, returns=same, analytic=True)
+
 ROWS = [
-    row(
+    average(
         "op_average_pool",
         _pool(np.mean),
         call(normal(2, 5, 2), 3, strides=2),
@@ -105,9 +110,6 @@ ROWS = [
         call(normal(1, 4, 5, 1), 3, 2, ((0, 2), 1), ceil_mode=True, count_include_pad=True),
         call(normal(1, 3, 4, 1), (2, 4), 2, "same", count_include_pad=True),
         dtypes=REAL + COMPLEX,
-        returns=floating,
-        accumulates=True,
-        analytic=True,
         pins=[
             pin([[[[1.0], [2.0]], [[3.0], [4.0]]]], 3, 1, "same", value=np.full((1, 2, 2, 1), 2.5)),
             pin([[[2.0], [4.0]]], 2, 2, 1, value=[[[2.0], [4.0]]]),
@@ -116,7 +118,7 @@ ROWS = [
             pin(np.full((1, 4, 1), 6e4).tolist(), 4, value=[[[6e4]]], dtype="float16"),
         ],
     ),
-    row(
+    maximum(
         "op_max_pool",
         _pool(np.max),
         call(distinct(2, 5, 2), 3, strides=2),
@@ -128,8 +130,6 @@ ROWS = [
         call(distinct(2, 5, 1), 3, strides=2, padding=1),
         call(distinct(1, 2, 5, 4), (3, 2), 2, ((2, 0), (0, 1)), "channels_first", True),
         call(distinct(1, 3, 4, 2, 1), (2, 3, 1), 3, (0, 1, 0), ceil_mode=True),
-        dtypes=REAL,
-        returns=same,
         pins=[
             pin(TIE, 2, value=[[[[1.0]]]], gradient=FIRST),
             pin([[[[1.0], [2.0]], [[2.0], [0.0]]]], 2, value=[[[[2.0]]]], gradient=[[[[0.0], [1.0]], [[0.0], [0.0]]]]),
@@ -142,7 +142,7 @@ ROWS = [
             pin([[[-1.0], [-2.0]]], 2, 1, "same", value=[[[-1.0], [-2.0]]], gradient=[[[1.0], [1.0]]]),
         ],
     ),
-    row(
+    average(
         "op_adaptive_average_pool",
         _adaptive(np.mean),
         call(normal(1, 5, 2), 3),
@@ -151,12 +151,9 @@ ROWS = [
         call(normal(1, 3, 2, 4, 1), (2, 1, 3)),
         call(normal(0, 2, 3, 1), 2),
         dtypes=("int32", *REAL[-4:], *COMPLEX),
-        returns=floating,
-        accumulates=True,
-        analytic=True,
         pins=[pin([[[INF], [1.0], [2.0], [NAN]]], 3, value=[[[INF], [1.5], [NAN]]])],
     ),
-    row(
+    maximum(
         "op_adaptive_max_pool",
         _adaptive(np.max),
         call(distinct(1, 5, 2), 3),
@@ -164,31 +161,23 @@ ROWS = [
         call(distinct(2, 4, 3, 2), (2, 3)),
         call(distinct(1, 3, 2, 4, 1), (2, 1, 3)),
         call(distinct(0, 2, 3, 1), 2),
-        dtypes=REAL,
-        returns=same,
         pins=[
             pin(TIE, 1, value=[[[[1.0]]]], gradient=FIRST),
             pin([[[1.0], [NAN], [INF]]], 2, value=[[[NAN], [NAN]]]),
         ],
     ),
-    row(
+    rearrangement(
         "op_depth_to_space",
         _depth_to_space,
         call(normal(2, 1, 2, 8), 2),
         call(normal(1, 8, 2, 1), 2, data_format="channels_first"),
         call(normal(0, 2, 2, 9), 3),
-        dtypes=BOOLEAN + NUMERIC,
-        returns=same,
-        analytic=True,
     ),
-    row(
+    rearrangement(
         "op_space_to_depth",
         _space_to_depth,
         call(normal(2, 2, 4, 2), 2),
         call(normal(1, 2, 4, 2), 2, data_format="channels_first"),
         call(normal(0, 3, 3, 1), 3),
-        dtypes=BOOLEAN + NUMERIC,
-        returns=same,
-        analytic=True,
     ),
 ]

@@ -50,8 +50,10 @@ def accumulation_dtype(dtypes):
     return {"bool": "int32", "int8": "int32", "uint8": "uint32"}.get(dtypes[0], dtypes[0])
 
 
+product = functools.partial(row, dtypes=BOOLEAN + NUMERIC, accumulates=True, analytic=True)
+
 ROWS = [
-    row(
+    product(
         "op_matmul",
         _matmul,
         call(normal(2, 3), normal(3, 4)),
@@ -62,16 +64,13 @@ ROWS = [
         call(normal(2, 2, 3), normal(3)),
         call(normal(3), normal(2, 3, 2)),
         call(normal(2, 0), normal(0, 3)),
-        dtypes=BOOLEAN + NUMERIC,
         returns=_of_products,
-        accumulates=True,
-        analytic=True,
         pins=[
             pin([[1.0, np.nan]], [[0.0], [0.0]], value=[[np.nan]]),
             pin(np.array([[100, -128]], np.int8), np.array([[2], [-128]], np.int8), value=[[16584]]),
         ],
     ),
-    row(
+    product(
         "op_einsum",
         _einsum,
         call("ij,jk->ik", normal(2, 3), normal(3, 4)),
@@ -83,20 +82,16 @@ ROWS = [
         call("ij->", normal(2, 3)),
         dtypes=NUMERIC,
         returns=_of_products,
-        accumulates=True,
-        analytic=True,
     ),
-    row(
+    product(
         "op_trace",
         np.trace,
         call(normal(3, 4)),
         call(normal(2, 3, 4), offset=-1, axis1=2, axis2=0),
         dtypes=("int32", "float32", "float64", *COMPLEX),
         returns=same,
-        accumulates=True,
-        analytic=True,
     ),
-    row(
+    product(
         "op_tensordot",
         np.tensordot,
         call(normal(2, 3, 4), normal(3, 4, 2)),
@@ -105,11 +100,8 @@ ROWS = [
         call(normal(2, 3, 2), normal(3, 4), axes=(-2, 0)),
         call(normal(2, 3, 2), normal(2, 4, 2), axes=([0, 2], (-1, 0))),
         call(normal(2, 0), normal(0, 2), axes=1),
-        dtypes=BOOLEAN + NUMERIC,
-        accumulates=True,
-        analytic=True,
     ),
-    row(
+    product(
         "op_dot",
         np.dot,
         call(normal(3), normal(3)),
@@ -119,20 +111,14 @@ ROWS = [
         call(normal(2, 3), normal(2, 3, 2)),
         call(normal(2, 3), 2),
         call(normal(), normal(2)),
-        dtypes=BOOLEAN + NUMERIC,
-        accumulates=True,
-        analytic=True,
     ),
-    row(
+    product(
         "op_inner",
         np.inner,
         call(normal(3), normal(3)),
         call(normal(2, 3), normal(2, 2, 3)),
         call(normal(2, 3), 2),
         call(normal(2, 0), normal(0)),
-        dtypes=BOOLEAN + NUMERIC,
-        accumulates=True,
-        analytic=True,
     ),
     row(
         "op_outer",
@@ -167,7 +153,7 @@ ROWS = [
         dtypes=BOOLEAN + NUMERIC,
         analytic=True,
     ),
-    row(
+    product(
         "op_cross",
         _cross,
         call(normal(3), normal(3)),
@@ -178,11 +164,9 @@ ROWS = [
         call(normal(2), normal(3)),
         call(normal(2, 3), normal(2)),
         dtypes=NUMERIC,
-        accumulates=True,
-        analytic=True,
         pins=[pin([1, 2, 3], [4, 5, 6], value=[-3, 6, -3], dtype="int32")],
     ),
-    row(
+    product(
         "op_vander",
         _vander,
         call(uniform(3, low=-2.0, high=2.0)),
@@ -190,11 +174,8 @@ ROWS = [
         call(uniform(2, low=-2.0, high=2.0), 1),
         call(uniform(2, low=-2.0, high=2.0), 0),
         call(uniform(0, low=-2.0, high=2.0), 2),
-        dtypes=BOOLEAN + NUMERIC,
         returns=accumulation_dtype,
         ulps=8,
-        accumulates=True,
-        analytic=True,
         pins=[
             pin([0.0, 2.0], 4, value=[[0.0, 0.0, 0.0, 1.0], [8.0, 4.0, 2.0, 1.0]], gradient=[1.0, 17.0]),
             pin([np.nan], 2, value=[[np.nan, 1.0]]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.special
 
-from .._case import BOOLEAN, COMPLEX, NUMERIC, REAL, Row, call, floating, magnitude, pin, row, same
+from .._case import BOOLEAN, COMPLEX, NUMERIC, REAL, Pin, Row, call, floating, magnitude, pin, row, same
 from .._samplers import Sampler, distinct, integers, normal, uniform
 
 INF, NAN = np.inf, np.nan
@@ -41,6 +41,24 @@ def reduction(op: str, reference, sampler=normal, *calls, **options) -> Row:
         call(sampler()),
         *calls,
         **options,
+    )
+
+
+def cumulative(op: str, reference, *pins: Pin) -> Row:
+    """Make a row of a cumulative sum or product."""
+    return row(
+        op,
+        reference,
+        call(near_1(2, 3)),
+        call(near_1(2, 5), axis=-1),
+        call(near_1(5, 2), axis=0, dtype=None),
+        call(near_1(0)),
+        dtypes=("int32", "int64", "float16", "bfloat16", "float32", "float64", *COMPLEX),
+        returns=same,
+        ulps=16,
+        accumulates=True,
+        analytic=True,
+        pins=pins,
     )
 
 
@@ -194,36 +212,17 @@ ROWS = [
         row(op, reference, call(distinct(2, 3)), call(distinct(2, 3), axis=0, keepdims=True), dtypes=REAL, returns=same)
         for op, reference in (("op_amax", np.max), ("op_amin", np.min))
     ),
-    *(
-        row(
-            op,
-            reference,
-            call(near_1(2, 3)),
-            call(near_1(2, 5), axis=-1),
-            call(near_1(5, 2), axis=0, dtype=None),
-            call(near_1(0)),
-            dtypes=("int32", "int64", "float16", "bfloat16", "float32", "float64", *COMPLEX),
-            returns=same,
-            ulps=16,
-            accumulates=True,
-            analytic=True,
-            pins=pins,
-        )
-        for op, reference, pins in (
-            (
-                "op_cumsum",
-                lambda x, axis=None, dtype=None: np.cumsum(x, axis),
-                [pin([100, 100], value=[100, 200], dtype="int8"), pin([1.0, NAN, 1.0], value=[1.0, NAN, NAN])],
-            ),
-            (
-                "op_cumprod",
-                lambda x, axis=None, dtype=None: np.cumprod(x, axis),
-                [
-                    pin([2.0, 0.0, 3.0], value=[2.0, 0.0, 0.0], gradient=[1.0, 8.0, 0.0]),
-                    pin([1e-30, 1e-30, 1e30], gradient=[2.0, 1.0, 0.0]),
-                ],
-            ),
-        )
+    cumulative(
+        "op_cumsum",
+        lambda x, axis=None, dtype=None: np.cumsum(x, axis),
+        pin([100, 100], value=[100, 200], dtype="int8"),
+        pin([1.0, NAN, 1.0], value=[1.0, NAN, NAN]),
+    ),
+    cumulative(
+        "op_cumprod",
+        lambda x, axis=None, dtype=None: np.cumprod(x, axis),
+        pin([2.0, 0.0, 3.0], value=[2.0, 0.0, 0.0], gradient=[1.0, 8.0, 0.0]),
+        pin([1e-30, 1e-30, 1e30], gradient=[2.0, 1.0, 0.0]),
     ),
     row(
         "op_count_nonzero",

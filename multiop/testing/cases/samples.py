@@ -51,7 +51,6 @@ ROWS = [
         call(uniform(3, low=-9.0, high=9.0), np.array([2.5, 0.5, 4.0]), normal(3), period=-3.0),
         call(normal(2), np.array([0.1]), normal(1)),
         call(normal(0), increasing(2), normal(2)),
-        dtypes=FLOATING,
         returns=lambda dtypes: floating(dtypes[:1]),
         ulps=8,
         accumulates=_interp_terms,

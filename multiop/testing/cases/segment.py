@@ -8,13 +8,9 @@ import numpy as np
 
 from .._case import BOOLEAN, NUMERIC, REAL, Row, call, pin, row, same
 from .._samplers import distinct, integers, normal, uniform
+from .products import accumulation_dtype
 
 INF, NAN = np.inf, np.nan
-
-
-def accumulation_dtype(dtypes):
-    """The dtype of a sum: at least 32 bits."""
-    return {"bool": "int32", "int8": "int32", "uint8": "uint32"}.get(dtypes[0], dtypes[0])
 
 
 def _segments(reduce: Any, identity: Any) -> Any:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import scipy
 
 from .._case import BOOLEAN, NUMERIC, Row, call, promote_dtypes, row, same
 from .._samplers import normal
+from .creation import creation_row
 
 EVERY = BOOLEAN + NUMERIC
 
@@ -22,9 +25,9 @@ def open_dtype(dtypes):
     """Leave the dtype open, for an op that returns several tensors, or whose operands do not determine it."""
 
 
-def row_without_tensor(op: str, reference, *calls) -> Row:
-    """Make a row of an op that returns no tensor."""
-    return row(op, reference, *calls, dtypes=("float32",), returns=None, differentiable=False, vmap=False, jit=False)
+row_without_tensor = functools.partial(
+    row, dtypes=("float32",), returns=None, differentiable=False, vmap=False, jit=False
+)
 
 
 def _pad(x, pad_width, mode="constant", constant_values=None):
@@ -249,32 +252,16 @@ ROWS = [
         call(normal(0)),
         returns=open_dtype,
     ),
-    row(
+    row_without_tensor(
         "op_broadcast_shapes",
         np.broadcast_shapes,
         call((2, 1), (3,)),
         call((4, 1, 1), (), (1, 3)),
         call((0,), (1,)),
-        dtypes=("float32",),
-        returns=None,
-        differentiable=False,
-        vmap=False,
-        jit=False,
     ),
     *(
-        row(
-            op,
-            reference,
-            *calls,
-            dtypes=("float32",),
-            returns="int32",
-            differentiable=False,
-            vmap=False,
-        )
-        for op, reference, calls in (
-            ("op_tril_indices", np.tril_indices, [call(3), call(2, 1, m=4), call(3, k=-1)]),
-            ("op_triu_indices", np.triu_indices, [call(3), call(2, 1, m=4), call(3, k=-1)]),
-        )
+        creation_row(op, reference, call(3), call(2, 1, m=4), call(3, k=-1), returns="int32")
+        for op, reference in (("op_tril_indices", np.tril_indices), ("op_triu_indices", np.triu_indices))
     ),
     arrangement(
         "op_block_diag",
@@ -301,16 +288,13 @@ ROWS = [
         call(normal(3, 4), -1),
     ),
     arrangement("op_diagflat", np.diagflat, call(normal(2, 2)), call(normal(3), k=-1)),
-    row(
+    creation_row(
         "op_tri",
         lambda N, M=None, k=0, dtype=None: np.tri(N, M, k),
         call(3),
         call(2, M=4, k=1),
         call(3, 2, -1, dtype="int32"),
-        dtypes=("float32",),
         returns=open_dtype,
-        differentiable=False,
-        vmap=False,
     ),
     arrangement("op_tril", np.tril, call(normal(3, 4)), call(normal(2, 3, 3), k=-1)),
     arrangement("op_triu", np.triu, call(normal(3, 4)), call(normal(2, 3, 3), k=1)),

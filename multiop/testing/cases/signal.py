@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._case import BOOLEAN, NUMERIC, call, floating, row, same
+from .._case import BOOLEAN, NUMERIC, Row, call, floating, row, same
 from .._samplers import normal, positive
 
 REALS = ("int32", "float16", "bfloat16", "float32", "float64")
@@ -113,43 +113,39 @@ def _istft(
     return signal[..., start : signal.shape[-1] - start if length is None else start + length]
 
 
+of_signals = functools.partial(row, dtypes=REALS, returns=floating, ulps=16)
+
+
+def of_last_axes(op: str, reference, *calls) -> Row:
+    """Make a row of a Fourier transform with no option but `fft_length`."""
+    return of_signals(op, _parts(reference), *calls, accumulates=_terms(reference))
+
+
+def fourier_transform(op: str, reference, *calls) -> Row:
+    """Make a row of a Fourier transform with NumPy's options."""
+    return of_signals(op, _of_pairs(reference), *calls, accumulates=_largest(reference))
+
+
 ROWS = [
     *(
-        row(
-            op,
-            _parts(transform),
-            call((normal(3, 4), normal(3, 4))),
-            call((normal(2, 1, 3), normal(2, 1, 3))),
-            dtypes=REALS,
-            returns=floating,
-            ulps=16,
-            accumulates=_terms(transform),
-        )
+        of_last_axes(op, transform, call((normal(3, 4), normal(3, 4))), call((normal(2, 1, 3), normal(2, 1, 3))))
         for op, transform in (("op_fft2", np.fft.fft2), ("op_ifft2", np.fft.ifft2))
     ),
-    row(
+    of_last_axes(
         "op_rfft",
-        _parts(np.fft.rfft),
+        np.fft.rfft,
         call(normal(2, 5)),
         call(normal(2, 4)),
         call(normal(6), 4),
         call(normal(3), fft_length=5),
-        dtypes=REALS,
-        returns=floating,
-        ulps=16,
-        accumulates=_terms(np.fft.rfft),
     ),
-    row(
+    of_last_axes(
         "op_irfft",
-        _parts(np.fft.irfft),
+        np.fft.irfft,
         call((normal(2, 3), normal(2, 3))),
         call((normal(2, 3), normal(2, 3)), 5),
         call((normal(4), normal(4)), fft_length=3),
         call((normal(2), normal(2)), 6),
-        dtypes=REALS,
-        returns=floating,
-        ulps=16,
-        accumulates=_terms(np.fft.irfft),
     ),
     row(
         "op_extract_sequences",
@@ -160,104 +156,83 @@ ROWS = [
         dtypes=BOOLEAN + NUMERIC,
         returns=same,
     ),
-    row(
+    of_signals(
         "op_stft",
         _stft,
         call(normal(2, 9), 4, 2, 4),
         call(normal(8), 3, 2, 5, "hamming"),
         call(normal(7), 3, sequence_stride=1, fft_length=4, window=positive(3), center=False),
         call(normal(6), sequence_length=2, sequence_stride=3, fft_length=2, window=None),
-        dtypes=REALS,
-        returns=floating,
         ulps=64,
         accumulates=functools.partial(_stft, transform=_terms(np.fft.rfft)),
     ),
-    row(
+    of_signals(
         "op_istft",
         _istft,
         call((normal(2, 4, 3), normal(2, 4, 3)), 4, 2, 4),
         call((normal(3, 3), normal(3, 3)), 3, 2, 5, 5, "hamming"),
         call((normal(3, 3), normal(3, 3)), 3, sequence_stride=1, fft_length=4, window=positive(3), center=False),
         call((normal(2, 2), normal(2, 2)), sequence_length=2, sequence_stride=2, fft_length=2, length=1, window=None),
-        dtypes=REALS,
-        returns=floating,
         ulps=64,
         accumulates=functools.partial(_istft, transform=_terms(np.fft.irfft)),
     ),
-    *(
-        row(
-            op,
-            _of_pairs(transform),
-            *calls,
-            dtypes=REALS,
-            returns=floating,
-            ulps=16,
-            accumulates=_largest(transform),
-        )
-        for op, transform, calls in (
-            (
-                "op_fft",
-                np.fft.fft,
-                [
-                    call(pair(2, 5)),
-                    call(pair(3, 2), n=5, axis=0, norm="ortho"),
-                    call(pair(3), 2, norm="forward"),
-                    call(pair(0, 3)),
-                ],
-            ),
-            (
-                "op_ifft",
-                np.fft.ifft,
-                [call(pair(2, 4)), call(pair(3, 2), n=5, axis=0, norm="ortho"), call(pair(3), 2, norm="forward")],
-            ),
-            (
-                "op_fftn",
-                np.fft.fftn,
-                [
-                    call(pair(2, 3)),
-                    call(pair(2, 3, 2), axes=(0, -1), norm="ortho"),
-                    call(pair(2, 3), s=(3, 2), axes=(1, 0), norm="forward"),
-                    call(pair(2, 2), axes=()),
-                ],
-            ),
-            (
-                "op_ifftn",
-                np.fft.ifftn,
-                [
-                    call(pair(2, 3)),
-                    call(pair(2, 3, 2), axes=(0, -1), norm="ortho"),
-                    call(pair(2, 3), s=(-1, 2), axes=(1, 0), norm="forward"),
-                ],
-            ),
-            (
-                "op_rfftn",
-                np.fft.rfftn,
-                [
-                    call(normal(2, 3)),
-                    call(normal(2, 3, 2), axes=(0, 1), norm="ortho"),
-                    call(normal(2, 3), s=(3, 2), axes=(1, 0), norm="forward"),
-                ],
-            ),
-            (
-                "op_irfftn",
-                np.fft.irfftn,
-                [
-                    call(pair(2, 3)),
-                    call(pair(3, 2, 2), axes=(2, 0), norm="ortho"),
-                    call(pair(2, 3), s=(3, 3), axes=(1, 0), norm="forward"),
-                ],
-            ),
-            (
-                "op_hfft",
-                np.fft.hfft,
-                [call(pair(2, 3)), call(pair(3, 2), n=5, axis=0, norm="ortho"), call(pair(3), 3, norm="forward")],
-            ),
-            (
-                "op_ihfft",
-                np.fft.ihfft,
-                [call(normal(2, 3)), call(normal(4, 2), n=5, axis=0, norm="ortho"), call(normal(3), 2, norm="forward")],
-            ),
-        )
+    fourier_transform(
+        "op_fft",
+        np.fft.fft,
+        call(pair(2, 5)),
+        call(pair(3, 2), n=5, axis=0, norm="ortho"),
+        call(pair(3), 2, norm="forward"),
+        call(pair(0, 3)),
+    ),
+    fourier_transform(
+        "op_ifft",
+        np.fft.ifft,
+        call(pair(2, 4)),
+        call(pair(3, 2), n=5, axis=0, norm="ortho"),
+        call(pair(3), 2, norm="forward"),
+    ),
+    fourier_transform(
+        "op_fftn",
+        np.fft.fftn,
+        call(pair(2, 3)),
+        call(pair(2, 3, 2), axes=(0, -1), norm="ortho"),
+        call(pair(2, 3), s=(3, 2), axes=(1, 0), norm="forward"),
+        call(pair(2, 2), axes=()),
+    ),
+    fourier_transform(
+        "op_ifftn",
+        np.fft.ifftn,
+        call(pair(2, 3)),
+        call(pair(2, 3, 2), axes=(0, -1), norm="ortho"),
+        call(pair(2, 3), s=(-1, 2), axes=(1, 0), norm="forward"),
+    ),
+    fourier_transform(
+        "op_rfftn",
+        np.fft.rfftn,
+        call(normal(2, 3)),
+        call(normal(2, 3, 2), axes=(0, 1), norm="ortho"),
+        call(normal(2, 3), s=(3, 2), axes=(1, 0), norm="forward"),
+    ),
+    fourier_transform(
+        "op_irfftn",
+        np.fft.irfftn,
+        call(pair(2, 3)),
+        call(pair(3, 2, 2), axes=(2, 0), norm="ortho"),
+        call(pair(2, 3), s=(3, 3), axes=(1, 0), norm="forward"),
+    ),
+    fourier_transform(
+        "op_hfft",
+        np.fft.hfft,
+        call(pair(2, 3)),
+        call(pair(3, 2), n=5, axis=0, norm="ortho"),
+        call(pair(3), 3, norm="forward"),
+    ),
+    fourier_transform(
+        "op_ihfft",
+        np.fft.ihfft,
+        call(normal(2, 3)),
+        call(normal(4, 2), n=5, axis=0, norm="ortho"),
+        call(normal(3), 2, norm="forward"),
     ),
     *(
         row(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from .._case import BOOLEAN, FLOATING, OPEN, REAL, call, pin, row, same
@@ -54,6 +56,10 @@ def _unique(x, axis=None, size=None, fill_value=0, **options):
     return tuple(found)
 
 
+positions = functools.partial(row, dtypes=BOOLEAN + REAL, returns="int32", differentiable=False)
+# no numerical derivatives: if equal entries move apart, the shape changes; tests/ops/test_indexing.py has op_unique's
+of_sets = functools.partial(row, dtypes=REAL, differentiable=False, vmap=False, jit=False)
+
 ROWS = [
     row(
         "op_sort",
@@ -69,17 +75,14 @@ ROWS = [
             pin([2.0, INF, NAN, 1.0], value=[1.0, 2.0, INF, NAN], gradient=[1.0, 1.0, OPEN, 1.0]),
         ],
     ),
-    row(
+    positions(
         "op_lexsort",
         lambda keys, axis=-1: np.lexsort(tuple(keys), axis),
         call([integers(20, low=0, high=3, dtype=None), integers(20, low=0, high=3, dtype=None)]),
         call((normal(3, 4), integers(3, 4, low=0, high=2), integers(3, 4, low=0, high=2)), axis=0),
         call(integers(3, 9, low=0, high=3, dtype=None)),
-        dtypes=BOOLEAN + REAL,
-        returns="int32",
-        differentiable=False,
     ),
-    row(
+    positions(
         "op_argsort",
         _argsort,
         call(distinct(2, 3)),
@@ -90,15 +93,12 @@ ROWS = [
         call(integers(3, 4, low=0, high=3, dtype=None), None, True),
         call(normal()),
         call(normal(), 0, descending=True),
-        dtypes=BOOLEAN + REAL,
-        returns="int32",
-        differentiable=False,
         pins=[
             pin([NAN, INF, 1.0, NAN, INF, -INF], value=[5, 2, 1, 4, 0, 3]),
             pin([NAN, INF, 1.0, NAN, INF, -INF], descending=True, value=[0, 3, 1, 4, 2, 5]),
         ],
     ),
-    row(
+    positions(
         "op_searchsorted",
         _searchsorted,
         call([0, 1, 2, 3], integers(2, 3, low=-1, high=5, dtype=None)),
@@ -107,8 +107,6 @@ ROWS = [
         call([[0, 1, 2, 2], [-3, 1, 5, 7]], integers(2, 3, low=-1, high=5, dtype=None)),
         call(np.array([[[0], [2]], [[1], [3]]]), integers(2, 2, 3, low=-1, high=5, dtype=None), "right"),
         dtypes=("int32", "int64", "float16", "float32", "float64"),
-        returns="int32",
-        differentiable=False,
         pins=[
             pin([1.0, 2.0], [NAN, 1.0, 3.0], value=[2, 0, 2]),
             pin([1.0, INF, NAN, NAN], [NAN, 1.0, 3.0, INF], value=[2, 0, 1, 1]),
@@ -131,7 +129,7 @@ ROWS = [
             pin([-INF, -1.0, -2.0], 2, value=([-1.0, -2.0], [1, 2])),
         ],
     ),
-    row(
+    positions(
         "op_digitize",
         np.digitize,
         call(normal(2, 3), bins=[-1.5, 0.0, 2.0]),
@@ -139,8 +137,6 @@ ROWS = [
         call(normal(), [0.5]),
         call(normal(2), np.zeros(0)),
         dtypes=REAL,
-        returns="int32",
-        differentiable=False,
         pins=[pin([NAN, INF, -INF, 1.0], [1.0, 2.0], value=[2, 2, 0, 1])],
     ),
     row(
@@ -177,17 +173,14 @@ ROWS = [
             )
         ],
     ),
-    row(
+    positions(
         "op_argpartition",
         lambda x, kth, axis=-1: np.argsort(x, axis, stable=True),
         call(distinct(2, 3), 1),
         call(distinct(4, 3), kth=(0, -1), axis=0),
         call(distinct(2, 3), 5, axis=None),
-        dtypes=BOOLEAN + REAL,
-        returns="int32",
-        differentiable=False,
     ),
-    row(
+    of_sets(
         "op_unique",
         _unique,
         call(integers(2, 4, low=-2, high=3, dtype=None), return_index=True),
@@ -197,11 +190,7 @@ ROWS = [
         call(integers(5, 3, low=0, high=2, dtype=None), axis=0, return_inverse=True),
         call(distinct(2, 3), axis=-1, return_counts=True),
         call(normal(0), size=2, return_index=True),
-        dtypes=REAL,
         returns=lambda dtypes: (dtypes[0], "int32"),
-        differentiable=False,  # tested one by one elsewhere: if equal entries move apart, the shape changes
-        vmap=False,
-        jit=False,
         pins=[
             pin([NAN, 2.0, NAN, -0.0, 0.0], value=[-0.0, 2.0, NAN]),
             pin(
@@ -237,7 +226,6 @@ ROWS = [
         call(uniform(12, low=1.0, high=4.0), 4),
         call(uniform(12, low=1.0, high=4.0), bins=3, range=(1.5, 3)),
         call(normal(0), 2),
-        dtypes=FLOATING,
         returns=lambda dtypes: ("int32", dtypes[0]),
         pins=[
             pin([2.0, 2.0], 2, value=([0, 2], [1.5, 2.0, 2.5])),
@@ -246,45 +234,33 @@ ROWS = [
             pin([0.0, INF], 2, value=([0, 0], [NAN, NAN, NAN])),
         ],
     ),
-    row(
+    of_sets(
         "op_setdiff1d",
         np.setdiff1d,
         call(integers(2, 5, low=0, high=9, dtype=None), integers(2, 3, low=0, high=9, dtype=None)),
         call(distinct(7), integers(4, low=0, high=5, dtype=None), assume_unique=True),
         call(normal(0), normal(2)),
         call(normal(2), normal(0)),
-        dtypes=REAL,
         returns=same,
-        differentiable=False,  # as op_unique
-        vmap=False,
-        jit=False,
         pins=[
             pin([NAN, 1.0, NAN, -0.0], [NAN, 0.0], value=[1.0, NAN]),
             pin([3.0, 1.0, 3.0], [1.0], True, value=[3.0, 3.0], gradient=([1.0, 0.0, 1.0], [0.0])),
         ],
     ),
-    row(
+    of_sets(
         "op_union1d",
         np.union1d,
         call(integers(2, 5, low=0, high=9, dtype=None), integers(3, low=0, high=9, dtype=None)),
         call(normal(0), normal(2)),
         call(normal(0), normal(0)),
-        dtypes=REAL,
-        differentiable=False,
-        vmap=False,
-        jit=False,
         pins=[pin([NAN, 2.0], [1.0, NAN, 2.0], value=[1.0, 2.0, NAN])],
     ),
-    row(
+    of_sets(
         "op_intersect1d",
         np.intersect1d,
         call(integers(2, 5, low=0, high=9, dtype=None), integers(6, low=0, high=9, dtype=None)),
         call(distinct(5), distinct(5), assume_unique=True),
         call(normal(0), normal(2)),
-        dtypes=REAL,
-        differentiable=False,
-        vmap=False,
-        jit=False,
         pins=[
             pin([NAN, 2.0, 1.0], [NAN, 1.0], value=[1.0]),
             pin([3.0, 1.0, 3.0], [2.0, 3.0, 1.0], return_indices=True, value=([1.0, 3.0], [1, 0], [2, 1])),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from .._case import BOOLEAN, FLOATING, OPEN, REAL, Row, call, floating, pin, row
+from .._case import BOOLEAN, FLOATING, OPEN, REAL, Pin, Row, call, floating, pin, row
 from .._samplers import normal, positive, uniform, unit
 
 INF, NAN = np.inf, np.nan
@@ -21,6 +21,15 @@ INCOMPLETE = [
     (4096.0, 4224.0),
     (1048576.0, 1047552.0),
 ]
+AT_ENDS = [
+    [0.0, 0.0, 1.0, INF, INF, 1.0, -1.0, 1.0, NAN, 1.0, 0.0, INF],
+    [0.0, 1.0, 0.0, 1.0, INF, INF, 1.0, -1.0, 1.0, NAN, INF, 0.0],
+]
+
+
+def in_both(*args: Any, **options: Any) -> list[Pin]:
+    """Pin one answer in float32 and in float64."""
+    return [pin(*args, dtype=dtype, **options) for dtype in ("float32", "float64")]
 
 
 def function(op: str, reference, sampler=normal, dtypes=BOOLEAN + REAL, **options) -> Row:
@@ -116,7 +125,22 @@ def beside(reference: Any) -> list[Any]:
     orders = [0.0, 0.0, 1.0, 0.5, 0.25, 7.0, 16.0, 16.0, 2.5, 0.0, -0.5, -1.0, 0.75, 3.0]
     places = [2.0**-40, 1.5, 2.0**-10, 1.0, 2.0**-33, 2.0, 8.0, 36.0, 12.0, 18.8125, 1.0, 3.0, 30.0, 96.0]
     value = reference(np.array(orders), np.array(places)).tolist()
-    return [pin(orders, places, value=value, dtype=dtype) for dtype in ("float32", "float64")]
+    return in_both(orders, places, value=value)
+
+
+def bessel(op: str, reference, *pins: Pin) -> Row:
+    """Make a row of a Bessel function of any order."""
+    return row(
+        op,
+        reference,
+        call(uniform(2, 3, low=2.0, high=5.0), uniform(2, 3, low=0.3, high=2.0)),
+        call(uniform(2, 1, low=2.0, high=5.0), uniform(3, low=0.3, high=2.0)),
+        call(uniform(low=2.0, high=5.0), uniform(low=0.3, high=2.0)),
+        call(uniform(0, low=2.0, high=5.0), uniform(1, low=0.3, high=2.0)),
+        returns=floating,
+        ulps=256,
+        pins=[*beside(reference), *pins],
+    )
 
 
 ROWS = [
@@ -124,10 +148,7 @@ ROWS = [
         "op_erf",
         special.erf,
         pins=[
-            *[
-                pin([INF, -INF, NAN], value=[1.0, -1.0, NAN], gradient=[0.0, 0.0, OPEN], dtype=dtype)
-                for dtype in ("float32", "float64")
-            ],
+            *in_both([INF, -INF, NAN], value=[1.0, -1.0, NAN], gradient=[0.0, 0.0, OPEN]),
             pin([1e200, -1e300], value=[1.0, -1.0], gradient=[0.0, 0.0], dtype="float64"),
             # a long array, which PyTorch computes in another way
             pin([2.0**-30] * 32, value=[2.0**-29 / np.sqrt(np.pi)] * 32, dtype="bfloat16"),
@@ -169,18 +190,14 @@ ROWS = [
         special.gammaln,
         dtypes=BOOLEAN + FLOATING,
         pins=[
-            *[
-                pin(
-                    [0.0, -0.0, -1.0, -2.0, INF, -INF, NAN],
-                    value=[INF, INF, INF, INF, INF, INF, NAN],
-                    gradient=[-INF, INF, NAN, NAN, INF, NAN, OPEN],
-                    dtype=dtype,
-                )
-                for dtype in ("float32", "float64")
-            ],
+            *in_both(
+                [0.0, -0.0, -1.0, -2.0, INF, -INF, NAN],
+                value=[INF, INF, INF, INF, INF, INF, NAN],
+                gradient=[-INF, INF, NAN, NAN, INF, NAN, OPEN],
+            ),
             # beside the roots, where a sum of the usual terms has no digits left
             pin([1.0, 2.0], value=[0.0, 0.0], gradient=[special.digamma(1.0), special.digamma(2.0)]),
-            *[pin(ROOTS, value=AT_ROOTS, dtype=dtype) for dtype in ("float32", "float64")],
+            *in_both(ROOTS, value=AT_ROOTS),
             pin([1e200], value=[special.gammaln(1e200)], gradient=[special.digamma(1e200)], dtype="float64"),
             pin([1e-30, -1e-30, 1e30], gradient=[-1e30, 1e30, special.digamma(1e30)]),
             pin([1e-30, -1e-30, 1e30], value=special.gammaln([1e-30, -1e-30, 1e30]).tolist()),
@@ -195,14 +212,10 @@ ROWS = [
         special.gamma,
         dtypes=BOOLEAN + FLOATING,
         pins=[
-            *[
-                pin(
-                    [0.0, -0.0, -1.0, -2.0, INF, NAN],
-                    value=[INF, -INF, NAN, NAN, INF, NAN],
-                    dtype=dtype,
-                )
-                for dtype in ("float32", "float64")
-            ],
+            *in_both(
+                [0.0, -0.0, -1.0, -2.0, INF, NAN],
+                value=[INF, -INF, NAN, NAN, INF, NAN],
+            ),
             pin(HALVES, value=special.gamma(HALVES).tolist()),
             pin([5.0, 34.5, -30.5], value=[24.0, *special.gamma([34.5, -30.5])]),
             pin([1.0, 12.0], gradient=[special.digamma(1.0), special.gamma(12.0) * special.digamma(12.0)]),
@@ -215,10 +228,7 @@ ROWS = [
         pins=[
             pin([0.0, -1.0, NAN, 0.0], [1.0, 1.0, 1.0, 0.0], value=[INF, NAN, NAN, INF]),
             # where three gamma functions would cancel, and at a tie
-            *[
-                pin([1.0, 20.0, 3e6], [2.0**20, 2.0**20, 2e6], value=BESIDE, dtype=dtype)
-                for dtype in ("float32", "float64")
-            ],
+            *in_both([1.0, 20.0, 3e6], [2.0**20, 2.0**20, 2e6], value=BESIDE),
             pin([2.0, 20.0], [2.0, 20.0], gradient=(AT_TIES, AT_TIES), dtype="float64"),
         ],
     ),
@@ -353,7 +363,6 @@ ROWS = [
         call(uniform(2, 3, low=2.0, high=9.0), 1),
         call(uniform(3, low=2.0, high=30.0), 4),
         call(uniform(0, low=2.0, high=9.0), 2),
-        dtypes=FLOATING,
         returns=floating,
         ulps=32,
         pins=[
@@ -367,7 +376,6 @@ ROWS = [
         call(uniform(2, 3, low=1.5, high=4.0), positive(3)),
         call(uniform(4, low=1.1, high=30.0), uniform(low=0.75, high=20.0)),
         call(uniform(0, low=1.5, high=4.0), positive(0)),
-        dtypes=FLOATING,
         returns=floating,
         ulps=32,
         pins=[
@@ -380,85 +388,56 @@ ROWS = [
             pin([2.0], [1.0], gradient=([-0.9375482543158438], [-2 * special.zeta(3.0)])),
         ],
     ),
-    *[
-        row(
-            op,
-            reference,
-            call(uniform(2, 3, low=2.0, high=5.0), uniform(2, 3, low=0.3, high=2.0)),
-            call(uniform(2, 1, low=2.0, high=5.0), uniform(3, low=0.3, high=2.0)),
-            call(uniform(low=2.0, high=5.0), uniform(low=0.3, high=2.0)),
-            call(uniform(0, low=2.0, high=5.0), uniform(1, low=0.3, high=2.0)),
-            dtypes=FLOATING,
-            returns=floating,
-            ulps=256,
-            pins=[*beside(reference), *pins],
-        )
-        for op, reference, pins in (
-            (
-                "op_jv",
-                first,
-                [
-                    pin([0.0, 1.0, 0.0, 16.5, NAN], [0.0, 0.0, INF, 1.0, 1.0], value=[1.0, 0.0, 0.0, NAN, NAN]),
-                    pin([1.0, 0.5, 0.0], [-2.0, -2.0, NAN], value=[-special.jv(1.0, 2.0), NAN, NAN]),
-                    pin([0.0, 1.0, 2.0], [0.0, 0.0, 0.0], gradient=(OPEN, [0.0, 0.5, 0.0])),
-                    pin([0.0, 2.5], [3.0, 80.0], gradient=(OPEN, special.jvp([0.0, 2.5], [3.0, 80.0]).tolist())),
-                ],
-            ),
-            (
-                "op_yv",
-                second,
-                [
-                    pin([0.0, 1.0, 0.0, 16.5, NAN], [0.0, 0.0, INF, 1.0, 1.0], value=[-INF, -INF, 0.0, NAN, NAN]),
-                    pin([1.0, 0.0], [-2.0, NAN], value=[NAN, NAN]),
-                    pin([0.0, 2.5], [3.0, 80.0], gradient=(OPEN, special.yvp([0.0, 2.5], [3.0, 80.0]).tolist())),
-                ],
-            ),
-            (
-                "op_iv",
-                special.iv,
-                [
-                    pin([0.0, 1.0, 0.0, NAN], [0.0, 0.0, INF, 1.0], value=[1.0, 0.0, INF, NAN]),
-                    pin([1.0, 0.5, 0.0], [-2.0, -2.0, NAN], value=[-special.iv(1.0, 2.0), NAN, NAN]),
-                    pin([0.0, 1.0, 2.0], [0.0, 0.0, 0.0], gradient=(OPEN, [0.0, 0.5, 0.0])),
-                    pin([0.0, 2.5], [3.0, 60.0], gradient=(OPEN, special.ivp([0.0, 2.5], [3.0, 60.0]).tolist())),
-                ],
-            ),
-            (
-                "op_ive",
-                special.ive,
-                [
-                    pin([0.0, 1.0, 0.0, NAN], [0.0, 0.0, INF, 1.0], value=[1.0, 0.0, 0.0, NAN]),
-                    pin([1.0, 0.5, 0.0], [-2.0, -2.0, NAN], value=[-special.ive(1.0, 2.0), NAN, NAN]),
-                    pin([0.0, 1.0], [1e6, 1e10], value=[np.sqrt(0.5 / np.pi) / 1e3, np.sqrt(0.5 / np.pi) / 1e5]),
-                ],
-            ),
-            (
-                "op_kv",
-                special.kv,
-                [
-                    pin([0.0, 1.0, 0.0, NAN], [0.0, 0.0, INF, 1.0], value=[INF, INF, 0.0, NAN]),
-                    pin([1.0, 0.0], [-2.0, NAN], value=[NAN, NAN]),
-                    pin([0.0, 2.5], [3.0, 40.0], gradient=(OPEN, special.kvp([0.0, 2.5], [3.0, 40.0]).tolist())),
-                ],
-            ),
-            (
-                "op_kve",
-                special.kve,
-                [
-                    pin([0.0, 1.0, 0.0, NAN], [0.0, 0.0, INF, 1.0], value=[INF, INF, 0.0, NAN]),
-                    pin([1.0, 0.0], [-2.0, NAN], value=[NAN, NAN]),
-                    pin([0.0, 1.0], [1e6, 1e10], value=[np.sqrt(0.5 * np.pi) / 1e3, np.sqrt(0.5 * np.pi) / 1e5]),
-                ],
-            ),
-        )
-    ],
+    bessel(
+        "op_jv",
+        first,
+        pin([0.0, 1.0, 0.0, 16.5, NAN], [0.0, 0.0, INF, 1.0, 1.0], value=[1.0, 0.0, 0.0, NAN, NAN]),
+        pin([1.0, 0.5, 0.0], [-2.0, -2.0, NAN], value=[-special.jv(1.0, 2.0), NAN, NAN]),
+        pin([0.0, 1.0, 2.0], [0.0, 0.0, 0.0], gradient=(OPEN, [0.0, 0.5, 0.0])),
+        pin([0.0, 2.5], [3.0, 80.0], gradient=(OPEN, special.jvp([0.0, 2.5], [3.0, 80.0]).tolist())),
+    ),
+    bessel(
+        "op_yv",
+        second,
+        pin([0.0, 1.0, 0.0, 16.5, NAN], [0.0, 0.0, INF, 1.0, 1.0], value=[-INF, -INF, 0.0, NAN, NAN]),
+        pin([1.0, 0.0], [-2.0, NAN], value=[NAN, NAN]),
+        pin([0.0, 2.5], [3.0, 80.0], gradient=(OPEN, special.yvp([0.0, 2.5], [3.0, 80.0]).tolist())),
+    ),
+    bessel(
+        "op_iv",
+        special.iv,
+        pin([0.0, 1.0, 0.0, NAN], [0.0, 0.0, INF, 1.0], value=[1.0, 0.0, INF, NAN]),
+        pin([1.0, 0.5, 0.0], [-2.0, -2.0, NAN], value=[-special.iv(1.0, 2.0), NAN, NAN]),
+        pin([0.0, 1.0, 2.0], [0.0, 0.0, 0.0], gradient=(OPEN, [0.0, 0.5, 0.0])),
+        pin([0.0, 2.5], [3.0, 60.0], gradient=(OPEN, special.ivp([0.0, 2.5], [3.0, 60.0]).tolist())),
+    ),
+    bessel(
+        "op_ive",
+        special.ive,
+        pin([0.0, 1.0, 0.0, NAN], [0.0, 0.0, INF, 1.0], value=[1.0, 0.0, 0.0, NAN]),
+        pin([1.0, 0.5, 0.0], [-2.0, -2.0, NAN], value=[-special.ive(1.0, 2.0), NAN, NAN]),
+        pin([0.0, 1.0], [1e6, 1e10], value=[np.sqrt(0.5 / np.pi) / 1e3, np.sqrt(0.5 / np.pi) / 1e5]),
+    ),
+    bessel(
+        "op_kv",
+        special.kv,
+        pin([0.0, 1.0, 0.0, NAN], [0.0, 0.0, INF, 1.0], value=[INF, INF, 0.0, NAN]),
+        pin([1.0, 0.0], [-2.0, NAN], value=[NAN, NAN]),
+        pin([0.0, 2.5], [3.0, 40.0], gradient=(OPEN, special.kvp([0.0, 2.5], [3.0, 40.0]).tolist())),
+    ),
+    bessel(
+        "op_kve",
+        special.kve,
+        pin([0.0, 1.0, 0.0, NAN], [0.0, 0.0, INF, 1.0], value=[INF, INF, 0.0, NAN]),
+        pin([1.0, 0.0], [-2.0, NAN], value=[NAN, NAN]),
+        pin([0.0, 1.0], [1e6, 1e10], value=[np.sqrt(0.5 * np.pi) / 1e3, np.sqrt(0.5 * np.pi) / 1e5]),
+    ),
     row(
         "op_betainc",
         shares,
         call(uniform(2, 3, low=0.5, high=9.0), uniform(3, low=0.5, high=9.0), uniform(2, 1, low=0.1, high=0.9)),
         call(uniform(4, low=9.0, high=30.0), positive(4), uniform(4, low=0.3, high=0.95)),
         call(positive(0), positive(1), uniform(1, low=0.1, high=0.9)),
-        dtypes=FLOATING,
         returns=floating,
         ulps=128,
         pins=[
@@ -469,10 +448,7 @@ ROWS = [
                 value=[1.0, 0.0, NAN, 0.0, 1.0, NAN, 0.5, 0.0, 1.0, NAN, NAN, NAN, NAN, NAN],
             ),
             # where the function is small, and where a parameter is, or both are large
-            *[
-                pin(*SHARES, value=special.betainc(*np.array(SHARES)).tolist(), dtype=dtype)
-                for dtype in ("float32", "float64")
-            ],
+            *in_both(*SHARES, value=special.betainc(*np.array(SHARES)).tolist()),
             pin([2.0], [3.0], [0.25], gradient=(OPEN, OPEN, [12 * 0.25 * 0.75**2])),
         ],
     ),
@@ -524,26 +500,14 @@ ROWS = [
             call(positive(2, 1), positive(3)),
             call(positive(), positive()),
             call(positive(0), positive(1)),
-            dtypes=FLOATING,
             returns=floating,
             ulps=32,
             pins=[
-                pin(
-                    [0.0, 0.0, 1.0, INF, INF, 1.0, -1.0, 1.0, NAN, 1.0, 0.0, INF],
-                    [0.0, 1.0, 0.0, 1.0, INF, INF, 1.0, -1.0, 1.0, NAN, INF, 0.0],
-                    value=reference(
-                        [0.0, 0.0, 1.0, INF, INF, 1.0, -1.0, 1.0, NAN, 1.0, 0.0, INF],
-                        [0.0, 1.0, 0.0, 1.0, INF, INF, 1.0, -1.0, 1.0, NAN, INF, 0.0],
-                    ).tolist(),
+                pin(*AT_ENDS, value=reference(*AT_ENDS).tolist()),
+                *in_both(
+                    *np.transpose(INCOMPLETE).tolist(),
+                    value=reference(*np.transpose(INCOMPLETE)).tolist(),
                 ),
-                *[
-                    pin(
-                        *np.transpose(INCOMPLETE).tolist(),
-                        value=reference(*np.transpose(INCOMPLETE)).tolist(),
-                        dtype=dtype,
-                    )
-                    for dtype in ("float32", "float64")
-                ],
                 pin(
                     [0.5, 1.0, 2.0, 20.0, 0.0, 0.0, 1.0],
                     [0.0, 0.0, 0.0, 0.0, 0.5, 2.0, INF],

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
-from .._case import BOOLEAN, COMPLEX, FLOATING, NUMERIC, REAL, Row, call, floating, pin, row, same
+from .._case import BOOLEAN, COMPLEX, FLOATING, NUMERIC, REAL, Pin, Row, call, floating, pin, row, same
 from .._samplers import Sampler, distinct, integers, normal, uniform
 from .products import accumulation_dtype
 from .reduction import deviation
@@ -44,6 +45,22 @@ def skipping(op: str, reference, sampler=with_nans, **options) -> Row:
         call(sampler(3, 4), axis=-1),
         call(sampler(2, 2, 3), axis=(0, -1), keepdims=True),
         **options,
+    )
+
+
+def cumulative(op: str, reference, *pins: Pin) -> Row:
+    """Make a row of a cumulative sum or product that skips NaN."""
+    return row(
+        op,
+        reference,
+        call(near_1(2, 3)),
+        call(near_1(2, 3), axis=-1, dtype=None),
+        call(near_1(3, 2), axis=0),
+        dtypes=("int32", *FLOATING, *COMPLEX),
+        returns=same,
+        ulps=16,
+        accumulates=True,
+        pins=pins,
     )
 
 
@@ -87,13 +104,16 @@ def quantiles(op: str, reference, whole: float, sampler, **options) -> Row:
         call(sampler(2, 4), [0.2 * whole], axis=1, method="higher", keepdims=True),
         call(sampler(2, 4), [0.5 * whole, 0.2 * whole], axis=1, method="nearest"),
         call(sampler(2, 6), shares(whole), axis=1),
+        returns=of_x,
         ulps=32,
         **options,
     )
 
 
+convolution = functools.partial(row, dtypes=BOOLEAN + NUMERIC, accumulates=True)
+
 ROWS = [
-    row(
+    convolution(
         "op_correlate",
         np.correlate,
         call(normal(5), normal(3)),
@@ -101,8 +121,6 @@ ROWS = [
         call(normal(4), normal(4), mode="same"),
         call(normal(3), normal(4), mode="same"),
         call(normal(4), normal(2), mode="full"),
-        dtypes=BOOLEAN + NUMERIC,
-        accumulates=True,
         pins=[pin([1.0, INF, 3.0], [1.0, 1.0], value=[INF, INF])],
     ),
     skipping(
@@ -130,31 +148,15 @@ ROWS = [
             pin([2.0, NAN, 0.0, 3.0], value=0.0, gradient=[0.0, 0.0, 6.0, 0.0]),
         ],
     ),
-    *(
-        row(
-            op,
-            reference,
-            call(near_1(2, 3)),
-            call(near_1(2, 3), axis=-1, dtype=None),
-            call(near_1(3, 2), axis=0),
-            dtypes=("int32", *FLOATING, *COMPLEX),
-            returns=same,
-            ulps=16,
-            accumulates=True,
-            pins=pins,
-        )
-        for op, reference, pins in (
-            (
-                "op_nancumsum",
-                lambda x, axis=None, dtype=None: np.nancumsum(x, axis),
-                [pin([1.0, NAN, 3.0], value=[1.0, 1.0, 4.0], gradient=[3.0, 0.0, 1.0])],
-            ),
-            (
-                "op_nancumprod",
-                lambda x, axis=None, dtype=None: np.nancumprod(x, axis),
-                [pin([NAN, 0.0, 3.0], value=[1.0, 0.0, 0.0], gradient=[0.0, 4.0, 0.0])],
-            ),
-        )
+    cumulative(
+        "op_nancumsum",
+        lambda x, axis=None, dtype=None: np.nancumsum(x, axis),
+        pin([1.0, NAN, 3.0], value=[1.0, 1.0, 4.0], gradient=[3.0, 0.0, 1.0]),
+    ),
+    cumulative(
+        "op_nancumprod",
+        lambda x, axis=None, dtype=None: np.nancumprod(x, axis),
+        pin([NAN, 0.0, 3.0], value=[1.0, 0.0, 0.0], gradient=[0.0, 4.0, 0.0]),
     ),
     skipping(
         "op_nanmean",
@@ -233,7 +235,6 @@ ROWS = [
         1,
         distinct,
         dtypes=("int32", *FLOATING),
-        returns=of_x,
         pins=[
             pin([3.0, 1.0, 2.0], q=0.25, value=1.5, gradient=[0.0, 0.5, 0.5]),
             pin([1.0, 1.0], q=0.25, value=1.0, gradient=[0.75, 0.25]),
@@ -250,7 +251,6 @@ ROWS = [
         100,
         distinct,
         dtypes=("float32", "float64"),
-        returns=of_x,
         pins=[pin([3.0, 1.0, 2.0], q=25, value=1.5, gradient=[0.0, 0.5, 0.5])],
     ),
     row(
@@ -275,7 +275,6 @@ ROWS = [
         1,
         with_nans,
         dtypes=("int32", *FLOATING),
-        returns=of_x,
         pins=[
             pin([3.0, NAN, 1.0, 2.0], q=0.25, value=1.5, gradient=[0.0, 0.0, 0.5, 0.5]),
             pin([[NAN, NAN], [1.0, NAN]], q=0.5, axis=1, value=[NAN, 1.0], gradient=[[0.0, 0.0], [1.0, 0.0]]),
@@ -289,7 +288,6 @@ ROWS = [
         100,
         with_nans,
         dtypes=("float32", "float64"),
-        returns=of_x,
         pins=[pin([3.0, NAN, 1.0, 2.0], q=25, value=1.5, gradient=[0.0, 0.0, 0.5, 0.5])],
     ),
     skipping(
@@ -331,7 +329,7 @@ ROWS = [
             pin([[1.0, 2.0, 4.0]], value=1.0),
         ],
     ),
-    row(
+    convolution(
         "op_convolve",
         np.convolve,
         call(normal(5), normal(3)),
@@ -340,8 +338,6 @@ ROWS = [
         call(normal(4), normal(4), mode="valid"),
         call(normal(2), normal(3), mode="valid"),
         call(normal(1), normal(2)),
-        dtypes=BOOLEAN + NUMERIC,
-        accumulates=True,
         pins=[pin([1.0, INF, 3.0], [1.0, 1.0], value=[1.0, INF, INF, 3.0])],
     ),
     row(

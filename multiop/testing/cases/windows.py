@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._case import Row, call, row
+from .._case import Row, call
+from .creation import creation_row
 
 
 def window(op: str, reference, *options: float) -> Row:
     """Make a row of a window."""
-    return row(
-        op,
-        reference,
-        *(call(n, *options) for n in (0, 1, 2, 5, 12)),
-        dtypes=("float32",),
-        returns="float32",
-        differentiable=False,
-        vmap=False,
-        ulps=8.0,
-    )
+    calls = [call(n, *options) for n in (0, 1, 2, 5, 12)]
+    return creation_row(op, reference, *calls, returns="float32", ulps=8.0)
 
 
 def exact(op: str, reference) -> Row:
@@ -27,14 +20,11 @@ def exact(op: str, reference) -> Row:
 
 
 ROWS = [
-    row(
+    creation_row(
         "op_kaiser",
         np.kaiser,
         *(call(n, beta) for n, beta in ((0, 1.0), (1, 2.0), (5, 14.0), (6, -3), (9, 0.0), (4, 300.0))),
-        dtypes=("float32",),
         returns="float32",
-        differentiable=False,
-        vmap=False,
         ulps=64.0,  # at beta = 300 the exponent is 17, which multiplies the error of the exponential by as much
     ),
     exact("op_bartlett", np.bartlett),
