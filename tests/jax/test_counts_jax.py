@@ -69,7 +69,7 @@ MOST_CALLS = {  # of Python functions, eagerly, the test's own among them
     "take": (18, lambda: mo.op_take(X, PLACES, 0)),
     "get_item": (16, lambda: mo.op_get_item(X, PLACES)),
     "get_item behind a slice": (25, lambda: mo.op_get_item(X, (slice(1, 3), PLACES))),
-    "one_hot": (16, lambda: mo.op_one_hot(PLACES, 8)),
+    "one_hot": (18, lambda: mo.op_one_hot(PLACES, 8)),
     "segment_sum": (22, lambda: mo.op_segment_sum(X, PLACES, 4)),
     "sparse_categorical_crossentropy": (30, lambda: mo.op_sparse_categorical_crossentropy(PLACES, X, True)),
     "scatter_update": (33, lambda: mo.op_scatter_update(X, ROWS, X)),

@@ -14,6 +14,7 @@ from multiop import errors
 from multiop._values import args
 
 from ..conversion import (
+    available,
     convert,
     in_float32,
     in_one_call,
@@ -137,7 +138,7 @@ def op_unravel_index(indices, shape):
 
 
 def op_one_hot(x, num_classes, axis, dtype):
-    return _one_hot(x, num_classes, axis, native(dtype).name)  # which may warn, as a program would only once
+    return _one_hot(x, num_classes, axis, available(dtype))  # which may warn, as a program would only once
 
 
 @in_one_call
