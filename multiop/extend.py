@@ -13,7 +13,7 @@ from multiop._loading import (
     suggestions as _suggestions,
     versions as _versions,
 )
-from multiop._values import args as _args, dtypes as _dtypes, host as _host, tree as _tree
+from multiop._values import args as _args, dtypes as _dtypes, foreign as _foreign, host as _host, tree as _tree
 from multiop.autodiff._transformed import Transformed as _Transformed
 
 # what a backend is, as classes of typing
@@ -66,7 +66,7 @@ IDENTITY = _dtypes.IDENTITY  # dtype -> the maximum and the minimum of no number
 as_numpy = _host.as_numpy  # the array of a host value, by the rules of all backends
 flatten_list = _host.flat  # the entries of nested lists
 is_scalar = _host.is_scalar  # whether a value is a Python scalar
-framework_of = _host.owner  # the backend whose tensor a value is
+framework_of = _foreign.owner  # the backend whose tensor a value is
 
 # arguments in their canonical form; each raises `ArgumentError` by the argument's name
 axes = _args.axes  # axes, each once and not negative

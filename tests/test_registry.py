@@ -186,7 +186,7 @@ def test_tensor_of_another_framework_names_both_and_both_ways_out(backend, monke
         shape, dtype = (2,), "float32"
 
     ForeignTensor.__module__ = "mindspore.nn"
-    monkeypatch.setitem(multiop._values.host._OWNERS, "mindspore", "mindspore")
+    monkeypatch.setitem(multiop._values.foreign._OWNERS, "mindspore", "mindspore")
     with pytest.raises(
         errors.ForeignTensorError, match=f"a mindspore tensor was passed while the {backend} backend"
     ) as caught:
