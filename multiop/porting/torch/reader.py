@@ -35,7 +35,7 @@ from multiop.porting._graph import (
     call,
 )
 from multiop.porting._rows import Row, Untranslated, cast, single, words
-from multiop.porting.torch import _internals, functions, operations, sizes, weights, written
+from multiop.porting.torch import _internals, custom_functions, operations, sizes, weights, written
 from multiop.porting.torch._internals import pytree
 
 _CONTAINERS = ("torch.nn.modules.container.", "torch.nn.modules.module.")
@@ -108,7 +108,7 @@ def _read_repeated(
         missing |= {f"a change of the parameter {name}": [""] for name in assigned}
         missing |= {words: [""] for words in lost}
     # branches and loops are compiled on the way: a stance that forces another compiler would take them apart
-    watched = functions.record_functions(lambda name, where: missing[name].append(where))
+    watched = custom_functions.record_functions(lambda name, where: missing[name].append(where))
     with torch.compiler.set_stance("default"), watched:
         if isinstance(model, torch.export.ExportedProgram):
             program, kind, names = model, _root_kind(model), {}
@@ -1386,7 +1386,7 @@ class _Reader:
         """Read the forward and the backward of an `autograd.Function`."""
         if node.meta.get("val") is None:  # it was refused when it was called
             return
-        recorded = functions.call_of_handle(node.args[0])
+        recorded = custom_functions.call_of_handle(node.args[0])
         xs = [self._argument(arg) for arg in node.args[1]]
         name = f"autograd.Function {recorded.name}"
         ys = list(node.meta["val"])
@@ -1394,7 +1394,7 @@ class _Reader:
         try:
             graph, given = recorded.traced([arg.meta["val"] for arg in node.args[1]], ys)
             if _changes_a_view(graph.graph):
-                raise functions.Refused("it changes memory that it reads through another tensor")
+                raise custom_functions.Refused("it changes memory that it reads through another tensor")
             with self._inside(recorded.where) as nodes:
                 custom = self._read_custom(recorded, graph, given, len(xs), nodes)
         except Exception as reason:  # whatever the function does that cannot be traced
@@ -1414,10 +1414,10 @@ class _Reader:
             if inner.op == "get_attr":
                 tensor = getattr(module, inner.target)
                 if tensor.numel() != 1:
-                    raise functions.Refused("it uses a tensor that is not among its arguments")
+                    raise custom_functions.Refused("it uses a tensor that is not among its arguments")
                 self.entries[inner] = _Constant(tensor.item(), self._skeleton(tensor))
             elif _mutated_tensor(inner) in placeholders:
-                raise functions.Refused("it changes an argument in place")
+                raise custom_functions.Refused("it changes an argument in place")
             self._read(inner)
         (output,) = module.graph.find_nodes(op="output")
         outputs, gradients = output.args[0]
