@@ -78,7 +78,7 @@ def pytest_configure(config):
         "markers", "whole: about the collected tests themselves, so left out where a part is collected"
     )
     if config.getoption("as_tested"):
-        from multiop._loading.built_in import VERSIONS
+        from multiop._loading.versions import VERSIONS
 
         for name, levels in VERSIONS.items():
             VERSIONS[name] = levels._replace(reverse=(0, 0), whole=(0, 0), end=(9999, 0))

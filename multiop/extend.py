@@ -11,8 +11,9 @@ from multiop._loading import (
     registry as _registry,
     settings as _settings,
     suggestions as _suggestions,
+    versions as _versions,
 )
-from multiop._values import args as _args, dtypes as _dtypes, host as _host, tree as _tree
+from multiop._values import args as _args, dtypes as _dtypes, foreign as _foreign, host as _host, tree as _tree
 from multiop.autodiff._transformed import Transformed as _Transformed
 
 # what a backend is, as classes of typing
@@ -35,8 +36,8 @@ chosen = _registry.chosen_name  # the default backend, and what chose it
 plugins = _registry.plugins  # the entry points of backends that other packages bring
 is_installed = _registry.is_installed  # whether a backend's package is there
 is_package = _registry.is_package  # whether a package is there, without importing it
-level = _registry.level  # how far a version of a framework is supported
-tested_versions = _registry.tested_requirement  # the tested versions, as pip writes them
+level = _versions.level  # how far a version of a framework is supported
+tested_versions = _versions.tested_requirement  # the tested versions, as pip writes them
 known_faults = _known_faults.of  # the known faults of a version of a framework
 composite_of = _registry.composite_of  # a composite op, whatever stands for it
 is_compiling = _registry.is_compiling  # whether a compiler traces the Python code that asks
@@ -65,7 +66,7 @@ IDENTITY = _dtypes.IDENTITY  # dtype -> the maximum and the minimum of no number
 as_numpy = _host.as_numpy  # the array of a host value, by the rules of all backends
 flatten_list = _host.flat  # the entries of nested lists
 is_scalar = _host.is_scalar  # whether a value is a Python scalar
-framework_of = _host.owner  # the backend whose tensor a value is
+framework_of = _foreign.owner  # the backend whose tensor a value is
 
 # arguments in their canonical form; each raises `ArgumentError` by the argument's name
 axes = _args.axes  # axes, each once and not negative

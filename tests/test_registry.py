@@ -19,7 +19,7 @@ import pytest
 
 import multiop
 from multiop import errors
-from multiop._loading import built_in, registry
+from multiop._loading import built_in, registry, versions
 
 ROOT = Path(__file__).parent.parent
 pytestmark = pytest.mark.tier("quick")
@@ -186,7 +186,7 @@ def test_tensor_of_another_framework_names_both_and_both_ways_out(backend, monke
         shape, dtype = (2,), "float32"
 
     ForeignTensor.__module__ = "mindspore.nn"
-    monkeypatch.setitem(multiop._values.host._OWNERS, "mindspore", "mindspore")
+    monkeypatch.setitem(multiop._values.foreign._OWNERS, "mindspore", "mindspore")
     with pytest.raises(
         errors.ForeignTensorError, match=f"a mindspore tensor was passed while the {backend} backend"
     ) as caught:
@@ -212,32 +212,32 @@ def test_tensors_of_the_other_built_in_frameworks(backend, other):
 def test_the_oldest_version_that_is_not_refused_is_the_one_that_is_asked_for(name):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = project["dependencies"] if name == "numpy" else project["optional-dependencies"][name]
-    oldest = ".".join(map(str, registry.VERSIONS[name].reverse))
+    oldest = ".".join(map(str, versions.VERSIONS[name].reverse))
     assert f"{registry.BUILT_IN[name][1]}>={oldest}" in needed
 
 
 @pytest.mark.parametrize("name", list(registry.BUILT_IN))
 def test_levels_begin_where_the_table_says(name, monkeypatch):
-    monkeypatch.setitem(registry.VERSIONS, name, registry.VERSIONS[name]._replace(**LEVELS))
-    versions = ["0.9.9", "1.4.0a1", "1.5.0", "1.9.3", "1.10.0+cpu", "2.3.1", "2.4.0.dev20260101", "3.0.0"]
+    monkeypatch.setitem(versions.VERSIONS, name, versions.VERSIONS[name]._replace(**LEVELS))
+    releases = ["0.9.9", "1.4.0a1", "1.5.0", "1.9.3", "1.10.0+cpu", "2.3.1", "2.4.0.dev20260101", "3.0.0"]
     levels = ["refused"] * 2 + ["reverse"] * 2 + ["whole"] * 2 + ["untested"] * 2
-    assert [registry.level(name, version) for version in versions] == levels
-    assert registry.tested_requirement(name) == f"{registry.BUILT_IN[name][1]}>=1.10,<2.4"
+    assert [versions.level(name, version) for version in releases] == levels
+    assert versions.tested_requirement(name) == f"{registry.BUILT_IN[name][1]}>=1.10,<2.4"
     with pytest.raises(errors.BackendError, match=rf"{name} backend needs {name}>=1.5, and 1.4.1 is .* --upgrade "):
-        registry.refuse_old(name, "1.4.1")
-    registry.refuse_old(name, "1.5.0")
+        versions.refuse_old(name, "1.4.1")
+    versions.refuse_old(name, "1.5.0")
 
 
 def test_a_level_may_begin_with_a_patch_release():
-    versions = ["0.5", "0.5.2", "0.5.3.dev1", "0.5.3", "0.5.10", "0.6.0"]
-    assert [registry.level("jax", version) for version in versions] == ["refused"] * 2 + ["whole"] * 4
+    releases = ["0.5", "0.5.2", "0.5.3.dev1", "0.5.3", "0.5.10", "0.6.0"]
+    assert [versions.level("jax", version) for version in releases] == ["refused"] * 2 + ["whole"] * 4
 
 
 @pytest.mark.parametrize("name", ["torch", "tensorflow"])
 def test_a_version_that_was_not_tested_is_told_once(name, monkeypatch):
     pytest.importorskip(name)
     monkeypatch.setattr(registry, "_loaded", {})
-    monkeypatch.setitem(registry.VERSIONS, name, registry.Versions((0, 1), (0, 1), (0, 2)))
+    monkeypatch.setitem(versions.VERSIONS, name, versions.Versions((0, 1), (0, 1), (0, 2)))
     with pytest.warns(UserWarning, match=rf"{name} .* is outside the versions .*{name}>=0\.1,<0\.2"):
         registry.load(name)
     with warnings.catch_warnings():

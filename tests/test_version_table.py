@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from version_table import HEAD, NOTES, VersionTable
 
-from multiop._loading import registry
+from multiop._loading import versions
 from multiop.testing import _results
 
 pytest_plugins = ["pytester"]
@@ -73,7 +73,7 @@ def test_a_run_that_is_cut_short_changes_nothing(table, body):
 
 def ends(backend):
     """Return the oldest version of a framework, the oldest on which everything works, and the newest."""
-    oldest, whole, (major, minor) = registry.VERSIONS[backend]
+    oldest, whole, (major, minor) = versions.VERSIONS[backend]
     return [".".join(map(str, version)) for version in (oldest, whole, (major, minor - 1))]
 
 
@@ -82,7 +82,7 @@ def test_each_end_of_a_range_has_passed(backend):
     table = (ROOT / "docs/versions.md").read_text(encoding="utf-8")
     rows = dict(re.findall(rf"^\| {backend} \| ([\d.]+)\S* \| (\w+) \|", table, re.M))
     assert all(any(f"{version}.".startswith(f"{end}.") for version in rows) for end in ends(backend))
-    assert rows == {version: registry.level(backend, version) for version in rows}
+    assert rows == {version: versions.level(backend, version) for version in rows}
 
 
 @pytest.mark.parametrize("backend", NAMES)

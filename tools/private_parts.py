@@ -18,7 +18,7 @@ ALLOWED = {
     ("_call/frames.py", "_getframe"): "sys, of CPython",
     ("_call/keras_symbols.py", "_getframe"): "sys, of CPython",
     ("_rules/doors.py", "_getframe"): "sys, of CPython",
-    ("porting/torch/functions.py", "_getframe"): "sys, of CPython",
+    ("porting/torch/custom_functions.py", "_getframe"): "sys, of CPython",
     ("_loading/imports.py", "_initializing"): "tells that a module is half imported; without it, it is taken for whole",
     (
         "_loading/built_in.py",

@@ -1,4 +1,4 @@
-"""What is known of each built-in backend before it is loaded: its module, its package and its tested versions."""
+"""What is known of each built-in backend before it is loaded: its module and its package."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -20,28 +20,6 @@ BUILT_IN: dict[str, tuple[str, str, str]] = {
     "numpy": ("multiop.backends.numpy", "numpy", "pip install numpy scipy"),
 }
 EMBEDDED = "numpy"  # it needs no framework
-
-
-class Versions(NamedTuple):
-    """Where each level begins among the versions of a framework, see docs/versions.md.
-
-    Attributes:
-        reverse: The first that is not refused. Custom gradients have reverse mode alone, on public API.
-        whole: The first on which everything works.
-        end: The first that the suite was never run on. It is taken for one of the level `reverse`, with a warning.
-    """
-
-    reverse: tuple[int, ...]
-    whole: tuple[int, ...]
-    end: tuple[int, ...]
-
-
-VERSIONS = {
-    "torch": Versions(reverse=(2, 6), whole=(2, 6), end=(2, 16)),
-    "jax": Versions(reverse=(0, 5, 3), whole=(0, 5, 3), end=(0, 13)),
-    "tensorflow": Versions(reverse=(2, 18), whole=(2, 18), end=(2, 22)),
-    "numpy": Versions(reverse=(2, 0), whole=(2, 0), end=(2, 6)),
-}
 
 
 def is_package(name: str) -> bool:

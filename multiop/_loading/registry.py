@@ -9,7 +9,6 @@ import contextlib
 import functools
 import gc
 import importlib
-import re
 import sys
 import threading
 import warnings
@@ -18,12 +17,10 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from multiop import errors
-from multiop._loading import kernels, settings, suggestions
+from multiop._loading import kernels, settings, suggestions, versions
 from multiop._loading.built_in import (
     BUILT_IN as BUILT_IN,
     EMBEDDED as EMBEDDED,
-    VERSIONS as VERSIONS,
-    Versions as Versions,
     compiling,
     hide_from_tracer,
     is_package as is_package,
@@ -215,60 +212,6 @@ def is_installed(name: str) -> bool:
     return is_package(BUILT_IN[name][1]) if name in BUILT_IN else name in plugins()
 
 
-def level(name: str, version: str) -> str:
-    """Return what works on `version` of the framework of a backend: "refused", "reverse", "whole", or "untested"."""
-    versions = VERSIONS[name]
-    numbers = tuple(map(int, re.findall(r"\d+", version)[:3]))
-    begins = {"refused": (0, 0), "reverse": versions.reverse, "whole": versions.whole, "untested": versions.end}
-    return [level for level, first in begins.items() if first <= numbers][-1]
-
-
-def is_whole(name: str, version: str) -> bool:
-    """Say whether `version` of the framework of a backend is one that everything works on."""
-    return level(name, version) == "whole"
-
-
-def refuse_old(name: str, version: str) -> None:
-    """Raise if `version` of the framework of a backend is too old."""
-    if level(name, version) == "refused":
-        oldest = ".".join(map(str, VERSIONS[name].reverse))
-        raise errors.BackendError(
-            f"the {name} backend needs {BUILT_IN[name][1]}>={oldest}, and {version} is installed; upgrade it with: "
-            f"{BUILT_IN[name][2].replace('install', 'install --upgrade')}"
-        )
-
-
-def tested_requirement(name: str) -> str:
-    """Return the versions that everything works on, as a requirement for pip."""
-    _, oldest, newest = (".".join(map(str, version)) for version in VERSIONS[name])
-    return f"{BUILT_IN[name][1]}>={oldest},<{newest}"
-
-
-def untested_message(name: str, version: str) -> str:
-    """Return the message about a version that the suite was never run on."""
-    return f"{name} {version} is outside the versions that multiop was tested on ({tested_requirement(name)})"
-
-
-def lacking(name: str, version: str, missing: object) -> str:
-    """Return the message about a tested version without some of the private parts that it should have."""
-    return (
-        f"{name} {version} lacks parts that multiop needs ({missing}), unlike the versions that it was tested on "
-        f"({tested_requirement(name)})"
-    )
-
-
-# the end of those messages for a backend that then has custom gradients on its framework's public API
-REVERSE_MODE_ALONE = ": custom gradients have reverse mode alone, and GradientTape is not available"
-
-
-def unknown_parts(name: str, title: str, version: str, what: str) -> errors.UnsupportedError:
-    """Return the error for `what`, which needs parts of the framework that are not known on this version."""
-    return errors.UnsupportedError(
-        f"{what} needs parts of {title} that are not public, and multiop does not know those of {name} {version}: "
-        f"install a version that it was tested on, with: pip install '{tested_requirement(name)}'"
-    )
-
-
 def load(name: str) -> Any:
     """Import backend `name`, once, and return its module."""
     if not isinstance(name, str):
@@ -332,8 +275,8 @@ def _load(name: str) -> None:
         if not hasattr(module, optional):
             setattr(module, optional, None)
     lacks = getattr(module, "if_untested", "")
-    if name in BUILT_IN and lacks is not None and level(name, module.version) == "untested":
-        warnings.warn(untested_message(name, module.version) + lacks, stacklevel=2)
+    if name in BUILT_IN and lacks is not None and versions.level(name, module.version) == "untested":
+        warnings.warn(versions.untested_message(name, module.version) + lacks, stacklevel=2)
     settings.settle_x64()
     if settings.x64 and name not in BUILT_IN:  # if it is off, a framework's own switch is left as it is
         module.set_x64(True)

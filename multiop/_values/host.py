@@ -13,12 +13,10 @@ import numpy as np
 
 from multiop import config, errors
 from multiop._values import dtypes as _dtypes
+from multiop._values.foreign import refuse_tensor
 
 SCALARS = (bool, int, float, complex)
 _WITH_DIGITS = (list, tuple, *SCALARS)
-
-# top-level module of a tensor's class -> the framework that owns it
-_OWNERS = {"torch": "torch", "jax": "jax", "jaxlib": "jax", "tensorflow": "tensorflow", "keras": "keras"}
 
 
 def is_scalar(x: Any) -> bool:
@@ -29,22 +27,6 @@ def is_scalar(x: Any) -> bool:
 def is_zero(x: Any) -> bool:
     """Say whether `x` is the Python number 0, and not -0.0."""
     return is_scalar(x) and x == 0 and math.copysign(1.0, x.real) == math.copysign(1.0, x.imag) == 1.0
-
-
-def owner(x: Any) -> str | None:
-    """Return the name of the framework whose tensor `x` is, or `None`."""
-    if x is None or isinstance(x, (str, *SCALARS)):  # torch.compile cannot trace the loop over their classes
-        return None
-    for cls in type(x).__mro__:
-        framework = _OWNERS.get((cls.__module__ or "").partition(".")[0])
-        if framework is not None and hasattr(x, "shape") and hasattr(x, "dtype"):
-            return framework
-    return None
-
-
-def value_of_variable(x: Any) -> Any:
-    """Return the tensor in a Keras variable, or `None` for anything else."""
-    return x.value if owner(x) == "keras" and hasattr(x, "value") and hasattr(x, "assign") else None
 
 
 def power_of_10(n: int) -> float:
@@ -147,26 +129,6 @@ def _entries(x: Any) -> list[Any] | None:
     if isinstance(x, (str, bytes, bytearray, Mapping, type)) or not hasattr(x, "__getitem__"):
         return None
     return [x[k] for k in range(len(x))] if hasattr(x, "__len__") else None
-
-
-def refuse_tensor(x: Any, backend: str) -> None:
-    """Raise an error if `x` is a tensor, but not a dense tensor of `backend`."""
-    framework = None if is_scalar(x) else owner(x)  # JAX has array-like literals that are not a jax.Array
-    if framework is None or (framework == backend and hasattr(x, "__array__")):
-        return
-    if framework == backend:
-        raise errors.ArgumentTypeError(f"{type(x).__name__} is not a dense {backend} tensor; make it one first")
-    if framework == "keras":
-        raise errors.ForeignTensorError(
-            f"a Keras {type(x).__name__} was passed, which has no values; make the function an operation of "
-            "Keras, with multiop.keras.Op(function)(...), or call it where there are values, as in the call method of "
-            "a keras.Layer"
-        )
-    raise errors.ForeignTensorError(
-        f"a {framework} tensor was passed while the {backend} backend is active; convert it "
-        f"(multiop.op_convert_to_numpy under use_backend({framework!r})), or switch with "
-        f"multiop.set_backend({framework!r})"
-    )
 
 
 def scalar(x: Any, dtype: str) -> np.ndarray[Any, Any]:

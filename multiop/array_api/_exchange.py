@@ -8,18 +8,18 @@ import numpy as np
 
 from multiop import config, errors
 from multiop._loading import registry
-from multiop._values import args, host
+from multiop._values import args, foreign, host
 from multiop._values.types import Tensor
 from multiop.frontends.conversion import op_array, op_convert_to_tensor, op_is_tensor
 
 
 def adopt(x: Any, copy: bool | None) -> Tensor:
     """Return `x` as a tensor of the active backend, of the same dtype."""
-    value = host.value_of_variable(x)
+    value = foreign.value_of_variable(x)
     x = x if value is None else value
     if op_is_tensor(x):
         return op_array(x) if copy else x
-    framework = host.owner(x)
+    framework = foreign.owner(x)
     if framework is None and not hasattr(x, "__dlpack__"):
         raise errors.ArgumentTypeError(
             f"from_dlpack: x must have __dlpack__, which {args.describe(x)} lacks; use asarray"
@@ -41,13 +41,13 @@ def _view(x: Any) -> np.ndarray[Any, Any] | None:
     """Return an array of NumPy on the memory of `x`; `None` where it cannot look there."""
     if isinstance(x, np.ndarray):
         return x
-    if host.owner(x) == "torch":
+    if foreign.owner(x) == "torch":
         if x.is_conj() or x.is_neg():  # lazy bits, which PyTorch may not tell
             return None
         x = x.detach()
     try:
         return np.from_dlpack(x)
     except Exception:  # each framework's own, of an accelerator or bfloat16
-        if host.owner(x) is None:
+        if foreign.owner(x) is None:
             raise
         return None

@@ -14,7 +14,7 @@ import numpy as np
 
 from multiop import errors
 from multiop._rules import doors
-from multiop._values import args as _args, dtypes, host, tree as _tree
+from multiop._values import args as _args, dtypes, foreign, host, tree as _tree
 from multiop.frontends.creation import op_eye, op_zeros, op_zeros_like
 from multiop.frontends.elementwise import op_add, op_multiply
 from multiop.frontends.shapes import op_reshape
@@ -120,7 +120,7 @@ def is_array(backend: Any) -> Callable[[Any], bool]:
     """Return a predicate for leaves that count as tensors in every context: tensors and NumPy arrays."""
 
     def is_wanted(leaf: Any) -> bool:
-        return backend.is_tensor(leaf) or isinstance(leaf, (np.ndarray, np.generic)) or host.owner(leaf) is not None
+        return backend.is_tensor(leaf) or isinstance(leaf, (np.ndarray, np.generic)) or foreign.owner(leaf) is not None
 
     return is_wanted
 

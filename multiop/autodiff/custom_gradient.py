@@ -22,7 +22,7 @@ from multiop._call.explain import explain
 from multiop._loading import registry
 from multiop._loading.registry import active
 from multiop._rules import doors
-from multiop._values import args as _args, dtypes, host, tree
+from multiop._values import args as _args, dtypes, foreign, host, tree
 from multiop.autodiff._flat import learn_classes, leaves_like, seen, static_shape
 from multiop.autodiff._transformed import decorate_transformed
 
@@ -195,7 +195,7 @@ class CustomCall:
             if (
                 self.backend.is_tensor(leaf)
                 or isinstance(leaf, (np.ndarray, np.generic))
-                or host.owner(leaf) is not None
+                or foreign.owner(leaf) is not None
             ):
                 try:
                     tensor = self.backend.convert(leaf)  # refuses another framework's tensor

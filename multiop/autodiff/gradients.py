@@ -8,7 +8,7 @@ from multiop import errors
 from multiop._call.explain import explain
 from multiop._call.frames import shorten
 from multiop._loading.registry import active, traced
-from multiop._values import args, dtypes, host, tree as _tree
+from multiop._values import args, dtypes, foreign, tree as _tree
 from multiop._values.types import PyTree
 from multiop.autodiff import _flat
 from multiop.autodiff.tape import UNCONNECTED, GradientTape
@@ -140,7 +140,7 @@ def _tensors(tree: PyTree, what: str, backend: Any, convert: bool = False) -> li
         forgotten = "; it returned nothing (a forgotten return?)" if convert else ""
         raise errors.ArgumentTypeError(f"gradients: ys must be tensors or a function that returns them{forgotten}")
     for i, leaf in enumerate(leaves):
-        if (value := host.value_of_variable(leaf)) is not None:
+        if (value := foreign.value_of_variable(leaf)) is not None:
             leaves[i] = leaf = value
         if backend.is_tensor(leaf):
             continue

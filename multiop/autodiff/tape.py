@@ -10,7 +10,7 @@ from typing import Any
 from multiop import errors
 from multiop._call.frames import shorten
 from multiop._loading.registry import active
-from multiop._values import args, dtypes, host, tree
+from multiop._values import args, dtypes, foreign, tree
 from multiop._values.types import PyTree, Tensor
 from multiop.autodiff import _flat
 from multiop.frontends.creation import op_ones_like, op_zeros_like
@@ -385,7 +385,7 @@ class GradientTape:
         return template, [self._tensor(leaf, f"{method}: sources") for leaf in flat]
 
     def _tensor(self, leaf: Any, what: str) -> Any:
-        if (value := host.value_of_variable(leaf)) is not None:
+        if (value := foreign.value_of_variable(leaf)) is not None:
             leaf = value
         if not self._backend.is_tensor(leaf):
             if _flat.is_array(self._backend)(leaf):

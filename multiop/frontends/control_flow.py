@@ -21,7 +21,7 @@ from multiop._call.boundary import boundary
 from multiop._call.explain import explain
 from multiop._call.frames import shorten
 from multiop._loading.registry import active, traced
-from multiop._values import args as _args, dtypes as _dtypes, host, tree as _tree
+from multiop._values import args as _args, dtypes as _dtypes, foreign, tree as _tree
 from multiop._values.types import ArrayLike, PyTree, Tensor
 from multiop.frontends.creation import op_copy
 from multiop.frontends.shapes import op_broadcast_to, op_concatenate, op_flip, op_reshape, op_stack
@@ -581,7 +581,7 @@ def _integer(value: Any, what: str) -> Any:
 
 
 def _scalar(value: Any, what: str, dtypes: tuple[str, ...], kind: str) -> Any:
-    if not (active().is_tensor(value) or isinstance(value, np.ndarray) or host.owner(value) is not None):
+    if not (active().is_tensor(value) or isinstance(value, np.ndarray) or foreign.owner(value) is not None):
         raise errors.ArgumentTypeError(
             f"{what} must be a scalar {kind} tensor or a Python {kind}, got {_args.describe(value)}"
         )

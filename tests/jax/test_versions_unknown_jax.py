@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 import multiop
 from multiop import errors, ops
-from multiop._loading import registry
+from multiop._loading import versions
 from multiop.backends.jax import _versions
 from multiop.backends.jax.autodiff import custom_gradient
 
@@ -31,7 +31,7 @@ def sigmoid(x):
 @pytest.fixture(autouse=True)
 def unknown(monkeypatch):
     """Take the installed JAX for one that is newer than any tested."""
-    monkeypatch.setitem(registry.VERSIONS, "jax", registry.Versions((0, 1), (0, 1), (0, 2)))
+    monkeypatch.setitem(versions.VERSIONS, "jax", versions.Versions((0, 1), (0, 1), (0, 2)))
     for cached in (_versions.are_parts_known, custom_gradient._custom_call):
         cached.cache_clear()
     with warnings.catch_warnings():

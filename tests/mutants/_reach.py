@@ -136,7 +136,7 @@ def files_about(backend: str, words: list[str], domain: str, most: int = 10) -> 
 def files_of_porting(path: str) -> list[str]:
     """Return the files of tests of porting: those named like the file or its folder first, then those that name it."""
     words = [word.strip("_") for word in Path(path).with_suffix("").parts[2:]]
-    words += {"_printing": ["source"], "calls": ["torch_calls"], "primitives": ["jax_primitives"]}.get(words[-1], [])
+    words += {"_printing": ["source"], "primitives": ["jax_primitives"]}.get(words[-1], [])
     words += ["source", "expressions"] * ("_printing" in path)
     files = {str(file.relative_to(ROOT)): file.read_text() for file in (ROOT / "tests/porting").glob("test_*.py")}
     counts = {

@@ -10,7 +10,7 @@ import re
 import numpy as np
 import pytest
 
-from multiop._loading import registry
+from multiop._loading import versions
 from multiop.testing import _results
 
 HEAD = """# Versions
@@ -23,7 +23,7 @@ HEAD = """# Versions
 | TensorFlow | 2.18 to 2.21 |
 | NumPy | 2.0 to 2.5 |
 
-`multiop info` shows what you have, whether it was tested, and its level, which `multiop/_loading/built_in.py` sets:
+`multiop info` shows what you have, whether it was tested, and its level, which `multiop/_loading/versions.py` sets:
 
 - *whole*: everything works.
 - *reverse*, for newer versions than these, with a warning: ops, transforms and `jit` work by public API alone, and
@@ -65,10 +65,10 @@ class VersionTable:
             return
         version = _results.version(self.backend)
         python = ".".join(platform.python_version_tuple()[:2])
-        row = [self.backend, version, registry.level(self.backend, version), python, np.__version__]
+        row = [self.backend, version, versions.level(self.backend, version), python, np.__version__]
         row += [str(self.counts["passed"]), str(self.counts["known"]), datetime.date.today().isoformat()]
         text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
-        known = tuple(f"| {name} |" for name in registry.VERSIONS)
+        known = tuple(f"| {name} |" for name in versions.VERSIONS)
         lines = [line for line in text.splitlines() if line.startswith(known)]
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
         rows = [old for old in rows if old[:2] != row[:2]] + [row] * passed

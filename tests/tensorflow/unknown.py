@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from multiop._loading import registry
+from multiop._loading import registry, versions
 
 # what is missing, or otherwise than it was, while multiop is imported; TensorFlow itself calls these parts too
 PARTS = {
@@ -23,7 +23,7 @@ PARTS = {
 }  # fmt: skip
 CASE = os.environ["MULTIOP_TEST_PARTS"]
 if CASE != "lacking":  # that is a version that was tested
-    registry.VERSIONS["tensorflow"] = registry.Versions((2, 0), (2, 0), (2, 1))
+    versions.VERSIONS["tensorflow"] = versions.Versions((2, 0), (2, 0), (2, 1))
 
 
 def other(needed, *, also):
@@ -95,12 +95,12 @@ def equal(found, expected):
 
 def refused():
     return pytest.raises(
-        errors.UnsupportedError, match="not public.*" + re.escape(registry.tested_requirement("tensorflow"))
+        errors.UnsupportedError, match="not public.*" + re.escape(versions.tested_requirement("tensorflow"))
     )
 
 
 def test_it_is_said_once():
-    said = [message for message in WARNED if registry.tested_requirement("tensorflow") in message]
+    said = [message for message in WARNED if versions.tested_requirement("tensorflow") in message]
     assert len(said) == 1
     assert "reverse mode alone" in said[0]
 

@@ -13,7 +13,7 @@ import torch
 import torch._higher_order_ops  # before it lacks anything
 from torch.autograd import forward_ad
 
-from multiop._loading import registry
+from multiop._loading import registry, versions
 
 # what is missing, or otherwise than it was, while multiop is imported; PyTorch's own Python calls these parts too
 PARTS = {
@@ -24,7 +24,7 @@ PARTS = {
     "torch.fx.experimental.proxy_tensor.get_proxy_mode", "torch.fx.experimental.proxy_tensor.make_fx",
 }  # fmt: skip
 CASE = os.environ["MULTIOP_TEST_PARTS"]
-registry.VERSIONS["torch"] = registry.Versions((2, 0), (2, 0), (2, 1))
+versions.VERSIONS["torch"] = versions.Versions((2, 0), (2, 0), (2, 1))
 
 
 def other(needed, *, also):

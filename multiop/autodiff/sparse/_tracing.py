@@ -16,7 +16,7 @@ import numpy as np
 from multiop import errors
 from multiop._loading import registry
 from multiop._loading.primitives import Primitives
-from multiop._values import dtypes, host
+from multiop._values import dtypes, foreign, host
 from multiop.autodiff.sparse import _rules
 from multiop.autodiff.sparse._sets import (
     Map,
@@ -107,7 +107,7 @@ class Tracer:
         """Return `x` with tensors of a framework, which the function closes over, as arrays, also in lists."""
         if type(x) in (list, tuple):
             return type(x)(map(self.to_array, x))
-        owner = None if isinstance(x, (Traced, np.ndarray)) else host.owner(x)
+        owner = None if isinstance(x, (Traced, np.ndarray)) else foreign.owner(x)
         if owner is None or owner not in registry.BUILT_IN or owner == "numpy":
             return x
         backend = registry.load(owner)
@@ -116,7 +116,7 @@ class Tracer:
     # conversion
 
     def is_tensor(self, x: Any) -> bool:
-        return isinstance(x, self.Tensor) or host.owner(x) in registry.BUILT_IN
+        return isinstance(x, self.Tensor) or foreign.owner(x) in registry.BUILT_IN
 
     def convert(self, x: Any, dtype: str | None = None) -> Any:
         x = self.to_array(x)

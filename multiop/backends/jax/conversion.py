@@ -12,7 +12,7 @@ import numpy as np
 
 from multiop import config, errors
 from multiop._rules import signatures
-from multiop._values import args, dtypes, host
+from multiop._values import args, dtypes, foreign, host
 
 from . import _versions
 from ._cpu_compiler import mended
@@ -212,7 +212,7 @@ def convert(x, dtype=None):
         if dtype is None:
             dtype = dtypes.result_type(*[promotion_dtype(leaf) for leaf in host.flat(x)])
         return jnp.stack([convert(entry, dtype) for entry in x])
-    if (value := host.value_of_variable(x)) is not None:
+    if (value := foreign.value_of_variable(x)) is not None:
         return convert(value, dtype)
     return _of_numpy(host.as_numpy(x, dtype and available(dtype), "jax", wide=jax.config.jax_enable_x64))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from multiop import errors
-from multiop._values import args, dtypes, host
+from multiop._values import args, dtypes, foreign, host
 
 from ._record import Traced, array_of, is_traced, ops
 
@@ -61,7 +61,7 @@ def convert(x, dtype=None):
         return ops.stack([convert(entry, dtype) for entry in x], 0)
     if isinstance(x, Traced):
         return x if dtype in (None, dtype_name(x)) else ops.cast(x, dtype)
-    value = host.value_of_variable(x)
+    value = foreign.value_of_variable(x)
     x = x if value is None else value
     if is_tensor(x):
         return cast(x, dtype)

@@ -13,10 +13,10 @@ from contextlib import contextmanager, nullcontext, suppress
 import tensorflow as tf
 
 from multiop import errors
-from multiop._loading import registry
+from multiop._loading import versions
 
-registry.refuse_old("tensorflow", tf.__version__)
-IS_TESTED = registry.is_whole("tensorflow", tf.__version__)
+versions.refuse_old("tensorflow", tf.__version__)
+IS_TESTED = versions.is_whole("tensorflow", tf.__version__)
 MOST_NESTED = 8  # how many forward accumulators may be nested
 # pfor's _create_op copies only the attributes of an operation
 COPIES = "https://github.com/tensorflow/tensorflow/blob/v2.21.0/tensorflow/python/ops/parallel_for/pfor.py"
@@ -24,7 +24,7 @@ COPIES = "https://github.com/tensorflow/tensorflow/blob/v2.21.0/tensorflow/pytho
 missing = None  # why no part is used, if so: what needs the parts is then done by `_public`, or refused
 try:
     if not IS_TESTED:
-        raise ImportError(registry.untested_message("tensorflow", tf.__version__))
+        raise ImportError(versions.untested_message("tensorflow", tf.__version__))
     from tensorflow.python import pywrap_tfe
     from tensorflow.python.eager import backprop, context, execute, forwardprop, record
     from tensorflow.python.eager.polymorphic_function import concrete_function

@@ -9,19 +9,19 @@ import warnings
 
 import tensorflow as tf
 
-from multiop._loading import registry
+from multiop._loading import versions
 
 from . import _internals
 
-LACKS = registry.REVERSE_MODE_ALONE + ", and checkpoint saves no memory"
+LACKS = versions.REVERSE_MODE_ALONE + ", and checkpoint saves no memory"
 
 
 def warn_of_missing_parts():
     """Warn of what a tested TensorFlow without some private parts cannot do; the registry warns of other versions."""
     if _internals.missing is not None and _internals.IS_TESTED:
-        warnings.warn(registry.lacking("tensorflow", tf.__version__, _internals.missing) + LACKS, stacklevel=2)
+        warnings.warn(versions.lacking("tensorflow", tf.__version__, _internals.missing) + LACKS, stacklevel=2)
 
 
 def unknown(what):
     """Return the error for `what` this version of TensorFlow cannot do."""
-    return registry.unknown_parts("tensorflow", "TensorFlow", tf.__version__, what)
+    return versions.unknown_parts("tensorflow", "TensorFlow", tf.__version__, what)

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from multiop import errors
-from multiop._values import args, dtypes, host
+from multiop._values import args, dtypes, foreign, host
 
 from . import _internals
 from ._internals import EagerTensor, anything_records, executing_eagerly
@@ -151,7 +151,7 @@ def convert(x, dtype=None):
         if dtype is None:
             dtype = dtypes.result_type(*[promotion_dtype(leaf) for leaf in host.flat(x)])
         return tf.stack([convert(entry, dtype) for entry in x])
-    if (value := host.value_of_variable(x)) is not None:
+    if (value := foreign.value_of_variable(x)) is not None:
         return convert(value, dtype)
     return tf.constant(host.as_numpy(x, dtype, "tensorflow"))
 

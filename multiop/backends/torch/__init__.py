@@ -2,7 +2,7 @@
 
 import torch
 
-from multiop._loading import registry
+from multiop._loading import versions
 
 from . import _compiler, _internals, kernels as kernels, random as random
 from .conversion import *  # noqa: F403
@@ -29,7 +29,7 @@ if not _internals.IS_TESTED:
 
 name = "torch"
 compiler = _compiler
-if_untested = registry.REVERSE_MODE_ALONE
+if_untested = versions.REVERSE_MODE_ALONE
 version = torch.__version__
 Tensor = torch.Tensor
 argument_errors = (RuntimeError, IndexError, ValueError, TypeError)

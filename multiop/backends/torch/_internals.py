@@ -19,17 +19,17 @@ from torch.compiler import is_dynamo_compiling
 from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
 
 from multiop import errors
-from multiop._loading import built_in, imports, registry
+from multiop._loading import built_in, imports, versions
 
 VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
-registry.refuse_old("torch", torch.__version__)
-IS_TESTED = registry.is_whole("torch", torch.__version__)
+versions.refuse_old("torch", torch.__version__)
+IS_TESTED = versions.is_whole("torch", torch.__version__)
 MISSING = []  # paths of the parts that are missing
 
 
 def unknown(what):
     """Return the error for `what` this version of PyTorch cannot do."""
-    return registry.unknown_parts("torch", "PyTorch", torch.__version__, what)
+    return versions.unknown_parts("torch", "PyTorch", torch.__version__, what)
 
 
 def _part(path, stand_in=None, is_right=None):

@@ -7,7 +7,7 @@ import torch
 from torch.compiler import is_dynamo_compiling
 
 from multiop import config, errors
-from multiop._values import args, dtypes, host
+from multiop._values import args, dtypes, foreign, host
 
 from ._internals import (
     all_levels,
@@ -184,7 +184,7 @@ def convert(x, dtype=None, device=None):
             return torch.tensor(x)
         except ValueError:  # of a single record, any strides are contiguous to NumPy
             x = x.copy()
-    value = host.value_of_variable(x)
+    value = foreign.value_of_variable(x)
     return _of_host(x, dtype, device) if value is None else convert(value, dtype, device)
 
 

@@ -35,7 +35,7 @@ from multiop.porting._graph import (
     call,
 )
 from multiop.porting._rows import Row, Untranslated, cast, single, words
-from multiop.porting.torch import _internals, calls, functions, sizes, weights, written
+from multiop.porting.torch import _internals, custom_functions, operations, sizes, weights, written
 from multiop.porting.torch._internals import pytree
 
 _CONTAINERS = ("torch.nn.modules.container.", "torch.nn.modules.module.")
@@ -108,7 +108,7 @@ def _read_repeated(
         missing |= {f"a change of the parameter {name}": [""] for name in assigned}
         missing |= {words: [""] for words in lost}
     # branches and loops are compiled on the way: a stance that forces another compiler would take them apart
-    watched = functions.record_functions(lambda name, where: missing[name].append(where))
+    watched = custom_functions.record_functions(lambda name, where: missing[name].append(where))
     with torch.compiler.set_stance("default"), watched:
         if isinstance(model, torch.export.ExportedProgram):
             program, kind, names = model, _root_kind(model), {}
@@ -335,7 +335,7 @@ def _may_be_written(target: Any) -> bool:
     the gradient alone. Those are what is refused where there is a row, and embeddings have them.
     """
     packet, overload = _internals.names(target)
-    has_row = packet in calls.ROWS or f"{packet}.{overload}" in calls.ROWS
+    has_row = packet in operations.ROWS or f"{packet}.{overload}" in operations.ROWS
     is_composite = _internals.is_composite(target)
     draws = torch.Tag.nondeterministic_seeded in target.tags
     is_lookup = "embedding" in packet and not packet.endswith("_loss")
@@ -856,7 +856,7 @@ class _Reader:
     # values
 
     def _skeleton(self, value: Any, kind: str = "local", name: str = "") -> Value:
-        return Value(tuple(map(self._size, value.shape)), calls.name_of(value.dtype), kind, name)
+        return Value(tuple(map(self._size, value.shape)), operations.name_of(value.dtype), kind, name)
 
     def _size(self, size: Any) -> Any:
         if isinstance(size, int):
@@ -894,7 +894,7 @@ class _Reader:
         if isinstance(argument, (list, tuple)):
             return tuple(self._argument(part) for part in argument)
         if isinstance(argument, torch.dtype):
-            return calls.name_of(argument)
+            return operations.name_of(argument)
         if isinstance(argument, torch.SymFloat):
             return Number(sizes.expression(argument.node.expr, self._symbol))
         return self._size(argument) if isinstance(argument, torch.SymInt) else argument
@@ -1053,14 +1053,14 @@ class _Reader:
             statistics = self._move(node, bound)
             if isinstance(node.meta["val"], tuple):
                 y = self._bind(
-                    calls.batch_norm(**self._bind_arguments(calls.batch_norm, schema, bound, None)),
+                    operations.batch_norm(**self._bind_arguments(operations.batch_norm, schema, bound, None)),
                     self._skeleton(node.meta["val"][0]),
                 )
                 self.entries[node] = (y, None, None, *statistics)
                 return
         if base == "instance_norm" and bound["use_input_stats"] and bound["running_mean"] is not None:
             self._move(node, bound, each=True)
-        row = calls.ROWS.get(f"{base}.{overload}") or calls.ROWS.get(base)
+        row = operations.ROWS.get(f"{base}.{overload}") or operations.ROWS.get(base)
         if row is None:
             self._miss(node)
             return
@@ -1371,7 +1371,7 @@ class _Reader:
         names = ("hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
         bound = {name: self._argument(arg) for name, arg in zip(names, args, strict=True)}
         out = tuple(map(self._skeleton, node.meta["val"]))
-        row = calls.ROWS[f"{kind}.input"]
+        row = operations.ROWS[f"{kind}.input"]
         y, *states = row(input=packed.value, lengths=packed.lengths, out=out, emit=self._emit, **bound)
         y, *states = self._bind((y, *states), out)
         self.entries[node] = (_Packed(y, packed.lengths, packed.longest), *states)
@@ -1386,7 +1386,7 @@ class _Reader:
         """Read the forward and the backward of an `autograd.Function`."""
         if node.meta.get("val") is None:  # it was refused when it was called
             return
-        recorded = functions.call_of_handle(node.args[0])
+        recorded = custom_functions.call_of_handle(node.args[0])
         xs = [self._argument(arg) for arg in node.args[1]]
         name = f"autograd.Function {recorded.name}"
         ys = list(node.meta["val"])
@@ -1394,7 +1394,7 @@ class _Reader:
         try:
             graph, given = recorded.traced([arg.meta["val"] for arg in node.args[1]], ys)
             if _changes_a_view(graph.graph):
-                raise functions.Refused("it changes memory that it reads through another tensor")
+                raise custom_functions.Refused("it changes memory that it reads through another tensor")
             with self._inside(recorded.where) as nodes:
                 custom = self._read_custom(recorded, graph, given, len(xs), nodes)
         except Exception as reason:  # whatever the function does that cannot be traced
@@ -1414,10 +1414,10 @@ class _Reader:
             if inner.op == "get_attr":
                 tensor = getattr(module, inner.target)
                 if tensor.numel() != 1:
-                    raise functions.Refused("it uses a tensor that is not among its arguments")
+                    raise custom_functions.Refused("it uses a tensor that is not among its arguments")
                 self.entries[inner] = _Constant(tensor.item(), self._skeleton(tensor))
             elif _mutated_tensor(inner) in placeholders:
-                raise functions.Refused("it changes an argument in place")
+                raise custom_functions.Refused("it changes an argument in place")
             self._read(inner)
         (output,) = module.graph.find_nodes(op="output")
         outputs, gradients = output.args[0]
@@ -1576,11 +1576,11 @@ def evaluation_nodes(graph: Graph) -> list[Node]:
             query, key, value, *_ = part.args
             options = dict(part.kwargs)
             mask = options["mask"] if options["mask"] is not None else options["bias"]
-            return calls.attention(query, key, value, query, attn_mask=mask, scale=options["scale"])
+            return operations.attention(query, key, value, query, attn_mask=mask, scale=options["scale"])
         if part.function == "tracked_batch_norm":
             kwargs = dict(part.kwargs)
             weight, bias, mean, variance = (kwargs.get(n) for n in ("weight", "bias", "running_mean", "running_var"))
-            return calls.batch_norm(part.args[0], weight, bias, mean, variance, False, 0.0, kwargs["epsilon"])
+            return operations.batch_norm(part.args[0], weight, bias, mean, variance, False, 0.0, kwargs["epsilon"])
         return part
 
     return _graph.evaluation_nodes(graph, change)
@@ -1626,4 +1626,8 @@ def example(value: Any, repeat: Any = _more_than_one) -> tuple[list[int], str, i
     value = repeat(value)
     tensor = torch.as_tensor(value)
     is_float = tensor.is_floating_point() or tensor.is_complex()
-    return list(tensor.shape), calls.name_of(tensor.dtype), 0 if is_float or not tensor.numel() else int(tensor.max())
+    return (
+        list(tensor.shape),
+        operations.name_of(tensor.dtype),
+        0 if is_float or not tensor.numel() else int(tensor.max()),
+    )

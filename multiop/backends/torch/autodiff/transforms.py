@@ -43,7 +43,7 @@ from .._internals import (
     tracing_state,
 )
 from ..conversion import is_dtensor, is_inexact
-from . import _effects, _families, _rules
+from . import _dynamic_sizes, _effects, _rules
 from ._graph import detach_unlinked, enter, leave, nodes_of, reach_out
 from .custom_gradient import alias, leaf, recording, replaying, retire
 
@@ -352,14 +352,14 @@ def _compile(graph, tensors, families):
     """Return the compiled form of a traced graph, which may be that of another one with other numbers in it."""
     # no fullgraph=True: it counts compilations over all threads, and fails if two run at once
     options = _OPTIONS | {"inplace_buffers": not _shares_parts(graph.graph)}
-    structure, numbers, held = _families.describe(graph)
+    structure, numbers, held = _dynamic_sizes.describe(graph)
     if structure is None:
         return torch.compile(graph.forward, dynamic=False, options=options)
     kinds = [(x.dtype, x.device, x.ndim, x.is_contiguous() or x.stride()) for x in (*tensors, *held)]
     key = structure, tuple(kinds), options["inplace_buffers"]
     if (family := families.get(key)) is not None:
         return family.program(graph, numbers, held, options)
-    families.put(key, _families.Family(numbers))
+    families.put(key, _dynamic_sizes.Family(numbers))
     return torch.compile(graph.forward, dynamic=False, options=options)
 
 

@@ -1,4 +1,4 @@
-"""ATen calls and what they are in multiop: one row per operation, by the name of the call or of one of its overloads.
+"""ATen's operations and what they are in multiop: one row per operation, by its name or that of one of its overloads.
 
 A row takes the call's arguments under ATen's names, those that it supports. Two names are special: `out` is what the
 call returns (`Value`s without content, for their shapes and dtypes), and `emit` adds a statement in front and returns

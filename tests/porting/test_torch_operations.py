@@ -1,4 +1,4 @@
-"""Each row of the table of ATen calls: value and gradient against PyTorch, on each backend."""
+"""Each row of the table of ATen's operations: value and gradient against PyTorch, on each backend."""
 
 from __future__ import annotations
 
