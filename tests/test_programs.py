@@ -328,6 +328,11 @@ TANH = "the slope of tanh is (1 - y) * (1 + y), whose own slope keeps its digits
 DIFFERENCES: dict[tuple[str, str], tuple[dict[str, int], dict[str, int], str]] = {
     ("jax", "segment_sum"): ({"pad": 1, "slice": 1, "constant": 1, "parameter": 1, "fusion": 1}, {}, DROPPED),
     ("tensorflow", "segment_sum"): ({"pad": 1, "slice": 1, "constant": 1, "parameter": 1, "fusion": 1}, {}, DROPPED),
+    ("tensorflow", "mlp"): (
+        {},
+        {"constant": 2, "broadcast": 2, "multiply": 2},
+        "XLA folds products with a gradient of ones that is an operation, not those with the constant of tf.ones_like",
+    ),
     ("jax", "hvp"): ({"constant": 1, "broadcast": 1}, {"add": 2, "multiply": 1, "negate": 1}, TANH),
     ("jax", "recurrence"): (
         {"broadcast": 2, "constant": 1, "subtract": 2},
