@@ -238,7 +238,8 @@ def _without_torch_compiler(pytestconfig):
 @pytest.fixture(scope="session", autouse=True)
 def _with_one_context(pytestconfig):
     """In a hasty run, lower JAX's programs in one MLIR context for each thread: to make one is a fifth of the time."""
-    if not (pytestconfig.getoption("hasty") and importlib.util.find_spec("jax")):
+    is_there = "jax" in asked_backends(pytestconfig) and importlib.util.find_spec("jax")
+    if not (pytestconfig.getoption("hasty") and is_there):
         yield
         return
     mlir = importlib.import_module("jax._src.interpreters.mlir")
