@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
 from counted_hlo import DTYPES, count, rows
+from python_calls import count_calls, leave_alone
 
 import multiop as mo
-from multiop._loading import registry
 
 DEARER = {  # what is pinned, and its price: bytes as a multiple of JAX's
     "max": (2.1, "jnp.max's gradient is lost where XLA computes the operand twice, and rounds it otherwise"),
@@ -79,34 +77,16 @@ MOST_CALLS = {  # of Python functions, eagerly, the test's own among them
 @pytest.fixture
 def jax_alone(monkeypatch):
     """Let JAX be the backend as it is in a process that never chose another one, which costs a call more."""
-    monkeypatch.setattr(registry, "is_overridden", False)
-    monkeypatch.setattr(registry, "_backend", registry.load("jax"))
-
-
-def calls(call, *args):
-    """Return how many Python functions a call runs, once it is warm."""
-    call(*args), call(*args)
-    found = 0
-
-    def add(frame, event, argument):
-        nonlocal found
-        found += event == "call"
-
-    sys.setprofile(add)
-    try:
-        call(*args)
-    finally:
-        sys.setprofile(None)
-    return found
+    leave_alone(monkeypatch, "jax")
 
 
 @pytest.mark.parametrize("name", MOST_CALLS)
 def test_python_calls(name, jax_alone):
     most, call = MOST_CALLS[name]
-    assert calls(call) <= most
+    assert count_calls(call) <= most
 
 
 def test_a_gradient_takes_few_calls_more_than_that_of_jax(jax_alone):
     f = lambda x: jnp.sum(x * x)
-    assert calls(mo.grad(f), X) <= calls(jax.grad(f), X) + 30
-    assert calls(mo.value_and_grad(f), X) <= calls(jax.value_and_grad(f), X) + 30
+    assert count_calls(mo.grad(f), X) <= count_calls(jax.grad(f), X) + 30
+    assert count_calls(mo.value_and_grad(f), X) <= count_calls(jax.value_and_grad(f), X) + 30

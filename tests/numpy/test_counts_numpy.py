@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
+from python_calls import count_calls, leave_alone
 
 import multiop as mo
-from multiop._loading import registry
 from multiop.backends.numpy._record import Step
 
 X, Y = np.linspace(0.5, 1.5, 8), np.linspace(1.5, 2.5, 8)
@@ -29,30 +27,12 @@ OPS = {
 @pytest.fixture(autouse=True)
 def numpy_alone(monkeypatch):
     """Let NumPy be the backend as it is in a process that never chose another one, which costs a call more."""
-    monkeypatch.setattr(registry, "is_overridden", False)
-    monkeypatch.setattr(registry, "_backend", registry.load("numpy"))
-
-
-def calls(call, *args):
-    """Return how many Python functions a call runs, once it is warm."""
-    call(*args), call(*args)
-    count = 0
-
-    def add(frame, event, argument):
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(add)
-    try:
-        call(*args)
-    finally:
-        sys.setprofile(None)
-    return count
+    leave_alone(monkeypatch, "numpy")
 
 
 @pytest.mark.parametrize("name", OPS)
 def test_an_op_on_arrays(name):
-    assert calls(*OPS[name]) <= 8
+    assert count_calls(*OPS[name]) <= 8
 
 
 def f(x):
@@ -65,7 +45,7 @@ def f(x):
 )
 def test_a_derivative(transformed, most):
     """HIPS autograd 1.9.1 takes 183, 1,769 and 587."""
-    assert calls(transformed, X) <= most
+    assert count_calls(transformed, X) <= most
 
 
 def test_a_step_of_a_loop():
@@ -75,14 +55,14 @@ def test_a_step_of_a_loop():
                 x = x + 0.001 * mo.op_sin(x)
             return mo.op_sum(x)
 
-        return calls(mo.value_and_grad(run), X)
+        return count_calls(mo.value_and_grad(run), X)
 
     assert (loop(20) - loop(10)) / 10 <= 42  # of three ops; HIPS autograd takes 147
 
 
 def test_a_custom_gradient():
     rule = mo.op_custom_gradient(lambda x: (np.log1p(np.exp(x)), lambda u: u / (1 + np.exp(-x))))
-    assert calls(mo.grad(lambda x: mo.op_sum(rule(x))), X) <= 118  # HIPS autograd: 102
+    assert count_calls(mo.grad(lambda x: mo.op_sum(rule(x))), X) <= 118  # HIPS autograd: 102
 
 
 def test_what_cannot_be_written_is_not_copied():

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 tf = pytest.importorskip("tensorflow")
 
 from counted_nodes import CHOICES, nodes, rows
+from python_calls import count_calls, leave_alone
 
 import multiop as mo
-from multiop._loading import registry
 
 DTYPES = {"float32": tf.float32, "bfloat16": tf.bfloat16, "float16": tf.float16}
 MORE = 2
@@ -92,19 +90,6 @@ MOST_CALLS = {  # of Python functions, eagerly, the test's own among them
 
 @pytest.mark.parametrize("name", MOST_CALLS)
 def test_python_calls(name, monkeypatch):
-    monkeypatch.setattr(registry, "is_overridden", False)  # as in a process that never chose another backend
-    monkeypatch.setattr(registry, "_backend", registry.load("tensorflow"))
+    leave_alone(monkeypatch, "tensorflow")
     most, call = MOST_CALLS[name]
-    call(), call(), call()  # then there is a program
-    found = 0
-
-    def add(frame, event, argument):
-        nonlocal found
-        found += event == "call"
-
-    sys.setprofile(add)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-    assert found <= most
+    assert count_calls(call, warm=3) <= most  # then there is a program

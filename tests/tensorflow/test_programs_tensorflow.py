@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 import threading
 import weakref
 
@@ -11,6 +10,8 @@ import numpy as np
 import pytest
 
 tf = pytest.importorskip("tensorflow")
+
+from python_calls import count_calls
 
 import multiop as mo
 from multiop import errors
@@ -123,20 +124,7 @@ def test_python_calls(name, from_call):
     f, *xs = OPS[name]
     xs = [tf.cast(x, tf.float32) for x in xs]
     from_call(2)
-    for _ in range(3):
-        f(*xs)
-    calls = 0
-
-    def count(frame, event, argument):
-        nonlocal calls
-        calls += event == "call"
-
-    sys.setprofile(count)
-    try:
-        f(*xs)
-    finally:
-        sys.setprofile(None)
-    assert calls <= MOST_CALLS
+    assert count_calls(f, *xs, warm=3) <= MOST_CALLS
 
 
 def test_options_that_are_equal_but_not_the_same(from_call):

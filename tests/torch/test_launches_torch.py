@@ -13,8 +13,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from python_calls import leave_alone
+
 import multiop as mo
-from multiop._loading import registry
 from multiop.backends import torch as backend
 from multiop.errors import MultiopError
 
@@ -35,9 +36,7 @@ def test_ops_make_no_more_python_calls(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     import bench_launch
 
-    # as where no code has called `use_backend`, which these tests do
-    monkeypatch.setattr(registry, "is_overridden", False)
-    monkeypatch.setattr(registry, "_backend", backend)
+    leave_alone(monkeypatch, "torch")
 
     def tensor(*shape, seed=0):
         return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
