@@ -23,6 +23,7 @@ if importlib.util.find_spec("torch"):
     import torch  # noqa: F401, it comes before TensorFlow in one process
 
 import numpy as np
+from tables import show_table
 
 import multiop
 from multiop import errors
@@ -164,8 +165,9 @@ def page() -> str:
     text = PAGE.read_text(encoding="utf-8")
     versions = ", ".join(f"{title} {version(name).partition('+')[0]}" for name, title in BACKENDS.items())
     measured = f"Measured on a CPU, in `float32`, eagerly, with {versions}, by `python tools/limits.py`."
-    text = replace_between(text, START, END, [measured, "", *table()])
-    return replace_between(text, SMALL_START, SMALL_END, [measured.replace(", in `float32`", ""), "", *small_table()])
+    text = replace_between(text, START, END, [measured, "", *show_table("answers", table())])
+    lines = [measured.replace(", in `float32`", ""), "", *show_table("small_numbers", small_table())]
+    return replace_between(text, SMALL_START, SMALL_END, lines)
 
 
 def replace_between(text: str, start: str, end: str, lines: list[str]) -> str:

@@ -26,6 +26,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 import numpy as np
+from tables import show_table
 
 PAGE = ROOT / "docs/meeting.md"
 LIBRARIES = {"numpy": "NumPy", "torch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow"}
@@ -521,14 +522,17 @@ def of_flax() -> dict[str, Any]:
 
 
 def trees(
-    given: dict[str, Any], flatten: dict[str, Callable[[Any], list[Any]]], show: Callable[[list[Any]], str]
+    name: str,
+    given: dict[str, Any],
+    flatten: dict[str, Callable[[Any], list[Any]]],
+    show: Callable[[list[Any]], str],
 ) -> list[str]:
-    """Return the lines of a table of containers, and what each library makes of them."""
+    """Return the lines that show a table of containers, and of what each library makes of them."""
     lines = [f"| | {' | '.join(flatten)} |", "|---|" + "---|" * len(flatten)]
-    for name, tree in given.items():
+    for told, tree in given.items():
         found = [answer("", "", lambda *_, f=f, tree=tree: show(f(tree))) for f in flatten.values()]  # type: ignore[misc]
-        lines.append(f"| {name} | {' | '.join(found)} |")
-    return lines
+        lines.append(f"| {told} | {' | '.join(found)} |")
+    return show_table(name, lines)
 
 
 def kinds(leaves: list[Any]) -> str:
@@ -542,11 +546,12 @@ def guest_trees() -> list[str]:
     lines = kept("Containers of flax")
     if importlib.util.find_spec("flax"):
         lines = [f"## Containers of flax {version('flax')}", "", "The classes of the leaves.", ""]
-        lines += [*trees(of_flax(), flattens(), kinds), ""]
+        lines += [*trees("meeting_flax", of_flax(), flattens(), kinds), ""]
     if not importlib.util.find_spec("tree"):
         return lines + kept("Containers in dm-tree")
     dm_tree = {"multiop": flattens()["multiop"], "dm-tree": importlib.import_module("tree").flatten}
-    return [*lines, f"## Containers in dm-tree {version('dm-tree')}", "", *trees(containers(), dm_tree, code), ""]
+    lines += [f"## Containers in dm-tree {version('dm-tree')}", ""]
+    return [*lines, *trees("meeting_dm_tree", containers(), dm_tree, code), ""]
 
 
 def code(x: Any) -> str:
@@ -558,14 +563,13 @@ def section(target: str, title: str, sources: list[str]) -> list[str]:
     """Return the lines of what a library takes from others."""
     found = [run_pair(source, target) for source in sources]
     by = "by" if target == "ml_dtypes" else "from"
-    lines = [f"## {title}", "", f"| | {' | '.join(f'{by} {LIBRARIES[name]}' for name in sources)} |"]
-    lines.append("|---|" + "---|" * len(sources))
+    lines = [f"| | {' | '.join(f'{by} {LIBRARIES[name]}' for name in sources)} |", "|---|" + "---|" * len(sources)]
     alike: dict[tuple[str, ...], list[str]] = {}
     for name, answers in zip(questions(target), zip(*found, strict=True), strict=True):
         if any(answers):  # else no library but the one that takes it has such an array
             alike.setdefault(answers, []).append(name)
     lines += [f"| {', '.join(names)} | {' | '.join(answers)} |" for answers, names in alike.items()]
-    return [*lines, ""]
+    return [f"## {title}", "", *show_table(f"meeting_{target}", lines), ""]
 
 
 def kept(title: str) -> list[str]:
@@ -587,7 +591,7 @@ def page() -> str:
             lines += section(target, f"{title} {version(package)}", list(LIBRARIES))
         else:
             lines += kept(title)
-    lines += [TREES, *trees(containers(), flattens(), code), "", *guest_trees()]
+    lines += [TREES, *trees("meeting_containers", containers(), flattens(), code), "", *guest_trees()]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -22,6 +22,7 @@ import mpmath
 import numpy as np
 import torch  # noqa: F401, it comes before TensorFlow in one process
 from mpmath import mp, mpf
+from tables import show_table
 
 import multiop
 from multiop import errors
@@ -468,7 +469,7 @@ def main() -> None:
     after = rest.partition(END)[2]
     versions = ", ".join(f"{title} {version(name).partition('+')[0]}" for name, title in BACKENDS.items())
     measured = f"Measured on a CPU, eagerly, with {versions}, by `python tools/slopes.py`."
-    table = "\n".join(rows(FUNCTIONS))
+    table = "\n".join(show_table("slopes", rows(FUNCTIONS)))
     PAGE.write_text(f"{before}{START}\n\n{measured}\n\n{table}\n\n{END}{after}", encoding="utf-8", newline="\n")
 
 
