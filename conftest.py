@@ -52,7 +52,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--as-tested", action="store_true", help="take whichever version is installed for one that everything works on"
     )
-    parser.addoption("--versions-table", type=Path, metavar="PATH", help="add this run to docs/versions.md")
+    parser.addoption("--versions-table", type=Path, metavar="PATH", help="add this run to docs/tables/versions.csv")
     parser.addoption(
         "--failures", type=Path, metavar="PATH", help="add each failure to PATH as it happens, a line for each"
     )

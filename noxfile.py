@@ -407,7 +407,7 @@ def versions(session: nox.Session) -> None:
         environment["JAX_COMPILATION_CACHE_DIR"] = str(pathlib.Path(python).absolute().parents[1] / "jax-cache")
         what = ["tests/test_conformance.py", "tests/autodiff", "--tier=quick", "--hasty", f"--backends={backend}"]
         what += ["-m", "not cross and not once"]
-        what += ["--as-tested"] if rows is NEXT else ["--versions-table=docs/versions.md"]
+        what += ["--as-tested"] if rows is NEXT else ["--versions-table=docs/tables/versions.csv"]
         silent = sorted(map(str, pathlib.Path("tests", backend).glob("test_versions_*.py")))
         of_versions = [*silent, "--tier=full", f"--backends={backend}", *["--as-tested"] * (rows is NEXT)]
         failures = _folder(row).with_name(f"{_folder(row).name}.failures").absolute()

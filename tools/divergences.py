@@ -31,9 +31,8 @@ BACKENDS = {"torch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow"}
 INTRODUCTION = """<!-- made by tools/divergences.py, do not edit -->
 # Where the frameworks disagree
 
-PyTorch, JAX and TensorFlow answer the same question differently at kinks, ties, NaN and the edges of a dtype. Each
-answer below is the framework's own, from the code you see. multiop gives the same answer on all backends, and the tests
-hold it:
+PyTorch, JAX and TensorFlow answer the same question differently at kinks, ties, NaN and the edges of a dtype, each from
+the code you see below. multiop gives the same answer on all backends, and the tests hold it:
 
 | where | multiop answers |
 |---|---|
@@ -46,9 +45,8 @@ hold it:
 | digits | all of them; of activations, normalizations, losses and pooling, those of the framework's kernel |
 | dtypes | one promotion table, JAX's |
 
-You find here the differences people meet most often; in the reference, each op shows all its pinned answers.
-[Limits](limits.md) lists what fails, and [what is left to a framework](limits.md#what-is-left-to-the-framework); [Code
-written for Keras](keras.md) how Keras differs.
+You find here the differences people meet most often; in the reference, each op shows all its pinned answers. See also
+[what is left to a framework](limits.md#what-is-left-to-the-framework), and [how Keras differs](keras.md).
 
 In the code, `grad(f, *xs)` is the gradient of the sum of `f` at `xs`, by the framework's own reverse mode. An answer in
 **bold** is not multiop's. A name such as *RuntimeError* is an exception.

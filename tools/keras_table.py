@@ -24,6 +24,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras
 import numpy as np
+from tables import show_table
 
 import multiop
 from multiop._values import dtypes as _dtypes, host, tree
@@ -172,8 +173,8 @@ def page() -> str:
         "Import `ops` and `random` from `multiop` instead of `keras`: names, arguments and defaults are the same.",
         "`python tools/keras_table.py` made this page: it calls both libraries on the inputs of the shared suite, in",
         f"seven dtypes, with Keras {keras.__version__} on its NumPy backend. A function you do not find below gave the",
-        "same shapes, dtypes and values, or was not called: random functions draw other numbers, names new in Keras",
-        "3.16 are not in this version, and a few functions have no inputs in the suite.",
+        "same shapes, dtypes and values, or was not called: random functions, names new in Keras 3.16, and a few",
+        "functions without inputs in the suite.",
         "",
         "| module | names | missing here | same | different on purpose | arguments compared, not called |",
         "|---|---|---|---|---|---|",
@@ -194,9 +195,9 @@ def page() -> str:
         for name, reasons_ in differing.items():
             for reason in reasons_:
                 table[reason].append(f"`{name}`")
-    lines += ["", "## Differences", "", "| in multiop | functions |", "|---|---|"]
-    lines += [f"| {told} | {', '.join(names)} |" for told, names in sorted(table.items(), key=lambda x: -len(x[1]))]
-    return "\n".join([*lines, "", CONTRACTS, ""])
+    every = ["| in multiop | functions |", "|---|---|"]
+    every += [f"| {told} | {', '.join(names)} |" for told, names in sorted(table.items(), key=lambda x: -len(x[1]))]
+    return "\n".join([*lines, "", "## Differences", "", *show_table("keras", every), "", CONTRACTS, ""])
 
 
 def functions(module: Any) -> list[str]:

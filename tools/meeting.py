@@ -46,19 +46,19 @@ INTRODUCTION = """<!-- made by tools/meeting.py, do not edit -->
 # Where libraries meet
 
 An array of one library becomes an array of another by DLPack (`from_dlpack`), which is meant to share memory, or by the
-conversion of the library that takes it (`numpy.asarray`, `torch.as_tensor`, `jax.numpy.asarray`,
-`tf.convert_to_tensor`). The libraries alone gave these answers, without multiop: *shared* is memory in common, so you
-see a write on the other side; *copied* is memory of its own; *taken* is one of the two, of an array that does not say
-where it is; a name such as *TypeError* is an exception. NumPy's arrays are at a multiple of 64 bytes here, as PyTorch's
-always are: elsewhere, JAX copies them. TensorFlow takes `x.__dlpack__()`. JAX's 64-bit mode is off.
+conversion of the taking library (`numpy.asarray`, `torch.as_tensor`, `jax.numpy.asarray`, `tf.convert_to_tensor`). The
+libraries alone gave these answers, without multiop: *shared* is memory in common, so you see a write on the other side;
+*copied* is memory of its own; *taken* is one of the two, of an array that does not say where it is; a name such as
+*TypeError* is an exception. NumPy's arrays are at a multiple of 64 bytes here, as PyTorch's always are: elsewhere, JAX
+copies them. TensorFlow takes `x.__dlpack__()`. JAX's 64-bit mode is off.
 
-Other libraries follow, each with its answers to arrays of the four, and they to its own: which dtypes of ml_dtypes each
-takes by its own conversion, and where the result of a function of SciPy lives, without and with `SCIPY_ARRAY_API=1`.
+Other libraries follow: which dtypes of ml_dtypes each takes by its own conversion, and where the result of a function of
+SciPy lives, without and with `SCIPY_ARRAY_API=1`.
 
 With multiop, an array crosses by `op_convert_to_numpy` and `op_convert_to_tensor`, by `from_dlpack` of [its namespace
-of the standard](array_api.md), and, with its gradient, by [`porting.bridge`](porting.md). If you give an op a tensor of
-another framework, it raises a `ForeignTensorError`. Weights in files keep every dtype of the format, or are refused by
-name: [Load weights](howto/weights.md).
+of the standard](array_api.md), and, with its gradient, by [`porting.bridge`](porting.md#half-foreign-half-ported). An op
+refuses a tensor of another framework with a `ForeignTensorError`. [Weights in files](howto/weights.md) keep every dtype
+of the format, or are refused by name.
 """
 TREES = """## Containers
 

@@ -19,7 +19,7 @@ def as_csv(lines: list[str]) -> str:
 
 
 def show_table(name: str, lines: list[str]) -> list[str]:
-    """Return the lines that show a table of Markdown on a page, from a file that is written or, by `--check`, compared."""
+    """Return the lines that show a table of Markdown on a page, and write its file; with `--check`, compare it."""
     path, text = FOLDER / f"{name}.csv", as_csv(lines)
     if "--check" not in sys.argv[1:]:
         path.write_text(text, encoding="utf-8", newline="\n")
