@@ -136,8 +136,7 @@ expects. If Keras is imported, a name scope is Keras's own, and names its variab
 
 - The random functions draw [the same numbers on every backend](random.md), not Keras's. They take a
   `keras.random.SeedGenerator`, its keys, and on JAX a typed key (`jax.random.key`). Within layers, use that
-  generator: its state is a variable, which a compiled training step updates. `multiop.random.SeedGenerator` raises in
-  a compiled function instead of repeating its numbers; pass a key in.
+  generator: its state is a variable, which a compiled training step updates.
 - A `keras.Variable` is taken as its value, as a source of `GradientTape.gradient` and `gradients` too.
 - `clip` also takes NumPy's names of its bounds: `a_min`, `a_max`, `min` and `max`.
 - As in Keras: `scatter` adds up at repeated indices (`scatter_update` keeps the last value); `matmul` and `einsum` of
