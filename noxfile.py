@@ -543,7 +543,7 @@ def search(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def mutants(session: nox.Session) -> None:
-    """Prove the tests' power: plant 220 faults in copies of the package, count what the tests catch.
+    """Prove the tests' power: plant faults in copies of the package, count what the tests catch.
 
     `nox -s mutants -- --tier full`, `-- --seed 1`, `-- --backends torch`, `-- --only op_max`, `-- --list`.
     """

@@ -78,11 +78,13 @@ GOALS = {  # the most that a figure may be
     "autodiff/sparse: lines of code": 1200,
     "functions called by a bare participle": 130,
     "words of the pages, without code": 30000,
-    "'what' in 1,000 words of prose": 2,
-    "'that' in 1,000 words of prose": 10,
-    "'one' in 1,000 words of prose": 3,
+    **{
+        f"'{word}' in 1,000 words of {where}": most
+        for where in ("prose", "CONTRIBUTING")
+        for word, most in (("what", 2), ("that", 10), ("one", 3))
+    },
 }
-LEAST = {"'you' in 1,000 words of prose": 4}  # the least that a figure may be
+LEAST = {f"'you' in 1,000 words of {where}": 4 for where in ("prose", "CONTRIBUTING")}  # the least that a figure may be
 # past participles without -ed; not those that are verbs in the imperative as well, as `read`, `run` and `put`
 IRREGULAR = """
 borne bound broken brought built caught chosen dealt done drawn driven fed found given gone held hidden hung kept known
@@ -316,15 +318,21 @@ def bare_participles(root: Path) -> dict[str, list[str]]:
 
 
 def words_of_pages(root: Path) -> dict[str, str]:
-    """Return how long the pages are, and how often, in a thousand words of their prose, some words occur."""
+    """Return how long the pages are, and how often, in a thousand words of prose, some words occur there."""
     pages = [root / "README.md", *sorted(root.glob("docs/**/*.md"))]
-    texts = [re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S) for page in pages]
-    words = re.findall(r"[a-z']+", re.sub(r"^\|.*", "", "\n".join(texts), flags=re.M).lower())
-    found = {"words of the pages, without code": str(len(re.findall(r"\S*\w\S*", " ".join(texts))))}
-    return found | {
-        f"'{word}' in 1,000 words of prose": f"{1000 * words.count(word) / len(words):.1f}"
-        for word in ("what", "that", "one", "you")
-    }
+    texts = {"prose": without_code(pages), "CONTRIBUTING": without_code([root / "CONTRIBUTING.md"])}
+    found = {"words of the pages, without code": str(len(re.findall(r"\S*\w\S*", texts["prose"])))}
+    for where, text in texts.items():
+        words = re.findall(r"[a-z']+", re.sub(r"^ *\|.*", "", text, flags=re.M).lower())
+        for word in ("what", "that", "one", "you"):
+            found[f"'{word}' in 1,000 words of {where}"] = f"{1000 * words.count(word) / len(words):.1f}"
+    return found
+
+
+def without_code(pages: list[Path]) -> str:
+    """Return the text of pages without their blocks of code, and of data."""
+    texts = [page.read_text(encoding="utf-8") for page in pages]
+    return "\n".join(re.sub(r"^ *```.*?^ *```", "", text, flags=re.M | re.S) for text in texts)
 
 
 def optional_members(root: Path) -> int:

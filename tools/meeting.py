@@ -52,13 +52,13 @@ libraries alone gave these answers, without multiop: *shared* is memory in commo
 *TypeError* is an exception. NumPy's arrays are at a multiple of 64 bytes here, as PyTorch's always are: elsewhere, JAX
 copies them. TensorFlow takes `x.__dlpack__()`. JAX's 64-bit mode is off.
 
-Other libraries follow: which dtypes of ml_dtypes each takes by its own conversion, and where the result of a function of
-SciPy lives, without and with `SCIPY_ARRAY_API=1`.
+Other libraries follow: which dtypes of ml_dtypes each takes by its own conversion, and where the result of a function
+of SciPy lives, without and with `SCIPY_ARRAY_API=1`.
 
 With multiop, an array crosses by `op_convert_to_numpy` and `op_convert_to_tensor`, by `from_dlpack` of [its namespace
-of the standard](array_api.md), and, with its gradient, by [`porting.bridge`](porting.md#half-foreign-half-ported). An op
-refuses a tensor of another framework with a `ForeignTensorError`. [Weights in files](howto/weights.md) keep every dtype
-of the format, or are refused by name.
+of the standard](array_api.md), and, with its gradient, by [`porting.bridge`](porting.md#half-foreign-half-ported). An
+op refuses a tensor of another framework with a `ForeignTensorError`. [Weights in files](howto/weights.md) keep every
+dtype of the format, or are refused by name.
 """
 TREES = """## Containers
 
