@@ -88,6 +88,10 @@ def pytest_configure(config):
         from failures import Failures
 
         config.pluginmanager.register(Failures(config.getoption("failures")))
+    if not hasattr(config, "workerinput"):
+        from progress import Progress
+
+        config.pluginmanager.register(Progress())
     if config.getoption("versions_table") is not None:
         from version_table import VersionTable
 

@@ -1,4 +1,4 @@
-"""What `multiop check` shows while it works, and what it says of checks that prove little; on the toy backend."""
+"""What `multiop check`, and a run of the tests, show while they work; what is said of checks that prove little."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import numpy as np
+import progress
 import pytest
 
 from multiop import cli
@@ -362,3 +364,19 @@ def test_the_work_of_a_process_and_its_children_is_seen():
         finally:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
+
+
+def test_a_run_of_tests_says_how_far_it_is(monkeypatch):
+    lines, seconds = [], iter([0, 10, 40, 300, 330])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(seconds))
+    plugins = {"terminalreporter": types.SimpleNamespace(write=lines.append)}
+    config = types.SimpleNamespace(pluginmanager=types.SimpleNamespace(get_plugin=plugins.get))
+    shown = progress.Progress()
+    shown.pytest_sessionstart(types.SimpleNamespace(testscollected=4, config=config))
+    for _ in range(4):
+        shown.pytest_runtest_logstart()
+        shown.pytest_runtest_logfinish()
+    assert lines == [
+        "\n[###############...............] 50 %, about 40 seconds left\n",
+        "\n[######################........] 75 %, about 2 minutes left\n",
+    ]
