@@ -49,7 +49,10 @@ class Op(keras.Operation):  # type: ignore[misc]  # Keras has no types
     def get_config(self) -> dict[str, Any]:
         """Return what `Op(**config)` is made again from."""
         if not isinstance(self.op, str):
-            raise errors.UnsupportedError(f"{self.name} calls a function that is no op: Keras saves no functions")
+            raise errors.UnsupportedError(
+                f"{self.name} calls a function that is no op, and Keras saves no functions: call it in a "
+                f"keras.layers.Layer that is registered by keras.saving.register_keras_serializable"
+            )
         return {"op": self.op, "name": self.name}
 
     def call(self, *args: Any, **kwargs: Any) -> Any:

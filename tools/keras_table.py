@@ -122,7 +122,8 @@ An op becomes an operation of the model if you give it a `keras.KerasTensor`. Sh
 - Keras and multiop must run on the same backend: `KERAS_BACKEND=jax MULTIOP_BACKEND=jax`.
 - A function with a custom gradient is an operation, and keeps its rule. For any other function, write
   `multiop.keras.Op(function)(x)`, or derive a class from `multiop.Operation`, which has the interface of
-  `keras.Operation`. Keras cannot save operations that call functions instead of ops.
+  `keras.Operation`. Keras saves no functions: to save such a model, call yours in
+  [a registered layer](howto/tasks.md#save-a-keras-model-with-a-custom-gradient).
 - `import multiop.keras` before you load a saved model, so that Keras knows multiop's operations.
 - `shape`, `ndim` and `dtype` of a symbolic tensor are known at once, and so is `size` if no size is open.
 - An open size never counts as 1: `squeeze` keeps that dimension. An op that needs the size raises, as does a result
