@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import math
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -70,6 +73,14 @@ FUNCTIONS = {
     ),
     "a table of pairs": lambda p: np.sum(np.subtract.outer(p, A * p) ** 3) + np.multiply.outer(X, p).sum(),
     "a product of several": lambda p: np.linalg.multi_dot([A * p, M, A, p]).sum() + np.polyfit(X, p**2, 1).sum(),
+    "numbers of Python": lambda p: (
+        p[0] * round(p[1], 1) * (1 + round(p[1])) * math.floor(p[2] * 9) * math.ceil(p[3]) * (1 + math.trunc(p[0]))
+        + divmod(p[1], 0.3)[1] ** 2 * divmod(p[1], 0.3)[0]
+        + divmod(2.0, p[0])[1] ** 2
+    ),
+    "truth": lambda p: np.sum(p * True * (p * p / True)) + np.dot(p, p) * isinstance(A, np.ndarray) - False * p[0],
+    "a copy": lambda p: np.sum(copy.deepcopy({"p": p})["p"] * copy.copy(p) * np.copy(p)),
+    "text": lambda p: np.sum(p**2) * len(f"{p[0]:.3f} {p[1]:8.2e}{p[2]:>+7.2f}"),
     "noise": lambda p: np.sum(np.random.default_rng(1).normal(size=4) * p**2),
 }
 
