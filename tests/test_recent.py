@@ -96,7 +96,7 @@ def test_no_cache_is_without_a_bound(backend):
                 assert f"{name}.{key}" in FEW
 
 
-def test_what_is_kept_does_not_grow_with_functions_and_shapes(backend):
+def test_what_is_kept_does_not_grow_with_functions_and_shapes(backend, young_heap):
     with without_torch_compiler(True):
         for k in range(2):
             work(k)
@@ -113,7 +113,7 @@ def test_what_is_kept_does_not_grow_with_functions_and_shapes(backend):
 
 
 @pytest.mark.traced
-def test_jit_keeps_a_bounded_number_of_traces_and_programs(backend, monkeypatch):
+def test_jit_keeps_a_bounded_number_of_traces_and_programs(backend, young_heap, monkeypatch):
     most = 4
     monkeypatch.setattr(lru.Recent.__init__, "__defaults__", (most,))
     traced = []

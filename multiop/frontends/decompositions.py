@@ -1220,11 +1220,13 @@ def _root(x: Any) -> Any:
 
 _STEPS = 16  # enough for condition numbers of 1e16, and for angles of 1e-3 from the negative axis
 _ROOTS = 10  # enough for matrices as large as 1e200
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+_TERMS = 12
 
 
 def _logarithm(x: Any) -> Any:
     """Return principal logarithms: those of roots that are close to 1, by Gauss's rule for an integral."""
+    from multiop._values.quadrature import GAUSS
+
     eye = on_device_of(x, op_eye(op_shape(x)[-1], dtype=op_dtype(x)))
 
     def root_if_far(_: Any, state: Any) -> Any:
@@ -1240,7 +1242,8 @@ def _logarithm(x: Any) -> Any:
     near, power = op_fori_loop(0, _ROOTS, root_if_far, (x, op_ones_like(op_real(x[..., :1, :1]))))
     distance = op_subtract(near, eye)
     shape = (-1, *[1] * len(op_shape(x)))
-    t, w = (on_device_of(x, op_cast(y.reshape(shape) / 2, op_dtype(power))) for y in (1 + _NODES, _WEIGHTS))
-    terms = op_solve(op_add(eye, op_multiply(distance, t)), op_broadcast_to(distance, (len(_NODES), *op_shape(x))))
+    nodes, weights = GAUSS[_TERMS]
+    t, w = (on_device_of(x, op_cast(y.reshape(shape) / 2, op_dtype(power))) for y in (1 + nodes, weights))
+    terms = op_solve(op_add(eye, op_multiply(distance, t)), op_broadcast_to(distance, (_TERMS, *op_shape(x))))
     found = op_multiply(op_sum(op_multiply(terms, w), 0), power)
     return _nan_where_wrong(found, x, op_expm(active().stop_gradient(found)))

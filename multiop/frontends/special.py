@@ -1210,14 +1210,8 @@ def _gamma_of_one_plus(a: Any) -> tuple[Any, Any]:
     return gamma, rest
 
 
-def _rule(terms: int, exponent: float) -> tuple[Any, Any, float]:
-    places, weights = np.polynomial.legendre.leggauss(terms)
-    places = (places + 1) / 2
-    return places * places, places * weights, exponent
-
-
-# nodes and weights of Gauss's rule for the square root of a number from 0 to 1, and the exponent that is neglected
-_RULES = {"float32": _rule(16, 19.0), "float64": _rule(50, 38.0)}
+# terms of Gauss's rule for the square root of a number from 0 to 1, and the exponent that is neglected
+_RULES = {"float32": (16, 19.0), "float64": (50, 38.0)}
 
 
 def _by_integral(a: Any, x: Any, which: int) -> Any:
@@ -1240,9 +1234,11 @@ def gauss(a: Any, x: Any) -> tuple[Any, Any]:
     The integrands are smooth functions of `y` times the density of the gamma distribution of shape `a` at `x * exp(y)`.
     The nodes `y` are on the side of `x` where the integral is smaller: positive if `x` is above `a`.
     """
+    from multiop._values.quadrature import OF_SQUARE_ROOT
+
     name = active().dtype_name(a)
-    places, weights, exponent = _RULES[name]
-    places, weights = (_array_like(a, numbers) for numbers in (places, weights))
+    terms, exponent = _RULES[name]
+    places, weights = (_array_like(a, numbers) for numbers in OF_SQUARE_ROOT[terms])
     a, x = active().stop_gradient(a), active().stop_gradient(x)
     sign = op_cast(op_where(a < x, 1.0, -1.0), name)
     slope, root = op_abs(op_subtract(a, x)), op_sqrt(x)
@@ -1589,7 +1585,7 @@ def _first_by_integral(v: Any, x: Any, is_scaled: bool) -> Any:
 
 
 _HIGHEST = 16.0  # order, of the functions that oscillate
-_LEGENDRE = {"float32": np.polynomial.legendre.leggauss(64), "float64": np.polynomial.legendre.leggauss(112)}
+_TERMS = {"float32": 64, "float64": 112}  # of Gauss's rule
 
 
 @composite
@@ -1648,8 +1644,10 @@ def _oscillating(v: Any, x: Any, is_first: bool) -> Any:
 
 def _oscillating_by_integral(v: Any, x: Any) -> tuple[Any, Any]:
     """Return both functions by Schlaefli's integrals: over angles from 0 to `pi`, and over positive numbers."""
+    from multiop._values.quadrature import GAUSS
+
     exponent, *_ = _BESSEL[active().dtype_name(x)]
-    places, weights = _LEGENDRE[active().dtype_name(x)]
+    places, weights = GAUSS[_TERMS[active().dtype_name(x)]]
     fixed_v, fixed_x = active().stop_gradient(v), active().stop_gradient(x)
     peak, left = _peak(fixed_v, fixed_x, exponent)
     start: Any = op_subtract(peak, left)
@@ -1722,6 +1720,8 @@ def _log_of_share(part: Any, both: Any, size: Any, shift: Any) -> Any:
 
 def _betainc_by_integral(a: Any, b: Any, x: Any) -> Any:
     """Return the function for numbers inside of its domain; `p`, `q` and `t` are those of the smaller side."""
+    from multiop._values.quadrature import GAUSS
+
     name = active().dtype_name(x)
     is_lower = op_multiply(x, op_add(a, b)) < a
     of_x, of_rest = op_log(x), op_log1p(op_negative(x))
@@ -1741,8 +1741,8 @@ def _betainc_by_integral(a: Any, b: Any, x: Any) -> Any:
     front = op_divide(op_exp(op_where(is_large, large, level)), p)
     # the function of p + 1, whose integrand falls from its end on
     total, after = op_add(op_add(p, q), 1.0), op_add(p, 1.0)
-    exponent = _RULES[name][2]
-    places, weights = (_array_like(x, numbers / 2) for numbers in _LEGENDRE[name])
+    exponent = _RULES[name][1]
+    places, weights = (_array_like(x, numbers / 2) for numbers in GAUSS[_TERMS[name]])
     fixed_total, fixed_after, fixed = (active().stop_gradient(y) for y in (total, after, t))
     slope = op_subtract(fixed_after, op_multiply(fixed_total, fixed))
     slope = op_maximum(slope, op_multiply(fixed_after, 1e-6))

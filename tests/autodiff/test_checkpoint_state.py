@@ -370,7 +370,7 @@ SAVES = {  # what saves a result of its own for its gradient
 
 
 @pytest.mark.parametrize("name", SAVES)
-def test_what_a_checkpoint_computes_beside_its_result_is_freed(backend, name):
+def test_what_a_checkpoint_computes_beside_its_result_is_freed(backend, young_heap, name):
     f = mo.checkpoint(lambda x: (SAVES[name](x), mo.op_sum(x * x))[1])
     x, counts = mo.op_convert_to_tensor(X), []
     for _ in range(4):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import math
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -70,6 +73,31 @@ FUNCTIONS = {
     ),
     "a table of pairs": lambda p: np.sum(np.subtract.outer(p, A * p) ** 3) + np.multiply.outer(X, p).sum(),
     "a product of several": lambda p: np.linalg.multi_dot([A * p, M, A, p]).sum() + np.polyfit(X, p**2, 1).sum(),
+    "numbers of Python": lambda p: (
+        p[0] * round(p[1], 1) * (1 + round(p[1])) * math.floor(p[2] * 9) * math.ceil(p[3]) * (1 + math.trunc(p[0]))
+        + divmod(p[1], 0.3)[1] ** 2 * divmod(p[1], 0.3)[0]
+        + divmod(2.0, p[0])[1] ** 2
+    ),
+    "entries that are left out": lambda p: (
+        np.sum(np.delete(p, 1) ** 2)
+        + np.sum(np.delete(A * p, [0, 2], 1) ** 2)
+        + np.sum(np.delete(A * p, 1, axis=0))
+        + np.sum(np.compress([0, 1], A * p, axis=0) ** 2)
+        + np.sum(np.extract(A > 0, A * p) ** 2)
+    ),
+    "names of the array API": lambda p: (
+        np.sum(np.matrix_transpose(A * p) @ p)
+        + np.sum((A * p).mT @ p)
+        + np.linalg.svdvals(A * p)[:2].sum()
+        + np.linalg.vector_norm(A * p, axis=1, ord=3).sum()
+        + np.linalg.matrix_norm(A * p, ord="nuc")
+        + np.sum(np.unstack(A * p, axis=1)[2] ** 2)
+    ),
+    "roots": lambda p: np.sum(np.abs(np.roots(p)) * np.arange(3)) + np.sum(np.poly(p) * np.arange(5)),
+    "unique": lambda p: np.sum(np.unique(p) * np.arange(4)) + np.sum(np.unique(p, return_index=True)[0] ** 2),
+    "truth": lambda p: np.sum(p * True * (p * p / True)) + np.dot(p, p) * isinstance(A, np.ndarray) - False * p[0],
+    "a copy": lambda p: np.sum(copy.deepcopy({"p": p})["p"] * copy.copy(p) * np.copy(p)),
+    "text": lambda p: np.sum(p**2) * len(f"{p[0]:.3f} {p[1]:8.2e}{p[2]:>+7.2f}"),
     "noise": lambda p: np.sum(np.random.default_rng(1).normal(size=4) * p**2),
 }
 

@@ -100,7 +100,7 @@ def check(f, x, y, extra, dtype):
         np.testing.assert_allclose(one, other, rtol=10 * tolerance, atol=tolerance * scale)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.tier("full"))])
 @pytest.mark.parametrize("name", ENTRIES)
 def test_an_entry(backend, name, dtype, multiop_x64):
     check(ENTRIES[name], np.array(X), np.array(Y), np.array([np.nan]), dtype)

@@ -211,7 +211,9 @@ UNSIGNED = {
 }
 
 
-@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+@pytest.mark.parametrize(
+    "dtype", [torch.uint32, *[pytest.param(x, marks=pytest.mark.tier("full")) for x in (torch.uint16, torch.uint64)]]
+)
 def test_unsigned_integers_compile(on_torch, dtype):
     """Inductor has no code for torch.where of them."""
     x = torch.tensor([3, 1, torch.iinfo(dtype).max, 3, 7, 0], dtype=dtype)

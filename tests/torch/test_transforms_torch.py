@@ -274,7 +274,7 @@ def test_gradients_of_a_constant():
 
 
 @pytest.mark.compiler
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float16, pytest.param(torch.float32, marks=pytest.mark.tier("full"))], ids=str)
 def test_compiled_gradient_of_a_maximum_is_not_lost(dtype):
     # the compiler computes what the maximum is of a second time, unrounded or by other instructions
     x = torch.linspace(-3, 3, 39).reshape(3, 13).to(dtype)

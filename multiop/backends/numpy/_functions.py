@@ -19,7 +19,7 @@ FUNCTIONS = set(  # which take and return what their ops do
     det slogdet cholesky eigh eigvals eigvalsh svd qr pinv sort take take_along_axis median quantile percentile
     average bincount correlate cov corrcoef diff gradient interp trapezoid unwrap convolve polyfit polyval vander
     linspace logspace geomspace real imag angle conj sinc nan_to_num round around full_like copy select fftshift
-    ifftshift""")
+    ifftshift unstack unique poly roots svdvals""")
 )
 FACTS = set(  # which are constant but where they jump
     words("""shape ndim size iscomplexobj isrealobj iscomplex isreal isneginf isposinf result_type can_cast
@@ -112,6 +112,8 @@ def method_of(x, name):
         return functools.partial(getattr(np, name), x)
     if name in ("real", "imag"):
         return op_of(name)(x)
+    if name == "mT":
+        return np.matrix_transpose(x)
     if name == "flatten":
         return functools.partial(np.ravel, x)
     if name == "astype":
@@ -128,15 +130,19 @@ def method_of(x, name):
 
 def _along_one(name):
     """Return a transform of NumPy's by that of the array API, whose options only have names."""
-    return lambda a, n=None, axis=-1, norm=None: _standard(name)(a, n=n, axis=axis, norm=norm or "backward")
+    return lambda a, n=None, axis=-1, norm=None: getattr(_array_api("fft"), name)(
+        a, n=n, axis=axis, norm=norm or "backward"
+    )
 
 
 def _along_several(name, default):
-    return lambda a, s=None, axes=default, norm=None: _standard(name)(a, s=s, axes=axes, norm=norm or "backward")
+    return lambda a, s=None, axes=default, norm=None: getattr(_array_api("fft"), name)(
+        a, s=s, axes=axes, norm=norm or "backward"
+    )
 
 
-def _standard(name):
-    return getattr(sys.modules["multiop"].array_api.fft, name)
+def _array_api(part):
+    return getattr(sys.modules["multiop"].array_api, part)
 
 
 def _einsum(*args, **options):
@@ -207,6 +213,13 @@ ADAPTED = TRANSFORMS | {
     np.block: _block,
     np.partition: lambda a, kth, axis=-1, *_, **__: np.take_along_axis(a, np.argpartition(a, kth, axis), axis),
     np.rollaxis: _rollaxis,
+    np.compress: lambda condition, a, axis=None, **_: np.take(a, np.flatnonzero(condition), axis),
+    np.extract: lambda condition, a: np.take(a, np.flatnonzero(condition)),
+    np.delete: lambda a, obj, axis=None: np.take(a, np.delete(np.arange(np.size(a, axis)), obj), axis),
+    np.matrix_transpose: lambda x: np.swapaxes(x, -1, -2),
+    np.linalg.matrix_transpose: lambda x: np.swapaxes(x, -1, -2),
+    np.linalg.matrix_norm: lambda x, **options: _array_api("linalg").matrix_norm(x, **options),
+    np.linalg.vector_norm: lambda x, **options: _array_api("linalg").vector_norm(x, **options),
     np.linalg.multi_dot: lambda arrays, **_: functools.reduce(np.matmul, arrays),
     np.lib.stride_tricks.sliding_window_view: _sliding_window_view,
     np.real_if_close: lambda a, tol=100: np.real(a) if np.isrealobj(np.real_if_close(a.array, tol)) else a,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import math
 import sys
 import weakref
 
@@ -307,8 +308,25 @@ class Traced:
     def __float__(self):
         return float(self.number("float"))
 
-    def __int__(self):
+    def __int__(self):  # and what has no slope, as Python rounds: an int
         return int(self.array)
+
+    __trunc__ = __int__
+
+    def __floor__(self):
+        return math.floor(self.array)
+
+    def __ceil__(self):
+        return math.ceil(self.array)
+
+    def __round__(self, ndigits=None):
+        return round(self.array[()]) if ndigits is None else ops.round(self, ndigits)
+
+    def __format__(self, spec):
+        return format(self.array[()], spec)  # of one number, the number
+
+    def __deepcopy__(self, memo):
+        return self  # it is not written to, and a copy would have a record of its own
 
     def __index__(self):
         return self.array.__index__()
@@ -330,6 +348,8 @@ for _operator, _name in {
 }.items():  # fmt: skip
     setattr(Traced, f"__{_operator}__", lambda x, y, name=_name: getattr(ops, name)(x, y))
     setattr(Traced, f"__r{_operator}__", lambda x, y, name=_name: getattr(ops, name)(y, x))
+Traced.__divmod__ = lambda x, y: (x // y, x % y)
+Traced.__rdivmod__ = lambda x, y: (y // x, y % x)
 for _operator, _name in {"neg": "negative", "abs": "abs"}.items():
     setattr(Traced, f"__{_operator}__", lambda x, name=_name: getattr(ops, name)(x))
 

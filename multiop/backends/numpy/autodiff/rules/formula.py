@@ -36,7 +36,7 @@ def times(u, slope, x):
 
 def conj(x):
     """Return the conjugate of a tensor or a Python number, without a copy of real numbers."""
-    if type(x) is float or type(x) is int:
+    if isinstance(x, (float, int)):  # a bool is an int
         return x
     return np.conj(x) if type(x) is complex or x.dtype.kind == "c" else x
 
