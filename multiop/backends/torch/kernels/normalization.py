@@ -15,7 +15,7 @@ from ..ops.normalization import are_along, by_layer_norm
 
 
 def op_normalize(x, axis, order, epsilon, *, otherwise):
-    if not (are_values(x, x) and x.numel() and type(order) in (int, float) and 0 < order < math.inf):
+    if not (are_values(x, x) and x.numel() and type(order) is int and order > 0):
         return otherwise(x, axis, order, epsilon)
     if not (dims := args.axes(axis, x.ndim)):
         return otherwise(x, axis, order, epsilon)
@@ -23,7 +23,7 @@ def op_normalize(x, axis, order, epsilon, *, otherwise):
     is_zero = largest == 0
     y = x / largest.masked_fill_(is_zero, 1)
     length = torch.linalg.vector_norm(y, order, dims, True).masked_fill_(is_zero, 1)
-    return y.div_(torch.where(largest * length < epsilon, epsilon / largest, length))
+    return y.mul_(torch.where(largest * length < epsilon, largest / epsilon, 1 / length))
 
 
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon, *, otherwise):
