@@ -15,14 +15,11 @@ from ..ops.normalization import are_along, by_layer_norm
 
 
 def op_normalize(x, axis, order, epsilon, *, otherwise):
-    if not (are_values(x, x) and x.numel() and type(order) is int and order > 0):
-        return otherwise(x, axis, order, epsilon)
-    if not (dims := args.axes(axis, x.ndim)):
+    if not (are_values(x, x) and x.numel() and (dims := args.axes(axis, x.ndim))):
         return otherwise(x, axis, order, epsilon)
     largest = torch.maximum(x.amax(dims, True), -x.amin(dims, True))  # ten times as fast as the norm of this order
-    is_zero = largest == 0
-    y = x / largest.masked_fill_(is_zero, 1)
-    length = torch.linalg.vector_norm(y, order, dims, True).masked_fill_(is_zero, 1)
+    y = x / largest.masked_fill_(largest == 0, 1)
+    length = torch.linalg.vector_norm(y, order, dims, True)
     return y.mul_(torch.where(largest * length < epsilon, largest / epsilon, 1 / length))
 
 
