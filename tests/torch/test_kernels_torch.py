@@ -372,7 +372,7 @@ ON_VALUES = {  # an op of which a value alone takes fewer steps, operands, and N
     "sinc": (mo.op_sinc, [ENDS], lambda x: np.where((x == np.round(x)) & (x != 0), 0 * x, np.sinc(x))),
     "heaviside": (mo.op_heaviside, PAIRS, np.heaviside),
     "ldexp": (mo.op_ldexp, POWERS, np.ldexp),
-    "angle of real numbers": (mo.op_angle, [ENDS], lambda x: np.arctan2(0 * np.ones_like(x), x)),
+    "angle of real numbers": (mo.op_angle, [ENDS * 200], lambda x: np.arctan2(0 * np.ones_like(x), x)),
     "angle": (lambda x, y: mo.op_angle(torch.complex(x, y)), PAIRS, lambda x, y: np.arctan2(y, x)),
 }
 

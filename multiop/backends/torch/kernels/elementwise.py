@@ -155,7 +155,7 @@ def log_add_powers(kernel, base, x1, x2, otherwise):
 
 
 def op_angle(x, *, otherwise):
-    if are_values(x, x):  # torch.angle(-0.0) is 0; the bound of NaN is NaN
+    if are_values(x, x) and x.numel() > FEW:  # torch.angle(-0.0) is 0; the bound of NaN is NaN
         quarter = math.pi / 2
         return torch.clamp(x, 0, 0).add_(quarter).sub_(torch.copysign(x.new_full((), quarter), x))
     is_value = isinstance(x, torch.Tensor) and x.is_complex() and not is_tracked(x)
