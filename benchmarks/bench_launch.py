@@ -34,6 +34,8 @@ def measure(bench: Bench) -> None:
         limit = MORE.get(bench.backend, {}).get(name, None if name in DIFFERENTIATED else BUDGET[bench.backend])
         bench.note(f"{name}: calls", count_calls(call), limit, "calls")
     steps(bench, multiop)
+    if bench.backend == "torch":
+        blocks(bench, multiop)
 
 
 def count_calls(call: Callable[[], Any], warm: int = 3) -> int:
@@ -147,6 +149,106 @@ def steps(bench: Bench, multiop: Any) -> None:
             found = {who: count_calls(call) for who, call in contenders.items()}
             ratio, most = found["multiop"] / found["native"], CALLS_OF_A_STEP if bench.backend == "torch" else None
             bench.note(f"{name} step, {way}, calls", ratio, most, "x", calls=found)
+
+
+def blocks(bench: Bench, multiop: Any) -> None:
+    """Compare the calls of steps of other blocks with native ones, on PyTorch."""
+    import torch
+
+    def native_step(loss: Callable[..., Any]) -> Callable[..., Any]:
+        def step(p: dict[str, Any], x: Any) -> Any:
+            leaves = {key: value.detach().requires_grad_() for key, value in p.items()}
+            y = loss(leaves, x)
+            return y.detach(), torch.autograd.grad(y, list(leaves.values()))
+
+        return step
+
+    for name, (native, ours, shapes, inputs) in losses_of_blocks(multiop).items():
+        p = {key: bench.tensor(*shape, seed=k) * 0.3 for k, (key, shape) in enumerate(shapes.items())}
+        x, steps = bench.tensor(*inputs, seed=99), (native_step(native), multiop.value_and_grad(ours))
+        value, same = (float(step(p, x)[0]) for step in steps)
+        assert "dropout" in name or abs(value - same) < training.TOLERANCE * abs(value)
+        counts = [count_calls(training.calling(step, (p, x))) for step in steps]
+        found, ratio = dict(zip(("native", "multiop"), counts, strict=True)), counts[1] / counts[0]
+        bench.note(f"{name} step, value_and_grad, calls", ratio, CALLS_OF_A_STEP, "x", calls=found)
+
+
+def losses_of_blocks(multiop: Any) -> dict[str, tuple[Any, Any, dict[str, tuple[int, ...]], tuple[int, ...]]]:
+    """Return the native loss of each block, the same of ops, and the shapes of its parameters and of its operand."""
+    import torch
+    from torch.nn import functional
+
+    ops, n, half = multiop.ops, WIDTH, WIDTH // 2
+    source, target = torch.tensor([0, 1, 2, 3, 4, 5, 0, 2]), torch.tensor([1, 2, 3, 4, 5, 0, 3, 5])
+    old, cell = torch.ones(2, n), torch.ones(2, n)
+
+    def vit(p: Any, x: Any) -> Any:
+        h = functional.layer_norm(x, (n,), p["w1"], p["b1"])
+        query, key, value = (h @ p["qkv"]).unflatten(-1, (3, 2, half)).permute(2, 0, 3, 1, 4)
+        h = functional.scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(-2)
+        x = x + h @ p["o"]
+        h = functional.gelu(functional.layer_norm(x, (n,), p["w2"], p["b2"]) @ p["up"] + p["c"])
+        return (x + h @ p["down"] + p["d"]).square().mean()
+
+    def our_vit(p: Any, x: Any) -> Any:
+        h = ops.layer_normalization(x, p["w1"], p["b1"], epsilon=1e-5)
+        query, key, value = ops.split(ops.reshape(ops.matmul(h, p["qkv"]), (1, 4, 6, half)), 3, 2)
+        x = ops.add(x, ops.matmul(ops.reshape(ops.dot_product_attention(query, key, value), (1, 4, n)), p["o"]))
+        h = ops.add(ops.matmul(ops.layer_normalization(x, p["w2"], p["b2"], epsilon=1e-5), p["up"]), p["c"])
+        h = ops.matmul(ops.gelu(h, approximate=False), p["down"])
+        return ops.mean(ops.square(ops.add(ops.add(x, h), p["d"])))
+
+    def unet(p: Any, x: Any) -> Any:
+        h = functional.conv2d(x, p["k1"], padding=1)
+        h = functional.silu(functional.group_norm(h, 4, p["w"], p["b"]))
+        return functional.conv2d(functional.interpolate(h, scale_factor=2), p["k2"], padding=1).square().mean()
+
+    def our_unet(p: Any, x: Any) -> Any:
+        first, second = (ops.transpose(p[key], (2, 3, 1, 0)) for key in ("k1", "k2"))
+        h = ops.conv(x, first, padding="same", data_format="channels_first")
+        h = ops.reshape(ops.layer_normalization(ops.reshape(h, (1, 4, -1)), epsilon=1e-5), h.shape)
+        scale, shift = (ops.reshape(p[key], (8, 1, 1)) for key in ("w", "b"))
+        h = ops.silu(ops.add(ops.multiply(h, scale), shift))
+        h = ops.conv(ops.repeat(ops.repeat(h, 2, 2), 2, 3), second, padding="same", data_format="channels_first")
+        return ops.mean(ops.square(h))
+
+    def lstm(p: Any, x: Any) -> Any:
+        into, forget, new, out = (x @ p["w"] + old @ p["u"] + p["b"]).chunk(4, -1)
+        state = torch.sigmoid(forget) * cell + torch.sigmoid(into) * torch.tanh(new)
+        return (torch.sigmoid(out) * torch.tanh(state)).square().mean()
+
+    def our_lstm(p: Any, x: Any) -> Any:
+        gates = ops.add(ops.add(ops.matmul(x, p["w"]), ops.matmul(old, p["u"])), p["b"])
+        into, forget, new, out = ops.split(gates, 4, -1)
+        new = ops.multiply(ops.sigmoid(into), ops.tanh(new))
+        state = ops.add(ops.multiply(ops.sigmoid(forget), cell), new)
+        return ops.mean(ops.square(ops.multiply(ops.sigmoid(out), ops.tanh(state))))
+
+    def mlp(p: Any, x: Any) -> Any:
+        return (functional.dropout(torch.relu(x @ p["w"] + p["b"]), 0.5) @ p["v"]).square().mean()
+
+    def our_mlp(p: Any, x: Any) -> Any:
+        h = multiop.random.dropout(ops.relu(ops.add(ops.matmul(x, p["w"]), p["b"])), 0.5, seed=1)
+        return ops.mean(ops.square(ops.matmul(h, p["v"])))
+
+    def gnn(p: Any, x: Any) -> Any:
+        messages = torch.zeros(6, n).index_add(0, target, x.index_select(0, source) @ p["w"])
+        return torch.relu(messages + x @ p["u"]).square().mean()
+
+    def our_gnn(p: Any, x: Any) -> Any:
+        messages = ops.segment_sum(ops.matmul(ops.take(x, source, 0), p["w"]), target, 6)
+        return ops.mean(ops.square(ops.relu(ops.add(messages, ops.matmul(x, p["u"])))))
+
+    vectors = dict.fromkeys(("w1", "b1", "w2", "b2", "d"), (n,))
+    of_vit = {**vectors, "qkv": (n, 3 * n), "o": (n, n), "up": (n, 4 * n), "c": (4 * n,), "down": (4 * n, n)}
+    of_unet = {"k1": (8, 8, 3, 3), "w": (8,), "b": (8,), "k2": (8, 8, 3, 3)}
+    return {
+        "ViT block": (vit, our_vit, of_vit, (1, 4, n)),
+        "UNet block": (unet, our_unet, of_unet, (1, 8, 4, 4)),
+        "LSTM cell": (lstm, our_lstm, {"w": (n, 4 * n), "u": (n, 4 * n), "b": (4 * n,)}, (2, n)),
+        "MLP with dropout": (mlp, our_mlp, {"w": (n, n), "b": (n,), "v": (n, 4)}, (2, n)),
+        "GNN layer": (gnn, our_gnn, {"w": (n, n), "u": (n, n)}, (6, n)),
+    }
 
 
 if __name__ == "__main__":

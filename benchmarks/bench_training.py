@@ -274,7 +274,7 @@ def peak(call: Callable[[], Any]) -> int:
         call()
     events = [event for event in profiled.profiler.kineto_results.events() if event.name() == "[memory]"]
     events.sort(key=lambda event: event.start_ns())
-    return max(itertools.accumulate(event.nbytes() for event in events))
+    return max(itertools.accumulate(event.nbytes() for event in events), default=0)
 
 
 def channels_first(p: dict[str, Any]) -> dict[str, Any]:

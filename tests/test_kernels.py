@@ -31,6 +31,7 @@ SEEN = np.array([[True, False, True], [False, False, False], [True, True, True]]
 BIAS = [[0.5, -1.0, 2.0], [0.0, 1.0, 0.5], [-np.inf, 1.0, 0.0]]  # a list is no operand: it has no gradient
 SPECTRUM = np.linspace(1 + 2j, -2 + 1j, 6).reshape(2, 3) ** 2
 LARGE = {  # calls of the sizes and options that a kernel is for, where the op's own rows are small
+    "op_angle": [call(SPECTRUM)],
     "op_batch_normalization": [
         call(normal(3, 4, 5), normal(4), positive(4), 1, **{name: normal(4)}) for name in ("offset", "scale")
     ],
@@ -49,6 +50,7 @@ LARGE = {  # calls of the sizes and options that a kernel is for, where the op's
     ],
     "op_layer_normalization": [call(normal(3, 2), normal(3, 2), normal(3, 2), axis=None)],
     **{name: [call(*[np.arange(4, dtype=np.int32)] * 2)] for name in ("op_left_shift", "op_right_shift")},
+    "op_linspace": [call(0.5, 7.25, 6)],
     "op_mean": [call(normal(400, 400), axis=0)],
     "op_one_hot": [call(np.arange(4, dtype=np.int32), 5)],
     "op_quantile": [call(normal(3, 5), 0.3, axis=1), call(normal(5, 3), 0.5, axis=0, keepdims=True)],

@@ -121,7 +121,7 @@ def op_sparse_categorical_crossentropy(
         args.integers(op_dtype(labels), "target")
     scores = backend.floating(output)
     axis = args.single_axis(axis, len(backend.op_shape(scores)))
-    if args.lacks_axis(labels.shape, scores.shape, axis):
+    if args.lacks_axis(tuple(labels.shape), tuple(scores.shape), axis):
         labels = backend.op_expand_dims(labels, axis)
     return backend.op_sparse_categorical_crossentropy(labels, scores, from_logits, axis)
 

@@ -841,7 +841,8 @@ def op_trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, 
             raise errors.ArgumentError(f"x is of size {n1}, y of size {n2}")
         exact = dtypes.result_type(op_dtype(y), "float32")  # differences of small integers may overflow
         dx = op_cast(op_diff(op_cast(x, exact)), op_dtype(y)) if op_dtype(x) in dtypes.INTEGER else op_diff(x)
-    return op_sum(op_multiply(op_add(y[..., 1:], y[..., :-1]), dx), -1)
+    areas = op_add(y[..., 1:], y[..., :-1])
+    return op_sum(areas if type(dx) in (int, float) and dx == 1 else op_multiply(areas, dx), -1)
 
 
 # parts of the above

@@ -231,10 +231,9 @@ def tracked_batch_norm(
         y, mean, variance = ops.batch_normalization_with_moments(x, 1, bias, weight, epsilon)
         count = ops.size(x) // x.shape[1]
         count = count if isinstance(count, int) else ops.cast(count, x.dtype)
-        new = {"running_mean": mean, "running_var": variance * (count / (count - 1))}  # the unbiased variance
-        statistics |= {
-            name: (1 - momentum) * statistics[name] + momentum * ops.stop_gradient(new[name]) for name in new
-        }
+        share = momentum * (count / (count - 1))  # of the unbiased variance
+        for name, part, new in (("running_mean", momentum, mean), ("running_var", share, variance)):
+            statistics[name] = (1 - momentum) * statistics[name] + part * ops.stop_gradient(new)
         if num_batches_tracked is not None:
             statistics["num_batches_tracked"] = num_batches_tracked + 1
     else:

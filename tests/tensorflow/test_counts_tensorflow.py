@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 tf = pytest.importorskip("tensorflow")
@@ -93,3 +94,64 @@ def test_python_calls(name, monkeypatch):
     leave_alone(monkeypatch, "tensorflow")
     most, call = MOST_CALLS[name]
     assert count_calls(call, warm=3) <= most  # then there is a program
+
+
+BY_ONE_MATRIX = {  # products of an activation with one matrix, and the kernel that is all of each
+    "matmul": ("MatMul", mo.op_matmul),
+    "dot": ("MatMul", mo.op_dot),
+    "tensordot": ("MatMul", lambda x, w: mo.op_tensordot(x, w, 1)),
+    "einsum": ("Einsum", lambda x, w: mo.op_einsum("...d,df->...f", x, w)),
+    "einsum, transposed": ("Einsum", lambda x, w: mo.op_einsum("fd, ... d", mo.op_transpose(w), x)),
+}
+SHAPES = [(2, 5, 4), (2, 3, 5, 4), (2, 1, 2, 5, 4), (2, 3, 2, 2, 5, 4), (0, 5, 4), (2, 0, 4), (2, 5, 0), (0, 4)]
+
+
+@pytest.mark.parametrize("name", BY_ONE_MATRIX)
+def test_a_product_with_one_matrix_is_one_kernel_and_so_are_its_gradients(name):
+    kernel, product = BY_ONE_MATRIX[name]
+    for shape in SHAPES[:4]:
+        found = nodes(product, [tf.TensorSpec(shape), tf.TensorSpec((4, 3))])
+        assert [op for op in found if op != "Transpose"] == [kernel] * 3
+
+
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("name", BY_ONE_MATRIX)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "complex64", "int32"])
+def test_products_with_one_matrix_are_numpys(name, dtype):
+    product, rng = BY_ONE_MATRIX[name][1], np.random.default_rng(0)
+    room = {"bfloat16": 0.05, "float16": 5e-3, "int32": 0}.get(dtype, 1e-5)
+
+    def draw(*shape):  # numbers that every dtype holds
+        x = rng.integers(-8, 8, shape) if dtype == "int32" else rng.integers(-8, 8, shape) / 4
+        return x + 1j * rng.integers(-8, 8, shape) if dtype == "complex64" else x
+
+    def check(found, *expected):
+        for x, y in zip(found, expected, strict=True):
+            np.testing.assert_allclose(mo.op_convert_to_numpy(x).astype(y.dtype), y, room, room * 9)
+
+    for shape in SHAPES:
+        x, w = draw(*shape), draw(shape[-1], 3)
+        given, y, k = [tf.cast(v, dtype) for v in (x, w)], x @ w, len(shape) - 1
+        openly = tf.function(product, autograph=False)
+        openly = openly.get_concrete_function(
+            tf.TensorSpec([None] * k + [shape[-1]], dtype), tf.TensorSpec(w.shape, dtype)
+        )
+        for run in (product, mo.jit(product), openly):
+            check([run(*given)], y)
+            if dtype == "int32":
+                continue
+            upstream = draw(*y.shape)
+            pulled = mo.vjp(run, *given)[1](tf.cast(upstream, dtype))
+            rows = np.conj(x).reshape(int(np.prod(shape[:-1])), shape[-1])
+            check(pulled, upstream @ np.conj(w).T, rows.T @ upstream.reshape(len(rows), 3))
+            check(mo.jvp(run, given, [given[0] * 2, given[1]]), y, 3 * y)
+            if dtype == "float32":
+                curved = mo.hvp(lambda x, w: mo.op_sum(run(x, w) ** 2) / 2, given, [given[0], given[1] * 0])
+                check(curved, y @ w.T, 2 * rows.T @ y.reshape(len(rows), 3))
+        if dtype != "float32":
+            continue
+        twice = [tf.stack([v] * 2) for v in given]
+        check([mo.vmap(product, in_axes=(0, None))(twice[0], given[1])], np.stack([y, y]))
+        check([mo.vmap(product, in_axes=(None, 0))(given[0], twice[1])], np.stack([y, y]))
+        check([product(given[0], given[1][:, :0])], y[..., :0])
+        check([mo.vmap(product, in_axes=(None, 0))(given[0], twice[1][..., :0])], np.stack([y, y])[..., :0])

@@ -8,6 +8,8 @@ torch = pytest.importorskip("torch")
 
 from counted import DEARER, Count, count, rows
 
+import multiop as mo
+
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -64,3 +66,38 @@ def test_the_form_of_an_op_does_not_depend_on_who_is_watching(watcher):
         if plain != watched:
             other[name] = plain, watched
     assert not other
+
+
+class Views(torch.utils._python_dispatch.TorchDispatchMode):
+    """Collect what is dispatched though nothing is launched for it: views, and looks at dtypes."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func.is_view or str(func).startswith("aten.promote_types"):
+            self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    ("name", "views"),
+    [("batch_normalization", []), ("batch_normalization_with_moments", ["aten.unbind.int"]), ("arcsinh", [])],
+)
+def test_a_kernel_with_a_rule_of_its_own_takes_no_views(name, views):
+    x, vector = torch.rand(4, 3, 5, 5).requires_grad_(), torch.rand(3).requires_grad_()
+    options = {"scale": vector, "offset": vector}
+    call = {
+        "batch_normalization": lambda: mo.op_batch_normalization(x, vector, vector, 1, **options),
+        "batch_normalization_with_moments": lambda: mo.op_batch_normalization_with_moments(x, 1, **options)[0],
+        "arcsinh": lambda: mo.op_arcsinh(x),
+    }[name]
+    call()  # what is looked up once
+    with Views() as seen:
+        y = call()
+        upstream = torch.ones(y.shape)
+        found = len(seen.names)
+        torch.autograd.grad(y, x, upstream)
+    assert seen.names[:found] == views
+    assert seen.names[found:] == []

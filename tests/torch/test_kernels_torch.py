@@ -362,3 +362,45 @@ def test_cross_takes_its_axes_where_each_fits(axes):
     x, y = np.random.default_rng(0).normal(size=(2, 3, 3))
     found = mo.op_cross(torch.tensor(x), torch.tensor(y), **axes)
     np.testing.assert_allclose(found, np.cross(x, y, **axes), rtol=1e-12)
+
+
+ENDS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -3.0, 1 / 3, 1e-45, -1e-38, 3e38, 16777217.0, math.inf, -math.inf, math.nan]
+PAIRS = np.meshgrid(ENDS, ENDS)
+POWERS = np.meshgrid(ENDS, np.array([-(2**31), -300, -149, -1, 0, 1, 127, 128, 300, 2**31 - 1], np.int32))
+ON_VALUES = {  # an op of which a value alone takes fewer steps, operands, and NumPy's function of them
+    "sign": (mo.op_sign, [ENDS], np.sign),
+    "sinc": (mo.op_sinc, [ENDS], lambda x: np.where((x == np.round(x)) & (x != 0), 0 * x, np.sinc(x))),
+    "heaviside": (mo.op_heaviside, PAIRS, np.heaviside),
+    "ldexp": (mo.op_ldexp, POWERS, np.ldexp),
+    "angle of real numbers": (mo.op_angle, [ENDS * 200], lambda x: np.arctan2(0 * np.ones_like(x), x)),
+    "angle": (lambda x, y: mo.op_angle(torch.complex(x, y)), PAIRS, lambda x, y: np.arctan2(y, x)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ON_VALUES)
+def test_values_that_nothing_differentiates_are_numpys(name, dtype):
+    ours, operands, reference = ON_VALUES[name]
+    xs = [np.asarray(x, None if isinstance(x, np.ndarray) and x.dtype == np.int32 else dtype) for x in operands]
+    found = ours(*map(torch.from_numpy, xs))
+    assert found.dtype == getattr(torch, dtype)
+    with np.errstate(all="ignore"):
+        expected = reference(*xs)
+    bounds = {"rtol": 4 * np.finfo(dtype).eps, "atol": 1e-44 if name == "angle" else 0}
+    np.testing.assert_allclose(found.numpy(), expected, **bounds)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e30, 1e-30, 1e-44, 0.0])
+@pytest.mark.parametrize(("axis", "order", "epsilon"), [(1, 2, 1e-12), ((0, 1), 3, 1e-12), (0, 1, 2.0), (-1, 5, 1e-20)])
+def test_a_normalized_value_neither_overflows_nor_vanishes(scale, axis, order, epsilon):
+    x = (torch.randn(3, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * scale).to(torch.float32)
+    length = torch.linalg.vector_norm(x.double(), order, axis, True)
+    expected = x.double() / length.clamp(min=epsilon)
+    torch.testing.assert_close(mo.op_normalize(x, axis, order, epsilon).double(), expected, rtol=1e-6, atol=3e-45)
+
+
+@pytest.mark.parametrize("ends", [(0.0, 1.0), (-3.5, 1e3), (2.0, 2.0), (3e38, -3e38), (0.0, 1e-40), (0.1, 0.7)])
+def test_numbers_between_two_of_python_are_those_between_two_tensors(ends):
+    for n in (2, 7, 1001):
+        mine, theirs = (mo.op_linspace(*given, n, retstep=True) for given in (ends, map(torch.tensor, ends)))
+        assert all(map(torch.equal, mine, theirs))

@@ -123,9 +123,10 @@ def run_fused(kernel, pull, formula, *xs, native=None):
             return formula(*xs)
         if native is not None:
             return native(*xs)
-    result = kernel(*[x if x is None else x.detach() for x in xs])
-    y, *residuals = result if isinstance(result, list) else [result]
-    return with_formula(y, pull, formula, *xs, residuals=residuals)
+    if torch.is_grad_enabled() and True in [x is not None and x.requires_grad for x in xs]:
+        return _Fused.apply(kernel, pull, formula, *xs)
+    result = kernel(*xs)
+    return result[0] if isinstance(result, list) else result
 
 
 def are_values(x1, x2):
@@ -192,24 +193,25 @@ def with_formula(y, pull, formula, *xs, residuals=()):
     """
     if tracing_state() is not None:
         return formula(*xs)
-    if torch.is_grad_enabled():
-        for x in xs:
-            if x is not None and x.requires_grad:
-                return _Fused.apply((y, *residuals), pull, formula, *xs)
-    return y
+    if not torch.is_grad_enabled() or True not in [x is not None and x.requires_grad for x in xs]:
+        return y
+
+    def kernel(*_):
+        return [tuple([each.detach() for each in y]) if isinstance(y, tuple) else y.detach(), *residuals]
+
+    return _Fused.apply(kernel, pull, formula, *xs)
 
 
 class _Fused(Function):
     @staticmethod
-    def forward(ctx, results, pull, formula, *xs):
-        y, *residuals = results
+    def forward(ctx, kernel, pull, formula, *xs):
+        result = kernel(*xs)
+        y, *residuals = result if isinstance(result, list) else [result]
         ctx.save_for_backward(*xs, *residuals)
         ctx.n, ctx.pull, ctx.formula = len(xs), pull, formula
         ctx.is_kernel = True  # not a user's rule
-        if not isinstance(y, tuple):
-            return y.detach()
-        ctx.set_materialize_grads(False)
-        return tuple([each.detach() for each in y])
+        ctx.set_materialize_grads(not isinstance(y, tuple))
+        return y
 
     @staticmethod
     def backward(ctx, *upstreams):

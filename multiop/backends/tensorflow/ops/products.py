@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import string
+
 import tensorflow as tf
 
 from multiop import errors
@@ -32,11 +34,12 @@ _WIDER = {
 
 def op_matmul(x1, x2):
     if are_words(x1, x2) and x1.shape.rank and x2.shape.rank == 2:
-        *batch, n = x1.shape.as_list()
-        if n and len(batch) == 1:
-            return tf.raw_ops.MatMul(a=x1, b=x2)
-        if n and batch and None not in batch and None not in (matrix := x2.shape.as_list()) and matrix[0] == n:
-            return multiply_rows(x1, x2, batch, *matrix)
+        (*batch, n), matrix = x1.shape.as_list(), x2.shape.as_list()
+        if n and 0 not in batch and 0 not in matrix:
+            if len(batch) == 1:
+                return tf.raw_ops.MatMul(a=x1, b=x2)
+            if batch and None not in batch and None not in matrix and matrix[0] == n:
+                return multiply_rows(x1, x2, batch, *matrix)
     x1, x2 = promote(x1, x2)
     if x1.shape.rank == 0 or x2.shape.rank == 0:
         raise errors.ArgumentError("x1 and x2 must have at least one dimension")
@@ -45,9 +48,20 @@ def op_matmul(x1, x2):
 
 def op_einsum(subscripts, operands):
     xs = promote_all(*operands)
+    if subscripts.partition("->")[0].count("...") == 1:
+        subscripts = spell_ellipsis(subscripts, xs)
     if any(1 in x.shape.as_list() for x in xs if x.shape.rank):
         subscripts, xs = without_size_1(subscripts, xs)
     return product_of(lambda *xs: tf.einsum(subscripts, *xs), *without_int8(*xs))
+
+
+def spell_ellipsis(subscripts, xs):
+    """Give letters to the dimensions of the only `...`: TensorFlow makes a product for each entry of such ones."""
+    for term, x in zip(subscripts.partition("->")[0].split(","), xs, strict=False):
+        if "..." in term and x.shape.rank is not None:
+            letters = [letter for letter in string.ascii_letters if letter not in subscripts]
+            return subscripts.replace("...", "".join(letters[: max(0, x.shape.rank - len(term) + 3)]))
+    return subscripts
 
 
 def without_size_1(subscripts, xs):
@@ -77,10 +91,9 @@ def without_size_1(subscripts, xs):
 def op_tensordot(x1, x2, axes):
     x1, x2 = promote_all(x1, x2)
     dims = args.axes_to_contract(axes, known_shape(x1), known_shape(x2))
-    if any(x1.shape[dim] == 0 for dim in dims[0]):  # empty sums: see matmul
-        return product_of(
-            lambda x1, x2: tf.tensordot(tf.reduce_sum(x1, dims[0]), tf.reduce_sum(x2, dims[1]), 0), x1, x2
-        )
+    if 0 in (*x1.shape, *x2.shape):  # see matmul
+        free = [None] * (x2.shape.rank - len(dims[1]))
+        return product_of(lambda a, b: tf.reduce_sum(a, dims[0])[(..., *free)] * tf.reduce_sum(b, dims[1]), x1, x2)
     return product_of(lambda x1, x2: tf.tensordot(x1, x2, dims), x1, x2)
 
 
@@ -101,12 +114,10 @@ def multiply_rows(x1, x2, batch, n, m):
 
 def matmul(x1, x2):
     if x1.shape.rank != 1 and x2.shape.rank != 1:
-        if x1.shape[-1] == 0:  # an empty sum: tf.vectorized_map gives its gradient a wrong shape
+        if 0 in (x1.shape[-1], x1.shape[-2], x2.shape[-1]):  # tf.vectorized_map gives it or its gradient a wrong shape
             return tf.reduce_sum(x1[..., None] * x2[..., None, :, :], -2)
         is_one = x1.shape.rank > 2 == x2.shape.rank and x1.shape[-1] == x2.shape[0] is not None
         return multiply_rows(x1, x2, op_shape(x1)[:-1], *op_shape(x2)) if is_one else tf.matmul(x1, x2)
-    if x1.shape.rank == 1 and x2.shape.rank == 1:
-        return tf.tensordot(x1, x2, 1)
     if x1.shape.rank == 1:
-        return tf.squeeze(tf.matmul(x1[None, :], x2), -2)
+        return tf.tensordot(x1, x2, 1) if x2.shape.rank == 1 else tf.squeeze(tf.matmul(x1[None, :], x2), -2)
     return tf.linalg.matvec(x1, x2)

@@ -7,6 +7,7 @@ from .activations import (
 from .attention import (
     op_dot_product_attention as op_dot_product_attention,
 )
+from .creation import op_linspace as op_linspace
 from .decompositions import (
     op_cdist as op_cdist,
     op_det as op_det,
@@ -14,6 +15,7 @@ from .decompositions import (
     op_slogdet as op_slogdet,
 )
 from .elementwise import (
+    op_angle as op_angle,
     op_arccosh as op_arccosh,
     op_arcsinh as op_arcsinh,
     op_arctan2 as op_arctan2,
@@ -21,11 +23,14 @@ from .elementwise import (
     op_fmax as op_fmax,
     op_fmin as op_fmin,
     op_fmod as op_fmod,
+    op_heaviside as op_heaviside,
     op_hypot as op_hypot,
+    op_ldexp as op_ldexp,
     op_logaddexp as op_logaddexp,
     op_logaddexp2 as op_logaddexp2,
     op_mod as op_mod,
     op_power as op_power,
+    op_sinc as op_sinc,
 )
 from .images import (
     op_image_resize as op_image_resize,
@@ -35,6 +40,7 @@ from .normalization import (
     op_batch_normalization as op_batch_normalization,
     op_batch_normalization_with_moments as op_batch_normalization_with_moments,
     op_layer_normalization as op_layer_normalization,
+    op_normalize as op_normalize,
 )
 from .products import (
     op_cross as op_cross,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 
 from multiop._rules.powers import differentiate_power
 
 from .._internals import is_tracked
-from .._kernels import LONG, are_values, keeping, run_fused
+from .._kernels import FEW, LONG, are_values, is_readable, keeping, run_fused
 from ..conversion import are_floats, in_float32, is_float, promote, promote_floating
 from ..ops.elementwise import Powers
 
@@ -151,3 +152,38 @@ def log_add_powers(kernel, base, x1, x2, otherwise):
         return torch.sigmoid(above).mul_(upstream), torch.sigmoid(-above).mul_(upstream)
 
     return run_fused(kernel, share, otherwise, *torch.broadcast_tensors(x1, x2))
+
+
+def op_angle(x, *, otherwise):
+    if are_values(x, x) and x.numel() > FEW:  # torch.angle(-0.0) is 0; the bound of NaN is NaN
+        quarter = math.pi / 2
+        return torch.clamp(x, 0, 0).add_(quarter).sub_(torch.copysign(x.new_full((), quarter), x))
+    is_value = isinstance(x, torch.Tensor) and x.is_complex() and not is_tracked(x)
+    return torch.angle(x) if is_value else otherwise(x)
+
+
+def op_sinc(x, *, otherwise):
+    if not are_values(x, x):
+        return otherwise(x)
+    whole = torch.round(x)  # the sine is exact in the remainder
+    wave = torch.sub(x, whole).mul_(math.pi).sin_().mul_(torch.remainder(whole, 2).mul_(-2).add_(1))
+    return wave.div_(x * math.pi).masked_fill_(x == 0, 1)
+
+
+def op_heaviside(x1, x2, *, otherwise):
+    return on_host(np.heaviside, x1, x2) if are_values(x1, x2) and are_few(x1, x2) else otherwise(x1, x2)
+
+
+def op_ldexp(x1, x2, *, otherwise):
+    are_taken = are_values(x1, x1) and isinstance(x2, torch.Tensor) and x2.dtype in (torch.int32, torch.int64)
+    return on_host(np.ldexp, x1, x2) if are_taken and are_few(x1, x2) else otherwise(x1, x2)
+
+
+def are_few(x1, x2):
+    """Say whether one call of NumPy takes less time than several of PyTorch."""
+    return is_readable(x1) and is_readable(x2) and max(x1.numel(), x2.numel()) <= FEW
+
+
+def on_host(function, x1, x2):
+    with np.errstate(all="ignore"):
+        return torch.from_numpy(np.asarray(function(x1.numpy(force=True), x2.numpy(force=True))))

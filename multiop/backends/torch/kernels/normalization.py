@@ -9,9 +9,18 @@ import torch
 
 from multiop._values import args
 
-from .._kernels import run_fused, run_native
+from .._kernels import are_values, run_fused, run_native
 from ..conversion import HALF, promote_operands
 from ..ops.normalization import are_along, by_layer_norm
+
+
+def op_normalize(x, axis, order, epsilon, *, otherwise):
+    if not (are_values(x, x) and x.numel() and (dims := args.axes(axis, x.ndim))):
+        return otherwise(x, axis, order, epsilon)
+    largest = torch.maximum(x.amax(dims, True), -x.amin(dims, True))  # ten times as fast as the norm of this order
+    y = x / largest.masked_fill_(largest == 0, 1)
+    length = torch.linalg.vector_norm(y, order, dims, True)
+    return y.mul_(torch.where(largest * length < epsilon, largest / epsilon, 1 / length))
 
 
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon, *, otherwise):
@@ -43,8 +52,9 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon, *, o
     def meaning(x, mean, variance, offset, scale):
         return otherwise(x, mean, variance, 1, offset, scale, epsilon)
 
-    y = run_fused(kernel, pull, meaning, x.movedim(axis, 1), mean, variance, offset, scale)
-    return y.movedim(1, axis)
+    x = x if axis == 1 else x.movedim(axis, 1)  # an operation, and one of the gradient, too
+    y = run_fused(kernel, pull, meaning, x, mean, variance, offset, scale)
+    return y if axis == 1 else y.movedim(1, axis)
 
 
 def op_batch_normalization_with_moments(x, axis, offset, scale, epsilon, *, otherwise):
@@ -62,7 +72,7 @@ def op_batch_normalization_with_moments(x, axis, offset, scale, epsilon, *, othe
             return otherwise(*given)
         if any(t is not None and t.dtype is not x.dtype for t in (offset, scale)):
             dtype = torch.float32  # under torch.autocast, moments are those of a model in float32
-    wide = torch.promote_types(x.dtype, torch.float32)  # the kernel takes its vectors in this dtype, too
+    wide = torch.float32 if x.dtype in HALF else x.dtype  # the kernel takes its vectors in this dtype, too
 
     def kernel(x, offset, scale):
         mean, variance = torch.zeros(2, x.shape[1], dtype=wide, device=x.device).unbind()
@@ -88,8 +98,9 @@ def op_batch_normalization_with_moments(x, axis, offset, scale, epsilon, *, othe
     def meaning(x, offset, scale):
         return otherwise(x, 1, offset, scale, epsilon)
 
-    y, mean, variance = run_fused(kernel, pull, meaning, x.movedim(axis, 1), offset, scale, native=meaning)
-    return y.movedim(1, axis), mean, variance
+    x = x if axis == 1 else x.movedim(axis, 1)
+    y, mean, variance = run_fused(kernel, pull, meaning, x, offset, scale, native=meaning)
+    return y if axis == 1 else y.movedim(1, axis), mean, variance
 
 
 def op_layer_normalization(x, gamma, beta, axis, epsilon, *, otherwise):

@@ -36,6 +36,8 @@ def op_polygamma(n, x, *, otherwise):
     x = floating(x)
     if x.is_complex() or not are_readable_values(x) or type(n) is not int or n < 1 or not bool((x > 0).all()):
         return otherwise(n, x)
+    if x.dtype is not torch.float64 and n <= 20:  # of more, the factorial may overflow
+        return torch.polygamma(n, x.to(torch.float64)).to(x.dtype)
     return on_host("polygamma", n, x)
 
 
@@ -50,7 +52,11 @@ def op_gammainc(a, x, *, otherwise):
 
 def op_gammaincc(a, x, *, otherwise):
     a, x = promote_floating(a, x)
-    return otherwise(a, x) if a.is_complex() or not are_readable_values(a, x) else on_host("gammaincc", a, x)
+    if a.is_complex() or not are_readable_values(a, x):
+        return otherwise(a, x)
+    if a.dtype is not torch.float64 and bool((a > 1e-6).all()):  # of less, PyTorch's loses digits
+        return torch.special.gammaincc(a.to(torch.float64), x.to(torch.float64)).to(x.dtype)
+    return on_host("gammaincc", a, x)
 
 
 def are_readable_values(*xs):

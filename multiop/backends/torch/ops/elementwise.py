@@ -119,8 +119,8 @@ def op_sign(x):
         return (x != 0).to(x.dtype)
     if x.is_complex():
         return torch.sgn(x)
-    # torch.sign(NaN) is 0
-    return torch.sign(x).masked_fill(x != x, math.nan) if x.is_floating_point() else torch.sign(x)
+    # torch.sign(NaN) is 0, and the bound of NaN is NaN
+    return torch.sign(x) + torch.clamp(x.detach(), 0, 0) if x.is_floating_point() else torch.sign(x)
 
 
 def op_abs(x):
