@@ -367,7 +367,9 @@ class _Search:
         kept += self.statements[at:]
         for statement in kept:
             self._list_in(statement)
-        self.block.nodes, self.block.outputs = kept, self._listed(self.block.outputs)  # type: ignore[assignment]
+        outputs = self.block.outputs  # a list of results is none of the model's
+        self.block.outputs = [*map(self._listed, outputs)] if type(outputs) is list else self._listed(outputs)
+        self.block.nodes = kept  # type: ignore[assignment]
         _begin_lists(self.block)
 
     def _loop(self, found: _Found) -> Statement:
