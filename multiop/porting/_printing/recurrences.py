@@ -29,8 +29,11 @@ Take = Callable[[Any], Any]
 
 def fold_recurrences(block: Body) -> None:
     """Put loops in the place of the steps of recurrences in a function, inner loops first."""
-    while _Search(block).fold():
+    ends: dict[tuple[int, Any], Value] = {}
+    while _Search(block, ends).fold():
         pass
+    if ends:
+        _begin_lists(block, ends)
 
 
 # statements, taken apart
@@ -157,15 +160,15 @@ class _Found:
 class _Search:
     """One pass over the statements of a function."""
 
-    def __init__(self, block: Body):
+    def __init__(self, block: Body, ends: dict[tuple[int, Any], Value]):
         self.block = block
+        self.ends = ends  # the id of a list and the key of its last part -> that part, if it has a name behind its loop
         self.statements: list[Statement] = block.nodes  # type: ignore[assignment]
         self.slots: list[list[Any]] = []  # the tensors and the numbers in each statement
         self.tokens: list[int] = []  # what else is in each
         self.places: dict[int, _Place] = {}
         self.uses: dict[int, list[int]] = collections.defaultdict(list)  # a tensor -> the statements that take it
         self.lists: dict[int, Item] = {}  # a tensor -> which one of a list it is
-        self.left: set[int] = set()  # the tensors in lists that have a name of their own behind the loop
         tokens: dict[Any, int] = {}
         for number, statement in enumerate(self.statements):
             slots: list[Any] = []
@@ -258,23 +261,21 @@ class _Search:
         return moves
 
     def _turned(self, lowest: int, first: int, end: int, period: int) -> _Found | None:
-        """Return the loop that carries least, wherever in a step it starts."""
+        """Return the loop of which each step leaves least, wherever in a step it starts."""
         starts = range(max(first - period, lowest), min(first + period, end - 2 * period + 1))
-        carried = {start: self._carried(start, period) for start in starts}
-        least = min(carried.values(), default=0)
-        options = [self._steps(start, period, (end - start) // period) for start in starts if carried[start] == least]
-        options = [
-            found
-            for found in options
-            if found.steps >= _STEPS and period * (found.steps - 1) >= _SAVED and _is_loop(found)
-        ]
-        return max(options, key=lambda found: found.steps, default=None)
+        left = {start: self._left(start, period) for start in starts}
+        for least in sorted(set(left.values())):
+            turned = [self._steps(start, period, (end - start) // period) for start in starts if left[start] == least]
+            options = [each for each in turned if each.steps >= _STEPS and period * (each.steps - 1) >= _SAVED]
+            options = [each for each in options if each.inits or (period >= _MAPPED and each.steps > _STEPS)]
+            if options:
+                return max(options, key=lambda each: each.steps)
+        return None
 
-    def _carried(self, start: int, period: int) -> int:
-        """Return how much the second step takes of the first one."""
-        values = [value for slots in self.slots[start + period : start + 2 * period] for value in slots]
-        places = {self.places.get(id(value)) for value in values}
-        return sum(place is not None and start <= place.statement < start + period for place in places)
+    def _left(self, start: int, period: int) -> int:
+        """Return how many results of a step are used behind it."""
+        outputs = [value for statement in self.statements[start : start + period] for value in statement.outputs]
+        return sum(any(use >= start + period for use in self.uses[id(value)]) for value in outputs)
 
     def _steps(self, start: int, period: int, steps: int) -> _Found:
         """Return the loop that starts at a statement, with as many steps as are alike."""
@@ -370,7 +371,6 @@ class _Search:
         outputs = self.block.outputs  # a list of results is none of the model's
         self.block.outputs = [*map(self._listed, outputs)] if type(outputs) is list else self._listed(outputs)
         self.block.nodes = kept  # type: ignore[assignment]
-        _begin_lists(self.block)
 
     def _loop(self, found: _Found) -> Statement:
         """Return a loop: the last step, in terms of what the one before it computes."""
@@ -386,7 +386,6 @@ class _Search:
             for place in places
         }
         finals: list[Any] = [columns[place][-1] for place in found.inits]
-        self.left.update(map(id, finals))
         appended, grown = [], []
         for place, column in columns.items():
             taken = [any(not start <= use < found.end for use in self.uses[id(value)]) for value in column]
@@ -394,6 +393,7 @@ class _Search:
                 grown.append(Value((steps,), "list", name=column[-1].name))
                 appended.append(column[-1])
                 self.lists |= {id(value): Item(grown[-1], (step,)) for step, value in enumerate(column)}
+                self.ends |= {(id(grown[-1]), (steps - 1,)): column[-1]} if place in found.inits else {}
             elif taken[-1] and place not in found.inits:
                 finals.append(column[-1])
         first, step = _count([column for row in found.columns for column in row if column is not None])
@@ -436,7 +436,7 @@ class _Search:
     def _listed(self, expression: Expression) -> Expression:
         """Return an expression with parts of lists for the tensors that are in these."""
         if isinstance(expression, Value):
-            return expression if id(expression) in self.left else self.lists.get(id(expression), expression)
+            return self.lists.get(id(expression), expression)
         if isinstance(expression, Body):
             outer = {id(value) for value in _graph.values(expression)}
             if not outer & self.lists.keys():
@@ -453,19 +453,12 @@ class _Search:
         if unfolded is None:
             return expression
         parts = [self._listed(part) for part in unfolded.parts]
-        if type(expression) is not list:
-            return unfolded.fold(parts)
-        return _joined([self.lists.get(id(part), part) for part in parts])
+        return _joined(parts) if type(expression) is list else unfolded.fold(parts)
 
 
 def _keep(slots: list[Any], part: Any) -> Any:
     slots.append(part)
     return part
-
-
-def _is_loop(found: _Found) -> bool:
-    """Say whether a loop carries something, or does enough in each step."""
-    return bool(found.inits) or (found.period >= _MAPPED and found.steps > _STEPS)
 
 
 def _length(holds: Iterable[bool]) -> int:
@@ -513,9 +506,19 @@ def _joined(parts: list[Any]) -> Expression:
     return functools.reduce(lambda left, right: Infix("+", left, right), joined) if joined else []
 
 
-def _begin_lists(block: Body) -> None:
-    """Begin a list with what is put before it where it is used, if that is known before the loop."""
+def _begin_lists(block: Body, ends: dict[tuple[int, Any], Value]) -> None:
+    """Begin a list with what is put before it where it is used, if that is known before the loop.
+
+    The last part of a list that has a name is called by it.
+    """
     statements: Any = block.nodes
+
+    def end(part: Expression) -> Expression:
+        return ends.get((id(part.x), part.key), part) if isinstance(part, Item) and not isinstance(part.key[0], slice) else part
+
+    for statement in statements:
+        statement.expression = _graph.rebuild(statement.expression, end)
+    block.outputs = _graph.rebuild(block.outputs, end)
     sums: dict[int, list[Infix]] = collections.defaultdict(list)
     counts: collections.Counter[int] = collections.Counter()
     for expression in (*[statement.expression for statement in statements], block.outputs):
@@ -546,7 +549,6 @@ def _begin_lists(block: Body) -> None:
     def begin(part: Expression) -> Expression:
         return part.right if isinstance(part, Infix) and type(part.left) is list and id(part.right) in begun else part
 
-    if begun:
-        for statement in statements:
-            statement.expression = _graph.rebuild(statement.expression, begin)
-        block.outputs = _graph.rebuild(block.outputs, begin)
+    for statement in statements if begun else ():
+        statement.expression = _graph.rebuild(statement.expression, begin)
+    block.outputs = _graph.rebuild(block.outputs, begin)
