@@ -33,9 +33,10 @@ def tokens(m, a, b):
 
 
 def first_step_differs(m, a, b):
-    ys = []
-    for t in range(T):
-        h = b[:, 0].sin() if t == 0 else a[:, t] * h + b[:, t]
+    h = b[:, 0].sin()
+    ys = [h]
+    for t in range(1, T):
+        h = a[:, t] * h + b[:, t]
         ys.append(h)
     return stacked(ys)
 
@@ -102,7 +103,7 @@ def two_carries_that_cross(m, a, b):
 
 def shifted_carries(m, a, b):
     p, q, r = a[:, 0], b[:, 0], b[:, 1]
-    for t in range(T):
+    for _ in range(T):
         p, q, r = q, r, (p + q * r).sin()
     return p, q, r
 
@@ -170,10 +171,7 @@ def in_chunks(m, a, b):
 
 
 def in_windows(m, a, b):
-    ys = []
-    for t in range(T - 2):
-        ys.append((a[:, t : t + 3] * b[:, :3]).sum(1).tanh())
-    return stacked(ys)
+    return stacked((a[:, t : t + 3] * b[:, :3]).sum(1).tanh() for t in range(T - 2))
 
 
 def the_same_again(m, a, b):

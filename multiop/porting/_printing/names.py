@@ -15,7 +15,7 @@ from multiop.porting._graph import Body, Expression, Value
 from multiop.porting._printing.expressions import Naming
 from multiop.porting._printing.regions import LAYERS, TAKEN, Function, Outline, fresh
 from multiop.porting._printing.statements import Definition, as_tuple, uses_of
-from multiop.porting._printing.terms import Loop, Statement, is_for
+from multiop.porting._printing.terms import Statement, is_for
 
 _PLAIN = set(dir(multiop.ops)) | {"act", "activation", "bn", "drop", "out", "output", "norm", "self_attn", "fc", "mlp"}
 _LETTERS = ("x", "y", "z", "u", "v", "w")
@@ -147,19 +147,24 @@ class _Namer:
         live = {name for key, name in alive.items() if key in later or key in used}
         taken = live | reserved | {alive[id(init)] for init in inits if id(init) in alive}
         carried: dict[int, str] = {}
-        for parameter, init, final in zip(parameters, inits, statement.outputs, strict=False):
+        results: list[Any] = statement.outputs
+        for parameter, init, final in zip(parameters, inits, results, strict=False):
             own = alive.get(id(init), "")
             is_free = own and own not in live and own not in carried.values() and _may_hold(init, final)
             name = own if is_free else _own(statement, final, taken)
             taken.add(name)
             names[id(parameter)] = names[id(final)] = carried[id(final)] = name
         inner = {id(value) for each in loop.nodes for value in each.outputs}
-        for value in statement.outputs[len(carried) :]:
+        for value in results[len(carried) :]:
             if id(value) not in inner:  # a list, or what is computed where it is left behind
                 names[id(value)] = name = _own(statement, value, taken)
                 taken.add(name)
-        names[id(counter)] = next(n for n in ("t", "s", "r", "q") if n not in taken) if id(counter) in used else "_"
-        inside = {id(parameter): carried[id(final)] for parameter, final in zip(parameters, statement.outputs, strict=False)}
+        names[id(counter)] = "_"
+        if id(counter) in used:
+            names[id(counter)] = next((name for name in ("t", "s", "r") if name not in taken), fresh("t", taken))
+        inside = {
+            id(parameter): carried[id(final)] for parameter, final in zip(parameters, statement.outputs, strict=False)
+        }
         blocked = live | reserved | {names[id(value)] for value in statement.outputs if id(value) in names}
         own = self.naming.visible[id(loop)] = dict(names)
         self._name_block(loop, own, inside, blocked | {names[id(counter)]}, carried)

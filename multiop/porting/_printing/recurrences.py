@@ -177,7 +177,9 @@ class _Search:
             self.slots.append(slots)
             self.tokens.append(tokens.setdefault(tuple(labels), len(tokens)))
             self.places.update(
-                (id(value), _Place(number, output)) for output, value in enumerate(statement.outputs) if value is not None
+                (id(value), _Place(number, output))
+                for output, value in enumerate(statement.outputs)
+                if value is not None
             )
             for value in _graph.values(statement.expression):
                 self.uses[id(value)].append(number)
@@ -306,13 +308,12 @@ class _Search:
             return None, _length(value is column[0] for value in column) if is_known else 0
         if place.statement < start:  # the results of one statement, one by one
             source = self.statements[place.statement]
-            if source.update is not None or source.loop is not None or source.pattern is not None or is_for(source.expression):
+            is_plain = source.update is None and source.loop is None and source.pattern is None
+            if not is_plain or is_for(source.expression):
                 return None, 0
-            outputs = [
-                each.output for each in itertools.takewhile(lambda each: each and each[0] == place.statement, places)  # type: ignore[union-attr]
-            ]
+            same = itertools.takewhile(lambda each: each is not None and each.statement == place.statement, places)
             found.unpacked.add(place.statement)
-            return _evenly(outputs)
+            return _evenly([each.output for each in same if each is not None])
         is_carry = place.statement < start + period
         if is_carry and not (is_known and found.inits.setdefault(place, column[0]) is column[0]):
             return None, 0
@@ -320,7 +321,7 @@ class _Search:
         return None, is_carry + _length(map(operator.eq, places[is_carry:], wanted[is_carry:]))
 
     def _missing(self, found: _Found) -> list[tuple[int, Statement]]:
-        """Return what a last step lacks because nothing uses its results, each with the number of what it stands before.
+        """Return what a last step lacks because nothing uses its results, each with the number of what is behind it.
 
         What moves is not made up: the model may have left it out, as behind `if t + 1 < length`.
         """
@@ -381,7 +382,7 @@ class _Search:
             for number in range(start, start + period)
             for output in range(len(self.statements[number].outputs))
         ]
-        columns = {
+        columns: dict[_Place, list[Any]] = {
             place: [self.statements[place.statement + period * step].outputs[place.output] for step in range(steps)]
             for place in places
         }
@@ -401,7 +402,9 @@ class _Search:
         nodes: Any = []
         for number in range(last, found.end):
             slots = zip(self.slots[number], found.columns[number - last], strict=True)
-            fills = iter([part if moves is None else self._moving(part, *moves, counter, first, step) for part, moves in slots])
+            fills = iter(
+                [part if moves is None else self._moving(part, *moves, counter, first, step) for part, moves in slots]
+            )
             nodes.append(_take_statement_apart(self.statements[number], lambda _, fills=fills: next(fills), []))  # type: ignore[misc]
         parameters = (counter, *(columns[place][-2] for place in found.inits))
         outputs = (tuple(finals), tuple(appended))
@@ -431,7 +434,7 @@ class _Search:
     def _list_in(self, statement: Statement) -> None:
         statement.expression = self._listed(statement.expression)
         if statement.carry is not None:
-            statement.carry = tuple(map(self._listed, statement.carry))  # type: ignore[assignment]
+            statement.carry = tuple(map(self._listed, statement.carry))
 
     def _listed(self, expression: Expression) -> Expression:
         """Return an expression with parts of lists for the tensors that are in these."""
@@ -514,12 +517,16 @@ def _begin_lists(block: Body, ends: dict[tuple[int, Any], Value]) -> None:
     statements: Any = block.nodes
 
     def end(part: Expression) -> Expression:
-        return ends.get((id(part.x), part.key), part) if isinstance(part, Item) and not isinstance(part.key[0], slice) else part
+        return (
+            ends.get((id(part.x), part.key), part)
+            if isinstance(part, Item) and not isinstance(part.key[0], slice)
+            else part
+        )
 
     for statement in statements:
         statement.expression = _graph.rebuild(statement.expression, end)
     block.outputs = _graph.rebuild(block.outputs, end)
-    sums: dict[int, list[Infix]] = collections.defaultdict(list)
+    sums: dict[int, list[Any]] = collections.defaultdict(list)
     counts: collections.Counter[int] = collections.Counter()
     for expression in (*[statement.expression for statement in statements], block.outputs):
         for part in _graph.walk(expression):
@@ -538,7 +545,9 @@ def _begin_lists(block: Body, ends: dict[tuple[int, Any], Value]) -> None:
             begins = []
             for start, value in zip(starts, grown, strict=True):
                 (found, *more) = sums[id(value)] or [None]
-                is_known = found and all(id(each) in known or id(each) not in made for each in _graph.values(found.left))
+                is_known = found and all(
+                    id(each) in known or id(each) not in made for each in _graph.values(found.left)
+                )
                 if is_known and not more and counts[id(value)] == 1:
                     start = found.left
                     begun.add(id(value))
