@@ -200,6 +200,9 @@ def call(function: str, *args: Expression, **kwargs: Expression) -> Call:
     return Call(function, args, tuple(kwargs.items()))
 
 
+_LEAVES = {Value, Dim, Name, Path, DType, Body, Custom, Foreign, int, float, bool, str, type(None)}
+
+
 class Unfolded(NamedTuple):
     """An expression, taken apart."""
 
@@ -213,6 +216,8 @@ def unfold(expression: Expression) -> Unfolded | None:
 
     No other function knows the parts of each kind, but for the one that writes them.
     """
+    if type(expression) in _LEAVES:  # most of all there are
+        return None
     if isinstance(expression, Call):
         function, count = expression.function, len(expression.args)
         names = tuple(name for name, _ in expression.kwargs)

@@ -13,7 +13,7 @@ from multiop.porting._printing.endings import ending_of, original
 from multiop.porting._printing.expressions import Naming, Text, key, operator_and_right, string_literal
 from multiop.porting._printing.regions import LAYERS, Outline, Region
 from multiop.porting._printing.statements import Definition, as_tuple, uses_of
-from multiop.porting._printing.terms import Branch, Spread, Statement
+from multiop.porting._printing.terms import Branch, Loop, Spread, Statement, is_for
 
 _WIDTH = 120
 
@@ -202,7 +202,7 @@ class _Lines:
     ) -> list[str]:
         """Return the lines with the functions that an expression uses; equal ones are printed once."""
         for body in _graph.bodies(expression):
-            if id(body) in self.definition.lambdas:
+            if id(body) in self.definition.lambdas or isinstance(body, Loop):
                 continue
             text = self._local(body, indent)
             name = self.naming.called[id(body)]
@@ -248,6 +248,8 @@ class _Lines:
         space = " " * indent
         if statement.size:
             return [f"{space}{statement.size} = {self.text(statement.expression)}"]
+        if is_for(statement.expression):
+            return self._for(statement, indent)
         results = statement.outputs[: statement.results]
         targets = ["_" if value is None else self.text.name(value) for value in results]
         whole: list[str] = []
@@ -261,9 +263,9 @@ class _Lines:
         lines = []
         expression = statement.expression
         init, result = statement.carry or (None, None)
-        if init is not None and result is not None and self.text.name(init) != self.text.name(result):
+        if init is not None and result is not None and self.text(init) != self.text.name(result):
             lines.append(f"{space}{self.text.name(result)} = {self.text(init)}")
-            expression = _graph.rebuild(expression, lambda part: result if part is init else part, inside=False)
+            expression = _graph.rebuild(expression, lambda part: result if part == init else part, inside=False)
         if isinstance(statement.loop, str):
             lines.append(f'{space}for i in "{statement.loop}":')
         else:
@@ -280,6 +282,44 @@ class _Lines:
         lines += [f"{space}    {line}" for line in whole]
         self.key += _keys_of(statement) - _seeds_in(expression)
         return lines
+
+    def _for(self, statement: Statement, indent: int) -> list[str]:
+        """Return the lines of a loop: what it starts with, its steps, and what each leaves to the next one."""
+        space = " " * indent
+        loop, inits, starts = statement.expression.args
+        finals, appended = loop.outputs
+        names = [self.text.name(value) for value in statement.outputs]  # type: ignore[arg-type]
+        lists = names[len(finals) :]
+        lines = []
+        for name, start in [*zip(lists, starts, strict=True), *zip(names, inits, strict=False)]:
+            if self.text(start) != name:
+                lines += laid_out(self.text, f"{name} = ", start, "", indent)
+        first, stop, step = loop.numbers
+        if step == -1:
+            numbers = f"reversed(range({f'{stop + 1}, ' if stop + 1 else ''}{first + 1}))"
+        else:
+            bounds = [stop] if (first, step) == (0, 1) else [first, stop] if step == 1 else [first, stop, step]
+            numbers = f"range({', '.join(map(self.text, bounds))})"
+        around, self.text = self.text, self.text.within(loop)
+        body: list[str] = []
+        printed: dict[Any, str] = {}
+        nodes: Any = loop.nodes
+        for inner in nodes:
+            body = self._with_functions(body, inner.expression, indent + 4, printed, loop)
+            body += self._statement(inner, indent + 4)
+        for name, value in zip(lists, appended, strict=True):
+            body += laid_out(self.text, f"{name}.append(", value, ")", indent + 4)
+        left = [(name, value) for name, value in zip(names, finals, strict=False) if self.text(value) != name]
+        if left:
+            values = tuple(value for _, value in left)
+            targets = f"{', '.join(name for name, _ in left)} = "
+            text = f"{space}    {targets}{', '.join(map(self.text, values))}"
+            is_short = len(left) > 1 and len(text) <= _WIDTH
+            body += (
+                [text] if is_short else laid_out(self.text, targets, values if left[1:] else values[0], "", indent + 4)
+            )
+        self.text = around
+        return [*lines, f"{space}for {self.text.name(loop.parameters[0])} in {numbers}:", *body]
 
     def _target_of_branch(self, path: str) -> tuple[str, list[str]]:
         """Return what a new branch of the state is assigned to, and the lines that put that of a block in its place."""
@@ -317,7 +357,7 @@ class _Lines:
             new = self._returned_state()
             if self.is_root:
                 return laid_out(self.text, "return ", block.outputs, "".join(f", {name}" for name in new), indent)
-            names = [self.text.name(value) for value in self.region.outputs] + new
+            names = [self.text(value) for value in block.outputs] + new
             return [f"{' ' * indent}return {', '.join(names)}"]
         outputs = block.outputs
         if type(outputs) is tuple and len(outputs) > 1 and not _seeds_in(outputs, inside=False):
@@ -332,8 +372,9 @@ class _Lines:
     def _result(self, block: Body, statement: Statement, indent: int) -> list[str] | None:
         """Return the lines that return what the last statement computes, if that is all that is returned."""
         is_whole = self.definition.is_whole(block)
-        outputs = list(self.region.outputs) if is_whole and not self.is_root else [block.outputs]
+        outputs = block.outputs if is_whole and not self.is_root else [block.outputs]
         is_plain = statement.update is None and statement.loop is None and not statement.size
+        is_plain = is_plain and not is_for(statement.expression)
         if len(outputs) != 1 or not is_plain or statement.pattern is not None:
             return None
         if len(statement.outputs) != 1 or statement.outputs[0] is not outputs[0]:

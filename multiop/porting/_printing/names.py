@@ -5,7 +5,8 @@ from __future__ import annotations
 import collections
 import keyword
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import multiop
@@ -14,7 +15,7 @@ from multiop.porting._graph import Body, Expression, Value
 from multiop.porting._printing.expressions import Naming
 from multiop.porting._printing.regions import LAYERS, TAKEN, Function, Outline, fresh
 from multiop.porting._printing.statements import Definition, as_tuple, uses_of
-from multiop.porting._printing.terms import Statement
+from multiop.porting._printing.terms import Statement, is_for
 
 _PLAIN = set(dir(multiop.ops)) | {"act", "activation", "bn", "drop", "out", "output", "norm", "self_attn", "fc", "mlp"}
 _LETTERS = ("x", "y", "z", "u", "v", "w")
@@ -88,11 +89,29 @@ class _Namer:
             reserved.discard("i")
         self._name_block(definition.block, names, dict(names), reserved)
 
-    def _name_block(self, block: Body, names: dict[int, str], alive: dict[int, str], reserved: set[str]) -> None:
-        """Name the results of statements; `alive` are the names of what the function has got so far."""
+    def _name_block(
+        self,
+        block: Body,
+        names: dict[int, str],
+        alive: dict[int, str],
+        reserved: set[str],
+        kept_names: Mapping[int, str] = MappingProxyType({}),
+    ) -> None:
+        """Name the results of statements.
+
+        Args:
+            block: The function, or the loop.
+            names: What has a name; filled.
+            alive: The names of what the function has got so far.
+            reserved: The names that are not free.
+            kept_names: The names of what a loop carries: those of what replaces it, where it is not used any more.
+        """
         statements: list[Any] = [*block.nodes, Statement([], block.outputs)]
         last = {id(value): number for number, each in enumerate(statements) for value in uses_of(each.expression)}
         for number, statement in enumerate(statements):
+            if is_for(statement.expression):
+                self._name_loop(statement, names, alive, reserved, {key for key, use in last.items() if use > number})
+                continue
             for inner in _graph.bodies(statement.expression):
                 reserved = self._name_function(inner, names, set(alive.values()), reserved)
             uses = uses_of(statement.expression)
@@ -107,13 +126,52 @@ class _Namer:
                 if id(value) not in last:
                     names[id(value)] = "_"
                     continue
-                name = _name_of_replaced(statement, value, dying, alive, live) or _own(
-                    statement, value, live | reserved
-                )
+                name = kept_names.get(id(value))
+                if name is None or name in live:
+                    kept = live | set(kept_names.values())
+                    name = _name_of_replaced(statement, value, dying, alive, kept) or _own(
+                        statement, value, kept | reserved
+                    )
                 names[id(value)] = alive[id(value)] = name
                 live.add(name)
             for value in dying:
                 alive.pop(id(value), None)
+
+    def _name_loop(
+        self, statement: Statement, names: dict[int, str], alive: dict[int, str], reserved: set[str], later: set[int]
+    ) -> None:
+        """Name what a loop carries, its lists, and what is in it; `later` is used behind it."""
+        loop, inits, _ = statement.expression.args
+        counter, *parameters = loop.parameters
+        used = {id(value) for part in _graph.parts(loop) for value in uses_of(part)}
+        live = {name for key, name in alive.items() if key in later or key in used}
+        taken = live | reserved | {alive[id(init)] for init in inits if id(init) in alive}
+        carried: dict[int, str] = {}
+        results: list[Any] = statement.outputs
+        for parameter, init, final in zip(parameters, inits, results, strict=False):
+            own = alive.get(id(init), "")
+            is_free = own and own not in live and own not in carried.values() and _may_hold(init, final)
+            name = own if is_free else _own(statement, final, taken)
+            taken.add(name)
+            names[id(parameter)] = names[id(final)] = carried[id(final)] = name
+        inner = {id(value) for each in loop.nodes for value in each.outputs}
+        for value in results[len(carried) :]:
+            if id(value) not in inner:  # a list, or what is computed where it is left behind
+                names[id(value)] = name = _own(statement, value, taken)
+                taken.add(name)
+        names[id(counter)] = "_"
+        if id(counter) in used:
+            names[id(counter)] = next((name for name in ("t", "s", "r") if name not in taken), fresh("t", taken))
+        inside = {
+            id(parameter): carried[id(final)] for parameter, final in zip(parameters, statement.outputs, strict=False)
+        }
+        blocked = live | reserved | {names[id(value)] for value in statement.outputs if id(value) in names}
+        own = self.naming.visible[id(loop)] = dict(names)
+        self._name_block(loop, own, inside, blocked | {names[id(counter)]}, carried)
+        names |= {id(value): own[id(value)] for value in statement.outputs if id(value) not in names}
+        for key in [key for key in alive if key not in later]:
+            del alive[key]
+        alive |= {id(value): names[id(value)] for value in statement.outputs if id(value) in later}
 
     def _name_function(self, body: Body, names: dict[int, str], alive: set[str], reserved: set[str]) -> set[str]:
         """Name a function in this one, and the values in it, apart from what it closes over."""
@@ -180,7 +238,9 @@ def _own(statement: Any, value: Value, taken: set[str]) -> str:
     """Return a name for a result: that of the submodule which computes it, if it says something, or a letter."""
     hint = _identifier(value.name)
     is_clear = len(hint) > 2 and _fits(hint) and hint not in _PLAIN and len(statement.outputs) < 3
-    options = [name for name in (*([hint] if is_clear else []), *_LETTERS) if name not in taken]
+    options = [*([hint] if is_clear else []), *_LETTERS]
+    options = [f"{name.removesuffix('s')}s" for name in options] if value.dtype == "list" else options
+    options = [name for name in options if name not in taken]
     return options[0] if options else fresh("x", taken)
 
 

@@ -27,7 +27,7 @@ from multiop.porting._graph import (
     Node,
     Value,
 )
-from multiop.porting._printing import loops
+from multiop.porting._printing import loops, recurrences
 from multiop.porting._printing.expressions import Text
 from multiop.porting._printing.regions import (
     LAYERS,
@@ -42,7 +42,7 @@ from multiop.porting._printing.regions import (
     swap_values,
     without_scopes,
 )
-from multiop.porting._printing.terms import Attribute, Branch, Spread, Statement
+from multiop.porting._printing.terms import Attribute, Branch, Loop, Spread, Statement, is_for
 
 _FOLDED = 92  # the longest line that grows by putting one expression into another
 _DEPTH = 4  # the most calls in one another
@@ -198,7 +198,9 @@ class Definition:
 
     def _arrange(self, block: Body, known: list[Value]) -> None:
         """Write loops, dtypes and longer expressions in a function, and in the functions in it."""
-        statements: list[Any] = loops.found_in(block)
+        block.nodes = loops.found_in(block)  # type: ignore[assignment]
+        recurrences.fold_recurrences(block)
+        statements: list[Any] = block.nodes
         returned = Statement([], block.outputs)
         for statement in (*statements, returned):
             for inner in _graph.bodies(statement.expression):
@@ -209,7 +211,7 @@ class Definition:
         else:
             *kept, returned = self._fold_statements([*statements, returned], None)
         block.nodes, block.outputs = kept, returned.expression  # type: ignore[assignment]
-        if block is not self.block and self._is_short(block):
+        if block is not self.block and not isinstance(block, Loop) and self._is_short(block):
             self.lambdas.add(id(block))
 
     def _is_short(self, block: Body) -> bool:
@@ -251,6 +253,7 @@ class Definition:
                 before = kept[-1]
                 target = before.outputs[0] if len(before.outputs) == 1 else None
                 is_plain = before.update is None and before.loop is None and not before.size and before.pattern is None
+                is_plain = is_plain and not is_for(before.expression) and not is_for(statement.expression)
                 if target is None or not is_plain or statement.loop or counts[id(target)] != 1:
                     break
                 if sum(part is target for part in _graph.walk(statement.expression, inside=False)) != 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from multiop.porting._graph import Expression, Value
+from multiop.porting._graph import Body, Call, Expression, Value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +30,23 @@ class Attribute:
 
     value: Value
     name: str
+
+
+@dataclasses.dataclass(eq=False)
+class Loop(Body):
+    """The body of `for`, in the call `for(loop, values that are carried at first, lists at first)`.
+
+    Its parameters are the counter, and what a step takes of the one before it. Its outputs are two tuples: what is left
+    behind the loop, which is first of all what is carried; and what each step adds to lists. The results of the
+    statement are the one, and the lists.
+    """
+
+    numbers: tuple[Expression, Expression, Expression]  # the arguments of `range`
+
+
+def is_for(expression: Expression) -> bool:
+    """Say whether a statement is a loop with a body."""
+    return isinstance(expression, Call) and expression.function == "for"
 
 
 @dataclasses.dataclass(eq=False)

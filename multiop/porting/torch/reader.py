@@ -9,6 +9,7 @@ import inspect
 import math
 import operator
 import re
+import sys
 import traceback
 import warnings
 from collections.abc import Collection, Iterator, Mapping
@@ -123,7 +124,7 @@ def _read_repeated(
                 raise (errors.TranslationError(_graph.list_missing(missing)) if missing else error) from error
         for block in _changes_without_gradient(program.graph):
             missing["a change under no_grad of a tensor that has a gradient"].append(_where(block))
-        if _is_mapped(program.graph) or _casts(program.graph) or _changes_a_view(program.graph):
+        if _is_mapped(program.graph) or _casts(program.graph) or _changes_a_view(program.graph, has_parts=True):
             program = _decompose_calls(program, {})
         stuck: set[str] = set()
         if not missing:
@@ -609,8 +610,13 @@ def _casts(graph: Any) -> bool:
     return any(block.args[2] is not False for block in blocks)
 
 
-def _changes_a_view(graph: Any) -> bool:
-    """Say whether a call changes memory that is read through another tensor afterwards, or by `out=`."""
+def _changes_a_view(graph: Any, has_parts: bool = False) -> bool:
+    """Say whether a call changes memory that is read through another tensor afterwards, or by `out=`.
+
+    Args:
+        graph: The graph.
+        has_parts: Whether what changes a part of a tensor, by numbers, changes that tensor too.
+    """
     nodes = list(_with_blocks(graph))
     order, origins = {node: number for number, node in enumerate(nodes)}, _origins(nodes)
     sharing: dict[int, list[Any]] = collections.defaultdict(list)
@@ -624,6 +630,9 @@ def _changes_a_view(graph: Any) -> bool:
         changed = _mutated_tensor(node)
         for statistic in _statistics(node) if changed is None else [changed]:
             same = {statistic, *_chain(statistic, origins)}
+            if has_parts and node.graph is graph:
+                part = _part([statistic, *_chain(statistic, origins)][-1])
+                same |= set() if part is None else {part[0], *_chain(part[0], origins)}
             for other in sharing[_storage(statistic) or 0]:
                 is_later = other in kept or any(order[user] > order[node] for user in other.users)
                 if other is not node and other not in same and order[other] < order[node] and is_later:
@@ -712,6 +721,38 @@ def _chain(node: Any, origins: dict[Any, Any]) -> list[Any]:
     while (node := origins.get(node)) is not None:
         aliases.append(node)
     return aliases
+
+
+def _part(node: Any) -> tuple[Any, tuple[Any, ...]] | None:
+    """Return the tensor that a node is a part of, and the key of that part, if this is made of numbers."""
+    steps: list[Any] = []
+    while str(node.target) in ("aten.select.int", "aten.slice.Tensor"):
+        steps, node = [node, *steps], node.args[0]
+    if not steps or _tensor(node) is None:
+        return None
+    shape = _tensor(node).shape
+    key: list[Any] = [slice(None)] * len(shape)
+    axes = list(range(len(shape)))
+    for step in steps:
+        numbers = [*step.args[1:], *(0, None, None, 1)[len(step.args) - 1 :]]
+        axis = numbers[0] % len(axes)
+        size, here = _tensor(step.args[0]).shape[axis], key[axes[axis]]
+        start = here.start or 0
+        if str(step.target) == "aten.select.int":
+            if not isinstance(numbers[1], int) or not isinstance(size, int):
+                return None
+            key[axes.pop(axis)] = start + numbers[1] % size
+        elif numbers[1:] in ([None, None, 1], [0, None, 1], [0, sys.maxsize, 1]):
+            continue
+        elif not all(isinstance(number, int) for number in (size, numbers[1] or 0, numbers[2] or 0)) or numbers[3] != 1:
+            return None
+        else:
+            first, last, _ = slice(numbers[1], numbers[2]).indices(size)
+            bounds = start + first, start + max(first, last)
+            key[axes[axis]] = slice(bounds[0] or None, None if bounds[1] == shape[axes[axis]] else bounds[1])
+    while key and key[-1] == slice(None):
+        key.pop()
+    return node, tuple(key)
 
 
 def _mutated_tensor(node: Any) -> Any:
@@ -1149,14 +1190,21 @@ class _Reader:
         return tuple(outputs) if isinstance(out, tuple) else out
 
     def _replace(self, changed: Any, value: Any) -> None:
-        """From here on, the tensor that was changed in place is what the call returned."""
-        for tensor in [changed, *_chain(changed, self.origins)]:
+        """From here on, the tensor that was changed in place is what the call returned; so is what it is a part of."""
+        aliases = [changed, *_chain(changed, self.origins)]
+        for tensor in aliases:
             if (entry := self.entries.get(tensor)) is not None and getattr(entry, "kind", "") == "params":
                 raise Untranslated(f"a change of the parameter {entry.name}")
             self.entries[tensor] = value
             if tensor in self.buffers:
                 result = Value(value.shape, value.dtype)
                 self._add([result], value, update=self.buffers[tensor])
+        part = _part(aliases[-1])
+        if part is not None:
+            whole = self._argument(part[0])
+            after = Value(whole.shape, whole.dtype)
+            self._add([after], call("ops.set_item", whole, part[1], _as_value(self, value)) if part[1] else value)
+            self._replace(part[0], after)
 
     def _is_count(self, node: Any, changed: Any) -> bool:
         """Say whether a call counts the batches of a batch normalization, which its own statement does too."""
