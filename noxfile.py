@@ -663,6 +663,7 @@ def docs(session: nox.Session) -> None:
         run(session, "tools/divergences.py", "--check")
         run(session, "tools/limits.py", "--check")
         run(session, "tools/meeting.py", "--check")
+        run(session, "tools/scipy_table.py", "--check")
         run(session, "tools/effects.py", "--check")
         for backend in BACKENDS:
             run(session, "tools/notebook.py", "--run", environment=ENVIRONMENT | {"MULTIOP_BACKEND": backend})

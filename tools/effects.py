@@ -205,7 +205,8 @@ EFFECTS = (
         ("backends/tensorflow/_internals.py", 'converters["MatMul"] ='),
     ),
     Effect(
-        "tensorflow", (), "operators, methods and indexing of tensors", "all of TensorFlow", ALWAYS,
+        "tensorflow", (), "operators, methods, indexing and the array API namespace of tensors",
+        "all of TensorFlow", ALWAYS,
         "it was asked for: `enable_tensorflow_numpy`",
         ("_loading/tensorflow_operators.py", "setattr(cls, name, operator)"),
     ),

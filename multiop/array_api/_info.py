@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from multiop import config, devices, errors
-from multiop._values.types import Tensor
 from multiop.dtypes import dtype_object
 from multiop.frontends.creation import op_zeros
 
@@ -45,7 +44,7 @@ class Info:
         }
 
 
-def _device_of(x: Tensor) -> Any:
+def _device_of(x: Any) -> Any:
     """Return the framework's own object, which compares equal to `x.device`, and which functions take as `device`."""
     try:
         devices.device(x)
