@@ -18,7 +18,6 @@ The file is `config.toml` in the user's configuration folder for multiop, or the
 from __future__ import annotations
 
 import contextlib
-import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -275,7 +274,7 @@ def _give_numpy(tensorflow: Any) -> None:
 
 def _namespace_of_array_api(self: Any, /, *, api_version: str | None = None) -> Any:
     """Return the namespace of the array API standard, by which libraries compute with the tensor."""
-    return importlib.import_module("multiop.array_api")  # by its name: it stands above
+    return sys.modules["multiop"].array_api  # which stands above, and is imported on demand
 
 
 def _reach_frameworks() -> None:
