@@ -77,7 +77,7 @@ GOALS = {  # the most that a figure may be
     "private parts outside their modules": 0,
     "autodiff/sparse: lines of code": 1200,
     "functions called by a bare participle": 130,
-    "words of the pages, without code": 35700,
+    "words of the pages, without code": 36000,
     "'what' in 1,000 words of prose": 2,
     "'that' in 1,000 words of prose": 10,
     "'one' in 1,000 words of prose": 3,
