@@ -615,6 +615,8 @@ def prove_libraries(session: nox.Session, _: str, *words: str) -> None:
             for backend in backends:
                 chosen = ["pytest", "-q", "-Wignore", "-p", f"{name}_tests", "-p", "no:cacheprovider", *tests]
                 environment = variables | {"MULTIOP_BACKEND": backend}
+                ours = [str(root / "examples" / f"{name}_backend"), f"--multiop-backends={backend}", "-q"]
+                session.run(python, "-m", "pytest", "-p", "no:cacheprovider", *ours, env=environment, external=True)
                 if (name, backend) != ("einops", "numpy"):  # its tests compare with NumPy
                     session.run(python, "-m", *chosen, env=environment, external=True)
 

@@ -476,6 +476,19 @@ def test_what_is_shared_through_dlpack_is_written_on_both_sides_or_on_none(backe
     assert multiop.op_convert_to_numpy(y)[0] == 2
 
 
+@pytest.mark.parametrize("k", [-(2**70), 2**64, 5])
+def test_a_diagonal_far_outside_of_a_matrix_is_none_of_its_own(backend, k):
+    np.testing.assert_array_equal(multiop.op_convert_to_numpy(xp.eye(2, 3, k=k)), np.zeros((2, 3)))
+
+
+def test_tensors_of_tensorflow_have_the_namespace_where_it_is_asked_for():
+    pytest.importorskip("tensorflow")
+    code = "import multiop, tensorflow as tf; multiop.enable_tensorflow_numpy(); from multiop import array_api"
+    code += "; print(tf.constant(1.0).__array_namespace__(api_version='2025.12') is array_api)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "True\n", done.stderr
+
+
 def test_what_dlpack_cannot_take_is_said(backend):
     for x in ([1.0], 1.0, None, "x"):
         with pytest.raises(errors.ArgumentTypeError, match="__dlpack__"):

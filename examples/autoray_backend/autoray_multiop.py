@@ -10,9 +10,8 @@ autoray's own tests run on it too: `autoray_tests.py` says how.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
-
-from autoray import autoray
 
 import multiop
 
@@ -52,7 +51,7 @@ def functions(backend: str) -> dict[str, Any]:
         ops = multiop.namespace(0.0)
     found = {name: function for name, function in vars(ops).items() if callable(function) and name not in OWN}
     found |= {name: found[other] for name, other in RENAMED.items()}
-    found |= {name: on_device(found[name], ops.to_device) for name in CREATED}
+    found |= {name: _on_device(found[name], ops.to_device) for name in CREATED}
     found |= {f"linalg.{name}": found[name] for name in IN_LINALG}
 
     def svd(x: Any, full_matrices: bool = False) -> Any:
@@ -78,7 +77,7 @@ def functions(backend: str) -> dict[str, Any]:
     return found | {"take": take, "indices": indices, "complex": combine}
 
 
-def on_device(function: Any, to_device: Any) -> Any:
+def _on_device(function: Any, to_device: Any) -> Any:
     """Return a function that makes a tensor, also on a device that is named."""
 
     def create(*args: Any, device: Any = None, **options: Any) -> Any:
@@ -90,6 +89,7 @@ def on_device(function: Any, to_device: Any) -> Any:
 
 def install(*backends: str) -> None:
     """Make autoray call multiop on the tensors of some backends, all by default."""
+    autoray = importlib.import_module("autoray.autoray")  # which need not be installed to read this file
     for backend in backends or multiop.available_backends():
         for name, function in functions(backend).items():
             autoray.register_function(backend, name, function)

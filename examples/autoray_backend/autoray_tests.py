@@ -15,8 +15,11 @@ import autoray_multiop
 
 import multiop
 
-multiop.enable_tensorflow_numpy()  # the tests multiply complex tensors by real ones
-autoray_multiop.install(multiop.backend())
+
+def pytest_configure(config):
+    """Put multiop in the place of autoray's table for the backend that is asked for."""
+    multiop.enable_tensorflow_numpy()  # the tests multiply complex tensors by real ones
+    autoray_multiop.install(multiop.backend())
 
 
 def pytest_collection_modifyitems(config, items):
