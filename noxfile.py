@@ -297,7 +297,7 @@ def full(session: nox.Session) -> None:
     others), `docstrings` and `alone` (the framework installed alone, or none); `cross` (the backends together, the
     examples), `pyright` and `loaded` (each framework by itself, with multiop loaded). Only where they are named: `ends`
     (the oldest and the newest of all dependencies), `port` (models of six libraries), `array-api` (the standard's own
-    suite), `distributed` and `accelerator`.
+    suite), `libraries` (einops and autoray on multiop), `distributed` and `accelerator`.
     `-- --list` says how long each takes; `-- --shard 2/5`, `-- --backend jax` and `-- --part product` run some. What
     stands after these is the part's own: `-- --part port BERT`, `-- --part array-api torch`.
     """
@@ -586,6 +586,41 @@ def prove_array_api(session: nox.Session, _: str, *words: str) -> None:
             session.run(python, *suite, skips, env=environment, external=True)
 
 
+LIBRARIES = {  # release -> what pytest is given of its source distribution
+    "einops==0.8.2": ("einops/tests",),
+    "autoray==0.11.0": ("tests/test_autoray.py", "tests/test_linalg.py"),
+}
+
+
+def prove_libraries(session: nox.Session, _: str, *words: str) -> None:
+    """Run the own tests of einops and autoray on the adapters in examples/, on each backend.
+
+    `torch` and `autoray` are some of them. What they expect to fail on a framework may pass.
+    """
+    python = str(pathlib.Path(made(session)).absolute())
+    root, folder = pathlib.Path().absolute(), pathlib.Path(".nox", "libraries").absolute()
+    backends = [word for word in words if word in BACKENDS] or list(BACKENDS)
+    for requirement, tests in LIBRARIES.items():
+        name, _, version = requirement.partition("==")
+        if (asked := [word for word in words if word not in BACKENDS]) and name not in asked:
+            continue
+        source = folder / f"{name}-{version}"
+        if not source.exists():
+            pip = ["-m", "pip", "download", "--no-deps", "--no-binary", ":all:", "--dest", str(folder), requirement]
+            session.run(python, *pip, external=True)
+            shutil.unpack_archive(folder / f"{name}-{version}.tar.gz", folder)
+        variables = ENVIRONMENT | {"MULTIOP_X64": "1"}
+        variables["PYTHONPATH"] = os.pathsep.join(map(str, [source, root / "examples" / f"{name}_backend", root]))
+        with session.chdir(source):
+            for backend in backends:
+                chosen = ["pytest", "-q", "-Wignore", "-p", f"{name}_tests", "-p", "no:cacheprovider", *tests]
+                environment = variables | {"MULTIOP_BACKEND": backend}
+                ours = [str(root / "examples" / f"{name}_backend"), f"--multiop-backends={backend}", "-q"]
+                session.run(python, "-m", "pytest", "-p", "no:cacheprovider", *ours, env=environment, external=True)
+                if (name, backend) != ("einops", "numpy"):  # its tests compare with NumPy
+                    session.run(python, "-m", *chosen, env=environment, external=True)
+
+
 def prove_distributed(session: nox.Session, _: str, *more: str) -> None:
     """Hold several devices and processes to what one gives, over the loopback alone.
 
@@ -606,6 +641,7 @@ ASKED_FOR: dict[str, tuple[float, Prove]] = {  # what needs the network, an acce
     "ends": (80.0, prove_ends),
     "port": (40.0, prove_port),
     "array-api": (10.0, prove_array_api),
+    "libraries": (12.0, prove_libraries),
     "distributed": (5.0, prove_distributed),
     "accelerator": (6.0, prove_accelerator),
 }
@@ -629,6 +665,7 @@ def docs(session: nox.Session) -> None:
         run(session, "tools/divergences.py", "--check")
         run(session, "tools/limits.py", "--check")
         run(session, "tools/meeting.py", "--check")
+        run(session, "tools/scipy_table.py", "--check")
         run(session, "tools/effects.py", "--check")
         for backend in BACKENDS:
             run(session, "tools/notebook.py", "--run", environment=ENVIRONMENT | {"MULTIOP_BACKEND": backend})

@@ -255,7 +255,8 @@ def enable_tensorflow_numpy() -> None:
     `tf.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode="off")`, which cannot be undone.
     Python's operators on tensors and variables are ops, so that operands of two dtypes are promoted as ops promote
     them, and the quotient of integers is `floatx`. Sums, products and comparisons of one floating dtype stay
-    TensorFlow's own.
+    TensorFlow's own. `x.__array_namespace__()` is `multiop.array_api`, with which SciPy and scikit-learn compute where
+    they follow the standard: docs/scipy.md has what they do then.
     It acts at once, or when TensorFlow is imported. On other backends it changes nothing.
 
     Example:
@@ -268,6 +269,12 @@ def enable_tensorflow_numpy() -> None:
 def _give_numpy(tensorflow: Any) -> None:
     tensorflow.experimental.numpy.experimental_enable_numpy_behavior(dtype_conversion_mode="off")
     tensorflow_operators.promote(tensorflow)
+    tensorflow.Tensor.__array_namespace__ = _namespace_of_array_api
+
+
+def _namespace_of_array_api(self: Any, /, *, api_version: str | None = None) -> Any:
+    """Return the namespace of the array API standard, by which libraries compute with the tensor."""
+    return sys.modules["multiop"].array_api  # which stands above, and is imported on demand
 
 
 def _reach_frameworks() -> None:

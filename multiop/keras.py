@@ -1,7 +1,8 @@
 """multiop's ops as operations of Keras's functional models.
 
 An op that is given a symbolic tensor of Keras imports this module. Import it yourself before you load a saved model
-that has such operations, so that Keras knows their class.
+that has such operations, so that Keras knows their class. A function of yours is saved under the name that you register
+it under, with `keras.saving.register_keras_serializable`.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ _SIZES = (120, 180)
 class Op(keras.Operation):  # type: ignore[misc]  # Keras has no types
     """An operation of a Keras model that calls a function of tensors.
 
-    A model with operations that call ops can be saved. One with operations that call other functions cannot, because
-    Keras saves no functions.
+    A model with operations that call ops can be saved, and so can one whose functions are registered with
+    `keras.saving.register_keras_serializable`: Keras saves the name of a function, not the function.
 
     Args:
         op: The name of an op, such as `"op_softmax"` or, of `multiop.random`, `"dropout"`; or a function that is
@@ -47,13 +48,22 @@ class Op(keras.Operation):  # type: ignore[misc]  # Keras has no types
         self.function = op
 
     def get_config(self) -> dict[str, Any]:
-        """Return what `Op(**config)` is made again from."""
-        if not isinstance(self.op, str):
-            raise errors.UnsupportedError(
-                f"{self.name} calls a function that is no op, and Keras saves no functions: call it in a "
-                f"keras.layers.Layer that is registered by keras.saving.register_keras_serializable"
-            )
-        return {"op": self.op, "name": self.name}
+        """Return what the operation is made again from."""
+        if isinstance(self.op, Operation):
+            saved_name(type(self.op))
+        elif not isinstance(self.op, str):
+            return {"op": saved_name(self.op), "name": self.name}
+        return {"op": keras.saving.serialize_keras_object(self.op), "name": self.name}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Op:
+        """Make the operation again from what `get_config` returned."""
+        op = config["op"]
+        if isinstance(op, dict):
+            op = keras.saving.deserialize_keras_object(op)
+        elif ">" in op:  # a name of the registry
+            op = load_saved(op)
+        return cls(op, name=config["name"])
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function with tensors."""
@@ -97,6 +107,29 @@ class Op(keras.Operation):  # type: ignore[misc]  # Keras has no types
             if treedef == other and all(len(x.shape) == len(y.shape) for x, y in zip(found, others, strict=True)):
                 found = list(map(_common_symbol, found, others))
         return tree.unflatten(treedef, found)
+
+
+def saved_name(fun: Any) -> str:
+    """Return the name under which Keras saves a function or a class of operations; raise if it has none."""
+    name = keras.saving.get_registered_name(fun) if hasattr(fun, "__name__") else ""
+    if keras.saving.get_registered_object(name) is not fun or ">" not in name:
+        called = getattr(fun, "__qualname__", None) or repr(fun)
+        raise errors.UnsupportedError(
+            f"Keras saves the name of a function, and knows none of {called}: register it, by "
+            f"@keras.saving.register_keras_serializable('PACKAGE') above its definition and other decorators"
+        )
+    return str(name)
+
+
+def load_saved(name: str) -> Any:
+    """Return what Keras knows by a name; raise if it is not registered."""
+    found = keras.saving.get_registered_object(name)
+    if found is None:
+        raise errors.UnsupportedError(
+            f"the model was saved with a function {name!r} that Keras does not know here: import the module that "
+            "registers it before you load the model"
+        )
+    return found
 
 
 def known(op: str, x: Any) -> Any:

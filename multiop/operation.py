@@ -57,5 +57,10 @@ class Operation:
         """Return the symbolic results without an operation. Unless it is overridden, `call` is traced."""
         return keras_symbols.spec(self.call, *args, **kwargs)
 
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Operation:
+        """Make an operation from what its `get_config` returned, which a class that Keras is to save defines."""
+        return cls(**config)
+
     def __repr__(self) -> str:
         return f"<Operation name={self.name}>"

@@ -7,6 +7,7 @@ from typing import Any
 
 from multiop import errors
 from multiop._loading import registry
+from multiop._loading.built_in import of_keras
 
 
 class name_scope:
@@ -51,8 +52,7 @@ class name_scope:
 
     def _scope(self) -> Any:
         backend = registry.ready()
-        keras: Any = sys.modules.get("keras")  # which lacks some of these while it is being imported
-        chosen = getattr(getattr(keras, "config", None), "backend", None)
-        if hasattr(keras, "name_scope") and chosen is not None and chosen() == backend.name:
+        keras: Any = sys.modules.get("keras")
+        if of_keras(is_chosen=False) == backend.name and hasattr(keras, "name_scope"):
             return keras.name_scope(self.name, **self._of_keras)
         return backend.name_scope(self.name)

@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import subprocess
 import sys
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 import multiop
 from multiop import array_api as xp, errors
 
-# the functions of the standard, 2024.12, and those that 2025.12 adds, with their parameters
+# the functions of the standard, 2025.12, with their parameters
 FUNCTIONS = """
 arange(start, /, stop, step, *, dtype, device)
 asarray(obj, /, *, dtype, device, copy)
@@ -185,7 +186,7 @@ def test_dtypes_are_those_of_tensors(backend):
     assert not xp.can_cast(xp.float32, xp.int32)
     assert xp.finfo(xp.complex64).dtype == xp.float32
     assert xp.iinfo(xp.int8).max == 127
-    assert xp.__array_api_version__ == "2024.12"
+    assert xp.__array_api_version__ == "2025.12"
     with pytest.raises(errors.ArgumentError, match="floats"):
         xp.isdtype(xp.int32, "floats")
     with pytest.raises(AttributeError, match="did you mean"):
@@ -194,7 +195,12 @@ def test_dtypes_are_those_of_tensors(backend):
 
 def test_info_is_about_the_active_backend(backend):
     info = xp.__array_namespace_info__()
-    assert info.default_device() == "cpu" and info.devices() == ["cpu"]
+    x = xp.zeros(2)
+    assert info.devices() == (info.default_device(),) == (x.device,)
+    assert xp.zeros(2, device=x.device).device == xp.zeros(2, device="cpu").device == x.device
+    jitted: list[Any] = []
+    multiop.jit(lambda x: (jitted.append(info.default_device()), x)[1])(x)
+    assert jitted[0] in (None, x.device)
     assert info.default_dtypes()["real floating"] == xp.zeros(1).dtype
     assert info.default_dtypes()["integral"] == xp.asarray([1]).dtype
     assert info.default_dtypes()["complex floating"] == xp.asarray([1j]).dtype
@@ -437,6 +443,10 @@ def test_dlpack_takes_the_lazy_tensors_of_pytorch(backend):
         np.testing.assert_array_equal(found, expected, err_msg=name)
 
 
+def _pointer(x):
+    return np.from_dlpack(x).ctypes.data
+
+
 def test_what_is_shared_through_dlpack_is_written_on_both_sides_or_on_none(backend):
     for library in LIBRARIES[1:4]:
         x = arrays_of(library, np.zeros(64, np.float32))
@@ -445,6 +455,10 @@ def test_what_is_shared_through_dlpack_is_written_on_both_sides_or_on_none(backe
         elif backend == "numpy":
             y = xp.from_dlpack(x)
             assert np.shares_memory(y, np.from_dlpack(x)) and y.flags.writeable == (library == "torch")
+        elif {library, backend} == {"jax", "tensorflow"}:  # neither side can write
+            for copy in (None, False):
+                assert _pointer(xp.from_dlpack(x, copy=copy)) == _pointer(x)
+            assert _pointer(xp.from_dlpack(x, copy=True)) != _pointer(x)
         elif library != "torch":
             with pytest.raises(errors.ArgumentError, match="copy=False"):
                 xp.from_dlpack(x, copy=False)
@@ -460,6 +474,19 @@ def test_what_is_shared_through_dlpack_is_written_on_both_sides_or_on_none(backe
     y = xp.from_dlpack(x, copy=False)
     x[0] = 2
     assert multiop.op_convert_to_numpy(y)[0] == 2
+
+
+@pytest.mark.parametrize("k", [-(2**70), 2**64, 5])
+def test_a_diagonal_far_outside_of_a_matrix_is_none_of_its_own(backend, k):
+    np.testing.assert_array_equal(multiop.op_convert_to_numpy(xp.eye(2, 3, k=k)), np.zeros((2, 3)))
+
+
+def test_tensors_of_tensorflow_have_the_namespace_where_it_is_asked_for():
+    pytest.importorskip("tensorflow")
+    code = "import multiop, tensorflow as tf; multiop.enable_tensorflow_numpy(); from multiop import array_api"
+    code += "; print(tf.constant(1.0).__array_namespace__(api_version='2025.12') is array_api)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "True\n", done.stderr
 
 
 def test_what_dlpack_cannot_take_is_said(backend):

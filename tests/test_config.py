@@ -12,6 +12,7 @@ import threading
 import types
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ def test_backend_comes_from_the_file(fresh, toy):
 def unimported(fresh):
     """Forget which frameworks are imported, for one test that computes nothing."""
     with pytest.MonkeyPatch.context() as patch:
-        for framework in ("torch", "jax", "tensorflow"):
+        for framework in ("torch", "jax", "tensorflow", "keras"):
             patch.delitem(sys.modules, framework, raising=False)
         yield patch
 
@@ -54,6 +55,23 @@ def test_backend_is_the_framework_that_is_imported_if_it_is_a_single_one(unimpor
     unimported.setattr(registry, "is_installed", lambda name: name == first)  # a module made here has no spec
     unimported.setitem(sys.modules, "torch" if name != "torch" else "jax", types.ModuleType("other"))
     assert config.backend() == first
+
+
+@pytest.mark.parametrize("name", ["torch", "jax", "tensorflow", "numpy"])
+def test_backend_is_that_of_keras_where_somebody_chose_it(unimported, name):
+    unimported.setattr(registry, "is_installed", lambda name: True)
+    for framework in ("torch", "jax", "tensorflow"):
+        unimported.setitem(sys.modules, framework, types.ModuleType(framework))
+    keras: Any = types.ModuleType("keras")
+    unimported.setitem(sys.modules, "keras", keras)
+    assert config.backend() == "torch"  # Keras is half imported
+    keras.config = types.SimpleNamespace(backend=lambda: name)
+    unimported.delenv("KERAS_BACKEND", raising=False)
+    assert config.backend() == ("torch" if name == "tensorflow" else name)  # TensorFlow imports Keras by itself
+    unimported.setenv("KERAS_BACKEND", name)
+    assert registry.chosen_name() == (name, "Keras runs on it")
+    keras.config = types.SimpleNamespace(backend=lambda: "openvino")
+    assert config.backend() == "torch"
 
 
 def test_a_first_call_with_arrays_of_jax_runs_on_jax(tmp_path):

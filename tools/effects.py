@@ -82,10 +82,15 @@ EFFECTS = (
         ("_values/tree.py", "optree"),
     ),
     Effect(
-        "all", (), "a finder in `sys.meta_path`", "importing JAX or PyTorch's DTensor",
-        "that framework is imported",
+        "all", ("sys.meta_path[multiop.*",), "a finder in `sys.meta_path`",
+        "importing Keras, JAX or PyTorch's DTensor", "that framework is imported",
         "settings made before the framework is there: `enable_x64`, `MULTIOP_X64`; DTensor before PyTorch 2.11",
         ("_loading/imports.py", "sys.meta_path.insert"),
+    ),
+    Effect(
+        "all", ("keras.*GLOBAL_CUSTOM_*multiop*",), "names `multiop>op_...` in Keras's registry of what it saves",
+        "nobody", ALWAYS, "Keras would save an op by a name of its own, as `relu`, and load its own function",
+        ("_call/keras_symbols.py", "register_keras_serializable"),
     ),
     Effect(
         "all", (), "the markers `multiop_tier` and `cross`, the fixtures `multiop_backend`, `multiop_x64`, `measured`",
@@ -128,6 +133,11 @@ EFFECTS = (
         "other threads that make distributions", "the port is read",
         "PyTorch makes a number of a tensor's length, or a size's root",
         ("porting/torch/written.py", 'replace(builtins, "len"'),
+    ),
+    Effect(
+        "all", ("torch.finfo", "jax.numpy.finfo"), "`torch.finfo` and `jax.numpy.finfo`",
+        "other threads' time", "the port is read", "a limit that a model asks for is one of the dtype at run time",
+        ("porting/_printing/limits.py", "module.finfo = _Watched"),
     ),
     Effect(
         "jax", ("jax._src.*[custom_gradient*", "jax._src.*[held_jvp_call*", "jax._src.*[multiop.backends.jax.*"),
@@ -195,7 +205,8 @@ EFFECTS = (
         ("backends/tensorflow/_internals.py", 'converters["MatMul"] ='),
     ),
     Effect(
-        "tensorflow", (), "operators, methods and indexing of tensors", "all of TensorFlow", ALWAYS,
+        "tensorflow", (), "operators, methods, indexing and the array API namespace of tensors",
+        "all of TensorFlow", ALWAYS,
         "it was asked for: `enable_tensorflow_numpy`",
         ("_loading/tensorflow_operators.py", "setattr(cls, name, operator)"),
     ),

@@ -38,7 +38,7 @@ def boundary(op: F) -> F:
         registry.add_composite(op)
     functools.update_wrapper(called, op)
     called.__name__ = op.__name__.removeprefix("op_")  # as in `multiop.ops`; pickles and errors have `__qualname__`
-    return called
+    return keras_symbols.save_as_ours(called)
 
 
 def _is_current(made: CodeType, written: CodeType, name: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -26,6 +27,19 @@ def is_package(name: str) -> bool:
     """Say whether a package can be imported; a folder of that name next to the user's script does not count."""
     spec = importlib.util.find_spec(name)
     return spec is not None and spec.origin is not None
+
+
+def of_keras(*, is_chosen: bool = True) -> str | None:
+    """Return the backend that Keras runs on; `None` if Keras is not imported, or runs on none of multiop's.
+
+    Args:
+        is_chosen: Whether somebody must have chosen it: TensorFlow imports Keras itself, which then runs on TensorFlow.
+    """
+    chosen = getattr(getattr(sys.modules.get("keras"), "config", None), "backend", None)  # it may be half imported
+    name = None if chosen is None else str(chosen())
+    if is_chosen and name == "tensorflow" and not os.environ.get("KERAS_BACKEND"):
+        return None
+    return name if name in BUILT_IN else None
 
 
 # TensorFlow 2.20 and 2.21 show their LLVM to what is loaded later, and Triton takes it for its own from 3.7 on, which

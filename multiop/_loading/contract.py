@@ -186,10 +186,11 @@ class Optional(Protocol):
     def linear(self, fn: Any, x: Tensor, /) -> Tensor:
         """Return `fn(x)`, where `fn` is linear, and its derivatives are those of `fn.transpose`."""
 
-    def share(self, array: Any, is_asked: bool, /) -> Tensor | None:
+    def share(self, array: Any, is_asked: bool, frozen: Any = None, /) -> Tensor | None:
         """Return an array of NumPy as a tensor on the same memory; `None` where that cannot be, or is better not done.
 
-        `is_asked` says that the caller insists.
+        `is_asked` says that the caller insists. `frozen` is whose memory it is, if nobody writes to it again: a tensor
+        of a framework whose tensors never change.
         """
 
     def x64(self) -> bool:

@@ -25,6 +25,7 @@ from multiop._loading.built_in import (
     hide_from_tracer,
     is_package as is_package,
     is_traced,
+    of_keras,
     prepare,
 )
 
@@ -71,6 +72,8 @@ def chosen_name() -> tuple[str, str]:
     """Return that name, and what chose it."""
     if name := settings.given_value("backend"):
         return str(name), settings.source("backend")
+    if (name := of_keras()) is not None:
+        return name, "Keras runs on it"
     frameworks = [name for name in BUILT_IN if name != EMBEDDED]
     imported = [name for name in frameworks if BUILT_IN[name][1] in sys.modules]
     if len(imported) == 1:  # the tensors that there are can only be its own

@@ -97,7 +97,7 @@ def missing(module: str, name: str, known: Collection[str]) -> AttributeError:
     is_package = "__path__" in vars(sys.modules[module])
     if name.startswith("_"):  # asked for by tools, which try many
         hint = ""
-    elif is_package and importlib.util.find_spec(f"{module}.{name}") is not None:
+    elif is_package and "." not in name and importlib.util.find_spec(f"{module}.{name}") is not None:
         hint = f"; write import {module}.{name} first"
     else:
         bare = name.removeprefix("op_").removeprefix("reduce_").removeprefix("random_")

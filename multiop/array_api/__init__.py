@@ -1,10 +1,10 @@
-"""The Python array API standard, 2024.12, on the tensors of the active backend.
+"""The Python array API standard, 2025.12, on the tensors of the active backend.
 
 `from multiop import array_api as xp` gives the namespace that a function with a parameter `xp` expects. Functions are
 ops under the standard's names, with its parameters, so that what is written with them has gradients and compiles. A
 dtype, as `xp.float32`, is the object of the active backend's framework.
 
-Source: https://data-apis.org/array-api/2024.12/
+Source: https://data-apis.org/array-api/2025.12/
 """
 
 from __future__ import annotations
@@ -98,12 +98,10 @@ from multiop.frontends.reduction import (
     op_min as min,
 )
 from multiop.frontends.shapes import (
-    op_broadcast_arrays as broadcast_arrays,
     op_broadcast_shapes as broadcast_shapes,
     op_broadcast_to as broadcast_to,
     op_expand_dims as expand_dims,
     op_flip as flip,
-    op_meshgrid as meshgrid,
     op_moveaxis as moveaxis,
     op_repeat as repeat,
     op_roll as roll,
@@ -134,6 +132,7 @@ from ._creation import (
 from ._data_types import NAMES as _DTYPES, astype, can_cast, finfo, iinfo, isdtype, result_type
 from ._functions import (
     argsort,
+    broadcast_arrays,
     clip,
     concat,
     count_nonzero,
@@ -142,6 +141,7 @@ from ._functions import (
     diff,
     isin,
     matrix_transpose,
+    meshgrid,
     positive,
     prod,
     reshape,
@@ -160,7 +160,7 @@ from ._functions import (
 )
 from ._info import __array_namespace_info__
 
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 e = _math.e
 inf = _math.inf

@@ -12,6 +12,8 @@ from multiop._values import args, foreign, host
 from multiop._values.types import Tensor
 from multiop.frontends.conversion import op_array, op_convert_to_tensor, op_is_tensor
 
+_FROZEN = ("jax", "tensorflow")  # the backends whose tensors never change
+
 
 def adopt(x: Any, copy: bool | None) -> Tensor:
     """Return `x` as a tensor of the active backend, of the same dtype."""
@@ -26,7 +28,8 @@ def adopt(x: Any, copy: bool | None) -> Tensor:
         )
     if not copy:
         array, share = _view(x), getattr(registry.active(), "share", None)
-        if array is not None and share and (tensor := share(array, copy is False)) is not None:
+        frozen = x if framework in _FROZEN else None
+        if array is not None and share and (tensor := share(array, copy is False, frozen)) is not None:
             return tensor
         if copy is False:
             raise errors.ArgumentError(

@@ -23,7 +23,16 @@ from multiop.frontends.elementwise import (
 from multiop.frontends.indexing import op_get_item, op_take, op_take_along_axis
 from multiop.frontends.logical import op_nonzero, op_not_equal
 from multiop.frontends.reduction import op_cumprod, op_cumsum, op_diff, op_prod, op_std, op_sum, op_var
-from multiop.frontends.shapes import op_concatenate, op_flip, op_reshape, op_stack, op_swapaxes, op_unstack
+from multiop.frontends.shapes import (
+    op_broadcast_arrays,
+    op_concatenate,
+    op_flip,
+    op_meshgrid,
+    op_reshape,
+    op_stack,
+    op_swapaxes,
+    op_unstack,
+)
 from multiop.frontends.sorting import op_argsort, op_isin, op_lexsort, op_searchsorted, op_sort
 
 from ._data_types import result_type
@@ -59,6 +68,16 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Tensor:
     if n1 is None or n1 != n2:
         raise errors.ArgumentError(f"vecdot: axis {axis} must be of one size in both, not in tensors of {shapes}")
     return op_sum(op_multiply(op_conj(x1), x2), axis, dtype=result_type(x1, x2))
+
+
+def broadcast_arrays(*arrays: ArrayLike) -> tuple[Tensor, ...]:
+    """Return the arrays in the shape that they have together."""
+    return tuple(op_broadcast_arrays(*arrays))
+
+
+def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> tuple[Tensor, ...]:
+    """Return the coordinates of each point of the grid that the arrays span."""
+    return tuple(op_meshgrid(*arrays, indexing=indexing))
 
 
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Tensor, ...]:

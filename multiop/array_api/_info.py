@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from multiop import config, devices
+from multiop import config, devices, errors
 from multiop.dtypes import dtype_object
 from multiop.frontends.creation import op_zeros
 
@@ -19,12 +19,12 @@ class Info:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
 
     def default_device(self) -> Any:
-        """Return the device on which tensors are created."""
-        return devices.device(op_zeros(()))
+        """Return the device on which tensors are created, as `x.device` gives it; `None` in what is compiled."""
+        return _device_of(op_zeros(()))
 
-    def devices(self) -> list[Any]:
+    def devices(self) -> tuple[Any, ...]:
         """Return the default device and the CPU; there may be more, which have names as `"cuda:1"`."""
-        return list(dict.fromkeys([self.default_device(), "cpu"]))
+        return tuple(dict.fromkeys([self.default_device(), _device_of(devices.to_device(op_zeros(()), "cpu"))]))
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         """Return the dtypes of what is created without one."""
@@ -42,6 +42,15 @@ class Info:
             for name in names
             if wide or not name.endswith(("64", "128")) or name == "complex64"
         }
+
+
+def _device_of(x: Any) -> Any:
+    """Return the framework's own object, which compares equal to `x.device`, and which functions take as `device`."""
+    try:
+        devices.device(x)
+    except errors.UnsupportedError:
+        return None
+    return x.device
 
 
 def __array_namespace_info__() -> Info:  # noqa: N807  the standard's name

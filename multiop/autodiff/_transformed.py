@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from multiop._call import keras_symbols
 from multiop._call.frames import shorten
 from multiop._loading.built_in import is_traced
 
@@ -19,6 +20,7 @@ def decorate_transformed(
     return lambda call: Transformed(call, fun, make, options)
 
 
+@keras_symbols.save_as_ours
 class Transformed:
     """A function made of another one."""
 
@@ -48,6 +50,15 @@ class Transformed:
     def is_made_by(self, make: Callable[..., Any]) -> bool:
         """Say whether the transform `make` returned it."""
         return self._multiop_made_by[0] is make
+
+    def get_config(self) -> dict[str, Any]:
+        """Return what Keras saves of it, as an activation: the name under which it is registered."""
+        return {"name": keras_symbols.saved_name(self)}
+
+    @staticmethod
+    def from_config(config: dict[str, Any]) -> Any:
+        """Return the function that Keras has saved."""
+        return keras_symbols.load_saved(config["name"])
 
     def __reduce__(self) -> Any:
         """Return how to make it again; its name, if that stands for it: it decorates a function of a module."""

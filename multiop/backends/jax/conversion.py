@@ -217,15 +217,19 @@ def convert(x, dtype=None):
     return _of_numpy(host.as_numpy(x, dtype and available(dtype), "jax", wide=jax.config.jax_enable_x64))
 
 
-def share(array, is_asked):
-    """Return an array of the host as a tensor on the same memory, if that is asked for: a later write would show."""
+def share(array, is_asked, frozen=None):
+    """Return an array of the host as a tensor on its memory, if that is asked for or nobody writes to it again."""
     is_known = (
         array.dtype.isbuiltin == 1
         and array.dtype in _TO_NAME
         and (array.dtype.name not in dtypes.WIDE or jax.config.jax_enable_x64)
     )
-    is_dense = array.flags.c_contiguous and array.flags.writeable and array.size and not array.ctypes.data % _ALIGNMENT
-    return jnp.from_dlpack(array, copy=False) if is_asked and is_known and is_dense else None
+    is_dense = array.flags.c_contiguous and array.size and not array.ctypes.data % _ALIGNMENT
+    if not is_known or not is_dense:
+        return None
+    if frozen is not None:
+        return jnp.from_dlpack(frozen, copy=False)
+    return jnp.from_dlpack(array, copy=False) if is_asked and array.flags.writeable else None
 
 
 def _of_numpy(array):

@@ -81,7 +81,7 @@ def floating(x):
     return convert(x, dtypes.to_floating(dtype_name(x)))
 
 
-def share(array, is_asked):
+def share(array, is_asked, frozen=None):
     """Return an array of the host as a tensor on the same memory."""
     return array if array.dtype in NAMES else None
 

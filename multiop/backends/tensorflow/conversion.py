@@ -156,11 +156,16 @@ def convert(x, dtype=None):
     return tf.constant(host.as_numpy(x, dtype, "tensorflow"))
 
 
-def share(array, is_asked):
-    """Return an array of the host as a tensor on the same memory, if that is asked for: a later write would show."""
-    is_dense = array.flags.c_contiguous and array.flags.writeable and array.size and not array.ctypes.data % 64
+def share(array, is_asked, frozen=None):
+    """Return an array of the host as a tensor on its memory, if that is asked for or nobody writes to it again."""
+    is_dense = array.flags.c_contiguous and array.size and not array.ctypes.data % 64
     is_known = array.dtype.isnative and array.dtype.isbuiltin == 1 and array.dtype.name in _TO_NATIVE
-    return tf.experimental.dlpack.from_dlpack(array.__dlpack__()) if is_asked and is_known and is_dense else None
+    if not is_known or not is_dense:
+        return None
+    if frozen is not None:
+        return tf.experimental.dlpack.from_dlpack(frozen.__dlpack__())
+    is_shared = is_asked and array.flags.writeable
+    return tf.experimental.dlpack.from_dlpack(array.__dlpack__()) if is_shared else None
 
 
 def choose(condition, x1, x2):

@@ -217,7 +217,7 @@ def _of_host(x, dtype, device):
     return tensor if device is None else move_to(tensor, device)
 
 
-def share(array, is_asked):
+def share(array, is_asked, frozen=None):
     """Return an array of the host as a tensor on the same memory; `None` where PyTorch could not read or keep it."""
     is_readable = array.dtype.isnative and array.dtype.isbuiltin == 1 and array.dtype.name in _TO_NATIVE
     if not is_readable or not array.flags.writeable or not array.flags.aligned or min(array.strides, default=0) < 0:
