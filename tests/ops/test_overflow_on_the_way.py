@@ -274,6 +274,7 @@ def test_vecdot_is_of_one_size(backend):
 QUOTIENTS = {
     "by a number": lambda x: mo.op_divide(x, 3e38),
     "by a tensor": lambda x: mo.op_divide(x, tensor(3e38, "float32")),
+    "by a constant": lambda x: mo.op_divide(x, mo.op_add(tensor(1e38, "float32"), tensor(2e38, "float32"))),
     "by the largest": lambda x: mo.op_divide(x, mo.op_max(x)),
     "by rows": lambda x: mo.op_divide(mo.op_stack([x, x]), mo.op_max(mo.op_stack([x, x]), -1, True))[0],
     "no nan": lambda x: mo.op_divide_no_nan(x, 3e38),

@@ -611,7 +611,20 @@ def hidden(x):
 
 def as_divisor(x):
     """Return a divisor: of a constant that they see, graphs take the reciprocal, which may become 0."""
-    return x if executing_eagerly() or tf.get_static_value(x) is None else hidden(x)
+    return hidden(x) if tf.is_symbolic_tensor(x) and _is_of_constants(x) else x
+
+
+def _is_of_constants(x):
+    """Return whether a graph can compute `x` before it runs; of a tensor of many steps, it is assumed."""
+    pending, seen = [x.op], set()
+    while pending and len(seen) < 100:
+        step = pending.pop()
+        if not step.inputs and step.type != "Const":
+            return False
+        if step not in seen:
+            seen.add(step)
+            pending += [y.op for y in step.inputs]
+    return True
 
 
 @in_one_call
