@@ -479,6 +479,8 @@ def checked_divide(divide, divide_integers, x1, x2):
         if divisors.min(initial=1) <= 0 and not divisors.all():  # NumPy finds the smallest much faster
             raise errors.ArgumentError("x2: an integer cannot be divided by 0")
         return divide_integers(x1, x2)
+    if host.any_integer(lambda n: n == 0, tf.get_static_value(x2)):
+        raise errors.ArgumentError("x2: an integer cannot be divided by 0")
     zero = tf.equal(x2, 0)
     return choose(zero, tf.zeros_like(x1), divide_integers(x1, choose(zero, tf.ones_like(x2), x2)))
 
@@ -488,9 +490,10 @@ def integer_power(x1, x2):
     if x1.dtype.is_unsigned:  # TensorFlow has no kernel; powers hold modulo 2**64
         return tf.cast(tf.pow(tf.cast(x1, tf.int64), tf.cast(x2, tf.int64)), x1.dtype)
     negative = x2 < 0
-    if is_at_hand(negative):
-        if bool(tf.reduce_any(negative)):
-            raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
+    is_known = is_at_hand(negative)
+    if bool(tf.reduce_any(negative)) if is_known else host.any_integer(lambda n: n < 0, tf.get_static_value(x2)):
+        raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
+    if is_known:
         return tf.pow(x1, x2)
     return choose(negative, tf.zeros_like(x1), tf.pow(x1, choose(negative, tf.zeros_like(x2), x2)))
 
