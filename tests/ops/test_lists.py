@@ -78,6 +78,16 @@ def test_numbers_beside_64_bits_keep_their_digits(backend, multiop_x64):
     np.testing.assert_allclose(multiop.op_convert_to_numpy(y), scipy.special.betainc(0.5, 0.7, x), rtol=1e-13)
 
 
+def test_numbers_of_a_list_beside_a_differentiated_tensor_keep_their_digits(backend, multiop_x64):
+    x = multiop.op_convert_to_tensor(np.array([3.0]))
+    for f, want in (
+        (lambda x: multiop.op_multiply(x, [0.1]), 0.1),
+        (lambda x: multiop.op_power(x, [2.1]), 2.1 * 3**1.1),
+    ):
+        found = multiop.grad(lambda x, f=f: multiop.op_sum(f(x)))(x)
+        np.testing.assert_allclose(multiop.op_convert_to_numpy(found), [want], rtol=1e-14)
+
+
 def nested(x):
     """Return a tensor as lists of its entries."""
     return [nested(row) for row in x] if len(x.shape) else x

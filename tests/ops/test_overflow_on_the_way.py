@@ -94,6 +94,22 @@ def test_slopes_of_exp2(backend, slope, dtype, way):
         np.testing.assert_allclose(host(way(f)(x)).astype(float), want, rtol=eps)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_power_of_2_in_16_bits(backend, way, dtype):
+    x = tensor([-13.5, 0.25, 15] if dtype == "float16" else [-100, 0.25, 127], dtype)
+    found = host(way(mo.op_exp2)(x)).astype(float)
+    np.testing.assert_allclose(found, 2.0 ** host(x).astype(float), rtol=1e-3 if dtype == "float16" else 4e-3)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_logarithms_of_determinants_of_two_rows(backend, way, size):
+    x = tensor([[0, 2 * size], [size, 3 * size]], "float32")
+    sign, value = way(mo.op_slogdet)(x)
+    assert (host(sign), host(value)) == (-1, pytest.approx(np.log(2) + 2 * np.log(size), rel=1e-6))
+    slope = host(way(mo.grad(lambda x: mo.op_slogdet(x)[1]))(x)) * size
+    np.testing.assert_allclose(slope, [[-1.5, 0.5], [1, 0]], rtol=1e-6)
+
+
 @pytest.mark.parametrize("base", [1.1, 2.0, 0.75])
 def test_slope_of_a_power_by_its_exponent(backend, slope, base, way):
     exponent = 128.2 * np.log(2) / np.log(base)  # where the value is just past the range of float32

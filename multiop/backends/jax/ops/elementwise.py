@@ -25,6 +25,7 @@ from ..conversion import (
     convert,
     floating,
     hashable,
+    in_float32,
     is_float,
     jit_inline,
     not_bool,
@@ -636,7 +637,7 @@ def exp2_of_order(n):
     def slope(x):
         return exp2_of_order(n + 1)(x)
 
-    return with_slope(value if n else jnp.exp2, slope)
+    return with_slope(value if n else functools.partial(in_float32, jnp.exp2), slope)
 
 
 # JAX's form of the slope has a second derivative that loses its digits near 0
