@@ -132,6 +132,14 @@ def test_slopes_of_lengths(backend, dtype, way):
     np.testing.assert_allclose(found, [0.5**0.5 * (1 + 1j), 0.6 + 0.8j], rtol=1e-6)
 
 
+@pytest.mark.parametrize(("dtype", "side"), [("complex64", 3e38), ("complex128", BIG), ("complex64", 1e-30)])
+def test_signs_of_complex_numbers(backend, way, dtype, side):
+    z = tensor([side + side * 1j, -side, 0], dtype)
+    np.testing.assert_allclose(host(way(mo.op_sign)(z)), [0.5**0.5 * (1 + 1j), -1, 0], rtol=1e-6)
+    turn = way(mo.grad(lambda z: mo.op_sum(mo.op_imag(mo.op_sign(z)))))(tensor([-3.0], dtype))
+    np.testing.assert_allclose(host(turn), [1j / 3], rtol=1e-6)
+
+
 @pytest.mark.parametrize("zeros", [pytest.param(0, marks=pytest.mark.tier("full")), 3])
 @pytest.mark.parametrize(
     ("dtype", "scale", "at"),

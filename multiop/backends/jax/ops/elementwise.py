@@ -308,8 +308,11 @@ def _square(x):
 @jit_inline
 def _complex_sign(z):
     safe = jnp.where(z == 0, 1, z)  # by parts: the derivative of a complex quotient squares the divisor
-    size = hypot(jnp.real(safe), jnp.imag(safe))
-    return jnp.where(z == 0, 0, jax.lax.complex(divide(jnp.real(safe), size), divide(jnp.imag(safe), size)))
+    re, im = jnp.real(safe), jnp.imag(safe)
+    unit = jnp.where(jnp.maximum(jnp.abs(re), jnp.abs(im)) > 1, 0.25, 2.0**60).astype(re.dtype)
+    re, im = re * unit, im * unit  # the length of `z` may leave the range
+    size = hypot(re, im)
+    return jnp.where(z == 0, 0, jax.lax.complex(divide(re, size), divide(im, size)))
 
 
 def clip(x, x_min, x_max):

@@ -116,7 +116,13 @@ def op_sign(x):
     if not x.dtype.is_complex:
         return tf.sign(x)
     zero = tf.equal(x, 0)  # tf.sign has no gradient
-    return choose(zero, tf.zeros_like(x), x / tf.cast(tf.abs(choose(zero, tf.ones_like(x), x)), x.dtype))
+    safe = choose(zero, tf.ones_like(x), x)
+    re, im = tf.math.real(safe), tf.math.imag(safe)
+    is_large = tf.maximum(tf.abs(re), tf.abs(im)) > 1
+    unit = choose(is_large, tf.constant(0.25, re.dtype), tf.constant(2.0**60, re.dtype))
+    re, im = re * unit, im * unit  # the length of `x` may leave the range
+    size = hypot(re, im)
+    return choose(zero, tf.zeros_like(x), tf.complex(re / size, im / size))
 
 
 def op_abs(x):

@@ -118,7 +118,8 @@ def op_sign(x):
     if x.dtype in (torch.uint16, torch.uint32, torch.uint64):
         return (x != 0).to(x.dtype)
     if x.is_complex():
-        return torch.sgn(x)
+        unit = torch.where(torch.maximum(x.real.abs(), x.imag.abs()) > 1, 0.25, 2.0**60).to(x.real.dtype)
+        return torch.sgn(torch.complex(x.real * unit, x.imag * unit))  # the length of `x` may leave the range
     # torch.sign(NaN) is 0
     return torch.sign(x).masked_fill(x != x, math.nan) if x.is_floating_point() else torch.sign(x)
 
