@@ -57,6 +57,27 @@ def test_backend_is_the_framework_that_is_imported_if_it_is_a_single_one(unimpor
     assert config.backend() == first
 
 
+def test_jax_that_tensorflow_imports_is_no_choice(unimported):
+    for module in ("jax", "tensorflow.lite.python.util", "tensorflow"):
+        unimported.delitem(sys.modules, module, raising=False)
+        unimported.setitem(sys.modules, module, types.ModuleType(module))
+    assert config.backend() == "tensorflow"
+    unimported.setitem(sys.modules, "torch", types.ModuleType("torch"))
+    assert config.backend() == "torch"
+
+
+def test_of_several_frameworks_that_are_imported_it_is_one(unimported):
+    for module in ("tensorflow", "jax"):  # the program's own JAX
+        unimported.setitem(sys.modules, module, types.ModuleType(module))
+    assert registry.chosen_name() == ("jax", "the first imported of torch, jax, tensorflow")
+
+
+def test_a_program_of_tensorflow_runs_on_it(tmp_path):
+    pytest.importorskip("tensorflow")
+    code = "import tensorflow as tf, multiop; print(multiop.backend(), float(multiop.grad(lambda x: x * x)(tf.ones(()))))"
+    assert run_without_settings(code, tmp_path) == "tensorflow 2.0\n"
+
+
 @pytest.mark.parametrize("name", ["torch", "jax", "tensorflow", "numpy"])
 def test_backend_is_that_of_keras_where_somebody_chose_it(unimported, name):
     unimported.setattr(registry, "is_installed", lambda name: True)
@@ -77,15 +98,21 @@ def test_backend_is_that_of_keras_where_somebody_chose_it(unimported, name):
 def test_a_first_call_with_arrays_of_jax_runs_on_jax(tmp_path):
     pytest.importorskip("jax")
     code = "import jax.numpy as jnp, multiop; print(multiop.grad(lambda x: x * x)(jnp.ones(())), multiop.backend())"
-    without = {key: value for key, value in os.environ.items() if not key.startswith("MULTIOP_")}
+    assert run_without_settings(code, tmp_path) == "2.0 jax\n"
+
+
+def run_without_settings(code, folder):
+    """Return what a program prints in a process without settings of multiop's."""
+    without = {key: value for key, value in os.environ.items() if not key.startswith(("MULTIOP_", "KERAS_"))}
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env=without | {"MULTIOP_CONFIG": str(tmp_path / "none.toml")},
+        env=without | {"MULTIOP_CONFIG": str(folder / "none.toml")},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.stdout == "2.0 jax\n", done.stderr
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_backend_falls_back_on_the_first_that_is_installed(unimported):

@@ -29,6 +29,15 @@ def is_package(name: str) -> bool:
     return spec is not None and spec.origin is not None
 
 
+def is_imported(name: str) -> bool:
+    """Say whether the program has imported a framework; TensorFlow imports JAX, if that is there, for its own use."""
+    module = BUILT_IN[name][1]
+    if module not in sys.modules:
+        return False
+    names = list(sys.modules)  # in the order in which they were ready
+    return name != "jax" or names[names.index(module) + 1 :][:1] != ["tensorflow.lite.python.util"]
+
+
 def of_keras(*, is_chosen: bool = True) -> str | None:
     """Return the backend that Keras runs on; `None` if Keras is not imported, or runs on none of multiop's.
 

@@ -23,6 +23,7 @@ from multiop._loading.built_in import (
     EMBEDDED as EMBEDDED,
     compiling,
     hide_from_tracer,
+    is_imported,
     is_package as is_package,
     is_traced,
     of_keras,
@@ -75,9 +76,11 @@ def chosen_name() -> tuple[str, str]:
     if (name := of_keras()) is not None:
         return name, "Keras runs on it"
     frameworks = [name for name in BUILT_IN if name != EMBEDDED]
-    imported = [name for name in frameworks if BUILT_IN[name][1] in sys.modules]
+    imported = [name for name in frameworks if is_imported(name)]
     if len(imported) == 1:  # the tensors that there are can only be its own
         return imported[0], f"{BUILT_IN[imported[0]][1]} is the framework that is imported"
+    if imported:
+        return imported[0], f"the first imported of {', '.join(frameworks)}"
     for name in filter(is_installed, frameworks):
         return name, f"the first installed of {', '.join(frameworks)}"
     return EMBEDDED, "no framework is installed"

@@ -6,7 +6,7 @@ import array as buffers
 import math
 import sys
 import warnings
-from collections.abc import Iterator, KeysView, Mapping, ValuesView
+from collections.abc import Callable, Iterator, KeysView, Mapping, ValuesView
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,13 @@ _WITH_DIGITS = (list, tuple, *SCALARS)
 def is_scalar(x: Any) -> bool:
     """Say whether `x` is a Python scalar, weak in promotion. A NumPy scalar is not, though `np.float64` is a float."""
     return isinstance(x, SCALARS) and not isinstance(x, np.generic)
+
+
+def any_integer(test: Callable[[Any], Any], x: Any) -> bool:
+    """Say whether an integer of a host value passes a test: one that is known as a program is made."""
+    if isinstance(x, (list, tuple)):
+        return any(any_integer(test, y) for y in x)
+    return isinstance(x, (int, np.integer, np.ndarray)) and bool(np.any(test(x)))
 
 
 def is_zero(x: Any) -> bool:

@@ -116,8 +116,8 @@ def op_floor_divide(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype. Bools become `int32`.
 
     Raises:
-        ArgumentError: The shapes do not broadcast, or an integer is divided by 0. In compiled or mapped code,
-            which cannot raise an error, the entry is 0.
+        ArgumentError: The shapes do not broadcast, or an integer is divided by 0. Where only compiled or mapped
+            code knows the divisor, which cannot raise an error, the entry is 0.
         DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
@@ -143,8 +143,8 @@ def op_mod(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype. Bools become `int32`.
 
     Raises:
-        ArgumentError: The shapes do not broadcast, or an integer is divided by 0. In compiled or mapped code,
-            which cannot raise an error, the entry is 0.
+        ArgumentError: The shapes do not broadcast, or an integer is divided by 0. Where only compiled or mapped
+            code knows the divisor, which cannot raise an error, the entry is 0.
         DTypeError: The operands are complex; complex numbers have no order.
 
     Gradient:
@@ -170,8 +170,8 @@ def op_power(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype. Bools become `int32`.
 
     Raises:
-        ArgumentError: The shapes do not broadcast, or an integer is raised to a negative power. In compiled or mapped
-            code, which cannot raise an error, the entry is 0.
+        ArgumentError: The shapes do not broadcast, or an integer is raised to a negative power. Where only compiled or
+            mapped code knows the power, which cannot raise an error, the entry is 0.
 
     Gradient:
         For `x1`: 0 at `0 ** 0`. For `x2`: NaN where `x1` is negative, 0 where `x1` is 0 and `x2` is not negative.
@@ -1115,8 +1115,8 @@ def op_fmod(x1: ArrayLike, x2: ArrayLike) -> Tensor:
         Tensor of the broadcast shape and the promoted dtype. Bools become `int32`.
 
     Raises:
-        ArgumentError: The shapes do not broadcast, or an integer is divided by 0. In compiled or mapped code,
-            which cannot raise an error, the entry is 0.
+        ArgumentError: The shapes do not broadcast, or an integer is divided by 0. Where only compiled or mapped
+            code knows the divisor, which cannot raise an error, the entry is 0.
         DTypeError: The operands are complex.
         UnsupportedError: The operands are `uint64`, on PyTorch.
 

@@ -194,49 +194,20 @@ def _shape_of(h: Any) -> tuple[Any, ...]:
 
 def _slopes(y: Any, h: Any, edge_order: int) -> Any:
     """Return the slopes along the last axis, of points at distances `h`: a number, or a vector of them."""
-    is_even = not _shape_of(h)
-
-    def pair(at: slice) -> Any:
-        """Return the distances before and after points."""
-        return (h, h) if is_even else (h[:-1][at], h[1:][at])
-
-    y1, y2, y3 = y[..., :-2], y[..., 1:-1], y[..., 2:]
-    h1, h2 = pair(slice(None))
-    both = op_add(h1, h2)
-    if is_even:
-        inner = op_divide(op_subtract(y3, y1), both)
+    secants = op_divide(op_diff(y), h)
+    first, last, left, right = secants[..., :1], secants[..., -1:], secants[..., :-1], secants[..., 1:]
+    if _shape_of(h):
+        both = op_add(h[:-1], h[1:])
+        before, after = op_divide(h[:-1], both), op_divide(h[1:], both)
+        inner = op_add(op_multiply(left, after), op_multiply(right, before))
+        before, after = before[:1], after[-1:]
     else:
-        weights = (
-            op_negative(op_divide(h2, op_multiply(h1, both))),
-            op_divide(op_subtract(h2, h1), op_multiply(h1, h2)),
-            op_divide(h1, op_multiply(h2, both)),
-        )
-        inner = _weighted_sum(weights, y1, y2, y3)
-    if edge_order == 1:
-        first = op_divide(op_subtract(y[..., 1:2], y[..., :1]), h if is_even else h[:1])
-        last = op_divide(op_subtract(y[..., -1:], y[..., -2:-1]), h if is_even else h[-1:])
-    else:
-        h1, h2 = pair(slice(None, 1))
-        first = _at_end(h1, h2, y1[..., :1], y2[..., :1], y3[..., :1])
-        h1, h2 = pair(slice(-1, None))
-        last = op_negative(_at_end(h2, h1, y3[..., -1:], y2[..., -1:], y1[..., -1:]))
+        before = after = 0.5
+        inner = op_divide(op_multiply(op_subtract(y[..., 2:], y[..., :-2]), 0.5), h)
+    if edge_order == 2:
+        first = op_add(first, op_multiply(op_subtract(first, right[..., :1]), before))
+        last = op_add(last, op_multiply(op_subtract(last, left[..., -1:]), after))
     return op_concatenate([first, inner, last], -1)
-
-
-def _at_end(h1: Any, h2: Any, y1: Any, y2: Any, y3: Any) -> Any:
-    """Return the slope at the first of three points of the parabola through them."""
-    both = op_add(h1, h2)
-    weights = (
-        op_negative(op_divide(op_add(both, h1), op_multiply(h1, both))),
-        op_divide(both, op_multiply(h1, h2)),
-        op_negative(op_divide(h1, op_multiply(h2, both))),
-    )
-    return _weighted_sum(weights, y1, y2, y3)
-
-
-def _weighted_sum(weights: Any, *ys: Any) -> Any:
-    products = [op_multiply(weight, y) for weight, y in zip(weights, ys, strict=True)]
-    return op_add(op_add(products[0], products[1]), products[2])
 
 
 @boundary

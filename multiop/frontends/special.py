@@ -12,7 +12,7 @@ from multiop import errors
 from multiop._call.boundary import boundary
 from multiop._loading.registry import active, composite, mark_recomputed
 from multiop._rules.composed import with_rule
-from multiop._values import args, dtypes
+from multiop._values import args, dtypes, host
 from multiop._values.types import ArrayLike, Tensor
 from multiop.frontends.conversion import op_cast, raised_to_0
 from multiop.frontends.creation import op_zeros_like
@@ -882,9 +882,10 @@ def _product_with_log(x: Any, y: Any, log: Any, pole: float) -> Any:
 def _reals(**tensors: Any) -> tuple[list[Any], str]:
     """Return tensors in the promoted dtype to compute in, and the name of their own."""
     xs = list(active().together(*tensors.values()))
-    for k in range(1, len(xs)):
-        xs[0], xs[k] = active().promote_floating(xs[0], xs[k])
-    name = active().dtype_name(xs[0])
+    first, *others = sorted(range(len(xs)), key=lambda k: host.is_scalar(xs[k]))  # numbers have the digits of tensors
+    for k in others:
+        xs[first], xs[k] = active().promote_floating(xs[first], xs[k])
+    name = active().dtype_name(xs[first])
     if name in dtypes.COMPLEX:
         *names, last = tensors
         raise errors.DTypeError(f"{', '.join(names)} and {last} must be real, got {name}")

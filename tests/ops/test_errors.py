@@ -120,6 +120,15 @@ def test_an_integer_to_a_negative_power_in_compiled_code(backend):
     assert mo.op_convert_to_numpy(compiled).tolist() == [0, 36]
 
 
+@pytest.mark.traced
+@pytest.mark.parametrize("op", ["op_power", "op_floor_divide", "op_mod", "op_fmod"])
+def test_an_integer_that_compiled_code_knows(backend, op):
+    x, wrong = mo.op_convert_to_tensor([2, 3]), -1 if op == "op_power" else 0
+    for known in (wrong, np.int32(wrong), [1, wrong], np.array([1, wrong], "int32")):
+        with pytest.raises(errors.ArgumentError, match="negative power|divided by 0"):
+            mo.jit(lambda x, known=known: getattr(mo, op)(x, known))(x)
+
+
 @pytest.mark.parametrize("op", ["op_subtract", "op_negative", "op_sign"])
 def test_bools_where_numbers_are_needed(backend, op):
     args = (True, False) if op == "op_subtract" else (True,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.special
 
 import multiop
 from multiop._values import dtypes, tree
@@ -65,6 +66,26 @@ def test_a_list_beside_64_bits_keeps_its_digits(backend, op, multiop_x64):
         for x, y in zip(of_arrays, outputs(problem, given), strict=True):
             assert x.dtype == y.dtype
             np.testing.assert_allclose(y, x, rtol=1e-12, atol=1e-13)
+
+
+def test_numbers_beside_64_bits_keep_their_digits(backend, multiop_x64):
+    """Two of them, one with the other: what they are together, a tensor of `floatx` would not be."""
+    x = np.array([0.1, 0.35, 0.9])
+    y = multiop.op_betainc(0.3, 0.7, multiop.op_convert_to_tensor(x))
+    np.testing.assert_allclose(multiop.op_convert_to_numpy(y), scipy.special.betainc(0.3, 0.7, x), rtol=1e-13)
+    narrow = multiop.op_cast([0.5] * 3, "bfloat16")
+    y = multiop.op_betainc(narrow, 0.7, multiop.op_convert_to_tensor(x))
+    np.testing.assert_allclose(multiop.op_convert_to_numpy(y), scipy.special.betainc(0.5, 0.7, x), rtol=1e-13)
+
+
+def test_numbers_of_a_list_beside_a_differentiated_tensor_keep_their_digits(backend, multiop_x64):
+    x = multiop.op_convert_to_tensor(np.array([3.0]))
+    for f, want in (
+        (lambda x: multiop.op_multiply(x, [0.1]), 0.1),
+        (lambda x: multiop.op_power(x, [2.1]), 2.1 * 3**1.1),
+    ):
+        found = multiop.grad(lambda x, f=f: multiop.op_sum(f(x)))(x)
+        np.testing.assert_allclose(multiop.op_convert_to_numpy(found), [want], rtol=1e-14)
 
 
 def nested(x):

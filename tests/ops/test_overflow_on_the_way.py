@@ -94,6 +94,22 @@ def test_slopes_of_exp2(backend, slope, dtype, way):
         np.testing.assert_allclose(host(way(f)(x)).astype(float), want, rtol=eps)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_power_of_2_in_16_bits(backend, way, dtype):
+    x = tensor([-13.5, 0.25, 15] if dtype == "float16" else [-100, 0.25, 127], dtype)
+    found = host(way(mo.op_exp2)(x)).astype(float)
+    np.testing.assert_allclose(found, 2.0 ** host(x).astype(float), rtol=1e-3 if dtype == "float16" else 4e-3)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_logarithms_of_determinants_of_two_rows(backend, way, size):
+    x = tensor([[0, 2 * size], [size, 3 * size]], "float32")
+    sign, value = way(mo.op_slogdet)(x)
+    assert (host(sign), host(value)) == (-1, pytest.approx(np.log(2) + 2 * np.log(size), rel=1e-6))
+    slope = host(way(mo.grad(lambda x: mo.op_slogdet(x)[1]))(x)) * size
+    np.testing.assert_allclose(slope, [[-1.5, 0.5], [1, 0]], rtol=1e-6)
+
+
 @pytest.mark.parametrize("base", [1.1, 2.0, 0.75])
 def test_slope_of_a_power_by_its_exponent(backend, slope, base, way):
     exponent = 128.2 * np.log(2) / np.log(base)  # where the value is just past the range of float32
@@ -114,6 +130,14 @@ def test_slopes_of_lengths(backend, dtype, way):
     z = tensor([side + side * 1j, 3 + 4j], {"float32": "complex64", "float64": "complex128"}[dtype])
     found = host(way(mo.grad(lambda z: mo.op_sum(mo.op_abs(z))))(z))
     np.testing.assert_allclose(found, [0.5**0.5 * (1 + 1j), 0.6 + 0.8j], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "side"), [("complex64", 3e38), ("complex128", BIG), ("complex64", 1e-30)])
+def test_signs_of_complex_numbers(backend, way, dtype, side):
+    z = tensor([side + side * 1j, -side, 0], dtype)
+    np.testing.assert_allclose(host(way(mo.op_sign)(z)), [0.5**0.5 * (1 + 1j), -1, 0], rtol=1e-6)
+    turn = way(mo.grad(lambda z: mo.op_sum(mo.op_imag(mo.op_sign(z)))))(tensor([-3.0], dtype))
+    np.testing.assert_allclose(host(turn), [1j / 3], rtol=1e-6)
 
 
 @pytest.mark.parametrize("zeros", [pytest.param(0, marks=pytest.mark.tier("full")), 3])
@@ -274,6 +298,7 @@ def test_vecdot_is_of_one_size(backend):
 QUOTIENTS = {
     "by a number": lambda x: mo.op_divide(x, 3e38),
     "by a tensor": lambda x: mo.op_divide(x, tensor(3e38, "float32")),
+    "by a constant": lambda x: mo.op_divide(x, mo.op_add(tensor(1e38, "float32"), tensor(2e38, "float32"))),
     "by the largest": lambda x: mo.op_divide(x, mo.op_max(x)),
     "by rows": lambda x: mo.op_divide(mo.op_stack([x, x]), mo.op_max(mo.op_stack([x, x]), -1, True))[0],
     "no nan": lambda x: mo.op_divide_no_nan(x, 3e38),

@@ -53,6 +53,21 @@ def test_covariances_have_gradients_in_the_weights(backend, multiop_x64):
     np.testing.assert_allclose(values(found), expected, atol=1e-7)
 
 
+@pytest.mark.parametrize("edge_order", [1, 2])
+@pytest.mark.parametrize("is_even", [True, False])
+def test_slopes_have_the_digits_of_their_dtype_at_any_distance(backend, multiop_x64, edge_order, is_even):
+    x = np.array([0, 1, 2, 3] if is_even else [0, 1, 3, 3.5]) * 0.1
+    y, distance = np.sin(x), 0.1 if is_even else x
+    found = values(mo.op_gradient(y, distance, edge_order=edge_order))
+    np.testing.assert_allclose(found, np.gradient(y, distance, edge_order=edge_order), rtol=1e-13)
+    for scale in (1e-25, 1e25, 1e38):  # products of distances leave the range
+        far = np.array([0.0, 1, 2.5, 0.5, 2], "float32") * np.float32(scale)
+        distance = scale if is_even else np.array([0.0, 1, 2, 2.5, 3], "float32") * np.float32(scale)
+        slopes = mo.jit(lambda f: mo.op_gradient(f, distance, edge_order=edge_order))(mo.op_convert_to_tensor(far))
+        want = np.gradient(far.astype(float), np.asarray(distance, "float64"), edge_order=edge_order)
+        np.testing.assert_allclose(values(slopes), want, rtol=1e-5)
+
+
 @pytest.mark.rotating
 @pytest.mark.parametrize(
     ("call", "error", "text"),

@@ -253,7 +253,10 @@ ROWS = [
         call(integers(2, 5, low=0, high=9, dtype=None), integers(3, low=0, high=9, dtype=None)),
         call(normal(0), normal(2)),
         call(normal(0), normal(0)),
-        pins=[pin([NAN, 2.0], [1.0, NAN, 2.0], value=[1.0, 2.0, NAN])],
+        pins=[
+            pin([NAN, 2.0], [1.0, NAN, 2.0], value=[1.0, 2.0, NAN]),
+            pin([3.0, 1.0, 3.0], [2.0, 3.0, 2.0], value=[1.0, 2.0, 3.0], gradient=([1.0, 1.0, 0.0], [1.0, 0.0, 0.0])),
+        ],
     ),
     of_sets(
         "op_intersect1d",
@@ -262,7 +265,7 @@ ROWS = [
         call(distinct(5), distinct(5), assume_unique=True),
         call(normal(0), normal(2)),
         pins=[
-            pin([NAN, 2.0, 1.0], [NAN, 1.0], value=[1.0]),
+            pin([NAN, 2.0, 1.0], [NAN, 1.0], value=[1.0], gradient=([0.0, 0.0, 1.0], [0.0, 0.0])),
             pin([3.0, 1.0, 3.0], [2.0, 3.0, 1.0], return_indices=True, value=([1.0, 3.0], [1, 0], [2, 1])),
         ],
     ),

@@ -112,9 +112,14 @@ def _det(x):
     return small_det(x) if x.shape[-1] <= 3 else det(x)
 
 
+def _with_a_1(x):
+    """Return 2 x 2 matrices with a 1 at the end: JAX multiplies the entries of such, which may leave the range."""
+    return jnp.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, 1)] * 2).at[..., 2, 2].set(1)
+
+
 @jit_inline
 def _slogdet(x):
-    sign, logabsdet = jnp.linalg.slogdet(x)
+    sign, logabsdet = jnp.linalg.slogdet(_with_a_1(x) if x.shape[-1] == 2 else x)
     change = jnp.sum(jnp.square(jnp.abs(x - lax.stop_gradient(x))), (-2, -1))
     regular = logabsdet != -np.inf
     none = jnp.sqrt(jnp.where(regular, 1, change)) - regular  # 0 with a gradient of NaN where x is singular

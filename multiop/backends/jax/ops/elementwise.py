@@ -25,6 +25,7 @@ from ..conversion import (
     convert,
     floating,
     hashable,
+    in_float32,
     is_float,
     jit_inline,
     not_bool,
@@ -68,10 +69,10 @@ def op_mod(x1, x2):
 def op_power(x1, x2):
     if type(x2) is int and isinstance(x1, jax.Array) and jnp.issubdtype(x1.dtype, np.inexact):
         return _reciprocal(x1) if x2 == -1 else jax.lax.integer_pow(x1, x2)
-    x1, x2 = bool_to_int32(*promote(x1, x2))
+    given, (x1, x2) = x2, bool_to_int32(*promote(x1, x2))
     if jnp.issubdtype(x1.dtype, np.floating):
         return _power(x1, x2)
-    return _complex.power(x1, x2) if is_complex(x1) else integer_power(x1, x2)
+    return _complex.power(x1, x2) if is_complex(x1) else integer_power(x1, x2, given)
 
 
 def op_negative(x):
@@ -307,8 +308,11 @@ def _square(x):
 @jit_inline
 def _complex_sign(z):
     safe = jnp.where(z == 0, 1, z)  # by parts: the derivative of a complex quotient squares the divisor
-    size = hypot(jnp.real(safe), jnp.imag(safe))
-    return jnp.where(z == 0, 0, jax.lax.complex(divide(jnp.real(safe), size), divide(jnp.imag(safe), size)))
+    re, im = jnp.real(safe), jnp.imag(safe)
+    unit = jnp.where(jnp.maximum(jnp.abs(re), jnp.abs(im)) > 1, 0.25, 2.0**60).astype(re.dtype)
+    re, im = re * unit, im * unit  # the length of `z` may leave the range
+    size = hypot(re, im)
+    return jnp.where(z == 0, 0, jax.lax.complex(divide(re, size), divide(im, size)))
 
 
 def clip(x, x_min, x_max):
@@ -413,16 +417,22 @@ def checked_divide(divide, x1, x2, divide_integers=None):
     """Divide; an integer division by 0 raises, or returns 0 if only the compiled program knows the divisor."""
     if are_floats(x1, x2):
         return divide(x1, x2)
-    x1, x2 = reject_complex(*bool_to_int32(*promote(x1, x2)))
+    given, (x1, x2) = x2, reject_complex(*bool_to_int32(*promote(x1, x2)))
     if x1.dtype in FLOATING:
         return divide(x1, x2)
     divide = divide_integers or divide
-    if is_at_hand(x2):
-        if not np.asarray(x2).all():
-            raise errors.ArgumentError("x2: an integer cannot be divided by 0")
+    is_known = is_at_hand(x2)
+    if not np.asarray(x2).all() if is_known else _any_known(lambda n: n == 0, given):
+        raise errors.ArgumentError("x2: an integer cannot be divided by 0")
+    if is_known:
         return divide(x1, x2)
     zero = x2 == 0
     return jnp.where(zero, 0, divide(x1, jnp.where(zero, 1, x2)))
+
+
+def _any_known(test, x):
+    """Say whether an integer of `x` passes a test, if a program that is traced knows it."""
+    return host.any_integer(test, np.asarray(x) if isinstance(x, jax.Array) and is_at_hand(x) else x)
 
 
 def _quotient_by_zero_too(x1, x2):
@@ -446,12 +456,13 @@ def _sign(x):
     return jnp.where(x == 0, 0, jnp.sign(x))  # JAX's sign of -0.0 is -0.0
 
 
-def integer_power(x1, x2):
+def integer_power(x1, x2, given):
     """Raise integers to a power; a negative power raises, or returns 0 if only the compiled program knows it."""
     negative = x2 < 0
-    if is_at_hand(negative):
-        if np.asarray(negative).any():
-            raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
+    is_known = is_at_hand(negative)
+    if np.asarray(negative).any() if is_known else _any_known(lambda n: n < 0, given):
+        raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
+    if is_known:
         if not (isinstance(x2, jax.Array) or np.ndim(x2)):  # a known number takes few products
             return _integer_pow(x1, int(x2))
         return _integer_power(x1, x2)
@@ -629,7 +640,7 @@ def exp2_of_order(n):
     def slope(x):
         return exp2_of_order(n + 1)(x)
 
-    return with_slope(value if n else jnp.exp2, slope)
+    return with_slope(value if n else functools.partial(in_float32, jnp.exp2), slope)
 
 
 # JAX's form of the slope has a second derivative that loses its digits near 0

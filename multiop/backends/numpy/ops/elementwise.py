@@ -37,6 +37,11 @@ def divisible(x1, x2):
     return x1, x2
 
 
+def complex_sign(z):
+    unit = np.where(np.maximum(abs(z.real), abs(z.imag)) > 1, 0.25, 2.0**60).astype(z.real.dtype)
+    return np.sign(complex_of(z.real * unit, z.imag * unit))  # the length of `z` may leave the range
+
+
 def log1p(x):
     """Return NumPy's `log1p`, but the real part of complex numbers, which has few digits near 0."""
     if x.dtype.kind != "c":
@@ -70,7 +75,7 @@ def op_power(x1, x2):
 
 op_negative = pipeline(convert, not_bool, np.negative)
 op_reciprocal = of_floats(np.reciprocal)
-op_sign = pipeline(convert, not_bool, functools.partial(in_float32, np.sign))
+op_sign = pipeline(convert, not_bool, lambda x: complex_sign(x) if x.dtype.kind == "c" else in_float32(np.sign, x))
 op_abs = pipeline(convert, np.abs)
 op_square = pipeline(convert, bool_to_int32, np.square)
 op_sqrt = of_floats(np.sqrt)

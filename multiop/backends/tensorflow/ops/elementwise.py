@@ -116,7 +116,13 @@ def op_sign(x):
     if not x.dtype.is_complex:
         return tf.sign(x)
     zero = tf.equal(x, 0)  # tf.sign has no gradient
-    return choose(zero, tf.zeros_like(x), x / tf.cast(tf.abs(choose(zero, tf.ones_like(x), x)), x.dtype))
+    safe = choose(zero, tf.ones_like(x), x)
+    re, im = tf.math.real(safe), tf.math.imag(safe)
+    is_large = tf.maximum(tf.abs(re), tf.abs(im)) > 1
+    unit = choose(is_large, tf.constant(0.25, re.dtype), tf.constant(2.0**60, re.dtype))
+    re, im = re * unit, im * unit  # the length of `x` may leave the range
+    size = hypot(re, im)
+    return choose(zero, tf.zeros_like(x), tf.complex(re / size, im / size))
 
 
 def op_abs(x):
@@ -479,6 +485,8 @@ def checked_divide(divide, divide_integers, x1, x2):
         if divisors.min(initial=1) <= 0 and not divisors.all():  # NumPy finds the smallest much faster
             raise errors.ArgumentError("x2: an integer cannot be divided by 0")
         return divide_integers(x1, x2)
+    if host.any_integer(lambda n: n == 0, tf.get_static_value(x2)):
+        raise errors.ArgumentError("x2: an integer cannot be divided by 0")
     zero = tf.equal(x2, 0)
     return choose(zero, tf.zeros_like(x1), divide_integers(x1, choose(zero, tf.ones_like(x2), x2)))
 
@@ -488,9 +496,10 @@ def integer_power(x1, x2):
     if x1.dtype.is_unsigned:  # TensorFlow has no kernel; powers hold modulo 2**64
         return tf.cast(tf.pow(tf.cast(x1, tf.int64), tf.cast(x2, tf.int64)), x1.dtype)
     negative = x2 < 0
-    if is_at_hand(negative):
-        if bool(tf.reduce_any(negative)):
-            raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
+    is_known = is_at_hand(negative)
+    if bool(tf.reduce_any(negative)) if is_known else host.any_integer(lambda n: n < 0, tf.get_static_value(x2)):
+        raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
+    if is_known:
         return tf.pow(x1, x2)
     return choose(negative, tf.zeros_like(x1), tf.pow(x1, choose(negative, tf.zeros_like(x2), x2)))
 
@@ -611,7 +620,20 @@ def hidden(x):
 
 def as_divisor(x):
     """Return a divisor: of a constant that they see, graphs take the reciprocal, which may become 0."""
-    return x if executing_eagerly() or tf.get_static_value(x) is None else hidden(x)
+    return hidden(x) if tf.is_symbolic_tensor(x) and _is_of_constants(x) else x
+
+
+def _is_of_constants(x):
+    """Return whether a graph can compute `x` before it runs; of a tensor of many steps, it is assumed."""
+    pending, seen = [x.op], set()
+    while pending and len(seen) < 100:
+        step = pending.pop()
+        if not step.inputs and step.type != "Const":
+            return False
+        if step not in seen:
+            seen.add(step)
+            pending += [y.op for y in step.inputs]
+    return True
 
 
 @in_one_call

@@ -41,10 +41,10 @@ def op_power(x1, x2, *, otherwise):
         return torch.pow(x1, x2)
     if type(x2) in (int, float):
         return otherwise(x1, x2)
-    x1, x2 = promote(x1, x2)
-    if not x1.is_floating_point():
+    numbers = promote(x1, x2)
+    if not numbers[0].is_floating_point():
         return otherwise(x1, x2)
-    x1, x2 = torch.broadcast_tensors(x1, x2)
+    x1, x2 = torch.broadcast_tensors(*numbers)
     return in_float32(lambda *xs: run_fused(torch.pow, power_gradients, otherwise, *xs), x1, x2)
 
 

@@ -95,11 +95,11 @@ def op_power(x1, x2):
     ):
         return torch.pow(x1, x2)
     n = int(x2) if type(x2) in (int, float) and abs(x2) <= 16 and x2 == int(x2) else None
-    x1, x2 = bool_to_int32(*promote(x1, x2))
+    given, (x1, x2) = x2, bool_to_int32(*promote(x1, x2))
     if x1.is_complex():
         return _complex.power_by_multiplication(x1, n) if n is not None else _complex.power(x1, x2)
     if not x1.is_floating_point():
-        return integer_power(x1, x2)
+        return integer_power(x1, x2, given)
     return in_float32(float_power, *torch.broadcast_tensors(x1, x2))
 
 
@@ -118,7 +118,8 @@ def op_sign(x):
     if x.dtype in (torch.uint16, torch.uint32, torch.uint64):
         return (x != 0).to(x.dtype)
     if x.is_complex():
-        return torch.sgn(x)
+        unit = torch.where(torch.maximum(x.real.abs(), x.imag.abs()) > 1, 0.25, 2.0**60).to(x.real.dtype)
+        return torch.sgn(torch.complex(x.real * unit, x.imag * unit))  # the length of `x` may leave the range
     # torch.sign(NaN) is 0, and the bound of NaN is NaN
     return torch.sign(x) + torch.clamp(x.detach(), 0, 0) if x.is_floating_point() else torch.sign(x)
 
@@ -526,7 +527,7 @@ def logarithm(fn, x):
 
 def checked_divide(divide, x1, x2):
     """Divide; an integer division by 0 raises, or returns 0 if only the compiled program knows the divisor."""
-    x1, x2 = reject_complex(*bool_to_int32(*promote(x1, x2)))
+    given, (x1, x2) = x2, reject_complex(*bool_to_int32(*promote(x1, x2)))
     if x1.is_floating_point():
         return divide(x1, x2)
     reject_uint64(x1)
@@ -536,9 +537,10 @@ def checked_divide(divide, x1, x2):
         except RuntimeError:  # the divisor is 0, or the shapes do not fit
             pass
     zero = x2 == 0
-    if is_at_hand(zero):
-        if bool(zero.any()):
-            raise errors.ArgumentError("x2: an integer cannot be divided by 0")
+    is_known = is_at_hand(zero)
+    if bool(zero.any()) if is_known else host.any_integer(lambda n: n == 0, given):
+        raise errors.ArgumentError("x2: an integer cannot be divided by 0")
+    if is_known:
         return in_wider_dtype(divide, x1, x2)
     return in_wider_dtype(lambda x1, x2: torch.where(zero, 0, divide(x1, torch.where(zero, 1, x2))), x1, x2)
 
@@ -559,14 +561,15 @@ def truncated_remainder(x1, x2):
     return sign * torch.remainder(sign * x1, x2.abs())
 
 
-def integer_power(x1, x2):
+def integer_power(x1, x2, given):
     """Raise integers to a power; a negative power raises, or returns 0 if only the compiled program knows it."""
     if not x2.dtype.is_signed:
         return in_wider_dtype(torch.pow, x1, x2)
     negative = x2 < 0
-    if is_at_hand(negative):
-        if bool(negative.any()):
-            raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
+    is_known = is_at_hand(negative)
+    if bool(negative.any()) if is_known else host.any_integer(lambda n: n < 0, given):
+        raise errors.ArgumentError("x2: an integer has no negative power; cast one of them to a float first")
+    if is_known:
         return torch.pow(x1, x2)
     return torch.where(negative, 0, torch.pow(x1, torch.where(negative, 0, x2)))
 

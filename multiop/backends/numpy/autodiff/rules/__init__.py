@@ -14,10 +14,11 @@ import pkgutil
 import numpy as np
 
 from multiop._loading.primitives import Primitives
+from multiop._values import dtypes
 
 from ... import kernels
 from ..._record import WIDE, Traced, array_of, is_inexact, is_traced, operands, ops, record_step, recorded
-from ...conversion import convert, is_tensor, own
+from ...conversion import convert, dtype_name, is_tensor, own
 from .formula import by_formula
 
 MODULES = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
@@ -65,9 +66,10 @@ def around(name, op):
             return run(*array_of(args), **kwargs)
         if name in SEQUENCES:
             return recorded(run, rule, args)
+        is_wide = any(isinstance(x, (np.ndarray, Traced)) and x.dtype in ("float64", "complex128") for x in args)
         for k, x in enumerate(args):
             if isinstance(x, (list, tuple)):
-                args = (*args[:k], one_tensor(x, k < n_operands and rule[k] is not None), *args[k + 1 :])
+                args = (*args[:k], one_tensor(x, k < n_operands and rule[k] is not None, is_wide), *args[k + 1 :])
             elif hasattr(x, "__array__") and not is_tensor(x):  # a Series of pandas
                 args = (*args[:k], convert(x), *args[k + 1 :])
         return recorded(getattr(ops, name[3:]), rule, args)
@@ -101,8 +103,11 @@ def around(name, op):
     return call
 
 
-def one_tensor(x, is_operand):
-    """Return a list of tensors that are differentiated, or one that is an operand, as a tensor."""
+def one_tensor(x, is_operand, is_wide):
+    """Return a list of tensors that are differentiated, or one that is an operand, as a tensor, of 64 bits if wide."""
     if not is_operand and not any(isinstance(leaf, Traced) and is_inexact(leaf) for leaf in operands(x)):
         return x
-    return ops.convert_to_tensor(x, None, None, None)
+    y = ops.convert_to_tensor(x, None, None, None)
+    if not is_wide or not is_inexact(y):
+        return y
+    return ops.convert_to_tensor(x, dtypes.result_type(dtype_name(y), "float64"), None, None)
