@@ -1,4 +1,4 @@
-"""The answers that are pinned where frameworks differ; each test is named by its row in the table of divergences."""
+"""The answers that are pinned where frameworks differ, each with the number or the name of its divergence."""
 
 import numpy as np
 import pytest
