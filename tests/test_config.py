@@ -74,7 +74,9 @@ def test_of_several_frameworks_that_are_imported_it_is_one(unimported):
 
 def test_a_program_of_tensorflow_runs_on_it(tmp_path):
     pytest.importorskip("tensorflow")
-    code = "import tensorflow as tf, multiop; print(multiop.backend(), float(multiop.grad(lambda x: x * x)(tf.ones(()))))"
+    code = (
+        "import tensorflow as tf, multiop; print(multiop.backend(), float(multiop.grad(lambda x: x * x)(tf.ones(()))))"
+    )
     assert run_without_settings(code, tmp_path) == "tensorflow 2.0\n"
 
 
