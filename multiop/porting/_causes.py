@@ -221,10 +221,8 @@ def _rotation_suspects(inputs: list[Array], y: Array) -> _Variations:
             for told, factor in (("", turn), (" the other way round", turn.conj())):
                 z = paired(inputs[0], first, second, axis) * factor
                 made = np.stack((z.real, z.imag), axis).reshape(y.shape)
-                yield (
-                    f"pairs of features {other} are turned{told} where the reference turns {own}",
-                    lambda made=made: made,
-                )  # type: ignore[misc]
+                words = f"pairs of features {other} are turned{told} where the reference turns {own}"
+                yield words, lambda made=made: made  # type: ignore[misc]
 
 
 _GRIDS: dict[str, Callable[[Array, int, int], Array]] = {  # where an output's place is in the input

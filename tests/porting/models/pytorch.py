@@ -12,7 +12,9 @@ with contextlib.suppress(RuntimeError):  # torchvision imports without its own k
     _library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     _library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
+import diffusers
 import timm
+import torch_geometric.nn as graphs
 import torchvision.models as tv
 import transformers
 
@@ -20,6 +22,8 @@ TEXT = {"vocab_size": 50, "max_position_embeddings": 16}
 SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
 VISION = {"img_size": 32, "patch_size": 8, "num_classes": 10}
 PICTURES = {"image_size": 32, "patch_size": 8}
+GROUPED = {"num_key_value_heads": 2, "head_dim": 8}
+SPECIAL = {f"{name}_token_id": number for number, name in enumerate(("pad", "bos", "eos", "cls", "sep"))}
 
 
 class Recurrent(torch.nn.Module):
@@ -78,6 +82,28 @@ class Masked(torch.nn.Module):
         return self.model(pixels, noise=noise).logits
 
 
+class Graph(torch.nn.Module):
+    """Two layers on the nodes of a graph, with an activation between them."""
+
+    def __init__(self, first, second):
+        super().__init__()
+        self.first, self.second = first, second
+
+    def forward(self, x, edges):
+        return self.second(torch.nn.functional.elu(self.first(x, edges)), edges)
+
+
+class Denoised(torch.nn.Module):
+    """A network of diffusers, whose result is an object."""
+
+    def __init__(self, model, *names):
+        super().__init__()
+        self.model, self.names = model, names
+
+    def forward(self, *inputs):
+        return self.model(**dict(zip(self.names, inputs, strict=True)), return_dict=False)[0]
+
+
 def vgg():
     """A narrow VGG: that of the library has 120 million parameters in its head alone."""
     model = tv.VGG(tv.vgg.make_layers([16, "M", 32, "M", 64, 64, "M"]), 10, init_weights=False)
@@ -133,6 +159,38 @@ def seen(name, size=32, kind="Model", **options):
         return getattr(transformers, f"{name}{kind}")(config), image(size)
 
     return make
+
+
+def graph(layer, **options):
+    """Return what makes two layers of a graph, and nodes and edges."""
+    edges = torch.tensor([[0, 1, 2, 3, 4, 5, 0, 2, 5, 1], [1, 2, 3, 4, 5, 0, 3, 5, 2, 4]])
+    return lambda: (Graph(layer(8, 16, **options), layer(16, 4, **options)), (torch.randn(6, 8), edges))
+
+
+def perceptron(*sizes):
+    """Return the layer of a graph isomorphism network."""
+    middle = torch.nn.Sequential(torch.nn.Linear(*sizes), torch.nn.ReLU(), torch.nn.Linear(sizes[1], sizes[1]))
+    return graphs.GINConv(middle, train_eps=True)
+
+
+def diffusion():
+    sizes = {"block_out_channels": (16, 32), "layers_per_block": 1, "norm_num_groups": 4, "attention_head_dim": 8}
+    blocks = {"down_block_types": ("DownBlock2D", "AttnDownBlock2D"), "up_block_types": ("AttnUpBlock2D", "UpBlock2D")}
+    model = diffusers.UNet2DModel(sample_size=16, **sizes, **blocks)
+    return Denoised(model, "sample", "timestep"), (*image(16), torch.tensor([3, 7]))
+
+
+def diffusion_transformer():
+    sizes = {"num_attention_heads": 2, "attention_head_dim": 8, "in_channels": 4, "num_layers": 2, "sample_size": 8}
+    model = diffusers.DiTTransformer2DModel(**sizes, norm_num_groups=1, num_embeds_ada_norm=10)
+    names = ("hidden_states", "timestep", "class_labels")
+    return Denoised(model, *names), (torch.randn(2, 4, 8, 8), torch.tensor([3, 7]), torch.tensor([1, 4]))
+
+
+def autoencoder():
+    blocks = {"down_block_types": ("DownEncoderBlock2D",) * 2, "up_block_types": ("UpDecoderBlock2D",) * 2}
+    model = diffusers.AutoencoderKL(**blocks, block_out_channels=(8, 16), norm_num_groups=4, latent_channels=4)
+    return Denoised(model, "sample"), image(16)
 
 
 def t5():
@@ -265,6 +323,54 @@ MODELS = {
         num_attention_heads=[1, 2, 4, 4],
     ),
     "DINOv2": seen("Dinov2", **PICTURES, hidden_size=32, num_hidden_layers=3, num_attention_heads=4),
+    "Qwen3": text("Qwen3", num_key_value_heads=2, head_dim=8),
+    "Qwen3-MoE": text("Qwen3Moe", **GROUPED, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16),
+    "OLMoE": text("Olmoe", num_key_value_heads=2, num_experts=4, num_experts_per_tok=2),
+    "GPT-OSS": text(
+        "GptOss",
+        **GROUPED,
+        num_local_experts=4,
+        num_experts_per_tok=2,
+        sliding_window=4,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+    ),
+    "GLM-4": text("Glm4", **GROUPED, pad_token_id=0),
+    "Cohere2": text("Cohere2", **GROUPED, sliding_window=4),
+    "ModernBERT": text("ModernBert", **SPECIAL, local_attention=4),
+    "EuroBERT": text("EuroBert", **GROUPED, pad_token_id=0),
+    "Hunyuan": text("HunYuanDenseV1", **GROUPED, pad_token_id=0),
+    "ERNIE 4.5": text("Ernie4_5", **GROUPED),
+    "Seed-OSS": text("SeedOss", **GROUPED, residual_dropout=0.0),
+    "Apertus": text("Apertus", **GROUPED, pad_token_id=0),
+    "LFM2": text("Lfm2", num_key_value_heads=2, layer_types=["conv", "full_attention", "conv"], conv_L_cache=3),
+    "NanoChat": text("NanoChat", **GROUPED, pad_token_id=0),
+    "EXAONE 4": text("Exaone4", **GROUPED, sliding_window=4, sliding_window_pattern=3, pad_token_id=0),
+    "Ministral": text("Ministral", **GROUPED, sliding_window=4, pad_token_id=0),
+    "Helium": text("Helium", **GROUPED, pad_token_id=0),
+    "Gemma 4": text(
+        "Gemma4Text",
+        **GROUPED,
+        global_head_dim=8,
+        vocab_size_per_layer_input=50,
+        hidden_size_per_layer_input=8,
+        num_kv_shared_layers=0,
+        sliding_window=4,
+        pad_token_id=0,
+    ),
+    "Mamba-2": text("Mamba2", num_heads=4, head_dim=16, state_size=8, n_groups=1, chunk_size=4, pad_token_id=0),
+    "DINOv3": seen("DINOv3ViT", **PICTURES, **SIZES),
+    "SigLIP 2": seen("SiglipVision", **PICTURES, **SIZES),
+    "MobileNetV4": timmed("mobilenetv4_conv_small_035"),
+    "StarNet": timmed("starnet_s050"),
+    "SHViT": timmed("shvit_s1", embed_dim=(16, 32, 48), partial_dim=(8, 8, 8), depth=(1, 2, 1)),
+    "FasterNet": timmed("fasternet_t0", embed_dim=16, depths=(1, 1, 2, 1)),
+    "GraphSAGE": graph(graphs.SAGEConv),
+    "GATv2": graph(graphs.GATv2Conv, add_self_loops=False),
+    "graph transformer": graph(graphs.TransformerConv),
+    "GIN": graph(perceptron),
+    "U-Net of diffusers": diffusion,
+    "DiT": diffusion_transformer,
+    "VAE of diffusers": autoencoder,
     "LSTM": lambda: (Recurrent(torch.nn.LSTM), (torch.randn(2, 6, 8),)),
     "GRU": lambda: (Recurrent(torch.nn.GRU), (torch.randn(2, 6, 8),)),
 }
@@ -281,6 +387,25 @@ def written_in(name):
 # models that compute in float32 whatever their dtype is: norms, angles and slopes of positions, and the slope of
 # PyTorch's hardsigmoid
 SINGLE = (
+    "Qwen3",
+    "Qwen3-MoE",
+    "OLMoE",
+    "GPT-OSS",
+    "GLM-4",
+    "Cohere2",
+    "ModernBERT",
+    "EuroBERT",
+    "Hunyuan",
+    "ERNIE 4.5",
+    "Seed-OSS",
+    "Apertus",
+    "LFM2",
+    "NanoChat",
+    "EXAONE 4",
+    "Ministral",
+    "Helium",
+    "Gemma 4",
+    "Mamba-2",
     "Llama",
     "Mistral",
     "Qwen2",
@@ -320,7 +445,8 @@ def made(name, dtype):
     for norm in norms:
         norm.momentum = 1.0  # statistics of the inputs: with others, nothing is left after many layers
     with torch.no_grad():
-        model.train()(*inputs)
+        for _ in norms[:1]:
+            model.train()(*inputs)
     for norm, momentum in zip(norms, momenta, strict=True):
         norm.momentum = momentum
     return model.eval(), inputs
