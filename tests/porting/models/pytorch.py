@@ -12,7 +12,6 @@ with contextlib.suppress(RuntimeError):  # torchvision imports without its own k
     _library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     _library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
-import diffusers
 import timm
 import torch_geometric.nn as graphs
 import torchvision.models as tv
@@ -93,17 +92,6 @@ class Graph(torch.nn.Module):
         return self.second(torch.nn.functional.elu(self.first(x, edges)), edges)
 
 
-class Denoised(torch.nn.Module):
-    """A network of diffusers, whose result is an object."""
-
-    def __init__(self, model, *names):
-        super().__init__()
-        self.model, self.names = model, names
-
-    def forward(self, *inputs):
-        return self.model(**dict(zip(self.names, inputs, strict=True)), return_dict=False)[0]
-
-
 def vgg():
     """A narrow VGG: that of the library has 120 million parameters in its head alone."""
     model = tv.VGG(tv.vgg.make_layers([16, "M", 32, "M", 64, 64, "M"]), 10, init_weights=False)
@@ -171,26 +159,6 @@ def perceptron(*sizes):
     """Return the layer of a graph isomorphism network."""
     middle = torch.nn.Sequential(torch.nn.Linear(*sizes), torch.nn.ReLU(), torch.nn.Linear(sizes[1], sizes[1]))
     return graphs.GINConv(middle, train_eps=True)
-
-
-def diffusion():
-    sizes = {"block_out_channels": (16, 32), "layers_per_block": 1, "norm_num_groups": 4, "attention_head_dim": 8}
-    blocks = {"down_block_types": ("DownBlock2D", "AttnDownBlock2D"), "up_block_types": ("AttnUpBlock2D", "UpBlock2D")}
-    model = diffusers.UNet2DModel(sample_size=16, **sizes, **blocks)
-    return Denoised(model, "sample", "timestep"), (*image(16), torch.tensor([3, 7]))
-
-
-def diffusion_transformer():
-    sizes = {"num_attention_heads": 2, "attention_head_dim": 8, "in_channels": 4, "num_layers": 2, "sample_size": 8}
-    model = diffusers.DiTTransformer2DModel(**sizes, norm_num_groups=1, num_embeds_ada_norm=10)
-    names = ("hidden_states", "timestep", "class_labels")
-    return Denoised(model, *names), (torch.randn(2, 4, 8, 8), torch.tensor([3, 7]), torch.tensor([1, 4]))
-
-
-def autoencoder():
-    blocks = {"down_block_types": ("DownEncoderBlock2D",) * 2, "up_block_types": ("UpDecoderBlock2D",) * 2}
-    model = diffusers.AutoencoderKL(**blocks, block_out_channels=(8, 16), norm_num_groups=4, latent_channels=4)
-    return Denoised(model, "sample"), image(16)
 
 
 def t5():
