@@ -17,6 +17,7 @@ import numpy as np
 
 from multiop.testing._tolerances import eps
 
+from . import _weights
 from ._reference import Array, Record
 
 _MOST = 32  # how many times the rest a small difference is that a suspect explains
@@ -138,6 +139,8 @@ def _of_any(record: Record, y: Array, computed: Array, earlier: Sequence[Record]
     inputs = [_wide(x) for x in record.inputs if x.dtype.kind in "fc" or x.dtype.name == "bfloat16"]
     if computed.shape == y.shape:
         yield from _elementwise(inputs, y)
+        yield from _rotation_suspects(inputs, y)
+        yield from _resampling_suspects(inputs, y)
     for n, x in enumerate(inputs):
         if x.shape == y.shape:
             which = "the input" if n == 0 else f"input {n}"
@@ -149,7 +152,7 @@ def _of_any(record: Record, y: Array, computed: Array, earlier: Sequence[Record]
     for dtype in ("float32", "float16"):
         yield f"computed in {dtype}", lambda dtype=dtype: y.astype(dtype).astype(y.dtype)  # type: ignore[misc]
     if y.ndim >= 2:
-        yield from _axis_suspects(y)
+        yield from _axis_suspects(y, computed)
     yield from _scale_suspects(record, y, computed)
     for before in reversed(earlier):
         if before.name != record.name:
@@ -170,7 +173,7 @@ def _bias_suspects(record: Record, y: Array) -> _Variations:
         yield f"the bias is {told}", lambda factor=factor: y + factor * shift  # type: ignore[misc]
 
 
-def _axis_suspects(y: Array) -> _Variations:
+def _axis_suspects(y: Array, computed: Array) -> _Variations:
     for order in itertools.permutations(range(y.ndim)) if y.ndim <= 4 else ():
         if order != tuple(range(y.ndim)):
             yield f"the axes of the output are transposed, {list(order)}", lambda order=order: y.transpose(order)  # type: ignore[misc]
@@ -181,21 +184,94 @@ def _axis_suspects(y: Array) -> _Variations:
             )
     for axis in range(y.ndim):
         yield f"the output is reversed along axis {axis}", lambda axis=axis: np.flip(y, axis)  # type: ignore[misc]
-        for n in (2, 3, 4):
-            if y.shape[axis] % n == 0 and y.shape[axis] >= n:
-                for order in itertools.permutations(range(n)):
-                    yield (
-                        f"the {n} blocks along axis {axis} are in another order, {list(order)}",
-                        lambda axis=axis, n=n, order=order: np.concatenate(  # type: ignore[misc]
-                            [np.split(y, n, axis)[k] for k in order], axis
-                        ),
-                    )
+        if computed.shape == y.shape:
+            order = _order(y, computed, axis)
+            told = f"the entries along axis {axis} are in another order, {_weights.abridge([*map(str, order)])}"
+            yield told, lambda axis=axis, order=order: y.take(order, axis)  # type: ignore[misc]
     if y.ndim >= 3:
         flat = y.reshape(y.shape[0], -1)
         yield (
             "the output is reshaped where its axes had to be transposed",
             lambda: np.moveaxis(flat.reshape(y.shape[0], *y.shape[2:], y.shape[1]), -1, 1),
         )
+
+
+def _order(y: Array, computed: Array, axis: int) -> Array:
+    """Return which entry of `y` along an axis stands at each place of `computed`, if they are a permutation."""
+    keys = np.random.default_rng(0).normal(size=y.size // max(y.shape[axis], 1))
+    ranks = [np.argsort(np.moveaxis(x, axis, 0).reshape(y.shape[axis], -1) @ keys) for x in (y, computed)]
+    return ranks[0][np.argsort(ranks[1])]
+
+
+def _rotation_suspects(inputs: list[Array], y: Array) -> _Variations:
+    """If the reference turns pairs of features, as positions do, try other pairs, and the other direction."""
+    if not inputs or inputs[0].shape != y.shape or y.ndim < 2 or y.shape[-1] % 2 or y.dtype.kind == "c":
+        return
+    layouts = {"(i, i + n/2)": (2, -1, -2), "(2i, 2i + 1)": (-1, 2, -1)}
+
+    def paired(x: Array, first: int, second: int, axis: int) -> Array:
+        parts = np.moveaxis(x.reshape(*x.shape[:-1], first, second), axis, 0)
+        return parts[0] + 1j * parts[1]
+
+    for own, layout in layouts.items():
+        turn = paired(y, *layout) / paired(inputs[0], *layout)
+        if not _is_like(np.abs(turn), np.ones(turn.shape), 1e-6):
+            continue
+        for other, (first, second, axis) in layouts.items():
+            for told, factor in (("", turn), (" the other way round", turn.conj())):
+                z = paired(inputs[0], first, second, axis) * factor
+                made = np.stack((z.real, z.imag), axis).reshape(y.shape)
+                words = f"pairs of features {other} are turned{told} where the reference turns {own}"
+                yield words, lambda made=made: made  # type: ignore[misc]
+
+
+_GRIDS: dict[str, Callable[[Array, int, int], Array]] = {  # where an output's place is in the input
+    "half-pixel centres": lambda i, n, m: (i + 0.5) * n / m - 0.5,
+    "aligned corners": lambda i, n, m: i * (n - 1) / max(m - 1, 1),
+    "aligned upper left corners": lambda i, n, m: i * n / m,
+}
+_KERNELS: dict[str, Callable[[Array], Array]] = {
+    "nearest": lambda d: ((d > -0.5) & (d <= 0.5)) * 1.0,
+    "nearest, rounded down": lambda d: ((d > -1) & (d <= 0)) * 1.0,
+    "linear": lambda d: np.maximum(1 - np.abs(d), 0),
+    **{
+        f"cubic ({a:g})": lambda d, a=a: np.where(  # type: ignore[misc]
+            np.abs(d) < 1,
+            ((a + 2) * np.abs(d) - (a + 3)) * d**2 + 1,
+            np.where(np.abs(d) < 2, a * (np.abs(d) ** 3 - 5 * d**2 + 8 * np.abs(d) - 4), 0),
+        )
+        for a in (-0.75, -0.5)
+    },
+}
+
+
+def _resampled(x: Array, shape: tuple[int, ...], grid: str, kernel: str, antialias: bool) -> Array:
+    """Interpolate along each axis whose size differs; what is outside of the input is its edge, or left out."""
+    for axis, (n, m) in enumerate(zip(x.shape, shape, strict=True)):
+        if n == m:
+            continue
+        center, width = _GRIDS[grid](np.arange(m), n, m)[:, None], max(n / m, 1.0) if antialias else 1.0
+        places = np.arange(n) if antialias else np.arange(-2, n + 2)
+        taps = _KERNELS[kernel]((places - center) / width)
+        matrix = np.zeros((m, n))
+        np.add.at(matrix.T, np.clip(places, 0, n - 1), taps.T)
+        x = np.moveaxis(np.moveaxis(x, axis, -1) @ (matrix / matrix.sum(1, keepdims=True)).T, -1, axis)
+    return x
+
+
+def _resampling_suspects(inputs: list[Array], y: Array) -> _Variations:
+    """If the reference resizes its input, try other grids and kernels."""
+    if not inputs or not inputs[0].ndim == y.ndim >= 3 or inputs[0].shape == y.shape or inputs[0].size > 1 << 20:
+        return
+    forms = {
+        f"{kernel} with {grid}{', antialiased' * smooth}": (grid, kernel, smooth)
+        for smooth, kernel, grid in itertools.product((False, True), _KERNELS, _GRIDS)
+    }
+    with np.errstate(all="ignore"):
+        made = {told: _resampled(inputs[0], y.shape, *form) for told, form in forms.items()}
+    own = next((told for told, z in made.items() if _is_like(z, y, 1e-6)), None)
+    for told, z in made.items() if own is not None else ():
+        yield f"{told} where the reference has {own}", lambda z=z: z  # type: ignore[misc]
 
 
 def _scale_suspects(record: Record, y: Array, computed: Array) -> _Variations:
@@ -366,13 +442,8 @@ def _norm(record: Record) -> _Layer:
         groups = shape[-1] if kind.startswith("Instance") else int(o.get("num_groups", 1))
         x = x.reshape(*shape[:-1], groups, -1)
         own_axes: tuple[int, ...] = (*range(1, len(shape) - 1), len(shape))
-        other_axes = [tuple(range(1, len(shape)))]
-    elif is_batch:
-        own_axes, other_axes = tuple(range(x.ndim - 1)), [tuple(range(1, x.ndim))]
     else:
-        own_axes = tuple(range(x.ndim - vector, x.ndim))
-        other_axes = [tuple(range(x.ndim - n, x.ndim)) for n in range(1, x.ndim) if n != vector]
-        other_axes.append(tuple(range(1, x.ndim - vector)) or (0,))
+        own_axes = tuple(range(x.ndim - 1)) if is_batch else tuple(range(x.ndim - vector, x.ndim))
 
     def compute(
         eps: float = epsilon,
@@ -414,7 +485,9 @@ def _norm(record: Record) -> _Layer:
         told = "root mean square in place of the standard deviation: the mean is not subtracted"
         changes.append(("the mean is not subtracted", {"subtracts_mean": False}))
         changes.append((told, {"subtracts_mean": False, "divides_by_rms": True}))
-    changes += [("normalised over other axes", {"axes": axes}) for axes in other_axes]
+    sets = (axes for n in range(1, x.ndim + 1) for axes in itertools.combinations(range(x.ndim), n))
+    told = f"normalised over other axes of {x.shape} than {[*own_axes]}, {{}}"
+    changes += [(told.format([*axes]), {"axes": axes}) for axes in sets if axes != own_axes]
     return _Layer(compute, changes)
 
 

@@ -203,9 +203,12 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
         The differences.
 
     Raises:
+        ArgumentTypeError: `port` is no port.
         ArgumentError: Nothing is recorded of this mode: the port was traced in the other one, draws random numbers in
             training, or has other weights; or what is recorded has no shapes.
     """
+    if not hasattr(port, "recorded"):
+        raise errors.ArgumentTypeError(f"port must be what `trace` or `load` returned, got {type(port).__name__}")
     expected = port.recorded(training)
     if "form" not in expected:
         raise errors.ArgumentError(

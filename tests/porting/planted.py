@@ -239,7 +239,10 @@ MISTAKES = {
     "pool, zeros": Mistake("image", {"pooled": lambda x: pool(x - 5, 0.0) + 5}, "pool", None),
     "pool, padding": Mistake("image", {"pooled": lambda x: pool(x, pads=(2, 0))}, "pool", None),
     "flat, channels last": Mistake(
-        "image", {"flat": lambda x: ops.reshape(ops.transpose(x, (0, 2, 3, 1)), (x.shape[0], -1))}, "flat", None
+        "image",
+        {"flat": lambda x: ops.reshape(ops.transpose(x, (0, 2, 3, 1)), (x.shape[0], -1))},
+        "flat",
+        "0, 4, 8, 12, 1, 5 and 10 more",
     ),
     "fc, transposed": Mistake("image", {"fc": lambda x, f: x @ f["weight"] + f["bias"]}, "fc", "kernel is transposed"),
     "fc, no bias": Mistake("image", {"fc": lambda x, f: x @ ops.transpose(f["weight"])}, "fc", "bias is missing"),

@@ -385,3 +385,84 @@ def test_a_proof_in_few_digits_hints_at_more():
     assert not porting.Proof("jax", 0.0, 3e-3, 1e-9, 4).hint
     assert not porting.Proof("jax", 0.5, 0.0, 1e-4, 4).hint
     assert not porting.Proof("jax", 0.0, 1e-5, 1e-4, 4).hint
+
+
+class Turned(torch.nn.Module):
+    """Turns pairs of features by an angle of their place, as positions do: (i, i + n/2), or (2i, 2i + 1)."""
+
+    def __init__(self, halves, sign=1):
+        super().__init__()
+        self.halves, self.sign = halves, sign
+
+    def forward(self, x):
+        count = x.shape[-1] // 2
+        angle = self.sign * torch.arange(x.shape[-2])[:, None] / 10.0 ** torch.arange(count, dtype=x.dtype)
+        pairs = x.unflatten(-1, (2, count)) if self.halves else x.unflatten(-1, (count, 2)).transpose(-1, -2)
+        a, b = pairs.unbind(-2)
+        turned = torch.stack((a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()), -2)
+        return turned.flatten(-2) if self.halves else turned.transpose(-1, -2).flatten(-2)
+
+
+F, IMAGE, QUERIES = torch.nn.functional, (2, 4, 6, 6), (2, 3, 5, 8)
+resize = lambda size, mode, **options: lambda x: F.interpolate(x, size, mode=mode, **options)
+resized = lambda size, mode, **options: torch.nn.Upsample(size, mode=mode, **options)
+GENERAL = {  # a layer, what stands in its place, the shape of the input, and what the cause has to say
+    "layer norm for group norm": (
+        torch.nn.GroupNorm(1, 4),
+        lambda x: F.layer_norm(x.movedim(1, -1), (4,)).movedim(-1, 1),
+        IMAGE,
+        "normalised over other axes of (2, 6, 6, 1, 4) than [1, 2, 4], [4]",
+    ),
+    "group norm for layer norm": (
+        torch.nn.LayerNorm(6),
+        lambda x: F.group_norm(x, 1),
+        IMAGE,
+        "normalised over other axes of (2, 4, 6, 6) than [3], [1, 2, 3]",
+    ),
+    "another number of groups": (torch.nn.GroupNorm(2, 4), lambda x: F.group_norm(x, 1), IMAGE, "[1, 2, 3, 4]"),
+    "pairs of features": (Turned(True), Turned(False), QUERIES, "(2i, 2i + 1) are turned where"),
+    "halves of features": (Turned(False), Turned(True), QUERIES, "(i, i + n/2) are turned where"),
+    "the other direction": (Turned(True), Turned(True, -1), QUERIES, "the other way round"),
+    "interleaved": (
+        torch.nn.Tanh(),
+        lambda x: torch.tanh(x).unflatten(-1, (2, 4)).transpose(-1, -2).flatten(-2),
+        QUERIES,
+        "axis 3 are in another order, 0, 4, 1, 5, 2, 6 and 2 more",
+    ),
+    "aligned corners": (
+        resized((9, 4), "bilinear"),
+        resize((9, 4), "bilinear", align_corners=True),
+        IMAGE,
+        "linear with aligned corners where the reference has linear with half-pixel centres",
+    ),
+    "half pixels": (
+        resized((9, 4), "bicubic", align_corners=True),
+        resize((9, 4), "bicubic"),
+        IMAGE,
+        "cubic (-0.75) with half-pixel centres where the reference has cubic (-0.75) with aligned corners",
+    ),
+    "antialias": (
+        resized((3, 4), "bilinear"),
+        resize((3, 4), "bilinear", antialias=True),
+        IMAGE,
+        "linear with half-pixel centres, antialiased where the reference has linear with half-pixel centres",
+    ),
+    "nearest": (
+        resized((9, 4), "nearest-exact"),
+        resize((9, 4), "nearest"),
+        IMAGE,
+        "rounded down with aligned upper left corners where the reference has nearest with half-pixel",
+    ),
+    "gelu": (torch.nn.GELU(), lambda x: x * torch.sigmoid(1.702 * x), IMAGE, "gelu with a sigmoid where"),
+}
+
+
+@pytest.mark.parametrize("name", GENERAL)
+def test_a_cause_of_a_general_kind(name):
+    layer, wrong, shape, cause = GENERAL[name]
+    model = torch.nn.Sequential(layer, torch.nn.Tanh()).double().eval()
+    candidate = lambda x: tap("1", ops.tanh(tap("0", wrong(x))))
+    with multiop.use_backend("torch"):
+        computed = porting.compare(model, candidate, [np.random.default_rng(0).normal(size=shape)])
+    assert computed.first_difference.layer == "0"
+    assert cause in computed.cause

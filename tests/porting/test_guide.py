@@ -1,4 +1,4 @@
-"""The examples of docs/porting.md give what they say."""
+"""The examples of docs/porting.md, and of the move to another framework and back, give what they say."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 import multiop
 
-GUIDE = Path(multiop.__file__).parent.parent / "docs" / "porting.md"
+DOCS = Path(multiop.__file__).parent.parent / "docs"
 PROGRAM = """
 import doctest, sys
 flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
@@ -21,11 +21,12 @@ sys.exit(failed > 0 or tried < 20)
 """
 
 
-def test_the_guide_runs():
+@pytest.mark.parametrize("page", ["porting.md", "tutorials/framework.md"])
+def test_the_guide_runs(page):
     """In a process of its own, whose Keras has the backend that the guide has: another test may have chosen one."""
     for name in ("torch", "jax", "keras", "tensorflow"):
         pytest.importorskip(name)
     environment = os.environ | {"KERAS_BACKEND": "tensorflow"}
-    command = [sys.executable, "-c", PROGRAM, str(GUIDE)]
+    command = [sys.executable, "-c", PROGRAM, str(DOCS / page)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

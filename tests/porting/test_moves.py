@@ -1,6 +1,7 @@
 """What people do when they move a model: odd checkpoints, tied weights, a batch of one, other weights, the way back."""
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -133,9 +134,9 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
     torch.save({"w": torch.ones(3)}, tmp_path / "cut.pt")
     np.savez(tmp_path / "cut.npz", w=np.ones(3))
     porting.write_weights(tmp_path / "cut.safetensors", {"w": np.ones(300)})
-    for path in tmp_path.iterdir():
-        path.write_bytes(path.read_bytes()[:100])
-        with pytest.raises(ArgumentError, match=path.name):
+    for path, length in itertools.product(list(tmp_path.iterdir()), (100, 0)):
+        path.write_bytes(path.read_bytes()[:length])
+        with pytest.raises(ArgumentError, match=rf"{path.name}: .* cannot read it: \w"):
             porting.read_weights(path)
     (tmp_path / "w.msgpack").write_bytes(b"")
     (tmp_path / "orbax").mkdir()
@@ -149,6 +150,8 @@ def test_an_optimizer_is_no_model():
     model = nn.Linear(3, 2)
     with pytest.raises(ArgumentTypeError, match="got the optimizer Adam"):
         porting.trace(torch.optim.Adam(model.parameters()), torch.ones(2, 3))
+    with pytest.raises(ArgumentTypeError, match="port must be .* got Adam"):
+        porting.prove(torch.optim.Adam(model.parameters()))
 
 
 @pytest.mark.parametrize("framework", ["torch", "jax", "tensorflow"])

@@ -1512,6 +1512,7 @@ ROWS: dict[str, Row] = {
     "outer": lambda self, vec2: call("ops.outer", self, vec2),
     "baddbmm": lambda self, batch1, batch2, beta=1, alpha=1: addmm(self, batch1, batch2, beta, alpha),
     "grouped_matmul": lambda x, weight, ends: call("grouped_matmul", x, weight, ends),
+    "transformers::grouped_mm_fallback": lambda input, weight, offs: call("grouped_matmul", input, weight, offs),
     "einsum": lambda equation, tensors, path=None: call("ops.einsum", equation.replace(" ", ""), *tensors),
     "cdist": distances,
     "pdist": distances_of_pairs,

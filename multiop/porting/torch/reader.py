@@ -126,9 +126,7 @@ def _read_repeated(
             missing["a change under no_grad of a tensor that has a gradient"].append(_where(block))
         if _is_mapped(program.graph) or _casts(program.graph) or _changes_a_view(program.graph, has_parts=True):
             program = _decompose_calls(program, {})
-        stuck: set[str] = set()
-        if not missing:
-            program, stuck = _translatable(program, kind)
+        program, stuck = _translatable(program, kind)
         modules = _first_paths(model) if isinstance(model, torch.nn.Module) else {}
         graph = _Reader(program, kind, missing, partial, stuck, names=names, modules=modules).graph
     unseen = _missed_updates(model, graph, changed) if changed else []
@@ -483,19 +481,17 @@ def _in_mode(model: torch.nn.Module, training: bool) -> Iterator[None]:
     modes = {module: module.training for module in model.modules()}
     if model.training is not training:
         model.train(training)
-    fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)  # it computes the same by operations without a gradient
     classes = {module: type(module) for module in modes}
     for module, kind in classes.items():
         for own in (_Attention, _Normalization, _Encoder, _Decoder, *written.NETWORKS):
             if isinstance(module, own.__base__):  # this module alone: others may run in another thread
                 module.__class__ = _below(kind, own)
     try:
-        yield
+        with written.plain_kernels():
+            yield
     finally:
         for module, mode in modes.items():
             module.__class__, module.training = classes[module], mode
-        torch.backends.mha.set_fastpath_enabled(fast)
 
 
 def _below(kind: type, written: type) -> type:
@@ -1085,8 +1081,7 @@ class _Reader:
             self._write(node, own, bound)
             return
         if node.target.namespace not in ("aten", "multiop"):
-            self._miss(node)
-            return
+            base = f"{node.target.namespace}::{base}"
         if base in _BATCH_NORMS and bound["training"] and bound["running_mean"] is not None:
             if self._tracked_by(node) in self.tracked:
                 self._batch_norm(node, bound)

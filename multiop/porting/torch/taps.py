@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import numpy as np
 import torch
 
 from multiop.porting import _graph, _objects
 from multiop.porting._reference import Record, Reference, number_call
+from multiop.porting.torch import written
 from multiop.porting.torch.weights import kind, tensor_beside, to_numpy, to_tensor
 
 OPTIONS = ("eps", "momentum", "training", "normalized_shape", "num_groups", "p")  # what causes are computed with
@@ -49,7 +48,7 @@ def record(module, inputs, cotangents, training, arranged):
         for name, inner in module.named_modules():
             if name:
                 hooks.append(inner.register_forward_hook(after(name), with_kwargs=True))
-        with torch.enable_grad(), without_fast_path():
+        with torch.enable_grad(), written.plain_kernels():
             args, kwargs = arranged(tensors)
             outputs = flat(module(*args, **kwargs))
             values = [to_numpy(y) for y in outputs]
@@ -80,23 +79,6 @@ def record(module, inputs, cotangents, training, arranged):
     of = {id(x): g for x, g in zip(params.values(), slopes, strict=False)}  # a shared parameter has one gradient
     parameter_gradients = {name: of[id(x)] for name, x in params.items() if id(x) in of}
     return Reference(title, records, values, weights, input_gradients, parameter_gradients, after_run, before)
-
-
-def without_fast_path():
-    """Keep attention on the path that has hooks and gradients."""
-    if not hasattr(torch.backends, "mha"):
-        return contextlib.nullcontext()
-
-    @contextlib.contextmanager
-    def off():
-        enabled = torch.backends.mha.get_fastpath_enabled()
-        torch.backends.mha.set_fastpath_enabled(False)
-        try:
-            yield
-        finally:
-            torch.backends.mha.set_fastpath_enabled(enabled)
-
-    return off()
 
 
 def flat(output):

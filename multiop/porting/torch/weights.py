@@ -119,7 +119,7 @@ def read_file(path):
         entries = torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, EOFError) as error:
         raise errors.ArgumentError(
-            f"{path.name}: PyTorch cannot read it: {str(error).partition(chr(10))[0]}"
+            f"{path.name}: PyTorch cannot read it: {str(error).partition(chr(10))[0] or 'it is cut short'}"
         ) from error
     return read(entries)
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from multiop.porting import _hosts
 from multiop.porting.torch import _internals
@@ -287,6 +288,32 @@ def grouped_matmul(x: Any, weight: Any, offs: Any = None, **options: Any) -> Any
     if x.ndim != 2 or weight.ndim != 3 or offs is None or any(option is not None for option in options.values()):
         return _internals.grouped_matmul()(x, weight, offs=offs, **options)
     return torch.ops.multiop.grouped_matmul(x, weight, offs)
+
+
+class _Groups(TorchFunctionMode):
+    """Multiplies rows by a matrix for each group in float64, too, which the kernel does not take."""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = kwargs or {}
+        is_product = function is _internals.grouped_matmul() and not torch.compiler.is_compiling()
+        if not is_product or args[0].dtype != torch.float64 or len(args) != 2 or given.get("offs") is None:
+            return function(*args, **given)
+        x, weight = args
+        ends = given["offs"].tolist()
+        parts = [x[start:end] @ matrix for start, end, matrix in zip([0, *ends], ends, weight, strict=False)]
+        return torch.cat([*parts, x.new_zeros((len(x) - ends[-1], weight.shape[2]))])
+
+
+@contextlib.contextmanager
+def plain_kernels() -> Iterator[None]:
+    """Let a model compute with the kernels that have hooks and gradients, and in float64."""
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # it computes the same by operations without a gradient
+    try:
+        with _Groups():
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
 
 
 NETWORKS = tuple(map(_of_packed, (torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN)))

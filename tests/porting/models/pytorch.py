@@ -13,6 +13,7 @@ with contextlib.suppress(RuntimeError):  # torchvision imports without its own k
     _library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
 import timm
+import torch_geometric.nn as graphs
 import torchvision.models as tv
 import transformers
 
@@ -20,6 +21,8 @@ TEXT = {"vocab_size": 50, "max_position_embeddings": 16}
 SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
 VISION = {"img_size": 32, "patch_size": 8, "num_classes": 10}
 PICTURES = {"image_size": 32, "patch_size": 8}
+GROUPED = {"num_key_value_heads": 2, "head_dim": 8}
+SPECIAL = {f"{name}_token_id": number for number, name in enumerate(("pad", "bos", "eos", "cls", "sep"))}
 
 
 class Recurrent(torch.nn.Module):
@@ -78,6 +81,17 @@ class Masked(torch.nn.Module):
         return self.model(pixels, noise=noise).logits
 
 
+class Graph(torch.nn.Module):
+    """Two layers on the nodes of a graph, with an activation between them."""
+
+    def __init__(self, first, second):
+        super().__init__()
+        self.first, self.second = first, second
+
+    def forward(self, x, edges):
+        return self.second(torch.nn.functional.elu(self.first(x, edges)), edges)
+
+
 def vgg():
     """A narrow VGG: that of the library has 120 million parameters in its head alone."""
     model = tv.VGG(tv.vgg.make_layers([16, "M", 32, "M", 64, 64, "M"]), 10, init_weights=False)
@@ -133,6 +147,18 @@ def seen(name, size=32, kind="Model", **options):
         return getattr(transformers, f"{name}{kind}")(config), image(size)
 
     return make
+
+
+def graph(layer, **options):
+    """Return what makes two layers of a graph, and nodes and edges."""
+    edges = torch.tensor([[0, 1, 2, 3, 4, 5, 0, 2, 5, 1], [1, 2, 3, 4, 5, 0, 3, 5, 2, 4]])
+    return lambda: (Graph(layer(8, 16, **options), layer(16, 4, **options)), (torch.randn(6, 8), edges))
+
+
+def perceptron(*sizes):
+    """Return the layer of a graph isomorphism network."""
+    middle = torch.nn.Sequential(torch.nn.Linear(*sizes), torch.nn.ReLU(), torch.nn.Linear(sizes[1], sizes[1]))
+    return graphs.GINConv(middle, train_eps=True)
 
 
 def t5():
@@ -265,6 +291,33 @@ MODELS = {
         num_attention_heads=[1, 2, 4, 4],
     ),
     "DINOv2": seen("Dinov2", **PICTURES, hidden_size=32, num_hidden_layers=3, num_attention_heads=4),
+    "Qwen3": text("Qwen3", num_key_value_heads=2, head_dim=8),
+    "Qwen3-MoE": text("Qwen3Moe", **GROUPED, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16),
+    "OLMoE": text("Olmoe", num_key_value_heads=2, num_experts=4, num_experts_per_tok=2),
+    "GPT-OSS": text(
+        "GptOss",
+        **GROUPED,
+        num_local_experts=4,
+        num_experts_per_tok=2,
+        sliding_window=4,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+    ),
+    "GLM-4": text("Glm4", **GROUPED, pad_token_id=0),
+    "Cohere2": text("Cohere2", **GROUPED, sliding_window=4),
+    "ModernBERT": text("ModernBert", **SPECIAL, local_attention=4),
+    "EuroBERT": text("EuroBert", **GROUPED, pad_token_id=0),
+    "Hunyuan": text("HunYuanDenseV1", **GROUPED, pad_token_id=0),
+    "ERNIE 4.5": text("Ernie4_5", **GROUPED),
+    "LFM2": text("Lfm2", num_key_value_heads=2, layer_types=["conv", "full_attention", "conv"], conv_L_cache=3),
+    "NanoChat": text("NanoChat", **GROUPED, pad_token_id=0),
+    "EXAONE 4": text("Exaone4", **GROUPED, sliding_window=4, sliding_window_pattern=3, pad_token_id=0),
+    "Ministral": text("Ministral", **GROUPED, sliding_window=4, pad_token_id=0),
+    "Helium": text("Helium", **GROUPED, pad_token_id=0),
+    "SigLIP 2": seen("SiglipVision", **PICTURES, **SIZES),
+    "GraphSAGE": graph(graphs.SAGEConv),
+    "GATv2": graph(graphs.GATv2Conv, add_self_loops=False),
+    "graph transformer": graph(graphs.TransformerConv),
+    "GIN": graph(perceptron),
     "LSTM": lambda: (Recurrent(torch.nn.LSTM), (torch.randn(2, 6, 8),)),
     "GRU": lambda: (Recurrent(torch.nn.GRU), (torch.randn(2, 6, 8),)),
 }
@@ -281,6 +334,21 @@ def written_in(name):
 # models that compute in float32 whatever their dtype is: norms, angles and slopes of positions, and the slope of
 # PyTorch's hardsigmoid
 SINGLE = (
+    "Qwen3",
+    "Qwen3-MoE",
+    "OLMoE",
+    "GPT-OSS",
+    "GLM-4",
+    "Cohere2",
+    "ModernBERT",
+    "EuroBERT",
+    "Hunyuan",
+    "ERNIE 4.5",
+    "LFM2",
+    "NanoChat",
+    "EXAONE 4",
+    "Ministral",
+    "Helium",
     "Llama",
     "Mistral",
     "Qwen2",
@@ -320,7 +388,8 @@ def made(name, dtype):
     for norm in norms:
         norm.momentum = 1.0  # statistics of the inputs: with others, nothing is left after many layers
     with torch.no_grad():
-        model.train()(*inputs)
+        for _ in norms[:1]:
+            model.train()(*inputs)
     for norm, momentum in zip(norms, momenta, strict=True):
         norm.momentum = momentum
     return model.eval(), inputs
