@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import hashlib
+import math
 import pickle
 import re
 import threading
@@ -1229,6 +1230,24 @@ def test_a_pair_of_ints_is_a_key(dtype, backend):
     np.testing.assert_array_equal(drawn, wanted)
 
 
+@pytest.mark.parametrize(
+    ("name", "module", "is_known"),
+    [
+        ("SeedGenerator", "keras.src.random.seed_generator", True),
+        ("SeedGenerator", "generators", False),
+        ("Variable", "keras.src.backend.common.variables", False),
+    ],
+)
+def test_a_generator_of_keras_is_known_by_its_class(backend, name, module, is_known):
+    class_of_keras = type(name, (), {"__module__": module, "next": lambda self: np.array([3, 7], np.int32)})
+    seed = type("Own", (class_of_keras,), {})()
+    if is_known:
+        assert to_numpy(random.key(seed)).tolist() == [3, 7]
+    else:
+        with pytest.raises(errors.ArgumentTypeError, match="SeedGenerator"):
+            random.key(seed)
+
+
 def test_a_typed_key_of_jax_is_a_key():
     jax = pytest.importorskip("jax")
     with multiop.use_backend("jax"):
@@ -1237,3 +1256,16 @@ def test_a_typed_key_of_jax_is_a_key():
         np.testing.assert_array_equal(jax.jit(lambda key: random.uniform((3,), seed=key))(jax.random.key(5)), wanted)
         with pytest.raises(multiop.errors.ArgumentError, match="a key is uint32"):
             random.uniform((3,), seed=jax.random.key(5, impl="rbg"))
+
+
+@pytest.mark.parametrize("spread", [math.sqrt(5), 10.0, 100.0], ids=str)
+def test_stages_of_binomial_leave_almost_nothing(spread):
+    rng = np.random.default_rng(0)
+    candidates = [rng.integers(0, 2**32, 20_000) for _ in range(4)]
+    with multiop.use_backend("numpy"):
+        hat, law = _binomial._hat_and_law(np.float64(4 * spread**2), np.float64(0.5))
+        rejected = 1 - np.mean(_binomial._attempt(*candidates, *hat, *law)[1])
+    (first, _), (second, left), (rest, _) = _binomial._stages(spread, (1, 4))
+    assert (first, second) == (1, 4)
+    assert rejected - 0.01 < left < rejected + 0.02
+    assert left ** (first + second + rest) <= 1e-14 < left ** (first + second + rest - 1)

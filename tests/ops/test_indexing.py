@@ -454,3 +454,8 @@ def test_an_index_of_a_tensor_that_is_out_of_range_raises(backend, index, dtype)
     ):
         with pytest.raises(errors.ArgumentError, match="out of range"):
             call()
+
+
+@pytest.mark.parametrize(("entry", "k", "expected"), [(1.0, 1, True), (1.0, 0, False), (float("nan"), 1, False)])
+def test_the_only_class_is_in_the_top_k(backend, entry, k, expected):
+    assert mo.op_convert_to_numpy(mo.op_in_top_k([0], [[entry]], k)).tolist() == [expected]
