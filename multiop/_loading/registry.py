@@ -9,7 +9,6 @@ import contextlib
 import functools
 import gc
 import importlib
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator

@@ -313,7 +313,7 @@ MODELS = {
     "EXAONE 4": text("Exaone4", **GROUPED, sliding_window=4, sliding_window_pattern=3, pad_token_id=0),
     "Ministral": text("Ministral", **GROUPED, sliding_window=4, pad_token_id=0),
     "Helium": text("Helium", **GROUPED, pad_token_id=0),
-    "SigLIP 2": seen("SiglipVision", **PICTURES, **SIZES),
+    "SigLIP": seen("SiglipVision", **PICTURES, **SIZES),
     "GraphSAGE": graph(graphs.SAGEConv),
     "GATv2": graph(graphs.GATv2Conv, add_self_loops=False),
     "graph transformer": graph(graphs.TransformerConv),
