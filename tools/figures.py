@@ -58,7 +58,7 @@ GENERATED = "made by tools/op_list.py"
 GOALS = {  # the most that a figure may be
     "backends/torch/ops: lines of code": 2221,
     "backends/jax/ops: lines of code": 1992,
-    "backends/tensorflow/ops: lines of code": 2527,
+    "backends/tensorflow/ops: lines of code": 2533,
     "backends/torch/autodiff: lines of code": 1730,  # a fifteenth of it is one program for many sizes
     "backends/jax/autodiff: lines of code": 1750,
     "backends/tensorflow/autodiff: lines of code": 1220,

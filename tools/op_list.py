@@ -41,7 +41,7 @@ NAMESPACE_OF_FILE = {
     "conversion": None,
     "convolution": "nn",
     "creation": "numpy",
-    "decompositions": "linalg",
+    "linalg": "linalg",
     "elementwise": "numpy",
     "images": "image",
     "indexing": None,

@@ -17,28 +17,28 @@ COMPOSITES = frozenset(
     """
     op_sparse_plus op_sparse_sigmoid op_squareplus op_sparsemax op_hard_tanh op_hard_swish op_swish op_bitwise_not
     op_bitwise_left_shift op_bitwise_right_shift op_bitwise_count op_frexp op_view_as_real op_saturate_cast op_array
-    op_depthwise_conv op_separable_conv op_empty op_empty_like op_identity op_eigvalsh op_eigvals op_svdvals op_logdet
-    op_cholesky_inverse op_lstsq op_matrix_power op_matrix_rank op_norm op_cdist op_solve_sylvester
-    op_polar_decomposition op_sqrtm op_logm op_true_divide op_absolute op_conjugate op_fabs op_deg2rad op_rad2deg
-    op_angle op_fmax op_fmin op_copysign op_modf op_sinc op_image_rgb_to_grayscale op_image_rgb_to_hsv
-    op_image_hsv_to_rgb op_image_crop op_image_pad op_image_resize op_image_affine_transform
+    op_depthwise_conv op_separable_conv op_empty op_empty_like op_identity op_true_divide op_absolute op_conjugate
+    op_fabs op_deg2rad op_rad2deg op_angle op_fmax op_fmin op_copysign op_modf op_sinc op_image_rgb_to_grayscale
+    op_image_rgb_to_hsv op_image_hsv_to_rgb op_image_crop op_image_pad op_image_resize op_image_affine_transform
     op_image_perspective_transform op_image_map_coordinates op_image_extract_patches op_image_extract_patches_3d
     op_image_reconstruct_patches op_image_gaussian_blur op_image_sobel_edges op_image_ssim op_image_elastic_transform
     op_image_scale_and_translate op_scatter op_ravel_multi_index op_set_item op_add_at op_multiply_at op_maximum_at
-    op_minimum_at op_subset op_multi_hot op_allclose op_psnr op_batch_normalization_with_moments op_polyval op_poly
-    op_roots op_polyfit op_depth_to_space op_space_to_depth op_trace op_dot op_inner op_outer op_vdot op_kron op_cross
-    op_vander op_rearrange op_amax op_amin op_count_nonzero op_ptp op_average op_diff op_interp op_gradient op_unwrap
-    op_ravel op_ndim op_size op_hstack op_vstack op_dstack op_column_stack op_append op_array_split op_hsplit
-    op_vsplit op_dsplit op_fliplr op_flipud op_rot90 op_broadcast_arrays op_broadcast_shapes op_meshgrid op_diag
-    op_diagflat op_tri op_tril op_triu op_set_diag op_tril_indices op_triu_indices op_block_diag op_fft op_ifft
-    op_fft2 op_ifft2 op_rfft op_irfft op_stft op_istft op_hfft op_ihfft op_fftfreq op_rfftfreq op_fftshift
-    op_ifftshift op_in_top_k op_argpartition op_unique op_lexsort op_isin op_histogram op_setdiff1d op_union1d
-    op_intersect1d op_logspace op_geomspace op_lgamma op_digamma op_polygamma op_gammainc op_gammaincc op_betainc
-    op_gamma op_betaln op_beta op_xlogy op_xlog1py op_erfcx op_erfcinv op_ndtr op_log_ndtr op_ndtri op_logit op_entr
-    op_rel_entr op_kl_div op_multigammaln op_zeta op_jv op_yv op_iv op_ive op_kv op_kve op_convolve op_nansum
-    op_nanprod op_nancumsum op_nancumprod op_nanmean op_nanvar op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin
-    op_quantile op_percentile op_median op_nanquantile op_nanpercentile op_nanmedian op_moments op_corrcoef op_cov
-    op_trapezoid op_bartlett op_hanning op_hamming op_blackman
+    op_minimum_at op_subset op_multi_hot op_eigvalsh op_eigvals op_svdvals op_logdet op_cholesky_inverse op_lstsq
+    op_matrix_power op_matrix_rank op_norm op_cdist op_solve_sylvester op_polar_decomposition op_sqrtm op_logm
+    op_allclose op_psnr op_batch_normalization_with_moments op_polyval op_poly op_roots op_polyfit op_depth_to_space
+    op_space_to_depth op_trace op_dot op_inner op_outer op_vdot op_kron op_cross op_vander op_rearrange op_amax
+    op_amin op_count_nonzero op_ptp op_average op_diff op_interp op_gradient op_unwrap op_ravel op_ndim op_size
+    op_hstack op_vstack op_dstack op_column_stack op_append op_array_split op_hsplit op_vsplit op_dsplit op_fliplr
+    op_flipud op_rot90 op_broadcast_arrays op_broadcast_shapes op_meshgrid op_diag op_diagflat op_tri op_tril op_triu
+    op_set_diag op_tril_indices op_triu_indices op_block_diag op_fft op_ifft op_fft2 op_ifft2 op_rfft op_irfft op_stft
+    op_istft op_hfft op_ihfft op_fftfreq op_rfftfreq op_fftshift op_ifftshift op_in_top_k op_argpartition op_unique
+    op_lexsort op_isin op_histogram op_setdiff1d op_union1d op_intersect1d op_logspace op_geomspace op_lgamma
+    op_digamma op_polygamma op_gammainc op_gammaincc op_betainc op_gamma op_betaln op_beta op_xlogy op_xlog1py
+    op_erfcx op_erfcinv op_ndtr op_log_ndtr op_ndtri op_logit op_entr op_rel_entr op_kl_div op_multigammaln op_zeta
+    op_jv op_yv op_iv op_ive op_kv op_kve op_convolve op_nansum op_nanprod op_nancumsum op_nancumprod op_nanmean
+    op_nanvar op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin op_quantile op_percentile op_median
+    op_nanquantile op_nanpercentile op_nanmedian op_moments op_corrcoef op_cov op_trapezoid op_bartlett op_hanning
+    op_hamming op_blackman
     """.split()
 )
 
@@ -597,185 +597,6 @@ def op_identity(op):
   try: return (active() if registry.is_overridden else registry._backend).op_identity(n, dtype)
   except Exception as error: return recover(error, op, {"n": n, "dtype": dtype})
  return op_identity, 1
-
-def op_cholesky(op):
- def op_cholesky(x, upper):
-  try:
-   if upper is not False and upper is not True: upper = bool_flag(upper, "upper")
-   return (active() if registry.is_overridden else registry._backend).op_cholesky(x, upper)
-  except Exception as error: return recover(error, op, {"x": x, "upper": upper})
- return op_cholesky, 1
-
-def op_det(op):
- def op_det(x):
-  try: return (active() if registry.is_overridden else registry._backend).op_det(x)
-  except Exception as error: return recover(error, op, {"x": x})
- return op_det, 1
-
-def op_slogdet(op):
- def op_slogdet(x):
-  try: return op(x)
-  except Exception as error: return recover(error, op, {"x": x})
- return op_slogdet, 1
-
-def op_inv(op):
- def op_inv(x):
-  try: return (active() if registry.is_overridden else registry._backend).op_inv(x)
-  except Exception as error: return recover(error, op, {"x": x})
- return op_inv, 1
-
-def op_pinv(op):
- def op_pinv(x, rcond, hermitian):
-  try:
-   if hermitian is not False and hermitian is not True: hermitian = bool_flag(hermitian, "hermitian")
-   return op(x, rcond, hermitian)
-  except Exception as error: return recover(error, op, {"x": x, "rcond": rcond, "hermitian": hermitian})
- return op_pinv, 1
-
-def op_solve(op):
- def op_solve(a, b):
-  try: return (active() if registry.is_overridden else registry._backend).op_solve(a, b)
-  except Exception as error: return recover(error, op, {"a": a, "b": b})
- return op_solve, 1
-
-def op_solve_triangular(op):
- def op_solve_triangular(a, b, lower):
-  try:
-   if lower is not False and lower is not True: lower = bool_flag(lower, "lower")
-   return (active() if registry.is_overridden else registry._backend).op_solve_triangular(a, b, lower)
-  except Exception as error: return recover(error, op, {"a": a, "b": b, "lower": lower})
- return op_solve_triangular, 1
-
-def op_expm(op):
- def op_expm(x):
-  try: return (active() if registry.is_overridden else registry._backend).op_expm(x)
-  except Exception as error: return recover(error, op, {"x": x})
- return op_expm, 1
-
-def op_lu_factor(op):
- def op_lu_factor(x):
-  try: return op(x)
-  except Exception as error: return recover(error, op, {"x": x})
- return op_lu_factor, 1
-
-def op_qr(op):
- def op_qr(x, mode, broadening):
-  try: return op(x, mode, broadening)
-  except Exception as error: return recover(error, op, {"x": x, "mode": mode, "broadening": broadening})
- return op_qr, 1
-
-def op_svd(op):
- def op_svd(x, full_matrices, compute_uv, broadening):
-  try:
-   if full_matrices is not False and full_matrices is not True: full_matrices = bool_flag(full_matrices, "full_matrices")
-   if compute_uv is not False and compute_uv is not True: compute_uv = bool_flag(compute_uv, "compute_uv")
-   return op(x, full_matrices, compute_uv, broadening)
-  except Exception as error: return recover(error, op, {"x": x, "full_matrices": full_matrices, "compute_uv": compute_uv, "broadening": broadening})
- return op_svd, 1
-
-def op_eigh(op):
- def op_eigh(x, UPLO, broadening):
-  try: return op(x, UPLO, broadening)
-  except Exception as error: return recover(error, op, {"x": x, "UPLO": UPLO, "broadening": broadening})
- return op_eigh, 1
-
-def op_eig(op):
- def op_eig(x, broadening):
-  try: return op(x, broadening)
-  except Exception as error: return recover(error, op, {"x": x, "broadening": broadening})
- return op_eig, 1
-
-def op_eigvalsh(op):
- def op_eigvalsh(x, UPLO):
-  try: return (active() if registry.is_overridden else registry._backend).op_eigvalsh(x, UPLO)
-  except Exception as error: return recover(error, op, {"x": x, "UPLO": UPLO})
- return op_eigvalsh, 1
-
-def op_eigvals(op):
- def op_eigvals(x):
-  try: return (active() if registry.is_overridden else registry._backend).op_eigvals(x)
-  except Exception as error: return recover(error, op, {"x": x})
- return op_eigvals, 1
-
-def op_svdvals(op):
- def op_svdvals(x):
-  try: return (active() if registry.is_overridden else registry._backend).op_svdvals(x)
-  except Exception as error: return recover(error, op, {"x": x})
- return op_svdvals, 1
-
-def op_logdet(op):
- def op_logdet(x):
-  try: return (active() if registry.is_overridden else registry._backend).op_logdet(x)
-  except Exception as error: return recover(error, op, {"x": x})
- return op_logdet, 1
-
-def op_cholesky_inverse(op):
- def op_cholesky_inverse(x, upper):
-  try:
-   if upper is not False and upper is not True: upper = bool_flag(upper, "upper")
-   return (active() if registry.is_overridden else registry._backend).op_cholesky_inverse(x, upper)
-  except Exception as error: return recover(error, op, {"x": x, "upper": upper})
- return op_cholesky_inverse, 1
-
-def op_lstsq(op):
- def op_lstsq(a, b, rcond, residuals):
-  try:
-   if residuals is not False and residuals is not True: residuals = bool_flag(residuals, "residuals")
-   return (active() if registry.is_overridden else registry._backend).op_lstsq(a, b, rcond, residuals)
-  except Exception as error: return recover(error, op, {"a": a, "b": b, "rcond": rcond, "residuals": residuals})
- return op_lstsq, 1
-
-def op_matrix_power(op):
- def op_matrix_power(x, n):
-  try: return (active() if registry.is_overridden else registry._backend).op_matrix_power(x, n)
-  except Exception as error: return recover(error, op, {"x": x, "n": n})
- return op_matrix_power, 1
-
-def op_matrix_rank(op):
- def op_matrix_rank(x, tol, hermitian):
-  try:
-   if hermitian is not False and hermitian is not True: hermitian = bool_flag(hermitian, "hermitian")
-   return (active() if registry.is_overridden else registry._backend).op_matrix_rank(x, tol, hermitian)
-  except Exception as error: return recover(error, op, {"x": x, "tol": tol, "hermitian": hermitian})
- return op_matrix_rank, 1
-
-def op_norm(op):
- def op_norm(x, ord, axis, keepdims):
-  try:
-   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
-   return (active() if registry.is_overridden else registry._backend).op_norm(x, ord, axis, keepdims)
-  except Exception as error: return recover(error, op, {"x": x, "ord": ord, "axis": axis, "keepdims": keepdims})
- return op_norm, 1
-
-def op_cdist(op):
- def op_cdist(x, y):
-  try: return (active() if registry.is_overridden else registry._backend).op_cdist(x, y)
-  except Exception as error: return recover(error, op, {"x": x, "y": y})
- return op_cdist, 1
-
-def op_solve_sylvester(op):
- def op_solve_sylvester(a, b, q):
-  try: return (active() if registry.is_overridden else registry._backend).op_solve_sylvester(a, b, q)
-  except Exception as error: return recover(error, op, {"a": a, "b": b, "q": q})
- return op_solve_sylvester, 1
-
-def op_polar_decomposition(op):
- def op_polar_decomposition(x, side):
-  try: return (active() if registry.is_overridden else registry._backend).op_polar_decomposition(x, side)
-  except Exception as error: return recover(error, op, {"x": x, "side": side})
- return op_polar_decomposition, 1
-
-def op_sqrtm(op):
- def op_sqrtm(x):
-  try: return (active() if registry.is_overridden else registry._backend).op_sqrtm(x)
-  except Exception as error: return recover(error, op, {"x": x})
- return op_sqrtm, 1
-
-def op_logm(op):
- def op_logm(x):
-  try: return (active() if registry.is_overridden else registry._backend).op_logm(x)
-  except Exception as error: return recover(error, op, {"x": x})
- return op_logm, 1
 
 def op_add(op):
  def op_add(x1, x2):
@@ -1398,6 +1219,185 @@ def op_multi_hot(op):
    return (active() if registry.is_overridden else registry._backend).op_multi_hot(inputs, num_classes, axis, dtype, sparse, **kwargs)
   except Exception as error: return recover(error, op, {"inputs": inputs, "num_classes": num_classes, "axis": axis, "dtype": dtype, "sparse": sparse, **kwargs})
  return op_multi_hot, 1
+
+def op_cholesky(op):
+ def op_cholesky(x, upper):
+  try:
+   if upper is not False and upper is not True: upper = bool_flag(upper, "upper")
+   return (active() if registry.is_overridden else registry._backend).op_cholesky(x, upper)
+  except Exception as error: return recover(error, op, {"x": x, "upper": upper})
+ return op_cholesky, 1
+
+def op_det(op):
+ def op_det(x):
+  try: return (active() if registry.is_overridden else registry._backend).op_det(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_det, 1
+
+def op_slogdet(op):
+ def op_slogdet(x):
+  try: return op(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_slogdet, 1
+
+def op_inv(op):
+ def op_inv(x):
+  try: return (active() if registry.is_overridden else registry._backend).op_inv(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_inv, 1
+
+def op_pinv(op):
+ def op_pinv(x, rcond, hermitian):
+  try:
+   if hermitian is not False and hermitian is not True: hermitian = bool_flag(hermitian, "hermitian")
+   return op(x, rcond, hermitian)
+  except Exception as error: return recover(error, op, {"x": x, "rcond": rcond, "hermitian": hermitian})
+ return op_pinv, 1
+
+def op_solve(op):
+ def op_solve(a, b):
+  try: return (active() if registry.is_overridden else registry._backend).op_solve(a, b)
+  except Exception as error: return recover(error, op, {"a": a, "b": b})
+ return op_solve, 1
+
+def op_solve_triangular(op):
+ def op_solve_triangular(a, b, lower):
+  try:
+   if lower is not False and lower is not True: lower = bool_flag(lower, "lower")
+   return (active() if registry.is_overridden else registry._backend).op_solve_triangular(a, b, lower)
+  except Exception as error: return recover(error, op, {"a": a, "b": b, "lower": lower})
+ return op_solve_triangular, 1
+
+def op_expm(op):
+ def op_expm(x):
+  try: return (active() if registry.is_overridden else registry._backend).op_expm(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_expm, 1
+
+def op_lu_factor(op):
+ def op_lu_factor(x):
+  try: return op(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_lu_factor, 1
+
+def op_qr(op):
+ def op_qr(x, mode, broadening):
+  try: return op(x, mode, broadening)
+  except Exception as error: return recover(error, op, {"x": x, "mode": mode, "broadening": broadening})
+ return op_qr, 1
+
+def op_svd(op):
+ def op_svd(x, full_matrices, compute_uv, broadening):
+  try:
+   if full_matrices is not False and full_matrices is not True: full_matrices = bool_flag(full_matrices, "full_matrices")
+   if compute_uv is not False and compute_uv is not True: compute_uv = bool_flag(compute_uv, "compute_uv")
+   return op(x, full_matrices, compute_uv, broadening)
+  except Exception as error: return recover(error, op, {"x": x, "full_matrices": full_matrices, "compute_uv": compute_uv, "broadening": broadening})
+ return op_svd, 1
+
+def op_eigh(op):
+ def op_eigh(x, UPLO, broadening):
+  try: return op(x, UPLO, broadening)
+  except Exception as error: return recover(error, op, {"x": x, "UPLO": UPLO, "broadening": broadening})
+ return op_eigh, 1
+
+def op_eig(op):
+ def op_eig(x, broadening):
+  try: return op(x, broadening)
+  except Exception as error: return recover(error, op, {"x": x, "broadening": broadening})
+ return op_eig, 1
+
+def op_eigvalsh(op):
+ def op_eigvalsh(x, UPLO):
+  try: return (active() if registry.is_overridden else registry._backend).op_eigvalsh(x, UPLO)
+  except Exception as error: return recover(error, op, {"x": x, "UPLO": UPLO})
+ return op_eigvalsh, 1
+
+def op_eigvals(op):
+ def op_eigvals(x):
+  try: return (active() if registry.is_overridden else registry._backend).op_eigvals(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_eigvals, 1
+
+def op_svdvals(op):
+ def op_svdvals(x):
+  try: return (active() if registry.is_overridden else registry._backend).op_svdvals(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_svdvals, 1
+
+def op_logdet(op):
+ def op_logdet(x):
+  try: return (active() if registry.is_overridden else registry._backend).op_logdet(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_logdet, 1
+
+def op_cholesky_inverse(op):
+ def op_cholesky_inverse(x, upper):
+  try:
+   if upper is not False and upper is not True: upper = bool_flag(upper, "upper")
+   return (active() if registry.is_overridden else registry._backend).op_cholesky_inverse(x, upper)
+  except Exception as error: return recover(error, op, {"x": x, "upper": upper})
+ return op_cholesky_inverse, 1
+
+def op_lstsq(op):
+ def op_lstsq(a, b, rcond, residuals):
+  try:
+   if residuals is not False and residuals is not True: residuals = bool_flag(residuals, "residuals")
+   return (active() if registry.is_overridden else registry._backend).op_lstsq(a, b, rcond, residuals)
+  except Exception as error: return recover(error, op, {"a": a, "b": b, "rcond": rcond, "residuals": residuals})
+ return op_lstsq, 1
+
+def op_matrix_power(op):
+ def op_matrix_power(x, n):
+  try: return (active() if registry.is_overridden else registry._backend).op_matrix_power(x, n)
+  except Exception as error: return recover(error, op, {"x": x, "n": n})
+ return op_matrix_power, 1
+
+def op_matrix_rank(op):
+ def op_matrix_rank(x, tol, hermitian):
+  try:
+   if hermitian is not False and hermitian is not True: hermitian = bool_flag(hermitian, "hermitian")
+   return (active() if registry.is_overridden else registry._backend).op_matrix_rank(x, tol, hermitian)
+  except Exception as error: return recover(error, op, {"x": x, "tol": tol, "hermitian": hermitian})
+ return op_matrix_rank, 1
+
+def op_norm(op):
+ def op_norm(x, ord, axis, keepdims):
+  try:
+   if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
+   return (active() if registry.is_overridden else registry._backend).op_norm(x, ord, axis, keepdims)
+  except Exception as error: return recover(error, op, {"x": x, "ord": ord, "axis": axis, "keepdims": keepdims})
+ return op_norm, 1
+
+def op_cdist(op):
+ def op_cdist(x, y):
+  try: return (active() if registry.is_overridden else registry._backend).op_cdist(x, y)
+  except Exception as error: return recover(error, op, {"x": x, "y": y})
+ return op_cdist, 1
+
+def op_solve_sylvester(op):
+ def op_solve_sylvester(a, b, q):
+  try: return (active() if registry.is_overridden else registry._backend).op_solve_sylvester(a, b, q)
+  except Exception as error: return recover(error, op, {"a": a, "b": b, "q": q})
+ return op_solve_sylvester, 1
+
+def op_polar_decomposition(op):
+ def op_polar_decomposition(x, side):
+  try: return (active() if registry.is_overridden else registry._backend).op_polar_decomposition(x, side)
+  except Exception as error: return recover(error, op, {"x": x, "side": side})
+ return op_polar_decomposition, 1
+
+def op_sqrtm(op):
+ def op_sqrtm(x):
+  try: return (active() if registry.is_overridden else registry._backend).op_sqrtm(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_sqrtm, 1
+
+def op_logm(op):
+ def op_logm(x):
+  try: return (active() if registry.is_overridden else registry._backend).op_logm(x)
+  except Exception as error: return recover(error, op, {"x": x})
+ return op_logm, 1
 
 def op_equal(op):
  def op_equal(x1, x2):

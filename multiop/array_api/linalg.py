@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from multiop._values import args, host
 from multiop._values.types import ArrayLike, DType, Tensor
 from multiop.frontends.conversion import op_shape
-from multiop.frontends.decompositions import (
+from multiop.frontends.elementwise import op_conj, op_multiply, op_reciprocal
+from multiop.frontends.linalg import (
     op_cholesky as cholesky,
     op_det as det,
     op_eig,
@@ -26,7 +27,6 @@ from multiop.frontends.decompositions import (
     op_svd,
     op_svdvals as svdvals,
 )
-from multiop.frontends.elementwise import op_conj, op_multiply, op_reciprocal
 from multiop.frontends.logical import op_greater, op_where
 from multiop.frontends.products import (
     op_cross,

@@ -17,8 +17,8 @@ from multiop.autodiff.stop_gradient import op_stop_gradient
 from multiop.autodiff.transforms import vjp
 from multiop.autodiff.vmap import vmap
 from multiop.frontends.creation import op_eye, op_zeros_like
-from multiop.frontends.decompositions import op_solve
 from multiop.frontends.elementwise import op_negative
+from multiop.frontends.linalg import op_solve
 from multiop.frontends.shapes import op_concatenate, op_reshape, op_transpose
 
 Solve = Callable[[Callable[[Any], Any], Any], Any]

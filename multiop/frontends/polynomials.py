@@ -20,7 +20,6 @@ from multiop.frontends.conversion import (
     widen_halves,
 )
 from multiop.frontends.creation import op_eye, op_ones, op_ones_like, op_zeros, op_zeros_like
-from multiop.frontends.decompositions import op_eigvals, op_inv, op_lstsq
 from multiop.frontends.elementwise import (
     op_add,
     op_conj,
@@ -31,6 +30,7 @@ from multiop.frontends.elementwise import (
     op_sqrt,
     op_subtract,
 )
+from multiop.frontends.linalg import op_eigvals, op_inv, op_lstsq
 from multiop.frontends.logical import op_equal, op_where
 from multiop.frontends.products import op_matmul, op_outer, op_vander
 from multiop.frontends.reduction import op_sum

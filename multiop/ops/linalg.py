@@ -7,33 +7,33 @@ from multiop._loading.suggestions import (
     public_names as _public_names,
 )
 from multiop.frontends import (
-    decompositions as _decompositions,
+    linalg as _linalg,
 )
 
-cholesky = _decompositions.op_cholesky
-det = _decompositions.op_det
-inv = _decompositions.op_inv
-pinv = _decompositions.op_pinv
-solve = _decompositions.op_solve
-solve_triangular = _decompositions.op_solve_triangular
-expm = _decompositions.op_expm
-lu_factor = _decompositions.op_lu_factor
-qr = _decompositions.op_qr
-svd = _decompositions.op_svd
-eigh = _decompositions.op_eigh
-eig = _decompositions.op_eig
-eigvalsh = _decompositions.op_eigvalsh
-eigvals = _decompositions.op_eigvals
-svdvals = _decompositions.op_svdvals
-cholesky_inverse = _decompositions.op_cholesky_inverse
-lstsq = _decompositions.op_lstsq
-matrix_power = _decompositions.op_matrix_power
-matrix_rank = _decompositions.op_matrix_rank
-norm = _decompositions.op_norm
-solve_sylvester = _decompositions.op_solve_sylvester
-polar_decomposition = _decompositions.op_polar_decomposition
-sqrtm = _decompositions.op_sqrtm
-logm = _decompositions.op_logm
+cholesky = _linalg.op_cholesky
+det = _linalg.op_det
+inv = _linalg.op_inv
+pinv = _linalg.op_pinv
+solve = _linalg.op_solve
+solve_triangular = _linalg.op_solve_triangular
+expm = _linalg.op_expm
+lu_factor = _linalg.op_lu_factor
+qr = _linalg.op_qr
+svd = _linalg.op_svd
+eigh = _linalg.op_eigh
+eig = _linalg.op_eig
+eigvalsh = _linalg.op_eigvalsh
+eigvals = _linalg.op_eigvals
+svdvals = _linalg.op_svdvals
+cholesky_inverse = _linalg.op_cholesky_inverse
+lstsq = _linalg.op_lstsq
+matrix_power = _linalg.op_matrix_power
+matrix_rank = _linalg.op_matrix_rank
+norm = _linalg.op_norm
+solve_sylvester = _linalg.op_solve_sylvester
+polar_decomposition = _linalg.op_polar_decomposition
+sqrtm = _linalg.op_sqrtm
+logm = _linalg.op_logm
 
 
 if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name

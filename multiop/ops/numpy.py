@@ -11,9 +11,9 @@ from multiop.frontends import (
     control_flow as _control_flow,
     conversion as _conversion,
     creation as _creation,
-    decompositions as _decompositions,
     elementwise as _elementwise,
     indexing as _indexing,
+    linalg as _linalg,
     logical as _logical,
     polynomials as _polynomials,
     products as _products,
@@ -56,7 +56,6 @@ linspace = _creation.op_linspace
 empty = _creation.op_empty
 empty_like = _creation.op_empty_like
 identity = _creation.op_identity
-slogdet = _decompositions.op_slogdet
 add = _elementwise.op_add
 subtract = _elementwise.op_subtract
 multiply = _elementwise.op_multiply
@@ -127,6 +126,7 @@ take_along_axis = _indexing.op_take_along_axis
 get_item = _indexing.op_get_item
 select = _indexing.op_select
 unravel_index = _indexing.op_unravel_index
+slogdet = _linalg.op_slogdet
 equal = _logical.op_equal
 not_equal = _logical.op_not_equal
 less = _logical.op_less

@@ -12,8 +12,8 @@ from multiop._values import dtypes
 from multiop._values.types import ArrayLike, DType, Shape, Tensor
 from multiop.autodiff.stop_gradient import op_stop_gradient
 from multiop.frontends.conversion import op_cast, op_shape, op_view_as_complex
-from multiop.frontends.decompositions import op_cholesky
 from multiop.frontends.elementwise import op_add, op_maximum, op_minimum, op_nextafter, op_subtract
+from multiop.frontends.linalg import op_cholesky
 from multiop.frontends.logical import op_where
 from multiop.frontends.products import op_matmul
 from multiop.frontends.shapes import op_expand_dims, op_squeeze, op_stack

@@ -32,7 +32,7 @@ TORCH = [
      "share = share.to(x.dtype)[ids]", "share = torch.ones_like(x)"),
     ("normalization", "dropped term", "x = centred * torch.rsqrt(", "x = x * torch.rsqrt("),
     ("losses", "wrong at a kink", "top + torch.log(torch.where(nothing, 1, total))", "top + torch.log(total)"),
-    ("decompositions", "wrong for complex", "return strict + strict.mH + torch", "return strict + strict.mT + torch"),
+    ("linalg", "wrong for complex", "return strict + strict.mH + torch", "return strict + strict.mT + torch"),
     ("attention", "keyword ignored", "logits = logits if cap is None else cap * torch.tanh(logits / cap)",
      "logits = logits if cap is None else torch.tanh(logits / cap)"),
     ("signal", "wrong sign", "return y if dtype is None else (y.real.to(dtype), y.imag.to(dtype))",
@@ -142,7 +142,7 @@ AUTODIFF = [
 EQUIVALENT: dict[str, str] = {
     "tensorflow/reduction.product: lambda x: tf.shape(x)[0] > 1, lambda x: [halved(x)]": "the two that stay over are "
     "multiplied by tf.reduce_prod, as those of an empty dimension are",
-    "tensorflow/decompositions.op_qr:rows < columns -> (rows) <= (columns)": "a square matrix is right in either branch",
+    "tensorflow/linalg.op_qr:rows < columns -> (rows) <= (columns)": "a square matrix is right in either branch",
     "tensorflow/elementwise.op_trunc:x < 0 -> (x) <= (0)": "at 0 the ceiling is the floor",
     "jax/bitwise.op_bitwise_xor:promote(x, y) -> promote(y, x)": "the operands may change places",
     "torch/elementwise.op_minimum:promote(x1, x2) -> promote(x2, x1)": "the operands may change places",
@@ -164,7 +164,7 @@ EQUIVALENT: dict[str, str] = {
     "functools.update_wrapper(self, fun)": "it is for the tracer of PyTorch before 2.12",
     "frontends/creation._number_dtype:1 -> 2": "an int of Python has one dtype, whatever its value",
     "random/_keys._of_process:4 -> 5": "a seed of 40 bits that nobody knows serves as one of 32 does",
-    "numpy/decompositions.diagonal:np.eye(x.shape[-1], dtype=bool) -> np.eye(x.shape[-1])": "a condition is made bool",
+    "numpy/linalg.diagonal:np.eye(x.shape[-1], dtype=bool) -> np.eye(x.shape[-1])": "a condition is made bool",
     "random/_multinomial._share:1.0 -> 1.5": "what is divided by it is 0, as a part of a whole that is 0",
     'random/_discrete._as_word:_philox.word() != "int64" -> (_philox.word()) == ("int64")': "the difference of two "
     "bounds is the same word in uint32 as in int64",

@@ -1,3 +1,3 @@
 """Faster forms of ops on JAX: each stands for the op of its name, and falls through to it as `otherwise`."""
 
-from .decompositions import op_norm as op_norm
+from .linalg import op_norm as op_norm

@@ -6,9 +6,9 @@ from .bitwise import *  # noqa: F403
 from .control_flow import *  # noqa: F403
 from .convolution import *  # noqa: F403
 from .creation import *  # noqa: F403
-from .decompositions import *  # noqa: F403
 from .elementwise import *  # noqa: F403
 from .indexing import *  # noqa: F403
+from .linalg import *  # noqa: F403
 from .logical import *  # noqa: F403
 from .losses import *  # noqa: F403
 from .normalization import *  # noqa: F403

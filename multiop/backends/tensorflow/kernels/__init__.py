@@ -8,12 +8,12 @@ from .creation import (
     op_arange as op_arange,
     op_eye as op_eye,
 )
-from .decompositions import (
-    op_det as op_det,
-    op_expm as op_expm,
-)
 from .images import (
     op_image_resize as op_image_resize,
+)
+from .linalg import (
+    op_det as op_det,
+    op_expm as op_expm,
 )
 from .products import (
     op_cross as op_cross,

@@ -8,12 +8,6 @@ from .attention import (
     op_dot_product_attention as op_dot_product_attention,
 )
 from .creation import op_linspace as op_linspace
-from .decompositions import (
-    op_cdist as op_cdist,
-    op_det as op_det,
-    op_norm as op_norm,
-    op_slogdet as op_slogdet,
-)
 from .elementwise import (
     op_angle as op_angle,
     op_arccosh as op_arccosh,
@@ -36,6 +30,12 @@ from .images import (
     op_image_resize as op_image_resize,
 )
 from .indexing import op_one_hot as op_one_hot
+from .linalg import (
+    op_cdist as op_cdist,
+    op_det as op_det,
+    op_norm as op_norm,
+    op_slogdet as op_slogdet,
+)
 from .normalization import (
     op_batch_normalization as op_batch_normalization,
     op_batch_normalization_with_moments as op_batch_normalization_with_moments,

@@ -12,7 +12,7 @@ from .._internals import is_tracked
 from .._kernels import LONG, is_finite, is_on_host, is_plain, run_recorded, with_formula
 from ..conversion import are_floats, is_float
 from ..devices import is_known
-from ..ops.decompositions import determinant, log_determinant
+from ..ops.linalg import determinant, log_determinant
 
 
 def op_det(x, *, otherwise):

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from ..conversion import is_tracked
 from ..devices import is_at_hand
-from ..ops.decompositions import MOST_SQUARINGS, exponential, matrices, regular_det, squarings
+from ..ops.linalg import MOST_SQUARINGS, exponential, matrices, regular_det, squarings
 
 
 def op_det(x, *, otherwise):
