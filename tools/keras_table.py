@@ -100,14 +100,14 @@ CONTRACTS = """## What has no place here, and what takes it
 
 ## On JAX without the 64-bit mode
 
-`cast(x, "int64")`, and any other 64-bit dtype you name, raise an error, and so does `uint32` beside a signed integer,
-because the smallest dtype for both is `int64`. Keras returns `int32`, which is wrong for larger numbers. To get
-Keras's results, cast to `"int32"`; to get 64 bits, call `multiop.enable_x64()`.
+`cast(x, "int64")`, or any other 64-bit dtype, raises an error, and so does `uint32` beside a signed integer,
+as both fit only `int64`. Keras returns `int32`, wrong for larger numbers. For Keras's results, cast to
+`"int32"`; for 64 bits, call `multiop.enable_x64()`.
 
 ## In Keras's functional models
 
-An op becomes an operation of the model if you give it a `keras.KerasTensor`. Shape and dtype are the op's; sizes that
-`keras.Input` leaves open stay open. You train, save and load the model as any other.
+An op of a `keras.KerasTensor` becomes an operation of the model, with the op's shape and dtype; open sizes stay open.
+You train, save and load the model as any other.
 
 ```pycon
 >>> import keras
@@ -120,15 +120,54 @@ An op becomes an operation of the model if you give it a `keras.KerasTensor`. Sh
 ```
 
 - Keras and multiop must run on the same backend: `KERAS_BACKEND=jax MULTIOP_BACKEND=jax`.
-- A function with a custom gradient is an operation, and keeps its rule. For any other function, write
-  `multiop.keras.Op(function)(x)`, or derive a class from `multiop.Operation`, which has the interface of
-  `keras.Operation`. Keras saves no functions: to save such a model, call yours in
-  [a registered layer](howto/tasks.md#save-a-keras-model-with-a-custom-gradient).
+- If Keras is imported at the first use of multiop, the backend you chose by `KERAS_BACKEND`, or by a `keras.json` with
+  another than TensorFlow, is multiop's too, also beside an `import torch`. `MULTIOP_BACKEND`, the configuration file
+  and `set_backend` come first. TensorFlow imports Keras itself, so Keras on it, without the variable, is no choice.
+- A function with a custom gradient is an operation, and keeps its rule. For any other, write
+  `multiop.keras.Op(function)(x)`, or derive a class from `multiop.Operation`, with `keras.Operation`'s interface.
 - `import multiop.keras` before you load a saved model, so that Keras knows multiop's operations.
 - `shape`, `ndim` and `dtype` of a symbolic tensor are known at once, and so is `size` if no size is open.
 - An open size never counts as 1: `squeeze` keeps that dimension. An op that needs the size raises, as does a result
   whose sizes depend on values (`unique`).
-- In the `call` method of a Keras layer, ops work as everywhere, and you need none of this.
+- In the `call` method of a Keras layer, you need none of this.
+
+### Save and load
+
+Keras saves a function's name alone. Register yours, above its other decorators, and so a class derived from
+`multiop.Operation`, with a `get_config`:
+
+```python
+import keras
+import numpy as np
+
+import multiop
+import multiop.keras
+from multiop import ops
+
+
+@keras.saving.register_keras_serializable("mine")
+@multiop.op_custom_gradient
+def straight_round(x):
+    return ops.round(x), lambda upstream: upstream
+
+
+x = keras.Input((3,))
+model = keras.Model(x, straight_round(keras.layers.Dense(4, activation=ops.gelu)(x)))
+model.save("model.keras")
+again = keras.saving.load_model("model.keras")
+x = np.ones((2, 3), "float32")
+print(np.array_equal(again.predict(x, verbose=0), model.predict(x, verbose=0)))
+```
+
+```text
+True
+```
+
+To load it in another process, first import the module that registers `straight_round`. Saving is refused if a function
+is not registered, or its name is taken. Elsewhere, write `keras.layers.Activation(straight_round)` in a `Sequential`
+model, and `activation=straight_round`.
+
+`activation=ops.gelu` is saved as `multiop>op_gelu`; earlier versions of multiop saved `gelu`, which loads Keras's own.
 
 `multiop.name_scope` and `multiop.Operation` are also `ops.name_scope` and `ops.Operation`, as Keras's own source
 expects. If Keras is imported, a name scope is Keras's own, and names its variables too.
@@ -137,7 +176,7 @@ expects. If Keras is imported, a name scope is Keras's own, and names its variab
 
 - The random functions draw [the same numbers on every backend](random.md), not Keras's. They take a
   `keras.random.SeedGenerator`, its keys, and on JAX a typed key (`jax.random.key`). Within layers, use that
-  generator: its state is a variable, which a compiled training step updates.
+  generator: compiled training steps update its state, a variable.
 - A `keras.Variable` is taken as its value, as a source of `GradientTape.gradient` and `gradients` too.
 - `clip` also takes NumPy's names of its bounds: `a_min`, `a_max`, `min` and `max`.
 - As in Keras: `scatter` adds up at repeated indices (`scatter_update` keeps the last value); `matmul` and `einsum` of

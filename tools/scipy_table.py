@@ -1,6 +1,6 @@
-"""Write docs/scipy.md: what SciPy and scikit-learn make of a framework's tensors.
+"""Write docs/scipy.md and its tables: what SciPy and scikit-learn make of a framework's tensors.
 
-python tools/scipy_table.py            writes the page; SciPy, scikit-learn and the frameworks have to be installed
+python tools/scipy_table.py            writes them; SciPy, scikit-learn and the frameworks have to be installed
 python tools/scipy_table.py --check    fails if an answer has changed
 
 Each framework is asked in a process of its own, in which `SCIPY_ARRAY_API=1`. What is not installed is left out, and
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tables import show_table
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs/scipy.md"
@@ -35,17 +36,15 @@ FRAMEWORKS = {
 INTRODUCTION = """<!-- made by tools/scipy_table.py, do not edit -->
 # SciPy and scikit-learn with a framework's tensors
 
-Give SciPy or scikit-learn a tensor, and you get one of three answers. *Tensor*: right, a tensor of the framework.
-*Array*: right, a number or an array of NumPy, where a gradient ends. Or an error, by its name. Right is what
-the same function gives for NumPy's array, to 6 digits in `float64`; a wrong answer would be in the table, and none was
-met. Where a gradient has to pass, write the function with [ops](ops.md): multiop has
-{special}, and {linalg}, under SciPy's names.
+Give SciPy or scikit-learn a tensor, and you get a *tensor* of the framework, an *array* (or number) of NumPy, where a
+gradient ends, or an error. Tensors and arrays have the values for NumPy's arrays, to 6 digits in `float64`; no wrong
+answer was met. Where a gradient has to pass, write the function with [ops](ops.md): under SciPy's names, multiop has
+{special}, and {linalg}.
 
 """
-WAYS = """SciPy's answers are those with `SCIPY_ARRAY_API=1`, set before SciPy is imported, and scikit-learn's with
-`sklearn.config_context(array_api_dispatch=True)`. With `multiop.enable_tensorflow_numpy()`, a tensor of TensorFlow has
-the method `__array_namespace__`, which returns [`multiop.array_api`](array_api.md): TensorFlow must be the active
-backend."""
+WAYS = """SciPy's answers need `SCIPY_ARRAY_API=1`, set before its import, and scikit-learn's
+`sklearn.config_context(array_api_dispatch=True)`. After `multiop.enable_tensorflow_numpy()`, `__array_namespace__` of
+TensorFlow's tensors returns [`multiop.array_api`](array_api.md): TensorFlow must be the active backend."""
 X = np.linspace(0.2, 0.9, 12).reshape(3, 4)
 SQUARE = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.25], [0.5, 0.25, 2.0]])
 V = np.linspace(0.3, 1.7, 16)
@@ -194,7 +193,7 @@ def _distribution(package: str) -> str:
 
 
 def table(answers: dict[str, dict[str, dict[str, str]]], library: str, package: str) -> str:
-    """Return a section: the functions with the same answers are in one row."""
+    """Return a section, whose table is data: the functions with the same answers are in one row."""
     frameworks = [name for name in FRAMEWORKS if name in answers]
     names = list(answers[frameworks[0]][library])
     if not names:
@@ -203,13 +202,13 @@ def table(answers: dict[str, dict[str, dict[str, str]]], library: str, package: 
     for name in names:
         rows.setdefault(tuple(answers[framework][library][name] for framework in frameworks), []).append(f"`{name}`")
     head = ["functions", *(f"{FRAMEWORKS[framework]}" for framework in frameworks)]
-    lines = [f"## {library} {version(package)}", "", f"{len(names)} calls.", "", "| " + " | ".join(head) + " |"]
-    lines.append("|---" * len(head) + "|")
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     order = sorted(rows, key=lambda row: ([cell != "tensor" for cell in row], row))
     lines += [f"| {', '.join(sorted(rows[row]))} | {' | '.join(row)} |" for row in order]
     sums = [sum(answers[framework][library][name] == "tensor" for name in names) for framework in frameworks]
     lines.append(f"| right as tensors | {' | '.join(map(str, sums))} |")
-    return "\n".join(lines) + "\n\n"
+    shown = show_table(library.lower().replace("-", "_"), lines)
+    return "\n".join([f"## {library} {version(package)}", "", f"{len(names)} calls.", "", *shown]) + "\n\n"
 
 
 def page(answers: dict[str, dict[str, dict[str, str]]]) -> str:
@@ -220,8 +219,8 @@ def page(answers: dict[str, dict[str, dict[str, str]]]) -> str:
     linalg = sum(hasattr(ops, name.partition(".")[2]) for name in scipy_calls() if name.startswith("linalg."))
     n_special = sum(name.startswith("special.") for name in scipy_calls())
     n_linalg = sum(name.startswith("linalg.") for name in scipy_calls())
-    text = INTRODUCTION.replace("{special}", f"{special} of the {n_special} functions of `scipy.special` below")
-    text = text.replace("{linalg}", f"{linalg} of the {n_linalg} of `scipy.linalg`")
+    text = INTRODUCTION.replace("{special}", f"{special} of {n_special} functions of `scipy.special` below")
+    text = text.replace("{linalg}", f"{linalg} of {n_linalg} of `scipy.linalg`")
     versions = []
     for framework in ("torch", "jax", "tensorflow"):
         with contextlib.suppress(PackageNotFoundError):
