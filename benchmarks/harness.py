@@ -29,6 +29,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results"
+PAGE = FOLDER.parent / "docs/performance.md"
 BATCH_SECONDS = 5e-4  # a timed batch of calls lasts about this long: less than a turn of another process
 ROW_SECONDS = 1.5  # a row of slow calls takes fewer rounds, so as to last no longer than this
 TITLES = {"torch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow"}
@@ -453,6 +454,13 @@ def write(kept: dict[str, Any], path: Path) -> None:
         )
     else:
         parts = {"machine": machine(kept), "results": results_table(kept), "missed": missed_table(kept)}
+    if "machine" in parts:
+        put(PAGE, {"headline": headline(kept)})
+    put(path, parts)
+
+
+def put(path: Path, parts: dict[str, str]) -> None:
+    """Put each part between its markers in a document."""
     text = path.read_text(encoding="utf-8")
     for name, body in parts.items():
         text, count = re.subn(
@@ -470,6 +478,7 @@ TITLES_OF_SUITES = {
     "scale": "scale",
     "domain": "domain ops",
     "training": "training steps",
+    "launch": "launches",
     "ported": "ported models",
     "pinned": "pinned answers",
 }
@@ -503,6 +512,39 @@ def results_table(kept: dict[str, Any]) -> str:
         ])  # fmt: skip
     headings = ("suite", "backend", "rows", "targets met", "mean ratio", "slowest", f"mean ratio of {KERAS}")
     return f"\n{markdown(headings, rows)}\n"
+
+
+# a line of the page's table: the suite, and the names of its rows
+HEADLINE = {
+    "{count} ops on 8 to 64 numbers, eager: geometric mean": ("ops", ".*"),
+    "a custom gradient, both ways, 8 numbers, eager": ("autodiff", r"log1pexp \[8\], eager"),
+    "the same, 10^6 numbers": ("autodiff", r"log1pexp \[1000000\], eager"),
+    "the same, 8 numbers, compiled": ("autodiff", r"log1pexp \[8\], (?!eager).*"),
+    "the same, 10^6 numbers, compiled": ("autodiff", r"log1pexp \[1000000\], (?!eager).*"),
+    "a training step of a transformer block, eager": ("training", "transformer block, eager"),
+    "the same, compiled": ("training", "transformer block, compiled"),
+}
+
+
+def headline(kept: dict[str, Any]) -> str:
+    """Return the table that the page begins with: the ratios of multiop and of Keras on each framework."""
+    lines = []
+    for label, (suite, names) in HEADLINE.items():
+        cells, count = [], 0
+        for backend in ("torch", "tensorflow", "jax"):
+            found = [
+                result["rows"] for result in kept["results"] if (result["suite"], result["backend"]) == (suite, backend)
+            ]
+            ratios = [
+                row["ratio"] for rows in found for row in rows if "ratio" in row and re.fullmatch(names, row["name"])
+            ]
+            count = max(count, len(ratios))
+            for who in ("multiop", KERAS):
+                known = [ratio[who][1] for ratio in ratios if who in ratio]
+                cells.append(f"{statistics.geometric_mean(known):.2f}" if known else "")
+        lines.append([label.format(count=count), *cells])
+    headings = [f"{TITLES[name]}: multiop" for name in ("torch", "tensorflow", "jax")]
+    return "\n" + markdown(("", *[cell for one in headings for cell in (one, KERAS)]), lines) + "\n"
 
 
 def every_op_table(kept: dict[str, Any]) -> str:
