@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 
 import numpy as np
 from torch import _refs
-from torch._decomp import linalg
+from torch._decomp import decompositions
 from torch._inductor import decomposition
 
 import multiop as mo
@@ -330,7 +330,7 @@ def test_compiled_memory_is_used_again_where_parts_have_no_other_use():
 def test_what_the_compiler_makes_concatenations_of_is_known():
     joins = re.compile(r"\b(?:cat|[hv]?stack)\(")
     names = set()
-    for module in (linalg, decomposition, _refs):
+    for module in (decompositions, decomposition, _refs):
         source = inspect.getsource(module)
         for function in ast.parse(source).body:
             if isinstance(function, ast.FunctionDef) and joins.search("".join(map(ast.unparse, function.body))):
