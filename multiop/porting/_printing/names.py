@@ -135,10 +135,9 @@ class _Namer:
                 if name is None or name in live:
                     kept = live | set(kept_names.values())
                     name = _role(statement, value, id(value) in factors)
-                    if not name or name in kept | reserved:
-                        name = _name_of_replaced(statement, value, dying, alive, kept) or _own(
-                            statement, value, kept | reserved
-                        )
+                    taken = kept | reserved
+                    if not name or name in taken:
+                        name = _name_of_replaced(statement, value, dying, alive, kept) or _own(statement, value, taken)
                 names[id(value)] = alive[id(value)] = name
                 live.add(name)
             for value in dying:

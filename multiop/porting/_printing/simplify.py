@@ -90,9 +90,8 @@ def _drop_neutral(nodes: Sequence[Node]) -> None:
         counts[keys := tuple(scope.key for scope in node.scopes)] += 1
         places[tuple(scope.kind for scope in node.scopes), counts[keys]].append(node)
     for same in places.values():
-        if all(_is_neutral(node.expression) for node in same):
-            for node in same:
-                node.expression = node.expression.left
+        for node in same if all(_is_neutral(each.expression) for each in same) else ():
+            node.expression = node.expression.left
 
 
 def _is_neutral(expression: Expression) -> bool:
@@ -100,10 +99,9 @@ def _is_neutral(expression: Expression) -> bool:
     if not isinstance(expression, Infix) or not isinstance(expression.left, Value):
         return False
     x, number, is_int = expression.left, expression.right, "int" in expression.left.dtype
-    if type(number) is not int and (type(number) is not float or is_int or math.copysign(1, number) < 0):
-        return False
+    is_number = type(number) is int or (type(number) is float and not is_int and math.copysign(1, number) > 0)
     neutral = {"*": 1, "-": 0} | ({"+": 0, "//": 1} if is_int else {"/": 1})
-    return ("float" in x.dtype or "complex" in x.dtype or is_int) and neutral.get(expression.operator) == number
+    return is_number and x.dtype != "bool" and neutral.get(expression.operator) == number
 
 
 def _here(value: Expression, producers: Mapping[int, Node], scopes: Sequence[Any]) -> Expression:
