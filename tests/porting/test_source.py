@@ -345,6 +345,57 @@ def test_a_slice_that_is_an_argument_is_written_without_what_is_left_out(key, te
     assert body(model.source(y)) == [f"return ops.set_item(x, {text}, 0.0), state"]
 
 
+@pytest.mark.parametrize(
+    ("operator", "number", "is_kept"),
+    [("*", 1.0, False), ("/", 1, False), ("-", 0.0, False), ("+", 0.0, True), ("-", -0.0, True), ("*", 2.0, True)],
+)
+def test_arithmetic_that_changes_nothing_is_not_written(operator, number, is_kept):
+    model, x = Model((4,)), np.array([-0.0, 0.0, np.nan, np.inf])
+    y = model.add(Infix(operator, model.inputs[0], number), (4,))
+    source = model.source(y)
+    assert (body(source) != ["return x, state"]) == is_kept
+    with np.errstate(all="ignore"):
+        expected = eval(f"x {operator} number")
+    np.testing.assert_array_equal(np.signbit(parts_of(source, [x])), np.signbit(expected))
+
+
+def test_a_factor_of_one_stays_where_another_call_of_the_submodule_has_another():
+    model = Model((BATCH, 8))
+    x = model.inputs[0]
+    for i, factor in enumerate((1.0, 0.5)):
+        scope = Scope(f"b.{i}", f"b.{i}", "Block", False)
+        x = model.add(Infix("*", model.linear(x, f"b.{i}.first", 8, scope), factor), (BATCH, 8), scope)
+        x = model.add(call("ops.relu", x), (BATCH, 8), scope)
+    source = model.source(x)
+    assert source.count("def block(") == 1 and "def block_2(" not in source  # which takes the factor
+
+
+def test_a_variable_is_named_by_what_it_holds():
+    model = Model((3, 4))
+    x = model.inputs[0]
+
+    def add(expression, shape, dtype="float32", name=""):
+        value = model.add(expression, shape)
+        value.dtype, value.name = dtype, name
+        return value
+
+    places = add(call("ops.arange", 3), (3,), "int32", "model")
+    seen = add(
+        call("ops.less_equal", call("ops.expand_dims", places, 0), call("ops.expand_dims", places, 1)), (3, 3), "bool"
+    )
+    leaves = {name: model.leaf(f"q_proj.{name}", *shape) for name, shape in (("weight", (4, 4)), ("bias", (4,)))}
+    queries = add(call("ops.swapaxes", call("linear", x, **leaves), 0, 1), (4, 3))
+    scores = add(call("ops.where", seen, call("ops.matmul", x, queries), -9.0), (3, 3))
+    shares = add(call("ops.softmax", scores, axis=-1), (3, 3))
+    center = add(call("ops.mean", shares, axis=-1, keepdims=True), (3, 1))
+    best = add(call("ops.argmax", shares, axis=-1), (3,), "int32")
+    source = model.source((add(Infix("*", shares, Infix("-", x, center)), (3, 4)), center, queries, seen, best, places))
+    for name, op in (("positions", "arange"), ("mask", "less_equal"), ("q", "swapaxes"), ("weights", "softmax")):
+        assert f"    {name} = ops.{op}(" in source
+    assert "    mean = ops.mean(weights, " in source and "    chosen = ops.argmax(weights, " in source
+    assert "model" not in source.split("def net(")[1]
+
+
 def test_a_docstring_is_not_broken_inside_of_a_shape():
     lines = layout.wrapped_docstring(f"Compute {' '.join(['`x`: `(batch, 3, 224, 224)`'] * 6)}.")
     assert len(lines) > 1 and all(line.count("`") % 2 == 0 for line in lines)

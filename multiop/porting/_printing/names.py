@@ -11,14 +11,18 @@ from typing import Any
 
 import multiop
 from multiop.porting import _graph, _layers
-from multiop.porting._graph import Body, Expression, Value
+from multiop.porting._graph import Body, Call, Expression, Infix, Value
 from multiop.porting._printing.expressions import Naming
 from multiop.porting._printing.regions import LAYERS, TAKEN, Function, Outline, fresh
 from multiop.porting._printing.statements import Definition, as_tuple, uses_of
-from multiop.porting._printing.terms import Statement, is_for
+from multiop.porting._printing.terms import Spread, Statement, is_for
 
 _PLAIN = set(dir(multiop.ops)) | {"act", "activation", "bn", "drop", "out", "output", "norm", "self_attn", "fc", "mlp"}
 _LETTERS = ("x", "y", "z", "u", "v", "w")
+_VIEWS = {f"ops.{name}" for name in ("cast", "expand_dims", "reshape", "squeeze", "swapaxes", "transpose")}
+_ROLES = {"ops.arange": "positions", "ops.argmax": "chosen", "ops.mean": "mean", "ops.var": "variance"}
+_ROLES |= {"ops.softmax": "weights", "ops.sigmoid": "gate"}
+_FIXED = {"mask", *_ROLES.values()}  # such a variable holds nothing else
 
 
 def snake(kind: str) -> str:
@@ -108,6 +112,7 @@ class _Namer:
         """
         statements: list[Any] = [*block.nodes, Statement([], block.outputs)]
         last = {id(value): number for number, each in enumerate(statements) for value in uses_of(each.expression)}
+        factors = {id(value) for each in statements for value in _factors(each.expression)}
         for number, statement in enumerate(statements):
             if is_for(statement.expression):
                 self._name_loop(statement, names, alive, reserved, {key for key, use in last.items() if use > number})
@@ -129,9 +134,10 @@ class _Namer:
                 name = kept_names.get(id(value))
                 if name is None or name in live:
                     kept = live | set(kept_names.values())
-                    name = _name_of_replaced(statement, value, dying, alive, kept) or _own(
-                        statement, value, kept | reserved
-                    )
+                    name = _role(statement, value, id(value) in factors)
+                    taken = kept | reserved
+                    if not name or name in taken:
+                        name = _name_of_replaced(statement, value, dying, alive, kept) or _own(statement, value, taken)
                 names[id(value)] = alive[id(value)] = name
                 live.add(name)
             for value in dying:
@@ -230,18 +236,48 @@ def _name_of_replaced(
             return name
     if statement.loop is not None or value.dtype == "list" or statement.results != 1:
         return None
-    free = [alive[id(each)] for each in dying if alive[id(each)] not in live and _may_hold(each, value)]
+    free = [alive[id(each)] for each in dying if alive[id(each)] not in {*live, *_FIXED} and _may_hold(each, value)]
     return free[0] if free else None
+
+
+def _factors(expression: Expression) -> list[Expression]:
+    """Return what an expression multiplies."""
+    products = ("*", "ops.matmul", "ops.einsum", "ops.multiply")
+    parts = [part for part in _graph.walk(expression) if isinstance(part, (Call, Infix))]
+    parts = [part for part in parts if (part.operator if isinstance(part, Infix) else part.function) in products]
+    return [child for part in parts for child in _graph.children(part)]
+
+
+def _role(statement: Any, value: Value, is_factor: bool) -> str:
+    """Return the name of what a result is, where that is certain: positions, a mask, the queries of `q_proj`."""
+    made = statement.expression
+    while isinstance(made, Call) and made.function in _VIEWS:
+        made = made.args[0]
+    if value.dtype == "bool" and value.ndim and statement.results == 1 and statement.loop is None:
+        return "mask"
+    if not isinstance(made, Call) or statement.results != 1 or statement.loop is not None or value.dtype == "list":
+        return ""
+    role = _ROLES.get(made.function, "")
+    if made.function == "linear" and made is not statement.expression:
+        role = next((_identifier(part.branch.path) for _, part in made.kwargs if isinstance(part, Spread)), "")
+        return role if _fits(role) and role not in _PLAIN | {"x", "y", "z", "u", "w"} else ""
+    if role in ("positions", "chosen"):
+        return role if "int" in value.dtype and len(made.args) == 1 else ""
+    is_known = is_factor if role in ("weights", "gate") else dict(made.kwargs).get("keepdims") is True
+    return role if is_known and not _is_clear(_identifier(value.name)) else ""
 
 
 def _own(statement: Any, value: Value, taken: set[str]) -> str:
     """Return a name for a result: that of the submodule which computes it, if it says something, or a letter."""
     hint = _identifier(value.name)
-    is_clear = len(hint) > 2 and _fits(hint) and hint not in _PLAIN and len(statement.outputs) < 3
-    options = [*([hint] if is_clear else []), *_LETTERS]
+    options = [*([hint] if _is_clear(hint) and len(statement.outputs) < 3 else []), *_LETTERS]
     options = [f"{name.removesuffix('s')}s" for name in options] if value.dtype == "list" else options
     options = [name for name in options if name not in taken]
     return options[0] if options else fresh("x", taken)
+
+
+def _is_clear(hint: str) -> bool:
+    return len(hint) > 2 and _fits(hint) and hint not in _PLAIN
 
 
 def _fits(hint: str) -> bool:

@@ -6,6 +6,7 @@ import collections
 import dataclasses
 import functools
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ _REDUCTIONS = ("ops.mean", "ops.sum", "ops.var", "ops.std", "ops.max", "ops.min"
 
 def simplify_graph(graph: Graph) -> list[Node]:
     """Return the statements without exchanges of axes that undo each other, and the like."""
+    _drop_neutral(graph.nodes)
     nodes, graph.outputs = _shorter(graph.nodes, graph.outputs)
     return _graph.without_dead(nodes, graph.outputs)
 
@@ -78,6 +80,28 @@ def _shorter(nodes: Sequence[Node], outputs: Expression) -> tuple[list[Node], Ex
         if node.update is not None or not isinstance(node.expression, Value):
             kept += _as_range_loop(node, producers) or [node]
     return _merge_into_unstack(kept), _graph.rebuild(outputs, follow)
+
+
+def _drop_neutral(nodes: Sequence[Node]) -> None:
+    """Put `x` for `x * 1.0` and the like, unless another submodule of the kind has another number there."""
+    counts: collections.Counter[Any] = collections.Counter()
+    places = collections.defaultdict(list)
+    for node in nodes:
+        counts[keys := tuple(scope.key for scope in node.scopes)] += 1
+        places[tuple(scope.kind for scope in node.scopes), counts[keys]].append(node)
+    for same in places.values():
+        for node in same if all(_is_neutral(each.expression) for each in same) else ():
+            node.expression = node.expression.left
+
+
+def _is_neutral(expression: Expression) -> bool:
+    """Say whether an expression is its left side; `x + 0.0` is not, which makes 0.0 of -0.0."""
+    if not isinstance(expression, Infix) or not isinstance(expression.left, Value):
+        return False
+    x, number, is_int = expression.left, expression.right, "int" in expression.left.dtype
+    is_number = type(number) is int or (type(number) is float and not is_int and math.copysign(1, number) > 0)
+    neutral = {"*": 1, "-": 0} | ({"+": 0, "//": 1} if is_int else {"/": 1})
+    return is_number and x.dtype != "bool" and neutral.get(expression.operator) == number
 
 
 def _here(value: Expression, producers: Mapping[int, Node], scopes: Sequence[Any]) -> Expression:
