@@ -593,7 +593,7 @@ LIBRARIES = {  # release -> what pytest is given of its source distribution
 
 
 def prove_libraries(session: nox.Session, _: str, *words: str) -> None:
-    """Run the own tests of einops and autoray on the adapters in examples/, on each backend.
+    """Run the own tests of einops and autoray on the adapters in examples/, on each backend, and of einops patched.
 
     `torch` and `autoray` are some of them. What they expect to fail on a framework may pass.
     """
@@ -619,6 +619,28 @@ def prove_libraries(session: nox.Session, _: str, *words: str) -> None:
                 session.run(python, "-m", "pytest", "-p", "no:cacheprovider", *ours, env=environment, external=True)
                 if (name, backend) != ("einops", "numpy"):  # its tests compare with NumPy
                     session.run(python, "-m", *chosen, env=environment, external=True)
+        if name == "einops":
+            _prove_patch(session, python, source, backends)
+
+
+def _prove_patch(session: nox.Session, python: str, source: pathlib.Path, backends: Sequence[str]) -> None:
+    """Run einops's tests on a copy that `make_patch.py` has changed."""
+    patched = source.with_name(f"{source.name}-patched")
+    shutil.rmtree(patched, ignore_errors=True)
+    shutil.copytree(source, patched)
+    make = [python, "examples/einops_backend/make_patch.py", str(source)]
+    patch = subprocess.run(make, check=True, capture_output=True).stdout
+    subprocess.run(["git", "apply", "--unsafe-paths", f"--directory={patched}"], input=patch, check=True, cwd="/")
+    # its tests start `python`
+    path = os.pathsep.join([str(pathlib.Path(python).parent), os.environ["PATH"]])
+    variables = ENVIRONMENT | {"MULTIOP_X64": "1", "PATH": path}
+    variables["PYTHONPATH"] = os.pathsep.join([str(patched), str(pathlib.Path().absolute())])
+    with session.chdir(patched):
+        for backend in backends:
+            names = ",".join(dict.fromkeys(["numpy", backend]))
+            chosen = ["pytest", "-q", "-Wignore", "-p", "no:cacheprovider", "einops/tests"]
+            chosen += ["--deselect=einops/tests/test_layers.py::test_flax_layers"]  # Flax is not among our packages
+            session.run(python, "-m", *chosen, env=variables | {"EINOPS_TEST_BACKENDS": names}, external=True)
 
 
 def prove_distributed(session: nox.Session, _: str, *more: str) -> None:

@@ -2,6 +2,8 @@
 
 import importlib.util
 import itertools
+import runpy
+import types
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ einops = pytest.importorskip("einops")
 spec = importlib.util.spec_from_file_location("einops_multiop", Path(__file__).parent / "einops_multiop.py")
 einops_multiop = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(einops_multiop)
+make_patch = runpy.run_path(str(Path(__file__).parent / "make_patch.py"))
 
 X = np.random.default_rng(0).normal(size=(2, 3, 4, 6)).astype(np.float32)
 
@@ -121,3 +124,56 @@ def attention(x, w):
 def test_compiled_mapped_and_differentiated(multiop_backend):
     """`check_op` compares values, derivatives, `vmap` and compiled code, here of what einops makes of an attention."""
     check_op(attention, normal(2, 3, 4), normal(4, 12), backends=[multiop_backend])
+
+
+SOURCE = """
+class AbstractBackend:
+    def add_axes(self, x, n_axes, pos2len):
+        repeats = [1] * n_axes
+        for position, length in pos2len.items():
+            x = self.add_axis(x, position)
+            repeats[position] = length
+        return self.tile(x, tuple(repeats))
+
+class NumpyBackend(AbstractBackend):
+    old = True
+
+class JaxBackend(NumpyBackend):
+    old = True
+
+class CupyBackend(AbstractBackend):
+    kept = True
+
+class TorchBackend(AbstractBackend):
+    old = True
+
+class TensorflowBackend(AbstractBackend):
+    old = True
+"""
+
+
+def test_the_patch_replaces_the_classes(multiop_backend):
+    """What it makes computes as NumPy; the widths of integers are the framework's own."""
+    source = make_patch["replace_classes"](SOURCE)
+    assert "old" not in source
+    assert "kept" in source
+    module = types.ModuleType("einops._backends")
+    vars(module)["__package__"] = "einops"
+    exec(source, vars(module))
+    backend = getattr(module, f"{multiop_backend.capitalize()}Backend")()
+    x = backend.from_numpy(X)
+    assert backend.is_appropriate_type(x)
+    for operation in ("min", "max", "sum", "mean", "prod"):
+        found = backend.to_numpy(backend.reduce(x, operation, (0, 2)))
+        np.testing.assert_allclose(found, getattr(X, operation)((0, 2)), rtol=1e-5, atol=1e-6)
+    repeated = backend.add_axes(x, 6, {1: 3, 5: 2})
+    expected = np.tile(X[:, None, ..., None], (1, 3, 1, 1, 1, 2))
+    np.testing.assert_array_equal(backend.to_numpy(repeated), expected)
+    if multiop_backend in {"numpy", "torch"}:
+        large = backend.from_numpy(np.full(4, 2**30, np.int32))
+        assert int(backend.reduce(large, "sum", (0,))) == 2**32
+
+
+def test_another_source_is_refused():
+    with pytest.raises(ValueError, match="the source has no JaxBackend"):
+        make_patch["replace_classes"](SOURCE.replace("JaxBackend", "XlaBackend"))
