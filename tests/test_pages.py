@@ -26,7 +26,7 @@ WITH_CODE = [
 ]
 WITH_CODE += sorted((pages.DOCS / "tutorials").glob("*.md")) + sorted((pages.DOCS / "howto").glob("*.md"))
 ON_NUMPY = [pages.DOCS / "howto" / name for name in ("numpy.md", "autograd.md")]
-ON_ALL = [pages.DOCS / "tutorials" / "framework.md"]  # tests/porting runs it, where there are both frameworks
+ON_ALL = [pages.DOCS / "tutorials" / name for name in ("framework.md", "generation.md")]  # tests/porting runs these
 WITH_CODE = [path for path in WITH_CODE if path not in (*ON_NUMPY, *ON_ALL)]
 # pages whose code takes longer: what stands there, and what is run in its place outside the full tier
 LONG = {"physics.md": {"steps = 1000": "steps = 2"}}

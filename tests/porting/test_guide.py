@@ -1,4 +1,4 @@
-"""The examples of docs/porting.md, and of the move to another framework and back, give what they say."""
+"""The examples of docs/porting.md, of the move to another framework and back, and of generation, give what they say."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ sys.exit(failed > 0 or tried < 20)
 """
 
 
-@pytest.mark.parametrize("page", ["porting.md", "tutorials/framework.md"])
+@pytest.mark.parametrize("page", ["porting.md", "tutorials/framework.md", "tutorials/generation.md"])
 def test_the_guide_runs(page):
     """In a process of its own, whose Keras has the backend that the guide has: another test may have chosen one."""
     for name in ("torch", "jax", "keras", "tensorflow"):

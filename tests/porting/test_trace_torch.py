@@ -452,7 +452,13 @@ class Sequence(nn.Module):
         return self.encoder(self.line(x)).mean(1), x[:, -1]
 
 
+class Products(nn.Module):
+    def forward(self, x):
+        return torch.einsum("bt,bti,bi->bti", x.sum(2), x, x.sum(1))
+
+
 OPEN = {
+    "products": (Products, lambda n: (n, 2 * n, 3)),
     "images": (Images, lambda n: (n, 2, 8 * n, 4 * n)),
     "sequence": (Sequence, lambda n: (n, 2 * n, 3)),
 }

@@ -1,8 +1,8 @@
 """What `torch.export` cannot follow, in terms that it can: functions that look at values, or that fix a size.
 
-While `keep_sizes_open` is active, `math.sqrt` and `len` give open numbers, distributions do not check their values,
-and `HANDLERS` stand for some functions of PyTorch. Those that are kernels are operations of the namespace `multiop`
-with the signatures of PyTorch's own, so that the rows of these apply.
+While `keep_sizes_open` is active, `math.sqrt` and `len` give open numbers, `torch.einsum` goes from left to right,
+distributions do not check their values, and `HANDLERS` stand for some functions of PyTorch. Those that are kernels are
+operations of the namespace `multiop` with the signatures of PyTorch's own, so that the rows of these apply.
 """
 
 from __future__ import annotations
@@ -43,12 +43,15 @@ def keep_sizes_open() -> Iterator[None]:
         replace(math, "sqrt", open_root)
         replace(builtins, "len", open_length)
         replace(torch.nn.utils.rnn, "invert_permutation", lambda order: None if order is None else order.argsort())
+        paths, has_paths = torch.backends.opt_einsum, torch.backends.opt_einsum.enabled
+        paths.enabled = False  # they compare sizes, and so fix them
         torch.distributions.Distribution.set_default_validate_args(False)
         try:
             with _internals.replace_transforms(grad_and_value, vjp):
                 yield
         finally:
             torch.distributions.Distribution.set_default_validate_args(checks)
+            paths.enabled = has_paths
 
 
 # losses
