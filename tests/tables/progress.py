@@ -16,6 +16,8 @@ class Progress:
     def pytest_sessionstart(self, session):
         self.session, self.reporter = session, session.config.pluginmanager.get_plugin("terminalreporter")
 
+    pytest_collection_finish = pytest_sessionstart  # a conftest.py that is found while tests are collected comes late
+
     def pytest_runtest_logstart(self):
         if self.start is None:
             self.start = self.told = time.monotonic()
