@@ -32,10 +32,10 @@ def is_package(name: str) -> bool:
 def is_imported(name: str) -> bool:
     """Say whether the program has imported a framework; TensorFlow imports JAX, if that is there, for its own use."""
     module = BUILT_IN[name][1]
-    if module not in sys.modules:
-        return False
+    if name != "jax" or module not in sys.modules:
+        return module in sys.modules
     names = list(sys.modules)  # in the order in which they were ready
-    return name != "jax" or names[names.index(module) + 1 :][:1] != ["tensorflow.lite.python.util"]
+    return names[names.index(module) + 1 :][:1] != ["tensorflow.lite.python.util"]
 
 
 def of_keras(*, is_chosen: bool = True) -> str | None:

@@ -130,19 +130,22 @@ def method_of(x, name):
 
 def _along_one(name):
     """Return a transform of NumPy's by that of the array API, whose options only have names."""
-    return lambda a, n=None, axis=-1, norm=None: getattr(_array_api("fft"), name)(
-        a, n=n, axis=axis, norm=norm or "backward"
-    )
+    transform = _of_array_api("fft", name)
+    return lambda a, n=None, axis=-1, norm=None: transform(a, n=n, axis=axis, norm=norm or "backward")
 
 
 def _along_several(name, default):
-    return lambda a, s=None, axes=default, norm=None: getattr(_array_api("fft"), name)(
-        a, s=s, axes=axes, norm=norm or "backward"
-    )
+    transform = _of_array_api("fft", name)
+    return lambda a, s=None, axes=default, norm=None: transform(a, s=s, axes=axes, norm=norm or "backward")
 
 
-def _array_api(part):
-    return getattr(sys.modules["multiop"].array_api, part)
+def _of_array_api(part, name):
+    """Return a function of the array API, which stands above: it is looked up when it is called."""
+
+    def call(*args, **options):
+        return getattr(getattr(sys.modules["multiop"].array_api, part), name)(*args, **options)
+
+    return call
 
 
 def _einsum(*args, **options):
@@ -216,10 +219,8 @@ ADAPTED = TRANSFORMS | {
     np.compress: lambda condition, a, axis=None, **_: np.take(a, np.flatnonzero(condition), axis),
     np.extract: lambda condition, a: np.take(a, np.flatnonzero(condition)),
     np.delete: lambda a, obj, axis=None: np.take(a, np.delete(np.arange(np.size(a, axis)), obj), axis),
-    np.matrix_transpose: lambda x: np.swapaxes(x, -1, -2),
-    np.linalg.matrix_transpose: lambda x: np.swapaxes(x, -1, -2),
-    np.linalg.matrix_norm: lambda x, **options: _array_api("linalg").matrix_norm(x, **options),
-    np.linalg.vector_norm: lambda x, **options: _array_api("linalg").vector_norm(x, **options),
+    np.matrix_transpose: _of_array_api("linalg", "matrix_transpose"),
+    **{getattr(np.linalg, f): _of_array_api("linalg", f) for f in words("matrix_transpose matrix_norm vector_norm")},
     np.linalg.multi_dot: lambda arrays, **_: functools.reduce(np.matmul, arrays),
     np.lib.stride_tricks.sliding_window_view: _sliding_window_view,
     np.real_if_close: lambda a, tol=100: np.real(a) if np.isrealobj(np.real_if_close(a.array, tol)) else a,
