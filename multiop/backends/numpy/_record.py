@@ -144,6 +144,8 @@ class Step(Node):
         grads = []
         for part, shape, dtype in self.parts:
             grad = part(upstreams[0], y, *args)
+            if isinstance(grad, np.generic):  # an array goes the short way in the next rule
+                grad = np.asarray(grad)
             if grad is not None and (grad.shape != shape or grad.dtype is not dtype):
                 grad = fitted(grad, shape, dtype)
             grads.append(grad)

@@ -7,16 +7,18 @@ import numpy as np
 from multiop._values import args
 
 from ..._record import array_of, ops, tells_unused
-from ...conversion import promote_floating
 from .formula import by_formula
 from .products import adjoint
 
 
-def op_cholesky(u, x, upper):
-    back = adjoint(ops.cholesky(x, False))
-    half = ops.solve_triangular(back, hermitian(back @ (adjoint(u) if upper else u)), False)
+def of_factor(u, y, _x, upper):
+    back, u = (y, adjoint(u)) if upper else (adjoint(y), u)
+    half = ops.solve_triangular(back, hermitian(back @ u), False)
     grad = ops.solve_triangular(back, adjoint(half), False)
     return lower(grad) + diagonal(grad) / 2
+
+
+op_cholesky = (of_factor,)
 
 
 @by_formula
@@ -43,9 +45,7 @@ def op_slogdet(u, x):
     return weight[..., None, None] * adjoint(ops.inv(ops.where(is_singular, np.nan, x)))
 
 
-def op_inv(u, x):
-    inverse = adjoint(ops.inv(x))
-    return -(inverse @ u @ inverse)
+op_inv = (lambda u, y, _x: -(adjoint(y) @ u @ adjoint(y)),)
 
 
 def op_pinv(u, x, rcond):
@@ -55,23 +55,34 @@ def op_pinv(u, x, rcond):
     return left @ inverse @ turned + turned @ (inverse @ right) - turned @ u @ turned
 
 
-def op_solve(u, a, b):
-    return of_solution(u, a, b, ops.solve, ops.solve)
+def of_matrix(u, y, a, likeb, back=ops.solve):
+    grad = back(adjoint(a), as_columns(u, a, likeb))
+    return -(grad @ adjoint(as_columns(y, a, likeb)))
 
 
-def op_solve_triangular(u, a, b, lower):
-    forth, back = (lambda a, b, half=half: ops.solve_triangular(a, b, half) for half in (lower, not lower))
-    grad, *rest = of_solution(u, a, b, forth, back)
-    return ops.where(triangle(grad, lower), grad, 0), *rest
+def of_right_side(u, _y, a, likeb, back=ops.solve):
+    grad = back(adjoint(a), as_columns(u, a, likeb))
+    return grad[..., 0] if grad.ndim > u.ndim else grad
 
 
-def of_solution(u, a, b, solve, solve_back):
-    a, b = promote_floating(a, b)
-    is_vector = args.is_vector_rhs(a.shape, b.shape)
-    u, b = (ops.expand_dims(x, -1) if is_vector else x for x in (u, b))
-    b = b if b.ndim >= a.ndim else ops.expand_dims(b, tuple(range(a.ndim - b.ndim)))  # not a vector again
-    grad = solve_back(adjoint(a), u)
-    return -(grad @ adjoint(solve(a, b))), grad[..., 0] if is_vector else grad
+def as_columns(x, a, b):
+    return ops.expand_dims(x, -1) if args.is_vector_rhs(a.shape, b.shape) else x
+
+
+def turned(is_lower):
+    """Return the solver of systems with the adjoint of a triangle."""
+    return lambda a, b: ops.solve_triangular(a, b, not is_lower)
+
+
+def of_triangle(u, y, a, likeb, is_lower):
+    return ops.where(triangle(a, is_lower), of_matrix(u, y, a, likeb, turned(is_lower)), 0)
+
+
+op_solve = (of_matrix, of_right_side)
+op_solve_triangular = (
+    of_triangle,
+    lambda u, _y, a, likeb, is_lower: of_right_side(u, None, a, likeb, turned(is_lower)),
+)
 
 
 def op_expm(u, x):
