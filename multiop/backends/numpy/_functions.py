@@ -11,15 +11,15 @@ import sys
 import numpy as np
 
 words = str.split
-FUNCTIONS = set(  # which take and return what their ops do
+FUNCTIONS = set(  # which and return what their ops do
     words("""sum prod mean var std max min amax amin cumsum cumprod nansum nanprod nancumsum nancumprod nanmean
-    nanvar nanstd nanmax nanmin nanmedian nanquantile nanpercentile ptp where clip concatenate stack vstack hstack
-    dstack column_stack split array_split hsplit vsplit dsplit reshape ravel transpose swapaxes moveaxis expand_dims
+    nanvar nanstd nanmax nanmin nanmedian nanquantile nanpercentile ptp where clip stack vstack hstack
+    dstack column_stack split array_split hsplit vsplit dsplit transpose swapaxes moveaxis expand_dims
     squeeze broadcast_to broadcast_arrays meshgrid tile repeat roll rot90 flip fliplr flipud pad append diag
     diagflat diagonal trace tril triu dot vdot inner outer tensordot einsum kron cross matrix_power norm solve inv
-    det slogdet cholesky eigh eigvals eigvalsh svd qr pinv sort take take_along_axis median quantile percentile
-    average bincount correlate cov corrcoef diff gradient interp trapezoid unwrap convolve polyfit polyval vander
-    linspace logspace geomspace real imag angle conj sinc nan_to_num round around full_like copy select fftshift
+    det slogdet cholesky eigh eigvals eigvalsh svd pinv sort take take_along_axis median quantile percentile
+    average bincount correlate cov gradient interp trapezoid unwrap convolve polyfit polyval vander
+    linspace logspace geomspace real imag conj sinc nan_to_num round around full_like copy select fftshift
     ifftshift unstack unique poly roots svdvals""")
 )
 FACTS = set(  # which are constant but where they jump
@@ -99,7 +99,11 @@ def called_by_op(function, args, kwargs):
         args = [np.dtype(x) if type(x) is type else x for x in args]
         kwargs = {key: np.dtype(x) if type(x) is type else x for key, x in kwargs.items()}
     if function in ADAPTED:
-        return NotImplemented if kwargs.get("out") is not None else ADAPTED[function](*args, **kwargs)
+        call = ADAPTED[function]
+        names = signature(call).parameters if kwargs else ()
+        known = {key: x for key, x in kwargs.items() if "options" in names or key in names}
+        unknown = kwargs.keys() - known.keys() - (IGNORED if kwargs.get("out") is None else {})
+        return NotImplemented if unknown else call(*args, **known)
     if name not in FUNCTIONS or not (function.__module__ or "").startswith("numpy"):
         return NotImplemented
     op = op_of(name)
@@ -200,7 +204,7 @@ def _by_places(move):
     return lambda x, *args, **options: np.take(x, move(np.arange(np.size(x)).reshape(np.shape(x)), *args, **options))
 
 
-def _reshape(a, shape, order="C", **_):
+def _reshape(a, shape, order="C"):
     if order not in ("C", "F"):  # the order in memory, which an op need not keep
         return NotImplemented
     return op_of("reshape")(a, shape) if order == "C" else _by_places(np.reshape)(a, shape, order)
@@ -208,8 +212,9 @@ def _reshape(a, shape, order="C", **_):
 
 def _insert(arr, obj, values, axis=None):
     """Insert places of what is behind the array."""
-    n, like = np.size(arr), np.arange(np.size(values)).reshape(np.shape(values))
-    places = np.insert(np.arange(n).reshape(np.shape(arr)), obj, n + like, axis)
+    n, values = np.size(arr), op_of("cast")(values, arr.dtype)
+    behind = n + np.arange(np.size(values)).reshape(np.shape(values))
+    places = np.insert(np.arange(n).reshape(np.shape(arr)), obj, behind, axis)
     return np.take(np.concatenate([np.reshape(arr, -1), np.reshape(values, -1)]), places)
 
 
@@ -217,13 +222,13 @@ def _concatenate(arrays, axis=0):
     return op_of("concatenate")([np.ravel(x) for x in arrays] if axis is None else arrays, axis or 0)
 
 
-def _take(a, indices, axis=None, out=None, mode="raise"):
+def _take(a, indices, axis=None, _out=None, mode="raise"):
     if mode != "raise":
         indices = np.take(np.arange(np.size(a, axis)), indices, mode=mode)
     return op_of("take")(a, indices, axis)
 
 
-def _choose(a, choices, mode="raise", **_):
+def _choose(a, choices, _out=None, mode="raise"):
     places = np.choose(a, np.arange(len(choices)), mode=mode)
     return np.select([places == k for k in range(len(choices))], list(choices))
 
@@ -256,9 +261,8 @@ def _diff(a, n=1, axis=-1, prepend=None, append=None):
 
 def _lstsq(a, b, rcond=None):
     x, rank = op_of("lstsq")(a, b, rcond), np.linalg.matrix_rank(a)
-    rest = np.sum(np.abs(a @ x - b) ** 2, 0)
-    has_rest = rank == a.shape[1] < a.shape[0]
-    return x, np.atleast_1d(rest) if has_rest else np.zeros(0), rank, np.linalg.svdvals(a)
+    rest = np.atleast_1d(np.sum(np.abs(a @ x - b) ** 2, 0))
+    return x, rest if rank == a.shape[1] < a.shape[0] else np.zeros(0), rank, op_of("svdvals")(a)
 
 
 def _cond(x, p=None):
@@ -279,12 +283,12 @@ def _polyint(p, m=1):
 def _along_one(name):
     """Return a transform of NumPy's by that of the array API, whose options only have names."""
     transform = _of_array_api(f"fft.{name}")
-    return lambda a, n=None, axis=-1, norm=None: transform(a, n=n, axis=axis, norm=norm or "backward")
+    return lambda a, n=None, axis=-1, norm=None, _out=None: transform(a, n=n, axis=axis, norm=norm or "backward")
 
 
 def _along_several(name, default):
     transform = _of_array_api(f"fft.{name}")
-    return lambda a, s=None, axes=default, norm=None: transform(a, s=s, axes=axes, norm=norm or "backward")
+    return lambda a, s=None, axes=default, norm=None, _out=None: transform(a, s=s, axes=axes, norm=norm or "backward")
 
 
 def _of_array_api(name):
@@ -313,6 +317,10 @@ def _eig(a):
     return _as_named(np.linalg.eig, tuple(map(np.real, found)) if are_real else found)
 
 
+def _qr(a, mode="reduced"):
+    return np.linalg.qr(a)[1] if mode == "r" else _as_named(np.linalg.qr, op_of("qr")(a, mode))
+
+
 def _at_least(ndim):
     def reshaped(*xs):
         found = []
@@ -336,11 +344,6 @@ def _block(arrays):
     return join(arrays, -depth(arrays))
 
 
-TRANSFORMS = {getattr(np.fft, f): _along_one(f) for f in words("fft ifft rfft irfft hfft ihfft")} | {
-    getattr(np.fft, f + end): _along_several(f"{f}n", axes)
-    for f in words("fft ifft rfft irfft")
-    for end, axes in {"n": None, "2": (-2, -1)}.items()
-}
 BESSEL = {f"{f}{n}{end}": (f"{f}v{end}", n) for f in "jyik" for end in ("", "e") for n in (0, 1)}
 ADAPTED_UFUNCS = {
     "divmod": lambda x1, x2: (np.floor_divide(x1, x2), np.remainder(x1, x2)),
@@ -353,58 +356,49 @@ ADAPTED_UFUNCS = {
     "yn": lambda n, x: op_of("yv")(np.trunc(n), x),  # they drop what an order has behind its point
     "kn": lambda n, x: op_of("kv")(np.trunc(n), x),
 }
-PLACED = np.delete, np.resize, np.rollaxis, np.lib.stride_tricks.sliding_window_view
-ADAPTED = (
-    TRANSFORMS
-    | {function: _by_places(function) for function in PLACED}
-    | {
-        np.reshape: _reshape,
-        np.ravel: lambda a, order="C": _reshape(a, -1, order),
-        np.insert: _insert,
-        np.concatenate: _concatenate,
-        np.take: _take,
-        np.choose: _choose,
-        np.piecewise: _piecewise,
-        np.apply_along_axis: _apply_along_axis,
-        np.diff: _diff,
-        np.ediff1d: lambda ary, to_end=None, to_begin=None: np.concatenate(
-            [np.ravel(x) for x in (to_begin, np.diff(np.ravel(ary)), to_end) if x is not None]
-        ),
-        np.fix: np.trunc,
-        np.i0: lambda x: op_of("iv")(0, x),
-        np.angle: lambda z, deg=False: np.degrees(op_of("angle")(z)) if deg else op_of("angle")(z),
-        np.polymul: np.convolve,
-        np.polyder: _polyder,
-        np.polyint: _polyint,
-        np.linalg.matmul: np.matmul,
-        np.linalg.vecdot: lambda x1, x2, *, axis=-1: np.sum(np.conj(x1) * x2, axis),
-        np.corrcoef: lambda x, y=None: op_of("corrcoef")(x if y is None else np.vstack([x, y])),
-        np.linalg.lstsq: _lstsq,
-        np.linalg.cond: _cond,
-        np.einsum: _einsum,
-        np.linalg.eig: _eig,
-        np.linalg.qr: lambda a, mode="reduced": (
-            np.linalg.qr(a)[1] if mode == "r" else _as_named(np.linalg.qr, op_of("qr")(a, mode))
-        ),
-        np.atleast_1d: _at_least(1),
-        np.atleast_2d: _at_least(2),
-        np.atleast_3d: _at_least(3),
-        np.block: _block,
-        np.partition: lambda a, kth, axis=-1, *_, **__: np.take_along_axis(a, np.argpartition(a, kth, axis), axis),
-        np.compress: lambda condition, a, axis=None, **_: np.take(a, np.flatnonzero(condition), axis),
-        np.extract: lambda condition, a: np.take(a, np.flatnonzero(condition)),
-        np.matrix_transpose: _of_array_api("linalg.matrix_transpose"),
-        **{
-            getattr(np.linalg, f): _of_array_api(f"linalg.{f}")
-            for f in words("matrix_transpose matrix_norm vector_norm")
-        },
-        **{
-            getattr(np, f): _of_array_api(f)
-            for f in words("cumulative_sum cumulative_prod astype unique_values")
-            if hasattr(np, f)
-        },
-        **{f: f._implementation for f in (np.polyadd, np.polysub, np.union1d)},  # NumPy makes them of others
-        np.linalg.multi_dot: lambda arrays, **_: functools.reduce(np.matmul, arrays),
-        np.real_if_close: lambda a, tol=100: np.real(a) if np.isrealobj(np.real_if_close(a.array, tol)) else a,
-    }
-)
+ADAPTED = {
+    **{getattr(np.fft, f): _along_one(f) for f in words("fft ifft rfft irfft hfft ihfft")},
+    **{getattr(np.fft, f"{f}n"): _along_several(f"{f}n", None) for f in words("fft ifft rfft irfft")},
+    **{getattr(np.fft, f"{f}2"): _along_several(f"{f}n", (-2, -1)) for f in words("fft ifft rfft irfft")},
+    **{f: _by_places(f) for f in (np.delete, np.resize, np.rollaxis, np.lib.stride_tricks.sliding_window_view)},
+    **{f: f._implementation for f in (np.polyadd, np.polysub, np.union1d)},  # NumPy makes them of others
+    **{getattr(np.linalg, f): _of_array_api(f"linalg.{f}") for f in words("matrix_transpose matrix_norm vector_norm")},
+    **{
+        getattr(np, f): _of_array_api(f)
+        for f in words("cumulative_sum cumulative_prod astype unique_values matrix_transpose")
+        if hasattr(np, f)
+    },
+    np.reshape: _reshape,
+    np.ravel: lambda a, order="C": _reshape(a, -1, order),
+    np.insert: _insert,
+    np.concatenate: _concatenate,
+    np.take: _take,
+    np.compress: lambda condition, a, axis=None: np.take(a, np.flatnonzero(condition), axis),
+    np.extract: lambda condition, a: np.take(a, np.flatnonzero(condition)),
+    np.partition: lambda a, kth, axis=-1: np.take_along_axis(a, np.argpartition(a, kth, axis), axis),
+    np.choose: _choose,
+    np.piecewise: _piecewise,
+    np.apply_along_axis: _apply_along_axis,
+    np.atleast_1d: _at_least(1),
+    np.atleast_2d: _at_least(2),
+    np.atleast_3d: _at_least(3),
+    np.block: _block,
+    np.diff: _diff,
+    np.ediff1d: lambda ary, to_end=(), to_begin=(): np.concatenate([to_begin, np.diff(np.ravel(ary)), to_end], None),
+    np.fix: np.trunc,
+    np.i0: lambda x: op_of("iv")(0, x),
+    np.angle: lambda z, deg=False: np.degrees(op_of("angle")(z)) if deg else op_of("angle")(z),
+    np.real_if_close: lambda a, tol=100: np.real(a) if np.isrealobj(np.real_if_close(a.array, tol)) else a,
+    np.polymul: np.convolve,
+    np.polyder: _polyder,
+    np.polyint: _polyint,
+    np.corrcoef: lambda x, y=None: op_of("corrcoef")(x if y is None else np.vstack([x, y])),
+    np.einsum: _einsum,
+    np.linalg.matmul: np.matmul,
+    np.linalg.multi_dot: lambda arrays: functools.reduce(np.matmul, arrays),
+    np.linalg.vecdot: lambda x1, x2, axis=-1: np.sum(np.conj(x1) * x2, axis),
+    np.linalg.lstsq: _lstsq,
+    np.linalg.cond: _cond,
+    np.linalg.eig: _eig,
+    np.linalg.qr: _qr,
+}

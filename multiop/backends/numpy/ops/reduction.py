@@ -25,14 +25,17 @@ def variance(x, axis, keepdims):
     return mean(np.square(np.abs(x - mean(x, axis, True))), axis, keepdims)
 
 
-def op_sum(x, axis, keepdims):
-    x = summands(x, None)
-    return in_float32(lambda x: np.sum(x, args.axes(axis, x.ndim), x.dtype, keepdims=keepdims), x)
+def total(fn):
+    """Return the op that adds or multiplies entries."""
+
+    def op(x, axis, keepdims, dtype=None):
+        x = summands(x, dtype)
+        return in_float32(lambda x: fn(x, args.axes(axis, x.ndim), x.dtype, keepdims=keepdims), x)
+
+    return op
 
 
-def op_prod(x, axis, keepdims, dtype):
-    x = summands(x, dtype)
-    return in_float32(lambda x: np.prod(x, args.axes(axis, x.ndim), x.dtype, keepdims=keepdims), x)
+op_sum, op_prod = total(np.sum), total(np.prod)
 
 
 op_mean = of_floats(mean)
@@ -51,14 +54,6 @@ def place(fn):
     return op
 
 
-def op_max(x, axis, keepdims, initial):
-    return extremum(np.max, op_maximum, 0, x, axis, keepdims, initial)
-
-
-def op_min(x, axis, keepdims, initial):
-    return extremum(np.min, op_minimum, 1, x, axis, keepdims, initial)
-
-
 def of_truths(fn):
     def op(x, axis, keepdims):
         x = convert(x, "bool")
@@ -67,10 +62,9 @@ def of_truths(fn):
     return op
 
 
-op_argmax = place(np.argmax)
-op_argmin = place(np.argmin)
-op_all = of_truths(np.all)
-op_any = of_truths(np.any)
+op_argmax, op_argmin, op_all, op_any = place(np.argmax), place(np.argmin), of_truths(np.all), of_truths(np.any)
+op_max = lambda *args: extremum(np.max, op_maximum, 0, *args)  # noqa: E731
+op_min = lambda *args: extremum(np.min, op_minimum, 1, *args)  # noqa: E731
 
 
 @of_reals
@@ -82,14 +76,15 @@ def op_logsumexp(x, axis, keepdims):
     return y if keepdims else np.squeeze(y, axes)
 
 
-def op_cumsum(x, axis, dtype):
-    x, axis = flat_along(summands(x, dtype), axis)
-    return in_float32(lambda x: np.cumsum(x, axis, x.dtype), x)
+def so_far(fn):
+    def op(x, axis, dtype):
+        x, axis = flat_along(summands(x, dtype), axis)
+        return in_float32(lambda x: fn(x, axis, x.dtype), x)
+
+    return op
 
 
-def op_cumprod(x, axis, dtype):
-    x, axis = flat_along(summands(x, dtype), axis)
-    return in_float32(lambda x: np.cumprod(x, axis, x.dtype), x)
+op_cumsum, op_cumprod = so_far(np.cumsum), so_far(np.cumprod)
 
 
 def summands(x, dtype):
