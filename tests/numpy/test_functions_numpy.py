@@ -210,7 +210,7 @@ def test_what_has_no_op_says_what_to_use():
     for call in (
         lambda p: np.trim_zeros(p), lambda p: np.var(p, mean=0.0), lambda p: np.mean(p, where=X > 1),
         lambda p: np.linalg.tensorinv(A * p, 1), lambda p: np.sum(p, out=X), lambda p: np.exp(p, where=X > 1),
-        lambda p: np.linalg.svd(M * p, True, True, True),
+        lambda p: np.linalg.svd(M * p, True, True, True), lambda p: np.concatenate([p, p], dtype="float32"),
     ):  # fmt: skip
         with pytest.raises(errors.UnsupportedError, match="use an op of multiop"):
             mo.grad(call)(X)
@@ -298,6 +298,9 @@ VALUES = [
     lambda p: np.isclose(p, 1.0, atol=0.3),
     lambda p: np.count_nonzero(p > 1),
     lambda p: scipy.special.k1(p),
+    lambda p: np.union1d(p, A[0]),
+    lambda p: np.insert(np.arange(3), 1, p[:2]),
+    lambda p: np.concatenate([p, A], axis=None, casting="same_kind"),
 ]
 
 

@@ -272,6 +272,11 @@ def _cond(x, p=None):
     return np.linalg.norm(x, p, (-2, -1)) * np.linalg.norm(np.linalg.inv(x), p, (-2, -1))
 
 
+def _of_one_length(*polynomials):
+    n = max(map(len, polynomials))
+    return [np.pad(p, (n - len(p), 0)) for p in polynomials]
+
+
 def _polyder(p, m=1):
     return _polyder(p[:-1] * np.arange(len(p) - 1, 0, -1), m - 1) if m else p
 
@@ -361,7 +366,6 @@ ADAPTED = {
     **{getattr(np.fft, f"{f}n"): _along_several(f"{f}n", None) for f in words("fft ifft rfft irfft")},
     **{getattr(np.fft, f"{f}2"): _along_several(f"{f}n", (-2, -1)) for f in words("fft ifft rfft irfft")},
     **{f: _by_places(f) for f in (np.delete, np.resize, np.rollaxis, np.lib.stride_tricks.sliding_window_view)},
-    **{f: f._implementation for f in (np.polyadd, np.polysub, np.union1d)},  # NumPy makes them of others
     **{getattr(np.linalg, f): _of_array_api(f"linalg.{f}") for f in words("matrix_transpose matrix_norm vector_norm")},
     **{
         getattr(np, f): _of_array_api(f)
@@ -389,6 +393,9 @@ ADAPTED = {
     np.i0: lambda x: op_of("iv")(0, x),
     np.angle: lambda z, deg=False: np.degrees(op_of("angle")(z)) if deg else op_of("angle")(z),
     np.real_if_close: lambda a, tol=100: np.real(a) if np.isrealobj(np.real_if_close(a.array, tol)) else a,
+    np.union1d: lambda ar1, ar2: np.unique(np.concatenate([ar1, ar2], None)),
+    np.polyadd: lambda a1, a2: np.add(*_of_one_length(a1, a2)),
+    np.polysub: lambda a1, a2: np.subtract(*_of_one_length(a1, a2)),
     np.polymul: np.convolve,
     np.polyder: _polyder,
     np.polyint: _polyint,

@@ -55,10 +55,12 @@ def of_fractions(fn):
     return lambda x: x if x.dtype.kind in "biu" else fn(x)
 
 
-op_add, op_multiply = (pipeline(promote, fn) for fn in (np.add, np.multiply))
+op_add = pipeline(promote, np.add)
 op_subtract = pipeline(promote, not_bool, np.subtract)
+op_multiply = pipeline(promote, np.multiply)
 op_divide = pipeline(promote_floating, np.divide)
-op_floor_divide, op_mod, op_fmod = (pipeline(promote, divisible, fn) for fn in (np.floor_divide, np.remainder, np.fmod))
+op_floor_divide = pipeline(promote, divisible, np.floor_divide)
+op_mod = pipeline(promote, divisible, np.remainder)
 
 
 def op_power(x1, x2):
@@ -72,13 +74,21 @@ def op_power(x1, x2):
 
 
 op_negative = pipeline(convert, not_bool, np.negative)
+op_reciprocal = of_floats(np.reciprocal)
 op_sign = pipeline(convert, not_bool, lambda x: complex_sign(x) if x.dtype.kind == "c" else in_float32(np.sign, x))
 op_abs = pipeline(convert, np.abs)
 op_square = pipeline(convert, bool_to_int32, np.square)
+op_sqrt = of_floats(np.sqrt)
 op_rsqrt = of_floats(lambda x: np.reciprocal(np.sqrt(x)))
-op_reciprocal, op_sqrt, op_exp, op_exp2, op_expm1 = map(of_floats, (np.reciprocal, np.sqrt, np.exp, np.exp2, np.expm1))
-op_log, op_log2, op_log10, op_log1p = map(of_floats, (np.log, np.log2, np.log10, log1p))
-op_maximum, op_minimum = (pipeline(promote, reject_complex, fn) for fn in (np.maximum, np.minimum))
+op_exp = of_floats(np.exp)
+op_exp2 = of_floats(np.exp2)
+op_expm1 = of_floats(np.expm1)
+op_log = of_floats(np.log)
+op_log2 = of_floats(np.log2)
+op_log10 = of_floats(np.log10)
+op_log1p = of_floats(log1p)
+op_maximum = pipeline(promote, reject_complex, np.maximum)
+op_minimum = pipeline(promote, reject_complex, np.minimum)
 
 
 def op_clip(x, x_min, x_max):
@@ -97,17 +107,25 @@ def op_round(x, decimals):
     )
 
 
-op_floor, op_ceil, op_trunc = (
-    pipeline(convert, reject_complex, of_fractions(fn)) for fn in (np.floor, np.ceil, np.trunc)
-)
-op_sin, op_cos, op_tan, op_sinh, op_cosh, op_tanh = map(of_floats, (np.sin, np.cos, np.tan, np.sinh, np.cosh, np.tanh))
-op_arcsin, op_arccos, op_arctan = map(of_floats, (np.arcsin, np.arccos, np.arctan))
-op_arcsinh, op_arccosh, op_arctanh = map(of_floats, (np.arcsinh, np.arccosh, np.arctanh))
-op_arctan2, op_hypot, op_heaviside, op_logaddexp, op_logaddexp2 = (
-    pipeline(promote_floating, reject_complex, fn)
-    for fn in (np.arctan2, np.hypot, np.heaviside, np.logaddexp, np.logaddexp2)
-)
-op_real, op_imag = (pipeline(convert, part) for part in (np.real, np.imag))
+op_floor = pipeline(convert, reject_complex, of_fractions(np.floor))
+op_ceil = pipeline(convert, reject_complex, of_fractions(np.ceil))
+op_trunc = pipeline(convert, reject_complex, of_fractions(np.trunc))
+op_sin = of_floats(np.sin)
+op_cos = of_floats(np.cos)
+op_tan = of_floats(np.tan)
+op_arcsin = of_floats(np.arcsin)
+op_arccos = of_floats(np.arccos)
+op_arctan = of_floats(np.arctan)
+op_arctan2 = pipeline(promote_floating, reject_complex, np.arctan2)
+op_sinh = of_floats(np.sinh)
+op_cosh = of_floats(np.cosh)
+op_tanh = of_floats(np.tanh)
+op_arcsinh = of_floats(np.arcsinh)
+op_arccosh = of_floats(np.arccosh)
+op_arctanh = of_floats(np.arctanh)
+op_hypot = pipeline(promote_floating, reject_complex, np.hypot)
+op_real = pipeline(convert, np.real)
+op_imag = pipeline(convert, np.imag)
 
 
 def op_conj(x):
@@ -119,6 +137,10 @@ def op_divide_no_nan(x1, x2):
     x1, x2 = promote_floating(x1, x2)
     is_zero = ops.equal(x2, 0)
     return ops.where(is_zero, 0, ops.divide(x1, ops.where(is_zero, 1, x2)))
+
+
+op_logaddexp = pipeline(promote_floating, reject_complex, np.logaddexp)
+op_logaddexp2 = pipeline(promote_floating, reject_complex, np.logaddexp2)
 
 
 def op_nan_to_num(x, nan, posinf, neginf):
@@ -134,6 +156,8 @@ def op_nan_to_num(x, nan, posinf, neginf):
 
 
 op_cbrt = of_reals(np.cbrt)
+op_fmod = pipeline(promote, divisible, np.fmod)
+op_heaviside = pipeline(promote_floating, reject_complex, np.heaviside)
 
 
 def op_ldexp(x1, x2):

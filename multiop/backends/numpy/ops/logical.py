@@ -8,16 +8,19 @@ from multiop import errors
 
 from ..conversion import HALVES, convert, pipeline, promote, reject_complex, truths
 
-op_equal, op_not_equal = (pipeline(promote, fn) for fn in (np.equal, np.not_equal))
-op_less, op_less_equal, op_greater, op_greater_equal = (
-    pipeline(promote, reject_complex, fn) for fn in (np.less, np.less_equal, np.greater, np.greater_equal)
-)
-op_isnan, op_isinf, op_isfinite, op_isreal = (
-    pipeline(convert, fn) for fn in (np.isnan, np.isinf, np.isfinite, np.isreal)
-)
-op_logical_and, op_logical_or, op_logical_xor, op_logical_not = (
-    pipeline(truths, fn) for fn in (np.logical_and, np.logical_or, np.logical_xor, np.logical_not)
-)
+op_equal = pipeline(promote, np.equal)
+op_not_equal = pipeline(promote, np.not_equal)
+op_less = pipeline(promote, reject_complex, np.less)
+op_less_equal = pipeline(promote, reject_complex, np.less_equal)
+op_greater = pipeline(promote, reject_complex, np.greater)
+op_greater_equal = pipeline(promote, reject_complex, np.greater_equal)
+op_isnan = pipeline(convert, np.isnan)
+op_isinf = pipeline(convert, np.isinf)
+op_isfinite = pipeline(convert, np.isfinite)
+op_logical_and = pipeline(truths, np.logical_and)
+op_logical_or = pipeline(truths, np.logical_or)
+op_logical_xor = pipeline(truths, np.logical_xor)
+op_logical_not = pipeline(truths, np.logical_not)
 
 
 def op_where(condition, x1, x2):
@@ -33,6 +36,7 @@ def op_nonzero(x):
 
 op_isposinf = pipeline(convert, reject_complex, lambda x: x == np.inf)
 op_isneginf = pipeline(convert, reject_complex, lambda x: x == -np.inf)
+op_isreal = pipeline(convert, np.isreal)
 op_signbit = pipeline(convert, reject_complex, lambda x: x < 0 if x.dtype.kind in "biu" else np.signbit(x))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -35,7 +36,8 @@ def total(fn):
     return op
 
 
-op_sum, op_prod = total(np.sum), total(np.prod)
+op_sum = total(np.sum)
+op_prod = total(np.prod)
 
 
 op_mean = of_floats(mean)
@@ -62,9 +64,21 @@ def of_truths(fn):
     return op
 
 
-op_argmax, op_argmin, op_all, op_any = place(np.argmax), place(np.argmin), of_truths(np.all), of_truths(np.any)
-op_max = lambda *args: extremum(np.max, op_maximum, 0, *args)  # noqa: E731
-op_min = lambda *args: extremum(np.min, op_minimum, 1, *args)  # noqa: E731
+def extremum(reduce, pairwise, which, x, axis, keepdims, initial):
+    (x,) = reject_complex(convert(x))
+    axes = args.axes(axis, x.ndim)
+    if initial is None:
+        return reduce(x, axes, keepdims=keepdims)
+    x, initial = promote(x, initial)
+    return pairwise(reduce(x, axes, keepdims=keepdims, initial=identity(x)[which]), initial)
+
+
+op_max = functools.partial(extremum, np.max, op_maximum, 0)
+op_min = functools.partial(extremum, np.min, op_minimum, 1)
+op_argmax = place(np.argmax)
+op_argmin = place(np.argmin)
+op_all = of_truths(np.all)
+op_any = of_truths(np.any)
 
 
 @of_reals
@@ -84,21 +98,13 @@ def so_far(fn):
     return op
 
 
-op_cumsum, op_cumprod = so_far(np.cumsum), so_far(np.cumprod)
+op_cumsum = so_far(np.cumsum)
+op_cumprod = so_far(np.cumprod)
 
 
 def summands(x, dtype):
     x = convert(x, dtype)
     return x if dtype else convert(x, ACCUMULATED.get(dtype_name(x)))
-
-
-def extremum(reduce, pairwise, which, x, axis, keepdims, initial):
-    (x,) = reject_complex(convert(x))
-    axes = args.axes(axis, x.ndim)
-    if initial is None:
-        return reduce(x, axes, keepdims=keepdims)
-    x, initial = promote(x, initial)
-    return pairwise(reduce(x, axes, keepdims=keepdims, initial=identity(x)[which]), initial)
 
 
 def identity(x):
