@@ -299,6 +299,11 @@ VALUES = [
     lambda p: np.count_nonzero(p > 1),
     lambda p: scipy.special.k1(p),
     lambda p: np.union1d(p, A[0]),
+    lambda p: np.linalg.solve(np.stack([M * p, M, M, M + p]), M),
+    lambda p: np.linalg.solve(np.stack([M * p, M]), X),
+    lambda p: np.linalg.trace(np.stack([A * p, A])),
+    lambda p: np.linalg.diagonal(np.stack([A * p, A, A])),
+    lambda p: np.sum(p, dtype="f8"),
     lambda p: np.insert(np.arange(3), 1, p[:2]),
     lambda p: np.concatenate([p, A], axis=None, casting="same_kind"),
 ]
@@ -311,6 +316,11 @@ def test_values_are_those_of_numpy(k):
         found = mo.op_convert_to_numpy(mo.op_stop_gradient(VALUES[k](tape.watch(X))))
     assert found.shape == np.shape(wanted)
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-12)
+
+
+def test_float32_stays():
+    for call in (lambda p: np.ediff1d(p, to_end=p), lambda p: np.insert(p, 1, 2.0), lambda p: np.diff(p, prepend=0)):
+        assert mo.vjp(call, X.astype(np.float32))[0].dtype == np.float32
 
 
 class Series:

@@ -95,9 +95,10 @@ def called_by_ufunc(ops, ufunc, method, inputs, options):
 def called_by_op(function, args, kwargs):
     """Return what an op makes of the arguments of NumPy's function; `NotImplemented` if it cannot."""
     name = function.__name__
-    if any(type(x) is type and x in TYPES for x in (*args, *kwargs.values())):
-        args = [np.dtype(x) if type(x) is type else x for x in args]
-        kwargs = {key: np.dtype(x) if type(x) is type else x for key, x in kwargs.items()}
+    if type in map(type, args):
+        args = [np.dtype(x) if type(x) is type and x in TYPES else x for x in args]
+    if kwargs.get("dtype") is not None:
+        kwargs = kwargs | {"dtype": np.dtype(kwargs["dtype"])}
     if function in ADAPTED:
         call = ADAPTED[function]
         names = signature(call).parameters if kwargs else ()
@@ -259,6 +260,12 @@ def _diff(a, n=1, axis=-1, prepend=None, append=None):
     return op_of("diff")(np.concatenate(parts, axis) if len(parts) > 1 else a, n, axis)
 
 
+def _solve(a, b):
+    """Take one dimension alone as a vector, where the op takes a batch of vectors too."""
+    n = np.ndim(a) - np.ndim(b) if np.ndim(b) > 1 else 0
+    return op_of("solve")(a, np.expand_dims(b, tuple(range(n))) if n > 0 else b)
+
+
 def _lstsq(a, b, rcond=None):
     x, rank = op_of("lstsq")(a, b, rcond), np.linalg.matrix_rank(a)
     rest = np.atleast_1d(np.sum(np.abs(a @ x - b) ** 2, 0))
@@ -366,7 +373,10 @@ ADAPTED = {
     **{getattr(np.fft, f"{f}n"): _along_several(f"{f}n", None) for f in words("fft ifft rfft irfft")},
     **{getattr(np.fft, f"{f}2"): _along_several(f"{f}n", (-2, -1)) for f in words("fft ifft rfft irfft")},
     **{f: _by_places(f) for f in (np.delete, np.resize, np.rollaxis, np.lib.stride_tricks.sliding_window_view)},
-    **{getattr(np.linalg, f): _of_array_api(f"linalg.{f}") for f in words("matrix_transpose matrix_norm vector_norm")},
+    **{
+        getattr(np.linalg, f): _of_array_api(f"linalg.{f}")
+        for f in words("matrix_transpose matrix_norm vector_norm trace diagonal")
+    },
     **{
         getattr(np, f): _of_array_api(f)
         for f in words("cumulative_sum cumulative_prod astype unique_values matrix_transpose")
@@ -388,7 +398,9 @@ ADAPTED = {
     np.atleast_3d: _at_least(3),
     np.block: _block,
     np.diff: _diff,
-    np.ediff1d: lambda ary, to_end=(), to_begin=(): np.concatenate([to_begin, np.diff(np.ravel(ary)), to_end], None),
+    np.ediff1d: lambda ary, to_end=None, to_begin=None: np.concatenate(
+        [x for x in (to_begin, np.diff(np.ravel(ary)), to_end) if x is not None], None
+    ),
     np.fix: np.trunc,
     np.i0: lambda x: op_of("iv")(0, x),
     np.angle: lambda z, deg=False: np.degrees(op_of("angle")(z)) if deg else op_of("angle")(z),
@@ -405,6 +417,7 @@ ADAPTED = {
     np.linalg.multi_dot: lambda arrays: functools.reduce(np.matmul, arrays),
     np.linalg.vecdot: lambda x1, x2, axis=-1: np.sum(np.conj(x1) * x2, axis),
     np.linalg.lstsq: _lstsq,
+    np.linalg.solve: _solve,
     np.linalg.cond: _cond,
     np.linalg.eig: _eig,
     np.linalg.qr: _qr,
