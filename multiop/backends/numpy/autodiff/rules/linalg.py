@@ -55,34 +55,26 @@ def op_pinv(u, x, rcond):
     return left @ inverse @ turned + turned @ (inverse @ right) - turned @ u @ turned
 
 
-def of_matrix(u, y, a, likeb, back=ops.solve):
-    grad = back(adjoint(a), as_columns(u, a, likeb))
-    return -(grad @ adjoint(as_columns(y, a, likeb)))
+def of_matrix(u, y, a, like, is_lower=None):
+    grad = -(solved_back(u, a, like, is_lower) @ adjoint(as_columns(y, a, like)))
+    return grad if is_lower is None else ops.where(triangle(grad, is_lower), grad, 0)
 
 
-def of_right_side(u, _y, a, likeb, back=ops.solve):
-    grad = back(adjoint(a), as_columns(u, a, likeb))
+def of_right_side(u, _y, a, like, is_lower=None):
+    grad = solved_back(u, a, like, is_lower)
     return grad[..., 0] if grad.ndim > u.ndim else grad
+
+
+def solved_back(u, a, b, is_lower):
+    back, u = adjoint(a), as_columns(u, a, b)
+    return ops.solve(back, u) if is_lower is None else ops.solve_triangular(back, u, not is_lower)
 
 
 def as_columns(x, a, b):
     return ops.expand_dims(x, -1) if args.is_vector_rhs(a.shape, b.shape) else x
 
 
-def turned(is_lower):
-    """Return the solver of systems with the adjoint of a triangle."""
-    return lambda a, b: ops.solve_triangular(a, b, not is_lower)
-
-
-def of_triangle(u, y, a, likeb, is_lower):
-    return ops.where(triangle(a, is_lower), of_matrix(u, y, a, likeb, turned(is_lower)), 0)
-
-
-op_solve = (of_matrix, of_right_side)
-op_solve_triangular = (
-    of_triangle,
-    lambda u, _y, a, likeb, is_lower: of_right_side(u, None, a, likeb, turned(is_lower)),
-)
+op_solve = op_solve_triangular = (of_matrix, of_right_side)
 
 
 def op_expm(u, x):

@@ -40,8 +40,7 @@ op_split, op_flip, op_tile, op_repeat, op_roll, op_diagonal = map(
 def of_padded(u, _y, like, pad_width, mode, _number):
     if mode != "constant":
         return put(u, ops.pad(entry_numbers(like), pad_width, mode, -1), like.shape)
-    starts = [before for before, _ in args.pairs(pad_width, u.ndim)]
-    return u[tuple(slice(start, start + size) for start, size in zip(starts, like.shape, strict=True))]
+    return ops.slice(u, [before for before, _ in args.pairs(pad_width, u.ndim)], like.shape)
 
 
 def of_number(u, _y, like, pad_width, mode, _number):
