@@ -13,8 +13,7 @@ from .products import adjoint
 
 def of_factor(u, y, _x, upper):
     back, u = (y, adjoint(u)) if upper else (adjoint(y), u)
-    half = ops.solve_triangular(back, hermitian(back @ u), False)
-    grad = ops.solve_triangular(back, adjoint(half), False)
+    grad = ops.solve_triangular(back, adjoint(ops.solve_triangular(back, hermitian(back @ u), False)), False)
     return lower(grad) + diagonal(grad) / 2
 
 
@@ -201,7 +200,8 @@ def on_diagonal(entries):
 
 def hermitian(x):
     """Return the Hermitian matrices given by the lower triangles of `x`."""
-    return lower(x) + adjoint(lower(x)) + diagonal(x)
+    below = lower(x)
+    return below + adjoint(below) + diagonal(x)
 
 
 def regular(x):
