@@ -25,6 +25,7 @@ SPELLED = {"AxisConcatenator": "r_"}
 INEXACT = {dtypes.to_numpy(name) for name in dtypes.INEXACT}
 COPIES = weakref.WeakValueDictionary()  # of what many steps need, as a matrix in a loop
 WIDE = {dtype for dtype in INEXACT if dtype.itemsize > 2}
+HALVES = INEXACT - WIDE
 
 
 class Ops:
@@ -424,9 +425,13 @@ def recorded(op, rule, args, result=None):
     if not any(map(is_inexact, results)):
         return result
     args = [each(alike if hasattr(rule, "needs_shapes") else kept, x) for x in args]
+    leaves = operands(args)
+    has_halves = any(getattr(x, "dtype", None) in HALVES for x in [*leaves, *results])
 
     def pull(upstreams):
-        upstreams, wide = list(map(in_float32, upstreams)), [each(in_float32, x) for x in args]
+        wide = args
+        if has_halves:
+            upstreams, wide = list(map(in_float32, upstreams)), [each(in_float32, x) for x in args]
         if type(rule) is tuple:
             y = op(*wide)
             grads = tuple([
@@ -440,7 +445,7 @@ def recorded(op, rule, args, result=None):
             for x, g in paired(args, grads if isinstance(grads, tuple) else (grads,))
         ]
 
-    node = Node([x for x in operands(args) if isinstance(x, Traced)], pull, map(array_of, results))
+    node = Node([x for x in leaves if isinstance(x, Traced)], pull, map(array_of, results))
     node.tells_unused = hasattr(rule, "tells_unused")
     traced = [Traced(y, node, k) if is_inexact(y) else y for k, y in enumerate(results)]
     return type(result)(traced) if several else traced[0]
@@ -523,7 +528,7 @@ def copy_of(x):
 
 
 def in_float32(x):
-    if not is_inexact(x) or x.dtype.itemsize != 2:
+    if not isinstance(x, (np.ndarray, Traced)) or x.dtype not in HALVES:
         return x
     y = ops.cast(x, "float32")
     return Traced(y, *x.place) if isinstance(x, Traced) and not isinstance(y, Traced) else y  # rules ask which are
