@@ -14,6 +14,7 @@ import itertools
 import sys
 import time
 import tracemalloc
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -166,7 +167,7 @@ def programs(multiop: Any) -> list[tuple[str, Any, Any, float, Any]]:
     import autograd.numpy as anp
     import numpy as np
 
-    rng = np.random.default_rng(0)
+    rng, eye = np.random.default_rng(0), np.eye(100)
     rows: list[tuple[str, Any, Any, float, Any]] = []
 
     class Ours:
@@ -177,6 +178,9 @@ def programs(multiop: Any) -> list[tuple[str, Any, Any, float, Any]]:
         )
         sum, mean, max, where, dot = (getattr(multiop, f"op_{f}") for f in ["sum", "mean", "max", "where", "dot"])
         log1p, maximum, logaddexp = multiop.op_log1p, multiop.op_maximum, multiop.op_logaddexp
+        abs, einsum, diag = multiop.op_abs, multiop.op_einsum, multiop.op_diag
+        fft = types.SimpleNamespace(fft=multiop.op_fft)
+        linalg = types.SimpleNamespace(inv=multiop.op_inv, solve=multiop.op_solve, cholesky=multiop.op_cholesky)
 
     def both(name: str, make: Callable[[Any], Any], args: Any, of: str, limit: float, by_hand: Any = None) -> None:
         theirs = {
@@ -323,6 +327,28 @@ def programs(multiop: Any) -> list[tuple[str, Any, Any, float, Any]]:
         return loss
 
     both("a classifier, 20 x 10, batch 64", classifier, (0.1 * rng.normal(size=(20, 10)),), "value_and_grad", 1.0)
+
+    m = rng.normal(size=(8, 8)) + 8 * np.eye(8)
+    both(
+        "einsum of i,ij,j, 8 numbers", lambda np: lambda x: np.einsum("i,ij,j->", x, m, x), (x,), "value_and_grad", 1.0
+    )
+    both("inverse of 8 x 8", lambda np: lambda m: np.sum(np.linalg.inv(m)), (m,), "value_and_grad", 1.0)
+    for n in (8, 65_536):
+        make = lambda np: lambda x: np.sum(np.abs(np.fft.fft(x + 0j)) ** 2)
+        both(f"power of {n} frequencies", make, (rng.normal(size=n),), "value_and_grad", 1.0 if n == 8 else 0.8)
+    for n in (10, 100):
+        points, heights = rng.normal(size=(n, 2)), rng.normal(size=n)
+        distances = np.sum((points[:, None] - points) ** 2, -1)
+
+        def process(np: Any, n: int = n, distances: Any = distances, heights: Any = heights) -> Any:
+            def loss(p: Any) -> Any:
+                factor = np.linalg.cholesky(np.exp(p[0] - distances * np.exp(p[1])) + np.exp(p[2]) * eye[:n, :n])
+                white = np.linalg.solve(factor, heights)
+                return np.dot(white, white) / 2 + np.sum(np.log(np.diag(factor)))
+
+            return loss
+
+        both(f"a Gaussian process of {n}", process, (np.array([0.1, 0.0, -1.0]),), "value_and_grad", 1.0)
 
     custom = autograd.extend.primitive(lambda x: np.log1p(np.exp(x)))
     autograd.extend.defvjp(custom, lambda y, x: lambda u: u / (1 + np.exp(-x)))

@@ -98,6 +98,77 @@ FUNCTIONS = {
     "truth": lambda p: np.sum(p * True * (p * p / True)) + np.dot(p, p) * isinstance(A, np.ndarray) - False * p[0],
     "a copy": lambda p: np.sum(copy.deepcopy({"p": p})["p"] * copy.copy(p) * np.copy(p)),
     "text": lambda p: np.sum(p**2) * len(f"{p[0]:.3f} {p[1]:8.2e}{p[2]:>+7.2f}"),
+    "the order of Fortran": lambda p: (
+        np.sum(np.reshape(A * p, (2, 8), order="F")[1] ** 2 * np.arange(8))
+        + np.sum((A * p).ravel("F") * (A * p).flatten("F") * np.arange(16))
+        + np.sum(p.reshape((2, 2), order="F") @ np.ravel(p, "F").reshape(2, 2))
+    ),
+    "Python's float": lambda p: np.sum(p.astype(float) ** 2) + np.sum(p, dtype=float) * np.mean(p, None, float),
+    "entries that are put between": lambda p: (
+        np.sum(np.insert(p, [1, 3], p[:2] ** 2) * np.arange(6))
+        + np.sum(np.insert(A, 2, p * p, axis=1) ** 2)
+        + np.sum(np.insert(A * p, 1, 2.0) ** 2)
+    ),
+    "divmod, rint and fix": lambda p: np.divmod(p, 0.3)[1] @ np.divmod(2.0, p)[1] + np.sum(np.rint(p) * p * np.fix(+p)),
+    "products of rows": lambda p: (
+        np.vecdot(A * p, p) @ X
+        + np.sum(np.linalg.vecdot(A * p, A * p) ** 2)
+        + (np.matvec(A * p, p) @ np.vecmat(p, A * p) if hasattr(np, "matvec") else 0)
+    ),
+    "parts of a domain": lambda p: np.sum(
+        np.piecewise(p, [p < 0.8, p > 1.2], [lambda q, k: np.log(q) * k, 3.0, lambda q, k: k * q * q], 2.0) ** 3
+    ),
+    "functions of rows": lambda p: (
+        np.sum(np.apply_along_axis(lambda q: q.sum() ** 2, 0, A * p))
+        + np.sum(np.apply_along_axis(lambda q: q[:2] * q[2:], 1, A * p) ** 2)
+    ),
+    "differences with ends": lambda p: (
+        np.sum(np.diff(p, prepend=p[0] ** 2, append=0.0) ** 2)
+        + np.sum(np.diff(A * p, 2, 0, append=A[:2]) ** 2)
+        + np.sum(np.ediff1d(p, to_end=p[:2]) ** 3)
+    ),
+    "entries that a mask picks": lambda p: (
+        np.sum(p, where=X > 1) ** 2
+        + np.prod(A * p, 1, where=A > 0, initial=2.0).sum()
+        + np.max(p, initial=0.1, where=X < 1)
+        + np.sum(p**2, initial=3.0) ** 2
+    ),
+    "choices and places": lambda p: (
+        np.sum(np.choose([0, 1, 1, 0], [p, p * p]) ** 2)
+        + np.sum(np.take(p, [1, 6], mode="wrap") * np.take(p, [1, 6], mode="clip"))
+        + np.sum(np.resize(p, (2, 3)) ** 2 * np.arange(3))
+        + np.concatenate([A * p, p], axis=None)[4:] @ np.arange(16)
+    ),
+    "results with names": lambda p: (
+        np.linalg.slogdet(M + np.diag(p)).logabsdet
+        + np.linalg.eigh(M + np.diag(p)).eigenvalues @ X
+        + np.linalg.svd(A * p, compute_uv=True).S @ X
+        + np.sum(np.linalg.qr(A * p).R ** 3)
+        + np.sum(np.linalg.qr(A * p, "r") ** 3)
+    ),
+    "least squares and condition": lambda p: (
+        np.sum(np.linalg.lstsq(A[:, :2] * p[:2], p, rcond=None)[0])
+        + np.linalg.lstsq(A[:, :2] * p[:2], p, rcond=None)[1].sum()
+        + np.linalg.cond(A * p)
+        + np.linalg.cond(A * p, 1)
+    ),
+    "polynomials": lambda p: (
+        np.sum(np.polymul(p, p) ** 2)
+        + np.polyadd(p, [1.0, 2]) @ p
+        + np.polysub([2.0], p) @ p
+        + np.sum(np.polyder(p, 2) ** 2)
+        + np.sum(np.polyint(p) ** 2)
+    ),
+    "sums so far": lambda p: (
+        np.sum(np.cumulative_sum(p, include_initial=True) ** 2) + np.cumulative_prod(A * p, axis=1).sum()
+        if hasattr(np, "cumulative_sum")
+        else np.sum(np.cumsum(p) ** 2)
+    ),
+    "entries as a list": lambda p: (
+        sum(p.tolist()) * p.item(2) * p[1].item() + (A * p).tolist()[1][2] * (A * p).item(1, 0)
+    ),
+    "orders that are cut": lambda p: np.sum(scipy.special.kn(2, p) * scipy.special.k0e(p)) + np.i0(p) @ p,
+    "more names": lambda p: np.sum(np.angle(p + 2j, deg=True) * scipy.special.exp10(p)) + np.corrcoef(p, X)[0, 1],
     "noise": lambda p: np.sum(np.random.default_rng(1).normal(size=4) * p**2),
 }
 
@@ -120,7 +191,12 @@ WAYS = {  # calls that end a gradient, and what their errors name
     r"np.asarray.*write np.dot\(a, x\)": lambda p: A.dot(p).sum(),
     r"np.add.*write y = y \+ x": lambda p: np.ones(4).__iadd__(p).sum(),
     r"entry of another array.*op_stack or op_set_item": lambda p: np.zeros(4).__setitem__(0, p[0]),
-    r"np.cond.*one of those in docs/ops.md": lambda p: np.linalg.cond(M * p),  # not op_cond, which is a branch
+    r"np.vectorize.*op_vectorize": lambda p: np.vectorize(lambda q: q * q)(p).sum(),
+    r"np.r_.*op_concatenate": lambda p: np.sum(np.r_[p, 1.0]),
+    r"np.copyto.*op_set_item": lambda p: np.sum(np.full_like(X, p[0])),
+    r"np.polynomial's polyval.*one of those in docs/ops.md": lambda p: np.polynomial.polynomial.polyval(2.0, p),
+    r"np.maximum.accumulate.*one of those in docs/ops.md": lambda p: np.maximum.accumulate(p).sum(),
+    r"np.ravel.*op_ravel": lambda p: p.ravel("K").sum(),
 }
 
 
@@ -132,9 +208,9 @@ def test_what_would_end_a_gradient_names_the_way_out(way):
 
 def test_what_has_no_op_says_what_to_use():
     for call in (
-        lambda p: np.ediff1d(p), lambda p: np.var(p, mean=0.0), lambda p: np.sum(p, where=X > 1),
-        lambda p: np.diff(p, append=2.0), lambda p: np.linalg.lstsq(A, p), lambda p: np.sum(p, out=X),
-        lambda p: np.linalg.svd(M * p, True, True, True),
+        lambda p: np.trim_zeros(p), lambda p: np.var(p, mean=0.0), lambda p: np.mean(p, where=X > 1),
+        lambda p: np.linalg.tensorinv(A * p, 1), lambda p: np.sum(p, out=X), lambda p: np.exp(p, where=X > 1),
+        lambda p: np.linalg.svd(M * p, True, True, True), lambda p: np.concatenate([p, p], dtype="float32"),
     ):  # fmt: skip
         with pytest.raises(errors.UnsupportedError, match="use an op of multiop"):
             mo.grad(call)(X)
@@ -222,6 +298,14 @@ VALUES = [
     lambda p: np.isclose(p, 1.0, atol=0.3),
     lambda p: np.count_nonzero(p > 1),
     lambda p: scipy.special.k1(p),
+    lambda p: np.union1d(p, A[0]),
+    lambda p: np.linalg.solve(np.stack([M * p, M, M, M + p]), M),
+    lambda p: np.linalg.solve(np.stack([M * p, M]), X),
+    lambda p: np.linalg.trace(np.stack([A * p, A])),
+    lambda p: np.linalg.diagonal(np.stack([A * p, A, A])),
+    lambda p: np.sum(p, dtype="f8"),
+    lambda p: np.insert(np.arange(3), 1, p[:2]),
+    lambda p: np.concatenate([p, A], axis=None, casting="same_kind"),
 ]
 
 
@@ -232,6 +316,11 @@ def test_values_are_those_of_numpy(k):
         found = mo.op_convert_to_numpy(mo.op_stop_gradient(VALUES[k](tape.watch(X))))
     assert found.shape == np.shape(wanted)
     np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-12)
+
+
+def test_float32_stays():
+    for call in (lambda p: np.ediff1d(p, to_end=p), lambda p: np.insert(p, 1, 2.0), lambda p: np.diff(p, prepend=0)):
+        assert mo.vjp(call, X.astype(np.float32))[0].dtype == np.float32
 
 
 class Series:

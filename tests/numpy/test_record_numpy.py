@@ -96,7 +96,13 @@ def test_functions_of_numpy():
     with mo.GradientTape() as tape:
         x = tape.watch(X)
         y = np.sin(x) + np.hypot(x, 1.0) + np.remainder(x, 0.75) + X * x
-        for call in (np.rint, np.ediff1d, np.asarray, lambda x: np.array([x, x]), lambda x: np.add(x, x, where=x > 0)):
+        for call in (
+            np.spacing,
+            np.trim_zeros,
+            np.asarray,
+            lambda x: np.array([x, x]),
+            lambda x: np.add(x, x, where=x > 0),
+        ):
             with pytest.raises(errors.UnsupportedError, match=r"np\.\w+ of an array that is differentiated: use an op"):
                 call(x)
         with pytest.raises(AttributeError, match=r"multiop\.op_sort"):

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import string
 import sys
 
 import numpy as np
 
 words = str.split
-FUNCTIONS = set(  # which take and return what their ops do
+FUNCTIONS = set(  # which and return what their ops do
     words("""sum prod mean var std max min amax amin cumsum cumprod nansum nanprod nancumsum nancumprod nanmean
-    nanvar nanstd nanmax nanmin nanmedian nanquantile nanpercentile ptp where clip concatenate stack vstack hstack
-    dstack column_stack split array_split hsplit vsplit dsplit reshape ravel transpose swapaxes moveaxis expand_dims
+    nanvar nanstd nanmax nanmin nanmedian nanquantile nanpercentile ptp where clip stack vstack hstack
+    dstack column_stack split array_split hsplit vsplit dsplit transpose swapaxes moveaxis expand_dims
     squeeze broadcast_to broadcast_arrays meshgrid tile repeat roll rot90 flip fliplr flipud pad append diag
     diagflat diagonal trace tril triu dot vdot inner outer tensordot einsum kron cross matrix_power norm solve inv
-    det slogdet cholesky eigh eigvals eigvalsh svd qr pinv sort take take_along_axis median quantile percentile
-    average bincount correlate cov corrcoef diff gradient interp trapezoid unwrap convolve polyfit polyval vander
-    linspace logspace geomspace real imag angle conj sinc nan_to_num round around full_like copy select fftshift
+    det slogdet cholesky eigh eigvals eigvalsh svd pinv sort take take_along_axis median quantile percentile
+    average bincount correlate cov gradient interp trapezoid unwrap convolve polyfit polyval vander
+    linspace logspace geomspace real imag conj sinc nan_to_num round around full_like copy select fftshift
     ifftshift unstack unique poly roots svdvals""")
 )
 FACTS = set(  # which are constant but where they jump
@@ -27,8 +28,20 @@ FACTS = set(  # which are constant but where they jump
     argpartition lexsort searchsorted digitize nonzero flatnonzero argwhere count_nonzero isin matrix_rank all any
     zeros_like ones_like empty_like shares_memory may_share_memory""")
 )
-NAMES = {"amax": "max", "amin": "min", "around": "round"}
-RENAMED = {"shape": "newshape"}
+UFUNCS = {  # whose ops have other names, those of SciPy too
+    "absolute": "abs", "remainder": "mod", "float_power": "power", "expit": "sigmoid", "gammaln": "lgamma",
+    "psi": "digamma", "degrees": "rad2deg", "radians": "deg2rad", "conjugate": "conj", "log_expit": "log_sigmoid",
+}  # fmt: skip
+REDUCED = {
+    ("add", "reduce"): np.sum, ("multiply", "reduce"): np.prod, ("maximum", "reduce"): np.max,
+    ("minimum", "reduce"): np.min, ("add", "accumulate"): np.cumsum, ("multiply", "accumulate"): np.cumprod,
+}  # fmt: skip
+NEUTRAL = {"sum": 0, "prod": 1, "max": -np.inf, "min": np.inf}  # what stands where an entry is left out
+NAMES = {
+    "amax": "max", "amin": "min", "around": "round", "copyto": "set_item", "r_": "concatenate",
+}  # fmt: skip
+RENAMED = {"correction": "ddof"}
+TYPES = {float, complex, int, bool}  # NumPy's are wide
 IGNORED = {"out", "order", "optimize", "casting", "subok", "like", "copy", "kind", "stable", "overwrite_input"}
 OPTIONS = {"where", "initial", "dtype", "ddof", "axis", "keepdims", "hermitian"}
 METHODS = set(
@@ -58,28 +71,75 @@ def alike(function, op):
     return n, names.keys() - {"dtype", "copy"}
 
 
+def name_of(ufunc):
+    return UFUNCS.get(ufunc.__name__, ufunc.__name__)
+
+
+def called_by_ufunc(ops, ufunc, method, inputs, options):
+    """Return what an op makes of the operands of a ufunc; `NotImplemented` if it cannot."""
+    name = ufunc.__name__
+    if (name, method) in REDUCED and "out" not in options:
+        return REDUCED[name, method](*inputs, **{"axis": 0} | options)
+    if options or method not in ("__call__", "outer"):
+        return NotImplemented
+    if method == "outer":
+        x, y = inputs
+        inputs = np.reshape(x, (*np.shape(x), *[1] * np.ndim(y))), y
+    if name in BESSEL:
+        name, order = BESSEL[name]
+        return getattr(ops, name)(order, *inputs)
+    op = ADAPTED_UFUNCS.get(name) or getattr(ops, UFUNCS.get(name, name), None)
+    return NotImplemented if op is None else op(*inputs)
+
+
 def called_by_op(function, args, kwargs):
     """Return what an op makes of the arguments of NumPy's function; `NotImplemented` if it cannot."""
     name = function.__name__
+    if type in map(type, args):
+        args = [np.dtype(x) if type(x) is type and x in TYPES else x for x in args]
+    if kwargs.get("dtype") is not None:
+        kwargs = kwargs | {"dtype": np.dtype(kwargs["dtype"])}
     if function in ADAPTED:
-        return NotImplemented if kwargs.get("out") is not None else ADAPTED[function](*args, **kwargs)
+        call = ADAPTED[function]
+        names = signature(call).parameters if kwargs else ()
+        known = {key: x for key, x in kwargs.items() if "options" in names or key in names}
+        unknown = kwargs.keys() - known.keys() - (IGNORED if kwargs.get("out") is None else {})
+        return NotImplemented if unknown else call(*args, **known)
     if name not in FUNCTIONS or not (function.__module__ or "").startswith("numpy"):
         return NotImplemented
     op = op_of(name)
     n_alike, names = alike(function, op)
     if len(args) <= n_alike and kwargs.keys() <= names:
-        return op(*args, **kwargs)
+        return _as_named(function, op(*args, **kwargs))
     wanted = list(signature(op).parameters.values())
     positional, options = _bind_arguments(function, args, kwargs, wanted)
     ddof = options.pop("ddof", 0) if name in ("var", "std") else 0
+    if (where := options.pop("where", True)) is not True:
+        if name not in NEUTRAL:
+            return NotImplemented
+        positional = np.where(where, positional[0], NEUTRAL[name]), *positional[1:]
+    initial = options.pop("initial") if name in ("sum", "prod") and "initial" in options else None
     if any(option not in {p.name for p in wanted} for option in options):
         return NotImplemented
     y = op(*positional, **options)
+    if initial is not None:
+        y = y + initial if name == "sum" else y * initial
     if not ddof:
-        return y
+        return _as_named(function, y)
     x = positional[0]
     n = op_of("size")(x) // max(1, op_of("size")(y))
     return y * (n / (n - ddof)) ** (0.5 if name == "std" else 1)
+
+
+@functools.lru_cache
+def _type_of_results(function):
+    return type(function(np.eye(1)))
+
+
+def _as_named(function, y):
+    """Give several results of linear algebra the names that NumPy gives them."""
+    is_named = type(y) is tuple and function.__name__ in ("eig", "eigh", "qr", "slogdet", "svd")
+    return _type_of_results(function)(*y) if is_named else y
 
 
 def _bind_arguments(function, args, kwargs, wanted):
@@ -110,6 +170,14 @@ def method_of(x, name):
     """Return a method of an array as the function of its name, or a property; `None` if there is no such."""
     if name in METHODS:
         return functools.partial(getattr(np, name), x)
+    if name in ("itemsize", "nbytes"):
+        return getattr(x.array, name)
+    if name == "item":
+        return lambda *k: x[k] if len(k) > 1 else np.ravel(x)[k[0]] if k else np.reshape(x, ())
+    if name == "tolist":
+        return lambda: [row.tolist() if row.ndim else row for row in x] if x.ndim else x
+    if name == "compress":
+        return lambda condition, axis=None: np.compress(condition, x, axis)
     if name in ("real", "imag"):
         return op_of(name)(x)
     if name == "mT":
@@ -117,7 +185,7 @@ def method_of(x, name):
     if name == "flatten":
         return functools.partial(np.ravel, x)
     if name == "astype":
-        return lambda dtype, *_, **__: op_of("cast")(x, dtype)
+        return functools.partial(_astype, x)
     if name in ("reshape", "transpose"):
         return lambda *shape, **options: getattr(np, name)(
             x, *([shape[0] if len(shape) == 1 else shape] if shape else []), **options
@@ -128,22 +196,118 @@ def method_of(x, name):
 # functions that take something else than their ops
 
 
+def _astype(x, dtype, *_, **__):
+    return op_of("cast")(x, np.dtype(dtype))
+
+
+def _by_places(move):
+    """Return a function that moves entries about: it moves their places, and these are taken."""
+    return lambda x, *args, **options: np.take(x, move(np.arange(np.size(x)).reshape(np.shape(x)), *args, **options))
+
+
+def _reshape(a, shape, order="C"):
+    if order not in ("C", "F"):  # the order in memory, which an op need not keep
+        return NotImplemented
+    return op_of("reshape")(a, shape) if order == "C" else _by_places(np.reshape)(a, shape, order)
+
+
+def _insert(arr, obj, values, axis=None):
+    """Insert places of what is behind the array."""
+    n, values = np.size(arr), op_of("cast")(values, arr.dtype)
+    behind = n + np.arange(np.size(values)).reshape(np.shape(values))
+    places = np.insert(np.arange(n).reshape(np.shape(arr)), obj, behind, axis)
+    return np.take(np.concatenate([np.reshape(arr, -1), np.reshape(values, -1)]), places)
+
+
+def _concatenate(arrays, axis=0):
+    return op_of("concatenate")([np.ravel(x) for x in arrays] if axis is None else arrays, axis or 0)
+
+
+def _take(a, indices, axis=None, _out=None, mode="raise"):
+    if mode != "raise":
+        indices = np.take(np.arange(np.size(a, axis)), indices, mode=mode)
+    return op_of("take")(a, indices, axis)
+
+
+def _choose(a, choices, _out=None, mode="raise"):
+    places = np.choose(a, np.arange(len(choices)), mode=mode)
+    return np.select([places == k for k in range(len(choices))], list(choices))
+
+
+def _piecewise(x, condlist, funclist, *args, **kw):
+    conditions = np.array(condlist, bool)
+    conditions = conditions[None] if conditions.ndim == np.ndim(x) else conditions
+    if len(conditions) + 1 == len(funclist):
+        conditions = np.concatenate([conditions, ~conditions.any(0, keepdims=True)])
+    y = np.zeros(np.shape(x), x.dtype)
+    for condition, function in zip(conditions, funclist, strict=True):
+        if condition.any():
+            y = op_of("set_item")(y, condition, function(x[condition], *args, **kw) if callable(function) else function)
+    return y
+
+
+def _apply_along_axis(func1d, axis, arr, *args, **kwargs):
+    rows = np.moveaxis(arr, axis, -1)
+    found = [func1d(rows[k], *args, **kwargs) for k in np.ndindex(rows.shape[:-1])]
+    ndim, axis = np.ndim(found[0]), axis % arr.ndim
+    y = np.reshape(np.stack(found), rows.shape[:-1] + np.shape(found[0]))
+    return np.moveaxis(y, range(y.ndim - ndim, y.ndim), range(axis, axis + ndim))
+
+
+def _diff(a, n=1, axis=-1, prepend=None, append=None):
+    shape = [1 if k == axis % np.ndim(a) else size for k, size in enumerate(np.shape(a))]
+    parts = [x if np.ndim(x) else np.broadcast_to(x, shape) for x in (prepend, a, append) if x is not None]
+    return op_of("diff")(np.concatenate(parts, axis) if len(parts) > 1 else a, n, axis)
+
+
+def _solve(a, b):
+    """Take one dimension alone as a vector, where the op takes a batch of vectors too."""
+    n = np.ndim(a) - np.ndim(b) if np.ndim(b) > 1 else 0
+    return op_of("solve")(a, np.expand_dims(b, tuple(range(n))) if n > 0 else b)
+
+
+def _lstsq(a, b, rcond=None):
+    x, rank = op_of("lstsq")(a, b, rcond), np.linalg.matrix_rank(a)
+    rest = np.atleast_1d(np.sum(np.abs(a @ x - b) ** 2, 0))
+    return x, rest if rank == a.shape[1] < a.shape[0] else np.zeros(0), rank, op_of("svdvals")(a)
+
+
+def _cond(x, p=None):
+    if p in (None, 2, -2):
+        s = np.linalg.svdvals(x)
+        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    return np.linalg.norm(x, p, (-2, -1)) * np.linalg.norm(np.linalg.inv(x), p, (-2, -1))
+
+
+def _of_one_length(*polynomials):
+    n = max(map(len, polynomials))
+    return [np.pad(p, (n - len(p), 0)) for p in polynomials]
+
+
+def _polyder(p, m=1):
+    return _polyder(p[:-1] * np.arange(len(p) - 1, 0, -1), m - 1) if m else p
+
+
+def _polyint(p, m=1):
+    return _polyint(np.append(p / np.arange(len(p), 0, -1), 0.0), m - 1) if m else p
+
+
 def _along_one(name):
     """Return a transform of NumPy's by that of the array API, whose options only have names."""
-    transform = _of_array_api("fft", name)
-    return lambda a, n=None, axis=-1, norm=None: transform(a, n=n, axis=axis, norm=norm or "backward")
+    transform = _of_array_api(f"fft.{name}")
+    return lambda a, n=None, axis=-1, norm=None, _out=None: transform(a, n=n, axis=axis, norm=norm or "backward")
 
 
 def _along_several(name, default):
-    transform = _of_array_api("fft", name)
-    return lambda a, s=None, axes=default, norm=None: transform(a, s=s, axes=axes, norm=norm or "backward")
+    transform = _of_array_api(f"fft.{name}")
+    return lambda a, s=None, axes=default, norm=None, _out=None: transform(a, s=s, axes=axes, norm=norm or "backward")
 
 
-def _of_array_api(part, name):
+def _of_array_api(name):
     """Return a function of the array API, which stands above: it is looked up when it is called."""
 
     def call(*args, **options):
-        return getattr(getattr(sys.modules["multiop"].array_api, part), name)(*args, **options)
+        return operator.attrgetter(name)(sys.modules["multiop"].array_api)(*args, **options)
 
     return call
 
@@ -162,7 +326,11 @@ def _eig(a):
     """Return what is real in real numbers, as NumPy does."""
     found = op_of("eig")(a)
     are_real = a.dtype.kind != "c" and not found[0].array.imag.any()
-    return tuple(map(np.real, found)) if are_real else found
+    return _as_named(np.linalg.eig, tuple(map(np.real, found)) if are_real else found)
+
+
+def _qr(a, mode="reduced"):
+    return np.linalg.qr(a)[1] if mode == "r" else _as_named(np.linalg.qr, op_of("qr")(a, mode))
 
 
 def _at_least(ndim):
@@ -188,40 +356,69 @@ def _block(arrays):
     return join(arrays, -depth(arrays))
 
 
-def _rollaxis(a, axis, start=0):
-    start += a.ndim * (start < 0)
-    return np.moveaxis(a, axis, start - (axis % a.ndim < start))
-
-
-def _sliding_window_view(x, window_shape, axis=None, **_):
-    sizes, ndim = np.atleast_1d(window_shape).tolist(), x.ndim
-    axes = range(ndim) if axis is None else np.atleast_1d(axis).tolist()
-    for size, k in zip(sizes, axes, strict=True):
-        places = np.arange(x.shape[k % ndim] - size + 1)[:, None] + np.arange(size)
-        x = np.moveaxis(np.take(x, places, k % ndim), k % ndim + 1, -1)
-    return x
-
-
-TRANSFORMS = {getattr(np.fft, f): _along_one(f) for f in words("fft ifft rfft irfft hfft ihfft")} | {
-    getattr(np.fft, f + end): _along_several(f"{f}n", axes)
-    for f in words("fft ifft rfft irfft")
-    for end, axes in {"n": None, "2": (-2, -1)}.items()
+BESSEL = {f"{f}{n}{end}": (f"{f}v{end}", n) for f in "jyik" for end in ("", "e") for n in (0, 1)}
+ADAPTED_UFUNCS = {
+    "divmod": lambda x1, x2: (np.floor_divide(x1, x2), np.remainder(x1, x2)),
+    "rint": np.round,
+    "positive": lambda x: x,
+    "matvec": lambda x1, x2: np.matmul(x1, np.expand_dims(x2, -1))[..., 0],
+    "vecmat": lambda x1, x2: np.matmul(np.expand_dims(np.conj(x1), -2), x2)[..., 0, :],
+    "vecdot": lambda x1, x2: np.sum(np.conj(x1) * x2, -1),
+    "exp10": lambda x: np.power(10.0, x),
+    "yn": lambda n, x: op_of("yv")(np.trunc(n), x),  # they drop what an order has behind its point
+    "kn": lambda n, x: op_of("kv")(np.trunc(n), x),
 }
-ADAPTED = TRANSFORMS | {
-    np.einsum: _einsum,
-    np.linalg.eig: _eig,
+ADAPTED = {
+    **{getattr(np.fft, f): _along_one(f) for f in words("fft ifft rfft irfft hfft ihfft")},
+    **{getattr(np.fft, f"{f}n"): _along_several(f"{f}n", None) for f in words("fft ifft rfft irfft")},
+    **{getattr(np.fft, f"{f}2"): _along_several(f"{f}n", (-2, -1)) for f in words("fft ifft rfft irfft")},
+    **{f: _by_places(f) for f in (np.delete, np.resize, np.rollaxis, np.lib.stride_tricks.sliding_window_view)},
+    **{
+        getattr(np.linalg, f): _of_array_api(f"linalg.{f}")
+        for f in words("matrix_transpose matrix_norm vector_norm trace diagonal")
+    },
+    **{
+        getattr(np, f): _of_array_api(f)
+        for f in words("cumulative_sum cumulative_prod astype unique_values matrix_transpose")
+        if hasattr(np, f)
+    },
+    np.reshape: _reshape,
+    np.ravel: lambda a, order="C": _reshape(a, -1, order),
+    np.insert: _insert,
+    np.concatenate: _concatenate,
+    np.take: _take,
+    np.compress: lambda condition, a, axis=None: np.take(a, np.flatnonzero(condition), axis),
+    np.extract: lambda condition, a: np.take(a, np.flatnonzero(condition)),
+    np.partition: lambda a, kth, axis=-1: np.take_along_axis(a, np.argpartition(a, kth, axis), axis),
+    np.choose: _choose,
+    np.piecewise: _piecewise,
+    np.apply_along_axis: _apply_along_axis,
     np.atleast_1d: _at_least(1),
     np.atleast_2d: _at_least(2),
     np.atleast_3d: _at_least(3),
     np.block: _block,
-    np.partition: lambda a, kth, axis=-1, *_, **__: np.take_along_axis(a, np.argpartition(a, kth, axis), axis),
-    np.rollaxis: _rollaxis,
-    np.compress: lambda condition, a, axis=None, **_: np.take(a, np.flatnonzero(condition), axis),
-    np.extract: lambda condition, a: np.take(a, np.flatnonzero(condition)),
-    np.delete: lambda a, obj, axis=None: np.take(a, np.delete(np.arange(np.size(a, axis)), obj), axis),
-    np.matrix_transpose: _of_array_api("linalg", "matrix_transpose"),
-    **{getattr(np.linalg, f): _of_array_api("linalg", f) for f in words("matrix_transpose matrix_norm vector_norm")},
-    np.linalg.multi_dot: lambda arrays, **_: functools.reduce(np.matmul, arrays),
-    np.lib.stride_tricks.sliding_window_view: _sliding_window_view,
+    np.diff: _diff,
+    np.ediff1d: lambda ary, to_end=None, to_begin=None: np.concatenate(
+        [x for x in (to_begin, np.diff(np.ravel(ary)), to_end) if x is not None], None
+    ),
+    np.fix: np.trunc,
+    np.i0: lambda x: op_of("iv")(0, x),
+    np.angle: lambda z, deg=False: np.degrees(op_of("angle")(z)) if deg else op_of("angle")(z),
     np.real_if_close: lambda a, tol=100: np.real(a) if np.isrealobj(np.real_if_close(a.array, tol)) else a,
+    np.union1d: lambda ar1, ar2: np.unique(np.concatenate([ar1, ar2], None)),
+    np.polyadd: lambda a1, a2: np.add(*_of_one_length(a1, a2)),
+    np.polysub: lambda a1, a2: np.subtract(*_of_one_length(a1, a2)),
+    np.polymul: np.convolve,
+    np.polyder: _polyder,
+    np.polyint: _polyint,
+    np.corrcoef: lambda x, y=None: op_of("corrcoef")(x if y is None else np.vstack([x, y])),
+    np.einsum: _einsum,
+    np.linalg.matmul: np.matmul,
+    np.linalg.multi_dot: lambda arrays: functools.reduce(np.matmul, arrays),
+    np.linalg.vecdot: lambda x1, x2, axis=-1: np.sum(np.conj(x1) * x2, axis),
+    np.linalg.lstsq: _lstsq,
+    np.linalg.solve: _solve,
+    np.linalg.cond: _cond,
+    np.linalg.eig: _eig,
+    np.linalg.qr: _qr,
 }

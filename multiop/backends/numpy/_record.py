@@ -21,20 +21,11 @@ from . import _functions
 
 _numbers = itertools.count()
 now = functools.partial(next, _numbers)  # a number between those of the nodes so far and of those to come
-UFUNCS = {  # whose ops have other names, those of SciPy too
-    "absolute": "abs", "remainder": "mod", "float_power": "power", "expit": "sigmoid", "gammaln": "lgamma",
-    "psi": "digamma", "degrees": "rad2deg", "radians": "deg2rad", "conjugate": "conj", "log_expit": "log_sigmoid",
-    "yn": "yv", "kn": "kv",
-}  # fmt: skip
-BESSEL = {"j0": ("jv", 0), "j1": ("jv", 1), "y0": ("yv", 0), "y1": ("yv", 1), "i0": ("iv", 0), "i1": ("iv", 1),
-          "i0e": ("ive", 0), "i1e": ("ive", 1), "k0": ("kv", 0), "k1": ("kv", 1)}  # fmt: skip
-REDUCED = {
-    ("add", "reduce"): np.sum, ("multiply", "reduce"): np.prod, ("maximum", "reduce"): np.max,
-    ("minimum", "reduce"): np.min, ("add", "accumulate"): np.cumsum, ("multiply", "accumulate"): np.cumprod,
-}  # fmt: skip
+SPELLED = {"AxisConcatenator": "r_"}
 INEXACT = {dtypes.to_numpy(name) for name in dtypes.INEXACT}
 COPIES = weakref.WeakValueDictionary()  # of what many steps need, as a matrix in a loop
 WIDE = {dtype for dtype in INEXACT if dtype.itemsize > 2}
+HALVES = INEXACT - WIDE
 
 
 class Ops:
@@ -154,6 +145,8 @@ class Step(Node):
         grads = []
         for part, shape, dtype in self.parts:
             grad = part(upstreams[0], y, *args)
+            if isinstance(grad, np.generic):  # an array goes the short way in the next rule
+                grad = np.asarray(grad)
             if grad is not None and (grad.shape != shape or grad.dtype is not dtype):
                 grad = fitted(grad, shape, dtype)
             grads.append(grad)
@@ -196,7 +189,8 @@ class Entries:
 
 def refused(function, name, way=""):
     """Return the error for a function of NumPy that would lose the record."""
-    which = f"multiop.op_{name}" if name != "cond" and _functions.op_of(name) else "one of those in docs/ops.md"
+    has_op = name != "cond" and _functions.op_of(name)
+    which = f"multiop.op_{_functions.NAMES.get(name, name)}" if has_op else "one of those in docs/ops.md"
     return errors.UnsupportedError(
         f"{function} of an array that is differentiated: use an op of multiop, {which}, or take op_stop_gradient of "
         f"it first, where its value is meant as a constant{way}"
@@ -204,15 +198,16 @@ def refused(function, name, way=""):
 
 
 def refused_conversion():
-    """Return the error for what only takes arrays of NumPy, by the name of the function of SciPy that asks for one."""
+    """Return the error for what only takes arrays of NumPy, by the name of the function that asks for one."""
     frame, names = inspect.currentframe().f_back.f_back, []
     while frame is not None and (module := frame.f_globals.get("__name__", "")).startswith(("numpy", "scipy")):
-        if module.startswith("scipy") and not (name := frame.f_code.co_name).startswith(("_", "wrap", "asarray")):
-            names.append(name)
-        frame = frame.f_back
+        name = frame.f_code.co_name if module[0] == "s" else frame.f_code.co_qualname.partition(".")[0]
+        if not name.startswith(("_", "wrap", "asarray", "asanyarray")):
+            names.append(f"polynomial's {name}" if module.startswith("numpy.polynomial") else SPELLED.get(name, name))
+        frame, package = frame.f_back, "scipy's " if module[0] == "s" else "np."
     name = next((name for name in reversed(names) if _functions.op_of(name)), names[-1] if names else "stack")
     way = "; functions of SciPy, and methods of plain arrays, take none either: write np.dot(a, x), not a.dot(x)"
-    return refused(f"scipy's {name}", name) if names else refused("np.asarray", name, way)
+    return refused(f"{package}{name}", name) if names else refused("np.asarray", name, way)
 
 
 class Traced:
@@ -255,20 +250,15 @@ class Traced:
             if "out" in options:
                 options["out"] = locked(options["out"])
             return getattr(ufunc, method)(*locked(inputs), **options)
-        name = UFUNCS.get(ufunc.__name__, ufunc.__name__)
-        if method in ("reduce", "accumulate") and (name, method) in REDUCED:
-            options.setdefault("axis", 0)
-            return REDUCED[name, method](*inputs, **options)
-        if name in BESSEL:
-            name, inputs = BESSEL[name][0], (BESSEL[name][1], *inputs)
-        op = getattr(ops, name, None)
-        if method == "outer" and not options:
-            x, y = inputs
-            method, inputs = "__call__", (np.reshape(x, (*np.shape(x), *[1] * np.ndim(y))), y)
-        if op is None or method != "__call__" or options:
+        found = _functions.called_by_ufunc(ops, ufunc, method, inputs, options)
+        if found is NotImplemented:
             way = "; `y += x` and `out=` write into an array, which cannot record: write y = y + x"
-            raise refused(f"np.{ufunc.__name__}", name, way if "out" in options else "")
-        return op(*inputs)
+            is_call = method == "__call__"
+            function, name = (
+                (ufunc.__name__, _functions.name_of(ufunc)) if is_call else (f"{ufunc.__name__}.{method}", "")
+            )
+            raise refused(f"np.{function}", name, way if "out" in options else "")
+        return found
 
     def __array_function__(self, function, types, args, kwargs):
         is_live = is_differentiated(self) or is_differentiated([args, list(kwargs.values())])
@@ -435,9 +425,13 @@ def recorded(op, rule, args, result=None):
     if not any(map(is_inexact, results)):
         return result
     args = [each(alike if hasattr(rule, "needs_shapes") else kept, x) for x in args]
+    leaves = operands(args)
+    has_halves = any(getattr(x, "dtype", None) in HALVES for x in [*leaves, *results])
 
     def pull(upstreams):
-        upstreams, wide = list(map(in_float32, upstreams)), [each(in_float32, x) for x in args]
+        wide = args
+        if has_halves:
+            upstreams, wide = list(map(in_float32, upstreams)), [each(in_float32, x) for x in args]
         if type(rule) is tuple:
             y = op(*wide)
             grads = tuple([
@@ -451,7 +445,7 @@ def recorded(op, rule, args, result=None):
             for x, g in paired(args, grads if isinstance(grads, tuple) else (grads,))
         ]
 
-    node = Node([x for x in operands(args) if isinstance(x, Traced)], pull, map(array_of, results))
+    node = Node([x for x in leaves if isinstance(x, Traced)], pull, map(array_of, results))
     node.tells_unused = hasattr(rule, "tells_unused")
     traced = [Traced(y, node, k) if is_inexact(y) else y for k, y in enumerate(results)]
     return type(result)(traced) if several else traced[0]
@@ -534,7 +528,7 @@ def copy_of(x):
 
 
 def in_float32(x):
-    if not is_inexact(x) or x.dtype.itemsize != 2:
+    if not isinstance(x, (np.ndarray, Traced)) or x.dtype not in HALVES:
         return x
     y = ops.cast(x, "float32")
     return Traced(y, *x.place) if isinstance(x, Traced) and not isinstance(y, Traced) else y  # rules ask which are

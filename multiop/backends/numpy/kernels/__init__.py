@@ -6,7 +6,6 @@ Whatever else there is (a list, a dtype that is promoted or widened, a traced ar
 from __future__ import annotations
 
 import contextvars
-import itertools
 import math
 
 import numpy as np
@@ -237,9 +236,10 @@ def are_vectors(x1, x2):
 
 def is_short(subscripts, xs):
     """Say whether a plan of a sum of products would take longer than the sum."""
-    labels = subscripts.partition("->")[0].replace(",", "").replace(" ", "")
-    sizes = dict(zip(labels, itertools.chain.from_iterable(x.shape for x in xs), strict=False))
-    return "." not in labels and math.prod(sizes.values()) < 5000
+    labels, shape = subscripts.partition("->")[0].replace(",", "").replace(" ", ""), ()
+    for x in xs:
+        shape += x.shape
+    return "." not in labels and math.prod(dict(zip(labels, shape, strict=False)).values()) < 5000
 
 
 def filled(x, number):

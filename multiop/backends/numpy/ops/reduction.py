@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -25,14 +26,18 @@ def variance(x, axis, keepdims):
     return mean(np.square(np.abs(x - mean(x, axis, True))), axis, keepdims)
 
 
-def op_sum(x, axis, keepdims):
-    x = summands(x, None)
-    return in_float32(lambda x: np.sum(x, args.axes(axis, x.ndim), x.dtype, keepdims=keepdims), x)
+def total(fn):
+    """Return the op that adds or multiplies entries."""
+
+    def op(x, axis, keepdims, dtype=None):
+        x = summands(x, dtype)
+        return in_float32(lambda x: fn(x, args.axes(axis, x.ndim), x.dtype, keepdims=keepdims), x)
+
+    return op
 
 
-def op_prod(x, axis, keepdims, dtype):
-    x = summands(x, dtype)
-    return in_float32(lambda x: np.prod(x, args.axes(axis, x.ndim), x.dtype, keepdims=keepdims), x)
+op_sum = total(np.sum)
+op_prod = total(np.prod)
 
 
 op_mean = of_floats(mean)
@@ -51,14 +56,6 @@ def place(fn):
     return op
 
 
-def op_max(x, axis, keepdims, initial):
-    return extremum(np.max, op_maximum, 0, x, axis, keepdims, initial)
-
-
-def op_min(x, axis, keepdims, initial):
-    return extremum(np.min, op_minimum, 1, x, axis, keepdims, initial)
-
-
 def of_truths(fn):
     def op(x, axis, keepdims):
         x = convert(x, "bool")
@@ -67,6 +64,17 @@ def of_truths(fn):
     return op
 
 
+def extremum(reduce, pairwise, which, x, axis, keepdims, initial):
+    (x,) = reject_complex(convert(x))
+    axes = args.axes(axis, x.ndim)
+    if initial is None:
+        return reduce(x, axes, keepdims=keepdims)
+    x, initial = promote(x, initial)
+    return pairwise(reduce(x, axes, keepdims=keepdims, initial=identity(x)[which]), initial)
+
+
+op_max = functools.partial(extremum, np.max, op_maximum, 0)
+op_min = functools.partial(extremum, np.min, op_minimum, 1)
 op_argmax = place(np.argmax)
 op_argmin = place(np.argmin)
 op_all = of_truths(np.all)
@@ -82,28 +90,21 @@ def op_logsumexp(x, axis, keepdims):
     return y if keepdims else np.squeeze(y, axes)
 
 
-def op_cumsum(x, axis, dtype):
-    x, axis = flat_along(summands(x, dtype), axis)
-    return in_float32(lambda x: np.cumsum(x, axis, x.dtype), x)
+def so_far(fn):
+    def op(x, axis, dtype):
+        x, axis = flat_along(summands(x, dtype), axis)
+        return in_float32(lambda x: fn(x, axis, x.dtype), x)
+
+    return op
 
 
-def op_cumprod(x, axis, dtype):
-    x, axis = flat_along(summands(x, dtype), axis)
-    return in_float32(lambda x: np.cumprod(x, axis, x.dtype), x)
+op_cumsum = so_far(np.cumsum)
+op_cumprod = so_far(np.cumprod)
 
 
 def summands(x, dtype):
     x = convert(x, dtype)
     return x if dtype else convert(x, ACCUMULATED.get(dtype_name(x)))
-
-
-def extremum(reduce, pairwise, which, x, axis, keepdims, initial):
-    (x,) = reject_complex(convert(x))
-    axes = args.axes(axis, x.ndim)
-    if initial is None:
-        return reduce(x, axes, keepdims=keepdims)
-    x, initial = promote(x, initial)
-    return pairwise(reduce(x, axes, keepdims=keepdims, initial=identity(x)[which]), initial)
 
 
 def identity(x):

@@ -86,7 +86,10 @@ def op_pad(x, pad_width, mode, constant_values):
     x = convert(x)
     pairs = args.pairs(pad_width, x.ndim)
     if mode == "constant":
-        return np.pad(x, pairs, constant_values=convert(constant_values, dtype_name(x)))
+        y = np.full([before + size + after for size, (before, after) in zip(x.shape, pairs, strict=True)], 0, x.dtype)
+        y[...] = convert(constant_values, dtype_name(x))
+        y[tuple(slice(before, before + size) for size, (before, _) in zip(x.shape, pairs, strict=True))] = x
+        return y
     for size, pair in zip(x.shape, pairs, strict=True):
         if any(pair):
             args.not_empty(size, mode)

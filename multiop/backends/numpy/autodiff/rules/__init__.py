@@ -19,7 +19,7 @@ from multiop._values import dtypes
 from ... import kernels
 from ..._record import WIDE, Traced, array_of, is_inexact, is_traced, operands, ops, record_step, recorded
 from ...conversion import convert, dtype_name, is_tensor, own
-from .formula import by_formula
+from .formula import by_formula, zero
 
 MODULES = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
 RULES = {name: rule for module in MODULES for name, rule in vars(module).items() if name.startswith("op_")}
@@ -62,17 +62,20 @@ def around(name, op):
 
     def with_lists(args, kwargs):
         """Run the op on operands that are lists, or that have tensors in them."""
-        if name == "op_convert_to_numpy" or not is_traced(args):
+        if rule is zero or not is_traced(args):
             return run(*array_of(args), **kwargs)
+        again = getattr(ops, name[3:])
         if name in SEQUENCES:
-            return recorded(run, rule, args)
-        is_wide = any(isinstance(x, (np.ndarray, Traced)) and x.dtype in ("float64", "complex128") for x in args)
+            return recorded(again, rule, args)
         for k, x in enumerate(args):
             if isinstance(x, (list, tuple)):
+                is_wide = any(
+                    isinstance(y, (np.ndarray, Traced)) and y.dtype in ("float64", "complex128") for y in args
+                )
                 args = (*args[:k], one_tensor(x, k < n_operands and rule[k] is not None, is_wide), *args[k + 1 :])
             elif hasattr(x, "__array__") and not is_tensor(x):  # a Series of pandas
                 args = (*args[:k], convert(x), *args[k + 1 :])
-        return recorded(getattr(ops, name[3:]), rule, args)
+        return recorded(again, rule, args)
 
     @functools.wraps(run)
     def call(*args, **kwargs):

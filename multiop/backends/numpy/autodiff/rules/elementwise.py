@@ -68,6 +68,10 @@ def op_sign(u, x):
 
 
 def of_size(u, _y, x):
+    if type(x) is type(u) is np.ndarray and is_complex(x):
+        size = np.abs(x)
+        if size.all() and size.max(initial=0) < np.inf:
+            return u * (x / size)
     return complex_of(*op_hypot(u, ops.real(x), ops.imag(x))) if is_complex(x) else u * ops.sign(x)
 
 
@@ -109,9 +113,8 @@ def cosine(x1, x2):
     return recorded(value, rule, xs) if any(map(is_traced, xs)) else value(*xs)
 
 
-op_real = passed
-op_imag = (lambda u, *_: u * 1j,)
-op_conj = (lambda u, *_: np.conj(u),)
+op_real = op_nextafter = passed
+op_imag, op_conj = (lambda u, *_: u * 1j,), (lambda u, *_: np.conj(u),)
 
 
 def shares(base):
@@ -140,7 +143,6 @@ def quotient(rest, x1, x2):
 
 
 op_ldexp = (lambda u, _y, _x1, x2: ops.ldexp(u, x2),)
-op_nextafter = passed
 
 
 def plus(z, number):
@@ -203,23 +205,16 @@ def op_arcsinh(x):
 op_heaviside = (lambda u, *_: ops.zeros_like(u, None), lambda u, _y, x1, _x2: ops.where(ops.equal(x1, 0), u, 0))
 op_round = op_floor = op_ceil = op_trunc = (lambda u, *_: ops.zeros_like(u, None),)
 op_floor_divide = op_round * 2
-op_reciprocal = by_result(lambda y: -np.square(y))
-op_square = by_slope(lambda x: 2 * x)
+op_reciprocal, op_square = by_result(lambda y: -np.square(y)), by_slope(lambda x: 2 * x)
 op_sqrt = by_result(lambda y: 0.5 * np.reciprocal(y))
 op_rsqrt = by_slope(lambda x: -0.5 * ops.rsqrt(x) / x)
-op_exp = by_result(lambda y: y)
-op_expm1 = by_slope(np.exp)
-op_log = by_slope(np.reciprocal)
-op_log2 = by_slope(lambda x: np.reciprocal(x) / math.log(2))
+op_exp, op_expm1 = by_result(lambda y: y), by_slope(np.exp)
+op_log, op_log2 = by_slope(np.reciprocal), by_slope(lambda x: np.reciprocal(x) / math.log(2))
 op_log10 = by_slope(lambda x: np.reciprocal(x * math.log(10)))  # the square of 1 / x would overflow first
 op_log1p = by_slope(lambda x: np.reciprocal(1 + x))
-op_sin = by_slope(np.cos)
-op_cos = by_slope(lambda x: -np.sin(x))
-op_tan = by_result(lambda y: 1 + np.square(y))
-op_arcsin = by_slope(arcsin_slope)
-op_arccos = by_slope(lambda x: -arcsin_slope(x))
-op_sinh = by_slope(np.cosh)
-op_cosh = by_slope(np.sinh)
+op_sin, op_cos, op_tan = by_slope(np.cos), by_slope(lambda x: -np.sin(x)), by_result(lambda y: 1 + np.square(y))
+op_arcsin, op_arccos = by_slope(arcsin_slope), by_slope(lambda x: -arcsin_slope(x))
+op_sinh, op_cosh = by_slope(np.cosh), by_slope(np.sinh)
 op_arccosh = by_slope(lambda x: ops.rsqrt(plus(x, -1)) * ops.rsqrt(plus(x, 1)))
 
 

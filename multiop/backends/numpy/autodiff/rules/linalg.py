@@ -7,16 +7,17 @@ import numpy as np
 from multiop._values import args
 
 from ..._record import array_of, ops, tells_unused
-from ...conversion import promote_floating
 from .formula import by_formula
 from .products import adjoint
 
 
-def op_cholesky(u, x, upper):
-    back = adjoint(ops.cholesky(x, False))
-    half = ops.solve_triangular(back, hermitian(back @ (adjoint(u) if upper else u)), False)
-    grad = ops.solve_triangular(back, adjoint(half), False)
+def of_factor(u, y, _x, upper):
+    back, u = (y, adjoint(u)) if upper else (adjoint(y), u)
+    grad = ops.solve_triangular(back, adjoint(ops.solve_triangular(back, hermitian(back @ u), False)), False)
     return lower(grad) + diagonal(grad) / 2
+
+
+op_cholesky = (of_factor,)
 
 
 @by_formula
@@ -43,9 +44,7 @@ def op_slogdet(u, x):
     return weight[..., None, None] * adjoint(ops.inv(ops.where(is_singular, np.nan, x)))
 
 
-def op_inv(u, x):
-    inverse = adjoint(ops.inv(x))
-    return -(inverse @ u @ inverse)
+op_inv = (lambda u, y, _x: -(adjoint(y) @ u @ adjoint(y)),)
 
 
 def op_pinv(u, x, rcond):
@@ -55,23 +54,26 @@ def op_pinv(u, x, rcond):
     return left @ inverse @ turned + turned @ (inverse @ right) - turned @ u @ turned
 
 
-def op_solve(u, a, b):
-    return of_solution(u, a, b, ops.solve, ops.solve)
+def of_matrix(u, y, a, like, is_lower=None):
+    grad = -(solved_back(u, a, like, is_lower) @ adjoint(as_columns(y, a, like)))
+    return grad if is_lower is None else ops.where(triangle(grad, is_lower), grad, 0)
 
 
-def op_solve_triangular(u, a, b, lower):
-    forth, back = (lambda a, b, half=half: ops.solve_triangular(a, b, half) for half in (lower, not lower))
-    grad, *rest = of_solution(u, a, b, forth, back)
-    return ops.where(triangle(grad, lower), grad, 0), *rest
+def of_right_side(u, _y, a, like, is_lower=None):
+    grad = solved_back(u, a, like, is_lower)
+    return grad[..., 0] if grad.ndim > u.ndim else grad
 
 
-def of_solution(u, a, b, solve, solve_back):
-    a, b = promote_floating(a, b)
-    is_vector = args.is_vector_rhs(a.shape, b.shape)
-    u, b = (ops.expand_dims(x, -1) if is_vector else x for x in (u, b))
-    b = b if b.ndim >= a.ndim else ops.expand_dims(b, tuple(range(a.ndim - b.ndim)))  # not a vector again
-    grad = solve_back(adjoint(a), u)
-    return -(grad @ adjoint(solve(a, b))), grad[..., 0] if is_vector else grad
+def solved_back(u, a, b, is_lower):
+    back, u = adjoint(a), as_columns(u, a, b)
+    return ops.solve(back, u) if is_lower is None else ops.solve_triangular(back, u, not is_lower)
+
+
+def as_columns(x, a, b):
+    return ops.expand_dims(x, -1) if args.is_vector_rhs(a.shape, b.shape) else x
+
+
+op_solve = op_solve_triangular = (of_matrix, of_right_side)
 
 
 def op_expm(u, x):
@@ -198,7 +200,8 @@ def on_diagonal(entries):
 
 def hermitian(x):
     """Return the Hermitian matrices given by the lower triangles of `x`."""
-    return lower(x) + adjoint(lower(x)) + diagonal(x)
+    below = lower(x)
+    return below + adjoint(below) + diagonal(x)
 
 
 def regular(x):

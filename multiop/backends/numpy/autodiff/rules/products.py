@@ -7,7 +7,7 @@ import string
 
 import numpy as np
 
-from ..._record import Traced, ops
+from ..._record import Traced, array_of, is_traced, ops
 from ...conversion import convert
 from .formula import conj, reshape_gradient
 
@@ -45,17 +45,19 @@ def contiguous(u):
 
 
 def op_einsum(u, subscripts, operands):
-    operands = list(map(convert, operands))
-    terms, result = labels(subscripts, [x.ndim for x in operands])
+    xs = [convert(x if is_traced(x) else array_of(x)) for x in operands]
+    terms, result = labels(subscripts, [x.ndim for x in xs])
     return None, [
-        of_operand(u, result, terms[:k] + terms[k + 1 :], operands[:k] + operands[k + 1 :], terms[k], x.shape)
+        of_operand(u, result, terms[:k] + terms[k + 1 :], xs[:k] + xs[k + 1 :], terms[k], x.shape)
+        if isinstance(x, Traced)
+        else None
         for k, x in enumerate(operands)
     ]
 
 
 def of_operand(u, result, terms, others, term, shape):
     """Return the gradient of an operand: the product of `u` and the other ones, on the diagonal of repeated labels."""
-    wanted, factors, fresh = "", list(map(np.conj, others)), unused_letters("".join([result, *terms, term]))
+    wanted, factors, fresh = "", list(map(conj, others)), unused_letters("".join([result, *terms, term]))
     terms = [result, *terms]
     for label, size in zip(term, shape, strict=True):
         if label in wanted:  # twice in this operand

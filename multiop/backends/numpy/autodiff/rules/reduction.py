@@ -60,8 +60,7 @@ def op_logsumexp(u, x, axis, keepdims):
 
 
 def of_running_sum(u, _y, like, axis, _dtype):
-    axis = axis or 0
-    return reshape_gradient(ops.flip(ops.cumsum(ops.flip(u, axis), axis, None), axis), like.shape)
+    return reshape_gradient(ops.flip(ops.cumsum(ops.flip(u, axis or 0), axis or 0, None), axis or 0), like.shape)
 
 
 op_cumsum = (of_running_sum,)

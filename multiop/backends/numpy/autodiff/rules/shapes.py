@@ -6,6 +6,8 @@ import itertools
 
 import numpy as np
 
+from multiop._values import args
+
 from ..._record import needs_shapes, ops
 from .formula import passed, reshape_gradient
 from .indexing import entry_numbers, put, selection
@@ -35,9 +37,17 @@ op_split, op_flip, op_tile, op_repeat, op_roll, op_diagonal = map(
 )
 
 
-def op_pad(u, x, pad_width, mode, constant_values):
-    places = ops.pad(entry_numbers(x), pad_width, mode, -1)
-    return put(u, places, ops.shape(x)), None, None, ops.where(places < 0, u, 0)
+def of_padded(u, _y, like, pad_width, mode, _number):
+    if mode != "constant":
+        return put(u, ops.pad(entry_numbers(like), pad_width, mode, -1), like.shape)
+    return ops.slice(u, [before for before, _ in args.pairs(pad_width, u.ndim)], like.shape)
+
+
+def of_number(u, _y, like, pad_width, mode, _number):
+    return ops.where(ops.pad(np.zeros(like.shape, bool), pad_width, mode, True), u, 0)
+
+
+op_pad = (of_padded, None, None, of_number)
 
 
 def op_unstack(us, x, num, axis):

@@ -17,8 +17,7 @@ def bell(x):
     return np.exp(-np.square(near)) * np.exp(-(x - near) * (x + near))
 
 
-op_erf = by_slope(lambda x: bell(x) * (2 / math.sqrt(math.pi)))
-op_erfc = by_slope(lambda x: bell(x) * (-2 / math.sqrt(math.pi)))
+op_erf, op_erfc = (by_slope(lambda x, n=n: bell(x) * (n / math.sqrt(math.pi))) for n in (2, -2))
 op_erfinv = by_slope(lambda x: np.exp(np.square(ops.erfinv(x))) * (math.sqrt(math.pi) / 2))
 
 
