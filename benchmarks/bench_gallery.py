@@ -2,6 +2,7 @@
 
     python benchmarks/bench_gallery.py --backends jax        # the ratios, and the memory
     python benchmarks/bench_gallery.py                       # the memory on every backend
+    python benchmarks/bench_gallery.py --backends jax --write docs/gallery.md
 
 A step is the value of an example's loss and its gradient, compiled by `multiop.jit`, and by `jax.jit`, whose call costs
 no Python. The native version is what a person writes with JAX alone, with the same rule by `jax.custom_vjp` where the
@@ -20,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from bench_memory import live, resident
-from harness import Bench, run
+from harness import Bench, conditions, markdown, run, spread
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 LIMIT = 1.05
@@ -245,6 +246,19 @@ def held_after(bench: Bench, step: Callable[..., Any], arguments: list[Any], cou
         bench.wait(step(*arguments))
     size = resident()  # collects garbage, which tensors may be part of
     return live(bench.backend), size
+
+
+def tables(kept: dict[str, Any]) -> dict[str, str]:
+    """Return a line for each example on JAX: its native time, the ratios, and the growth over 900 steps."""
+    (rows,) = ({row["name"]: row for row in one["rows"]} for one in kept["results"] if one["backend"] == "jax")
+    lines = []
+    for name, row in rows.items():
+        if "ratio" in row:
+            tensors, size = (rows[f"{name}, {what} after 1000 steps"]["measured"] for what in ("tensors", "process"))
+            ratios = [spread(row["ratio"][who]) for who in ("multiop", "multiop.jit")]
+            lines.append([name, f"{row['ns']['native'] / 1e3:.0f}", *ratios, str(tensors), str(size)])
+    heads = ("step of", "native, µs", "in `jax.jit`", "by `multiop.jit`", "more tensors", "more KB")
+    return {"gallery": f"\n{conditions(kept)}\n\n{markdown(heads, lines)}\n"}
 
 
 if __name__ == "__main__":
