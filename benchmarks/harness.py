@@ -294,6 +294,7 @@ def about_machine() -> dict[str, Any]:
         "system": platform.system(),
         "machine": platform.machine(),
         "cores": cores,
+        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0,  # of other programs, before the run
     }
 
 
@@ -548,7 +549,9 @@ def conditions(kept: dict[str, Any]) -> str:
     """Return the sentence that says on what a table was measured."""
     found = dict(pair for result in kept["results"] for pair in result["versions"].items())
     whose = ", ".join(f"{TITLES.get(name, name)} {version}" for name, version in found.items() if name != "keras")
-    return f"On {kept['machine']['cores']} cores, {kept['rounds']} rounds, Python {kept['machine']['python']}, {whose}:"
+    about = kept["machine"]
+    busy = f" of a busy machine (load {about['load']})" * (about["load"] > 1)
+    return f"On {about['cores']} cores{busy}, {kept['rounds']} rounds, Python {about['python']}, {whose}:"
 
 
 def machine(kept: dict[str, Any]) -> str:
