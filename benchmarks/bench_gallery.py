@@ -240,7 +240,7 @@ def measure(bench: Bench) -> None:
         held = [held_after(bench, step, arguments, count) for count in (100, 900)]
         (tensors, size), (more, larger) = held
         bench.note(f"{name}, tensors after 1000 steps", more - tensors, 0, " more")
-        bench.note(f"{name}, process after 1000 steps", (larger - size) // 1024, None, " KB more")
+        bench.note(f"{name}, process after 1000 steps", max(0, larger - size) // 1024, None, " KB more")
 
 
 def held_after(bench: Bench, step: Callable[..., Any], arguments: list[Any], count: int) -> tuple[int, int]:
