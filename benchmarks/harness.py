@@ -551,7 +551,7 @@ def conditions(kept: dict[str, Any]) -> str:
     whose = ", ".join(f"{TITLES.get(name, name)} {version}" for name, version in found.items() if name != "keras")
     about = kept["machine"]
     busy = f" of a busy machine (load {about['load']})" * (about["load"] > 1)
-    return f"On {about['cores']} cores{busy}, {kept['rounds']} rounds, Python {about['python']}, {whose}:"
+    return f"On {about['cores']} core{'s' * (about['cores'] > 1)}{busy}, {kept['rounds']} rounds, Python {about['python']}, {whose}:"
 
 
 def machine(kept: dict[str, Any]) -> str:
