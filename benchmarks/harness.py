@@ -550,8 +550,9 @@ def conditions(kept: dict[str, Any]) -> str:
     found = dict(pair for result in kept["results"] for pair in result["versions"].items())
     whose = ", ".join(f"{TITLES.get(name, name)} {version}" for name, version in found.items() if name != "keras")
     about = kept["machine"]
-    busy = f" of a busy machine (load {about['load']})" * (about["load"] > 1)
-    return f"On {about['cores']} core{'s' * (about['cores'] > 1)}{busy}, {kept['rounds']} rounds, Python {about['python']}, {whose}:"
+    cores = f"{about['cores']} core{'s' * (about['cores'] > 1)}"
+    cores += f" of a busy machine (load {about['load']})" * (about["load"] > 1)
+    return f"On {cores}, {kept['rounds']} rounds, Python {about['python']}, {whose}:"
 
 
 def machine(kept: dict[str, Any]) -> str:
