@@ -57,6 +57,7 @@ INSTEAD = {
     "elementwise_grad": (sums := "for the derivative of each entry, write grad(lambda x: op_sum(f(x)))"), "egrad": sums,
     "grad_and_aux": "write grad(f, has_aux=True)",
     **dict.fromkeys(["multigrad_dict", "grad_named"], "write grad(lambda p: f(**p)), or grad(f, argnums=(0, 1))"),
+    "gradient": "write grad(f); op_gradient is NumPy's, of finite differences",
     "mse_loss": "write op_mean(op_square(x - y))",
     "block_until_ready": "op_convert_to_numpy(x) waits for a result",
     "value_and_jacobian": "write jacobian(lambda x: (f(x), f(x)), has_aux=True), which returns (jacobian, value)",
