@@ -370,7 +370,7 @@ def tables(kept: dict[str, Any]) -> dict[str, str]:
     said = []
     for n in (SMALL, LARGE):
         found = [row["ratio"]["multiop"][1] for row in rows if row["name"].endswith(f" of {n} float64")]
-        said.append(f"{statistics.median(found):.2f} on {n:,} numbers ({len(found)} ops)")
+        said.append(f"on {n:,} numbers of `float64` the median of {len(found)} ops takes {statistics.median(found):.2f}")
     lines = [
         [
             row["name"],
@@ -382,7 +382,7 @@ def tables(kept: dict[str, Any]) -> dict[str, str]:
         if "peak" in row
     ]
     heads = ("", "time: multiop ÷ autograd", "Python calls: multiop, autograd", "peak memory, MB: multiop, autograd")
-    text = f"The median op of `float64` takes {said[0]} of the time of NumPy's call, {said[1]}.\n{conditions(kept)}"
+    text = f"Of the time of NumPy's own call, {said[0]}, {said[1]}. Beside autograd:\n\n{conditions(kept)}"
     return {"numpy": f"\n{text}\n\n{markdown(heads, lines)}\n"}
 
 

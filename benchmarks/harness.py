@@ -32,7 +32,7 @@ RESULTS = FOLDER / "results"
 PAGE = FOLDER.parent / "docs/performance.md"
 BATCH_SECONDS = 5e-4  # a timed batch of calls lasts about this long: less than a turn of another process
 ROW_SECONDS = 1.5  # a row of slow calls takes fewer rounds, so as to last no longer than this
-TITLES = {"torch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow"}
+TITLES = {"torch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow", "numpy": "NumPy"}
 KERAS = "keras.ops"
 # glibc gives freed memory back to the system and asks for it again: a contender would pay for pages that another left
 KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": "1000000000", "MALLOC_MMAP_THRESHOLD_": "1000000000"}
