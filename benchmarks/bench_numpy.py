@@ -370,7 +370,8 @@ def tables(kept: dict[str, Any]) -> dict[str, str]:
     said = []
     for n in (SMALL, LARGE):
         found = [row["ratio"]["multiop"][1] for row in rows if row["name"].endswith(f" of {n} float64")]
-        said.append(f"on {n:,} numbers of `float64` the median of {len(found)} ops takes {statistics.median(found):.2f}")
+        median = statistics.median(found)
+        said.append(f"on {n:,} numbers of `float64` the median of {len(found)} ops takes {median:.2f}")
     lines = [
         [
             row["name"],
