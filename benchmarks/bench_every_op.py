@@ -19,7 +19,7 @@ from typing import Any
 from bench_autodiff import NATIVE
 from bench_ops import COLUMNS, call, names_for
 from bench_pinned import function
-from harness import Bench, run
+from harness import TITLES, Bench, markdown, run
 
 # vectors: x, y of normal numbers, p, q positive, u between -1 and 1, h above 1; b, d bools; i, j ints, f, k positions,
 # g segments
@@ -420,6 +420,31 @@ class Row:
             return f(*values)
 
         return g
+
+
+def tables(kept: dict[str, Any]) -> dict[str, str]:
+    """Return a line for each backend, number of entries and way: targets met, the mean ratio, the slowest ops."""
+    rows = []
+    for result in kept["results"]:
+        groups: dict[str, dict[str, dict[str, Any]]] = {}
+        for row in result["rows"]:
+            call, _, way = row["name"].rpartition(" [")
+            if "ratio" in row:
+                groups.setdefault(way.replace("]", ""), {})[call] = row
+        for way, found in sorted(groups.items(), reverse=True):
+            ratios = {call: row["ratio"]["multiop"][1] for call, row in found.items()}
+            slowest = sorted(ratios, key=ratios.__getitem__, reverse=True)[:5]
+            rows.append([
+                TITLES.get(result["backend"], result["backend"]),
+                way,
+                f"{sum(row['met'] for row in found.values())} of {len(found)}",
+                f"{statistics.geometric_mean(ratios.values()):.2f}",
+                ", ".join(f"{call} {ratios[call]:.2f}" for call in slowest),
+            ])  # fmt: skip
+    about, headings = kept["machine"], ("backend", "numbers, way", "targets met", "mean ratio", "the slowest")
+    is_of_few = not any("[262144]" in row["name"] for result in kept["results"] for row in result["rows"])
+    name, dtype = ("few numbers", "") if is_of_few else ("every op", ", float32")
+    return {name: f"\n{kept['rounds']} rounds, {about['cores']} cores{dtype}.\n\n{markdown(headings, rows)}\n"}
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
     python benchmarks/bench_gallery.py --backends jax        # the ratios, and the memory
     python benchmarks/bench_gallery.py                       # the memory on every backend
+    python benchmarks/bench_gallery.py --backends jax --write docs/gallery.md
 
 A step is the value of an example's loss and its gradient, compiled by `multiop.jit`, and by `jax.jit`, whose call costs
 no Python. The native version is what a person writes with JAX alone, with the same rule by `jax.custom_vjp` where the
@@ -13,14 +14,16 @@ from __future__ import annotations
 
 import importlib
 import sys
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import harness
 import numpy as np
 from bench_memory import live, resident
-from harness import Bench, run
+from harness import Bench, conditions, markdown, run, spread
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 LIMIT = 1.05
@@ -221,6 +224,7 @@ def natives() -> dict[str, Callable[..., Any]]:
 def measure(bench: Bench) -> None:
     """Measure each example: on JAX its time over the native one, everywhere its memory."""
     multiop = bench.load()
+    harness.clock = time.process_time  # the machine may be shared
     sys.path[:0] = [str(EXAMPLES / "gallery"), str(EXAMPLES / "transport")]
     native = natives() if bench.backend == "jax" else {}
     for name, loss, arguments in losses():
@@ -236,7 +240,7 @@ def measure(bench: Bench) -> None:
         held = [held_after(bench, step, arguments, count) for count in (100, 900)]
         (tensors, size), (more, larger) = held
         bench.note(f"{name}, tensors after 1000 steps", more - tensors, 0, " more")
-        bench.note(f"{name}, process after 1000 steps", (larger - size) // 1024, None, " KB more")
+        bench.note(f"{name}, process after 1000 steps", max(0, larger - size) // 1024, None, " KB more")
 
 
 def held_after(bench: Bench, step: Callable[..., Any], arguments: list[Any], count: int) -> tuple[int, int]:
@@ -245,6 +249,19 @@ def held_after(bench: Bench, step: Callable[..., Any], arguments: list[Any], cou
         bench.wait(step(*arguments))
     size = resident()  # collects garbage, which tensors may be part of
     return live(bench.backend), size
+
+
+def tables(kept: dict[str, Any]) -> dict[str, str]:
+    """Return a line for each example on JAX: its native time, the ratios, and the growth over 900 steps."""
+    (rows,) = ({row["name"]: row for row in one["rows"]} for one in kept["results"] if one["backend"] == "jax")
+    lines = []
+    for name, row in rows.items():
+        if "ratio" in row:
+            tensors, size = (rows[f"{name}, {what} after 1000 steps"]["measured"] for what in ("tensors", "process"))
+            ratios = [spread(row["ratio"][who]) for who in ("multiop", "multiop.jit")]
+            lines.append([name, f"{row['ns']['native'] / 1e3:.0f}", *ratios, str(tensors), str(size)])
+    heads = ("step of", "native, µs", "in `jax.jit`", "by `multiop.jit`", "more tensors", "more KB")
+    return {"gallery": f"\n{conditions(kept)}\n\n{markdown(heads, lines)}\n"}
 
 
 if __name__ == "__main__":

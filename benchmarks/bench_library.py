@@ -1,6 +1,7 @@
 """Measure programs in the style of libraries: many calls on a few numbers, with the framework behind a shim of theirs.
 
     python benchmarks/bench_library.py --backends torch
+    python benchmarks/bench_library.py --write docs/performance.md
 
 The calls are those of pyhf (likelihoods of some bins, a fit, a limit), geomstats (maps and means on manifolds),
 TensorCircuit (the energy of some qubits) and pymanopt (cost, gradient, product with the Hessian). Each program is
@@ -11,12 +12,15 @@ hand; `multiop.ops`; and the framework's own calls, looked up in advance. The ra
 from __future__ import annotations
 
 import functools
+import statistics
+import time
 import types
 from collections.abc import Callable
 from typing import Any
 
+import harness
 import numpy as np
-from harness import Bench, run
+from harness import TITLES, Bench, conditions, markdown, run
 
 LIMIT = 1.15
 
@@ -492,6 +496,7 @@ def ours(multiop: Any) -> Any:
 def measure(bench: Bench) -> None:
     """Measure one backend in this process."""
     multiop = bench.load()
+    harness.clock = time.process_time  # the machine may be shared
     multiop.enable_x64()
     random = np.random.default_rng(0)
     whose = {
@@ -575,6 +580,22 @@ def measure(bench: Bench) -> None:
     a, x, v = tensor(a + a.T), tensor(np.linalg.qr(random.normal(size=(20, 3)))[0]), tensor(random.normal(size=(20, 3)))
     compare("pymanopt: cost and gradient, Stiefel", lambda t: lambda: descent(t, a, x))
     compare("pymanopt: a product with the Hessian", lambda t: lambda: curvature(t, a, x, v))
+
+
+def tables(kept: dict[str, Any]) -> dict[str, str]:
+    """Return a line for each program, a column for each framework; then the means, and how many meet the target."""
+    columns = [{row["name"]: row["ratio"] for row in result["rows"]} for result in kept["results"]]
+    names = dict.fromkeys(name for column in columns for name in column)
+    lines = [
+        [name, *[f"{column[name]['multiop'][1]:.2f}" if name in column else "" for column in columns]] for name in names
+    ]
+    for who, label in (("multiop", "geometric mean"), ("own calls", "that of the framework's own calls")):
+        means = [statistics.geometric_mean(ratio[who][1] for ratio in column.values()) for column in columns]
+        lines.append([label, *[f"{mean:.2f}" for mean in means]])
+    met = [sum(ratio["multiop"][1] <= LIMIT for ratio in column.values()) for column in columns]
+    lines.append([f"at most {LIMIT}", *[f"{n} of {len(column)}" for n, column in zip(met, columns, strict=True)]])
+    heads = ("program", *[TITLES[result["backend"]] for result in kept["results"]])
+    return {"library": f"\n{conditions(kept)}\n\n{markdown(heads, lines)}\n"}
 
 
 if __name__ == "__main__":

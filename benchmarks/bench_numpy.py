@@ -1,7 +1,7 @@
 # ruff: noqa: B008, E731, PLW0108
 """Measure the NumPy backend against NumPy, HIPS autograd and gradients by hand, with calls and memory.
 
-    OPENBLAS_NUM_THREADS=1 python benchmarks/bench_numpy.py
+    OPENBLAS_NUM_THREADS=1 python benchmarks/bench_numpy.py --write docs/performance.md
 
 It needs autograd (`pip install autograd`). A time is that of the processor, of one thread. A row of calls counts the
 calls of Python and of C functions that `sys.setprofile` sees, and a row of memory the peak of `tracemalloc`.
@@ -10,7 +10,9 @@ calls of Python and of C functions that `sys.setprofile` sees, and a row of memo
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import itertools
+import statistics
 import sys
 import time
 import tracemalloc
@@ -19,7 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 import harness
-from harness import Bench, run
+from harness import Bench, conditions, markdown, run
 
 SMALL, LARGE = 8, 1_000_000
 
@@ -28,6 +30,7 @@ def measure(bench: Bench) -> None:
     if bench.backend != "numpy":
         return
     multiop = bench.load()
+    bench.versions["autograd"] = importlib.metadata.version("autograd")
     harness.clock = time.thread_time
     ops_on_arrays(bench, multiop)
     gradients(bench, multiop)
@@ -385,6 +388,29 @@ def peak(call: Callable[[], Any]) -> float:
         return round(tracemalloc.get_traced_memory()[1] / 1e6, 3)
     finally:
         tracemalloc.stop()
+
+
+def tables(kept: dict[str, Any]) -> dict[str, str]:
+    """Return what an op takes beside NumPy's call, and a line for each derivative beside autograd's."""
+    rows = [row for result in kept["results"] for row in result["rows"] if "ratio" in row]
+    said = []
+    for n in (SMALL, LARGE):
+        found = [row["ratio"]["multiop"][1] for row in rows if row["name"].endswith(f" of {n} float64")]
+        median = statistics.median(found)
+        said.append(f"on {n:,} numbers of `float64` the median of {len(found)} ops takes {median:.2f}")
+    lines = [
+        [
+            row["name"],
+            f"{row['ratio']['multiop'][1]:.2f}",
+            ", ".join(f"{row['calls'][who][0]:,}" for who in ("multiop", "autograd")),
+            ", ".join(f"{row['peak'][who]:.2g}" for who in ("multiop", "autograd")),
+        ]
+        for row in rows
+        if "peak" in row
+    ]
+    heads = ("", "time: multiop ÷ autograd", "Python calls: multiop, autograd", "peak memory, MB: multiop, autograd")
+    text = f"Of the time of NumPy's own call, {said[0]}, {said[1]}. Beside autograd:\n\n{conditions(kept)}"
+    return {"numpy": f"\n{text}\n\n{markdown(heads, lines)}\n"}
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ RESULTS = FOLDER / "results"
 PAGE = FOLDER.parent / "docs/performance.md"
 BATCH_SECONDS = 5e-4  # a timed batch of calls lasts about this long: less than a turn of another process
 ROW_SECONDS = 1.5  # a row of slow calls takes fewer rounds, so as to last no longer than this
-TITLES = {"torch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow"}
+TITLES = {"torch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow", "numpy": "NumPy"}
 KERAS = "keras.ops"
 # glibc gives freed memory back to the system and asks for it again: a contender would pay for pages that another left
 KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": "1000000000", "MALLOC_MMAP_THRESHOLD_": "1000000000"}
@@ -294,6 +294,7 @@ def about_machine() -> dict[str, Any]:
         "system": platform.system(),
         "machine": platform.machine(),
         "cores": cores,
+        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0,  # of other programs, before the run
     }
 
 
@@ -445,18 +446,15 @@ def plot(kept: dict[str, Any], folder: Path) -> None:
 def write(kept: dict[str, Any], path: Path) -> None:
     """Put the summary between the markers of `path`: `<!-- bench: NAME -->` to `<!-- end -->`."""
     suites = {result["suite"] for result in kept["results"]}
-    missing = set(TITLES_OF_SUITES) - suites
-    if suites == {"every_op"}:
-        parts = {"few numbers" if is_of_few(kept) else "every op": every_op_table(kept)}
-    elif missing:
+    if len(suites) == 1 and hasattr(suite := importlib.import_module(f"bench_{min(suites)}"), "tables"):
+        put(path, suite.tables(kept))
+        return
+    if missing := set(TITLES_OF_SUITES) - suites:
         sys.exit(
             f"{path} is of all suites: run `python benchmarks --write {path}` (missing: {', '.join(sorted(missing))})"
         )
-    else:
-        parts = {"machine": machine(kept), "results": results_table(kept), "missed": missed_table(kept)}
-    if "machine" in parts:
-        put(PAGE, {"headline": headline(kept)})
-    put(path, parts)
+    put(PAGE, {"headline": headline(kept)})
+    put(path, {"machine": machine(kept), "results": results_table(kept), "missed": missed_table(kept)})
 
 
 def put(path: Path, parts: dict[str, str]) -> None:
@@ -547,33 +545,14 @@ def headline(kept: dict[str, Any]) -> str:
     return "\n" + markdown(("", *[cell for one in headings for cell in (one, KERAS)]), lines) + "\n"
 
 
-def every_op_table(kept: dict[str, Any]) -> str:
-    """Return a line for each backend, number of entries and way: targets met, the mean ratio, the slowest ops."""
-    rows = []
-    for result in kept["results"]:
-        groups: dict[str, dict[str, dict[str, Any]]] = {}
-        for row in result["rows"]:
-            call, _, way = row["name"].rpartition(" [")
-            if "ratio" in row:
-                groups.setdefault(way.replace("]", ""), {})[call] = row
-        for way, found in sorted(groups.items(), reverse=True):
-            ratios = {call: row["ratio"]["multiop"][1] for call, row in found.items()}
-            slowest = sorted(ratios, key=ratios.__getitem__, reverse=True)[:5]
-            rows.append([
-                TITLES.get(result["backend"], result["backend"]),
-                way,
-                f"{sum(row['met'] for row in found.values())} of {len(found)}",
-                f"{statistics.geometric_mean(ratios.values()):.2f}",
-                ", ".join(f"{call} {ratios[call]:.2f}" for call in slowest),
-            ])  # fmt: skip
-    about, headings = kept["machine"], ("backend", "numbers, way", "targets met", "mean ratio", "the slowest")
-    dtype = "" if is_of_few(kept) else ", float32"
-    return f"\n{kept['rounds']} rounds, {about['cores']} cores{dtype}.\n\n{markdown(headings, rows)}\n"
-
-
-def is_of_few(kept: dict[str, Any]) -> bool:
-    """Say whether what is kept is of the calls on few numbers alone."""
-    return not any("[262144]" in row["name"] for result in kept["results"] for row in result["rows"])
+def conditions(kept: dict[str, Any]) -> str:
+    """Return the sentence that says on what a table was measured."""
+    found = dict(pair for result in kept["results"] for pair in result["versions"].items())
+    whose = ", ".join(f"{TITLES.get(name, name)} {version}" for name, version in found.items() if name != "keras")
+    about = kept["machine"]
+    cores = f"{about['cores']} core{'s' * (about['cores'] > 1)}"
+    cores += f" of a busy machine (load {about['load']})" * (about["load"] > 1)
+    return f"On {cores}, {kept['rounds']} rounds, Python {about['python']}, {whose}:"
 
 
 def machine(kept: dict[str, Any]) -> str:

@@ -554,11 +554,13 @@ def _print_tables(outcome: _Outcome) -> None:
             table.add_row(f"  {backend}", *(Text(_cell(cell), STYLES[cell.status]) for cell in cells))
         _print_table(table)
         for which in _report.PROPERTIES:
-            for backend, cell in report.cells[which].items():
-                if cell.status in (_report.FAILED, _report.REFUSED):
-                    message = plain(cell.message).replace("\n", "\n      ")
-                    console.print(Text(f"    {which} on {backend}: {message}", STYLES[cell.status]), soft_wrap=True)
-        if report.differs:  # alike on all backends, or the gradient would have failed
+            told = {b: c for b, c in report.cells[which].items() if c.status in (_report.FAILED, _report.REFUSED)}
+            if which == "finite differences" and told:  # alike on all backends, or the gradient would have failed
+                told = {", ".join(told): next(iter(told.values()))}
+            for backend, cell in told.items():
+                message = plain(cell.message).replace("\n", "\n      ")
+                console.print(Text(f"    {which} on {backend}: {message}", STYLES[cell.status]), soft_wrap=True)
+        if report.differs:  # alike, too
             cells = [cell for cell in report.cells["finite differences"].values() if cell.error is not None]
             message = next(cell.message for cell in cells if cell.status == _report.NOTE)
             for line in plain(message).splitlines()[1:]:

@@ -125,7 +125,7 @@ def _backend_of(xs: Iterable[Any]) -> str:
             f"namespace: tensors of two frameworks, {_args.describe(x)} of {first} and {_args.describe(y)} of "
             f"{second}; convert one of them, as with op_convert_to_numpy"
         )
-    return next(iter(found), "") or registry.ready().name
+    return next(iter(found), "").partition(",")[0] or registry.ready().name
 
 
 def _leaves(xs: Iterable[Any]) -> Iterator[Any]:

@@ -82,6 +82,8 @@ FAILING = {
     "linearize": [lambda x: multiop.linearize(fails, x)],
     "gradient": [lambda x: taped()],
     "op_map": [lambda x: multiop.op_map(fails, x)],
+    "sparse_jacobian": [lambda x: multiop.sparse_jacobian(fails, x)],
+    "sparse_hessian": [lambda x: multiop.sparse_hessian(fails, x)],
 }
 
 
@@ -94,6 +96,16 @@ def test_an_error_of_the_users_function_shows_its_frame_and_one_of_multiop(backe
         assert names[-2:] == [door, "fails"]
         assert set(names[:-2]) <= {inspect.currentframe().f_code.co_name, "<lambda>", "taped"}
         assert any(isinstance(error, KeyError) for error in origins(caught.value))
+
+
+def test_an_error_of_a_compiled_rule_shows_one_frame_of_multiop_and_its_line(backend):
+    slope = multiop.jit(multiop.grad(lambda x: multiop.op_sum(has_failing_rule(x))))
+    with pytest.raises(RuntimeError, match="of the user") as caught:
+        slope(multiop.op_convert_to_tensor([1.0, 2.0]))
+    frames = [frame for error in origins(caught.value) for frame in traceback.extract_tb(error.__traceback__)]
+    assert [frame.name for frame in frames if frame.filename != __file__] == ["__call__"]
+    notes = "".join(getattr(caught.value, "__notes__", []))  # JAX traces a rule before it is asked for
+    assert any(frame.name == "fails" for frame in frames) or __file__ in notes
 
 
 def test_an_error_of_an_op_in_the_users_function_shows_its_frame_and_the_op(backend):

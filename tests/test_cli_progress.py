@@ -18,7 +18,7 @@ import progress
 import pytest
 
 from multiop import cli
-from multiop.testing import _html, _processes, _report, integers, normal
+from multiop.testing import _html, _processes, _progress, _report, integers, normal
 from multiop.testing._case import call
 from multiop.testing._checks import why_gradient_is_vacuous
 
@@ -116,6 +116,20 @@ with Progress(["jax"]) as progress:
         progress._display.refresh()
     progress.ended(1)
 """
+
+
+def test_the_time_left_is_that_of_all_backends(monkeypatch, capsys):
+    seconds = iter([0.0, 20.0, 21.0, 30.0, 40.0, 50.0, 60.0])  # the first function waits for imports
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: next(seconds))
+    task = {"target": "f.py", "name": "g", "case": 0, "inputs": [], "heading": "", "properties": {}}
+    runs = {name: _processes.Run(name) for name in ("torch", "jax")}
+    shown = _progress.Progress(list(runs))
+    for name in ("torch", "torch", "torch", "jax", "jax", "jax"):
+        runs[name].tasks = [task] * 3
+        runs[name].results.append(task)
+        shown.finished(runs[name], task)
+    left = [line.rpartition("(about ")[2] if "about" in line else "" for line in capsys.readouterr().err.splitlines()]
+    assert left == ["", "4 s left)", "15 s left)", "13 s left)", "8 s left)", ""]
 
 
 def test_slow_phases_have_names():

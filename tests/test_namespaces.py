@@ -123,6 +123,18 @@ def test_which_backend_operands_choose(backend):
         _ = multiop.namespace(x).GradientTape
 
 
+def test_a_transform_of_the_active_backend_differentiates_through_a_namespace(backend):
+    def f(x):
+        return multiop.namespace(x).sum(multiop.namespace(x, X).square(x) * multiop.namespace(x).square(x))
+
+    x = ops.convert_to_tensor(X)
+    found = multiop.grad(f)(x), multiop.jvp(f, (x,), (ops.ones_like(x),))[1]
+    found += (multiop.grad(lambda x: ops.sum(multiop.grad(f)(x)))(x), multiop.vmap(f)(x))
+    expected = 4 * X**3, (4 * X**3).sum(), 12 * X**2, (X**4).sum(1)
+    for y, right in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ops.convert_to_numpy(y), right, rtol=1e-5)
+
+
 def test_tensors_of_two_frameworks_are_refused():
     torch, jnp = pytest.importorskip("torch"), pytest.importorskip("jax.numpy")
     with pytest.raises(errors.ArgumentTypeError, match=r"torch and .* of jax"):

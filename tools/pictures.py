@@ -223,7 +223,7 @@ def performance() -> None:
     figure, axes = pyplot.subplots(figsize=(7.2, 1.8))
     for n, (label, color) in enumerate((("multiop", BLUE), ("keras.ops", GREY))):
         bars(axes, n, 2, label, color, [pair[n] for pair in single.values()])
-    axes.set(title="42 ops on 8 to 64 numbers, eager: time / native time", yticks=range(3), yticklabels=single)
+    axes.set(title="single ops on 8 to 64 numbers, eager: time / native time", yticks=range(3), yticklabels=single)
     finish("performance_ops", figure, axes)
 
     names = [name for name in dict.fromkeys(row[0] for row in suites) if name not in ("importing", "scale")]

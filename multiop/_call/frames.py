@@ -6,6 +6,7 @@ import sys
 from types import FrameType, TracebackType
 
 from multiop._loading import registry, settings
+from multiop._rules.late_errors import NOTE
 from multiop.errors import MultiopError
 
 _BETWEEN = frozenset({"contextlib", "functools", "jax", "jaxlib", "numpy", "tensorflow", "torch"})
@@ -29,8 +30,10 @@ def shorten(error: BaseException, depth: int = 1) -> None:
         link = chain.pop()
         if link is not None and id(link) not in seen:
             seen.add(id(link))
+            if is_late := any(note.startswith(NOTE) for note in getattr(link, "__notes__", ())):
+                link.__cause__, link.__suppress_context__ = None, True  # where JAX traced the rule, in multiop
             chain += link.__cause__, link.__context__
-            _drop(link)
+            _drop(link, is_late)
 
 
 def _has_multiop(frame: FrameType | None) -> bool:
@@ -42,10 +45,10 @@ def _has_multiop(frame: FrameType | None) -> bool:
     return False
 
 
-def _drop(error: BaseException) -> None:
+def _drop(error: BaseException, is_late: bool) -> None:
     """Drop, of each run of frames that are not the user's and begin with multiop, all but the first.
 
-    The last run says where the error was raised, so it stays as it is, unless multiop means the error.
+    The last run says where the error was raised, so it stays as it is, unless multiop means the error, or a note says.
     """
     kept: list[TracebackType] = []
     run: list[TracebackType] = []
@@ -58,7 +61,7 @@ def _drop(error: BaseException) -> None:
             kept += [*_shown(run), trace]
             run = []
         trace = trace.tb_next
-    kept += _shown(run) if isinstance(error, MultiopError) else run
+    kept += _shown(run) if is_late or isinstance(error, MultiopError) else run
     for i, trace in enumerate(kept):
         trace.tb_next = None if i + 1 == len(kept) else kept[i + 1]
 

@@ -8,6 +8,8 @@ import traceback
 
 from multiop._loading import registry
 
+NOTE = "raised by a gradient function while"  # begins the note of an error without frames, which says its line
+
 
 def without_frames(error: Exception, while_tracing: str) -> Exception:
     """Return a rule's exception without its frames, which hold tensors of a trace, and with a note of the line.
@@ -22,7 +24,7 @@ def without_frames(error: Exception, while_tracing: str) -> Exception:
     users = [place for place in places if not place[0].startswith(_folders())]
     file, line = (users or places)[-1]
     copy = again(error)
-    copy.add_note(f"raised by a gradient function while {while_tracing} traced it, at {file}:{line}")
+    copy.add_note(f"{NOTE} {while_tracing} traced it, at {file}:{line}")
     return copy
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import multiop
 from multiop import errors, extend, tree
 
-from . import _checks
+from . import _checks, _html
 from ._case import Call
 from ._discovery import reason_to_differ
 from ._problem import Problem
@@ -26,6 +26,14 @@ Array = np.ndarray[Any, Any]
 __tracebackhide__ = True  # pytest leaves out the frames of this module
 MODES = ("reverse", "forward")
 COMPARED = ("value", "gradient", "second order")  # compared with the other backends and with a reference
+
+
+class _Errors(dict[str, float]):
+    """The largest relative error of each property."""
+
+    def _repr_html_(self) -> str:
+        """Return them as a table, for a notebook."""
+        return _html.fragment("all checks pass", True, {"": (tuple(self), [[f"{x:.1e}" for x in self.values()]])})
 
 
 def check_op(
@@ -248,7 +256,7 @@ def _check(
     """Run the checks; if one fails, add the `command` that repeats it, with the options that were `given`."""
     if isinstance(options.dtypes, str):
         raise errors.ArgumentError(f"check_op: dtypes: {options.dtypes!r} is given; a sequence of dtypes is accepted")
-    worst: dict[str, float] = {}
+    worst = _Errors()
     for dtype in map(extend.dtype_name, options.dtypes):
         with x64_mode_for(dtype):
             try:

@@ -41,6 +41,8 @@ class Progress:
     def __init__(self, backends: list[str], allow_refused: bool = False) -> None:
         self._allow_refused = allow_refused
         self._start, self._width = time.monotonic(), max(map(len, backends))
+        self._runs: dict[str, Run | None] = dict.fromkeys(backends)
+        self._first = 0.0  # when the first function was measured, and the frameworks were imported
         self._console = Console(stderr=True)
         self._is_live = sys.stderr.isatty() and self._console.is_interactive
         column = Column(no_wrap=True, overflow="ellipsis")
@@ -87,7 +89,21 @@ class Progress:
         elapsed, count = time.monotonic() - self._start, f"{len(run.results)} of {len(run.tasks)}"
         function = plain(f"{task['target']}::{task['name']}({task['heading']})", "")
         line = Text(f"{elapsed:6.1f} s  {run.backend:{self._width}}  {count:>9}  {function}  ")
-        self._display.console.print(line.append(outcome, STYLES[status]), soft_wrap=True)
+        line.append(outcome, STYLES[status]).append(self._left(run, elapsed), "dim")
+        self._display.console.print(line, soft_wrap=True)
+
+    def _left(self, run: Run, elapsed: float) -> str:
+        """Say how long the rest takes, at the pace until now; a backend that has not begun has as many functions."""
+        self._runs[run.backend] = run
+        runs = [each for each in self._runs.values() if each]
+        done = sum(len(each.results) for each in runs)
+        if done == 1:
+            self._first = elapsed
+            return ""
+        left = len(self._runs) * max(len(each.tasks) for each in runs) - done
+        seconds = left * (elapsed - self._first) / (done - 1)
+        told = f"{seconds / 60:.0f} min" if seconds > 90 else f"{seconds:.0f} s"
+        return f"  (about {told} left)" if left else ""
 
     def ended(self, process: int) -> None:
         """Remove the line of a process."""

@@ -54,6 +54,11 @@ def test_distinct_draws_distinct_entries(dtype):
     assert np.unique(drawn).size == 20
 
 
+def test_a_notebook_shows_what_was_checked(backend):
+    shown = check_op(product, normal(3), normal(3), backends=[backend], fast=True)._repr_html_()
+    assert "all checks pass" in shown and "<th>gradient</th>" in shown
+
+
 def test_what_is_right_passes(backend):
     found = check_op(right, normal(2, 3), positive(2, 3), reference=product, backends=[backend])
     assert set(found) == {"value", "gradient", "second order", "forward mode", "vmap", "compiled"}

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from multiop import errors
+from multiop._call.frames import shorten
 from multiop._loading.registry import active
 from multiop._values import args as _args, dtypes
 from multiop._values.types import PyTree, Tensor
@@ -71,7 +72,11 @@ def sparse_jacobian(
         >>> J(ops.array([1.0, 2.0, 3.0, 4.0, 5.0])).toarray()[0].tolist()
         [2.0, 1.0, 0.0, 0.0, 0.0]
     """
-    return _prepare(f, x, pattern, mode, chunk_size, False)
+    try:
+        return _prepare(f, x, pattern, mode, chunk_size, False)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def sparse_hessian(
@@ -113,7 +118,11 @@ def sparse_hessian(
         >>> H(ops.array([1.0, 2.0, 3.0, 4.0])).toarray()[0].tolist()
         [4.0, -4.0, 0.0, 0.0]
     """
-    return _prepare(f, x, pattern, mode, chunk_size, True)
+    try:
+        return _prepare(f, x, pattern, mode, chunk_size, True)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 MODES = {False: ("auto", "forward", "reverse", "both"), True: ("auto", "forward", "symmetric")}

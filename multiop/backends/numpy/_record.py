@@ -233,8 +233,8 @@ class Traced:
         if is_differentiated(self) and any(owner.is_open and not owner.is_tape for owner in self.node.owners):
             raise errors.UnsupportedError(
                 f"{kind}() of an array that is differentiated, or an entry of another array set to it, would drop its "
-                f"gradient: write np.exp for math.exp, build arrays with multiop.op_stack or op_set_item, and take "
-                f"op_stop_gradient for its value"
+                f"gradient: write np.exp for math.exp, build arrays with multiop.op_stack or op_set_item, give SciPy's "
+                f"function its gradient with op_custom_gradient, and take op_stop_gradient for its value"
             )
         return self.array
 

@@ -31,7 +31,7 @@ def module(outline: Outline, functions: Sequence[str]) -> str:
         parts.insert(0, "\n".join([f"# no translation: these run in {framework}", *bridges]))
     text = "\n\n\n".join(parts)
     lines = [
-        f'"""{outline.graph.kind}, ported from {framework}; it runs on TensorFlow, PyTorch and JAX."""',
+        f'"""{outline.graph.kind}, ported from {framework}; it runs on every backend of multiop."""',
         "",
         "from __future__ import annotations",
         "",

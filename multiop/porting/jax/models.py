@@ -261,7 +261,10 @@ def _function(
     function: Any, trees: tuple[Any, ...], options: dict[str, Any], training: bool, kind: str | None = None
 ) -> Model:
     if not callable(function):
-        raise errors.ArgumentTypeError(f"model must be callable, got {type(function).__name__}")
+        raise errors.ArgumentTypeError(
+            f"model must be callable, got {type(function).__name__}; parameters are bound: "
+            f"functools.partial(function, params), or (module, variables) of linen"
+        )
     if len(trees) > 2:
         raise errors.ArgumentError("model: a partial function binds its parameters, or its parameters and its state")
     equinox = sys.modules.get("equinox")
