@@ -26,8 +26,8 @@ CALLS = {
     "gelu": 4, "silu": 4, "layer_normalization": 10, "rms_normalization": 6, "batch_normalization_with_moments": 9,
     "batch_normalization": 12, "dot_product_attention": 10, "sparse_categorical_crossentropy": 16,
     "categorical_crossentropy": 9, "binary_crossentropy": 7, "conv": 9, "max_pool": 8, "average_pool": 8, "take": 7,
-    "get_item": 3, "get_item of a tensor": 7, "segment_sum": 13, "scatter_update": 17, "value_and_grad": 34,
-    "hvp": 102, "custom gradient": 14, "its gradient": 69,
+    "get_item": 3, "get_item of a tensor": 7, "segment_sum": 13, "scatter_update": 17, "dropout": 73, "normal": 118,
+    "value_and_grad": 34, "hvp": 102, "custom gradient": 14, "its gradient": 69,
 }  # fmt: skip
 
 
