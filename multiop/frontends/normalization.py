@@ -140,11 +140,13 @@ def op_batch_normalization_with_moments(
         ([[-1.0], [1.0]], 3.0, 4.0)
     """
     args.check_given(x=x)
-    if moving_mean is not None or moving_variance is not None:
-        args.check_given(moving_mean=moving_mean, moving_variance=moving_variance)
+    if moving_mean is not None and moving_variance is not None:
         x, *moving = operands(x, moving_mean, moving_variance)
         y, *moments = op_batch_normalization_with_moments(x, axis, offset, scale, epsilon)
-        return y, *_move(moving, moments, op_size(x), args.number(momentum, "momentum"), correction)
+        mean, variance = _move(moving, moments, op_size(x), args.number(momentum, "momentum"), correction)
+        return y, mean, variance
+    if moving_mean is not None or moving_variance is not None:
+        args.check_given(moving_mean=moving_mean, moving_variance=moving_variance)
     x, *vectors = operands(*[t for t in (x, offset, scale) if t is not None])
     rest = iter(vectors)
     offset, scale = (None if t is None else next(rest) for t in (offset, scale))

@@ -85,7 +85,7 @@ def test_moving_moments_are_moved_by_the_kernel_that_normalizes():
     x, vector = torch.rand(4, 3, 5, 5).requires_grad_(), torch.rand(3).requires_grad_()
     mean, variance = torch.randn(3), torch.rand(3)
     given = {"moving_mean": mean.clone(), "moving_variance": variance.clone(), "momentum": 0.9, "correction": 1}
-    call = lambda: mo.op_batch_normalization_with_moments(x, 1, vector, vector, **given)  # noqa: E731
+    call = lambda: mo.op_batch_normalization_with_moments(x, 1, vector, vector, **given)
     expected = [torch.nn.functional.batch_norm(x, mean, variance, vector, vector, True, 0.1, 0.001), mean, variance]
     torch.testing.assert_close(list(call()), expected)
     with Operations() as seen:

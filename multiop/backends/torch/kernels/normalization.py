@@ -9,6 +9,7 @@ import torch
 
 from multiop._values import args
 
+from .._internals import moving_batch_norm
 from .._kernels import are_values, run_fused, run_native
 from ..conversion import HALF, promote_operands
 from ..ops.normalization import are_along, by_layer_norm
@@ -79,6 +80,7 @@ def op_batch_normalization_with_moments(
     moves = moving != (None, None)
     if moves and not (
         correction == 1
+        and moving_batch_norm is not None
         and type(momentum) in (int, float)
         and all(isinstance(t, torch.Tensor) and t.dtype is wide and t.shape == (x.shape[axis],) for t in moving)
     ):
@@ -87,10 +89,7 @@ def op_batch_normalization_with_moments(
     def kernel(x, offset, scale, *moving):
         vectors = scale if scale is None else scale.to(wide), offset if offset is None else offset.to(wide)
         if moves:
-            options = True, 1 - momentum, epsilon
-            y, center, inverse, *moved = torch.ops.aten._native_batch_norm_legit_functional(
-                x, *vectors, *moving, *options
-            )
+            y, center, inverse, *moved = moving_batch_norm(x, *vectors, *moving, True, 1 - momentum, epsilon)
             return [(y, *moved), center, inverse]
         mean, variance = torch.zeros(2, x.shape[1], dtype=wide, device=x.device).unbind()
         y, center, inverse = torch.native_batch_norm(x, *vectors, mean, variance, True, 1.0, epsilon)
