@@ -31,6 +31,7 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
     if ((target < 0) | (target >= output.shape[axis])).any():
         raise errors.ArgumentError(f"target has a class that is not among the {output.shape[axis]} of output")
     loss = in_float32(lambda x: -ops.log_softmax(x if from_logits else np.log(clip_probabilities(x)), axis), output)
+    target = target if target.ndim == output.ndim else ops.expand_dims(target, axis)
     return ops.squeeze(ops.take_along_axis(loss, target, axis), axis)
 
 
