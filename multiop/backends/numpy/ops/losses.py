@@ -48,8 +48,7 @@ def op_ctc_decode(inputs, lengths, beam_width, top_paths, merge_repeated, blank)
     found = [beam_search(x[:n], beam_width, top_paths, blank) for x, n in zip(logs, lengths, strict=True)]
     labels = [[(*path, *[-1] * (steps - len(path))) for path, _ in paths] for paths in found]
     labels = np.array(labels, np.int32).reshape(inputs.shape[0], top_paths, steps)
-    scores = [ops.stack([score for _, score in paths], 0) for paths in found]
-    scores = ops.stack(scores, 0) if found else np.zeros((0, top_paths))
+    scores = ops.stack([ops.stack([y for _, y in one], 0) for one in found], 0) if found else np.zeros((0, top_paths))
     return np.swapaxes(labels, 0, 1), ops.cast(scores, dtype_name(inputs))
 
 
