@@ -83,7 +83,7 @@ EFFECTS = (
     ),
     Effect(
         "all", ("sys.meta_path[multiop.*",), "a finder in `sys.meta_path`",
-        "importing Keras, JAX or PyTorch's DTensor", "that framework is imported",
+        "importing Keras, JAX, optree or DTensor", "that framework is imported",
         "settings made before the framework is there: `enable_x64`, `MULTIOP_X64`; DTensor before PyTorch 2.11",
         ("_loading/imports.py", "sys.meta_path.insert"),
     ),

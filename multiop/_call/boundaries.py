@@ -1586,9 +1586,9 @@ def op_batch_normalization(op):
  return op_batch_normalization, 1
 
 def op_batch_normalization_with_moments(op):
- def op_batch_normalization_with_moments(x, axis, offset, scale, epsilon):
-  try: return (active() if registry.is_overridden else registry._backend).op_batch_normalization_with_moments(x, axis, offset, scale, epsilon)
-  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "offset": offset, "scale": scale, "epsilon": epsilon})
+ def op_batch_normalization_with_moments(x, axis, offset, scale, epsilon, moving_mean, moving_variance, momentum, correction):
+  try: return (active() if registry.is_overridden else registry._backend).op_batch_normalization_with_moments(x, axis, offset, scale, epsilon, moving_mean, moving_variance, momentum, correction)
+  except Exception as error: return recover(error, op, {"x": x, "axis": axis, "offset": offset, "scale": scale, "epsilon": epsilon, "moving_mean": moving_mean, "moving_variance": moving_variance, "momentum": momentum, "correction": correction})
  return op_batch_normalization_with_moments, 2
 
 def op_layer_normalization(op):

@@ -8,12 +8,14 @@ import stat
 import sys
 import warnings
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from multiop import errors
 from multiop._loading import imports
 from multiop._loading.suggestions import similar
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 VARIABLES = {  # the key in the file -> the environment variable
     "backend": "MULTIOP_BACKEND",
@@ -38,39 +40,46 @@ def config_path() -> Path:
     Raises:
         ArgumentError: An environment variable names the home folder of a user that does not exist.
     """
+    from pathlib import Path  # a twentieth of the time that `import multiop` takes
+
+    return Path(_path())
+
+
+def _path() -> str:
     if path := os.environ.get("MULTIOP_CONFIG"):
         return _expand_home("MULTIOP_CONFIG", path)
     if folder := os.environ.get("XDG_CONFIG_HOME"):
-        return _expand_home("XDG_CONFIG_HOME", folder) / "multiop" / "config.toml"
-    return Path(os.path.expanduser("~/.config")) / "multiop" / "config.toml"  # a process may have no home
+        return os.path.join(_expand_home("XDG_CONFIG_HOME", folder), "multiop", "config.toml")
+    return os.path.join(os.path.expanduser("~/.config"), "multiop", "config.toml")  # a process may have no home
 
 
-def _expand_home(variable: str, path: str) -> Path:
-    try:
-        return Path(path).expanduser()
-    except RuntimeError as error:
-        raise errors.ArgumentError(f"{variable}={path!r}: there is no such home folder") from error
+def _expand_home(variable: str, path: str) -> str:
+    found = os.path.expanduser(path)
+    if found.startswith("~"):
+        raise errors.ArgumentError(f"{variable}={path!r}: there is no such home folder")
+    return found
 
 
 @functools.cache
 def _file() -> dict[str, Any]:
-    path = config_path()
+    path = _path()
     try:
-        status = path.stat()
-        if path == Path(os.devnull):
+        status = os.stat(path)
+        if path == os.devnull:
             return {}
         if not stat.S_ISREG(status.st_mode):  # reading a pipe may never end
-            raise errors.ArgumentError(f"configuration file {str(path)!r}: it is not a regular file")
+            raise errors.ArgumentError(f"configuration file {path!r}: it is not a regular file")
         if status.st_size > _LARGEST:
-            raise errors.ArgumentError(f"configuration file {str(path)!r}: it has more than {_LARGEST} bytes")
-        text = path.read_text(encoding="utf-8-sig")
+            raise errors.ArgumentError(f"configuration file {path!r}: it has more than {_LARGEST} bytes")
+        with open(path, encoding="utf-8-sig") as file:
+            text = file.read()
         import tomllib  # a twentieth of the time that `import multiop` takes, and most users have no file
 
         settings = tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
-        raise errors.ArgumentError(f"configuration file {str(path)!r} cannot be read: {error.strerror}") from error
+        raise errors.ArgumentError(f"configuration file {path!r} cannot be read: {error.strerror}") from error
     except RecursionError as error:
         raise errors.ArgumentError(f"{path} is not valid TOML for settings: it is nested too deeply") from error
     except errors.ArgumentError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib.util
 import sys
 import types
@@ -101,6 +100,8 @@ _Missing.__module__, _Missing.__qualname__, _Missing.__name__ = "builtins", "Att
 
 def similar(name: str, known: Iterable[str]) -> str:
     """Return `; did you mean ...?`, or an empty string if no known name is similar to `name`."""
+    import difflib
+
     known = list(known)
     meant = ELSEWHERE.get(name.lower(), name)
     suggestions = [meant] if meant in known else difflib.get_close_matches(name.lower(), known, n=3)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import random
 import threading
 import types
 from collections.abc import Callable, Iterable, Iterator
@@ -136,7 +135,8 @@ _FOREIGN = {"multiop", "numpy", "torch", "jax", "tensorflow", "keras"}  # their 
 
 def host_generators(fun: Any, arguments: Any) -> list[Any]:
     """Return NumPy's and Python's global generators, and the others among what `fun` and its arguments refer to."""
-    # np.random takes as long to import as a tenth of multiop
+    import random  # np.random takes as long to import as a tenth of multiop, this as a thirtieth
+
     classes = np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random
     found: dict[int, Any] = {id(x): x for x in (random, np.random)}
     seen: dict[int, Any] = {}  # it holds what it has seen, so no id is used twice
@@ -146,7 +146,7 @@ def host_generators(fun: Any, arguments: Any) -> list[Any]:
         if isinstance(x, _PLAIN) or id(x) in seen or depth > _DEPTH:
             continue
         seen[id(x)] = x
-        if isinstance(x, classes):
+        if isinstance(x, classes) and not isinstance(x, random.SystemRandom):
             found[id(x)] = x
         elif isinstance(x, _FUNCTIONS):
             left += [(y, depth) for y in _of_function(x)]
@@ -185,17 +185,17 @@ def _of_object(x: Any) -> list[Any]:
 
 
 def _state(x: Any) -> Any:
-    if x is np.random or isinstance(x, np.random.RandomState):
+    if hasattr(x, "get_state"):  # NumPy's module and its RandomState
         return x.get_state()
-    if x is random or isinstance(x, random.Random):
-        return None if isinstance(x, random.SystemRandom) else x.getstate()
+    if hasattr(x, "getstate"):  # Python's
+        return x.getstate()
     return getattr(x, "bit_generator", x).state
 
 
 def _restore(x: Any, state: Any) -> None:
-    if x is np.random or isinstance(x, np.random.RandomState):
+    if hasattr(x, "set_state"):
         x.set_state(state)
-    elif x is random or isinstance(x, random.Random):
+    elif hasattr(x, "setstate"):
         x.setstate(state)
     else:
         getattr(x, "bit_generator", x).state = state

@@ -326,6 +326,8 @@ def all_natural(entries: Sequence[Any], least: int = 0) -> bool:
 
 def size(shape: Shape, name: str = "shape") -> tuple[Any, ...]:
     """Return the shape of a new tensor as a tuple without negative numbers; traced sizes pass."""
+    if type(shape) is int and shape >= 0:
+        return (shape,)
     if isinstance(shape, (tuple, list)) and all_natural(shape):
         return tuple(shape)
     entries = _entries(shape, name)

@@ -6,23 +6,37 @@ Registered are those of optree, of `multiop.tree`, of JAX and of PyTorch; optree
 from __future__ import annotations
 
 import collections
-import dataclasses
 import functools
+import importlib
 import itertools
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import optree
-
 from multiop import errors
-from multiop._loading import registry as _registry
+from multiop._loading import imports, registry as _registry
 from multiop._loading.built_in import hide_from_tracer
 
 NAMESPACE = "multiop"
 _SEQUENCES = (list, tuple)
 _SCALARS = (bool, int, float, complex, str, type(None))
+
+
+class _Optree:
+    """Stands for optree until a tree needs it: a tenth of the time that `import multiop` takes."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module("optree"), name)
+
+
+def _take_optree(module: Any) -> None:
+    global optree
+    optree = module
+
+
+optree: Any = _Optree()
+imports.when_imported("optree", _take_optree)
 
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
@@ -99,14 +113,18 @@ def paths(tree: Any) -> list[str]:
 
 def register(cls: type, flatten: Callable[[Any], Any], unflatten: Callable[[Any, Any], Any]) -> None:
     """Register a class with optree; `flatten` returns children, metadata and the name of each child, or `None`."""
-    optree.register_pytree_node(cls, flatten, unflatten, path_entry_type=_Entry, namespace=NAMESPACE)
+    optree.register_pytree_node(cls, flatten, unflatten, path_entry_type=_entry(), namespace=NAMESPACE)
 
 
-class _Entry(optree.PyTreeEntry):
-    """A child of an instance of a registered class, as a path has it: `.w`, or `[0]`."""
+@functools.cache
+def _entry() -> type:
+    class Entry(optree.PyTreeEntry):  # type: ignore[misc]
+        """A child of an instance of a registered class, as a path has it: `.w`, or `[0]`."""
 
-    def codify(self, node: str = "") -> str:
-        return f"{node}.{self.entry}" if isinstance(self.entry, str) else f"{node}[{self.entry}]"
+        def codify(self, node: str = "") -> str:
+            return f"{node}.{self.entry}" if isinstance(self.entry, str) else f"{node}[{self.entry}]"
+
+    return Entry
 
 
 def register_fields(cls: type, data: Sequence[str], static: Sequence[str]) -> None:
@@ -129,6 +147,8 @@ def register_fields(cls: type, data: Sequence[str], static: Sequence[str]) -> No
 
 def fields(cls: Any) -> dict[str, bool] | None:
     """Return the fields of a dataclass or a class of attrs, and whether each is static; `None` for other classes."""
+    import dataclasses
+
     if dataclasses.is_dataclass(cls):
         declared: Iterable[Any] = dataclasses.fields(cls)
     else:

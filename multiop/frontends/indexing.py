@@ -249,7 +249,6 @@ def op_scatter_update(
         args.choice(reduction, (None, "add", "max", "min", "mul"), "reduction")
     backend = active()
     x, updates, indices = _match_operands(backend, inputs, updates, indices)
-    indices = backend.convert(indices)
     depth = (None, *backend.op_shape(indices))[-1]
     if not isinstance(depth, int) or depth > len(backend.op_shape(x)):
         raise errors.ArgumentError(f"indices {args.describe(indices)} do not name entries of {args.describe(x)}")
@@ -673,7 +672,7 @@ def _match_operands(
     x, updates, *indices = backend.together(x, updates, *indices)
     x = backend.convert(x)
     found, updates = backend.promote(x, updates)
-    if found.dtype != x.dtype:
+    if found is not x and found.dtype != x.dtype:
         raise errors.DTypeError(
             f"{names[1]} must fit in {names[0]} of dtype {args.describe(x)}; cast one of them first"
         )

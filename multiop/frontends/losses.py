@@ -120,9 +120,13 @@ def op_sparse_categorical_crossentropy(
         labels = classes(labels)
         args.integers(op_dtype(labels), "target")
     scores = backend.floating(output)
-    axis = args.single_axis(axis, len(backend.op_shape(scores)))
-    if args.lacks_axis(tuple(labels.shape), tuple(scores.shape), axis):
-        labels = backend.op_expand_dims(labels, axis)
+    sizes, shape = labels.shape, scores.shape
+    if not isinstance(shape, tuple):  # TensorFlow's, which takes eight calls to become one
+        sizes, shape = backend.op_shape(labels), backend.op_shape(scores)
+        if not {int}.issuperset(map(type, (*sizes, *shape))):
+            sizes, shape = tuple(labels.shape), tuple(scores.shape)
+    axis = args.single_axis(axis, len(shape))
+    args.lacks_axis(sizes, shape, axis)
     return backend.op_sparse_categorical_crossentropy(labels, scores, from_logits, axis)
 
 

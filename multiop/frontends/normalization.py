@@ -11,6 +11,8 @@ from multiop._loading.registry import active, composite
 from multiop._values import args, dtypes
 from multiop._values.types import ArrayLike, Axis, Tensor
 from multiop.frontends.conversion import op_cast, op_dtype, operands, widen_halves
+from multiop.frontends.elementwise import op_add, op_multiply
+from multiop.frontends.shapes import op_size
 from multiop.frontends.statistics import op_moments
 
 EPSILON = 1e-7
@@ -94,7 +96,15 @@ def op_batch_normalization(
 @boundary
 @composite
 def op_batch_normalization_with_moments(
-    x: ArrayLike, axis: int, offset: ArrayLike | None = None, scale: ArrayLike | None = None, epsilon: float = 0.001
+    x: ArrayLike,
+    axis: int,
+    offset: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    epsilon: float = 0.001,
+    moving_mean: ArrayLike | None = None,
+    moving_variance: ArrayLike | None = None,
+    momentum: float = 0.99,
+    correction: int = 0,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Normalize `x` with its own mean and variance at each place along `axis`, as batch normalization does in training.
 
@@ -104,14 +114,20 @@ def op_batch_normalization_with_moments(
         offset: Vector of the size of `x` along `axis`, or `None` for 0.
         scale: Vector of the size of `x` along `axis`, or `None` for 1.
         epsilon: Number, not negative.
+        moving_mean: Vector of the size of `x` along `axis`, from which the mean that is returned is moved.
+        moving_variance: The same of the variance; given with `moving_mean`.
+        momentum: The share of the moving moments that stays.
+        correction: What the number of entries is reduced by in the variance that moves: 1, as PyTorch has it, or 0.
 
     Returns:
         The tensors `(y, mean, variance)`: `op_batch_normalization` of `x`, and the `op_moments` of `x` along the other
-        axes. `y` has the shape of `x` and the promoted dtype; the moments are vectors of the dtype of `x`.
+        axes, or the moving ones after this step. `y` has the shape of `x` and the promoted dtype; the moments are
+        vectors of the dtype of `x`, or of the moving ones.
 
     Raises:
-        ArgumentError: `axis` is out of range, a vector does not fit it, or `epsilon` is negative.
-        ArgumentTypeError: `epsilon` is not a number.
+        ArgumentError: `axis` is out of range, a vector does not fit it, `epsilon` is negative, or `correction` is the
+            number of entries.
+        ArgumentTypeError: `epsilon` is not a number, or one moving moment is not given.
         DTypeError: The operands are complex.
 
     Gradient:
@@ -124,6 +140,13 @@ def op_batch_normalization_with_moments(
         ([[-1.0], [1.0]], 3.0, 4.0)
     """
     args.check_given(x=x)
+    if moving_mean is not None and moving_variance is not None:
+        x, *moving = operands(x, moving_mean, moving_variance)
+        y, *moments = op_batch_normalization_with_moments(x, axis, offset, scale, epsilon)
+        mean, variance = _move(moving, moments, op_size(x), args.number(momentum, "momentum"), correction)
+        return y, mean, variance
+    if moving_mean is not None or moving_variance is not None:
+        args.check_given(moving_mean=moving_mean, moving_variance=moving_variance)
     x, *vectors = operands(*[t for t in (x, offset, scale) if t is not None])
     rest = iter(vectors)
     offset, scale = (None if t is None else next(rest) for t in (offset, scale))
@@ -135,6 +158,19 @@ def op_batch_normalization_with_moments(
     dtype = dtypes.to_floating(op_dtype(x))
     promoted = dtypes.to_floating(dtypes.result_type(*map(op_dtype, (x, *vectors))))
     return op_cast(y, promoted), op_cast(mean, dtype), op_cast(variance, dtype)
+
+
+def _move(moving: list[Tensor], moments: list[Tensor], size: Any, momentum: float, correction: int) -> list[Tensor]:
+    """Return moving moments after a step, given the moments of `size` entries in it."""
+    n, moved = size // op_size(moments[0]), []
+    if args.integer(correction, "correction") and isinstance(n, int) and n <= correction:
+        raise errors.ArgumentError(f"correction is {correction}, and the moments are those of {n} entries")
+    n = n if isinstance(n, int) else op_cast(n, op_dtype(moments[0]))
+    for old, new, part in zip(moving, moments, (1, n / (n - correction) if correction else 1), strict=True):
+        args.same_shape(old.shape, new.shape, "a moving moment", "the moments")
+        total = op_add(op_multiply(old, momentum), op_multiply(new, (1 - momentum) * part))
+        moved.append(op_cast(total, dtypes.to_floating(op_dtype(old))))
+    return moved
 
 
 @boundary

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -96,7 +95,7 @@ def _with_letters(given: Sequence[Any]) -> tuple[str, list[Any]]:
             raise errors.ArgumentTypeError(
                 f"beside a tensor, expected a list of ints from 0 to 51, got {args.describe(term)}"
             )
-    letters = string.ascii_uppercase + string.ascii_lowercase  # in the order of their codes
+    letters = "".join(map(chr, (*range(65, 91), *range(97, 123))))  # capitals first
     spelled = ["".join(["..." if n is Ellipsis else letters[n] for n in term]) for term in terms]
     return "->".join([",".join(spelled[:n]), *spelled[n:]]), operands
 

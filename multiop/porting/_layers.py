@@ -228,12 +228,10 @@ def tracked_batch_norm(
         "num_batches_tracked": num_batches_tracked,
     }
     if training:
-        y, mean, variance = ops.batch_normalization_with_moments(x, 1, bias, weight, epsilon)
-        count = ops.size(x) // x.shape[1]
-        count = count if isinstance(count, int) else ops.cast(count, x.dtype)
-        share = momentum * (count / (count - 1))  # of the unbiased variance
-        for name, part, new in (("running_mean", momentum, mean), ("running_var", share, variance)):
-            statistics[name] = (1 - momentum) * statistics[name] + part * ops.stop_gradient(new)
+        y, mean, variance = ops.batch_normalization_with_moments(
+            x, 1, bias, weight, epsilon, running_mean, running_var, 1 - momentum, correction=1
+        )
+        statistics |= {"running_mean": ops.stop_gradient(mean), "running_var": ops.stop_gradient(variance)}
         if num_batches_tracked is not None:
             statistics["num_batches_tracked"] = num_batches_tracked + 1
     else:
@@ -252,12 +250,10 @@ def tracked_channels_last_batch_norm(
     training: bool = False,
 ) -> tuple[Tensor, dict[str, Any]]:
     """Normalize `(batch, ..., channels)`, in training by the batch; return the new statistics too."""
-    statistics = {"mean": mean, "var": var}
     if not training:
-        return ops.batch_normalization(x, mean, var, -1, bias, scale, epsilon), statistics
-    y, mean, var = ops.batch_normalization_with_moments(x, -1, bias, scale, epsilon)
-    new = {"mean": mean, "var": var}
-    return y, {name: momentum * statistics[name] + (1 - momentum) * ops.stop_gradient(new[name]) for name in new}
+        return ops.batch_normalization(x, mean, var, -1, bias, scale, epsilon), {"mean": mean, "var": var}
+    y, mean, var = ops.batch_normalization_with_moments(x, -1, bias, scale, epsilon, mean, var, momentum)
+    return y, {"mean": ops.stop_gradient(mean), "var": ops.stop_gradient(var)}
 
 
 def layer_norm(

@@ -19,11 +19,12 @@ from multiop.frontends.shapes import op_broadcast_to
 
 def sizes(shape: Any) -> tuple[Any, ...]:
     """Return a shape as a tuple of ints; an entry may also be a traced tensor."""
-    return tuple(_as_int(entry) for entry in args.size(shape))
+    found = args.size(shape)
+    return found if {int}.issuperset(map(type, found)) else tuple(map(_as_int, found))
 
 
 def _as_int(entry: Any) -> Any:
-    if type(entry) is int or not hasattr(entry, "dtype"):
+    if not hasattr(entry, "dtype"):
         return entry
     try:
         found = operator.index(entry)
@@ -89,6 +90,8 @@ def parts(value: Any) -> tuple[Any, Any]:
 @hide_from_tracer
 def round_to_dtype(value: float, dtype: str) -> float:
     """Return `value` rounded to `dtype`."""
+    if -256.0 <= value <= 256.0 and value.is_integer():  # a number of every dtype
+        return value
     if -65504.0 <= value <= 65504.0:  # too large for no dtype
         return float(dtypes.to_numpy(dtype).type(value))
     with np.errstate(over="ignore"):
@@ -103,7 +106,8 @@ def check(is_right: bool, message: str) -> None:
 
 def finite(value: Any, name: str) -> Any:
     """Check that a parameter is finite, unless it is a tensor."""
-    check(not isinstance(value, float) or math.isfinite(value), f"{name} must be finite, got {value}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise errors.ArgumentError(f"{name} must be finite, got {value}")
     return value
 
 
@@ -123,7 +127,9 @@ def positive(value: Any, name: str) -> Any:
 def fits(shape: tuple[Any, ...], **tensors: Any) -> None:
     """Check that the parameters that are tensors broadcast to `shape`."""
     for name, x in tensors.items():
-        found = op_shape(x) if not host.is_scalar(x) else ()
+        if host.is_scalar(x):
+            continue
+        found = op_shape(x)
         if len(found) > len(shape) or any(
             isinstance(n, int) and isinstance(m, int) and n not in (1, m)
             for n, m in zip(found[::-1], shape[::-1], strict=False)

@@ -60,4 +60,7 @@ def choose(condition: Any, first: Function, second: Function, *xs: Any) -> Any:
 
 def dtype_name(x: Any) -> str:
     """Return the name of the dtype of a tensor or an array."""
-    return x.dtype.name if type(x) is np.ndarray else active().dtype_name(x)
+    return _NAMES[x.dtype] if type(x) is np.ndarray else active().dtype_name(x)
+
+
+_NAMES = {np.dtype(name): name for name in ("float32", "float64")}  # NumPy makes the name anew, in six calls

@@ -114,11 +114,11 @@ def _normal_size(middle: Any, tail: Any, is_wide: bool, share: float) -> Any:
 def _symmetric(high: Any, low: Any, size: Callable[[Any, Any], Any]) -> Any:
     """Return numbers whose first bit is their sign; `size` is of the probability of a smaller one and of a larger."""
     is_upper = greater_equal(high, 2**31)
-    # the probability of a larger absolute value, and its complement, both with full precision
-    tail = _half_share(where(is_upper, bitwise_xor(high, _philox.MASK), high), low, is_upper)
     inner = where(is_upper, bitwise_and(high, 0x7FFFFFFF), bitwise_xor(high, 0x7FFFFFFF))
-    middle = _half_share(inner, low, less(high, 2**31))
-    found = size(middle, tail)
+    rest = None if low is None else where(is_upper, low, bitwise_xor(low, _philox.MASK))
+    outer = bitwise_xor(inner, 0x7FFFFFFF), None if rest is None else bitwise_xor(rest, _philox.MASK)
+    # the probability of a smaller absolute value, and its complement, both with full precision
+    found = size(_half_share(inner, rest), _half_share(*outer))
     return where(is_upper, found, negative(found))
 
 
@@ -150,11 +150,10 @@ def _exponential_size(middle: Any, tail: Any) -> Any:
     return negative(log_1_minus(middle, tail))
 
 
-def _half_share(high: Any, low: Any, is_inverted: Any) -> Any:
+def _half_share(high: Any, low: Any) -> Any:
     """Return `(k + 1/2) / 2**31` for words `k` below `2**31`, or `(k + 1/2) / 2**63` for pairs of words."""
     if low is None:
         return multiply(add(cast(high, "float32"), 0.5), 2.0**-31)
-    low = where(is_inverted, bitwise_xor(low, _philox.MASK), low)
     high, low = cast(high, "float64"), cast(low, "float64")
     return add(multiply(high, 2.0**-31), multiply(add(low, 0.5), 2.0**-63))
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from multiop import errors
 from multiop._loading.registry import active, composite, random_part
-from multiop._values.philox import MASK as MASK, ROUNDS, block_of_ints as block_of_ints, one_round
+from multiop._values.philox import INCREMENTS, MASK as MASK, MULTIPLIERS, ROUNDS, block_of_ints as block_of_ints
 from multiop.frontends.bitwise import op_bitwise_and, op_bitwise_xor, op_right_shift
 from multiop.frontends.control_flow import op_fori_loop
 from multiop.frontends.conversion import op_cast
@@ -96,8 +96,15 @@ def _blocks(key: Any, counter: Sequence[Any]) -> list[Words]:
     zeros = functools.reduce(op_add, [op_bitwise_xor(one, one) for one in counter if hasattr(one, "dtype")])
     state = [op_add(zeros, one) for one in counter]
     state += [op_cast(key[0], word()), op_cast(key[1], word())]
-    state = op_fori_loop(0, ROUNDS, lambda _, state: one_round(state, product, op_bitwise_xor, wrapped_add), state)
+    state = op_fori_loop(0, ROUNDS, lambda _, state: _one_round(*state), state)
     return list(state[:4])
+
+
+def _one_round(c0: Words, c1: Words, c2: Words, c3: Words, k0: Words, k1: Words) -> list[Words]:
+    """Return the four words of the counter and the two words of the key after one round."""
+    (high0, low0), (high1, low1) = product(c0, MULTIPLIERS[0]), product(c2, MULTIPLIERS[1])
+    mixed0, mixed1 = op_bitwise_xor(op_bitwise_xor(high1, c1), k0), op_bitwise_xor(op_bitwise_xor(high0, c3), k1)
+    return [mixed0, low1, mixed1, low0, wrapped_add(k0, INCREMENTS[0]), wrapped_add(k1, INCREMENTS[1])]
 
 
 def product(x: Words, y: Any) -> tuple[Words, Words]:

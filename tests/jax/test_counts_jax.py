@@ -61,7 +61,7 @@ def test_the_count_sees_what_is_stored():
     assert count(lambda x: x @ x @ x, [x], 1) > 1.15 * count(lambda x: x @ x, [x], 1)
 
 
-X, PLACES, ROWS = jnp.ones((4, 8)), jnp.arange(4), jnp.arange(4)[:, None]
+X, PLACES, ROWS, HEADS = jnp.ones((4, 8)), jnp.arange(4), jnp.arange(4)[:, None], jnp.ones((1, 4, 2, 8))
 MOST_CALLS = {  # of Python functions, eagerly, the test's own among them
     "split": (8, lambda: mo.op_split(X, 2, -1)),
     "take": (18, lambda: mo.op_take(X, PLACES, 0)),
@@ -69,8 +69,9 @@ MOST_CALLS = {  # of Python functions, eagerly, the test's own among them
     "get_item behind a slice": (25, lambda: mo.op_get_item(X, (slice(1, 3), PLACES))),
     "one_hot": (18, lambda: mo.op_one_hot(PLACES, 8)),
     "segment_sum": (22, lambda: mo.op_segment_sum(X, PLACES, 4)),
-    "sparse_categorical_crossentropy": (30, lambda: mo.op_sparse_categorical_crossentropy(PLACES, X, True)),
-    "scatter_update": (33, lambda: mo.op_scatter_update(X, ROWS, X)),
+    "sparse_categorical_crossentropy": (22, lambda: mo.op_sparse_categorical_crossentropy(PLACES, X, True)),
+    "scatter_update": (22, lambda: mo.op_scatter_update(X, ROWS, X)),
+    "dot_product_attention": (22, lambda: mo.op_dot_product_attention(HEADS, HEADS, HEADS)),
 }
 
 

@@ -68,17 +68,29 @@ def test_the_form_of_an_op_does_not_depend_on_who_is_watching(watcher):
     assert not other
 
 
-class Views(torch.utils._python_dispatch.TorchDispatchMode):
-    """Collect what is dispatched though nothing is launched for it: views, and looks at dtypes."""
+class Operations(torch.utils._python_dispatch.TorchDispatchMode):
+    """Collect what is dispatched; of `views_alone`, that for which nothing is launched: views, and looks at dtypes."""
 
-    def __init__(self):
+    def __init__(self, views_alone=False):
         super().__init__()
-        self.names = []
+        self.names, self.views_alone = [], views_alone
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if func.is_view or str(func).startswith("aten.promote_types"):
+        if not self.views_alone or func.is_view or str(func).startswith("aten.promote_types"):
             self.names.append(str(func))
         return func(*args, **(kwargs or {}))
+
+
+def test_moving_moments_are_moved_by_the_kernel_that_normalizes():
+    x, vector = torch.rand(4, 3, 5, 5).requires_grad_(), torch.rand(3).requires_grad_()
+    mean, variance = torch.randn(3), torch.rand(3)
+    given = {"moving_mean": mean.clone(), "moving_variance": variance.clone(), "momentum": 0.9, "correction": 1}
+    call = lambda: mo.op_batch_normalization_with_moments(x, 1, vector, vector, **given)
+    expected = [torch.nn.functional.batch_norm(x, mean, variance, vector, vector, True, 0.1, 0.001), mean, variance]
+    torch.testing.assert_close(list(call()), expected)
+    with Operations() as seen:
+        call()
+    assert seen.names == ["aten._native_batch_norm_legit_functional.default"]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +106,7 @@ def test_a_kernel_with_a_rule_of_its_own_takes_no_views(name, views):
         "arcsinh": lambda: mo.op_arcsinh(x),
     }[name]
     call()  # what is looked up once
-    with Views() as seen:
+    with Operations(views_alone=True) as seen:
         y = call()
         upstream = torch.ones(y.shape)
         found = len(seen.names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,8 @@ def draw_text(pattern: Any) -> str:
 
 def draw_html(title: str, pattern: Any, colors: Any) -> str:
     """Return a pattern as a picture, each cell in the colour of the product that gives its last entry."""
+    import html
+
     rows, columns = _bin_entries(pattern, PIXELS, PIXELS)
     cells = dict(zip(zip(rows.tolist(), columns.tolist(), strict=True), colors.tolist(), strict=True))
     height, width = rows.max(initial=0) + 1, columns.max(initial=0) + 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -263,6 +262,8 @@ class SparseDerivative:
         Args:
             path: The file, which gets the ending `.npz` if it has none.
         """
+        import json
+
         about = {"inputs": self._inputs, "outputs": self._outputs, "second": self._second, "chunk": self._chunk_size}
         arrays = {"shape": self.shape, "indices": self.pattern.indices, "indptr": self.pattern.indptr}
         arrays |= {name: value for name, value in zip(COLORING, self._colored, strict=True) if value is not None}
@@ -280,6 +281,8 @@ class SparseDerivative:
             ArgumentTypeError: `f` is not callable.
             ArgumentError: The file holds something else.
         """
+        import json
+
         _args.function(f, "load: f")
         with np.load(path) as saved:
             try:

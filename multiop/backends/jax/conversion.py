@@ -361,6 +361,8 @@ def floating(x):
 
 def promote(x1, x2):
     """Return two operands as tensors of the dtype that the promotion table gives them; Python scalars are weak."""
+    if are_floats(x1, x2):
+        return x1, x2
     if is_exact_scalar(x1, x2):
         return x1, np.array(x2, np.float32)
     if is_exact_scalar(x2, x1):
@@ -463,7 +465,10 @@ def reject_floats(*xs):
 
 def promote_operands(*xs):
     """Return tensors of one floating dtype; `None` stays `None`."""
-    given = reject_complex(*map(floating, promote_all(*[x for x in xs if x is not None])))
+    given = [x for x in xs if x is not None]
+    given = given if are_alike(given) else promote_all(*given)
+    if not is_float(given[0]):
+        given = reject_complex(*map(floating, given))
     rest = iter(given)
     return [None if x is None else next(rest) for x in xs]
 

@@ -467,6 +467,8 @@ number_of = operator.methodcaller("_sequence_nr")  # by which the nodes of a thr
 metadata_of = operator.attrgetter("_input_metadata")  # for each output of the node's operation
 reduction_of = operator.attrgetter("_saved_reduce")
 schema_of = operator.attrgetter("_schema")
+# batch normalization that returns its running statistics moved, where the public one writes to them
+moving_batch_norm = getattr(torch.ops.aten, "_native_batch_norm_legit_functional", None)
 
 
 def _mend_dtensors(_):

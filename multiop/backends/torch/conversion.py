@@ -37,6 +37,7 @@ _AUTOCAST = {*HALF, torch.float32}
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
 _BYTES = (torch.int8, torch.uint8)
 _AS_THEY_ARE = set(map(np.dtype, ("float32", "int32", "bool")))  # arrays that need neither a cast nor a check
+_NUMBERS = {int, float}
 # what PyTorch rounds once, as NumPy
 _READ_AS = {"int32": {int}, "uint32": {int}, "float32": {int, float}, "float64": {int, float}}
 _LOWEST = torch.iinfo(torch.int64).min
@@ -169,8 +170,8 @@ def convert(x, dtype=None, device=None):
     if host.is_scalar(x):
         return scalar(x, dtype or dtypes.of_lone_scalar(x), device)
     if isinstance(x, (list, tuple)):
-        leaves = list(host.flat(x))
-        if any(isinstance(leaf, Tensor) for leaf in leaves):
+        leaves = x if _NUMBERS.issuperset(map(type, x)) else list(host.flat(x))
+        if leaves is not x and any(isinstance(leaf, Tensor) for leaf in leaves):
             if dtype is None:
                 dtype = dtypes.result_type(*[promotion_dtype(leaf) for leaf in leaves])
             device = next(leaf.device for leaf in leaves if isinstance(leaf, Tensor))

@@ -24,12 +24,16 @@ def batch_normalization(x, mean, variance, axis, offset=0.0, scale=1.0, epsilon=
     return np.moveaxis((x - mean) / np.sqrt(variance + epsilon) * scale + offset, -1, axis)
 
 
-def batch_normalization_with_moments(x, axis, offset=0.0, scale=1.0, epsilon=1e-3):
-    """Take off the mean, divide by the deviation, both of `x` at each place along `axis`; return these too."""
+def batch_normalization_with_moments(
+    x, axis, offset=0.0, scale=1.0, epsilon=1e-3, moving_mean=0.0, moving_variance=0.0, momentum=0.0, correction=0
+):
+    """Take off the mean, divide by the deviation, both of `x` at each place along `axis`; return these too, moved."""
     x = x.astype(float)
     rest = tuple(k for k in range(x.ndim) if k != axis % x.ndim)
     mean, variance = x.mean(rest), x.var(rest)
-    return batch_normalization(x, mean, variance, axis, offset, scale, epsilon), mean, variance
+    y, share = batch_normalization(x, mean, variance, axis, offset, scale, epsilon), 1 - momentum
+    mean = moving_mean * momentum + mean * share
+    return y, mean, moving_variance * momentum + x.var(rest, ddof=correction) * share
 
 
 def fit_parameter(parameter, x, axis):
@@ -93,6 +97,8 @@ ROWS = [
         call(normal(4, 3), 1),
         call(normal(2, 3, 2), axis=1, offset=normal(3), scale=normal(3), epsilon=0.1),
         call(normal(2, 2, 3), axis=-1, scale=normal(3)),
+        call(normal(4, 3), 1, moving_mean=normal(3), moving_variance=positive(3), momentum=0.75, correction=1),
+        call(normal(2, 3, 2), 1, scale=normal(3), moving_mean=normal(3), moving_variance=positive(3), momentum=0.9),
         ulps=32,
         pins=[pin([[4.0], [4.0]], value=([[0.0], [0.0]], [4.0], [0.0]), axis=1, epsilon=2.0**-10)],
     ),

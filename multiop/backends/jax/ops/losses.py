@@ -94,9 +94,9 @@ def _categorical(target, output, from_logits, axis):
 def _sparse_categorical(target, outside, output, from_logits, axis):
     dtype, output = to_wide_float(output)
     logs = output if from_logits else jnp.log(_clip(output, EPSILON, 1 - EPSILON))
-    loss = -jnp.take_along_axis(jax.nn.log_softmax(logs, axis), target, axis)
-    loss = loss if outside is None else jnp.where(outside, np.nan, loss)
-    return jnp.squeeze(loss, axis).astype(dtype)
+    place = target if target.ndim == output.ndim else jnp.expand_dims(target, axis)
+    loss = -jnp.take_along_axis(jax.nn.log_softmax(logs, axis), place, axis).squeeze(axis).astype(dtype)
+    return loss if outside is None else jnp.where(outside.reshape(loss.shape), np.nan, loss)
 
 
 @functools.partial(jax.jit, inline=True, static_argnums=(2, 3))

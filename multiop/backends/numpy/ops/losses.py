@@ -31,6 +31,7 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
     if ((target < 0) | (target >= output.shape[axis])).any():
         raise errors.ArgumentError(f"target has a class that is not among the {output.shape[axis]} of output")
     loss = in_float32(lambda x: -ops.log_softmax(x if from_logits else np.log(clip_probabilities(x)), axis), output)
+    target = target if target.ndim == output.ndim else ops.expand_dims(target, axis)
     return ops.squeeze(ops.take_along_axis(loss, target, axis), axis)
 
 
@@ -47,8 +48,7 @@ def op_ctc_decode(inputs, lengths, beam_width, top_paths, merge_repeated, blank)
     found = [beam_search(x[:n], beam_width, top_paths, blank) for x, n in zip(logs, lengths, strict=True)]
     labels = [[(*path, *[-1] * (steps - len(path))) for path, _ in paths] for paths in found]
     labels = np.array(labels, np.int32).reshape(inputs.shape[0], top_paths, steps)
-    scores = [ops.stack([score for _, score in paths], 0) for paths in found]
-    scores = ops.stack(scores, 0) if found else np.zeros((0, top_paths))
+    scores = ops.stack([ops.stack([y for _, y in one], 0) for one in found], 0) if found else np.zeros((0, top_paths))
     return np.swapaxes(labels, 0, 1), ops.cast(scores, dtype_name(inputs))
 
 

@@ -57,10 +57,9 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
 def sparse_crossentropy(target, output, from_logits, axis, is_checked):
     dtype, output = to_wide_float(output)
     target, outside = tf.cast(target, tf.int64), None
+    target = tf.squeeze(target, axis) if rank(target) == rank(output) else target
     if axis < rank(output) - 1:
-        to_end = args.moved_order(axis, -1, rank(output))
-        target, output = tf.transpose(target, to_end), tf.transpose(output, to_end)
-    target = tf.squeeze(target, -1)
+        output = tf.transpose(output, args.moved_order(axis, -1, rank(output)))
     if not is_checked:
         outside = (target < 0) | (target >= tf.cast(op_shape(output)[-1], target.dtype))
         target = choose(outside, tf.zeros_like(target), target)

@@ -9,6 +9,7 @@ import torch
 
 from multiop._values import args
 
+from .._internals import moving_batch_norm
 from .._kernels import are_values, run_fused, run_native
 from ..conversion import HALF, promote_operands
 from ..ops.normalization import are_along, by_layer_norm
@@ -57,8 +58,10 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon, *, o
     return y if axis == 1 else y.movedim(1, axis)
 
 
-def op_batch_normalization_with_moments(x, axis, offset, scale, epsilon, *, otherwise):
-    given = x, axis, offset, scale, epsilon
+def op_batch_normalization_with_moments(
+    x, axis, offset, scale, epsilon, moving_mean, moving_variance, momentum, correction, *, otherwise
+):
+    given = x, axis, offset, scale, epsilon, moving_mean, moving_variance, momentum, correction
     if not (are_along(x, axis) and type(epsilon) in (int, float) and 0 <= epsilon < math.inf):
         return otherwise(*given)
     n, dtype = x.numel() // max(x.shape[axis], 1), x.dtype
@@ -73,16 +76,34 @@ def op_batch_normalization_with_moments(x, axis, offset, scale, epsilon, *, othe
         if any(t is not None and t.dtype is not x.dtype for t in (offset, scale)):
             dtype = torch.float32  # under torch.autocast, moments are those of a model in float32
     wide = torch.float32 if x.dtype in HALF else x.dtype  # the kernel takes its vectors in this dtype, too
+    moving = moving_mean, moving_variance
+    moves = moving != (None, None)
+    if moves and not (
+        correction == 1
+        and moving_batch_norm is not None
+        and type(momentum) in (int, float)
+        and all(isinstance(t, torch.Tensor) and t.dtype is wide and t.shape == (x.shape[axis],) for t in moving)
+    ):
+        return otherwise(*given)
 
-    def kernel(x, offset, scale):
-        mean, variance = torch.zeros(2, x.shape[1], dtype=wide, device=x.device).unbind()
+    def kernel(x, offset, scale, *moving):
         vectors = scale if scale is None else scale.to(wide), offset if offset is None else offset.to(wide)
+        if moves:
+            y, center, inverse, *moved = moving_batch_norm(x, *vectors, *moving, True, 1 - momentum, epsilon)
+            return [(y, *moved), center, inverse]
+        mean, variance = torch.zeros(2, x.shape[1], dtype=wide, device=x.device).unbind()
         y, center, inverse = torch.native_batch_norm(x, *vectors, mean, variance, True, 1.0, epsilon)
         variance = variance * ((n - 1) / n)  # the kernel's is the unbiased one
         return [(y, mean.to(dtype), variance.to(dtype)), center, inverse]
 
-    def pull(upstream, by_mean, by_variance, x, offset, scale, center, inverse):
+    def pull(upstream, by_mean, by_variance, x, offset, scale, *rest):
+        *_, center, inverse = rest
         slope = by_scale = total = None
+        kept = [t if t is None else t * momentum for t in (by_mean, by_variance)] if moves else []
+        if moves and by_mean is not None:
+            by_mean = by_mean * (1 - momentum)
+        if moves and by_variance is not None:
+            by_variance = by_variance * ((1 - momentum) * n / (n - 1))
         if upstream is not None:
             weight = torch.ones_like(center) if scale is None else scale.to(wide)  # CUDA's kernel fails without one
             options = (weight, None, None, center, inverse, True, epsilon, (True, True, True))
@@ -93,13 +114,14 @@ def op_batch_normalization_with_moments(x, axis, offset, scale, epsilon, *, othe
             if by_variance is not None:
                 more = more + (x - center.reshape(shape)) * (by_variance * (2 / n)).reshape(shape)
             slope = (more.expand_as(x) if slope is None else slope + more).to(x.dtype)
-        return [slope, total if offset is not None else None, by_scale if scale is not None else None]
+        return [slope, total if offset is not None else None, by_scale if scale is not None else None, *kept]
 
-    def meaning(x, offset, scale):
-        return otherwise(x, 1, offset, scale, epsilon)
+    def meaning(x, offset, scale, *moving):
+        return otherwise(x, 1, offset, scale, epsilon, *(moving or (None, None)), momentum, correction)
 
     x = x if axis == 1 else x.movedim(axis, 1)
-    y, mean, variance = run_fused(kernel, pull, meaning, x, offset, scale, native=meaning)
+    operands = (x, offset, scale, *(moving if moves else ()))
+    y, mean, variance = run_fused(kernel, pull, meaning, *operands, native=meaning)
     return y if axis == 1 else y.movedim(1, axis), mean, variance
 
 

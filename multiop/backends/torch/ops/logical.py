@@ -29,25 +29,25 @@ def op_not_equal(x1, x2):
 
 
 def op_less(x1, x2):
-    if are_floats(x1, x2):
+    if are_floats(x1, x2) or is_exact_scalar(x1, x2):
         return torch.lt(x1, x2)
     return in_comparable_dtype(torch.lt, *reject_complex(*promote(x1, x2)))
 
 
 def op_less_equal(x1, x2):
-    if are_floats(x1, x2):
+    if are_floats(x1, x2) or is_exact_scalar(x1, x2):
         return torch.le(x1, x2)
     return in_comparable_dtype(torch.le, *reject_complex(*promote(x1, x2)))
 
 
 def op_greater(x1, x2):
-    if are_floats(x1, x2):
+    if are_floats(x1, x2) or is_exact_scalar(x1, x2):
         return torch.gt(x1, x2)
     return in_comparable_dtype(torch.gt, *reject_complex(*promote(x1, x2)))
 
 
 def op_greater_equal(x1, x2):
-    if are_floats(x1, x2):
+    if are_floats(x1, x2) or is_exact_scalar(x1, x2):
         return torch.ge(x1, x2)
     return in_comparable_dtype(torch.ge, *reject_complex(*promote(x1, x2)))
 

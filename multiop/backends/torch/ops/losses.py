@@ -89,7 +89,7 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
         inside = classes.clamp(0, rows.shape[1] - 1)
         loss = functional.cross_entropy(rows, inside, reduction="none").masked_fill(inside != classes, math.nan)
     if output.ndim != 2:
-        loss = loss.reshape(target.shape[:axis] + target.shape[axis + 1 :])
+        loss = loss.reshape(output.shape[:axis] + output.shape[axis + 1 :])
     return loss if from_logits else loss.to(dtype)
 
 
