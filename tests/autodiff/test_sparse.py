@@ -266,11 +266,28 @@ def test_values_are_those_of_the_dense_jacobian(backend, mode):
     np.testing.assert_allclose(host(J.values(array(X))), of_chain(X)[J.rows, J.cols], rtol=1e-12)
 
 
-@pytest.mark.parametrize("mode", ["symmetric", "forward"])
+@pytest.mark.parametrize("mode", ["symmetric", "acyclic", "forward"])
 def test_values_are_those_of_the_dense_hessian(backend, mode):
     H = mo.sparse_hessian(energy, array(X), mode=mode)
-    assert H.n_products <= 4
+    assert H.n_products == {"symmetric": 4, "acyclic": 3, "forward": 4}[mode]
     np.testing.assert_allclose(H(array(X)).toarray(), of_energy(X), rtol=1e-10, atol=1e-12)
+
+
+def cubes(x):
+    return ops.sum(x[1:] ** 3 * x[:-1])  # H[i, i] = 6 x[i] x[i - 1], H[i, i + 1] = 3 x[i + 1]²
+
+
+def test_differences_of_entries_are_differentiated_and_compiled(backend):
+    H = mo.sparse_hessian(cubes, array(X), mode="acyclic")
+    assert H.n_products == 2
+    i, j = H.rows, H.cols
+    wanted = np.where(i == j, 6 * X[i] * np.where(i > 0, X[i - 1], 0.0), 3 * X[np.maximum(i, j)] ** 2)
+    np.testing.assert_allclose(host(mo.jit(H.values)(array(X))), wanted, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(host(mo.vmap(H.values)(array([X, X])))[1], wanted, rtol=1e-10, atol=1e-12)
+    gradient = np.zeros(N)  # of the sum of all entries
+    gradient[1:] += 6 * X[:-1] + 12 * X[1:]
+    gradient[:-1] += 6 * X[1:]
+    np.testing.assert_allclose(host(mo.grad(lambda x: ops.sum(H.values(x)))(array(X))), gradient, rtol=1e-10)
 
 
 def test_values_are_differentiated_and_compiled(backend):
@@ -338,6 +355,10 @@ def test_custom_gradients_have_the_pattern_and_values_of_their_rule(backend):
     for pattern in (None, band(-6, 6)):
         H = mo.sparse_hessian(f, array(X), pattern)
         np.testing.assert_allclose(H(array(X)).toarray(), np.eye(N, k=6))
+    f = lambda x: ops.sum(product(x[:-1], x[1:]))
+    for mode in ("symmetric", "acyclic"):
+        with pytest.raises(errors.ArgumentError, match="not symmetric: give mode='forward'"):
+            mo.sparse_hessian(f, array(X), mode=mode)
 
 
 @pytest.mark.once
@@ -395,7 +416,7 @@ def test_what_cannot_be_traced_has_the_pattern_that_is_given(on_numpy):
 def test_it_is_saved_and_drawn(on_numpy, tmp_path):
     for made, f in (
         (mo.sparse_jacobian(chain, array(X), mode="both"), chain),
-        (mo.sparse_hessian(energy, array(X)), energy),
+        (mo.sparse_hessian(energy, array(X), mode="acyclic"), energy),
     ):
         made.save(tmp_path / "made.npz")
         again = mo.SparseDerivative.load(tmp_path / "made.npz", f)
@@ -495,25 +516,26 @@ GRID3 = sum(
 )
 NINE = scipy.sparse.kron(LAPLACE, LAPLACE)
 RANDOM = np.random.default_rng(0).uniform(size=(80, 80)) < 0.03
-PATTERNS = {  # products at most: for a Jacobian, and for a symmetric matrix
-    "diagonal": (np.eye(30), 1, 1),
-    "tridiagonal": (band(-1, 0, 1, n=60), 3, 3),
-    "pentadiagonal": (band(-2, -1, 0, 1, 2, n=60), 5, 5),
-    "periodic": (band(-1, 0, 1, 59, -59, n=60), 3, 3),
-    "5-point stencil": (GRID2, 5, 5),
-    "7-point stencil": (GRID3, 10, 10),
-    "9-point stencil": (NINE, 9, 10),
-    "arrowhead": (arrow(50), 3, 2),
-    "blocks": (np.kron(np.eye(8), np.ones((4, 4))), 4, 4),
-    "KKT": (kkt(21, 10), 4, 3),
-    "random": (RANDOM | RANDOM.T | np.eye(80, dtype=bool), 13, 10),
+PATTERNS = {  # products at most: for a Jacobian, and for a symmetric matrix by a star and by an acyclic colouring
+    "diagonal": (np.eye(30), 1, 1, 1),
+    "tridiagonal": (band(-1, 0, 1, n=60), 3, 3, 2),
+    "pentadiagonal": (band(-2, -1, 0, 1, 2, n=60), 5, 5, 3),
+    "21 diagonals": (band(*range(-10, 11), n=60), 21, 21, 11),  # by theory, 2k + 1 and k + 1
+    "periodic": (band(-1, 0, 1, 59, -59, n=60), 3, 3, 3),
+    "5-point stencil": (GRID2, 5, 5, 4),
+    "7-point stencil": (GRID3, 10, 10, 5),
+    "9-point stencil": (NINE, 9, 10, 6),
+    "arrowhead": (arrow(50), 3, 2, 2),
+    "blocks": (np.kron(np.eye(8), np.ones((4, 4))), 4, 4, 4),
+    "KKT": (kkt(21, 10), 4, 3, 2),
+    "random": (RANDOM | RANDOM.T | np.eye(80, dtype=bool), 13, 10, 5),
 }
 
 
 @pytest.mark.once
 @pytest.mark.parametrize("name", PATTERNS)
 def test_few_colours_suffice_and_each_entry_is_read(on_numpy, name):
-    pattern, n_jacobian, n_hessian = PATTERNS[name]
+    pattern, n_jacobian, n_star, n_acyclic = PATTERNS[name]
     pattern = scipy.sparse.csr_array(pattern, dtype=bool)
     pattern.eliminate_zeros()
     rng = np.random.default_rng(0)
@@ -524,8 +546,13 @@ def test_few_colours_suffice_and_each_entry_is_read(on_numpy, name):
     for colored in found.values():
         assert_read(values.toarray(), pattern, colored, False)
     colored = _coloring.color_hessian(pattern)
-    assert colored.size <= n_hessian, colored.size
+    assert colored.size <= n_star, colored.size
     assert_read(symmetric.toarray(), pattern, colored, True)
+    A = symmetric.toarray()
+    f = lambda x: ops.sum(x * ops.matmul(A, x)) / 2
+    H = mo.sparse_hessian(f, ops.zeros(len(A), "float64"), pattern, "acyclic")
+    assert H.n_products <= n_acyclic
+    np.testing.assert_allclose(H(ops.ones(len(A), "float64")).toarray(), A, atol=1e-12)
 
 
 def assert_read(dense, pattern, colored, symmetric):
