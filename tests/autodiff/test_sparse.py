@@ -558,8 +558,9 @@ def test_few_colours_suffice_and_each_entry_is_read(on_numpy, name):
 def assert_read(dense, pattern, colored, symmetric):
     """Compare what products of the colours give with a matrix."""
     m = len(dense)
-    forward = dense @ (colored.columns[:, None] == np.arange(colored.n_columns)) if colored.n_columns else None
-    reverse = dense.T @ (colored.rows[:, None] == np.arange(colored.n_rows)) if colored.n_rows else None
+    n_columns, n_rows = map(_coloring.count, (colored.columns, colored.rows))
+    forward = dense @ (colored.columns[:, None] == np.arange(n_columns)) if n_columns else None
+    reverse = dense.T @ (colored.rows[:, None] == np.arange(n_rows)) if n_rows else None
     rows = np.repeat(np.arange(m), np.diff(pattern.indptr))
     for k, (i, j) in enumerate(zip(rows, pattern.indices, strict=True)):
         color = colored.color[k]

@@ -36,19 +36,14 @@ class Coloring(NamedTuple):
     above: Any = None
 
     @property
-    def n_columns(self) -> int:
-        """How many products with the matrix there are."""
-        return 0 if self.columns is None else int(self.columns.max(initial=-1)) + 1
-
-    @property
-    def n_rows(self) -> int:
-        """How many products with the transposed matrix there are."""
-        return 0 if self.rows is None else int(self.rows.max(initial=-1)) + 1
-
-    @property
     def size(self) -> int:
         """How many products there are."""
-        return self.n_columns + self.n_rows
+        return sum(map(count, (self.columns, self.rows)))
+
+
+def count(colors: Any) -> int:
+    """Return how many products with the matrix, or the transposed one, there are."""
+    return 0 if colors is None else int(colors.max(initial=-1)) + 1
 
 
 def color_jacobian(pattern: Any, mode: str) -> Coloring:

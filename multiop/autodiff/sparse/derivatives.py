@@ -188,6 +188,7 @@ class SparseDerivative:
         self._f, self._colored, self._inputs, self._outputs = f, colored, inputs, outputs
         self._results = inputs if second else outputs
         self._second, self._chunk_size, self._name = second, chunk_size, NAMES[second]
+        self._n_columns, self._n_rows = _coloring.count(colored.columns), _coloring.count(colored.rows)
         self.pattern, self.n_products = pattern, colored.size
         self.shape: tuple[int, int] = tuple(pattern.shape)
         self.nnz = int(pattern.nnz)
@@ -200,7 +201,7 @@ class SparseDerivative:
         if second and not colored.is_column.all():  # what is read in the mirror image's place
             by_row = colored.color.astype(np.int64) * m + self.cols
         else:
-            by_row = colored.n_columns * m + colored.color.astype(np.int64) * n + self.cols
+            by_row = self._n_columns * m + colored.color.astype(np.int64) * n + self.cols
         self._kept: dict[Any, Any] = {}
         self._sources = np.where(colored.is_column, by_column, by_row).astype(np.int32)
         self._steps = list(_find_steps(colored.above))
@@ -224,9 +225,13 @@ class SparseDerivative:
         flat = self._flatten(x)
         if not self.nnz:
             return op_zeros((0,), flat.backend.dtype_name(flat.primals[0]))
-        parts = self._push(flat) if self._colored.n_columns else []
-        parts += self._pull(flat) if self._colored.n_rows else []
-        values = op_take(parts[0] if len(parts) == 1 else op_concatenate(parts, 0), self._sources, 0)
+        parts = [self._push(flat)] if self._n_columns else []
+        parts += [self._pull(flat)] if self._n_rows else []
+        compressed, backend = parts[0] if len(parts) == 1 else op_concatenate(parts, 0), flat.backend
+        sources = self._sources
+        if backend.is_at_hand(compressed):
+            (sources,) = self._keep("sources", flat, lambda: [backend.convert(sources, "int32")])
+        values = op_take(compressed, sources, 0)
         for k, (moved, targets) in enumerate(self._steps):
             sums = op_segment_sum(op_take(values, moved, 0), targets, self.nnz)
             values = op_add(values, sums) if k else op_subtract(values, sums)
@@ -295,6 +300,9 @@ class SparseDerivative:
         inputs, outputs = ([(tuple(s), dtype) for s, dtype in about[key]] for key in ("inputs", "outputs"))
         return cls(f, pattern, colored, inputs, outputs, about["second"], about["chunk"])
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kept": {}}  # which holds tensors of a device
+
     def __repr__(self) -> str:
         kind = "Hessian" if self._second else "Jacobian"
         name = getattr(self._f, "__qualname__", repr(self._f))
@@ -304,7 +312,7 @@ class SparseDerivative:
         )
 
     def _repr_html_(self) -> str:
-        colors = self._colored.color + np.where(self._colored.is_column, 0, self._colored.n_columns)
+        colors = self._colored.color + np.where(self._colored.is_column, 0, self._n_columns)
         return _drawing.draw_html(repr(self).partition("\n")[0], self.pattern, colors)
 
     # evaluation
@@ -314,41 +322,46 @@ class SparseDerivative:
         self._compare(_shapes(flat.primals, flat), self._inputs, "x is")
         return flat
 
-    def _seeds(self, colors: Any, n: int, shapes: Shapes, flat: _flat.FlatFunction, start: int, stop: int) -> list[Any]:
+    def _seeds(self, colors: Any, shapes: Shapes, flat: _flat.FlatFunction, start: int, stop: int) -> list[Any]:
         """Return the products' vectors from `start` to `stop`: of ones, where a column or row has the colour."""
-        key = colors is self._colored.rows, start, stop, tuple(dtype for _, dtype in shapes)
-        if key not in self._kept:
-            self._kept[key] = _split(colors == np.arange(start, stop)[:, None], shapes)
-        return _place(self._kept[key], shapes, flat)
+        key = colors is self._colored.rows, start, stop, tuple(shapes)
+        return self._keep(key, flat, lambda: _split(colors == np.arange(start, stop)[:, None], shapes, flat.backend))
 
-    def _push(self, flat: _flat.FlatFunction) -> list[Any]:
-        colored, backend = self._colored, flat.backend
-        given = _shapes(flat.primals, flat)
+    def _keep(self, key: Any, flat: _flat.FlatFunction, make: Callable[[], list[Any]]) -> list[Any]:
+        """Return constants beside the function's own tensors, from an earlier call if there are any."""
+        backend, x = flat.backend, flat.primals[0]
+        key = key, backend.name, backend.device(x)
+        if (kept := self._kept.get(key)) is not None:
+            return kept
+        parts = make()
+        placed = [backend.on_device_of(x, part) for part in parts]
+        # a tensor of a program that is traced, or of PyTorch's inference mode, serves there alone
+        if all(backend.is_at_hand(part) and not getattr(part, "is_inference", bool)() for part in parts):
+            self._kept[key] = placed
+        return placed
+
+    def _push(self, flat: _flat.FlatFunction) -> Any:
+        """Return the products of columns as one vector, product after product."""
+        backend = flat.backend
 
         def push(tangents: list[Any]) -> list[Any]:
             return list(backend.jvp(flat.inexact, flat.primals, tangents)[1])
 
         if hasattr(backend, "linearize") and (linear := backend.linearize(flat.inexact, flat.primals)) is not None:
             push = linear[3]()
-        seeds = functools.partial(self._seeds, colored.columns, colored.n_columns, given, flat)
-        pushed = _map_chunks(push, seeds, colored.n_columns, self._chunk_size, backend)
+        seeds = functools.partial(self._seeds, self._colored.columns, _shapes(flat.primals, flat), flat)
+        pushed = _map_chunks(push, seeds, self._n_columns, self._chunk_size, backend)
         of_one = [(shape[1:], dtype) for shape, dtype in _shapes(pushed, flat)]  # as the outputs are
         self._compare(of_one, self._results, "f returned")
-        return self._flat_rows(pushed, colored.n_columns)
+        return _join(pushed, self._n_columns)
 
-    def _pull(self, flat: _flat.FlatFunction) -> list[Any]:
-        colored, backend = self._colored, flat.backend
-        outputs, pullback, _ = backend.vjp(flat.inexact, flat.primals)
+    def _pull(self, flat: _flat.FlatFunction) -> Any:
+        """Return the products of rows as one vector, product after product."""
+        outputs, pullback, _ = flat.backend.vjp(flat.inexact, flat.primals)
         given = _shapes(outputs, flat)
         self._compare(given, self._results, "f returned")
-        seeds = functools.partial(self._seeds, colored.rows, colored.n_rows, given, flat)
-        return self._flat_rows(_map_chunks(pullback, seeds, colored.n_rows, self._chunk_size, backend), colored.n_rows)
-
-    @staticmethod
-    def _flat_rows(products: Sequence[Any], n: int) -> list[Any]:
-        """Return products, a tensor for each output, as one vector, product after product."""
-        flat = [op_reshape(y, (n, -1)) for y in products]
-        return [op_reshape(flat[0] if len(flat) == 1 else op_concatenate(flat, 1), (-1,))]
+        seeds = functools.partial(self._seeds, self._colored.rows, given, flat)
+        return _join(_map_chunks(pullback, seeds, self._n_rows, self._chunk_size, flat.backend), self._n_rows)
 
     def _compare(self, given: Shapes, wanted: Shapes, what: str) -> None:
         if [shape for shape, _ in given] != [shape for shape, _ in wanted]:
@@ -369,10 +382,10 @@ class SparseDerivative:
         backend = flat.backend
         outputs, pullback, _ = backend.vjp(flat.inexact, flat.primals)
         sides = {True: _shapes(outputs, flat), False: _shapes(flat.primals, flat)}
-        by_rows = self._colored.n_columns == 0  # what has no forward mode is compared in reverse mode
+        by_rows = self._n_columns == 0  # what has no forward mode is compared in reverse mode
 
         def product(vector: Any, by_rows: bool) -> Any:
-            parts = _place(_split(vector, sides[by_rows]), sides[by_rows], flat)
+            parts = [backend.on_device_of(flat.primals[0], y) for y in _split(vector, sides[by_rows], backend)]
             found = pullback(parts) if by_rows else backend.jvp(flat.inexact, flat.primals, parts)[1]
             return np.concatenate([_to_host(y).astype(np.float64).ravel() for y in found])
 
@@ -444,23 +457,20 @@ def _to_host(x: Any) -> Any:
     return np.asarray(op_convert_to_numpy(op_stop_gradient(x)))
 
 
-def _split(rows: Any, shapes: Shapes) -> list[Any]:
-    """Return a vector, or the rows of a matrix, as an array for each of `shapes`."""
+def _split(rows: Any, shapes: Shapes, backend: Any) -> list[Any]:
+    """Return a vector, or the rows of a matrix, as a tensor for each of `shapes`."""
     lead, sizes = rows.shape[:-1], [math.prod(shape) for shape, _ in shapes]
     parts = np.split(rows, np.cumsum(sizes)[:-1], -1)
     return [
-        part.reshape(*lead, *shape).astype(dtypes.to_numpy(dtype))
+        backend.convert(part.reshape(*lead, *shape).astype(dtypes.to_numpy(dtype)), dtype)
         for part, (shape, dtype) in zip(parts, shapes, strict=True)
     ]
 
 
-def _place(parts: Sequence[Any], shapes: Shapes, flat: _flat.FlatFunction) -> list[Any]:
-    """Return arrays as tensors beside the function's own."""
-    backend, beside = flat.backend, flat.primals[0]
-    return [
-        backend.on_device_of(beside, backend.convert(part, dtype))
-        for part, (_, dtype) in zip(parts, shapes, strict=True)
-    ]
+def _join(products: Sequence[Any], n: int) -> Any:
+    """Return `n` products, a tensor for each output, as one vector."""
+    flat = [op_reshape(y, (n, -1)) for y in products]
+    return op_reshape(flat[0] if len(flat) == 1 else op_concatenate(flat, 1), (-1,))
 
 
 def _say(shapes: Shapes) -> str:
