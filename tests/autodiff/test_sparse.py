@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import sys
 from pathlib import Path
@@ -306,6 +307,23 @@ def test_values_are_differentiated_and_compiled(backend):
     np.testing.assert_allclose(host(mapped)[1], of_chain(2 * X)[J.rows, J.cols], rtol=1e-12)
 
 
+def test_it_is_prepared_within_transforms(backend):
+    values = lambda w: mo.sparse_jacobian(lambda x: x**3 * w, w).values(w)  # 3 w³
+    wanted = 3 * X**3
+    np.testing.assert_allclose(host(mo.jit(values)(array(X))), wanted, rtol=1e-10)
+    np.testing.assert_allclose(host(mo.vmap(values)(array([X, X])))[1], wanted, rtol=1e-10)
+    np.testing.assert_allclose(host(mo.grad(lambda w: ops.sum(values(w)))(array(X))), 9 * X**2, rtol=1e-10)
+
+
+def test_hessians_of_a_rule_without_forward_mode_are_taken_by_rows(backend):
+    @mo.op_custom_gradient
+    def cube(x):
+        return x**3, lambda upstream: ops.minimum(upstream, 2.0) * 3 * x**2
+
+    H = mo.sparse_hessian(lambda x: ops.sum(cube(x)), array(X))
+    np.testing.assert_allclose(H(array(X)).toarray(), np.diag(6 * X))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_values_have_the_dtype_of_the_function(backend, dtype):
     x = ops.cast(array(X), dtype)
@@ -419,16 +437,18 @@ def test_it_is_saved_and_drawn(on_numpy, tmp_path):
         (mo.sparse_hessian(energy, array(X), mode="acyclic"), energy),
     ):
         made.save(tmp_path / "made.npz")
-        again = mo.SparseDerivative.load(tmp_path / "made.npz", f)
+        again = pickle.loads(pickle.dumps(mo.SparseDerivative.load(tmp_path / "made", f)))
         np.testing.assert_array_equal(again(array(X)).toarray(), made(array(X)).toarray())
         assert repr(again) == repr(made)
     assert repr(made).splitlines()[0].startswith("<sparse Hessian of energy: 12 x 12, 36 entries")
     assert re.fullmatch("[ ▀▄█]*", repr(made).splitlines()[3])
     assert made._repr_html_().count("<rect") == made.nnz
-    (tmp_path / "other.npz").write_bytes(b"")
-    np.savez(tmp_path / "other.npz", x=X)
-    with pytest.raises(errors.ArgumentError, match="holds no prepared derivative"):
-        mo.SparseDerivative.load(tmp_path / "other.npz", chain)
+    np.savez(tmp_path / "array.npz", x=X)
+    for name, content in {"empty.npz": b"", "text.npz": b"text", "zip.npz": b"PK\x03\x04", "array.npz": None}.items():
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+        with pytest.raises(errors.ArgumentError, match="holds no prepared derivative"):
+            mo.SparseDerivative.load(tmp_path / name, chain)
 
 
 REFUSED = {
@@ -447,6 +467,17 @@ REFUSED = {
         lambda: mo.sparse_jacobian(ops.sin, array(X))(array(X[1:])),
         errors.ArgumentError,
         "prepared for",
+    ),
+    "no tensors": (lambda: mo.sparse_jacobian(lambda p: p["a"], {}), errors.ArgumentError, "x has no entries: nothing"),
+    "a ragged pattern": (
+        lambda: mo.sparse_jacobian(chain, array(X), [[1], [1, 2]]),
+        errors.ArgumentError,
+        "pattern must be a matrix",
+    ),
+    "other values": (
+        lambda: mo.sparse_jacobian(ops.sin, array(X)).matrix(array(X[1:])),
+        errors.ArgumentError,
+        r"shape \(11,\); the pattern has 12 entries",
     ),
     "a mode": (lambda: mo.sparse_jacobian(chain, array(X), mode="backward"), errors.ArgumentError, "mode"),
     "a chunk": (lambda: mo.sparse_jacobian(chain, array(X), chunk_size=0), errors.ArgumentError, "chunk_size"),

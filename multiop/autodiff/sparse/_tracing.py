@@ -55,6 +55,14 @@ def find_pattern(flat: Callable[..., tuple[list[Any], Any]], arrays: Sequence[An
     return sparse().vstack(rows, format="csr") if rows else empty(0, n), tracer.has_rules
 
 
+def read(x: Any, backend: Any) -> Any:
+    """Return a tensor as an array, of ones within a transform, where it has no values: they do not matter."""
+    try:
+        return np.array(backend.op_convert_to_numpy(backend.stop_gradient(x)))
+    except Exception:
+        return np.ones(tuple(x.shape), dtypes.to_numpy(backend.dtype_name(x)))
+
+
 class Tracer:
     """A backend whose tensors carry index sets."""
 
@@ -107,11 +115,10 @@ class Tracer:
         """Return `x` with tensors of a framework, which the function closes over, as arrays, also in lists."""
         if type(x) in (list, tuple):
             return type(x)(map(self.to_array, x))
-        owner = None if isinstance(x, (Traced, np.ndarray)) else foreign.owner(x)
-        if owner is None or owner not in registry.BUILT_IN or owner == "numpy":
+        owner = "" if isinstance(x, (Traced, np.ndarray, np.generic)) else foreign.owner(x) or "numpy"
+        if owner not in registry.BUILT_IN or not (backend := registry.load(owner)).is_tensor(x):
             return x
-        backend = registry.load(owner)
-        return np.array(backend.op_convert_to_numpy(backend.stop_gradient(x)))
+        return read(x, backend)
 
     # conversion
 

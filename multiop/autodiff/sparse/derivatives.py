@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -89,9 +90,9 @@ def sparse_hessian(
         x: Argument of the shapes and dtypes that it will be called with.
         pattern: The pattern, where it is known, a square matrix; see `sparse_jacobian`.
         mode: `"symmetric"`: an entry is read in its place, or in that of its mirror image; `"acyclic"`: an entry may be
-            the difference of others, which takes up to half as many products, and loses some digits; `"forward"`: each
-            entry is read in its own place, as a custom gradient needs, whose second derivative need not be symmetric;
-            `"auto"`: `"forward"` for a function with a custom gradient, `"symmetric"` for others.
+            the difference of others, which takes up to half as many products, and loses some digits; `"forward"` or
+            `"reverse"`: each entry is read in its own place, as a custom gradient needs, whose second derivative need
+            not be symmetric; `"auto"`: one of these for a function with a custom gradient, `"symmetric"` for others.
         chunk_size: How many products to take at a time, which bounds the memory; `None` for all.
 
     Returns:
@@ -119,7 +120,7 @@ def sparse_hessian(
     return _prepare(f, x, pattern, mode, chunk_size, True)
 
 
-MODES = {False: ("auto", "forward", "reverse", "both"), True: ("auto", "forward", "symmetric", "acyclic")}
+MODES = {False: ("auto", "forward", "reverse", "both"), True: ("auto", "forward", "reverse", "symmetric", "acyclic")}
 MIRRORED = ("symmetric", "acyclic")
 NAMES = {False: "sparse_jacobian", True: "sparse_hessian"}
 
@@ -130,16 +131,14 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
     _args.choice(mode, MODES[second], f"{name}: mode")
     _in_chunks(_coloring.color_jacobian, chunk_size, name)  # checks it
     flat = _flatten(f, x, name)
+    if not _count(inputs := _shapes(flat.primals, flat)):
+        raise errors.ArgumentError(f"{name}: x has no entries: {_say(inputs)}")
     outputs = [op_stop_gradient(y) for y in (flat.scalar if second else flat.inexact)(*flat.primals)[0]]
     _refuse_complex(outputs, flat, "the output of f")
-    inputs, results = _shapes(flat.primals, flat), _shapes(outputs, flat)
-    n = _count(inputs)
-    shape = (n, n) if second else (_count(results), n)
-    if not shape[0] or not shape[1]:
-        raise errors.ArgumentError(
-            f"{name}: a derivative of shape {shape} has no entries: {_say(inputs)} -> {_say(results)}"
-        )
-    is_given, refusal = pattern is not None, None
+    n, results, is_given, refusal = _count(inputs), _shapes(outputs, flat), pattern is not None, None
+    shape = (n if second else _count(results), n)
+    if not shape[0]:
+        raise errors.ArgumentError(f"{name}: the output of f has no entries: {_say(results)}")
     found, has_rules = (_read_pattern(pattern, shape, name), not second) if is_given else _trace(flat, second)
     found = sparse().csr_array(found, dtype=bool)
     found.sort_indices()
@@ -148,7 +147,7 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
         raise errors.ArgumentError(f"{name}: mode {mode!r} needs a symmetric pattern")
     modes = [mode]  # to try in turn: a rule may have no forward mode, or a second derivative that is not symmetric
     if mode == "auto" and second:
-        modes = ["symmetric", "forward"] if is_symmetric and not has_rules else ["forward"]
+        modes = ["symmetric", "forward"] if is_symmetric and not has_rules else ["forward", "reverse"]
     elif mode == "auto" and has_rules:
         modes = ["auto", "reverse"]
     for one in modes:
@@ -160,7 +159,7 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
         try:
             if is_given or (has_rules and one in MIRRORED):
                 made.check(x)
-            elif has_rules and not second:
+            elif has_rules:
                 made.values(x)
             return made
         except (errors.ArgumentError, errors.NonLinearRuleError) as error:
@@ -220,7 +219,7 @@ class SparseDerivative:
 
         Raises:
             ArgumentError: `x`, or what `f` returns of it, has another structure or shape than it was prepared for.
-            DTypeError: `x` has another dtype.
+            DTypeError: `x` holds integers or complex numbers.
         """
         flat = self._flatten(x)
         if not self.nnz:
@@ -248,7 +247,7 @@ class SparseDerivative:
 
         Raises:
             ArgumentError: `x`, or what `f` returns of it, has another structure or shape than it was prepared for.
-            DTypeError: `x` has another dtype.
+            DTypeError: `x` holds integers or complex numbers.
         """
         return self.matrix(op_stop_gradient(self.values(x)))
 
@@ -262,6 +261,10 @@ class SparseDerivative:
             `scipy.sparse.csr_array` of shape `shape`; 16-bit floats, which SciPy lacks, become `float32`.
         """
         host = np.asarray(op_convert_to_numpy(values))
+        if host.shape != (self.nnz,):
+            raise errors.ArgumentError(
+                f"{self._name}: values has shape {host.shape}; the pattern has {self.nnz} entries"
+            )
         host = host.astype(np.float32) if host.dtype.itemsize < 4 else host
         return sparse().csr_array((host, self.pattern.indices.copy(), self.pattern.indptr.copy()), self.pattern.shape)
 
@@ -288,15 +291,19 @@ class SparseDerivative:
             ArgumentTypeError: `f` is not callable.
             ArgumentError: The file holds something else.
         """
+        import zipfile  # which NumPy imports for this, too
+
         _args.function(f, "load: f")
-        with np.load(path) as saved:
-            try:
+        if not hasattr(path, "read") and not os.fspath(path).endswith(".npz"):
+            path = f"{path}.npz"  # as `save` adds it
+        try:
+            with np.load(path) as saved:
                 about, indices = json.loads(str(saved["about"])), saved["indices"]
                 entries = np.ones(len(indices), bool), indices, saved["indptr"]
                 pattern = sparse().csr_array(entries, tuple(saved["shape"].tolist()))
                 colored = _coloring.Coloring(*map(saved.get, _coloring.Coloring._fields))
-            except (KeyError, ValueError) as error:
-                raise errors.ArgumentError(f"load: {path} holds no prepared derivative: {error}") from None
+        except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise errors.ArgumentError(f"load: {path} holds no prepared derivative: {error}") from None
         inputs, outputs = ([(tuple(s), dtype) for s, dtype in about[key]] for key in ("inputs", "outputs"))
         return cls(f, pattern, colored, inputs, outputs, about["second"], about["chunk"])
 
@@ -330,13 +337,16 @@ class SparseDerivative:
     def _keep(self, key: Any, flat: _flat.FlatFunction, make: Callable[[], list[Any]]) -> list[Any]:
         """Return constants beside the function's own tensors, from an earlier call if there are any."""
         backend, x = flat.backend, flat.primals[0]
-        key = key, backend.name, backend.device(x)
+        try:
+            key = key, backend.name, backend.device(x)
+        except errors.UnsupportedError:  # of a traced one on JAX
+            key = None
         if (kept := self._kept.get(key)) is not None:
             return kept
         parts = make()
         placed = [backend.on_device_of(x, part) for part in parts]
         # a tensor of a program that is traced, or of PyTorch's inference mode, serves there alone
-        if all(backend.is_at_hand(part) and not getattr(part, "is_inference", bool)() for part in parts):
+        if key and all(backend.is_at_hand(part) and not getattr(part, "is_inference", bool)() for part in parts):
             self._kept[key] = placed
         return placed
 
@@ -474,7 +484,7 @@ def _join(products: Sequence[Any], n: int) -> Any:
 
 
 def _say(shapes: Shapes) -> str:
-    return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in shapes)
+    return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in shapes) or "nothing"
 
 
 def _count(shapes: Shapes) -> int:
@@ -484,7 +494,10 @@ def _count(shapes: Shapes) -> int:
 def _read_pattern(pattern: Any, shape: tuple[int, int], name: str) -> Any:
     """Return a pattern that the caller gives as a matrix of bool."""
     if not hasattr(pattern, "tocsr"):
-        pattern = np.asarray(op_convert_to_numpy(pattern) if active().is_tensor(pattern) else pattern)
+        try:
+            pattern = np.asarray(op_convert_to_numpy(pattern) if active().is_tensor(pattern) else pattern)
+        except ValueError as error:  # of lists of different lengths
+            raise errors.ArgumentError(f"{name}: pattern must be a matrix: {error}") from None
     if tuple(pattern.shape) != shape:
         raise errors.ArgumentError(
             f"{name}: pattern has shape {tuple(pattern.shape)}; the output has {shape[0]} entries, x has {shape[1]}"
@@ -494,7 +507,7 @@ def _read_pattern(pattern: Any, shape: tuple[int, int], name: str) -> Any:
 
 def _trace(flat: _flat.FlatFunction, second: bool) -> tuple[Any, bool]:
     """Return the pattern that one run of the function on index sets finds, and whether it has custom gradients."""
-    arrays = list(map(_to_host, flat.primals))
+    arrays = [_tracing.read(x, flat.backend) for x in flat.primals]
 
     def run(*leaves: Any) -> tuple[list[Any], Any]:
         output = flat.fun(*[template.fill(leaves) for template in flat.templates])
