@@ -448,6 +448,8 @@ def write(kept: dict[str, Any], path: Path) -> None:
     missing = set(TITLES_OF_SUITES) - suites
     if suites == {"every_op"}:
         parts = {"few numbers" if is_of_few(kept) else "every op": every_op_table(kept)}
+    elif suites == {"sparse"}:
+        parts = {"sparse": sparse_table(kept)}
     elif missing:
         sys.exit(
             f"{path} is of all suites: run `python benchmarks --write {path}` (missing: {', '.join(sorted(missing))})"
@@ -545,6 +547,21 @@ def headline(kept: dict[str, Any]) -> str:
         lines.append([label.format(count=count), *cells])
     headings = [f"{TITLES[name]}: multiop" for name in ("torch", "tensorflow", "jax")]
     return "\n" + markdown(("", *[cell for one in headings for cell in (one, KERAS)]), lines) + "\n"
+
+
+def sparse_table(kept: dict[str, Any]) -> str:
+    """Return a line for each backend: the median of each ratio, with its quartiles, and the seconds of preparation."""
+    names = list(dict.fromkeys(row["name"] for result in kept["results"] for row in result["rows"]))
+    lines = ["", f"| | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
+    for result in kept["results"]:
+        rows = {row["name"]: row for row in result["rows"]}
+        cells = []
+        for name in names:
+            low, middle, high = rows[name]["ratio"]["multiop"] if "ratio" in rows.get(name, ()) else (None, None, None)
+            spread = f"{middle:.2f} ({low:.2f} to {high:.2f})" if low else ""
+            cells.append(spread or (f"{rows[name]['measured']:.2f} s" if name in rows else ""))
+        lines.append(f"| {TITLES.get(result['backend'], result['backend'])} | {' | '.join(cells)} |")
+    return "\n".join([*lines, "", ""])
 
 
 def every_op_table(kept: dict[str, Any]) -> str:

@@ -315,6 +315,14 @@ def test_it_is_prepared_within_transforms(backend):
     np.testing.assert_allclose(host(mo.grad(lambda w: ops.sum(values(w)))(array(X))), 9 * X**2, rtol=1e-10)
 
 
+def test_a_function_without_reverse_mode_is_taken_by_columns(backend):
+    loop = lambda x: ops.while_loop(lambda y: y[0] < 9.0, lambda y: (y * 2.0,), (x,))[0]  # which has none on JAX
+    J = mo.sparse_jacobian(lambda x: ops.sum(loop(x)) + x[:1], array(np.abs(X)))  # a row, and 12 columns
+    assert J.shape == (1, N) and J.n_products in (1, N)
+    power = 2 ** np.ceil(np.log2(9 / abs(X[0])))
+    np.testing.assert_allclose(J(array(np.abs(X))).toarray(), [power + (np.arange(N) == 0)], rtol=1e-12)
+
+
 def test_hessians_of_a_rule_without_forward_mode_are_taken_by_rows(backend):
     @mo.op_custom_gradient
     def cube(x):

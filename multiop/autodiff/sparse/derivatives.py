@@ -135,8 +135,8 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
         raise errors.ArgumentError(f"{name}: x has no entries: {_say(inputs)}")
     outputs = [op_stop_gradient(y) for y in (flat.scalar if second else flat.inexact)(*flat.primals)[0]]
     _refuse_complex(outputs, flat, "the output of f")
-    n, results, is_given, refusal = _count(inputs), _shapes(outputs, flat), pattern is not None, None
-    shape = (n if second else _count(results), n)
+    results, is_given, refusal = _shapes(outputs, flat), pattern is not None, None
+    shape = _count(inputs if second else results), _count(inputs)
     if not shape[0]:
         raise errors.ArgumentError(f"{name}: the output of f has no entries: {_say(results)}")
     found, has_rules = (_read_pattern(pattern, shape, name), not second) if is_given else _trace(flat, second)
@@ -146,10 +146,9 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
     if mode in MIRRORED and not is_symmetric:
         raise errors.ArgumentError(f"{name}: mode {mode!r} needs a symmetric pattern")
     modes = [mode]  # to try in turn: a rule may have no forward mode, or a second derivative that is not symmetric
-    if mode == "auto" and second:
-        modes = ["symmetric", "forward"] if is_symmetric and not has_rules else ["forward", "reverse"]
-    elif mode == "auto" and has_rules:
-        modes = ["auto", "reverse"]
+    if mode == "auto":  # and a loop on JAX no reverse mode
+        modes = ["auto", "reverse", "forward"] if not second else ["forward", "reverse"]
+        modes = ["symmetric", "forward"] if is_symmetric and not has_rules else modes
     for one in modes:
         if one in MIRRORED:
             colored = _coloring.color_hessian(found, one == "acyclic")
@@ -159,10 +158,10 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
         try:
             if is_given or (has_rules and one in MIRRORED):
                 made.check(x)
-            elif has_rules:
+            elif has_rules or made._n_rows:
                 made.values(x)
             return made
-        except (errors.ArgumentError, errors.NonLinearRuleError) as error:
+        except (errors.ArgumentError, errors.NonLinearRuleError, errors.NoGradientError) as error:
             refusal = error
     assert refusal is not None
     raise refusal
@@ -196,13 +195,10 @@ class SparseDerivative:
         given = tuple(colors for colors in (colored.rows, colored.columns) if colors is not None)
         self.colors = given if len(given) == 2 else given[0]
         m, n = pattern.shape
-        by_column = colored.color.astype(np.int64) * m + self.rows
-        if second and not colored.is_column.all():  # what is read in the mirror image's place
-            by_row = colored.color.astype(np.int64) * m + self.cols
-        else:
-            by_row = self._n_columns * m + colored.color.astype(np.int64) * n + self.cols
-        self._kept: dict[Any, Any] = {}
-        self._sources = np.where(colored.is_column, by_column, by_row).astype(np.int32)
+        color, start = colored.color.astype(np.int64), self._n_columns * m if self._n_rows else 0
+        # others are read from the products of rows, or in the place of the mirror image
+        sources = np.where(colored.is_column, color * m + self.rows, start + color * n + self.cols)
+        self._sources, self._kept = sources.astype(np.int32), dict[Any, Any]()
         self._steps = list(_find_steps(colored.above))
         if self._steps:  # and then each is taken from where it was read
             self._places = np.where(colored.is_column, np.arange(self.nnz), _coloring.mirror(pattern)).astype(np.int32)
