@@ -6,9 +6,9 @@
 
 The native contenders are the framework's own: its dense Jacobian, and its products with three vectors of a tridiagonal
 matrix, mapped at once, with the entries taken from them. Both sides are compiled where the framework's compiler takes
-little: on JAX and TensorFlow. The row of NumPy, which has no derivatives of its own, compares with multiop's dense ones.
-The rows of asdex are there where it is installed. Preparation is timed alone: a run of the function on index sets, and
-the colouring.
+little: on JAX and TensorFlow. The row of NumPy, which has no derivatives of its own, compares with multiop's dense
+ones. The rows of asdex are there where it is installed. Preparation is timed alone: a run of the function on index
+sets, and the colouring.
 """
 
 from __future__ import annotations

@@ -560,7 +560,7 @@ def sparse_table(kept: dict[str, Any]) -> str:
             low, middle, high = rows[name]["ratio"]["multiop"] if "ratio" in rows.get(name, ()) else (None, None, None)
             spread = f"{middle:.2f} ({low:.2f} to {high:.2f})" if low else ""
             cells.append(spread or (f"{rows[name]['measured']:.2f} s" if name in rows else ""))
-        lines.append(f"| {TITLES.get(result['backend'], result['backend'])} | {' | '.join(cells)} |")
+        lines.append(f"| {TITLES.get(result['backend'], 'NumPy')} | {' | '.join(cells)} |")
     return "\n".join([*lines, "", ""])
 
 
