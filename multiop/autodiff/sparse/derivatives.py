@@ -158,7 +158,7 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
         try:
             if is_given or (has_rules and one in MIRRORED):
                 made.check(x)
-            elif has_rules or made._n_rows:
+            elif has_rules or colored.rows is not None:
                 made.values(x)
             return made
         except (errors.ArgumentError, errors.NonLinearRuleError, errors.NoGradientError) as error:

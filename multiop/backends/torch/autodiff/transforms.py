@@ -193,20 +193,18 @@ def jvp(fun, primals, tangents):
         )
     if not primals:  # torch.func.jvp wants one
         return jvp(lambda _: fun(), [torch.zeros(())], [torch.zeros(())])
-    aux, count = [], 0
+    given = []
 
-    def run(*xs):  # without aux of PyTorch's, which takes longer, and has tangents here, too
-        nonlocal aux, count
-        outputs, aux = fun(*xs)
-        count = len(outputs)
-        return (*outputs, *(y for y in aux if isinstance(y, torch.Tensor))) or (torch.zeros(()),)  # it needs one
+    def run(*xs):  # without aux of PyTorch's, which takes longer
+        given[:] = fun(*xs)
+        return (*given[0], *(y for y in given[1] if isinstance(y, torch.Tensor))) or (torch.zeros(()),)  # it needs one
 
     with contextlib.nullcontext() if torch.compiler.is_dynamo_compiling() else _forward_mode:
-        found, tangents = torch.func.jvp(run, tuple(primals), tuple(tangents))
-    carried = iter(found[count:])
-    pairs = zip(found[:count], tangents, strict=False)
-    out_tangents = [t if t.dtype == y.dtype else t.to(y.dtype) for y, t in pairs]  # float64 for a scalar
-    return list(found[:count]), out_tangents, [next(carried) if isinstance(y, torch.Tensor) else y for y in aux]
+        found, pushed = torch.func.jvp(run, tuple(primals), tuple(tangents))
+    outputs, carried = list(found[: len(given[0])]), iter(found[len(given[0]) :])
+    pairs = zip(outputs, pushed, strict=False)
+    pushed = [t if t.dtype == y.dtype else t.to(y.dtype) for y, t in pairs]  # float64 for a scalar
+    return outputs, pushed, [next(carried) if isinstance(y, torch.Tensor) else y for y in given[1]]
 
 
 def vmap(fun, in_axes, axis_size):
