@@ -120,7 +120,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     def __float__(self) -> float:
         raise self.refusal("the values of a tensor")
 
-    __bool__ = __int__ = __index__ = __complex__ = __float__  # type: ignore[assignment]
+    __bool__ = __int__ = __index__ = __complex__ = __float__
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
