@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import sys
 from pathlib import Path
@@ -267,11 +268,28 @@ def test_values_are_those_of_the_dense_jacobian(backend, mode):
     np.testing.assert_allclose(host(J.values(array(X))), of_chain(X)[J.rows, J.cols], rtol=1e-12)
 
 
-@pytest.mark.parametrize("mode", ["symmetric", "forward"])
+@pytest.mark.parametrize("mode", ["symmetric", "acyclic", "forward"])
 def test_values_are_those_of_the_dense_hessian(backend, mode):
     H = mo.sparse_hessian(energy, array(X), mode=mode)
-    assert H.n_products <= 4
+    assert H.n_products == {"symmetric": 4, "acyclic": 3, "forward": 4}[mode]
     np.testing.assert_allclose(H(array(X)).toarray(), of_energy(X), rtol=1e-10, atol=1e-12)
+
+
+def cubes(x):
+    return ops.sum(x[1:] ** 3 * x[:-1])  # H[i, i] = 6 x[i] x[i - 1], H[i, i + 1] = 3 x[i + 1]²
+
+
+def test_differences_of_entries_are_differentiated_and_compiled(backend):
+    H = mo.sparse_hessian(cubes, array(X), mode="acyclic")
+    assert H.n_products == 2
+    i, j = H.rows, H.cols
+    wanted = np.where(i == j, 6 * X[i] * np.where(i > 0, X[i - 1], 0.0), 3 * X[np.maximum(i, j)] ** 2)
+    np.testing.assert_allclose(host(mo.jit(H.values)(array(X))), wanted, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(host(mo.vmap(H.values)(array([X, X])))[1], wanted, rtol=1e-10, atol=1e-12)
+    gradient = np.zeros(N)  # of the sum of all entries
+    gradient[1:] += 6 * X[:-1] + 12 * X[1:]
+    gradient[:-1] += 6 * X[1:]
+    np.testing.assert_allclose(host(mo.grad(lambda x: ops.sum(H.values(x)))(array(X))), gradient, rtol=1e-10)
 
 
 def test_values_are_differentiated_and_compiled(backend):
@@ -288,6 +306,31 @@ def test_values_are_differentiated_and_compiled(backend):
     np.testing.assert_allclose(J.matrix(values).toarray(), of_chain(X), rtol=1e-12)
     mapped = mo.vmap(J.values)(array([X, 2 * X]))
     np.testing.assert_allclose(host(mapped)[1], of_chain(2 * X)[J.rows, J.cols], rtol=1e-12)
+
+
+def test_it_is_prepared_within_transforms(backend):
+    values = lambda w: mo.sparse_jacobian(lambda x: x**3 * w, w).values(w)  # 3 w³
+    wanted = 3 * X**3
+    np.testing.assert_allclose(host(mo.jit(values)(array(X))), wanted, rtol=1e-10)
+    np.testing.assert_allclose(host(mo.vmap(values)(array([X, X])))[1], wanted, rtol=1e-10)
+    np.testing.assert_allclose(host(mo.grad(lambda w: ops.sum(values(w)))(array(X))), 9 * X**2, rtol=1e-10)
+
+
+def test_a_function_without_reverse_mode_is_taken_by_columns(backend):
+    loop = lambda x: ops.while_loop(lambda y: y[0] < 9.0, lambda y: (y * 2.0,), (x,))[0]  # which has none on JAX
+    J = mo.sparse_jacobian(lambda x: ops.sum(loop(x)) + x[:1], array(np.abs(X)))  # a row, and 12 columns
+    assert J.shape == (1, N) and J.n_products in (1, N)
+    power = 2 ** np.ceil(np.log2(9 / abs(X[0])))
+    np.testing.assert_allclose(J(array(np.abs(X))).toarray(), [power + (np.arange(N) == 0)], rtol=1e-12)
+
+
+def test_hessians_of_a_rule_without_forward_mode_are_taken_by_rows(backend):
+    @mo.op_custom_gradient
+    def cube(x):
+        return x**3, lambda upstream: ops.minimum(upstream, 2.0) * 3 * x**2
+
+    H = mo.sparse_hessian(lambda x: ops.sum(cube(x)), array(X))
+    np.testing.assert_allclose(H(array(X)).toarray(), np.diag(6 * X))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -339,6 +382,10 @@ def test_custom_gradients_have_the_pattern_and_values_of_their_rule(backend):
     for pattern in (None, band(-6, 6)):
         H = mo.sparse_hessian(f, array(X), pattern)
         np.testing.assert_allclose(H(array(X)).toarray(), np.eye(N, k=6))
+    f = lambda x: ops.sum(product(x[:-1], x[1:]))
+    for mode in ("symmetric", "acyclic"):
+        with pytest.raises(errors.ArgumentError, match="not symmetric: give mode='forward'"):
+            mo.sparse_hessian(f, array(X), mode=mode)
 
 
 @pytest.mark.once
@@ -396,19 +443,21 @@ def test_what_cannot_be_traced_has_the_pattern_that_is_given(on_numpy):
 def test_it_is_saved_and_drawn(on_numpy, tmp_path):
     for made, f in (
         (mo.sparse_jacobian(chain, array(X), mode="both"), chain),
-        (mo.sparse_hessian(energy, array(X)), energy),
+        (mo.sparse_hessian(energy, array(X), mode="acyclic"), energy),
     ):
         made.save(tmp_path / "made.npz")
-        again = mo.SparseDerivative.load(tmp_path / "made.npz", f)
+        again = pickle.loads(pickle.dumps(mo.SparseDerivative.load(tmp_path / "made", f)))
         np.testing.assert_array_equal(again(array(X)).toarray(), made(array(X)).toarray())
         assert repr(again) == repr(made)
     assert repr(made).splitlines()[0].startswith("<sparse Hessian of energy: 12 x 12, 36 entries")
     assert re.fullmatch("[ ▀▄█]*", repr(made).splitlines()[3])
     assert made._repr_html_().count("<rect") == made.nnz
-    (tmp_path / "other.npz").write_bytes(b"")
-    np.savez(tmp_path / "other.npz", x=X)
-    with pytest.raises(errors.ArgumentError, match="holds no prepared derivative"):
-        mo.SparseDerivative.load(tmp_path / "other.npz", chain)
+    np.savez(tmp_path / "array.npz", x=X)
+    for name, content in {"empty.npz": b"", "text.npz": b"text", "zip.npz": b"PK\x03\x04", "array.npz": None}.items():
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+        with pytest.raises(errors.ArgumentError, match="holds no prepared derivative"):
+            mo.SparseDerivative.load(tmp_path / name, chain)
 
 
 REFUSED = {
@@ -427,6 +476,17 @@ REFUSED = {
         lambda: mo.sparse_jacobian(ops.sin, array(X))(array(X[1:])),
         errors.ArgumentError,
         "prepared for",
+    ),
+    "no tensors": (lambda: mo.sparse_jacobian(lambda p: p["a"], {}), errors.ArgumentError, "x has no entries: nothing"),
+    "a ragged pattern": (
+        lambda: mo.sparse_jacobian(chain, array(X), [[1], [1, 2]]),
+        errors.ArgumentError,
+        "pattern must be a matrix",
+    ),
+    "other values": (
+        lambda: mo.sparse_jacobian(ops.sin, array(X)).matrix(array(X[1:])),
+        errors.ArgumentError,
+        r"shape \(11,\); the pattern has 12 entries",
     ),
     "a mode": (lambda: mo.sparse_jacobian(chain, array(X), mode="backward"), errors.ArgumentError, "mode"),
     "a chunk": (lambda: mo.sparse_jacobian(chain, array(X), chunk_size=0), errors.ArgumentError, "chunk_size"),
@@ -475,7 +535,7 @@ def test_an_output_of_another_shape_is_refused(backend):
 def test_products_are_those_of_the_page():
     _, _, after = coloring_table.PAGE.read_text(encoding="utf-8").partition(coloring_table.HEAD)
     rows = [line.strip("| ").split(" | ") for line in after.partition("\n\n")[0].splitlines()[1:]]
-    told = {name: (int(n), int(jacobian), int(hessian)) for name, n, jacobian, _, hessian, _ in rows}
+    told = {name: (int(jacobian), int(star), int(acyclic)) for name, jacobian, _, star, _, acyclic in rows}
     assert told == coloring_table.counts()
 
 
@@ -489,13 +549,18 @@ def test_each_entry_is_read_from_its_colour(on_numpy, name):
     for mode in ("auto", "forward", "reverse", "both"):
         assert_read(values.toarray(), pattern, _coloring.color_jacobian(pattern, mode), False)
     assert_read(symmetric.toarray(), pattern, _coloring.color_hessian(pattern), True)
+    A = symmetric.toarray()
+    f = lambda x: ops.sum(x * ops.matmul(A, x)) / 2
+    H = mo.sparse_hessian(f, ops.zeros(len(A), "float64"), pattern, "acyclic")
+    np.testing.assert_allclose(H(ops.ones(len(A), "float64")).toarray(), A, atol=1e-12)
 
 
 def assert_read(dense, pattern, colored, symmetric):
     """Compare what products of the colours give with a matrix."""
     m = len(dense)
-    forward = dense @ (colored.columns[:, None] == np.arange(colored.n_columns)) if colored.n_columns else None
-    reverse = dense.T @ (colored.rows[:, None] == np.arange(colored.n_rows)) if colored.n_rows else None
+    n_columns, n_rows = map(_coloring.count, (colored.columns, colored.rows))
+    forward = dense @ (colored.columns[:, None] == np.arange(n_columns)) if n_columns else None
+    reverse = dense.T @ (colored.rows[:, None] == np.arange(n_rows)) if n_rows else None
     rows = np.repeat(np.arange(m), np.diff(pattern.indptr))
     for k, (i, j) in enumerate(zip(rows, pattern.indices, strict=True)):
         color = colored.color[k]

@@ -1,7 +1,7 @@
 """Colourings of a pattern: rows or columns of one colour share a product, and each entry can be read from one of them.
 
 The greedy algorithms keep the colours that a vertex may not take as the bits of an integer. A distance-2 colouring of
-columns, or rows, costs one operation for each entry; a star colouring of a symmetric pattern as much.
+columns, or rows, costs one operation for each entry; a star or acyclic colouring of a symmetric pattern as much.
 """
 
 from __future__ import annotations
@@ -26,27 +26,24 @@ class Coloring(NamedTuple):
         rows: The colour of each row: a product with the transposed matrix for each colour.
         is_column: For each entry of the pattern, row by row, whether it is read from a product of columns.
         color: The number of that product.
+        above: For each entry, another one from which it is then to be subtracted, -1 for none. `None`: there are none.
     """
 
     columns: Any
     rows: Any
     is_column: Any
     color: Any
-
-    @property
-    def n_columns(self) -> int:
-        """How many products with the matrix there are."""
-        return 0 if self.columns is None else int(self.columns.max(initial=-1)) + 1
-
-    @property
-    def n_rows(self) -> int:
-        """How many products with the transposed matrix there are."""
-        return 0 if self.rows is None else int(self.rows.max(initial=-1)) + 1
+    above: Any = None
 
     @property
     def size(self) -> int:
         """How many products there are."""
-        return self.n_columns + self.n_rows
+        return sum(map(count, (self.columns, self.rows)))
+
+
+def count(colors: Any) -> int:
+    """Return how many products with the matrix, or the transposed one, there are."""
+    return 0 if colors is None else int(colors.max(initial=-1)) + 1
 
 
 def color_jacobian(pattern: Any, mode: str) -> Coloring:
@@ -65,12 +62,44 @@ def color_jacobian(pattern: Any, mode: str) -> Coloring:
     return min(found, key=lambda one: one.size)
 
 
-def color_hessian(pattern: Any) -> Coloring:
-    """Colour the columns of a symmetric pattern, so that each entry, or its mirror image, can be read."""
-    best = min((_star(pattern, order) for order in _orders(pattern)), key=lambda colors: colors.max(initial=-1))
+def color_hessian(pattern: Any, is_acyclic: bool = False) -> Coloring:
+    """Colour the columns of a symmetric pattern, so that each entry, or its mirror image, can be read.
+
+    Where `is_acyclic`, it may have to be read as the difference of others.
+    """
+    color = _acyclic if is_acyclic else _star
+    best = min((color(pattern, order) for order in _orders(pattern)), key=lambda colors: colors.max(initial=-1))
     rows, columns = _row_of(pattern), pattern.indices
-    is_own = _occurs_once(rows, best[columns])
-    return Coloring(best, None, is_own, np.where(is_own, best[columns], best[rows]))
+    is_own, above = _find_above(pattern, best) if is_acyclic else (_occurs_once(rows, best[columns]), None)
+    return Coloring(best, None, is_own, np.where(is_own, best[columns], best[rows]), above)
+
+
+def mirror(pattern: Any) -> Any:
+    """Return the number of the mirror image of each entry of a symmetric pattern."""
+    return np.lexsort((_row_of(pattern), pattern.indices)).astype(np.int32)
+
+
+def _find_above(pattern: Any, colors: Any) -> tuple[Any, Any]:
+    """Return which entries an acyclic colouring reads in their own place, and the entry that has each as a part.
+
+    Entries of two colours are the edges of trees. A product has, of a vertex, the sum of its edges in one tree: from
+    this sum those that lead away from the root are subtracted, and one is left.
+    """
+    rows, columns = _row_of(pattern), pattern.indices
+    keys = rows.astype(np.int64) * (int(colors.max(initial=0)) + 2) + colors[columns]
+    nodes, start = np.unique(keys, return_inverse=True)  # a vertex, in its tree with another colour
+    end, n, is_edge = start[mirror(pattern)], len(nodes), rows != columns
+    graph = sparse().csgraph
+    _, tree = graph.connected_components(matrix(start[is_edge], end[is_edge], (n, n)), directed=False)
+    sizes = np.bincount(start, minlength=n)  # the root is in the middle of a star
+    order = np.lexsort((-sizes, tree))
+    roots = order[np.flatnonzero(np.diff(tree[order], prepend=-1))]
+    links = np.r_[start[is_edge], np.full(len(roots), n)], np.r_[end[is_edge], roots]
+    before = graph.breadth_first_order(matrix(*links, (n + 1, n + 1)), n)[1]
+    is_own = is_edge & (before[start] == end)
+    upward = np.full(n, -1, np.int32)
+    upward[start[is_own]] = np.flatnonzero(is_own)
+    return is_own | ~is_edge, np.where(is_own, upward[end], -1).astype(np.int32)
 
 
 def _row_of(pattern: Any) -> Any:
@@ -168,38 +197,68 @@ def _greedy(by_column: Any, order: Any) -> Any:
     return np.array(colors, np.int32)
 
 
+def _visit(pattern: Any, order: Any, colors: list[int]) -> Iterator[tuple[int, list[int], dict[int, list[int]]]]:
+    """Yield the vertices of a symmetric pattern in order, with their neighbours, and those of each of `colors`."""
+    indptr, indices = pattern.indptr.tolist(), pattern.indices.tolist()
+    for v in order.tolist():
+        around = [w for w in indices[indptr[v] : indptr[v + 1]] if w != v]
+        by_color: dict[int, list[int]] = {}
+        for w in around:
+            if (c := colors[w]) >= 0:
+                by_color.setdefault(c, []).append(w)
+        if around or indptr[v] != indptr[v + 1]:
+            yield v, around, by_color
+
+
+def _acyclic(pattern: Any, order: Any) -> Any:
+    """Colour the vertices of a symmetric pattern so that each cycle has three colours, and neighbours differ."""
+    colors, near = [-1] * pattern.shape[0], [0] * pattern.shape[0]
+    above: dict[tuple[int, int], tuple[int, int]] = {}  # a vertex and the other colour of a tree -> one nearer its root
+
+    def root(key: tuple[int, int]) -> tuple[int, int]:
+        while (up := above.get(key, key)) != key:
+            above[key] = key = above.get(up, up)
+        return key
+
+    for v, around, by_color in _visit(pattern, order, colors):
+        used = near[v]
+        for same in by_color.values():
+            seen = set()  # trees that this vertex would close to a cycle
+            for w in same if len(same) > 1 else ():
+                for c in range((near[w] & ~used).bit_length()):
+                    if near[w] & ~used & 1 << c:
+                        used |= ((tree := root((w, c))) in seen) << c
+                        seen.add(tree)
+        bit = ~used & (used + 1)
+        colors[v] = bit.bit_length() - 1
+        for w in around:
+            near[w] |= bit
+        for c, same in by_color.items():
+            for w in same:
+                above[root((w, colors[v]))] = root((v, c))
+    return np.array(colors, np.int32)
+
+
 def _star(pattern: Any, order: Any) -> Any:
     """Colour the vertices of a symmetric pattern so that each path of four has three colours, and neighbours differ."""
-    indptr, indices = pattern.indptr.tolist(), pattern.indices.tolist()
     n = pattern.shape[0]
     colors = [-1] * n
     near = [0] * n  # colours of the neighbours
     centres = [0] * n  # colours of those neighbours that have another neighbour of this vertex's colour
     first: dict[tuple[int, int], int] = {}  # vertex and colour -> the first neighbour of that colour, -1 for several
-    for v in order.tolist():
-        around = [w for w in indices[indptr[v] : indptr[v + 1]] if w != v]
-        if not around and indptr[v] == indptr[v + 1]:
-            continue
+    for v, around, by_color in _visit(pattern, order, colors):
         used = near[v]
-        by_color: dict[int, list[int]] = {}
-        for w in around:
-            if (c := colors[w]) >= 0:
-                used |= centres[w]
-                by_color.setdefault(c, []).append(w)
         for same in by_color.values():
-            if len(same) > 1:
-                for w in same:
-                    used |= near[w]
+            for w in same:
+                used |= centres[w] | (near[w] if len(same) > 1 else 0)
         bit = ~used & (used + 1)
         colors[v] = c_v = bit.bit_length() - 1
         for w in around:
             near[w] |= bit
         for c, same in by_color.items():
             first[v, c] = same[0] if len(same) == 1 else -1
-            if len(same) > 1:
-                for w in same:
-                    centres[w] |= bit
             for w in same:
+                centres[w] |= bit if len(same) > 1 else 0
                 other = first.get((w, c_v))
                 if other is None:
                     first[w, c_v] = v

@@ -13,18 +13,8 @@ from typing import Any
 import numpy as np
 
 from multiop._values import args as _args, windows as _windows
-from multiop.autodiff.sparse._sets import (
-    Map,
-    Pairs,
-    Traced,
-    follow,
-    groups,
-    is_fixed,
-    join_groups,
-    matrix,
-    places,
-    union,
-)
+from multiop.autodiff.sparse import _sets
+from multiop.autodiff.sparse._sets import Map, Pairs, Traced, groups, is_fixed, join_groups, matrix, places
 
 LARGEST_GRID = 4_000_000  # products of entries that are listed one by one
 
@@ -146,7 +136,7 @@ def move_entries(tracer: Any, name: str, args: Sequence[Any], result: Any) -> An
             begin = starts[number]
             mine = np.where((source >= begin) & (source < begin + x.size), source - begin, -1).astype(np.int32)
             if (mine >= 0).any():
-                parents.append((x, follow(joined[number], mine) if others else mine))
+                parents.append((x, _sets.follow(joined[number], mine) if others else mine))
         return tracer.make(y, parents)
 
     sources = tracer.numpy(name)(*[show(arg) if k in positions else tracer.plain(arg) for k, arg in enumerate(args)])
@@ -207,7 +197,7 @@ def mix_along(
             parents.append((x, join_groups(x, group, n)[0]))
         else:  # one number for each entry along the axes, or a tensor that is broadcast: any of it
             parents.append((x, matrix(np.repeat(np.arange(n), x.size), np.tile(np.arange(x.size), n), (n, x.size))))
-    sets = union([follow(x.sets, along) for x, along in parents])
+    sets = _sets.union([_sets.follow(x.sets, along) for x, along in parents])
 
     def one(y: Any) -> Traced:
         out = np.arange(n) if y.size == n else groups(y.shape, axes)[0]
@@ -228,7 +218,7 @@ def solve_columns(tracer: Any, name: str, args: Sequence[Any], result: Any) -> A
 
 def mix_all(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     given = list({x.number: x for x in operands(args)}.values())
-    sets = union([join_groups(x, np.zeros(x.size, np.int64), 1)[1] for x in given])
+    sets = _sets.union([join_groups(x, np.zeros(x.size, np.int64), 1)[1] for x in given])
 
     def one(y: Any) -> Traced:
         out = np.zeros(y.size, np.int64)

@@ -117,13 +117,10 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     def __iter__(self) -> Any:
         return (self[k] for k in range(len(self)))
 
-    def __bool__(self) -> bool:
-        raise self.refusal("the values of a condition")
-
     def __float__(self) -> float:
         raise self.refusal("the values of a tensor")
 
-    __int__ = __index__ = __complex__ = __float__
+    __bool__ = __int__ = __index__ = __complex__ = __float__
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:

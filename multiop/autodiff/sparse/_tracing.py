@@ -17,20 +17,8 @@ from multiop import errors
 from multiop._loading import registry
 from multiop._loading.primitives import Primitives
 from multiop._values import dtypes, foreign, host
-from multiop.autodiff.sparse import _rules
-from multiop.autodiff.sparse._sets import (
-    Map,
-    Pairs,
-    Traced,
-    empty,
-    find_live,
-    follow,
-    narrow,
-    self_pairs,
-    sparse,
-    union,
-    widen,
-)
+from multiop.autodiff.sparse import _rules, _sets
+from multiop.autodiff.sparse._sets import Map, Pairs, Traced, empty, follow, narrow, sparse, union, widen
 
 MOST_STEPS = 100  # of a loop whose number of steps is not known, until its sets stay the same
 
@@ -48,11 +36,19 @@ def find_pattern(flat: Callable[..., tuple[list[Any], Any]], arrays: Sequence[An
     with np.errstate(all="ignore"):
         outputs = registry.run_on(tracer, lambda: [tracer.convert(y) for y in flat(*leaves)[0]])
     if second:
-        live = find_live([y for y in outputs if isinstance(y, Traced)], tracer.steps, tracer.live_below)
+        live = _sets.find_live([y for y in outputs if isinstance(y, Traced)], tracer.steps, tracer.live_below)
         found = tracer.pairs_of(tracer.steps, slice(0, n), slice(0, n), live)
         return found + found.T, tracer.has_rules
     rows = [narrow(y.sets, 0, n) if isinstance(y, Traced) else empty(np.size(y), n) for y in outputs]
     return sparse().vstack(rows, format="csr") if rows else empty(0, n), tracer.has_rules
+
+
+def read(x: Any, backend: Any) -> Any:
+    """Return a tensor as an array, of ones within a transform, where it has no values: they do not matter."""
+    try:
+        return np.array(backend.op_convert_to_numpy(backend.stop_gradient(x)))
+    except Exception:
+        return np.ones(tuple(x.shape), dtypes.to_numpy(backend.dtype_name(x)))
 
 
 class Tracer:
@@ -90,7 +86,7 @@ class Tracer:
         value = np.asarray(value)
         parts = [follow(x.sets, along) for x, along in parents]
         sets = widen(union(parts), self.width) if parts else empty(value.size, self.width)
-        return self.add(Traced(value, sets, parents, [self_pairs(sets)] if curved and sets.nnz else pairs))
+        return self.add(Traced(value, sets, parents, [_sets.self_pairs(sets)] if curved and sets.nnz else pairs))
 
     def each(self, result: Any, make: Callable[[Any], Any]) -> Any:
         if isinstance(result, (list, tuple)):
@@ -107,11 +103,10 @@ class Tracer:
         """Return `x` with tensors of a framework, which the function closes over, as arrays, also in lists."""
         if type(x) in (list, tuple):
             return type(x)(map(self.to_array, x))
-        owner = None if isinstance(x, (Traced, np.ndarray)) else foreign.owner(x)
-        if owner is None or owner not in registry.BUILT_IN or owner == "numpy":
+        owner = "" if isinstance(x, (Traced, np.ndarray, np.generic)) else foreign.owner(x) or "numpy"
+        if owner not in registry.BUILT_IN or not (backend := registry.load(owner)).is_tensor(x):
             return x
-        backend = registry.load(owner)
-        return np.array(backend.op_convert_to_numpy(backend.stop_gradient(x)))
+        return read(x, backend)
 
     # conversion
 
@@ -349,7 +344,7 @@ class Tracer:
             given = [
                 (y, c) for y, c in zip(outputs, cotangents, strict=True) if isinstance(y, Traced) and c is not None
             ]
-            live = find_live([y for y, _ in given], steps, self.live_below, [c for _, c in given])
+            live = _sets.find_live([y for y, _ in given], steps, self.live_below, [c for _, c in given])
             curved = self.pairs_of(steps, slice(start, stop), slice(0, start), live)
             curved = curved + self.pairs_of(steps, slice(0, start), slice(start, stop), live).T
             found = []
@@ -385,7 +380,7 @@ class Tracer:
         """Return a gradient or tangent, which depends on its parents, and on what is in the sets `parts`."""
         parts = [*parts, *(follow(x.sets, along) for x, along in parents), empty(like.size, self.width)]
         sets = widen(union(parts), self.width)
-        return self.add(Traced(np.ones(like.shape, like.dtype), sets, parents, [self_pairs(sets)]))
+        return self.add(Traced(np.ones(like.shape, like.dtype), sets, parents, [_sets.self_pairs(sets)]))
 
     def own_leaf(self, x: Any) -> Traced:
         """Return a tensor like `x` whose entries are inputs of their own, beside those that there are."""
@@ -446,10 +441,9 @@ class Tracer:
         return [self.convert(y) for y in fun(*primals)]
 
     def gradients(self, *args: Any) -> Any:
-        raise errors.UnsupportedError("no pattern is found through gradients(): use grad or vjp, or give the pattern")
+        raise errors.UnsupportedError("no pattern is found through gradients() and GradientTape: use grad or vjp")
 
-    def Tape(self, *args: Any) -> Any:  # noqa: N802  the contract's name
-        raise errors.UnsupportedError("no pattern is found through GradientTape: use grad or vjp, or give the pattern")
+    Tape = gradients
 
 
 def starts(xs: Sequence[Any]) -> list[int]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,9 @@ from multiop.autodiff.stop_gradient import op_stop_gradient
 from multiop.autodiff.transforms import _gradient, _in_chunks, _map_chunks
 from multiop.frontends.conversion import op_convert_to_numpy
 from multiop.frontends.creation import op_zeros
+from multiop.frontends.elementwise import op_add, op_subtract
 from multiop.frontends.indexing import op_take
+from multiop.frontends.segment import op_segment_sum
 from multiop.frontends.shapes import op_concatenate, op_reshape
 
 Shapes = list[tuple[tuple[int, ...], str]]
@@ -90,9 +93,10 @@ def sparse_hessian(
         f: Function of one argument, a pytree of real tensors, that returns one real tensor of shape `()`.
         x: Argument of the shapes and dtypes that it will be called with.
         pattern: The pattern, where it is known, a square matrix; see `sparse_jacobian`.
-        mode: `"symmetric"`: an entry is read in its place, or in that of its mirror image; `"forward"`: each entry is
-            read in its own place, as a custom gradient needs, whose second derivative need not be symmetric; `"auto"`:
-            `"forward"` for a function with a custom gradient, `"symmetric"` for others.
+        mode: `"symmetric"`: an entry is read in its place, or in that of its mirror image; `"acyclic"`: an entry may be
+            the difference of others, which takes up to half as many products, and loses some digits; `"forward"` or
+            `"reverse"`: each entry is read in its own place, as a custom gradient needs, whose second derivative need
+            not be symmetric; `"auto"`: one of these for a function with a custom gradient, `"symmetric"` for others.
         chunk_size: How many products to take at a time, which bounds the memory; `None` for all.
 
     Returns:
@@ -124,8 +128,8 @@ def sparse_hessian(
         raise
 
 
-MODES = {False: ("auto", "forward", "reverse", "both"), True: ("auto", "forward", "symmetric")}
-COLORING = ("columns", "rows", "is_column", "color")  # as a file names the parts of a colouring
+MODES = {False: ("auto", "forward", "reverse", "both"), True: ("auto", "forward", "reverse", "symmetric", "acyclic")}
+MIRRORED = ("symmetric", "acyclic")
 NAMES = {False: "sparse_jacobian", True: "sparse_hessian"}
 
 
@@ -135,37 +139,37 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
     _args.choice(mode, MODES[second], f"{name}: mode")
     _in_chunks(_coloring.color_jacobian, chunk_size, name)  # checks it
     flat = _flatten(f, x, name)
+    if not _count(inputs := _shapes(flat.primals, flat)):
+        raise errors.ArgumentError(f"{name}: x has no entries: {_say(inputs)}")
     outputs = [op_stop_gradient(y) for y in (flat.scalar if second else flat.inexact)(*flat.primals)[0]]
     _refuse_complex(outputs, flat, "the output of f")
-    inputs, results = _shapes(flat.primals, flat), _shapes(outputs, flat)
-    n = _count(inputs)
-    shape = (n, n) if second else (_count(results), n)
-    if not shape[0] or not shape[1]:
-        raise errors.ArgumentError(
-            f"{name}: a derivative of shape {shape} has no entries: {_say(inputs)} -> {_say(results)}"
-        )
-    is_given, refusal = pattern is not None, None
+    results, is_given, refusal = _shapes(outputs, flat), pattern is not None, None
+    shape = _count(inputs if second else results), _count(inputs)
+    if not shape[0]:
+        raise errors.ArgumentError(f"{name}: the output of f has no entries: {_say(results)}")
     found, has_rules = (_read_pattern(pattern, shape, name), not second) if is_given else _trace(flat, second)
     found = sparse().csr_array(found, dtype=bool)
     found.sort_indices()
     is_symmetric = second and (found != found.T).nnz == 0
-    if mode == "symmetric" and not is_symmetric:
-        raise errors.ArgumentError(f"{name}: mode 'symmetric' needs a symmetric pattern")
+    if mode in MIRRORED and not is_symmetric:
+        raise errors.ArgumentError(f"{name}: mode {mode!r} needs a symmetric pattern")
     modes = [mode]  # to try in turn: a rule may have no forward mode, or a second derivative that is not symmetric
-    if mode == "auto" and second:
-        modes = ["symmetric", "forward"] if is_symmetric and not has_rules else ["forward"]
-    elif mode == "auto" and has_rules:
-        modes = ["auto", "reverse"]
+    if mode == "auto":  # and a loop on JAX no reverse mode
+        modes = ["auto", "reverse", "forward"] if not second else ["forward", "reverse"]
+        modes = ["symmetric", "forward"] if is_symmetric and not has_rules else modes
     for one in modes:
-        colored = _coloring.color_hessian(found) if one == "symmetric" else _coloring.color_jacobian(found, one)
+        if one in MIRRORED:
+            colored = _coloring.color_hessian(found, one == "acyclic")
+        else:
+            colored = _coloring.color_jacobian(found, one)
         made = SparseDerivative(f, found, colored, inputs, results, second, chunk_size)
         try:
-            if is_given:
+            if is_given or (has_rules and one in MIRRORED):
                 made.check(x)
-            elif has_rules and not second:
+            elif has_rules or colored.rows is not None:
                 made.values(x)
             return made
-        except (errors.ArgumentError, errors.NonLinearRuleError) as error:
+        except (errors.ArgumentError, errors.NonLinearRuleError, errors.NoGradientError) as error:
             refusal = error
     assert refusal is not None
     raise refusal
@@ -190,6 +194,7 @@ class SparseDerivative:
         self._f, self._colored, self._inputs, self._outputs = f, colored, inputs, outputs
         self._results = inputs if second else outputs
         self._second, self._chunk_size, self._name = second, chunk_size, NAMES[second]
+        self._n_columns, self._n_rows = _coloring.count(colored.columns), _coloring.count(colored.rows)
         self.pattern, self.n_products = pattern, colored.size
         self.shape: tuple[int, int] = tuple(pattern.shape)
         self.nnz = int(pattern.nnz)
@@ -198,13 +203,13 @@ class SparseDerivative:
         given = tuple(colors for colors in (colored.rows, colored.columns) if colors is not None)
         self.colors = given if len(given) == 2 else given[0]
         m, n = pattern.shape
-        by_column = colored.color.astype(np.int64) * m + self.rows
-        if second and not colored.is_column.all():  # what is read in the mirror image's place
-            by_row = colored.color.astype(np.int64) * m + self.cols
-        else:
-            by_row = colored.n_columns * m + colored.color.astype(np.int64) * n + self.cols
-        self._kept: dict[Any, Any] = {}
-        self._sources = np.where(colored.is_column, by_column, by_row).astype(np.int32)
+        color, start = colored.color.astype(np.int64), self._n_columns * m if self._n_rows else 0
+        # others are read from the products of rows, or in the place of the mirror image
+        sources = np.where(colored.is_column, color * m + self.rows, start + color * n + self.cols)
+        self._sources, self._kept = sources.astype(np.int32), dict[Any, Any]()
+        self._steps = list(_find_steps(colored.above))
+        if self._steps:  # and then each is taken from where it was read
+            self._places = np.where(colored.is_column, np.arange(self.nnz), _coloring.mirror(pattern)).astype(np.int32)
 
     def values(self, x: PyTree) -> Tensor:
         """Return the entries at `x` as a tensor, in the order of `rows` and `cols`.
@@ -218,15 +223,22 @@ class SparseDerivative:
 
         Raises:
             ArgumentError: `x`, or what `f` returns of it, has another structure or shape than it was prepared for.
-            DTypeError: `x` has another dtype.
+            DTypeError: `x` holds integers or complex numbers.
         """
         flat = self._flatten(x)
         if not self.nnz:
             return op_zeros((0,), flat.backend.dtype_name(flat.primals[0]))
-        parts = self._push(flat) if self._colored.n_columns else []
-        parts += self._pull(flat) if self._colored.n_rows else []
-        compressed = parts[0] if len(parts) == 1 else op_concatenate(parts, 0)
-        return op_take(compressed, self._sources, 0)
+        parts = [self._push(flat)] if self._n_columns else []
+        parts += [self._pull(flat)] if self._n_rows else []
+        compressed, backend = parts[0] if len(parts) == 1 else op_concatenate(parts, 0), flat.backend
+        sources = self._sources
+        if backend.is_at_hand(compressed):
+            (sources,) = self._keep("sources", flat, lambda: [backend.convert(sources, "int32")])
+        values = op_take(compressed, sources, 0)
+        for k, (moved, targets) in enumerate(self._steps):
+            sums = op_segment_sum(op_take(values, moved, 0), targets, self.nnz)
+            values = op_add(values, sums) if k else op_subtract(values, sums)
+        return op_take(values, self._places, 0) if self._steps else values
 
     def __call__(self, x: PyTree) -> Any:
         """Return the matrix at `x` on the host.
@@ -239,7 +251,7 @@ class SparseDerivative:
 
         Raises:
             ArgumentError: `x`, or what `f` returns of it, has another structure or shape than it was prepared for.
-            DTypeError: `x` has another dtype.
+            DTypeError: `x` holds integers or complex numbers.
         """
         return self.matrix(op_stop_gradient(self.values(x)))
 
@@ -253,6 +265,10 @@ class SparseDerivative:
             `scipy.sparse.csr_array` of shape `shape`; 16-bit floats, which SciPy lacks, become `float32`.
         """
         host = np.asarray(op_convert_to_numpy(values))
+        if host.shape != (self.nnz,):
+            raise errors.ArgumentError(
+                f"{self._name}: values has shape {host.shape}; the pattern has {self.nnz} entries"
+            )
         host = host.astype(np.float32) if host.dtype.itemsize < 4 else host
         return sparse().csr_array((host, self.pattern.indices.copy(), self.pattern.indptr.copy()), self.pattern.shape)
 
@@ -266,7 +282,7 @@ class SparseDerivative:
 
         about = {"inputs": self._inputs, "outputs": self._outputs, "second": self._second, "chunk": self._chunk_size}
         arrays = {"shape": self.shape, "indices": self.pattern.indices, "indptr": self.pattern.indptr}
-        arrays |= {name: value for name, value in zip(COLORING, self._colored, strict=True) if value is not None}
+        arrays |= {name: value for name, value in self._colored._asdict().items() if value is not None}
         np.savez_compressed(path, about=np.array(json.dumps(about)), **arrays)
 
     @classmethod
@@ -282,18 +298,24 @@ class SparseDerivative:
             ArgumentError: The file holds something else.
         """
         import json
+        import zipfile  # which NumPy imports for this, too
 
         _args.function(f, "load: f")
-        with np.load(path) as saved:
-            try:
+        if not hasattr(path, "read") and not os.fspath(path).endswith(".npz"):
+            path = f"{path}.npz"  # as `save` adds it
+        try:
+            with np.load(path) as saved:
                 about, indices = json.loads(str(saved["about"])), saved["indices"]
                 entries = np.ones(len(indices), bool), indices, saved["indptr"]
                 pattern = sparse().csr_array(entries, tuple(saved["shape"].tolist()))
-                colored = _coloring.Coloring(*map(saved.get, COLORING))
-            except (KeyError, ValueError) as error:
-                raise errors.ArgumentError(f"load: {path} holds no prepared derivative: {error}") from None
+                colored = _coloring.Coloring(*map(saved.get, _coloring.Coloring._fields))
+        except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise errors.ArgumentError(f"load: {path} holds no prepared derivative: {error}") from None
         inputs, outputs = ([(tuple(s), dtype) for s, dtype in about[key]] for key in ("inputs", "outputs"))
         return cls(f, pattern, colored, inputs, outputs, about["second"], about["chunk"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kept": {}}  # which holds tensors of a device
 
     def __repr__(self) -> str:
         kind = "Hessian" if self._second else "Jacobian"
@@ -304,7 +326,7 @@ class SparseDerivative:
         )
 
     def _repr_html_(self) -> str:
-        colors = self._colored.color + np.where(self._colored.is_column, 0, self._colored.n_columns)
+        colors = self._colored.color + np.where(self._colored.is_column, 0, self._n_columns)
         return _drawing.draw_html(repr(self).partition("\n")[0], self.pattern, colors)
 
     # evaluation
@@ -314,41 +336,49 @@ class SparseDerivative:
         self._compare(_shapes(flat.primals, flat), self._inputs, "x is")
         return flat
 
-    def _seeds(self, colors: Any, n: int, shapes: Shapes, flat: _flat.FlatFunction, start: int, stop: int) -> list[Any]:
+    def _seeds(self, colors: Any, shapes: Shapes, flat: _flat.FlatFunction, start: int, stop: int) -> list[Any]:
         """Return the products' vectors from `start` to `stop`: of ones, where a column or row has the colour."""
-        key = colors is self._colored.rows, start, stop, tuple(dtype for _, dtype in shapes)
-        if key not in self._kept:
-            self._kept[key] = _split(colors == np.arange(start, stop)[:, None], shapes)
-        return _place(self._kept[key], shapes, flat)
+        key = colors is self._colored.rows, start, stop, tuple(shapes)
+        return self._keep(key, flat, lambda: _split(colors == np.arange(start, stop)[:, None], shapes, flat.backend))
 
-    def _push(self, flat: _flat.FlatFunction) -> list[Any]:
-        colored, backend = self._colored, flat.backend
-        given = _shapes(flat.primals, flat)
+    def _keep(self, key: Any, flat: _flat.FlatFunction, make: Callable[[], list[Any]]) -> list[Any]:
+        """Return constants beside the function's own tensors, from an earlier call if there are any."""
+        backend, x = flat.backend, flat.primals[0]
+        try:
+            key = key, backend.name, backend.device(x)
+        except errors.UnsupportedError:  # of a traced one on JAX
+            key = None
+        if (kept := self._kept.get(key)) is not None:
+            return kept
+        parts = make()
+        placed = [backend.on_device_of(x, part) for part in parts]
+        # a tensor of a program that is traced, or of PyTorch's inference mode, serves there alone
+        if key and all(backend.is_at_hand(part) and not getattr(part, "is_inference", bool)() for part in parts):
+            self._kept[key] = placed
+        return placed
+
+    def _push(self, flat: _flat.FlatFunction) -> Any:
+        """Return the products of columns as one vector, product after product."""
+        backend = flat.backend
 
         def push(tangents: list[Any]) -> list[Any]:
             return list(backend.jvp(flat.inexact, flat.primals, tangents)[1])
 
         if hasattr(backend, "linearize") and (linear := backend.linearize(flat.inexact, flat.primals)) is not None:
             push = linear[3]()
-        seeds = functools.partial(self._seeds, colored.columns, colored.n_columns, given, flat)
-        pushed = _map_chunks(push, seeds, colored.n_columns, self._chunk_size, backend)
+        seeds = functools.partial(self._seeds, self._colored.columns, _shapes(flat.primals, flat), flat)
+        pushed = _map_chunks(push, seeds, self._n_columns, self._chunk_size, backend)
         of_one = [(shape[1:], dtype) for shape, dtype in _shapes(pushed, flat)]  # as the outputs are
         self._compare(of_one, self._results, "f returned")
-        return self._flat_rows(pushed, colored.n_columns)
+        return _join(pushed, self._n_columns)
 
-    def _pull(self, flat: _flat.FlatFunction) -> list[Any]:
-        colored, backend = self._colored, flat.backend
-        outputs, pullback, _ = backend.vjp(flat.inexact, flat.primals)
+    def _pull(self, flat: _flat.FlatFunction) -> Any:
+        """Return the products of rows as one vector, product after product."""
+        outputs, pullback, _ = flat.backend.vjp(flat.inexact, flat.primals)
         given = _shapes(outputs, flat)
         self._compare(given, self._results, "f returned")
-        seeds = functools.partial(self._seeds, colored.rows, colored.n_rows, given, flat)
-        return self._flat_rows(_map_chunks(pullback, seeds, colored.n_rows, self._chunk_size, backend), colored.n_rows)
-
-    @staticmethod
-    def _flat_rows(products: Sequence[Any], n: int) -> list[Any]:
-        """Return products, a tensor for each output, as one vector, product after product."""
-        flat = [op_reshape(y, (n, -1)) for y in products]
-        return [op_reshape(flat[0] if len(flat) == 1 else op_concatenate(flat, 1), (-1,))]
+        seeds = functools.partial(self._seeds, self._colored.rows, given, flat)
+        return _join(_map_chunks(pullback, seeds, self._n_rows, self._chunk_size, flat.backend), self._n_rows)
 
     def _compare(self, given: Shapes, wanted: Shapes, what: str) -> None:
         if [shape for shape, _ in given] != [shape for shape, _ in wanted]:
@@ -369,10 +399,10 @@ class SparseDerivative:
         backend = flat.backend
         outputs, pullback, _ = backend.vjp(flat.inexact, flat.primals)
         sides = {True: _shapes(outputs, flat), False: _shapes(flat.primals, flat)}
-        by_rows = self._colored.n_columns == 0  # what has no forward mode is compared in reverse mode
+        by_rows = self._n_columns == 0  # what has no forward mode is compared in reverse mode
 
         def product(vector: Any, by_rows: bool) -> Any:
-            parts = _place(_split(vector, sides[by_rows]), sides[by_rows], flat)
+            parts = [backend.on_device_of(flat.primals[0], y) for y in _split(vector, sides[by_rows], backend)]
             found = pullback(parts) if by_rows else backend.jvp(flat.inexact, flat.primals, parts)[1]
             return np.concatenate([_to_host(y).astype(np.float64).ravel() for y in found])
 
@@ -397,6 +427,17 @@ class SparseDerivative:
                     f"{entries[other]:.3g} at x"
                 )
         raise errors.ArgumentError(f"{self._name}: the second derivative at x is not symmetric: give mode='forward'")
+
+
+def _find_steps(above: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield what to add to what, so that each entry loses those above which it is: the first time, to subtract.
+
+    A sum over all that is below an entry, with alternating signs, is that over the distances 1, 2, 4 and so on.
+    """
+    while above is not None and (above >= 0).any():
+        moved = np.flatnonzero(above >= 0).astype(np.int32)
+        yield moved, above[moved]
+        above = np.where(above >= 0, above[above], -1)
 
 
 TOLERANCE = {"float32": 1e-4, "float64": 1e-9}  # between a product and that of the entries
@@ -433,27 +474,24 @@ def _to_host(x: Any) -> Any:
     return np.asarray(op_convert_to_numpy(op_stop_gradient(x)))
 
 
-def _split(rows: Any, shapes: Shapes) -> list[Any]:
-    """Return a vector, or the rows of a matrix, as an array for each of `shapes`."""
+def _split(rows: Any, shapes: Shapes, backend: Any) -> list[Any]:
+    """Return a vector, or the rows of a matrix, as a tensor for each of `shapes`."""
     lead, sizes = rows.shape[:-1], [math.prod(shape) for shape, _ in shapes]
     parts = np.split(rows, np.cumsum(sizes)[:-1], -1)
     return [
-        part.reshape(*lead, *shape).astype(dtypes.to_numpy(dtype))
+        backend.convert(part.reshape(*lead, *shape).astype(dtypes.to_numpy(dtype)), dtype)
         for part, (shape, dtype) in zip(parts, shapes, strict=True)
     ]
 
 
-def _place(parts: Sequence[Any], shapes: Shapes, flat: _flat.FlatFunction) -> list[Any]:
-    """Return arrays as tensors beside the function's own."""
-    backend, beside = flat.backend, flat.primals[0]
-    return [
-        backend.on_device_of(beside, backend.convert(part, dtype))
-        for part, (_, dtype) in zip(parts, shapes, strict=True)
-    ]
+def _join(products: Sequence[Any], n: int) -> Any:
+    """Return `n` products, a tensor for each output, as one vector."""
+    flat = [op_reshape(y, (n, -1)) for y in products]
+    return op_reshape(flat[0] if len(flat) == 1 else op_concatenate(flat, 1), (-1,))
 
 
 def _say(shapes: Shapes) -> str:
-    return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in shapes)
+    return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in shapes) or "nothing"
 
 
 def _count(shapes: Shapes) -> int:
@@ -463,7 +501,10 @@ def _count(shapes: Shapes) -> int:
 def _read_pattern(pattern: Any, shape: tuple[int, int], name: str) -> Any:
     """Return a pattern that the caller gives as a matrix of bool."""
     if not hasattr(pattern, "tocsr"):
-        pattern = np.asarray(op_convert_to_numpy(pattern) if active().is_tensor(pattern) else pattern)
+        try:
+            pattern = np.asarray(op_convert_to_numpy(pattern) if active().is_tensor(pattern) else pattern)
+        except ValueError as error:  # of lists of different lengths
+            raise errors.ArgumentError(f"{name}: pattern must be a matrix: {error}") from None
     if tuple(pattern.shape) != shape:
         raise errors.ArgumentError(
             f"{name}: pattern has shape {tuple(pattern.shape)}; the output has {shape[0]} entries, x has {shape[1]}"
@@ -473,7 +514,7 @@ def _read_pattern(pattern: Any, shape: tuple[int, int], name: str) -> Any:
 
 def _trace(flat: _flat.FlatFunction, second: bool) -> tuple[Any, bool]:
     """Return the pattern that one run of the function on index sets finds, and whether it has custom gradients."""
-    arrays = list(map(_to_host, flat.primals))
+    arrays = [_tracing.read(x, flat.backend) for x in flat.primals]
 
     def run(*leaves: Any) -> tuple[list[Any], Any]:
         output = flat.fun(*[template.fill(leaves) for template in flat.templates])

@@ -193,16 +193,18 @@ def jvp(fun, primals, tangents):
         )
     if not primals:  # torch.func.jvp wants one
         return jvp(lambda _: fun(), [torch.zeros(())], [torch.zeros(())])
-    box = _Box(fun)
+    given = []
+
+    def run(*xs):  # without aux of PyTorch's, which takes longer
+        given[:] = fun(*xs)
+        return (*given[0], *(y for y in given[1] if isinstance(y, torch.Tensor))) or (torch.zeros(()),)  # it needs one
+
     with contextlib.nullcontext() if torch.compiler.is_dynamo_compiling() else _forward_mode:
-        found, found_tangents, carried = torch.func.jvp(box, tuple(primals), tuple(tangents), has_aux=True)
-    outputs, aux = box.unpack(found, carried)
-    tangents = dict(zip(box.places, found_tangents if box.places else (), strict=True))
-    out_tangents = []
-    for k, y in enumerate(outputs):
-        tangent = tangents[k] if k in tangents else torch.zeros_like(y)  # of integers
-        out_tangents.append(tangent if tangent.dtype == y.dtype else tangent.to(y.dtype))  # float64 for a scalar
-    return outputs, out_tangents, aux
+        found, pushed = torch.func.jvp(run, tuple(primals), tuple(tangents))
+    outputs, carried = list(found[: len(given[0])]), iter(found[len(given[0]) :])
+    pairs = zip(outputs, pushed, strict=False)
+    pushed = [t if t.dtype == y.dtype else t.to(y.dtype) for y, t in pairs]  # float64 for a scalar
+    return outputs, pushed, [next(carried) if isinstance(y, torch.Tensor) else y for y in given[1]]
 
 
 def vmap(fun, in_axes, axis_size):
