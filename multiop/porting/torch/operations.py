@@ -973,10 +973,7 @@ def elu(self: Value, alpha: float = 1, scale: float = 1, input_scale: float = 1)
 
 def softplus(self: Value, beta: float = 1, threshold: float = 20) -> Expression:
     """PyTorch's threshold switches to `x` where both agree to 2e-9: a difference in float64, so it is kept."""
-    scaled = self if beta == 1 else Infix("*", self, beta)
-    y: Expression = call("ops.softplus", scaled)
-    y = y if beta == 1 else Infix("/", y, beta)
-    return call("ops.where", call("ops.greater", scaled, threshold), self, y)
+    return call("thresholded_softplus", self, beta=float(beta), threshold=float(threshold))
 
 
 def prelu(self: Value, weight: Value) -> Expression:
