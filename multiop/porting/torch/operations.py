@@ -925,9 +925,13 @@ def clamp(self: Value, out: Value, min: Any = None, max: Any = None) -> Expressi
     return call("ops.clip", x, low, high)
 
 
+_POWERS = {2: "ops.square", 0.5: "ops.sqrt", -0.5: "ops.rsqrt"}  # PyTorch's kernels of these, with their zeros
+
+
 def power(self: Expression, exponent: Expression, out: Value) -> Expression:
-    if exponent == 2 and not isinstance(exponent, Value):
-        return call("ops.square", self)
+    is_number = isinstance(exponent, (int, float)) and isinstance(self, Value)
+    if is_number and exponent in _POWERS and (exponent == 2 or "float" in self.dtype):
+        return call(_POWERS[exponent], self)
     return call("ops.power", *alike(self, exponent)[1])
 
 
