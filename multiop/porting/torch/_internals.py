@@ -71,6 +71,8 @@ def guards(sizes: Iterable[Any]) -> list[Any]:
 
 def fixed_size(size: Any) -> tuple[int, str] | None:
     """Return the number that a trace put in the place of an open size, and the file and line; `None` if it is open."""
+    if isinstance(size, int):
+        return size, ""
     node = size.node
     if not node.expr.is_number:
         return None

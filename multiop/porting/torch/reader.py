@@ -889,10 +889,7 @@ class _Reader:
         """Give open sizes the names that the caller has for them."""
         for path, node in self._arguments()[1] if names else ():
             for axis, name in names.get(tuple(path), {}).items():
-                size = _tensor(node).shape[axis]
-                if isinstance(size, int):
-                    raise errors.TranslationError(f"the model takes no other size than {size} as {name}")
-                self.symbols[str(size.node.expr)] = name
+                self.symbols[str(_tensor(node).shape[axis].node.expr)] = name
 
     def _arguments(self) -> tuple[list[Any], list[tuple[list[int | str], Any]]]:
         """Return the nodes of the inputs, and where each is among the arguments."""
