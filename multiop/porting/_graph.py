@@ -304,6 +304,11 @@ def bodies(expression: Expression) -> list[Body]:
     return [function for function in functions(expression) if isinstance(function, Body)]
 
 
+def puts_axes(expression: Expression) -> bool:
+    """Say whether an expression is an item that puts axes into a tensor, and takes nothing away."""
+    return isinstance(expression, Item) and all(part is None or part == slice(None) for part in expression.key)
+
+
 def values(expression: Expression) -> list[Value]:
     """Return the tensors in an expression, as they are written; of a function, those that it closes over."""
     return [part for part in walk(expression) if isinstance(part, Value)]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import pickle
 import random
+import re
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +17,9 @@ from multiop import errors
 from multiop.porting import _graph
 
 _REPLACING = threading.RLock()
+_LIBRARIES = re.compile(
+    r"-packages[/\\](torch|jax|flax|equinox|optax|numpy|tensorflow|keras)[/\\]|[/\\]multiop[/\\]porting[/\\]|<"
+)
 
 
 @contextlib.contextmanager
@@ -48,6 +53,20 @@ def refuse_draws() -> Iterator[None]:
     missing = {f"a draw from {name}": [""] for name, state in _states().items() if state != before[name]}
     if missing:
         raise errors.TranslationError(_graph.list_missing(missing))
+
+
+def is_own(place: str) -> bool:
+    """Say whether a file is the user's, or that of a library of models."""
+    return not _LIBRARIES.search(place)
+
+
+def place_of(error: Exception) -> str:
+    """Return where in the user's source an error was met, behind `, at`; the empty text if that is not known."""
+    places = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
+    said = "\n".join([str(error), *getattr(error, "__notes__", [])])
+    places += [f"{file}:{line}" for file, line in re.findall(r'File "([^"]+)", line (\d+)', said)]
+    own = list(filter(is_own, places))
+    return f", at {own[-1]}" if own else ""
 
 
 def _states() -> dict[str, Any]:

@@ -383,6 +383,13 @@ def pair_distances(x: Tensor, pairs: Tensor) -> Tensor:
     return ops.norm(ops.take(x, pairs[0], axis=0) - ops.take(x, pairs[1], axis=0), axis=-1)
 
 
+def thresholded_softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """Compute `log(1 + exp(beta * x)) / beta`, and `x` itself where `beta * x` is above the threshold."""
+    scaled = x if beta == 1 else x * beta
+    y = ops.softplus(scaled) if beta == 1 else ops.softplus(scaled) / beta
+    return ops.where(ops.greater(scaled, threshold), x, y)
+
+
 def embedding(indices: Tensor, weight: Tensor, padding_idx: int) -> Tensor:
     """Pick rows of `(count, size)`; the row `padding_idx` gets no gradient."""
     y = ops.take(weight, indices, axis=0)

@@ -601,6 +601,10 @@ def _name_axes(names: list[str], reader: str, model: Any, inputs: tuple[Any, ...
     """Return dynamic shapes in the terms of a reader, in which the first dimensions have names."""
     axes = {axis: name.strip() for axis, name in enumerate(names)}
     if reader == _READERS["torch"]:
+        if not hasattr(model, "forward"):
+            raise errors.ArgumentError(
+                "an ExportedProgram has the open sizes that it was exported with: name them there"
+            )
         return dict.fromkeys(inspect.signature(model.forward).bind(*inputs, **keywords).arguments, axes)
     tensors = [x for _, x in _objects.tensors((inputs, keywords))]
     if reader != _JAX:

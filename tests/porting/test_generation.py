@@ -314,7 +314,8 @@ def test_a_named_size_that_cannot_be_open(x):
     def fixed(x, cache):
         return x.reshape(2, 3) + cache
 
-    assert "takes no other size than 2 as batch" in refused(line(fixed), x, x, dynamic_shapes=({0: "batch"}, None))
+    message = refused(line(fixed), x, x, dynamic_shapes=({0: "batch"}, None))
+    assert "the size batch is to stay open, and Line fixes it to 2, at" in message
 
 
 def test_sizes_of_one_name_are_one(x):

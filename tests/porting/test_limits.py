@@ -1,7 +1,7 @@
 """Numbers that a model computes from a dtype are those of the dtype at run time, whatever it was traced in."""
 
-import copy
 import functools
+import re
 import threading
 import time
 
@@ -77,16 +77,18 @@ def test_a_limit_of_integers_and_numbers_that_are_none():
     assert ops.convert_to_numpy(least).tolist() == [0, 2**31 - 1]
 
 
-def test_a_planted_number_is_seen_by_prove():
-    model, to_tensor = of_torch(None)
+@pytest.mark.parametrize("made", [of_torch, of_jax, of_tensorflow])
+def test_a_planted_number_is_seen_by_prove(made):
+    model, to_tensor = made("float64")
     port = porting.trace(model, to_tensor(np.ones((2, 3))), to_tensor(np.ones((2, 3), bool)))
     assert porting.prove(port, "numpy").agrees
-    planted = port.source.replace("finfo(x.dtype).min", repr(float(np.finfo("float64").min)))
-    assert planted != port.source
-    slip = copy.copy(port)
-    slip.__init__(port.name, planted, port.params, port.state, port._about)
-    proof = porting.prove(slip, "numpy")
-    assert not proof.agrees and "1.7976931348623157e+308 is a limit of a dtype" in proof.hint
+    limits = set(re.findall(r"finfo\(\w+\.dtype\)\.(?:min|max|eps|tiny)\b(?: \* -0\.5)?", port.source))
+    assert len(limits) > 2
+    for text in limits:  # each of them is the number that it was in float64
+        number = repr(float(eval(re.sub(r"\(.*\)", "('float64')", text), {"finfo": np.finfo})))
+        slip = porting.Port(port.name, port.source.replace(text, number), port.params, port.state, port._about)
+        proof = porting.prove(slip, "numpy")
+        assert not proof.agrees and f"{number.removeprefix('-')} is a limit of a dtype" in proof.hint
 
 
 def test_inputs_of_another_dtype_than_the_model_are_an_error_that_says_so():

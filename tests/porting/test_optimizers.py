@@ -65,9 +65,9 @@ def net():
     return Net().double().train()
 
 
-def begun(net, kind, batches):
+def begun(net, make, batches):
     """Return the optimizer of PyTorch after the first five steps."""
-    optimizer = KINDS[kind][0](net.parameters())
+    optimizer = (KINDS[make][0] if make in KINDS else make)(net.parameters())
     for x, target in batches[:5]:
         optimizer.zero_grad()
         torch.mean((net(torch.tensor(x)) - torch.tensor(target)) ** 2).backward()
@@ -221,6 +221,55 @@ def two_groups(decays=(0.125, 0.0), rates=(RATE, RATE)):
 
 def layer_of(model):
     return porting.trace(model, torch.ones(4, 3, dtype=torch.float64), training=True).as_module("keras")
+
+
+def grouped(kind, decays=(0.125, 0.125), rates=(RATE, RATE)):
+    """Return what makes an optimizer with a group for kernels and one for biases."""
+
+    def make(parameters):
+        every = list(parameters)
+        parts = [[p for p in every if (p.ndim > 1) is is_kernel] for is_kernel in (True, False)]
+        named = zip(parts, decays, rates, strict=True)
+        return kind([{"params": p, "weight_decay": decay, "lr": rate} for p, decay, rate in named], RATE, BETAS, 1e-16)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("right", "slip", "step"),
+    [
+        pytest.param(grouped(torch.optim.AdamW, (0.125, 0.0)), grouped(torch.optim.AdamW), 5, id="decay of a group"),
+        pytest.param(grouped(torch.optim.Adam, rates=(RATE, 0.25)), grouped(torch.optim.Adam), 5, id="rate of a group"),
+        pytest.param(grouped(torch.optim.Adam), grouped(torch.optim.AdamW), 5, id="L2 taken for decoupled decay"),
+        pytest.param(grouped(torch.optim.Adam), grouped(torch.optim.Adam), 0, id="count begins anew"),
+    ],
+)
+def test_a_planted_slip_is_seen(right, slip, step, net, batches):
+    optimizer = begun(net, right, batches)
+
+    def carried(make, count):
+        model = copy.deepcopy(net)
+        other = make(model.parameters())
+        for ours, theirs in zip(model.parameters(), net.parameters(), strict=True):
+            other.state[ours] = copy.deepcopy(optimizer.state[theirs]) | {"step": torch.tensor(float(count))}
+        return model, other
+
+    for make, count, agrees in ((right, 5, True), (slip, step, False)):
+        training = porting.prove_training(carried(right, 5), carried(make, count), loss, batches[5:9])
+        assert training.agrees is agrees, training
+
+
+@FULL
+def test_a_planted_schedule_that_begins_anew_is_seen(batches):
+    keras = pytest.importorskip("keras")
+    halving = keras.optimizers.schedules.ExponentialDecay(2 * RATE, 5, 0.5, staircase=True)
+    for begun_at, agrees in ((5, True), (0, False)):
+        sides = [(layer_of(torch.nn.Linear(3, 2).double()), keras.optimizers.SGD(halving, 0.5)) for _ in range(2)]
+        sides[1][0].set_weights(sides[0][0].get_weights())
+        for (_, optimizer), count in zip(sides, (5, begun_at), strict=True):
+            optimizer.iterations.assign(count)
+        training = porting.prove_training(*sides, loss, batches[:3])
+        assert training.agrees is agrees, training
 
 
 @PLAIN

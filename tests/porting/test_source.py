@@ -335,14 +335,52 @@ def test_an_axis_that_is_put_in_and_taken_away_is_not_written(put, taken, stays)
 @pytest.mark.parametrize(
     ("key", "text"),
     [
-        ((slice(None), slice(1, None)), "(slice(None), slice(1, None))"),
-        ((slice(None, 2), slice(None, None, 2)), "(slice(2), slice(None, None, 2))"),
+        ((slice(None), slice(1, None)), "np.s_[:, 1:]"),
+        ((slice(None, 2), slice(None, None, 2)), "np.s_[:2, ::2]"),
+        (slice(1, None), "np.s_[1:]"),
     ],
 )
-def test_a_slice_that_is_an_argument_is_written_without_what_is_left_out(key, text):
-    model = Model((2, 4))
+def test_a_key_with_slices_is_written_as_an_index(key, text):
+    model, x = Model((2, 4)), np.arange(8.0).reshape(2, 4)
     y = model.add(call("ops.set_item", model.inputs[0], key, 0.0), (2, 4))
-    assert body(model.source(y)) == [f"return ops.set_item(x, {text}, 0.0), state"]
+    source = model.source(y)
+    assert body(source) == [f"return ops.set_item(x, {text}, 0.0), state"]
+    expected = x.copy()
+    expected[key] = 0
+    np.testing.assert_array_equal(parts_of(source, [x]), expected)
+
+
+@pytest.mark.parametrize(
+    ("axes", "text"),
+    [
+        ((0, 1, 3), "x[None, None, :, None]"),
+        ((0, 0), "x[None, None]"),
+        ((1, -1), "x[:, None, None]"),
+        ((-1, 0), "x[None, :, None]"),
+    ],
+)
+def test_axes_that_are_put_in_one_by_one_are_an_item(axes, text):
+    model, x = Model((4,)), np.arange(4.0)
+    y, wanted = model.inputs[0], x
+    for axis in axes:
+        wanted = np.expand_dims(wanted, axis)
+        y = model.add(call("ops.expand_dims", y, axis), wanted.shape)
+    source = model.source(y)
+    assert body(source) == [f"return {text}, state"]
+    np.testing.assert_array_equal(parts_of(source, [x]), wanted)
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_a_mask_and_true_is_the_mask(is_left):
+    model, x = Model((4,)), np.array([1.0, -1.0, 0.0, 2.0])
+    always = model.add(call("ops.ones", (), dtype=_graph.DType("bool")), ())
+    mask = model.add(call("ops.greater", model.inputs[0], 0), (4,))
+    always.dtype = mask.dtype = "bool"
+    y = model.add(call("ops.bitwise_and", *((mask, always) if is_left else (always, mask))), (4,))
+    y.dtype = "bool"
+    source = model.source(model.add(call("ops.cast", y, _graph.DType("float64")), (4,)))
+    assert "ones" not in source and "bitwise_and" not in source
+    np.testing.assert_array_equal(parts_of(source, [x]), x > 0)
 
 
 @pytest.mark.parametrize(

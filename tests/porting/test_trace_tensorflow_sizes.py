@@ -155,6 +155,22 @@ def test_sizes_where_the_original_does_something_else(line, traced, other, words
             port.function(port.params, port.state, *drawn([(3, other)]))
 
 
+@pytest.mark.parametrize(
+    "line",
+    [lambda p, x: p * x + tf.ones((6,), x.dtype), lambda p, x: sum(p * x[:, i] for i in range(x.shape[1]))],
+)
+def test_a_size_that_has_a_name_and_is_fixed_is_refused(line):
+    words = r"cannot trace Function with the open size length, at .*tensorflow_sizes.py:\d+: "
+    with pytest.raises(errors.TranslationError, match=words):
+        porting.trace(Function(line), *drawn([(3, 6)]), dynamic_shapes=[{1: "length"}])
+
+
+def test_a_signature_that_fixes_a_size_that_has_a_name_is_refused():
+    concrete = tf.function(lambda x: x * 2).get_concrete_function(tf.TensorSpec((None, 6), name="given"))
+    with pytest.raises(errors.TranslationError, match="size length is to stay open, and the signature fixes it to 6"):
+        porting.trace(concrete, tf.ones((3, 6)), dynamic_shapes="batch, length")
+
+
 def test_an_example_that_does_what_larger_sizes_do_not():
     with pytest.raises(errors.TranslationError, match="does something else where size >= 7"):
         porting.trace(Function(lambda p, x: p * x[:, :7]), *drawn([(3, 6)]), dynamic_shapes=[{1: "size"}])

@@ -132,6 +132,27 @@ def test_an_open_number_of_steps(backend):
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        lambda x: x * 2 if x.shape[1] == 6 else x,
+        lambda x: x.sin() + torch.ones(6),
+        lambda x: sum(x[:, i] for i in range(x.shape[1])),
+        lambda x: x.reshape(-1, 6),
+        lambda x: x * int(x.shape[1]) ** 0.5 @ torch.ones(6, 2, dtype=x.dtype),
+    ],
+)
+def test_a_size_that_has_a_name_and_is_fixed_is_refused(line):
+    place = rf"test_trace_torch_sizes.py:{line.__code__.co_firstlineno}$"
+    words = f"size length is to stay open, and Line fixes it to 6, at .*{place}"
+    with pytest.raises(errors.TranslationError, match=words):
+        porting.trace(Line(line), normal(3, 6)(), dynamic_shapes="batch, length")
+    assert porting.trace(Line(lambda x: x * x.shape[1]), normal(3, 6)(), dynamic_shapes="batch, length")
+    program = torch.export.export(Line(lambda x: x * 2), (normal(3, 6)(),))
+    with pytest.raises(errors.ArgumentError, match="sizes that it was exported with"):
+        porting.trace(program, normal(3, 6)(), dynamic_shapes="batch, length")
+
+
+@pytest.mark.parametrize(
     ("line", "shape", "words"),
     [
         (lambda x: x * 2 if x.shape[1] > 4 else x * 3, (3, 3), "size1 > 4, got size1 = 3"),

@@ -105,12 +105,11 @@ class Text:
                 return self._infix(expression, level)
             case Item():
                 return f"{self(expression.x, 4)}[{', '.join(map(self._key, expression.key))}]"
-            case tuple():
+            case tuple() if not any(isinstance(part, slice) for part in expression):
                 return f"({', '.join(map(self, expression))}{',' if len(expression) == 1 else ''})"
-            case slice():
-                bounds = [expression.start, expression.stop, expression.step]
-                bounds = bounds if bounds[2] is not None else bounds[:2] if bounds[0] is not None else bounds[1:2]
-                return f"slice({', '.join(map(self, bounds))})"
+            case tuple() | slice():
+                parts = expression if isinstance(expression, tuple) else [expression]
+                return f"np.s_[{', '.join(map(self._key, parts))}]"
             case list():
                 return f"[{', '.join(map(self, expression))}]"
             case dict():

@@ -45,6 +45,7 @@ def module(outline: Outline, functions: Sequence[str]) -> str:
     imports = [line for name, line in standard.items() if re.search(name, text)]
     lines += [*imports, ""] if imports else []
     imported = {name for foreign in outline.foreign for name in (foreign.framework, *foreign.modules)}
+    imported |= {"numpy as np"} if "np.s_[" in text else set()
     lines += [f"import {name}\n" for name in sorted(imported)]
     names = [
         name

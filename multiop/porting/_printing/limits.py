@@ -94,8 +94,6 @@ def _limit(number: Any, dtypes: Iterable[str]) -> Expression:
 
 
 def written(source: str, dtypes: Iterable[str]) -> list[str]:
-    """Return the numbers in a source that are the largest ones of a dtype, as text: another dtype has others."""
-    tops = {multiop.finfo(dtype).max: np.dtype(dtype).type for dtype in dtypes if dtype in _rows.FLOATS}
-    with np.errstate(over="ignore"):
-        numbers = set(re.findall(r"(?<![\w.])\d{4,}\.\d+|\d\.\d+e\+\d+", source))
-        return sorted(text for text in numbers if any(of(float(text)) == of(top) for top, of in tops.items()))
+    """Return the numbers in a source that are limits of a dtype, as text: another dtype has others."""
+    numbers = set(re.findall(r"(?<![\w.])\d+\.\d*(?:e[+-]?\d+)?|(?<![\w.])\d+e[+-]?\d+", source))
+    return sorted(text for text in numbers if not isinstance(_limit(float(text), dtypes), float))

@@ -83,6 +83,8 @@ class _Namer:
         reserved = TAKEN | {statement.size for statement in definition.statements if statement.size} | set(LAYERS)
         reserved |= {name for name, _ in definition.function.parameters} | set(outline.foreign.values())
         reserved |= {function.name for function in outline.functions}
+        if region.scope is not None:  # what is on the way to the result of a module is not called by the module
+            reserved |= {_identifier(region.scope.path)}
         letters = list(_LETTERS)
         for value in region.inputs:
             keeps = definition.is_root or value.kind == "input" or value.dtype == "list"
@@ -251,8 +253,8 @@ def _factors(expression: Expression) -> list[Expression]:
 def _role(statement: Any, value: Value, is_factor: bool) -> str:
     """Return the name of what a result is, where that is certain: positions, a mask, the queries of `q_proj`."""
     made = statement.expression
-    while isinstance(made, Call) and made.function in _VIEWS:
-        made = made.args[0]
+    while (is_item := _graph.puts_axes(made)) or (isinstance(made, Call) and made.function in _VIEWS):
+        made = made.x if is_item else made.args[0]
     if value.dtype == "bool" and value.ndim and statement.results == 1 and statement.loop is None:
         return "mask"
     if not isinstance(made, Call) or statement.results != 1 or statement.loop is not None or value.dtype == "list":

@@ -303,7 +303,7 @@ class Outline:
 
 _PLAINER = {"newshape": "shape"}  # names of arguments that read badly as those of a parameter
 TAKEN = {"product", "params", "state", "new_state", "training", "seed", "keys", "ops", "random", "i", "Any", "Tensor"}
-TAKEN |= {"self", "cls", "new", "new_features", "math", "vjp", "finfo", "iinfo", "porting", "name", "ending"}
+TAKEN |= {"self", "cls", "new", "new_features", "math", "np", "vjp", "finfo", "iinfo", "porting", "name", "ending"}
 
 
 def fresh(base: str, taken: set[str]) -> str:

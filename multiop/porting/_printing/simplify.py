@@ -52,7 +52,12 @@ def _shorter(nodes: Sequence[Node], outputs: Expression) -> tuple[list[Node], Ex
             is_undone = isinstance(inner, Call) and inner.function == "ops.expand_dims"
             return inner.args[0] if is_undone and _is_put(inner, expression) else expression
         if isinstance(expression, Call) and expression.function == "ops.expand_dims":
-            return _keep_reduced_axes(expression, producers, counts, scopes) or expression
+            kept = _keep_reduced_axes(expression, producers, counts, scopes)
+            return kept or _put_once(expression, producers, counts, scopes) or expression
+        if isinstance(expression, Call) and expression.function in ("ops.bitwise_and", "ops.logical_and"):
+            return next(
+                (b for a, b in itertools.permutations(expression.args) if _is_true(a, b, producers)), expression
+            )
         if isinstance(expression, Call) and expression.function == "ops.cond" and len(expression.args) > 3:
             return _without_operands(expression)
         return expression
@@ -217,6 +222,35 @@ def _keep_reduced_axes(
         return None
     reduced, put = _axes(options.get("axis"), x.ndim), _axes(expression.args[1], x.ndim)
     return call(reduction.function, x, **options | {"keepdims": True}) if reduced and reduced == put else None
+
+
+def _put_once(
+    expression: Call, producers: Mapping[int, Node], counts: collections.Counter[int], scopes: Sequence[Any]
+) -> Item | None:
+    """Return axes that are put in one after the other as one item."""
+    value, axis = expression.args[0], expression.args[1]
+    inner = _here(value, producers, scopes)
+    if counts[id(value)] > 1 or not isinstance(value, Value) or not isinstance(axis, int):
+        return None
+    if isinstance(inner, Call) and inner.function == "ops.expand_dims" and isinstance(inner.args[1], int):
+        x, axes = inner.args[0], [inner.args[1]]
+        key: list[Any] = [_WHOLE] * (value.ndim - 1)
+        key.insert(axes[0] % value.ndim, None)
+    elif isinstance(inner, Item) and _graph.puts_axes(inner):
+        x, key = inner.x, [*inner.key, *[_WHOLE] * (value.ndim - len(inner.key))]
+    else:
+        return None
+    key.insert(axis % (value.ndim + 1), None)
+    while key[-1] == _WHOLE:
+        key.pop()
+    return Item(x, tuple(key))
+
+
+def _is_true(a: Expression, b: Expression, producers: Mapping[int, Node]) -> bool:
+    """Say whether `a` is a single True, so that `a & b` is the mask `b`."""
+    made = _producing_expression(a, producers)
+    is_one = isinstance(made, Call) and made.function == "ops.ones" and made.args[:1] == ((),)
+    return is_one and isinstance(b, Value) and "bool" in (a.dtype, b.dtype) and a.dtype == b.dtype
 
 
 def _axes(axis: Any, ndim: int) -> set[int]:

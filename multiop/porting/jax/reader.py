@@ -11,7 +11,6 @@ import math
 import pathlib
 import re
 import sys
-import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -127,7 +126,10 @@ def read(
             return _graph_of(form, given, sizes.Opened(arrays, texts), key, training, partial)
         except Exception as error:
             reason = str(error).strip().partition("\n")[0] or type(error).__name__
-    graph = _graph_of(form, given, sizes.Opened(arrays, last), key, training, partial)
+    opened = sizes.Opened(arrays, last)
+    graph = _graph_of(form, given, opened, key, training, partial)
+    if dynamic_shapes is not None:
+        opened.refuse_fixed(form.kind)
     if reason:
         warnings.warn(f"all sizes are fixed, since the model does not take others: {reason}", stacklevel=3)
     return graph
@@ -1124,13 +1126,8 @@ _BY_ENTRY = set(
 def _cannot_trace(name: str, error: Exception, opened: Sequence[str]) -> str:
     """Return the words of an error that JAX met in a trace, and where in the user's source that was."""
     name = f"{name} with the open size{'s' * (len(opened) > 1)} {', '.join(opened)}" if opened else name
-    places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
-    own = [
-        place for place in places if not re.search(r"[/\\](jax|flax|equinox|numpy)[/\\]|/multiop/porting/|<", place[0])
-    ]
-    where = f", at {own[-1][0]}:{own[-1][1]}" if own else ""
     reason = (str(error).strip().splitlines() or [""])[0]
-    return f"JAX cannot trace {name}{where}: {type(error).__name__}: {reason}"
+    return f"JAX cannot trace {name}{_hosts.place_of(error)}: {type(error).__name__}: {reason}"
 
 
 def _is_literal(variable: Any) -> bool:

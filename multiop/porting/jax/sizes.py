@@ -17,13 +17,13 @@ import numpy as np
 from jax import export
 
 import multiop
+from multiop import errors
 from multiop.porting import _hosts
 from multiop.porting._graph import Dim
 
 _PACKAGE = str(pathlib.Path(multiop.__file__).parent)
 _INFIX = {"floordiv": ast.FloorDiv, "mod": ast.Mod}
 _FUNCTIONS = {name: getattr(jax.numpy, name) for name in ("exp", "log", "log10", "log1p", "log2", "sqrt")}
-_LIBRARIES = re.compile(r"[/\\](jax|flax|equinox|optax|numpy)[/\\]")
 _COMPARED = re.compile(r"comparison '(.+)' (>=|<=|>|<) '(.+)' is inconclusive")
 
 
@@ -63,6 +63,7 @@ class Opened:
         self.arrays, self.texts = arrays, texts
         self.constraints: list[str] = []
         self.differing: list[tuple[str, str]] = []
+        self.places: dict[str, str] = {}  # a size of which it is assumed what it is -> where in the user's source
         self.example: dict[str, int] = {}
         for array, spec in zip(arrays, self.specs, strict=True):
             for size, length in zip(spec.shape, array.shape, strict=True):
@@ -82,9 +83,20 @@ class Opened:
         return [jax.ShapeDtypeStruct(shape, array.dtype) for array, shape in zip(self.arrays, shapes, strict=True)]
 
     @property
+    def left(self) -> set[str]:
+        """The names of the sizes that are open in spite of what is assumed."""
+        return {name for spec in self.specs for size in spec.shape for name in symbols_of(size)}
+
+    def refuse_fixed(self, kind: str) -> None:
+        """Raise for a size that has a number for all that the caller gave it a name."""
+        for name in self.example.keys() - self.left:
+            number, place = self.example[name], self.places.get(name, "")
+            raise errors.TranslationError(f"the size {name} is to stay open, and {kind} fixes it to {number}{place}")
+
+    @property
     def guards(self) -> list[str]:
         """What sizes have to fulfil so that the model does what it does in the example."""
-        left = {name for spec in self.specs for size in spec.shape for name in symbols_of(size)}
+        left = self.left
         assumed = [re.fullmatch(r"(.+) (>=|==) (.+)", constraint).groups() for constraint in self.constraints]
         guards = [*assumed, *[(a, "!=", b) for a, b in self.differing]]
         known = [each for each in guards if left.issuperset(symbols_of(each[0]) + symbols_of(each[2]))]
@@ -137,10 +149,22 @@ class Opened:
                     replace(math, name, _either(getattr(math, name), function, (*kinds, jax.core.Tracer)))
             yield
 
+    def _note(self, size: Any, other: Any) -> None:
+        """Note that two sizes were compared, if it is the model that does so, and no library below it."""
+        frame = inspect.currentframe()
+        for _ in range(2):  # whoever called what notes this
+            frame = frame and frame.f_back
+        while frame is not None and frame.f_code.co_name == "__ne__":
+            frame = frame.f_back
+        name = frame.f_code.co_filename if frame is not None else ""
+        if _hosts.is_own(name) and not name.startswith(_PACKAGE):
+            self.differing.append((str(size), str(other)))
+            place = f", at {name}:{frame.f_lineno}" if frame is not None else ""
+            self.places |= dict.fromkeys(symbols_of(size) if not isinstance(size, int) else (), place)
+
     def _noting_zero(self) -> Callable[[Any], bool]:
         def is_not_zero(size: Any) -> bool:
-            if _is_asked():
-                self.differing.append((str(size), "0"))
+            self._note(size, 0)
             return True
 
         return is_not_zero
@@ -148,22 +172,11 @@ class Opened:
     def _noting(self, equal: Callable[..., Any]) -> Callable[..., Any]:
         def compare(size: Any, other: Any) -> Any:
             result = equal(size, other)
-            if result is False and (isinstance(other, int) or export.is_symbolic_dim(other)) and _is_asked():
-                self.differing.append((str(size), str(other)))
+            if result is False and (isinstance(other, int) or export.is_symbolic_dim(other)):
+                self._note(size, other)
             return result
 
         return compare
-
-
-def _is_asked() -> bool:
-    """Say whether it is the model that compares two sizes, and no library below it."""
-    frame = inspect.currentframe()
-    for _ in range(2):  # whoever called what notes this
-        frame = frame and frame.f_back
-    while frame is not None and frame.f_code.co_name == "__ne__":
-        frame = frame.f_back
-    name = frame.f_code.co_filename if frame is not None else ""
-    return not _LIBRARIES.search(name) and not name.startswith(_PACKAGE)
 
 
 def _length(length: Callable[[Any], int]) -> Callable[[Any], Any]:

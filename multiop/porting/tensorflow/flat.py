@@ -383,7 +383,11 @@ class Flat:
             for index, output in enumerate(node.outputs):  # a variable that something else than the above uses
                 self._edge(operation, index, output.dtype.name, [None] * self.sizes.count)
             return operation.outputs
-        self._outputs(operation)
+        try:
+            self._outputs(operation)
+        except (ValueError, tf.errors.InvalidArgumentError) as error:  # sizes that do not fit each other
+            error.add_note('File "{}", line {}'.format(*operation.where.rpartition(":")[::2]))
+            raise
         return operation.outputs
 
     def _variable(self, operation: Operation) -> list[Edge]:
@@ -650,6 +654,8 @@ class Flat:
                 self._edge(operation, index, kind, [None] * self.sizes.count)
             return
         if is_known:
+            if any(isinstance(size, Dim) for edge in operation.inputs for size in edge.shape or ()):
+                self._infer_shapes(operation, 0)  # raises where an open size can be but one
             shapes: list[Any] = [[tuple(shape)] * self.sizes.count for shape in known if shape is not None]
         else:
             columns = [self._infer_shapes(operation, point) for point in range(self.sizes.count)]

@@ -50,6 +50,7 @@ from multiop.porting.tensorflow.flat import (
 )
 
 _CONTAINERS = ("Functional", "Sequential")
+_OTHER_SIZES = (ValueError, TypeError, tf.errors.InvalidArgumentError)  # what sizes meet that do not fit
 
 
 @dataclasses.dataclass
@@ -109,13 +110,23 @@ def read(
         except errors.TranslationError:
             if number == len(choices) or not any(choices[number]):
                 raise
-        except (ValueError, tf.errors.InvalidArgumentError) as error:  # sizes that do not fit each other
+        except _OTHER_SIZES as error:
+            if dynamic_shapes is not None:
+                raise errors.TranslationError(_cannot_trace(described.kind, error, opened)) from error
             if number == len(choices):
                 raise
             if not any(choices[number]):
                 reason = str(error).strip().partition("\n")[0]
                 warnings.warn(f"all sizes are fixed, since the model does not take others: {reason}", stacklevel=3)
     raise AssertionError
+
+
+def _cannot_trace(kind: str, error: Exception, opened: list[dict[int, str]]) -> str:
+    """Return the words of an error that a model meets with open sizes, and where in the user's source that is."""
+    names = list(dict.fromkeys(name for axes in opened for name in axes.values()))
+    kind += f" with the open size{'s' * (len(names) > 1)} {', '.join(names)}" if names else ""
+    reason = str(error).strip().splitlines()[-1].strip()
+    return f"TensorFlow cannot trace {kind}{_hosts.place_of(error)}: {type(error).__name__}: {reason}"
 
 
 def _graph_of(symbols: dict[str, int], read: Callable[..., _Reader]) -> Graph:
@@ -125,7 +136,7 @@ def _graph_of(symbols: dict[str, int], read: Callable[..., _Reader]) -> Graph:
         sizes = Sizes(symbols, **options)
         try:
             graph = read(sizes=sizes).graph
-        except (errors.TranslationError, ValueError, tf.errors.InvalidArgumentError) as error:
+        except (errors.TranslationError, *_OTHER_SIZES) as error:
             first = first or error
             continue
         graph.guards = sizes.guards
@@ -199,7 +210,15 @@ def _choices(described: _Model, examples: list[Any], dynamic_shapes: Any) -> lis
     equal in the example, then those alone are open that equal the first, then none.
     """
     if dynamic_shapes is not None:
-        return [[{int(axis): str(name) for axis, name in (spec or {}).items()} for spec in dynamic_shapes]]
+        opened = [{int(axis): str(name) for axis, name in (spec or {}).items()} for spec in dynamic_shapes]
+        for spec, names in zip(
+            _specs(described.concrete) if described.concrete is not None else (), opened, strict=False
+        ):
+            for axis, name in names.items():
+                if spec.shape.rank is not None and spec.shape[axis] is not None:
+                    words = f"the size {name} is to stay open, and the signature fixes it to {spec.shape[axis]}"
+                    raise errors.TranslationError(f"{words}, at {spec.name}")
+        return [opened]
     if described.concrete is not None:
         shapes = [spec.shape for spec in _specs(described.concrete)]
         first = [bool(shape.rank) and shape.as_list()[0] is None for shape in shapes]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -66,6 +67,18 @@ def guards(sizes: Iterable[Any]) -> list[Any]:
     """Return what open sizes have to fulfil so that a trace holds, as relations of sympy."""
     environments = {id(size.node.shape_env): size.node.shape_env for size in sizes if isinstance(size, torch.SymInt)}
     return [guard.expr for environment in environments.values() for guard in environment.guards]
+
+
+def fixed_size(size: Any) -> tuple[int, str] | None:
+    """Return the number that a trace put in the place of an open size, and the file and line; `None` if it is open."""
+    if isinstance(size, int):
+        return size, ""
+    node = size.node
+    if not node.expr.is_number:
+        return None
+    place = node.shape_env.replacements_slocs.get(node._expr)
+    frame = place and (place.maybe_user_loc or place.framework_loc)
+    return int(node.expr), f"{frame.filename}:{frame.lineno}" if isinstance(frame, traceback.FrameSummary) else ""
 
 
 def checks_distributions() -> bool:

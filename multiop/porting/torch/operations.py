@@ -925,9 +925,13 @@ def clamp(self: Value, out: Value, min: Any = None, max: Any = None) -> Expressi
     return call("ops.clip", x, low, high)
 
 
+_POWERS = {2: "ops.square", 0.5: "ops.sqrt", -0.5: "ops.rsqrt"}  # PyTorch's kernels of these, with their zeros
+
+
 def power(self: Expression, exponent: Expression, out: Value) -> Expression:
-    if exponent == 2 and not isinstance(exponent, Value):
-        return call("ops.square", self)
+    is_number = isinstance(exponent, (int, float)) and isinstance(self, Value)
+    if is_number and exponent in _POWERS and (exponent == 2 or "float" in self.dtype):
+        return call(_POWERS[exponent], self)
     return call("ops.power", *alike(self, exponent)[1])
 
 
@@ -973,10 +977,7 @@ def elu(self: Value, alpha: float = 1, scale: float = 1, input_scale: float = 1)
 
 def softplus(self: Value, beta: float = 1, threshold: float = 20) -> Expression:
     """PyTorch's threshold switches to `x` where both agree to 2e-9: a difference in float64, so it is kept."""
-    scaled = self if beta == 1 else Infix("*", self, beta)
-    y: Expression = call("ops.softplus", scaled)
-    y = y if beta == 1 else Infix("/", y, beta)
-    return call("ops.where", call("ops.greater", scaled, threshold), self, y)
+    return call("thresholded_softplus", self, beta=float(beta), threshold=float(threshold))
 
 
 def prelu(self: Value, weight: Value) -> Expression:

@@ -12,11 +12,12 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
+from torch.overrides import TorchFunctionMode
 
 from multiop import errors
 from multiop.porting import _converters, _graph, _hosts, _objects, _rows
@@ -388,23 +389,62 @@ def _export_model(
             named_sizes: dict[int, dict[int, str]] = {}
             dynamic_shapes = _spread(spec, arguments if by_name else tuple(arguments.values()), named_sizes)
             names = {path: named_sizes.get(id(x), {}) for path, x in _objects.tensors((args, named))}
+        opened: dict[str, Any] = {}
+
+        def export() -> Any:
+            opened.clear()
+            with written.keep_sizes_open(), _with_objects(model, (tuple(inputs), keywords), names, opened):
+                return torch.export.export(model, args, named, dynamic_shapes=dynamic_shapes, strict=False)
+
         try:
-            with written.keep_sizes_open(), _with_objects(model, (tuple(inputs), keywords), names):
-                program = torch.export.export(model, args, named, dynamic_shapes=dynamic_shapes, strict=False)
+            program = export()
+            _refuse_fixed(model, opened, export)
+        except errors.TranslationError:
+            raise
         except Exception as error:
             raise errors.TranslationError(_cannot_trace(model, error)) from error
         return program, {path[1:]: sizes for path, sizes in names.items()}
 
 
+def _refuse_fixed(model: Any, opened: dict[str, Any], export: Callable[[], Any]) -> None:
+    """Raise for a size that has a name, so is to stay open, where an export has put a number in its place."""
+    for name, size in opened.items():
+        fixed = _internals.fixed_size(size)
+        if fixed is not None:
+            number, place = fixed
+            if not place or not _hosts.is_own(place):
+                with _Fixing(opened, name) as fixing:  # once more, to find the line
+                    export()
+                place = fixing.place
+            raise errors.TranslationError(
+                f"the size {name} is to stay open, and {type(model).__name__} fixes it to {number}"
+                + (f", at {place}" if place else "")
+            )
+
+
+class _Fixing(TorchFunctionMode):
+    """Tells at which line of the user's source a size is fixed."""
+
+    def __init__(self, opened: dict[str, Any], name: str):
+        super().__init__()
+        self.opened, self.name, self.place = opened, name, ""
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = function(*args, **(kwargs or {}))
+        if not self.place and self.name in self.opened and _internals.fixed_size(self.opened[self.name]):
+            stack = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_stack()]
+            self.place = next(filter(_hosts.is_own, reversed(stack)), "")
+        return result
+
+
 @contextlib.contextmanager
-def _with_objects(model: torch.nn.Module, like: Any, names: _Names) -> Iterator[None]:
+def _with_objects(model: torch.nn.Module, like: Any, names: _Names, sizes: dict[str, Any]) -> Iterator[None]:
     """Let a model take and return dicts in the place of objects, since an export knows no others.
 
-    Sizes that have one name are one.
+    Sizes that have one name are one; `sizes` is filled with them.
     """
 
     def before(_: Any, args: Any, keywords: Any) -> Any:
-        sizes: dict[str, Any] = {}
         for path, x in _objects.tensors((args, keywords)):
             for axis, name in names.get(path, {}).items():
                 torch._check(sizes.setdefault(name, x.shape[axis]) == x.shape[axis])
@@ -450,12 +490,9 @@ def _spread(spec: Any, tree: Any, names: dict[int, dict[int, str]]) -> Any:
 
 def _cannot_trace(model: Any, error: Exception) -> str:
     """Return the words of an error that `torch.export` met, and where in the user's source that was."""
-    places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
-    places += [(file, int(line)) for file, line in re.findall(r'File "([^"]+)", line (\d+)', str(error))]
-    own = [place for place in places if not re.search(r"/torch/|/multiop/porting/|<", place[0])]
-    where = f", at {own[-1][0]}:{own[-1][1]}" if own else ""
     reason = (str(error).strip().splitlines() or [""])[0]
-    return f"torch.export cannot trace {type(model).__name__}{where}: {type(error).__name__}: {reason}"
+    name = f"{type(model).__name__}{_hosts.place_of(error)}"
+    return f"torch.export cannot trace {name}: {type(error).__name__}: {reason}"
 
 
 def _more_than_one(leaf: Any) -> Any:
@@ -852,10 +889,7 @@ class _Reader:
         """Give open sizes the names that the caller has for them."""
         for path, node in self._arguments()[1] if names else ():
             for axis, name in names.get(tuple(path), {}).items():
-                size = _tensor(node).shape[axis]
-                if isinstance(size, int):
-                    raise errors.TranslationError(f"the model takes no other size than {size} as {name}")
-                self.symbols[str(size.node.expr)] = name
+                self.symbols[str(_tensor(node).shape[axis].node.expr)] = name
 
     def _arguments(self) -> tuple[list[Any], list[tuple[list[int | str], Any]]]:
         """Return the nodes of the inputs, and where each is among the arguments."""
