@@ -15,7 +15,8 @@ from .formula import by_result, by_slope, conj, is_complex, passed, sloped
 op_add = passed * 2
 op_subtract = (*passed, lambda u, *_: -u)
 op_multiply = (lambda u, _y, _x1, x2: u * conj(x2), lambda u, _y, x1, _x2: u * conj(x1))
-op_divide = (lambda u, _y, _x1, x2: u / conj(x2), lambda u, y, _x1, x2: -u * conj(ops.divide(y, x2)))
+# the quotient and the divisor one by one: their quotient may vanish where its product with `u` does not
+op_divide = (lambda u, _y, _x1, x2: u / conj(x2), lambda u, y, _x1, x2: -u * conj(y) / conj(x2))
 
 
 op_mod = (*passed, lambda u, _y, x1, x2: -u * quotient(ops.mod, x1, x2))
@@ -203,10 +204,10 @@ def op_arcsinh(x):
 op_heaviside = (lambda u, *_: ops.zeros_like(u, None), lambda u, _y, x1, _x2: ops.where(ops.equal(x1, 0), u, 0))
 op_round = op_floor = op_ceil = op_trunc = (lambda u, *_: ops.zeros_like(u, None),)
 op_floor_divide = op_round * 2
-op_reciprocal = by_result(lambda y: -np.square(y))
+op_reciprocal = (lambda u, y, _x: -u * conj(y) * conj(y),)
 op_square = by_slope(lambda x: 2 * x)
 op_sqrt = by_result(lambda y: 0.5 * np.reciprocal(y))
-op_rsqrt = by_slope(lambda x: -0.5 * ops.rsqrt(x) / x)
+op_rsqrt = (lambda u, y, x: -0.5 * u * conj(y) / conj(x),)
 op_exp = by_result(lambda y: y)
 op_expm1 = by_slope(np.exp)
 op_log = by_slope(np.reciprocal)
@@ -224,7 +225,9 @@ op_arccosh = by_slope(lambda x: ops.rsqrt(plus(x, -1)) * ops.rsqrt(plus(x, 1)))
 
 
 def cbrt_slope(x):
-    return sloped(lambda x: 1 / (3 * np.square(np.cbrt(x))), lambda x: cbrt_slope(x) / (x * -1.5), x)
+    if not is_traced(x):
+        return np.asarray(1 / (3 * np.square(np.cbrt(x))))
+    return recorded(cbrt_slope, (lambda u, y, x: u * y / (x * -1.5),), (x,))
 
 
 op_cbrt = by_slope(cbrt_slope)
