@@ -671,7 +671,7 @@ def op_multigammaln(x: ArrayLike, p: int) -> Tensor:
         >>> print(multiop.op_convert_to_numpy(multiop.op_multigammaln([2.0], 2)).round(4))
         [0.4516]
     """
-    p = args.count(p, "p", 1)
+    (p,) = args.countable([args.count(p, "p", 1)], "p")
     x, name = _real(x)
     is_inside = (p - 1) / 2 < x
     inside = op_where(is_inside, x, float(p))
