@@ -705,16 +705,10 @@ def arccosh_slope_value(x):
     return jnp.where(x < 1, jnp.nan, jax.lax.rsqrt(((x - 1) * unit) * ((x + 1) * unit)) * unit)
 
 
-@one_step
-def change_of_arccosh_slope(tangent, x):
-    left, right = rsqrt(x - 1), rsqrt(x + 1)
-    return -0.5 * (tangent * left * right) * (left * left + right * right)
-
-
-arcsinh_slope = with_changes(
-    arcsinh_slope_value, one_step(lambda tangent, y, x: -(tangent * y * y) * (x * y)), of_result=True
+arcsinh_slope, arccosh_slope = (
+    with_changes(value, one_step(lambda tangent, y, x: -(tangent * y * y) * (x * y)), of_result=True)
+    for value in (arcsinh_slope_value, arccosh_slope_value)
 )
-arccosh_slope = with_changes(arccosh_slope_value, change_of_arccosh_slope)
 
 
 def arctanh_value(x):

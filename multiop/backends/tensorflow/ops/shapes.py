@@ -116,10 +116,7 @@ def op_roll(x, shift, axis):
     if axis is None:
         return tf.reshape(op_roll(tf.reshape(x, [-1]), shift, 0), tf.shape(x))
     dims = args.axes(axis, rank(x))
-    shifts = args.shifts(shift, dims)
-    if any(not -(2**31) <= one < 2**31 for one in shifts):  # of which the kernel takes 32 bits
-        sizes = tf.maximum(tf.gather(tf.shape(x, tf.int64), dims), 1)
-        return tf.roll(x, tf.math.floormod(tf.constant(shifts, tf.int64), sizes), dims)
+    shifts = args.narrow_shifts(args.shifts(shift, dims), [x.shape[dim] for dim in dims])
     if len(dims) == 1:  # TensorFlow takes twice as long to read lists
         return tf.raw_ops.Roll(input=x, shift=shifts[0], axis=dims[0])
     return tf.roll(x, shifts, dims) if dims else x

@@ -15,8 +15,7 @@ from .formula import by_result, by_slope, conj, is_complex, passed, sloped
 op_add = passed * 2
 op_subtract = (*passed, lambda u, *_: -u)
 op_multiply = (lambda u, _y, _x1, x2: u * conj(x2), lambda u, _y, x1, _x2: u * conj(x1))
-# the quotient and the divisor one by one: their quotient may vanish where its product with `u` does not
-op_divide = (lambda u, _y, _x1, x2: u / conj(x2), lambda u, y, _x1, x2: -u * conj(y) / conj(x2))
+op_divide = (lambda u, _y, _x1, x2: u / conj(x2), lambda u, y, _x1, x2: -u * conj(y) / conj(x2))  # y / x2 may vanish
 
 
 op_mod = (*passed, lambda u, _y, x1, x2: -u * quotient(ops.mod, x1, x2))
@@ -224,10 +223,4 @@ op_cosh = by_slope(np.sinh)
 op_arccosh = by_slope(lambda x: ops.rsqrt(plus(x, -1)) * ops.rsqrt(plus(x, 1)))
 
 
-def cbrt_slope(x):
-    if not is_traced(x):
-        return np.asarray(1 / (3 * np.square(np.cbrt(x))))
-    return recorded(cbrt_slope, (lambda u, y, x: u * y / (x * -1.5),), (x,))
-
-
-op_cbrt = by_slope(cbrt_slope)
+op_cbrt = by_result(lambda y: np.reciprocal(3 * np.square(y)))
