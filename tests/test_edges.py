@@ -32,7 +32,7 @@ def test_a_few_ops_agree(backend, multiop_x64):
 @pytest.mark.parametrize("op", ["op_gamma", "op_log_ndtr", "op_kl_div", "op_beta", "op_interp", "op_polyval", "op_mod"])
 def test_special_functions_quotients_and_rows_agree(op, dtype, backend, multiop_x64):
     report = search([op], [backend], [dtype], ["array", "jvp", "jit"])
-    assert report.compared > 300
+    assert report.compared > 250
     assert not report.classes, dict(report.classes)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -51,9 +52,28 @@ def _of_framework(error: Exception, op: str, arguments: dict[str, Any]) -> error
         advice = _ADVICE.get(op, "compute it outside, and give options as numbers of Python")
         return errors.ArgumentError(f"a value that it needs is not known in compiled or mapped code; {advice}")
     is_passed = isinstance(error, backend.passed_errors) or _is_of_rule(error)
-    if isinstance(error, backend.argument_errors) and not is_passed:
-        return errors.ArgumentError(_misfit(op, arguments, error) or first_line(error))
+    is_overflow = isinstance(error, OverflowError)
+    if isinstance(error, backend.argument_errors) or is_overflow:
+        beyond = _beyond(2**31 if is_overflow else 2**63, arguments)
+        if not is_passed and (beyond or not is_overflow):
+            return errors.ArgumentError(beyond or _misfit(op, arguments, error) or first_line(error))
     return None
+
+
+def _beyond(most: int, arguments: dict[str, Any]) -> str | None:
+    """Return the message for an int that is too large for the framework, of which some do not say which it is."""
+    for name, value in arguments.items():
+        if any(not -most <= n < most for n in _ints(value)):
+            return f"{name} is beyond what the framework can count to, got {describe(value)}"
+    return None
+
+
+def _ints(value: Any) -> Iterator[int]:
+    if isinstance(value, (tuple, list)):
+        for one in value:
+            yield from _ints(one)
+    elif isinstance(value, int):
+        yield value
 
 
 _ADVICE = {  # where the size of the result depends on values

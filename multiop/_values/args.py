@@ -267,6 +267,15 @@ def shifts(shift: Any, axes: tuple[int, ...]) -> tuple[int, ...]:
     return found
 
 
+def narrow_shifts(shifts: tuple[int, ...], sizes: Sequence[int | None]) -> tuple[int, ...]:
+    """Return shifts by which dimensions of these sizes move alike, in the 32 bits that a kernel takes."""
+    if all(-(2**31) <= one < 2**31 for one in shifts):
+        return shifts
+    if None in sizes:
+        raise errors.ArgumentError("shift is beyond 32 bits, for a dimension of a size that is not known")
+    return tuple(one % (size or 1) for one, size in zip(shifts, sizes, strict=True))
+
+
 def pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     """Return how much to pad at the start and the end of each of `ndim` dimensions."""
     # what NumPy's broadcast to (ndim, 2) does, but torch.compile cannot read a NumPy array

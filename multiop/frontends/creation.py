@@ -169,7 +169,10 @@ def op_arange(start: Any, stop: Any = None, step: Any = None, dtype: DType = Non
         raise errors.ArgumentError("step must not be 0")
     name = _dtypes.result_type(_dtypes.of_scalar(1), *dtypes) if dtype is None else _dtypes.name(dtype)
     start, stop, step = 0 if stop is None else start, start if stop is None else stop, 1 if step is None else step
-    if name in _dtypes.INTEGER and {type(start), type(stop), type(step)} <= {int, float}:
+    is_of_numbers = {type(start), type(stop), type(step)} <= {int, float}
+    if is_of_numbers and (stop - start) / step >= 2**56:  # NumPy's length overflows, and its array is empty
+        raise errors.ArgumentError("start, stop and step make more entries than a machine can hold")
+    if name in _dtypes.INTEGER and is_of_numbers:
         low, high = _dtypes.INTEGER_RANGE[name]
         n = -((start - stop) // step)
         last = start + (n - 1) * step

@@ -890,7 +890,7 @@ def op_image_scale_and_translate(
         [0.0, 1.0, 3.0, 4.0]
     """
     images, scale, translation = operands(images, scale, translation)
-    shape, wanted = op_shape(images), args.size(output_shape, "output_shape")
+    shape, wanted = op_shape(images), args.countable(args.size(output_shape, "output_shape"), "output_shape")
     dims = args.axes(spatial_dims, len(shape), "spatial_dims")
     kernel = _METHODS[args.choice(method, tuple(_METHODS), "method")]
     if len(wanted) != len(shape) or any(

@@ -531,9 +531,12 @@ def op_diff(a: ArrayLike, n: int = 1, axis: int = -1) -> Tensor:
     if n < 0:
         raise errors.ArgumentError("n must not be negative")
     a = op_convert_to_tensor(a)
-    before = (slice(None),) * args.single_axis(axis, op_ndim(a))
+    dim = args.single_axis(axis, op_ndim(a))
+    before = (slice(None),) * dim
     later, earlier = (*before, slice(1, None)), (*before, slice(None, -1))
     difference = active().op_not_equal if op_dtype(a) == "bool" else op_subtract
     for _ in range(n):
+        if op_shape(a)[dim] == 0:
+            break
         a = difference(a[later], a[earlier])
     return a

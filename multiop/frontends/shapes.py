@@ -1071,5 +1071,6 @@ def op_block_diag(*arrs: ArrayLike) -> Tensor:
 
 def _indices(of: Any, n: int, k: int, m: int | None) -> tuple[Tensor, Tensor]:
     n, m = args.count(n, "n"), None if m is None else args.count(m, "m")
+    args.countable((n, n if m is None else m), "n, m")
     rows, columns = of(n, args.integer(k, "k"), m)
     return op_convert_to_tensor(rows.astype(np.int32)), op_convert_to_tensor(columns.astype(np.int32))

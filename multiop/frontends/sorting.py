@@ -588,7 +588,7 @@ def _different(
     number = _number_distinct(keys, nan_is_one=len(shape) == 1 or axis is None)
     if size is None:
         size = int(op_max(number, initial=-1)) + 1
-    size = args.count(size, "size")
+    (size,) = args.countable([args.count(size, "size")], "size")
     bounds = op_searchsorted(number, np.arange(size + 1, dtype="int32"))
     first = op_take(op_pad(order, [(0, 1)], constant_values=n), bounds[:-1], 0)  # the index of the padding is n
     padding = [(0, 1)] + [(0, 0)] * (len(op_shape(rows)) - 1)

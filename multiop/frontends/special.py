@@ -365,7 +365,7 @@ def op_beta(a: ArrayLike, b: ArrayLike) -> Tensor:
         [0.5]
     """
     (a, b), name = _reals(a=a, b=b)
-    return op_cast(op_exp(_betaln(a, b)), name)
+    return op_cast(_of_two_gammas(_beta_value, False, a, b), name)
 
 
 @boundary
@@ -671,7 +671,7 @@ def op_multigammaln(x: ArrayLike, p: int) -> Tensor:
         >>> print(multiop.op_convert_to_numpy(multiop.op_multigammaln([2.0], 2)).round(4))
         [0.4516]
     """
-    p = args.count(p, "p", 1)
+    (p,) = args.countable([args.count(p, "p", 1)], "p")
     x, name = _real(x)
     is_inside = (p - 1) / 2 < x
     inside = op_where(is_inside, x, float(p))
@@ -1011,46 +1011,59 @@ def _stirling(x: Any) -> Any:
 _GAUSS = (0.5 - math.sqrt(3) / 6, 0.5 + math.sqrt(3) / 6)  # the places of Gauss's rule of two
 
 
-@composite
-@mark_recomputed
+def _of_two_gammas(value: Any, is_logarithm: bool, a: Any, b: Any) -> Any:
+    """Return the beta function, or its logarithm, whose slopes lose no digits beside a small argument."""
+
+    def function(a: Any, b: Any) -> tuple[list[Any], Any]:
+        y = value(a, b)
+
+        def rule(upstream: Any) -> list[Any]:
+            change = op_negative(upstream if is_logarithm else op_multiply(upstream, y))
+            return [op_multiply(change, _polygamma_growth(0, *pair)) for pair in ((a, b), (b, a))]
+
+        return [y], rule
+
+    name = "op_betaln" if is_logarithm else "op_beta"
+    return with_rule(name, function, op_add(a, op_zeros_like(b)), op_add(b, op_zeros_like(a)))[0]
+
+
 def _betaln(a: Any, b: Any) -> Any:
-    """Return the logarithm of the beta function: by three gamma functions, whose large terms cancel before they do."""
-    is_lower = a < b  # at a tie, a minimum would split second derivatives
-    low, high = op_where(is_lower, a, b), op_where(is_lower, b, a)
-    is_bad = ~((low >= 0.0) & (high >= 0.0))
-    is_pole = op_equal(low, 0.0)
-    is_infinite = op_equal(high, math.inf)
-    usual = ~(is_bad | is_pole | is_infinite)
-    low, high = op_where(usual, low, 1.0), op_where(usual, high, 1.0)
+    return _of_two_gammas(_betaln_value, True, a, b)
+
+
+@composite
+def _beta_value(a: Any, b: Any) -> Any:
+    """Return the beta function: an exponential would have fewer digits than a quotient."""
+    low, high = op_minimum(a, b), op_maximum(a, b)
+    few = op_multiply(op_divide(_gamma_above(high), _gamma_above(op_add(low, high))), _gamma_above(low))
+    return op_where((low > 0.0) & (high < 10.5), few, op_exp(_betaln_value(a, b)))
+
+
+@composite
+def _betaln_value(a: Any, b: Any) -> Any:
+    """Return it by three gamma functions, whose large terms cancel before they do."""
+    low, high = op_minimum(a, b), op_maximum(a, b)
+    both, ratio = op_add(low, high), op_divide(low, high)
     # one is slight: what it changes of the other's function is a mean of slopes, of which no digits cancel
-    most = 0.03 if active().dtype_name(low) == "float32" else 3e-4
-    is_slight = low < op_multiply(op_add(high, 1.0), most)
-    slight, other = op_where(is_slight, low, most), op_where(is_slight, high, 1.0)
-    after = op_add(other, 1.0)
-    slopes = op_add(*(_polygamma_above(0, op_add(after, op_multiply(slight, place))) for place in _GAUSS))
-    slight_found = op_subtract(op_log1p(op_divide(slight, other)), op_multiply(op_multiply(slight, 0.5), slopes))
-    slight_found = op_add(_lgamma_above(slight), slight_found)
-    low, high = op_where(is_slight, 1.0, low), op_where(is_slight, 1.0, high)
-    few = high < 10.5
-    small, large = op_where(few, low, 1.0), op_where(few, high, 1.0)
-    near = op_subtract(op_add(_lgamma_above(small), _lgamma_above(large)), _lgamma_above(op_add(small, large)))
-    low, high = op_where(few, 1.0, low), op_where(few, 16.0, high)
-    both = low > 10.5
-    small, large = op_where(both, 1.0, low), op_where(both, low, 16.0)
-    ratio = op_divide(low, high)
-    rest = op_subtract(_stirling(high), _stirling(op_add(low, high)))
-    spread = op_multiply(op_subtract(high, 0.5), op_log1p(ratio))
+    is_slight = low < op_multiply(op_add(high, 1.0), 0.03 if active().dtype_name(low) == "float32" else 3e-4)
+    after = op_add(high, 1.0)
+    slopes = op_add(*(_polygamma_above(0, op_add(after, op_multiply(low, place))) for place in _GAUSS))
+    of_low, level = _lgamma_above(low), op_log1p(ratio)
+    slight = op_add(of_low, op_subtract(level, op_multiply(op_multiply(low, 0.5), slopes)))
+    near = op_subtract(op_add(of_low, _lgamma_above(high)), _lgamma_above(both))
     # one is small: the other's gamma functions are a power of it; both are large: Stirling's formula for all three
-    power = op_multiply(small, op_subtract(op_add(op_log(high), op_log1p(ratio)), 1.0))
-    one_far = op_subtract(op_subtract(op_add(_lgamma_above(small), rest), spread), power)
-    ratio = op_where(both, ratio, 0.5)  # which may be 0
-    share = op_multiply(op_subtract(large, 0.5), op_log(op_divide(ratio, op_add(1.0, ratio))))
-    root = op_multiply(op_log(high), 0.5)
-    both_far = op_add(op_add(_stirling(large), rest), 0.5 * math.log(2 * math.pi))
-    both_far = op_subtract(op_add(both_far, share), op_add(root, op_add(spread, op_multiply(op_log1p(ratio), 0.5))))
-    found = op_where(is_slight, slight_found, op_where(few, near, op_where(both, both_far, one_far)))
-    ends = op_where(is_pole, op_where(is_infinite, math.nan, math.inf), -math.inf)
-    return op_where(usual, found, op_where(is_bad, math.nan, ends))
+    rest = op_subtract(_stirling(high), _stirling(both))
+    spread = op_multiply(op_subtract(high, 0.5), level)
+    power = op_multiply(low, op_subtract(op_add(op_log(high), level), 1.0))
+    one_far = op_subtract(op_subtract(op_add(of_low, rest), spread), power)
+    share = op_multiply(op_subtract(low, 0.5), op_log(op_divide(ratio, op_add(1.0, ratio))))
+    both_far = op_add(op_add(op_add(_stirling(low), rest), 0.5 * math.log(2 * math.pi)), share)
+    both_far = op_subtract(both_far, op_add(op_multiply(op_log(high), 0.5), op_add(spread, op_multiply(level, 0.5))))
+    found = op_where(high < 10.5, near, op_where(low > 10.5, both_far, one_far))
+    found = op_where(is_slight, slight, found)
+    found = op_where(op_equal(high, math.inf), -math.inf, found)
+    found = op_where(op_equal(low, 0.0), op_where(op_equal(high, math.inf), math.nan, math.inf), found)
+    return op_where((low >= 0.0) & (high >= 0.0), found, math.nan)
 
 
 # the positive root of the digamma function in two parts, and the function's series around it, lowest power first
@@ -1112,6 +1125,58 @@ def _polygamma_above(n: int, x: Any) -> Any:
         first = math.exp(math.lgamma(n) / n)
         far = op_add(op_power(op_divide(first, y), n), op_multiply(op_power(op_divide(root, y), n + 1), rest))
     return op_multiply(op_add(op_where(is_small, below, 0.0), far), (-1.0) ** (n + 1))
+
+
+def _polygamma_growth(n: int, a: Any, b: Any) -> Any:
+    """Return by how much the polygamma function of `a + b` is above that of `a`, both positive, with all its digits."""
+
+    def growth(a: Any, b: Any) -> tuple[list[Any], Any]:
+        def rule(upstream: Any) -> list[Any]:
+            slopes = _polygamma_growth(n + 1, a, b), _polygamma_above(n + 1, op_add(a, b))
+            return [op_multiply(upstream, slope) for slope in slopes]
+
+        return [_polygamma_growth_value(n, a, b)], rule
+
+    return with_rule("op_betaln", growth, a, b)[0]
+
+
+@composite
+def _polygamma_growth_value(n: int, a: Any, b: Any) -> Any:
+    """Return it by recurrence and a series, as a sum of terms of one sign: `x**m - y**m` by its factor `x - y`."""
+    steps, factorial = 10 + n, math.factorial(n)
+    is_small = a < float(steps)
+    place = op_add(op_expand_dims(op_where(is_small, a, 1.0), -1), _array_like(a, np.arange(steps)))
+    part = op_expand_dims(b, -1)
+    whole = op_add(place, part)
+    terms = op_multiply(op_divide(part, whole), _polynomial(op_divide(place, whole), [1.0] * (n + 1)))
+    for _ in range(n + 1):
+        terms = op_divide(terms, place)
+    below = op_multiply(op_sum(terms, -1), float(factorial))
+    y = op_where(is_small, op_add(a, float(steps)), a)
+    whole = op_add(y, b)
+    inverse, part, rest = op_divide(1.0, y), op_divide(b, whole), op_divide(y, whole)
+    square = op_multiply(inverse, inverse)
+    square_after = op_multiply(op_multiply(square, rest), rest)
+    # the polynomial of the first square, and its divided difference to the second
+    *factors, series = [c * math.factorial(n + 2 * j + 1) for j, c in enumerate(_BERNOULLI)]
+    change: Any = 0.0
+    for factor in factors[::-1]:
+        change = op_add(op_multiply(change, square_after), series)
+        series = op_add(op_multiply(series, square), factor)
+    change = op_add(op_multiply(change, square_after), series)
+    change = op_multiply(op_multiply(change, op_add(rest, 1.0)), square)
+    powers = _polynomial(rest, [1.0] * (n + 1))
+    total = op_multiply(op_multiply(inverse, powers), 0.5 * factorial)
+    scale = part
+    for _ in range(n):
+        change, scale = op_multiply(change, rest), op_multiply(scale, inverse)
+    total = op_add(total, change)
+    if n:
+        level = op_add(op_multiply(series, square), float(math.factorial(n - 1)))
+        total = op_add(total, op_multiply(level, _polynomial(rest, [1.0] * n)))
+    far = op_multiply(scale, total)
+    far = far if n else op_add(far, op_log1p(op_divide(b, y)))
+    return op_multiply(op_add(op_where(is_small, below, 0.0), far), (-1.0) ** n)
 
 
 def _of_cotangent(n: int, cotangent: Any) -> Any:

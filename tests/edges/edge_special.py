@@ -137,7 +137,8 @@ def betaln(a, b):
 
 
 def betaln_slope(a, b):
-    return mp.psi(0, a) - mp.psi(0, a + b)
+    with mp.workdps(60 if b > a * mpf(10) ** -30 else 700):  # which cancel
+        return mp.psi(0, a) - mp.psi(0, a + b)
 
 
 def zeta(x, q):

@@ -16,7 +16,7 @@ TORCH = [
     ("elementwise", "keyword ignored", "return in_float32(lambda x: round_decimals(x, decimals), x) if decimals else torch.round(x)",
      "return torch.round(x)"),
     ("elementwise", "wrong at second order",
-     "upstream * (cbrt_slope(x) / (-1.5 * x)),", "upstream * (cbrt_slope(x) / (-1.0 * x)),"),
+     "upstream * cbrt_slope(x) / (-1.5 * x),", "upstream * cbrt_slope(x) / (-1.0 * x),"),
     ("reduction", "tie to one side", "x = in_comparable_dtype(lambda x: reduce(x, dims, keepdims), x)",
      "x = in_comparable_dtype(lambda x: (x.max(dims[0], keepdims).values if reduce is torch.amax else x.min(dims[0], keepdims).values)"
      " if len(dims) == 1 else reduce(x, dims, keepdims), x)"),

@@ -361,3 +361,26 @@ def test_the_slope_of_arccosh_keeps_its_digits_close_to_1(backend, mode):
         found, expected = values(found), 1 / np.sqrt((exact - 1) * (exact + 1))
         expected = expected if mode == "reverse" else expected * exact
     np.testing.assert_allclose(found, expected, rtol=2e-6)
+
+
+BESIDE = {"log", "log1p", "arctan", "arcsinh", "arccosh"}  # PyTorch and TensorFlow lose the product, docs/limits.md
+
+
+@pytest.mark.parametrize("name", ["reciprocal", "rsqrt", "cbrt", "divide", *sorted(BESIDE)])
+def test_a_second_derivative_beyond_the_range_times_what_it_is_composed_with(backend, multiop_x64, name):
+    """That of the op alone is subnormal, but the one of `op(exp(x))` is ordinary."""
+    if (name in BESIDE and backend not in ("numpy", "jax")) or (name, backend) == ("divide", "tensorflow"):
+        pytest.skip(f"{name} is the framework's own")
+    options = [1.0] if name == "divide" else []
+    x, power = {"reciprocal": (30.0, -1), "divide": (30.0, -1), "rsqrt": (48.0, -0.5), "cbrt": (58.0, 1 / 3)}.get(
+        name, (28.0, -1) if name == "arctan" else (60.0, 0)
+    )
+
+    def slope(x):
+        return mo.vjp(lambda x: getattr(mo, f"op_{name}")(*options, mo.op_exp(x)), x)[1](mo.op_ones_like(x))[0]
+
+    x = mo.op_convert_to_tensor(np.float32([x]))
+    ones = mo.op_ones_like(x)
+    wanted = (-1 if name == "arctan" else 1) * power**2 * np.exp(power * values(x).astype(float)) * (power != 0)
+    for found in (mo.vjp(slope, x)[1](ones)[0], mo.jit(lambda x: mo.vjp(slope, x)[1](ones)[0])(x)):
+        np.testing.assert_allclose(values(found), wanted, rtol=1e-5, atol=1e-6 * (power == 0))

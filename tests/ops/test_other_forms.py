@@ -143,6 +143,29 @@ HUGE = {
     "repeat within 64 bits": lambda: ops.repeat(X[0, 0], 2**62),
     "repeat along an axis": lambda: ops.repeat(X, 2**63, 0),
     "repeat each": lambda: ops.repeat(X[0, 0], [2**63, 1, 1, 1]),
+    "arange": lambda: ops.arange(0.0, 2**63, dtype="float32"),
+    "a window": lambda: ops.hanning(2**63 - 1),
+    "resampling": lambda: ops.image.scale_and_translate(X, (2**63 - 1, 1, 4), (1.0,), (0.0,), (0,), "linear"),
+    "sum of gammas": lambda: ops.multigammaln(X, 2**63),
+    "bincount": lambda: ops.bincount([0, 1], minlength=2**70),
+    "sections": lambda: ops.array_split(X, 2**70),
+    "places of different entries": lambda: ops.unique(X, size=2**63 - 1),
+    "places of a triangle": lambda: ops.tril_indices(2**63 - 1, 0, 2),
+}
+FAR = (2**31, -(2**31) - 1, 2**32 + 1, 2**63 - 1, 2**70, -(2**70))
+OFFSETS = {
+    "diagonal": (lambda x, k: ops.diagonal(x, k), []),
+    "trace": (lambda x, k: ops.trace(x, k), 0),
+    "eye": (lambda x, k: ops.eye(3, 4, k), np.zeros((3, 4))),
+    "tri": (lambda x, k: ops.tri(3, 4, k), lambda k: np.full((3, 4), float(k > 0))),
+    "tril": (lambda x, k: ops.tril(x, k), lambda k: X[0] * (k > 0)),
+    "triu": (lambda x, k: ops.triu(x, k), lambda k: X[0] * (k < 0)),
+    "roll": (lambda x, k: ops.roll(x, k), lambda k: np.roll(X[0], k % 12)),
+    "roll along axes": (
+        lambda x, k: ops.roll(x, (k, 1), (0, 1)),
+        lambda k: np.roll(np.roll(X[0], k % 3, 0), 1, 1),
+    ),
+    "rot90": (lambda x, k: ops.rot90(x, k), lambda k: np.rot90(X[0], k % 4)),
 }
 ENDING = {  # with which JAX ends the process, as jax.numpy does
     "zeros": lambda: ops.zeros((2**62, 8)),
@@ -161,6 +184,20 @@ def test_a_size_that_no_machine_can_hold_is_refused(backend, name):
         pytest.skip("TensorFlow says that it is out of memory, as for what a larger machine could hold")
     with pytest.raises(known):
         (HUGE | ENDING)[name]()
+
+
+@pytest.mark.parametrize("name", OFFSETS)
+def test_an_offset_far_beyond_the_tensor_is_taken_or_refused(backend, name):
+    call, expected = OFFSETS[name]
+    for k in FAR:
+        wanted = expected(k) if callable(expected) else expected
+        for compute in (lambda x, k=k: call(x, k), multiop.jit(lambda x, k=k: call(x, k))):
+            try:
+                found = numpy(compute(X[0]))
+            except errors.ArgumentError:
+                continue
+            np.testing.assert_array_equal(found, wanted)
+    assert numpy(ops.diff(X[0], 2**70)).shape == (3, 0)
 
 
 def test_nothing_is_repeated(backend):

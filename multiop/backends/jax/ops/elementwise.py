@@ -584,7 +584,8 @@ def divide(x1, x2):
 
 
 absolute = with_slope(jnp.abs, jnp.sign)  # JAX's gradient at 0 is 1
-reciprocal = with_slope(jnp.reciprocal, lambda x: -jnp.square(reciprocal(x)))
+# with the tangent first: the square may vanish where the product does not
+reciprocal = with_changes(jnp.reciprocal, one_step(lambda tangent, y, x: -tangent * y * y), of_result=True)
 
 
 def logarithm(fn, base=math.e, start=0):
@@ -682,13 +683,10 @@ def arctan_slope_value(x):
     return (1 / (1 + wide * wide)).astype(x.dtype)
 
 
-def change_of_arctan_slope(x):
-    # in this order, nothing vanishes before the result does
-    slope = arctan_slope(x)
-    return -2 * (x * slope * slope)
-
-
-arctan_slope = with_slope(arctan_slope_value, change_of_arctan_slope)
+# in this order, here and below, nothing vanishes before the result does
+arctan_slope = with_changes(
+    arctan_slope_value, one_step(lambda tangent, y, x: -2 * (x * y) * (tangent * y)), of_result=True
+)
 
 
 def unit_for(x):
@@ -702,23 +700,15 @@ def arcsinh_slope_value(x):
     return jax.lax.rsqrt(jnp.square(x * unit) + jnp.floor(unit)) * unit
 
 
-def change_of_arcsinh_slope(x):
-    slope = arcsinh_slope(x)
-    return -(slope * slope) * (x * slope)
-
-
 def arccosh_slope_value(x):
     unit = unit_for(x)
     return jnp.where(x < 1, jnp.nan, jax.lax.rsqrt(((x - 1) * unit) * ((x + 1) * unit)) * unit)
 
 
-def change_of_arccosh_slope(x):
-    left, right = rsqrt(x - 1), rsqrt(x + 1)
-    return -0.5 * (left**3 * right + left * right**3)
-
-
-arcsinh_slope = with_slope(arcsinh_slope_value, change_of_arcsinh_slope)
-arccosh_slope = with_slope(arccosh_slope_value, change_of_arccosh_slope)
+arcsinh_slope, arccosh_slope = (
+    with_changes(value, one_step(lambda tangent, y, x: -(tangent * y * y) * (x * y)), of_result=True)
+    for value in (arcsinh_slope_value, arccosh_slope_value)
+)
 
 
 def arctanh_value(x):
@@ -729,12 +719,14 @@ def arctanh_value(x):
 arctanh_slope = with_slope(
     lambda x: 0.5 * (jnp.reciprocal(1 + x) + jnp.reciprocal(1 - x)), lambda x: 2 * x * jnp.square(arctanh_slope(x))
 )
-cbrt_slope = with_slope(
-    lambda x: jnp.reciprocal(3 * jnp.square(cbrt_value(x))), lambda x: -cbrt_slope(x) * reciprocal(1.5 * x)
+cbrt_slope = with_changes(
+    lambda x: jnp.reciprocal(3 * jnp.square(cbrt_value(x))),
+    one_step(lambda tangent, y, x: -tangent * y * reciprocal(1.5 * x)),
+    of_result=True,
 )
 cbrt = with_slope(cbrt_value, cbrt_slope)
 # JAX divides by x: at -0.0 the sign is wrong
-rsqrt = with_changes(jax.lax.rsqrt, one_step(lambda tangent, y, x: -(0.5 * y) * y * y * tangent), of_result=True)
+rsqrt = with_changes(jax.lax.rsqrt, one_step(lambda tangent, y, x: -0.5 * tangent * y * y * y), of_result=True)
 expm1 = with_slope(jnp.expm1, jnp.exp)  # JAX computes expm1(x) + 1, which loses digits
 
 

@@ -64,7 +64,7 @@ def op_unravel_index(indices, shape):
 def op_one_hot(x, num_classes, axis, dtype):
     x = integers(x)
     axis = args.single_axis(axis, x.ndim + 1)
-    classes = np.arange(num_classes).reshape(-1, *[1] * (x.ndim - axis))
+    classes = np.arange(*args.countable([num_classes], "num_classes")).reshape(-1, *[1] * (x.ndim - axis))
     return (np.expand_dims(x, axis) == classes).astype(native(dtype))
 
 

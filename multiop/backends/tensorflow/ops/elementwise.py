@@ -722,7 +722,7 @@ def cbrt(x):
 
 def cbrt_slope(x):
     def rule(x, upstream):
-        return [upstream * (cbrt_slope(x) / (-1.5 * x))]
+        return [upstream * cbrt_slope(x) / (-1.5 * x)]
 
     slope = run_unrecorded(lambda x: tf.math.reciprocal(3 * tf.square(cube_root(x))), x)
     return with_rule("op_cbrt's slope", [slope], rule, x)[0]

@@ -114,9 +114,9 @@ def op_repeat(x, repeats, axis):
 def op_roll(x, shift, axis):
     x = convert(x)
     if axis is None:
-        return tf.reshape(tf.roll(tf.reshape(x, [-1]), args.shifts(shift, (0,))[0], 0), tf.shape(x))
+        return tf.reshape(op_roll(tf.reshape(x, [-1]), shift, 0), tf.shape(x))
     dims = args.axes(axis, rank(x))
-    shifts = args.shifts(shift, dims)
+    shifts = args.narrow_shifts(args.shifts(shift, dims), [x.shape[dim] for dim in dims])
     if len(dims) == 1:  # TensorFlow takes twice as long to read lists
         return tf.raw_ops.Roll(input=x, shift=shifts[0], axis=dims[0])
     return tf.roll(x, shifts, dims) if dims else x

@@ -638,7 +638,7 @@ def cbrt_value(x):
 
 cbrt_slope = with_slopes(
     lambda x: torch.reciprocal(3 * torch.square(cbrt_value(x))),
-    lambda upstream, x: upstream * (cbrt_slope(x) / (-1.5 * x)),
+    lambda upstream, x: upstream * cbrt_slope(x) / (-1.5 * x),
     is_slope=True,
 )
 cbrt = with_slopes(cbrt_value, lambda upstream, x: upstream * cbrt_slope(x))

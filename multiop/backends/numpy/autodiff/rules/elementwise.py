@@ -15,7 +15,7 @@ from .formula import by_result, by_slope, conj, is_complex, passed, sloped
 op_add = passed * 2
 op_subtract = (*passed, lambda u, *_: -u)
 op_multiply = (lambda u, _y, _x1, x2: u * conj(x2), lambda u, _y, x1, _x2: u * conj(x1))
-op_divide = (lambda u, _y, _x1, x2: u / conj(x2), lambda u, y, _x1, x2: -u * conj(ops.divide(y, x2)))
+op_divide = (lambda u, _y, _x1, x2: u / conj(x2), lambda u, y, _x1, x2: -u * conj(y) / conj(x2))  # y / x2 may vanish
 
 
 op_mod = (*passed, lambda u, _y, x1, x2: -u * quotient(ops.mod, x1, x2))
@@ -205,9 +205,9 @@ def op_arcsinh(x):
 op_heaviside = (lambda u, *_: ops.zeros_like(u, None), lambda u, _y, x1, _x2: ops.where(ops.equal(x1, 0), u, 0))
 op_round = op_floor = op_ceil = op_trunc = (lambda u, *_: ops.zeros_like(u, None),)
 op_floor_divide = op_round * 2
-op_reciprocal, op_square = by_result(lambda y: -np.square(y)), by_slope(lambda x: 2 * x)
+op_reciprocal, op_square = (lambda u, y, _x: -u * conj(y) * conj(y),), by_slope(lambda x: 2 * x)
 op_sqrt = by_result(lambda y: 0.5 * np.reciprocal(y))
-op_rsqrt = by_slope(lambda x: -0.5 * ops.rsqrt(x) / x)
+op_rsqrt = (lambda u, y, x: -0.5 * u * conj(y) / conj(x),)
 op_exp, op_expm1 = by_result(lambda y: y), by_slope(np.exp)
 op_log, op_log2 = by_slope(np.reciprocal), by_slope(lambda x: np.reciprocal(x) / math.log(2))
 op_log10 = by_slope(lambda x: np.reciprocal(x * math.log(10)))  # the square of 1 / x would overflow first
@@ -218,8 +218,4 @@ op_sinh, op_cosh = by_slope(np.cosh), by_slope(np.sinh)
 op_arccosh = by_slope(lambda x: ops.rsqrt(plus(x, -1)) * ops.rsqrt(plus(x, 1)))
 
 
-def cbrt_slope(x):
-    return sloped(lambda x: 1 / (3 * np.square(np.cbrt(x))), lambda x: cbrt_slope(x) / (x * -1.5), x)
-
-
-op_cbrt = by_slope(cbrt_slope)
+op_cbrt = by_result(lambda y: np.reciprocal(3 * np.square(y)))
