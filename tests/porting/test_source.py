@@ -480,6 +480,14 @@ def test_a_broken_line_says_what_the_line_says(expression, indent):
     assert ast.dump(ast.parse(wrapped).body[0].body[0]) == ast.dump(ast.parse(line).body[0])
 
 
+def test_a_long_list_is_broken_at_its_entries():
+    write = Text(SimpleNamespace(foreign={}), SimpleNamespace(inputs=[], prefix=""), ())
+    entries = [_graph.Name("layer_normalization_output")] * 9
+    lines = layout.laid_out(write, "y = ", call("concatenate", entries, axis=2), "", 4)
+    assert len(lines) > len(entries)
+    assert max(map(len, lines)) <= 120
+
+
 @given(value=st.recursive(st.text(), lambda parts: st.dictionaries(st.text(), parts) | st.lists(parts), max_leaves=9))
 @settings(max_examples=200, deadline=None)
 def test_strings_are_written_as_they_are(value):
