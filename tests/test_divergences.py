@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from disagreements import DIVERGENCES, agrees
+from divergence_rows import DIVERGENCES, agrees
 
 
 @pytest.mark.parametrize("divergence", DIVERGENCES, ids=repr)

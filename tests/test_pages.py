@@ -11,7 +11,7 @@ import notebook
 import pages
 import pytest
 import reference
-from disagreements import DIVERGENCES, TOPICS
+from divergence_rows import DIVERGENCES, TOPICS
 
 import multiop
 import multiop.extend

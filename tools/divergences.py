@@ -21,7 +21,7 @@ if importlib.util.find_spec("torch"):
     import torch  # noqa: F401, it comes before TensorFlow in one process
 
 import numpy as np
-from disagreements import DIVERGENCES, TOPICS, Divergence, agrees, answer_text
+from divergence_rows import DIVERGENCES, TOPICS, Divergence, agrees, answer_text
 
 import multiop
 from multiop.testing._results import version

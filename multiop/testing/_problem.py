@@ -32,14 +32,14 @@ class Problem:
         seed: Seeds the inputs, the cotangents and the tangents.
         name: The function's name, for messages.
         whole: Compile each computation as one program. JAX compiles eager computations too, but step by step.
-        together: With `whole`, the names of the methods below that a single program computes.
+        together: The names of the methods below that are computed at once; with `whole`, by a single program.
 
     Attributes:
         name: The function's name, for messages.
         arrays: The inputs that become tensors, in order.
         inexact: The positions in `arrays` of the inputs to differentiate.
         whole: Whether each computation is compiled as one program.
-        together: The names of the methods that one program computes.
+        together: The names of the methods that are computed at once.
         perturbations: How many times inputs are rounded differently, to measure rounding errors of the results.
     """
 
@@ -154,13 +154,15 @@ class Problem:
 
     def primal_tensors(self, *tensors: Any) -> list[Any]:
         """Return the inexact results, computed under differentiation."""
-        primals, _ = multiop.vjp(self._differentiable(tensors), *(tensors[i] for i in self.inexact))
-        return list(primals)
+        return self._vjp(tensors)[0]
 
     def gradient_tensors(self, *tensors: Any) -> list[Any]:
         """Return the pullback of fixed random cotangents, one tensor per inexact input."""
-        _, pullback = multiop.vjp(self._differentiable(tensors), *(tensors[i] for i in self.inexact))
-        return list(pullback([extend.active().convert(w) for w in self.cotangents]))
+        return self._vjp(tensors)[1]()
+
+    def _vjp(self, tensors: Sequence[Any]) -> tuple[list[Any], Callable[[], list[Any]]]:
+        primals, pullback = multiop.vjp(self._differentiable(tensors), *(tensors[i] for i in self.inexact))
+        return list(primals), lambda: list(pullback([extend.active().convert(w) for w in self.cotangents]))
 
     def second_tensors(self, *tensors: Any) -> list[Any]:
         """Return the gradient of the gradient's inner product with fixed random tangents."""
@@ -194,7 +196,7 @@ class Problem:
             run = self._program(fun) if self.whole else fun
             return _arrays(run(*map(extend.active().convert, arrays)))
         if fun not in self._results:
-            if self.whole and getattr(fun, "__name__", "") in self.together:
+            if getattr(fun, "__name__", "") in self.together:
                 found = self._jointly(*map(extend.active().convert, self.arrays))
                 for name, results in zip(self.together, found, strict=True):
                     self._results[getattr(self, name)] = _arrays(results)
@@ -214,15 +216,22 @@ class Problem:
 
     @functools.cached_property
     def _jointly(self) -> Callable[..., list[list[Any]]]:
-        """One program for all of `together`; a function without a derivative only has results."""
+        """What computes all of `together`; a function without a derivative only has results."""
 
         def everything(*tensors: Any) -> list[list[Any]]:
-            inexact = [y for y in self.outputs(*tensors) if _is_inexact(y)]
-            self.__dict__.setdefault("cotangents", _random_like(list(map(_blank, inexact)), self.seed + 1))
-            funs = [getattr(self, name) for name in self.together]
-            return [fun(*tensors) if (inexact and self.inexact) or fun == self.outputs else [] for fun in funs]
+            found: dict[str, list[Any]] = {}
+            if "outputs" in self.together or "cotangents" not in self.__dict__:
+                found["outputs"] = self.outputs(*tensors)
+                inexact = [_blank(y) for y in found["outputs"] if _is_inexact(y)]
+                self.__dict__.setdefault("cotangents", _random_like(inexact, self.seed + 1))
+            if not (self.cotangents and self.inexact):
+                return [found.get(name, []) for name in self.together]
+            if {"primal_tensors", "gradient_tensors"} <= set(self.together):
+                found["primal_tensors"], pull_back = self._vjp(tensors)
+                found["gradient_tensors"] = pull_back()
+            return [found[name] if name in found else getattr(self, name)(*tensors) for name in self.together]
 
-        return multiop.jit(everything)
+        return multiop.jit(everything) if self.whole else everything
 
     @property
     def value(self) -> list[Array]:

@@ -205,6 +205,14 @@ jax.monitoring.register_event_duration_secs_listener(
 )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "bool", "complex64"])
+def test_to_convert_an_array_compiles_nothing(dtype):
+    array = np.ones((3, 1, 7, 2), multiop.op_convert_to_numpy(multiop.op_ones((), dtype)).dtype)
+    COMPILED.clear()
+    assert multiop.op_convert_to_tensor(array).shape == array.shape
+    assert COMPILED == []
+
+
 def in_custom_gradient(body):
     @multiop.op_custom_gradient
     def called(x):

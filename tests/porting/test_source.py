@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 import multiop
 from multiop.porting import _graph, _printing
 from multiop.porting._graph import Call, Dim, Graph, Infix, Item, Node, Scope, Value, call
-from multiop.porting._printing import layout
+from multiop.porting._printing import source_text
 from multiop.porting._printing.expressions import Text, string_literal
 
 BATCH = Dim("batch", ("batch",))
@@ -435,7 +435,7 @@ def test_a_variable_is_named_by_what_it_holds():
 
 
 def test_a_docstring_is_not_broken_inside_of_a_shape():
-    lines = layout.wrapped_docstring(f"Compute {' '.join(['`x`: `(batch, 3, 224, 224)`'] * 6)}.")
+    lines = source_text.wrapped_docstring(f"Compute {' '.join(['`x`: `(batch, 3, 224, 224)`'] * 6)}.")
     assert len(lines) > 1 and all(line.count("`") % 2 == 0 for line in lines)
 
 
@@ -513,9 +513,17 @@ def test_a_broken_line_says_what_the_line_says(expression, indent):
     """The oracle is the parser: both texts are the same program, and literals are what they are."""
     write = Text(SimpleNamespace(foreign={}), SimpleNamespace(inputs=[], prefix=""), ())
     line = f"f(x)[0] = {write(expression)}, state"
-    broken = layout.laid_out(write, "f(x)[0] = ", expression, ", state", indent)
+    broken = source_text.laid_out(write, "f(x)[0] = ", expression, ", state", indent)
     wrapped = "if x:\n" + "\n".join(broken)  # it is indented
     assert ast.dump(ast.parse(wrapped).body[0].body[0]) == ast.dump(ast.parse(line).body[0])
+
+
+def test_a_long_list_is_broken_at_its_entries():
+    write = Text(SimpleNamespace(foreign={}), SimpleNamespace(inputs=[], prefix=""), ())
+    entries = [_graph.Name("layer_normalization_output")] * 9
+    lines = source_text.laid_out(write, "y = ", call("concatenate", entries, axis=2), "", 4)
+    assert len(lines) > len(entries)
+    assert max(map(len, lines)) <= 120
 
 
 @given(value=st.recursive(st.text(), lambda parts: st.dictionaries(st.text(), parts) | st.lists(parts), max_leaves=9))

@@ -178,6 +178,19 @@ def test_equal_layers_of_a_sorted_dict_are_not_matched_by_order():
     assert {row.how for row in ordered.rows.values()} == {"order"}
 
 
+def test_the_names_below_a_common_root_are_compared():
+    source = porting.Weights(
+        {"first": {"weight": np.ones((2, 2))}, "second": {"weight": np.ones((2, 2))}},
+        {}, "torch", {"first": "Linear", "second": "Linear"},
+    )  # fmt: skip
+    target = {"model": {"second": {"kernel": np.ones((2, 2))}, "first": {"kernel": np.ones((2, 2))}}}
+    rows = porting.map_weights(source, porting.Weights(target, {}, "keras")).rows
+    assert {name: str(row.expression).partition(".")[0] for name, row in rows.items()} == {
+        "model.second.kernel": "second",
+        "model.first.kernel": "first",
+    }
+
+
 def test_numbers_alone_are_no_names():
     square = {"weight": np.ones((2, 2))}
     source = porting.Weights(

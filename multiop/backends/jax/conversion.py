@@ -236,7 +236,7 @@ def _of_numpy(array):
     """Return an array of NumPy as a tensor: JAX reads it after the call has returned, so it gets a copy."""
     dtype = native(array.dtype)
     if array.nbytes < _LARGE:
-        return jnp.array(array.copy(), dtype)
+        return jax.device_put(array.astype(dtype))  # jnp.array compiles a program for each shape
     memory = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
     own = np.ndarray(array.shape, dtype, memory, -memory.ctypes.data % _ALIGNMENT)
     own[...] = array

@@ -1,14 +1,14 @@
 """From the graph to source: a function per kind of submodule, called as often as it occurs, and loops over blocks.
 
 `taps` marks the results of submodules on request, `simplify` takes out what is needless, `regions` finds the functions,
-`statements` and `loops` say what each does, `names` names its values, and `layout` prints it.
+`statements` and `loops` say what each does, `names` names its values, and `source_text` prints it.
 """
 
 from __future__ import annotations
 
 from multiop import errors
 from multiop.porting._graph import Graph
-from multiop.porting._printing import endings, layout, limits, names, taps as _taps
+from multiop.porting._printing import endings, limits, names, source_text, taps as _taps
 from multiop.porting._printing.names import snake
 from multiop.porting._printing.regions import Outline, alike
 from multiop.porting._printing.statements import Definition
@@ -30,6 +30,6 @@ def _source(graph: Graph, name: str) -> str:
     outline = Outline(graph)
     names.name_functions(outline, name)
     definitions = [Definition(outline, function) for function in outline.functions]
-    return layout.module(
-        outline, [layout.function(definition, names.name_values(definition)) for definition in definitions]
+    return source_text.module(
+        outline, [source_text.function(definition, names.name_values(definition)) for definition in definitions]
     )
