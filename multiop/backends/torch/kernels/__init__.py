@@ -9,6 +9,7 @@ from .attention import (
 )
 from .creation import op_linspace as op_linspace
 from .elementwise import (
+    op_abs as op_abs,
     op_angle as op_angle,
     op_arccosh as op_arccosh,
     op_arcsinh as op_arcsinh,
