@@ -52,11 +52,12 @@ def takes(arguments: dict[str, Any]) -> bool:
     """Say whether the op that failed with these arguments is the one to put into Keras's graph."""
     if not is_in(arguments):
         return False
-    frame = sys._getframe(3)  # from the caller of the op on
-    while frame is not None:
+    frame: Any = sys._getframe(2)
+    while frame.f_code not in boundaries:  # the op of a namespace is one further out
+        frame = frame.f_back
+    while (frame := frame.f_back) is not None:
         if frame.f_code in boundaries and is_in(frame.f_locals):
             return False  # a composite op was called with a symbolic tensor, and is one operation as a whole
-        frame = frame.f_back
     return True
 
 
