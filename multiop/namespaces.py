@@ -128,7 +128,7 @@ def _bind(function: Callable[..., Any], backend: Any) -> Callable[..., Any]:
 
 
 def _redirected(function: Any, backend: Any) -> Any:
-    """Return a function that calls the active backend, and nothing else, as one that calls another: it costs no more."""
+    """Return a function that does nothing but call the active backend as one that calls another: it costs no more."""
     name = f"{boundaries.__name__}.{backend.name}"
     if name not in sys.modules:  # where a compiler that traces Python looks a function's globals up
         sys.modules[name] = types.ModuleType(name)
