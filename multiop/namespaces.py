@@ -10,6 +10,7 @@ from typing import Any
 
 from multiop import config, devices, dtypes, errors, ops, random
 from multiop._call import boundaries
+from multiop._call.recover import recover
 from multiop._loading import registry
 from multiop._loading.built_in import hide_from_tracer
 from multiop._values import args as _args, dtypes as _dtypes
@@ -26,6 +27,7 @@ _MORE = [  # beside the ops
     *(dtypes.finfo, dtypes.iinfo),
 ]
 _made: dict[str, Namespace] = {}
+_kind: Callable[[Any], Any] = type
 
 
 class Namespace:
@@ -77,7 +79,7 @@ def namespace(*xs: Any) -> Any:
     """
     if registry._is_tracing_python():  # all that is compiled is its own
         return _of(registry.ready().name)
-    found = _of_classes(type(xs[0])) if len(xs) == 1 else _of_classes(*map(type, xs))  # `*` takes a tenth of a us
+    found = _of_classes(_kind(xs[0])) if len(xs) == 1 else _of_classes(*map(_kind, xs))  # `*` takes a tenth of a us
     return found or _of(_backend_of(xs))
 
 
@@ -133,8 +135,8 @@ def _redirected(function: Any, backend: Any) -> Any:
     if name not in sys.modules:  # where a compiler that traces Python looks a function's globals up
         sys.modules[name] = types.ModuleType(name)
         chosen = types.SimpleNamespace(_backend=backend, is_overridden=False)
-        recover = functools.partial(registry.run_on, backend, boundaries.recover)
-        vars(sys.modules[name]).update(vars(boundaries), __name__=name, registry=chosen, recover=recover)
+        recovered = functools.partial(registry.run_on, backend, recover)
+        vars(sys.modules[name]).update(vars(boundaries), __name__=name, registry=chosen, recover=recovered)
     found = types.FunctionType(function.__code__, vars(sys.modules[name]), closure=function.__closure__)
     found.__defaults__, found.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
     return found

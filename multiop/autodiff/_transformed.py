@@ -22,7 +22,7 @@ def decorate_transformed(
 
 
 class _Signature:
-    """The signature of an instance, which `inspect` takes for a method of C, as it has `__get__`; the class has none."""
+    """The signature of an instance, which `inspect` takes for a method of C because it has `__get__`; no class's."""
 
     def __get__(self, instance: Any, owner: Any) -> Any:
         return None if instance is None else inspect.signature(instance.__wrapped__)

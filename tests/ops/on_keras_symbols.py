@@ -197,7 +197,7 @@ def test_an_op_of_a_namespace_is_an_operation():
     xp = multiop.namespace(multiop.op_convert_to_tensor(1.0))
     x = keras.Input((2,))
     model = keras.Model(x, xp.tanh(xp.norm(xp.add(x, 1.0), axis=-1)))
-    assert [type(layer).__name__ for layer in model.layers] == ["InputLayer", "Op", "Op", "Op"]
+    assert [type(operation).__name__ for operation in model.operations] == ["InputLayer", "Op", "Op", "Op"]
     np.testing.assert_allclose(plain(model(np.zeros((1, 2)))), np.tanh([2**0.5]), rtol=1e-6)
 
 
