@@ -103,7 +103,7 @@ def variance(x, axis, keepdims):
 
 
 def place(fn):
-    return lambda x, axis, keepdims: fn(x, axis, keepdims=keepdims).astype(np.int32)
+    return lambda x, axis, keepdims: asarray(fn(x, axis, keepdims=keepdims)).astype(np.int32)
 
 
 op_sum, op_mean = along(reduction(np.add), REAL | COMPLEX), along(average, REAL | COMPLEX)
