@@ -320,7 +320,7 @@ op_cast = when(
 REFUSED = ValueError, IndexError, TypeError  # by NumPy: the op explains it
 op_fft, op_ifft = (
     when(lambda x, n=None, axis=-1, norm=None: is_complex(x, axis), transform, REFUSED)
-    for transform in (_fourier.fft.fft, _fourier.fft.ifft)
+    for transform in map(_fourier.along_one, ("fft", "ifft"))
 )
 op_fftn, op_ifftn, op_irfftn = (
     when(lambda x, s, axes, norm: axes and is_complex(x), lambda x, *plan, f=transform: f(*plan)(x), REFUSED)
