@@ -11,6 +11,8 @@ import pytest
 import multiop
 from multiop import errors, ops
 from multiop._loading import registry
+from multiop.testing._problem import Problem
+from multiop.testing.cases import rows
 
 X = np.linspace(0.1, 1.0, 6, dtype="float32").reshape(2, 3)
 
@@ -54,6 +56,7 @@ def test_every_kind_of_function_runs_on_the_backend_of_its_operands(backend, els
             xp.add(elsewhere, 1), xp.trace(elsewhere), xp.linalg.norm(elsewhere), xp.nn.softmax(elsewhere), value,
             pull(value)[0], xp.grad(lambda x: ops.sum(doubled(x)))(elsewhere), xp.vmap(lambda x: ops.sum(x))(elsewhere),
             xp.jit(lambda x: ops.logsumexp(x))(elsewhere), xp.random.normal((2,), seed=1), xp.zeros((2,)),
+            xp.vectorize(lambda x: ops.square(x))(elsewhere), xp.get_item(elsewhere, [True, False]),
         ]  # fmt: skip
         return found, kinds
 
@@ -110,6 +113,24 @@ def test_a_rule_runs_on_its_backend_when_the_framework_calls_it(multiop_backend)
     with multiop.use_backend("numpy"):
         y.backward()
     assert seen == ["torch"] and x.grad.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.tier("full")
+def test_every_op_runs_on_its_backend(backend):
+    """Each call of the table gives what it gives where that backend is the active one."""
+    xp, other, differ = multiop.namespace(ops.zeros(2)), "numpy" if backend != "numpy" else "torch", []
+    functions = {f.__qualname__: f for part in (xp, xp.image, xp.linalg) for f in vars(part).values() if callable(f)}
+    for name, row in rows().items():
+        dtype = "float32" if "float32" in row.dtypes else row.dtypes[0]
+        for n, call in enumerate(row.calls[:2]):
+            problem = Problem(getattr(multiop, name), call, dtype=dtype, seed=n)
+            xs = [ops.convert_to_tensor(x) for x in problem.arrays]
+            expected = multiop.tree.leaves(problem.apply(problem.f, xs))
+            with multiop.use_backend(other):
+                found = multiop.tree.leaves(problem.apply(functions[name], xs))
+            if [*map(type, found)] != [*map(type, expected)]:
+                differ.append((name, call))
+    assert not differ
 
 
 def test_which_backend_operands_choose(backend):

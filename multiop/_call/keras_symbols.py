@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from multiop._loading import imports
+from multiop._loading import imports, registry as _registry
 from multiop._values import tree as _tree
 
 KNOWN = ("op_shape", "op_ndim", "op_size", "op_dtype")  # ops whose result is known without values
@@ -52,7 +52,8 @@ def takes(arguments: dict[str, Any]) -> bool:
     """Say whether the op that failed with these arguments is the one to put into Keras's graph."""
     if not is_in(arguments):
         return False
-    frame = sys._getframe(3)  # from the caller of the op on
+    is_bound = sys._getframe(2).f_code is _registry.run_on.__code__  # between an op of a namespace and `recover`
+    frame: Any = sys._getframe(4 if is_bound else 3)  # from the caller of the op on
     while frame is not None:
         if frame.f_code in boundaries and is_in(frame.f_locals):
             return False  # a composite op was called with a symbolic tensor, and is one operation as a whole

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import types
 from collections.abc import Callable
@@ -20,9 +21,18 @@ def decorate_transformed(
     return lambda call: Transformed(call, fun, make, options)
 
 
+class _Signature:
+    """The signature of an instance, which `inspect` takes for a method of C because it has `__get__`; no class's."""
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        return None if instance is None else inspect.signature(instance.__wrapped__)
+
+
 @keras_symbols.save_as_ours
 class Transformed:
     """A function made of another one."""
+
+    __signature__ = _Signature()
 
     def __init__(
         self, call: Callable[..., Any], fun: Callable[..., Any], make: Callable[..., Any], options: tuple[Any, ...]

@@ -160,7 +160,11 @@ def sequential(function):
     return keras.Sequential([keras.Input((2,)), keras.layers.Activation(function)])
 
 
-@pytest.mark.parametrize("build", [functional, sequential])
+def anonymous(function):
+    return keras.Sequential([keras.Input((2,)), keras.layers.Lambda(function)])
+
+
+@pytest.mark.parametrize("build", [functional, sequential, anonymous])
 def test_a_custom_gradient_is_saved_and_loaded_where_it_is_registered(build, tmp_path):
     function = multiop.op_custom_gradient(steep)
     with pytest.raises(errors.UnsupportedError, match=r"knows none of steep: register it, by @keras"):
@@ -187,6 +191,14 @@ def test_an_activation_is_loaded_as_the_op_that_was_saved(tmp_path):
     again = keras.saving.load_model(tmp_path / "model.keras")
     assert [layer.activation for layer in again.layers[:-1]] == activations
     assert again.layers[-1].function is ops.tanh
+
+
+def test_an_op_of_a_namespace_is_an_operation():
+    xp = multiop.namespace(multiop.op_convert_to_tensor(1.0))
+    x = keras.Input((2,))
+    model = keras.Model(x, xp.tanh(xp.norm(xp.add(x, 1.0), axis=-1)))
+    assert [type(operation).__name__ for operation in model.operations] == ["InputLayer", "Op", "Op", "Op"]
+    np.testing.assert_allclose(plain(model(np.zeros((1, 2)))), np.tanh([2**0.5]), rtol=1e-6)
 
 
 def test_a_gradient_is_stopped():

@@ -43,6 +43,17 @@ def test_digamma_in_float32_has_its_digits_at_its_roots():
     torch.testing.assert_close(slope[:-2], expected, rtol=1.2e-7, atol=0)
 
 
+@pytest.mark.parametrize("way", [lambda z: mo.op_hypot(z.real, z.imag), mo.op_abs])
+@pytest.mark.parametrize("scale", [2.0**-149, 1.0, 3e38])
+def test_the_gradient_of_a_length_is_a_direction_at_either_end_of_the_range(way, scale):
+    z = torch.tensor([scale, 1j * scale, -scale, scale - 1j * scale, 0.0], requires_grad=True)
+    (found,) = torch.autograd.grad(way(z).sum(), z)
+    expected = torch.tensor([1.0, 1j, -1.0, complex(0.5**0.5, -(0.5**0.5)), 0.0])
+    if scale < 1e-40:  # the length of the fourth is rounded to one unit
+        found, expected = found[[0, 1, 2, 4]], expected[[0, 1, 2, 4]]
+    torch.testing.assert_close(found, expected)
+
+
 @pytest.mark.parametrize("bounds", [(-1.0, 1.0), (0, None), (None, 0), (0.1, 0.1), (2, -2), (None, 0.1)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_clip_has_a_gradient_at_its_bounds_whatever_that_of_clamp_is(dtype, bounds, monkeypatch):

@@ -579,13 +579,14 @@ def op_convert_to_numpy(x):
 
 
 def _as_numpy(x):
-    x = x.detach().cpu().resolve_conj().resolve_neg()
     if is_compiling():
-        return x.clone().numpy()
+        return x.detach().cpu().resolve_conj().resolve_neg().clone().numpy()
     if x.dtype is torch.bfloat16:  # NumPy has no bfloat16 of its own; ml_dtypes does
-        return x.contiguous().view(torch.int16).numpy(force=True).view(dtypes.to_numpy("bfloat16")).copy()
+        return x.detach().contiguous().view(torch.int16).numpy(force=True).view(dtypes.to_numpy("bfloat16")).copy()
     if x.dtype in _FLOAT8:
-        return x.contiguous().view(torch.uint8).numpy(force=True).view(dtypes.to_numpy(_FLOAT8[x.dtype])).copy()
+        return (
+            x.detach().contiguous().view(torch.uint8).numpy(force=True).view(dtypes.to_numpy(_FLOAT8[x.dtype])).copy()
+        )
     return x.numpy(force=True).copy()  # it shares memory with the tensor
 
 

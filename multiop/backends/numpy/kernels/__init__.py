@@ -67,11 +67,11 @@ def is_small(x):
     return type(x) is float or (type(x) is int and -(2**52) < x < 2**52)
 
 
-def along(fn):
+def along(fn, dtypes=REAL):
     """Return the kernel of a reduction."""
 
     def kernel(x, axis, keepdims, *option, otherwise):
-        is_usual = type(x) is ndarray and x.dtype in REAL and (axis is None or is_axis(axis, x))
+        is_usual = type(x) is ndarray and x.dtype in dtypes and (axis is None or is_axis(axis, x) or are_axes(axis, x))
         if is_usual and (not option or option[0] is None):
             return asarray(QUIET.copy().run(fn, x, axis, keepdims))
         return otherwise(x, axis, keepdims, *option)
@@ -83,12 +83,17 @@ def is_axis(axis, x):
     return type(axis) is int and -x.ndim <= axis < x.ndim
 
 
+def are_axes(axes, x):
+    return type(axes) is tuple and len({k % x.ndim for k in axes if is_axis(k, x)}) == len(axes)
+
+
 def reduction(fn):
     return lambda x, axis, keepdims: fn.reduce(x, axis, None, None, keepdims)
 
 
 def average(x, axis, keepdims):
-    return np.true_divide(np.add.reduce(x, axis, None, None, keepdims), x.size if axis is None else x.shape[axis])
+    n = x.size if axis is None else x.shape[axis] if type(axis) is int else math.prod([x.shape[k] for k in axis])
+    return np.true_divide(np.add.reduce(x, axis, None, None, keepdims), n)
 
 
 def variance(x, axis, keepdims):
@@ -97,13 +102,13 @@ def variance(x, axis, keepdims):
 
 
 def place(fn):
-    return lambda x, axis, keepdims: fn(x, axis, keepdims=keepdims).astype(np.int32)
+    return lambda x, axis, keepdims: asarray(fn(x, axis, keepdims=keepdims)).astype(np.int32)
 
 
-op_sum, op_prod, op_max, op_min = (along(reduction(fn)) for fn in (np.add, np.multiply, np.maximum, np.minimum))
+op_sum, op_mean = along(reduction(np.add), REAL | COMPLEX), along(average, REAL | COMPLEX)
+op_prod, op_max, op_min = (along(reduction(fn)) for fn in (np.multiply, np.maximum, np.minimum))
 op_all, op_any = along(reduction(np.logical_and)), along(reduction(np.logical_or))
-op_mean, op_var, op_std = map(along, (average, variance, lambda *args: np.sqrt(variance(*args))))
-op_argmax, op_argmin = along(place(ndarray.argmax)), along(place(ndarray.argmin))
+op_var, op_std = map(along, (variance, lambda *args: np.sqrt(variance(*args))))
 
 op_negative, op_abs, op_square = (of_one(fn, NUMBERS) for fn in (np.negative, np.abs, np.square))
 op_sin, op_cos, op_tan, op_sinh, op_cosh, op_tanh = map(of_one, (np.sin, np.cos, np.tan, np.sinh, np.cosh, np.tanh))
@@ -259,6 +264,9 @@ def expand(x, axis):
     return x.reshape(*x.shape[:axis], 1, *x.shape[axis:]).copy()
 
 
+op_argmax, op_argmin = (
+    when(lambda x, axis, keepdims: is_real(x, axis), place(fn)) for fn in (ndarray.argmax, ndarray.argmin)
+)
 op_reshape = when(lambda x, newshape: is_known(x), lambda x, newshape: x.reshape(newshape).copy())
 op_ravel = when(is_known, ndarray.flatten)
 op_transpose = when(is_known, lambda x, axes: x.T.copy())
@@ -268,7 +276,7 @@ op_ones_like = when(is_known, lambda x, dtype: filled(x, 1))
 op_broadcast_to = when(lambda x, shape: is_known(x), spread, ValueError)
 op_expand_dims = when(lambda x, k: is_known(x) and type(k) is int and -x.ndim - 1 <= k <= x.ndim, expand)
 op_concatenate = when(are_alike, np.concatenate, ValueError)
-op_stack = when(lambda xs, axis: axis == 0 and are_alike(xs, 0), lambda xs, axis: np.stack(xs), ValueError)
+op_stack = when(lambda xs, axis: type(axis) is int and are_alike(xs, 0), np.stack, ValueError)
 op_take = when(
     lambda x, k, axis: is_known(x, axis) and type(k) is ndarray and k.dtype.kind == "i",
     lambda x, k, axis: asarray(x.take(k)),
@@ -301,10 +309,18 @@ def is_complex(x, axis=0, *_):
     return type(x) is ndarray and x.dtype in COMPLEX and x.size and type(axis) is int
 
 
+op_real, op_imag = (
+    when(is_complex, lambda x, part=part: part.__get__(x).copy()) for part in (ndarray.real, ndarray.imag)
+)
+FLOATS = {dtype.name: dtype for dtype in REAL | COMPLEX}
+op_cast = when(
+    lambda x, dtype: type(x) is ndarray and dtype in FLOATS and (x.dtype in REAL or (is_complex(x) and "c" in dtype)),
+    lambda x, dtype: QUIET.copy().run(x.astype, dtype),
+)
 REFUSED = ValueError, IndexError, TypeError  # by NumPy: the op explains it
 op_fft, op_ifft = (
     when(lambda x, n=None, axis=-1, norm=None: is_complex(x, axis), transform, REFUSED)
-    for transform in (np.fft.fft, np.fft.ifft)
+    for transform in map(_fourier.along_one, ("fft", "ifft"))
 )
 op_fftn, op_ifftn, op_irfftn = (
     when(lambda x, s, axes, norm: axes and is_complex(x), lambda x, *plan, f=transform: f(*plan)(x), REFUSED)

@@ -9,6 +9,7 @@ from .attention import (
 )
 from .creation import op_linspace as op_linspace
 from .elementwise import (
+    op_abs as op_abs,
     op_angle as op_angle,
     op_arccosh as op_arccosh,
     op_arcsinh as op_arcsinh,
@@ -46,6 +47,8 @@ from .products import (
     op_cross as op_cross,
 )
 from .reduction import (
+    op_allclose as op_allclose,
+    op_count_nonzero as op_count_nonzero,
     op_logsumexp as op_logsumexp,
     op_mean as op_mean,
     op_nanmean as op_nanmean,
@@ -56,6 +59,9 @@ from .reduction import (
 )
 from .shapes import (
     op_diag as op_diag,
+    op_pad as op_pad,
+    op_ravel as op_ravel,
+    op_trace as op_trace,
     op_tril as op_tril,
     op_triu as op_triu,
 )

@@ -124,11 +124,22 @@ def op_hypot(x1, x2, *, otherwise):
 
 
 def hypot_gradients(upstream, x1, x2):
-    x1, x2 = x1 * 0.25, x2 * 0.25  # of these, it does not overflow
-    y = torch.hypot(x1, x2)
+    y = torch.hypot(x1, x2).clamp_(max=torch.finfo(x1.dtype).max)  # of quotients by this, it does not overflow
     zero = y == 0
     y, upstream = y.masked_fill_(zero, 1), upstream.masked_fill(zero, 0)  # which may be infinite
-    return (x1 / y).mul_(upstream), (x2 / y).mul_(upstream)
+    x1, x2 = x1 / y, x2 / y
+    y = torch.hypot(x1, x2).masked_fill_(zero, 1)
+    return x1.div_(y).mul_(upstream), x2.div_(y).mul_(upstream)
+
+
+def op_abs(x, *, otherwise):
+    if is_float(x):
+        return torch.abs(x)
+    if not isinstance(x, torch.Tensor) or not x.is_complex() or not is_tracked(x):
+        return otherwise(x)
+    return run_fused(
+        torch.abs, lambda upstream, x: [torch.complex(*hypot_gradients(upstream, x.real, x.imag))], otherwise, x
+    )
 
 
 def op_logaddexp(x1, x2, *, otherwise):

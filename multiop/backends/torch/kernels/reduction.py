@@ -10,7 +10,7 @@ from multiop._values import args
 
 from .._internals import is_tracked
 from .._kernels import FEW, LONG, is_readable, keeping, run_fused, with_formula
-from ..conversion import is_float, is_float_along
+from ..conversion import are_floats, is_float, is_float_along
 from ..ops import reduction
 
 MANY = 4096  # from here on, separate steps are faster than the kernel of the variance along rows of some length
@@ -22,6 +22,21 @@ def op_mean(x, axis, keepdims, *, otherwise):
     dims = args.axes(axis, x.ndim)
     y = torch.sum(x, dims, keepdims)  # its gradient is a view; that of torch.mean is as large as x
     return y / (x.numel() // y.numel()) if dims else x
+
+
+def op_count_nonzero(x, axis, *, otherwise):
+    if isinstance(x, torch.Tensor) and x.dtype in _COUNTED and (axis is None or type(axis) is int):
+        return torch.count_nonzero(x, axis).to(torch.int32)
+    return otherwise(x, axis)
+
+
+_COUNTED = {*LONG, torch.bool, torch.int32, torch.int64}
+
+
+def op_allclose(x1, x2, rtol, atol, equal_nan, *, otherwise):
+    if are_floats(x1, x2) and x1.dtype in LONG and type(rtol) is type(atol) is float and rtol >= 0 <= atol:
+        return torch.isclose(x1, x2, rtol, atol, equal_nan).all()
+    return otherwise(x1, x2, rtol, atol, equal_nan)
 
 
 def op_nansum(x, axis, keepdims, *, otherwise):

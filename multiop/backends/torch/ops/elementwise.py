@@ -319,7 +319,7 @@ def op_imag(x):
 
 def op_conj(x):
     x = convert(x)
-    return torch.conj(x).resolve_conj() if x.is_complex() else x
+    return torch.conj_physical(x) if x.is_complex() else x
 
 
 def op_divide_no_nan(x1, x2):
