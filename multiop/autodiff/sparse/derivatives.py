@@ -74,11 +74,7 @@ def sparse_jacobian(
         >>> J(ops.array([1.0, 2.0, 3.0, 4.0, 5.0])).toarray()[0].tolist()
         [2.0, 1.0, 0.0, 0.0, 0.0]
     """
-    try:
-        return _prepare(f, x, pattern, mode, chunk_size, False)
-    except Exception as error:
-        shorten(error)
-        raise
+    return _prepare_or_shorten(f, x, pattern, mode, chunk_size, False)
 
 
 def sparse_hessian(
@@ -121,16 +117,20 @@ def sparse_hessian(
         >>> H(ops.array([1.0, 2.0, 3.0, 4.0])).toarray()[0].tolist()
         [4.0, -4.0, 0.0, 0.0]
     """
-    try:
-        return _prepare(f, x, pattern, mode, chunk_size, True)
-    except Exception as error:
-        shorten(error)
-        raise
+    return _prepare_or_shorten(f, x, pattern, mode, chunk_size, True)
 
 
 MODES = {False: ("auto", "forward", "reverse", "both"), True: ("auto", "forward", "reverse", "symmetric", "acyclic")}
 MIRRORED = ("symmetric", "acyclic")
 NAMES = {False: "sparse_jacobian", True: "sparse_hessian"}
+
+
+def _prepare_or_shorten(*args: Any) -> SparseDerivative:
+    try:
+        return _prepare(*args)
+    except Exception as error:
+        shorten(error, depth=2)
+        raise
 
 
 def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: bool) -> SparseDerivative:
