@@ -22,6 +22,7 @@ FEW = {
     "multiop.backends.jax.ops.elementwise.power_of_order",
     "multiop._call.recover._options",
     "multiop._values.dtypes._above",
+    "multiop._values.tree._entry",
     "multiop._loading.settings._file",
     "multiop._loading.settings._warn_of_unknown",
     "multiop.backends.jax.autodiff._recorded.is_inexact_dtype",

@@ -140,10 +140,11 @@ def op_batch_normalization_with_moments(
         ([[-1.0], [1.0]], 3.0, 4.0)
     """
     args.check_given(x=x)
+    momentum, correction = args.number(momentum, "momentum"), args.integer(correction, "correction")
     if moving_mean is not None and moving_variance is not None:
         x, *moving = operands(x, moving_mean, moving_variance)
         y, *moments = op_batch_normalization_with_moments(x, axis, offset, scale, epsilon)
-        mean, variance = _move(moving, moments, op_size(x), args.number(momentum, "momentum"), correction)
+        mean, variance = _move(moving, moments, op_size(x), momentum, correction)
         return y, mean, variance
     if moving_mean is not None or moving_variance is not None:
         args.check_given(moving_mean=moving_mean, moving_variance=moving_variance)
@@ -163,7 +164,7 @@ def op_batch_normalization_with_moments(
 def _move(moving: list[Tensor], moments: list[Tensor], size: Any, momentum: float, correction: int) -> list[Tensor]:
     """Return moving moments after a step, given the moments of `size` entries in it."""
     n, moved = size // op_size(moments[0]), []
-    if args.integer(correction, "correction") and isinstance(n, int) and n <= correction:
+    if correction and isinstance(n, int) and n <= correction:
         raise errors.ArgumentError(f"correction is {correction}, and the moments are those of {n} entries")
     n = n if isinstance(n, int) else op_cast(n, op_dtype(moments[0]))
     for old, new, part in zip(moving, moments, (1, n / (n - correction) if correction else 1), strict=True):

@@ -17,7 +17,7 @@ MORE = 2
 DEARER = {  # what is pinned, and its price in nodes beyond TensorFlow's, in float32
     "selu": (9, "tf.nn.selu has another gradient at 0 eagerly and by XLA"),
     "max_pool": (4, "the kernel ignores NaN"),
-    "sparse_categorical_crossentropy": (8, "a class that is out of range makes NaN where no value can be read"),
+    "sparse_categorical_crossentropy": (7, "a class that is out of range makes NaN where no value can be read"),
     "categorical_crossentropy": (12, "0 * log(0) is 0 where a class is masked"),
     "logsumexp": (6, "a row of -inf is masked"),
     "maximum": (6, "a tie is split, and XLA ignores NaN"),

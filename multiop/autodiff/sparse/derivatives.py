@@ -74,7 +74,11 @@ def sparse_jacobian(
         >>> J(ops.array([1.0, 2.0, 3.0, 4.0, 5.0])).toarray()[0].tolist()
         [2.0, 1.0, 0.0, 0.0, 0.0]
     """
-    return _prepare_or_shorten(f, x, pattern, mode, chunk_size, False)
+    try:
+        return _prepare(f, x, pattern, mode, chunk_size, False)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def sparse_hessian(
@@ -117,20 +121,16 @@ def sparse_hessian(
         >>> H(ops.array([1.0, 2.0, 3.0, 4.0])).toarray()[0].tolist()
         [4.0, -4.0, 0.0, 0.0]
     """
-    return _prepare_or_shorten(f, x, pattern, mode, chunk_size, True)
+    try:
+        return _prepare(f, x, pattern, mode, chunk_size, True)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 MODES = {False: ("auto", "forward", "reverse", "both"), True: ("auto", "forward", "reverse", "symmetric", "acyclic")}
 MIRRORED = ("symmetric", "acyclic")
 NAMES = {False: "sparse_jacobian", True: "sparse_hessian"}
-
-
-def _prepare_or_shorten(*args: Any) -> SparseDerivative:
-    try:
-        return _prepare(*args)
-    except Exception as error:
-        shorten(error, depth=2)
-        raise
 
 
 def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: bool) -> SparseDerivative:

@@ -65,7 +65,7 @@ def op_batch_normalization_with_moments(
     if not (are_along(x, axis) and type(epsilon) in (int, float) and 0 <= epsilon < math.inf):
         return otherwise(*given)
     n, dtype = x.numel() // max(x.shape[axis], 1), x.dtype
-    if x.ndim == 1 or n < 2:
+    if x.ndim == 1 or n < 2 or type(momentum) not in (int, float) or type(correction) is not int:
         return otherwise(*given)
     if not are_along(x, axis, offset, scale):
         if any(t is not None and not isinstance(t, torch.Tensor) for t in (offset, scale)):
@@ -81,7 +81,6 @@ def op_batch_normalization_with_moments(
     if moves and not (
         correction == 1
         and moving_batch_norm is not None
-        and type(momentum) in (int, float)
         and all(isinstance(t, torch.Tensor) and t.dtype is wide and t.shape == (x.shape[axis],) for t in moving)
     ):
         return otherwise(*given)
