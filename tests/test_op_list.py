@@ -132,7 +132,7 @@ def size(name, text):
 def copy(tmp_path):
     """Copy what is needed to add an op."""
     left_out = shutil.ignore_patterns("__pycache__")
-    for name in ("multiop", "tools"):
+    for name in ("multiop", "tools", "tests/tables"):  # conftest.py imports from tests/tables
         shutil.copytree(ROOT / name, tmp_path / name, ignore=left_out)
     for name in ("pyproject.toml", "conftest.py", "docs/architecture.md", "tests/test_layout.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -205,4 +205,4 @@ def test_an_added_op_passes_the_suite(copy, backend):
     chosen = ["--multiop-ops=op_i1e,op_cosm1", f"--multiop-backends={backend}", "--backends=" + backend]
     for what in (["tests/test_layout.py"], ["--pyargs", "multiop.testing", *chosen]):
         done = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", *what, MULTIOP_BACKEND=backend)
-        assert done.returncode == 0, done.stdout[-5000:]
+        assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]

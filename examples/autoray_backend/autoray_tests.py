@@ -19,6 +19,8 @@ import multiop
 def pytest_configure(config):
     """Put multiop in the place of autoray's table for the backend that is asked for."""
     multiop.enable_tensorflow_numpy()  # the tests multiply complex tensors by real ones
+    if multiop.backend() == "numpy":
+        multiop.set_floatx("float64")  # the tests ask for the dtype that NumPy gives by itself
     autoray_multiop.install(multiop.backend())
 
 

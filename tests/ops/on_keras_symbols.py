@@ -20,7 +20,8 @@ from multiop.testing.cases import rows
 
 BACKEND = os.environ["MULTIOP_BACKEND"]
 # ops whose results have sizes that depend on values; TensorFlow leaves the size of `op_nonzero` open
-ON_VALUES = {"op_bincount", "op_convert_to_numpy", "op_nonzero", "op_unique"}
+OF_SETS = {"op_intersect1d", "op_setdiff1d", "op_union1d"}
+ON_VALUES = {"op_bincount", "op_convert_to_numpy", "op_nonzero", "op_unique", *OF_SETS}
 OF_SHAPES = {"op_dtype", "op_is_tensor", "op_ndim", "op_shape", "op_size"}
 NOT_ARGUMENTS = {"op_cond", "op_vectorize"}  # tensors within a partial function, and after the call
 
