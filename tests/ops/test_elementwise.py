@@ -384,3 +384,32 @@ def test_a_second_derivative_beyond_the_range_times_what_it_is_composed_with(bac
     wanted = (-1 if name == "arctan" else 1) * power**2 * np.exp(power * values(x).astype(float)) * (power != 0)
     for found in (mo.vjp(slope, x)[1](ones)[0], mo.jit(lambda x: mo.vjp(slope, x)[1](ones)[0])(x)):
         np.testing.assert_allclose(values(found), wanted, rtol=1e-5, atol=1e-6 * (power == 0))
+
+
+INF = np.inf
+FAR = np.float32([[INF, INF, -INF, 1, INF, INF], [0, 1, 1, INF, INF, -INF]])
+TOWARDS = np.float32([[1, 1, -1, 0, 0.5**0.5, 0.5**0.5], [0, 0, 0, 1, 0.5**0.5, -(0.5**0.5)]])
+
+
+def test_a_slope_of_a_length_at_an_infinite_operand_is_its_limit(backend):
+    upstream, z = np.ones(6, np.float32), np.empty(6, np.complex64)
+    z.real, z.imag = FAR
+    slopes = mo.vjp(mo.op_hypot, *FAR)[1](upstream)
+    np.testing.assert_allclose(list(map(values, slopes)), TOWARDS, rtol=1e-6, atol=1e-37)
+    of_abs = values(mo.vjp(mo.op_abs, z)[1](upstream)[0])
+    np.testing.assert_allclose([of_abs.real, of_abs.imag], TOWARDS, rtol=1e-6, atol=1e-37)
+    change = mo.jvp(mo.op_hypot, tuple(FAR), (upstream, np.zeros_like(upstream)))[1]
+    np.testing.assert_allclose(values(change), TOWARDS[0], rtol=1e-6, atol=1e-37)
+    curved = mo.vjp(lambda x: mo.vjp(mo.op_hypot, x, FAR[1])[1](upstream)[0], FAR[0])[1](upstream)[0]
+    np.testing.assert_allclose(values(curved), 0, atol=1e-37)
+    turned = mo.vjp(mo.op_arctan2, *FAR[:, :4])[1](upstream[:4])
+    np.testing.assert_allclose(list(map(values, turned)), 0, atol=1e-37)
+
+
+def test_the_slope_of_rsqrt_does_not_overflow_before_it_is_halved(backend):
+    if backend == "torch":
+        pytest.skip("the slope is PyTorch's own, and overflows: see the table of docs/limits.md")
+    x = np.float32([2e-26])  # its power -1.5 is 3.5e38
+    slope = values(mo.vjp(mo.op_rsqrt, x)[1](np.ones(1, np.float32))[0])
+    change = values(mo.jvp(mo.op_rsqrt, (x,), (np.ones(1, np.float32),))[1])
+    np.testing.assert_allclose([slope, change], [-0.5 * x.astype(np.float64) ** -1.5] * 2, rtol=1e-6)

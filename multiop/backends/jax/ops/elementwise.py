@@ -609,7 +609,9 @@ def cosine_value(x1, x2):
     dtype = x1.dtype
     x1, x2 = (x.astype(jnp.promote_types(dtype, np.float32)) for x in (x1, x2))
     unit = jnp.where(jnp.isinf(jnp.hypot(x1, x2)), 0.25, 1).astype(x1.dtype)  # in which the length does not overflow
-    return _divide_no_nan(x1 * unit, jnp.hypot(x1 * unit, x2 * unit)).astype(dtype)
+    far = jnp.isinf(x1) | jnp.isinf(x2)  # there, what is finite counts as 0
+    x1, x2 = (jnp.where(far, jnp.where(jnp.isinf(x), jnp.sign(x), x * 0), x * unit) for x in (x1, x2))
+    return _divide_no_nan(x1, jnp.hypot(x1, x2)).astype(dtype)
 
 
 def curvature(x1, x2):
@@ -725,8 +727,8 @@ cbrt_slope = with_changes(
     of_result=True,
 )
 cbrt = with_slope(cbrt_value, cbrt_slope)
-# JAX divides by x: at -0.0 the sign is wrong
-rsqrt = with_changes(jax.lax.rsqrt, one_step(lambda tangent, y, x: -0.5 * tangent * y * y * y), of_result=True)
+# JAX divides by x: at -0.0 the sign is wrong; the half in the middle, as the transposed product begins at the end
+rsqrt = with_changes(jax.lax.rsqrt, one_step(lambda tangent, y, x: -tangent * y * (0.5 * y) * y), of_result=True)
 expm1 = with_slope(jnp.expm1, jnp.exp)  # JAX computes expm1(x) + 1, which loses digits
 
 

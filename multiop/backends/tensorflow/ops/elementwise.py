@@ -666,7 +666,9 @@ def hypot(x1, x2):
 
 def hypot_gradients(x1, x2, upstream):
     """Return gradients of which the derivatives keep their digits: of the smaller operand over the larger."""
-    flat = (tf.equal(x1, 0) & tf.equal(x2, 0)) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
+    flat = tf.equal(x1, 0) & tf.equal(x2, 0)
+    far = tf.math.is_inf(x1) | tf.math.is_inf(x2)  # there, what is finite counts as 0
+    x1, x2 = (choose(far, choose(tf.math.is_inf(x), tf.sign(x), x * 0), x) for x in (x1, x2))
     x1, x2 = (choose(flat, tf.ones_like(x), x) for x in (x1, x2))
     first = tf.abs(x1) >= tf.abs(x2)
     large, small = choose(first, x1, x2), choose(first, x2, x1)

@@ -81,6 +81,8 @@ def op_arctan2(x1, x2, *, otherwise):
 
 
 def arctan2_gradients(upstream, x1, x2):
+    most = torch.finfo(x1.dtype).max  # at an infinite operand the slopes vanish
+    x1, x2 = x1.clamp(-most, most), x2.clamp(-most, most)
     scale = torch.maximum(torch.abs(x1), torch.abs(x2))
     scale.masked_fill_(scale == 0, 1)
     x1, x2 = x1 / scale, x2 / scale
@@ -127,7 +129,8 @@ def hypot_gradients(upstream, x1, x2):
     y = torch.hypot(x1, x2).clamp_(max=torch.finfo(x1.dtype).max)  # of quotients by this, it does not overflow
     zero = y == 0
     y, upstream = y.masked_fill_(zero, 1), upstream.masked_fill(zero, 0)  # which may be infinite
-    x1, x2 = x1 / y, x2 / y
+    most = torch.finfo(x1.dtype).max / 2  # an infinite operand is as large to the rest, which is 1 at most
+    x1, x2 = (x1 / y).clamp_(-most, most), (x2 / y).clamp_(-most, most)
     y = torch.hypot(x1, x2).masked_fill_(zero, 1)
     return x1.div_(y).mul_(upstream), x2.div_(y).mul_(upstream)
 

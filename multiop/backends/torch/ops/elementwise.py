@@ -646,8 +646,10 @@ cbrt = with_slopes(cbrt_value, lambda upstream, x: upstream * cbrt_slope(x))
 
 def cosine_value(x1, x2):
     # where the length overflows or underflows, its gradient is 0 or infinite unless it is computed in another unit
+    far = torch.isinf(x1) | torch.isinf(x2)  # there, what is finite counts as 0
+    x1, x2 = (torch.where(far, torch.where(torch.isinf(x), torch.sign(x), x * 0), x) for x in (x1, x2))
     largest = torch.maximum(x1.abs(), x2.abs())
-    flat = (largest == 0) | torch.isinf(largest)
+    flat = largest == 0
     least = torch.finfo(x1.dtype).tiny ** 0.5
     unit = torch.ones_like(largest).masked_fill(largest > torch.finfo(x1.dtype).max / 2, 0.25)
     unit = unit.masked_fill(largest < least, 1 / least)

@@ -87,8 +87,7 @@ def to_larger(u, x1, x2):
 
 def op_arctan2(u, x1, x2):
     size = ops.hypot(x1, x2)
-    sine, cosine = ops.divide_no_nan(x1, size), ops.divide_no_nan(x2, size)
-    return u * ops.divide_no_nan(cosine, size), -u * ops.divide_no_nan(sine, size)
+    return u * ops.divide_no_nan(cosine(x2, x1), size), -u * ops.divide_no_nan(cosine(x1, x2), size)
 
 
 def op_hypot(u, x1, x2):
@@ -102,7 +101,11 @@ def cosine(x1, x2):
     def value(x1, x2):
         size = np.hypot(x1, x2)
         if (overflown := np.isinf(size)).any():
-            x1, x2 = (np.where(overflown, x * 0.25, x) for x in (x1, x2))
+            far = np.isinf(x1) | np.isinf(x2)  # there, what is finite counts as 0
+            x1, x2 = (
+                np.where(overflown, np.where(far, np.where(np.isinf(x), np.sign(x), x * 0), x * 0.25), x)
+                for x in (x1, x2)
+            )
         return np.asarray(ops.divide_no_nan(x1, np.hypot(x1, x2) if overflown.any() else size))
 
     def rule(u, x1, x2):
@@ -207,7 +210,7 @@ op_round = op_floor = op_ceil = op_trunc = (lambda u, *_: ops.zeros_like(u, None
 op_floor_divide = op_round * 2
 op_reciprocal, op_square = (lambda u, y, _x: -u * conj(y) * conj(y),), by_slope(lambda x: 2 * x)
 op_sqrt = by_result(lambda y: 0.5 * np.reciprocal(y))
-op_rsqrt = (lambda u, y, x: -0.5 * u * conj(y) / conj(x),)
+op_rsqrt = (lambda u, y, x: -u * (0.5 * conj(y)) / conj(x),)  # halved in between: y / x may overflow
 op_exp, op_expm1 = by_result(lambda y: y), by_slope(np.exp)
 op_log, op_log2 = by_slope(np.reciprocal), by_slope(lambda x: np.reciprocal(x) / math.log(2))
 op_log10 = by_slope(lambda x: np.reciprocal(x * math.log(10)))  # the square of 1 / x would overflow first
