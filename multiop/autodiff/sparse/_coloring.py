@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from multiop.autodiff.sparse._sets import matrix, sparse
+from multiop.autodiff.sparse._sets import matrix, sparse, turn
 
 MOST_TRIES = 60_000  # entries of a pattern up to which all orders are tried
 
@@ -54,7 +54,7 @@ def color_jacobian(pattern: Any, mode: str) -> Coloring:
         found.append(Coloring(colors, None, np.ones(pattern.nnz, bool), colors[pattern.indices]))
     least = int(np.bincount(pattern.indices, minlength=1).max())  # no colouring of rows has fewer
     if mode == "reverse" or (mode == "auto" and least < found[0].size):
-        colors = _color_columns(sparse().csr_array(pattern.T))
+        colors = _color_columns(turn(pattern))
         found.append(Coloring(None, colors, np.zeros(pattern.nnz, bool), colors[pattern.tocoo().row]))
     fewest = min((one.size for one in found), default=0)
     if mode == "both" or (mode == "auto" and fewest > (3 if pattern.nnz <= MOST_TRIES else 50)):

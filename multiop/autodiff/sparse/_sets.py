@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,14 @@ def widen(sets: Any, width: int) -> Any:
 
 def narrow(sets: Any, start: int, stop: int) -> Any:
     """Return what of `sets` is between two numbers, counted from the first."""
-    return sets if (start, stop) == (0, sets.shape[1]) else sets[:, start:stop]
+    if (start, stop) == (0, sets.shape[1]):
+        return sets
+    return sparse().csr_array(widen(sets, max(stop, sets.shape[1]))[:, start:stop])
+
+
+def turn(sets: Any) -> Any:
+    """Return, for each entry that may be in one of `sets`, those which it is in."""
+    return sparse().csr_array(sets.T)
 
 
 def union(parts: Sequence[Any]) -> Any:
@@ -195,6 +202,21 @@ def find_live(
             else:
                 theirs |= (mine.astype(np.int32) @ along.astype(np.int32)) > 0
     return live
+
+
+def each(make: Callable[[Any], Any], x: Any) -> Any:
+    """Return what `make` returns of `x`, or of each entry of lists, in lists."""
+    return type(x)(each(make, entry) for entry in x) if type(x) in (list, tuple) else make(x)
+
+
+def plain(x: Any) -> Any:
+    """Return `x` with values for traced tensors, also in lists."""
+    return each(lambda entry: entry.value if isinstance(entry, Traced) else entry, x)
+
+
+def starts(xs: Sequence[Any]) -> list[int]:
+    """Return where the entries of each of `xs` begin in one vector of all."""
+    return list(itertools.accumulate(map(np.size, xs), initial=0))[: len(xs)]
 
 
 def is_fixed(x: Any) -> bool:

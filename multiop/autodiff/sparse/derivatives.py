@@ -198,8 +198,7 @@ class SparseDerivative:
         self.pattern, self.n_products = pattern, colored.size
         self.shape: tuple[int, int] = tuple(pattern.shape)
         self.nnz = int(pattern.nnz)
-        self.rows = np.repeat(np.arange(pattern.shape[0], dtype=np.int32), np.diff(pattern.indptr))
-        self.cols = pattern.indices
+        self.rows, self.cols = pattern.tocoo().row, pattern.indices
         given = tuple(colors for colors in (colored.rows, colored.columns) if colors is not None)
         self.colors = given if len(given) == 2 else given[0]
         m, n = pattern.shape
