@@ -98,16 +98,15 @@ def elementwise(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any
             numbers = np.broadcast_to(places(found[0].shape), result.shape)
             along[found[0].number] = np.where(weights == 0, -1, numbers).ravel()
     parents = [(x, along[x.number]) for x in found]
-    if name in STRAIGHT and not (name == "abs" and args[0].dtype.kind == "c"):
-        return tracer.make(result, parents)
+    is_curved = name not in STRAIGHT or (name == "abs" and args[0].dtype.kind == "c")
     if name not in PRODUCTS:
-        return tracer.make(result, parents, curved=True)
+        return tracer.make(result, parents, curved=is_curved)
     pairs = []
     for a, b in PRODUCTS[name]:
         if isinstance(args[a], Traced) and isinstance(args[b], Traced):
             left, right = (every if (m := along[args[k].number]) is None else m for k in (a, b))
             right = left if args[a] is args[b] else right
-            pairs.append(Pairs(args[a].sets, args[b].sets, left, right, every))
+            pairs.append(Pairs(args[a].sets, args[b].sets, left, right))
     return tracer.make(result, parents, pairs)
 
 
@@ -126,7 +125,7 @@ def move_entries(tracer: Any, name: str, args: Sequence[Any], result: Any) -> An
     if others:  # an index that is not known takes any entry along the axes that it indexes
         for number, x in given.items():
             group, n = groups(x.shape, axes_of(args, 2, x.ndim) if name.startswith("take") else range(x.ndim))
-            numbers[number], joined[number] = group.reshape(x.shape), join_groups(x, group, n)[0]
+            numbers[number], joined[number] = group.reshape(x.shape), join_groups(x, group, n)
     begins = dict(zip(given, starts(list(given.values())), strict=True))
 
     def show(arg: Any) -> Any:
@@ -191,22 +190,20 @@ def mix_axes(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     return mix_along(tracer, operands(args), shape, axes, result, name not in STRAIGHT)
 
 
-def mix_along(
-    tracer: Any, given: Sequence[Traced], shape: Sequence[int], axes: Sequence[int], result: Any, curved: bool
-) -> Any:
+def mix_along(tracer: Any, given: list[Traced], shape: Any, axes: Any, result: Any, curved: bool) -> Any:
     """Return results in which the entries along `axes` of an operand of `shape` are mixed."""
     group, n = groups(shape, axes)
     parents: list[tuple[Traced, Map]] = []
     for x in given:
         if x.shape == tuple(shape):
-            parents.append((x, join_groups(x, group, n)[0]))
+            parents.append((x, join_groups(x, group, n)))
         else:  # one number for each entry along the axes, or a tensor that is broadcast: any of it
             parents.append((x, matrix(np.repeat(np.arange(n), x.size), np.tile(np.arange(x.size), n), (n, x.size))))
     mixed = tracer.make(np.ones(n), parents)  # an entry for each group
 
     def one(y: Any) -> Traced:
         out = np.zeros(y.size, int) if n == 1 else np.arange(n) if y.size == n else groups(y.shape, axes)[0]
-        pairs = [Pairs(mixed.sets, mixed.sets, out, out, np.arange(y.size))] if curved else []
+        pairs = [Pairs(mixed.sets, mixed.sets, out, out)] if curved else []
         return tracer.make(y, [(mixed, out)], pairs)
 
     return each(one, result)
@@ -249,16 +246,14 @@ def multiply(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
         """Return the numbers of a tensor's entries on a grid of all labels, one wide for those that are not `long`."""
         size = [sizes[label] if label in long else 1 for label in order]
         at = dict(zip(order, np.ix_(*map(np.arange, size)), strict=True))
-        return np.broadcast_to(
-            places(shape)[tuple(at[k] if n > 1 else 0 for k, n in zip(own, shape, strict=True))], size
-        )
+        key = tuple(at[k] if n > 1 else 0 for k, n in zip(own, shape, strict=True))
+        return np.broadcast_to(places(shape)[key], size)
 
+    traced = [(x, own) for x, own in zip(xs, labels, strict=True) if isinstance(x, Traced)]
     known = [(np.asarray(x), own) for x, own in zip(xs, labels, strict=True) if not isinstance(x, Traced)]
     has_zeros = len(xs) == 2 and len(known) == 1 and is_small and is_fixed(known[0][0]) and not known[0][0].all()
     parents = []
-    for x, own in zip(xs, labels, strict=True):
-        if not isinstance(x, Traced):
-            continue
+    for x, own in traced:
         if has_zeros:
             weights, theirs = known[0]
             kept = weights.ravel()[on_grid(weights.shape, theirs)] != 0
@@ -270,7 +265,6 @@ def multiply(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
             along = matrix(sums.ravel(), numbers.ravel(), (math.prod(short), x.size))
             along = along[np.broadcast_to(places(short), result.shape).ravel()]
         parents.append((x, along))
-    traced = [(x, own) for x, own in zip(xs, labels, strict=True) if isinstance(x, Traced)]
     if not is_small and len(traced) > 1:
         return tracer.make(result, parents, curved=True)
     pairs = [
@@ -319,7 +313,7 @@ def convolve(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
         place = number(places(dims)[..., None])
         parents.append((x, along[place * n_groups + channel // (n_out // n_groups)]))
     if isinstance(kernel, Traced):
-        parents.append((kernel, join_groups(kernel, groups(sizes, range(len(sizes) - 1))[0], n_out)[0][channel]))
+        parents.append((kernel, join_groups(kernel, groups(sizes, range(len(sizes) - 1))[0], n_out)[channel]))
     if isinstance(bias, Traced):
         parents.append((bias, channel))
     return tracer.make(result, parents, curved=isinstance(x, Traced) and isinstance(kernel, Traced))
@@ -335,9 +329,7 @@ def pool(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     return tracer.make(result, [(x, along)])
 
 
-def _under_windows(
-    x: Any, pads: Any, axes: Any, spans: Sequence[int], strides: Sequence[int], rates: Sequence[int], n: int
-) -> Any:
+def _under_windows(x: Any, pads: Any, axes: Any, spans: Any, strides: Any, rates: Any, n: int) -> Any:
     """Return the matrix that is true, in `n` rows of so many entries, at the numbers in `x` under each window."""
     steps = dict(zip(axes, strides, strict=True))
     key = [*(slice(None, None, steps.get(axis)) for axis in range(x.ndim)), *(slice(None, None, r) for r in rates)]

@@ -84,12 +84,15 @@ UFUNCS = {  # whose ops have other names
 }  # fmt: skip
 
 
+Parents = Sequence[tuple["Traced", Map]]
+
+
 class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     """A tensor whose entries know what they depend on."""
 
     __array_priority__ = 1000  # before the operators of arrays and tensors
 
-    def __init__(self, value: Any, sets: Any, parents: Sequence[tuple[Traced, Map]] = (), pairs: Any = ()) -> None:
+    def __init__(self, value: Any, sets: Any, parents: Parents = (), pairs: Any = ()) -> None:
         self.value, self.sets, self.parents, self.pairs = np.asarray(value), sets, parents, pairs
         self.shape, self.dtype, self.ndim = tuple(self.value.shape), self.value.dtype, self.value.ndim
         self.number, self.size = next(_numbers), int(self.value.size)
@@ -141,10 +144,11 @@ _numbers = itertools.count()
 
 
 class Pairs:
-    """Products of two entries in a second derivative: of `left[ia[k]]` and `right[ib[k]]`, in result `io[k]`."""
+    """Products of two entries in a second derivative: of `left[ia[k]]` and `right[ib[k]]`, in result `io[k]` or `k`."""
 
-    def __init__(self, left: Any, right: Any, ia: Any, ib: Any, io: Any) -> None:
-        self.left, self.right, self.ia, self.ib, self.io = left, right, ia, ib, io
+    def __init__(self, left: Any, right: Any, ia: Any, ib: Any, io: Any = None) -> None:
+        self.left, self.right, self.ia, self.ib = left, right, ia, ib
+        self.io = np.arange(len(ia)) if io is None else io
 
     def product(self, live: Any, left: slice, right: slice) -> Any:
         """Return the pairs of entries of the inputs that they make in results that are `live`."""
@@ -169,12 +173,6 @@ def _distinct(sets: Any) -> Any:
     for row in np.flatnonzero(sizes).tolist():
         seen.setdefault(sets.indices[sets.indptr[row] : sets.indptr[row + 1]].tobytes(), row)
     return sets[list(seen.values())]
-
-
-def self_pairs(sets: Any) -> Pairs:
-    """Return the pairs of a result whose second derivative may be anything within its own set."""
-    every = np.arange(sets.shape[0])
-    return Pairs(sets, sets, every, every, every)
 
 
 def find_live(
@@ -235,7 +233,6 @@ def groups(shape: Sequence[int], axes: Sequence[int]) -> tuple[Any, int]:
     return np.broadcast_to(places(kept), tuple(shape)).ravel(), math.prod(kept)
 
 
-def join_groups(x: Traced, group: Any, n: int) -> tuple[Any, Any]:
-    """Return the map from `n` groups to the entries of `x`, and the sets of the groups."""
-    along = matrix(group, np.arange(x.size), (n, x.size))
-    return along, along @ x.sets
+def join_groups(x: Traced, group: Any, n: int) -> Map:
+    """Return the map from `n` groups to the entries of `x`."""
+    return matrix(group, np.arange(x.size), (n, x.size))

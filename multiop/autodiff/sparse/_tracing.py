@@ -17,8 +17,8 @@ from multiop._loading.primitives import Primitives
 from multiop._values import dtypes, foreign, host
 from multiop.autodiff.sparse import _rules, _sets
 from multiop.autodiff.sparse._sets import (
-    Map,
     Pairs,
+    Parents,
     Traced,
     each,
     empty,
@@ -95,18 +95,15 @@ class Tracer:
             self.live_below = self.steps[-1].number + 1
 
     def make(
-        self,
-        value: Any,
-        parents: Sequence[tuple[Traced, Map]],
-        pairs: Any = (),
-        curved: bool = False,
-        beside: Sequence[Any] = (),
+        self, value: Any, parents: Parents, pairs: Any = (), curved: bool = False, beside: Sequence[Any] = ()
     ) -> Traced:
         """Return a tensor that depends on what its parents do, and on what is in the sets `beside`."""
         value = np.asarray(value)
         parts = [*(follow(x.sets, along) for x, along in parents), *beside]
         sets = widen(union(parts or [empty(value.size, self.width)]), self.width)
-        return self.add(Traced(value, sets, parents, [_sets.self_pairs(sets)] if curved and sets.nnz else pairs))
+        every = np.arange(value.size)
+        own = [Pairs(sets, sets, every, every)] if curved and sets.nnz else pairs
+        return self.add(Traced(value, sets, parents, own))
 
     def to_array(self, x: Any) -> Any:
         """Return `x` with tensors of a framework, which the function closes over, as arrays, also in lists."""
@@ -332,7 +329,7 @@ class Tracer:
             at = end
         for x, grad in pairs:
             every = np.arange(x.size)
-            self.add(Traced(x.value, x.sets, (), [Pairs(x.sets, narrow(grad.sets, 0, start), every, every, every)]))
+            self.add(Traced(x.value, x.sets, (), [Pairs(x.sets, narrow(grad.sets, 0, start), every, every)]))
         self.keep_all()
         return made
 
@@ -374,7 +371,7 @@ class Tracer:
         self.keep_all()
         return [self.outer(y, start) for y in outputs], pushed, [self.outer(y, start) for y in aux]
 
-    def make_alike(self, x: Traced, parents: Sequence[tuple[Traced, Map]], beside: Sequence[Any]) -> Traced:
+    def make_alike(self, x: Traced, parents: Parents, beside: Sequence[Any]) -> Traced:
         """Return a gradient or tangent of `x`, which may have any second derivative."""
         return self.make(np.ones(x.shape, x.dtype), parents, curved=True, beside=beside)
 
