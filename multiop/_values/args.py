@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import itertools
 import operator
-import string
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -182,6 +181,8 @@ def labels(subscripts: str, ndims: Sequence[int]) -> tuple[list[str], str]:
 
 def unused_letters(letters: str) -> Iterator[str]:
     """Yield the letters that are not among some."""
+    import string  # which `import multiop` does not import
+
     return (c for c in string.ascii_letters if c not in letters)
 
 
