@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import operator
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -162,6 +163,27 @@ def axes_to_contract(
     if not fits(*sizes):
         raise errors.ArgumentError(f"axes {axes_!r}: sizes {sizes[0]} of x1 do not fit {sizes[1]} of x2")
     return pair
+
+
+def labels(subscripts: str, ndims: Sequence[int]) -> tuple[list[str], str]:
+    """Return the labels of each operand of a sum and of the result, with letters in place of an ellipsis."""
+    left, arrow, result = subscripts.replace(" ", "").partition("->")
+    if not arrow:
+        result = "".join(sorted(c for c in left if c.isalpha() and left.count(c) == 1))
+    terms = left.split(",")
+    widest = max([ndim - len(term) + 3 for term, ndim in zip(terms, ndims, strict=True) if "..." in term], default=0)
+    dims = "".join(itertools.islice(unused_letters(subscripts), widest))
+    given = [
+        term.replace("...", dims[len(dims) - (ndim - len(term) + 3) :]) for term, ndim in zip(terms, ndims, strict=True)
+    ]
+    return given, result.replace("...", dims)
+
+
+def unused_letters(letters: str) -> Iterator[str]:
+    """Yield the letters that are not among some."""
+    import string  # which `import multiop` does not import
+
+    return (c for c in string.ascii_letters if c not in letters)
 
 
 def matrices(shape: Sequence[Any], square: bool = False, name: str = "x") -> tuple[Any, Any]:

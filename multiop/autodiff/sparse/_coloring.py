@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from multiop.autodiff.sparse._sets import matrix, sparse
+from multiop.autodiff.sparse._sets import matrix, sparse, turn
 
 MOST_TRIES = 60_000  # entries of a pattern up to which all orders are tried
 
@@ -54,8 +54,8 @@ def color_jacobian(pattern: Any, mode: str) -> Coloring:
         found.append(Coloring(colors, None, np.ones(pattern.nnz, bool), colors[pattern.indices]))
     least = int(np.bincount(pattern.indices, minlength=1).max())  # no colouring of rows has fewer
     if mode == "reverse" or (mode == "auto" and least < found[0].size):
-        colors = _color_columns(sparse().csr_array(pattern.T))
-        found.append(Coloring(None, colors, np.zeros(pattern.nnz, bool), colors[_row_of(pattern)]))
+        colors = _color_columns(turn(pattern))
+        found.append(Coloring(None, colors, np.zeros(pattern.nnz, bool), colors[pattern.tocoo().row]))
     fewest = min((one.size for one in found), default=0)
     if mode == "both" or (mode == "auto" and fewest > (3 if pattern.nnz <= MOST_TRIES else 50)):
         found.append(_color_both(pattern))
@@ -68,15 +68,17 @@ def color_hessian(pattern: Any, is_acyclic: bool = False) -> Coloring:
     Where `is_acyclic`, it may have to be read as the difference of others.
     """
     color = _acyclic if is_acyclic else _star
-    best = min((color(pattern, order) for order in _orders(pattern)), key=lambda colors: colors.max(initial=-1))
-    rows, columns = _row_of(pattern), pattern.indices
+    sizes, is_cheap = np.diff(pattern.indptr), pattern.nnz <= MOST_TRIES
+    orders = _orders(sizes, lambda: pattern) if is_cheap else [np.arange(len(sizes))]
+    best = min((color(pattern, order) for order in orders), key=lambda colors: colors.max())
+    rows, columns = pattern.tocoo().coords
     is_own, above = _find_above(pattern, best) if is_acyclic else (_occurs_once(rows, best[columns]), None)
     return Coloring(best, None, is_own, np.where(is_own, best[columns], best[rows]), above)
 
 
 def mirror(pattern: Any) -> Any:
     """Return the number of the mirror image of each entry of a symmetric pattern."""
-    return np.lexsort((_row_of(pattern), pattern.indices)).astype(np.int32)
+    return np.lexsort((pattern.tocoo().row, pattern.indices)).astype(np.int32)
 
 
 def _find_above(pattern: Any, colors: Any) -> tuple[Any, Any]:
@@ -85,7 +87,7 @@ def _find_above(pattern: Any, colors: Any) -> tuple[Any, Any]:
     Entries of two colours are the edges of trees. A product has, of a vertex, the sum of its edges in one tree: from
     this sum those that lead away from the root are subtracted, and one is left.
     """
-    rows, columns = _row_of(pattern), pattern.indices
+    rows, columns = pattern.tocoo().coords
     keys = rows.astype(np.int64) * (int(colors.max(initial=0)) + 2) + colors[columns]
     nodes, start = np.unique(keys, return_inverse=True)  # a vertex, in its tree with another colour
     end, n, is_edge = start[mirror(pattern)], len(nodes), rows != columns
@@ -102,29 +104,20 @@ def _find_above(pattern: Any, colors: Any) -> tuple[Any, Any]:
     return is_own | ~is_edge, np.where(is_own, upward[end], -1).astype(np.int32)
 
 
-def _row_of(pattern: Any) -> Any:
-    """Return the row of each entry."""
-    return np.repeat(np.arange(pattern.shape[0], dtype=np.int32), np.diff(pattern.indptr))
-
-
 def _occurs_once(lines: Any, colors: Any) -> Any:
     """Say of each entry whether no other one on its line has its colour."""
-    if not len(lines):
-        return np.zeros(0, bool)
     keys = lines.astype(np.int64) * (int(colors.max(initial=0)) + 2) + colors
     _, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
     return counts[inverse] == 1
 
 
-def _orders(pattern: Any) -> Iterator[Any]:
-    """Yield orders of the vertices of a symmetric pattern: as they stand, by degree, and smallest last."""
-    n = pattern.shape[0]
-    yield np.arange(n)
-    degrees = np.diff(pattern.indptr)
-    if pattern.nnz > MOST_TRIES or degrees.max(initial=0) == degrees.min(initial=n):
-        return
-    yield np.argsort(-degrees, kind="stable")
-    yield _smallest_last(pattern)
+def _orders(sizes: Any, graph: Callable[[], Any] | None) -> Iterator[Any]:
+    """Yield orders of vertices: as they stand, the largest first, and where their graph is at hand, smallest last."""
+    yield np.arange(len(sizes))
+    if len(set(sizes.tolist())) > 1:
+        yield np.argsort(-sizes, kind="stable")
+    if graph:
+        yield _smallest_last(graph())
 
 
 def _smallest_last(pattern: Any) -> Any:
@@ -150,24 +143,18 @@ def _smallest_last(pattern: Any) -> Any:
 
 def _color_columns(pattern: Any) -> Any:
     """Colour columns so that no two of a colour have an entry in one row; the best of several orders."""
-    by_column = sparse().csc_array(pattern)
     least = int(np.diff(pattern.indptr).max(initial=0))
     best = _cyclic(pattern, least)
     if best is not None:
         return best
-    sizes = np.diff(by_column.indptr)
-    n = pattern.shape[1]
-    is_even = sizes.max(initial=0) == sizes.min(initial=n)
-    orders: list[Any] = [np.arange(n), *([] if is_even else [np.argsort(-sizes, kind="stable")]), None]
-    for order in orders:
-        if order is None:  # by how many columns each one meets, where that is cheap
-            if pattern.nnz > MOST_TRIES or least > 200:
-                break
-            order = _smallest_last(sparse().csr_array(pattern.T @ pattern))
+    by_column = sparse().csc_array(pattern)
+    is_cheap = pattern.nnz <= MOST_TRIES and least <= 200
+    graph = (lambda: sparse().csr_array(pattern.T @ pattern)) if is_cheap else None  # columns that meet in a row
+    for order in _orders(np.diff(by_column.indptr), graph):
         colors = _greedy(by_column, order)
-        if best is None or colors.max(initial=-1) < best.max(initial=-1):
+        if best is None or colors.max() < best.max():
             best = colors
-        if best.max(initial=-1) + 1 <= least or pattern.nnz > 4 * MOST_TRIES:
+        if best.max() < least or pattern.nnz > 4 * MOST_TRIES:
             break
     return best
 
@@ -175,7 +162,7 @@ def _color_columns(pattern: Any) -> Any:
 def _cyclic(pattern: Any, k: int) -> Any:
     """Return colours that repeat after `k` columns, as suit a band, if there are no fewer; else `None`."""
     colors = (np.arange(pattern.shape[1]) % max(k, 1)).astype(np.int32)
-    if not _occurs_once(_row_of(pattern), colors[pattern.indices]).all():
+    if not _occurs_once(pattern.tocoo().row, colors[pattern.indices]).all():
         return None
     return np.where(np.bincount(pattern.indices, minlength=len(colors)) > 0, colors, -1).astype(np.int32)
 
@@ -273,21 +260,15 @@ def _star(pattern: Any, order: Any) -> Any:
 def _color_both(pattern: Any) -> Coloring:
     """Read the entries of the fullest rows from products of rows, all others from products of columns; or reverse."""
     best: Coloring | None = None
-    for is_turned in (False, True):
-        turned = sparse().csr_array(pattern.T) if is_turned else pattern
-        sizes = np.diff(turned.indptr)
+    (m, n), (i, j) = pattern.shape, pattern.tocoo().coords
+    for lines, size in ((i, m), (j, n)):
+        sizes = np.bincount(lines, minlength=size)
         order, k = np.argsort(-sizes, kind="stable"), 1
-        while k < len(order) and sizes[order[k - 1]] > 2 and (best is None or k < 4 * best.size):
-            is_full = np.zeros(len(order), bool)
-            is_full[order[:k]] = True
-            lines, others, (m, n) = _row_of(turned), turned.indices, turned.shape
-            full = is_full[lines]
-            of_row = _color_columns(matrix(others[full], lines[full], (n, m)))
-            of_column = _color_columns(matrix(lines[~full], others[~full], (m, n)))
-            columns, rows = (of_row, of_column) if is_turned else (of_column, of_row)
-            is_column = is_full[pattern.indices] if is_turned else ~full
-            color = np.where(is_column, columns[pattern.indices], rows[_row_of(pattern)])
-            found = Coloring(columns, rows, is_column, color)
+        while k < size and sizes[order[k - 1]] > 2 and (best is None or k < 4 * best.size):
+            is_column = np.isin(lines, order[:k], invert=lines is i)
+            columns = _color_columns(matrix(i[is_column], j[is_column], (m, n)))
+            rows = _color_columns(matrix(j[~is_column], i[~is_column], (n, m)))
+            found = Coloring(columns, rows, is_column, np.where(is_column, columns[j], rows[i]))
             if best is None or found.size < best.size:
                 best = found
             k *= 2

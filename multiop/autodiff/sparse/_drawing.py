@@ -13,10 +13,9 @@ PALETTE = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#b
 
 def _bin_entries(pattern: Any, height: int, width: int) -> tuple[Any, Any]:
     """Return the row and column, among so many, of each entry."""
-    rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
-    m, n = pattern.shape
-    scale = min(1.0, height / m, width / n)
-    return (rows * scale).astype(int), (pattern.indices * scale).astype(int)
+    scale = min(1.0, height / pattern.shape[0], width / pattern.shape[1])
+    rows, columns = ((numbers * scale).astype(int) for numbers in pattern.tocoo().coords)
+    return rows, columns
 
 
 def draw_text(pattern: Any) -> str:

@@ -12,9 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from multiop._values import args as _args, windows as _windows
+from multiop._values import args as _args, host, windows as _windows
 from multiop.autodiff.sparse import _sets
-from multiop.autodiff.sparse._sets import Map, Pairs, Traced, groups, is_fixed, join_groups, matrix, places
+from multiop.autodiff.sparse._sets import (
+    Map,
+    Pairs,
+    Traced,
+    each,
+    groups,
+    is_fixed,
+    join_groups,
+    matrix,
+    places,
+    plain,
+    starts,
+)
 
 LARGEST_GRID = 4_000_000  # products of entries that are listed one by one
 
@@ -62,13 +74,7 @@ SIZED_BY_VALUES = {"nonzero", "bincount", "arange"}
 
 def operands(args: Sequence[Any]) -> list[Traced]:
     """Return the traced tensors among arguments and lists of them."""
-    found: list[Traced] = []
-    for arg in args:
-        if isinstance(arg, Traced):
-            found.append(arg)
-        elif isinstance(arg, (list, tuple)):
-            found += operands(arg)
-    return found
+    return [arg for arg in host.flat(args) if isinstance(arg, Traced)]
 
 
 def broadcast(x: Traced, shape: Sequence[int]) -> Map:
@@ -79,29 +85,28 @@ def broadcast(x: Traced, shape: Sequence[int]) -> Map:
 def constant(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     if any(x.dtype.kind == "c" for x in operands(args)):
         return mix_all(tracer, name, args, result)
-    return tracer.each(result, lambda y: tracer.make(y, ()))
+    return each(lambda y: tracer.make(y, ()), result)
 
 
 def elementwise(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     found = [x for x in (args[1:] if name == "full_like" else args) if isinstance(x, Traced)]
+    every = np.arange(result.size)
     along = {x.number: broadcast(x, result.shape) for x in found}
     if name == "multiply" and len(found) == 1:
         weights = args[1] if args[0] is found[0] else args[0]
         if is_fixed(weights) and not weights.all():
-            every = broadcast(found[0], result.shape)
-            every = np.arange(result.size) if every is None else every
-            along[found[0].number] = np.where(np.broadcast_to(weights, result.shape).ravel() == 0, -1, every)
+            numbers = np.broadcast_to(places(found[0].shape), result.shape)
+            along[found[0].number] = np.where(weights == 0, -1, numbers).ravel()
     parents = [(x, along[x.number]) for x in found]
-    if name in STRAIGHT and not (name == "abs" and args[0].dtype.kind == "c"):
-        return tracer.make(result, parents)
+    is_curved = name not in STRAIGHT or (name == "abs" and args[0].dtype.kind == "c")
     if name not in PRODUCTS:
-        return tracer.make(result, parents, curved=True)
-    every, pairs = np.arange(result.size), []
+        return tracer.make(result, parents, curved=is_curved)
+    pairs = []
     for a, b in PRODUCTS[name]:
         if isinstance(args[a], Traced) and isinstance(args[b], Traced):
             left, right = (every if (m := along[args[k].number]) is None else m for k in (a, b))
             right = left if args[a] is args[b] else right
-            pairs.append(Pairs(args[a].sets, args[b].sets, left, right, every))
+            pairs.append(Pairs(args[a].sets, args[b].sets, left, right))
     return tracer.make(result, parents, pairs)
 
 
@@ -120,26 +125,24 @@ def move_entries(tracer: Any, name: str, args: Sequence[Any], result: Any) -> An
     if others:  # an index that is not known takes any entry along the axes that it indexes
         for number, x in given.items():
             group, n = groups(x.shape, axes_of(args, 2, x.ndim) if name.startswith("take") else range(x.ndim))
-            numbers[number], joined[number] = group.reshape(x.shape), join_groups(x, group, n)[0]
-    starts = dict(zip(given, itertools.accumulate((x.size for x in given.values()), initial=0), strict=False))
+            numbers[number], joined[number] = group.reshape(x.shape), join_groups(x, group, n)
+    begins = dict(zip(given, starts(list(given.values())), strict=True))
 
     def show(arg: Any) -> Any:
-        if isinstance(arg, (list, tuple)):
-            return type(arg)(map(show, arg))
         if isinstance(arg, Traced):
-            return (numbers[arg.number] + starts[arg.number]).astype(np.int32)
+            return (numbers[arg.number] + begins[arg.number]).astype(np.int32)
         return arg if arg is None or isinstance(arg, str) else np.full(np.shape(arg), -1, np.int32)
 
     def take(y: Any, source: Any) -> Traced:
         source, parents = np.asarray(source).ravel(), []
         for number, x in given.items():
-            begin = starts[number]
+            begin = begins[number]
             mine = np.where((source >= begin) & (source < begin + x.size), source - begin, -1).astype(np.int32)
             if (mine >= 0).any():
                 parents.append((x, _sets.follow(joined[number], mine) if others else mine))
         return tracer.make(y, parents)
 
-    sources = tracer.numpy(name)(*[show(arg) if k in positions else tracer.plain(arg) for k, arg in enumerate(args)])
+    sources = tracer.numpy(name)(*[each(show, arg) if k in positions else plain(arg) for k, arg in enumerate(args)])
     if isinstance(result, (list, tuple)):
         return type(result)(map(take, result, sources))
     return take(result, sources)
@@ -150,28 +153,29 @@ def update(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     if isinstance(indices, Traced):
         return mix_all(tracer, name, args, result)
     cells = places(result.shape)[tuple(np.moveaxis(np.asarray(indices), -1, 0))]
-    target = cells.ravel()
     parents: list[tuple[Traced, Map]] = []
     if isinstance(x, Traced):
         kept = places(x.shape).ravel().copy()
         if reduction is None:
-            kept[target] = -1
+            kept[cells.ravel()] = -1
         parents.append((x, kept))
     if isinstance(updates, Traced):
-        spread = np.broadcast_to(places(updates.shape), cells.shape).ravel()
-        parents.append((updates, matrix(target, spread, (result.size, updates.size))))
+        parents.append((updates, scatter(updates, np.broadcast_to(places(updates.shape), cells.shape), cells, result)))
     return tracer.make(result, parents, curved=reduction == "mul")
 
 
 def segments(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
-    x, ids = args[0], args[1]
+    x, ids = args[:2]
     if isinstance(ids, Traced) or not isinstance(x, Traced):
         return mix_all(tracer, name, args, result)
-    ids = np.asarray(ids)
     inside = np.flatnonzero((ids >= 0) & (ids < result.shape[0]))
-    target = places(result.shape)[ids[inside]].ravel()
-    along = matrix(target, places(x.shape)[inside].ravel(), (result.size, x.size))
+    along = scatter(x, places(x.shape)[inside], places(result.shape)[ids[inside]], result)
     return tracer.make(result, [(x, along)], curved=name == "segment_prod")
+
+
+def scatter(x: Traced, numbers: Any, cells: Any, result: Any) -> Map:
+    """Return the map by which entries of `x`, of these numbers, go to cells of the result."""
+    return matrix(cells.ravel(), numbers.ravel(), (result.size, x.size))
 
 
 def axes_of(args: Sequence[Any], position: int, ndim: int) -> tuple[int, ...]:
@@ -186,25 +190,23 @@ def mix_axes(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     return mix_along(tracer, operands(args), shape, axes, result, name not in STRAIGHT)
 
 
-def mix_along(
-    tracer: Any, given: Sequence[Traced], shape: Sequence[int], axes: Sequence[int], result: Any, curved: bool
-) -> Any:
+def mix_along(tracer: Any, given: list[Traced], shape: Any, axes: Any, result: Any, curved: bool) -> Any:
     """Return results in which the entries along `axes` of an operand of `shape` are mixed."""
     group, n = groups(shape, axes)
     parents: list[tuple[Traced, Map]] = []
     for x in given:
         if x.shape == tuple(shape):
-            parents.append((x, join_groups(x, group, n)[0]))
+            parents.append((x, join_groups(x, group, n)))
         else:  # one number for each entry along the axes, or a tensor that is broadcast: any of it
             parents.append((x, matrix(np.repeat(np.arange(n), x.size), np.tile(np.arange(x.size), n), (n, x.size))))
-    sets = _sets.union([_sets.follow(x.sets, along) for x, along in parents])
+    mixed = tracer.make(np.ones(n), parents)  # an entry for each group
 
     def one(y: Any) -> Traced:
-        out = np.arange(n) if y.size == n else groups(y.shape, axes)[0]
-        pairs = [Pairs(sets, sets, out, out, np.arange(y.size))] if curved else []
-        return tracer.make(y, [(x, along[out]) for x, along in parents], pairs)
+        out = np.zeros(y.size, int) if n == 1 else np.arange(n) if y.size == n else groups(y.shape, axes)[0]
+        pairs = [Pairs(mixed.sets, mixed.sets, out, out)] if curved else []
+        return tracer.make(y, [(mixed, out)], pairs)
 
-    return tracer.each(result, one)
+    return each(one, result)
 
 
 def solve_columns(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
@@ -217,15 +219,7 @@ def solve_columns(tracer: Any, name: str, args: Sequence[Any], result: Any) -> A
 
 
 def mix_all(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
-    given = list({x.number: x for x in operands(args)}.values())
-    sets = _sets.union([join_groups(x, np.zeros(x.size, np.int64), 1)[1] for x in given])
-
-    def one(y: Any) -> Traced:
-        out = np.zeros(y.size, np.int64)
-        return tracer.add(Traced(y, sets[out], (), [Pairs(sets, sets, out, out, np.arange(y.size))]))
-
-    tracer.keep_all()
-    return tracer.each(result, one)
+    return mix_along(tracer, list({x.number: x for x in operands(args)}.values()), (), (), result, True)
 
 
 def accumulate(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
@@ -234,7 +228,7 @@ def accumulate(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     numbers = np.moveaxis(places(shape), 0 if axis is None else _args.single_axis(axis, x.ndim), -1)
     numbers = numbers.reshape(-1, numbers.shape[-1])
     later, earlier = np.tril_indices(numbers.shape[-1])
-    along = matrix(numbers[:, later].ravel(), numbers[:, earlier].ravel(), (x.size, x.size))
+    along = scatter(x, numbers[:, earlier], numbers[:, later], result)
     return tracer.make(result, [(x, along)], curved=name == "cumprod")
 
 
@@ -252,16 +246,14 @@ def multiply(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
         """Return the numbers of a tensor's entries on a grid of all labels, one wide for those that are not `long`."""
         size = [sizes[label] if label in long else 1 for label in order]
         at = dict(zip(order, np.ix_(*map(np.arange, size)), strict=True))
-        return np.broadcast_to(
-            places(shape)[tuple(at[k] if n > 1 else 0 for k, n in zip(own, shape, strict=True))], size
-        )
+        key = tuple(at[k] if n > 1 else 0 for k, n in zip(own, shape, strict=True))
+        return np.broadcast_to(places(shape)[key], size)
 
+    traced = [(x, own) for x, own in zip(xs, labels, strict=True) if isinstance(x, Traced)]
     known = [(np.asarray(x), own) for x, own in zip(xs, labels, strict=True) if not isinstance(x, Traced)]
     has_zeros = len(xs) == 2 and len(known) == 1 and is_small and is_fixed(known[0][0]) and not known[0][0].all()
     parents = []
-    for x, own in zip(xs, labels, strict=True):
-        if not isinstance(x, Traced):
-            continue
+    for x, own in traced:
         if has_zeros:
             weights, theirs = known[0]
             kept = weights.ravel()[on_grid(weights.shape, theirs)] != 0
@@ -273,7 +265,6 @@ def multiply(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
             along = matrix(sums.ravel(), numbers.ravel(), (math.prod(short), x.size))
             along = along[np.broadcast_to(places(short), result.shape).ravel()]
         parents.append((x, along))
-    traced = [(x, own) for x, own in zip(xs, labels, strict=True) if isinstance(x, Traced)]
     if not is_small and len(traced) > 1:
         return tracer.make(result, parents, curved=True)
     pairs = [
@@ -283,7 +274,7 @@ def multiply(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     return tracer.make(result, parents, pairs)
 
 
-def _labels(name: str, args: Sequence[Any]) -> tuple[Sequence[Any], list[list[Any]], list[Any]]:
+def _labels(name: str, args: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
     """Return the operands of a product, the labels of their dimensions, and those of the result."""
     if name == "tensordot":
         n, m = np.ndim(args[0]), np.ndim(args[1])
@@ -291,22 +282,12 @@ def _labels(name: str, args: Sequence[Any]) -> tuple[Sequence[Any], list[list[An
         for i, j in zip(*_args.axes_to_contract(args[2], np.shape(args[0]), np.shape(args[1])), strict=True):
             right[j] = left[i]
         return args[:2], [left, right], [label for label in [*left, *right] if (label in left) != (label in right)]
-    if name == "matmul":
+    if name == "einsum":
+        xs, subscripts = args[1], args[0]
+    else:
         xs, (n, m) = args[:2], map(np.ndim, args[:2])
         subscripts = f"{'...ik' if n > 1 else 'k'},{'...kj' if m > 1 else 'k'}->...{'i' * (n > 1)}{'j' * (m > 1)}"
-    else:
-        xs, subscripts = args[1], str(args[0]).replace(" ", "")
-    left_side, arrow, out = subscripts.partition("->")
-    if not arrow:
-        letters = left_side.replace(",", "").replace(".", "")
-        out = "..." + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
-    terms = left_side.split(",")
-    batches = [np.ndim(x) - len(term.replace("...", "")) for x, term in zip(xs, terms, strict=True)]
-
-    def spell(term: str, n: int) -> list[Any]:
-        return [label for c in term.replace("...", ".") for label in (range(-n, 0) if c == "." else c)]
-
-    return xs, list(map(spell, terms, batches)), spell(out, max(batches))
+    return xs, *_args.labels(subscripts, list(map(np.ndim, xs)))
 
 
 def convolve(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
@@ -327,12 +308,12 @@ def convolve(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
         n_groups = _windows.groups(numbers.shape[-1], sizes)
         spans = _windows.spans(sizes[:-2], rates)
         pads = _windows.pads(numbers.shape[1:-1], spans, strides, padding)
-        padded = np.pad(numbers, [(0, 0), *pads, (0, 0)], constant_values=-1)
-        along = _under_windows(padded, range(1, len(dims)), spans, strides, rates, math.prod(dims) * n_groups, x.size)
+        axes, n = range(1, len(dims)), math.prod(dims) * n_groups
+        along = _under_windows(numbers, [(0, 0), *pads, (0, 0)], axes, spans, strides, rates, n)
         place = number(places(dims)[..., None])
         parents.append((x, along[place * n_groups + channel // (n_out // n_groups)]))
     if isinstance(kernel, Traced):
-        parents.append((kernel, join_groups(kernel, groups(sizes, range(len(sizes) - 1))[0], n_out)[0][channel]))
+        parents.append((kernel, join_groups(kernel, groups(sizes, range(len(sizes) - 1))[0], n_out)[channel]))
     if isinstance(bias, Traced):
         parents.append((bias, channel))
     return tracer.make(result, parents, curved=isinstance(x, Traced) and isinstance(kernel, Traced))
@@ -344,20 +325,18 @@ def pool(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     widths = [(0, 0)] * x.ndim
     for axis, (start, end), over in zip(axes, pads, overhangs, strict=True):
         widths[axis] = start, end + over
-    padded = np.pad(places(x.shape), widths, constant_values=-1)
-    along = _under_windows(padded, axes, size, steps, [1] * len(axes), result.size, x.size)
+    along = _under_windows(places(x.shape), widths, axes, size, steps, [1] * len(axes), result.size)
     return tracer.make(result, [(x, along)])
 
 
-def _under_windows(
-    x: Any, axes: Any, spans: Sequence[int], strides: Sequence[int], rates: Sequence[int], n: int, width: int
-) -> Any:
+def _under_windows(x: Any, pads: Any, axes: Any, spans: Any, strides: Any, rates: Any, n: int) -> Any:
     """Return the matrix that is true, in `n` rows of so many entries, at the numbers in `x` under each window."""
     steps = dict(zip(axes, strides, strict=True))
     key = [*(slice(None, None, steps.get(axis)) for axis in range(x.ndim)), *(slice(None, None, r) for r in rates)]
-    seen = np.lib.stride_tricks.sliding_window_view(x, tuple(spans), tuple(axes))[tuple(key)].reshape(n, -1)
-    rows, numbers = np.repeat(np.arange(n), seen.shape[1]), seen.ravel()
-    return matrix(rows[numbers >= 0], numbers[numbers >= 0], (n, width))
+    padded = np.pad(x, pads, constant_values=-1)
+    seen = np.lib.stride_tricks.sliding_window_view(padded, tuple(spans), tuple(axes))[tuple(key)].reshape(n, -1)
+    rows, at = np.nonzero(seen >= 0)
+    return matrix(rows, seen[rows, at], (n, x.size))
 
 
 BY_KIND: list[tuple[Any, Callable[..., Any]]] = [

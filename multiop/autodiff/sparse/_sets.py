@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,14 @@ def widen(sets: Any, width: int) -> Any:
 
 def narrow(sets: Any, start: int, stop: int) -> Any:
     """Return what of `sets` is between two numbers, counted from the first."""
-    return sets if (start, stop) == (0, sets.shape[1]) else sets[:, start:stop]
+    if (start, stop) == (0, sets.shape[1]):
+        return sets
+    return sparse().csr_array(widen(sets, max(stop, sets.shape[1]))[:, start:stop])
+
+
+def turn(sets: Any) -> Any:
+    """Return, for each entry that may be in one of `sets`, those which it is in."""
+    return sparse().csr_array(sets.T)
 
 
 def union(parts: Sequence[Any]) -> Any:
@@ -77,12 +84,15 @@ UFUNCS = {  # whose ops have other names
 }  # fmt: skip
 
 
+Parents = Sequence[tuple["Traced", Map]]
+
+
 class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     """A tensor whose entries know what they depend on."""
 
     __array_priority__ = 1000  # before the operators of arrays and tensors
 
-    def __init__(self, value: Any, sets: Any, parents: Sequence[tuple[Traced, Map]] = (), pairs: Any = ()) -> None:
+    def __init__(self, value: Any, sets: Any, parents: Parents = (), pairs: Any = ()) -> None:
         self.value, self.sets, self.parents, self.pairs = np.asarray(value), sets, parents, pairs
         self.shape, self.dtype, self.ndim = tuple(self.value.shape), self.value.dtype, self.value.ndim
         self.number, self.size = next(_numbers), int(self.value.size)
@@ -134,10 +144,11 @@ _numbers = itertools.count()
 
 
 class Pairs:
-    """Products of two entries in a second derivative: of `left[ia[k]]` and `right[ib[k]]`, in result `io[k]`."""
+    """Products of two entries in a second derivative: of `left[ia[k]]` and `right[ib[k]]`, in result `io[k]` or `k`."""
 
-    def __init__(self, left: Any, right: Any, ia: Any, ib: Any, io: Any) -> None:
-        self.left, self.right, self.ia, self.ib, self.io = left, right, ia, ib, io
+    def __init__(self, left: Any, right: Any, ia: Any, ib: Any, io: Any = None) -> None:
+        self.left, self.right, self.ia, self.ib = left, right, ia, ib
+        self.io = np.arange(len(ia)) if io is None else io
 
     def product(self, live: Any, left: slice, right: slice) -> Any:
         """Return the pairs of entries of the inputs that they make in results that are `live`."""
@@ -162,12 +173,6 @@ def _distinct(sets: Any) -> Any:
     for row in np.flatnonzero(sizes).tolist():
         seen.setdefault(sets.indices[sets.indptr[row] : sets.indptr[row + 1]].tobytes(), row)
     return sets[list(seen.values())]
-
-
-def self_pairs(sets: Any) -> Pairs:
-    """Return the pairs of a result whose second derivative may be anything within its own set."""
-    every = np.arange(sets.shape[0])
-    return Pairs(sets, sets, every, every, every)
 
 
 def find_live(
@@ -197,6 +202,21 @@ def find_live(
     return live
 
 
+def each(make: Callable[[Any], Any], x: Any) -> Any:
+    """Return what `make` returns of `x`, or of each entry of lists, in lists."""
+    return type(x)(each(make, entry) for entry in x) if type(x) in (list, tuple) else make(x)
+
+
+def plain(x: Any) -> Any:
+    """Return `x` with values for traced tensors, also in lists."""
+    return each(lambda entry: entry.value if isinstance(entry, Traced) else entry, x)
+
+
+def starts(xs: Sequence[Any]) -> list[int]:
+    """Return where the entries of each of `xs` begin in one vector of all."""
+    return list(itertools.accumulate(map(np.size, xs), initial=0))[: len(xs)]
+
+
 def is_fixed(x: Any) -> bool:
     """Say whether the zeros of a constant stay: nobody can write to it, as to what `op_eye` makes in the function."""
     return isinstance(x, np.ndarray) and not x.flags.writeable
@@ -213,7 +233,6 @@ def groups(shape: Sequence[int], axes: Sequence[int]) -> tuple[Any, int]:
     return np.broadcast_to(places(kept), tuple(shape)).ravel(), math.prod(kept)
 
 
-def join_groups(x: Traced, group: Any, n: int) -> tuple[Any, Any]:
-    """Return the map from `n` groups to the entries of `x`, and the sets of the groups."""
-    along = matrix(group, np.arange(x.size), (n, x.size))
-    return along, along @ x.sets
+def join_groups(x: Traced, group: Any, n: int) -> Map:
+    """Return the map from `n` groups to the entries of `x`."""
+    return matrix(group, np.arange(x.size), (n, x.size))

@@ -6,8 +6,6 @@ dtypes. So the ops of a frontend, transforms and custom gradients within the fun
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +16,21 @@ from multiop._loading import registry
 from multiop._loading.primitives import Primitives
 from multiop._values import dtypes, foreign, host
 from multiop.autodiff.sparse import _rules, _sets
-from multiop.autodiff.sparse._sets import Map, Pairs, Traced, empty, follow, narrow, sparse, union, widen
+from multiop.autodiff.sparse._sets import (
+    Pairs,
+    Parents,
+    Traced,
+    each,
+    empty,
+    follow,
+    narrow,
+    plain,
+    sparse,
+    starts,
+    turn,
+    union,
+    widen,
+)
 
 MOST_STEPS = 100  # of a loop whose number of steps is not known, until its sets stay the same
 
@@ -60,6 +72,7 @@ class Tracer:
 
     def __init__(self) -> None:
         self.backend, self.width, self.has_rules = registry.load("numpy"), 0, False
+        self.set_x64, self.name_scope = self.backend.set_x64, self.backend.name_scope
         self.steps: list[Traced] = []
         self.live_below = 0  # steps of lower numbers may go into anything
 
@@ -81,28 +94,22 @@ class Tracer:
         if self.steps:
             self.live_below = self.steps[-1].number + 1
 
-    def make(self, value: Any, parents: Sequence[tuple[Traced, Map]], pairs: Any = (), curved: bool = False) -> Traced:
-        """Return a tensor that depends on what its parents do."""
+    def make(
+        self, value: Any, parents: Parents, pairs: Any = (), curved: bool = False, beside: Sequence[Any] = ()
+    ) -> Traced:
+        """Return a tensor that depends on what its parents do, and on what is in the sets `beside`."""
         value = np.asarray(value)
-        parts = [follow(x.sets, along) for x, along in parents]
-        sets = widen(union(parts), self.width) if parts else empty(value.size, self.width)
-        return self.add(Traced(value, sets, parents, [_sets.self_pairs(sets)] if curved and sets.nnz else pairs))
-
-    def each(self, result: Any, make: Callable[[Any], Any]) -> Any:
-        if isinstance(result, (list, tuple)):
-            return type(result)(self.each(entry, make) for entry in result)
-        return make(np.asarray(result))
-
-    def plain(self, x: Any) -> Any:
-        """Return `x` with values for traced tensors, also in lists."""
-        if isinstance(x, (list, tuple)) and type(x) in (list, tuple):
-            return type(x)(map(self.plain, x))
-        return x.value if isinstance(x, Traced) else x
+        parts = [*(follow(x.sets, along) for x, along in parents), *beside]
+        sets = widen(union(parts or [empty(value.size, self.width)]), self.width)
+        every = np.arange(value.size)
+        own = [Pairs(sets, sets, every, every)] if curved and sets.nnz else pairs
+        return self.add(Traced(value, sets, parents, own))
 
     def to_array(self, x: Any) -> Any:
         """Return `x` with tensors of a framework, which the function closes over, as arrays, also in lists."""
-        if type(x) in (list, tuple):
-            return type(x)(map(self.to_array, x))
+        return each(self.read_foreign, x)
+
+    def read_foreign(self, x: Any) -> Any:
         owner = "" if isinstance(x, (Traced, np.ndarray, np.generic)) else foreign.owner(x) or "numpy"
         if owner not in registry.BUILT_IN or not (backend := registry.load(owner)).is_tensor(x):
             return x
@@ -149,23 +156,14 @@ class Tracer:
         made = [x if host.is_scalar(x) else self.convert(x) for x in xs]
         return list(host.with_digits(xs, made, self.convert, self.dtype_name))
 
-    def device(self, x: Any) -> str:
-        return "cpu"
+    def on_device_of(self, x: Any, made: Any) -> Any:
+        return made
 
     def to_device(self, x: Any, device: str) -> Any:
         return x
 
-    def on_device_of(self, x: Any, made: Any) -> Any:
-        return made
-
     def is_at_hand(self, x: Any) -> bool:
         return not isinstance(x, Traced)
-
-    def set_x64(self, enable: bool) -> None:
-        """NumPy has 64-bit dtypes in either mode."""
-
-    def name_scope(self, name: str) -> Any:
-        return contextlib.nullcontext()
 
     # ops
 
@@ -185,8 +183,8 @@ class Tracer:
         """Return the result of a primitive op, with sets where an operand has some."""
         if not _rules.operands(args):
             result = self.numpy(name)(*args)
-            if all(map(_is_constant, args)):
-                for y in result if isinstance(result, (list, tuple)) else [result]:
+            if not any(isinstance(x, np.ndarray) and x.flags.writeable for x in host.flat(args)):  # none can change
+                for y in host.flat([result]):
                     if isinstance(y, np.ndarray):
                         y.flags.writeable = False
             return result
@@ -196,9 +194,9 @@ class Tracer:
         if rule is _rules.elementwise or rule is _rules.constant:
             args = [self.convert(x) if isinstance(x, list) else x for x in args]
         try:
-            result = self.numpy(name)(*self.plain(args))
+            result = self.numpy(name)(*plain(args))
         except (errors.MultiopError, np.linalg.LinAlgError):  # as of a matrix that is singular for these values
-            result = self.numpy(name)(*self.plain([_regular(x) for x in args]))
+            result = self.numpy(name)(*plain([_regular(x) for x in args]))
         return rule(self, name, args, result)
 
     def op_convert_to_tensor(self, x: Any, dtype: Any, sparse: Any, ragged: Any) -> Any:
@@ -231,7 +229,7 @@ class Tracer:
     def either(self, results: Sequence[Sequence[Any]]) -> list[Any]:
         """Return tensors that may be those of any of `results`."""
         return [
-            self.make(np.asarray(self.plain(ys[0])), [(y, None) for y in ys if isinstance(y, Traced)])
+            self.make(np.asarray(plain(ys[0])), [(y, None) for y in ys if isinstance(y, Traced)])
             for ys in zip(*results, strict=True)
         ]
 
@@ -248,7 +246,7 @@ class Tracer:
 
     def op_fori_loop(self, lower: Any, upper: Any, body: Any, xs: Any) -> Any:
         if isinstance(lower, Traced) or isinstance(upper, Traced):
-            index = self.make(np.asarray(self.plain(lower)), ())
+            index = self.make(np.asarray(plain(lower)), ())
             return self.repeat(lambda *ys: body(index, *ys), xs)
         return self.backend.op_fori_loop(lower, upper, body, xs)
 
@@ -294,7 +292,7 @@ class Tracer:
         except Exception:
             for step in self.steps[first:]:
                 step.pairs = ()
-            outputs = registry.run_on(self.backend, call.forward, self.plain(primals))[0]
+            outputs = registry.run_on(self.backend, call.forward, plain(primals))[0]
             pattern = getattr(call.f, "pattern", None)
             if pattern is None:
                 return list(_rules.mix_all(self, "custom_gradient", primals, outputs))
@@ -326,12 +324,12 @@ class Tracer:
         made, at = [], start
         for y, up in zip(outputs, ups, strict=True):
             end = at + (0 if up is None else up.size)
-            parents = [(x, sparse().csr_array(widen(grad.sets, self.width)[:, at:end].T)) for x, grad in pairs]
-            made.append(self.make(self.plain(y), parents if end > at else []))
+            parents = [(x, turn(narrow(grad.sets, at, end))) for x, grad in pairs]
+            made.append(self.make(plain(y), parents if end > at else []))
             at = end
         for x, grad in pairs:
             every = np.arange(x.size)
-            self.add(Traced(x.value, x.sets, (), [Pairs(x.sets, narrow(grad.sets, 0, start), every, every, every)]))
+            self.add(Traced(x.value, x.sets, (), [Pairs(x.sets, narrow(grad.sets, 0, start), every, every)]))
         self.keep_all()
         return made
 
@@ -349,11 +347,9 @@ class Tracer:
             curved = curved + self.pairs_of(steps, slice(0, start), slice(start, stop), live).T
             found = []
             for x, at in zip(leaves, starts(leaves), strict=True):
-                own = slice(start + at, start + at + x.size)
-                parents = [
-                    (c, sparse().csr_array(widen(y.sets, stop)[:, own].T)) for y, c in given if isinstance(c, Traced)
-                ]
-                found.append(self.product(x, parents, [sparse().csr_array(curved[at : at + x.size])]))
+                own = start + at, start + at + x.size
+                parents = [(c, turn(narrow(y.sets, *own))) for y, c in given if isinstance(c, Traced)]
+                found.append(self.make_alike(x, parents, [sparse().csr_array(curved[at : at + x.size])]))
             self.keep_all()  # a gradient depends on what the function was made of
             return found
 
@@ -362,29 +358,26 @@ class Tracer:
     def jvp(self, fun: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any], Any]:
         start, first = self.width, len(self.steps)
         leaves, outputs, aux = self.inner(fun, primals)
-        stop, is_curved = self.width, any(step.pairs for step in self.steps[first:])
-        owns = [slice(start + at, start + at + x.size) for x, at in zip(leaves, starts(leaves), strict=True)]
-        pushed: list[Any] = []
-        for y in outputs:
+        is_curved = any(step.pairs for step in self.steps[first:])
+        given = [(t, start + at) for t, at in zip(tangents, starts(leaves), strict=True) if isinstance(t, Traced)]
+
+        def push(y: Any) -> Any:
             if not isinstance(y, Traced):
-                pushed.append(np.zeros(y.shape, y.dtype))
-                continue
-            sets = widen(y.sets, stop)
-            own = [(t, sparse().csr_array(sets[:, there])) for t, there in zip(tangents, owns, strict=True)]
-            parents = [(t, along) for t, along in own if isinstance(t, Traced)]
-            pushed.append(self.product(y, parents, [narrow(y.sets, 0, start)] if is_curved else []))
+                return np.zeros(y.shape, y.dtype)
+            parents = [(t, narrow(y.sets, at, at + t.size)) for t, at in given]
+            return self.make_alike(y, parents, [narrow(y.sets, 0, start)] if is_curved else [])
+
+        pushed = list(map(push, outputs))
         self.keep_all()
         return [self.outer(y, start) for y in outputs], pushed, [self.outer(y, start) for y in aux]
 
-    def product(self, like: Traced, parents: Sequence[tuple[Traced, Map]], parts: Sequence[Any]) -> Traced:
-        """Return a gradient or tangent, which depends on its parents, and on what is in the sets `parts`."""
-        parts = [*parts, *(follow(x.sets, along) for x, along in parents), empty(like.size, self.width)]
-        sets = widen(union(parts), self.width)
-        return self.add(Traced(np.ones(like.shape, like.dtype), sets, parents, [_sets.self_pairs(sets)]))
+    def make_alike(self, x: Traced, parents: Parents, beside: Sequence[Any]) -> Traced:
+        """Return a gradient or tangent of `x`, which may have any second derivative."""
+        return self.make(np.ones(x.shape, x.dtype), parents, curved=True, beside=beside)
 
     def own_leaf(self, x: Any) -> Traced:
         """Return a tensor like `x` whose entries are inputs of their own, beside those that there are."""
-        return self.leaf(self.plain(x), self.width, self.width + np.size(x))
+        return self.leaf(plain(x), self.width, self.width + np.size(x))
 
     def inner(self, fun: Any, primals: Sequence[Any]) -> tuple[list[Traced], list[Any], list[Any]]:
         """Run `fun` on tensors whose entries are also inputs of their own; return these, the outputs and the aux."""
@@ -403,7 +396,7 @@ class Tracer:
         if not isinstance(y, Traced):
             return y
         made = self.make(y.value, [(y, None)])
-        made.sets = widen(sparse().csr_array(narrow(y.sets, 0, min(start, y.sets.shape[1]))), self.width)
+        made.sets = widen(narrow(y.sets, 0, start), self.width)
         return made
 
     def pairs_of(self, steps: Sequence[Traced], left: slice, right: slice, live: Any) -> Any:
@@ -446,20 +439,8 @@ class Tracer:
     Tape = gradients
 
 
-def starts(xs: Sequence[Any]) -> list[int]:
-    """Return where the entries of each of `xs` begin in one vector of all."""
-    return list(itertools.accumulate(map(np.size, xs), initial=0))[: len(xs)]
-
-
 def _regular(x: Any) -> Any:
     """Return a traced tensor as a value that is a regular matrix, if it is square: its numbers do not matter."""
     if isinstance(x, Traced) and x.ndim > 1 and x.shape[-1] == x.shape[-2]:
         return np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape)
     return x
-
-
-def _is_constant(x: Any) -> bool:
-    """Say whether a value cannot change: a number, an option, or an array that nobody can write to."""
-    if isinstance(x, (list, tuple)):
-        return all(map(_is_constant, x))
-    return not isinstance(x, np.ndarray) or not x.flags.writeable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import os
@@ -17,6 +18,7 @@ from multiop._values import args as _args, dtypes
 from multiop._values.types import PyTree, Tensor
 from multiop.autodiff import _flat
 from multiop.autodiff.sparse import _coloring, _drawing, _tracing
+from multiop.autodiff.sparse._coloring import color_hessian, color_jacobian
 from multiop.autodiff.sparse._sets import sparse
 from multiop.autodiff.stop_gradient import op_stop_gradient
 from multiop.autodiff.transforms import _gradient, _in_chunks, _map_chunks
@@ -137,13 +139,13 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
     name = NAMES[second]
     _args.function(f, f"{name}: f")
     _args.choice(mode, MODES[second], f"{name}: mode")
-    _in_chunks(_coloring.color_jacobian, chunk_size, name)  # checks it
+    _in_chunks(color_jacobian, chunk_size, name)  # checks it
     flat = _flatten(f, x, name)
     if not _count(inputs := _shapes(flat.primals, flat)):
         raise errors.ArgumentError(f"{name}: x has no entries: {_say(inputs)}")
     outputs = [op_stop_gradient(y) for y in (flat.scalar if second else flat.inexact)(*flat.primals)[0]]
     _refuse_complex(outputs, flat, "the output of f")
-    results, is_given, refusal = _shapes(outputs, flat), pattern is not None, None
+    results, is_given = _shapes(outputs, flat), pattern is not None
     shape = _count(inputs if second else results), _count(inputs)
     if not shape[0]:
         raise errors.ArgumentError(f"{name}: the output of f has no entries: {_say(results)}")
@@ -157,22 +159,21 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
     if mode == "auto":  # and a loop on JAX no reverse mode
         modes = ["auto", "reverse", "forward"] if not second else ["forward", "reverse"]
         modes = ["symmetric", "forward"] if is_symmetric and not has_rules else modes
-    for one in modes:
-        if one in MIRRORED:
-            colored = _coloring.color_hessian(found, one == "acyclic")
-        else:
-            colored = _coloring.color_jacobian(found, one)
+
+    def prepare(mode: str) -> SparseDerivative:
+        is_mirrored = mode in MIRRORED
+        colored = color_hessian(found, mode == "acyclic") if is_mirrored else color_jacobian(found, mode)
         made = SparseDerivative(f, found, colored, inputs, results, second, chunk_size)
-        try:
-            if is_given or (has_rules and one in MIRRORED):
-                made.check(x)
-            elif has_rules or colored.rows is not None:
-                made.values(x)
-            return made
-        except (errors.ArgumentError, errors.NonLinearRuleError, errors.NoGradientError) as error:
-            refusal = error
-    assert refusal is not None
-    raise refusal
+        if is_given or (has_rules and is_mirrored):
+            made.check(x)
+        elif has_rules or colored.rows is not None:
+            made.values(x)
+        return made
+
+    for one in modes[:-1]:
+        with contextlib.suppress(errors.ArgumentError, errors.NonLinearRuleError, errors.NoGradientError):
+            return prepare(one)
+    return prepare(modes[-1])
 
 
 class SparseDerivative:
@@ -198,8 +199,7 @@ class SparseDerivative:
         self.pattern, self.n_products = pattern, colored.size
         self.shape: tuple[int, int] = tuple(pattern.shape)
         self.nnz = int(pattern.nnz)
-        self.rows = np.repeat(np.arange(pattern.shape[0], dtype=np.int32), np.diff(pattern.indptr))
-        self.cols = pattern.indices
+        self.rows, self.cols = pattern.tocoo().row, pattern.indices
         given = tuple(colors for colors in (colored.rows, colored.columns) if colors is not None)
         self.colors = given if len(given) == 2 else given[0]
         m, n = pattern.shape

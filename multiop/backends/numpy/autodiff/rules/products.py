@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
-import string
-
 import numpy as np
+
+from multiop._values import args as _args
 
 from ..._record import Traced, array_of, is_traced, ops
 from ...conversion import convert
@@ -46,7 +45,7 @@ def contiguous(u):
 
 def op_einsum(u, subscripts, operands):
     xs = [convert(x if is_traced(x) else array_of(x)) for x in operands]
-    terms, result = labels(subscripts, [x.ndim for x in xs])
+    terms, result = _args.labels(subscripts, [x.ndim for x in xs])
     return None, [
         of_operand(u, result, terms[:k] + terms[k + 1 :], xs[:k] + xs[k + 1 :], terms[k], x.shape)
         if isinstance(x, Traced)
@@ -57,7 +56,7 @@ def op_einsum(u, subscripts, operands):
 
 def of_operand(u, result, terms, others, term, shape):
     """Return the gradient of an operand: the product of `u` and the other ones, on the diagonal of repeated labels."""
-    wanted, factors, fresh = "", list(map(conj, others)), unused_letters("".join([result, *terms, term]))
+    wanted, factors, fresh = "", list(map(conj, others)), _args.unused_letters("".join([result, *terms, term]))
     terms = [result, *terms]
     for label, size in zip(term, shape, strict=True):
         if label in wanted:  # twice in this operand
@@ -67,21 +66,3 @@ def of_operand(u, result, terms, others, term, shape):
             terms, factors = [*terms, label], [*factors, np.ones(size, u.dtype)]
         wanted += label
     return ops.einsum(f"{','.join(terms)}->{wanted}", (u, *factors))
-
-
-def labels(subscripts, ndims):
-    """Return the labels of each operand and of the result, with letters in place of an ellipsis."""
-    terms, arrow, result = subscripts.replace(" ", "").partition("->")
-    if not arrow:
-        result = "".join(sorted(c for c in terms if c.isalpha() and terms.count(c) == 1))
-    terms = terms.split(",")
-    widest = max([ndim - len(term) + 3 for term, ndim in zip(terms, ndims, strict=True) if "..." in term], default=0)
-    dims = "".join(itertools.islice(unused_letters(subscripts), widest))
-    given = [
-        term.replace("...", dims[len(dims) - (ndim - len(term) + 3) :]) for term, ndim in zip(terms, ndims, strict=True)
-    ]
-    return given, result.replace("...", dims)
-
-
-def unused_letters(letters):
-    return (c for c in string.ascii_letters if c not in letters)
