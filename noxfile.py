@@ -598,6 +598,7 @@ def prove_libraries(session: nox.Session, _: str, *words: str) -> None:
     `torch` and `autoray` are some of them. What they expect to fail on a framework may pass.
     """
     python = str(pathlib.Path(made(session)).absolute())
+    path = os.pathsep.join([str(pathlib.Path(python).parent), os.environ["PATH"]])  # tests of einops start `python`
     root, folder = pathlib.Path().absolute(), pathlib.Path(".nox", "libraries").absolute()
     backends = [word for word in words if word in BACKENDS] or list(BACKENDS)
     for requirement, tests in LIBRARIES.items():
@@ -609,7 +610,7 @@ def prove_libraries(session: nox.Session, _: str, *words: str) -> None:
             pip = ["-m", "pip", "download", "--no-deps", "--no-binary", ":all:", "--dest", str(folder), requirement]
             session.run(python, *pip, external=True)
             shutil.unpack_archive(folder / f"{name}-{version}.tar.gz", folder)
-        variables = ENVIRONMENT | {"MULTIOP_X64": "1"}
+        variables = ENVIRONMENT | {"MULTIOP_X64": "1", "PATH": path}
         variables["PYTHONPATH"] = os.pathsep.join(map(str, [source, root / "examples" / f"{name}_backend", root]))
         with session.chdir(source):
             for backend in backends:
@@ -620,10 +621,12 @@ def prove_libraries(session: nox.Session, _: str, *words: str) -> None:
                 if (name, backend) != ("einops", "numpy"):  # its tests compare with NumPy
                     session.run(python, "-m", *chosen, env=environment, external=True)
         if name == "einops":
-            _prove_patch(session, python, source, backends)
+            _prove_patch(session, python, source, backends, variables)
 
 
-def _prove_patch(session: nox.Session, python: str, source: pathlib.Path, backends: Sequence[str]) -> None:
+def _prove_patch(
+    session: nox.Session, python: str, source: pathlib.Path, backends: Sequence[str], variables: dict[str, str]
+) -> None:
     """Run einops's tests on a copy that `make_patch.py` has changed."""
     patched = source.with_name(f"{source.name}-patched")
     shutil.rmtree(patched, ignore_errors=True)
@@ -631,10 +634,7 @@ def _prove_patch(session: nox.Session, python: str, source: pathlib.Path, backen
     make = [python, "examples/einops_backend/make_patch.py", str(source)]
     patch = subprocess.run(make, check=True, capture_output=True).stdout
     subprocess.run(["git", "apply", "--unsafe-paths", f"--directory={patched}"], input=patch, check=True, cwd="/")
-    # its tests start `python`
-    path = os.pathsep.join([str(pathlib.Path(python).parent), os.environ["PATH"]])
-    variables = ENVIRONMENT | {"MULTIOP_X64": "1", "PATH": path}
-    variables["PYTHONPATH"] = os.pathsep.join([str(patched), str(pathlib.Path().absolute())])
+    variables = variables | {"PYTHONPATH": os.pathsep.join([str(patched), str(pathlib.Path().absolute())])}
     with session.chdir(patched):
         for backend in backends:
             names = ",".join(dict.fromkeys(["numpy", backend]))
