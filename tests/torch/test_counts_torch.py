@@ -87,7 +87,12 @@ def test_moving_moments_are_moved_by_the_kernel_that_normalizes():
     given = {"moving_mean": mean.clone(), "moving_variance": variance.clone(), "momentum": 0.9, "correction": 1}
     call = lambda: mo.op_batch_normalization_with_moments(x, 1, vector, vector, **given)
     expected = [torch.nn.functional.batch_norm(x, mean, variance, vector, vector, True, 0.1, 0.001), mean, variance]
-    torch.testing.assert_close(list(call()), expected)
+    found = list(call())
+    torch.testing.assert_close(found, expected)
+    for t, moved in zip((given["moving_mean"], given["moving_variance"]), found[1:], strict=True):
+        t.copy_(moved.detach())  # as a module does before the gradient is computed
+    results = [torch.autograd.grad(torch.sum(torch.sin(y)), x)[0] for y in (found[0], expected[0])]
+    torch.testing.assert_close(*results)
     with Operations() as seen:
         call()
     assert seen.names == ["aten._native_batch_norm_legit_functional.default"]

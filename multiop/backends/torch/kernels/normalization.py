@@ -82,10 +82,11 @@ def op_batch_normalization_with_moments(
         correction == 1
         and moving_batch_norm is not None
         and all(isinstance(t, torch.Tensor) and t.dtype is wide and t.shape == (x.shape[axis],) for t in moving)
+        and not any(t.requires_grad for t in moving)  # others may be overwritten before the gradient is computed
     ):
         return otherwise(*given)
 
-    def kernel(x, offset, scale, *moving):
+    def kernel(x, offset, scale):
         vectors = scale if scale is None else scale.to(wide), offset if offset is None else offset.to(wide)
         if moves:
             y, center, inverse, *moved = moving_batch_norm(x, *vectors, *moving, True, 1 - momentum, epsilon)
@@ -95,10 +96,8 @@ def op_batch_normalization_with_moments(
         variance = variance * ((n - 1) / n)  # the kernel's is the unbiased one
         return [(y, mean.to(dtype), variance.to(dtype)), center, inverse]
 
-    def pull(upstream, by_mean, by_variance, x, offset, scale, *rest):
-        *_, center, inverse = rest
+    def pull(upstream, by_mean, by_variance, x, offset, scale, center, inverse):
         slope = by_scale = total = None
-        kept = [t if t is None else t * momentum for t in (by_mean, by_variance)] if moves else []
         if moves and by_mean is not None:
             by_mean = by_mean * (1 - momentum)
         if moves and by_variance is not None:
@@ -113,14 +112,13 @@ def op_batch_normalization_with_moments(
             if by_variance is not None:
                 more = more + (x - center.reshape(shape)) * (by_variance * (2 / n)).reshape(shape)
             slope = (more.expand_as(x) if slope is None else slope + more).to(x.dtype)
-        return [slope, total if offset is not None else None, by_scale if scale is not None else None, *kept]
+        return [slope, total if offset is not None else None, by_scale if scale is not None else None]
 
-    def meaning(x, offset, scale, *moving):
-        return otherwise(x, 1, offset, scale, epsilon, *(moving or (None, None)), momentum, correction)
+    def meaning(x, offset, scale):
+        return otherwise(x, 1, offset, scale, epsilon, *moving, momentum, correction)
 
     x = x if axis == 1 else x.movedim(axis, 1)
-    operands = (x, offset, scale, *(moving if moves else ()))
-    y, mean, variance = run_fused(kernel, pull, meaning, *operands, native=meaning)
+    y, mean, variance = run_fused(kernel, pull, meaning, x, offset, scale, native=meaning)
     return y if axis == 1 else y.movedim(1, axis), mean, variance
 
 
