@@ -26,6 +26,8 @@ IMAGES = (16, 64, 64, 16)
 
 # op -> the shapes of its tensors, and how it is called; tensors hold normal numbers, in half of the range of float16
 CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
+    "op_abs": ([(512, 1024, 2)], lambda op, x: op(multiop.op_view_as_complex(x))),
+    "op_allclose": ([MANY, MANY], lambda op, x, y: op(x, y)),
     "op_angle": ([(512, 1024, 2)], lambda op, x: op(multiop.op_view_as_complex(x))),
     "op_arange": ([], lambda op: op(1024)),
     "op_arccosh": ([MANY], lambda op, x: op(x * x + 1)),
@@ -40,6 +42,7 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
         lambda op, x, offset, scale: op(x, -1, offset, scale)[0],
     ),
     "op_cdist": ([(512, 64), (512, 64)], lambda op, x, y: op(x, y)),
+    "op_count_nonzero": ([MANY], lambda op, x: op(x, -1)),
     "op_cross": ([(100_000, 3), (100_000, 3)], lambda op, x, y: op(x, y)),
     "op_det": ([(256, 16, 16)], lambda op, x: op(x)),
     "op_diag": ([(1024,)], lambda op, x: op(x)),
@@ -83,9 +86,11 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
     "op_norm": ([MANY], lambda op, x: op(x, axis=-1)),
     "op_normalize": ([MANY], lambda op, x: op(x, -1)),
     "op_one_hot": ([MANY], lambda op, x: op(labels(x, 64), 64)),
+    "op_pad": ([MANY], lambda op, x: op(x, 2, "reflect")),
     "op_polygamma": ([MANY], lambda op, x: op(1, x * x + 0.1)),
     "op_power": ([MANY, MANY], lambda op, x, y: op(x * x, y)),
     "op_quantile": ([MANY], lambda op, x: op(x, 0.3, -1)),
+    "op_ravel": ([MANY], lambda op, x: op(x)),
     "op_right_shift": ([MANY], lambda op, x: op(labels(x, 64), labels(x, 32))),
     "op_searchsorted": ([(1024,), MANY], lambda op, x, y: op(counted(x), y)),
     "op_segment_sum": ([(65536, 8), (1024, 64)], lambda op, x, y: op(x, rows_of(y), 64)),
@@ -93,6 +98,7 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
     "op_slogdet": ([(256, 16, 16)], lambda op, x: op(x)[1]),
     "op_std": ([MANY], lambda op, x: op(x, -1)),
     "op_top_k": ([(64, 32_000)], lambda op, x: op(x, 8)[0]),
+    "op_trace": ([MANY], lambda op, x: op(x)),
     "op_tril": ([MANY], lambda op, x: op(x)),
     "op_triu": ([MANY], lambda op, x: op(x)),
     "op_var": ([MANY], lambda op, x: op(x, -1)),
@@ -102,7 +108,9 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
     "op_xlogy": ([(1024,), (1024,)], lambda op, x, y: op(x, y * y)),
 }
 FLAT = {
+    "op_allclose",
     "op_arange",
+    "op_count_nonzero",
     "op_eye",
     "op_digitize",
     "op_isin",

@@ -131,6 +131,9 @@ def functools_of(multiop: Any, np: Any, x: Any, y: Any, m: Any, k: Any) -> dict[
     for name in ("fft", "ifft", "fftn", "ifftn", "irfftn"):
         rows[name] = (lambda f=getattr(np.fft, name): f(c)), (lambda f=getattr(multiop, f"op_{name}"): f(c))
     rows["rfftn"] = (lambda: np.fft.rfftn(m)), (lambda: multiop.array_api.fft.rfftn(m))
+    for name in ("real", "imag"):  # an op's result is an array of its own
+        rows[name] = (lambda f=getattr(np, name): f(c).copy()), (lambda f=getattr(multiop, f"op_{name}"): f(c))
+    rows["cast"] = (lambda: m.astype("float64")), (lambda: multiop.op_cast(m, "float64"))
     rows["view_as_real"] = (lambda: c[..., None].view("float32")), (lambda: multiop.op_view_as_real(c))
     rows["view_as_complex"] = (
         (lambda: m[:, :2].copy().view(np.result_type(m, np.complex64))[..., 0]),

@@ -192,7 +192,7 @@ FAULTS = {
     "second finite differences": CUSTOM + "ops.sin(x), lambda upstream: upstream * ops.stop_gradient(ops.cos(x))\n",
     "duality": ANEW,
     "vmap": ANEW,
-    "compiled": ANEW,
+    "compiled": ANEW.replace("next(count)", "(next(count) + ('Tracer' in type(x).__name__))"),
 }
 
 

@@ -43,7 +43,7 @@ LARGE = {  # calls of the sizes and options that a kernel is for, where the op's
         call(*[normal(2, 3, 2, 4)] * 3, bias=BIAS, is_causal=True),
     ],
     "op_expm": [call(normal(4, 4))],
-    **{f"op_{name}": [call(SPECTRUM)] for name in ("fft", "ifft", "fftn", "ifftn", "irfftn")},
+    **{f"op_{name}": [call(SPECTRUM)] for name in ("fft", "ifft", "fftn", "ifftn", "irfftn", "real", "imag")},
     "op_image_resize": [
         call(normal(2, 6, 6, 3), (12, 12)),
         call(normal(3, 6, 6), (12, 12), data_format="channels_first"),
