@@ -551,7 +551,7 @@ def conditions(kept: dict[str, Any]) -> str:
     whose = ", ".join(f"{TITLES.get(name, name)} {version}" for name, version in found.items() if name != "keras")
     about = kept["machine"]
     cores = f"{about['cores']} core{'s' * (about['cores'] > 1)}"
-    cores += f" of a busy machine (load {about['load']})" * (about["load"] > 1)
+    cores += f" of a busy machine (load {about['load']})" * (about["load"] > (os.cpu_count() or 1))
     return f"On {cores}, {kept['rounds']} rounds, Python {about['python']}, {whose}:"
 
 
