@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from multiop import errors
 from multiop._loading import registry
+from multiop._values import host
 from multiop._values.args import describe
 
 
@@ -63,17 +63,9 @@ def _of_framework(error: Exception, op: str, arguments: dict[str, Any]) -> error
 def _beyond(most: int, arguments: dict[str, Any]) -> str | None:
     """Return the message for an int that is too large for the framework, of which some do not say which it is."""
     for name, value in arguments.items():
-        if any(not -most <= n < most for n in _ints(value)):
+        if any(isinstance(n, int) and not -most <= n < most for n in host.flat([value])):
             return f"{name} is beyond what the framework can count to, got {describe(value)}"
     return None
-
-
-def _ints(value: Any) -> Iterator[int]:
-    if isinstance(value, (tuple, list)):
-        for one in value:
-            yield from _ints(one)
-    elif isinstance(value, int):
-        yield value
 
 
 _ADVICE = {  # where the size of the result depends on values

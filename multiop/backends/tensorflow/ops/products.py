@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import string
+import itertools
 
 import tensorflow as tf
 
@@ -59,8 +59,8 @@ def spell_ellipsis(subscripts, xs):
     """Give letters to the dimensions of the only `...`: TensorFlow makes a product for each entry of such ones."""
     for term, x in zip(subscripts.partition("->")[0].split(","), xs, strict=False):
         if "..." in term and x.shape.rank is not None:
-            letters = [letter for letter in string.ascii_letters if letter not in subscripts]
-            return subscripts.replace("...", "".join(letters[: max(0, x.shape.rank - len(term) + 3)]))
+            letters = itertools.islice(args.unused_letters(subscripts), max(0, x.shape.rank - len(term) + 3))
+            return subscripts.replace("...", "".join(letters))
     return subscripts
 
 
