@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-import string
 import sys
 
 import numpy as np
@@ -312,16 +311,6 @@ def _of_array_api(name):
     return call
 
 
-def _einsum(*args, **options):
-    """Spell labels that are lists of numbers as letters, in the order of those."""
-    if type(args[0]) is not str:
-        letters = string.ascii_uppercase + string.ascii_lowercase
-        terms = ["".join("..." if k is ... else letters[k] for k in term) for term in [*args[1::2], args[-1]]]
-        n = len(args) // 2
-        args = ",".join(terms[:n]) + (f"->{terms[-1]}" if len(args) % 2 else ""), *args[: 2 * n : 2]
-    return op_of("einsum")(*args, **{name: value for name, value in options.items() if name not in IGNORED})
-
-
 def _eig(a):
     """Return what is real in real numbers, as NumPy does."""
     found = op_of("eig")(a)
@@ -412,7 +401,6 @@ ADAPTED = {
     np.polyder: _polyder,
     np.polyint: _polyint,
     np.corrcoef: lambda x, y=None: op_of("corrcoef")(x if y is None else np.vstack([x, y])),
-    np.einsum: _einsum,
     np.linalg.matmul: np.matmul,
     np.linalg.multi_dot: lambda arrays: functools.reduce(np.matmul, arrays),
     np.linalg.vecdot: lambda x1, x2, axis=-1: np.sum(np.conj(x1) * x2, axis),
