@@ -87,7 +87,16 @@ def test_einsum_takes_lists_of_indices(backend, name):
 
 
 def test_einsum_refuses_other_indices(backend):
-    for given in ((X, ["a", "b", "c"]), (X, [0, 1, 52]), (X, X, [0, 1]), (X, "ijk"), (X, [True, 1, 2]), (X, np.ones(3)), (X, np.ones(3, bool)), (X,)):
+    for given in (
+        (X, ["a", "b", "c"]),
+        (X, [0, 1, 52]),
+        (X, X, [0, 1]),
+        (X, "ijk"),
+        (X, [True, 1, 2]),
+        (X, np.ones(3)),
+        (X, np.ones(3, bool)),
+        (X,),
+    ):
         with pytest.raises(errors.ArgumentTypeError, match="op_einsum"):
             ops.einsum(*given)
 
