@@ -98,6 +98,8 @@ class _Watch(TorchFunctionMode):
             or not any(self._of_upstream(x) for x in (*args, *(kwargs or {}).values()))
         ):
             return result
+        if called == "foreign" and args[2] is not None and not self._of_upstream(args[1][: args[2]]):
+            return result  # linear in the rest; the custom gradient around it has its transpose
         results = result if isinstance(result, (tuple, list)) else (result,)
         cut = [y for y in results if isinstance(y, torch.Tensor) and not self._of_upstream(y)]
         if called == "grad" and _keeps_graph(*args, **(kwargs or {})):
