@@ -9,7 +9,6 @@ import jax
 import numpy as np
 
 from multiop import config, extend, op_convert_to_numpy
-from multiop.backends.jax.autodiff._linearity import LINEAR_FROM
 from multiop.porting._spec import Spec
 
 _WIDE = ("int64", "uint64", "float64", "complex128")
@@ -65,7 +64,7 @@ def callback(called, xs):
         return jax.pure_callback(functools.partial(_run, called), results, *xs, vmap_method="sequential")
 
     if called.linear_from is not None:
-        call.__name__ = f"{LINEAR_FROM}{called.linear_from}"
+        call.__name__ = f"{extend.LINEAR_FROM}{called.linear_from}"
         call = jax.jit(call)
     return call(*xs)
 

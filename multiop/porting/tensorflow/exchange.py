@@ -8,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 
 from multiop import config, errors, extend, op_convert_to_numpy
-from multiop.backends.tensorflow.autodiff._linear import LINEAR_FROM
 from multiop.porting._spec import Spec
 
 orders = None  # how often its results can be differentiated: as often as one likes
@@ -74,7 +73,7 @@ def callback(called, xs):
         )
     specs = called.specs([Spec(tuple(x.shape), x.dtype.name) for x in xs])
     run = tf.autograph.experimental.do_not_convert(lambda *arrays: called.value(arrays, op_convert_to_numpy))
-    name = None if called.linear_from is None else f"{LINEAR_FROM}{called.linear_from}"
+    name = None if called.linear_from is None else f"{extend.LINEAR_FROM}{called.linear_from}"
     ys = tf.numpy_function(run, xs, [tf.as_dtype(spec.dtype) for spec in specs], stateful=False, name=name)
     return [tf.ensure_shape(y, spec.shape) for y, spec in zip(ys, specs, strict=True)]
 

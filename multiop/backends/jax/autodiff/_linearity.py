@@ -9,6 +9,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
+from multiop._values import foreign
+
 from .._internals import Literal, Tracer, scan_sizes
 
 ZERO, CONSTANT, LINEAR = "zero", "constant", "linear"  # zero; independent of u; linear in u
@@ -34,7 +36,6 @@ _ONE_FOR_ONE = {"psum", "psum_invariant", "pvary", "optimization_barrier", "devi
 _PRODUCTS = {"mul", "and", "dot_general", "ragged_dot_general", "conv_general_dilated"}
 # operations whose result is zero if their last operand, the right-hand side, is
 _SOLVE = {"triangular_solve", "tridiagonal_solve", "custom_linear_solve"}
-LINEAR_FROM = "linear_from_"  # the name of a compiled function that is linear in its operands from a number on
 _MOVES = {"broadcast_in_dim", "reshape", "transpose", "squeeze", "copy", "copy_p"}  # what a mapped call has around it
 _TANGENT = "custom_gradient_tangent"  # a rule, linear in the tangents, which follow the residuals
 
@@ -120,7 +121,7 @@ def _of_equation(eqn, given):
 def _linear_from(eqn):
     """Return from which operand on a compiled function says that it is linear, if it does."""
     name = str(eqn.params.get("name"))
-    return int(name.removeprefix(LINEAR_FROM)) if name.startswith(LINEAR_FROM) else None
+    return int(name.removeprefix(foreign.LINEAR_FROM)) if name.startswith(foreign.LINEAR_FROM) else None
 
 
 def says_linear(jaxpr, is_unknown):

@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from multiop import errors
+from multiop._values import foreign
 
 from .. import _internals
 
@@ -64,8 +65,6 @@ _ZEROS = {"Const", "EmptyTensorList", "Fill", "TensorListReserve", "ZerosLike"}
 FILL = "OutOfRange"
 # The name of a bool that is always false, whatever it is computed from
 NEVER = "MultiopNever"
-# The name of a call of the host that is linear in its operands from a number on
-LINEAR_FROM = "LinearFrom"
 _BRANCHES = {"Case", "If", "StatelessCase", "StatelessIf"}
 _LOOPS = {"StatelessWhile", "While"}
 _CALLS = _BRANCHES | _LOOPS | {"PartitionedCall", "StatefulPartitionedCall"}
@@ -149,8 +148,9 @@ class Tracker:
         """Return for each output whether it is linear in operands `depends`; `None` or "zero" if it is independent."""
         if op_type in _PRODUCTS:
             return [len(depends) == 1] * len(outputs)
-        if op_type == "PyFuncStateless" and (label := outputs[0].op.name.split("/")[-1]).startswith(LINEAR_FROM):
-            first = int(label.removeprefix(LINEAR_FROM).partition("_")[0])
+        if op_type == "PyFuncStateless":
+            name, _, number = outputs[0].op.name.split("/")[-1].rpartition(foreign.LINEAR_FROM)
+            first = int(number.partition("_")[0]) if name == "" and number[:1].isdigit() else len(inputs)
             rest = [i for i in range(first, len(inputs)) if i not in depends]
             return [depends[0] >= first and all(self.is_zero(inputs[i]) for i in rest)] * len(outputs)
         if op_type in _LINEAR:
