@@ -108,7 +108,8 @@ def functools_of(multiop: Any, np: Any, x: Any, y: Any, m: Any, k: Any) -> dict[
     rows["where"] = (lambda c=x > y: np.where(c, x, y)), (lambda c=x > y: multiop.op_where(c, x, y))
     rows["clip"] = (lambda: np.clip(x, 0.6, 1.2)), (lambda: multiop.op_clip(x, 0.6, 1.2))
     rows["take"] = (lambda: np.take(x, k)), (lambda: multiop.op_take(x, k))
-    rows["get_item"] = (lambda: x[2:-2].copy()), (lambda: multiop.op_get_item(x, slice(2, -2)))
+    part = slice(2, -2)  # made once, for both
+    rows["get_item"] = (lambda: x[part].copy()), (lambda: multiop.op_get_item(x, part))
     rows["reshape"] = (lambda: np.reshape(x, (2, -1)).copy()), (lambda: multiop.op_reshape(x, (2, -1)))
     rows["broadcast_to"] = (
         lambda: np.broadcast_to(x, (2, x.size)).copy(),

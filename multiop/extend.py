@@ -67,6 +67,7 @@ as_numpy = _host.as_numpy  # the array of a host value, by the rules of all back
 flatten_list = _host.flat  # the entries of nested lists
 is_scalar = _host.is_scalar  # whether a value is a Python scalar
 framework_of = _foreign.owner  # the backend whose tensor a value is
+LINEAR_FROM = _foreign.LINEAR_FROM  # names a call of another framework that is linear in its operands from a number on
 
 # arguments in their canonical form; each raises `ArgumentError` by the argument's name
 axes = _args.axes  # axes, each once and not negative

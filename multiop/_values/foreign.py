@@ -8,6 +8,7 @@ from multiop import errors
 
 # top-level module of a tensor's class -> the framework that owns it
 _OWNERS = {"torch": "torch", "jax": "jax", "jaxlib": "jax", "tensorflow": "tensorflow", "keras": "keras"}
+LINEAR_FROM = "multiop_linear_from_"  # and a number name a call of another framework, linear from that operand on
 _NOT_OWNED = (str, bool, int, float, complex)  # nor is a subclass, as of a literal in JAX
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from multiop import errors
 from multiop._call.boundary import boundary
 from multiop._loading.registry import active, composite, mark_recomputed
@@ -90,13 +92,15 @@ def _with_letters(given: Sequence[Any]) -> tuple[str, list[Any]]:
     """Return the subscripts and the operands that NumPy takes in turn, an operand and a list of its indices."""
     n = len(given) // 2
     operands, terms = list(given[: 2 * n : 2]), [*given[1 : 2 * n : 2], *given[2 * n :]]
+    letters, spelled = "".join(map(chr, (*range(65, 91), *range(97, 123)))), []  # capitals first
     for term in terms:
-        if not isinstance(term, Sequence) or not all(n is Ellipsis or (type(n) is int and 0 <= n < 52) for n in term):
+        is_row = isinstance(term, (Sequence, np.ndarray))
+        numbers = args.host_ints([k for k in term if k is not Ellipsis]) if is_row else None
+        if numbers is None or not all(0 <= k < 52 for k in numbers):
             raise errors.ArgumentTypeError(
                 f"beside a tensor, expected a list of ints from 0 to 51, got {args.describe(term)}"
             )
-    letters = "".join(map(chr, (*range(65, 91), *range(97, 123))))  # capitals first
-    spelled = ["".join(["..." if n is Ellipsis else letters[n] for n in term]) for term in terms]
+        spelled.append("".join(["..." if k is Ellipsis else letters[k] for k in term]))
     return "->".join([",".join(spelled[:n]), *spelled[n:]]), operands
 
 

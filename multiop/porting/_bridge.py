@@ -8,7 +8,18 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from multiop import config, errors, extend, op_custom_gradient, tree, vjp
+import numpy as np
+
+from multiop import (
+    config,
+    errors,
+    extend,
+    op_convert_to_numpy,
+    op_custom_gradient,
+    op_stop_gradient,
+    tree,
+    vjp,
+)
 from multiop.porting._spec import Spec
 
 _EXCHANGES = ("torch", "jax", "tensorflow")  # to a function of theirs; from these and from NumPy
@@ -22,6 +33,7 @@ class _Function:
         self._pulled: dict[tuple[int, tuple[int, ...]], _Function] = {}
         self.is_checked = False  # whether it closes over a parameter was asked
         self._floats: tuple[int, ...] | None = None  # of a gradient: the arguments whose specs its results have
+        self.linear_from: int | None = None  # of a gradient: the first of its arguments that it is linear in
 
     def value(self, arrays: Iterable[Any], hand: Callable[[Any], Any] | None = None) -> list[Any]:
         """Return what the function returns, as arrays with `__dlpack__`, or as what `hand` makes of its tensors."""
@@ -98,12 +110,29 @@ class _Function:
 
             def pull(given: list[Any]) -> list[Any]:
                 xs, upstreams = given[:n], given[n:]
-                return list(self._vjp(xs, floats)[0](upstreams))
+                grads = list(self._vjp(xs, floats)[0](upstreams))
+                self._check_linear(xs, upstreams, floats, grads)
+                return grads
 
             foreign = _Function(pull, self.backend, f"the gradient of {self.name}")
-            foreign._floats = floats
+            foreign._floats, foreign.linear_from = floats, n
             self._pulled[n, floats] = foreign
         return self._pulled[n, floats]
+
+    def _check_linear(self, xs: list[Any], upstreams: list[Any], floats: tuple[int, ...], grads: list[Any]) -> None:
+        """Raise if a gradient that is transposed, at the upstream gradient zero, has another transpose elsewhere."""
+        n, there = self.linear_from, exchange(self.backend)
+        if n is None or not there.is_concrete([*xs, *upstreams]):
+            return
+        arrays, rng = [np.asarray(op_convert_to_numpy(op_stop_gradient(x))) for x in xs[n:]], np.random.default_rng(0)
+        if any(x.any() for x in arrays):
+            return
+        others = [there.adopt((40 * rng.normal(size=x.shape)).astype(x.dtype)) for x in arrays]
+        again = self._vjp([*xs[:n], *others], floats)[0](upstreams)
+        for k, *pair in zip(floats, grads, again, strict=True):
+            a, b = (np.asarray(op_convert_to_numpy(op_stop_gradient(x))).astype(complex) for x in pair)
+            if k >= n and not np.allclose(a, b, 1e-2, 1e-3 * np.abs(a).max(initial=0), equal_nan=True):
+                raise errors.NonLinearRuleError.of(self.name.removeprefix("the gradient of "), "its transpose varies")
 
     def refusal(self, error: Exception) -> Callable[..., Any]:
         """Return what is called in place of a pullback that there is not."""
@@ -135,8 +164,8 @@ def bridge(function: Callable[..., Any], backend: str | None = None) -> Callable
 
     The values and the gradients are the other framework's own. On a CPU, tensors change hands by DLPack without a copy,
     but for NumPy's arrays.
-    The function works in eager mode, inside `jax.jit`, `tf.function` and `multiop.jit`, under `vmap`, and at second
-    order where the other framework has it.
+    The function works in eager mode, inside `jax.jit`, `tf.function` and `multiop.jit`, under `vmap`, and in forward
+    mode and at second order where the other framework has it.
 
     Args:
         function: A function of tensors, and of pytrees of tensors, of the other framework, which returns such. A
@@ -186,7 +215,7 @@ def foreign(function: Callable[..., Any], backend: str | None = None, pattern: A
     """Call a function of another framework as `bridge` does, also where a sparse derivative's pattern is found.
 
     The function counts as one custom gradient, whose rule is the other framework's pullback. Forward mode is the
-    transpose of that, and many cotangents at once are mapped over it.
+    transpose of that, its second derivative in the upstream gradient, and many vectors at once are mapped over it.
 
     Args:
         function: A function of tensors of the other framework, and of pytrees of them.

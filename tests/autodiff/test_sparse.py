@@ -511,6 +511,11 @@ REFUSED = {
 }
 
 
+def test_a_pattern_of_objects_is_read_as_truth(on_numpy):
+    pattern = np.where(np.eye(N, dtype=bool), "x", None)
+    assert mo.sparse_jacobian(ops.sin, array(X), pattern.tolist()).nnz == N
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_has_no_sparse_derivative_is_refused(backend, name):
     call, error, message = REFUSED[name]

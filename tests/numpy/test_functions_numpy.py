@@ -169,6 +169,28 @@ FUNCTIONS = {
     ),
     "orders that are cut": lambda p: np.sum(scipy.special.kn(2, p) * scipy.special.k0e(p)) + np.i0(p) @ p,
     "more names": lambda p: np.sum(np.angle(p + 2j, deg=True) * scipy.special.exp10(p)) + np.corrcoef(p, X)[0, 1],
+    "ufuncs of the entries in order": lambda p: (
+        np.subtract.reduce(p) * np.hypot.reduce(A * p, axis=1, keepdims=True)[0, 0]
+        + np.logaddexp.accumulate(p) @ np.logaddexp.reduce(A * p)
+        + np.sum(np.divide.accumulate(A * p, 1)[:, 2] ** 2)
+        + np.logaddexp.reduce(A * p, axis=None, keepdims=True)[0, 0]
+        + np.add.reduceat(p, [0, 2, 1]) @ np.multiply.reduceat(A * p, [0, 1, 3], axis=1)[0]
+    ),
+    "equations of tensors": lambda p: (
+        np.linalg.tensorsolve(np.reshape(M * p, (2, 2, 4)), A[:2, :2]) @ X
+        + np.linalg.tensorsolve(np.reshape(M * p, (2, 4, 2)), A[:2, :2], axes=(1,)) @ X
+        + np.sum(np.linalg.tensorinv(np.reshape(M * p, (4, 2, 2)), ind=1)[0] ** 2)
+    ),
+    "weights in bins": lambda p: (
+        np.histogram([0.0, 0.3, 1.0, 3.0], 4, (0, 1), weights=p * p)[0] @ X
+        + np.histogram([0.0, 0.3, 1.0, 3.0], [0, 0.3, 0.7, 3.0], weights=p, density=True)[0] @ X[:3]
+    ),
+    "sets": lambda p: np.setdiff1d(p * p, p[:1] ** 2) @ X[:3] * np.intersect1d(A[0] * p, A[0, :2] * p[:2]) @ X[:2],
+    "functions of statistics": lambda p: (
+        np.sum(scipy.special.huber(0.8, p - 1) * scipy.special.huber(p, 2.0))
+        + np.sum(scipy.special.chdtr(3, p) * scipy.special.gdtr(p[0], 2.0, p))
+        + np.sum(scipy.special.chdtrc(3, p) * scipy.special.gdtrc(2, 3.0, p))
+    ),
     "noise": lambda p: np.sum(np.random.default_rng(1).normal(size=4) * p**2),
 }
 
@@ -195,7 +217,8 @@ WAYS = {  # calls that end a gradient, and what their errors name
     r"np.r_.*op_concatenate": lambda p: np.sum(np.r_[p, 1.0]),
     r"np.copyto.*op_set_item": lambda p: np.sum(np.full_like(X, p[0])),
     r"np.polynomial's polyval.*one of those in docs/ops.md": lambda p: np.polynomial.polynomial.polyval(2.0, p),
-    r"np.maximum.accumulate.*one of those in docs/ops.md": lambda p: np.maximum.accumulate(p).sum(),
+    r"np.maximum.at.*one of those in docs/ops.md": lambda p: np.maximum.at(np.zeros(4), [0], p[:1]),
+    r"np.histogram_bin_edges": lambda p: np.sum(np.histogram(p)[1]),
     r"np.ravel.*op_ravel": lambda p: p.ravel("K").sum(),
 }
 
@@ -209,7 +232,7 @@ def test_what_would_end_a_gradient_names_the_way_out(way):
 def test_what_has_no_op_says_what_to_use():
     for call in (
         lambda p: np.trim_zeros(p), lambda p: np.var(p, mean=0.0), lambda p: np.mean(p, where=X > 1),
-        lambda p: np.linalg.tensorinv(A * p, 1), lambda p: np.sum(p, out=X), lambda p: np.exp(p, where=X > 1),
+        lambda p: np.hypot.reduce(A * p, (0, 1)), lambda p: np.sum(p, out=X), lambda p: np.exp(p, where=X > 1),
         lambda p: np.linalg.svd(M * p, True, True, True), lambda p: np.concatenate([p, p], dtype="float32"),
     ):  # fmt: skip
         with pytest.raises(errors.UnsupportedError, match="use an op of multiop"):

@@ -69,6 +69,7 @@ EINSUM = {
     "ellipsis": ([..., 1], [1, 0], [..., 0]),
     "beyond 26": ([50, 30, 2], [2, 3]),
     "tuples and ranges": (range(3), (2, 3), [3]),
+    "ints of NumPy": (np.arange(3), list(np.arange(2, 4)), (np.int8(1), ...)),
 }
 
 
@@ -86,7 +87,16 @@ def test_einsum_takes_lists_of_indices(backend, name):
 
 
 def test_einsum_refuses_other_indices(backend):
-    for given in ((X, ["a", "b", "c"]), (X, [0, 1, 52]), (X, X, [0, 1]), (X, "ijk"), (X, [True, 1, 2]), (X,)):
+    for given in (
+        (X, ["a", "b", "c"]),
+        (X, [0, 1, 52]),
+        (X, X, [0, 1]),
+        (X, "ijk"),
+        (X, [True, 1, 2]),
+        (X, np.ones(3)),
+        (X, np.ones(3, bool)),
+        (X,),
+    ):
         with pytest.raises(errors.ArgumentTypeError, match="op_einsum"):
             ops.einsum(*given)
 

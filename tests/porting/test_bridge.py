@@ -196,19 +196,30 @@ def test_in_the_users_own_compiler():
     np.testing.assert_allclose(gradient, expected.grad, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("active", ["torch", "jax", "tensorflow"])
-def test_forward_mode_is_refused(active):
-    f = porting.bridge(NATIVE[another_than(active)], another_than(active))
-    with multiop.use_backend(active), pytest.raises(errors.NonLinearRuleError, match="forward mode"):
-        multiop.jvp(lambda x: f(x, Y), (X,), (X,))
+FORWARD = {
+    "tangent": lambda f: multiop.jvp(f, (X, Y), (X + 1, Y - 2))[1],
+    "many tangents": lambda f: multiop.jvp(lambda x: f(x, Y), (X,), (np.stack([X + 1, -X]),), batched=True)[1],
+    "compiled": lambda f: multiop.jit(multiop.jacfwd(f))(X, Y),
+    "forward over reverse": lambda f: multiop.hessian(loss(f))(X, Y),
+    "with the whole function": lambda f: multiop.jvp(lambda x: ops.sin(f(x * x, Y)), (X,), (X + 1,))[1],
+}
 
 
-@foreigns
-def test_numpy_transposes_the_gradient_for_forward_mode(foreign):
-    f = porting.bridge(NATIVE[foreign], foreign)
-    with multiop.use_backend("numpy"):
-        found, expected = (multiop.jvp(f, (X, Y), (X + 1, Y - 2)) for f in (f, own))
-        np.testing.assert_allclose(numpy(found[1])[0], numpy(expected[1])[0], rtol=1e-5, atol=1e-6)
+@pytest.mark.parametrize("active", ["numpy", "torch", "jax", "tensorflow"])
+@pytest.mark.parametrize("way", FORWARD)
+def test_forward_mode_is_the_transpose_of_the_gradient(active, way):
+    foreign = another_than(active)
+    with multiop.use_backend(active):
+        found, expected = (numpy(FORWARD[way](f))[0] for f in (porting.bridge(NATIVE[foreign], foreign), own))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("active", ["numpy", "torch", "jax", "tensorflow"])
+def test_forward_mode_of_a_gradient_that_is_not_linear_is_refused(active):
+    clipped = multiop.op_custom_gradient(lambda x: (2 * x, lambda u: ops.clip(u, -1, 1) * 2))
+    f = porting.bridge(clipped, another_than(active))
+    with multiop.use_backend(active), pytest.raises(Exception, match="not linear in its upstream"):
+        multiop.jvp(f, (X,), (X,))
 
 
 def test_on_numpy_a_parameter_that_is_closed_over_is_refused():
@@ -233,9 +244,10 @@ def test_a_third_derivative():
     with multiop.use_backend("tensorflow"):
         assert float(multiop.grad(multiop.grad(multiop.grad(cube)))(2.0)) == 48
     with multiop.use_backend("jax"):
-        assert float(multiop.grad(multiop.grad(cube))(2.0)) == 48
-        with pytest.raises(errors.UnsupportedError, match="can be differentiated 2 times on the jax backend"):
-            multiop.grad(multiop.grad(multiop.grad(cube)))(2.0)
+        third = multiop.grad(multiop.grad(multiop.grad(cube)))
+        assert float(third(2.0)) == 48
+        with pytest.raises(errors.UnsupportedError, match="can be differentiated 3 times on the jax backend"):
+            multiop.grad(third)(2.0)
 
 
 def test_on_its_own_backend_it_is_the_function_itself():

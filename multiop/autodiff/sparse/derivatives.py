@@ -502,7 +502,7 @@ def _read_pattern(pattern: Any, shape: tuple[int, int], name: str) -> Any:
     """Return a pattern that the caller gives as a matrix of bool."""
     if not hasattr(pattern, "tocsr"):
         try:
-            pattern = np.asarray(op_convert_to_numpy(pattern) if active().is_tensor(pattern) else pattern)
+            pattern = np.array(op_convert_to_numpy(pattern) if active().is_tensor(pattern) else pattern, bool)
         except ValueError as error:  # of lists of different lengths
             raise errors.ArgumentError(f"{name}: pattern must be a matrix: {error}") from None
     if tuple(pattern.shape) != shape:

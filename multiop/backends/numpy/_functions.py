@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
+import math
 import operator
-import string
 import sys
 
 import numpy as np
@@ -26,7 +27,8 @@ FACTS = set(  # which are constant but where they jump
     words("""shape ndim size iscomplexobj isrealobj iscomplex isreal isneginf isposinf result_type can_cast
     array_equal array_equiv allclose isclose array_repr array_str argmax argmin nanargmax nanargmin argsort
     argpartition lexsort searchsorted digitize nonzero flatnonzero argwhere count_nonzero isin matrix_rank all any
-    zeros_like ones_like empty_like shares_memory may_share_memory""")
+    zeros_like ones_like empty_like shares_memory may_share_memory common_type min_scalar_type diag_indices_from
+    tril_indices_from triu_indices_from""")
 )
 UFUNCS = {  # whose ops have other names, those of SciPy too
     "absolute": "abs", "remainder": "mod", "float_power": "power", "expit": "sigmoid", "gammaln": "lgamma",
@@ -80,6 +82,8 @@ def called_by_ufunc(ops, ufunc, method, inputs, options):
     name = ufunc.__name__
     if (name, method) in REDUCED and "out" not in options:
         return REDUCED[name, method](*inputs, **{"axis": 0} | options)
+    if method in ("reduce", "accumulate", "reduceat") and options.keys() <= {"axis", "keepdims"}:
+        return _fold(ufunc, method, *inputs, **options)
     if options or method not in ("__call__", "outer"):
         return NotImplemented
     if method == "outer":
@@ -90,6 +94,23 @@ def called_by_ufunc(ops, ufunc, method, inputs, options):
         return getattr(ops, name)(order, *inputs)
     op = ADAPTED_UFUNCS.get(name) or getattr(ops, UFUNCS.get(name, name), None)
     return NotImplemented if op is None else op(*inputs)
+
+
+def _fold(ufunc, method, x, indices=None, axis=0, keepdims=False):
+    """Take a ufunc of the entries along an axis one after another, as NumPy does."""
+    if ufunc is np.logaddexp and method == "reduce":
+        return op_of("logsumexp")(x, axis, keepdims)
+    if type(axis) is not int or "dd->d" not in ufunc.types or not np.shape(x)[axis]:
+        return NotImplemented
+    rows = np.moveaxis(x, axis, 0)
+    if method == "reduceat":
+        ends = [*indices[1:], len(rows)]
+        found = [ufunc.reduce(rows[i:end]) if i < end else rows[i] for i, end in zip(indices, ends, strict=True)]
+    else:
+        found = list(itertools.accumulate(rows, ufunc))
+    if method == "reduce":
+        return np.expand_dims(found[-1], axis) if keepdims else found[-1]
+    return np.moveaxis(np.stack(found), 0, axis)
 
 
 def called_by_op(function, args, kwargs):
@@ -266,6 +287,23 @@ def _solve(a, b):
     return op_of("solve")(a, np.expand_dims(b, tuple(range(n))) if n > 0 else b)
 
 
+def _tensorsolve(a, b, axes=()):
+    a = np.moveaxis(a, axes or (), range(-len(axes or ()), 0))
+    return np.reshape(np.linalg.solve(np.reshape(a, (np.size(b), -1)), np.ravel(b)), np.shape(a)[np.ndim(b) :])
+
+
+def _tensorinv(a, ind=2):
+    before, after = np.shape(a)[:ind], np.shape(a)[ind:]
+    return np.reshape(np.linalg.inv(np.reshape(a, (math.prod(before), -1))), after + before)
+
+
+def _histogram(a, bins=10, range=None, density=None, weights=None):
+    edges, x = np.histogram_bin_edges(a, bins, range), np.ravel(a)
+    places = np.searchsorted(edges, x, "right") - (x == edges[-1])  # the last bin has its end
+    found = np.bincount(places, np.ravel(weights), len(edges) + 1)[1:-1]
+    return found / np.diff(edges) / np.sum(found) if density else found, edges
+
+
 def _lstsq(a, b, rcond=None):
     x, rank = op_of("lstsq")(a, b, rcond), np.linalg.matrix_rank(a)
     rest = np.atleast_1d(np.sum(np.abs(a @ x - b) ** 2, 0))
@@ -312,16 +350,6 @@ def _of_array_api(name):
     return call
 
 
-def _einsum(*args, **options):
-    """Spell labels that are lists of numbers as letters, in the order of those."""
-    if type(args[0]) is not str:
-        letters = string.ascii_uppercase + string.ascii_lowercase
-        terms = ["".join("..." if k is ... else letters[k] for k in term) for term in [*args[1::2], args[-1]]]
-        n = len(args) // 2
-        args = ",".join(terms[:n]) + (f"->{terms[-1]}" if len(args) % 2 else ""), *args[: 2 * n : 2]
-    return op_of("einsum")(*args, **{name: value for name, value in options.items() if name not in IGNORED})
-
-
 def _eig(a):
     """Return what is real in real numbers, as NumPy does."""
     found = op_of("eig")(a)
@@ -365,6 +393,13 @@ ADAPTED_UFUNCS = {
     "vecmat": lambda x1, x2: np.matmul(np.expand_dims(np.conj(x1), -2), x2)[..., 0, :],
     "vecdot": lambda x1, x2: np.sum(np.conj(x1) * x2, -1),
     "exp10": lambda x: np.power(10.0, x),
+    "huber": lambda k, x: np.where(
+        k < 0, np.inf, np.where(np.abs(x) <= k, np.square(x) / 2, k * (np.abs(x) - np.divide(k, 2)))
+    ),
+    "chdtr": lambda k, x: op_of("gammainc")(np.divide(k, 2), np.divide(x, 2)),
+    "chdtrc": lambda k, x: op_of("gammaincc")(np.divide(k, 2), np.divide(x, 2)),
+    "gdtr": lambda rate, a, x: op_of("gammainc")(a, np.multiply(rate, x)),
+    "gdtrc": lambda rate, a, x: op_of("gammaincc")(a, np.multiply(rate, x)),
     "yn": lambda n, x: op_of("yv")(np.trunc(n), x),  # they drop what an order has behind its point
     "kn": lambda n, x: op_of("kv")(np.trunc(n), x),
 }
@@ -406,18 +441,22 @@ ADAPTED = {
     np.angle: lambda z, deg=False: np.degrees(op_of("angle")(z)) if deg else op_of("angle")(z),
     np.real_if_close: lambda a, tol=100: np.real(a) if np.isrealobj(np.real_if_close(a.array, tol)) else a,
     np.union1d: lambda ar1, ar2: np.unique(np.concatenate([ar1, ar2], None)),
+    np.intersect1d: lambda ar1, ar2: np.unique(ar1)[np.isin(np.unique(ar1), ar2)],
+    np.setdiff1d: lambda ar1, ar2: np.unique(ar1)[np.isin(np.unique(ar1), ar2, invert=True)],
+    np.histogram: _histogram,
     np.polyadd: lambda a1, a2: np.add(*_of_one_length(a1, a2)),
     np.polysub: lambda a1, a2: np.subtract(*_of_one_length(a1, a2)),
     np.polymul: np.convolve,
     np.polyder: _polyder,
     np.polyint: _polyint,
     np.corrcoef: lambda x, y=None: op_of("corrcoef")(x if y is None else np.vstack([x, y])),
-    np.einsum: _einsum,
     np.linalg.matmul: np.matmul,
     np.linalg.multi_dot: lambda arrays: functools.reduce(np.matmul, arrays),
     np.linalg.vecdot: lambda x1, x2, axis=-1: np.sum(np.conj(x1) * x2, axis),
     np.linalg.lstsq: _lstsq,
     np.linalg.solve: _solve,
+    np.linalg.tensorsolve: _tensorsolve,
+    np.linalg.tensorinv: _tensorinv,
     np.linalg.cond: _cond,
     np.linalg.eig: _eig,
     np.linalg.qr: _qr,

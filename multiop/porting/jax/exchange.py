@@ -12,7 +12,7 @@ from multiop import config, extend, op_convert_to_numpy
 from multiop.porting._spec import Spec
 
 _WIDE = ("int64", "uint64", "float64", "complex128")
-orders = 2  # how often its results can be differentiated: multiop traces a rule's rules ahead
+orders = 3  # how often its results can be differentiated: multiop traces a rule's rules ahead
 
 
 def share(x):
@@ -59,7 +59,14 @@ def callback(called, xs):
     """Return the results of a foreign function on tracers: a call of the host that the compiler does not look into."""
     specs = called.specs([Spec(x.shape, x.dtype.name) for x in xs])
     results = [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs]
-    return jax.pure_callback(functools.partial(_run, called), results, *xs, vmap_method="sequential")
+
+    def call(*xs):
+        return jax.pure_callback(functools.partial(_run, called), results, *xs, vmap_method="sequential")
+
+    if called.linear_from is not None:
+        call.__name__ = f"{extend.LINEAR_FROM}{called.linear_from}"
+        call = jax.jit(call)
+    return call(*xs)
 
 
 def _run(called, *xs):

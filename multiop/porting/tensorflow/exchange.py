@@ -73,7 +73,8 @@ def callback(called, xs):
         )
     specs = called.specs([Spec(tuple(x.shape), x.dtype.name) for x in xs])
     run = tf.autograph.experimental.do_not_convert(lambda *arrays: called.value(arrays, op_convert_to_numpy))
-    ys = tf.numpy_function(run, xs, [tf.as_dtype(spec.dtype) for spec in specs], stateful=False)
+    name = None if called.linear_from is None else f"{extend.LINEAR_FROM}{called.linear_from}"
+    ys = tf.numpy_function(run, xs, [tf.as_dtype(spec.dtype) for spec in specs], stateful=False, name=name)
     return [tf.ensure_shape(y, spec.shape) for y, spec in zip(ys, specs, strict=True)]
 
 

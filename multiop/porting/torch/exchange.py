@@ -87,26 +87,28 @@ def callback(called, xs):
     if handle is None:
         handle = called.handle = next(_handles)
         _called[handle] = called
-    return torch.ops.multiop.foreign(handle, list(xs))
+    return torch.ops.multiop.foreign(handle, list(xs), called.linear_from)
 
 
-def _foreign(handle, xs):
+def _foreign(handle, xs, linear_from=None):
     given = [share(x) for x in xs]
     ys = [adopt(y) for y in _called[handle].value(given)]
     pointers = {x.data_ptr() for x in given}
     return [y.clone() if y.data_ptr() in pointers else y for y in ys]  # a result must not share an argument's memory
 
 
-def _foreign_specs(handle, xs):
+def _foreign_specs(handle, xs, linear_from=None):
     backend = extend.load("torch")
     specs = _called[handle].specs([Spec(tuple(int(n) for n in x.shape), backend.dtype_name(x)) for x in xs])
     return [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype)) for spec in specs]
 
 
-def _foreign_mapped(info, in_dims, handle, xs):
+def _foreign_mapped(info, in_dims, handle, xs, linear_from=None):
     rows = [
         torch.ops.multiop.foreign(
-            handle, [x if dim is None else x.select(dim, i) for x, dim in zip(xs, in_dims[1], strict=True)]
+            handle,
+            [x if dim is None else x.select(dim, i) for x, dim in zip(xs, in_dims[1], strict=True)],
+            linear_from,
         )
         for i in range(info.batch_size)
     ]
@@ -116,7 +118,7 @@ def _foreign_mapped(info, in_dims, handle, xs):
 
 # no gradient is registered: that of op_custom_gradient stands around the operation
 _library = torch.library.Library("multiop", "FRAGMENT")
-_library.define("foreign(int handle, Tensor[] xs) -> Tensor[]")
+_library.define("foreign(int handle, Tensor[] xs, int? linear_from=None) -> Tensor[]")
 _library.impl("foreign", _foreign, "CompositeExplicitAutograd")
 _library.impl("foreign", torch.library.fallthrough_kernel, "Autograd")
 torch.library.register_fake("multiop::foreign", _foreign_specs, lib=_library)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
+from multiop._values import foreign
+
 from .._internals import Literal, Tracer, scan_sizes
 
 ZERO, CONSTANT, LINEAR = "zero", "constant", "linear"  # zero; independent of u; linear in u
@@ -34,6 +36,7 @@ _ONE_FOR_ONE = {"psum", "psum_invariant", "pvary", "optimization_barrier", "devi
 _PRODUCTS = {"mul", "and", "dot_general", "ragged_dot_general", "conv_general_dilated"}
 # operations whose result is zero if their last operand, the right-hand side, is
 _SOLVE = {"triangular_solve", "tridiagonal_solve", "custom_linear_solve"}
+_MOVES = {"broadcast_in_dim", "reshape", "transpose", "squeeze", "copy", "copy_p"}  # what a mapped call has around it
 _TANGENT = "custom_gradient_tangent"  # a rule, linear in the tangents, which follow the residuals
 
 
@@ -90,6 +93,10 @@ def _of_equation(eqn, given):
         return kinds(params["staged"].function.jaxpr, given)[:n]
     if params.get("name") == "blank_out_of_range" and given[0] != CONSTANT and given[1] != LINEAR:
         return given[:1]  # an op puts NaN where an index is out of range, if only the compiled program knows the index
+    if (first := _linear_from(eqn)) is not None:
+        if LINEAR in given[:first] or {LINEAR, CONSTANT} <= {*given[first:]}:
+            raise NotLinear("it calls another framework with it")
+        return [_either(*given[first:])] * n
     if inner is not None:
         return kinds(getattr(inner, "jaxpr", inner), given)
     if name in _ONE_FOR_ONE and n == len(given):
@@ -109,6 +116,20 @@ def _of_equation(eqn, given):
     if not all(jnp.issubdtype(y.aval.dtype, np.inexact) for y in eqn.outvars):
         raise NotLinear("it makes integers or bools of it")
     return [LINEAR] * n
+
+
+def _linear_from(eqn):
+    """Return from which operand on a compiled function says that it is linear, if it does."""
+    name = str(eqn.params.get("name"))
+    return int(name.removeprefix(foreign.LINEAR_FROM)) if name.startswith(foreign.LINEAR_FROM) else None
+
+
+def says_linear(jaxpr, is_unknown):
+    """Say whether a jaxpr is a call that says that it is linear in the operands that are unknown, alone or mapped."""
+    calls = [eqn for eqn in jaxpr.eqns if _linear_from(eqn) is not None]
+    if not calls or any(eqn.primitive.name not in _MOVES for eqn in jaxpr.eqns if eqn not in calls):
+        return False
+    return CONSTANT not in kinds(jaxpr, [LINEAR if is_so else CONSTANT for is_so in is_unknown])
 
 
 def _keeps_zero(name, params, given):

@@ -552,8 +552,9 @@ def _staged_transpose(cotangents, *operands, staged, all_results):
     of_outputs, of_others = cotangents[: staged.n_outputs], cotangents[staged.n_outputs :]
     if all(isinstance(u, Zero) for u in of_outputs):
         return pull_cotangents(cotangents)
-    jax.eval_shape(lambda: [g for g in pull_cotangents(cotangents) if _is_perturbed(g)])  # raises if it is not linear
     is_linear = [isinstance(x, internals.UndefinedPrimal) for x in operands]
+    if not linearity.says_linear(jaxpr.jaxpr, is_linear):
+        jax.eval_shape(lambda: [g for g in pull_cotangents(cotangents) if _is_perturbed(g)])  # raises if it is not
     primals = [
         internals.instantiate_zeros(Zero(x.aval)) if unknown else x
         for x, unknown in zip(operands, is_linear, strict=True)

@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from multiop import errors
+from multiop._values import foreign
 
 from .. import _internals
 
@@ -147,6 +148,11 @@ class Tracker:
         """Return for each output whether it is linear in operands `depends`; `None` or "zero" if it is independent."""
         if op_type in _PRODUCTS:
             return [len(depends) == 1] * len(outputs)
+        if op_type == "PyFuncStateless":
+            name, _, number = outputs[0].op.name.split("/")[-1].rpartition(foreign.LINEAR_FROM)
+            first = int(number.partition("_")[0]) if name == "" and number[:1].isdigit() else len(inputs)
+            rest = [i for i in range(first, len(inputs)) if i not in depends]
+            return [depends[0] >= first and all(self.is_zero(inputs[i]) for i in rest)] * len(outputs)
         if op_type in _LINEAR:
             operands = range(len(inputs))[_LINEAR[op_type]]
             if op_type == "IdentityN":

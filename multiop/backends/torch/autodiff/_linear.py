@@ -81,7 +81,10 @@ def transpose(rule, name, upstreams, cotangents):
 
 
 class _Watch(TorchFunctionMode):
-    """Refuse operations that read the upstream's values, or detach it, without leaving a trace in the graph."""
+    """Refuse operations that read the upstream's values, or detach it, without leaving a trace in the graph.
+
+    But a call of another framework that is linear in it: the custom gradient around that has the transpose.
+    """
 
     def __init__(self, level, name):
         super().__init__()
@@ -93,8 +96,8 @@ class _Watch(TorchFunctionMode):
         if called == "__get__":
             called = getattr(getattr(func, "__self__", None), "__name__", "")
         if (
-            called in _OF_SHAPE
-            or called in _MAKE_DUAL
+            called in _OF_SHAPE | _MAKE_DUAL
+            or (called == "foreign" and args[2] is not None and not self._of_upstream(args[1][: args[2]]))
             or not any(self._of_upstream(x) for x in (*args, *(kwargs or {}).values()))
         ):
             return result
