@@ -477,6 +477,11 @@ REFUSED = {
         errors.ArgumentError,
         "prepared for",
     ),
+    "another structure": (
+        lambda: mo.sparse_jacobian(lambda p: ops.sin(next(iter(p.values()))), {"a": array(X)})({"b": array(X)}),
+        errors.ArgumentError,
+        "'b'.*it was prepared for.*'a'",
+    ),
     "no tensors": (lambda: mo.sparse_jacobian(lambda p: p["a"], {}), errors.ArgumentError, "x has no entries: nothing"),
     "a ragged pattern": (
         lambda: mo.sparse_jacobian(chain, array(X), [[1], [1, 2]]),

@@ -140,7 +140,7 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
     _args.function(f, f"{name}: f")
     _args.choice(mode, MODES[second], f"{name}: mode")
     _in_chunks(color_jacobian, chunk_size, name)  # checks it
-    flat = _flatten(f, x, name)
+    flat, tree = _flatten(f, x, name)
     if not _count(inputs := _shapes(flat.primals, flat)):
         raise errors.ArgumentError(f"{name}: x has no entries: {_say(inputs)}")
     outputs = [op_stop_gradient(y) for y in (flat.scalar if second else flat.inexact)(*flat.primals)[0]]
@@ -163,7 +163,7 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
     def prepare(mode: str) -> SparseDerivative:
         is_mirrored = mode in MIRRORED
         colored = color_hessian(found, mode == "acyclic") if is_mirrored else color_jacobian(found, mode)
-        made = SparseDerivative(f, found, colored, inputs, results, second, chunk_size)
+        made = SparseDerivative(f, found, colored, inputs, results, second, chunk_size, tree)
         if is_given or (has_rules and is_mirrored):
             made.check(x)
         elif has_rules or colored.rows is not None:
@@ -190,11 +190,11 @@ class SparseDerivative:
     """
 
     def __init__(
-        self, f: Any, pattern: Any, colored: Any, inputs: Shapes, outputs: Shapes, second: bool, chunk_size: int | None
+        self, f: Any, pattern: Any, colored: Any, inputs: Shapes, outputs: Shapes, second: bool, chunk: Any, tree: str
     ) -> None:
-        self._f, self._colored, self._inputs, self._outputs = f, colored, inputs, outputs
+        self._f, self._colored, self._inputs, self._outputs, self._tree = f, colored, inputs, outputs, tree
         self._results = inputs if second else outputs
-        self._second, self._chunk_size, self._name = second, chunk_size, NAMES[second]
+        self._second, self._chunk_size, self._name = second, chunk, NAMES[second]
         self._n_columns, self._n_rows = _coloring.count(colored.columns), _coloring.count(colored.rows)
         self.pattern, self.n_products = pattern, colored.size
         self.shape: tuple[int, int] = tuple(pattern.shape)
@@ -222,7 +222,8 @@ class SparseDerivative:
             what `f` closes over, and can be computed under `jit`.
 
         Raises:
-            ArgumentError: `x`, or what `f` returns of it, has another structure or shape than it was prepared for.
+            ArgumentError: `x` has another structure, or `x` or what `f` returns of it other shapes, than it was prepared
+                for.
             DTypeError: `x` holds integers or complex numbers.
         """
         flat = self._flatten(x)
@@ -250,7 +251,8 @@ class SparseDerivative:
             `scipy.sparse.csr_array` of shape `shape`, with an entry for each of the pattern, those that are zero too.
 
         Raises:
-            ArgumentError: `x`, or what `f` returns of it, has another structure or shape than it was prepared for.
+            ArgumentError: `x` has another structure, or `x` or what `f` returns of it other shapes, than it was prepared
+                for.
             DTypeError: `x` holds integers or complex numbers.
         """
         return self.matrix(op_stop_gradient(self.values(x)))
@@ -280,7 +282,7 @@ class SparseDerivative:
         """
         import json
 
-        about = {"inputs": self._inputs, "outputs": self._outputs, "second": self._second, "chunk": self._chunk_size}
+        about = {key: getattr(self, f"_{key}") for key in ("inputs", "outputs", "second", "chunk_size", "tree")}
         arrays = {"shape": self.shape, "indices": self.pattern.indices, "indptr": self.pattern.indptr}
         arrays |= {name: value for name, value in self._colored._asdict().items() if value is not None}
         np.savez_compressed(path, about=np.array(json.dumps(about)), **arrays)
@@ -309,10 +311,11 @@ class SparseDerivative:
                 entries = np.ones(len(indices), bool), indices, saved["indptr"]
                 pattern = sparse().csr_array(entries, tuple(saved["shape"].tolist()))
                 colored = _coloring.Coloring(*map(saved.get, _coloring.Coloring._fields))
+                inputs, outputs = ([(tuple(s), dtype) for s, dtype in about[key]] for key in ("inputs", "outputs"))
+                rest = about["second"], about["chunk_size"], about["tree"]
         except (KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
             raise errors.ArgumentError(f"load: {path} holds no prepared derivative: {error}") from None
-        inputs, outputs = ([(tuple(s), dtype) for s, dtype in about[key]] for key in ("inputs", "outputs"))
-        return cls(f, pattern, colored, inputs, outputs, about["second"], about["chunk"])
+        return cls(f, pattern, colored, inputs, outputs, *rest)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_kept": {}}  # which holds tensors of a device
@@ -332,7 +335,9 @@ class SparseDerivative:
     # evaluation
 
     def _flatten(self, x: Any) -> _flat.FlatFunction:
-        flat = _flatten(_gradient(self._f, 0, False, self._name) if self._second else self._f, x, self._name)
+        flat, given = _flatten(_gradient(self._f, 0, False, self._name) if self._second else self._f, x, self._name)
+        if given != self._tree:
+            raise errors.ArgumentError(f"{self._name}: x is {given}; it was prepared for {self._tree}")
         self._compare(_shapes(flat.primals, flat), self._inputs, "x is")
         return flat
 
@@ -350,10 +355,9 @@ class SparseDerivative:
             key = None
         if (kept := self._kept.get(key)) is not None:
             return kept
-        parts = make()
-        placed = [backend.on_device_of(x, part) for part in parts]
+        placed = [backend.on_device_of(x, part) for part in make()]
         # a tensor of a program that is traced, or of PyTorch's inference mode, serves there alone
-        if key and all(backend.is_at_hand(part) and not getattr(part, "is_inference", bool)() for part in parts):
+        if key and all(backend.is_at_hand(part) and not getattr(part, "is_inference", bool)() for part in placed):
             self._kept[key] = placed
         return placed
 
@@ -368,8 +372,7 @@ class SparseDerivative:
             push = linear[3]()
         seeds = functools.partial(self._seeds, self._colored.columns, _shapes(flat.primals, flat), flat)
         pushed = _map_chunks(push, seeds, self._n_columns, self._chunk_size, backend)
-        of_one = [(shape[1:], dtype) for shape, dtype in _shapes(pushed, flat)]  # as the outputs are
-        self._compare(of_one, self._results, "f returned")
+        self._compare([(shape[1:], dtype) for shape, dtype in _shapes(pushed, flat)], self._results, "f returned")
         return _join(pushed, self._n_columns)
 
     def _pull(self, flat: _flat.FlatFunction) -> Any:
@@ -404,7 +407,8 @@ class SparseDerivative:
         def product(vector: Any, by_rows: bool) -> Any:
             parts = [backend.on_device_of(flat.primals[0], y) for y in _split(vector, sides[by_rows], backend)]
             found = pullback(parts) if by_rows else backend.jvp(flat.inexact, flat.primals, parts)[1]
-            return np.concatenate([_to_host(y).astype(np.float64).ravel() for y in found])
+            found = [np.asarray(op_convert_to_numpy(op_stop_gradient(y)), np.float64) for y in found]
+            return np.concatenate([y.ravel() for y in found])
 
         whole = np.random.default_rng(0).uniform(0.5, 1.5, _count(sides[by_rows]))
         matrix = self(x).astype(np.float64)
@@ -413,8 +417,6 @@ class SparseDerivative:
         with np.errstate(all="ignore"):
             wanted, own = product(whole, by_rows), matrix @ whole
             off = np.abs(wanted - own) > tolerance * (np.abs(wanted) + abs(matrix) @ whole)
-        if not off.any():
-            return
         pattern = (self.pattern.T if by_rows else self.pattern).tocsr()
         for line in np.flatnonzero(off).tolist():
             entries = product(np.eye(1, len(off), line)[0], not by_rows)
@@ -426,7 +428,8 @@ class SparseDerivative:
                     f"{self._name}: the pattern lacks an entry: that of row {i} and column {j} is "
                     f"{entries[other]:.3g} at x"
                 )
-        raise errors.ArgumentError(f"{self._name}: the second derivative at x is not symmetric: give mode='forward'")
+        if off.any():
+            raise errors.ArgumentError(f"{self._name}: the second derivative is not symmetric: give mode='forward'")
 
 
 def _find_steps(above: Any) -> Iterator[tuple[Any, Any]]:
@@ -443,11 +446,11 @@ def _find_steps(above: Any) -> Iterator[tuple[Any, Any]]:
 TOLERANCE = {"float32": 1e-4, "float64": 1e-9}  # between a product and that of the entries
 
 
-def _flatten(f: Callable[..., Any], x: Any, name: str) -> _flat.FlatFunction:
-    """Return `f` as a function of the tensors in `x`, which must be real."""
+def _flatten(f: Callable[..., Any], x: Any, name: str) -> tuple[_flat.FlatFunction, str]:
+    """Return `f` as a function of the tensors in `x`, which must be real, and the structure of `x`."""
     flat = _flat.FlatFunction(f, (x,), {}, 0, False, active(), name)
     _refuse_complex(flat.primals, flat, "x")
-    return flat
+    return flat, "a tensor" if (tree := flat.templates[0].structure) is None else str(tree)
 
 
 def _refuse_complex(xs: Sequence[Any], flat: _flat.FlatFunction, what: str) -> None:
@@ -468,10 +471,6 @@ def _shapes(xs: Sequence[Any], flat: _flat.FlatFunction) -> Shapes:
             raise errors.ArgumentError(f"{flat.name}: shapes must be known before the run, got {shape}")
         found.append((shape, flat.backend.dtype_name(x)))
     return found
-
-
-def _to_host(x: Any) -> Any:
-    return np.asarray(op_convert_to_numpy(op_stop_gradient(x)))
 
 
 def _split(rows: Any, shapes: Shapes, backend: Any) -> list[Any]:
