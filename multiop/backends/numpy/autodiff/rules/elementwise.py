@@ -71,7 +71,7 @@ def of_size(u, _y, x):
     if type(x) is type(u) is np.ndarray and is_complex(x):
         size = np.abs(x)
         if size.all() and size.max(initial=0) < np.inf:
-            return u * (x / size)
+            return u * complex_of(x.real / size, x.imag / size)  # NumPy's quotient of complex numbers takes 1 / size
     return complex_of(*op_hypot(u, ops.real(x), ops.imag(x))) if is_complex(x) else u * ops.sign(x)
 
 
