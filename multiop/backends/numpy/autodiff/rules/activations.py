@@ -44,7 +44,7 @@ op_threshold = (lambda u, _y, x, threshold, _value: ops.where(ops.less_equal(x, 
 op_hard_sigmoid = (lambda u, _y, x: ops.where(ops.less(abs(x), 3), u / 6, 0),)
 op_hard_silu = (lambda u, _y, x: ops.where(ops.less(abs(x), 3), u * (x / 3 + 0.5), ops.where(ops.greater(x, 0), u, 0)),)
 op_log_sigmoid = by_slope(lambda x: ops.sigmoid(-x))
-op_softsign = by_slope(lambda x: np.square(np.reciprocal(1 + np.abs(x))))
+op_softsign = (lambda u, _y, x: u / (1 + np.abs(x)) / (1 + np.abs(x)),)
 op_tanh_shrink = by_slope(lambda x: np.square(np.tanh(x)))
 
 
