@@ -18,7 +18,6 @@ N = 5
 # functions of arguments of which there are few: dtypes, versions, signatures of ops, no argument at all
 FEW = {
     "multiop.autodiff.sparse._sets.sparse",
-    "multiop.backends.jax.ops.activations.softsign_of_order",
     "multiop.backends.jax.ops.elementwise.power_of_order",
     "multiop._call.recover._options",
     "multiop._values.dtypes._above",

@@ -1458,7 +1458,6 @@ def _zeta(x: Any, q: Any) -> Any:
 # the exponent that is neglected, nodes of an integral, and where the series of the modified function ends, after terms
 _BESSEL = {"float32": (18.0, 64, 10.0, 30), "float64": (40.0, 128, 20.0, 48)}
 _STEEP = {"float32": (80.0, 3e38), "float64": (690.0, 1e308)}  # the logarithm of the largest slope, the largest value
-_SHARE = 5.0  # what the exponents of an integral are less by: a term would overflow before the integral does
 _SMALLEST = 1e-9  # below it, the square of the argument is neglected
 
 # half of the logarithm of the gamma function of 1 + v over that of 1 - v, over v, in powers of the square of v
@@ -1544,18 +1543,37 @@ def _second_by_integral(v: Any, x: Any, is_scaled: bool) -> Any:
     exponent, n, *_ = _BESSEL[active().dtype_name(x)]
     fixed_v, fixed_x = active().stop_gradient(v), active().stop_gradient(x)
     peak, left = _peak(fixed_v, fixed_x, exponent)
-    right = op_multiply(op_arcsinh(op_sqrt(op_divide(exponent / 2, op_hypot(fixed_v, fixed_x)))), 2.0)
+    size, top = _saddle(v, x, is_scaled, (v < op_multiply(x, 1.5)) & (x > 0.75 * _STEEP[active().dtype_name(x)][0]))
+    right = op_multiply(op_arcsinh(op_sqrt(op_divide(exponent / 2, active().stop_gradient(size)))), 2.0)
     step = op_multiply(op_add(left, right), 1 / n)
     places = _array_like(x, np.arange(n + 1))
     weights = _array_like(x, [0.25, *[0.5] * (n - 1), 0.25])
     t = op_add(op_expand_dims(op_subtract(peak, left), -1), op_multiply(op_expand_dims(step, -1), places))
     power = op_multiply(op_expand_dims(v, -1), t)
     half = op_sinh(op_multiply(t, 0.5))
-    x = op_expand_dims(x, -1)
+    x, lift = op_expand_dims(x, -1), op_expand_dims(top, -1)
     level = op_subtract(power, op_multiply(x, op_multiply(op_multiply(half, half), 2.0)))
-    level = op_subtract(level, _SHARE if is_scaled else op_add(x, _SHARE))
+    level = op_subtract(level, lift if is_scaled else op_add(x, lift))
     terms = op_multiply(op_exp(level), op_add(op_exp(op_multiply(power, -2.0)), 1.0))
-    return op_multiply(op_multiply(step, math.exp(_SHARE)), op_sum(op_multiply(terms, weights), -1))
+    return _lowered(op_multiply(step, op_sum(op_multiply(terms, weights), -1)), size, top)
+
+
+def _saddle(v: Any, x: Any, is_scaled: bool, is_low: Any) -> tuple[Any, Any]:
+    """Return the curvature and the value of `v * t - x * cosh(t)`, plus `x` where `is_scaled`, where it is greatest.
+
+    What is integrated is lifted by that value, or less if half of it has no exponential: a term would overflow, or
+    vanish, before the integral does. Both have derivatives where the integral `is_low`: those of the terms vanish.
+    """
+    v, x = (active().stop_gradient(y) if is_scaled else op_where(is_low, y, active().stop_gradient(y)) for y in (v, x))
+    size, most = op_hypot(v, x), 2 * _STEEP[active().dtype_name(x)][0]
+    top = op_subtract(op_multiply(v, op_arcsinh(op_divide(v, x))), op_subtract(size, x) if is_scaled else size)
+    return size, op_maximum(op_minimum(top, most), -most)
+
+
+def _lowered(integral: Any, size: Any, top: Any) -> Any:
+    """Return an integral of which the terms were lifted: times the root of `size`, it hardly changes."""
+    half = op_exp(op_multiply(top, 0.5))
+    return op_divide(op_multiply(op_multiply(op_multiply(integral, op_sqrt(size)), half), half), op_sqrt(size))
 
 
 def _peak(v: Any, x: Any, exponent: float) -> tuple[Any, Any]:
@@ -1637,17 +1655,17 @@ def _first_by_integral(v: Any, x: Any, is_scaled: bool) -> Any:
     """Return the integral over the steepest path through the saddle point, from 0 to `pi`."""
     exponent, n, *_ = _BESSEL[active().dtype_name(x)]
     n //= 2
-    size = op_hypot(active().stop_gradient(v), active().stop_gradient(x))
-    width = op_minimum(op_multiply(op_sqrt(op_divide(exponent / 2, size)), math.pi), math.pi)
+    size, depth = _saddle(v, x, is_scaled, (v > op_multiply(x, 1.5)) & (v > 0.5 * _STEEP[active().dtype_name(x)][0]))
+    top, fixed = op_negative(depth), active().stop_gradient(size)
+    width = op_minimum(op_multiply(op_sqrt(op_divide(exponent / 2, fixed)), math.pi), math.pi)
     angle = op_multiply(op_expand_dims(width, -1), _array_like(x, (np.arange(n) + 0.5) / n))
-    v, x = op_expand_dims(v, -1), op_expand_dims(x, -1)
+    v, x, lift = (op_expand_dims(y, -1) for y in (v, x, top))
     path = op_arcsinh(op_multiply(op_divide(v, x), op_divide(angle, op_sin(angle))))
     rise, fall = op_sinh(op_multiply(path, 0.5)), op_sin(op_multiply(angle, 0.5))
     level = op_subtract(op_multiply(op_multiply(rise, rise), op_cos(angle)), op_multiply(fall, fall))
     level = op_subtract(op_multiply(op_multiply(x, 2.0), level), op_multiply(v, path))
-    level = level if is_scaled else op_add(level, op_subtract(x, _SHARE))
-    step = op_multiply(width, (1 if is_scaled else math.exp(_SHARE)) / (n * math.pi))
-    return op_multiply(step, op_sum(op_exp(level), -1))
+    level = op_subtract(level, lift) if is_scaled else op_add(level, op_subtract(x, lift))
+    return _lowered(op_multiply(op_multiply(width, 1 / (n * math.pi)), op_sum(op_exp(level), -1)), size, top)
 
 
 _HIGHEST = 16.0  # order, of the functions that oscillate

@@ -71,3 +71,25 @@ def test_at_0_the_derivative_with_respect_to_a_positive_order_is_0(name, multiop
     v = multiop.op_convert_to_tensor(np.array([1e-5, 0.5, 1.0, 1.5], "float32"))
     found = multiop.grad(lambda v: multiop.op_sum(getattr(multiop, name)(v, 0.0)))(v)
     np.testing.assert_array_equal(multiop.op_convert_to_numpy(found), 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "orders", "sizes"),
+    [
+        ("op_kv", "float32", [0.5, 2.25, 7.0], [78.0, 83.67, 85.0]),
+        ("op_kv", "float64", [0.5, 2.25, 7.0], [690.0, 703.0, 705.0]),
+        ("op_iv", "float32", [60.0, 61.5], [12.0]),
+        ("op_iv", "float64", [308.0, 310.0], [24.0]),
+    ],
+)
+def test_an_ordinary_value_is_not_0_where_its_terms_would_be(name, dtype, orders, sizes, multiop_backend, multiop_x64):
+    op, function, info = getattr(multiop, name), FUNCTIONS[name][0], np.finfo(dtype)
+    v, x = (y.ravel().astype(dtype) for y in np.meshgrid(orders, sizes))
+    exact = [function(order, size) for order, size in zip(v.tolist(), x.tolist(), strict=True)]
+    assert all(float(info.tiny) < y < 1e7 * float(info.tiny) for y in exact)
+    for call in (op, multiop.jit(op)):
+        found = multiop.op_convert_to_numpy(call(v, x)).astype(float)
+        np.testing.assert_allclose(found, np.array(exact, float), rtol=256 * float(info.eps))
+    slope = multiop.op_convert_to_numpy(multiop.vjp(lambda x: op(v, x), x)[1](np.ones_like(x))[0]).astype(float)
+    steps = [mpmath.diff(lambda x, order=order: function(order, x), size) for order, size in zip(v, x, strict=True)]
+    np.testing.assert_allclose(slope, np.array(steps, float), rtol=0.03)  # docs/limits.md

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import math
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,7 +20,7 @@ from ..conversion import (
     jit_inline,
     reject_complex,
 )
-from .elementwise import of_reals, with_sum_of
+from .elementwise import absolute, of_reals, reciprocal, with_sum_of
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 GELU_SCALE = 2 * (2 / np.pi) ** 0.5
@@ -55,6 +52,12 @@ def hard_silu_slope(x):
     return jnp.where(jnp.abs(x) < 3, (2 * x + 3) / 6, 1)
 
 
+def softsign_slope(x):
+    """Return the slope of softsign, by steps that end where the result does: that of a quotient would lose digits."""
+    wide = x.astype(jnp.promote_types(x.dtype, np.float32))
+    return jnp.square(reciprocal(1 + absolute(wide))).astype(x.dtype)
+
+
 # a slope of its own is one residual and one product, where JAX has both for each step
 # the second derivatives of jax.nn's at 0 are those from below
 elu, celu = with_slope(elu_value, elu_slope), with_slope(celu_value, celu_slope)
@@ -63,22 +66,7 @@ silu = with_slope(jax.nn.silu, silu_slope)
 
 
 # a square in the slope of jax.nn.soft_sign overflows in float16, and its second derivative at 0 is -2
-@functools.cache
-def softsign_of_order(n):
-    """Return a derivative of softsign, which is a factor over a power: its own derivative loses no digits."""
-
-    def value(x):
-        wide = x.astype(jnp.promote_types(x.dtype, np.float32))
-        slope = (-1.0) ** (n - 1) * math.factorial(n) / (1 + jnp.abs(wide)) ** (n + 1)
-        return (slope if n % 2 else jnp.sign(wide) * slope).astype(x.dtype)
-
-    def slope(x):
-        return softsign_of_order(n + 1)(x)
-
-    return with_slope(value if n else jax.nn.soft_sign, slope)
-
-
-softsign = softsign_of_order(0)
+softsign = with_slope(jax.nn.soft_sign, softsign_slope)
 # the second derivatives of jax.nn's at 0 are doubled in a scan
 softplus = with_slope(jax.nn.softplus, jax.nn.sigmoid)
 log_sigmoid = with_slope(jax.nn.log_sigmoid, lambda x: jax.nn.sigmoid(-x))

@@ -192,8 +192,8 @@ def softsign_slope(x, upstream):
 
 
 def softsign_slope_rule(x, u, upstream):
-    inverse = tf.math.reciprocal(1 + tf.abs(x))
-    return [-2 * tf.sign(x) * inverse * inverse * inverse * u * upstream, *softsign_rule(x, upstream)]
+    inverse = tf.math.reciprocal(1 + tf.abs(x))  # its cube may vanish where the product does not
+    return [-2 * tf.sign(x) * u * inverse * upstream * inverse * inverse, *softsign_rule(x, upstream)]
 
 
 def hard_silu(x):

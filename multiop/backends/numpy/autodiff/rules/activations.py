@@ -9,7 +9,7 @@ import numpy as np
 from ..._record import ops
 from ...ops.activations import ALPHA, SCALE
 from .elementwise import sech_squared
-from .formula import by_slope, is_complex, sloped
+from .formula import by_slope, is_complex
 
 op_relu = (lambda u, _y, x: ops.where(ops.greater(x, 0), u, 0),)
 op_softmax = (lambda u, y, _x, axis: y * (u - ops.sum(u * y, axis, True)),)
@@ -44,18 +44,8 @@ op_threshold = (lambda u, _y, x, threshold, _value: ops.where(ops.less_equal(x, 
 op_hard_sigmoid = (lambda u, _y, x: ops.where(ops.less(abs(x), 3), u / 6, 0),)
 op_hard_silu = (lambda u, _y, x: ops.where(ops.less(abs(x), 3), u * (x / 3 + 0.5), ops.where(ops.greater(x, 0), u, 0)),)
 op_log_sigmoid = by_slope(lambda x: ops.sigmoid(-x))
-op_softsign = by_slope(lambda x: softsign_slope(x, 1))
+op_softsign = (lambda u, _y, x: u / (1 + np.abs(x)) / (1 + np.abs(x)),)
 op_tanh_shrink = by_slope(lambda x: np.square(np.tanh(x)))
-
-
-def softsign_slope(x, n):
-    """Return a derivative of softsign, which is a factor over a power: that of a quotient would lose digits."""
-
-    def value(x):
-        slope = (-1.0) ** (n - 1) * math.factorial(n) / (1 + np.abs(x)) ** (n + 1)
-        return slope if n % 2 else np.sign(x) * slope
-
-    return sloped(value, lambda x: softsign_slope(x, n + 1), x)
 
 
 def below(x):

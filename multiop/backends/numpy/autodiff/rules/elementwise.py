@@ -10,7 +10,7 @@ from multiop._rules.powers import differentiate_power
 
 from ..._record import array_of, is_traced, ops, recorded
 from ...conversion import complex_of, promote
-from .formula import by_result, by_slope, conj, is_complex, passed, sloped
+from .formula import by_result, by_slope, conj, is_complex, passed, sloped, times
 
 op_add = passed * 2
 op_subtract = (*passed, lambda u, *_: -u)
@@ -71,7 +71,7 @@ def of_size(u, _y, x):
     if type(x) is type(u) is np.ndarray and is_complex(x):
         size = np.abs(x)
         if size.all() and size.max(initial=0) < np.inf:
-            return u * (x / size)
+            return u * complex_of(x.real / size, x.imag / size)  # NumPy's quotient of complex numbers takes 1 / size
     return complex_of(*op_hypot(u, ops.real(x), ops.imag(x))) if is_complex(x) else u * ops.sign(x)
 
 
@@ -221,4 +221,13 @@ op_sinh, op_cosh = by_slope(np.cosh), by_slope(np.sinh)
 op_arccosh = by_slope(lambda x: ops.rsqrt(plus(x, -1)) * ops.rsqrt(plus(x, 1)))
 
 
-op_cbrt = by_result(lambda y: np.reciprocal(3 * np.square(y)))
+def of_cube_root(u, y, x):
+    def value(_):
+        return np.asarray(np.reciprocal(3 * np.square(array_of(y))))
+
+    # its own derivative is a quotient by x: that of the result would be rounded five times
+    rule = (lambda u, slope, x: u * slope * (-2 / 3) / x,)
+    return u * recorded(value, rule, (x,)) if is_traced(x) else times(u, value(x), y)
+
+
+op_cbrt = (of_cube_root,)
