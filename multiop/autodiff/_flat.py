@@ -71,6 +71,9 @@ def _split(leaves: list[Any], structure: Any, is_wanted: Callable[[Any], bool]) 
     return Template(structure, leaves, positions), taken
 
 
+_dtype_of = operator.attrgetter("dtype")
+
+
 class Seen:
     """What was seen of the tensors of one backend."""
 
@@ -107,12 +110,9 @@ def learn_classes(given: Sequence[Any], tensors: Sequence[Any], backend: Any) ->
 
 def are_inexact(xs: Sequence[Any], backend: Any) -> bool:
     """Say whether tensors are all real or complex."""
-    known = seen[backend.name].inexact
-    if known.issuperset([x.dtype for x in xs]):
-        return True
     if any(backend.dtype_name(x) not in dtypes.INEXACT for x in xs):
         return False
-    known.update(x.dtype for x in xs)
+    seen[backend.name].inexact.update(map(_dtype_of, xs))
     return True
 
 
@@ -364,7 +364,9 @@ class FlatFunction:
         if is_array and backend.dtype_name(argument) in dtypes.INEXACT:
             return BARE, [argument]
         leaves, structure = _tree.flatten(argument)
-        if known.classes.issuperset(map(type, leaves)) and are_inexact(leaves, backend):  # the usual case
+        if known.classes.issuperset(map(type, leaves)) and (
+            known.inexact.issuperset(map(_dtype_of, leaves)) or are_inexact(leaves, backend)
+        ):  # the usual case
             return Template(structure, [None] * len(leaves), range(len(leaves))), leaves
         template, given = take(argument, is_given if not backend.is_tensor(argument) else backend.is_tensor)
         primals = [
@@ -397,7 +399,7 @@ class FlatFunction:
             for position, entry in zip(self.positions, self._per_argument(tensors), strict=True):
                 arguments[position] = entry
         self.is_meant = False
-        before = doors.enter(self)
+        before, doors.innermost.run = getattr(doors.innermost, "run", None), self
         try:
             fun = self.fun if backend.traced is None else backend.traced(self.fun)
             output = fun(*arguments, **self.kwargs)
@@ -408,7 +410,7 @@ class FlatFunction:
                 raise doors.refusal(self.name) from error
             raise
         finally:
-            doors.leave(before)
+            doors.innermost.run = before
         if not self.has_aux and type(output) in seen[backend.name].classes:  # the usual case
             self.output_template = BARE
             outputs: list[Any] = [output]
