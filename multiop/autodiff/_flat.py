@@ -77,11 +77,16 @@ _dtype_of = operator.attrgetter("dtype")
 class Seen:
     """What was seen of the tensors of one backend."""
 
-    __slots__ = ("classes", "inexact")  # an object, as Dynamo hashes what the sets of a dict hold, of every backend
+    __slots__ = (
+        "classes",
+        "inexact",
+        "real",
+    )  # an object, as Dynamo hashes what the sets of a dict hold, of every backend
 
     def __init__(self) -> None:
         self.classes: set[type] = set()  # whose instances are all tensors that `convert` returns unchanged
         self.inexact: set[Any] = set()  # the native dtypes that are real or complex
+        self.real: set[Any] = set()  # of them, those of scalars that were differentiated
 
 
 seen: collections.defaultdict[str, Seen] = collections.defaultdict(Seen)
@@ -480,9 +485,13 @@ class FlatFunction:
     def scalar(self, *tensors: Any) -> tuple[list[Any], list[Any]]:
         """Run the function, whose output must be one real scalar."""
         outputs, aux = self(*tensors)
-        template = self.output_template
-        if template is BARE and outputs[0].shape == () and self.backend.dtype_name(outputs[0]) in dtypes.FLOATING:
-            return outputs, aux  # the usual case
+        template, known = self.output_template, seen[self.backend.name].real
+        if template is BARE and outputs[0].shape == ():  # the usual case
+            if outputs[0].dtype in known:
+                return outputs, aux
+            if self.backend.dtype_name(outputs[0]) in dtypes.FLOATING:
+                known.add(outputs[0].dtype)
+                return outputs, aux
         self.refuse_exact(outputs)
         structure = template.structure
         if structure is not None and not structure.is_leaf():

@@ -93,7 +93,8 @@ def vjp(fun, primals, persistent=True):
         ys, seeds = outputs, cotangents
         if len(tracked) < len(outputs):
             ys, seeds = [outputs[k] for k in tracked], [cotangents[k] for k in tracked]
-        create_graph = torch.is_grad_enabled() and (linked or True in map(requires_grad, seeds))
+        asks = requires_grad if are_transforms_active() else _requires_grad_of  # a call less for each tensor
+        create_graph = torch.is_grad_enabled() and (linked or True in map(asks, seeds))
         retain_graph = persistent or linked  # otherwise each array is freed once it has been used
         grads = grads_of(ys, leaves, seeds, retain_graph, create_graph)
         if True in map(operator.is_, grads, itertools.repeat(None)):
