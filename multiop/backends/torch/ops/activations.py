@@ -34,8 +34,8 @@ def op_sigmoid(x):
 
 
 def op_softplus(x):
-    (x,) = reject_complex(floating(x))
-    return torch.nn.functional.softplus(x, threshold=40.0)  # at the default of 20, float64 would lose digits
+    # at the default threshold of 20, float64 would lose digits
+    return functional.softplus(*reject_complex(floating(x)), threshold=40.0)
 
 
 def op_softmax(x, axis):

@@ -108,7 +108,6 @@ def op_negative(x):
     return in_wider_dtype(torch.neg, *not_bool(convert(x)))
 
 
-@directly(torch.reciprocal)
 def op_reciprocal(x):
     return torch.reciprocal(floating(x))
 
@@ -133,16 +132,13 @@ def op_abs(x):
 
 @directly(torch.square, FLOATING)
 def op_square(x):
-    (x,) = bool_to_int32(convert(x))
-    return in_wider_dtype(torch.square, x)
+    return in_wider_dtype(torch.square, *bool_to_int32(convert(x)))
 
 
-@directly(torch.sqrt)
 def op_sqrt(x):
     return torch.sqrt(floating(x))
 
 
-@directly(torch.rsqrt)
 def op_rsqrt(x):
     return torch.rsqrt(floating(x))
 
@@ -181,7 +177,6 @@ def op_log10(x):
     return logarithm(torch.log10, floating(x))
 
 
-@directly(torch.log1p)
 def op_log1p(x):
     return torch.log1p(floating(x))
 
@@ -239,12 +234,10 @@ def op_trunc(x):
     return torch.trunc(x) if x.is_floating_point() else x
 
 
-@directly(torch.sin)
 def op_sin(x):
     return torch.sin(floating(x))
 
 
-@directly(torch.cos)
 def op_cos(x):
     return torch.cos(floating(x))
 

@@ -96,8 +96,7 @@ def op_flip(x, axis):
 
 
 def op_tile(x, repeats):
-    x = convert(x)
-    return torch.tile(x, repeats)
+    return torch.tile(convert(x), repeats)
 
 
 def op_repeat(x, repeats, axis):
