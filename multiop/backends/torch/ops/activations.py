@@ -123,8 +123,9 @@ def op_threshold(x, threshold, default_value):
 
 
 def op_hard_sigmoid(x):
-    (x,) = reject_complex(floating(x))
-    return functional.relu6(x + 3) / 6  # torch.nn.functional.hardsigmoid has no second derivative
+    return (
+        functional.relu6(reject_complex(floating(x))[0] + 3) / 6
+    )  # torch.nn.functional.hardsigmoid has no second derivative
 
 
 def op_hard_silu(x):
