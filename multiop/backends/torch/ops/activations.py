@@ -123,9 +123,7 @@ def op_threshold(x, threshold, default_value):
 
 
 def op_hard_sigmoid(x):
-    return (
-        functional.relu6(reject_complex(floating(x))[0] + 3) / 6
-    )  # torch.nn.functional.hardsigmoid has no second derivative
+    return functional.relu6(reject_complex(floating(x))[0] + 3) / 6  # functional.hardsigmoid has no second derivative
 
 
 def op_hard_silu(x):
