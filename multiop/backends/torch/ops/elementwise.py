@@ -120,7 +120,7 @@ def op_sign(x):
         unit = torch.where(torch.maximum(x.real.abs(), x.imag.abs()) > 1, 0.25, 2.0**60).to(x.real.dtype)
         return torch.sgn(torch.complex(x.real * unit, x.imag * unit))  # the length of `x` may leave the range
     # torch.sign(NaN) is 0, and the bound of NaN is NaN
-    return torch.sign(x) + torch.clamp(x.detach(), 0, 0) if x.is_floating_point() else torch.sign(x)
+    return torch.sign(x).add_(torch.clamp(x.detach(), 0, 0)) if x.is_floating_point() else torch.sign(x)
 
 
 def op_abs(x):
