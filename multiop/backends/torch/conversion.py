@@ -390,6 +390,8 @@ def on_device_of(x, made):
     """
     if not isinstance(x, Tensor):
         return convert(made)
+    if type(x) is type(made) is Tensor and x.device == made.device:
+        return made
     made = move_to(convert(made, device=x.device), x.device)
     if type(x) is Tensor or not is_dtensor(x) or is_dtensor(made):
         return made
