@@ -184,7 +184,7 @@ def passed_on(function: ast.FunctionDef) -> str | None:
     known = {*CHECKS, "active", *(node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg))}
     if not known.issuperset(node.id for node in ast.walk(call) if isinstance(node, ast.Name)):
         return None
-    return ", ".join(map(ast.unparse, [*call.args, *call.keywords]))
+    return ", ".join(map(ast.unparse, [*call.args, *call.keywords])).replace("active()", ACTIVE)
 
 
 CHECKS = ("args", "dtypes")  # modules that the boundaries import, too
@@ -302,7 +302,7 @@ COMPOSITES = frozenset(
 )
 '''
 
-ACTIVE = "(active() if registry.is_overridden else registry._backend)."  # a call less for the usual case
+ACTIVE = "(active() if registry.is_overridden else registry._backend)"  # a call less for the usual case
 
 BOUNDARY = """
 def {name}(op):
@@ -341,7 +341,7 @@ def boundaries() -> str:
                     name=function.name,
                     checks=checks(function.args),  # before the types are removed
                     parameters=ast.unparse(without_defaults(without_types(function.args))),
-                    called="op" if found is None else ACTIVE + function.name,
+                    called="op" if found is None else f"{ACTIVE}.{function.name}",
                     passed=passed(function.args) if found is None else found,
                     caught="MultiopError" if runs_user_code else "Exception",
                     named=named(function.args),

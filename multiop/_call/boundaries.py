@@ -1593,13 +1593,13 @@ def op_batch_normalization_with_moments(op):
 
 def op_layer_normalization(op):
  def op_layer_normalization(x, gamma, beta, axis, epsilon, **kwargs):
-  try: return op(x, gamma, beta, axis, epsilon, **kwargs)
+  try: return (active() if registry.is_overridden else registry._backend).op_layer_normalization(x, gamma, beta, axis, args.shift(epsilon, **kwargs))
   except Exception as error: return recover(error, op, {"x": x, "gamma": gamma, "beta": beta, "axis": axis, "epsilon": epsilon, **kwargs})
  return op_layer_normalization, 1
 
 def op_rms_normalization(op):
  def op_rms_normalization(x, scale, axis, epsilon):
-  try: return op(x, scale, axis, epsilon)
+  try: return (active() if registry.is_overridden else registry._backend).op_rms_normalization(x, scale, axis, args.shift(epsilon))
   except Exception as error: return recover(error, op, {"x": x, "scale": scale, "axis": axis, "epsilon": epsilon})
  return op_rms_normalization, 1
 
@@ -1762,7 +1762,7 @@ def op_mean(op):
  def op_mean(x, axis, keepdims, dtype):
   try:
    if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
-   return op(x, axis, keepdims, dtype)
+   return (active() if registry.is_overridden else registry._backend).op_mean(x if dtype is None else (active() if registry.is_overridden else registry._backend).op_cast(x, dtypes.of_average(dtype)), axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims, "dtype": dtype})
  return op_mean, 1
 
@@ -1914,7 +1914,7 @@ def op_segment_sum(op):
  def op_segment_sum(data, segment_ids, num_segments, sorted):
   try:
    if sorted is not False and sorted is not True: sorted = bool_flag(sorted, "sorted")
-   return op(data, segment_ids, num_segments, sorted)
+   return (active() if registry.is_overridden else registry._backend).op_segment_sum(*args.segments((active() if registry.is_overridden else registry._backend), data, segment_ids, num_segments))
   except Exception as error: return recover(error, op, {"data": data, "segment_ids": segment_ids, "num_segments": num_segments, "sorted": sorted})
  return op_segment_sum, 1
 
@@ -1922,7 +1922,7 @@ def op_segment_max(op):
  def op_segment_max(data, segment_ids, num_segments, sorted):
   try:
    if sorted is not False and sorted is not True: sorted = bool_flag(sorted, "sorted")
-   return op(data, segment_ids, num_segments, sorted)
+   return (active() if registry.is_overridden else registry._backend).op_segment_max(*args.segments((active() if registry.is_overridden else registry._backend), data, segment_ids, num_segments))
   except Exception as error: return recover(error, op, {"data": data, "segment_ids": segment_ids, "num_segments": num_segments, "sorted": sorted})
  return op_segment_max, 1
 
@@ -1930,7 +1930,7 @@ def op_segment_min(op):
  def op_segment_min(data, segment_ids, num_segments, sorted):
   try:
    if sorted is not False and sorted is not True: sorted = bool_flag(sorted, "sorted")
-   return op(data, segment_ids, num_segments, sorted)
+   return (active() if registry.is_overridden else registry._backend).op_segment_min(*args.segments((active() if registry.is_overridden else registry._backend), data, segment_ids, num_segments))
   except Exception as error: return recover(error, op, {"data": data, "segment_ids": segment_ids, "num_segments": num_segments, "sorted": sorted})
  return op_segment_min, 1
 
@@ -1938,7 +1938,7 @@ def op_segment_prod(op):
  def op_segment_prod(data, segment_ids, num_segments, sorted):
   try:
    if sorted is not False and sorted is not True: sorted = bool_flag(sorted, "sorted")
-   return op(data, segment_ids, num_segments, sorted)
+   return (active() if registry.is_overridden else registry._backend).op_segment_prod(*args.segments((active() if registry.is_overridden else registry._backend), data, segment_ids, num_segments))
   except Exception as error: return recover(error, op, {"data": data, "segment_ids": segment_ids, "num_segments": num_segments, "sorted": sorted})
  return op_segment_prod, 1
 
@@ -2016,7 +2016,7 @@ def op_tile(op):
 
 def op_repeat(op):
  def op_repeat(x, repeats, axis):
-  try: return op(x, repeats, axis)
+  try: return (active() if registry.is_overridden else registry._backend).op_repeat(x, args.repeats(repeats), axis)
   except Exception as error: return recover(error, op, {"x": x, "repeats": repeats, "axis": axis})
  return op_repeat, 1
 

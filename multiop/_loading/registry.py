@@ -143,7 +143,7 @@ def composite_of(name: str) -> Callable[..., Any] | None:
 
 def random_part(name: str) -> Any:
     """Return one of the active backend's `RandomParts`; `None` if it leaves that out."""
-    return getattr(getattr(active(), "random", None), name, None)
+    return getattr(getattr(active() if is_overridden else _backend, "random", None), name, None)
 
 
 def composite(op: F) -> F:
@@ -151,7 +151,7 @@ def composite(op: F) -> F:
 
     @functools.wraps(op)
     def call(*args: Any, **kwargs: Any) -> Any:
-        whole = getattr(active(), "composite", None)
+        whole = getattr(active() if is_overridden else _backend, "composite", None)
         return op(*args, **kwargs) if whole is None else whole(op, args, kwargs)
 
     return call  # type: ignore[return-value]

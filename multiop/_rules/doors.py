@@ -9,7 +9,12 @@ from typing import Any
 
 from multiop import errors
 
-_local = threading.local()  # .run: the function that this thread is differentiating, the innermost one
+innermost = threading.local()
+"""`.run` is what this thread is differentiating, the innermost one; `None` where a rule says the derivative.
+
+It has `name`, the transform, and `is_meant`: whether an output that depends on nothing is no surprise, since a gradient
+was stopped, or taken, in it.
+"""
 _NOT_OURS = ("multiop", "torch", "jax", "tensorflow")
 # what the frameworks say of a number that they do not give out
 _REFUSALS = (
@@ -20,32 +25,16 @@ _REFUSALS = (
 )
 
 
-def enter(run: Any) -> Any:
-    """Make `run` this thread's innermost one, `None` where a rule says the derivative; return the one before.
-
-    A run has `name`, the transform, and `is_meant`: whether an output that depends on nothing is no surprise, since a
-    gradient was stopped, or taken, in it.
-    """
-    before = getattr(_local, "run", None)
-    _local.run = run
-    return before
-
-
-def leave(before: Any) -> None:
-    """Make the run `before` the innermost one again."""
-    _local.run = before
-
-
 def expect_no_gradient() -> None:
     """Note in the innermost run that an output that depends on nothing is no surprise."""
-    run = getattr(_local, "run", None)
+    run = getattr(innermost, "run", None)
     if run is not None:
         run.is_meant = True
 
 
 def refuse(x: Any, backend: Any) -> None:
     """Raise an error if `x`, a tensor or lists of tensors that leave for the host, is being differentiated."""
-    run = getattr(_local, "run", None)
+    run = getattr(innermost, "run", None)
     if run is not None and is_differentiated([backend.convert(x)], backend):
         raise refusal(run.name)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 
-def split(args: tuple[Any, ...], kinds: Collection[type]) -> tuple[list[Any], list[Any]]:
+def split(args: Sequence[Any], kinds: Collection[type]) -> tuple[list[Any], list[Any]]:
     """Return the options among arguments, as entries of a key, and the tensors, which are of one of `kinds`.
 
     Raises:
@@ -14,11 +14,6 @@ def split(args: tuple[Any, ...], kinds: Collection[type]) -> tuple[list[Any], li
     """
     key: list[Any] = []
     tensors: list[Any] = []
-    _describe(args, kinds, key, tensors)
-    return key, tensors
-
-
-def _describe(args: Any, kinds: Collection[type], key: list[Any], tensors: list[Any]) -> None:
     for x in args:
         kind = type(x)
         if kind in kinds:
@@ -31,10 +26,12 @@ def _describe(args: Any, kinds: Collection[type], key: list[Any], tensors: list[
         elif kind is slice and {type(x.start), type(x.stop), type(x.step)} <= _BOUNDS:
             key += (kind, x.start, x.stop, x.step)
         elif kind is tuple or kind is list:
-            key += (kind, len(x))
-            _describe(x, kinds, key, tensors)
+            inner, found = split(x, kinds)
+            key += (kind, len(x), *inner)
+            tensors += found
         else:
             raise TypeError("no plain option")
+    return key, tensors
 
 
 class _Hole:

@@ -106,6 +106,8 @@ def halved_axis(axis: Any, shape: Sequence[Any]) -> int:
 
 def permutation(axes_: Sequence[int], ndim: int) -> tuple[int, ...]:
     """Return `axes_`, a permutation of `ndim` dimensions, as non-negative ints."""
+    if type(axes_) is tuple and {int}.issuperset(map(type, axes_)) and sorted(axes_) == list(range(ndim)):
+        return axes_  # the usual case
     order = axes(axes_, ndim, "axes")
     if len(order) != ndim:
         raise errors.ArgumentError(f"axes must name each of {ndim} dimensions once, got {axes_!r}")
@@ -408,6 +410,29 @@ def _entries(shape: Any, name: str) -> tuple[Any, ...]:
     return entries
 
 
+def repeats(given: int | Sequence[int]) -> tuple[Any, ...]:
+    """Return how often entries are repeated, a number for all of them or one for each."""
+    if type(given) is int and 0 <= given < 2**56:
+        return (given,)
+    found = size(given, "repeats")
+    countable([max([n for n in found if type(n) is int], default=0)], "repeats")
+    return found
+
+
+def segments(backend: Any, data: Any, segment_ids: Any, n: int | None) -> tuple[Any, Any, int | None]:
+    """Return a tensor, the ids of its segments and how many there are."""
+    x, ids = backend.together(data, segment_ids)
+    rows, numbers = getattr(x, "shape", None), getattr(ids, "shape", None)
+    if not (isinstance(rows, tuple) and isinstance(numbers, tuple)):  # Python's numbers, or sizes that a graph computes
+        x, ids = backend.convert(x), backend.convert(ids)
+        rows, numbers = backend.op_shape(x), backend.op_shape(ids)
+    rows, numbers = rows[:1], numbers[:1]
+    known = {int}.issuperset(map(type, rows + numbers))
+    if len(rows) != 1 or len(numbers) != 1 or (known and rows != numbers):
+        raise errors.ArgumentError(f"segment_ids {describe(ids)} do not fit data {describe(x)}")
+    return x, ids, n if n is None or (type(n) is int and n >= 0) else count(n, "num_segments")
+
+
 def countable(sizes: Sequence[Any], name: str = "shape") -> Sequence[Any]:
     """Return `sizes`, whose product, as far as it is known, may be the number of entries of a tensor."""
     n = 1
@@ -692,6 +717,21 @@ def not_negative(value: Any, name: str) -> float:
     if not as_float >= 0:
         raise errors.ArgumentError(f"{name} must not be negative, got {as_float}")
     return as_float
+
+
+EPSILON = 1e-7  # added to a variance
+
+
+def shift(epsilon: float | None, rms_scaling: Any = False, **others: Any) -> float:
+    """Return `epsilon`, which is added to a variance, if it is a number that is not negative."""
+    if rms_scaling is not False or others:
+        raise errors.ArgumentTypeError(
+            f"unexpected keyword {min(others, default='rms_scaling')!r}; to scale by the root mean square, use "
+            "op_rms_normalization"
+        )
+    if type(epsilon) is float and epsilon >= 0:
+        return epsilon
+    return EPSILON if epsilon is None else not_negative(epsilon, "epsilon")
 
 
 def check_unchosen(function: Any, run_without_values: Any) -> None:

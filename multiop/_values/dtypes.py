@@ -95,6 +95,14 @@ def result_type(*dtypes: str) -> str:
     return strong(join(*dtypes))
 
 
+def of_average(dtype: Any) -> str:
+    """Return the name of the dtype in which an average is asked for."""
+    found = name(dtype)
+    if found not in INEXACT:
+        raise errors.DTypeError(f"dtype must be floating or complex for an average, got {found}")
+    return found
+
+
 def to_floating(dtype: str) -> str:
     """Return the dtype in which a function of real numbers computes `dtype`: integers and bool become `floatx`."""
     if dtype in INEXACT:

@@ -5,6 +5,7 @@ Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -23,7 +24,8 @@ _PART = 8192  # blocks, whose arrays fit in a processor's cache
 def block_of_ints(counter: Sequence[int], key: Sequence[int], lanes: int = 1) -> list[int]:
     """Return one block, computed in Python's ints; or one in each of the lanes of 64 bits that `lanes` has ones in."""
     (c0, c1, c2, c3), (k0, k1), mask = counter, key, MASK * lanes
-    (by0, by2), (more0, more1) = MULTIPLIERS, [one * lanes for one in INCREMENTS]
+    (by0, by2), (more0, more1) = MULTIPLIERS, INCREMENTS
+    more0, more1 = more0 * lanes, more1 * lanes
     for _ in range(ROUNDS):  # without a call, which takes longer than all of a round's arithmetic
         first, second = c0 * by0, c2 * by2
         c0, c1 = second >> 32 & mask ^ c1 ^ k0, second & mask
@@ -52,8 +54,9 @@ def parts_on_host(key: Sequence[int], n: int, counter: Sequence[int]) -> Iterato
 def _few_words(key: Sequence[int], blocks: int, first: int, rest: Sequence[int]) -> Array:
     lanes = int.from_bytes(b"\1\0\0\0\0\0\0\0" * blocks, "little")
     index = int.from_bytes((np.arange(first, first + blocks, dtype=np.uint64) & _WORD).tobytes(), "little")
-    words = block_of_ints([index, *[one * lanes for one in rest]], [one * lanes for one in key], lanes)
-    every = b"".join([word.to_bytes(8 * blocks, "little") for word in words])
+    (c1, c2, c3), (k0, k1) = rest, key
+    words = block_of_ints((index, c1 * lanes, c2 * lanes, c3 * lanes), (k0 * lanes, k1 * lanes), lanes)
+    every = b"".join(map(operator.methodcaller("to_bytes", 8 * blocks, "little"), words))
     return np.frombuffer(every, np.uint64).reshape(4, blocks).T.astype(np.uint32).reshape(-1)
 
 

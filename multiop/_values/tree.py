@@ -5,6 +5,7 @@ Registered are those of optree, of `multiop.tree`, of JAX and of PyTorch; optree
 
 from __future__ import annotations
 
+import builtins
 import collections
 import functools
 import importlib
@@ -41,14 +42,14 @@ imports.when_imported("optree", _take_optree)
 
 def flatten(tree: Any) -> tuple[list[Any], Any]:
     """Return the leaves of `tree` and its structure; `None` is a leaf."""
-    if _registry.is_compiling():
+    if _registry._is_tracing_python():
         leaves: list[Any] = []
         return leaves, _trace_structure(tree, leaves)
     try:
         leaves, structure = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
     except RecursionError:
         raise errors.ArgumentError("a tree contains itself, or is nested too deeply") from None
-    while not _LEAVES.issuperset([type(leaf) for leaf in leaves]) and _adopt(leaves):
+    while not _LEAVES.issuperset(builtins.map(type, leaves)) and _adopt(leaves):
         leaves, structure = optree.tree_flatten(tree, none_is_leaf=True, namespace=NAMESPACE)
     return leaves, structure
 

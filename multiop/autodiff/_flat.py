@@ -71,14 +71,22 @@ def _split(leaves: list[Any], structure: Any, is_wanted: Callable[[Any], bool]) 
     return Template(structure, leaves, positions), taken
 
 
+_dtype_of = operator.attrgetter("dtype")
+
+
 class Seen:
     """What was seen of the tensors of one backend."""
 
-    __slots__ = ("classes", "inexact")  # an object, as Dynamo hashes what the sets of a dict hold, of every backend
+    __slots__ = (
+        "classes",
+        "inexact",
+        "real",
+    )  # an object, as Dynamo hashes what the sets of a dict hold, of every backend
 
     def __init__(self) -> None:
         self.classes: set[type] = set()  # whose instances are all tensors that `convert` returns unchanged
         self.inexact: set[Any] = set()  # the native dtypes that are real or complex
+        self.real: set[Any] = set()  # of them, those of scalars that were differentiated
 
 
 seen: collections.defaultdict[str, Seen] = collections.defaultdict(Seen)
@@ -107,12 +115,9 @@ def learn_classes(given: Sequence[Any], tensors: Sequence[Any], backend: Any) ->
 
 def are_inexact(xs: Sequence[Any], backend: Any) -> bool:
     """Say whether tensors are all real or complex."""
-    known = seen[backend.name].inexact
-    if known.issuperset([x.dtype for x in xs]):
-        return True
     if any(backend.dtype_name(x) not in dtypes.INEXACT for x in xs):
         return False
-    known.update(x.dtype for x in xs)
+    seen[backend.name].inexact.update(map(_dtype_of, xs))
     return True
 
 
@@ -364,7 +369,9 @@ class FlatFunction:
         if is_array and backend.dtype_name(argument) in dtypes.INEXACT:
             return BARE, [argument]
         leaves, structure = _tree.flatten(argument)
-        if known.classes.issuperset(map(type, leaves)) and are_inexact(leaves, backend):  # the usual case
+        if known.classes.issuperset(map(type, leaves)) and (
+            known.inexact.issuperset(map(_dtype_of, leaves)) or are_inexact(leaves, backend)
+        ):  # the usual case
             return Template(structure, [None] * len(leaves), range(len(leaves))), leaves
         template, given = take(argument, is_given if not backend.is_tensor(argument) else backend.is_tensor)
         primals = [
@@ -397,7 +404,7 @@ class FlatFunction:
             for position, entry in zip(self.positions, self._per_argument(tensors), strict=True):
                 arguments[position] = entry
         self.is_meant = False
-        before = doors.enter(self)
+        before, doors.innermost.run = getattr(doors.innermost, "run", None), self
         try:
             fun = self.fun if backend.traced is None else backend.traced(self.fun)
             output = fun(*arguments, **self.kwargs)
@@ -408,7 +415,7 @@ class FlatFunction:
                 raise doors.refusal(self.name) from error
             raise
         finally:
-            doors.leave(before)
+            doors.innermost.run = before
         if not self.has_aux and type(output) in seen[backend.name].classes:  # the usual case
             self.output_template = BARE
             outputs: list[Any] = [output]
@@ -478,9 +485,13 @@ class FlatFunction:
     def scalar(self, *tensors: Any) -> tuple[list[Any], list[Any]]:
         """Run the function, whose output must be one real scalar."""
         outputs, aux = self(*tensors)
-        template = self.output_template
-        if template is BARE and outputs[0].shape == () and self.backend.dtype_name(outputs[0]) in dtypes.FLOATING:
-            return outputs, aux  # the usual case
+        template, known = self.output_template, seen[self.backend.name].real
+        if template is BARE and outputs[0].shape == ():  # the usual case
+            if outputs[0].dtype in known:
+                return outputs, aux
+            if self.backend.dtype_name(outputs[0]) in dtypes.FLOATING:
+                known.add(outputs[0].dtype)
+                return outputs, aux
         self.refuse_exact(outputs)
         structure = template.structure
         if structure is not None and not structure.is_leaf():

@@ -219,7 +219,8 @@ class CustomCall:
         arguments = primals
         if not self.is_flat:
             arguments = [self._fill_positions(*argument, primals) for argument in self.arguments]
-        before = doors.enter(None)  # its rule says the derivative, so its values may leave for the host
+        # its rule says the derivative, so its values may leave for the host
+        before, doors.innermost.run = getattr(doors.innermost, "run", None), None
         try:
             if self.keywords:
                 keyword_only = dict(zip(self.keywords, arguments[self.n_positional :], strict=True))
@@ -227,7 +228,7 @@ class CustomCall:
             else:
                 returned = self.f(*arguments)
         finally:
-            doors.leave(before)
+            doors.innermost.run = before
         if not isinstance(returned, tuple) or len(returned) != 2 or not callable(returned[1]):
             forgotten = " (a forgotten return?)" if returned is None else ""
             raise errors.GradientRuleError(

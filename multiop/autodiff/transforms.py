@@ -14,6 +14,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, cast, overload
 
 from multiop import errors
 from multiop._call.frames import shorten
+from multiop._loading import registry
 from multiop._loading.registry import active
 from multiop._values import args as _args, dtypes, tree
 from multiop._values.types import PyTree
@@ -137,7 +138,7 @@ def _value_and_grad(
     fun: Callable[..., Any], chosen: int | tuple[int, ...], has_aux: bool, name: str
 ) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        backend = active()
+        backend = active() if registry.is_overridden else registry._backend
         flat = _flat.FlatFunction(fun, args, kwargs, chosen, has_aux, backend, name)
         outputs, pullback, aux = backend.vjp(flat.scalar, flat.primals, False)
         if flat.is_unconnected:

@@ -63,7 +63,7 @@ def op_conv(
     backend = active()
     if bias is not None:
         inputs, kernel, bias = backend.together(inputs, kernel, bias)
-        if getattr(bias, "shape", None) != kernel.shape[-1:]:
+        if not isinstance(kernel.shape, tuple) or getattr(bias, "shape", None) != kernel.shape[-1:]:
             windows.bias(backend.op_shape(bias), backend.op_shape(kernel))
     return backend.op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate)
 

@@ -249,8 +249,10 @@ def op_scatter_update(
         args.choice(reduction, (None, "add", "max", "min", "mul"), "reduction")
     backend = active()
     x, updates, indices = _match_operands(backend, inputs, updates, indices)
-    depth = (None, *backend.op_shape(indices))[-1]
-    if not isinstance(depth, int) or depth > len(backend.op_shape(x)):
+    shape, sizes = x.shape, getattr(indices, "shape", None)
+    if not (isinstance(shape, tuple) and isinstance(sizes, tuple)):
+        shape, sizes = backend.op_shape(x), backend.op_shape(indices)
+    if not sizes or not isinstance(sizes[-1], int) or sizes[-1] > len(shape):
         raise errors.ArgumentError(f"indices {args.describe(indices)} do not name entries of {args.describe(x)}")
     return backend.op_scatter_update(x, indices, updates, reduction)
 

@@ -15,8 +15,6 @@ from multiop.frontends.elementwise import op_add, op_multiply
 from multiop.frontends.shapes import op_size
 from multiop.frontends.statistics import op_moments
 
-EPSILON = 1e-7
-
 
 @boundary
 def op_normalize(x: ArrayLike, axis: Axis = -1, order: int = 2, epsilon: float | None = None) -> Tensor:
@@ -48,7 +46,7 @@ def op_normalize(x: ArrayLike, axis: Axis = -1, order: int = 2, epsilon: float |
         raise errors.ArgumentTypeError(f"order must be an int, got {order!r}")
     if order < 1:
         raise errors.ArgumentError(f"order must be at least 1, got {order}")
-    smallest = EPSILON if epsilon is None else args.number(epsilon, "epsilon")
+    smallest = args.EPSILON if epsilon is None else args.number(epsilon, "epsilon")
     if not smallest > 0:
         raise errors.ArgumentError(f"epsilon must be above 0, got {epsilon}")
     return active().op_normalize(x, axis, operator.index(order), smallest)
@@ -90,7 +88,7 @@ def op_batch_normalization(
         [[-0.5], [1.5]]
     """
     args.check_given(x=x, mean=mean, variance=variance)
-    return active().op_batch_normalization(x, mean, variance, axis, offset, scale, shift(epsilon))
+    return active().op_batch_normalization(x, mean, variance, axis, offset, scale, args.shift(epsilon))
 
 
 @boundary
@@ -152,7 +150,7 @@ def op_batch_normalization_with_moments(
     rest = iter(vectors)
     offset, scale = (None if t is None else next(rest) for t in (offset, scale))
     axis = args.single_axis(axis, len(x.shape), "axis")
-    smallest = shift(epsilon)
+    smallest = args.shift(epsilon)
     wide = widen_halves(x)  # the variance of 16-bit floats may overflow
     mean, variance = op_moments(wide, [k for k in range(len(x.shape)) if k != axis])
     y = op_batch_normalization(wide, mean, variance, axis, offset, scale, smallest)
@@ -207,13 +205,7 @@ def op_layer_normalization(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [-1.0, 11.0]
     """
-    if kwargs.pop("rms_scaling", False) is not False or kwargs:
-        keyword = min(kwargs, default="rms_scaling")
-        raise errors.ArgumentTypeError(
-            f"unexpected keyword {keyword!r}; to scale by the root mean square, use op_rms_normalization"
-        )
-    epsilon = epsilon if type(epsilon) is float and epsilon >= 0 else shift(epsilon)
-    return active().op_layer_normalization(x, gamma, beta, axis, epsilon)
+    return active().op_layer_normalization(x, gamma, beta, axis, args.shift(epsilon, **kwargs))
 
 
 @boundary
@@ -242,11 +234,4 @@ def op_rms_normalization(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [1.0, -3.0]
     """
-    return active().op_rms_normalization(x, scale, axis, shift(epsilon))
-
-
-def shift(epsilon: float | None) -> float:
-    """Return `epsilon`, which is added to a variance, if it is a number that is not negative."""
-    if type(epsilon) is float and epsilon >= 0:
-        return epsilon
-    return EPSILON if epsilon is None else args.not_negative(epsilon, "epsilon")
+    return active().op_rms_normalization(x, scale, axis, args.shift(epsilon))

@@ -90,11 +90,7 @@ def op_mean(x: ArrayLike, axis: Axis = None, keepdims: bool = False, dtype: DTyp
         >>> multiop.op_convert_to_numpy(multiop.op_mean([[1, 2], [3, 4]], axis=0)).tolist()
         [2.0, 3.0]
     """
-    if dtype is not None:
-        if dtypes.name(dtype) not in dtypes.INEXACT:
-            raise errors.DTypeError(f"dtype must be floating or complex for an average, got {dtypes.name(dtype)}")
-        x = op_cast(x, dtype)
-    return active().op_mean(x, axis, keepdims)
+    return active().op_mean(x if dtype is None else active().op_cast(x, dtypes.of_average(dtype)), axis, keepdims)
 
 
 @boundary

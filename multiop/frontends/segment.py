@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from multiop import errors
 from multiop._call.boundary import boundary
 from multiop._loading.registry import active
 from multiop._values import args
@@ -45,8 +42,7 @@ def op_segment_sum(
         >>> multiop.op_convert_to_numpy(found).tolist()
         [3, 3, 0]
     """
-    backend = active()
-    return backend.op_segment_sum(*_check_segments(backend, data, segment_ids, num_segments))
+    return active().op_segment_sum(*args.segments(active(), data, segment_ids, num_segments))
 
 
 @boundary
@@ -83,8 +79,7 @@ def op_segment_max(
         >>> multiop.op_convert_to_numpy(found).tolist()
         [2, 3, -2147483648]
     """
-    backend = active()
-    return backend.op_segment_max(*_check_segments(backend, data, segment_ids, num_segments))
+    return active().op_segment_max(*args.segments(active(), data, segment_ids, num_segments))
 
 
 @boundary
@@ -121,8 +116,7 @@ def op_segment_min(
         >>> multiop.op_convert_to_numpy(found).tolist()
         [1, 3, 2147483647]
     """
-    backend = active()
-    return backend.op_segment_min(*_check_segments(backend, data, segment_ids, num_segments))
+    return active().op_segment_min(*args.segments(active(), data, segment_ids, num_segments))
 
 
 @boundary
@@ -159,16 +153,4 @@ def op_segment_prod(
         >>> multiop.op_convert_to_numpy(found).tolist()
         [2, 3, 1]
     """
-    backend = active()
-    return backend.op_segment_prod(*_check_segments(backend, data, segment_ids, num_segments))
-
-
-def _check_segments(
-    backend: Any, data: ArrayLike, segment_ids: ArrayLike, n: int | None
-) -> tuple[Tensor, Tensor, int | None]:
-    x, ids = map(backend.convert, backend.together(data, segment_ids))
-    rows, numbers = backend.op_shape(x)[:1], backend.op_shape(ids)
-    known = {int}.issuperset(map(type, rows + numbers))
-    if len(rows) != 1 or len(numbers) != 1 or (known and rows != numbers):
-        raise errors.ArgumentError(f"segment_ids {args.describe(ids)} do not fit data {args.describe(x)}")
-    return x, ids, n if n is None or (type(n) is int and n >= 0) else args.count(n, "num_segments")
+    return active().op_segment_prod(*args.segments(active(), data, segment_ids, num_segments))

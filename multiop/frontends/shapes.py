@@ -309,9 +309,7 @@ def op_repeat(x: ArrayLike, repeats: int | Sequence[int], axis: int | None = Non
         >>> multiop.op_convert_to_numpy(multiop.op_repeat([1, 2], [2, 1], axis=0)).tolist()
         [1, 1, 2]
     """
-    repeats = args.size(repeats, "repeats")
-    args.countable([max([n for n in repeats if type(n) is int], default=0)], "repeats")
-    return active().op_repeat(x, repeats, axis)
+    return active().op_repeat(x, args.repeats(repeats), axis)
 
 
 @boundary

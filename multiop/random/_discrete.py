@@ -346,12 +346,13 @@ def dropout(inputs: ArrayLike, rate: ArrayLike, noise_shape: Any = None, seed: S
         >>> float(multiop.op_min(x)), float(multiop.op_max(x))
         (0.0, 2.0)
     """
-    x = active().convert(inputs)
-    given = active().dtype_name(x)
+    backend = active()
+    x = backend.convert(inputs)
+    given = backend.dtype_name(x)
     if given not in dtypes.INEXACT:
         raise errors.DTypeError(f"inputs must be floating or complex, got {given}")
     rate = _arguments.parameter(rate, "rate", "float32")
-    sizes = _noise_sizes(noise_shape, op_shape(x))
+    sizes = backend.op_shape(x) if noise_shape is None else _noise_sizes(noise_shape, op_shape(x))
     key = as_key(seed)
     if isinstance(rate, float):
         _arguments.check(0.0 <= rate <= 1.0, f"rate must be from 0 to 1, got {rate}")
@@ -367,13 +368,11 @@ def dropout(inputs: ArrayLike, rate: ArrayLike, noise_shape: Any = None, seed: S
         is_none = op_equal(kept, 0.0)
         scale = op_where(is_none, 0.0, op_divide(1.0, op_where(is_none, 1.0, kept)))
         scale = op_cast(scale, dtypes.REAL_PART.get(given, given))
-    is_kept = op_greater_equal(_normal.standard_uniform(active().on_device_of(x, key), sizes, "float32"), rate)
-    return op_where(is_kept, op_multiply(x, scale), op_zeros_like(x))
+    is_kept = op_greater_equal(_normal.standard_uniform(backend.on_device_of(x, key), sizes, "float32"), rate)
+    return op_where(is_kept, op_multiply(x, scale), 0.0)
 
 
 def _noise_sizes(noise_shape: Any, sizes: tuple[Any, ...]) -> tuple[Any, ...]:
-    if noise_shape is None:
-        return sizes
     wanted = noise_shape if isinstance(noise_shape, (tuple, list)) else args.size(noise_shape, "noise_shape")
     if len(wanted) > len(sizes):
         raise errors.ArgumentError(f"noise_shape {tuple(wanted)} has more dimensions than inputs, {len(sizes)}")

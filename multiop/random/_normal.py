@@ -86,7 +86,8 @@ def _draw(draw: Callable[..., Any], key: Any, shape: Any, dtype: str, stream: in
     """Return what `draw` makes of the words of numbers, each by itself: on the host, if the backend draws there."""
     native = random_part("drawn_on_host")
     if native is not None:
-        counters = [(0, 0, 2 * stream + part, _philox.NUMBERS) for part in (HIGH, LOW)][: 1 + (dtype == "float64")]
+        high, low = (0, 0, 2 * stream + HIGH, _philox.NUMBERS), (0, 0, 2 * stream + LOW, _philox.NUMBERS)
+        counters = (high, low) if dtype == "float64" else (high,)
         found = native(draw, key, _philox.count(shape), *counters)
         if found is not None:
             return op_reshape(found, shape)

@@ -10,7 +10,7 @@ from _fault import ROOT, Fault
 TORCH = [
     ("elementwise", "wrong sign", "return torch.where(x < 0, functional.elu(x), torch.expm1(x))",
      "return torch.where(x < 0, -functional.elu(x), torch.expm1(x))"),
-    ("elementwise", "NaN swallowed", "return torch.sign(x) + torch.clamp(x.detach(), 0, 0) if x.is_floating_point() else torch.sign(x)",
+    ("elementwise", "NaN swallowed", "return torch.sign(x).add_(torch.clamp(x.detach(), 0, 0)) if x.is_floating_point() else torch.sign(x)",
      "return torch.sign(x)"),
     ("elementwise", "tie to one side", "        return torch.maximum(x1, x2)\n", "        return torch.where(x1 >= x2, x1, x2)\n"),
     ("elementwise", "keyword ignored", "return in_float32(lambda x: round_decimals(x, decimals), x) if decimals else torch.round(x)",

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from multiop import config, errors
+from multiop._loading import settings
 from multiop._rules import signatures
 from multiop._values import args, dtypes, foreign, host
 
@@ -125,7 +126,7 @@ def in_one_call(op):
             key, tensors = signatures.split(args, CONCRETE)
         except TypeError:
             return op(*args)
-        key.append(config.floatx())
+        key.append(settings.floatx or config.floatx())
         program = programs.get(key := tuple(key))
         if program is None:
             if not tensors or len(programs) >= _PROGRAMS_EACH:

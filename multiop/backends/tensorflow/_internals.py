@@ -86,7 +86,7 @@ if tf.__version__.startswith("2.18."):
     converters["MatMul"] = functools.partial(_convert_product, converters["MatMul"])
 
 errors.MultiopError.ag_pass_through = True  # otherwise AutoGraph replaces it by an error of its own
-executing_eagerly = tf.executing_eagerly
+executing_eagerly = tf.executing_eagerly if missing else context.context().executing_eagerly  # in a third of the calls
 
 
 def traced(fun):

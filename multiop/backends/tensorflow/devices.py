@@ -55,4 +55,4 @@ def is_known(x):
 
 def is_at_hand(x):
     """Say whether the values of `x` can be read without waiting for an accelerator."""
-    return is_known(x) and "CPU:" in x.device
+    return hasattr(x, "numpy") and "CPU:" in x.device

@@ -138,7 +138,8 @@ def _differentiates(run):
     return found[0].item() == 2 and found[1] is None
 
 
-_run_backward = _part("torch.autograd.graph._engine_run_backward", None, _differentiates)
+_engine = _part("torch.autograd.variable.ImperativeEngine", None, lambda part: _differentiates(part().run_backward))
+_run_backward = _engine and _engine().run_backward
 
 
 def grads_of(ys, xs, seeds, retain_graph, create_graph):

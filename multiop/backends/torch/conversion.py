@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import torch
 from torch.compiler import is_dynamo_compiling
@@ -26,7 +28,7 @@ _TO_NATIVE = {name: getattr(torch, name) for name in (*dtypes.ALL, *dtypes.FLOAT
 _TO_NAME = {_TO_NATIVE[name]: name for name in dtypes.ALL}
 _FLOAT8 = {_TO_NATIVE[name]: name for name in dtypes.FLOAT8}
 _INEXACT = {_TO_NATIVE[name] for name in dtypes.INEXACT}
-_FLOATING = {_TO_NATIVE[name] for name in dtypes.FLOATING}
+FLOATING = {_TO_NATIVE[name] for name in dtypes.FLOATING}
 HALF = (torch.float16, torch.bfloat16)
 LONG = (torch.float32, torch.float64)
 INDEX = (torch.int32, torch.int64)
@@ -76,12 +78,12 @@ def is_compiling():
 
 def is_float(x):
     """Say whether `x` is a tensor of real floats, which most native functions take as it is."""
-    return isinstance(x, Tensor) and x.dtype in _FLOATING
+    return isinstance(x, Tensor) and x.dtype in FLOATING
 
 
 def are_floats(x1, x2):
     """Say whether `x1` and `x2` are tensors of real floats of one dtype."""
-    return isinstance(x1, Tensor) and isinstance(x2, Tensor) and (dtype := x1.dtype) is x2.dtype and dtype in _FLOATING
+    return isinstance(x1, Tensor) and isinstance(x2, Tensor) and (dtype := x1.dtype) is x2.dtype and dtype in FLOATING
 
 
 def is_inexact(x):
@@ -91,6 +93,22 @@ def is_inexact(x):
 def are_inexact(x1, x2):
     """Say whether `x1` and `x2` are tensors of real or complex floats of one dtype."""
     return isinstance(x1, Tensor) and isinstance(x2, Tensor) and (dtype := x1.dtype) is x2.dtype and dtype in _INEXACT
+
+
+def directly(native, dtypes=_INEXACT):
+    """Return a decorator of an op that is `native` of tensors of one of `dtypes`, without another call."""
+
+    def decorate(op):
+        def call(x):
+            return native(x) if isinstance(x, Tensor) and x.dtype in dtypes else op(x)
+
+        def call_on_two(x1, x2):
+            are_alike = isinstance(x1, Tensor) and isinstance(x2, Tensor) and (dtype := x1.dtype) is x2.dtype
+            return native(x1, x2) if are_alike and dtype in dtypes else op(x1, x2)
+
+        return functools.wraps(op)(call if op.__code__.co_argcount == 1 else call_on_two)
+
+    return decorate
 
 
 def are_complex_and_real(x1, x2):
@@ -122,7 +140,7 @@ def is_exact_scalar(x, number):
 
 def is_float_along(x, axis):
     """Say whether `x` is a tensor of real floats, and `axis` an int that is valid for it."""
-    return type(axis) is int and isinstance(x, Tensor) and x.dtype in _FLOATING and -(ndim := x.ndim) <= axis < ndim
+    return type(axis) is int and isinstance(x, Tensor) and x.dtype in FLOATING and -(ndim := x.ndim) <= axis < ndim
 
 
 _OPTIONS = {int, str, bool, type(None), torch.Size}
@@ -145,7 +163,7 @@ def resolve(plan, *options):
 def are_plain_floats(*xs):
     """Say whether `xs` are tensors of one dtype of floats, and of PyTorch's own classes."""
     dtype = getattr(xs[0], "dtype", None)
-    if dtype not in _FLOATING:
+    if dtype not in FLOATING:
         return False
     for x in xs:  # noqa: SIM110  a third of the time of all()
         if type(x) not in _PLAIN or x.dtype is not dtype:
@@ -271,7 +289,7 @@ def scalar(x, dtype, device=None):
 def cast(x, dtype):
     if dtype not in dtypes.INEXACT:
         x = put_together(x)
-    if x.dtype in _FLOATING and dtype not in dtypes.FLOAT8:
+    if x.dtype in FLOATING and dtype not in dtypes.FLOAT8:
         return x.type(_TO_NATIVE[dtype])  # same as x.to, in half the time
     if x.is_complex() and dtype not in (*dtypes.COMPLEX, "bool"):
         raise errors.DTypeError(
@@ -325,7 +343,7 @@ def promote(x1, x2):
 
 def promote_with_scalar(x, number):
     """Return tensor `x` and a Python scalar as tensors of one dtype."""
-    if type(number) in (float, int) and (dtype := x.dtype) in _FLOATING and -65504 <= number <= 65504:  # fits in all
+    if type(number) in (float, int) and (dtype := x.dtype) in FLOATING and -65504 <= number <= 65504:  # fits in all
         return x, torch.scalar_tensor(number, dtype=dtype, device=x.device)
     dtype = dtypes.result_type(dtype_name(x), dtypes.of_scalar(number))
     return convert(x, dtype), scalar(number, dtype, x.device)
@@ -372,6 +390,8 @@ def on_device_of(x, made):
     """
     if not isinstance(x, Tensor):
         return convert(made)
+    if type(x) is type(made) is Tensor and x.device == made.device:
+        return made
     made = move_to(convert(made, device=x.device), x.device)
     if type(x) is Tensor or not is_dtensor(x) or is_dtensor(made):
         return made

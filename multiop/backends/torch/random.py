@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import torch
 
@@ -25,7 +27,7 @@ def drawn_on_host(draw, key, n, *counters):
     if not is_at_hand(key) or not {int}.issuperset(map(type, (n, *counters[0]))):
         return None
     key = key.tolist()
-    parts = list(map(draw, *[philox.parts_on_host(key, n, counter) for counter in counters]))
+    parts = list(map(draw, *map(functools.partial(philox.parts_on_host, key, n), counters)))
     return torch.from_numpy(parts[0] if len(parts) == 1 else np.concatenate(parts))
 
 

@@ -13,6 +13,7 @@ import threading
 import tensorflow as tf
 
 from multiop import config
+from multiop._loading import settings
 from multiop._rules import signatures
 from multiop._rules.lru import Recent
 
@@ -42,7 +43,7 @@ def in_one_call(op):
             return op(*args)
         if not tensors:
             return op(*args)
-        key += [op, config.floatx()]
+        key += [op, settings.floatx or config.floatx()]
         for x in tensors:
             key += (_internals.dtype_number(x), _internals.sizes(x))
         program = _signatures.get(key := tuple(key)) or 0

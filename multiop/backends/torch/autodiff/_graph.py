@@ -8,31 +8,23 @@ import threading
 import torch
 from torch.autograd.function import BackwardCFunction
 
-from .._internals import all_levels, hides_levels, metadata_of, number_of, requires_grad, sequence_number, tracing_state
+from .._internals import all_levels, hides_levels, metadata_of, number_of, requires_grad, tracing_state
 from .custom_gradient import hidden_edges, is_live, replay
 
-_local = threading.local()
 _inner = set()  # classes of nodes of PyTorch's own that are no leaves, as they are met
 
 
-def enter():
-    """Enter a transform or a tape in this thread, until `leave`; return the `start` of `detach_unlinked` for it.
+class _Inside(threading.local):
+    """How many transforms and tapes this thread is in.
 
-    Inside another one, what was recorded before belongs to that. At the outermost level it may be a tape's, which is
-    over, so its leaves are asked.
+    The `start` of `detach_unlinked` for one more is the sequence number: what was recorded before belongs to those. At
+    the outermost level it may be a tape's, which is over, so its leaves are asked: it is 0.
     """
-    depth = getattr(_local, "depth", 0)
-    _local.depth = depth + 1
-    return sequence_number() if depth else 0
+
+    depth = 0
 
 
-def leave():
-    _local.depth -= 1
-
-
-def is_recording():
-    """Say whether a transform or a tape is recording in this thread."""
-    return getattr(_local, "depth", 0) > 0
+inside = _Inside()
 
 
 def nodes_of(ys):

@@ -10,7 +10,7 @@ from multiop import errors
 
 from .._internals import grads_of
 from ..conversion import is_compiling
-from ._graph import are_linked, detach_unlinked, is_recording, nodes_of
+from ._graph import are_linked, detach_unlinked, inside, nodes_of
 
 _tapes = weakref.WeakSet()  # persistent tapes, which may be used after their block
 _lock = threading.Lock()
@@ -39,7 +39,7 @@ def gradients(ys, xs, grad_ys, stop_gradients, aggregation_method, gate_gradient
     with contextlib.ExitStack() as lent:
         for tape in tapes:
             lent.enter_context(tape.borrowing())
-        if not any(are_linked(ys)) and not is_recording():
+        if not any(are_linked(ys)) and not inside.depth:
             return None
         grads = differentiate(ys, xs, grad_ys, stop_gradients, create_graph=True)
     return detach_unlinked(grads, min(tape.begin for tape in tapes)) if tapes else grads

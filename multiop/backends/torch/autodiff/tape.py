@@ -19,7 +19,7 @@ from .._internals import (
     unknown,
 )
 from ..conversion import convert, is_compiling
-from ._graph import are_linked, detach_unlinked, enter, is_older, leave, nodes_of
+from ._graph import are_linked, detach_unlinked, inside, is_older, nodes_of
 from .custom_gradient import edge_of, hidden_edges, is_live, leaf, recording
 from .gradients import differentiate, is_any_known, remember
 
@@ -51,7 +51,8 @@ class Tape:
             )
         self._recording = recording()
         self._recording.__enter__()
-        start = enter()
+        start = sequence_number() if inside.depth else 0
+        inside.depth += 1
         self.begin = start if self.begin is None else self.begin
         if self._stays:
             remember(self)
@@ -63,7 +64,7 @@ class Tape:
 
     def __exit__(self, *exception):
         _local.depth -= 1
-        leave()
+        inside.depth -= 1
         self._end = sequence_number()
         self._recording.__exit__(*exception)
         _give_back(self._borrowed.values())

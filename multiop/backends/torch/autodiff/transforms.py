@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import operator
 import threading
 
@@ -38,14 +39,17 @@ from .._internals import (
     refuse_inference_mode,
     requires_grad,
     schema_of,
+    sequence_number,
     set_grad_enabled,
     tracing_lock,
     tracing_state,
 )
 from ..conversion import is_dtensor, is_inexact
 from . import _dynamic_sizes, _effects, _rules
-from ._graph import detach_unlinked, enter, leave, nodes_of, reach_out
+from ._graph import detach_unlinked, inside, nodes_of, reach_out
 from .custom_gradient import alias, leaf, recording, replaying, retire
+
+_requires_grad_of = operator.attrgetter("requires_grad")
 
 
 def vjp(fun, primals, persistent=True):
@@ -54,7 +58,8 @@ def vjp(fun, primals, persistent=True):
         pullback = _Pullback(fun, list(primals))
         outputs, aux = pullback.run()
         return outputs, pullback, aux
-    start = enter()
+    start = sequence_number() if inside.depth else 0
+    inside.depth += 1
     try:
         leaves = []
         for x in primals if tracing_state() is None else ():
@@ -69,9 +74,9 @@ def vjp(fun, primals, persistent=True):
             with recording():
                 outputs, aux = fun(*leaves)
     finally:
-        leave()
+        inside.depth -= 1
     retire(leaves)
-    tracked = [k for k, y in enumerate(outputs) if y.requires_grad]
+    tracked = list(itertools.compress(itertools.count(), map(_requires_grad_of, outputs)))
     if start or aux or reach_out(outputs) or tracing_state() is not None:
         results = detach_unlinked([*outputs, *aux], start)
         linked = True in [y.requires_grad for y in results[: len(outputs)]]
@@ -88,10 +93,12 @@ def vjp(fun, primals, persistent=True):
         ys, seeds = outputs, cotangents
         if len(tracked) < len(outputs):
             ys, seeds = [outputs[k] for k in tracked], [cotangents[k] for k in tracked]
-        create_graph = torch.is_grad_enabled() and (linked or True in map(requires_grad, seeds))
+        asks = requires_grad if are_transforms_active() else _requires_grad_of  # a call less for each tensor
+        create_graph = torch.is_grad_enabled() and (linked or True in map(asks, seeds))
         retain_graph = persistent or linked  # otherwise each array is freed once it has been used
         grads = grads_of(ys, leaves, seeds, retain_graph, create_graph)
-        grads = [torch.zeros_like(x) if g is None else g for g, x in zip(grads, primals, strict=True)]
+        if True in map(operator.is_, grads, itertools.repeat(None)):
+            grads = [torch.zeros_like(x) if g is None else g for g, x in zip(grads, primals, strict=True)]
         return detach_unlinked(grads, start) if create_graph else grads
 
     return results[: len(outputs)], pullback, results[len(outputs) :]

@@ -9,8 +9,10 @@ from multiop._values import args
 
 from .._internals import VERSION, is_forward_mode
 from ..conversion import (
+    FLOATING,
     bool_to_int32,
     convert,
+    directly,
     floating,
     in_comparable_dtype,
     in_float32,
@@ -20,20 +22,20 @@ from ..conversion import (
 )
 
 
+@directly(torch.relu, FLOATING)
 def op_relu(x):
-    if is_float(x):
-        return torch.relu(x)
     (x,) = reject_complex(*bool_to_int32(convert(x)))
     return torch.relu(x) if x.dtype not in (torch.uint8, torch.uint16, torch.uint32, torch.uint64) else x
 
 
+@directly(torch.sigmoid)
 def op_sigmoid(x):
     return torch.sigmoid(floating(x))
 
 
 def op_softplus(x):
-    (x,) = reject_complex(floating(x))
-    return torch.nn.functional.softplus(x, threshold=40.0)  # at the default of 20, float64 would lose digits
+    # at the default threshold of 20, float64 would lose digits
+    return functional.softplus(*reject_complex(floating(x)), threshold=40.0)
 
 
 def op_softmax(x, axis):
@@ -52,9 +54,8 @@ def op_log_softmax(x, axis):
     return torch.log_softmax(x, axis)
 
 
+@directly(functional.relu6, FLOATING)
 def op_relu6(x):
-    if is_float(x):
-        return functional.relu6(x)
     (x,) = reject_complex(*bool_to_int32(convert(x)))
     return in_comparable_dtype(lambda x: torch.clamp(x, 0, 6), x)
 
@@ -75,8 +76,9 @@ def op_selu(x):
     return functional.selu(*reject_complex(floating(x)))
 
 
+@directly(functional.silu, FLOATING)
 def op_silu(x):
-    return functional.silu(x if is_float(x) else reject_complex(floating(x))[0])
+    return functional.silu(*reject_complex(floating(x)))
 
 
 def op_gelu(x, approximate):
@@ -121,8 +123,7 @@ def op_threshold(x, threshold, default_value):
 
 
 def op_hard_sigmoid(x):
-    (x,) = reject_complex(floating(x))
-    return functional.relu6(x + 3) / 6  # torch.nn.functional.hardsigmoid has no second derivative
+    return functional.relu6(reject_complex(floating(x))[0] + 3) / 6  # functional.hardsigmoid has no second derivative
 
 
 def op_hard_silu(x):

@@ -16,12 +16,12 @@ from multiop._values import host
 from .._internals import VERSION, forward_mode_enabled, is_tracked, without_tangent
 from .._slopes import with_slopes
 from ..conversion import (
+    FLOATING,
     are_complex_and_real,
-    are_floats,
-    are_inexact,
     bool_to_int32,
     choose,
     convert,
+    directly,
     dtype_name,
     floating,
     in_comparable_dtype,
@@ -46,23 +46,24 @@ CLAMPS_WITH_SLOPE = VERSION < (2, 14)  # whether the gradient of torch.clamp is 
 # PyTorch has few kernels for uint16, uint32 and uint64: `in_wider_dtype` computes them in a wider dtype.
 
 
+@directly(torch.add)
 def op_add(x1, x2):
-    if are_inexact(x1, x2) or is_exact_scalar(x1, x2):
+    if is_exact_scalar(x1, x2):
         return torch.add(x1, x2)
     return in_wider_dtype(torch.add, *promote(x1, x2))
 
 
+@directly(torch.sub)
 def op_subtract(x1, x2):
-    if are_inexact(x1, x2) or is_exact_scalar(x1, x2):
+    if is_exact_scalar(x1, x2):
         return torch.sub(x1, x2)
     if is_exact_scalar(x2, x1):
         return torch.rsub(x2, x1)
     return in_wider_dtype(torch.sub, *not_bool(*promote(x1, x2)))
 
 
+@directly(torch.mul)
 def op_multiply(x1, x2):
-    if are_inexact(x1, x2):
-        return torch.mul(x1, x2)
     if is_exact_scalar(x1, x2):
         return torch.mul(x1, float(x2))  # PyTorch's compiler takes NaN times the int 0 for 0
     if are_complex_and_real(x1, x2):
@@ -70,9 +71,8 @@ def op_multiply(x1, x2):
     return in_wider_dtype(torch.mul, *promote(x1, x2))
 
 
+@directly(torch.div)
 def op_divide(x1, x2):
-    if are_inexact(x1, x2):
-        return torch.div(x1, x2)
     return torch.true_divide(*promote_floating(x1, x2))
 
 
@@ -103,9 +103,8 @@ def op_power(x1, x2):
     return in_float32(float_power, *torch.broadcast_tensors(x1, x2))
 
 
+@directly(torch.neg, FLOATING)
 def op_negative(x):
-    if is_float(x):
-        return torch.neg(x)
     return in_wider_dtype(torch.neg, *not_bool(convert(x)))
 
 
@@ -121,7 +120,7 @@ def op_sign(x):
         unit = torch.where(torch.maximum(x.real.abs(), x.imag.abs()) > 1, 0.25, 2.0**60).to(x.real.dtype)
         return torch.sgn(torch.complex(x.real * unit, x.imag * unit))  # the length of `x` may leave the range
     # torch.sign(NaN) is 0, and the bound of NaN is NaN
-    return torch.sign(x) + torch.clamp(x.detach(), 0, 0) if x.is_floating_point() else torch.sign(x)
+    return torch.sign(x).add_(torch.clamp(x.detach(), 0, 0)) if x.is_floating_point() else torch.sign(x)
 
 
 def op_abs(x):
@@ -131,11 +130,9 @@ def op_abs(x):
     return torch.abs(x) if x.is_complex() or (x.dtype.is_signed and x.dtype is not torch.bool) else x
 
 
+@directly(torch.square, FLOATING)
 def op_square(x):
-    if is_float(x):
-        return torch.square(x)
-    (x,) = bool_to_int32(convert(x))
-    return in_wider_dtype(torch.square, x)
+    return in_wider_dtype(torch.square, *bool_to_int32(convert(x)))
 
 
 def op_sqrt(x):
@@ -146,6 +143,7 @@ def op_rsqrt(x):
     return torch.rsqrt(floating(x))
 
 
+@directly(torch.exp)
 def op_exp(x):
     return torch.exp(floating(x))
 
@@ -166,6 +164,7 @@ def op_expm1(x):
     return expm1(x)
 
 
+@directly(torch.log)
 def op_log(x):
     return torch.log(floating(x))
 
@@ -182,15 +181,13 @@ def op_log1p(x):
     return torch.log1p(floating(x))
 
 
+@directly(torch.maximum, FLOATING)
 def op_maximum(x1, x2):
-    if are_floats(x1, x2):
-        return torch.maximum(x1, x2)
     return in_comparable_dtype(torch.maximum, *reject_complex(*promote(x1, x2)))
 
 
+@directly(torch.minimum, FLOATING)
 def op_minimum(x1, x2):
-    if are_floats(x1, x2):
-        return torch.minimum(x1, x2)
     return in_comparable_dtype(torch.minimum, *reject_complex(*promote(x1, x2)))
 
 
@@ -279,6 +276,7 @@ def op_cosh(x):
     return hyperbolic(torch.cosh, torch.ones_like, floating(x))
 
 
+@directly(torch.tanh)
 def op_tanh(x):
     return torch.tanh(floating(x))
 

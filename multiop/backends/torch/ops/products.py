@@ -7,11 +7,12 @@ import torch
 from multiop import errors
 from multiop._values import args
 
-from ..conversion import are_autocast, are_inexact, in_wider_dtype, promote, promote_all, without_int8
+from ..conversion import are_autocast, are_inexact, directly, in_wider_dtype, promote, promote_all, without_int8
 
 
+@directly(torch.matmul)
 def op_matmul(x1, x2):
-    if are_inexact(x1, x2) or are_autocast(x1, x2):
+    if are_autocast(x1, x2):
         return torch.matmul(x1, x2)
     x1, x2 = promote(x1, x2)
     if x1.ndim == 0 or x2.ndim == 0:

@@ -12,6 +12,7 @@ from multiop._values import args
 from .._internals import is_tracked
 from ..conversion import (
     ACCUMULATED,
+    FLOATING,
     HALF,
     convert,
     floating,
@@ -58,7 +59,7 @@ def op_prod(x, axis, keepdims, dtype):
 
 
 def op_mean(x, axis, keepdims):
-    if axis is None and not keepdims and is_float(x):
+    if axis is None and not keepdims and isinstance(x, torch.Tensor) and x.dtype in FLOATING:
         return torch.mean(x)
     if is_float_along(x, axis):
         return torch.mean(x, axis, keepdims)

@@ -13,6 +13,7 @@ from ..conversion import (
     convert,
     dtype_name,
     in_wider_dtype,
+    is_float_along,
     on_device_of,
     promote_all,
     resolve_axis,
@@ -74,8 +75,9 @@ def op_stack(x, axis):
 
 
 def op_split(x, indices_or_sections, axis):
-    x = convert(x)
-    axis = args.single_axis(axis, x.ndim)
+    if not (type(axis) is int and isinstance(x, torch.Tensor) and -(ndim := x.ndim) <= axis < ndim):
+        x = convert(x)
+        axis = args.single_axis(axis, x.ndim)
     if isinstance(indices_or_sections, int):
         if indices_or_sections < 1 or x.shape[axis] % indices_or_sections:
             raise errors.ArgumentError(f"{x.shape[axis]} entries do not split into {indices_or_sections} equal parts")
@@ -94,11 +96,12 @@ def op_flip(x, axis):
 
 
 def op_tile(x, repeats):
-    x = convert(x)
-    return torch.tile(x, repeats)
+    return torch.tile(convert(x), repeats)
 
 
 def op_repeat(x, repeats, axis):
+    if len(repeats) == 1 and type(repeats[0]) is int and is_float_along(x, axis):
+        return torch.repeat_interleave(x, repeats[0], axis)
     x, axis = resolve_axis(convert(x), axis)
     if x.dtype in SIGNED:  # entries are copied, for which unsigned ones have no kernel
         return op_repeat(x.view(SIGNED[x.dtype]), repeats, axis).view(x.dtype)
