@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -283,6 +284,18 @@ class Problem:
     def is_differentiable(self) -> bool:
         """Whether there is an inexact input and an inexact result."""
         return bool(self.inexact and self.differentiable_value)
+
+
+def compute_values(problems: Sequence[Problem]) -> None:
+    """Compute the values of several problems by one program, which takes much less time than one for each."""
+    places = list(itertools.accumulate((len(problem.arrays) for problem in problems), initial=0))
+
+    def everything(*tensors: Any) -> list[list[Any]]:
+        return [p.outputs(*tensors[i:j]) for p, (i, j) in zip(problems, itertools.pairwise(places), strict=True)]
+
+    found = multiop.jit(everything)(*(extend.active().convert(x) for problem in problems for x in problem.arrays))
+    for problem, results in zip(problems, found, strict=True):
+        problem._results[problem.outputs] = _arrays(results)
 
 
 def _name(array: Array) -> str:
