@@ -67,7 +67,7 @@ class Problem:
         self.arrays = self._draw(self._rng)
         self.inexact = [i for i, array in enumerate(self.arrays) if _name(array) in extend.INEXACT]
         self.scales: dict[Callable[..., Any], list[Array]] = {}  # the results of `rounding_scales`
-        self._results: dict[Callable[..., Any], list[Array]] = {}
+        self.results: dict[Callable[..., Any], list[Array]] = {}
         self._programs: dict[Callable[..., Any], Callable[..., list[Any]]] = {}
 
     def _draw(self, rng: np.random.Generator) -> list[Array]:
@@ -196,14 +196,14 @@ class Problem:
         if arrays is not None:
             run = self._program(fun) if self.whole else fun
             return _arrays(run(*map(extend.active().convert, arrays)))
-        if fun not in self._results:
+        if fun not in self.results:
             if getattr(fun, "__name__", "") in self.together:
                 found = self._jointly(*map(extend.active().convert, self.arrays))
                 for name, results in zip(self.together, found, strict=True):
-                    self._results[getattr(self, name)] = _arrays(results)
+                    self.results[getattr(self, name)] = _arrays(results)
             else:
-                self._results[fun] = self.run(fun, self.arrays)
-        return self._results[fun]
+                self.results[fun] = self.run(fun, self.arrays)
+        return self.results[fun]
 
     def _program(self, fun: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
         name = getattr(fun, "__name__", "")
@@ -295,7 +295,7 @@ def compute_values(problems: Sequence[Problem]) -> None:
 
     found = multiop.jit(everything)(*(extend.active().convert(x) for problem in problems for x in problem.arrays))
     for problem, results in zip(problems, found, strict=True):
-        problem._results[problem.outputs] = _arrays(results)
+        problem.results[problem.outputs] = _arrays(results)
 
 
 def _name(array: Array) -> str:
