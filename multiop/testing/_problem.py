@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -66,7 +67,7 @@ class Problem:
         self.arrays = self._draw(self._rng)
         self.inexact = [i for i, array in enumerate(self.arrays) if _name(array) in extend.INEXACT]
         self.scales: dict[Callable[..., Any], list[Array]] = {}  # the results of `rounding_scales`
-        self._results: dict[Callable[..., Any], list[Array]] = {}
+        self.results: dict[Callable[..., Any], list[Array]] = {}
         self._programs: dict[Callable[..., Any], Callable[..., list[Any]]] = {}
 
     def _draw(self, rng: np.random.Generator) -> list[Array]:
@@ -195,14 +196,14 @@ class Problem:
         if arrays is not None:
             run = self._program(fun) if self.whole else fun
             return _arrays(run(*map(extend.active().convert, arrays)))
-        if fun not in self._results:
+        if fun not in self.results:
             if getattr(fun, "__name__", "") in self.together:
                 found = self._jointly(*map(extend.active().convert, self.arrays))
                 for name, results in zip(self.together, found, strict=True):
-                    self._results[getattr(self, name)] = _arrays(results)
+                    self.results[getattr(self, name)] = _arrays(results)
             else:
-                self._results[fun] = self.run(fun, self.arrays)
-        return self._results[fun]
+                self.results[fun] = self.run(fun, self.arrays)
+        return self.results[fun]
 
     def _program(self, fun: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
         name = getattr(fun, "__name__", "")
@@ -283,6 +284,18 @@ class Problem:
     def is_differentiable(self) -> bool:
         """Whether there is an inexact input and an inexact result."""
         return bool(self.inexact and self.differentiable_value)
+
+
+def compute_values(problems: Sequence[Problem]) -> None:
+    """Compute the values of several problems by one program, which takes much less time than one for each."""
+    places = list(itertools.accumulate((len(problem.arrays) for problem in problems), initial=0))
+
+    def everything(*tensors: Any) -> list[list[Any]]:
+        return [p.outputs(*tensors[i:j]) for p, (i, j) in zip(problems, itertools.pairwise(places), strict=True)]
+
+    found = multiop.jit(everything)(*(extend.active().convert(x) for problem in problems for x in problem.arrays))
+    for problem, results in zip(problems, found, strict=True):
+        problem.results[problem.outputs] = _arrays(results)
 
 
 def _name(array: Array) -> str:

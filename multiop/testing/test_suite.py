@@ -19,7 +19,7 @@ from multiop import errors, extend, tree
 
 from . import _checks
 from ._case import Pin, Row
-from ._problem import Problem
+from ._problem import Problem, compute_values
 from ._samplers import Sampler
 from ._shared_process import without_torch_compiler, x64_mode_for
 from ._tiers import IMPLIED, TIERS, asked_backends, asked_tier, chosen_ops
@@ -194,7 +194,11 @@ def test_value(
     row = ROWS[op]
     worst = 0.0
     problems = _problems(row, dtype, whole)
-    for problem in _some(problems, request.config, 1) if runs_few("test_value", op, dtype) else problems:
+    if runs_few("test_value", op, dtype):
+        problems = _some(problems, request.config, 1)
+    elif whole:
+        compute_values(problems[1:])  # the first one's own program also serves `test_vmap`
+    for problem in problems:
         if row.returns is None:
             _check_host_value(problem, row)
             continue
