@@ -223,5 +223,13 @@ def test_a_size_that_is_compared_and_differs_is_a_guard():
     port.function(port.params, port.state, *drawn([(4, 8)]))
     with pytest.raises(errors.ArgumentError, match="length != 7, got length = 7"):
         port.function(port.params, port.state, *drawn([(4, 7)]))
+    square = porting.trace(
+        Function(lambda p, x: p * x if x.shape[0] == x.shape[1] else x),
+        *drawn([(6, 6)]),
+        dynamic_shapes="batch, length",
+    )
+    square.function(square.params, square.state, *drawn([(4, 4)]))
+    with pytest.raises(errors.ArgumentError, match="batch == length, got batch = 4"):
+        square.function(square.params, square.state, *drawn([(4, 7)]))
     with pytest.warns(UserWarning, match="all sizes are fixed, .* the size batch .*test_trace_tensorflow_sizes.py:"):
         porting.trace(Function(lambda p, x: p * x if x.shape[0] == 3 else x), *drawn([(3, 6)]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import sys
+import inspect
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -90,8 +90,8 @@ class Compared:
                 raise errors.TranslationError(words) if named else ValueError(words)
             if not result:
                 guards += [f"{name} != {other}" for name in names]
-            elif len(names) == len(others) == 1 and names != others:
-                guards += [f"{names[0]} == {others[0]}"]
+            else:
+                guards += [f"{names[0]} == {name}" for name in dict.fromkeys(names + others) if name != names[0]]
         return guards
 
 
@@ -121,7 +121,7 @@ class _Size(int):
 
 def _own_frame() -> FrameType | None:
     """Return the frame that called what is here; `None` if it is not the user's."""
-    frame: FrameType | None = sys._getframe(1)
+    frame = inspect.currentframe()
     while frame is not None and frame.f_code.co_filename == __file__:
         frame = frame.f_back
     return frame if frame is not None and _hosts.is_own(frame.f_code.co_filename) else None
