@@ -200,7 +200,7 @@ def _concrete(described: _Model, examples: list[Any], opened: list[dict[int, str
         )
         for i, (example, names) in enumerate(zip(examples, opened, strict=True))
     ]
-    if described.has_layers:
+    if described.has_layers and tf.executing_eagerly():
         sys.modules["keras"].random.uniform(())  # the first time, Keras draws a seed from Python
     with watch, _hosts.refuse_draws():
         return tf.function(described.call, autograph=False).get_concrete_function(*specs)

@@ -78,8 +78,13 @@ class Compared:
         """
         if self.unknown:
             self.again = True
-            with self.noted(), tf.Graph().as_default():  # in another graph, no function is taken from the cache
-                trace()
+            try:
+                with self.noted(), tf.Graph().as_default():  # in another graph, no function is taken from the cache
+                    trace()
+            except RuntimeError:  # a model that computes eagerly while it is traced
+                self.comparisons.clear()
+                with self.noted():
+                    trace()
         guards: list[str] = []
         for size, other, result, place in self.comparisons:
             names = [name for name, length in symbols.items() if length == size]
