@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 Expression: TypeAlias = Any
+CONDITIONS = ("==", "!=", "<", "<=", ">", ">=", "and", "or")  # operators between numbers of Python
 
 
 @dataclasses.dataclass(frozen=True)

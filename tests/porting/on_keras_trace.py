@@ -303,6 +303,22 @@ def test_noise_without_a_seed_draws_from_keys():
     assert not port.state and (ops.convert_to_numpy(first) != ops.convert_to_numpy(other)).any()
 
 
+class Alone(L.Layer):
+    def __init__(self):
+        super().__init__()
+        self.dense, self.dropout = L.Dense(4), L.Dropout(0.5)
+
+    def call(self, x, training=False):
+        y = self.dropout(self.dense(x), training=training)
+        return 2 * y if x.shape[0] == 1 else y
+
+
+def test_a_batch_that_is_compared_is_a_guard():
+    port = porting.trace(Alone(), np.ones((4, 3), "float32"), training=True)
+    with pytest.raises(errors.ArgumentError, match="batch != 1, got batch = 1"):
+        port.function(port.params, port.state, np.ones((1, 3), "float32"), training=True, seed=0)
+
+
 def test_a_model_of_several_inputs_and_outputs():
     a, b = keras.Input((3,), name="a"), keras.Input((4,), name="b")
     model = keras.Model([a, b], {"sum": L.Dense(4)(a) + b, "a": a})

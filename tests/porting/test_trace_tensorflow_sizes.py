@@ -186,3 +186,50 @@ def test_an_example_that_does_what_larger_sizes_do_not():
 def test_refused_sizes_are_named(line, words):
     with pytest.raises(errors.TranslationError, match=words):
         porting.trace(Function(line), *drawn([(2, 4, 6, 2)]), dynamic_shapes=[{0: "batch", 1: "h", 2: "w"}])
+
+
+def unpacked(p, x):
+    _, length = x.shape
+    return p * x if length is not None and length != 6 else x
+
+
+@tf.function
+def decorated(p, x):
+    return p * x if x.shape[1] == 6 else x
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        lambda p, x: p * x if x.shape[1] == 6 else x,
+        lambda p, x: p * x if x.shape.as_list()[1] in (2, 6) else x,
+        lambda p, x: p * x if tuple(x.shape[1:]) != (6,) else x,
+        lambda p, x: p * x if x.get_shape()[1:] == (6,) else x,
+        lambda p, x: p * x * {6: 2.0}.get(x.shape[1], 3.0),
+        unpacked,
+        decorated,
+    ],
+)
+def test_a_size_that_has_a_name_and_is_compared_is_refused(line):
+    with pytest.raises(errors.TranslationError, match="size length is to stay open, and Function fixes it to 6, at /"):
+        porting.trace(Function(line), *drawn([(3, 6)]), dynamic_shapes="batch, length")
+
+
+def test_a_size_that_is_compared_and_differs_is_a_guard():
+    def line(p, x):
+        return p * x if x.shape[1] == 7 or x.shape == tf.sin(x).shape else 2 * x
+
+    port = porting.trace(Function(line), *drawn([(3, 6)]), dynamic_shapes="batch, length")
+    port.function(port.params, port.state, *drawn([(4, 8)]))
+    with pytest.raises(errors.ArgumentError, match="length != 7, got length = 7"):
+        port.function(port.params, port.state, *drawn([(4, 7)]))
+    square = porting.trace(
+        Function(lambda p, x: p * x if x.shape[0] == x.shape[1] else x),
+        *drawn([(6, 6)]),
+        dynamic_shapes="batch, length",
+    )
+    square.function(square.params, square.state, *drawn([(4, 4)]))
+    with pytest.raises(errors.ArgumentError, match="batch == length, got batch = 4"):
+        square.function(square.params, square.state, *drawn([(4, 7)]))
+    with pytest.warns(UserWarning, match="all sizes are fixed, .* the size batch .*test_trace_tensorflow_sizes.py:"):
+        porting.trace(Function(lambda p, x: p * x if x.shape[0] == 3 else x), *drawn([(3, 6)]))

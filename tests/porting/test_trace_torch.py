@@ -824,3 +824,31 @@ def test_a_shape_that_differs_between_blocks_is_called_shape():
     port = porting.trace(model, torch.ones(2, 12), dynamic_shapes=({},))
     assert "shape: tuple" in port.source and "newshape" not in port.source
     assert porting.prove(port, "torch").agrees
+
+
+class Seen(nn.Module):
+    """Two buffers of one memory: numbers, and the same bits in another dtype, conjugated or negated."""
+
+    def __init__(self, seen):
+        super().__init__()
+        z = torch.complex(*torch.randn(2, 3, 3, dtype=torch.float64))
+        own, other = seen(z)
+        self.register_buffer("own", own)
+        self.register_buffer("other", other)
+
+    def forward(self, x):
+        y = x * self.own + self.other * 1e-20 if self.other.dtype == torch.int64 else x * self.own + 2 * self.other
+        return torch.view_as_real(y) if y.is_complex() else y
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [lambda z: (z, z.conj()), lambda z: (z.imag, z.conj().imag), lambda z: (x := z.imag.clone(), x.view(torch.int64))],
+    ids=["conjugated", "negated", "bits"],
+)
+def test_memory_that_is_read_in_two_ways_is_two_leaves(seen, backend):
+    model, x = Seen(seen), torch.randn(2, 3, 3, dtype=torch.float64)
+    port = porting.trace(model, x)
+    with multiop.use_backend(backend):
+        computed, _ = port.function(port.params, port.state, x.numpy())
+        np.testing.assert_allclose(ops.convert_to_numpy(computed), model(x), rtol=1e-14)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -73,6 +74,15 @@ SIZES = {  # the function, and two shapes of each input: its open axes are those
         [((2, 3, 6, 8), (3, 3, 7, 9))],
     ),
     "largest share": (lambda x: x.topk(max(1, x.shape[1] // 2), 1)[0].mean(1), [((3, 6), (4, 9))]),
+    "compared": (
+        lambda x: (
+            x + (x.shape[1] > 6),
+            x * torch.sym_not((x.shape[1] > 4) & (x.shape[0] * 2 < 7)),
+            (x > 0) & (x.shape[1] % 3 == 0),
+            torch.full((2,), x.shape[1] / 2 != 3, dtype=x.dtype),
+        ),
+        [((3, 6), (4, 9))],
+    ),
     "repeated": (lambda x: x.repeat(len(x), 1).view(len(x), len(x), -1) - x[:, None], [((3, 4), (5, 4))]),
 }
 
@@ -93,7 +103,7 @@ def ported_at(name):
 
 
 FULL = pytest.mark.tier("full")
-QUICK = ("divided by a root", "variances", "guided")
+QUICK = ("divided by a root", "variances", "guided", "compared")
 
 
 @pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=FULL) for name in SIZES])
@@ -166,3 +176,21 @@ def test_sizes_where_the_original_does_something_else(line, shape, words):
         port.function(port.params, port.state, normal(6, 6)())
         with pytest.raises(errors.ArgumentError, match=words):
             port.function(port.params, port.state, normal(*shape)())
+
+
+def test_numbers_made_of_sizes_are_returned(backend):
+    line = Line(lambda x: (x, x.shape[1] / 4, x.shape[1] > 6, x.shape[1]))
+    port = porting.trace(line, normal(3, 6)(), dynamic_shapes="batch, length")
+    with multiop.use_backend(backend):
+        outputs, _ = port.function(port.params, port.state, normal(2, 9)().numpy())
+    assert outputs[1:] == (2.25, True, 9)
+
+
+@pytest.mark.parametrize("names", [None, "batch, length", [[{0: "a"}, {0: "b"}]]])
+def test_one_tensor_given_twice_is_two_inputs(names, backend):
+    x, y = drawn([(3, 4), (3, 4)])
+    port = porting.trace(Line(lambda x, y: torch.cat([x, 2 * y])), x, x, dynamic_shapes=names)
+    with multiop.use_backend(backend):
+        outputs, _ = port.function(port.params, port.state, x.numpy(), y.numpy())
+        np.testing.assert_array_equal(multiop.op_convert_to_numpy(outputs), torch.cat([x, 2 * y]))
+    assert names != [[{0: "a"}, {0: "b"}]] or all(f"`({name}, 4)`" in port.source for name in "ab")

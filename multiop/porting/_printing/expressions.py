@@ -31,6 +31,8 @@ from multiop.porting._printing.endings import ending_of, original
 from multiop.porting._printing.regions import Outline, Region, signature
 from multiop.porting._printing.terms import Attribute, Branch, Spread
 
+_LEVELS = {"+": 1, "-": 1, "**": 3} | dict.fromkeys(_graph.CONDITIONS, 0)
+
 
 @dataclasses.dataclass
 class Naming:
@@ -132,7 +134,7 @@ class Text:
     def _infix(self, expression: Infix, level: int) -> str:
         operator, right, own = operator_and_right(expression)
         is_power = operator == "**"  # which binds to the right
-        text = f"{self(expression.left, own + is_power)} {operator} {self(right, own + (not is_power))}"
+        text = f"{self(expression.left, own + (is_power or own == 0))} {operator} {self(right, own + (not is_power))}"
         return f"({text})" if own < level else text
 
     def _key(self, part: Any) -> str:
@@ -185,7 +187,7 @@ def operator_and_right(expression: Infix) -> tuple[str, Expression, int]:
     operator, right = expression.operator, expression.right
     if operator == "+" and isinstance(right, (int, float)) and right < 0:
         operator, right = "-", -right
-    return operator, right, {"+": 1, "-": 1, "**": 3}.get(operator, 2)
+    return operator, right, _LEVELS.get(operator, 2)
 
 
 def literal(text: str) -> str:

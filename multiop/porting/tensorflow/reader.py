@@ -48,6 +48,7 @@ from multiop.porting.tensorflow.flat import (
     inputs_of,
     is_rule_of,
 )
+from multiop.porting.tensorflow.sizes import Compared
 
 _CONTAINERS = ("Functional", "Sequential")
 _OTHER_SIZES = (ValueError, TypeError, tf.errors.InvalidArgumentError)  # what sizes meet that do not fit
@@ -96,15 +97,21 @@ def read(
     for number, opened in enumerate(choices, 1):
         watch = _Watch(described)
         try:
-            concrete = described.concrete or _concrete(described, examples, opened, watch)
+            compared = Compared()
+            with compared.noted() if described.concrete is None and any(opened) else contextlib.nullcontext():
+                concrete = described.concrete or _concrete(described, examples, opened, watch)
             symbols = {
                 name: example.shape[axis]
                 for example, names in zip(examples, opened, strict=True)
                 for axis, name in names.items()
             }
+            fixed = [{} for _ in opened]
+            again = functools.partial(_concrete, described, examples, fixed, contextlib.nullcontext())
+            guards = compared.guards(symbols, described.kind, again, dynamic_shapes is not None)
             given = (described, concrete, examples, opened)
             graph = _graph_of(symbols, functools.partial(_Reader, *given, watch=watch, partial=partial))
             graph.paths, graph.constants = arguments.paths, arguments.constants
+            graph.guards += [guard for guard in dict.fromkeys(guards) if guard not in graph.guards]
             graph.frozen = [name for name in described.frozen if name in graph.params]
             return graph
         except errors.TranslationError:
@@ -186,14 +193,14 @@ def _is_tensor(leaf: Any) -> bool:
     return hasattr(leaf, "__array__")
 
 
-def _concrete(described: _Model, examples: list[Any], opened: list[dict[int, str]], watch: _Watch) -> Any:
+def _concrete(described: _Model, examples: list[Any], opened: list[dict[int, str]], watch: Any) -> Any:
     specs = [
         tf.TensorSpec(
             [None if axis in names else size for axis, size in enumerate(example.shape)], example.dtype, f"x{i}"
         )
         for i, (example, names) in enumerate(zip(examples, opened, strict=True))
     ]
-    if described.has_layers:
+    if described.has_layers and tf.executing_eagerly():
         sys.modules["keras"].random.uniform(())  # the first time, Keras draws a seed from Python
     with watch, _hosts.refuse_draws():
         return tf.function(described.call, autograph=False).get_concrete_function(*specs)

@@ -15,7 +15,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from multiop.porting._graph import SEED, TRAINING, Call, Dim, DType, Expression, Infix, Item, Name, Number, Value, call
+from multiop.porting._graph import (
+    CONDITIONS,
+    SEED,
+    TRAINING,
+    Call,
+    Dim,
+    DType,
+    Expression,
+    Infix,
+    Item,
+    Name,
+    Number,
+    Value,
+    call,
+)
 from multiop.porting._rows import FLOATS, Row, Untranslated, add_sizes, cast, short, sizes, spellings
 
 # dtypes
@@ -34,8 +48,12 @@ def result_type(left: Expression, right: Expression) -> str:
         else operand
         for operand in (left, right)
     ]
-    numbers = {Dim: 1, Number: 1.0}
-    return name_of(torch.result_type(*[numbers.get(type(operand), operand) for operand in operands]))
+    numbers = {Dim: lambda _: 1, Number: lambda operand: True if _is_condition(operand) else 1.0}
+    return name_of(torch.result_type(*[numbers.get(type(each), lambda each: each)(each) for each in operands]))
+
+
+def _is_condition(number: Number) -> bool:
+    return isinstance(number.expression, Infix) and number.expression.operator in CONDITIONS
 
 
 def alike(left: Expression, right: Expression) -> tuple[str, list[Expression]]:
@@ -48,6 +66,8 @@ def in_dtype(operand: Expression, dtype: str) -> Expression:
     """Return a tensor, or a number that is computed from open sizes, in a dtype; Python scalars stay."""
     if not isinstance(operand, Number):
         return cast(operand, dtype) if isinstance(operand, Value) else operand
+    if _is_condition(operand):
+        return call("ops.cast", operand, DType(dtype))
     exact = dtype if dtype in ("float32", "float64") else "float32"
 
     def compute(part: Expression) -> Expression:

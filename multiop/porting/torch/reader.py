@@ -373,6 +373,7 @@ def _export_model(
         warnings.simplefilter("ignore")
         if dynamic_shapes is None:
             inputs, keywords = _map_tensors(repeat, (tuple(inputs), keywords))
+        inputs, keywords = _map_tensors(_copy, (tuple(inputs), keywords))  # one tensor given twice is two inputs
         args, named = _objects.open_objects(tuple(inputs)), _objects.open_objects(keywords)
         arguments = dict(inspect.signature(model.forward).bind(*args, **named).arguments)
         names: _Names = {}
@@ -484,8 +485,14 @@ def _spread(spec: Any, tree: Any, names: dict[int, dict[int, str]]) -> Any:
         return parts if is_axes else {**spec, **parts}
     if isinstance(tree, (list, tuple)) and (is_axes or isinstance(spec, (list, tuple))):
         specs = [spec] * len(tree) if is_axes else spec
+        if len(specs) != len(tree):
+            raise errors.ArgumentError(f"dynamic_shapes: {len(specs)} entries where there are {len(tree)} arguments")
         return type(tree)([_spread(part, inner, names) for part, inner in zip(specs, tree, strict=True)])
     return spec
+
+
+def _copy(leaf: Any) -> Any:
+    return leaf.detach().clone().requires_grad_(leaf.requires_grad) if isinstance(leaf, torch.Tensor) else leaf
 
 
 def _cannot_trace(model: Any, error: Exception) -> str:
@@ -871,7 +878,8 @@ class _Reader:
                 self.entries[node] = _Constant(tensor.item(), self._skeleton(node.meta["val"], "local", ""))
                 continue
             path = spec.target
-            memory = (tensor.data_ptr(), tensor.shape, tensor.stride()) if tensor.numel() else path
+            read_as = (tensor.dtype, tensor.is_conj(), tensor.is_neg(), tensor.shape, tensor.stride())
+            memory = (tensor.data_ptr(), *read_as) if tensor.numel() else path
             if memory in shared:  # one tensor under two names is one leaf, under the first of them
                 self.entries[node] = shared[memory]
                 continue
@@ -946,16 +954,16 @@ class _Reader:
         relations = [
             guard for guard in _internals.guards(opened) if {str(each) for each in guard.free_symbols} <= known
         ]
-        return list(dict.fromkeys(sizes.condition(relation, self._symbol) for relation in relations))
+        return list(dict.fromkeys(sizes.size_text(sizes.expression(each, self._symbol)) for each in relations))
 
     def _argument(self, argument: Any, is_first: bool = True) -> Expression:
         if isinstance(argument, torch.fx.Node):
             value = argument.meta.get("val")
             if isinstance(value, torch.SymInt):
                 return self._size(value)
-            if isinstance(value, torch.SymFloat):
+            if isinstance(value, (torch.SymFloat, torch.SymBool)):
                 number = sizes.expression(value.node.expr, self._symbol)
-                return number if isinstance(number, float) else Number(number)
+                return number if isinstance(number, (float, bool)) else Number(number)
             entry = self.entries[argument]
             if isinstance(entry, _Packed):
                 raise Untranslated("the entries of a packed sequence, outside of a recurrent network")
@@ -966,7 +974,7 @@ class _Reader:
             return tuple(self._argument(part) for part in argument)
         if isinstance(argument, torch.dtype):
             return operations.name_of(argument)
-        if isinstance(argument, torch.SymFloat):
+        if isinstance(argument, (torch.SymFloat, torch.SymBool)):
             return Number(sizes.expression(argument.node.expr, self._symbol))
         return self._size(argument) if isinstance(argument, torch.SymInt) else argument
 
@@ -1669,7 +1677,7 @@ def _structure(tree: Any) -> Expression:
         return {str(name): _structure(part) for name, part in tree.items()}
     if isinstance(tree, (tuple, list)):
         return tuple(_structure(part) for part in tree)
-    if hasattr(tree, "__dataclass_fields__") and not isinstance(tree, (Value, Dim)):
+    if hasattr(tree, "__dataclass_fields__") and not isinstance(tree, (Value, Dim, Number)):
         fields = {name: getattr(tree, name) for name in tree.__dataclass_fields__}
         return {name: _structure(part) for name, part in fields.items() if part is not None}
     return tree

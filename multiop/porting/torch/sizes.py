@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
-from multiop.porting._graph import Call, Dim, Expression, Infix
+from multiop.porting._graph import CONDITIONS, Call, Dim, Expression, Infix
 from multiop.porting._rows import Untranslated, spellings
 
 _INFIX = spellings(  # what stands between two operands
@@ -16,7 +17,7 @@ _CALLS = spellings(  # functions of Python
     "Max=max Min=min TruncToInt=int FloorToInt=math.floor CeilToInt=math.ceil RoundToInt=round RoundDecimal=round "
     "TruncToFloat=math.trunc Abs=abs"
 )
-_LEVELS = {"+": 1, "-": 1, "<<": 0, ">>": 0, "**": 3}
+_LEVELS = {"+": 1, "-": 1, "<<": 0, ">>": 0, "**": 3} | dict.fromkeys(CONDITIONS, -1)
 
 
 def expression(number: Any, name: Callable[[str], str]) -> Expression:
@@ -50,6 +51,14 @@ def expression(number: Any, name: Callable[[str], str]) -> Expression:
         return product
     if number.is_Pow:
         return Infix("**", *parts)
+    if kind in ("BooleanTrue", "BooleanFalse"):
+        return bool(number)
+    if number.is_Relational:
+        return Infix(number.rel_op, *parts)
+    if kind in ("And", "Or"):
+        return functools.reduce(functools.partial(Infix, kind.lower()), parts)
+    if kind == "Not":
+        return Infix("==", parts[0], False)
     if kind in _INFIX:
         return Infix(_INFIX[kind], *parts)
     if kind in ("ToFloat", "Identity"):
@@ -93,7 +102,7 @@ def _opposite(term: Expression) -> Expression | None:
     return None
 
 
-def size_text(expression: Expression, level: int = 0) -> str:
+def size_text(expression: Expression, level: int = -1) -> str:
     """Return the text of such an expression; a product has no spaces."""
     if isinstance(expression, Dim):
         return expression.text
@@ -101,23 +110,13 @@ def size_text(expression: Expression, level: int = 0) -> str:
         return f"{expression.function}({', '.join(map(size_text, expression.args))})"
     if isinstance(expression, Infix):
         own = _LEVELS.get(expression.operator, 2)
-        is_power = own == 3
-        left, right = size_text(expression.left, own + is_power), size_text(expression.right, own + 1 - is_power)
+        is_power, is_condition = own == 3, own == -1
+        left = size_text(expression.left, own + (is_power or is_condition))
+        right = size_text(expression.right, own + 1 - is_power)
         space = "" if expression.operator in ("*", "**") else " "
         text = f"{left}{space}{expression.operator}{space}{right}"
         return f"({text})" if own < level else text
     return repr(expression)
-
-
-def condition(relation: Any, name: Callable[[str], str]) -> str:
-    """Return the text of what sizes have to fulfil."""
-    kind = type(relation).__name__
-    if kind in ("And", "Or"):
-        return f" {kind.lower()} ".join(f"({condition(part, name)})" for part in relation.args)
-    if kind == "Not":
-        return f"not ({condition(relation.args[0], name)})"
-    left, right = (size_text(expression(side, name)) for side in (relation.lhs, relation.rhs))
-    return f"{left} {relation.rel_op} {right}"
 
 
 def size(number: Any, name: Callable[[str], str]) -> Any:
