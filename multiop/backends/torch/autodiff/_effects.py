@@ -21,9 +21,6 @@ _TRACING = "get value out of a tracing tensor"  # PyTorch's words where a number
 class DependsOnValues(Exception):
     """A function depends on values that a trace does not have."""
 
-    def __str__(self):
-        return "values are read, which a trace does not have; torch.export with strict=True traces op_cond and loops"
-
 
 class _Refused(TorchFunctionMode):
     """Refuse to read a traced tensor as NumPy or as a list: a graph would keep the values of the first call."""
