@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from types import FrameType, TracebackType
 
 from multiop._loading import registry, settings
@@ -13,7 +12,7 @@ from multiop.errors import MultiopError
 
 _BETWEEN = frozenset({"contextlib", "functools", "jax", "jaxlib", "numpy", "tensorflow", "torch"})
 
-_FOLDER = str(Path(__file__).parent.parent) + os.sep
+_FOLDER = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
 def shorten(error: BaseException, depth: int = 1) -> None:
