@@ -8,7 +8,7 @@ not matter which backend is active. Everything else is a leaf, `None` too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from multiop import errors
 from multiop._loading import suggestions
@@ -193,3 +193,9 @@ def register(
             raise
         raise errors.ArgumentError(f"tree.register: {cls.__name__} is registered already: {error}") from None
     return cls
+
+
+if not TYPE_CHECKING:  # with it, a type checker would accept any name
+
+    def __getattr__(name: str) -> object:
+        raise suggestions.missing(__name__, name, __all__)

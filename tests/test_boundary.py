@@ -115,6 +115,18 @@ def test_an_error_of_an_op_in_the_users_function_shows_its_frame_and_the_op(back
     assert names[1:] == ["__call__", "<lambda>", "op_sum"]
 
 
+def test_the_errors_behind_an_error_show_no_path_through_multiop(backend):
+    """The framework's own, of which the line that raised is left, and JAX's note of where a rule was met."""
+    x, package = multiop.op_convert_to_tensor([1.0, 2.0]), Path(multiop.__file__).parent
+    for call in (lambda x: multiop.op_sum(multiop.op_reshape(x, (7,))), lambda x: multiop.op_sum(has_failing_rule(x))):
+        with pytest.raises((multiop.errors.MultiopError, RuntimeError)) as caught:
+            multiop.grad(call)(x)
+        for error in list(origins(caught.value))[1:]:
+            frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+            ours = [frame.name for frame in frames if frame.filename.startswith(str(package))]
+            assert len(frames) < 2 or {*ours} == {"__call__"}, frames
+
+
 @pytest.mark.once
 def test_a_setting_keeps_every_frame(backend, monkeypatch):
     monkeypatch.setenv("MULTIOP_FULL_TRACEBACKS", "1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from types import FrameType, TracebackType
 
@@ -10,6 +11,8 @@ from multiop._rules.late_errors import NOTE
 from multiop.errors import MultiopError
 
 _BETWEEN = frozenset({"contextlib", "functools", "jax", "jaxlib", "numpy", "tensorflow", "torch"})
+
+_FOLDER = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
 def shorten(error: BaseException, depth: int = 1) -> None:
@@ -33,7 +36,7 @@ def shorten(error: BaseException, depth: int = 1) -> None:
             if is_late := any(note.startswith(NOTE) for note in getattr(link, "__notes__", ())):
                 link.__cause__, link.__suppress_context__ = None, True  # where JAX traced the rule, in multiop
             chain += link.__cause__, link.__context__
-            _drop(link, is_late)
+            _drop(link, is_late, is_explained=link is not error and isinstance(error, MultiopError))
 
 
 def _has_multiop(frame: FrameType | None) -> bool:
@@ -45,10 +48,11 @@ def _has_multiop(frame: FrameType | None) -> bool:
     return False
 
 
-def _drop(error: BaseException, is_late: bool) -> None:
+def _drop(error: BaseException, is_late: bool, is_explained: bool) -> None:
     """Drop, of each run of frames that are not the user's and begin with multiop, all but the first.
 
-    The last run says where the error was raised, so it stays as it is, unless multiop means the error, or a note says.
+    The last run says where the error was raised, so it stays as it is, unless multiop means the error, or a note says;
+    of an error that multiop explains, it is the line that raised.
     """
     kept: list[TracebackType] = []
     run: list[TracebackType] = []
@@ -61,9 +65,13 @@ def _drop(error: BaseException, is_late: bool) -> None:
             kept += [*_shown(run), trace]
             run = []
         trace = trace.tb_next
-    kept += _shown(run) if is_late or isinstance(error, MultiopError) else run
+    if run:
+        is_place = not run[-1].tb_frame.f_globals  # no frame that ran: it shows where JAX met a custom gradient
+        is_known = is_late or is_place or isinstance(error, MultiopError)
+        kept += _shown(run) if is_known else run[-1:] if is_explained else run
     for i, trace in enumerate(kept):
         trace.tb_next = None if i + 1 == len(kept) else kept[i + 1]
+    error.__traceback__ = kept[0] if kept else None
 
 
 def _shown(run: list[TracebackType]) -> list[TracebackType]:
@@ -73,4 +81,6 @@ def _shown(run: list[TracebackType]) -> list[TracebackType]:
 def _package(frame: FrameType, caller: str = "") -> str:
     """Return the package of a frame; code without a module, which PyTorch makes while it traces, is its caller's."""
     name = frame.f_globals.get("__name__")
+    if not frame.f_globals and frame.f_code.co_filename.startswith(_FOLDER):  # as JAX notes the frames of a place
+        return "multiop"
     return name.partition(".")[0] if isinstance(name, str) else caller if caller in _BETWEEN else ""

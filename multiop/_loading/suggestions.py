@@ -40,6 +40,14 @@ ELSEWHERE = {
     "tree_leaves": "tree.leaves", "tree_util": "tree", "pytree": "tree",
     "make_vjp": "vjp", "vector_jacobian_product": "vjp", "tensor_jacobian_product": "vjp", "make_jvp": "jvp",
     "hessian_vector_product": "hvp", "hessian_tensor_product": "hvp", "make_hvp": "hvp",
+    "eq": "equal", "ne": "not_equal", "gt": "greater", "ge": "greater_equal", "lt": "less", "le": "less_equal",
+    "iota": "arange", "rem": "fmod", "rev": "flip", "reverse": "flip", "fill": "full", "repeat_interleave": "repeat",
+    "mv": "matmul", "t": "transpose", "chunk": "split", "strided_slice": "get_item", "slice_in_dim": "get_item",
+    "dynamic_slice_in_dim": "slice", "dynamic_update_slice_in_dim": "slice_update", "scalar_mul": "multiply",
+    "tensor_scatter_nd_add": "scatter_update", "index_put": "set_item", "population_count": "bitwise_count",
+    "bessel_i0": "i0", "bitcast": "view", "bitcast_convert_type": "view",
+    "permutation": "random.shuffle", "bernoulli": "random.binomial", "rademacher": "random.choice",
+    "register_pytree_node": "tree.register", "register_pytree_node_class": "tree.register",
     "primitive": "custom_gradient", "defvjp": "custom_gradient", "defgrad": "custom_gradient",
 }  # fmt: skip
 _VARIABLE = (
@@ -57,7 +65,7 @@ INSTEAD = {
     "grad_and_aux": "write grad(f, has_aux=True)",
     **dict.fromkeys(["multigrad_dict", "grad_named"], "write grad(lambda p: f(**p)), or grad(f, argnums=(0, 1))"),
     "gradient": "write grad(f); op_gradient is NumPy's, of finite differences",
-    "mse_loss": "write op_mean(op_square(x - y))",
+    "mse_loss": "write op_mean(op_square(x - y))", "squared_difference": "write op_square(x - y)",
     "block_until_ready": "op_convert_to_numpy(x) waits for a result",
     "value_and_jacobian": "write jacobian(lambda x: (f(x), f(x)), has_aux=True), which returns (jacobian, value)",
     "lax": "control flow is ops: op_cond, op_switch, op_scan, op_map, op_while_loop, op_fori_loop",
@@ -116,7 +124,7 @@ def missing(module: str, name: str, known: Collection[str]) -> AttributeError:
     elif is_package and "." not in name and importlib.util.find_spec(f"{module}.{name}") is not None:
         hint = f"; write import {module}.{name} first"
     else:
-        bare = name.removeprefix("op_").removeprefix("reduce_").removeprefix("random_")
+        bare = name.removeprefix("op_").removeprefix("reduce_").removeprefix("random_").removeprefix("stateless_")
         meant = ELSEWHERE.get(bare.lower(), bare)
         spellings = (meant, f"op_{meant}")
         found = [spelling for spelling in spellings if spelling in known]

@@ -3,6 +3,8 @@
 docs/random.md explains how the numbers are computed, and how far the backends agree.
 """
 
+import typing as _typing
+
 from multiop._loading.suggestions import PUBLIC as _PUBLIC
 from multiop.random._binomial import binomial
 from multiop.random._continuous import (
@@ -51,3 +53,11 @@ _PUBLIC["multiop.random"] = __all__
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name
+
+    def __getattr__(name: str) -> object:
+        from multiop._loading.suggestions import missing
+
+        raise missing(__name__, name, __all__)

@@ -280,3 +280,32 @@ def test_what_a_function_closes_over_keeps_the_callers_graph(name, through):
     gradient = mo.grad(lambda w: mo.op_sum(f(w, through(own))))(abs(point()))
     (expected,) = torch.autograd.grad(slope(abs(point()), through(own)).sum(), own)
     torch.testing.assert_close(torch.autograd.grad(gradient.sum(), own)[0], expected)
+
+
+class Exported(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.forward = function
+
+
+def test_an_exported_graph_has_no_node_that_exporters_mistake():
+    """`torch.onnx` takes the moments of `native_batch_norm` for those of earlier batches, and knows no `signbit`."""
+    x = torch.tensor([[1.0, -2.0], [3.0, 0.5], [0.0, 4.0]])
+    functions = [
+        (
+            lambda x: mo.op_batch_normalization_with_moments(x, 1)[0],
+            lambda x: torch.nn.functional.batch_norm(x, None, None, training=True, eps=1e-3),
+        ),
+        (mo.op_cbrt, lambda x: torch.sign(x) * torch.abs(x) ** (1 / 3)),
+    ]
+    for ours, theirs in functions:
+        program = torch.export.export(Exported(lambda x, ours=ours: ours(x)), (x,))
+        nodes = [(getattr(node.target, "__name__", ""), node.args) for node in program.graph.nodes]
+        assert not [name for name, args in nodes if "signbit" in name or ("native_batch_norm" in name and args[5])]
+        torch.testing.assert_close(program.module()(x), theirs(x))
+
+
+def test_an_export_of_a_branch_says_how_it_is_traced():
+    branches = Exported(lambda x: mo.op_cond(x.sum() > 0, lambda: x * 2, lambda: -x))
+    with pytest.raises(Exception, match="strict=True"):
+        torch.export.export(branches, (torch.ones(3),), strict=False)

@@ -470,6 +470,7 @@ reduction_of = operator.attrgetter("_saved_reduce")
 schema_of = operator.attrgetter("_schema")
 # batch normalization that returns its running statistics moved, where the public one writes to them
 moving_batch_norm = getattr(torch.ops.aten, "_native_batch_norm_legit_functional", None)
+is_exporting = getattr(torch.compiler, "is_exporting", bool)  # since PyTorch 2.7; before it, always False
 
 
 def _mend_dtensors(_):

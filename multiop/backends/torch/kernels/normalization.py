@@ -9,7 +9,7 @@ import torch
 
 from multiop._values import args
 
-from .._internals import moving_batch_norm
+from .._internals import is_exporting, moving_batch_norm
 from .._kernels import are_values, run_fused, run_native
 from ..conversion import HALF, promote_operands
 from ..ops.normalization import are_along, by_layer_norm
@@ -66,6 +66,8 @@ def op_batch_normalization_with_moments(
         return otherwise(*given)
     n, dtype = x.numel() // max(x.shape[axis], 1), x.dtype
     if x.ndim == 1 or n < 2 or type(momentum) not in (int, float) or type(correction) is not int:
+        return otherwise(*given)
+    if is_exporting():  # torch.onnx takes the moments for those before the batch
         return otherwise(*given)
     if not are_along(x, axis, offset, scale):
         if any(t is not None and not isinstance(t, torch.Tensor) for t in (offset, scale)):

@@ -11,6 +11,8 @@ from .._internals import are_transforms_active, is_tracing
 from ..autodiff._effects import DependsOnValues
 from ..conversion import is_inexact
 
+_UNTRACED = "values are read, which a trace does not have; torch.export with strict=True traces op_cond and loops"
+
 
 def op_cond(pred, true_fn, false_fn):
     if isinstance(pred, bool) or _is_readable(pred):
@@ -56,7 +58,7 @@ def op_while_loop(cond, body, xs, maximum_iterations):
             break
         else:  # under vmap: run until all entries have ended
             if is_tracing():
-                raise DependsOnValues
+                raise DependsOnValues(_UNTRACED)
             if not _internals.all_levels(going)[-1].any():
                 break
             # an entry that has ended runs on from its start values, where the body works, so that it produces no NaN
@@ -108,7 +110,7 @@ def _is_readable(x):
     if torch.compiler.is_dynamo_compiling() or x.is_meta or (are_transforms_active() and _internals.is_batched(x)):
         return False
     if is_tracing():
-        raise DependsOnValues
+        raise DependsOnValues(_UNTRACED)
     return True
 
 

@@ -626,12 +626,11 @@ def arctan2(x1, x2):
 
 
 def cbrt_value(x):
-    sign = torch.where(torch.signbit(x), -1, 1).to(x.dtype)
-    root = sign * torch.pow(x * sign, 1 / 3)
+    sign = torch.where(x < 0, -1, 1).to(x.dtype)
     normal = (x != 0) & torch.isfinite(x)
-    safe = torch.where(normal, root, 1)
-    # 1 / 3 is rounded: one Newton step restores the lost digits
-    return torch.where(normal, (2 * safe + torch.where(normal, x, 1) / (safe * safe)) / 3, root)
+    safe = torch.where(normal, sign * torch.pow(x * sign, 1 / 3), 1)
+    # 1 / 3 is rounded: one Newton step restores the lost digits; 0, inf and NaN are their own roots
+    return torch.where(normal, (2 * safe + torch.where(normal, x, 1) / (safe * safe)) / 3, x)
 
 
 cbrt_slope = with_slopes(
