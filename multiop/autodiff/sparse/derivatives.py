@@ -222,8 +222,7 @@ class SparseDerivative:
             what `f` closes over, and can be computed under `jit`.
 
         Raises:
-            ArgumentError: `x` has another structure, or `x` or what `f` returns of it other shapes, than it was prepared
-                for.
+            ArgumentError: `x` has another structure than it was prepared for, or `x` or what `f` returns other shapes.
             DTypeError: `x` holds integers or complex numbers.
         """
         flat = self._flatten(x)
@@ -251,8 +250,7 @@ class SparseDerivative:
             `scipy.sparse.csr_array` of shape `shape`, with an entry for each of the pattern, those that are zero too.
 
         Raises:
-            ArgumentError: `x` has another structure, or `x` or what `f` returns of it other shapes, than it was prepared
-                for.
+            ArgumentError: `x` has another structure than it was prepared for, or `x` or what `f` returns other shapes.
             DTypeError: `x` holds integers or complex numbers.
         """
         return self.matrix(op_stop_gradient(self.values(x)))
