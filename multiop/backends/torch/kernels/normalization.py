@@ -62,14 +62,15 @@ def op_batch_normalization_with_moments(
     x, axis, offset, scale, epsilon, moving_mean, moving_variance, momentum, correction, *, otherwise
 ):
     given = x, axis, offset, scale, epsilon, moving_mean, moving_variance, momentum, correction
-    if not (are_along(x, axis) and type(epsilon) in (int, float) and 0 <= epsilon < math.inf):
+    are_alike = are_along(x, axis, offset, scale)
+    if not ((are_alike or are_along(x, axis)) and type(epsilon) in (int, float) and 0 <= epsilon < math.inf):
         return otherwise(*given)
     n, dtype = x.numel() // max(x.shape[axis], 1), x.dtype
     if x.ndim == 1 or n < 2 or type(momentum) not in (int, float) or type(correction) is not int:
         return otherwise(*given)
     if is_exporting():  # torch.onnx takes the moments for those before the batch
         return otherwise(*given)
-    if not are_along(x, axis, offset, scale):
+    if not are_alike:
         if any(t is not None and not isinstance(t, torch.Tensor) for t in (offset, scale)):
             return otherwise(*given)
         x, offset, scale = promote_operands(x, offset, scale)
