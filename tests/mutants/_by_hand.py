@@ -197,7 +197,7 @@ def faults_by_hand() -> list[Fault]:
             place = max(counts, key=lambda place: counts[place])
             path, source = place.relative_to(ROOT).as_posix(), places[place]
             line = source.count("\n", 0, source.index(old) + len(old) - len(old.lstrip())) + 1
-            owners = [node for node in ast.parse(source).body if node.lineno <= line <= node.end_lineno]
+            owners = [node for node in ast.parse(source).body if _first_line(node) <= line <= node.end_lineno]
             changed = source.replace(old, new)
             ast.parse(changed)
             function = getattr(owners[0], "name", "") or getattr(owners[0].targets[0], "id", "")
@@ -208,3 +208,8 @@ def faults_by_hand() -> list[Fault]:
     if stale:
         raise ValueError("faults that have to be planted elsewhere:\n" + "\n".join(stale))
     return found
+
+
+def _first_line(node: ast.stmt) -> int:
+    """Return where a statement begins, its decorators included."""
+    return min([node.lineno, *[decorator.lineno for decorator in getattr(node, "decorator_list", [])]])
