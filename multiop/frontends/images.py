@@ -770,10 +770,11 @@ def op_image_ssim(
     if op_shape(image1) != op_shape(image2):
         raise errors.ArgumentError(f"image2 must be of the shape of image1, {op_shape(image1)}")
     (n,) = _check_ints([filter_size], 1, "filter_size")
-    weights = _gaussian(n, *_positive([filter_sigma], "filter_sigma"))
+    sigma = _positive([filter_sigma], "filter_sigma")
     (span,), (k1,), (k2,) = _positive([max_val], "max_val"), _positive([k1], "k1"), _positive([k2], "k2")
     if min(_sizes(image1, axes)) < n:
         raise errors.ArgumentError(f"filter_size {n} does not fit in images of {_sizes(image1, axes)} pixels")
+    weights = _gaussian(n, *sigma)
     dtype = dtypes.to_floating(dtypes.result_type(op_dtype(image1), op_dtype(image2)))
     working = dtypes.result_type(_working(image1, "image1"), _working(image2, "image2"))
     x, y = op_cast(image1, working), op_cast(image2, working)
@@ -782,7 +783,7 @@ def op_image_ssim(
     for axis in axes:
         windows = _correlate(windows, axis + 1, weights)
     mean1, mean2, squares, shift, error = [windows[i] for i in range(5)]
-    both, c1, c2 = op_square(mean1) + op_square(mean2), (k1 * span) ** 2, (k2 * span) ** 2
+    both, (c1, c2) = op_square(mean1) + op_square(mean2), [k * span * (k * span) for k in (k1, k2)]
     # what is taken from 1 is not negative, which a difference of squares may be when it is rounded
     brightness = 1 - op_square(shift) / (both + c1)
     contrast = 1 - raised_to_0(error - op_square(shift)) / (raised_to_0(squares - both) + c2)
@@ -1111,9 +1112,12 @@ def _add_parts(parts: list[Tensor]) -> Tensor:
 
 
 def _gaussian(size: int, sigma: float) -> list[float]:
+    sigma = max(sigma, 1e-9)  # of a smaller one, the weights are the same
     exponents = [-0.5 * ((i - (size - 1) / 2) / sigma) ** 2 for i in range(size)]
-    weights = [math.exp(exponent - max(exponents)) for exponent in exponents]
-    return [weight / math.fsum(weights) for weight in weights]
+    highest = max(exponents)
+    weights = [math.exp(exponent - highest) for exponent in exponents]
+    total = math.fsum(weights)
+    return [weight / total for weight in weights]
 
 
 def _as_factor(array: Any, x: Tensor) -> Any:

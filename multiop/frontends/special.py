@@ -41,6 +41,7 @@ from multiop.frontends.elementwise import (
     op_sqrt,
     op_subtract,
     op_tan,
+    op_tanh,
 )
 from multiop.frontends.logical import (
     op_equal,
@@ -1538,13 +1539,29 @@ def _second(v: Any, x: Any, is_scaled: bool) -> Any:
     return op_where(is_usual, usual, op_where(is_small, small, ends))
 
 
-def _second_by_integral(v: Any, x: Any, is_scaled: bool) -> Any:
-    """Return the integral of `exp(-x * cosh(t)) * cosh(v * t)` over positive `t`, by trapezia."""
+def _second_by_integral(v: Any, x: Any, is_scaled: bool, i: int = 0, j: int = 0) -> Any:
+    """Return the integral of `exp(-x * cosh(t)) * cosh(v * t)` over positive `t`, or its derivative of order `i`, `j`.
+
+    That is an integral, too: a term of it vanishes later than the derivative of a term that is rounded to 0.
+    """
+
+    def integral(v: Any, x: Any) -> tuple[list[Any], Any]:
+        def rule(upstream: Any) -> list[Any]:
+            slopes = (_second_by_integral(v, x, is_scaled, *order) for order in ((i + 1, j), (i, j + 1)))
+            return [op_multiply(upstream, slope) for slope in slopes]
+
+        return [_second_value(v, x, is_scaled, i, j)], rule
+
+    return with_rule("op_kve" if is_scaled else "op_kv", integral, v, x)[0]
+
+
+@composite
+def _second_value(v: Any, x: Any, is_scaled: bool, i: int, j: int) -> Any:
+    """Return the integral by trapezia."""
     exponent, n, *_ = _BESSEL[active().dtype_name(x)]
-    fixed_v, fixed_x = active().stop_gradient(v), active().stop_gradient(x)
-    peak, left = _peak(fixed_v, fixed_x, exponent)
-    size, top = _saddle(v, x, is_scaled, (v < op_multiply(x, 1.5)) & (x > 0.75 * _STEEP[active().dtype_name(x)][0]))
-    right = op_multiply(op_arcsinh(op_sqrt(op_divide(exponent / 2, active().stop_gradient(size)))), 2.0)
+    peak, left = _peak(v, x, exponent)
+    size, top = _saddle(v, x, is_scaled)
+    right = op_multiply(op_arcsinh(op_sqrt(op_divide(exponent / 2, size))), 2.0)
     step = op_multiply(op_add(left, right), 1 / n)
     places = _array_like(x, np.arange(n + 1))
     weights = _array_like(x, [0.25, *[0.5] * (n - 1), 0.25])
@@ -1552,19 +1569,21 @@ def _second_by_integral(v: Any, x: Any, is_scaled: bool) -> Any:
     power = op_multiply(op_expand_dims(v, -1), t)
     half = op_sinh(op_multiply(t, 0.5))
     x, lift = op_expand_dims(x, -1), op_expand_dims(top, -1)
-    level = op_subtract(power, op_multiply(x, op_multiply(op_multiply(half, half), 2.0)))
-    level = op_subtract(level, lift if is_scaled else op_add(x, lift))
-    terms = op_multiply(op_exp(level), op_add(op_exp(op_multiply(power, -2.0)), 1.0))
+    growth = op_multiply(op_multiply(half, half), -2.0)
+    level = op_subtract(op_add(power, op_multiply(x, growth)), lift if is_scaled else op_add(x, lift))
+    other = op_multiply(power, -2.0)
+    terms = op_multiply(op_exp(level), op_negative(op_expm1(other)) if i % 2 else op_add(op_exp(other), 1.0))
+    for factor in [t] * i + [growth if is_scaled else op_subtract(growth, 1.0)] * j:
+        terms = op_multiply(terms, factor)
     return _lowered(op_multiply(step, op_sum(op_multiply(terms, weights), -1)), size, top)
 
 
-def _saddle(v: Any, x: Any, is_scaled: bool, is_low: Any) -> tuple[Any, Any]:
+def _saddle(v: Any, x: Any, is_scaled: bool) -> tuple[Any, Any]:
     """Return the curvature and the value of `v * t - x * cosh(t)`, plus `x` where `is_scaled`, where it is greatest.
 
     What is integrated is lifted by that value, or less if half of it has no exponential: a term would overflow, or
-    vanish, before the integral does. Both have derivatives where the integral `is_low`: those of the terms vanish.
+    vanish, before the integral does.
     """
-    v, x = (active().stop_gradient(y) if is_scaled else op_where(is_low, y, active().stop_gradient(y)) for y in (v, x))
     size, most = op_hypot(v, x), 2 * _STEEP[active().dtype_name(x)][0]
     top = op_subtract(op_multiply(v, op_arcsinh(op_divide(v, x))), op_subtract(size, x) if is_scaled else size)
     return size, op_maximum(op_minimum(top, most), -most)
@@ -1652,20 +1671,41 @@ def _first(v: Any, x: Any, is_scaled: bool) -> Any:
 
 
 def _first_by_integral(v: Any, x: Any, is_scaled: bool) -> Any:
-    """Return the integral over the steepest path through the saddle point, from 0 to `pi`."""
+    """Return the integral over the steepest path through the saddle point; its slopes are integrals, too."""
+
+    def integral(v: Any, x: Any) -> Any:
+        def rule(upstream: Any) -> Any:
+            return [op_multiply(upstream, slope) for slope in _first_values(v, x, is_scaled)[1:]]
+
+        return _first_values(v, x, is_scaled)[:1], rule
+
+    return with_rule("op_ive" if is_scaled else "op_iv", integral, v, x)[0]
+
+
+@composite
+def _first_values(v: Any, x: Any, is_scaled: bool) -> list[Any]:
+    """Return the integral from 0 to `pi`, and what it is of the derivatives of its terms."""
     exponent, n, *_ = _BESSEL[active().dtype_name(x)]
     n //= 2
-    size, depth = _saddle(v, x, is_scaled, (v > op_multiply(x, 1.5)) & (v > 0.5 * _STEEP[active().dtype_name(x)][0]))
-    top, fixed = op_negative(depth), active().stop_gradient(size)
-    width = op_minimum(op_multiply(op_sqrt(op_divide(exponent / 2, fixed)), math.pi), math.pi)
+    size, depth = _saddle(active().stop_gradient(v), active().stop_gradient(x), is_scaled)
+    top = op_negative(depth)
+    width = op_minimum(op_multiply(op_sqrt(op_divide(exponent / 2, size)), math.pi), math.pi)
     angle = op_multiply(op_expand_dims(width, -1), _array_like(x, (np.arange(n) + 0.5) / n))
     v, x, lift = (op_expand_dims(y, -1) for y in (v, x, top))
-    path = op_arcsinh(op_multiply(op_divide(v, x), op_divide(angle, op_sin(angle))))
+    ratio, cosine = op_divide(v, x), op_cos(angle)
+    spread = op_divide(angle, op_sin(angle))
+    path = op_arcsinh(op_multiply(ratio, spread))
     rise, fall = op_sinh(op_multiply(path, 0.5)), op_sin(op_multiply(angle, 0.5))
-    level = op_subtract(op_multiply(op_multiply(rise, rise), op_cos(angle)), op_multiply(fall, fall))
-    level = op_subtract(op_multiply(op_multiply(x, 2.0), level), op_multiply(v, path))
+    growth = op_subtract(op_multiply(op_multiply(rise, rise), cosine), op_multiply(fall, fall))
+    growth = op_multiply(growth, 2.0)
+    level = op_subtract(op_multiply(x, growth), op_multiply(v, path))
     level = op_subtract(level, lift) if is_scaled else op_add(level, op_subtract(x, lift))
-    return _lowered(op_multiply(op_multiply(width, 1 / (n * math.pi)), op_sum(op_exp(level), -1)), size, top)
+    # along the path, which moves
+    along = op_multiply(op_subtract(1.0, op_multiply(spread, cosine)), op_tanh(path))
+    of_x = op_add(growth if is_scaled else op_add(growth, 1.0), op_multiply(ratio, along))
+    terms, step = op_exp(level), op_multiply(width, 1 / (n * math.pi))
+    sums = terms, op_multiply(terms, op_negative(op_add(path, along))), op_multiply(terms, of_x)
+    return [_lowered(op_multiply(step, op_sum(y, -1)), size, top) for y in sums]
 
 
 _HIGHEST = 16.0  # order, of the functions that oscillate

@@ -425,3 +425,9 @@ def test_the_slope_of_rsqrt_does_not_overflow_before_it_is_halved(backend):
     slope = values(mo.vjp(mo.op_rsqrt, x)[1](np.ones(1, np.float32))[0])
     change = values(mo.jvp(mo.op_rsqrt, (x,), (np.ones(1, np.float32),))[1])
     np.testing.assert_allclose([slope, change], [-0.5 * x.astype(np.float64) ** -1.5] * 2, rtol=1e-6)
+
+
+def test_the_slope_of_i0_keeps_its_digits_at_small_numbers(backend, multiop_x64):
+    x = mo.op_convert_to_tensor([-1e-38, 1e-100, 1e-150], "float64")
+    (slope,) = derivatives(mo.op_i0, x, 1)
+    np.testing.assert_allclose(np.array(slope) * 2, [-1e-38, 1e-100, 1e-150], rtol=1e-15)

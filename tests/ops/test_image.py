@@ -53,6 +53,7 @@ BAD = [
     ("op_image_gaussian_blur", (X, (0, 3)), {}, "kernel_size must be at least 1"),
     ("op_image_sobel_edges", (X[0],), {}, "images must have 3 dimensions"),
     ("op_image_ssim", (X, X), {}, "filter_size 11 does not fit"),
+    ("op_image_ssim", (X, X), {"filter_size": 2**70}, "does not fit"),
     ("op_image_ssim", (X, X[:3]), {"filter_size": 3}, "image2 must be of the shape"),
     ("op_image_ssim", (X, X), {"filter_size": 3, "max_val": -1.0}, "max_val must be positive"),
     ("op_image_elastic_transform", (X,), {"sigma": 0.0}, "sigma must be positive"),
@@ -302,3 +303,12 @@ def test_half_precision_is_computed_in_single(backend):
     found = mo.op_convert_to_numpy(mo.op_image_resize(x, (1, 100), "bilinear", True))
     assert found.dtype == np.float16
     np.testing.assert_allclose(found[0, 1:-1, 0], x[0, 4:-4:3, 0].astype(float), rtol=2e-3)
+
+
+def test_numbers_whose_squares_overflow_have_their_limits(multiop_backend):
+    x = np.arange(16.0, dtype="float32").reshape(4, 4, 1)
+    for options in ({"max_val": 1e200}, {"k1": 1e200, "k2": 1e200}):
+        found = mo.op_image_ssim(x, x[::-1], filter_size=3, **options)
+        np.testing.assert_array_equal(mo.op_convert_to_numpy(found), 1)
+    found = mo.op_image_gaussian_blur(x, (3, 3), (1e-200, 5e-324))
+    np.testing.assert_array_equal(mo.op_convert_to_numpy(found), x)

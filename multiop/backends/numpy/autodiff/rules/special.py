@@ -32,6 +32,8 @@ def ive(order, x):
 
     def value(x):
         beyond = np.maximum(np.abs(x), 1e8) / 1e8  # there, it falls as this root does, and SciPy's may be NaN
-        return np.asarray(scipy.special.ive(order, np.clip(x, -1e8, 1e8)) / np.sqrt(beyond))
+        near = np.clip(x, -1e8, 1e8)  # of the first order, `ive` has few digits at small arguments
+        near = scipy.special.i1e(near) if order == 1 else scipy.special.ive(order, near)
+        return np.asarray(near / np.sqrt(beyond))
 
     return sloped(value, lambda x: (ive(order - 1, x) + ive(order + 1, x)) / 2 - ops.sign(x) * ive(order, x), x)
