@@ -13,7 +13,7 @@ from multiop import errors
 from multiop._rules.powers import differentiate_power
 from multiop._values import host
 
-from .._internals import VERSION, forward_mode_enabled, is_tracked, without_tangent
+from .._internals import VERSION, forward_mode_enabled, is_exporting, is_tracked, without_tangent
 from .._slopes import with_slopes
 from ..conversion import (
     FLOATING,
@@ -677,7 +677,7 @@ def hyperbolic(fn, sign, x):
     """Return `fn(x)`, a hyperbolic function: for long arrays, PyTorch's kernel overflows before the result does."""
     if x.is_complex():
         return fn(x)
-    if x.dtype is not torch.float64:
+    if x.dtype is not torch.float64 and not is_exporting():  # onnxruntime knows those of float32 alone
         return fn(x.to(torch.float64)).to(x.dtype)
     far = torch.abs(x.detach()) > 80
     half = torch.exp(torch.where(far, torch.abs(x), 0) * 0.5)  # less log(2), x would be rounded
