@@ -840,16 +840,18 @@ def combined_at(self: Value, source: Expression, reduce: str, include_self: bool
     """Combine entries with those that `put` puts there; without `include_self`, with these alone."""
     if self.dtype not in FLOATS and (not include_self or reduce == "mean"):
         raise Untranslated(f"reduce={reduce}, include_self={include_self} of {self.dtype}")
-    x, like = self, Value(self.shape, self.dtype)
-    counts = None
+
+    def named(expression: Expression) -> Value:
+        return emit(expression, Value(self.shape, self.dtype))[0]
+
+    x, counts = self, None
     if not include_self:
-        (ones,) = emit(call("ops.ones_like", self), like)
-        (counts,) = emit(put("set_item", ones, 0.0), like)  # of what stays
-        (x,) = emit(call("ops.where", call("ops.equal", counts, 0), _NEUTRAL[reduce], self), like)
+        counts = named(put("set_item", named(call("ops.ones_like", self)), 0.0))  # of what stays
+        x = named(call("ops.where", call("ops.equal", counts, 0), _NEUTRAL[reduce], self))
     if reduce != "mean":
         return put(_COMBINED[reduce], x, source)
     if counts is None:
-        (counts,) = emit(call("ops.ones_like", self), like)
+        counts = named(call("ops.ones_like", self))
     return Infix("/", put("add_at", x, source), put("add_at", counts, 1.0))
 
 
