@@ -23,6 +23,7 @@ from multiop.porting._rows import (
     block_replaced,
     cast,
     short,
+    size_text,
     sizes,
     spellings,
     split,
@@ -509,7 +510,7 @@ def conv_transpose(
         if isinstance(size, Dim) or isinstance(wanted, Dim):
             is_usual = padding == "SAME" and wanted == (size if step == 1 else Dim(f"{step}*{size.text}", size.symbols))
             if not is_usual or not size.text.isidentifier():
-                raise Untranslated(f"from the open size {_size_text(size)} to {_size_text(wanted)}")
+                raise Untranslated(f"from the open size {size_text(size)} to {size_text(wanted)}")
             continue
         reach = (window - 1) * rate + 1
         usual = size * step if padding == "SAME" else (size - 1) * step + max(reach, step)
@@ -652,13 +653,9 @@ def write_resampling(x: Expression, taps: Sequence[tuple[Any, Any]], keep: Any) 
 
 def reject_open(images: Value, size: Sequence[Any]) -> None:
     """Refuse a resize whose weights are computed while reading, if a size is open."""
-    before, after = (" x ".join(map(_size_text, extents)) for extents in (images.shape[1:3], size))
+    before, after = (" x ".join(map(size_text, extents)) for extents in (images.shape[1:3], size))
     if any(isinstance(extent, Dim) for extent in (*size, *images.shape[1:3])):
         raise Untranslated(f"a resize from {before} to {after}, which are open")
-
-
-def _size_text(size: Any) -> str:
-    return size.text if isinstance(size, Dim) else str(size)
 
 
 def resize(kind: str) -> Row:
@@ -1204,7 +1201,7 @@ def inverse_real_fourier(count: int) -> Row:
 
     def row(input: Value, fft_length: Sequence[Any]) -> Expression:
         if isinstance(fft_length[-1], Dim):
-            raise Untranslated(f"back to the open size {_size_text(fft_length[-1])}")
+            raise Untranslated(f"back to the open size {size_text(fft_length[-1])}")
         x = first_entries(input, [*fft_length[:-1], fft_length[-1] // 2 + 1])
         return call("inverse_real_fourier", x, tuple(range(input.ndim - count, input.ndim)), fft_length[-1])
 
