@@ -841,17 +841,17 @@ def combined_at(self: Value, source: Expression, reduce: str, include_self: bool
     if self.dtype not in FLOATS and (not include_self or reduce == "mean"):
         raise Untranslated(f"reduce={reduce}, include_self={include_self} of {self.dtype}")
 
-    def named(expression: Expression) -> Value:
+    def add_statement(expression: Expression) -> Value:
         return emit(expression, Value(self.shape, self.dtype))[0]
 
     x, counts = self, None
     if not include_self:
-        counts = named(put("set_item", named(call("ops.ones_like", self)), 0.0))  # of what stays
-        x = named(call("ops.where", call("ops.equal", counts, 0), _NEUTRAL[reduce], self))
+        counts = add_statement(put("set_item", add_statement(call("ops.ones_like", self)), 0.0))  # of what stays
+        x = add_statement(call("ops.where", call("ops.equal", counts, 0), _NEUTRAL[reduce], self))
     if reduce != "mean":
         return put(_COMBINED[reduce], x, source)
     if counts is None:
-        counts = named(call("ops.ones_like", self))
+        counts = add_statement(call("ops.ones_like", self))
     return Infix("/", put("add_at", x, source), put("add_at", counts, 1.0))
 
 
