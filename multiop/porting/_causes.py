@@ -55,7 +55,7 @@ def _of_value(record: Record, computed: Array, earlier: Sequence[Record]) -> str
     """Return why the output of a layer differs."""
     record, computed = _one_example(record, computed)
     wanted, computed = _wide(record.value), _wide(computed)
-    tolerance = _tolerance(record.value, computed)
+    tolerance = _tolerance(record.value)
     for told, compute in itertools.chain(_of_kind(record, tolerance), _of_any(record, wanted, computed, earlier)):
         try:
             with np.errstate(all="ignore"):
@@ -89,7 +89,7 @@ def _wide(x: Array) -> Array:
     return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
 
 
-def _tolerance(value: Array, computed: Array) -> float:
+def _tolerance(value: Array) -> float:
     return max(1e4 * max(eps(value.dtype), 1e-16), 1e-11)
 
 
@@ -464,11 +464,9 @@ def _norm(record: Record) -> _Layer:
 
     changes: list[tuple[str, dict[str, Any]]] = []
     if gamma is not None:
-        changes += [
-            ("gamma is missing", {"gamma": 1.0}),
-            ("gamma is 1 too large: it is added to 1", {"gamma": 1 + gamma}),
-        ]
-        changes += [("gamma and beta are missing", {"gamma": 1.0, "beta": 0.0})]
+        changes.append(("gamma is missing", {"gamma": 1.0}))
+        changes.append(("gamma is 1 too large: it is added to 1", {"gamma": 1 + gamma}))
+        changes.append(("gamma and beta are missing", {"gamma": 1.0, "beta": 0.0}))
         changes += [("gamma and beta are swapped", {"gamma": beta, "beta": gamma})] * (beta is not None)
     changes += [("beta is missing", {"beta": 0.0})] * (beta is not None)
     if is_frozen:
@@ -545,11 +543,8 @@ def _of_state(record: Record, leaf: str, before: Array, wanted: Array, computed:
     axes = tuple(range(x.ndim - 1))
     count = x.size // x.shape[-1]
     is_mean = "mean" in leaf
-    for m, ddof in itertools.product(
-        (momentum, *(1 - m for m in (momentum,) if m), 0.1, 0.01, 0.001, 0.99, 0.9, 1.0), (1, 0)
-    ):
-        if m is None:
-            continue
+    own = [] if momentum is None else [momentum, 1 - momentum] if momentum else [momentum]
+    for m, ddof in itertools.product((*own, 0.1, 0.01, 0.001, 0.99, 0.9, 1.0), (1, 0)):
         batch = x.mean(axes) if is_mean else x.var(axes, ddof=ddof if count > 1 else 0)
         if _is_like((1 - m) * before + m * batch, computed, 1e-5):
             said = []

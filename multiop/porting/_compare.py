@@ -136,11 +136,9 @@ class Comparison:
         if self.vacuous:
             layers = list(dict.fromkeys(check.layer for check in self.vacuous))
             return f"nothing differs, but {_weights.abridge(layers)} could not have differed: see `vacuous`"
-        return (
-            "agree"
-            if self.checks
-            else "nothing was compared: the candidate has no taps that the reference has layers for"
-        )
+        if self.checks:
+            return "agree"
+        return "nothing was compared: the candidate has no taps that the reference has layers for"
 
     def to_json(self) -> str:
         """Return everything as one JSON object."""
@@ -212,9 +210,7 @@ def _table(comparison: Comparison, backend: str) -> Any:
     ):
         cells = []
         for mode, quantity in COLUMNS:
-            also = (
-                (quantity, INPUT) if quantity == GRADIENT else (quantity, STATE) if quantity == VALUE else (quantity,)
-            )
+            also = (quantity, {GRADIENT: INPUT, VALUE: STATE}.get(quantity))
             here = [c for c in checks if c.layer == layer and c.mode == mode and c.quantity in also]
             cells.append(_cell(here))
         table.add_row(layer, *cells)
@@ -304,7 +300,7 @@ def compare(
     if isinstance(params, _weights.Weights):
         state = params.state if state is None and params.state else state
         params = params.params
-    trees = [_weights.flat(_arrays(tree)) for tree in (params, state) if isinstance(tree, Mapping)]
+    trees = [_weights.flat(_map_dicts(_array, tree)) for tree in (params, state) if isinstance(tree, Mapping)]
     dtypes = {x.dtype.name for x in [*given, *(x for tree in trees for x in tree.values())] if is_inexact(x)}
     width = "float64" if dtypes & {"float64", "complex128"} else "float32"
     recorded = _run_reference(reference, port, given, arranged, cotangents_from(seed), training, width)
@@ -329,18 +325,8 @@ def compare(
 
     for backend in backends or [multiop.backend()]:
         with multiop.use_backend(backend), x64_mode_for(width):
-            run = _Run(
-                candidate,
-                given,
-                params,
-                state,
-                recorded,
-                dict(names or {}),
-                channels_last,
-                comparison,
-                gradients_nearby,
-            )
-            run.compare(gradients, states, end_to_end)
+            about = (recorded, dict(names or {}), channels_last, comparison, gradients_nearby)
+            _Run(candidate, given, params, state, *about).compare(gradients, states, end_to_end)
     return comparison
 
 
@@ -438,6 +424,14 @@ def _numpy(x: Any) -> Array:
     return np.array(multiop.op_convert_to_numpy(x))
 
 
+def _fill(inputs: list[Any], which: list[int], some: Sequence[Any]) -> list[Any]:
+    """Return the inputs with others in some places."""
+    filled = list(inputs)
+    for n, x in zip(which, some, strict=True):
+        filled[n] = x
+    return filled
+
+
 def _pull(
     function: Callable[..., Any],
     params: Any,
@@ -454,24 +448,17 @@ def _pull(
     which = [n for n, x in enumerate(inputs) if is_inexact(_numpy(x))]
 
     def outputs(own: Any, zeros: Any, some: Any) -> Any:
-        filled = list(inputs)
-        for n, x in zip(which, some, strict=True):
-            filled[n] = x
         tree = _weights.rebuild_tree(params, {**leaves, **own}) if leaves else params
         with recording(Perturbed(zeros)):
-            flat = _tree.leaves(function(tree, *filled))
+            flat = _tree.leaves(function(tree, *_fill(inputs, which, some)))
         return [y for y, w in zip(flat, weights, strict=True) if w is not None]
 
     primals_out, pullback = multiop.vjp(outputs, own, zeros, [inputs[n] for n in which])
     kept = [w for w in weights if w is not None]
     of_own, of_zeros, of_inputs = pullback([_like(w, y) for w, y in zip(kept, primals_out, strict=True)])
-    gradients: list[Array | None] = [None] * len(inputs)
-    for n, g in zip(which, of_inputs, strict=True):
-        gradients[n] = _numpy(g)
-    return {name: _numpy(g) for name, g in of_zeros.items()}, (
-        gradients,
-        {name: _numpy(g) for name, g in of_own.items()},
-    )
+    gradients = _fill([None] * len(inputs), which, list(map(_numpy, of_inputs)))
+    at_taps, of_params = ({name: _numpy(g) for name, g in part.items()} for part in (of_zeros, of_own))
+    return at_taps, (gradients, of_params)
 
 
 def _like(x: Array, y: Any) -> Any:
@@ -491,7 +478,7 @@ def _by_candidate_names(
     arrays = gradients.parameter_gradients | gradients.state
     if params is None or not arrays:
         return {}, {}
-    target = _weights.Weights(*(_arrays(tree) for tree in (params, state or {})))
+    target = _weights.Weights(*(_map_dicts(_array, tree) for tree in (params, state or {})))
     weight_map = weight_map or _identity(arrays, target)
     if weight_map is None:
         source = _io.read_weights(weights_of(reference))
@@ -519,8 +506,8 @@ def _identity(arrays: Mapping[str, Array], target: _weights.Weights) -> _map.Wei
     return weight_map
 
 
-def _arrays(tree: Any) -> Any:
-    return {k: _arrays(v) for k, v in tree.items()} if isinstance(tree, Mapping) else _array(tree)
+def _map_dicts(change: Callable[[Any], Any], tree: Any) -> Any:
+    return {k: _map_dicts(change, v) for k, v in tree.items()} if isinstance(tree, Mapping) else change(tree)
 
 
 def _array(x: Any) -> Array:
@@ -548,7 +535,10 @@ class _Run:
         nudged: Callable[[], list[Gradients]],
     ) -> None:
         self.candidate, self.reference, self.nudged = candidate, reference, nudged
-        self.params, self.state = (_tensors(tree) if isinstance(tree, Mapping) else tree for tree in (params, state))
+        self.params, self.state = (
+            _map_dicts(multiop.op_convert_to_tensor, tree) if isinstance(tree, Mapping) else tree
+            for tree in (params, state)
+        )
         self.names, self.channels_last, self.comparison = names, channels_last, comparison
         self.backend = multiop.backend()
         self.inputs = [multiop.op_convert_to_tensor(self.there(x)) for x in inputs]
@@ -565,11 +555,9 @@ class _Run:
         try:
             if self.params is None:
                 return self.candidate(*inputs)
-            return (
-                self.candidate(params, *inputs)
-                if self.state is None
-                else self.candidate(params, self.state, *inputs)[0]
-            )
+            if self.state is None:
+                return self.candidate(params, *inputs)
+            return self.candidate(params, self.state, *inputs)[0]
         except errors.MultiopError:
             raise
         except Exception as error:
@@ -694,11 +682,13 @@ class _Run:
         elif quantity == VALUE and wanted.size > 1 and (wanted == wanted.flat[0]).all():
             check.status, check.detail = VACUOUS, f"all entries are {wanted.flat[0]!s}"
         elif is_noise:
-            check.status, check.detail = (
-                VACUOUS,
-                "it is zero" if not scale else f"it is at most {scale:.1g}, a rounding error",
-            )
+            check.status = VACUOUS
+            check.detail = f"it is at most {scale:.1g}, a rounding error" if scale else "it is zero"
         return check
+
+    def in_order(self, shared: dict[str, Record]) -> list[str]:
+        """Return the taps in the order in which the reference computes their layers."""
+        return sorted(shared, key=lambda n: list(self.reference.records).index(shared[n].name))
 
     def noise(self, record: Record | None, others: Sequence[Array] = ()) -> float:
         """Return how small a gradient is a rounding error, given the other gradients of the layer."""
@@ -729,15 +719,11 @@ class _Run:
         free = {n: multiop.op_convert_to_tensor(x) for n, x in forced.items() if is_inexact(x)}
         fixed = {n: multiop.op_convert_to_tensor(x) for n, x in forced.items() if n not in free}
         which = [n for n, x in enumerate(self.inputs) if is_inexact(_numpy(x))]
-        seen: dict[str, Any] = {}
 
         def everything(own: Any, free: Any, some: Any) -> Any:
-            filled = list(self.inputs)
-            for n, x in zip(which, some, strict=True):
-                filled[n] = x
             tree = _weights.rebuild_tree(self.params, {**leaves, **own}) if leaves else self.params
             with recording(Replaced({**fixed, **free})) as recorder:
-                results = _tree.leaves(self.call(tree, *filled))
+                results = _tree.leaves(self.call(tree, *_fill(self.inputs, which, some)))
             return {"taps": {n: recorder.values[n] for n in wanted}, "outputs": results}, dict(recorder.values)
 
         def only_float(own: Any, free: Any, some: Any) -> Any:
@@ -753,7 +739,7 @@ class _Run:
             made, (all_values, results) = only_float(*primals)
         seen = {n: self.plain(y)[0] for n, y in all_values.items()}
         ends = self.plain(results)
-        order = sorted(shared, key=lambda n: list(self.reference.records).index(shared[n].name))
+        order = self.in_order(shared)
         for name in order:
             record = shared[name]
             computed = self.back(seen[name])
@@ -778,9 +764,7 @@ class _Run:
             record = shared[name]
             if name in of_free and record.gradient is not None:
                 computed = self.back(_numpy(of_free[name]))
-                consumers = self.consumers(record, shared)
-                floor = self.noise(None, [r.gradient for r in consumers if r.gradient is not None])
-                layer = consumers[0].name if consumers else OUTPUT
+                consumers, layer, floor = self.consumers(record, shared)
                 told = f"{record.name}, which goes into {', '.join(r.name for r in consumers) or 'the output'}"
                 check = self.check(SINGLE, layer, GRADIENT, told, record.gradient, computed, 1, floor)
                 self.explain(check, record.gradient, computed, _at_tap(record.name))
@@ -790,9 +774,7 @@ class _Run:
             if wanted_gradient is not None:
                 computed = self.back(_numpy(g))
                 x = self.back(_numpy(self.inputs[n]))
-                consumers = self.consumers(Record("", x), shared)
-                floor = self.noise(None, [r.gradient for r in consumers if r.gradient is not None])
-                layer = consumers[0].name if consumers else OUTPUT
+                _, layer, floor = self.consumers(Record("", x), shared)
                 check = self.check(SINGLE, layer, INPUT, f"input {n}", wanted_gradient, computed, 1, floor)
                 self.explain(check, wanted_gradient, computed, _of_input(n))
                 later.append(check)
@@ -812,8 +794,8 @@ class _Run:
             check.status = VACUOUS
             check.detail = f"it moves by {by:.1g} where the inputs move by {NUDGE_ULPS:.0f} roundings; {check.detail}"
 
-    def consumers(self, record: Record, shared: dict[str, Record]) -> list[Record]:
-        """Return the tapped layers that were given what a layer returned."""
+    def consumers(self, record: Record, shared: dict[str, Record]) -> tuple[list[Record], str, float]:
+        """Return the tapped layers that were given what a layer returned, the first one, and their rounding error."""
         names = list(self.reference.records)
         start = names.index(record.name) + 1 if record.name else 0
         later = [self.reference.records[name] for name in names[start:]]
@@ -821,8 +803,9 @@ class _Run:
         takes = [
             r for r in later if any(np.array_equal(x, record.value) for x in r.inputs if x.shape == record.value.shape)
         ]
-        tapped_takers = [r for r in takes if r.name in tapped]
-        return tapped_takers or [r for r in later if r.name in tapped][:1]
+        consumers = [r for r in takes if r.name in tapped] or [r for r in later if r.name in tapped][:1]
+        floor = self.noise(None, [r.gradient for r in consumers if r.gradient is not None])
+        return consumers, consumers[0].name if consumers else OUTPUT, floor
 
     def parameters(
         self,
@@ -872,7 +855,7 @@ class _Run:
         records = self.reference.records
         forced = {name: multiop.op_convert_to_tensor(self.there(record.value)) for name, record in shared.items()}
         with recording(Replaced(forced)):
-            new = _arrays_of(self.candidate(self.params, self.state, *self.inputs)[1])
+            new = _map_dicts(_numpy, self.candidate(self.params, self.state, *self.inputs)[1])
         for name, x in _weights.flat(new).items():
             if name not in states:
                 self.miss(f"state {name}")
@@ -897,7 +880,7 @@ class _Run:
         checks: list[Check],
     ) -> None:
         """Compare the values and gradients of the whole, where errors add up."""
-        order = sorted(shared, key=lambda n: list(self.reference.records).index(shared[n].name))
+        order = self.in_order(shared)
         for depth, name in enumerate(order, 1):
             record = shared[name]
             checks.append(
@@ -965,20 +948,7 @@ def _distance(wanted: Array, computed: Array) -> float:
 
 
 def _narrower(wanted: Array, computed: Array, error: float) -> str | None:
-    if (
-        not is_inexact(computed)
-        or not eps(wanted.dtype) < eps(computed.dtype)
-        or error > AGREEMENT_ULPS * eps(computed.dtype)
-    ):
+    is_narrower = is_inexact(computed) and eps(wanted.dtype) < eps(computed.dtype)
+    if not is_narrower or error > AGREEMENT_ULPS * eps(computed.dtype):
         return None
     return f"computed in {computed.dtype} where the reference has {wanted.dtype}"
-
-
-def _tensors(tree: Any) -> Any:
-    return (
-        {k: _tensors(v) for k, v in tree.items()} if isinstance(tree, Mapping) else multiop.op_convert_to_tensor(tree)
-    )
-
-
-def _arrays_of(tree: Any) -> Any:
-    return {k: _arrays_of(v) for k, v in tree.items()} if isinstance(tree, Mapping) else _numpy(tree)

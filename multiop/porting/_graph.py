@@ -315,6 +315,19 @@ def values(expression: Expression) -> list[Value]:
     return [part for part in walk(expression) if isinstance(part, Value)]
 
 
+def is_differentiated(expression: Expression, made: Mapping[int, Node]) -> bool:
+    """Say whether an expression depends on a parameter, or on an input that is floating, by what made each value."""
+    queue, seen = values(expression), set()
+    while queue:
+        value = queue.pop()
+        if value.kind == "params" or (value.kind == "input" and "float" in value.dtype):
+            return True
+        if id(value) in made and id(value) not in seen:
+            seen.add(id(value))
+            queue += values(made[id(value)].expression)
+    return False
+
+
 def rebuild(expression: Expression, change: Callable[[Expression], Expression], inside: bool = True) -> Expression:
     """Return the expression with `change` applied to everything in it, from the inside out.
 

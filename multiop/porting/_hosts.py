@@ -8,7 +8,7 @@ import random
 import re
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,13 @@ def place_of(error: Exception) -> str:
     places += [f"{file}:{line}" for file, line in re.findall(r'File "([^"]+)", line (\d+)', said)]
     own = list(filter(is_own, places))
     return f", at {own[-1]}" if own else ""
+
+
+def cannot_trace(framework: str, name: str, error: Exception, opened: Sequence[str] = (), line: int = 0) -> str:
+    """Return the words of an error that a trace met, of which one line says the reason, and where that was."""
+    name += f" with the open size{'s' * (len(opened) > 1)} {', '.join(opened)}" if opened else ""
+    reason = (str(error).strip().splitlines() or [""])[line].strip()
+    return f"{framework} cannot trace {name}{place_of(error)}: {type(error).__name__}: {reason}"
 
 
 def _states() -> dict[str, Any]:

@@ -471,11 +471,6 @@ def inverse_real_fourier(x: Tensor, axes: Sequence[int], size: Any, power: float
     return ops.moveaxis(y * ops.cast(size, ops.dtype(y)) ** (1 - power), -1, axes[-1])
 
 
-def layer(params: dict[str, Any], suffix: str) -> dict[str, Any]:
-    """Return the weights of one layer of a recurrent network, whose names end in `suffix`."""
-    return {name.removesuffix(suffix): leaf for name, leaf in params.items() if name.endswith(suffix)}
-
-
 def lstm(
     x: Tensor,
     hidden: Tensor,

@@ -103,16 +103,11 @@ def norm(leaves: Leaves) -> list[Form]:
     return [form] if form else []
 
 
-def lstm_torch(leaves: Leaves) -> list[Form]:
-    """`weight_ih`, `weight_hh` (4 units, in), with two biases; gates i f g o."""
-    return _recurrent_torch(leaves)
-
-
 def gru_torch(leaves: Leaves) -> list[Form]:
     """`weight_ih`, `weight_hh` (3 units, in), with two biases; gates r z n, the last with a bias of its own inside."""
     if "weight_ih" not in leaves:
         return []
-    form = _recurrent_torch(leaves)[-1]
+    form = recurrent_torch(leaves)[-1]
     form.pop("bias", None)
     if "bias_ih" not in leaves:
         return [form]
@@ -127,7 +122,8 @@ def gru_torch(leaves: Leaves) -> list[Form]:
     return [{**form, "bias_input": first, "bias_recurrent": second}, merged]
 
 
-def _recurrent_torch(leaves: Leaves) -> list[Form]:
+def recurrent_torch(leaves: Leaves) -> list[Form]:
+    """`weight_ih`, `weight_hh` (gates, in), with two biases; gates i f g o."""
     if "weight_ih" not in leaves:
         return []
     kernels: Form = {"kernel": transpose(Name("weight_ih"), 1, 0), "recurrent": transpose(Name("weight_hh"), 1, 0)}
@@ -210,11 +206,17 @@ def _gru_of_two(leaves: Leaves) -> list[Form]:
     if "dense_i.kernel" not in leaves:
         return []
     form: Form = {"kernel": Name("dense_i.kernel"), "recurrent": Name("dense_h.kernel")}
-    if "dense_i.bias" in leaves:
-        size = leaves["dense_i.bias"][0]
-        for n, gate in enumerate("rzn"):
-            form[f"bias_{gate}"] = part(Name("dense_i.bias"), 0, n * size // 3, (n + 1) * size // 3, size)
-    return [form]
+    return [form | (_gate_biases("dense_i.bias", leaves) if "dense_i.bias" in leaves else {})]
+
+
+def _gate_biases(name: str, leaves: Leaves) -> Form:
+    """Take the bias of the gates r z n apart."""
+    return {f"bias_{gate}": _third(name, n, leaves) for n, gate in enumerate("rzn")}
+
+
+def _third(name: str, n: int, leaves: Leaves) -> Expression:
+    size = leaves[name][0]
+    return part(Name(name), 0, n * size // 3, (n + 1) * size // 3, size)
 
 
 def prelu(leaves: Leaves) -> list[Form]:
@@ -247,33 +249,22 @@ def gru_equinox(leaves: Leaves) -> list[Form]:
     """`weight_ih`, `weight_hh` (3 units, in); gates r z n; `bias_n` is the bias inside the last."""
     form = lstm_equinox(leaves)
     if form and "bias" in leaves:
-        size = leaves["bias"][0]
-        units = size // 3
         del form[0]["bias"]
-        for n, gate in enumerate("rzn"):
-            form[0][f"bias_{gate}"] = part(Name("bias"), 0, n * units, (n + 1) * units, size)
-        form[0]["bias_hn"] = Name("bias_n")
+        form[0] |= {**_gate_biases("bias", leaves), "bias_hn": Name("bias_n")}
     return form
 
 
 def attention_torch(leaves: Leaves) -> list[Form]:
     """`in_proj_weight` holds the kernels of query, key and value one below the other (out, in)."""
-    form: Form = {}
-    if "in_proj_weight" in leaves:
-        size = leaves["in_proj_weight"][0]
-        for n, role in enumerate(("query", "key", "value")):
-            bounds = (n * size // 3, (n + 1) * size // 3, size)
-            form[role] = transpose(part(Name("in_proj_weight"), 0, *bounds), 1, 0)
-            if "in_proj_bias" in leaves:
-                form[f"{role}_bias"] = part(Name("in_proj_bias"), 0, *bounds)
-    elif "q_proj_weight" in leaves:
-        size = leaves["in_proj_bias"][0] if "in_proj_bias" in leaves else 0
-        for n, role in enumerate(("query", "key", "value")):
-            form[role] = transpose(Name(f"{role[0]}_proj_weight"), 1, 0)
-            if size:
-                form[f"{role}_bias"] = part(Name("in_proj_bias"), 0, n * size // 3, (n + 1) * size // 3, size)
-    else:
+    if not {"in_proj_weight", "q_proj_weight"} & set(leaves):
         return []
+    form: Form = {}
+    for n, role in enumerate(("query", "key", "value")):
+        is_joint = "in_proj_weight" in leaves
+        kernel = _third("in_proj_weight", n, leaves) if is_joint else Name(f"{role[0]}_proj_weight")
+        form[role] = transpose(kernel, 1, 0)
+        if "in_proj_bias" in leaves:
+            form[f"{role}_bias"] = _third("in_proj_bias", n, leaves)
     form["out"] = transpose(Name("out_proj.weight"), 1, 0)
     if "out_proj.bias" in leaves:
         form["out_bias"] = Name("out_proj.bias")
@@ -341,9 +332,9 @@ KINDS: dict[str, dict[str, tuple[str, Layout]]] = {
         **{f"BatchNorm{n}d": ("norm", norm) for n in (1, 2, 3)},
         **{f"InstanceNorm{n}d": ("norm", norm) for n in (1, 2, 3)},
         **dict.fromkeys(("SyncBatchNorm", "LayerNorm", "GroupNorm", "RMSNorm"), ("norm", norm)),
-        **dict.fromkeys(("LSTM", "LSTMCell"), ("lstm", lstm_torch)),
+        **dict.fromkeys(("LSTM", "LSTMCell"), ("lstm", recurrent_torch)),
         **dict.fromkeys(("GRU", "GRUCell"), ("gru", gru_torch)),
-        **dict.fromkeys(("RNN", "RNNCell"), ("rnn", _recurrent_torch)),
+        **dict.fromkeys(("RNN", "RNNCell"), ("rnn", recurrent_torch)),
         "MultiheadAttention": ("attention", attention_torch),
         "PReLU": ("slope", prelu),
     },
@@ -424,7 +415,7 @@ def _by_names(framework: str | None, leaves: Leaves) -> list[tuple[str, Layout]]
     if {"weight_ih", "weight_hh"} <= set(leaves):
         gates = leaves["weight_ih"][0] // max(leaves["weight_hh"][1], 1)
         by_gates: dict[int, tuple[str, Layout]]
-        by_gates = {4: ("lstm", lstm_torch), 3: ("gru", gru_torch), 1: ("rnn", _recurrent_torch)}
+        by_gates = {4: ("lstm", recurrent_torch), 3: ("gru", gru_torch), 1: ("rnn", recurrent_torch)}
         return [by_gates[gates]] if gates in by_gates else []
     if {"kernel", "recurrent_kernel"} <= set(leaves):
         gates = leaves["kernel"][1] // max(leaves["recurrent_kernel"][0], 1)

@@ -55,6 +55,11 @@ def sizes(shape: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(shape)
 
 
+def size_text(size: Any) -> str:
+    """Return the text of a size as an operand."""
+    return size.text if isinstance(size, Dim) else str(size)
+
+
 def short(option: Sequence[Any]) -> Any:
     """Write an option that is the same for each dimension of space as one."""
     return option[0] if len(set(option)) == 1 else tuple(option)

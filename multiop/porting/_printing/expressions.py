@@ -158,7 +158,7 @@ class Text:
         for name, arg in expression.kwargs:
             if isinstance(arg, Spread):
                 text = self.branch(arg.branch)
-                args.append((f'**layer({text}, "{arg.suffix}")' if arg.suffix else f"**{text}", arg))
+                args.append((f'**ending_in({text}, "{arg.suffix}")' if arg.suffix else f"**{text}", arg))
                 continue
             default = parameters[name].default if name in parameters else inspect.Parameter.empty
             if _graph.is_literal(arg) and type(arg) is type(default) and arg == default:

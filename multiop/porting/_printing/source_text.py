@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from multiop.porting import _graph
-from multiop.porting._graph import SEED, Apply, Body, Call, Dim, Expression, Infix, Name, Value
+from multiop.porting._graph import SEED, Apply, Body, Call, Expression, Infix, Name, Value
 from multiop.porting._printing.endings import ending_of, original
 from multiop.porting._printing.expressions import Naming, Text, key, operator_and_right, string_literal
 from multiop.porting._printing.regions import LAYERS, Outline, Region
 from multiop.porting._printing.statements import Definition, as_tuple, uses_of
 from multiop.porting._printing.terms import Branch, Loop, Spread, Statement, is_for
+from multiop.porting._rows import size_text
 
 _WIDTH = 120
 
@@ -134,7 +135,7 @@ class _Lines:
             sizes = []
             for axis in range(len(of(instances[0]).shape)):
                 shapes = [of(region).shape for region in instances]
-                column = tuple(_size(each[axis]) if axis < len(each) else "?" for each in shapes)
+                column = tuple(size_text(each[axis]) if axis < len(each) else "?" for each in shapes)
                 if len(set(column)) == 1:
                     sizes.append(column[0])
                 else:
@@ -438,10 +439,6 @@ def _fill_pattern(pattern: Expression, outputs: Iterator[Any]) -> Expression:
     if isinstance(pattern, (tuple, list)):
         return tuple(_fill_pattern(part, outputs) for part in pattern)
     return None if pattern is None else next(outputs)
-
-
-def _size(size: Any) -> str:
-    return size.text if isinstance(size, Dim) else str(size)
 
 
 def _type(values: list[Any]) -> str:

@@ -96,11 +96,8 @@ def span(x: Expression, made: Any) -> tuple[Any, Any] | None:
         return args[1], args[2]
     if function == "mod" and type(args[1]) is int and args[1] > 0:
         return 0, args[1] - 1
-    if function in _RESHAPING or (
-        function == "cast" and getattr(args[0], "dtype", "float")[:3] in ("int", "uin", "boo")
-    ):
-        return span(args[0], made) or limits
-    if function == "convert_to_tensor":
+    is_cast = function == "cast" and getattr(args[0], "dtype", "float")[:3] in ("int", "uin", "boo")
+    if function in _RESHAPING or is_cast or function == "convert_to_tensor":
         return span(args[0], made) or limits
     if function in ("zeros", "ones", "full"):
         return span({"zeros": 0, "ones": 1}.get(function, args[-1]), made) or limits
@@ -238,10 +235,7 @@ def dynamic_slice(x: Value, *starts: Expression, slice_sizes: Any, out: Value, m
     if (len(moving) == len(key) and len(key) > 1) or any(
         isinstance(x.shape[axis], Dim) and slice_sizes[axis] != 1 for axis in moving
     ):
-        places = [
-            bound_start(start, size, count, made)
-            for start, size, count in zip(starts, x.shape, slice_sizes, strict=True)
-        ]
+        places = [bound_start(*each, made) for each in zip(starts, x.shape, slice_sizes, strict=True)]
         return call("ops.slice", x, call("ops.stack", places), out.shape)
     y: Expression = part(x, [slice(None) if part is None else part for part in key])
     for axis in moving:
@@ -258,9 +252,7 @@ def dynamic_slice(x: Value, *starts: Expression, slice_sizes: Any, out: Value, m
 
 
 def dynamic_update(x: Value, update: Value, *starts: Expression, made: Any) -> Expression:
-    places = [
-        bound_start(start, size, count, made) for start, size, count in zip(starts, x.shape, update.shape, strict=True)
-    ]
+    places = [bound_start(*each, made) for each in zip(starts, x.shape, update.shape, strict=True)]
     return block_replaced(x, places, update)
 
 
@@ -468,15 +460,21 @@ def _known_place(x: Value, indices: Any, picked: Sequence[int]) -> dict[int, int
     return at if all(start <= 0 or isinstance(x.shape[axis], int) for axis, start in at.items()) else None
 
 
+def bound_places(x: Value, at: dict[int, int], counts: Mapping[int, Any]) -> tuple[dict[int, int], bool]:
+    """Return where a known block begins, moved back so that it fits, and whether it was out of range."""
+    tops = {axis: difference(x.shape[axis], counts.get(axis, 1)) for axis in at}
+    known = {axis: top for axis, top in tops.items() if isinstance(top, int)}
+    bounded = {axis: min(max(start, 0), known.get(axis, start)) for axis, start in at.items()}
+    return bounded, bounded != at
+
+
 def constant_slices(
     x: Value, at: dict[int, int], collapsed: Any, slice_sizes: Any, index_shape: Any, fill: Any, out: Value
 ) -> Expression:
     """Write a gather at one place that is known as `x[...]`."""
-    tops = {axis: difference(x.shape[axis], slice_sizes[axis]) for axis in at}
-    known = {axis: top for axis, top in tops.items() if isinstance(top, int)}
-    if fill not in (None, ...) and any(at[axis] < 0 or at[axis] > known.get(axis, at[axis]) for axis in at):
+    at, is_outside = bound_places(x, at, dict(enumerate(slice_sizes)))
+    if fill not in (None, ...) and is_outside:
         return call("ops.full", out.shape, fill, dtype=DType(out.dtype))
-    at = {axis: min(max(start, 0), known.get(axis, start)) for axis, start in at.items()}
     key: list[Any] = []
     for axis, size in enumerate(x.shape):
         start, count = at.get(axis, 0), slice_sizes[axis]
@@ -620,11 +618,9 @@ def _constant_scatter(
     op: str, x: Value, updates: Expression, at: dict[int, int], counts: Mapping[int, Any], window: Any, clips: bool
 ) -> Expression:
     """Write a scatter to one place that is known."""
-    tops = {axis: difference(x.shape[axis], counts.get(axis, 1)) for axis in at}
-    known = {axis: top for axis, top in tops.items() if isinstance(top, int)}
-    if not clips and any(at[axis] < 0 or at[axis] > known.get(axis, at[axis]) for axis in at):
+    at, is_outside = bound_places(x, at, counts)
+    if is_outside and not clips:
         return x
-    at = {axis: min(max(start, 0), known.get(axis, start)) for axis, start in at.items()}
     key: list[Any] = []
     for axis, size in enumerate(x.shape):
         count, start = counts.get(axis), at.get(axis, 0)

@@ -279,8 +279,7 @@ def sum_over_mapped(*xs: Value, axes: Any, axis_index_groups: Any, out: Any) -> 
 
 def extreme_index(op: str) -> Row:
     def row(x: Value, axes: Any, out: Value) -> Expression:
-        (axis,) = axes
-        position = call(f"ops.{op}", x, axis=axes_of((axis,), x.ndim))
+        position = call(f"ops.{op}", x, axis=axes_of(axes, x.ndim))
         return position if out.dtype in ("int32", "int64") else cast(position, out.dtype)
 
     return row
@@ -592,13 +591,12 @@ def pooling(op: str) -> Row:
     ) -> Expression:
         x, pads = with_padding(x, padding, range(x.ndim), neutral(op, x.dtype), emit)
         options = (tuple(window_dimensions), tuple(window_strides), pads)
-        pooled = None
         if max(*base_dilation, *window_dilation) == 1 and is_floating(x):
             pooled = plain_pool(op, x, *options, out, emit)
-        if pooled is None:
-            number = neutral(op, x.dtype)
-            pooled = write_window_reduction(op, x, number, *options, base_dilation, window_dilation, out, emit)
-        return pooled
+            if pooled is not None:
+                return pooled
+        number = neutral(op, x.dtype)
+        return write_window_reduction(op, x, number, *options, base_dilation, window_dilation, out, emit)
 
     return row
 
@@ -893,8 +891,7 @@ ENTRYWISE: dict[str, Row] = {
     "conj": lambda x, input_dtype=None: call("ops.conjugate", x),
     "complex": lambda x, y: call("ops.view_as_complex", call("ops.stack", [x, y], axis=-1)),
     "convert_element_type": lambda x, new_dtype, out: x if is_number(x) else cast(x, out.dtype),
-    "add": infix("+", "add"),
-    "add_any": infix("+", "add"),
+    **dict.fromkeys(("add", "add_any"), infix("+", "add")),
     "sub": infix("-", "subtract"),
     "mul": infix("*", "multiply"),
     "div": divide,
@@ -905,10 +902,7 @@ ENTRYWISE: dict[str, Row] = {
     "polygamma": polygamma,
     "lt_to": total("less"),
     "le_to": total("less_equal"),
-    "and": logical("and"),
-    "or": logical("or"),
-    "xor": logical("xor"),
-    "not": logical("not"),
+    **{name: logical(name) for name in ("and", "or", "xor", "not")},
     "shift_right_arithmetic": shifted_right("arithmetic"),
     "shift_right_logical": shifted_right("logical"),
     "population_count": lambda x: call("ops.cast", call("ops.sum", bits_of(x, x.dtype), axis=-1), DType(x.dtype)),
@@ -919,10 +913,7 @@ ENTRYWISE: dict[str, Row] = {
 
 ROWS: dict[str, Row] = {
     "dot_general": product,
-    "reduce_sum": reduction("sum"),
-    "reduce_max": reduction("max"),
-    "reduce_min": reduction("min"),
-    "reduce_prod": reduction("prod"),
+    **{f"reduce_{op}": reduction(op) for op in ("sum", "max", "min", "prod")},
     "reduce_and": of_bits("and", "all"),
     "reduce_or": of_bits("or", "any"),
     "reduce_xor": of_bits("xor", "odd"),
@@ -952,11 +943,8 @@ ROWS: dict[str, Row] = {
     "dynamic_update_slice": dynamic_update,
     "gather": gather,
     "scatter": scatter("set"),
-    "scatter-add": scatter("add"),
+    **{f"scatter-{how}": scatter(how) for how in ("add", "mul", "max", "min")},
     "scatter-sub": scatter_difference,
-    "scatter-mul": scatter("mul"),
-    "scatter-max": scatter("max"),
-    "scatter-min": scatter("min"),
     "sort": sort,
     "top_k": top_k,
     "conv_general_dilated": conv,
@@ -988,16 +976,10 @@ NAMED: dict[str, Row] = {
     "random._normal": normal,
 }
 NAMED_ENTRYWISE: dict[str, Row] = {
-    "nn.relu": unary("relu"),
-    "nn.silu": unary("silu"),
-    "numpy.logaddexp": logaddexp,
-    "numpy.sinc": unary("sinc"),
-    "numpy.signbit": unary("signbit"),
-    "numpy.copysign": copysign,
-    "numpy.ldexp": binary("ldexp"),
-    "numpy.gcd": binary("gcd"),
-    "numpy.lcm": binary("lcm"),
-    "lax.logaddexp": logaddexp,
+    **{f"nn.{op}": unary(op) for op in ("relu", "silu")},
+    **{f"numpy.{op}": unary(op) for op in ("sinc", "signbit")},
+    **{f"numpy.{op}": binary(op) for op in ("ldexp", "gcd", "lcm", "floor_divide")},
     "numpy.remainder": binary("mod"),
-    "numpy.floor_divide": binary("floor_divide"),
+    "numpy.copysign": copysign,
+    **dict.fromkeys(("numpy.logaddexp", "lax.logaddexp"), logaddexp),
 }

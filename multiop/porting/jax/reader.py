@@ -145,7 +145,8 @@ def _graph_of(
                 graph = _Reader(form, given, opened.specs, key, training, partial).graph
         except _INCONCLUSIVE as error:
             if not opened.settle(error):
-                raise errors.TranslationError(_cannot_trace(form.kind, error, tuple(opened.example))) from error
+                words = _hosts.cannot_trace("JAX", form.kind, error, tuple(opened.example))
+                raise errors.TranslationError(words) from error
             continue
         if not opened.settle_equal():
             graph.guards = opened.guards
@@ -257,7 +258,7 @@ class _Reader:
                 names = sorted({name for spec in specs for size in spec.shape for name in sizes.symbols_of(size)})
                 if not names and not isinstance(error, (jax.errors.JAXTypeError, jax.errors.JAXIndexError)):
                     raise
-                raise errors.TranslationError(_cannot_trace(model.kind, error, names)) from error
+                raise errors.TranslationError(_hosts.cannot_trace("JAX", model.kind, error, names)) from error
         arguments: list[Any] = []
         for kind, held, kept in (("params", model.params, self.params), ("state", model.state, self.state)):
             for name in sorted(held):
@@ -535,10 +536,7 @@ class _Reader:
             return None
         outs = [variable.aval for variable in equation.outvars]
         scalars = all(entry.dtype != "key" and entry.array.ndim == 0 for entry in entries)
-        if name == "broadcast_in_dim" and scalars:
-            shape = tuple(map(sizes.dim, outs[0].shape))
-            return [Constant(entries[0].array, shape, entries[0].dtype)]
-        if name == "reshape" and scalars:
+        if name in ("broadcast_in_dim", "reshape") and scalars:
             return [Constant(entries[0].array, tuple(map(sizes.dim, outs[0].shape)), entries[0].dtype)]
         shapes = [size for skeleton in outs for size in skeleton.shape]
         if scalars and name in primitives.ENTRYWISE:
@@ -582,18 +580,12 @@ class _Reader:
 
     def _broadcast(self, entry: Any, out: Value, params: Any) -> Any:
         dims = [int(param) for param in params["broadcast_dimensions"]]
-        if isinstance(entry, Size):
-            entry = self.tensor(entry)
         if isinstance(entry, Constant) and entry.array.ndim == 0:
             return Constant(entry.array, out.shape, entry.dtype)
-        if isinstance(entry, Constant):
+        if isinstance(entry, (Size, Constant)):
             entry = self.tensor(entry)
         value = entry.value if isinstance(entry, Wide) else entry
-        shape = entry.shape
-        # the dimensions of the tensor itself, which has fewer in front
-        own = dims[len(shape) - value.ndim :]
-        if isinstance(entry, Wide) and value.ndim < len(shape):
-            pass
+        own = dims[len(entry.shape) - value.ndim :]  # the dimensions of the tensor itself, which has fewer in front
         if not own:
             return value if value.shape == out.shape else Wide(value, out.shape)
         first = own[0]
@@ -675,7 +667,7 @@ class _Reader:
         expression = row(*operands, **self._options(row, params, result, **more))
         bound = self.bind(expression, result)
         if primitives.is_number(bound):
-            return Constant(np.asarray(bound, _dtype(out.dtype)), out.shape, out.dtype)
+            return Constant(np.asarray(bound, jax.numpy.dtype(out.dtype)), out.shape, out.dtype)
         return bound if bound.shape == out.shape else Wide(bound, out.shape)
 
     def _options(self, row: Callable[..., Any], params: Any, out: Any, **more: Any) -> dict[str, Any]:
@@ -1095,11 +1087,8 @@ class _Reader:
             expression = Call("tracked_channels_last_batch_norm", (x,), (*kwargs, ("training", _graph.TRAINING)))
             outputs = [*node.outputs, Value((), "dict")]
             statements[number] = Node(outputs, expression, node.scopes, path, node.where)
-            statements = [
-                statement
-                for statement in statements
-                if statement is not updates[of_mean] and statement is not updates[of_variance]
-            ]
+            merged = (updates[of_mean], updates[of_variance])
+            statements = [statement for statement in statements if not any(statement is each for each in merged)]
         return statements
 
     def _average(self, name: str, update: Node) -> tuple[float, Value] | None:
@@ -1123,13 +1112,6 @@ _BY_ENTRY = set(
 )
 
 
-def _cannot_trace(name: str, error: Exception, opened: Sequence[str]) -> str:
-    """Return the words of an error that JAX met in a trace, and where in the user's source that was."""
-    name = f"{name} with the open size{'s' * (len(opened) > 1)} {', '.join(opened)}" if opened else name
-    reason = (str(error).strip().splitlines() or [""])[0]
-    return f"JAX cannot trace {name}{_hosts.place_of(error)}: {type(error).__name__}: {reason}"
-
-
 def _is_literal(variable: Any) -> bool:
     return hasattr(variable, "val")
 
@@ -1147,10 +1129,6 @@ def _is_same(entry: Any, other: Any) -> bool:
 
 def _is_scalar(entry: Any) -> bool:
     return isinstance(entry, Constant) and entry.dtype != "key" and entry.array.ndim == 0
-
-
-def _dtype(name: str) -> Any:
-    return jax.numpy.dtype(name)
 
 
 def _evaluate_equation(equation: Any, operands: Sequence[Any]) -> list[Any]:
@@ -1296,9 +1274,7 @@ def _where(equation: Any) -> str:
     frames = [(frame.file_name, frame.line_num) for frame in traceback.frames]
     above = r"[/\\](jax|jaxlib|flax|equinox)[/\\]"
     own = [frame for frame in frames if not frame[0].startswith(_PACKAGE) and not re.search(above, frame[0])]
-    if not own:
-        return ""
-    return f"{own[0][0]}:{own[0][1]}"
+    return f"{own[0][0]}:{own[0][1]}" if own else ""
 
 
 def _plain(value: Any) -> Any:

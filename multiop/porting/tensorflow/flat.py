@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from multiop import errors
 from multiop.porting._graph import Dim, Expression, Scope, Value
-from multiop.porting._rows import Untranslated, spellings
+from multiop.porting._rows import Untranslated, size_text, spellings
 from multiop.porting.tensorflow import _internals
 from multiop.porting.tensorflow.operations import UPDATES
 
@@ -182,7 +182,7 @@ class Sizes:
                     used = dict.fromkeys(name for size in (a, b) if isinstance(size, Dim) for name in size.symbols)
                     self._guard(*[f"{name} >= 1" for name in used])
                 return bool(decided)
-        text = f"{_text(a)} {operator} {_text(b)}"
+        text = f"{size_text(a)} {operator} {size_text(b)}"
         if not (assume or self.assume) or self._evaluate_condition(text, self.example) is None:
             return None
         seen = {
@@ -191,7 +191,7 @@ class Sizes:
         if seen != {self._evaluate_condition(text, self.example)}:
             return None
         (result,) = seen
-        self._guard(f"{_text(a)} {operator if result else _OPPOSITE[operator]} {_text(b)}")
+        self._guard(f"{size_text(a)} {operator if result else _OPPOSITE[operator]} {size_text(b)}")
         return bool(result)
 
     def _guard(self, *guards: str) -> None:
@@ -233,7 +233,7 @@ class Sizes:
             holds = self.holds(_CHOICES[kind], a, b)
             if holds is not None:
                 return a if holds else b
-            text, symbols = f"{'max' if kind == 'Maximum' else 'min'}({_text(a)}, {_text(b)})", (a, b)
+            text, symbols = f"{'max' if kind == 'Maximum' else 'min'}({size_text(a)}, {size_text(b)})", (a, b)
         else:
             is_divided = kind in ("FloorDiv", "FloorMod")
             if kind not in _INFIX or (is_divided and self.holds(">", b, 0, assume=True) is None):
@@ -241,7 +241,7 @@ class Sizes:
             polynomial = self.polynomial(column)
             if polynomial is not None and not (is_divided and self._is_chance(kind, a, b)):
                 return polynomial
-            text, symbols = f"{_text(a)} {_INFIX[kind]} {_text(b)}", (a, b)
+            text, symbols = f"{size_text(a)} {_INFIX[kind]} {size_text(b)}", (a, b)
         if len(set(column)) == 1 or self.polynomial(column) is not None:
             return None  # at other sizes it is another number, which would go unnoticed
         names = dict.fromkeys(name for size in symbols if isinstance(size, Dim) for name in size.symbols)
@@ -333,11 +333,18 @@ class Flat:
         if external.dtype == tf.resource:
             path = self.variables.get(id(external)) or self.variables.get(_internals.address(external))
             return path if path is not None else external
-        operation = Operation("Const", "constant", None, [])
-        array = external.numpy()
-        edge = self._edge(operation, 0, external.dtype.name, [array.shape] * self.sizes.count)
+        return self._constant(Operation("Const", "constant", None, []), external.dtype, external.numpy())
+
+    def _constant(self, operation: Operation, dtype: Any, array: Any) -> Edge:
+        edge = self._edge(operation, 0, dtype.name, [array.shape] * self.sizes.count)
         edge.static, edge.points = array.astype(object), [array] * self.sizes.count
         return edge
+
+    def _leave_open(self, operation: Operation) -> list[Edge]:
+        """Return the results of an operation whose shapes are not known."""
+        for index, output in enumerate(operation.node.outputs):
+            self._edge(operation, index, output.dtype.name, [None] * self.sizes.count)
+        return operation.outputs
 
     # inlining
 
@@ -375,14 +382,9 @@ class Flat:
             return []
         self.operations.append(operation)
         if node.type == "Const":
-            array = tf.make_ndarray(node.get_attr("value"))
-            edge = self._edge(operation, 0, node.outputs[0].dtype.name, [array.shape] * self.sizes.count)
-            edge.static, edge.points = array.astype(object), [array] * self.sizes.count
-            return operation.outputs
+            return [self._constant(operation, node.outputs[0].dtype, tf.make_ndarray(node.get_attr("value")))]
         if any(isinstance(edge, str) or not isinstance(edge, Edge) for edge in operation.inputs):
-            for index, output in enumerate(node.outputs):  # a variable that something else than the above uses
-                self._edge(operation, index, output.dtype.name, [None] * self.sizes.count)
-            return operation.outputs
+            return self._leave_open(operation)  # a variable that something else than the above uses
         try:
             self._outputs(operation)
         except (ValueError, tf.errors.InvalidArgumentError) as error:  # sizes that do not fit each other
@@ -394,9 +396,7 @@ class Flat:
         path = operation.inputs[0]
         if not isinstance(path, str):
             self.operations.append(operation)
-            for index, output in enumerate(operation.node.outputs):
-                self._edge(operation, index, output.dtype.name, [None] * self.sizes.count)
-            return operation.outputs
+            return self._leave_open(operation)
         operation.variable = path
         if operation.kind == "ReadVariableOp":
             return [self._value(path)]
@@ -596,9 +596,7 @@ class Flat:
             edge = self._edge(operation, 0, "variant", [()] * self.sizes.count)
             edge.items = origin
             return [edge]
-        for index, output in enumerate(operation.node.outputs):
-            self._edge(operation, index, output.dtype.name, [None] * self.sizes.count)
-        return operation.outputs
+        return self._leave_open(operation)
 
     def _rule(self, operation: Operation, edges: dict[Any, Any]) -> None:
         """Let a gradient that was registered add its operations, and read them."""
@@ -650,8 +648,7 @@ class Flat:
         is_known = all(shape is not None and None not in shape for shape in known)
         is_function = any(attribute.WhichOneof("value") == "func" for attribute in node.node_def.attr.values())
         if is_function:  # the reader has no translation for it
-            for index, kind in enumerate(kinds):
-                self._edge(operation, index, kind, [None] * self.sizes.count)
+            self._leave_open(operation)
             return
         if is_known:
             if any(isinstance(size, Dim) for edge in operation.inputs for size in edge.shape or ()):
@@ -687,8 +684,8 @@ class Flat:
             if not self.sizes.holds(operator, a, b, assume=True) and a.symbols[0] in self.sizes.symbols:
                 place = operation.where or operation.name
                 raise Unfit(
-                    f"{operation.kind} at {place} does something else where {_text(a)} {operator} {_text(b)}, which the "
-                    "sizes of the example do not fulfil: give larger ones, or fix this size"
+                    f"{operation.kind} at {place} does something else where {size_text(a)} {operator} {size_text(b)}, "
+                    "which the sizes of the example do not fulfil: give larger ones, or fix this size"
                 )
 
     def _inside(self, operation: Operation) -> list[tuple[str, Any, Any]]:
@@ -818,6 +815,9 @@ class Flat:
             if polynomial is None:
                 return
             entries.append(polynomial)
+        self._set_entries(edge, entries, arrays)
+
+    def _set_entries(self, edge: Edge, entries: list[Any], arrays: list[Any]) -> None:
         static = np.empty(len(entries), object)
         static[:] = entries
         edge.static, edge.points = static.reshape(arrays[0].shape), arrays
@@ -871,11 +871,8 @@ class Flat:
             self.sizes.holds(_COMPARISONS[kind], a, b) if is_compared else self.sizes.computed(kind, a, b, column)
             for a, b, column in zip(*[x.ravel().tolist() for x in operands], columns, strict=True)
         ]
-        if any(entry is None for entry in entries):
-            return
-        static = np.empty(len(entries), object)
-        static[:] = entries
-        edge.static, edge.points = static.reshape(arrays[0].shape), arrays
+        if all(entry is not None for entry in entries):
+            self._set_entries(edge, entries, arrays)
 
     def _arguments(self, operation: Operation, point: int, run: Any) -> dict[str, Any]:
         given = iter(tf.constant((edge.points or [])[point], edge.dtype) for edge in operation.inputs)
@@ -900,11 +897,6 @@ class Flat:
         if edge.shapes[0] is None:
             raise Untranslated("a size that depends on values")
         return Value(edge.shape, edge.dtype, kind, name)
-
-
-def _text(size: Any) -> str:
-    """Return the text of a size as an operand."""
-    return size.text if isinstance(size, Dim) else str(size)
 
 
 def _skip_identities(edge: Any) -> Any:

@@ -23,6 +23,7 @@ from multiop.porting._rows import (
     block_replaced,
     cast,
     short,
+    size_text,
     sizes,
     spellings,
     split,
@@ -108,13 +109,6 @@ def reduction(op: str) -> Row:
         if reduction_indices in ((), []):
             return input
         return call(f"ops.{op}", input, axis=axes_of(reduction_indices, input.ndim), keepdims=keep_dims)
-
-    return row
-
-
-def position(op: str) -> Row:
-    def row(input: Value, dimension: int, out: Value) -> Expression:
-        return call(f"ops.{op}", input, axis=dimension)
 
     return row
 
@@ -516,7 +510,7 @@ def conv_transpose(
         if isinstance(size, Dim) or isinstance(wanted, Dim):
             is_usual = padding == "SAME" and wanted == (size if step == 1 else Dim(f"{step}*{size.text}", size.symbols))
             if not is_usual or not size.text.isidentifier():
-                raise Untranslated(f"from the open size {_size_text(size)} to {_size_text(wanted)}")
+                raise Untranslated(f"from the open size {size_text(size)} to {size_text(wanted)}")
             continue
         reach = (window - 1) * rate + 1
         usual = size * step if padding == "SAME" else (size - 1) * step + max(reach, step)
@@ -649,27 +643,19 @@ _OWN_KERNELS = {"triangle": "bilinear", "keyscubic": "bicubic", "lanczos3": "lan
 def write_resampling(x: Expression, taps: Sequence[tuple[Any, Any]], keep: Any) -> Expression:
     """Return an expression of a tensor, each of whose two dimensions of space is a weighted sum of entries."""
     for axis, (index, weights) in enumerate(taps, 1):
+        counts = (weights != 0).any(1)  # entries that count nowhere are left out
+        index, weights = index[counts], weights[counts]
         is_same = index.shape[0] == 1 and (weights == 1).all() and (np.diff(index[0]) == 1).all() and index[0, 0] == 0
         if not is_same:
             x = call("resample", x, keep(index.astype("int32")), keep(weights.astype("float32")), axis)
     return x
 
 
-def without_weightless(index: Any, weights: Any) -> tuple[Any, Any]:
-    """Leave out the entries that count nowhere."""
-    counts = (weights != 0).any(1)
-    return index[counts], weights[counts]
-
-
 def reject_open(images: Value, size: Sequence[Any]) -> None:
     """Refuse a resize whose weights are computed while reading, if a size is open."""
-    before, after = (" x ".join(map(_size_text, extents)) for extents in (images.shape[1:3], size))
+    before, after = (" x ".join(map(size_text, extents)) for extents in (images.shape[1:3], size))
     if any(isinstance(extent, Dim) for extent in (*size, *images.shape[1:3])):
         raise Untranslated(f"a resize from {before} to {after}, which are open")
-
-
-def _size_text(size: Any) -> str:
-    return size.text if isinstance(size, Dim) else str(size)
 
 
 def resize(kind: str) -> Row:
@@ -685,19 +671,16 @@ def resize(kind: str) -> Row:
         if kind == "bilinear" and half_pixel_centers and not align_corners:
             return call("ops.image.resize", x, tuple(size), interpolation=kind, data_format="channels_last")
         reject_open(images, size)
-        pairs = list(zip(images.shape[1:3], map(int, size), strict=True))
-        if kind == "area":
-            taps = [area_taps(*pair, align_corners) for pair in pairs]
-        else:
-            places = [places_of(*pair, align_corners, half_pixel_centers) for pair in pairs]
-            if kind == "bilinear":
-                taps = [linear_taps(before, place) for (before, _), place in zip(pairs, places, strict=True)]
+        taps = []
+        for before, after in zip(images.shape[1:3], map(int, size), strict=True):
+            places = places_of(before, after, align_corners, half_pixel_centers)
+            if kind == "area":
+                taps.append(area_taps(before, after, align_corners))
+            elif kind == "bilinear":
+                taps.append(linear_taps(before, places))
             else:
-                taps = [
-                    cubic_taps(before, place, half_pixel_centers)
-                    for (before, _), place in zip(pairs, places, strict=True)
-                ]
-        return write_resampling(x, [without_weightless(*pair) for pair in taps], keep)
+                taps.append(cubic_taps(before, places, half_pixel_centers))
+        return write_resampling(x, taps, keep)
 
     return row
 
@@ -749,7 +732,7 @@ def scale_and_translate(
     is_plain = all(shift == 0 and math.isclose(factor, n / old, rel_tol=1e-6) for old, n, factor, shift in ways)
     if own is not None and is_plain:
         return call("ops.image.resize", x, tuple(size), own, antialias, data_format="channels_last")
-    return write_resampling(x, [without_weightless(*kernel_taps(*way, kernel_type, antialias)) for way in ways], keep)
+    return write_resampling(x, [kernel_taps(*way, kernel_type, antialias) for way in ways], keep)
 
 
 def crop_and_resize(
@@ -795,10 +778,9 @@ def counts(input: Value, size: int, weights: Value, out: Value, binary_output: b
 
 
 def counts_of_all(arr: Value, size: int, weights: Value, out: Value) -> Expression:
-    flat = arr if arr.ndim == 1 else Value((math.prod(arr.shape),), arr.dtype)
-    if flat is not arr:
+    if arr.ndim != 1:
         raise Untranslated("of more than one dimension")
-    return counts(flat, size, weights, out)
+    return counts(arr, size, weights, out)
 
 
 def histogram(values: Value, value_range: Any, nbins: int, out: Value) -> Expression:
@@ -888,15 +870,14 @@ def gather_nd(params: Value, indices: Value, emit: Any) -> Expression:
 def where(condition: Value, t: Expression, e: Expression, out: Value) -> Expression:
     if not isinstance(t, Value) and not isinstance(e, Value):
         t = call("ops.cast", t, DType(out.dtype))
+    return call("ops.where", condition, t, e)
+
+
+def where_rows(condition: Value, t: Expression, e: Expression, out: Value) -> Expression:
+    """A vector chooses rows."""
     if condition.ndim == 1 and out.ndim > 1 and isinstance(t, Value):
         return call("ops.where", call("ops.reshape", condition, (-1, *[1] * (out.ndim - 1))), t, e)
-    return call("ops.where", condition, t, e)
-
-
-def where_v2(condition: Value, t: Expression, e: Expression, out: Value) -> Expression:
-    if not isinstance(t, Value) and not isinstance(e, Value):
-        t = call("ops.cast", t, DType(out.dtype))
-    return call("ops.where", condition, t, e)
+    return where(condition, t, e, out)
 
 
 def reverse_sequence(input: Value, seq_lengths: Value, seq_dim: int, batch_dim: int = 0) -> Expression:
@@ -1122,10 +1103,6 @@ def cross_entropy(features: Value, labels: Value, out: Sequence[Value], emit: An
     return Infix("-", call("ops.logsumexp", logs, axis=-1), picked), None
 
 
-def like(op: str) -> Row:
-    return lambda x: call(f"ops.{op}", x)
-
-
 _UNARY = spellings(
     "Abs=abs Angle=angle BesselI0=i0 Acos=arccos Acosh=arccosh Asin=arcsin Asinh=arcsinh Atan=arctan Atanh=arctanh "
     "Ceil=ceil ComplexAbs=abs Conj=conj Cos=cos Cosh=cosh Digamma=digamma Elu=elu Erf=erf Erfc=erfc Erfinv=erfinv "
@@ -1133,7 +1110,8 @@ _UNARY = spellings(
     "Imag=imag Lgamma=lgamma Log=log Log1p=log1p LogSoftmax=log_softmax LogicalNot=logical_not Neg=negative Real=real "
     "Reciprocal=reciprocal Relu=relu Relu6=relu6 Rint=round Round=round Rsqrt=rsqrt Selu=selu Sigmoid=sigmoid "
     "Sign=sign Sin=sin Sinh=sinh Softmax=softmax Softplus=softplus Softsign=softsign Sqrt=sqrt Square=square "
-    "StopGradient=stop_gradient Tan=tan Tanh=tanh"
+    "StopGradient=stop_gradient Tan=tan Tanh=tanh Cholesky=cholesky MatrixDeterminant=det LogMatrixDeterminant=slogdet "
+    "InvertPermutation=argsort ZerosLike=zeros_like OnesLike=ones_like"
 )
 
 # what a `GradientTape` inside of a model leaves; `y` is the result whose derivative it is, `dy` its upstream gradient
@@ -1223,7 +1201,7 @@ def inverse_real_fourier(count: int) -> Row:
 
     def row(input: Value, fft_length: Sequence[Any]) -> Expression:
         if isinstance(fft_length[-1], Dim):
-            raise Untranslated(f"back to the open size {_size_text(fft_length[-1])}")
+            raise Untranslated(f"back to the open size {size_text(fft_length[-1])}")
         x = first_entries(input, [*fft_length[:-1], fft_length[-1] // 2 + 1])
         return call("inverse_real_fourier", x, tuple(range(input.ndim - count, input.ndim)), fft_length[-1])
 
@@ -1241,7 +1219,8 @@ def first_entries(x: Value, counts: Sequence[Any]) -> Expression:
 
 _BINARY = (
     "DivNoNan=divide_no_nan FloorDiv=floor_divide FloorMod=mod TruncateMod=fmod LeftShift=left_shift "
-    "RightShift=right_shift"
+    "RightShift=right_shift LogicalAnd=logical_and LogicalOr=logical_or BitwiseAnd=bitwise_and BitwiseOr=bitwise_or "
+    "BitwiseXor=bitwise_xor"
 )
 ROWS: dict[str, Row] = {
     # entry by entry
@@ -1280,16 +1259,6 @@ ROWS: dict[str, Row] = {
             "Equal=equal NotEqual=not_equal Less=less LessEqual=less_equal Greater=greater GreaterEqual=greater_equal"
         ).items()
     },
-    **{
-        name: binary(op)
-        for name, op in {
-            "LogicalAnd": "logical_and",
-            "LogicalOr": "logical_or",
-            "BitwiseAnd": "bitwise_and",
-            "BitwiseOr": "bitwise_or",
-            "BitwiseXor": "bitwise_xor",
-        }.items()
-    },
     # products
     "MatMul": matmul,
     "BatchMatMul": batch_matmul,
@@ -1298,8 +1267,8 @@ ROWS: dict[str, Row] = {
     "Einsum": lambda inputs, equation: call("ops.einsum", equation.replace(" ", ""), *inputs),
     # reductions
     **{name: reduction(name.lower()) for name in ("Sum", "Mean", "Prod", "Max", "Min", "Any", "All")},
-    "ArgMax": position("argmax"),
-    "ArgMin": position("argmin"),
+    "ArgMax": lambda input, dimension: call("ops.argmax", input, axis=dimension),
+    "ArgMin": lambda input, dimension: call("ops.argmin", input, axis=dimension),
     "Cumsum": cumulative("cumsum"),
     "Cumprod": cumulative("cumprod"),
     "CumulativeLogsumexp": cumulative_logsumexp,
@@ -1331,9 +1300,6 @@ ROWS: dict[str, Row] = {
     "SpaceToDepth": lambda x, block_size, data_format="NHWC": call("ops.space_to_depth", x, block_size),
     "MatrixBandPart": band,
     # matrices
-    "Cholesky": lambda x: call("ops.cholesky", x),
-    "MatrixDeterminant": lambda x: call("ops.det", x),
-    "LogMatrixDeterminant": lambda x: call("ops.slogdet", x),
     "MatrixInverse": inverse,
     "MatrixSolve": solve,
     "MatrixTriangularSolve": solve_triangular,
@@ -1394,15 +1360,14 @@ ROWS: dict[str, Row] = {
     "ResourceGather": lambda resource, indices, batch_dims=0: gather(resource, indices, 0, batch_dims),
     "TensorListGetItem": lambda input_handle, index, element_shape=None: call("ops.take", input_handle, index, axis=0),
     "GatherNd": gather_nd,
-    "SelectV2": where_v2,
-    "Select": where,
+    "SelectV2": where,
+    "Select": where_rows,
     "TopKV2": lambda input, k, sorted=True: call("ops.top_k", input, k),
     "OneHot": one_hot,
     "ScatterNd": lambda indices, updates, shape: call("ops.scatter", indices, updates, tuple(shape)),
     "TensorScatterSub": lambda tensor, indices, updates: call(
         "ops.scatter_update", tensor, indices, call("ops.negative", updates), reduction="add"
     ),
-    "InvertPermutation": lambda x: call("ops.argsort", x),
     "ReverseSequence": reverse_sequence,
     # counting and segments
     "Bincount": counts_of_all,
@@ -1426,6 +1391,4 @@ ROWS: dict[str, Row] = {
     # creation
     "Fill": lambda dims, value, out: full(out.shape, value, out.dtype),
     "Range": arange,
-    "ZerosLike": like("zeros_like"),
-    "OnesLike": like("ones_like"),
 }

@@ -387,7 +387,6 @@ def convolution(operation: Operation) -> Match | None:
     if any(edge.kind != "ExpandDims" or edge.is_overridden for edge in lifted):
         return None
     x, kernel = (edge.inputs[0] for edge in lifted)
-    space = 1
     if lifted[0].outputs[0].shape[1] != 1 or lifted[1].outputs[0].shape[0] != 1 or len(x.shape) != 3:
         return None
     if operation.outputs[0].shape != (inner.outputs[0].shape[0], *inner.outputs[0].shape[2:]):
@@ -398,7 +397,6 @@ def convolution(operation: Operation) -> Match | None:
     for name in ("strides", "dilations"):
         options[name] = (1, *options[name][2:3], 1)
     options["data_format"] = "NWC"
-    del space
     row = operations.ROWS["Conv2D"]
     return Match([x, kernel], lambda x, kernel, bias=None: row(x, kernel, **options, bias=bias))
 

@@ -51,6 +51,7 @@ from multiop.porting.tensorflow.flat import (
 from multiop.porting.tensorflow.sizes import Compared
 
 _CONTAINERS = ("Functional", "Sequential")
+_SEEDS = ("StatelessRandomGetKeyCounter", "RngReadAndSkip", "StatelessRandomGetKeyCounterAlg")
 _OTHER_SIZES = (ValueError, TypeError, tf.errors.InvalidArgumentError)  # what sizes meet that do not fit
 
 
@@ -119,21 +120,15 @@ def read(
                 raise
         except _OTHER_SIZES as error:
             if dynamic_shapes is not None:
-                raise errors.TranslationError(_cannot_trace(described.kind, error, opened)) from error
+                names = list(dict.fromkeys(name for axes in opened for name in axes.values()))
+                words = _hosts.cannot_trace("TensorFlow", described.kind, error, names, line=-1)
+                raise errors.TranslationError(words) from error
             if number == len(choices):
                 raise
             if not any(choices[number]):
                 reason = str(error).strip().partition("\n")[0]
                 warnings.warn(f"all sizes are fixed, since the model does not take others: {reason}", stacklevel=3)
     raise AssertionError
-
-
-def _cannot_trace(kind: str, error: Exception, opened: list[dict[int, str]]) -> str:
-    """Return the words of an error that a model meets with open sizes, and where in the user's source that is."""
-    names = list(dict.fromkeys(name for axes in opened for name in axes.values()))
-    kind += f" with the open size{'s' * (len(names) > 1)} {', '.join(names)}" if names else ""
-    reason = str(error).strip().splitlines()[-1].strip()
-    return f"TensorFlow cannot trace {kind}{_hosts.place_of(error)}: {type(error).__name__}: {reason}"
 
 
 def _graph_of(symbols: dict[str, int], read: Callable[..., _Reader]) -> Graph:
@@ -809,7 +804,9 @@ class _Reader:
         row = _converters.find("tensorflow", operation.kind)
         match = patterns.find(operation) if row is None else None
         if match is not None:
-            self.plans[id(operation)] = lambda: self._write_match(operation, match)
+            self.plans[id(operation)] = lambda: self._bind(
+                match.build(*map(self._operand, match.edges)), operation.outputs[:1]
+            )
             return match.edges
         row = row or operations.ROWS.get(operation.kind)
         if row is None:
@@ -828,11 +825,7 @@ class _Reader:
         """Return the variables that seeds are drawn from; a port has explicit keys in their place."""
         variables = set()
         for operation in self.flat.operations:
-            if operation.kind not in (
-                "StatelessRandomGetKeyCounter",
-                "RngReadAndSkip",
-                "StatelessRandomGetKeyCounterAlg",
-            ):
+            if operation.kind not in _SEEDS:
                 continue
             queue = list(operation.inputs)
             while queue:
@@ -931,9 +924,6 @@ class _Reader:
         source = f"lambda {names}: tensorflow.raw_ops.{operation.kind}({', '.join(given)})"
         self._bind(Apply(Foreign(snake(operation.kind), source, "tensorflow"), tuple(tensors)), operation.outputs)
 
-    def _write_match(self, operation: Operation, match: patterns.Match) -> None:
-        self._bind(match.build(*map(self._operand, match.edges)), operation.outputs[:1])
-
     def _row(self, operation: Operation, row: Any) -> None:
         out = [Value(edge.shape, edge.dtype) for edge in operation.outputs]
         is_single = len(operation.node.op_def.output_arg) == 1 and not any(
@@ -955,21 +945,18 @@ class _Reader:
                 name = "x"
             if count is not None:
                 arguments[name] = [self._operand(next(given), as_tensor=True) for _ in range(count)]
-            elif operation.kind == "XlaDynamicUpdateSlice" and name == "indices":
-                arguments[name] = self._entries(next(given))
-            elif name in ("begin", "end") and (edge := operation.inputs[len(arguments)]).static is None:
-                next(given)
+                continue
+            edge = next(given)
+            is_place = operation.kind == "XlaDynamicUpdateSlice" and name == "indices"
+            if is_place or (name in ("begin", "end") and edge.static is None):
                 arguments[name] = self._entries(edge)
             elif name in operations.STATIC:
-                arguments[name] = _static(name, next(given))
+                arguments[name] = _static(name, edge)
             elif name in ("scale", "translation", "value_range") and operation.kind in operations.KNOWN:
-                edge = next(given)
                 arguments[name] = self._operand(edge) if edge.static is None else _static(name, edge)
             elif name in ("indices", "start", "limit", "delta"):
-                edge = next(given)
                 arguments[name] = self._operand(edge) if edge.static is None else _literal(edge)
             else:
-                edge = next(given)
                 is_pair = [label for label, _ in named] == ["x", "y"]
                 is_open = of_sizes and any(isinstance(size, Dim) for size in edge.static.flat)
                 arguments[name] = self._operand(_shorten_vector(edge, ndim) if is_pair else edge, as_tensor=is_open)
@@ -1053,9 +1040,8 @@ class _Reader:
             raise Untranslated(f"it changes {path}, which is a parameter")
         expression = self._operand(operation.inputs[-1], as_tensor=True)
         if operation.kind in operations.UPDATES:
-            expression = operations.ROWS[operation.kind](
-                **self._bind_arguments(operation, operations.ROWS[operation.kind], None)
-            )
+            row = operations.ROWS[operation.kind]
+            expression = row(**self._bind_arguments(operation, row, None))
         elif operation.kind != "AssignVariableOp":
             sign, op = ("+", "add") if operation.kind == "AssignAddVariableOp" else ("-", "subtract")
             old = self._operand(operation.inputs[0])
@@ -1067,21 +1053,9 @@ class _Reader:
         edge = operation.outputs[0]
         self._bind(expression, [edge])
         self._add([self.flat.value(edge)], edge.expression, update=path)
-        if edge.dtype in FLOATS and self._is_differentiated(edge.expression):
+        made = {id(y): node for node in self.nodes for y in node.outputs}
+        if edge.dtype in FLOATS and _graph.is_differentiated(edge.expression, made):
             self._bind(Call("ops.stop_gradient", (edge.expression,)), [edge])  # a variable does not know of what it is
-
-    def _is_differentiated(self, expression: Expression) -> bool:
-        """Say whether an expression depends on a parameter, or on an input that is floating."""
-        made = {id(y): node.expression for node in self.nodes for y in node.outputs}
-        queue, seen = _graph.values(expression), set()
-        while queue:
-            value = queue.pop()
-            if value.kind == "params" or (value.kind == "input" and value.dtype in FLOATS):
-                return True
-            if id(value) not in seen:
-                seen.add(id(value))
-                queue += _graph.values(made.get(id(value)))
-        return False
 
     def _update_norm(self, operation: Operation, match: patterns.Match, prefix: str) -> None:
         out = self.flat.value(operation.outputs[0], name=self._hint())

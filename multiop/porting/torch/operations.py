@@ -107,30 +107,26 @@ def same(op: str) -> Row:
     return lambda self: call(f"ops.{op}", self)
 
 
-def infix(operator: str, op: str) -> Row:
+def infix(operator: str, op: str, is_reversed: bool = False) -> Row:
     """An operator of Python where the result is floating, else an op, which promotes integers."""
 
     def row(self: Value, other: Expression, out: Value, alpha: float = 1) -> Expression:
         dtype, (left, right) = alike(self, other)
+        if is_reversed:
+            left, right = right, left
         if isinstance(right, int) and right == 0 and op in ("add", "subtract") and dtype == out.dtype == "int64":
             return left  # positions begin at 0
-        right = right if alpha == 1 else Infix("*", right, alpha)
-        return last(out, write_operator(operator, op, left, right, dtype), dtype)
+        right = times(right, alpha)
+        if dtype not in FLOATS or any(isinstance(operand, Dim) for operand in (left, right)):
+            return last(out, call(f"ops.{op}", left, right), dtype)
+        return last(out, Infix(operator, left, right), dtype)
 
     return row
 
 
-def write_operator(operator: str, op: str, left: Expression, right: Expression, dtype: str) -> Expression:
-    """Write an operation on operands that have their common dtype."""
-    if dtype not in FLOATS or any(isinstance(operand, Dim) for operand in (left, right)):
-        return call(f"ops.{op}", left, right)
-    return Infix(operator, left, right)
-
-
-def reversed_difference(self: Value, other: Expression, out: Value, alpha: float = 1) -> Expression:
-    dtype, (right, left) = alike(self, other)
-    right = right if alpha == 1 else Infix("*", right, alpha)
-    return last(out, write_operator("-", "subtract", left, right, dtype), dtype)
+def times(x: Expression, factor: float) -> Expression:
+    """Write a multiple, but for that by 1."""
+    return x if factor == 1 else Infix("*", x, factor)
 
 
 def comparison(op: str) -> Row:
@@ -177,7 +173,7 @@ def axes_of(dim: Any) -> Any:
     return None if not dim else dim[0] if len(dim) == 1 else dim
 
 
-def reduction(op: str, is_float: bool = False) -> Row:
+def reduction(op: str) -> Row:
     def row(self: Value, out: Value, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Expression:
         x = cast(self, out.dtype) if out.dtype != self.dtype or dtype is not None else self
         return call(f"ops.{op}", x, axis=axes_of(dim), keepdims=keepdim)
@@ -185,7 +181,7 @@ def reduction(op: str, is_float: bool = False) -> Row:
     return row
 
 
-def extreme(op: str) -> Row:
+def over_axes(op: str) -> Row:
     return lambda self, dim=None, keepdim=False: call(f"ops.{op}", self, axis=axes_of(dim), keepdims=keepdim)
 
 
@@ -198,18 +194,9 @@ def extreme_with_index(op: str) -> Row:
     return row
 
 
-def variance(op: str) -> Row:
-    def row(
-        self: Value,
-        out: Value,
-        dim: Any = None,
-        correction: float | None = None,
-        keepdim: bool = False,
-        unbiased: bool = True,
-    ) -> Expression:
-        axes = axes_of(dim)
+def variance(op: str, with_mean: bool = False) -> Row:
+    def spread_of(self: Value, dtype: str, axes: Any, correction: float, keepdim: bool) -> Expression:
         biased = call(f"ops.{op}", self, axis=axes, keepdims=keepdim)
-        correction = correction if correction is not None else int(unbiased)
         if correction == 0:
             return biased
         listed = range(self.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
@@ -222,8 +209,20 @@ def variance(op: str) -> Row:
         n: Expression = opened[0]
         for size in [*opened[1:], *([known] if known != 1 else [])]:
             n = Infix("*", n, size)
-        share = in_dtype(Number(Infix("/", n, Infix("-", n, correction))), out.dtype)
+        share = in_dtype(Number(Infix("/", n, Infix("-", n, correction))), dtype)
         return Infix("*", biased, share if op == "var" else call("ops.sqrt", share))
+
+    def row(
+        self: Value,
+        out: Any,
+        dim: Any = None,
+        correction: float | None = None,
+        keepdim: bool = False,
+        unbiased: bool = True,
+    ) -> Expression:
+        axes, correction = axes_of(dim), int(unbiased) if correction is None else correction
+        spread = spread_of(self, (out[0] if with_mean else out).dtype, axes, correction, keepdim)
+        return (spread, call("ops.mean", self, axis=axes, keepdims=keepdim)) if with_mean else spread
 
     return row
 
@@ -408,8 +407,6 @@ def conv_transpose(
 
 def windows(self: Value, size: Any, stride: Any, padding: Any, ceil_mode: bool) -> Any:
     """Return size, strides, padding, and how many entries more the last windows reach over the end."""
-    size = tuple(size)
-    ndim = len(size)
     size = spread(size, self.ndim - 2)
     ndim = len(size)
     strides = spread(stride, ndim) if stride not in ([], (), None) else size
@@ -754,14 +751,16 @@ def alpha_dropout(each: bool) -> Row:
 
 
 def index(self: Value, indices: Sequence[Any]) -> Expression:
-    key = tuple(slice(None) if index is None else index for index in indices)
-    return call("ops.get_item", self, key if len(key) > 1 else key[0])
+    return call("ops.get_item", self, key_of(indices))
 
 
 def index_put(self: Value, indices: Sequence[Any], values: Value, accumulate: bool = False) -> Expression:
+    return call("ops.add_at" if accumulate else "ops.set_item", self, key_of(indices), values)
+
+
+def key_of(indices: Sequence[Any]) -> Any:
     key = tuple(slice(None) if index is None else index for index in indices)
-    op = "ops.add_at" if accumulate else "ops.set_item"
-    return call(op, self, key if len(key) > 1 else key[0], values)
+    return key if len(key) > 1 else key[0]
 
 
 def set_slice(self: Value, src: Value, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Expression:
@@ -789,7 +788,8 @@ def masked_fill(self: Value, mask: Value, value: Expression) -> Expression:
 def scatter_row(op: str) -> Row:
     """Write, or combine, entries at an index along one dimension; the other indices count up."""
 
-    def row(self: Value, dim: int, index: Value, src: Expression) -> Expression:
+    def row(self: Value, dim: int, index: Value, src: Expression = None, value: Any = None) -> Expression:
+        src = value if src is None else src
         axis = dim % max(self.ndim, 1)
         key: list[Expression] = []
         for i in range(self.ndim):
@@ -804,26 +804,25 @@ def scatter_row(op: str) -> Row:
     return row
 
 
-def scatter_value(self: Value, dim: int, index: Value, value: Any) -> Expression:
-    return scatter_row("set_item")(self, dim, index, value)
-
-
 _COMBINED = {"sum": "add_at", "prod": "multiply_at", "amax": "maximum_at", "amin": "minimum_at"}
 _COMBINED |= {"add": "add_at", "multiply": "multiply_at"}
 _NEUTRAL = {"sum": 0, "prod": 1, "amax": -math.inf, "amin": math.inf, "mean": 0}
 
 
 def scatter_reduce(
-    self: Value, dim: int, index: Value, src: Expression, reduce: str, emit: Any, include_self: bool = True
+    self: Value,
+    dim: int,
+    index: Value,
+    reduce: str,
+    emit: Any,
+    src: Expression = None,
+    value: Any = None,
+    include_self: bool = True,
 ) -> Expression:
     def put(op: str, x: Value, values: Expression) -> Expression:
         return scatter_row(op)(x, dim, index, values)
 
-    return combined_at(self, src, reduce, include_self, put, emit)
-
-
-def scatter_reduced_value(self: Value, dim: int, index: Value, value: Any, reduce: str, emit: Any) -> Expression:
-    return scatter_reduce(self, dim, index, value, reduce, emit)
+    return combined_at(self, value if src is None else src, reduce, include_self, put, emit)
 
 
 def index_reduce(
@@ -841,18 +840,18 @@ def combined_at(self: Value, source: Expression, reduce: str, include_self: bool
     """Combine entries with those that `put` puts there; without `include_self`, with these alone."""
     if self.dtype not in FLOATS and (not include_self or reduce == "mean"):
         raise Untranslated(f"reduce={reduce}, include_self={include_self} of {self.dtype}")
-    x, like = self, Value(self.shape, self.dtype)
-    counts = None
+
+    def add_statement(expression: Expression) -> Value:
+        return emit(expression, Value(self.shape, self.dtype))[0]
+
+    x, counts = self, None
     if not include_self:
-        (ones,) = emit(call("ops.ones_like", self), like)
-        (counts,) = emit(put("set_item", ones, 0.0), Value(self.shape, self.dtype))  # of what stays
-        (x,) = emit(
-            call("ops.where", call("ops.equal", counts, 0), _NEUTRAL[reduce], self), Value(self.shape, self.dtype)
-        )
+        counts = add_statement(put("set_item", add_statement(call("ops.ones_like", self)), 0.0))  # of what stays
+        x = add_statement(call("ops.where", call("ops.equal", counts, 0), _NEUTRAL[reduce], self))
     if reduce != "mean":
         return put(_COMBINED[reduce], x, source)
     if counts is None:
-        (counts,) = emit(call("ops.ones_like", self), like)
+        counts = add_statement(call("ops.ones_like", self))
     return Infix("/", put("add_at", x, source), put("add_at", counts, 1.0))
 
 
@@ -929,10 +928,6 @@ def linspace(start: float, end: float, steps: Any, out: Value, dtype: Any = None
     return call("ops.linspace", start, end, steps, dtype=DType(out.dtype))
 
 
-def to(self: Value, out: Value, dtype: Any = None, other: Any = None) -> Expression:
-    return cast(self, out.dtype)
-
-
 def clamp(self: Value, out: Value, min: Any = None, max: Any = None) -> Expression:
     x = cast(self, out.dtype)
     low, high = (in_dtype(bound, out.dtype) for bound in (min, max))
@@ -956,32 +951,20 @@ def power(self: Expression, exponent: Expression, out: Value) -> Expression:
 
 
 def addmm(self: Value, mat1: Value, mat2: Value, beta: float = 1, alpha: float = 1) -> Expression:
-    product: Expression = call("ops.matmul", mat1, mat2)
-    product = product if alpha == 1 else Infix("*", product, alpha)
-    return Infix("+", product, self if beta == 1 else Infix("*", self, beta))
+    return Infix("+", times(call("ops.matmul", mat1, mat2), alpha), times(self, beta))
 
 
 def addbmm(self: Value, batch1: Value, batch2: Value, beta: float = 1, alpha: float = 1) -> Expression:
-    product: Expression = call("ops.sum", call("ops.matmul", batch1, batch2), axis=0)
-    product = product if alpha == 1 else Infix("*", product, alpha)
-    return Infix("+", self if beta == 1 else Infix("*", self, beta), product)
+    product = call("ops.sum", call("ops.matmul", batch1, batch2), axis=0)
+    return Infix("+", times(self, beta), times(product, alpha))
 
 
-def softmax(op: str) -> Row:
-    def row(self: Value, dim: int, out: Value, dtype: Any = None) -> Expression:
-        return call(f"ops.{op}", cast(self, out.dtype), axis=dim)
-
-    return row
+def along_axis(op: str) -> Row:
+    return lambda self, dim, out, dtype=None: call(f"ops.{op}", cast(self, out.dtype), axis=dim)
 
 
-def addcmul(self: Value, tensor1: Value, tensor2: Value, value: float = 1) -> Expression:
-    product: Expression = Infix("*", tensor1, tensor2)
-    return Infix("+", self, product if value == 1 else Infix("*", product, value))
-
-
-def addcdiv(self: Value, tensor1: Value, tensor2: Value, value: float = 1) -> Expression:
-    quotient: Expression = Infix("/", tensor1, tensor2)
-    return Infix("+", self, quotient if value == 1 else Infix("*", quotient, value))
+def add_product(operator: str) -> Row:
+    return lambda self, tensor1, tensor2, value=1: Infix("+", self, times(Infix(operator, tensor1, tensor2), value))
 
 
 def cat(tensors: Sequence[Value], out: Value, dim: int = 0) -> Expression:
@@ -1069,21 +1052,6 @@ def bilinear(input1: Value, input2: Value, weight: Value, bias: Any = None) -> E
     return y if bias is None else Infix("+", y, bias)
 
 
-def variance_and_mean(op: str) -> Row:
-    def row(
-        self: Value,
-        out: Any,
-        dim: Any = None,
-        correction: float | None = None,
-        keepdim: bool = False,
-        unbiased: bool = True,
-    ) -> Expression:
-        spread_of = variance(op)(self, out[0], dim, correction, keepdim, unbiased)
-        return spread_of, call("ops.mean", self, axis=axes_of(dim), keepdims=keepdim)
-
-    return row
-
-
 def hardtanh(self: Value, min_val: float = -1, max_val: float = 1) -> Expression:
     """The gradient at the bounds is 0, unlike that of a clip."""
     inside = call("ops.logical_and", call("ops.greater", self, min_val), call("ops.less", self, max_val))
@@ -1093,16 +1061,12 @@ def hardtanh(self: Value, min_val: float = -1, max_val: float = 1) -> Expression
     return call("ops.where", inside, self, call("ops.stop_gradient", clipped))
 
 
-def cross_entropy_reduction(loss: Expression, reduction: int) -> Expression:
-    return loss if reduction == 0 else call("ops.mean" if reduction == 1 else "ops.sum", loss)
+def loss_of_difference(op: str) -> Row:
+    def row(self: Value, target: Value, reduction: int = 1) -> Expression:
+        loss = call(f"ops.{op}", Infix("-", self, target))
+        return loss if reduction == 0 else call("ops.mean" if reduction == 1 else "ops.sum", loss)
 
-
-def mse(self: Value, target: Value, reduction: int = 1) -> Expression:
-    return cross_entropy_reduction(call("ops.square", Infix("-", self, target)), reduction)
-
-
-def l1(self: Value, target: Value, reduction: int = 1) -> Expression:
-    return cross_entropy_reduction(call("ops.abs", Infix("-", self, target)), reduction)
+    return row
 
 
 def nearest_entries(before: int, after: int, ratio: np.float32, from_centre: bool) -> Expression:
@@ -1287,10 +1251,6 @@ def masked_select(self: Value, mask: Value) -> Expression:
     return call("ops.get_item", self, mask)
 
 
-def diagonal_scatter(self: Value, src: Value, offset: Any = 0, dim1: int = 0, dim2: int = 1) -> Expression:
-    return call("set_diagonal", self, src, offset, (dim1, dim2))
-
-
 def fill_diagonal(self: Value, fill_value: float, wrap: bool = False) -> Expression:
     if wrap:
         raise Untranslated("with wrap=True")
@@ -1407,11 +1367,8 @@ def diagonal_part(op: str) -> Row:
 def copy(self: Value, src: Expression, non_blocking: bool = False) -> Expression:
     if not isinstance(src, Value):
         return call("ops.full_like", self, src)
-    return (
-        cast(src, self.dtype)
-        if src.shape == self.shape
-        else call("ops.broadcast_to", cast(src, self.dtype), self.shape)
-    )
+    copied = cast(src, self.dtype)
+    return copied if src.shape == self.shape else call("ops.broadcast_to", copied, self.shape)
 
 
 def roll(self: Value, shifts: Any, dims: Any = ()) -> Expression:
@@ -1422,10 +1379,6 @@ def roll(self: Value, shifts: Any, dims: Any = ()) -> Expression:
 
 def first_operand(self: Value, **_: Any) -> Expression:
     return self
-
-
-def detach(self: Value) -> Expression:
-    return call("ops.stop_gradient", self)
 
 
 # Fourier transforms; a normalization of 1 is by the root of the sizes, one of 2 by the sizes
@@ -1462,10 +1415,10 @@ _BINARY = (
 )
 _NAMED = (
     "rrelu uniform normal exponential randperm multinomial bernoulli elu prelu softplus hardtanh copysign clamp "
-    "addcmul addcdiv addmm addbmm bilinear median bincount flatten permute transpose squeeze expand split unfold "
+    "addmm addbmm bilinear median bincount flatten permute transpose squeeze expand split unfold "
     "unbind repeat roll batch_norm layer_norm rms_norm group_norm instance_norm embedding embedding_bag dropout "
     "feature_dropout index index_put gather scatter_reduce searchsorted masked_scatter masked_select "
-    "diagonal_scatter fill_diagonal as_strided put index_reduce where masked_fill topk sort cholesky_solve arange "
+    "fill_diagonal as_strided put index_reduce where masked_fill topk sort cholesky_solve arange "
     "copy linspace"
 )
 ROWS: dict[str, Row] = {
@@ -1496,14 +1449,12 @@ ROWS: dict[str, Row] = {
     "softshrink": lambda self, lambd=0.5: call("ops.soft_shrink", self, threshold=lambd),
     "hardshrink": lambda self, lambd=0.5: call("ops.hard_shrink", self, threshold=lambd),
     "mish": lambda self: Infix("*", self, call("ops.tanh", call("ops.softplus", self))),
-    "softmax": softmax("softmax"),
+    **{name: along_axis(name) for name in ("softmax", "log_softmax", "cumsum", "cumprod")},
     "_softmax": lambda self, dim, half_to_float: call("ops.softmax", self, axis=dim),
-    "log_softmax": softmax("log_softmax"),
-    "logsumexp": lambda self, dim, keepdim=False: call("ops.logsumexp", self, axis=axes_of(dim), keepdims=keepdim),
     # arithmetic
     "add": infix("+", "add"),
     "sub": infix("-", "subtract"),
-    "rsub": reversed_difference,
+    "rsub": infix("-", "subtract", is_reversed=True),
     "mul": infix("*", "multiply"),
     "div": divide,
     "true_divide": divide,
@@ -1513,6 +1464,8 @@ ROWS: dict[str, Row] = {
     "clip": clamp,
     "clamp_min": lambda self, min, out: clamp(self, out, min=min),
     "clamp_max": lambda self, max, out: clamp(self, out, max=max),
+    "addcmul": add_product("*"),
+    "addcdiv": add_product("/"),
     "lerp": lambda self, end, weight: Infix("+", self, Infix("*", weight, Infix("-", end, self))),
     **{
         name: comparison(op)
@@ -1538,26 +1491,20 @@ ROWS: dict[str, Row] = {
     "cdist": distances,
     "pdist": distances_of_pairs,
     # reductions
-    "sum": reduction("sum"),
-    "mean": reduction("mean"),
-    "prod": reduction("prod"),
+    **{name: reduction(name) for name in ("sum", "mean", "prod")},
     "var": variance("var"),
     "std": variance("std"),
-    "var_mean": variance_and_mean("var"),
-    "std_mean": variance_and_mean("std"),
+    "var_mean": variance("var", with_mean=True),
+    "std_mean": variance("std", with_mean=True),
     "median.dim": lambda self, dim, emit, keepdim=False: pick(self, middle(self.shape[dim]), dim, keepdim, emit),
     "kthvalue": lambda self, k, emit, dim=-1, keepdim=False: pick(self, k - 1, dim, keepdim, emit),
-    "amax": extreme("max"),
-    "amin": extreme("min"),
-    "max": extreme("max"),
-    "min": extreme("min"),
+    **{name: over_axes(name) for name in ("max", "min", "any", "all", "logsumexp")},
+    "amax": over_axes("max"),
+    "amin": over_axes("min"),
     "max.dim": extreme_with_index("max"),
     "min.dim": extreme_with_index("min"),
     "argmax": lambda self, dim=None, keepdim=False: call("ops.argmax", self, axis=dim, keepdims=keepdim),
     "argmin": lambda self, dim=None, keepdim=False: call("ops.argmin", self, axis=dim, keepdims=keepdim),
-    "any": lambda self, dim=None, keepdim=False: call("ops.any", self, axis=axes_of(dim), keepdims=keepdim),
-    "all": lambda self, dim=None, keepdim=False: call("ops.all", self, axis=axes_of(dim), keepdims=keepdim),
-    "cumsum": lambda self, dim, out, dtype=None: call("ops.cumsum", cast(self, out.dtype), axis=dim),
     "cummax": running_extreme(True),
     "cummin": running_extreme(False),
     "logcumsumexp": lambda self, dim: call(
@@ -1565,7 +1512,6 @@ ROWS: dict[str, Row] = {
     ),
     "histc": lambda self, bins=100, min=0, max=0: call("histogram", self, bins, min, max),
     "diff": difference,
-    "cumprod": lambda self, dim, out, dtype=None: call("ops.cumprod", cast(self, out.dtype), axis=dim),
     **dict.fromkeys(("norm", "linalg_vector_norm"), norm),
     "linalg_matrix_norm": matrix_norm,
     # shapes
@@ -1635,15 +1581,18 @@ ROWS: dict[str, Row] = {
     # indices and masks
     "index_select": lambda self, dim, index: call("ops.take", self, index, axis=dim),
     "scatter.src": scatter_row("set_item"),
-    "scatter.value": scatter_value,
+    "scatter.value": scatter_row("set_item"),
     "scatter_add": scatter_row("add_at"),
     "bucketize": lambda self, boundaries, out, out_int32=False, right=False: places(self, boundaries, out, right),
     "scatter.reduce": scatter_reduce,
-    "scatter.value_reduce": scatter_reduced_value,
+    "scatter.value_reduce": scatter_reduce,
     "slice_scatter": set_slice,
     "select_scatter": set_part,
     "argsort": lambda self, dim=-1, descending=False: call("ops.argsort", self, axis=dim, descending=descending),
     # matrices
+    "diagonal_scatter": lambda self, src, offset=0, dim1=0, dim2=1: call(
+        "set_diagonal", self, src, offset, (dim1, dim2)
+    ),
     "linalg_inv": lambda A: call("ops.inv", A),
     "inverse": lambda self: call("ops.inv", self),
     "linalg_det": lambda A: call("ops.det", A),
@@ -1668,11 +1617,11 @@ ROWS: dict[str, Row] = {
     "scalar_tensor": lambda s, out, dtype=None: call("ops.cast", s, DType(out.dtype)),
     "fill": lambda self, value: call("ops.full_like", self, value),
     "zero": lambda self: call("ops.zeros_like", self),
-    **dict.fromkeys(("to", "_to_copy"), to),
+    **dict.fromkeys(("to", "_to_copy"), lambda self, out, dtype=None, other=None: cast(self, out.dtype)),
     "type_as": lambda self, other: cast(self, other.dtype),
     **dict.fromkeys(("contiguous", "clone", "alias", "lift_fresh_copy", "lift_fresh"), first_operand),
     "fresh": lambda x: x,
-    **dict.fromkeys(("detach", "detach_copy"), detach),
+    **dict.fromkeys(("detach", "detach_copy"), same("stop_gradient")),
     "hann_window": window(0.5, -0.5),
     "hamming_window": window(0.54, -0.46),
     "blackman_window": window(0.42, -0.5, 0.08),
@@ -1684,8 +1633,8 @@ ROWS: dict[str, Row] = {
     "ctc_loss": lambda log_probs, targets, input_lengths, target_lengths, blank: call(
         "ctc_loss", log_probs, targets, input_lengths, target_lengths, blank=blank
     ),
-    "mse_loss": mse,
-    "l1_loss": l1,
+    "mse_loss": loss_of_difference("square"),
+    "l1_loss": loss_of_difference("abs"),
 }
 
 # PyTorch's second names; without a row, a call makes PyTorch rewrite the whole program

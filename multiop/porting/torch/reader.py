@@ -147,10 +147,8 @@ def _observe_calls(
         The parameters that a call changes; whether the last call gave something else than the first one, with a call
         with other inputs between them; the buffers that a call changes; and the changes of arguments that are lost.
     """
-    params, before = (
-        {name for name, _ in model.named_parameters()},
-        {name: weights.to_numpy(tensor) for name, tensor in _named_tensors(model).items()},
-    )
+    params = {name for name, _ in model.named_parameters()}
+    before = {name: weights.to_numpy(tensor) for name, tensor in _named_tensors(model).items()}
     changed: set[str] = set()
     results = []
     lost: list[str] = []
@@ -255,15 +253,8 @@ def _is_close(result: Any, other: Any) -> bool:
     """Say whether two results are the same but for the order of sums."""
     if result.dtype.kind not in "fc":
         return bool((result == other).all())
-    return bool(
-        np.allclose(
-            result,
-            other,
-            rtol=1e-3,
-            atol=1e-3 * np.nan_to_num(np.abs(result), posinf=0.0).max(initial=0),
-            equal_nan=True,
-        )
-    )
+    largest = np.nan_to_num(np.abs(result), posinf=0.0).max(initial=0)
+    return bool(np.allclose(result, other, rtol=1e-3, atol=1e-3 * largest, equal_nan=True))
 
 
 def _decompose_calls(program: Any, table: dict[Any, Any]) -> Any:
@@ -403,7 +394,7 @@ def _export_model(
         except errors.TranslationError:
             raise
         except Exception as error:
-            raise errors.TranslationError(_cannot_trace(model, error)) from error
+            raise errors.TranslationError(_hosts.cannot_trace("torch.export", type(model).__name__, error)) from error
         return program, {path[1:]: sizes for path, sizes in names.items()}
 
 
@@ -493,13 +484,6 @@ def _spread(spec: Any, tree: Any, names: dict[int, dict[int, str]]) -> Any:
 
 def _copy(leaf: Any) -> Any:
     return leaf.detach().clone().requires_grad_(leaf.requires_grad) if isinstance(leaf, torch.Tensor) else leaf
-
-
-def _cannot_trace(model: Any, error: Exception) -> str:
-    """Return the words of an error that `torch.export` met, and where in the user's source that was."""
-    reason = (str(error).strip().splitlines() or [""])[0]
-    name = f"{type(model).__name__}{_hosts.place_of(error)}"
-    return f"torch.export cannot trace {name}: {type(error).__name__}: {reason}"
 
 
 def _more_than_one(leaf: Any) -> Any:
@@ -937,6 +921,12 @@ class _Reader:
     def _skeleton(self, value: Any, kind: str = "local", name: str = "") -> Value:
         return Value(tuple(map(self._size, value.shape)), operations.name_of(value.dtype), kind, name)
 
+    def _skeletons(self, value: Any) -> Any:
+        """Return what stands for the tensors of a result, which is one or several."""
+        if isinstance(value, (tuple, list)):
+            return tuple(self._skeleton(part) if isinstance(part, torch.Tensor) else None for part in value)
+        return self._skeleton(value)
+
     def _size(self, size: Any) -> Any:
         if isinstance(size, int):
             return size
@@ -1028,21 +1018,9 @@ class _Reader:
 
     def _stop_gradient(self, value: Any) -> Any:
         """Return a value without a gradient."""
-        if isinstance(value, Value) and "float" in value.dtype and self._is_differentiated(value):
+        if isinstance(value, Value) and "float" in value.dtype and _graph.is_differentiated(value, self.made):
             return self._bind(Call("ops.stop_gradient", (value,)), Value(value.shape, value.dtype))
         return value
-
-    def _is_differentiated(self, value: Value) -> bool:
-        """Say whether a value depends on a parameter, or on an input that is floating."""
-        queue, seen = [value], set()
-        while queue:
-            source = queue.pop()
-            if source.kind == "params" or (source.kind == "input" and "float" in source.dtype):
-                return True
-            if id(source) in self.made and id(source) not in seen:
-                seen.add(id(source))
-                queue += _graph.values(self.made[id(source)].expression)
-        return False
 
     def _bridge_call(self, node: Any) -> bool:
         """Leave a bridge to a call of ATen, if it is a function of its tensors."""
@@ -1074,9 +1052,7 @@ class _Reader:
         packet, overload = _internals.names(target)
         source = f"lambda {names}: torch.ops.aten.{packet}.{overload or 'default'}({', '.join(given)})"
         call = Apply(Foreign(packet, source, "torch"), tuple(tensors))
-        is_one = isinstance(results, torch.Tensor)
-        out = self._skeleton(results) if is_one else tuple(self._skeleton(item) for item in listed)
-        self.entries[node] = self._bind(call, out)
+        self.entries[node] = self._bind(call, self._skeletons(results))
         return True
 
     def _miss(self, node: Any, reason: str = "") -> None:
@@ -1086,12 +1062,8 @@ class _Reader:
         name = str(node.target).removesuffix(".default")
         self.missing[f"{name}: {reason}" if reason else name].append(_where(node) or self.place)
         value = node.meta.get("val")
-        if isinstance(value, (tuple, list)):
-            self.entries[node] = tuple(
-                self._skeleton(part) if isinstance(part, torch.Tensor) else None for part in value
-            )
-        elif isinstance(value, torch.Tensor):
-            self.entries[node] = self._skeleton(value)
+        if isinstance(value, (tuple, list, torch.Tensor)):
+            self.entries[node] = self._skeletons(value)
 
     def _translate(self, node: Any) -> None:
         control = {"cond": self._cond, "while_loop": self._while_loop, "scan": self._scan, "map_impl": self._map}
@@ -1154,11 +1126,7 @@ class _Reader:
     def _write(self, node: Any, row: Row, bound: dict[str, Any]) -> None:
         """Add the statement that a row makes of a call."""
         schema, changed = _internals.schema(node.target), _mutated_tensor(node)
-        value = node.meta.get("val")
-        if isinstance(value, (tuple, list)):
-            out: Any = tuple(self._skeleton(part) if isinstance(part, torch.Tensor) else None for part in value)
-        else:
-            out = self._skeleton(value)
+        out = self._skeletons(node.meta.get("val"))
         names = inspect.signature(row).parameters
         if changed is not None and "self" in bound and "self" not in names and "input" in names:
             bound = {"input" if name == "self" else name: argument for name, argument in bound.items()}
@@ -1201,6 +1169,10 @@ class _Reader:
             scopes.append(Scope(key, path, name.rpartition(".")[2], name.startswith(_CONTAINERS)))
         return tuple(scopes)
 
+    def _hint(self, node: Any) -> str:
+        scopes = self._scopes(node)
+        return scopes[-1].path.rpartition(".")[2] if scopes else ""
+
     def _emit(self, expression: Expression, *outputs: Value) -> list[Value]:
         self._add(list(outputs), expression)
         return list(outputs)
@@ -1220,9 +1192,8 @@ class _Reader:
                 for part, skeleton in zip(expression, out, strict=False)
             )
         outputs = list(out) if isinstance(out, tuple) else [out]
-        hint = self._scopes(self.current)
         for output in outputs:
-            output.name = hint[-1].path.rpartition(".")[2] if hint else ""
+            output.name = self._hint(self.current)
         self._add(outputs, expression)
         return tuple(outputs) if isinstance(out, tuple) else out
 
@@ -1299,8 +1270,7 @@ class _Reader:
         value = node.meta["val"]
         is_one = isinstance(value, torch.Tensor)
         out, statistics = self._skeleton(value if is_one else value[0]), Value((), "dict")
-        scopes = self._scopes(node)
-        out.name = scopes[-1].path.rpartition(".")[2] if scopes else ""
+        out.name = self._hint(node)
         self._add([out, statistics], Call("tracked_batch_norm", (arguments["input"],), kwargs), update=prefix)
         self.normalized.add(prefix)
         self.entries[node] = out if is_one else (out, *[None] * (len(value) - 1))
@@ -1429,16 +1399,10 @@ class _Reader:
         def copy_of(part: Expression) -> Expression:
             return copies.get(id(part), part) if isinstance(part, Value) else part
 
-        nodes = [
-            Node(
-                list(map(copy_of, each.outputs)),
-                _graph.rebuild(each.expression, copy_of),
-                each.scopes,
-                None,
-                each.where,
-            )
-            for each in kept
-        ]
+        nodes = []
+        for each in kept:
+            outputs, expression = list(map(copy_of, each.outputs)), _graph.rebuild(each.expression, copy_of)
+            nodes.append(Node(outputs, expression, each.scopes, None, each.where))
         body = Body("function", tuple(map(copy_of, xs)), nodes, copy_of(output))
         options = {} if cotangent is None else {"cotangent": cotangent}
         slopes = [Value(x.shape, x.dtype) for x in xs]
@@ -1711,8 +1675,5 @@ def example(value: Any, repeat: Any = _more_than_one) -> tuple[list[int], str, i
     value = repeat(value)
     tensor = torch.as_tensor(value)
     is_float = tensor.is_floating_point() or tensor.is_complex()
-    return (
-        list(tensor.shape),
-        operations.name_of(tensor.dtype),
-        0 if is_float or not tensor.numel() else int(tensor.max()),
-    )
+    largest = 0 if is_float or not tensor.numel() else int(tensor.max())
+    return list(tensor.shape), operations.name_of(tensor.dtype), largest

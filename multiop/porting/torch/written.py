@@ -151,14 +151,20 @@ def _of_each(y: Any, cotangents: Any, xs: list[Any]) -> list[Any]:
     return [torch.stack(slopes) for slopes in zip(*rows, strict=True)]
 
 
-def vjp(function: Any, *primals: Any, argnums: Any = None, has_aux: bool = False) -> tuple[Any, ...]:
-    """Stand for `torch.func.vjp`, on which its Jacobians are built: the pullback of arguments without other names."""
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(range(len(primals)) if argnums is None else argnums)
-    xs, structure = pytree.tree_flatten([primals[number] for number in numbers])
+def _with_fresh(args: Any, argnums: Any) -> tuple[list[Any], list[Any], Any]:
+    """Return arguments with new names for the tensors in some of them, these tensors, and how they are nested."""
+    numbers = (argnums,) if isinstance(argnums, int) else argnums
+    xs, structure = pytree.tree_flatten([args[number] for number in numbers])
     xs = [torch.ops.multiop.fresh(x) for x in xs]
-    given = list(primals)
+    given = list(args)
     for number, x in zip(numbers, pytree.tree_unflatten(xs, structure), strict=True):
         given[number] = x
+    return given, xs, structure
+
+
+def vjp(function: Any, *primals: Any, argnums: Any = None, has_aux: bool = False) -> tuple[Any, ...]:
+    """Stand for `torch.func.vjp`, on which its Jacobians are built: the pullback of arguments without other names."""
+    given, xs, structure = _with_fresh(primals, range(len(primals)) if argnums is None else argnums)
     outputs = function(*given)
     outputs, aux = outputs if has_aux else (outputs, None)
     ys, _ = pytree.tree_flatten(outputs)
@@ -173,13 +179,8 @@ def vjp(function: Any, *primals: Any, argnums: Any = None, has_aux: bool = False
 
 def grad_and_value(function: Any, argnums: Any, has_aux: bool, args: Any, kwargs: Any) -> Any:
     """Stand for `torch.func.grad_and_value`: the gradient in arguments that nothing else is a name of."""
-    args = list(args)
-    numbers = (argnums,) if isinstance(argnums, int) else argnums
-    xs, structure = pytree.tree_flatten([args[number] for number in numbers])
-    xs = [torch.ops.multiop.fresh(x) for x in xs]
-    for number, x in zip(numbers, pytree.tree_unflatten(xs, structure), strict=True):
-        args[number] = x
-    y = function(*args, **kwargs)
+    given, xs, structure = _with_fresh(args, argnums)
+    y = function(*given, **kwargs)
     slopes = torch.ops.multiop.gradient(y[0] if has_aux else y, None, xs)
     slopes = pytree.tree_unflatten(list(slopes), structure)
     return slopes[0] if isinstance(argnums, int) else tuple(slopes), y
