@@ -300,7 +300,8 @@ def test_an_exported_graph_has_no_node_that_exporters_mistake():
             lambda x: torch.nn.functional.batch_norm(x, None, None, training=True, eps=1e-3),
         ),
         (mo.op_cbrt, lambda x: torch.sign(x) * torch.abs(x) ** (1 / 3)),
-        (lambda x: mo.op_sinh(x * 22.3), lambda x: torch.sinh((x * 22.3).double()).float()),  # 89.2: sinh is still finite
+        # at 89.2, sinh is still finite
+        (lambda x: mo.op_sinh(x * 22.3), lambda x: torch.sinh((x * 22.3).double()).float()),
         (lambda x: mo.op_cosh(x * 22.3), lambda x: torch.cosh((x * 22.3).double()).float()),
     ]
     for ours, theirs in functions:
