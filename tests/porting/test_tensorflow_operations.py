@@ -26,3 +26,8 @@ def test_row(case, backend):
     assert [y.dtype.kind for y in computed] == [y.dtype.kind for y in outputs]
     assert error_between(computed, outputs) < tolerance
     assert error_between(slopes, gradients) < tolerance
+
+
+def test_the_gradient_of_slices_behind_an_ellipsis_is_printed():
+    port, _ = tensorflow_rows.traced("gradient of slices")  # zeros, of no known rank where they are read, are set
+    assert "ops.set_item(" in port.source

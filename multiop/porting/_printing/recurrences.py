@@ -80,7 +80,7 @@ def _with_bounds(key: Sequence[Any], x: Expression) -> list[Any]:
     bounded, axis = [], 0
     for part in key:
         if isinstance(part, slice) and part != slice(None) and part.step is None:
-            size = shape[axis] if axis < len(shape) else None
+            size = shape[axis] if 0 <= axis < len(shape) else None  # below 0: behind an ellipsis of an unknown rank
             stop = size if part.stop is None and isinstance(size, int) else part.stop
             bounded.append(slice(part.start or 0, stop))
         else:
