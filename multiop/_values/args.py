@@ -426,7 +426,7 @@ def segments(backend: Any, data: Any, segment_ids: Any, n: int | None) -> tuple[
     if not (isinstance(rows, tuple) and isinstance(numbers, tuple)):  # Python's numbers, or sizes that a graph computes
         x, ids = backend.convert(x), backend.convert(ids)
         rows, numbers = backend.op_shape(x), backend.op_shape(ids)
-    rows, numbers = rows[:1], numbers[:1]
+    rows = rows[:1]
     known = {int}.issuperset(map(type, rows + numbers))
     if len(rows) != 1 or len(numbers) != 1 or (known and rows != numbers):
         raise errors.ArgumentError(f"segment_ids {describe(ids)} do not fit data {describe(x)}")

@@ -43,6 +43,13 @@ def test_a_bad_argument(backend, op, args, error):
         getattr(mo, op)(*args)
 
 
+@pytest.mark.parametrize("op", OPS)
+def test_the_ids_have_one_dimension(backend, op):
+    for ids in ([[0], [1], [0]], 0):
+        with pytest.raises(errors.ArgumentError, match="do not fit data"):
+            getattr(mo, op)(X, ids, 2)
+
+
 @pytest.mark.parametrize("op", ["op_segment_max", "op_segment_min"])
 def test_complex_numbers_have_no_order(backend, op):
     with pytest.raises(errors.DTypeError):
