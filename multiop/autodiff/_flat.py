@@ -71,9 +71,6 @@ def _split(leaves: list[Any], structure: Any, is_wanted: Callable[[Any], bool]) 
     return Template(structure, leaves, positions), taken
 
 
-_dtype_of = operator.attrgetter("dtype")
-
-
 class Seen:
     """What was seen of the tensors of one backend."""
 
@@ -117,7 +114,7 @@ def are_inexact(xs: Sequence[Any], backend: Any) -> bool:
     """Say whether tensors are all real or complex."""
     if any(backend.dtype_name(x) not in dtypes.INEXACT for x in xs):
         return False
-    seen[backend.name].inexact.update(map(_dtype_of, xs))
+    seen[backend.name].inexact.update([x.dtype for x in xs])
     return True
 
 
@@ -369,10 +366,12 @@ class FlatFunction:
         if is_array and backend.dtype_name(argument) in dtypes.INEXACT:
             return BARE, [argument]
         leaves, structure = _tree.flatten(argument)
-        if known.classes.issuperset(map(type, leaves)) and (
-            known.inexact.issuperset(map(_dtype_of, leaves)) or are_inexact(leaves, backend)
-        ):  # the usual case
-            return Template(structure, [None] * len(leaves), range(len(leaves))), leaves
+        if known.classes.issuperset(map(type, leaves)):
+            for x in leaves:
+                if x.dtype not in known.inexact and not are_inexact([x], backend):
+                    break
+            else:  # the usual case
+                return Template(structure, [None] * len(leaves), range(len(leaves))), leaves
         template, given = take(argument, is_given if not backend.is_tensor(argument) else backend.is_tensor)
         primals = [
             differentiable(leaf, backend, functools.partial(self._leaf_name, position, k))
