@@ -274,7 +274,7 @@ def test_a_list_that_grows_by_the_result_of_each_step_is_a_loop():
     assert body(source) == [
         "features = [x]",
         "for i in range(3):",
-        'features.append(layer_(params[f"layer{i}"], features))',
+        'features.append(layer(params[f"layer{i}"], features))',
         "return ops.concatenate(features, axis=1), state",
     ]
     alone = model.source(model.add(Infix("+", features[1], features[2]), (BATCH, 8)))

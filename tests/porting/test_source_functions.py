@@ -193,7 +193,7 @@ def test_a_scan_in_repeated_blocks_with_literals_that_differ(backend):
         return [x]
 
     source = check(model, x, reference, backend)
-    assert source.count("def layer_(") == source.count("def step(") == 1
+    assert source.count("def layer(") == source.count("def step(") == 1
     assert "size=0.25)" in source
 
 
