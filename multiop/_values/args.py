@@ -410,9 +410,12 @@ def _entries(shape: Any, name: str) -> tuple[Any, ...]:
     return entries
 
 
+_MOST_ENTRIES = 2**56  # more than a machine can hold
+
+
 def repeats(given: int | Sequence[int]) -> tuple[Any, ...]:
     """Return how often entries are repeated, a number for all of them or one for each."""
-    if type(given) is int and 0 <= given < 2**56:
+    if type(given) is int and 0 <= given < _MOST_ENTRIES:
         return (given,)
     found = size(given, "repeats")
     countable([max([n for n in found if type(n) is int], default=0)], "repeats")
@@ -439,7 +442,7 @@ def countable(sizes: Sequence[Any], name: str = "shape") -> Sequence[Any]:
     for size in sizes:
         if type(size) is int:
             n *= size
-    if n >= 2**56:
+    if n >= _MOST_ENTRIES:
         raise errors.ArgumentError(f"{name} {tuple(sizes)} makes more entries than a machine can hold")
     return sizes
 

@@ -74,11 +74,8 @@ def _split(leaves: list[Any], structure: Any, is_wanted: Callable[[Any], bool]) 
 class Seen:
     """What was seen of the tensors of one backend."""
 
-    __slots__ = (
-        "classes",
-        "inexact",
-        "real",
-    )  # an object, as Dynamo hashes what the sets of a dict hold, of every backend
+    # an object, as Dynamo hashes what the sets of a dict hold, of every backend
+    __slots__ = ("classes", "inexact", "real")
 
     def __init__(self) -> None:
         self.classes: set[type] = set()  # whose instances are all tensors that `convert` returns unchanged

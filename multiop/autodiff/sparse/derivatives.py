@@ -415,10 +415,11 @@ class SparseDerivative:
         with np.errstate(all="ignore"):
             wanted, own = product(whole, by_rows), matrix @ whole
             off = np.abs(wanted - own) > tolerance * (np.abs(wanted) + abs(matrix) @ whole)
-        pattern = (self.pattern.T if by_rows else self.pattern).tocsr()
+        if not off.any():
+            return
         for line in np.flatnonzero(off).tolist():
             entries = product(np.eye(1, len(off), line)[0], not by_rows)
-            entries[pattern[[line]].indices] = 0
+            entries[(self.pattern.T if by_rows else self.pattern).tocsr()[[line]].indices] = 0
             other = int(np.abs(entries).argmax())
             if entries[other]:
                 i, j = (other, line) if by_rows else (line, other)
@@ -426,8 +427,7 @@ class SparseDerivative:
                     f"{self._name}: the pattern lacks an entry: that of row {i} and column {j} is "
                     f"{entries[other]:.3g} at x"
                 )
-        if off.any():
-            raise errors.ArgumentError(f"{self._name}: the second derivative is not symmetric: give mode='forward'")
+        raise errors.ArgumentError(f"{self._name}: the second derivative at x is not symmetric: give mode='forward'")
 
 
 def _find_steps(above: Any) -> Iterator[tuple[Any, Any]]:
