@@ -12,6 +12,13 @@ LINEAR_FROM = "multiop_linear_from_"  # and a number name a call of another fram
 _NOT_OWNED = (str, bool, int, float, complex)  # nor is a subclass, as of a literal in JAX
 
 
+def linear_from(name: str) -> int | None:
+    """Return from which operand on the call of this name is linear, if it says so; TensorFlow adds to a name."""
+    own = name.rpartition("/")[2]
+    number = own.removeprefix(LINEAR_FROM).partition("_")[0]
+    return int(number) if own.startswith(LINEAR_FROM) and number.isdigit() else None
+
+
 def owner(x: Any) -> str | None:
     """Return the name of the framework whose tensor `x` is, or `None`."""
     if x is None or isinstance(x, _NOT_OWNED):  # torch.compile cannot trace the loop over their classes

@@ -93,7 +93,7 @@ def _of_equation(eqn, given):
         return kinds(params["staged"].function.jaxpr, given)[:n]
     if params.get("name") == "blank_out_of_range" and given[0] != CONSTANT and given[1] != LINEAR:
         return given[:1]  # an op puts NaN where an index is out of range, if only the compiled program knows the index
-    if (first := _linear_from(eqn)) is not None:
+    if (first := foreign.linear_from(str(params.get("name")))) is not None:
         if LINEAR in given[:first] or {LINEAR, CONSTANT} <= {*given[first:]}:
             raise NotLinear("it calls another framework with it")
         return [_either(*given[first:])] * n
@@ -118,15 +118,9 @@ def _of_equation(eqn, given):
     return [LINEAR] * n
 
 
-def _linear_from(eqn):
-    """Return from which operand on a compiled function says that it is linear, if it does."""
-    name = str(eqn.params.get("name"))
-    return int(name.removeprefix(foreign.LINEAR_FROM)) if name.startswith(foreign.LINEAR_FROM) else None
-
-
 def says_linear(jaxpr, is_unknown):
     """Say whether a jaxpr is a call that says that it is linear in the operands that are unknown, alone or mapped."""
-    calls = [eqn for eqn in jaxpr.eqns if _linear_from(eqn) is not None]
+    calls = [eqn for eqn in jaxpr.eqns if foreign.linear_from(str(eqn.params.get("name"))) is not None]
     if not calls or any(eqn.primitive.name not in _MOVES for eqn in jaxpr.eqns if eqn not in calls):
         return False
     return CONSTANT not in kinds(jaxpr, [LINEAR if is_so else CONSTANT for is_so in is_unknown])

@@ -149,8 +149,8 @@ class Tracker:
         if op_type in _PRODUCTS:
             return [len(depends) == 1] * len(outputs)
         if op_type == "PyFuncStateless":
-            name, _, number = outputs[0].op.name.split("/")[-1].rpartition(foreign.LINEAR_FROM)
-            first = int(number.partition("_")[0]) if name == "" and number[:1].isdigit() else len(inputs)
+            said = foreign.linear_from(outputs[0].op.name)
+            first = len(inputs) if said is None else said
             rest = [i for i in range(first, len(inputs)) if i not in depends]
             return [depends[0] >= first and all(self.is_zero(inputs[i]) for i in rest)] * len(outputs)
         if op_type in _LINEAR:
