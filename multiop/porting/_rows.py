@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from multiop.porting._graph import Dim, DType, Expression, Value, call
+from multiop.porting._graph import Dim, DType, Expression, Item, Value, call
 
 Row: TypeAlias = Callable[..., Expression]
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -103,6 +103,14 @@ def unary(op: str) -> Row:
 def binary(op: str) -> Row:
     """Make the row of an op of two tensors."""
     return lambda x, y: call(f"ops.{op}", x, y)
+
+
+def part(x: Value, key: Sequence[Any]) -> Expression:
+    """Return `x[key]`, without slices of everything at the end."""
+    key = list(key)
+    while key and key[-1] == slice(None):
+        key.pop()
+    return Item(x, tuple(key)) if key else x
 
 
 # what readers share

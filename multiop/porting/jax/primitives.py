@@ -26,13 +26,14 @@ from multiop.porting._rows import (
     binary,
     cast,
     is_number,
+    part,
     short,
     sizes,
     spellings,
     split,
     unary,
 )
-from multiop.porting.jax.indices import dynamic_slice, dynamic_update, gather, part, scatter, scatter_difference
+from multiop.porting.jax.indices import dynamic_slice, dynamic_update, gather, scatter, scatter_difference
 
 
 def is_floating(x: Value) -> bool:

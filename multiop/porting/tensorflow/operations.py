@@ -22,6 +22,7 @@ from multiop.porting._rows import (
     binary,
     block_replaced,
     cast,
+    part,
     short,
     size_text,
     sizes,
@@ -304,9 +305,7 @@ def cut(input: Value, begin: Any, size: Any, out: Value) -> Expression:
         else:
             stop = length if start == 0 else start + length
             key.append(slice(start or None, None if stop == whole else stop))
-    while key and key[-1] == slice(None):
-        key.pop()
-    return Item(input, tuple(key)) if key else input
+    return part(input, key)
 
 
 def update_block(input: Value, update: Value, indices: Any) -> Expression:
@@ -809,14 +808,11 @@ def fused_batch_norm(
     out: Sequence[Value],
     emit: Any,
     epsilon: float = 1e-4,
-    exponential_avg_factor: float = 1.0,
     data_format: str = "NHWC",
     is_training: bool = True,
 ) -> Expression:
     axis = 1 if data_format.startswith("NC") else x.ndim - 1
     if is_training:
-        if exponential_avg_factor != 1:
-            raise Untranslated("a moving average inside")
         axes = tuple(dim for dim in range(x.ndim) if dim != axis)
         mean, variance = emit(
             call("ops.moments", x, axes), *[Value(skeleton.shape, skeleton.dtype) for skeleton in out[1:3]]
