@@ -160,7 +160,8 @@ def gru_keras(leaves: Leaves) -> list[Form]:
         return [{**form, "bias_before": blocks(Name("bias"), 0, 1, 0, 2)}]
     size = shape[-1]
     rows = [reshape(part(Name("bias"), 0, n, n + 1, 2), (1, size), (size,)) for n in range(2)]
-    return _with_two_biases(form, *(blocks(row, 0, 1, 0, 2) for row in rows), size)
+    first, second = (blocks(row, 0, 1, 0, 2) for row in rows)
+    return _with_two_biases(form, first, second, size)
 
 
 def lstm_flax(leaves: Leaves) -> list[Form]:
