@@ -9,10 +9,9 @@ translation.
 
 from __future__ import annotations
 
-import collections
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from multiop.porting._graph import Dim, DType, Expression, Item, Value, call
@@ -125,13 +124,6 @@ def special(row: Row, **given: Any) -> dict[str, Any]:
 def takes_all(row: Row) -> bool:
     """Say whether a row takes any option."""
     return any(each.kind == each.VAR_KEYWORD for each in inspect.signature(row).parameters.values())
-
-
-def dtype_of(params: Mapping[str, Any], inputs: Sequence[Value]) -> str:
-    """Return the floating dtype that most parameters have; that of the inputs if there are none."""
-    dtypes = collections.Counter(str(leaf.dtype) for leaf in params.values() if leaf.dtype.kind in "fV")
-    floating = [value.dtype for value in inputs if value.dtype.startswith(("float", "bfloat"))]
-    return dtypes.most_common(1)[0][0] if dtypes else floating[0] if floating else "float32"
 
 
 def as_python(value: Any, own: Callable[[Any], str | None], reason: str = "") -> str:

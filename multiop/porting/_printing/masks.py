@@ -32,6 +32,8 @@ class _Line(NamedTuple):
 
 _Found: TypeAlias = _Line | list[_Line] | None  # a list is true where none of its numbers is negative
 _WHOLE = ("int32", "int64")
+_COMPARED = {"less": [(-1, -1)], "less_equal": [(-1, 0)], "greater": [(1, -1)], "greater_equal": [(1, 0)]}
+_COMPARED["equal"] = [(-1, 0), (1, 0)]  # the sign of the difference, and what is added, so that it is not negative
 
 
 def write_masks(nodes: Sequence[Node]) -> None:
@@ -96,19 +98,13 @@ def _of_two(name: str, x: _Found, y: _Found) -> _Found:
         return x + y
     if not isinstance(x, _Line) or not isinstance(y, _Line):
         return None
-    if name == "add":
-        return x.plus(y)
-    more, less = x.plus(y, -1), y.plus(x, -1)
-    if name == "not_equal":
-        return None if any(more.steps) else [_Line(0 if more.first else -1)]
-    conditions = {
-        "less": [less.plus(_Line(-1))],
-        "less_equal": [less],
-        "greater": [more.plus(_Line(-1))],
-        "greater_equal": [more],
-        "equal": [less, more],
-    }
-    return more if name == "subtract" else conditions.get(name)
+    if name in ("add", "subtract"):
+        return x.plus(y, 1 if name == "add" else -1)
+    difference = x.plus(y, -1)
+    if name == "not_equal" and not any(difference.steps):
+        return [_Line(0 if difference.first else -1)]
+    conditions = [_Line(more).plus(difference, sign) for sign, more in _COMPARED.get(name, ())]
+    return conditions or None
 
 
 def _in_each(found: _Found, change: Any) -> Any:
@@ -134,20 +130,14 @@ def _item(line: _Line, key: Sequence[Any]) -> _Line | None:
     return _Line(first, (*steps, *line.steps[axis:]))
 
 
-def _joined(parts: Sequence[Expression], axis: int, known: Mapping[int, _Found]) -> _Line | None:
-    """Return numbers that go on evenly from part to part."""
-    lines: list[Any] = [known.get(id(part)) for part in parts]
-    if not all(isinstance(line, _Line) for line in lines):
+def _joined(parts: Sequence[Any], axis: int, known: Mapping[int, _Found]) -> _Line | None:
+    """Return numbers that go on evenly behind the first one."""
+    before, behind = (known.get(id(part)) for part in (parts if len(parts) == 2 else (None, None)))
+    if not isinstance(before, _Line) or not isinstance(behind, _Line) or parts[0].shape[axis] != 1:
         return None
-    first, steps = lines[0].first, list(lines[-1].steps)
-    at = first
-    for part, line in zip(parts, lines, strict=True):
-        size, own = part.shape[axis], list(line.steps)
-        own[axis] = steps[axis] if size == 1 else own[axis]
-        if own != steps or line.first != at or (type(size) is not int and part is not parts[-1]):
-            return None
-        at += size * steps[axis] if type(size) is int else 0
-    return _Line(first, tuple(steps))
+    steps = list(before.steps)
+    steps[axis] = behind.first - before.first
+    return before._replace(steps=behind.steps) if tuple(steps) == behind.steps else None
 
 
 def _looked_up(x: _Found, key: Sequence[_Found]) -> _Line | None:
@@ -193,31 +183,21 @@ def _written(band: list[_Line], shape: Sequence[Any]) -> Expression | None:
     return call("ops.triu", mask, *filter(None, [-min(lower)])) if lower else mask
 
 
-def _at_all_positions(expression: Expression, known: Mapping[int, _Found], out: Value) -> Item | None:
+def _at_all_positions(expression: Expression, known: Mapping[int, _Found], out: Value) -> Expression | None:
     """Return an index for a look at each position along some axes."""
-    if (
-        not isinstance(expression, Call)
-        or expression.function != "ops.get_item"
-        or type(expression.args[1]) is not tuple
-    ):
+    is_look = isinstance(expression, Call) and expression.function == "ops.get_item"
+    x, places = expression.args[:2] if is_look else (None, None)
+    if not isinstance(x, Value) or not isinstance(places, tuple) or len(places) != x.ndim:
         return None
-    x, lines = expression.args[0], [known.get(id(part)) for part in expression.args[1]]
     key: list[Any] = [None] * out.ndim
     at = -1
-    if not isinstance(x, Value) or len(lines) != x.ndim:
-        return None
-    for line, size in zip(lines, x.shape, strict=True):
-        if (
-            not isinstance(line, _Line)
-            or line.first
-            or sorted(line.steps)[-1:] != [1]
-            or sum(map(abs, line.steps)) != 1
-        ):
+    for place, size in zip(places, x.shape, strict=True):
+        line = known.get(id(place))
+        if not isinstance(line, _Line) or line.first or sorted(filter(None, line.steps)) != [1]:
             return None
         axis = line.steps.index(1) + out.ndim - len(line.steps)
         if axis <= at or out.shape[axis] != size:
             return None
         key[axis], at = slice(None), axis
-    if any(part is None and size != 1 for part, size in zip(key, out.shape, strict=True)):
-        return None
-    return _rows.part(x, key)
+    is_all = all(part is not None or size == 1 for part, size in zip(key, out.shape, strict=True))
+    return _rows.part(x, key) if is_all else None

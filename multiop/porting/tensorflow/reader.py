@@ -34,7 +34,7 @@ from multiop.porting._graph import (
     Value,
 )
 from multiop.porting._printing import snake
-from multiop.porting._rows import FLOATS, Untranslated, single
+from multiop.porting._rows import FLOATS, Untranslated, single, words
 from multiop.porting.tensorflow import _internals, blocks, operations, patterns, weights
 from multiop.porting.tensorflow.flat import (
     Edge,
@@ -52,6 +52,7 @@ from multiop.porting.tensorflow.sizes import Compared
 
 _CONTAINERS = ("Functional", "Sequential")
 _SEEDS = ("StatelessRandomGetKeyCounter", "RngReadAndSkip", "StatelessRandomGetKeyCounterAlg")
+_IGNORED = words("N grad_a grad_b incompatible_shape_error use_cudnn_on_gpu validate_indices")
 _OTHER_SIZES = (ValueError, TypeError, tf.errors.InvalidArgumentError)  # what sizes meet that do not fit
 
 
@@ -670,9 +671,8 @@ class _Reader:
         self._statements(self.flat.operations, [result for result in self.flat.results if isinstance(result, Edge)])
         outputs = None if self.missing else self._outputs(concrete)
         if self.missing:
-            hint = not partial and self.is_bridgeable
-            more = _graph.HINT.format("TensorFlow") if hint else ""
-            raise errors.TranslationError(_graph.list_missing(self.missing) + more)
+            hint = "TensorFlow" if not partial and self.is_bridgeable else ""
+            raise errors.TranslationError(_graph.list_missing(self.missing, hint))
         nodes = _graph.without_dead(self.nodes, outputs)
         _bound_inverse_roots(nodes)
         if described.has_layers:
@@ -680,9 +680,8 @@ class _Reader:
             _group(nodes, list(described.variables))
             if blocks.nested(nodes, outputs) | blocks.mark_blocks(nodes, outputs):
                 nodes = _in_depth(nodes, outputs)
-        dtype = _rows.dtype_of(self.params, self.inputs)
         self.graph = Graph(
-            described.kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, dtype, "TensorFlow"
+            described.kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, "TensorFlow"
         )
 
     def _input_name(self, concrete: Any, number: int) -> str:
@@ -945,7 +944,7 @@ class _Reader:
             value = operation.attribute(name)
             if name in parameters or takes_all:
                 arguments[name] = value
-            elif name in ("N", "validate_indices", "grad_a", "grad_b") or defaults[name].type == "list(type)":
+            elif name in _IGNORED or defaults[name].type == "list(type)":
                 continue
             elif not defaults[name].HasField("default_value") or value != _default(defaults[name]):
                 raise Untranslated(f"with {name}={value}")

@@ -701,12 +701,8 @@ def recurrent(kind: str, activation: str | None = None) -> Row:
     return row
 
 
-def dropout(input: Value, p: float, train: bool) -> Expression:
-    return call("dropout", input, p, SEED, TRAINING) if train and p else input
-
-
-def feature_dropout(input: Value, p: float, train: bool) -> Expression:
-    return call("channel_dropout", input, p, SEED, TRAINING) if train and p else input
+def dropout(input: Value, p: float, train: bool, layer: str = "dropout") -> Expression:
+    return call(layer, input, p, SEED, TRAINING) if train and p else input
 
 
 def alpha_dropout(each: bool) -> Row:
@@ -719,10 +715,6 @@ def alpha_dropout(each: bool) -> Row:
 
 
 # indices and masks
-
-
-def index(self: Value, indices: Sequence[Any]) -> Expression:
-    return call("ops.get_item", self, key_of(indices))
 
 
 def index_put(self: Value, indices: Sequence[Any], values: Value, accumulate: bool = False) -> Expression:
@@ -742,10 +734,6 @@ def set_slice(self: Value, src: Value, dim: int = 0, start: Any = None, end: Any
 def along(self: Value, dim: int, part: Any) -> tuple[Any, ...]:
     """Return the key of a part along one dimension."""
     return (*(slice(None),) * (dim % self.ndim), part)
-
-
-def set_part(self: Value, src: Value, dim: int, index: int) -> Expression:
-    return call("ops.set_item", self, along(self, dim, index), src)
 
 
 def where(condition: Value, self: Expression, other: Expression, out: Value) -> Expression:
@@ -888,10 +876,6 @@ def arange(out: Value, end: Any = None, start: Any = 0, step: Any = 1, dtype: An
     return call("ops.arange", *args, dtype=DType(out.dtype))
 
 
-def linspace(start: float, end: float, steps: Any, out: Value, dtype: Any = None) -> Expression:
-    return call("ops.linspace", start, end, steps, dtype=DType(out.dtype))
-
-
 def clamp(self: Value, out: Value, min: Any = None, max: Any = None) -> Expression:
     x = cast(self, out.dtype)
     low, high = (in_dtype(bound, out.dtype) for bound in (min, max))
@@ -972,10 +956,6 @@ def randint(out: Value, high: Any, low: Any = 0, self: Any = None, size: Any = N
     is_whole = out.dtype.startswith(("int", "uint"))
     y = call("random.randint", out.shape, low, high, dtype=DType(out.dtype if is_whole else "int64"), seed=SEED)
     return y if is_whole else cast(y, out.dtype)
-
-
-def randperm(n: Any, out: Value, dtype: Any = None) -> Expression:
-    return call("random.shuffle", call("ops.arange", n, dtype=DType(out.dtype)), seed=SEED)
 
 
 def multinomial(self: Value, num_samples: int, out: Value, replacement: bool = False) -> Expression:
@@ -1202,14 +1182,6 @@ def masked_select(self: Value, mask: Value) -> Expression:
     return call("ops.get_item", self, mask)
 
 
-def as_strided(self: Value, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None) -> Expression:
-    return call("strided", self, tuple(size), tuple(stride), offset=storage_offset or 0)
-
-
-def bincount(self: Value, weights: Any = None, minlength: int = 0) -> Expression:
-    return call("ops.bincount", self, weights=weights, minlength=minlength)
-
-
 def put(self: Value, index: Value, source: Value, out: Value, accumulate: bool = False) -> Expression:
     flat, places, values = (x if x.ndim == 1 else call("ops.reshape", x, (-1,)) for x in (self, index, source))
     y = call("ops.add_at" if accumulate else "ops.set_item", flat, places, values)
@@ -1336,12 +1308,12 @@ _BINARY = (
     "special_gammainc=gammainc special_gammaincc=gammaincc"
 )
 _NAMED = (
-    "rrelu uniform normal exponential randperm multinomial bernoulli prelu softplus hardtanh copysign clamp "
-    "addmm addbmm bilinear median bincount flatten permute transpose squeeze expand split unfold "
+    "rrelu uniform normal exponential multinomial bernoulli prelu softplus hardtanh copysign clamp "
+    "addmm addbmm bilinear median flatten permute transpose squeeze expand split unfold "
     "unbind repeat roll batch_norm layer_norm rms_norm group_norm instance_norm embedding embedding_bag dropout "
-    "feature_dropout index index_put gather scatter_reduce searchsorted masked_scatter masked_select "
-    "as_strided put index_reduce where masked_fill topk sort cholesky_solve arange "
-    "copy linspace"
+    "index_put gather scatter_reduce searchsorted masked_scatter masked_select "
+    "put index_reduce where masked_fill topk sort cholesky_solve arange "
+    "copy"
 )
 ROWS: dict[str, Row] = {
     # entry by entry
@@ -1361,6 +1333,10 @@ ROWS: dict[str, Row] = {
     **dict.fromkeys(("randn", "randn_like"), random_row("normal")),
     **dict.fromkeys(("rand", "rand_like"), random_row("uniform")),
     **dict.fromkeys(("randint", "randint_like"), randint),
+    "index": lambda self, indices: call("ops.get_item", self, key_of(indices)),
+    "as_strided": lambda self, size, stride, storage_offset=None: call(
+        "strided", self, tuple(size), tuple(stride), offset=storage_offset or 0
+    ),
     "index_copy": lambda self, dim, index, source: call("ops.set_item", self, along(self, dim, index), source),
     "fill_diagonal": lambda self, fill_value: call("fill_diagonal", self, fill_value),
     "elu": lambda self, alpha=1: call("ops.elu", self, alpha=alpha),
@@ -1427,6 +1403,9 @@ ROWS: dict[str, Row] = {
     "logcumsumexp": lambda self, dim: call(
         "ops.associative_scan", Name("ops.logaddexp"), self, axis=dim % max(self.ndim, 1)
     ),
+    "bincount": lambda self, weights=None, minlength=0: call(
+        "ops.bincount", self, weights=weights, minlength=minlength
+    ),
     "histc": lambda self, bins=100, min=0, max=0: call("histogram", self, bins, min, max),
     "diff": difference,
     **dict.fromkeys(("norm", "linalg_vector_norm"), norm),
@@ -1484,6 +1463,7 @@ ROWS: dict[str, Row] = {
     "rnn_relu.input": recurrent("rnn", "relu"),
     "alpha_dropout": alpha_dropout(each=True),
     "feature_alpha_dropout": alpha_dropout(each=False),
+    "feature_dropout": lambda input, p, train: dropout(input, p, train, "channel_dropout"),
     "native_dropout": lambda input, p, train: (dropout(input, p, bool(train)), None),
     **dict.fromkeys(("grid_sampler", "grid_sampler_2d", "grid_sampler_3d"), grid_sample),
     **{f"upsample_nearest{n}d.vec": interpolate("nearest") for n in (1, 2, 3)},
@@ -1501,7 +1481,7 @@ ROWS: dict[str, Row] = {
     "scatter.reduce": scatter_reduce,
     "scatter.value_reduce": scatter_reduce,
     "slice_scatter": set_slice,
-    "select_scatter": set_part,
+    "select_scatter": lambda self, src, dim, index: call("ops.set_item", self, along(self, dim, index), src),
     "argsort": lambda self, dim=-1, descending=False: call("ops.argsort", self, axis=dim, descending=descending),
     # matrices
     "diagonal_scatter": lambda self, src, offset=0, dim1=0, dim2=1: call(
@@ -1519,6 +1499,12 @@ ROWS: dict[str, Row] = {
     ),
     "linalg_solve_triangular": lambda self, B, upper: call("ops.solve_triangular", self, B, lower=not upper),
     # creation
+    "linspace": lambda start, end, steps, out, dtype=None: call(
+        "ops.linspace", start, end, steps, dtype=DType(out.dtype)
+    ),
+    "randperm": lambda n, out, dtype=None: call(
+        "random.shuffle", call("ops.arange", n, dtype=DType(out.dtype)), seed=SEED
+    ),
     "eye": lambda n, out, dtype=None: call("ops.eye", n, dtype=DType(out.dtype)),
     **dict.fromkeys(("zeros", "empty", "new_zeros", "new_empty"), fill_row(0)),
     **dict.fromkeys(("ones", "new_ones"), fill_row(1)),

@@ -498,11 +498,7 @@ def _twice(leaf: Any) -> Any:
     return torch.cat([leaf, leaf]) if isinstance(leaf, torch.Tensor) and leaf.ndim else leaf
 
 
-def _as_is(leaf: Any) -> Any:
-    return leaf
-
-
-REPEATS = (_more_than_one, _twice, _as_is)
+REPEATS = (_more_than_one, _twice, lambda leaf: leaf)
 
 
 @contextlib.contextmanager
@@ -832,8 +828,7 @@ class _Reader:
             raise errors.TranslationError(_graph.list_missing(stuck_at or self.missing))
         outputs = self._outputs()
         nodes = _graph.without_dead(self.nodes, outputs)
-        dtype = _rows.dtype_of(self.params, self.inputs)
-        self.graph = Graph(kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, dtype, "PyTorch")
+        self.graph = Graph(kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, "PyTorch")
         self.graph.paths, self.graph.constants = self._paths()
         self.graph.guards, self.graph.frozen = self._guards(), self.frozen
 
