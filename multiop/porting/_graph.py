@@ -6,7 +6,9 @@ An expression is a Python literal, a tuple or a list of expressions, or one of t
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -187,13 +189,19 @@ class Graph:
     nodes: list[Node]
     outputs: Expression
     leaves: dict[str, Value]
-    dtype: str  # the floating dtype that most of its leaves have
     framework: str
     paths: list[list[int | str]] | None = None  # where each input is among the arguments; `None`: it is one of them
     constants: list[tuple[list[int | str], Any]] = dataclasses.field(default_factory=list)  # arguments of other types
     guards: list[str] = dataclasses.field(default_factory=list)  # what the open sizes have to fulfil
     frozen: list[str] = dataclasses.field(default_factory=list)  # the parameters that the original does not train
     repeat: Callable[[Any], Any] | None = None  # what was done to each example before the model was traced
+
+    @functools.cached_property
+    def dtype(self) -> str:
+        """The floating dtype that most parameters have; that of the inputs if there are none."""
+        dtypes = collections.Counter(str(leaf.dtype) for leaf in self.params.values() if leaf.dtype.kind in "fV")
+        floating = [value.dtype for value in self.inputs if value.dtype.startswith(("float", "bfloat"))]
+        return dtypes.most_common(1)[0][0] if dtypes else floating[0] if floating else "float32"
 
 
 def call(function: str, *args: Expression, **kwargs: Expression) -> Call:
@@ -444,14 +452,18 @@ def evaluation_nodes(graph: Graph, change: Callable[[Expression], Expression]) -
     return statements
 
 
-HINT = "\ntrace(..., partial=True), or --partial, keeps them: each is a porting.bridge, which needs {}"
+def list_missing(missing: Mapping[str, Sequence[str]], bridged: str = "") -> str:
+    """Return the words of an error: what has no translation, how often it occurs, and where.
 
-
-def list_missing(missing: Mapping[str, Sequence[str]]) -> str:
-    """Return the words of an error: what has no translation, how often it occurs, and where."""
+    Args:
+        missing: The places of each operation.
+        bridged: The framework that bridges may stay to.
+    """
     lines = [f"{len(missing)} operation{'s have' if len(missing) > 1 else ' has'} no translation:"]
     for name, places in sorted(missing.items()):
         different = list(dict.fromkeys(place for place in places if place))
         shown = ", ".join(different[:3]) + (", ..." if len(different) > 3 else "")
         lines.append(f"  {name}, {len(places)} time{'s' if len(places) > 1 else ''}{': ' + shown if shown else ''}")
+    way = "trace(..., partial=True), or --partial, keeps them: each is a porting.bridge, which needs"
+    lines += [f"{way} {bridged}"] if bridged else []
     return "\n".join(lines)

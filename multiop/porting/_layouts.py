@@ -111,10 +111,12 @@ def gru_torch(leaves: Leaves) -> list[Form]:
     form.pop("bias", None)
     if "bias_ih" not in leaves:
         return [form]
-    size = leaves["bias_ih"][0]
-    units = size // 3
-    first, second = Name("bias_ih"), Name("bias_hh")
-    merged = dict(form)
+    return _with_two_biases(form, Name("bias_ih"), Name("bias_hh"), leaves["bias_ih"][0])
+
+
+def _with_two_biases(form: Form, first: Expression, second: Expression, size: int) -> list[Form]:
+    """Return the form of a GRU with its two biases, and with what is the same where these are added up."""
+    units, merged = size // 3, dict(form)
     for n, gate in enumerate("rz"):
         bounds = (n * units, (n + 1) * units, size)
         merged[f"bias_{gate}"] = total(part(first, 0, *bounds), part(second, 0, *bounds))
@@ -154,16 +156,12 @@ def gru_keras(leaves: Leaves) -> list[Form]:
     if "bias" not in leaves:
         return [form]
     shape = leaves["bias"]
-    size, units = shape[-1], shape[-1] // 3
     if len(shape) == 1:  # without `reset_after` the cell is another one: torch and flax have none like it
         return [{**form, "bias_before": blocks(Name("bias"), 0, 1, 0, 2)}]
+    size = shape[-1]
     rows = [reshape(part(Name("bias"), 0, n, n + 1, 2), (1, size), (size,)) for n in range(2)]
-    ordered = [blocks(row, 0, 1, 0, 2) for row in rows]
-    merged = dict(form)
-    for n, gate in enumerate("rz"):
-        merged[f"bias_{gate}"] = total(*(part(row, 0, n * units, (n + 1) * units, size) for row in ordered))
-    merged["bias_n"], merged["bias_hn"] = (part(row, 0, 2 * units, size, size) for row in ordered)
-    return [{**form, "bias_input": ordered[0], "bias_recurrent": ordered[1]}, merged]
+    first, second = (blocks(row, 0, 1, 0, 2) for row in rows)
+    return _with_two_biases(form, first, second, size)
 
 
 def lstm_flax(leaves: Leaves) -> list[Form]:

@@ -433,7 +433,7 @@ def trace(
         "shapes": _shapes_of(graph),
         "guards": graph.guards,
         "inputs": [
-            _fit_example(reader.example(tensor, *filter(None, [graph.repeat])), value.shape)
+            _describe_example(reader.to_numpy(tensor, *filter(None, [graph.repeat])), value.shape)
             for tensor, value in zip(_in_order(graph, inputs, keywords or {}), graph.inputs, strict=True)
         ],
     }
@@ -469,7 +469,7 @@ def _record(port: Port, about: dict[str, Any], model: Any) -> None:
             for mode in about["modes"]:
                 if not port.draws(mode):
                     outputs, gradients, state = reader.run(model, tuple(args), _prove.weights, training=mode, **options)
-                    own = {path: leaf for path, leaf in state.items() if path in kept}
+                    own = kept | {path: leaf for path, leaf in state.items() if path in kept}  # others are constants
                     about[_RECORDS[mode]] = _prove.digest(outputs, gradients, own, params)
         except Exception as error:
             about["raised"] = f"it raised {type(error).__name__}: {str(error).strip()}".partition("\n")[0]
@@ -626,11 +626,10 @@ def _takes(graph: _graph.Graph, inputs: tuple[Any, ...], keywords: dict[str, Any
     return True
 
 
-def _fit_example(example: tuple[list[int], str, int], sizes: Any) -> tuple[list[int], str, int]:
-    """Return an example of the sizes that are fixed."""
-    shape, dtype, top = example
-    fixed = zip(sizes, shape, strict=True)
-    return [size if isinstance(size, int) else length for size, length in fixed], dtype, top
+def _describe_example(array: Any, sizes: Any) -> tuple[list[int], str, int]:
+    """Return the shape of an example input, of the sizes that are fixed, its dtype and its largest integer."""
+    shape = [size if isinstance(size, int) else length for size, length in zip(sizes, array.shape, strict=True)]
+    return shape, str(array.dtype), 0 if array.dtype.kind in "fcV" or not array.size else int(array.max())
 
 
 def _check_sizes(name: str, wanted: list[Any], guards: list[str], inputs: Any) -> None:

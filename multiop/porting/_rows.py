@@ -9,13 +9,12 @@ translation.
 
 from __future__ import annotations
 
-import collections
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from multiop.porting._graph import Dim, DType, Expression, Value, call
+from multiop.porting._graph import Dim, DType, Expression, Item, Value, call
 
 Row: TypeAlias = Callable[..., Expression]
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -105,6 +104,14 @@ def binary(op: str) -> Row:
     return lambda x, y: call(f"ops.{op}", x, y)
 
 
+def part(x: Value, key: Sequence[Any]) -> Expression:
+    """Return `x[key]`, without slices of everything at the end."""
+    key = list(key)
+    while key and key[-1] == slice(None):
+        key.pop()
+    return Item(x, tuple(key)) if key else x
+
+
 # what readers share
 
 
@@ -117,13 +124,6 @@ def special(row: Row, **given: Any) -> dict[str, Any]:
 def takes_all(row: Row) -> bool:
     """Say whether a row takes any option."""
     return any(each.kind == each.VAR_KEYWORD for each in inspect.signature(row).parameters.values())
-
-
-def dtype_of(params: Mapping[str, Any], inputs: Sequence[Value]) -> str:
-    """Return the floating dtype that most parameters have; that of the inputs if there are none."""
-    dtypes = collections.Counter(str(leaf.dtype) for leaf in params.values() if leaf.dtype.kind in "fV")
-    floating = [value.dtype for value in inputs if value.dtype.startswith(("float", "bfloat"))]
-    return dtypes.most_common(1)[0][0] if dtypes else floating[0] if floating else "float32"
 
 
 def as_python(value: Any, own: Callable[[Any], str | None], reason: str = "") -> str:

@@ -18,7 +18,7 @@ from multiop.porting._graph import Dim, Graph, Infix, Node, Value
 def test_a_size_is_a_factor_as_a_whole_and_may_be_returned():
     batch, more = Dim("batch", ("batch",)), Dim("batch + 1", ("batch",))
     x, y = Value((batch, 3), "float32", "input", "x"), Value((batch, 3), "float32")
-    graph = Graph("Net", [x], {}, {}, [Node([y], Infix("/", x, more))], (y, more), {}, "float32", "PyTorch")
+    graph = Graph("Net", [x], {}, {}, [Node([y], Infix("/", x, more))], (y, more), {}, "PyTorch")
     source = _printing.source(graph, "net")
     assert "x / (batch + 1)" in source
     assert "batch = ops.shape(x)[0]" in source

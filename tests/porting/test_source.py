@@ -42,9 +42,7 @@ class Model:
         return self.add(call("linear", x, **leaves), (BATCH, size), *scopes)
 
     def source(self, outputs, kind="Net"):
-        graph = Graph(
-            kind, self.inputs, self.params, self.state, self.nodes, outputs, self.leaves, "float32", "PyTorch"
-        )
+        graph = Graph(kind, self.inputs, self.params, self.state, self.nodes, outputs, self.leaves, "PyTorch")
         return _printing.source(graph, "net")
 
 

@@ -206,6 +206,10 @@ def decorated(p, x):
         lambda p, x: p * x if tuple(x.shape[1:]) != (6,) else x,
         lambda p, x: p * x if x.get_shape()[1:] == (6,) else x,
         lambda p, x: p * x * {6: 2.0}.get(x.shape[1], 3.0),
+        lambda p, x: p * x * {5: 2.0}.get(x.shape[1], 3.0),  # what it does not find, it compares with nothing
+        lambda p, x: p * x if tuple(x.shape[1:]) in {(5,), (7,)} else x,
+        lambda p, x: p * x if x.shape[1] else x,
+        lambda p, x: p * x * (x.shape[1] or 3),
         unpacked,
         decorated,
     ],

@@ -570,6 +570,27 @@ def test_the_proof_sees_a_planted_fault(tmp_path, backend):
     assert not wrong.agrees and wrong.value > 1e-6 and wrong.gradient > 1e-6
 
 
+class Scaled(nn.Module):
+    """A model that makes a tensor of numbers, and returns numbers beside one."""
+
+    def __init__(self, counts):
+        super().__init__()
+        self.line, self.counts = nn.Linear(3, 2), counts
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x):
+        if self.counts:
+            self.count.add_(1)
+        return self.line(x) * torch.tensor([1.0, 2.0], dtype=x.dtype), 3, x.shape[0]
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_a_port_with_a_constant_is_proven_and_its_docstring_tells_of_numbers(counts):
+    port = porting.trace(Scaled(counts).double(), normal(4, 3))
+    assert porting.prove(port, "torch").agrees
+    assert f"return `(batch, 2)`, `3`, `batch` and the {'new ' * counts}state." in port.source
+
+
 def test_a_proof_without_anything_to_compare_does_not_agree():
     port = porting.trace(torch_rows.Line(lambda x: x * 0), normal(3))
     proof = porting.prove(port, "torch")
@@ -852,3 +873,64 @@ def test_memory_that_is_read_in_two_ways_is_two_leaves(seen, backend):
     with multiop.use_backend(backend):
         computed, _ = port.function(port.params, port.state, x.numpy())
         np.testing.assert_allclose(ops.convert_to_numpy(computed), model(x), rtol=1e-14)
+
+
+class Attended(nn.Module):
+    """Scores where a mask of them is true, and 0 elsewhere."""
+
+    def __init__(self, mask):
+        super().__init__()
+        self.mask = mask
+
+    def forward(self, scores, keep):
+        k, b = torch.arange(scores.shape[-1]), torch.arange(scores.shape[0])
+        return torch.where(self.mask(k[:, None], k[None], b, keep), scores, 0.0)
+
+
+def packed(q, k, b, keep):
+    """Look at the tokens of the same sequence that stand before each one, of sequences found as transformers does."""
+    positions = k.expand(len(b), -1)
+    number = (torch.diff(positions, prepend=positions[:, :1] - 1, dim=-1) != 1).cumsum(-1)
+    b, q, k = b[:, None, None], q[None], k[None]
+    return (k <= q) & (number[b, q] == number[b, k])
+
+
+def padded(q, k, b, keep):
+    return q.new_ones((), dtype=torch.bool) & (k <= q)[None] & keep[b[:, None, None], k[None]]
+
+
+LENGTHS = {"scores": {0: "batch", 1: "length", 2: "length"}, "keep": {0: "batch", 1: "length"}}
+LOWER = 'ops.tril(ops.ones((length, length), dtype="bool"))'
+MASKS = [
+    (lambda q, k, b, keep: k <= q, f"ops.where({LOWER}, scores, 0.0)"),
+    (lambda q, k, b, keep: q < k, 'ops.triu(ops.ones((length, length), dtype="bool"), 1)'),
+    (lambda q, k, b, keep: (k <= q) & (k > q - 3), LOWER.replace("ops.tril", "ops.triu(ops.tril") + ", -2)"),
+    (lambda q, k, b, keep: k > q - 9, 'ops.triu(ops.ones((length, length), dtype="bool"), -8)'),  # more than there are
+    (lambda q, k, b, keep: (k - q + 1 <= 2) & (k >= 0), LOWER[:-1] + ", 1)"),
+    (packed, 'ops.tril(ops.ones((batch, length, length), dtype="bool"))'),
+    (padded, 'ops.bitwise_and(ops.tril(ops.ones((1, length, length), dtype="bool")), keep[:, None])'),
+    (lambda q, k, b, keep: 2 * k <= q, "ops.less_equal("),
+    (lambda q, k, b, keep: k.flip(1) <= q, "ops.less_equal("),
+    (lambda q, k, b, keep: k[0][k - 3] <= q, "ops.less_equal("),  # counted from the end
+    (lambda q, k, b, keep: k[:, [0]] == q - k[:, [0]], "ops.equal("),
+    (lambda q, k, b, keep: torch.cat([k[:, :2], k[:, :-2]], 1) <= q, "ops.less_equal("),
+]
+
+
+@functools.cache
+def masked(mask):
+    model = Attended(mask).double()
+    inputs = [torch.rand(2, 5, 5, dtype=torch.float64), torch.rand(2, 5) > 0.3]
+    return model, porting.trace(model, *inputs, dynamic_shapes=LENGTHS)
+
+
+@pytest.mark.parametrize(
+    ("mask", "text"),
+    [row if row[0] in (packed, padded) else pytest.param(*row, marks=pytest.mark.tier("full")) for row in MASKS],
+)
+def test_a_mask_of_positions_is_one_call(mask, text, backend):
+    model, port = masked(mask)
+    assert text in port.source
+    inputs = [torch.rand(3, 12, 12, dtype=torch.float64), torch.rand(3, 12) > 0.3]
+    computed, _ = port.function(port.params, port.state, *map(np.asarray, inputs))
+    np.testing.assert_array_equal(ops.convert_to_numpy(computed), model(*inputs).numpy())

@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from multiop.porting import _graph
+from multiop.porting import _graph, _rows
 from multiop.porting._graph import Body, Call, Custom, Dim, DType, Expression, Graph, Infix, Item, Node, Value, call
-from multiop.porting._printing import limits
+from multiop.porting._printing import limits, masks
 
 _REDUCTIONS = ("ops.mean", "ops.sum", "ops.var", "ops.std", "ops.max", "ops.min", "ops.prod")
 
@@ -20,6 +20,7 @@ _REDUCTIONS = ("ops.mean", "ops.sum", "ops.var", "ops.std", "ops.max", "ops.min"
 def simplify_graph(graph: Graph) -> list[Node]:
     """Return the statements without exchanges of axes that undo each other, and the like."""
     _drop_neutral(graph.nodes)
+    masks.write_masks(graph.nodes)
     nodes, graph.outputs = _shorter(graph.nodes, graph.outputs)
     return _graph.without_dead(nodes, graph.outputs)
 
@@ -241,16 +242,14 @@ def _put_once(
     else:
         return None
     key.insert(axis % (value.ndim + 1), None)
-    while key[-1] == _WHOLE:
-        key.pop()
-    return Item(x, tuple(key))
+    return _rows.part(x, key)
 
 
 def _is_true(a: Expression, b: Expression, producers: Mapping[int, Node]) -> bool:
-    """Say whether `a` is a single True, so that `a & b` is the mask `b`."""
+    """Say whether `a` is True everywhere, so that `a & b` is the mask `b`."""
     made = _producing_expression(a, producers)
-    is_one = isinstance(made, Call) and made.function == "ops.ones" and made.args[:1] == ((),)
-    return is_one and isinstance(b, Value) and "bool" in (a.dtype, b.dtype) and a.dtype == b.dtype
+    is_one = isinstance(made, Call) and made.function == "ops.ones" and isinstance(b, Value)
+    return is_one and made.args[0] in ((), b.shape) and "bool" in (a.dtype, b.dtype) and a.dtype == b.dtype
 
 
 def _axes(axis: Any, ndim: int) -> set[int]:

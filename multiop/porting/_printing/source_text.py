@@ -147,6 +147,9 @@ class _Lines:
             name = f"`{self.text.name(value)}`"
             given.append(name if value.dtype == "list" else f"{name}: {shape(lambda region, i=i: region.inputs[i])}")  # type: ignore[misc]
         back = [shape(lambda region, i=i: region.outputs[i]) for i in range(len(self.region.outputs))]  # type: ignore[misc]
+        returned = _graph.leaves(self.definition.graph.outputs) if self.is_root else []
+        if not all(isinstance(leaf, Value) for leaf in returned):  # a number beside tensors
+            back = [shape(lambda _, x=x: x) if isinstance(x, Value) else f"`{self.text(x)}`" for x in returned]  # type: ignore[misc]
         new = ["the new state"] if "update" in self.function.uses else ["the state"] if self.is_root else []
         text = f"Compute `{self.function.kind}` of {_and(given)}; return {_and([*back, *new])}."
         if self.custom is not None:

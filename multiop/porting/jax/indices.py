@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Name, Value, call
-from multiop.porting._rows import Row, Untranslated, add_sizes, block_replaced, is_number, sizes
+from multiop.porting._rows import Row, Untranslated, add_sizes, block_replaced, is_number, part, sizes
 
 _LIMITS = {name: np.iinfo(name) for name in ("int8", "uint8", "int16", "uint16", "uint32", "uint64")}
 _RESHAPING = {"reshape", "expand_dims", "squeeze", "broadcast_to", "transpose", "swapaxes", "moveaxis", "flip"}
@@ -25,14 +25,6 @@ _UPDATES = {"set": "set_item", "add": "add_at", "mul": "multiply_at", "max": "ma
 def integers(numbers: Sequence[Any]) -> tuple[int, ...]:
     """Return dimensions as ints, which NumPy's may be."""
     return tuple(map(int, numbers))
-
-
-def part(x: Value, key: Sequence[Any]) -> Expression:
-    """Return `x[key]`, without slices of everything at the end."""
-    key = list(key)
-    while key and key[-1] == slice(None):
-        key.pop()
-    return Item(x, tuple(key)) if key else x
 
 
 def reorder_axes(x: Expression, order: Sequence[int]) -> Expression:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import permutations
 from typing import Any
 
 from multiop.porting._graph import SEED, TRAINING, Call, Dim, Expression, Infix, Value, call
@@ -389,39 +390,25 @@ def normalization(expression: Expression, made: Made) -> Expression | None:
     return None
 
 
-def scaled_normalization(expression: Expression, made: Made) -> Expression | None:
-    """A scale in a step of its own."""
-    if is_infix(expression, "*"):
-        for scale, other in ((expression.left, expression.right), (expression.right, expression.left)):
-            inner = made(other)
-            if not isinstance(scale, Value):
-                continue
-            if is_call(inner, "ops.layer_normalization") and inner.args[1:] == (None, None):
-                x, axis = inner.args[0], option(inner, "axis")
-                count = 1 if isinstance(axis, int) else len(axis)
-                if scale.shape == x.shape[-count:]:
-                    return Call(inner.function, (x, scale, None), inner.kwargs)
-            is_bare = is_call(inner, "ops.batch_normalization") and inner.args[4:6] == (None, None)
-            if is_bare and scale.shape == inner.args[0].shape[-1:]:
-                return Call(inner.function, (*inner.args[:5], scale, inner.args[6]))
-    return None
+_FREE = {  # where a scale and an offset stand among the arguments, and what must be free then
+    ("*", "ops.layer_normalization"): (1, slice(1, 3)),
+    ("+", "ops.layer_normalization"): (2, slice(2, 3)),
+    ("*", "ops.batch_normalization"): (5, slice(4, 6)),
+    ("+", "ops.batch_normalization"): (4, slice(4, 5)),
+}
 
 
-def shifted_normalization(expression: Expression, made: Made) -> Expression | None:
-    """The offset that is added behind a normalization."""
-    if is_infix(expression, "+"):
-        for offset, other in ((expression.right, expression.left), (expression.left, expression.right)):
-            inner = made(other)
-            if not isinstance(offset, Value):
-                continue
-            if is_call(inner, "ops.layer_normalization") and inner.args[2] is None:
-                x, axis = inner.args[0], option(inner, "axis")
-                count = 1 if isinstance(axis, int) else len(axis)
-                if offset.shape == x.shape[-count:]:
-                    return Call(inner.function, (x, inner.args[1], offset), inner.kwargs)
-            is_bare = is_call(inner, "ops.batch_normalization") and inner.args[4] is None
-            if is_bare and offset.shape == inner.args[0].shape[-1:]:
-                return Call(inner.function, (*inner.args[:4], offset, *inner.args[5:]))
+def affine_normalization(expression: Expression, made: Made) -> Expression | None:
+    """A scale, or the offset that is added, in a step of its own behind a normalization."""
+    for vector, other in permutations((expression.left, expression.right)) if is_infix(expression, "*+") else ():
+        inner = made(other)
+        if not isinstance(vector, Value) or not is_call(inner, "ops.layer_normalization", "ops.batch_normalization"):
+            continue
+        at, free = _FREE[expression.operator, inner.function]
+        axis, args = option(inner, "axis"), inner.args
+        shape = args[0].shape[-len(axis) if isinstance(axis, tuple) else -1 :]
+        if vector.shape == shape and set(args[free]) == {None}:
+            return Call(inner.function, (*args[:at], vector, *args[at + 1 :]), inner.kwargs)
     return None
 
 
@@ -639,9 +626,8 @@ RULES = [
     gelu,
     silu,
     rms_normalization,
-    scaled_normalization,
+    affine_normalization,
     normalization,
-    shifted_normalization,
     einsum_of_transposes,
     attention,
     dropout,

@@ -26,13 +26,14 @@ from multiop.porting._rows import (
     binary,
     cast,
     is_number,
+    part,
     short,
     sizes,
     spellings,
     split,
     unary,
 )
-from multiop.porting.jax.indices import dynamic_slice, dynamic_update, gather, part, scatter, scatter_difference
+from multiop.porting.jax.indices import dynamic_slice, dynamic_update, gather, scatter, scatter_difference
 
 
 def is_floating(x: Value) -> bool:
@@ -397,10 +398,6 @@ def pad(x: Value, value: Expression, padding_config: Any, out: Value) -> Express
     if not any(width for pair in widths for width in pair):
         return y
     return call("ops.pad", y, widths, constant_values=value) if value else call("ops.pad", y, widths)
-
-
-def stack(*xs: Value, axis: int) -> Expression:
-    return call("ops.stack", list(xs), axis=axis if axis < xs[0].ndim else -1)
 
 
 def sort(*xs: Value, dimension: int, is_stable: bool, num_keys: int, out: Any, emit: Any) -> Expression:
@@ -858,10 +855,6 @@ def bernoulli(key: Any, p: Expression, body: Any, out: Value) -> Expression:
     return call("ops.less", call("random.uniform", out.shape, dtype=DType(dtype), seed=SEED), p)
 
 
-def normal(key: Any, out: Value) -> Expression:
-    return call("random.normal", out.shape, dtype=DType(out.dtype), seed=SEED)
-
-
 def copysign(x: Expression, y: Expression) -> Expression:
     size = call("ops.abs", x)
     return call("ops.where", call("ops.signbit", y), call("ops.negative", size), size)
@@ -937,7 +930,7 @@ ROWS: dict[str, Row] = {
     "split": lambda x, sizes, axis, out: split(x, sizes, axis if axis < x.ndim - 1 else -1),
     "pad": pad,
     "rev": lambda x, dimensions: call("ops.flip", x, axis=tuple(dimensions) if len(dimensions) > 1 else dimensions[0]),
-    "stack": stack,
+    "stack": lambda *xs, axis: call("ops.stack", list(xs), axis=axis if axis < xs[0].ndim else -1),
     "unstack": lambda x, axis, out: tuple(Item(x, (*[slice(None)] * axis, i)) for i in range(len(out))),
     "dynamic_slice": dynamic_slice,
     "dynamic_update_slice": dynamic_update,
@@ -973,7 +966,7 @@ NAMED: dict[str, Row] = {
     "numpy._var": variance,
     "random._uniform": uniform,
     "random._bernoulli": bernoulli,
-    "random._normal": normal,
+    "random._normal": lambda key, out: call("random.normal", out.shape, dtype=DType(out.dtype), seed=SEED),
 }
 NAMED_ENTRYWISE: dict[str, Row] = {
     **{f"nn.{op}": unary(op) for op in ("relu", "silu")},

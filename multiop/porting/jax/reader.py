@@ -279,10 +279,8 @@ class _Reader:
         consts = [self._closed_over(const) for const in closed.consts]
         results = self.run(closed.jaxpr, consts, arguments, (), [True] * len(closed.jaxpr.outvars))
         if self.missing:
-            hint = not partial and self.is_bridgeable
-            raise errors.TranslationError(
-                _graph.list_missing(self.missing) + (_graph.HINT.format("JAX") if hint else "")
-            )
+            hint = "JAX" if not partial and self.is_bridgeable else ""
+            raise errors.TranslationError(_graph.list_missing(self.missing, hint))
         outputs_tree, state_tree = jax.tree.structure(shapes[0]), jax.tree.structure(shapes[1])
         count = outputs_tree.num_leaves
         self.scopes = ()
@@ -1047,17 +1045,8 @@ class _Reader:
         for node in nodes:
             node.expression = _graph.rebuild(node.expression, patterns.with_slope)
         nodes = _graph.without_dead(nodes, outputs)
-        return Graph(
-            self.model.kind,
-            self.inputs,
-            self.params,
-            self.state,
-            nodes,
-            outputs,
-            self.leaves,
-            _rows.dtype_of(self.params, self.inputs),
-            self.model.framework,
-        )
+        model = self.model
+        return Graph(model.kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, model.framework)
 
     def _merge_tracked_norms(self, nodes: list[Node]) -> list[Node]:
         """Put a normalization by the batch and the new statistics into one statement, which has an evaluation mode."""
@@ -1362,11 +1351,9 @@ def run(
     return jax.tree.map(np.asarray, (outputs, gradients, new))
 
 
-def example(value: Any) -> tuple[list[int], str, int]:
-    """Return shape, dtype and largest entry of an example input."""
-    array = np.asarray(_array(value))
-    is_float = array.dtype.kind in "fcV"
-    return list(array.shape), _name_of(array.dtype), 0 if is_float or not array.size else int(array.max())
+def to_numpy(value: Any) -> Any:
+    """Return an example input as an array."""
+    return np.asarray(_array(value))
 
 
 def evaluation_nodes(graph: Graph) -> list[Node]:

@@ -8,6 +8,7 @@ names are special: `out` is what the operation returns (`Value`s without content
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,6 +23,7 @@ from multiop.porting._rows import (
     binary,
     block_replaced,
     cast,
+    part,
     short,
     size_text,
     sizes,
@@ -66,10 +68,6 @@ def infix(operator: str, op: str) -> Row:
         return Infix(operator, x, y)
 
     return row
-
-
-def comparison(op: str) -> Row:
-    return lambda x, y, incompatible_shape_error=True: call(f"ops.{op}", x, y)
 
 
 def extremum(op: str) -> Row:
@@ -170,13 +168,6 @@ def bias_add(value: Value, bias: Value, data_format: str = "NHWC") -> Expression
     if data_format != "NHWC" and value.ndim > 2:
         return Infix("+", value, call("ops.reshape", bias, (-1, *[1] * (value.ndim - 2))))
     return Infix("+", value, bias)
-
-
-def add_n(inputs: Sequence[Value]) -> Expression:
-    total: Expression = inputs[0]
-    for x in inputs[1:]:
-        total = Infix("+", total, x)
-    return total
 
 
 # shapes
@@ -304,9 +295,7 @@ def cut(input: Value, begin: Any, size: Any, out: Value) -> Expression:
         else:
             stop = length if start == 0 else start + length
             key.append(slice(start or None, None if stop == whole else stop))
-    while key and key[-1] == slice(None):
-        key.pop()
-    return Item(input, tuple(key)) if key else input
+    return part(input, key)
 
 
 def update_block(input: Value, update: Value, indices: Any) -> Expression:
@@ -470,7 +459,6 @@ def conv_of(function: str) -> Row:
         explicit_paddings: Any = (),
         data_format: str = "NHWC",
         dilations: Any = (1, 1, 1, 1),
-        use_cudnn_on_gpu: bool = True,
         bias: Any = None,
     ) -> Expression:
         x, thinned, options = conv_options(input, strides, padding, explicit_paddings, dilations, data_format)
@@ -494,7 +482,6 @@ def conv_transpose(
     explicit_paddings: Any = (),
     data_format: str = "NHWC",
     dilations: Any = (1, 1, 1, 1),
-    use_cudnn_on_gpu: bool = True,
     bias: Any = None,
 ) -> Expression:
     if padding == "EXPLICIT" or data_format.startswith("NC"):
@@ -809,14 +796,11 @@ def fused_batch_norm(
     out: Sequence[Value],
     emit: Any,
     epsilon: float = 1e-4,
-    exponential_avg_factor: float = 1.0,
     data_format: str = "NHWC",
     is_training: bool = True,
 ) -> Expression:
     axis = 1 if data_format.startswith("NC") else x.ndim - 1
     if is_training:
-        if exponential_avg_factor != 1:
-            raise Untranslated("a moving average inside")
         axes = tuple(dim for dim in range(x.ndim) if dim != axis)
         mean, variance = emit(
             call("ops.moments", x, axes), *[Value(skeleton.shape, skeleton.dtype) for skeleton in out[1:3]]
@@ -1220,7 +1204,8 @@ def first_entries(x: Value, counts: Sequence[Any]) -> Expression:
 _BINARY = (
     "DivNoNan=divide_no_nan FloorDiv=floor_divide FloorMod=mod TruncateMod=fmod LeftShift=left_shift "
     "RightShift=right_shift LogicalAnd=logical_and LogicalOr=logical_or BitwiseAnd=bitwise_and BitwiseOr=bitwise_or "
-    "BitwiseXor=bitwise_xor"
+    "BitwiseXor=bitwise_xor Equal=equal NotEqual=not_equal Less=less LessEqual=less_equal Greater=greater "
+    "GreaterEqual=greater_equal"
 )
 ROWS: dict[str, Row] = {
     # entry by entry
@@ -1251,14 +1236,8 @@ ROWS: dict[str, Row] = {
     "Igammac": lambda a, x: call("ops.gammaincc", a, x),
     "Polygamma": polygamma,
     "Complex": lambda real, imag: call("ops.view_as_complex", call("ops.stack", [real, imag], axis=-1)),
-    "AddN": add_n,
+    "AddN": lambda inputs: functools.reduce(functools.partial(Infix, "+"), inputs),
     "BiasAdd": bias_add,
-    **{
-        name: comparison(op)
-        for name, op in spellings(
-            "Equal=equal NotEqual=not_equal Less=less LessEqual=less_equal Greater=greater GreaterEqual=greater_equal"
-        ).items()
-    },
     # products
     "MatMul": matmul,
     "BatchMatMul": batch_matmul,

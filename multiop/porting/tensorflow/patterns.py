@@ -425,11 +425,8 @@ _ERF = [
 ]
 _CUBIC = ("AddV2", "x", ("Mul", 0.044715, ("Pow", "x", 3)))
 _TANH = [("Mul", ("Mul", 0.5, "x"), ("AddV2", 1.0, ("Tanh", ("Mul", math.sqrt(2 / math.pi), _CUBIC))))]
-_HARD = [
-    ("Mul", "x", ("RealDiv", ("Relu6", ("AddV2", "x", 3.0)), 6.0)),
-    ("Mul", "x", ("Mul", ("Relu6", ("AddV2", "x", 3.0)), 1 / 6)),
-]
 _HARD_SIGMOID = [("RealDiv", ("Relu6", ("AddV2", "x", 3.0)), 6.0), ("Mul", ("Relu6", ("AddV2", "x", 3.0)), 1 / 6)]
+_HARD = [("Mul", "x", pattern) for pattern in _HARD_SIGMOID]
 
 
 def _activation(patterns: Sequence[Any], function: str, **kwargs: Any) -> Callable[[Operation], Match | None]:

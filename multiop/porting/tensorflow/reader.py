@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from multiop import errors
-from multiop.porting import _converters, _graph, _hosts, _rows
+from multiop.porting import _converters, _graph, _hosts, _objects, _rows
 from multiop.porting._graph import (
     Apply,
     Body,
@@ -34,7 +34,7 @@ from multiop.porting._graph import (
     Value,
 )
 from multiop.porting._printing import snake
-from multiop.porting._rows import FLOATS, Untranslated, single
+from multiop.porting._rows import FLOATS, Untranslated, single, words
 from multiop.porting.tensorflow import _internals, blocks, operations, patterns, weights
 from multiop.porting.tensorflow.flat import (
     Edge,
@@ -52,6 +52,7 @@ from multiop.porting.tensorflow.sizes import Compared
 
 _CONTAINERS = ("Functional", "Sequential")
 _SEEDS = ("StatelessRandomGetKeyCounter", "RngReadAndSkip", "StatelessRandomGetKeyCounterAlg")
+_IGNORED = words("N grad_a grad_b incompatible_shape_error use_cudnn_on_gpu validate_indices")
 _OTHER_SIZES = (ValueError, TypeError, tf.errors.InvalidArgumentError)  # what sizes meet that do not fit
 
 
@@ -152,40 +153,18 @@ class _Arguments:
 
     def __init__(self, inputs: tuple[Any, ...], keywords: dict[str, Any] | None):
         self.trees: tuple[list[Any], dict[str, Any]] = (list(inputs), dict(keywords or {}))
-        self.paths: list[list[int | str]] = []
-        self.tensors: list[Any] = []
-        self.constants: list[tuple[list[int | str], Any]] = []
-        for tree in self.trees:
-            self._find(tree, [])
+        found = [(list(path), x) for tree in self.trees for path, x in _objects.tensors(tree)]
+        self.paths, self.tensors = [path for path, _ in found], [x for _, x in found]
+        self.constants = [(list(path), x) for tree in self.trees for path, x in _objects.settings(tree)]
         self.is_plain = self.paths == [[number] for number in range(len(self.paths))] and not self.constants
-
-    def _find(self, tree: Any, path: list[int | str]) -> None:
-        if isinstance(tree, (dict, list, tuple)):
-            for key, part in tree.items() if isinstance(tree, dict) else enumerate(tree):
-                self._find(part, [*path, key])
-        elif _is_tensor(tree):
-            self.paths.append(path)
-            self.tensors.append(tree)
-        else:
-            self.constants.append((path, tree))
 
     def built(self, tensors: Any) -> tuple[list[Any], dict[str, Any]]:
         """Return the positional and the named arguments, with other tensors."""
         left = iter(tensors)
-
-        def build(tree: Any) -> Any:
-            if isinstance(tree, dict):
-                return {key: build(part) for key, part in tree.items()}
-            if isinstance(tree, (list, tuple)):
-                return type(tree)([build(part) for part in tree])
-            return next(left) if _is_tensor(tree) else tree
-
-        positional, named = self.trees
-        return build(positional), build(named)
-
-
-def _is_tensor(leaf: Any) -> bool:
-    return hasattr(leaf, "__array__")
+        built: tuple[list[Any], dict[str, Any]] = _objects.map_leaves(
+            self.trees, lambda _, leaf: next(left) if _objects.is_tensor(leaf) else leaf
+        )
+        return built
 
 
 def _concrete(described: _Model, examples: list[Any], opened: list[dict[int, str]], watch: Any) -> Any:
@@ -692,9 +671,8 @@ class _Reader:
         self._statements(self.flat.operations, [result for result in self.flat.results if isinstance(result, Edge)])
         outputs = None if self.missing else self._outputs(concrete)
         if self.missing:
-            hint = not partial and self.is_bridgeable
-            more = _graph.HINT.format("TensorFlow") if hint else ""
-            raise errors.TranslationError(_graph.list_missing(self.missing) + more)
+            hint = "TensorFlow" if not partial and self.is_bridgeable else ""
+            raise errors.TranslationError(_graph.list_missing(self.missing, hint))
         nodes = _graph.without_dead(self.nodes, outputs)
         _bound_inverse_roots(nodes)
         if described.has_layers:
@@ -702,9 +680,8 @@ class _Reader:
             _group(nodes, list(described.variables))
             if blocks.nested(nodes, outputs) | blocks.mark_blocks(nodes, outputs):
                 nodes = _in_depth(nodes, outputs)
-        dtype = _rows.dtype_of(self.params, self.inputs)
         self.graph = Graph(
-            described.kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, dtype, "TensorFlow"
+            described.kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, "TensorFlow"
         )
 
     def _input_name(self, concrete: Any, number: int) -> str:
@@ -967,7 +944,7 @@ class _Reader:
             value = operation.attribute(name)
             if name in parameters or takes_all:
                 arguments[name] = value
-            elif name in ("N", "validate_indices", "grad_a", "grad_b") or defaults[name].type == "list(type)":
+            elif name in _IGNORED or defaults[name].type == "list(type)":
                 continue
             elif not defaults[name].HasField("default_value") or value != _default(defaults[name]):
                 raise Untranslated(f"with {name}={value}")
@@ -1478,9 +1455,6 @@ def evaluation_nodes(graph: Graph) -> list[Node]:
     return _graph.evaluation_nodes(graph, change)
 
 
-def example(value: Any) -> tuple[list[int], str, int]:
-    """Return shape, dtype and largest entry of an example input."""
-    tensor = _tensor(value)
-    is_float = tensor.dtype.is_floating or tensor.dtype.is_complex
-    top = 0 if is_float or not np.size(tensor) else int(np.max(tensor))
-    return tensor.shape.as_list(), tensor.dtype.name, top
+def to_numpy(value: Any) -> Any:
+    """Return an example input as an array."""
+    return np.asarray(_tensor(value))

@@ -101,7 +101,7 @@ class Compared:
 
 
 class _Size(int):
-    """A size that tells what a user's code compares it with."""
+    """A size that tells what a user's code compares it with; to look it up, or to ask whether it is 0, is to fix it."""
 
     compared: Compared
 
@@ -110,18 +110,29 @@ class _Size(int):
         self.compared = compared
         return self
 
-    __hash__ = int.__hash__
+    def __hash__(self) -> int:
+        self._note(self.real, True)
+        return int.__hash__(self)
+
+    def __bool__(self) -> bool:
+        self._note(self.real, True)
+        return int.__bool__(self)
 
     def __eq__(self, other: object) -> bool:
-        result, frame = int.__eq__(self, other), _own_frame()  # type: ignore[arg-type]
-        if frame is not None and isinstance(other, int):
-            place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-            self.compared.comparisons.append(_Comparison(int(self), other, result, place))
+        result = int.__eq__(self, other)  # type: ignore[arg-type]
+        if isinstance(other, int):
+            self._note(other, result)
         return result
 
     def __ne__(self, other: object) -> bool:
         equal = self.__eq__(other)
         return equal if equal is NotImplemented else not equal
+
+    def _note(self, other: int, result: bool) -> None:
+        frame = _own_frame()
+        if frame is not None:
+            place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+            self.compared.comparisons.append(_Comparison(int(self), other, result, place))
 
 
 def _own_frame() -> FrameType | None:

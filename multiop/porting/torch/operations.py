@@ -103,8 +103,8 @@ def unary(op: str) -> Row:
 
 
 def same(op: str) -> Row:
-    """A function that keeps the dtype, entry by entry."""
-    return lambda self: call(f"ops.{op}", self)
+    """An op of what PyTorch's takes, in its order."""
+    return lambda **operands: call(f"ops.{op}", *operands.values())
 
 
 def infix(operator: str, op: str, is_reversed: bool = False) -> Row:
@@ -270,7 +270,7 @@ def cut(self: Value, out: Value, dim: int = 0, start: Any = None, end: Any = Non
     ):
         end = None
     key = slice(None if start in (0, None) else start, end, None if step == 1 else step)
-    return Item(self, (slice(None),) * (dim % self.ndim) + (key,))
+    return Item(self, along(self, dim, key))
 
 
 def squeeze(self: Value, out: Value, dim: Any = None) -> Expression:
@@ -295,7 +295,7 @@ def split(self: Value, split_size: Any, out: Any, dim: int = 0) -> Expression:
     if any(isinstance(part, Dim) for part in parts):
         ends = [add_sizes(*parts[:i]) for i in range(len(parts))]
         keys = [slice(start or None, end) for start, end in zip(ends, [*ends[1:], None], strict=True)]
-        return tuple(Item(self, (*(slice(None),) * axis, key)) for key in keys)
+        return tuple(Item(self, along(self, axis, key)) for key in keys)
     return call("ops.split", self, tuple(sum(parts[: i + 1]) for i in range(len(parts) - 1)), axis=dim)
 
 
@@ -520,12 +520,11 @@ def batch_norm(
     input: Value,
     weight: Any,
     bias: Any,
-    running_mean: Any,
-    running_var: Any,
     training: bool,
     momentum: float,
     eps: float,
-    cudnn_enabled: bool = True,
+    running_mean: Any = None,
+    running_var: Any = None,
 ) -> Expression:
     if running_mean is None:
         return call("batch_norm_of_batch", input, weight=weight, bias=bias, epsilon=eps)
@@ -533,25 +532,8 @@ def batch_norm(
     return call("batch_norm", input, **leaves, num_batches_tracked=None, epsilon=eps)
 
 
-def batch_norm_of_state(
-    input: Value, weight: Any, bias: Any, running_mean: Value, running_var: Value, momentum: float, eps: float
-) -> Expression:
-    return batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps), None, None
-
-
-def batch_norm_without_state(
-    input: Value, weight: Any, bias: Any, training: bool, momentum: float, eps: float
-) -> Expression:
-    return batch_norm(input, weight, bias, None, None, True, momentum, eps), None, None
-
-
 def layer_norm(
-    input: Value,
-    normalized_shape: Any,
-    weight: Any = None,
-    bias: Any = None,
-    eps: float = 1e-5,
-    cudnn_enable: bool = True,
+    input: Value, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Expression:
     return call("layer_norm", input, weight=weight, bias=bias, ndim=len(normalized_shape), epsilon=eps)
 
@@ -563,9 +545,7 @@ def rms_norm(input: Value, normalized_shape: Any, weight: Any = None, eps: float
     return call("ops.rms_normalization", input, scale=weight, axis=axis, epsilon=eps)
 
 
-def group_norm(
-    input: Value, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, cudnn_enabled: bool = True
-) -> Expression:
+def group_norm(input: Value, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Expression:
     return call("group_norm", input, num_groups, weight=weight, bias=bias, epsilon=eps)
 
 
@@ -578,10 +558,9 @@ def instance_norm(
     use_input_stats: bool,
     momentum: float,
     eps: float,
-    cudnn_enabled: bool,
 ) -> Expression:
     if not use_input_stats:
-        return batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
+        return batch_norm(input, weight, bias, False, momentum, eps, running_mean, running_var)
     if running_mean is not None:
         raise Untranslated("running statistics")
     return call("group_norm", input, input.shape[1], weight=weight, bias=bias, epsilon=eps)
@@ -649,11 +628,7 @@ def attention_of_one_head(
     return call("ops.squeeze", y, axis=axes)
 
 
-def embedding(
-    weight: Value, indices: Value, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
-) -> Expression:
-    if scale_grad_by_freq:
-        raise Untranslated("scale_grad_by_freq")
+def embedding(weight: Value, indices: Value, padding_idx: int = -1) -> Expression:
     if padding_idx < 0:
         return call("ops.take", weight, indices, axis=0)
     return call("embedding", indices, weight=weight, padding_idx=padding_idx)
@@ -664,15 +639,11 @@ def embedding_bag(
     indices: Value,
     offsets: Value,
     out: Any,
-    scale_grad_by_freq: bool = False,
     mode: int = 0,
-    sparse: bool = False,
     per_sample_weights: Any = None,
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Expression:
-    if scale_grad_by_freq:
-        raise Untranslated("scale_grad_by_freq")
     if include_last_offset:
         offsets = Item(offsets, (slice(None, -1),))
     bags = out[0].shape[0]
@@ -730,12 +701,8 @@ def recurrent(kind: str, activation: str | None = None) -> Row:
     return row
 
 
-def dropout(input: Value, p: float, train: bool) -> Expression:
-    return call("dropout", input, p, SEED, TRAINING) if train and p else input
-
-
-def feature_dropout(input: Value, p: float, train: bool) -> Expression:
-    return call("channel_dropout", input, p, SEED, TRAINING) if train and p else input
+def dropout(input: Value, p: float, train: bool, layer: str = "dropout") -> Expression:
+    return call(layer, input, p, SEED, TRAINING) if train and p else input
 
 
 def alpha_dropout(each: bool) -> Row:
@@ -748,10 +715,6 @@ def alpha_dropout(each: bool) -> Row:
 
 
 # indices and masks
-
-
-def index(self: Value, indices: Sequence[Any]) -> Expression:
-    return call("ops.get_item", self, key_of(indices))
 
 
 def index_put(self: Value, indices: Sequence[Any], values: Value, accumulate: bool = False) -> Expression:
@@ -768,8 +731,9 @@ def set_slice(self: Value, src: Value, dim: int = 0, start: Any = None, end: Any
     return call("ops.set_item", self, place.key, src) if isinstance(place, Item) else src
 
 
-def set_part(self: Value, src: Value, dim: int, index: int) -> Expression:
-    return call("ops.set_item", self, (slice(None),) * (dim % self.ndim) + (index,), src)
+def along(self: Value, dim: int, part: Any) -> tuple[Any, ...]:
+    """Return the key of a part along one dimension."""
+    return (*(slice(None),) * (dim % self.ndim), part)
 
 
 def where(condition: Value, self: Expression, other: Expression, out: Value) -> Expression:
@@ -828,7 +792,7 @@ def scatter_reduce(
 def index_reduce(
     self: Value, dim: int, index: Value, source: Value, reduce: str, emit: Any, include_self: bool = True
 ) -> Expression:
-    key = (*(slice(None),) * (dim % self.ndim), index)
+    key = along(self, dim, index)
 
     def put(op: str, x: Value, values: Expression) -> Expression:
         return call(f"ops.{op}", x, key, values)
@@ -855,23 +819,11 @@ def combined_at(self: Value, source: Expression, reduce: str, include_self: bool
     return Infix("/", put("add_at", x, source), put("add_at", counts, 1.0))
 
 
-def places(self: Value, boundaries: Value, out: Value, right: bool, side: str | None = None) -> Expression:
-    option = {"side": "right"} if right or side == "right" else {}
-    return call("ops.cast", call("ops.searchsorted", boundaries, self, **option), DType(out.dtype))
-
-
 def searchsorted(
-    sorted_sequence: Value,
-    self: Value,
-    out: Value,
-    out_int32: bool = False,
-    right: bool = False,
-    side: str | None = None,
-    sorter: Any = None,
+    sorted_sequence: Value, self: Value, out: Value, right: bool = False, side: str | None = None
 ) -> Expression:
-    if sorter is not None:
-        raise Untranslated("with a sorter")
-    return places(self, sorted_sequence, out, right, side)
+    option = {"side": "right"} if right or side == "right" else {}
+    return call("ops.cast", call("ops.searchsorted", sorted_sequence, self, **option), DType(out.dtype))
 
 
 def unfold(self: Value, dimension: int, size: int, step: int) -> Expression:
@@ -882,7 +834,7 @@ def unfold(self: Value, dimension: int, size: int, step: int) -> Expression:
     return y if is_last else call("ops.moveaxis", y, -2, axis)
 
 
-def gather(self: Value, dim: int, index: Value, sparse_grad: bool = False) -> Expression:
+def gather(self: Value, dim: int, index: Value) -> Expression:
     """Cut off what no entry of a smaller index can reach."""
     axis = dim % self.ndim
     sizes = list(enumerate(zip(self.shape, index.shape, strict=True)))
@@ -922,10 +874,6 @@ def like(value: float) -> Row:
 def arange(out: Value, end: Any = None, start: Any = 0, step: Any = 1, dtype: Any = None) -> Expression:
     args = (end,) if start == 0 and step == 1 else (start, end) if step == 1 else (start, end, step)
     return call("ops.arange", *args, dtype=DType(out.dtype))
-
-
-def linspace(start: float, end: float, steps: Any, out: Value, dtype: Any = None) -> Expression:
-    return call("ops.linspace", start, end, steps, dtype=DType(out.dtype))
 
 
 def clamp(self: Value, out: Value, min: Any = None, max: Any = None) -> Expression:
@@ -972,12 +920,6 @@ def cat(tensors: Sequence[Value], out: Value, dim: int = 0) -> Expression:
     return parts[0] if len(parts) == 1 < len(tensors) else call("ops.concatenate", parts, axis=dim)
 
 
-def elu(self: Value, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Expression:
-    if scale != 1 or input_scale != 1:
-        raise Untranslated("elu with a scale")
-    return call("ops.elu", self, alpha=alpha)
-
-
 def softplus(self: Value, beta: float = 1, threshold: float = 20) -> Expression:
     """PyTorch's threshold switches to `x` where both agree to 2e-9: a difference in float64, so it is kept."""
     return call("thresholded_softplus", self, beta=float(beta), threshold=float(threshold))
@@ -1014,10 +956,6 @@ def randint(out: Value, high: Any, low: Any = 0, self: Any = None, size: Any = N
     is_whole = out.dtype.startswith(("int", "uint"))
     y = call("random.randint", out.shape, low, high, dtype=DType(out.dtype if is_whole else "int64"), seed=SEED)
     return y if is_whole else cast(y, out.dtype)
-
-
-def randperm(n: Any, out: Value, dtype: Any = None) -> Expression:
-    return call("random.shuffle", call("ops.arange", n, dtype=DType(out.dtype)), seed=SEED)
 
 
 def multinomial(self: Value, num_samples: int, out: Value, replacement: bool = False) -> Expression:
@@ -1179,11 +1117,7 @@ def norm(
     return call("ops.norm", self, axis=axes, keepdims=keepdim)
 
 
-def matrix_norm(
-    self: Value, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False, dtype: Any = None
-) -> Expression:
-    if dtype is not None:
-        raise Untranslated(f"with dtype={dtype}")
+def matrix_norm(self: Value, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Expression:
     return call("ops.norm", self, ord=ord, axis=tuple(dim), keepdims=keepdim)
 
 
@@ -1191,8 +1125,7 @@ def pick(self: Value, rank: Any, axis: int, keepdim: bool, emit: Any) -> Express
     """Return the entry of a rank along an axis, and its index."""
     axis %= self.ndim
     (order,) = emit(call("ops.argsort", self, axis=axis), Value(self.shape, "int64"))
-    key = (slice(None),) * axis + (slice(rank, add_sizes(rank, 1)),)
-    return at_index(self, Item(order, key), axis, keepdim, emit)
+    return at_index(self, Item(order, along(self, axis, slice(rank, add_sizes(rank, 1)))), axis, keepdim, emit)
 
 
 def at_index(self: Value, index: Expression, dim: int, keepdim: bool, emit: Any) -> Expression:
@@ -1220,14 +1153,12 @@ def median(self: Value) -> Expression:
     return Item(call("ops.sort", flat), (middle(*self.shape),))
 
 
-def topk(
-    self: Value, k: Any, out: Any, emit: Any, dim: int = -1, largest: bool = True, sorted: bool = True
-) -> Expression:
+def topk(self: Value, k: Any, out: Any, emit: Any, dim: int = -1, largest: bool = True) -> Expression:
     axis = dim % self.ndim
     if axis == self.ndim - 1 and largest:
         return call("ops.top_k", self, k)
     (order,) = emit(call("ops.argsort", self, axis=axis, descending=largest), Value(self.shape, "int64"))
-    (index,) = emit(Item(order, (*(slice(None),) * axis, slice(None, k))), Value(out[1].shape, "int64"))
+    (index,) = emit(Item(order, along(self, axis, slice(None, k))), Value(out[1].shape, "int64"))
     return call("ops.take_along_axis", self, index, axis=axis), index
 
 
@@ -1249,20 +1180,6 @@ def masked_select(self: Value, mask: Value) -> Expression:
     if self.shape != mask.shape:
         raise Untranslated("operands that broadcast")
     return call("ops.get_item", self, mask)
-
-
-def fill_diagonal(self: Value, fill_value: float, wrap: bool = False) -> Expression:
-    if wrap:
-        raise Untranslated("with wrap=True")
-    return call("fill_diagonal", self, fill_value)
-
-
-def as_strided(self: Value, size: Sequence[Any], stride: Sequence[Any], storage_offset: Any = None) -> Expression:
-    return call("strided", self, tuple(size), tuple(stride), offset=storage_offset or 0)
-
-
-def bincount(self: Value, weights: Any = None, minlength: int = 0) -> Expression:
-    return call("ops.bincount", self, weights=weights, minlength=minlength)
 
 
 def put(self: Value, index: Value, source: Value, out: Value, accumulate: bool = False) -> Expression:
@@ -1308,23 +1225,10 @@ def frequencies(half: bool) -> Row:
     return row
 
 
-def distances_of_pairs(self: Value, p: float = 2.0) -> Expression:
-    if p != 2:
-        raise Untranslated(f"distances of order {p}")
-    key = call("triangle_indices", self.shape[0], self.shape[0], 1, upper=True)
-    return call("pair_distances", self, key)
-
-
-def solve(A: Value, B: Value, left: bool = True) -> Expression:
-    if A.ndim != B.ndim or not left:
-        raise Untranslated("vectors, or unknowns on the left")
+def solve(A: Value, B: Value) -> Expression:
+    if A.ndim != B.ndim:
+        raise Untranslated("of vectors")
     return call("ops.solve", A, B)
-
-
-def solve_triangular(self: Value, B: Value, upper: bool, left: bool = True, unitriangular: bool = False) -> Expression:
-    if not left or unitriangular:
-        raise Untranslated("unknowns on the left, or a diagonal of ones")
-    return call("ops.solve_triangular", self, B, lower=not upper)
 
 
 def cholesky_solve(self: Value, input2: Value, upper: bool = False) -> Expression:
@@ -1339,18 +1243,6 @@ def eigenvalues(self: Value, out: Value, emit: Any, UPLO: str = "L") -> Expressi
     return emit(call("ops.eigh", self, **option), out, Value(self.shape, self.dtype))[0]
 
 
-def pinv(self: Value, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Expression:
-    if atol is not None or rtol is not None:
-        raise Untranslated("a tolerance")
-    return call("ops.pinv", self, hermitian=True) if hermitian else call("ops.pinv", self)
-
-
-def distances(x1: Value, x2: Value, p: float = 2.0, compute_mode: Any = None) -> Expression:
-    if p != 2:
-        raise Untranslated(f"distances of order {p}")
-    return call("ops.cdist", x1, x2)
-
-
 def cholesky(self: Value, upper: bool = False) -> Expression:
     return call("ops.cholesky", self, upper=upper) if upper else call("ops.cholesky", self)
 
@@ -1360,11 +1252,7 @@ def difference(self: Value, n: int = 1, dim: int = -1, prepend: Any = None, appe
     return call("ops.diff", self if len(parts) == 1 else call("ops.concatenate", parts, axis=dim), n=n, axis=dim)
 
 
-def diagonal_part(op: str) -> Row:
-    return lambda self, diagonal=0: call(f"ops.{op}", self, diagonal)
-
-
-def copy(self: Value, src: Expression, non_blocking: bool = False) -> Expression:
+def copy(self: Value, src: Expression) -> Expression:
     if not isinstance(src, Value):
         return call("ops.full_like", self, src)
     copied = cast(src, self.dtype)
@@ -1405,6 +1293,12 @@ _SAME = (
     "signbit square trunc view_as_complex view_as_real"
 )
 
+_PLAIN = (  # whose operands are those of an op
+    "neg=negative _conj=conj conj=conj conj_physical=conj _conj_physical=conj polar=polar threshold=threshold "
+    "matmul=matmul mv=matmul dot=dot outer=outer numpy_T=transpose movedim=moveaxis "
+    "unsqueeze=expand_dims linalg_inv=inv inverse=inv linalg_det=det linalg_slogdet=slogdet linalg_matrix_exp=expm "
+    "fill=full_like zero=zeros_like detach=stop_gradient detach_copy=stop_gradient"
+)
 _SPELLED = "acos=arccos acosh=arccosh asin=arcsin asinh=arcsinh atan=arctan atanh=arctanh "
 _SPELLED += "hardswish=hard_swish hardsigmoid=hard_sigmoid special_i0=i0"
 
@@ -1414,38 +1308,42 @@ _BINARY = (
     "special_gammainc=gammainc special_gammaincc=gammaincc"
 )
 _NAMED = (
-    "rrelu uniform normal exponential randperm multinomial bernoulli elu prelu softplus hardtanh copysign clamp "
-    "addmm addbmm bilinear median bincount flatten permute transpose squeeze expand split unfold "
+    "rrelu uniform normal exponential multinomial bernoulli prelu softplus hardtanh copysign clamp "
+    "addmm addbmm bilinear median flatten permute transpose squeeze expand split unfold "
     "unbind repeat roll batch_norm layer_norm rms_norm group_norm instance_norm embedding embedding_bag dropout "
-    "feature_dropout index index_put gather scatter_reduce searchsorted masked_scatter masked_select "
-    "fill_diagonal as_strided put index_reduce where masked_fill topk sort cholesky_solve arange "
-    "copy linspace"
+    "index_put gather scatter_reduce searchsorted masked_scatter masked_select "
+    "put index_reduce where masked_fill topk sort cholesky_solve arange "
+    "copy"
 )
 ROWS: dict[str, Row] = {
     # entry by entry
     **{name: unary(name) for name in _FLOATING.split()},
     **{name: same(name) for name in _SAME.split()},
     **{name: unary(op) for name, op in spellings(_SPELLED).items()},
-    "neg": same("negative"),
-    "round.decimals": lambda self, decimals: call("ops.round", self, decimals),
+    **{name: same(op) for name, op in spellings(_PLAIN).items()},
+    "round.decimals": same("round"),
     "polygamma": lambda n, self, out: call("ops.polygamma", n, floating(self, out)),
-    **{name: same("conj") for name in ("_conj", "conj", "conj_physical", "_conj_physical")},
     "resolve_conj": first_operand,
     "resolve_neg": first_operand,
     "complex": lambda real, imag: call("ops.view_as_complex", call("ops.stack", [real, imag], axis=-1)),
     "_fft_c2c": fourier,
     "_fft_r2c": real_fourier,
     "_fft_c2r": inverse_real_fourier,
-    "polar": lambda abs, angle: call("ops.polar", abs, angle),
     **{name: globals()[name] for name in _NAMED.split()},
     **dict.fromkeys(("randn", "randn_like"), random_row("normal")),
     **dict.fromkeys(("rand", "rand_like"), random_row("uniform")),
     **dict.fromkeys(("randint", "randint_like"), randint),
+    "index": lambda self, indices: call("ops.get_item", self, key_of(indices)),
+    "as_strided": lambda self, size, stride, storage_offset=None: call(
+        "strided", self, tuple(size), tuple(stride), offset=storage_offset or 0
+    ),
+    "index_copy": lambda self, dim, index, source: call("ops.set_item", self, along(self, dim, index), source),
+    "fill_diagonal": lambda self, fill_value: call("fill_diagonal", self, fill_value),
+    "elu": lambda self, alpha=1: call("ops.elu", self, alpha=alpha),
     "celu": lambda self, alpha=1.0: call("ops.celu", self, alpha=alpha),
     "leaky_relu": lambda self, negative_slope=0.01: call("ops.leaky_relu", self, negative_slope=negative_slope),
     "gelu": lambda self, approximate="none": call("ops.gelu", self, approximate=approximate == "tanh"),
     "glu": lambda self, dim=-1: call("ops.glu", self, axis=dim),
-    "threshold": lambda self, threshold, value: call("ops.threshold", self, threshold, value),
     "softshrink": lambda self, lambd=0.5: call("ops.soft_shrink", self, threshold=lambd),
     "hardshrink": lambda self, lambd=0.5: call("ops.hard_shrink", self, threshold=lambd),
     "mish": lambda self: Infix("*", self, call("ops.tanh", call("ops.softplus", self))),
@@ -1478,18 +1376,13 @@ ROWS: dict[str, Row] = {
     },
     # products
     "linear": lambda input, weight, bias=None: call("linear", input, weight=weight, bias=bias),
-    "matmul": lambda self, other: call("ops.matmul", self, other),
-    "mm": lambda self, mat2: call("ops.matmul", self, mat2),
-    "bmm": lambda self, mat2: call("ops.matmul", self, mat2),
-    "mv": lambda self, vec: call("ops.matmul", self, vec),
-    "dot": lambda self, tensor: call("ops.dot", self, tensor),
-    "outer": lambda self, vec2: call("ops.outer", self, vec2),
+    **dict.fromkeys(("mm", "bmm"), lambda self, mat2: call("ops.matmul", self, mat2)),
     "baddbmm": lambda self, batch1, batch2, beta=1, alpha=1: addmm(self, batch1, batch2, beta, alpha),
     "grouped_matmul": lambda x, weight, ends: call("grouped_matmul", x, weight, ends),
     "transformers::grouped_mm_fallback": lambda input, weight, offs: call("grouped_matmul", input, weight, offs),
     "einsum": lambda equation, tensors, path=None: call("ops.einsum", equation.replace(" ", ""), *tensors),
-    "cdist": distances,
-    "pdist": distances_of_pairs,
+    "cdist": lambda x1, x2: call("ops.cdist", x1, x2),
+    "pdist": lambda self: call("pair_distances", self, triangle("triu")(*self.shape[:1] * 2, 1)),
     # reductions
     **{name: reduction(name) for name in ("sum", "mean", "prod")},
     "var": variance("var"),
@@ -1510,6 +1403,9 @@ ROWS: dict[str, Row] = {
     "logcumsumexp": lambda self, dim: call(
         "ops.associative_scan", Name("ops.logaddexp"), self, axis=dim % max(self.ndim, 1)
     ),
+    "bincount": lambda self, weights=None, minlength=0: call(
+        "ops.bincount", self, weights=weights, minlength=minlength
+    ),
     "histc": lambda self, bins=100, min=0, max=0: call("histogram", self, bins, min, max),
     "diff": difference,
     **dict.fromkeys(("norm", "linalg_vector_norm"), norm),
@@ -1523,14 +1419,11 @@ ROWS: dict[str, Row] = {
     "reshape_as": lambda self, other, out: reshape(self, out),
     "ravel": flatten,
     "t": lambda self: self if self.ndim < 2 else call("ops.transpose", self),
-    "numpy_T": lambda self: call("ops.transpose", self),
     "mT": lambda self: call("ops.swapaxes", self, -1, -2),
-    "movedim": lambda self, source, destination: call("ops.moveaxis", self, source, destination),
-    "unsqueeze": lambda self, dim: call("ops.expand_dims", self, dim),
     "expand_as": lambda self, other, out: expand(self, out),
     "broadcast_tensors": lambda tensors, out: tuple(map(expand, tensors, out)),
     "broadcast_to": lambda self, size, out: expand(self, out),
-    "select": lambda self, dim, index: Item(self, (slice(None),) * (dim % self.ndim) + (index,)),
+    "select": lambda self, dim, index: Item(self, along(self, dim, index)),
     "slice": cut,
     "narrow": lambda self, dim, start, length, out: cut(self, out, dim, start, add_sizes(start, length)),
     "split_with_sizes": lambda self, split_sizes, out, dim=0: split(self, None, out, dim),
@@ -1546,8 +1439,8 @@ ROWS: dict[str, Row] = {
         for n in (1, 2, 3)
         for ours, mode in (("reflection", "reflect"), ("replication", "replicate"))
     },
-    "tril": diagonal_part("tril"),
-    "triu": diagonal_part("triu"),
+    "tril": lambda self, diagonal=0: call("ops.tril", self, diagonal),
+    "triu": lambda self, diagonal=0: call("ops.triu", self, diagonal),
     "diagonal": lambda self, offset=0, dim1=0, dim2=1: call("ops.diagonal", self, offset, dim1, dim2),
     "pixel_shuffle": lambda self, upscale_factor: call("ops.depth_to_space", self, upscale_factor, "channels_first"),
     "pixel_unshuffle": lambda self, downscale_factor: call(
@@ -1560,8 +1453,8 @@ ROWS: dict[str, Row] = {
     **{f"avg_pool{n}d": average_pool(n) for n in (1, 2, 3)},
     **{f"adaptive_avg_pool{n}d": adaptive_average_pool(n) for n in (1, 2, 3)},
     **{f"adaptive_max_pool{n}d": adaptive_max_pool(n) for n in (1, 2, 3)},
-    "_native_batch_norm_legit_no_training": batch_norm_of_state,
-    "_native_batch_norm_legit.no_stats": batch_norm_without_state,
+    "_native_batch_norm_legit_no_training": lambda **given: (batch_norm(**given, training=False), None, None),
+    "_native_batch_norm_legit.no_stats": lambda **given: (batch_norm(**given), None, None),
     "scaled_dot_product_attention": attention,
     "embedding_bag.padding_idx": embedding_bag,
     "lstm.input": recurrent("lstm"),
@@ -1570,6 +1463,7 @@ ROWS: dict[str, Row] = {
     "rnn_relu.input": recurrent("rnn", "relu"),
     "alpha_dropout": alpha_dropout(each=True),
     "feature_alpha_dropout": alpha_dropout(each=False),
+    "feature_dropout": lambda input, p, train: dropout(input, p, train, "channel_dropout"),
     "native_dropout": lambda input, p, train: (dropout(input, p, bool(train)), None),
     **dict.fromkeys(("grid_sampler", "grid_sampler_2d", "grid_sampler_3d"), grid_sample),
     **{f"upsample_nearest{n}d.vec": interpolate("nearest") for n in (1, 2, 3)},
@@ -1583,19 +1477,16 @@ ROWS: dict[str, Row] = {
     "scatter.src": scatter_row("set_item"),
     "scatter.value": scatter_row("set_item"),
     "scatter_add": scatter_row("add_at"),
-    "bucketize": lambda self, boundaries, out, out_int32=False, right=False: places(self, boundaries, out, right),
+    "bucketize": lambda self, boundaries, out, right=False: searchsorted(boundaries, self, out, right),
     "scatter.reduce": scatter_reduce,
     "scatter.value_reduce": scatter_reduce,
     "slice_scatter": set_slice,
-    "select_scatter": set_part,
+    "select_scatter": lambda self, src, dim, index: call("ops.set_item", self, along(self, dim, index), src),
     "argsort": lambda self, dim=-1, descending=False: call("ops.argsort", self, axis=dim, descending=descending),
     # matrices
     "diagonal_scatter": lambda self, src, offset=0, dim1=0, dim2=1: call(
         "set_diagonal", self, src, offset, (dim1, dim2)
     ),
-    "linalg_inv": lambda A: call("ops.inv", A),
-    "inverse": lambda self: call("ops.inv", self),
-    "linalg_det": lambda A: call("ops.det", A),
     "linalg_solve": solve,
     "linalg_cholesky": cholesky,
     "linalg_qr": lambda A, mode="reduced": call("ops.qr", A, mode=mode),
@@ -1603,11 +1494,17 @@ ROWS: dict[str, Row] = {
     "linalg_eigvalsh": eigenvalues,
     "linalg_svd": lambda A, full_matrices=True: call("ops.svd", A, full_matrices=full_matrices),
     "linalg_svdvals": lambda A: call("ops.svd", A, compute_uv=False),
-    "linalg_slogdet": lambda A: call("ops.slogdet", A),
-    "linalg_matrix_exp": lambda self: call("ops.expm", self),
-    "linalg_pinv.atol_rtol_tensor": pinv,
-    "linalg_solve_triangular": solve_triangular,
+    "linalg_pinv.atol_rtol_tensor": lambda self, hermitian=False: call(
+        "ops.pinv", self, **({"hermitian": True} if hermitian else {})
+    ),
+    "linalg_solve_triangular": lambda self, B, upper: call("ops.solve_triangular", self, B, lower=not upper),
     # creation
+    "linspace": lambda start, end, steps, out, dtype=None: call(
+        "ops.linspace", start, end, steps, dtype=DType(out.dtype)
+    ),
+    "randperm": lambda n, out, dtype=None: call(
+        "random.shuffle", call("ops.arange", n, dtype=DType(out.dtype)), seed=SEED
+    ),
     "eye": lambda n, out, dtype=None: call("ops.eye", n, dtype=DType(out.dtype)),
     **dict.fromkeys(("zeros", "empty", "new_zeros", "new_empty"), fill_row(0)),
     **dict.fromkeys(("ones", "new_ones"), fill_row(1)),
@@ -1615,13 +1512,10 @@ ROWS: dict[str, Row] = {
     **dict.fromkeys(("zeros_like", "empty_like"), like(0)),
     "ones_like": like(1),
     "scalar_tensor": lambda s, out, dtype=None: call("ops.cast", s, DType(out.dtype)),
-    "fill": lambda self, value: call("ops.full_like", self, value),
-    "zero": lambda self: call("ops.zeros_like", self),
     **dict.fromkeys(("to", "_to_copy"), lambda self, out, dtype=None, other=None: cast(self, out.dtype)),
     "type_as": lambda self, other: cast(self, other.dtype),
     **dict.fromkeys(("contiguous", "clone", "alias", "lift_fresh_copy", "lift_fresh"), first_operand),
     "fresh": lambda x: x,
-    **dict.fromkeys(("detach", "detach_copy"), same("stop_gradient")),
     "hann_window": window(0.5, -0.5),
     "hamming_window": window(0.54, -0.46),
     "blackman_window": window(0.42, -0.5, 0.08),

@@ -41,8 +41,9 @@ from multiop.porting.torch import _internals, custom_functions, operations, size
 from multiop.porting.torch._internals import pytree
 
 _CONTAINERS = ("torch.nn.modules.container.", "torch.nn.modules.module.")
-_IGNORED = words(  # where and how a tensor is kept
-    "copy device generator implicit layout memory_format non_blocking pin_memory stable"
+_IGNORED = words(  # where and how a tensor is kept, and how a result is computed, of which the dtype is known
+    "compute_mode copy cudnn_enable cudnn_enabled device generator implicit layout memory_format non_blocking out_int32 "
+    "pin_memory sorted sparse sparse_grad stable"
 )
 _BATCH_NORMS = ("batch_norm", "_native_batch_norm_legit_functional")  # the second one returns the new statistics
 _BLOCKS = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4}  # how many options stand in front of the graph
@@ -497,11 +498,7 @@ def _twice(leaf: Any) -> Any:
     return torch.cat([leaf, leaf]) if isinstance(leaf, torch.Tensor) and leaf.ndim else leaf
 
 
-def _as_is(leaf: Any) -> Any:
-    return leaf
-
-
-REPEATS = (_more_than_one, _twice, _as_is)
+REPEATS = (_more_than_one, _twice, lambda leaf: leaf)
 
 
 @contextlib.contextmanager
@@ -831,8 +828,7 @@ class _Reader:
             raise errors.TranslationError(_graph.list_missing(stuck_at or self.missing))
         outputs = self._outputs()
         nodes = _graph.without_dead(self.nodes, outputs)
-        dtype = _rows.dtype_of(self.params, self.inputs)
-        self.graph = Graph(kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, dtype, "PyTorch")
+        self.graph = Graph(kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, "PyTorch")
         self.graph.paths, self.graph.constants = self._paths()
         self.graph.guards, self.graph.frozen = self._guards(), self.frozen
 
@@ -1629,7 +1625,7 @@ def evaluation_nodes(graph: Graph) -> list[Node]:
         if part.function == "tracked_batch_norm":
             kwargs = dict(part.kwargs)
             weight, bias, mean, variance = (kwargs.get(n) for n in ("weight", "bias", "running_mean", "running_var"))
-            return operations.batch_norm(part.args[0], weight, bias, mean, variance, False, 0.0, kwargs["epsilon"])
+            return operations.batch_norm(part.args[0], weight, bias, False, 0.0, kwargs["epsilon"], mean, variance)
         return part
 
     return _graph.evaluation_nodes(graph, change)
@@ -1670,10 +1666,6 @@ def _plain(name: str) -> str:
     return re.sub(r"\W", "_", name)
 
 
-def example(value: Any, repeat: Any = _more_than_one) -> tuple[list[int], str, int]:
-    """Return shape, dtype and largest entry of an example input."""
-    value = repeat(value)
-    tensor = torch.as_tensor(value)
-    is_float = tensor.is_floating_point() or tensor.is_complex()
-    largest = 0 if is_float or not tensor.numel() else int(tensor.max())
-    return list(tensor.shape), operations.name_of(tensor.dtype), largest
+def to_numpy(value: Any, repeat: Any = _more_than_one) -> Any:
+    """Return an example input as an array, repeated as it was traced."""
+    return weights.to_numpy(torch.as_tensor(repeat(value)))

@@ -340,23 +340,9 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
 }
 
 
-def _recurrent_shapes(
-    x: Any,
-    hx: Sequence[Any],
-    params: Sequence[Any],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> list[Any]:
+def _recurrent_shapes(x: Any, hx: Sequence[Any], bidirectional: bool) -> list[Any]:
     width = hx[0].shape[-1] * (1 + bidirectional)
     return [x.new_empty((*x.shape[:2], width)), *[torch.empty_like(state) for state in hx]]
-
-
-def _linspace_shape(start: Any, end: Any, steps: Any, dtype: Any) -> Any:
-    return torch.empty((steps,), dtype=dtype)
 
 
 def _diagonal_shape(x: Any, offset: Any, dim1: int, dim2: int) -> Any:
@@ -366,51 +352,42 @@ def _diagonal_shape(x: Any, offset: Any, dim1: int, dim2: int) -> Any:
     return x.new_empty((*others, count))
 
 
-def _gradient_shapes(y: Any, cotangent: Any, xs: Sequence[Any]) -> list[Any]:
-    return [torch.empty_like(x) for x in xs]
-
-
 def _pack_shapes(x: Any, lengths: Any) -> tuple[Any, Any]:
     most = x.shape[0] if isinstance(x.shape[0], int) else None
     longest = torch.library.get_ctx().new_dynamic_size(min=1, max=most)
     return torch.empty_like(x), lengths.new_empty((longest,))
 
 
-def _packed_shapes(kind: str, x: Any, hx: Sequence[Any], *options: Any) -> list[Any]:
-    width = hx[0].shape[-1] * (1 + options[-1])
-    return [x.new_empty((*x.shape[:2], width)), *[torch.empty_like(state) for state in hx]]
-
-
 def _unpack_shapes(data: Any, padding_value: float, total: Any) -> tuple[Any, Any]:
     return data.new_empty((total, *data.shape[1:])), torch.empty((data.shape[1],), dtype=torch.int64)
-
-
-def _grouped_shape(x: Any, weight: Any, ends: Any) -> Any:
-    return x.new_empty((x.shape[0], weight.shape[2]))
-
-
-def _ctc_shape(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int) -> Any:
-    return log_probs.new_empty((log_probs.shape[1],))
 
 
 _library = torch.library.Library("multiop", "FRAGMENT")
 _SCHEMAS = {
     **{
         f"{name}.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, "
-        "bool train, bool bidirectional, bool batch_first) -> Tensor[]": _recurrent_shapes
+        "bool train, bool bidirectional, bool batch_first) -> Tensor[]": lambda x, hx, *options: _recurrent_shapes(
+            x, hx, options[-2]
+        )
         for name in _NETWORKS
     },
-    "linspace(Scalar start, Scalar end, SymInt steps, ScalarType dtype) -> Tensor": _linspace_shape,
+    "linspace(Scalar start, Scalar end, SymInt steps, ScalarType dtype) -> Tensor": lambda start, end, steps, dtype: (
+        torch.empty((steps,), dtype=dtype)
+    ),
     "diagonal(Tensor self, SymInt offset, int dim1, int dim2) -> Tensor": _diagonal_shape,
     "fresh(Tensor x) -> Tensor": torch.empty_like,
     "pack(Tensor x, Tensor lengths) -> (Tensor, Tensor)": _pack_shapes,
     "packed(str kind, Tensor x, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, "
-    "bool bidirectional) -> Tensor[]": _packed_shapes,
+    "bool bidirectional) -> Tensor[]": lambda kind, x, hx, *options: _recurrent_shapes(x, hx, options[-1]),
     "unpack(Tensor data, float padding_value, SymInt total) -> (Tensor, Tensor)": _unpack_shapes,
-    "gradient(Tensor y, Tensor? cotangent, Tensor[] xs) -> Tensor[]": _gradient_shapes,
-    "grouped_matmul(Tensor x, Tensor weight, Tensor ends) -> Tensor": _grouped_shape,
+    "gradient(Tensor y, Tensor? cotangent, Tensor[] xs) -> Tensor[]": lambda y, cotangent, xs: list(
+        map(torch.empty_like, xs)
+    ),
+    "grouped_matmul(Tensor x, Tensor weight, Tensor ends) -> Tensor": lambda x, weight, ends: x.new_empty(
+        (x.shape[0], weight.shape[2])
+    ),
     "ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank) "
-    "-> Tensor": _ctc_shape,
+    "-> Tensor": lambda log_probs, *_: log_probs.new_empty((log_probs.shape[1],)),
 }
 for _schema, _shape in _SCHEMAS.items():
     _name = _schema.partition("(")[0]
