@@ -152,7 +152,7 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
     found, has_rules = (_read_pattern(pattern, shape, name), not second) if is_given else _trace(flat, second)
     found = sparse().csr_array(found, dtype=bool)
     found.sort_indices()
-    is_symmetric = second and (found != found.T).nnz == 0
+    is_symmetric = second and _coloring.are_equal(found, found.T)
     if mode in MIRRORED and not is_symmetric:
         raise errors.ArgumentError(f"{name}: mode {mode!r} needs a symmetric pattern")
     modes = [mode]  # to try in turn: a rule may have no forward mode, or a second derivative that is not symmetric
