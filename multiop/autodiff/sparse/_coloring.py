@@ -60,12 +60,10 @@ def color_jacobian(pattern: Any, mode: str) -> Coloring:
         colors = _color_columns(turned)
         found.append(Coloring(None, colors, np.zeros(pattern.nnz, bool), colors[pattern.tocoo().row]))
     fewest = min((one.size for one in found), default=0)
-    needed = -(-pattern.nnz // max(pattern.shape))  # a product has no more numbers than that
     # where all lines are about as full, to take out the fullest ones gains nothing
     sizes = [np.bincount(lines, minlength=1) for lines in pattern.tocoo().coords]
     is_even = all(size.max() * size.size <= 2 * pattern.nnz for size in sizes)
-    is_open = not is_even and fewest > max(needed, 3 if pattern.nnz <= MOST_TRIES else 50)
-    if mode == "both" or (mode == "auto" and is_open):
+    if mode == "both" or (mode == "auto" and not is_even and fewest > (3 if pattern.nnz <= MOST_TRIES else 50)):
         found.append(_color_both(pattern))
     return min(found, key=lambda one: one.size)
 
