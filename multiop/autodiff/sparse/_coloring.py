@@ -6,10 +6,8 @@ columns, or rows, costs one operation for each entry; a star or acyclic colourin
 
 from __future__ import annotations
 
-import functools
 import heapq
 import itertools
-import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -49,7 +47,10 @@ def count(colors: Any) -> int:
 
 
 def color_jacobian(pattern: Any, mode: str) -> Coloring:
-    """Colour a pattern, a matrix in CSR form: its columns ("forward"), rows ("reverse"), or what takes the fewest."""
+    """Colour a pattern, a matrix in CSR form: its columns ("forward"), rows ("reverse"), or what takes the fewest.
+
+    Where all lines are about as full, to take out the fullest ones would gain nothing.
+    """
     found = []
     if mode in ("auto", "forward"):
         colors = _color_columns(pattern)
@@ -60,9 +61,7 @@ def color_jacobian(pattern: Any, mode: str) -> Coloring:
         colors = _color_columns(turned)
         found.append(Coloring(None, colors, np.zeros(pattern.nnz, bool), colors[pattern.tocoo().row]))
     fewest = min((one.size for one in found), default=0)
-    # where all lines are about as full, to take out the fullest ones gains nothing
-    sizes = [np.bincount(lines, minlength=1) for lines in pattern.tocoo().coords]
-    is_even = all(size.max() * size.size <= 2 * pattern.nnz for size in sizes)
+    is_even = all(n.max(initial=0) * n.size <= 2 * pattern.nnz for n in map(np.bincount, pattern.tocoo().coords))
     if mode == "both" or (mode == "auto" and not is_even and fewest > (3 if pattern.nnz <= MOST_TRIES else 50)):
         found.append(_color_both(pattern))
     return min(found, key=lambda one: one.size)
@@ -76,7 +75,7 @@ def color_hessian(pattern: Any, is_acyclic: bool = False) -> Coloring:
     color = _acyclic if is_acyclic else _star
     sizes, is_cheap = np.diff(pattern.indptr), pattern.nnz <= MOST_TRIES
     orders = _orders(sizes, lambda: pattern) if is_cheap else [np.arange(len(sizes))]
-    best = _take_best(functools.partial(color, pattern), orders, 2 if is_acyclic else 3)
+    best = _take_best(lambda order: color(pattern, order), orders, 2 if is_acyclic else 3)
     rows, columns = pattern.tocoo().coords
     is_own, above = _find_above(pattern, best) if is_acyclic else (_occurs_once(rows, best[columns]), None)
     return Coloring(best, None, is_own, np.where(is_own, best[columns], best[rows]), above)
@@ -161,21 +160,18 @@ def _color_columns(pattern: Any) -> Any:
     is_cheap = pattern.nnz <= MOST_TRIES and least <= 200
     graph = (lambda: sparse().csr_array(pattern.T @ pattern)) if is_cheap else None  # columns that meet in a row
     orders = _orders(np.diff(by_column.indptr), graph)
-    return _take_best(
-        functools.partial(_greedy, by_column), orders, least if pattern.nnz <= 4 * MOST_TRIES else math.inf
-    )
+    enough = least if pattern.nnz <= 4 * MOST_TRIES else pattern.shape[1]
+    return _take_best(lambda order: _greedy(by_column, order), orders, enough)
 
 
 def _take_best(color: Callable[[Any], Any], orders: Iterable[Any], enough: float) -> Any:
     """Return the colours of the order that takes the fewest; of the first that takes no more than `enough`."""
-    best = None
+    tried = []
     for order in orders:
-        colors = color(order)
-        if best is None or colors.max() < best.max():
-            best = colors
-        if best.max() < enough:
+        tried.append(color(order))
+        if tried[-1].max() < enough:
             break
-    return best
+    return min(tried, key=lambda colors: colors.max())
 
 
 def _cyclic(pattern: Any, k: int) -> Any:

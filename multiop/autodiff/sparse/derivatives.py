@@ -330,8 +330,6 @@ class SparseDerivative:
         colors = self._colored.color + np.where(self._colored.is_column, 0, self._n_columns)
         return _drawing.draw_html(repr(self).partition("\n")[0], self.pattern, colors)
 
-    # evaluation
-
     def _flatten(self, x: Any) -> _flat.FlatFunction:
         flat, given = _flatten(_gradient(self._f, 0, False, self._name) if self._second else self._f, x, self._name)
         if given != self._tree:
