@@ -181,6 +181,19 @@ def test_available_backends_are_those_that_load(backend):
     assert registry.load(backend) is registry.load(backend)
 
 
+def test_a_pattern_leaves_the_look_for_another_backend_as_it_was(monkeypatch):
+    """Each op has that look, once a second backend was chosen."""
+    monkeypatch.setattr(registry, "is_overridden", False)
+    monkeypatch.setattr(registry, "_n_overrides", 0)
+    x, seen = np.ones(3), []
+    multiop.sparse_jacobian(lambda x: (seen.append(registry.is_overridden), x * x)[1], multiop.op_convert_to_tensor(x))
+    assert seen == [False, True]
+    assert not registry.is_overridden
+    with multiop.use_backend("numpy"):
+        assert registry.is_overridden
+    assert registry.is_overridden  # a task that was begun there may still run
+
+
 def test_tensor_of_another_framework_names_both_and_both_ways_out(backend, monkeypatch):
     class ForeignTensor:
         shape, dtype = (2,), "float32"

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import gc
 import importlib
+import math
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -38,6 +39,7 @@ ENTRY_POINT_GROUP = "multiop.backends"
 _loaded: dict[str, Any] = {}
 _composites: dict[str, Callable[..., Any]] = {}  # the ops that no backend must have, and any may have a kernel for
 _loading = threading.RLock()  # importing two frameworks at the same time can fail
+_counting = threading.Lock()
 
 
 class _Unloaded:
@@ -49,7 +51,7 @@ class _Unloaded:
 
 def ready() -> Any:
     """Return the module of the active backend, loaded, so that `is_compiling` knows its compiler."""
-    module = active()
+    module = active() if is_overridden else _backend
     return _load_default() if type(module) is _Unloaded else module
 
 
@@ -95,7 +97,9 @@ def retrace() -> None:
 
 
 _backend: Any = _Unloaded()
-is_overridden = False  # set for good when a second backend is chosen; until then no ContextVar is read
+is_overridden = False  # while another backend than the default may be the active one; else no ContextVar is read
+_n_overrides = 0.0  # of those that may be so; where a second backend was chosen, this never ends
+FOR_GOOD = math.inf
 override: ContextVar[Any] = ContextVar("multiop_backend", default=None)
 _compiler: Any = None  # the loaded backend whose compiler traces Python itself
 _is_tracing_python: Callable[[], bool] = bool  # whether it does so now, in this thread; the shortest way to ask
@@ -171,9 +175,17 @@ def traced(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 def override_by(module: Any) -> Any:
     """Make `module` the backend of this thread or task; return the token that `restore` takes."""
-    global is_overridden
-    is_overridden = True
+    if _n_overrides != FOR_GOOD:
+        _count_override(FOR_GOOD)
     return override.set(module)
+
+
+@hide_from_tracer
+def _count_override(change: float) -> None:
+    global is_overridden, _n_overrides
+    with _counting:
+        _n_overrides += change
+        is_overridden = _n_overrides > 0
 
 
 def restore(token: Any) -> None:
@@ -185,18 +197,21 @@ def run_on(module: Any, function: Callable[..., Any], /, *args: Any, **kwargs: A
     """Call a function with `module` as the backend of this thread or task."""
     if active() is module:
         return function(*args, **kwargs)
-    token = override_by(module)
+    _count_override(1)
+    token = override.set(module)
     try:
         return function(*args, **kwargs)
     finally:
         override.reset(token)
+        _count_override(-1)
 
 
 def set_default(name: str) -> None:
     """Make `name` the backend of every thread that has no override."""
-    global _backend, is_overridden
+    global _backend
     module = load(name)
-    is_overridden = is_overridden or (module is not _backend and type(_backend) is not _Unloaded)
+    if module is not _backend and type(_backend) is not _Unloaded:
+        _count_override(FOR_GOOD)
     _backend = module
 
 

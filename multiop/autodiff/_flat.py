@@ -473,9 +473,9 @@ class FlatFunction:
         """Raise an error if an output is neither real nor complex."""
         for y in outputs:
             if self.backend.dtype_name(y) not in dtypes.INEXACT:
+                way = "leave it out" if self.name.startswith("sparse_") else "return it as aux (has_aux=True)"
                 raise errors.DTypeError(
-                    f"{self.name}: fun returned {_args.describe(y)}, which has no derivative; return it as aux "
-                    f"(has_aux=True)"
+                    f"{self.name}: fun returned {_args.describe(y)}, which has no derivative; {way}"
                 )
 
     def scalar(self, *tensors: Any) -> tuple[list[Any], list[Any]]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from multiop import config, errors
+from multiop._loading import registry, settings
 from multiop._loading.built_in import is_traced
 from multiop._loading.registry import is_compiling, ready, traced
 from multiop._rules.lru import Recent
@@ -70,7 +71,7 @@ def jit(
     def compiled(*args: P.args, **kwargs: P.kwargs) -> T:
         backend = ready()
         classes = _flat.seen[backend.name].classes
-        if is_compiling():
+        if registry._compiler is not None and is_compiling():
             return fun(*args, **kwargs)  # it is compiled as a part of its caller
         call: Any = None
         by_value: Hashable
@@ -86,7 +87,9 @@ def jit(
                 call, by_value, tensors = _partial_call(fun, args, kwargs, numbers, names, backend)
             except errors.MultiopError:
                 raise _argument_error(fun, args, kwargs, backend) from None
-        key = backend.name, config.floatx(), config.x64(), by_value  # the backend handles shapes and dtypes
+        if settings.x64 is None or settings.floatx is None:
+            config.x64(), config.floatx()  # which settle them
+        key = backend.name, settings.floatx, settings.x64, by_value  # the backend handles shapes and dtypes
         try:
             trace = traces.get(key)
         except TypeError as error:

@@ -10,6 +10,7 @@ from pathlib import Path
 import coloring_table
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse
 
 import multiop as mo
@@ -469,7 +470,11 @@ REFUSED = {
         errors.DTypeError,
         "output of f holds",
     ),
-    "an integer output": (lambda: mo.sparse_jacobian(lambda x: ops.argsort(x), array(X)), errors.DTypeError, "int32"),
+    "an integer output": (
+        lambda: mo.sparse_jacobian(lambda x: ops.argsort(x), array(X)),
+        errors.DTypeError,
+        "leave it out",
+    ),
     "an empty array": (lambda: mo.sparse_jacobian(ops.sin, array(X[:0])), errors.ArgumentError, "has no entries"),
     "an empty output": (lambda: mo.sparse_jacobian(lambda x: x[:0], array(X)), errors.ArgumentError, "has no entries"),
     "another shape": (
@@ -563,6 +568,21 @@ def test_each_entry_is_read_from_its_colour(on_numpy, name):
     f = lambda x: ops.sum(x * ops.matmul(A, x)) / 2
     H = mo.sparse_hessian(f, ops.zeros(len(A), "float64"), pattern, "acyclic")
     np.testing.assert_allclose(H(ops.ones(len(A), "float64")).toarray(), A, atol=1e-12)
+
+
+@pytest.mark.once
+def test_colours_are_not_looked_for_where_there_can_be_no_fewer(on_numpy, monkeypatch):
+    ring = scipy.sparse.csr_array(scipy.linalg.circulant(np.arange(37) % 36 < 5)[:, :35]) != 0
+    symmetric = scipy.sparse.csr_array(scipy.linalg.toeplitz(np.arange(40) < 2)) != 0
+    tried = []
+    for name in ("_color_both", "_star", "turn"):
+        whole = getattr(_coloring, name)
+        monkeypatch.setattr(
+            _coloring, name, lambda *args, name=name, whole=whole: (tried.append(name), whole(*args))[1]
+        )
+    assert _coloring.color_jacobian(ring, "auto").size > 3  # its lines are all about as full
+    assert _coloring.color_hessian(symmetric).size == 3
+    assert tried == ["turn", "_star"]  # in one order
 
 
 def assert_read(dense, pattern, colored, symmetric):

@@ -386,6 +386,23 @@ def test_hvp_takes_reverse_mode_alone():
     assert levels == [False, False]  # and the function ran once for each
 
 
+def test_forward_mode_of_many_tangents_is_the_pullback_of_the_pullback(monkeypatch):
+    def f(x):
+        return mo.op_sin(x[1:] * x[:-1]) + x[1:]
+
+    x, v = torch.rand(4, dtype=torch.float64), torch.rand(2, 4, dtype=torch.float64)
+    expected = F.jacfwd(f)(x)
+    with monkeypatch.context() as patch:
+        patch.setattr(F, "jvp", None)  # which runs decompositions in Python
+        torch.testing.assert_close(mo.jacfwd(f)(x), expected)
+        torch.testing.assert_close(mo.jvp(f, (x,), (v,), batched=True)[1], v @ expected.T)
+        torch.testing.assert_close(mo.sparse_jacobian(f, x).values(x), expected[expected != 0])
+    with monkeypatch.context() as patch:  # as of an operation whose gradient has no derivative
+        steps = iter([transforms.vjp, lambda fun, xs: (None, mock.Mock(side_effect=RuntimeError), [])])
+        patch.setattr(transforms, "vjp", lambda fun, xs: next(steps)(fun, xs))
+        torch.testing.assert_close(mo.linearize(f, x)[1](v[0]), expected @ v[0])
+
+
 @mo.op_custom_gradient
 def tenfold(x):
     return x * 1, lambda upstream: upstream * 10

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,17 +47,22 @@ def count(colors: Any) -> int:
 
 
 def color_jacobian(pattern: Any, mode: str) -> Coloring:
-    """Colour a pattern, a matrix in CSR form: its columns ("forward"), rows ("reverse"), or what takes the fewest."""
+    """Colour a pattern, a matrix in CSR form: its columns ("forward"), rows ("reverse"), or what takes the fewest.
+
+    Where all lines are about as full, to take out the fullest ones would gain nothing.
+    """
     found = []
     if mode in ("auto", "forward"):
         colors = _color_columns(pattern)
         found.append(Coloring(colors, None, np.ones(pattern.nnz, bool), colors[pattern.indices]))
     least = int(np.bincount(pattern.indices, minlength=1).max())  # no colouring of rows has fewer
-    if mode == "reverse" or (mode == "auto" and least < found[0].size):
-        colors = _color_columns(turn(pattern))
+    turned = turn(pattern)
+    if mode == "reverse" or (mode == "auto" and least < found[0].size and not are_equal(pattern, turned)):
+        colors = _color_columns(turned)
         found.append(Coloring(None, colors, np.zeros(pattern.nnz, bool), colors[pattern.tocoo().row]))
     fewest = min((one.size for one in found), default=0)
-    if mode == "both" or (mode == "auto" and fewest > (3 if pattern.nnz <= MOST_TRIES else 50)):
+    is_even = all(n.max(initial=0) * n.size <= 2 * pattern.nnz for n in map(np.bincount, pattern.tocoo().coords))
+    if mode == "both" or (mode == "auto" and not is_even and fewest > (3 if pattern.nnz <= MOST_TRIES else 50)):
         found.append(_color_both(pattern))
     return min(found, key=lambda one: one.size)
 
@@ -70,10 +75,15 @@ def color_hessian(pattern: Any, is_acyclic: bool = False) -> Coloring:
     color = _acyclic if is_acyclic else _star
     sizes, is_cheap = np.diff(pattern.indptr), pattern.nnz <= MOST_TRIES
     orders = _orders(sizes, lambda: pattern) if is_cheap else [np.arange(len(sizes))]
-    best = min((color(pattern, order) for order in orders), key=lambda colors: colors.max())
+    best = _take_best(lambda order: color(pattern, order), orders, 2 if is_acyclic else 3)
     rows, columns = pattern.tocoo().coords
     is_own, above = _find_above(pattern, best) if is_acyclic else (_occurs_once(rows, best[columns]), None)
     return Coloring(best, None, is_own, np.where(is_own, best[columns], best[rows]), above)
+
+
+def are_equal(one: Any, other: Any) -> bool:
+    """Say whether two patterns are the same."""
+    return one.shape == other.shape and (one != other).nnz == 0
 
 
 def mirror(pattern: Any) -> Any:
@@ -144,19 +154,24 @@ def _smallest_last(pattern: Any) -> Any:
 def _color_columns(pattern: Any) -> Any:
     """Colour columns so that no two of a colour have an entry in one row; the best of several orders."""
     least = int(np.diff(pattern.indptr).max(initial=0))
-    best = _cyclic(pattern, least)
-    if best is not None:
-        return best
+    if (cyclic := _cyclic(pattern, least)) is not None:
+        return cyclic
     by_column = sparse().csc_array(pattern)
     is_cheap = pattern.nnz <= MOST_TRIES and least <= 200
     graph = (lambda: sparse().csr_array(pattern.T @ pattern)) if is_cheap else None  # columns that meet in a row
-    for order in _orders(np.diff(by_column.indptr), graph):
-        colors = _greedy(by_column, order)
-        if best is None or colors.max() < best.max():
-            best = colors
-        if best.max() < least or pattern.nnz > 4 * MOST_TRIES:
+    orders = _orders(np.diff(by_column.indptr), graph)
+    enough = least if pattern.nnz <= 4 * MOST_TRIES else pattern.shape[1]
+    return _take_best(lambda order: _greedy(by_column, order), orders, enough)
+
+
+def _take_best(color: Callable[[Any], Any], orders: Iterable[Any], enough: float) -> Any:
+    """Return the colours of the order that takes the fewest; of the first that takes no more than `enough`."""
+    tried = []
+    for order in orders:
+        tried.append(color(order))
+        if tried[-1].max() < enough:
             break
-    return best
+    return min(tried, key=lambda colors: colors.max())
 
 
 def _cyclic(pattern: Any, k: int) -> Any:

@@ -76,8 +76,6 @@ class Tracer:
         self.steps: list[Traced] = []
         self.live_below = 0  # steps of lower numbers may go into anything
 
-    # tensors
-
     def leaf(self, x: Any, start: int, width: int) -> Traced:
         """Return a tensor with the value of `x` whose entries are the inputs from `start` on."""
         self.width = max(self.width, width)
@@ -114,8 +112,6 @@ class Tracer:
         if owner not in registry.BUILT_IN or not (backend := registry.load(owner)).is_tensor(x):
             return x
         return read(x, backend)
-
-    # conversion
 
     def is_tensor(self, x: Any) -> bool:
         return isinstance(x, self.Tensor) or foreign.owner(x) in registry.BUILT_IN
@@ -164,8 +160,6 @@ class Tracer:
 
     def is_at_hand(self, x: Any) -> bool:
         return not isinstance(x, Traced)
-
-    # ops
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("op_"):
@@ -269,8 +263,6 @@ class Tracer:
         if not rows:
             return self.backend.op_scan(f, init, xs, length, reverse, unroll)
         return carry, [self.op_stack(list(ys), 0) for ys in zip(*rows[:: -1 if reverse else 1], strict=True)]
-
-    # autodiff
 
     def stop_gradient(self, x: Any) -> Any:
         x = self.to_array(x)

@@ -152,7 +152,7 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
     found, has_rules = (_read_pattern(pattern, shape, name), not second) if is_given else _trace(flat, second)
     found = sparse().csr_array(found, dtype=bool)
     found.sort_indices()
-    is_symmetric = second and (found != found.T).nnz == 0
+    is_symmetric = second and _coloring.are_equal(found, found.T)
     if mode in MIRRORED and not is_symmetric:
         raise errors.ArgumentError(f"{name}: mode {mode!r} needs a symmetric pattern")
     modes = [mode]  # to try in turn: a rule may have no forward mode, or a second derivative that is not symmetric
@@ -329,8 +329,6 @@ class SparseDerivative:
     def _repr_html_(self) -> str:
         colors = self._colored.color + np.where(self._colored.is_column, 0, self._n_columns)
         return _drawing.draw_html(repr(self).partition("\n")[0], self.pattern, colors)
-
-    # evaluation
 
     def _flatten(self, x: Any) -> _flat.FlatFunction:
         flat, given = _flatten(_gradient(self._f, 0, False, self._name) if self._second else self._f, x, self._name)

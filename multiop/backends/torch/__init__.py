@@ -18,6 +18,7 @@ from .autodiff.transforms import (
     is_differentiated as is_differentiated,
     jit as jit,
     jvp as jvp,
+    linearize as linearize,
     vjp as vjp,
     vmap as vmap,
 )

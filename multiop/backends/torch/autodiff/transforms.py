@@ -214,6 +214,37 @@ def jvp(fun, primals, tangents):
     return outputs, pushed, [next(carried) if isinstance(y, torch.Tensor) else y for y in given[1]]
 
 
+def linearize(fun, primals):
+    """Return the map of tangents as the pullback of the pullback, which is linear: without decompositions in Python."""
+    refuse_inference_mode()
+    is_compiled = torch.compiler.is_dynamo_compiling() or tracing_state() is not None
+    if is_compiled or is_transformed() or any(type(x) is not torch.Tensor or x.requires_grad for x in primals):
+        return None
+    recorded = []
+
+    def run(*xs):
+        recorded[:], aux = fun(*xs)
+        return recorded, aux
+
+    outputs, pullback, aux = vjp(run, primals)
+    is_native = all(map(is_inexact, outputs)) and has_native_derivatives(recorded)
+    if not is_native or any(map(_requires_grad_of, outputs)):  # of what the function closes over
+        return None
+
+    def make_push():
+        transposed = vjp(lambda *ups: (pullback(list(ups)), []), list(map(torch.ones_like, outputs)))[1]
+
+        def push(tangents):
+            try:
+                return transposed(tangents)
+            except RuntimeError:  # an operation whose gradient has none
+                return jvp(fun, primals, tangents)[1]
+
+        return push
+
+    return outputs, aux, pullback, make_push
+
+
 def vmap(fun, in_axes, axis_size):
     if all(axis is None for axis in in_axes):
 

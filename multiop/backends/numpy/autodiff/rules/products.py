@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from multiop._values import args as _args
@@ -45,24 +47,31 @@ def contiguous(u):
 
 def op_einsum(u, subscripts, operands):
     xs = [convert(x if is_traced(x) else array_of(x)) for x in operands]
-    terms, result = _args.labels(subscripts, [x.ndim for x in xs])
-    return None, [
-        of_operand(u, result, terms[:k] + terms[k + 1 :], xs[:k] + xs[k + 1 :], terms[k], x.shape)
-        if isinstance(x, Traced)
-        else None
-        for k, x in enumerate(operands)
-    ]
+    shapes, factors, grads = tuple([x.shape for x in xs]), list(map(conj, xs)), []
+    for k, x in enumerate(operands):
+        if isinstance(x, Traced):
+            plan, eyes, lengths = plan_of_operand(subscripts, shapes, k)
+            fresh = [np.eye(n, dtype=u.dtype) for n in eyes] + [np.ones(n, u.dtype) for n in lengths]
+            grads.append(ops.einsum(plan, (u, *factors[:k], *factors[k + 1 :], *fresh)))
+        else:
+            grads.append(None)
+    return None, grads
 
 
-def of_operand(u, result, terms, others, term, shape):
-    """Return the gradient of an operand: the product of `u` and the other ones, on the diagonal of repeated labels."""
-    wanted, factors, fresh = "", list(map(conj, others)), _args.unused_letters("".join([result, *terms, term]))
-    terms = [result, *terms]
-    for label, size in zip(term, shape, strict=True):
-        if label in wanted:  # twice in this operand
-            twin = next(fresh)
-            terms, factors, label = [*terms, label + twin], [*factors, np.eye(size, dtype=u.dtype)], twin
-        elif not any(label in other for other in terms):  # summed over, in this operand alone
-            terms, factors = [*terms, label], [*factors, np.ones(size, u.dtype)]
+@functools.lru_cache(1024)
+def plan_of_operand(subscripts, shapes, k):
+    """Return the sum of products that is the gradient of an operand: of the upstream, the others, and what is new.
+
+    That is an identity for each label that this operand has twice, and ones for each that it has alone, by their sizes.
+    """
+    terms, result = _args.labels(subscripts, list(map(len, shapes)))
+    term, others = terms[k], [result, *terms[:k], *terms[k + 1 :]]
+    letters, wanted, twins, lone, eyes, lengths = _args.unused_letters("".join([*others, term])), "", [], [], [], []
+    for label, size in zip(term, shapes[k], strict=True):
+        if label in wanted:
+            twin = next(letters)
+            twins, eyes, label = [*twins, label + twin], [*eyes, size], twin
+        elif not any(label in other for other in others):
+            lone, lengths = [*lone, label], [*lengths, size]
         wanted += label
-    return ops.einsum(f"{','.join(terms)}->{wanted}", (u, *factors))
+    return f"{','.join([*others, *twins, *lone])}->{wanted}", eyes, lengths
