@@ -216,6 +216,11 @@ EFFECTS = (
         "other threads that call such layers", "the port is read", "a layer's calls are told apart",
         ("porting/tensorflow/reader.py", 'type.__setattr__(owner, "__call__"'),
     ),
+    Effect(
+        "tensorflow", ("tensorflow.python.framework.tensor_shape.TensorShape.*",),
+        "methods and comparisons of `tf.TensorShape`", "other threads that read shapes", "the port is read",
+        "what a model decides by an open size is known", ("porting/tensorflow/sizes.py", "kind = tf.TensorShape"),
+    ),
 )  # fmt: skip
 
 
