@@ -128,7 +128,8 @@ EFFECTS = (
     ),
     Effect(
         "torch", ("builtins.len", "math.sqrt", "torch.fx._symbolic_trace._wrapped_fns_to_patch[*[len]",
-                  "torch.distributions.*_validate_args", "torch.*.sqrt.__module__", "torch.backends.opt_einsum.enabled"),
+                  "torch.distributions.*_validate_args", "torch.*.sqrt.__module__",
+                  "torch.backends.opt_einsum.enabled"),
         "`len` and `math.sqrt`; distributions do not check their values, and `einsum` looks for no path",
         "other threads that make distributions", "the port is read",
         "PyTorch makes a number of a tensor's length, or a size's root",

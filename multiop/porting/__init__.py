@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multiop._loading.suggestions import missing
+from multiop.extend import missing
 from multiop.porting._adapters import merge_adapter
 from multiop.porting._bridge import bridge, foreign
 from multiop.porting._compare import Check, Comparison, compare

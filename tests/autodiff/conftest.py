@@ -50,6 +50,7 @@ class ContractTable:
         self.cells = {}  # construct -> backend -> set of verdicts
         self.order = []
 
+    @pytest.hookimpl(tryfirst=True)  # what is left out of this run stays on the page
     def pytest_collection_modifyitems(self, items):
         for item in items:
             mark = item.get_closest_marker("construct")
