@@ -2,6 +2,7 @@
 
     python benchmarks/bench_long.py --backends torch
     python benchmarks/bench_long.py --device cuda --only 2048
+    python benchmarks/bench_long.py --write benchmarks/measured.md
 
 One sequence of 256, 1024 and 2048 tokens, 512 features, in float32 and bfloat16, eager and compiled, against the
 framework's own calls; on PyTorch, the memory of a call at its peak, too. What is measured are a training step of the
@@ -18,10 +19,10 @@ from typing import Any
 import bench_domain
 import bench_ported
 from bench_training import MEMORY, NATIVE, WORDS, calling, multiop_step, peak, portable, transformer, transformer_shapes
-from harness import Bench, Contenders, run
+from harness import TITLES, Bench, Contenders, conditions, markdown, run, spread
 
 LIMITS = {"eager": 1.05, "compiled": 1.02}
-LENGTHS, WIDTH, HEADS = (256, 1024, 2048), 512, 8
+LENGTHS, SHOWN, WIDTH, HEADS = (256, 1024, 2048), 1024, 512, 8
 TOLERANCES = {"float32": 1e-3, "bfloat16": 5e-2}
 
 
@@ -112,6 +113,18 @@ def domain_ops(bench: Bench, multiop: types.ModuleType, dtype: str) -> Rows:
                 return {who: calling(f, (upstream, *args)) for who, f in turned.items()}
 
             yield name, steps, contenders, None
+
+
+def tables(kept: dict[str, Any]) -> dict[str, str]:
+    """Return a line for each backend, of the transformer block: the median of each ratio, with its quartiles."""
+    ways, lines = [f"{dtype}, {mode}" for dtype in TOLERANCES for mode in LIMITS], []
+    for result in kept["results"]:
+        rows, title = {row["name"]: row for row in result["rows"]}, TITLES[result["backend"]]
+        names = [f"transformer block, {SHOWN} tokens, {way}" for way in ways]
+        lines.append([title, *(spread(rows[name]["ratio"]["multiop"]) for name in names)])
+        held = [rows.get(f"{name}, peak memory") for name in names]
+        lines += [[f"{title}, peak memory", *(f"{row['measured']:.2f}" for row in held)]] if all(held) else []
+    return {"long": f"\n{conditions(kept)}\n\n{markdown(('', *ways), lines)}\n"}
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ composite_of = _registry.composite_of  # a composite op, whatever stands for it
 is_compiling = _registry.is_compiling  # whether a compiler traces the Python code that asks
 prepare_import = _built_in.prepare  # import what must come before a backend's framework
 settings = _settings  # what was asked for by a function, the environment or the file
+missing = _suggestions.missing  # the error about a name that a module does not have
 similar = _suggestions.similar  # `; did you mean ...?`
 
 # dtypes, by name

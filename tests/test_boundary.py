@@ -34,6 +34,7 @@ def test_a_traceback_shows_the_definition_of_the_op_that_was_called(backend, nam
     frames = [frame for frame in traceback.extract_tb(caught.value.__traceback__) if frame.filename != __file__]
     assert Path(frames[0].filename).parent.name == "frontends"
     assert (frames[0].name, frames[0].line.split("(")[0]) == (name, f"def {name}")
+    assert len(frames) <= 3  # the op, what explains its error, and where it failed
     assert frames[0].colno is None  # no marks below parts of a line that is not what ran
     assert "_boundaries" not in "".join(traceback.format_exception(caught.value))
 

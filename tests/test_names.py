@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import multiop
-from multiop import errors, ops
+from multiop import errors, ops, porting
 from multiop._loading import registry, suggestions
 
 pytestmark = pytest.mark.tier("quick")
@@ -41,6 +41,9 @@ pytestmark = pytest.mark.tier("quick")
         (multiop.tree, "tree_map", "'multiop.tree.map'"),
         (ops, "random_uniform", "'multiop.random.uniform'"),
         (ops, "grad", "'multiop.grad'"),
+        (multiop, "derivative", "'grad'"),
+        (porting, "port", "'multiop.porting.trace'"),
+        (porting, "prov", "'prove'"),
     ],
 )
 def test_a_similar_name_is_suggested(module, name, meant):
@@ -74,8 +77,9 @@ def found(module, name):
 
 
 def test_nothing_similar_is_not_suggested():
-    with pytest.raises(AttributeError, match=r"module 'multiop' has no attribute 'xyzzy'$"):
-        multiop.xyzzy
+    for module, name in ((multiop, "xyzzy"), (multiop, "summary"), (ops, "print"), (porting, "summary")):
+        with pytest.raises(AttributeError, match=rf"module '{module.__name__}' has no attribute '{name}'$"):
+            getattr(module, name)
     assert not hasattr(multiop, "__wrapped__") and not hasattr(multiop, "_private")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import pkgutil
 import re
 
 import divergences
@@ -84,6 +85,21 @@ def test_ops_that_a_page_names_exist():
         text = path.read_text(encoding="utf-8")
         assert {*re.findall(r"\bop_\w+", text)} - known == set(), path
         assert {one for one in re.findall(r"\bops\.(\w+)\(", text) if not hasattr(multiop.ops, one)} == set(), path
+
+
+def test_modules_and_functions_that_a_page_names_exist():
+    named = set()
+    for path in [*PAGES, pages.ROOT / "README.md"]:  # Keras would be imported
+        named |= {*re.findall(r"(?<![\w./])multiop(?!\.keras)(?:\.[a-zA-Z]\w*)+", path.read_text(encoding="utf-8"))}
+    assert len(named) > 100
+    assert {one for one in named if not is_there(one)} == {"multiop.make_jvp", "multiop.op_sofmax"}  # wrong on purpose
+
+
+def is_there(name):
+    try:
+        return pkgutil.resolve_name(name) is not None
+    except (ImportError, AttributeError):
+        return False
 
 
 @pytest.mark.parametrize("path", [*PAGES, *ELSEWHERE], ids=name)

@@ -128,8 +128,9 @@ EFFECTS = (
     ),
     Effect(
         "torch", ("builtins.len", "math.sqrt", "torch.fx._symbolic_trace._wrapped_fns_to_patch[*[len]",
-                  "torch.distributions.*_validate_args", "torch.*.sqrt.__module__"),
-        "`len` and `math.sqrt`; distributions do not check their values",
+                  "torch.distributions.*_validate_args", "torch.*.sqrt.__module__",
+                  "torch.backends.opt_einsum.enabled"),
+        "`len` and `math.sqrt`; distributions do not check their values, and `einsum` looks for no path",
         "other threads that make distributions", "the port is read",
         "PyTorch makes a number of a tensor's length, or a size's root",
         ("porting/torch/written.py", 'replace(builtins, "len"'),
@@ -215,6 +216,11 @@ EFFECTS = (
         "`__call__` of the layers' classes of a model; Keras draws its first seed from Python's `random`",
         "other threads that call such layers", "the port is read", "a layer's calls are told apart",
         ("porting/tensorflow/reader.py", 'type.__setattr__(owner, "__call__"'),
+    ),
+    Effect(
+        "tensorflow", ("tensorflow.python.framework.tensor_shape.TensorShape.*",),
+        "methods and comparisons of `tf.TensorShape`", "other threads that read shapes", "the port is read",
+        "what a model decides by an open size is known", ("porting/tensorflow/sizes.py", "kind = tf.TensorShape"),
     ),
 )  # fmt: skip
 

@@ -234,7 +234,7 @@ def performance() -> None:
     axes.set(title="geometric mean of each suite: time / native time", yticks=range(len(names)), yticklabels=names)
     finish("performance_suites", figure, axes)
 
-    ways, *rows = table(text, "| | float32, eager", heading=True)
+    ways, *rows = table(text, "|  | float32, eager", heading=True)
     figure, axes = pyplot.subplots(figsize=(7.2, 2.4))
     for n, (backend, color) in enumerate(COLORS.items()):
         (cells,) = (row[1:] for row in rows if row[0] == backend)

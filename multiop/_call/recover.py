@@ -54,7 +54,7 @@ def recover(error: Exception, op: Callable[..., Any], arguments: dict[str, Any],
             except caught as refused:
                 error, refused.__suppress_context__ = refused, True
     explained = explain(error, op.__name__, arguments, runs_user_code)
-    if runs_user_code:
+    if runs_user_code or isinstance(explained, MultiopError):
         shorten(explained, depth=2)
     raise explained
 

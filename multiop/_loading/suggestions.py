@@ -25,7 +25,8 @@ ELSEWHERE = {
     "mul": "multiply", "sub": "subtract", "div": "divide", "pow": "power", "clamp": "clip", "clip_by_value": "clip",
     "asarray": "convert_to_tensor", "as_tensor": "convert_to_tensor", "constant": "convert_to_tensor",
     "from_numpy": "convert_to_tensor", "tensor": "convert_to_tensor", "to_numpy": "convert_to_numpy",
-    "deriv": "grad", "holomorphic_grad": "grad", "grad_and_value": "value_and_grad",
+    "deriv": "grad", "derivative": "grad", "holomorphic_grad": "grad", "hessians": "hessian",
+    "grad_and_value": "value_and_grad",
     "value_and_gradient": "value_and_grad",
     "value_and_gradients": "value_and_grad", "jacobians": "jacobian", "pullback": "vjp", "linear_transpose": "vjp",
     "batch_jacobian": "GradientTape.batch_jacobian", "pushforward": "jvp", "jacobian_vector_product": "jvp",
@@ -48,12 +49,24 @@ ELSEWHERE = {
     "bessel_i0": "i0", "bitcast": "view", "bitcast_convert_type": "view",
     "permutation": "random.shuffle", "bernoulli": "random.binomial", "rademacher": "random.choice",
     "register_pytree_node": "tree.register", "register_pytree_node_class": "tree.register",
+    "register_dataclass": "tree.register", "nest": "tree", "rank": "ndim", "range": "arange", "newaxis": "expand_dims",
+    "get_static_value": "convert_to_numpy", "activations": "ops.nn", "grad_pass_through": "custom_gradient",
+    "list_backends": "available_backends", "get_backend": "backend", "set_default_dtype": "set_floatx",
+    "get_default_dtype": "floatx",
+    "port": "porting.trace", "translate": "porting.trace",
+    "convert_weights": "porting.map_weights", "load_state_dict": "porting.map_weights",
+    "load_weights": "porting.read_weights", "save_weights": "porting.write_weights",
+    "compare_layers": "porting.compare",
     "primitive": "custom_gradient", "defvjp": "custom_gradient", "defgrad": "custom_gradient",
 }  # fmt: skip
 _VARIABLE = (
     "a variable is the framework's own: a tf.Variable, a torch.nn.Parameter; on JAX, an argument of the function"
 )
 _LAYER = "multiop has operations and derivatives; take layers, losses and optimizers from Keras or the framework"
+_FIT = "write a loss, and give its value_and_grad to an optimizer, as scipy.optimize.minimize: see docs/howto/tasks.md"
+_NAN = "a custom gradient that passes its upstream on shows where NaN begins: see docs/howto/tasks.md"
+_TIMED = "call the step once, then time calls, the last of which op_convert_to_numpy waits for: see docs/howto/tasks.md"
+_SCALED = "write x * op_minimum(1.0, most / op_norm(x))"
 _CALLBACK = "write the function with ops; on NumPy, the backend differentiates calls of NumPy"
 _DTYPE = "a dtype is a string: dtype={name!r}"
 _MAPPED = "over several devices, use the framework's own around the function: see docs/distributed.md"
@@ -69,9 +82,14 @@ INSTEAD = {
     "block_until_ready": "op_convert_to_numpy(x) waits for a result",
     "value_and_jacobian": "write jacobian(lambda x: (f(x), f(x)), has_aux=True), which returns (jacobian, value)",
     "lax": "control flow is ops: op_cond, op_switch, op_scan, op_map, op_while_loop, op_fori_loop",
-    "math": "the functions of tf.math are in multiop.ops, under the names of keras.ops",
+    **dict.fromkeys(["math", "signal"], "the functions of tf.{name} are in multiop.ops, under the names of keras.ops"),
     "variable": _VARIABLE, "parameter": _VARIABLE, "module": _LAYER, "layers": _LAYER, "losses": _LAYER,
-    "metrics": _LAYER, "optim": _LAYER, "optimizer": _LAYER, "optimizers": _LAYER,
+    "metrics": _LAYER, "optim": _LAYER, "optimizer": _LAYER, "optimizers": _LAYER, "layer": _LAYER, "model": _LAYER,
+    "sequential": _LAYER, "initializers": _LAYER, "callbacks": _LAYER, "data": _LAYER, "train": _LAYER,
+    "to_flax": "write porting.trace(model, x).as_module('flax'); weights alone, porting.map_weights",
+    "curve_fit": _FIT, "fit": _FIT, "minimize": _FIT, "least_squares": _FIT, "debug_nans": _NAN, "debugging": _NAN,
+    "detect_anomaly": _NAN, "check_numerics": _NAN, "enable_check_numerics": _NAN, "clip_by_norm": _SCALED,
+    "clip_by_global_norm": _SCALED, "global_norm": _SCALED, "bench": _TIMED, "benchmark": _TIMED, "timeit": _TIMED,
     "py_func": _CALLBACK, "py_function": _CALLBACK, "numpy_function": _CALLBACK, "pure_callback": _CALLBACK,
     "io_callback": _CALLBACK, "pmap": _MAPPED, "shard_map": _MAPPED, "xmap": _MAPPED,
     "requires_grad": _TRACKED, "enable_grad": _TRACKED, "set_grad_enabled": _TRACKED, "backward": _TRACKED,
@@ -112,7 +130,7 @@ def similar(name: str, known: Iterable[str]) -> str:
 
     known = list(known)
     meant = ELSEWHERE.get(name.lower(), name)
-    suggestions = [meant] if meant in known else difflib.get_close_matches(name.lower(), known, n=3)
+    suggestions = [meant] if meant in known else difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.7)
     return f"; did you mean {' or '.join(map(repr, suggestions))}?" if suggestions else ""
 
 

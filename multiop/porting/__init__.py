@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from multiop.extend import missing
 from multiop.porting._adapters import merge_adapter
 from multiop.porting._bridge import bridge, foreign
 from multiop.porting._compare import Check, Comparison, compare
@@ -45,3 +48,9 @@ __all__ = [
 
 def __dir__() -> list[str]:
     return __all__
+
+
+if not TYPE_CHECKING:  # with it, a type checker would accept any name
+
+    def __getattr__(name: str) -> object:
+        raise missing(__name__, name, __all__)

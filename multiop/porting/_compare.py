@@ -231,7 +231,7 @@ def _cell(checks: list[Check]) -> str:
 def compare(
     reference: Any,
     candidate: Port | Callable[..., Any],
-    inputs: Sequence[Any],
+    inputs: Any,
     *,
     params: Any = None,
     state: Any = None,
@@ -258,8 +258,8 @@ def compare(
         candidate: A `Port`, or the function: `candidate(*inputs)`, or `candidate(params, *inputs)` where `params` is
             given, or `candidate(params, state, *inputs)`, which returns `(outputs, new_state)`, where `state` is given
             too.
-        inputs: NumPy arrays, also in dicts, tuples, lists and objects; for a port, arrays in the order of its source,
-            too. Their dtype is that of the comparison: use float64.
+        inputs: A list of NumPy arrays, also in dicts, tuples, lists and objects, or a lone array; for a port, arrays in
+            the order of its source, too. Their dtype is that of the comparison: use float64.
         params: The candidate's parameters: nested dicts of NumPy arrays, or `Weights`, which have a state too.
         state: The candidate's state.
         weight_map: How `params` and `state` are made from the reference's; by default `map_weights` finds it.
@@ -291,6 +291,7 @@ def compare(
         'gelu'
     """
     port = candidate if isinstance(candidate, Port) else None
+    inputs = inputs if isinstance(inputs, (list, tuple)) else [inputs]  # not the rows of a lone array
     given, arranged = _split_inputs(inputs, port)
     if isinstance(candidate, Port):
         params, state, weight_map = candidate.params, candidate.state, weight_map or candidate.map

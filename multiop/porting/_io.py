@@ -87,7 +87,7 @@ def _read(source: Any) -> Weights:
     if framework is None:
         raise errors.ArgumentError(
             f"weights: a {type(source).__name__} holds none; give a module, a state_dict, a Keras model, variables, "
-            "a pytree of arrays, or a path"
+            "a pytree of arrays, or a path; a WeightMap makes some by apply(source)"
         )
     weights: Weights = reader(framework).read(source)
     return weights

@@ -75,6 +75,10 @@ class Port:
     def __reduce__(self) -> tuple[Any, ...]:
         return Port, (self.name, self.source, self.params, self.state, self._about, self.map)
 
+    def __call__(self, *inputs: Any, **keywords: Any) -> Any:
+        """Return the outputs in evaluation mode on the active backend, with the port's own weights."""
+        return self.function(self.params, self.state, *inputs, training=False, **keywords)[0]
+
     def function(
         self, params: Any, state: Any, *inputs: Any, training: bool = False, seed: Any = None, **keywords: Any
     ) -> tuple[Any, Any]:

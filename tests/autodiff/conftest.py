@@ -50,6 +50,7 @@ class ContractTable:
         self.cells = {}  # construct -> backend -> set of verdicts
         self.order = []
 
+    @pytest.hookimpl(tryfirst=True)  # what is left out of this run stays on the page
     def pytest_collection_modifyitems(self, items):
         for item in items:
             mark = item.get_closest_marker("construct")
@@ -69,18 +70,20 @@ class ContractTable:
             if key != "construct" or (report.when != "call" and report.outcome == "passed"):
                 continue
             construct, backend, expected = value
+            verdicts = self.cells.setdefault(construct, {}).setdefault(backend, set())
             if report.outcome == "skipped" and not hasattr(report, "wasxfail"):
                 continue  # the framework has no such thing
-            verdict = {"passed": expected, "failed": "WRONG", "skipped": "known failure"}[report.outcome]
-            self.cells.setdefault(construct, {}).setdefault(backend, set()).add(verdict)
+            verdicts.add({"passed": expected, "failed": "WRONG", "skipped": "known failure"}[report.outcome])
 
     def pytest_sessionfinish(self):
-        rows, ran = {}, {backend for cells in self.cells.values() for backend in cells}
-        old = self._read()
+        rows, old = {}, self._read()
         for construct in self.order:
-            rows[construct] = {b: v for b, v in old.get(construct, {}).items() if b not in ran}
-            for backend, verdicts in self.cells.get(construct, {}).items():
-                rows[construct][backend] = "WRONG" if "WRONG" in verdicts else ", ".join(sorted(verdicts, reverse=True))
+            cells = self.cells.get(construct, {})
+            rows[construct] = {b: v for b, v in old.get(construct, {}).items() if b not in cells}  # not run this time
+            for backend, verdicts in cells.items():
+                if verdicts:
+                    told = ["WRONG"] if "WRONG" in verdicts else sorted(verdicts, reverse=True)
+                    rows[construct][backend] = ", ".join(told)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text(contract_table.text(rows), encoding="utf-8")
 

@@ -243,7 +243,8 @@ def test_a_port_is_compared_without_taps():
     net = torch.nn.Sequential(torch.nn.Conv2d(2, 3, 3), torch.nn.BatchNorm2d(3), torch.nn.GELU()).double()
     x = np.random.default_rng(0).normal(size=(2, 2, 6, 6))
     port = porting.trace(net, torch.tensor(x), training=True)
-    assert porting.compare(net.eval(), port, [x]).agree
+    assert porting.compare(net.eval(), port, x).agree  # a lone array is one input, not its rows
+    np.testing.assert_allclose(ops.convert_to_numpy(port(x)), net(torch.tensor(x)).detach().numpy(), rtol=1e-10)
     training = porting.compare(net.train(), port, [x], training=True)
     assert not training.differences and {check.name for check in training.vacuous} == {"0.bias"}
     port.params["1"]["weight"] = 2 * port.params["1"]["weight"]

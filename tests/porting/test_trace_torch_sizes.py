@@ -194,3 +194,12 @@ def test_one_tensor_given_twice_is_two_inputs(names, backend):
         outputs, _ = port.function(port.params, port.state, x.numpy(), y.numpy())
         np.testing.assert_array_equal(multiop.op_convert_to_numpy(outputs), torch.cat([x, 2 * y]))
     assert names != [[{0: "a"}, {0: "b"}]] or all(f"`({name}, 4)`" in port.source for name in "ab")
+
+
+def test_the_paths_of_einsum_are_switched_as_before_a_port():
+    """The switch is a property, which an attribute of that name hides."""
+    switch = torch.backends.opt_einsum
+    porting.trace(Line(lambda x: torch.einsum("ij,jk,kl->il", x, x, x)), normal(3, 3)())
+    with switch.flags(enabled=False):
+        assert not switch.enabled
+    assert switch.enabled == switch.is_available()

@@ -43,15 +43,13 @@ def keep_sizes_open() -> Iterator[None]:
         replace(math, "sqrt", open_root)
         replace(builtins, "len", open_length)
         replace(torch.nn.utils.rnn, "invert_permutation", lambda order: None if order is None else order.argsort())
-        paths, has_paths = torch.backends.opt_einsum, torch.backends.opt_einsum.enabled
-        paths.enabled = False  # they compare sizes, and so fix them
+        replace(torch.backends.opt_einsum, "enabled", False)  # its paths compare sizes, and so fix them
         torch.distributions.Distribution.set_default_validate_args(False)
         try:
             with _internals.replace_transforms(grad_and_value, vjp):
                 yield
         finally:
             torch.distributions.Distribution.set_default_validate_args(checks)
-            paths.enabled = has_paths
 
 
 # losses
