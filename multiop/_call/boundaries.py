@@ -349,9 +349,9 @@ def op_frexp(op):
  return op_frexp, 1
 
 def op_cond(op):
- def op_cond(pred, true_fn, false_fn):
-  try: return op(pred, true_fn, false_fn)
-  except MultiopError as error: return recover(error, op, {"pred": pred, "true_fn": true_fn, "false_fn": false_fn}, True)
+ def op_cond(pred, true_fn, false_fn, *operands):
+  try: return op(pred, true_fn, false_fn, *operands)
+  except MultiopError as error: return recover(error, op, {"pred": pred, "true_fn": true_fn, "false_fn": false_fn, "operands": operands}, True)
   except Exception as error: shorten(error); raise
  return op_cond, 1
 
