@@ -172,7 +172,7 @@ def traced(fun: Callable[..., Any]) -> Callable[..., Any]:
 def override_by(module: Any) -> Any:
     """Make `module` the backend of this thread or task; return the token that `restore` takes."""
     global is_overridden
-    is_overridden = True
+    is_overridden = is_overridden or module is not _backend
     return override.set(module)
 
 
