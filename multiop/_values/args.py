@@ -425,6 +425,9 @@ def repeats(given: int | Sequence[int]) -> tuple[Any, ...]:
     """Return how often entries are repeated, a number for all of them or one for each."""
     if type(given) is int and 0 <= given < _MOST_ENTRIES:
         return (given,)
+    backend = registry.active()
+    if backend.is_tensor(given) and backend.is_at_hand(given):  # read at once, not entry by entry
+        given = backend.op_convert_to_numpy(given).tolist()
     found = size(given, "repeats")
     countable([max([n for n in found if type(n) is int], default=0)], "repeats")
     return found
