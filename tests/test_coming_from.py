@@ -320,7 +320,7 @@ JAX = {
     ),
     "lax.cond": (
         lambda jax: jax.lax.cond(True, lambda x: x, lambda x: -x, X),
-        lambda: ops.cond(t(True), lambda: t(X), lambda: -t(X)),
+        lambda: ops.cond(t(True), lambda x: x, lambda x: -x, t(X)),
     ),
     "lax.while_loop": (
         lambda jax: jax.lax.while_loop(lambda x: x < 9, lambda x: 2 * x, 1.0),

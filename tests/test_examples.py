@@ -75,7 +75,7 @@ def test_a_library_says_what_its_shim_cost(backend):
 @pytest.mark.once
 def test_a_page_says_how_long_the_backends_of_libraries_are(backend):
     page = (EXAMPLES.parent / "docs" / "depending.md").read_text(encoding="utf-8")
-    for name in ("einops", "autoray"):
+    for name in ("einops", "autoray", "kymatio"):
         path = EXAMPLES / f"{name}_backend" / f"{name}_multiop.py"
         said = f"[{figures.count_code(path.read_text(encoding='utf-8'))} lines](../{path.relative_to(EXAMPLES.parent)})"
         assert said in page

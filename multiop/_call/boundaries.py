@@ -349,9 +349,9 @@ def op_frexp(op):
  return op_frexp, 1
 
 def op_cond(op):
- def op_cond(pred, true_fn, false_fn):
-  try: return op(pred, true_fn, false_fn)
-  except MultiopError as error: return recover(error, op, {"pred": pred, "true_fn": true_fn, "false_fn": false_fn}, True)
+ def op_cond(pred, true_fn, false_fn, *operands):
+  try: return op(pred, true_fn, false_fn, *operands)
+  except MultiopError as error: return recover(error, op, {"pred": pred, "true_fn": true_fn, "false_fn": false_fn, "operands": operands}, True)
   except Exception as error: shorten(error); raise
  return op_cond, 1
 
@@ -441,7 +441,7 @@ def op_view(op):
 
 def op_view_as_complex(op):
  def op_view_as_complex(x):
-  try: return op(x)
+  try: return (active() if registry.is_overridden else registry._backend).op_view_as_complex(x)
   except Exception as error: return recover(error, op, {"x": x})
  return op_view_as_complex, 1
 

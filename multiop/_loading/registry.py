@@ -175,7 +175,7 @@ def traced(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 def override_by(module: Any) -> Any:
     """Make `module` the backend of this thread or task; return the token that `restore` takes."""
-    if _n_overrides != FOR_GOOD:
+    if _n_overrides != FOR_GOOD and module is not _backend:
         _count_override(FOR_GOOD)
     return override.set(module)
 

@@ -202,6 +202,14 @@ def matrices(shape: Sequence[Any], square: bool = False, name: str = "x") -> tup
     return rows, columns
 
 
+def complex_parts(shape: Sequence[Any], dtype: str) -> None:
+    """Check that a tensor of `shape` has real and imaginary parts in its last dimension."""
+    if dtype in dtypes.COMPLEX:
+        raise errors.DTypeError(f"x is complex already: {dtype}")
+    if not shape or (isinstance(shape[-1], int) and shape[-1] != 2):
+        raise errors.ArgumentError(f"the last dimension of x must be of size 2, got shape {shape}")
+
+
 def is_vector_rhs(a: Sequence[Any], b: Sequence[Any]) -> bool:
     """Say whether the right-hand sides of shape `b`, for square matrices of shape `a`, are vectors."""
     rows, _ = matrices(a, square=True, name="a")
@@ -417,6 +425,9 @@ def repeats(given: int | Sequence[int]) -> tuple[Any, ...]:
     """Return how often entries are repeated, a number for all of them or one for each."""
     if type(given) is int and 0 <= given < _MOST_ENTRIES:
         return (given,)
+    backend = registry.active()
+    if backend.is_tensor(given) and backend.is_at_hand(given):  # read at once, not entry by entry
+        given = backend.op_convert_to_numpy(given).tolist()
     found = size(given, "repeats")
     countable([max([n for n in found if type(n) is int], default=0)], "repeats")
     return found

@@ -31,13 +31,16 @@ _INT32 = (-(2**31), 2**31 - 1)
 
 
 @boundary
-def op_cond(pred: ArrayLike, true_fn: Callable[[], PyTree], false_fn: Callable[[], PyTree]) -> PyTree:
-    """Call `true_fn` if `pred` is true, otherwise `false_fn`.
+def op_cond(
+    pred: ArrayLike, true_fn: Callable[..., PyTree], false_fn: Callable[..., PyTree], *operands: PyTree
+) -> PyTree:
+    """Call `true_fn` with `operands` if `pred` is true, otherwise `false_fn`.
 
     Args:
         pred: Scalar of dtype bool: a tensor, or a Python bool.
-        true_fn: Function of no arguments that returns a pytree of tensors, which may contain `None`.
+        true_fn: Function of `operands` that returns a pytree of tensors, which may contain `None`.
         false_fn: Function that returns the same structure, shapes and dtypes.
+        *operands: Pytrees of tensors. A function may close over tensors as well.
 
     Returns:
         What the chosen function returns, as tensors. Where `pred` has a known value, as in eager code, the other
@@ -60,7 +63,7 @@ def op_cond(pred: ArrayLike, true_fn: Callable[[], PyTree], false_fn: Callable[[
         9.0
     """
     pred = _predicate(pred, "pred")
-    branches, seen = _alike([true_fn, false_fn], ["true_fn", "false_fn"], ())
+    branches, seen = _alike([true_fn, false_fn], ["true_fn", "false_fn"], _tensors(operands))
     outputs = active().op_cond(pred, *branches)
     return seen[0][0].fill(outputs)
 
@@ -95,8 +98,7 @@ def op_switch(index: ArrayLike, branches: Sequence[Callable[..., PyTree]], *oper
     index = _integer(index, "index")
     if not isinstance(branches, (tuple, list)) or not branches:
         raise errors.ArgumentError(f"branches must be a list of functions, got {_args.describe(branches)}")
-    template, tensors = _take(operands, "operands")
-    functions, seen = _alike(branches, [f"branches[{k}]" for k in range(len(branches))], template.fill(tensors))
+    functions, seen = _alike(branches, [f"branches[{k}]" for k in range(len(branches))], _tensors(operands))
     if isinstance(index, int):
         index = min(max(index, 0), len(branches) - 1)
     outputs = active().op_switch(index, functions)
@@ -522,6 +524,12 @@ def _take(tree: Any, what: str) -> tuple[_Template, list[Any]]:
     leaves, structure = _tree.flatten(tree)
     tensors = [_tensor(leaf, what) for leaf in leaves if leaf is not None]
     return _Template(structure, [leaf is not None for leaf in leaves], tensors), tensors
+
+
+def _tensors(operands: tuple[PyTree, ...]) -> Any:
+    """Return the operands of branches, with tensors for their leaves."""
+    template, tensors = _take(operands, "operands")
+    return template.fill(tensors)
 
 
 def _tensor(leaf: Any, what: str) -> Any:

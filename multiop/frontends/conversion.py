@@ -169,13 +169,7 @@ def op_view_as_complex(x: ArrayLike) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_view_as_complex([[1.0, 2.0]])).tolist()
         [(1+2j)]
     """
-    x = active().floating(x)
-    dtype, shape = active().dtype_name(x), op_shape(x)
-    if dtype in dtypes.COMPLEX:
-        raise errors.DTypeError(f"x is complex already: {dtype}")
-    if not shape or (isinstance(shape[-1], int) and shape[-1] != 2):
-        raise errors.ArgumentError(f"the last dimension of x must be of size 2, got shape {shape}")
-    return active().op_view_as_complex(op_cast(x, "float32") if dtype in ("float16", "bfloat16") else x)
+    return active().op_view_as_complex(x)
 
 
 @boundary

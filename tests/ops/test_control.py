@@ -76,6 +76,7 @@ def test_only_the_chosen_branch_runs_where_its_choice_is_known(backend):
     x = mo.op_convert_to_tensor(X)
     assert numpy(mo.op_cond(x[0] > 0, lambda: x * x, never)).tolist() == [1, 4, 9]
     assert numpy(mo.op_cond(False, never, lambda: x + 1)).tolist() == [2, 3, 4]
+    assert numpy(mo.op_cond(x[0] > 0, lambda x, y: x + y[0], never, x, [X])).tolist() == [2, 4, 6]
     assert numpy(mo.op_switch(mo.op_cast(x[1], "int32"), [never, never, lambda x: x, never], x)).tolist() == [1, 2, 3]
     assert numpy(mo.op_switch(-1, [lambda x: -x, never], x)).tolist() == [-1, -2, -3]
     assert numpy(mo.grad(lambda x: mo.op_sum(mo.op_cond(x[0] > 0, lambda: x * x, never)))(x)).tolist() == [2, 4, 6]

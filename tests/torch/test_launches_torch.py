@@ -53,6 +53,17 @@ def test_ops_make_no_more_python_calls(monkeypatch):
     assert {name: n for name, n in found.items() if n < most[name]} == {}, "lower the table"
 
 
+def test_repeats_in_a_tensor_are_read_at_once(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import bench_launch
+
+    rows = [(torch.arange(float(n)), torch.arange(n)) for n in (10, 100)]
+    few, many = (bench_launch.count_calls(lambda x=x, n=n: mo.op_repeat(x, n, axis=0)) for x, n in rows)
+    assert few == many
+    x, n = rows[0]
+    assert torch.equal(mo.op_repeat(x, n, axis=0), torch.repeat_interleave(x, n))
+
+
 def layer_norm_in_steps(x, gamma, beta):
     centred = x - x.mean(-1, keepdim=True)
     return centred * torch.rsqrt((centred * centred).mean(-1, keepdim=True) + 1e-5) * gamma + beta

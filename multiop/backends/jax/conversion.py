@@ -543,6 +543,9 @@ def op_view(x, dtype):
 
 
 def op_view_as_complex(x):
+    x = floating(x)
+    args.complex_parts(op_shape(x), dtype_name(x))
+    x = halves_to_float32(x)
     return jax.lax.complex(x[..., 0], x[..., 1])
 
 

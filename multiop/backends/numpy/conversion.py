@@ -194,6 +194,8 @@ def op_view(x, dtype):
 
 
 def op_view_as_complex(x):
+    x = floating(x)
+    args.complex_parts(x.shape, dtype_name(x))
     return complex_of(x[..., 0], x[..., 1])
 
 

@@ -28,8 +28,8 @@ def _flat(tree):
     return tuple(found) if len(found) > 1 else found[0]
 
 
-def _cond(pred, true_fn, false_fn):
-    return _flat((true_fn if pred else false_fn)())
+def _cond(pred, true_fn, false_fn, *operands):
+    return _flat((true_fn if pred else false_fn)(*operands))
 
 
 def _switch(index, branches, *operands):
@@ -101,6 +101,7 @@ ROWS = [
         _cond,
         call(booleans(), partial(_square, normal(3)), partial(_cube, unit(3))),
         call(True, lambda: 1.0, lambda: 2.0),
+        call(booleans(), lambda x, y: (x, y["k"]), lambda x, y: (x * y["k"], x), normal(2), {"k": normal(2)}),
         call(
             False,
             partial(lambda x, y: {"a": x * y, "b": None}, normal(2), normal(2)),

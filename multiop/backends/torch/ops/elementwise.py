@@ -315,9 +315,9 @@ def op_imag(x):
     return torch.imag(x) if x.is_complex() else torch.zeros_like(x)
 
 
+@directly(torch.conj_physical, {torch.complex64, torch.complex128})
 def op_conj(x):
-    x = convert(x)
-    return torch.conj_physical(x) if x.is_complex() else x
+    return torch.conj_physical(x) if (x := convert(x)).is_complex() else x
 
 
 def op_divide_no_nan(x1, x2):

@@ -14,4 +14,4 @@ def op_convert_to_tensor(u, x, dtype, sparse, ragged):  # of a list too, whose g
     return u
 
 
-op_view_as_complex = (lambda u, *_: ops.stack([ops.real(u), ops.imag(u)], -1),)
+op_view_as_complex = (lambda u, _y, like: ops.cast(ops.stack([ops.real(u), ops.imag(u)], -1), like.dtype.name),)
