@@ -16,6 +16,7 @@ import pytest
 import random_programs
 import seam_programs
 import sized_programs
+import small_programs
 from random_programs import (
     ALONE,
     TURNS,
@@ -34,6 +35,7 @@ from random_programs import (
 from scripts import failure
 from seam_programs import CALLS, Frame, Seam
 from sized_programs import FAMILIES, ORDER, Sized
+from small_programs import Small
 from spread_programs import Found, spread
 
 import multiop
@@ -368,6 +370,34 @@ def test_a_fault_at_size_is_found(backend, what, monkeypatch):
     assert difference.what == what
 
 
+SMALL_FAULTS = {  # what is added to a sine in float32, by how far the operand is from itself
+    "value": lambda distance: 0.01 + distance * 0,
+    "gradient": lambda distance: 0.1 * distance,
+    "second order": lambda distance: 0.1 * distance * distance,
+}
+
+
+@pytest.mark.parametrize("what", SMALL_FAULTS)
+def test_a_fault_of_a_small_program_is_found(backend, what, monkeypatch):
+    program, right = Small(4, "float32", ((3, 1), (1, 1)), ("ops.sin(x)",)), ops.sin
+
+    def wrong(x):
+        is_exact = ops.dtype(x) == "float64"
+        return right(x) if is_exact else right(x) + SMALL_FAULTS[what](x - ops.stop_gradient(x))
+
+    assert program.look([backend]) is None
+    monkeypatch.setattr(ops, "sin", wrong)
+    assert program.look([backend]).what == what
+
+
+@pytest.mark.tier("full")
+@pytest.mark.parametrize("seed", range(8))
+def test_a_small_program_is_right(backend, seed):
+    program = small_programs.draw(seed)
+    difference = program.look([backend])
+    assert difference is None, f"{difference.message}\n{program.script(backend)}"
+
+
 def test_a_script_that_ends_its_process_is_a_difference():
     difference = failure("import os\nos.kill(os.getpid(), 9)\n", "torch", apart=True)
     assert (difference.what, difference.raised) == ("error", "Signal")
@@ -408,6 +438,10 @@ def test_every_script_can_be_drawn():
         compile(program.script(), "<script>", "exec")
         families.add(program.steps)
     assert program == sized_programs.draw(seed)
+    for seed in range(5):
+        small = small_programs.draw(seed)
+        compile(small.script("numpy"), "<script>", "exec")
+        assert small == small_programs.draw(seed)
     assert calls == set(CALLS)
     assert set(ORDER) == set(FAMILIES)
     assert len(families) == len(ORDER)

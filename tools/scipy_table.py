@@ -180,9 +180,12 @@ def measure(framework: str) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {"SciPy": {}, "scikit-learn": {}}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        found["SciPy"] = {name: answer(call, make) for name, call in scipy_calls().items()}
+        calls = [("SciPy", *call) for call in scipy_calls().items()]
         if importlib.util.find_spec("sklearn") is not None:
-            found["scikit-learn"] = {name: answer(call, make) for name, call in learn_calls().items()}
+            calls += [("scikit-learn", *call) for call in learn_calls().items()]
+        for k, (library, name, call) in enumerate(calls, 1):
+            print(f"{framework}, {k} of {len(calls)}: {library}, {name}", file=sys.stderr, flush=True)
+            found[library][name] = answer(call, make)
     return found
 
 
@@ -235,9 +238,9 @@ def ask(framework: str) -> dict[str, dict[str, str]]:
     command = [sys.executable, __file__, "--one", framework]
     variables = {"MULTIOP_BACKEND": "tensorflow", "SCIPY_ARRAY_API": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
     environment = os.environ | variables | {"JAX_PLATFORMS": "cpu"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
-        raise SystemExit(done.stderr)
+        raise SystemExit(f"{framework}: the process ended with {done.returncode}")
     answers: dict[str, dict[str, str]] = json.loads(done.stdout.splitlines()[-1])
     return answers
 

@@ -1592,7 +1592,8 @@ def _saddle(v: Any, x: Any, is_scaled: bool) -> tuple[Any, Any]:
 def _lowered(integral: Any, size: Any, top: Any) -> Any:
     """Return an integral of which the terms were lifted: times the root of `size`, it hardly changes."""
     half = op_exp(op_multiply(top, 0.5))
-    return op_divide(op_multiply(op_multiply(op_multiply(integral, op_sqrt(size)), half), half), op_sqrt(size))
+    root = op_sqrt(size)  # divided out before the last product, which may be as large as the dtype allows
+    return op_multiply(op_divide(op_multiply(op_multiply(integral, root), half), root), half)
 
 
 def _peak(v: Any, x: Any, exponent: float) -> tuple[Any, Any]:
@@ -1621,7 +1622,7 @@ def _second_of_small(v: Any, x: Any) -> Any:
     long = op_divide(op_multiply(op_subtract(grown, op_divide(1.0, grown)), 0.5), op_where(is_short, 1.0, exponent))
     share = op_where(is_short, op_add(op_multiply(op_multiply(exponent, exponent), 1 / 6), 1.0), long)
     below = op_divide(op_multiply(share, slope), op_sqrt(op_sinc(low)))
-    above = op_multiply(op_multiply(power, _gamma(op_where(is_low, 1.0, v))), 0.5)
+    above = op_multiply(op_multiply(power, 0.5), _gamma(op_where(is_low, 1.0, v)))
     return op_where(is_low, below, above)
 
 
@@ -1639,9 +1640,9 @@ def _hold_where_steep(x: Any, is_steep: Any) -> Any:
 
 
 def _bound_where_steep(y: Any, is_steep: Any) -> Any:
-    """Return a function beside a sine of 0, which its product is finite with."""
+    """Return a function beside a sine of 0, which its product is finite with, and its tangent."""
     largest = _STEEP[active().dtype_name(y)][1]
-    return op_where(is_steep, op_maximum(op_minimum(y, largest), -largest), y)
+    return op_where(is_steep, active().stop_gradient(op_maximum(op_minimum(y, largest), -largest)), y)
 
 
 @composite

@@ -66,12 +66,6 @@ KNOWN = [
         "docs/limits.md: NaN on TensorFlow in forward mode where the other slope overflows",
     ),
     (
-        ("op_jv",),
-        "gradient",
-        lambda v, x: v < 0 and x < 1e-18,
-        "docs/limits.md: NaN in forward mode at whole negative orders",
-    ),
-    (
         ("op_sparsemax",),
         "",
         lambda *row: math.inf in row or -math.inf in row,

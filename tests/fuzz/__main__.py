@@ -6,8 +6,9 @@ python tests/fuzz --generators modes --seed 1234 --programs 1 --every-way --show
 
 The generators: `modes` draws functions, run in every mode and compared between the backends; `seams` draws training
 loops of transforms that nest over closures, with random numbers, threads, buffers that are filled again and memory that
-is counted; `sized` draws ops at the sizes, ranks, constants and dtypes at which compilers and kernels change. The last
-two are compared with NumPy, and each program is a script that shows its difference by itself.
+is counted; `sized` draws ops at the sizes, ranks, constants and dtypes at which compilers and kernels change. These
+two are compared with NumPy, and each program is a script that shows its difference by itself. `small` draws two to five
+ops of few numbers, in every dtype and of every size, compared with float64 in value and two orders of derivatives.
 
 Each difference is made smaller and printed as source; a program that hangs or ends its process is printed too, and the
 others go on. At the end, or when it is interrupted, it says how many programs went which way: what costs most is done

@@ -16,9 +16,10 @@ from typing import Any
 import random_programs
 import seam_programs
 import sized_programs
+import small_programs
 from random_programs import Difference, minimised, ways_of
 
-GENERATORS = {"modes": random_programs, "seams": seam_programs, "sized": sized_programs}
+GENERATORS = {"modes": random_programs, "seams": seam_programs, "sized": sized_programs, "small": small_programs}
 
 
 @dataclasses.dataclass

@@ -100,3 +100,30 @@ def test_an_ordinary_value_is_not_0_where_its_terms_would_be(name, dtype, orders
         exact = [mpmath.diff(lambda v, size=size: function(v, size), order) for order, size in zip(v, x, strict=True)]
         slope = multiop.op_convert_to_numpy(of_v).astype(float)
         np.testing.assert_allclose(slope, np.array(exact, float), rtol=256 * float(info.eps))
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "order", "size"),
+    [
+        ("op_kv", "float32", 48.0, 5.5625),
+        ("op_kv", "float64", 151.0, 1.0),
+        ("op_jv", "float32", -3.75, 2.0**-32.75),
+        ("op_yv", "float64", 2.5, 2.0**-408.5),
+    ],
+)
+def test_a_value_close_to_the_largest_number_is_finite(name, dtype, order, size, multiop_backend, multiop_x64):
+    v, x = np.array([order], dtype), np.array([size], dtype)
+    exact, info = FUNCTIONS[name][0](order, float(x[0])), np.finfo(dtype)
+    assert float(info.max) / 16 < abs(exact) < float(info.max) / 2
+    found = multiop.op_convert_to_numpy(getattr(multiop, name)(v, x)).astype(float)
+    np.testing.assert_allclose(found, float(exact), rtol=512 * float(info.eps))
+
+
+@pytest.mark.parametrize(
+    ("name", "order", "slope"),
+    [("op_jv", -1.0, -0.5), ("op_jv", -8.0, 0.0), ("op_yv", -0.5, 2.0**40 / np.sqrt(2 * np.pi)), ("op_yv", -1.5, 0.0)],
+)
+def test_forward_mode_has_a_slope_where_that_of_the_other_function_overflows(name, order, slope, multiop_backend):
+    v, x = np.array([order], "float32"), np.array([2.0**-80], "float32")
+    _, along = multiop.jvp(lambda x: getattr(multiop, name)(v, x), (x,), (np.ones_like(x),))
+    np.testing.assert_allclose(multiop.op_convert_to_numpy(along), slope, rtol=1e-5, atol=1e-9)
