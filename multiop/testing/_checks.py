@@ -257,13 +257,17 @@ def check_vmap(problem: Problem, *, gradient: bool = True) -> float:
 
     mapped = problem.run(lambda *xs: list(multiop.vmap(everything)(*xs)), stacked)
     looped = each(lambda fun, arrays: problem.run(fun, None if arrays is problem.arrays else arrays))
-    scales = functools.cache(lambda: each(lambda fun, arrays: rounding_scales(problem, fun, arrays)))
+    rounding = functools.cache(lambda: each(lambda fun, arrays: rounding_scales(problem, fun, arrays)))
+
+    def scales(part: slice) -> list[Array]:
+        return rounding()[part]
+
     if len(mapped) != len(looped):
         raise Mismatch(f"vmap of {_at(problem)}: {len(mapped)} results, {len(looped)} without it")
     worst, first = 0.0, len(problem.value)
     for (what, _), part in zip(functions, (slice(first), slice(first, None)), strict=False):
         told = f"vmap of the {what} of {_at(problem)}"
-        worst = max(worst, assert_equal(mapped[part], looped[part], told, scales=lambda part=part: scales()[part]))  # type: ignore[misc]
+        worst = max(worst, assert_equal(mapped[part], looped[part], told, scales=functools.partial(scales, part)))
     return worst
 
 

@@ -46,7 +46,7 @@ def gathered(row: Row) -> Row:
 
 def joined(pins: list[Pin]) -> Pin:
     """Make one pin of several, whose entries follow each other."""
-    first, options = pins[0], {}
+    first, options = pins[0], dict[str, Any]()
     if len(pins) == 1:
         return first
     if first.value is not None:
