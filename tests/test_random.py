@@ -292,7 +292,6 @@ LONG = [
 ]
 
 
-@pytest.mark.rotating
 @modes
 @pytest.mark.parametrize(
     "name",
@@ -998,7 +997,6 @@ def test_a_compiled_function_takes_a_key_and_no_generator(backend):
 # arguments
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("shape", [(), 3, (0,), (2, 0, 3), [2, 3], np.array([2, 3])], ids=str)
 def test_shapes(backend, shape):
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)

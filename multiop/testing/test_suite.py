@@ -35,7 +35,7 @@ _EVERY = list(ROWS)
 _DIFFERENTIABLE = [op for op, row in ROWS.items() if row.differentiable]
 _SECOND = [op for op, row in ROWS.items() if row.differentiable and row.order >= 2]
 _MAPPED = [op for op, row in ROWS.items() if row.vmap]
-_OF_MANY_STEPS = ("op_gammainc", "op_gammaincc")  # composites that take ten seconds to trace
+_OF_MANY_STEPS = ("op_gammainc", "op_gammaincc", "op_polygamma")  # composites that take seconds to trace
 _COMPILED = [op for op, row in ROWS.items() if row.jit]
 
 
