@@ -34,17 +34,17 @@ def in_both(*args: Any, **options: Any) -> list[Pin]:
     return [pin(*args, dtype=dtype, **options) for dtype in ("float32", "float64")]
 
 
-def gathered(row: Row) -> Row:
+def gather_pins(row: Row) -> Row:
     """Return a row of a function of each entry whose pins of one kind are one: each call is traced anew."""
     kinds: dict[Any, list[Pin]] = {}
     for one in row.pins:
         is_of_lists = not one.kwargs and all(isinstance(x, list) for x in one.args)
         kind = (one.dtype, one.value is None, has_gradient(one)) if is_of_lists else id(one)
         kinds.setdefault(kind, []).append(one)
-    return dataclasses.replace(row, pins=tuple(map(joined, kinds.values())))
+    return dataclasses.replace(row, pins=tuple(map(join, kinds.values())))
 
 
-def joined(pins: list[Pin]) -> Pin:
+def join(pins: list[Pin]) -> Pin:
     """Make one pin of several, whose entries follow each other."""
     first, options = pins[0], dict[str, Any]()
     if len(pins) == 1:
@@ -550,4 +550,4 @@ ROWS = [
         for op, reference, sign in (("op_gammainc", lower, 1.0), ("op_gammaincc", upper, -1.0))
     ],
 ]
-ROWS = list(map(gathered, ROWS))
+ROWS = list(map(gather_pins, ROWS))
