@@ -157,6 +157,7 @@ def expected_integers(dtype, low, high, n, seed):
     return [low + (int(d) * (high - low) >> 32 * limbs) for d in digits]
 
 
+@pytest.mark.rotating
 @modes
 @pytest.mark.parametrize("case", slow_but(["many"], INTEGERS, *SLOW))
 def test_integers_are_the_whole_part_of_a_product(backend, mode, case, request):
@@ -467,6 +468,7 @@ def test_successes_have_their_probabilities(backend, n, p):
     assert x.max() <= n
 
 
+@pytest.mark.rotating
 @pytest.mark.once
 @pytest.mark.parametrize(
     ("n", "p"),
@@ -559,6 +561,7 @@ def test_impossible_events_and_classes_give_nan(backend):
     assert x.tolist() == [[0.0, 4.0, 0.0], [1000.0, 0.0, 0.0]]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("n", "p"), [(12, 0.3), (100, 0.3), (1000, 0.93)])
 def test_parameters_that_are_numbers_draw_what_tensors_full_of_them_draw(backend, n, p):
     x = to_numpy(random.binomial((5000,), n, p, seed=3))

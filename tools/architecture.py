@@ -7,6 +7,7 @@ python tools/architecture.py --check    fails if the page is not current
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import import_graph
 
+graph = functools.cache(import_graph.graph)
 PAGE = ROOT / "docs" / "architecture.md"
 PACKAGE = ROOT / "multiop"
 
@@ -83,7 +85,7 @@ def tree() -> str:
 def picture() -> str:
     """Return the picture: the floors, and an arrow to each that another one imports and that no arrow leads to yet."""
     edges: dict[str, set[str]] = {str(n): set() for n in range(len(FLOORS))}
-    for module, others in import_graph.graph(ROOT).items():
+    for module, others in graph(ROOT).items():
         here = str(floor_of(module))
         edges[here] |= {
             str(below) for other in others if (below := floor_of(other)) < int(here)

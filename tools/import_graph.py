@@ -18,6 +18,20 @@ PLUG_INS = {"multiop._loading.built_in": "multiop.backends", "multiop._call.kera
 BY_NAME = ("importlib.import_module", "import_module", "__import__")
 
 
+def dotted(node: ast.AST) -> str:
+    """Return the text of names and attributes, `a.b`; what is called or indexed on the way is `a.b()`, `a[]`."""
+    match node:
+        case ast.Name():
+            return node.id
+        case ast.Attribute():
+            return f"{dotted(node.value)}.{node.attr}"
+        case ast.Call():
+            return f"{dotted(node.func)}()"
+        case ast.Subscript():
+            return f"{dotted(node.value)}[]"
+    return ""
+
+
 def modules(root: Path) -> dict[str, Path]:
     """Return the modules of a tree's package, by dotted name."""
     paths = (path for path in sorted(root.glob("multiop/**/*.py")) if "__pycache__" not in path.parts)
@@ -29,10 +43,10 @@ def package_of(name: str, path: Path) -> str:
     return name if path.name == "__init__.py" else name.rpartition(".")[0]
 
 
-def statements(name: str, path: Path, tree: ast.AST, known: dict[str, Path]) -> Iterator[tuple[str, str]]:
+def statements(name: str, path: Path, nodes: list[ast.AST], known: dict[str, Path]) -> Iterator[tuple[str, str]]:
     """Yield each module that the statements of a file import, as a dotted name, and what the file calls it."""
     package = package_of(name, path).split(".")
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, alias.asname or alias.name
@@ -46,12 +60,11 @@ def statements(name: str, path: Path, tree: ast.AST, known: dict[str, Path]) -> 
                 yield base, ""
 
 
-def named(name: str, path: Path, tree: ast.AST, known: dict[str, Path]) -> set[str]:
+def named(name: str, path: Path, nodes: list[ast.AST], known: dict[str, Path]) -> set[str]:
     """Return the modules that a file imports by name: by its strings, or by those it looks up what is loaded with."""
-    nodes = list(ast.walk(tree))
-    if not any(ast.unparse(node) in BY_NAME for node in nodes if isinstance(node, (ast.Attribute, ast.Name))):
+    if not any(dotted(node) in BY_NAME for node in nodes if isinstance(node, (ast.Attribute, ast.Name))):
         asking = [node for node in nodes if isinstance(node, (ast.Subscript, ast.Call))]
-        nodes = [inner for node in asking if ast.unparse(node).startswith("sys.modules") for inner in ast.walk(node)]
+        nodes = [inner for node in asking if dotted(node).startswith("sys.modules") for inner in ast.walk(node)]
     package = package_of(name, path)
     here = {"{__name__}": name, "{__package__}": package}
     patterns = []
@@ -65,9 +78,7 @@ def named(name: str, path: Path, tree: ast.AST, known: dict[str, Path]) -> set[s
             and re.fullmatch(r"\.*\w+(\.\w+)+|\.+\w+", node.value)
         ):
             patterns.append(node.value)
-        elif (
-            isinstance(node, ast.Call) and ast.unparse(node.func) in BY_NAME
-        ):  # `multiop` alone is many things elsewhere
+        elif isinstance(node, ast.Call) and dotted(node.func) in BY_NAME:  # `multiop` alone is many things elsewhere
             patterns += [ast.unparse(argument).strip("'") for argument in node.args[:1]]
     patterns = [f"{package}{pattern}" if pattern[0] == "." else pattern for pattern in patterns if pattern]
     patterns = [pattern.replace(".", r"\.") for pattern in patterns if pattern.startswith("multiop")]
@@ -79,17 +90,17 @@ def graph(root: Path) -> dict[str, set[str]]:
     known = modules(root)
     found: dict[str, set[str]] = {name: set() for name in known}
     for name, path in known.items():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
         called: dict[str, str] = {}
-        for other, here in statements(name, path, tree, known):
+        for other, here in statements(name, path, nodes, known):
             if other in known:
                 found[name].add(other)
                 called[here] = other
-        found[name] |= named(name, path, tree, known)
-        for node in ast.walk(tree):
+        found[name] |= named(name, path, nodes, known)
+        for node in nodes:
             targets = node.targets if isinstance(node, ast.Assign) else []
             for target in targets:
-                if isinstance(target, ast.Attribute) and (other := called.get(ast.unparse(target.value))):
+                if isinstance(target, ast.Attribute) and (other := called.get(dotted(target.value))):
                     found[other].add(name)
     return {
         name: {other for other in others - {name} if not other.startswith(PLUG_INS.get(name, "-"))}

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from import_graph import dotted
+
 # names of this package's own, which another module of it reads
 OURS = {
     "_add", "_arguments", "_check", "_dtype", "_explained", "_floats", "_processes", "_settle_x64", "_source",
@@ -35,8 +37,8 @@ def is_for_that(path: Path) -> bool:
 
 def reached(path: Path, package: Path) -> Iterator[tuple[int, str]]:
     """Yield the line and the text of each private attribute or module that is neither our own nor allowed."""
-    tree, own = ast.parse(path.read_text(encoding="utf-8")), {"self", "cls"}
-    for node in ast.walk(tree):
+    nodes, own = list(ast.walk(ast.parse(path.read_text(encoding="utf-8")))), {"self", "cls"}
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and (node.level or str(node.module).partition(".")[0] == "multiop"):
             own |= {alias.asname or alias.name for alias in node.names}
         elif isinstance(node, ast.Import):
@@ -45,10 +47,10 @@ def reached(path: Path, package: Path) -> Iterator[tuple[int, str]]:
         elif isinstance(node, ast.ImportFrom):
             names = (f"{node.module}.{alias.name}" for alias in node.names)
             yield from ((node.lineno, name) for name in names if has_private_part(name))
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute):
             holder, name = node.value, node.attr
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "setattr", "hasattr", "delattr"):
+        elif isinstance(node, ast.Call) and dotted(node.func) in ("getattr", "setattr", "hasattr", "delattr"):
             holder, name = node.args[0], getattr(node.args[1], "value", "")
         else:
             continue

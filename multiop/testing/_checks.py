@@ -5,6 +5,7 @@ Each raises `Mismatch`, or returns the largest relative error that it found.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +22,10 @@ from ._tolerances import AGREEMENT_ULPS, Mismatch, assert_close, assert_equal, e
 
 Array = np.ndarray[Any, Any]
 __tracebackhide__ = True  # pytest leaves out the frames of this module
+
+
+_KEPT = 8
+_ESTIMATES: dict[Any, tuple[Call, tuple[list[Array], float, float]]] = {}  # the last ones of `_estimate`
 
 
 class NoEstimate(Mismatch):
@@ -83,9 +88,13 @@ def check_row_values(problem: Problem, row: Row) -> float:
 
 def check_primal(problem: Problem) -> float:
     """Check that the results do not change under differentiation, where an op may be computed in another way."""
-    found, scales = problem.run(problem.primal_tensors), rounding_scales(problem, problem.outputs)
-    scales = [scale for scale, y in zip(scales, problem.value, strict=True) if y.dtype.kind not in "bui"]
-    return assert_equal(found, problem.differentiable_value, f"differentiated {_at(problem)}", scales=scales)
+    found = problem.run(problem.primal_tensors)
+
+    def scales() -> list[Array]:
+        every = zip(rounding_scales(problem, problem.outputs), problem.value, strict=True)
+        return [scale for scale, y in every if y.dtype.kind not in "bui"]
+
+    return _assert_equal_first(found, problem.differentiable_value, f"differentiated {_at(problem)}", scales)
 
 
 def check_gradient(problem: Problem, reference: Callable[..., Any] | None = None, *, analytic: bool = False) -> float:
@@ -97,15 +106,9 @@ def check_gradient(problem: Problem, reference: Callable[..., Any] | None = None
             differentiated along one random direction.
         analytic: The reference takes complex input, so a complex step is exact.
     """
-    points = [problem.arrays[i] for i in problem.inexact]
     if reference is None:
         return _check_direction(problem, problem.outputs, problem.gradient, problem.cotangents, "gradient")
-
-    def fn(*inexact: Array) -> list[Array]:
-        return [y for y in _results(problem, reference, problem.inputs_with(inexact)) if y.dtype.kind in "fc"]
-
-    expected, error = _numerical.gradient(fn, points, problem.cotangents, analytic)
-    magnitude = _numerical.magnitude(problem.cotangents, fn(*points))
+    expected, error, magnitude = _estimate(problem, reference, analytic)
     what = f"gradient of {_at(problem)}"
     if len(problem.gradient) != len(expected):
         raise Mismatch(f"{what}: {len(problem.gradient)} gradients for {len(expected)} inputs")
@@ -116,6 +119,24 @@ def check_gradient(problem: Problem, reference: Callable[..., Any] | None = None
             raise Mismatch(f"{to}: {one.dtype}{list(one.shape)} where {other.dtype}{list(other.shape)} is expected")
         worst = max(worst, _assert_within(one, other, error, to, magnitude=magnitude))
     return worst
+
+
+def _estimate(problem: Problem, reference: Callable[..., Any], analytic: bool) -> tuple[list[Array], float, float]:
+    """Return the numerical gradient of a reference, its error and the size of its terms; once for all backends."""
+    bits = tuple((x.dtype, x.shape, x.tobytes()) for x in (*problem.arrays, *problem.cotangents))
+    key = id(problem.call), reference, analytic, bits
+    if key not in _ESTIMATES:
+        points = [problem.arrays[i] for i in problem.inexact]
+
+        def fn(*inexact: Array) -> list[Array]:
+            return [y for y in _results(problem, reference, problem.inputs_with(inexact)) if y.dtype.kind in "fc"]
+
+        expected, error = _numerical.gradient(fn, points, problem.cotangents, analytic)
+        while len(_ESTIMATES) >= _KEPT:
+            del _ESTIMATES[next(iter(_ESTIMATES))]
+        # the call is kept, so that no other has its id
+        _ESTIMATES[key] = problem.call, (expected, error, _numerical.magnitude(problem.cotangents, fn(*points)))
+    return _ESTIMATES[key][1]
 
 
 def check_second_order(problem: Problem) -> float:
@@ -236,13 +257,17 @@ def check_vmap(problem: Problem, *, gradient: bool = True) -> float:
 
     mapped = problem.run(lambda *xs: list(multiop.vmap(everything)(*xs)), stacked)
     looped = each(lambda fun, arrays: problem.run(fun, None if arrays is problem.arrays else arrays))
-    scales = each(lambda fun, arrays: rounding_scales(problem, fun, arrays))
+    rounding = functools.cache(lambda: each(lambda fun, arrays: rounding_scales(problem, fun, arrays)))
+
+    def scales(part: slice) -> list[Array]:
+        return rounding()[part]
+
     if len(mapped) != len(looped):
         raise Mismatch(f"vmap of {_at(problem)}: {len(mapped)} results, {len(looped)} without it")
     worst, first = 0.0, len(problem.value)
     for (what, _), part in zip(functions, (slice(first), slice(first, None)), strict=False):
         told = f"vmap of the {what} of {_at(problem)}"
-        worst = max(worst, assert_equal(mapped[part], looped[part], told, scales=scales[part]))
+        worst = max(worst, assert_equal(mapped[part], looped[part], told, scales=functools.partial(scales, part)))
     return worst
 
 
@@ -265,7 +290,7 @@ def check_compiled(*problems: Problem, gradient: bool = True) -> float:
     worst = 0.0
     for (problem, what, fun), expected in zip(pieces, eager, strict=True):
         found, compiled = compiled[: len(expected)], compiled[len(expected) :]
-        scales = rounding_scales(problem, fun)
+        scales = functools.partial(rounding_scales, problem, fun)
         worst = max(worst, assert_equal(found, expected, f"compiled {what} of {_at(problem)}", scales=scales))
     return worst
 
@@ -276,16 +301,36 @@ def check_agreement(problem_on: Callable[[], Problem], backends: list[str], grad
     for name in backends:
         with multiop.use_backend(name):
             problem = problem_on()
-            found = problem.value + (problem.gradient if gradient and problem.is_differentiable else [])
-            results[name] = (problem, found, measured_noise(problem, gradient))
+            results[name] = (
+                problem,
+                problem.value + (problem.gradient if gradient and problem.is_differentiable else []),
+            )
     worst = 0.0
-    for one in backends:
-        for other in backends[backends.index(one) + 1 :]:
-            problem, found, moved = results[one]
-            _, expected, also_moved = results[other]
-            what = f"{problem.name}({problem.call.abridged()}) on {one} against {other}"
-            worst = max(worst, assert_agree(found, moved, expected, also_moved, what))
+    for one, other in itertools.combinations(backends, 2):
+        (problem, found), (_, expected) = results[one], results[other]
+        what = f"{problem.name}({problem.call.abridged()}) on {one} against {other}"
+        moved = functools.partial(_larger_noise, [(name, results[name][0]) for name in (one, other)], gradient)
+        worst = max(worst, _assert_equal_first(found, expected, what, moved))
     return worst
+
+
+def _larger_noise(problems: list[tuple[str, Problem]], gradient: bool) -> list[Array]:
+    """Return, entry by entry, the larger of the scales of the rounding errors on two backends."""
+    scales = []
+    for name, problem in problems:
+        with multiop.use_backend(name):
+            scales.append(measured_noise(problem, gradient))
+    return [np.fmax(*both) for both in zip(*scales, strict=True)]
+
+
+def _assert_equal_first(
+    found: list[Array], expected: list[Array], what: str, scales: Callable[[], list[Array]]
+) -> float:
+    """Compare at the scale of the entries, and at that of their rounding errors, which take long, where that fails."""
+    try:
+        return assert_equal(found, expected, what)
+    except Mismatch:
+        return assert_equal(found, expected, what, scales=scales)
 
 
 def assert_agree(
@@ -298,8 +343,10 @@ def assert_agree(
     ulps: float = AGREEMENT_ULPS,
 ) -> float:
     """Raise `Mismatch` unless two programs agree, each entry at the scale of its rounding errors in either."""
-    same_shapes = [y.shape for y in found] == [y.shape for y in expected]
-    scales = [np.fmax(*both) for both in zip(moved, also_moved, strict=True)] if same_shapes else None
+
+    def scales() -> list[Array]:
+        return [np.fmax(*both) for both in zip(moved, also_moved, strict=True)]
+
     return assert_equal(found, expected, what, ulps=ulps, scales=scales)
 
 
@@ -402,7 +449,7 @@ def check_pin(
         return np.asarray(x, dtype) if isinstance(x, (list, float, complex)) else x
 
     problem = Problem(f, Call(tuple(map(operand, pin.args)), pin.kwargs), dtype=pin.dtype, name=name)
-    what, worst = _at(problem), 0.0
+    what, worst = f"{problem.name}({pin!r}) on {multiop.backend()}", 0.0
     _ = problem.value
     problem.whole, problem.together = whole, ("primal_tensors", "gradient_tensors")
     if has_gradient(pin):

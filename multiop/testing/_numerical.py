@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ __tracebackhide__ = True  # pytest leaves out the frames of this module
 _SHRINK = 1.4
 _ROUNDS = 10
 _ROUNDING = 4.0
+_EPS = float(np.finfo(float).eps)
 _SMALL = 1e-5
 _SAME = 1e-5
 _STEPS = (1e-2, 1e-3, 1e-1, 1e-4, 1e-5)  # first steps, relative to the point's size; most functions need only one
@@ -32,11 +34,12 @@ def derivative(phi: Callable[[float], float], scale: float = 1.0, size: float = 
 
     Source: C. J. F. Ridders, Advances in Engineering Software 4 (1982) 75-76.
     """
+    phi = functools.cache(phi)
     best, best_error = float("nan"), float("inf")
     small = _SMALL * scale
     near, nearer = ((phi(h) - phi(-h)) / (2 * h) for h in (small, small / 2))
     beside = (4 * nearer - near) / 3
-    rounding = 4 * _ROUNDING * np.finfo(float).eps * max(size, abs(phi(small))) / small
+    rounding = 4 * _ROUNDING * _EPS * max(size, abs(phi(small))) / small
     for step in _STEPS:
         found, error = _extrapolate(phi, step * scale, size)
         if abs(found - beside) > _SAME * abs(found) + rounding:
@@ -55,7 +58,7 @@ def _extrapolate(phi: Callable[[float], float], step: float, size: float) -> tup
     previous = [difference(step)]
     if not np.isfinite(previous[0]):
         return float("nan"), float("inf")
-    best, best_error = previous[0], float("inf")
+    best, best_error, rounding = previous[0], float("inf"), 0.0
     for _ in range(1, _ROUNDS):
         step /= _SHRINK
         row = [difference(step)]
@@ -67,11 +70,13 @@ def _extrapolate(phi: Callable[[float], float], step: float, size: float) -> tup
             error = max(abs(row[-1] - row[-2]), abs(row[-1] - older))
             if error <= best_error:
                 best, best_error = row[-1], error
-        if abs(row[-1] - previous[-1]) >= 2 * best_error:
+        # chance agreement cannot be more accurate than the differences, which are rounded to a few units in the last
+        # place; smaller steps are rounded more
+        rounding = _ROUNDING * _EPS * size / step
+        if abs(row[-1] - previous[-1]) >= 2 * best_error or best_error <= rounding:
             break
         previous = row
-    # chance agreement cannot be more accurate than the differences, which are rounded to a few units in the last place
-    return best, max(best_error, _ROUNDING * np.finfo(float).eps * size / step)
+    return best, max(best_error, rounding)
 
 
 def directional(

@@ -715,7 +715,7 @@ def _alone(what: str, problem: Examined, eager: Examined, traits: Sequence[str],
 def _check_steps(program: Problem, eager: Problem, mode: str) -> None:
     """Compare what one program computes with what is computed step by step."""
     fun = getattr(program, mode)
-    expected, scales = eager.run(getattr(eager, mode)), _checks.rounding_scales(program, fun)
+    expected, scales = eager.run(getattr(eager, mode)), functools.partial(_checks.rounding_scales, program, fun)
     assert_equal(program.run(fun), expected, f"compiled {mode} on {multiop.backend()}", scales=scales)
 
 

@@ -75,6 +75,7 @@ ON_VECTORS = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", ON_VECTORS)
 def test_check_grads(name):
     check_grads(ON_VECTORS[name](product), (X, Y), 2)

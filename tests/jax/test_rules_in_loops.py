@@ -62,6 +62,7 @@ def hessian_outside(name):
     return hessian(OPS[name], lambda f, x: f(x))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("how", "jit"), [(in_scan, False), (in_mapped_scan, True)])
 @pytest.mark.parametrize("name", OPS)
 def test_a_second_derivative_in_a_loop_is_that_outside(name, how, jit):

@@ -145,6 +145,7 @@ CASES = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", CASES)
 def test_gradient_is_that_of_jax(case):
     fun, xs = CASES[case]
@@ -170,6 +171,7 @@ SIMPLE = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("case", sorted(CASES.keys() - SIMPLE))
 def test_second_order_is_that_of_jax(case):
     fun, xs = CASES[case]

@@ -81,6 +81,7 @@ def test_joining_is_symmetric_and_associative():
                 assert _dtypes.join(_dtypes.join(a, b), c) == _dtypes.join(a, _dtypes.join(b, c))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("op", list(ARITHMETIC))
 def test_every_pair_of_dtypes(backend, op):
     accepted, result = ARITHMETIC[op]
@@ -164,6 +165,7 @@ def dtypes_of_result(problem):
     return list(map(multiop.op_dtype, problem.outputs(*tensors)))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("dtypes", [("uint16", "bfloat16"), pytest.param(DTYPES, marks=pytest.mark.tier("full"))])
 def test_every_op_has_the_dtype_of_its_row_in_every_dtype(backend, dtypes):
     """The suite draws some dtypes; here are all, of the kinds that the row has."""

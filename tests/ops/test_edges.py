@@ -75,6 +75,7 @@ def check(op, xs, i):
             assert not points, f"{kind} of {op} with respect to operand {i} on {name} at {points}"
 
 
+@pytest.mark.rotating
 @pytest.mark.cross
 @pytest.mark.parametrize("op", ops(1))
 def test_functions_of_one_number(op, multiop_x64):

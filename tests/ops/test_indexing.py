@@ -303,6 +303,7 @@ def test_get_item_is_numpys(backend, key):
 UPDATES = {"op_add_at": np.add, "op_multiply_at": np.multiply, "op_maximum_at": np.maximum, "op_minimum_at": np.minimum}
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("key", KEYS, ids=str)
 def test_updates_by_key_are_numpys(backend, key):
     x = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
@@ -364,6 +365,7 @@ def test_33_the_last_of_repeated_keys_stays(backend):
     assert gradient(lambda x, y: mo.op_add_at(x, [0, 0], y), x, y) == [[[1.0, 1.0]] * 2] * 2
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "uint16", "uint32", "float16", "bfloat16", "complex64", "bool"])
 def test_updates_by_key_keep_the_dtype(backend, dtype):
     x, one = mo.op_cast(X[:2], dtype), mo.op_cast(1, dtype)

@@ -71,6 +71,7 @@ def x64(multiop_x64):
     """Have float64 mean float64 on every backend."""
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize(
     ("f", "shape"),
@@ -317,6 +318,7 @@ COMPLEX = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "f",
     [pytest.param(f, id=name, marks=[pytest.mark.tier("full")] * (name != "det")) for name, f in COMPLEX.items()],
@@ -485,6 +487,7 @@ def test_powers_of_integers_stay_integers(backend):
     assert multiop.op_dtype(multiop.op_matrix_power(x, -1)) == "float32"
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("wrap", [lambda f: f, multiop.jit], ids=["eagerly", "compiled"])
 @pytest.mark.parametrize("op", ["inv", "cholesky", "solve", "eigh", "qr", "slogdet"])
 def test_empty_matrices_have_empty_gradients(backend, op, wrap):

@@ -71,6 +71,7 @@ def test_gradient_of_interp_outside_of_close_points(backend, way):
     assert [y.tolist() for y in found] == [[0, 0], [0, 0, 0], [1, 0, 1]]
 
 
+@pytest.mark.rotating
 def test_interp_of_more_than_the_range(backend, way):
     points = tensor([0.0, 4, 5])
     interp = lambda x: mo.op_interp(x, points, tensor([-BIG, BIG, BIG]))
@@ -83,6 +84,7 @@ def order_of_exp2(x, order):
     return mpf(2) ** mpf(float(x)) * mpmath.log(2) ** order
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_slopes_of_exp2(backend, slope, dtype, way):
     edge = {"float16": 16, "float64": 1024}.get(dtype, 128)
@@ -110,6 +112,7 @@ def test_logarithms_of_determinants_of_two_rows(backend, way, size):
     np.testing.assert_allclose(slope, [[-1.5, 0.5], [1, 0]], rtol=1e-6)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("base", [1.1, 2.0, 0.75])
 def test_slope_of_a_power_by_its_exponent(backend, slope, base, way):
     exponent = 128.2 * np.log(2) / np.log(base)  # where the value is just past the range of float32
@@ -140,6 +143,7 @@ def test_signs_of_complex_numbers(backend, way, dtype, side):
     np.testing.assert_allclose(host(turn), [1j / 3], rtol=1e-6)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("zeros", [pytest.param(0, marks=pytest.mark.tier("full")), 3])
 @pytest.mark.parametrize(
     ("dtype", "scale", "at"),
@@ -223,6 +227,7 @@ SLOPES = {  # the op, its second derivatives (in the first operand twice, mixed,
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("op", SLOPES)
 def test_second_derivatives_keep_their_digits(backend, op, dtype, way):
@@ -313,6 +318,7 @@ QUOTIENTS = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("mapped", [False, pytest.param(True, marks=pytest.mark.tier("full"))], ids=["", "mapped"])
 @pytest.mark.parametrize("quotient", QUOTIENTS)
 def test_quotients_of_large_numbers(backend, way, mapped, quotient):

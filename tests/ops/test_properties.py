@@ -100,6 +100,7 @@ def elementwise_calls(draw):
     return row, call(*resized), dtype
 
 
+@pytest.mark.rotating
 @drawn
 @given(elementwise_calls(), seeds)
 def test_elementwise(backend, drawn_call, seed):
@@ -137,6 +138,7 @@ def reduction_calls(draw):
     return row, call(dataclasses.replace(sampler, shape=shape), **options), dtype
 
 
+@pytest.mark.rotating
 @drawn
 @given(reduction_calls(), seeds)
 def test_reductions(backend, drawn_call, seed):
@@ -145,6 +147,7 @@ def test_reductions(backend, drawn_call, seed):
         check(row, one, dtype, seed)
 
 
+@pytest.mark.rotating
 @settings(drawn, max_examples=50)
 @given(reduction_calls(), seeds)
 def test_gradients_of_reductions(backend, drawn_call, seed):
@@ -209,6 +212,7 @@ def arrangements(draw):
     return ROWS[op], options[op](), draw(st.sampled_from(ROWS[op].dtypes))
 
 
+@pytest.mark.rotating
 @drawn
 @given(arrangements(), seeds)
 def test_shapes(backend, drawn_call, seed):
@@ -242,6 +246,7 @@ def index_calls(draw):
     return ROWS["op_take_along_axis"], one, draw(st.sampled_from(ROWS["op_take_along_axis"].dtypes))
 
 
+@pytest.mark.rotating
 @drawn
 @given(index_calls(), seeds)
 def test_indexing(backend, drawn_call, seed):

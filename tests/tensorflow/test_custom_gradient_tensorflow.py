@@ -74,6 +74,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.rotating
 @wrapped
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.slow_on(wrap=WRAPPERS["eager"], order="fff")  # TensorFlow traces each step of each accumulator
@@ -87,6 +88,7 @@ def test_orders_and_modes_nest(wrap, order):
     np.testing.assert_allclose(0.0 if found is None else found, expected, rtol=1e-5)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("wrap", [WRAPPERS["function"], WRAPPERS["xla"]], ids=["function", "xla"])
 @pytest.mark.parametrize("order", ["r", "f", "rr", "fr", "ff", "rrr", "frr"])
 @pytest.mark.slow_on(wrap=WRAPPERS["xla"], order="ff")

@@ -51,6 +51,7 @@ def compiled(f):
     return tf.function(f, autograph=False)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("name", OPS)
 def test_a_graph_has_the_derivatives_of_an_eager_call(name, point):

@@ -173,6 +173,7 @@ def mended(function):
     return run
 
 
+@functools.cache  # an import statement takes longer than a question of these
 def _internals():
     """Return the private parts of JAX, where these are known."""
     from . import _internals as internals

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
 from scipy import special
 
-from .._case import BOOLEAN, FLOATING, OPEN, REAL, Pin, Row, call, floating, pin, row
+from .._case import BOOLEAN, FLOATING, OPEN, REAL, Pin, Row, call, floating, has_gradient, pin, row
 from .._samplers import normal, positive, uniform, unit
 
 INF, NAN = np.inf, np.nan
@@ -30,6 +32,33 @@ AT_ENDS = [
 def in_both(*args: Any, **options: Any) -> list[Pin]:
     """Pin one answer in float32 and in float64."""
     return [pin(*args, dtype=dtype, **options) for dtype in ("float32", "float64")]
+
+
+def gather_pins(row: Row) -> Row:
+    """Return a row of a function of each entry whose pins of one kind are one: each call is traced anew."""
+    kinds: dict[Any, list[Pin]] = {}
+    for one in row.pins:
+        is_of_lists = not one.kwargs and all(isinstance(x, list) for x in one.args)
+        kind = (one.dtype, one.value is None, has_gradient(one)) if is_of_lists else id(one)
+        kinds.setdefault(kind, []).append(one)
+    return dataclasses.replace(row, pins=tuple(map(join, kinds.values())))
+
+
+def join(pins: list[Pin]) -> Pin:
+    """Make one pin of several, whose entries follow each other."""
+    first, options = pins[0], dict[str, Any]()
+    if len(pins) == 1:
+        return first
+    if first.value is not None:
+        options["value"] = [y for one in pins for y in one.value]
+    if has_gradient(first):
+        of_each = [one.gradient if isinstance(one.gradient, tuple) else (one.gradient,) for one in pins]
+        sized = [
+            [[g] * len(one.args[0]) if g is OPEN else g for g in of] for one, of in zip(pins, of_each, strict=True)
+        ]
+        options["gradient"] = tuple(list(itertools.chain(*grads)) for grads in zip(*sized, strict=True))
+    args = [list(itertools.chain(*lists)) for lists in zip(*(one.args for one in pins), strict=True)]
+    return pin(*args, dtype=first.dtype, **options)
 
 
 def function(op: str, reference, sampler=normal, dtypes=BOOLEAN + REAL, **options) -> Row:
@@ -521,3 +550,4 @@ ROWS = [
         for op, reference, sign in (("op_gammainc", lower, 1.0), ("op_gammaincc", upper, -1.0))
     ],
 ]
+ROWS = list(map(gather_pins, ROWS))
