@@ -115,7 +115,8 @@ def op_sparse_categorical_crossentropy(
     """
     backend: Any = active()
     labels: Any = target
-    if not (backend.is_tensor(labels) and backend.is_tensor(output) and backend.dtype_name(labels) in dtypes.INTEGER):
+    are_tensors = backend.is_tensor(labels) and (type(output) is type(labels) or backend.is_tensor(output))
+    if not (are_tensors and backend.dtype_name(labels) in dtypes.INTEGER):
         labels, output = backend.together(labels, output)
         labels = classes(labels)
         args.integers(op_dtype(labels), "target")
@@ -125,8 +126,11 @@ def op_sparse_categorical_crossentropy(
         sizes, shape = backend.op_shape(labels), backend.op_shape(scores)
         if not {int}.issuperset(map(type, (*sizes, *shape))):
             sizes, shape = tuple(labels.shape), tuple(scores.shape)
-    axis = args.single_axis(axis, len(shape))
-    args.lacks_axis(sizes, shape, axis)
+    if type(axis) is int and axis == -1 and shape and sizes == shape[:-1]:  # the usual case
+        axis = len(shape) - 1
+    else:
+        axis = args.single_axis(axis, len(shape))
+        args.lacks_axis(sizes, shape, axis)
     return backend.op_sparse_categorical_crossentropy(labels, scores, from_logits, axis)
 
 

@@ -100,8 +100,9 @@ def grads_of_formula(formula, xs, wanted, upstreams, is_recording):
         ys = formula(*inputs)
     ys = ys if isinstance(ys, tuple) else (ys,)
     used = [k for k, upstream in enumerate(upstreams) if upstream is not None and ys[k].requires_grad]
-    ends = [ys[k].to(upstreams[k].dtype) for k in used], [inputs[k] for k in wanted], [upstreams[k] for k in used]
-    return dict(zip(wanted, grads_of(*ends, is_recording, is_recording), strict=True))
+    ends = tuple([ys[k].to(upstreams[k].dtype) for k in used]), tuple([upstreams[k] for k in used])
+    found = grads_of(*ends, is_recording, is_recording, tuple([inputs[k] for k in wanted]))
+    return dict(zip(wanted, found, strict=True))
 
 
 def run_fused(kernel, pull, formula, *xs, native=None):

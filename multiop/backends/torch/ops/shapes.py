@@ -8,12 +8,12 @@ from multiop import errors
 from multiop._values import args, host
 
 from ..conversion import (
+    FLOATING,
     are_alike,
     choose,
     convert,
     dtype_name,
     in_wider_dtype,
-    is_float_along,
     on_device_of,
     promote_all,
     resolve_axis,
@@ -30,7 +30,9 @@ def op_transpose(x, axes):
     x = x if isinstance(x, torch.Tensor) else convert(x)
     if axes is None:
         return x.T if x.ndim == 2 else torch.permute(x, tuple(range(x.ndim))[::-1])
-    return torch.permute(x, args.permutation(axes, x.ndim))
+    if not (type(axes) is tuple and {int}.issuperset(map(type, axes)) and sorted(axes) == list(range(x.ndim))):
+        axes = args.permutation(axes, x.ndim)
+    return torch.permute(x, axes)
 
 
 def op_swapaxes(x, axis1, axis2):
@@ -63,9 +65,10 @@ def op_squeeze(x, axis):
 
 
 def op_concatenate(xs, axis):
-    xs = sequence(xs)
+    xs = xs if type(xs) in (list, tuple) and xs else sequence(xs)
     xs = xs if are_alike(xs) else promote_all(*xs)
-    return torch.cat(xs, args.single_axis(axis, xs[0].ndim))
+    is_usual = type(axis) is int and -(ndim := xs[0].ndim) <= axis < ndim
+    return torch.cat(xs, axis if is_usual else args.single_axis(axis, xs[0].ndim))
 
 
 def op_stack(x, axis):
@@ -100,7 +103,8 @@ def op_tile(x, repeats):
 
 
 def op_repeat(x, repeats, axis):
-    if len(repeats) == 1 and type(repeats[0]) is int and is_float_along(x, axis):
+    is_usual = len(repeats) == 1 and type(repeats[0]) is type(axis) is int and isinstance(x, torch.Tensor)
+    if is_usual and x.dtype in FLOATING and -(ndim := x.ndim) <= axis < ndim:
         return torch.repeat_interleave(x, repeats[0], axis)
     x, axis = resolve_axis(convert(x), axis)
     if x.dtype in SIGNED:  # entries are copied, for which unsigned ones have no kernel
