@@ -87,7 +87,7 @@ def parts(value: Any) -> tuple[Any, Any]:
     return (op_real(tensor), op_imag(tensor)) if active().dtype_name(tensor) in dtypes.COMPLEX else (tensor, 0.0)
 
 
-_LONG = {"float32": np.float32, "float64": np.float64}
+_LONG: dict[str, Any] = {"float32": np.float32, "float64": np.float64}
 
 
 @hide_from_tracer
