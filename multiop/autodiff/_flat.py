@@ -129,9 +129,6 @@ def is_given(leaf: Any) -> bool:
     return leaf is not None and _tree.is_leaf(leaf)
 
 
-_first = operator.itemgetter(0)
-
-
 def argnums(given: Any, what: str) -> int | tuple[int, ...]:
     """Return the int or sequence of distinct ints `given`, as an int or a tuple."""
     try:
@@ -346,7 +343,7 @@ class FlatFunction:
             self.templates, self.is_one_tensor = [template], template is BARE
             structure = template.structure  # optree fills it without a call in Python, where no leaf remains
             is_whole = type(structure) is _tree.optree.PyTreeSpec and len(template.positions) == len(template.leaves)
-            self.fill = structure.unflatten if is_whole else _first if self.is_one_tensor else template.fill
+            self.fill = structure.unflatten if is_whole else template.fill
             return
         is_all = argnums == tuple(range(len(args)))
         self.positions = list(argnums) if is_all else [self._position(i) for i in argnums]
@@ -533,6 +530,8 @@ class FlatFunction:
 
     def arguments(self, entries: Sequence[Any]) -> Any:
         """Put one entry per primal into the structure of the chosen argument, or of the tuple of chosen arguments."""
+        if self.is_one_tensor:
+            return entries[0]
         return self.fill(entries) if self.bare else tuple(self._per_argument(entries))
 
     def aux(self, tensors: Sequence[Any]) -> Any:

@@ -146,7 +146,7 @@ def _value_and_grad(
             flat.warn_unconnected()
         value = outputs[0]
         grads = pullback([backend.op_ones_like(value, None)])
-        grads = flat.fill(grads) if flat.bare else flat.arguments(grads)
+        grads = grads[0] if flat.is_one_tensor else flat.fill(grads) if flat.bare else flat.arguments(grads)
         return ((value, flat.aux(aux)) if has_aux else value), grads
 
     return call
