@@ -90,17 +90,7 @@ class SeedGenerator:
         Raises:
             ArgumentError: The calling function is being compiled.
         """
-        return _key(*self._next_words())
-
-    def _next_words(self) -> tuple[int, int]:
-        """Return the two words of the next key."""
-        _refuse_tracing("a SeedGenerator")
-        with _lock:
-            seed, number = self._state.value
-            self._state.value = seed, number + 1
-        counter = number & _philox.MASK, number >> 32, 0, _philox.NEXT
-        first, second, *_ = _philox.block_of_ints(counter, (seed & _philox.MASK, seed >> 32 & _philox.MASK))
-        return first, second
+        return _key(*_next_words(self))
 
     def get_config(self) -> dict[str, Any]:
         """Return the configuration from which `from_config` makes a generator that starts from the beginning."""
@@ -240,9 +230,20 @@ def key_beside(x: Any, seed: Any) -> Any:
         if seed is None:
             seed = _of_process()
         if type(seed) is SeedGenerator:
-            return seed._next_words()
+            return _next_words(seed)
     key = as_key(seed)
     return key if x is None else active().on_device_of(x, key)
+
+
+def _next_words(generator: SeedGenerator) -> tuple[int, int]:
+    """Return the two words of the next key of a generator."""
+    _refuse_tracing("a SeedGenerator")
+    with _lock:
+        seed, number = generator.state
+        generator.state = seed, number + 1
+    counter = number & _philox.MASK, number >> 32, 0, _philox.NEXT
+    first, second, *_ = _philox.block_of_ints(counter, _of_int(seed, "seed"))
+    return first, second
 
 
 def as_key(seed: Any) -> Tensor:

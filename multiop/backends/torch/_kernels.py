@@ -119,7 +119,7 @@ def run_fused(kernel, pull, formula, *xs, native=None):
         return (native or formula)(*xs)
     if tracing_state() is not None:  # torch.jit.trace keeps operations, and no results of theirs
         return formula(*xs)
-    if is_lifted() or are_transforms_active():
+    if forward_mode._current_level >= 0 or are_transforms_active():
         if is_differentiated(xs):
             return formula(*xs)
         if native is not None:
@@ -151,7 +151,7 @@ def run_recorded(kernel, formula, *xs):
         return kernel(*xs)
     if tracing_state() is not None:
         return formula(*xs)
-    if is_lifted() or are_transforms_active():
+    if forward_mode._current_level >= 0 or are_transforms_active():
         return formula(*xs) if is_differentiated(xs) else kernel(*xs)
     if True not in [x.requires_grad for x in xs] or not torch.is_grad_enabled():
         return kernel(*xs)

@@ -153,9 +153,8 @@ def op_slice_update(x, start_indices, updates):
 def op_scatter_update(x, indices, updates, reduction):
     known = np.asarray(indices) if type(indices) is EagerTensor and "CPU:" in indices.device else None
     sizes = [None] if known is None else known_shape(x)[: known.shape[-1]]
-    if None in sizes or not np.logical_and.reduce((known >= 0) & (known < sizes), axis=None):
-        return update_cells(x, indices, updates, reduction, False)
-    return scatter(x, indices, updates, reduction, True)
+    are_inside = None not in sizes and np.logical_and.reduce((known >= 0) & (known < sizes), axis=None)
+    return (scatter if are_inside else update_cells)(x, indices, updates, reduction, bool(are_inside))
 
 
 def update_cells(x, indices, updates, reduction, are_inside):
@@ -201,9 +200,8 @@ def op_one_hot(x, num_classes, axis, dtype):
 
 def are_known_inside(indices, size):
     """Say whether `indices` are a tensor of ints that are known to lie from 0 to `size`."""
-    if not size or type(indices) is not EagerTensor or "CPU:" not in indices.device:
-        return False
-    unsigned = _UNSIGNED.get(indices.dtype)
+    is_seen = size and type(indices) is EagerTensor and "CPU:" in indices.device
+    unsigned = _UNSIGNED.get(indices.dtype) if is_seen else None
     return unsigned is not None and np.maximum.reduce(np.asarray(indices).view(unsigned), axis=None, initial=0) < size
 
 

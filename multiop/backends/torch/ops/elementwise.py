@@ -104,7 +104,6 @@ def op_negative(x):
     return in_wider_dtype(torch.neg, *not_bool(convert(x)))
 
 
-@directly(torch.reciprocal)
 def op_reciprocal(x):
     return torch.reciprocal(floating(x))
 
@@ -137,7 +136,6 @@ def op_sqrt(x):
     return torch.sqrt(floating(x))
 
 
-@directly(torch.rsqrt)
 def op_rsqrt(x):
     return torch.rsqrt(floating(x))
 
@@ -176,7 +174,6 @@ def op_log10(x):
     return logarithm(torch.log10, floating(x))
 
 
-@directly(torch.log1p)
 def op_log1p(x):
     return torch.log1p(floating(x))
 
@@ -244,7 +241,6 @@ def op_cos(x):
     return torch.cos(floating(x))
 
 
-@directly(torch.tan)
 def op_tan(x):
     return torch.tan(floating(x))
 

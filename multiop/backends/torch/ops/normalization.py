@@ -9,7 +9,6 @@ from multiop import errors
 from multiop._values import args
 
 from ..conversion import (
-    HALF,
     floating,
     in_float32,
     is_float,
@@ -21,9 +20,7 @@ from ..conversion import (
 def op_normalize(x, axis, order, epsilon):
     (x,) = (x,) if is_float(x) else reject_complex(floating(x))
     axis = args.axes(axis, x.ndim)
-    if x.dtype in HALF:
-        return in_float32(lambda x: normalize(x, axis, order, epsilon), x) if x.numel() else x
-    return normalize(x, axis, order, epsilon) if x.numel() else x
+    return in_float32(lambda x: normalize(x, axis, order, epsilon), x) if x.numel() else x
 
 
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon):
