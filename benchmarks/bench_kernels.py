@@ -94,13 +94,16 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
     "op_right_shift": ([MANY], lambda op, x: op(labels(x, 64), labels(x, 32))),
     "op_searchsorted": ([(1024,), MANY], lambda op, x, y: op(counted(x), y)),
     "op_segment_sum": ([(65536, 8), (1024, 64)], lambda op, x, y: op(x, rows_of(y), 64)),
+    "op_sign": ([MANY], lambda op, x: op(x)),
     "op_sinc": ([MANY], lambda op, x: op(x)),
     "op_slogdet": ([(256, 16, 16)], lambda op, x: op(x)[1]),
     "op_std": ([MANY], lambda op, x: op(x, -1)),
     "op_top_k": ([(64, 32_000)], lambda op, x: op(x, 8)[0]),
     "op_trace": ([MANY], lambda op, x: op(x)),
+    "op_trapezoid": ([MANY], lambda op, x: op(x)),
     "op_tril": ([MANY], lambda op, x: op(x)),
     "op_triu": ([MANY], lambda op, x: op(x)),
+    "op_unique": ([MANY], lambda op, x: op(labels(x, 64) * 1.0)),
     "op_var": ([MANY], lambda op, x: op(x, -1)),
     "op_view_as_complex": ([(4, 128, 128, 2)], lambda op, x: op(x)),
     "op_view_as_real": ([(4, 128, 128, 2)], lambda op, x: op(multiop.op_view_as_complex(x))),
@@ -119,6 +122,8 @@ FLAT = {
     "op_one_hot",
     "op_right_shift",
     "op_searchsorted",
+    "op_sign",
+    "op_unique",
 }  # their results have no gradient
 SHORT = {"op_erf": "float64", "op_gelu": "float16"}  # the dtype that a kernel is for, where that is not float32
 TOLERANCE = {"op_gelu": 1e-2, "op_det": 1e-3}

@@ -204,10 +204,10 @@ def losses_of_blocks(multiop: Any) -> dict[str, tuple[Any, Any, dict[str, tuple[
         return functional.conv2d(functional.interpolate(h, scale_factor=2), p["k2"], padding=1).square().mean()
 
     def our_unet(p: Any, x: Any) -> Any:
-        first, second = (ops.transpose(p[key], (2, 3, 1, 0)) for key in ("k1", "k2"))
+        first, second = ops.transpose(p["k1"], (2, 3, 1, 0)), ops.transpose(p["k2"], (2, 3, 1, 0))
         h = ops.conv(x, first, padding="same", data_format="channels_first")
         h = ops.reshape(ops.layer_normalization(ops.reshape(h, (1, 4, -1)), epsilon=1e-5), h.shape)
-        scale, shift = (ops.reshape(p[key], (8, 1, 1)) for key in ("w", "b"))
+        scale, shift = ops.reshape(p["w"], (8, 1, 1)), ops.reshape(p["b"], (8, 1, 1))
         h = ops.silu(ops.add(ops.multiply(h, scale), shift))
         h = ops.conv(ops.repeat(ops.repeat(h, 2, 2), 2, 3), second, padding="same", data_format="channels_first")
         return ops.mean(ops.square(h))

@@ -238,10 +238,13 @@ class RandomParts(Protocol):
     def random_words(self, key: Tensor, n: Any, counter: tuple[Any, Any, Any, Any], /) -> Tensor | None:
         """Return random words as `multiop.random._philox` defines them, or `None`, from a faster source."""
 
+    def draws_on_host(self, x: Tensor | None, /) -> bool:
+        """Say whether `drawn_on_host` draws now, for the device of `x`; a key is then given as a tuple of two ints."""
+
     def drawn_on_host(
-        self, draw: Callable[..., Any], key: Tensor, n: Any, /, *counters: tuple[Any, Any, Any, Any]
+        self, draw: Callable[..., Any], key: Any, shape: tuple[Any, ...], /, *counters: tuple[Any, Any, Any, Any]
     ) -> Tensor | None:
-        """Return as a tensor `draw` of arrays of the `n` random words of each of `counters`, or `None`.
+        """Return as a tensor of `shape` what `draw` makes of arrays of random words for each of `counters`, or `None`.
 
         It takes each entry by itself, so it can be called on a part at a time.
         """

@@ -6,7 +6,7 @@ Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,15 +40,16 @@ def words_on_host(key: Sequence[int], n: int, counter: Sequence[int]) -> Array:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def parts_on_host(key: Sequence[int], n: int, counter: Sequence[int]) -> Iterator[Array]:
-    """Yield the words that `words_on_host` returns in parts, each as many as a processor's cache holds."""
+def parts_on_host(key: Sequence[int], n: int, counter: Sequence[int]) -> Iterable[Array]:
+    """Return the words that `words_on_host` returns in parts, each as many as a processor's cache holds."""
     first, *rest = counter
     blocks = -(-n // 4)
     if blocks <= _FEW:
-        yield _few_words(key, blocks, first, rest)[:n]
-        return
-    for start in range(0, blocks, _PART):
-        yield _many_words(key, min(_PART, blocks - start), first + start, rest)[: n - 4 * start]
+        return [_few_words(key, blocks, first, rest)[:n]]
+    return (
+        _many_words(key, min(_PART, blocks - start), first + start, rest)[: n - 4 * start]
+        for start in range(0, blocks, _PART)
+    )
 
 
 def _few_words(key: Sequence[int], blocks: int, first: int, rest: Sequence[int]) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -35,6 +36,7 @@ def options(padding_: Any, data_format_: Any, *modes: str) -> tuple[Any, str]:
 
 
 _MODES = ("same", "valid")
+USUAL = set(itertools.product(_MODES, ("channels_last", "channels_first")))  # which `options` returns as they are
 _FORMATS = {None: "channels_last", "channels_last": "channels_last", "channels_first": "channels_first"}
 _NAMED = (str, type(None))
 

@@ -317,6 +317,7 @@ class FlatFunction:
         output_template: The template of what the function returned last.
         is_meant: Whether a gradient was stopped or taken on the way, so that zeros are no surprise.
         is_unconnected: Whether the output depended on none of the primals, and that was not meant.
+        is_scalar: Whether the output must be one real scalar.
     """
 
     def __init__(
@@ -331,7 +332,7 @@ class FlatFunction:
     ) -> None:
         self.fun, self.args, self.kwargs, self.has_aux, self.backend = fun, args, kwargs, has_aux, backend
         self.name = name
-        self.is_meant = self.is_unconnected = False
+        self.is_meant = self.is_unconnected = self.is_scalar = False
         self.output_template: Any = None
         self.aux_template: Any = None
         self.is_one_tensor = False
@@ -340,6 +341,9 @@ class FlatFunction:
             self.positions = [argnums if 0 <= argnums < len(args) else self._position(argnums)]
             template, self.primals = self._take(self.positions[0])
             self.templates, self.is_one_tensor = [template], template is BARE
+            structure = template.structure  # optree fills it without a call in Python, where no leaf remains
+            is_whole = type(structure) is _tree.optree.PyTreeSpec and len(template.positions) == len(template.leaves)
+            self.fill = structure.unflatten if is_whole else template.fill
             return
         is_all = argnums == tuple(range(len(args)))
         self.positions = list(argnums) if is_all else [self._position(i) for i in argnums]
@@ -395,7 +399,7 @@ class FlatFunction:
         if self.is_one_tensor:
             arguments[self.positions[0]] = tensors[0]
         elif len(self.positions) == 1:
-            arguments[self.positions[0]] = self.templates[0].fill(tensors)
+            arguments[self.positions[0]] = (self.fill if self.bare else self.templates[0].fill)(tensors)
         else:
             for position, entry in zip(self.positions, self._per_argument(tensors), strict=True):
                 arguments[position] = entry
@@ -418,12 +422,18 @@ class FlatFunction:
             aux: list[Any] = []
         else:
             outputs, aux = self._split_output(output)
-        if not self.is_meant and doors.is_differentiated(outputs, backend) is False:
+        ask = getattr(backend, "is_differentiated", None)  # of the first output, which is enough as a rule
+        is_known = self.is_meant or (ask is not None and len(outputs) > 0 and ask(outputs[0]))
+        if not is_known and doors.is_differentiated(outputs, backend) is False:
             self.is_unconnected = doors.is_differentiated(list(tensors), backend) is True and any(
                 backend.dtype_name(y) in dtypes.INEXACT for y in outputs
             )
         if before is not None:
             before.is_meant = True  # the derivative that an outer transform differentiates
+        if self.is_scalar:
+            is_usual = self.output_template is BARE and (y := outputs[0]).shape == ()
+            if not (is_usual and y.dtype in seen[backend.name].real):
+                self._refuse_all_but_scalar(outputs)
         return outputs, aux
 
     def _split_output(self, output: Any) -> tuple[list[Any], list[Any]]:
@@ -478,18 +488,10 @@ class FlatFunction:
                     f"{self.name}: fun returned {_args.describe(y)}, which has no derivative; {way}"
                 )
 
-    def scalar(self, *tensors: Any) -> tuple[list[Any], list[Any]]:
-        """Run the function, whose output must be one real scalar."""
-        outputs, aux = self(*tensors)
-        template, known = self.output_template, seen[self.backend.name].real
-        if template is BARE and outputs[0].shape == ():  # the usual case
-            if outputs[0].dtype in known:
-                return outputs, aux
-            if self.backend.dtype_name(outputs[0]) in dtypes.FLOATING:
-                known.add(outputs[0].dtype)
-                return outputs, aux
+    def _refuse_all_but_scalar(self, outputs: list[Any]) -> None:
+        """Raise an error if the output is not one real scalar."""
         self.refuse_exact(outputs)
-        structure = template.structure
+        structure = self.output_template.structure
         if structure is not None and not structure.is_leaf():
             hint = "" if self.has_aux else "; for a function that returns (output, aux), give has_aux=True"
             raise errors.ArgumentTypeError(
@@ -506,7 +508,8 @@ class FlatFunction:
                 f"{self.name}: fun must return a scalar, it returned {_args.describe(y)}; reduce it (op_sum gives the "
                 f"gradient of the total), or take vjp with a cotangent, or jacrev for every row"
             )
-        return outputs, aux
+        if self.output_template is BARE:
+            seen[self.backend.name].real.add(y.dtype)
 
     def refuse_complex_to_complex(self, outputs: list[Any]) -> None:
         """Raise an error if an output and an input are both complex, since they have no single Jacobian."""
@@ -529,7 +532,7 @@ class FlatFunction:
         """Put one entry per primal into the structure of the chosen argument, or of the tuple of chosen arguments."""
         if self.is_one_tensor:
             return entries[0]
-        return self.templates[0].fill(entries) if self.bare else tuple(self._per_argument(entries))
+        return self.fill(entries) if self.bare else tuple(self._per_argument(entries))
 
     def aux(self, tensors: Sequence[Any]) -> Any:
         """Put the tensors of aux back into its structure."""

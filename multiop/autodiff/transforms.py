@@ -140,11 +140,13 @@ def _value_and_grad(
     def call(*args: Any, **kwargs: Any) -> Any:
         backend = active() if registry.is_overridden else registry._backend
         flat = _flat.FlatFunction(fun, args, kwargs, chosen, has_aux, backend, name)
-        outputs, pullback, aux = backend.vjp(flat.scalar, flat.primals, False)
+        flat.is_scalar = True
+        outputs, pullback, aux = backend.vjp(flat, flat.primals, False)
         if flat.is_unconnected:
             flat.warn_unconnected()
         value = outputs[0]
-        grads = flat.arguments(pullback([backend.op_ones_like(value, None)]))
+        grads = pullback([backend.op_ones_like(value, None)])
+        grads = grads[0] if flat.is_one_tensor else flat.fill(grads) if flat.bare else flat.arguments(grads)
         return ((value, flat.aux(aux)) if has_aux else value), grads
 
     return call

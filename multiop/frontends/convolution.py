@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from multiop._call.boundary import boundary
+from multiop._loading import registry
 from multiop._loading.registry import active
 from multiop._values import windows
 from multiop._values.types import ArrayLike, Tensor
@@ -55,12 +56,13 @@ def op_conv(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [[[-1.0], [-2.0]]]
     """
-    padding, data_format = windows.options(padding, data_format, *_CONTINUED)
+    if not (type(padding) is str and type(data_format) is str and (padding, data_format) in windows.USUAL):
+        padding, data_format = windows.options(padding, data_format, *_CONTINUED)
     if isinstance(padding, str) and padding in _CONTINUED:
         inputs, kernel = operands(inputs, kernel)
         around = windows.around(op_shape(inputs), op_shape(kernel), data_format, dilation_rate)
         inputs, padding = op_pad(inputs, around, _CONTINUED[padding]), "valid"
-    backend = active()
+    backend: Any = active() if registry.is_overridden else registry._backend
     if bias is not None:
         inputs, kernel, bias = backend.together(inputs, kernel, bias)
         if not isinstance(kernel.shape, tuple) or getattr(bias, "shape", None) != kernel.shape[-1:]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from multiop import config, errors
 from multiop._call.boundary import boundary
+from multiop._loading import registry
 from multiop._loading.registry import active
 from multiop._values import args, dtypes
 from multiop._values.types import ArrayLike, DType, Shape, Tensor
@@ -247,10 +248,10 @@ def op_scatter_update(
     """
     if reduction is not None:
         args.choice(reduction, (None, "add", "max", "min", "mul"), "reduction")
-    backend = active()
+    backend = active() if registry.is_overridden else registry._backend
     x, updates, indices = _match_operands(backend, inputs, updates, indices)
-    shape, sizes = x.shape, getattr(indices, "shape", None)
-    if not (isinstance(shape, tuple) and isinstance(sizes, tuple)):
+    shape, sizes = x.shape, None
+    if not (isinstance(shape, tuple) and isinstance(sizes := getattr(indices, "shape", None), tuple)):
         shape, sizes = backend.op_shape(x), backend.op_shape(indices)
     if not sizes or not isinstance(sizes[-1], int) or sizes[-1] > len(shape):
         raise errors.ArgumentError(f"indices {args.describe(indices)} do not name entries of {args.describe(x)}")

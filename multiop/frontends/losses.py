@@ -7,6 +7,7 @@ from typing import Any
 
 from multiop import errors
 from multiop._call.boundary import boundary
+from multiop._loading import registry
 from multiop._loading.registry import active, composite
 from multiop._values import args, dtypes
 from multiop._values.types import ArrayLike, Tensor
@@ -113,20 +114,26 @@ def op_sparse_categorical_crossentropy(
         >>> multiop.op_convert_to_numpy(y).tolist()
         [1000.0]
     """
-    backend: Any = active()
+    backend: Any = active() if registry.is_overridden else registry._backend
     labels: Any = target
-    if not (backend.is_tensor(labels) and backend.is_tensor(output) and backend.dtype_name(labels) in dtypes.INTEGER):
+    are_tensors = backend.is_tensor(labels) and (type(output) is type(labels) or backend.is_tensor(output))
+    if not (are_tensors and backend.dtype_name(labels) in dtypes.INTEGER):
         labels, output = backend.together(labels, output)
         labels = classes(labels)
         args.integers(op_dtype(labels), "target")
     scores = backend.floating(output)
-    sizes, shape = labels.shape, scores.shape
-    if not isinstance(shape, tuple):  # TensorFlow's, which takes eight calls to become one
+    shape = scores.shape
+    if isinstance(shape, tuple):
+        sizes = labels.shape
+    else:  # TensorFlow's, which takes eight calls to become one
         sizes, shape = backend.op_shape(labels), backend.op_shape(scores)
         if not {int}.issuperset(map(type, (*sizes, *shape))):
             sizes, shape = tuple(labels.shape), tuple(scores.shape)
-    axis = args.single_axis(axis, len(shape))
-    args.lacks_axis(sizes, shape, axis)
+    if type(axis) is int and axis == -1 and shape and sizes == shape[:-1]:  # the usual case
+        axis = len(shape) - 1
+    else:
+        axis = args.single_axis(axis, len(shape))
+        args.lacks_axis(sizes, shape, axis)
     return backend.op_sparse_categorical_crossentropy(labels, scores, from_logits, axis)
 
 

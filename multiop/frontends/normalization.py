@@ -7,6 +7,7 @@ from typing import Any
 
 from multiop import errors
 from multiop._call.boundary import boundary
+from multiop._loading import registry
 from multiop._loading.registry import active, composite
 from multiop._values import args, dtypes
 from multiop._values.types import ArrayLike, Axis, Tensor
@@ -49,7 +50,8 @@ def op_normalize(x: ArrayLike, axis: Axis = -1, order: int = 2, epsilon: float |
     smallest = args.EPSILON if epsilon is None else args.number(epsilon, "epsilon")
     if not smallest > 0:
         raise errors.ArgumentError(f"epsilon must be above 0, got {epsilon}")
-    return active().op_normalize(x, axis, operator.index(order), smallest)
+    backend: Any = active() if registry.is_overridden else registry._backend
+    return backend.op_normalize(x, axis, operator.index(order), smallest)
 
 
 @boundary
@@ -88,7 +90,8 @@ def op_batch_normalization(
         [[-0.5], [1.5]]
     """
     args.check_given(x=x, mean=mean, variance=variance)
-    return active().op_batch_normalization(x, mean, variance, axis, offset, scale, args.shift(epsilon))
+    backend: Any = active() if registry.is_overridden else registry._backend
+    return backend.op_batch_normalization(x, mean, variance, axis, offset, scale, args.shift(epsilon))
 
 
 @boundary

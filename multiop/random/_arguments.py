@@ -87,13 +87,16 @@ def parts(value: Any) -> tuple[Any, Any]:
     return (op_real(tensor), op_imag(tensor)) if active().dtype_name(tensor) in dtypes.COMPLEX else (tensor, 0.0)
 
 
+_LONG: dict[str, Any] = {"float32": np.float32, "float64": np.float64}
+
+
 @hide_from_tracer
 def round_to_dtype(value: float, dtype: str) -> float:
     """Return `value` rounded to `dtype`."""
     if -256.0 <= value <= 256.0 and value.is_integer():  # a number of every dtype
         return value
     if -65504.0 <= value <= 65504.0:  # too large for no dtype
-        return float(dtypes.to_numpy(dtype).type(value))
+        return float((_LONG.get(dtype) or dtypes.to_numpy(dtype).type)(value))
     with np.errstate(over="ignore"):
         return float(dtypes.to_numpy(dtype).type(value))
 

@@ -12,21 +12,8 @@ from typing import Any
 import numpy as np
 
 from multiop._loading.registry import random_part
-from multiop.random._either import (
-    add,
-    bitwise_and,
-    cast,
-    divide,
-    dtype_name,
-    less,
-    multiply,
-    negative,
-    round_,
-    square_root,
-    subtract,
-    view,
-    where,
-)
+from multiop.frontends.elementwise import op_add, op_multiply
+from multiop.random._either import arithmetic_of, dtype_name
 
 # dtype -> the integer dtype of its size, number of fraction bits, bit pattern of 2/3, and log(2) in two parts; the
 # product of the first part and a small integer is exact
@@ -56,10 +43,9 @@ _EXP = {
 
 def times(x: Any, y: Any) -> Any:
     """Return a product that is rounded before it is added to anything."""
-    product = multiply(x, y)
-    if type(product) is np.ndarray:
-        return product
-    rounded = random_part("rounded")
+    if type(x) is np.ndarray:
+        return np.multiply(x, y)
+    product, rounded = op_multiply(x, y), random_part("rounded")
     return product if rounded is None else rounded(product)
 
 
@@ -72,7 +58,7 @@ def polynomial(x: Any, coefficients: tuple[float, ...]) -> Any:
     if found is not None:
         return found
     first, second, *rest = coefficients
-    return functools.reduce(lambda y, c: add(times(y, x), c), rest, add(times(x, first), second))
+    return functools.reduce(lambda y, c: op_add(times(y, x), c), rest, op_add(times(x, first), second))
 
 
 def _polynomial_of_array(x: Any, coefficients: tuple[float, ...]) -> Any:
@@ -92,55 +78,60 @@ def log(x: Any) -> Any:
 
 def log_1_minus(x: Any, rest: Any = None) -> Any:
     """Return `log(1 - x)` for `0 < x < 1`, with full precision for small `x`, and near 1 if `rest` is `1 - x`."""
-    exponent, fraction = _parts(subtract(1.0, x) if rest is None else rest)
-    is_small = less(x, 0.25)
-    return _log_of(where(is_small, 0.0, exponent), where(is_small, negative(x), fraction))
+    at = arithmetic_of(x)
+    exponent, fraction = _parts(at.subtract(1.0, x) if rest is None else rest)
+    is_small = at.less(x, 0.25)
+    return _log_of(at.where(is_small, 0.0, exponent), at.where(is_small, at.negative(x), fraction))
 
 
 def _parts(x: Any) -> tuple[Any, Any]:
     """Return the exponent `e` as a float, and `f` from -1/3 to 1/3, such that `x = 2**e * (1 + f)`."""
+    at = arithmetic_of(x)
     name = dtype_name(x)
     whole, digits, start, *_ = _LAYOUT[name]
-    bits = view(x, whole)
-    power = bitwise_and(subtract(bits, start), -(1 << digits))
-    one = view(subtract(bits, power), name)
-    return multiply(cast(power, name), 2.0**-digits), subtract(one, 1.0)
+    bits = at.view(x, whole)
+    power = at.bitwise_and(at.subtract(bits, start), -(1 << digits))
+    one = at.view(at.subtract(bits, power), name)
+    return at.multiply(at.cast(power, name), 2.0**-digits), at.subtract(one, 1.0)
 
 
 def _log_of(exponent: Any, fraction: Any) -> Any:
+    at = arithmetic_of(exponent)
     name = dtype_name(exponent)
     *_, log_2, rest = _LAYOUT[name]
     if name == "float32":
         found = times(fraction, polynomial(fraction, _LOG))
     else:
-        s = divide(fraction, add(fraction, 2.0))
+        s = at.divide(fraction, at.add(fraction, 2.0))
         found = times(s, polynomial(times(s, s), _ATANH))
     # TensorFlow's graphs reorder sums of sums, but not differences
-    return add(times(exponent, log_2), subtract(found, times(exponent, -rest)))
+    return at.add(times(exponent, log_2), at.subtract(found, times(exponent, -rest)))
 
 
 def exp(x: Any) -> Any:
     """Return `exp(x)`, or 0 for `x` below -87 in `float32` and below -708 in `float64`."""
+    at = arithmetic_of(x)
     name = dtype_name(x)
     whole, digits, _, log_2, rest = _LAYOUT[name]
     least = -87.0 if name == "float32" else -708.0
-    is_zero = less(x, least)
-    x = where(is_zero, 0.0, x)
-    exponent = round_(multiply(x, 1.4426950408889634))
-    fraction = subtract(subtract(x, times(exponent, log_2)), times(exponent, rest))
-    power = multiply(cast(exponent, whole), 1 << digits)
-    found = view(add(view(polynomial(fraction, _EXP[name]), whole), power), name)
-    return where(is_zero, 0.0, found)
+    is_zero = at.less(x, least)
+    x = at.where(is_zero, 0.0, x)
+    exponent = at.round(at.multiply(x, 1.4426950408889634))
+    fraction = at.subtract(at.subtract(x, times(exponent, log_2)), times(exponent, rest))
+    power = at.multiply(at.cast(exponent, whole), 1 << digits)
+    found = at.view(at.add(at.view(polynomial(fraction, _EXP[name]), whole), power), name)
+    return at.where(is_zero, 0.0, found)
 
 
 def sqrt(x: Any) -> Any:
     """Return the square root of a positive number, rounded; the frameworks' own may be off in the last digit."""
+    at = arithmetic_of(x)
     name = dtype_name(x)
     whole, digits, *_ = _LAYOUT[name]
-    root = square_root(x)
-    high = view(bitwise_and(view(root, whole), -(1 << (digits // 2 + 1))), name)
-    low = subtract(root, high)
+    root = at.square_root(x)
+    high = at.view(at.bitwise_and(at.view(root, whole), -(1 << (digits // 2 + 1))), name)
+    low = at.subtract(root, high)
     # the products of the two halves are exact, so the remainder is exact too
-    left = subtract(subtract(x, multiply(high, high)), multiply(multiply(high, low), 2.0))
-    left = subtract(left, multiply(low, low))
-    return add(root, divide(left, multiply(root, 2.0)))
+    left = at.subtract(at.subtract(x, at.multiply(high, high)), at.multiply(at.multiply(high, low), 2.0))
+    left = at.subtract(left, at.multiply(low, low))
+    return at.add(root, at.divide(left, at.multiply(root, 2.0)))

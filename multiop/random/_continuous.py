@@ -19,7 +19,7 @@ from multiop.frontends.products import op_matmul
 from multiop.frontends.shapes import op_expand_dims, op_squeeze, op_stack
 from multiop.random import _arguments, _normal
 from multiop.random._arithmetic import times
-from multiop.random._keys import Seed, as_key
+from multiop.random._keys import Seed, as_key, key_beside
 
 
 @boundary
@@ -71,7 +71,7 @@ def _uniform(shape: Any, minval: Any, maxval: Any, name: str, seed: Any, stream:
         is_below = _arguments.round_to_dtype(low, name) < _arguments.round_to_dtype(high, name)
         _arguments.check(is_below, f"minval must be below maxval, got {minval} and {maxval}")
     _arguments.fits(shape, minval=low, maxval=high)
-    x = _normal.standard_uniform(as_key(seed), shape, name, stream)
+    x = _normal.standard_uniform(key_beside(None, seed), shape, name, stream)
     if are_numbers and low == 0.0 and high == 1.0:
         return op_cast(x, name)
     width = _arguments.round_to_dtype(high - low, exact) if are_numbers else op_subtract(high, low)
@@ -332,7 +332,7 @@ def _draw_scaled(
     _arguments.fits(shape, **{of_loc: loc, of_scale: scale})
     if nan_below_zero and not isinstance(scale, float):
         scale = op_where(scale < 0.0, math.nan, scale)
-    x = standard(as_key(seed), shape, name)
+    x = standard(key_beside(None, seed), shape, name)
     if not (isinstance(scale, float) and scale == 1.0):
         x = times(x, scale)
     if not (isinstance(loc, float) and loc == 0.0):

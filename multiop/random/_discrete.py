@@ -9,6 +9,7 @@ import numpy as np
 
 from multiop import errors
 from multiop._call.boundary import boundary
+from multiop._loading import registry
 from multiop._loading.registry import active, composite
 from multiop._values import args, dtypes
 from multiop._values.types import ArrayLike, DType, Shape, Tensor
@@ -24,7 +25,7 @@ from multiop.frontends.shapes import op_expand_dims, op_pad, op_reshape
 from multiop.frontends.sorting import op_argsort
 from multiop.random import _arguments, _normal, _philox
 from multiop.random._arithmetic import log, log_1_minus
-from multiop.random._keys import Seed, as_key
+from multiop.random._keys import Seed, as_key, key_beside
 
 _FEW = 2**10  # up to this many integers, one word gives equal probabilities, to 2**-22
 
@@ -346,16 +347,18 @@ def dropout(inputs: ArrayLike, rate: ArrayLike, noise_shape: Any = None, seed: S
         >>> float(multiop.op_min(x)), float(multiop.op_max(x))
         (0.0, 2.0)
     """
-    backend = active()
+    backend = active() if registry.is_overridden else registry._backend
     x = backend.convert(inputs)
     given = backend.dtype_name(x)
     if given not in dtypes.INEXACT:
         raise errors.DTypeError(f"inputs must be floating or complex, got {given}")
     rate = _arguments.parameter(rate, "rate", "float32")
-    sizes = backend.op_shape(x) if noise_shape is None else _noise_sizes(noise_shape, op_shape(x))
-    key = as_key(seed)
+    sizes = x.shape if isinstance(x.shape, tuple) else backend.op_shape(x)
+    sizes = sizes if noise_shape is None else _noise_sizes(noise_shape, sizes)
+    key = key_beside(x, seed)
     if isinstance(rate, float):
-        _arguments.check(0.0 <= rate <= 1.0, f"rate must be from 0 to 1, got {rate}")
+        if not 0.0 <= rate <= 1.0:
+            raise errors.ArgumentError(f"rate must be from 0 to 1, got {rate}")
         if rate == 0.0:
             return op_reshape(x, op_shape(x))
         if rate == 1.0:
@@ -368,7 +371,7 @@ def dropout(inputs: ArrayLike, rate: ArrayLike, noise_shape: Any = None, seed: S
         is_none = op_equal(kept, 0.0)
         scale = op_where(is_none, 0.0, op_divide(1.0, op_where(is_none, 1.0, kept)))
         scale = op_cast(scale, dtypes.REAL_PART.get(given, given))
-    is_kept = op_greater_equal(_normal.standard_uniform(backend.on_device_of(x, key), sizes, "float32"), rate)
+    is_kept = op_greater_equal(_normal.standard_uniform(key, sizes, "float32"), rate)
     return op_where(is_kept, op_multiply(x, scale), 0.0)
 
 

@@ -6,7 +6,7 @@ A backend that draws on the host gives arrays, in which a draw of few numbers ta
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,24 +28,39 @@ from multiop.frontends.logical import op_greater_equal, op_less, op_where
 Function = Callable[..., Any]
 
 
-def _either(op: Function, of_arrays: Function) -> Function:
-    def compute(*xs: Any) -> Any:
-        for x in xs:
-            if type(x) is np.ndarray:
-                return of_arrays(*xs)
-        return op(*xs)
+class Arithmetic(NamedTuple):
+    """The functions that draws are made of."""
 
-    return compute
+    add: Function
+    subtract: Function
+    multiply: Function
+    divide: Function
+    negative: Function
+    maximum: Function
+    round: Function
+    square_root: Function
+    bitwise_and: Function
+    bitwise_xor: Function
+    less: Function
+    greater_equal: Function
+    where: Function
+    cast: Function
+    view: Function
 
 
-add, subtract = _either(op_add, np.add), _either(op_subtract, np.subtract)
-multiply, divide = _either(op_multiply, np.multiply), _either(op_divide, np.divide)
-negative, maximum = _either(op_negative, np.negative), _either(op_maximum, np.maximum)
-round_, square_root = _either(op_round, np.rint), _either(op_sqrt, np.sqrt)
-bitwise_and, bitwise_xor = _either(op_bitwise_and, np.bitwise_and), _either(op_bitwise_xor, np.bitwise_xor)
-less, greater_equal = _either(op_less, np.less), _either(op_greater_equal, np.greater_equal)
-where = _either(op_where, np.where)
-cast, view = _either(op_cast, np.ndarray.astype), _either(op_view, np.ndarray.view)
+_OF_TENSORS = Arithmetic(
+    op_add, op_subtract, op_multiply, op_divide, op_negative, op_maximum, op_round, op_sqrt,
+    op_bitwise_and, op_bitwise_xor, op_less, op_greater_equal, op_where, op_cast, op_view,
+)  # fmt: skip
+_OF_ARRAYS = Arithmetic(
+    np.add, np.subtract, np.multiply, np.divide, np.negative, np.maximum, np.rint, np.sqrt,
+    np.bitwise_and, np.bitwise_xor, np.less, np.greater_equal, np.where, np.ndarray.astype, np.ndarray.view,
+)  # fmt: skip
+
+
+def arithmetic_of(x: Any) -> Arithmetic:
+    """Return the functions for tensors, or for arrays with a dimension, of which `x` is one."""
+    return _OF_ARRAYS if type(x) is np.ndarray and x.ndim else _OF_TENSORS
 
 
 def choose(condition: Any, first: Function, second: Function, *xs: Any) -> Any:

@@ -90,12 +90,7 @@ class SeedGenerator:
         Raises:
             ArgumentError: The calling function is being compiled.
         """
-        _refuse_tracing("a SeedGenerator")
-        with _lock:
-            seed, number = self._state.value
-            self._state.value = seed, number + 1
-        of_seed = _of_int(seed, "seed")
-        return _key(*_philox.block_of_ints((number & _philox.MASK, number >> 32, 0, _philox.NEXT), of_seed)[:2])
+        return _key(*_next_words(self))
 
     def get_config(self) -> dict[str, Any]:
         """Return the configuration from which `from_config` makes a generator that starts from the beginning."""
@@ -224,6 +219,31 @@ def fold_in(seed: Seed, data: ArrayLike) -> Tensor:
         both = active().on_device_of(of_seed, _of_tensor(data, "data"))
         low, high = both[0], both[1]
     return op_cast(_philox.block_words(of_seed, 4, (low, high, 0, _philox.FOLD))[:2], "uint32")
+
+
+def key_beside(x: Any, seed: Any) -> Any:
+    """Return the key of `seed` on the device of `x`, if that is a tensor; on a host that draws, its two words."""
+    draws_on_host = random_part("draws_on_host")
+    if draws_on_host is not None and draws_on_host(x):
+        if type(seed) is int and -(2**63) <= seed < 2**64:
+            return seed & _philox.MASK, seed >> 32 & _philox.MASK
+        if seed is None:
+            seed = _of_process()
+        if type(seed) is SeedGenerator:
+            return _next_words(seed)
+    key = as_key(seed)
+    return key if x is None else active().on_device_of(x, key)
+
+
+def _next_words(generator: SeedGenerator) -> tuple[int, int]:
+    """Return the two words of the next key of a generator."""
+    _refuse_tracing("a SeedGenerator")
+    with _lock:
+        seed, number = generator.state
+        generator.state = seed, number + 1
+    counter = number & _philox.MASK, number >> 32, 0, _philox.NEXT
+    first, second, *_ = _philox.block_of_ints(counter, _of_int(seed, "seed"))
+    return first, second
 
 
 def as_key(seed: Any) -> Tensor:

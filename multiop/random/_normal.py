@@ -7,24 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from multiop._loading.registry import composite, random_part
-from multiop.frontends.shapes import op_reshape
 from multiop.random import _philox
 from multiop.random._arithmetic import log, log_1_minus, polynomial, sqrt, times
-from multiop.random._either import (
-    add,
-    bitwise_and,
-    bitwise_xor,
-    cast,
-    choose,
-    divide,
-    greater_equal,
-    less,
-    maximum,
-    multiply,
-    negative,
-    subtract,
-    where,
-)
+from multiop.random._either import arithmetic_of, choose
 
 # in every dtype, the first word holds the leading digits of a number, so a draw differs only in the number of digits
 HIGH, LOW = 0, 1
@@ -47,11 +32,12 @@ def standard_uniform(key: Any, shape: Any, dtype: str, stream: int = 0) -> Any:
 
 
 def _uniform_of(dtype: str, high: Any, low: Any = None) -> Any:
+    at = arithmetic_of(high)
     if low is None:
         kept = _philox.MASK - (1 << (32 - _DIGITS[dtype])) + 1
-        return multiply(cast(bitwise_and(high, kept), "float32"), 2.0**-32)
-    low = bitwise_and(low, _philox.MASK - 0x7FF)
-    return add(multiply(cast(high, "float64"), 2.0**-32), multiply(cast(low, "float64"), 2.0**-64))
+        return at.multiply(at.cast(at.bitwise_and(high, kept), "float32"), 2.0**-32)
+    low = at.bitwise_and(low, _philox.MASK - 0x7FF)
+    return at.add(at.multiply(at.cast(high, "float64"), 2.0**-32), at.multiply(at.cast(low, "float64"), 2.0**-64))
 
 
 def inner_uniform(key: Any, shape: Any, dtype: str, stream: int = 0) -> Any:
@@ -61,11 +47,12 @@ def inner_uniform(key: Any, shape: Any, dtype: str, stream: int = 0) -> Any:
 
 def inner_uniform_of(high: Any, low: Any) -> Any:
     """Return what `inner_uniform` returns, of given words: of one in float32, of two in float64."""
+    at = arithmetic_of(high)
     if low is None:  # the last factor keeps the largest below 1
-        return times(add(cast(high, "float32"), 0.5), 2.0**-32 * (1 - 2.0**-24))
-    high, low = cast(high, "float64"), cast(low, "float64")
-    found = add(multiply(high, 2.0**-32), times(add(low, 0.5), 2.0**-64 * (1 - 2.0**-20)))
-    return maximum(found, 0.0)  # TensorFlow's graphs would subtract from one of the terms instead of their sum
+        return times(at.add(at.cast(high, "float32"), 0.5), 2.0**-32 * (1 - 2.0**-24))
+    high, low = at.cast(high, "float64"), at.cast(low, "float64")
+    found = at.add(at.multiply(high, 2.0**-32), times(at.add(low, 0.5), 2.0**-64 * (1 - 2.0**-20)))
+    return at.maximum(found, 0.0)  # TensorFlow's graphs would subtract from one of the terms instead of their sum
 
 
 @composite
@@ -88,9 +75,10 @@ def _draw(draw: Callable[..., Any], key: Any, shape: Any, dtype: str, stream: in
     if native is not None:
         high, low = (0, 0, 2 * stream + HIGH, _philox.NUMBERS), (0, 0, 2 * stream + LOW, _philox.NUMBERS)
         counters = (high, low) if dtype == "float64" else (high,)
-        found = native(draw, key, _philox.count(shape), *counters)
+        _philox.count(shape)  # raises for too many
+        found = native(draw, key, shape, *counters)
         if found is not None:
-            return op_reshape(found, shape)
+            return found
     return draw(*_words(key, shape, dtype, stream))
 
 
@@ -108,19 +96,20 @@ def standard_normal_of(high: Any, low: Any, share: float = 1.0) -> Any:
 def _normal_size(middle: Any, tail: Any, is_wide: bool, share: float) -> Any:
     if share != 1.0:
         middle = times(middle, share)
-        tail = subtract(1.0, middle)
+        tail = arithmetic_of(middle).subtract(1.0, middle)
     return (_wide_quantile if is_wide else _quantile)(middle, tail)
 
 
 def _symmetric(high: Any, low: Any, size: Callable[[Any, Any], Any]) -> Any:
     """Return numbers whose first bit is their sign; `size` is of the probability of a smaller one and of a larger."""
-    is_upper = greater_equal(high, 2**31)
-    inner = where(is_upper, bitwise_and(high, 0x7FFFFFFF), bitwise_xor(high, 0x7FFFFFFF))
-    rest = None if low is None else where(is_upper, low, bitwise_xor(low, _philox.MASK))
-    outer = bitwise_xor(inner, 0x7FFFFFFF), None if rest is None else bitwise_xor(rest, _philox.MASK)
+    at = arithmetic_of(high)
+    is_upper = at.greater_equal(high, 2**31)
+    inner = at.where(is_upper, at.bitwise_and(high, 0x7FFFFFFF), at.bitwise_xor(high, 0x7FFFFFFF))
+    rest = None if low is None else at.where(is_upper, low, at.bitwise_xor(low, _philox.MASK))
+    outer = at.bitwise_xor(inner, 0x7FFFFFFF), None if rest is None else at.bitwise_xor(rest, _philox.MASK)
     # the probability of a smaller absolute value, and its complement, both with full precision
     found = size(_half_share(inner, rest), _half_share(*outer))
-    return where(is_upper, found, negative(found))
+    return at.where(is_upper, found, at.negative(found))
 
 
 @composite
@@ -130,14 +119,15 @@ def standard_exponential(key: Any, shape: Any, dtype: str) -> Any:
 
 
 def _exponential_of(high: Any, low: Any = None) -> Any:
-    shares = (high, low), [None if word is None else bitwise_xor(word, _philox.MASK) for word in (high, low)]
+    at = arithmetic_of(high)
+    shares = (high, low), [None if word is None else at.bitwise_xor(word, _philox.MASK) for word in (high, low)]
     return _exponential_size(*[inner_uniform_of(*words) for words in shares])
 
 
 @composite
 def standard_gumbel(key: Any, shape: Any, dtype: str) -> Any:
     """Return Gumbel numbers in the dtype in which `dtype` is computed."""
-    return _draw(lambda high, low=None: negative(log(_exponential_of(high, low))), key, shape, dtype)
+    return _draw(_gumbel_of, key, shape, dtype)
 
 
 @composite
@@ -146,17 +136,23 @@ def standard_laplace(key: Any, shape: Any, dtype: str) -> Any:
     return _draw(lambda high, low=None: _symmetric(high, low, _exponential_size), key, shape, dtype)
 
 
+def _gumbel_of(high: Any, low: Any = None) -> Any:
+    return arithmetic_of(high).negative(log(_exponential_of(high, low)))
+
+
 def _exponential_size(middle: Any, tail: Any) -> Any:
     """Return the size above which an exponential number is with the probability `tail`, which is `1 - middle`."""
-    return negative(log_1_minus(middle, tail))
+    at = arithmetic_of(middle)
+    return at.negative(log_1_minus(middle, tail))
 
 
 def _half_share(high: Any, low: Any) -> Any:
     """Return `(k + 1/2) / 2**31` for words `k` below `2**31`, or `(k + 1/2) / 2**63` for pairs of words."""
+    at = arithmetic_of(high)
     if low is None:
-        return multiply(add(cast(high, "float32"), 0.5), 2.0**-31)
-    high, low = cast(high, "float64"), cast(low, "float64")
-    return add(multiply(high, 2.0**-31), multiply(add(low, 0.5), 2.0**-63))
+        return at.multiply(at.add(at.cast(high, "float32"), 0.5), 2.0**-31)
+    high, low = at.cast(high, "float64"), at.cast(low, "float64")
+    return at.add(at.multiply(high, 2.0**-31), at.multiply(at.add(low, 0.5), 2.0**-63))
 
 
 # the quantile divided by `middle`, in powers of w - 3.125 where w = -log(1 - middle**2) < 6.25, else of w - 14.225;
@@ -175,14 +171,15 @@ _OUTER = (
 
 def _quantile(middle: Any, tail: Any) -> Any:
     """Return the `z` for which a standard normal number is between `-z` and `z` with the probability `middle`."""
-    w = negative(log(multiply(tail, subtract(2.0, tail))))
+    at = arithmetic_of(middle)
+    w = at.negative(log(at.multiply(tail, at.subtract(2.0, tail))))
     found = choose(
-        less(w, 6.25),
-        lambda w: polynomial(subtract(w, 3.125), _CENTRAL),
-        lambda w: polynomial(subtract(w, 14.225), _OUTER),
+        at.less(w, 6.25),
+        lambda w: polynomial(at.subtract(w, 3.125), _CENTRAL),
+        lambda w: polynomial(at.subtract(w, 14.225), _OUTER),
         w,
     )
-    return multiply(middle, found)
+    return at.multiply(middle, found)
 
 
 # Wichura, "Algorithm AS 241: the percentage points of the normal distribution", Applied Statistics 37 (1988): PPND16
@@ -214,12 +211,13 @@ _FAR_UNDER = (
 
 def _wide_quantile(middle: Any, tail: Any) -> Any:
     """Return what `_quantile` returns, in float64."""
-    q = multiply(middle, 0.5)
-    r = subtract(0.180625, times(q, q))
+    at = arithmetic_of(middle)
+    q = at.multiply(middle, 0.5)
+    r = at.subtract(0.180625, times(q, q))
     return choose(
-        less(q, 0.425),
-        lambda q, r, tail: multiply(q, divide(polynomial(r, _MIDDLE_OVER), polynomial(r, _MIDDLE_UNDER))),
-        lambda q, r, tail: _wide_tail(sqrt(negative(log(multiply(tail, 0.5))))),
+        at.less(q, 0.425),
+        lambda q, r, tail: at.multiply(q, at.divide(polynomial(r, _MIDDLE_OVER), polynomial(r, _MIDDLE_UNDER))),
+        lambda q, r, tail: _wide_tail(sqrt(at.negative(log(at.multiply(tail, 0.5))))),
         q,
         r,
         tail,
@@ -227,9 +225,10 @@ def _wide_quantile(middle: Any, tail: Any) -> Any:
 
 
 def _wide_tail(r: Any) -> Any:
-    near, far = subtract(r, 1.6), subtract(r, 5.0)
-    return where(
-        less(r, 5.0),
-        divide(polynomial(near, _TAIL_OVER), polynomial(near, _TAIL_UNDER)),
-        divide(polynomial(far, _FAR_OVER), polynomial(far, _FAR_UNDER)),
+    at = arithmetic_of(r)
+    near, far = at.subtract(r, 1.6), at.subtract(r, 5.0)
+    return at.where(
+        at.less(r, 5.0),
+        at.divide(polynomial(near, _TAIL_OVER), polynomial(near, _TAIL_UNDER)),
+        at.divide(polynomial(far, _FAR_OVER), polynomial(far, _FAR_UNDER)),
     )

@@ -52,8 +52,8 @@ TORCH = [
      "            grads, variable_grads = backward(box[0], upstreams, list(saved[ctx.n_residuals :]))\n",
      "            with torch.no_grad():\n"
      "                grads, variable_grads = backward(box[0], upstreams, list(saved[ctx.n_residuals :]))\n"),
-    ("transforms", "wrong at second order", "grads = grads_of(ys, leaves, seeds, retain_graph, create_graph)",
-     "grads = grads_of(ys, leaves, seeds, retain_graph, False)"),
+    ("transforms", "wrong at second order", "retain_graph, create_graph, tuple(leaves))",
+     "retain_graph, False, tuple(leaves))"),
     ("transforms", "residual freed",
      "retain_graph = persistent or linked", "retain_graph = linked"),
     ("tape", "swapped condition", "create_graph = torch.is_grad_enabled() and (", "create_graph = False and ("),

@@ -415,3 +415,21 @@ def test_numbers_between_two_of_python_are_those_between_two_tensors(ends):
     for n in (2, 7, 1001):
         mine, theirs = (mo.op_linspace(*given, n, retstep=True) for given in (ends, map(torch.tensor, ends)))
         assert all(map(torch.equal, mine, theirs))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_values_of_kernels_at_the_edges_are_those_of_numpy(dtype, multiop_x64):
+    edges = [0.0, -0.0, 1.0, -2.5, 1e-45, -1e-45, 3e38, math.inf, -math.inf, math.nan]
+    x, y = np.array(edges, dtype), np.array([*edges[3:], 7.0, -0.0, 0.5], dtype)
+    of = torch.from_numpy
+    for found, expected in (
+        (mo.op_sign(of(x)), np.sign(x)),
+        (mo.op_heaviside(of(x), of(y)), np.heaviside(x, y)),
+        (mo.op_unique(of(np.repeat(x, 2))), np.unique(x)),
+        (mo.op_unique(of(x[:-1])), np.unique(x[:-1])),
+        (mo.op_sinc(of(np.array([1.0, 2**23 - 1, 2**30], dtype))), np.zeros(3, dtype)),
+        (mo.op_trapezoid(of(np.array([3e38] * 5, "float32")), dx=0.25), np.float32(3e38)),
+        (mo.op_trapezoid(of(np.array([math.inf, 1.0, 2.0], dtype))), math.inf),
+        (mo.op_trapezoid(of(np.array([1.0, 2.0], dtype)), dx=3), 4.5),
+    ):
+        np.testing.assert_allclose(mo.op_convert_to_numpy(found), expected, rtol=1e-6)

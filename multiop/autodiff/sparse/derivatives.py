@@ -143,7 +143,8 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
     flat, tree = _flatten(f, x, name)
     if not _count(inputs := _shapes(flat.primals, flat)):
         raise errors.ArgumentError(f"{name}: x has no entries: {_say(inputs)}")
-    outputs = [op_stop_gradient(y) for y in (flat.scalar if second else flat.inexact)(*flat.primals)[0]]
+    flat.is_scalar = second
+    outputs = [op_stop_gradient(y) for y in (flat if second else flat.inexact)(*flat.primals)[0]]
     _refuse_complex(outputs, flat, "the output of f")
     results, is_given = _shapes(outputs, flat), pattern is not None
     shape = _count(inputs if second else results), _count(inputs)

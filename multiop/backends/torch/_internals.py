@@ -8,6 +8,7 @@ tape need all of the parts: on an untested version they use the public API as fa
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import operator
 import sys
@@ -139,18 +140,18 @@ def _differentiates(run):
 
 
 _engine = _part("torch.autograd.variable.ImperativeEngine", None, lambda part: _differentiates(part().run_backward))
-_run_backward = _engine and _engine().run_backward
 
 
-def grads_of(ys, xs, seeds, retain_graph, create_graph):
+def grads_of(ys, seeds, retain_graph, create_graph, xs):
     """Return the gradient of `ys`, weighted with `seeds`, for each of `xs`, `None` where it is not connected.
 
-    This is torch.autograd.grad without its checks, which take as long as the pass over a small graph.
+    The first two and the last are tuples.
     """
-    if _run_backward is None:
-        return torch.autograd.grad(ys, xs, seeds, retain_graph, create_graph, allow_unused=True)
-    ends = tuple(ys), tuple(seeds), retain_graph, create_graph, tuple(xs)
-    return _run_backward(*ends, allow_unreachable=True, accumulate_grad=False)
+    return torch.autograd.grad(ys, xs, seeds, retain_graph, create_graph, allow_unused=True)
+
+
+if _engine is not None:  # without checks, which take as long as the pass over a small graph
+    grads_of = functools.partial(_engine().run_backward, allow_unreachable=True, accumulate_grad=False)
 
 
 def is_transformed():

@@ -100,8 +100,9 @@ def grads_of_formula(formula, xs, wanted, upstreams, is_recording):
         ys = formula(*inputs)
     ys = ys if isinstance(ys, tuple) else (ys,)
     used = [k for k, upstream in enumerate(upstreams) if upstream is not None and ys[k].requires_grad]
-    ends = [ys[k].to(upstreams[k].dtype) for k in used], [inputs[k] for k in wanted], [upstreams[k] for k in used]
-    return dict(zip(wanted, grads_of(*ends, is_recording, is_recording), strict=True))
+    ends = tuple([ys[k].to(upstreams[k].dtype) for k in used]), tuple([upstreams[k] for k in used])
+    found = grads_of(*ends, is_recording, is_recording, tuple([inputs[k] for k in wanted]))
+    return dict(zip(wanted, found, strict=True))
 
 
 def run_fused(kernel, pull, formula, *xs, native=None):
@@ -118,7 +119,7 @@ def run_fused(kernel, pull, formula, *xs, native=None):
         return (native or formula)(*xs)
     if tracing_state() is not None:  # torch.jit.trace keeps operations, and no results of theirs
         return formula(*xs)
-    if is_lifted() or are_transforms_active():
+    if forward_mode._current_level >= 0 or are_transforms_active():
         if is_differentiated(xs):
             return formula(*xs)
         if native is not None:
@@ -150,7 +151,7 @@ def run_recorded(kernel, formula, *xs):
         return kernel(*xs)
     if tracing_state() is not None:
         return formula(*xs)
-    if is_lifted() or are_transforms_active():
+    if forward_mode._current_level >= 0 or are_transforms_active():
         return formula(*xs) if is_differentiated(xs) else kernel(*xs)
     if True not in [x.requires_grad for x in xs] or not torch.is_grad_enabled():
         return kernel(*xs)

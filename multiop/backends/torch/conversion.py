@@ -95,16 +95,24 @@ def are_inexact(x1, x2):
     return isinstance(x1, Tensor) and isinstance(x2, Tensor) and (dtype := x1.dtype) is x2.dtype and dtype in _INEXACT
 
 
-def directly(native, dtypes=_INEXACT):
-    """Return a decorator of an op that is `native` of tensors of one of `dtypes`, without another call."""
+def directly(native, dtypes=_INEXACT, numbers=()):
+    """Return a decorator of an op that is `native` of tensors of one of `dtypes`, without another call.
+
+    Where `numbers` are types, the second operand may be an exact scalar of one of them, see `is_exact_scalar`.
+    """
 
     def decorate(op):
         def call(x):
             return native(x) if isinstance(x, Tensor) and x.dtype in dtypes else op(x)
 
         def call_on_two(x1, x2):
-            are_alike = isinstance(x1, Tensor) and isinstance(x2, Tensor) and (dtype := x1.dtype) is x2.dtype
-            return native(x1, x2) if are_alike and dtype in dtypes else op(x1, x2)
+            if isinstance(x1, Tensor) and (dtype := x1.dtype) in dtypes:
+                if isinstance(x2, Tensor):
+                    if x2.dtype is dtype:
+                        return native(x1, x2)
+                elif type(x2) in numbers and dtype in LONG and -(2**53) <= x2 <= 2**53:
+                    return native(x1, x2)
+            return op(x1, x2)
 
         return functools.wraps(op)(call if op.__code__.co_argcount == 1 else call_on_two)
 
@@ -436,7 +444,9 @@ def in_wider_dtype(fn, *xs):
 
 def in_comparable_dtype(fn, *xs):
     """Call `fn`, which depends only on the order of values, on tensors in a dtype that PyTorch can compare."""
-    dtype, xs = xs[0].dtype, [to_comparable(x) for x in xs]
+    if (dtype := xs[0].dtype) in FLOATING:
+        return fn(*xs)
+    xs = [to_comparable(x) for x in xs]
     result = fn(*xs)
     if dtype is xs[0].dtype or result.dtype is torch.bool:
         return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 import torch
@@ -22,13 +23,21 @@ def random_words(key, n, counter):
     return torch.from_numpy(philox.words_on_host(key.tolist(), n, counter).astype(np.int64))
 
 
-def drawn_on_host(draw, key, n, *counters):
+def draws_on_host(x):
+    """Say whether numbers for `x`, `None` for no tensor, are drawn on the host: their key then needs no tensor."""
+    x = torch.empty(0) if x is None else x
+    return type(x) is torch.Tensor and x.is_cpu and not _internals.is_tracked()
+
+
+def drawn_on_host(draw, key, shape, *counters):
     """Return what `draw` makes of words on the host, part by part: each step would go through memory otherwise."""
-    if not is_at_hand(key) or not {int}.issuperset(map(type, (n, *counters[0]))):
-        return None
-    key = key.tolist()
+    if type(key) is not tuple:
+        if not is_at_hand(key) or not {int}.issuperset(map(type, (*shape, *counters[0]))):
+            return None
+        key = key.tolist()
+    n = math.prod(shape)
     parts = list(map(draw, *map(functools.partial(philox.parts_on_host, key, n), counters)))
-    return torch.from_numpy(parts[0] if len(parts) == 1 else np.concatenate(parts))
+    return torch.from_numpy((parts[0] if len(parts) == 1 else np.concatenate(parts)).reshape(shape))
 
 
 def is_at_hand(key):

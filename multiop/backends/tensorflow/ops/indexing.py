@@ -10,6 +10,7 @@ import tensorflow as tf
 from multiop import errors
 from multiop._values import args
 
+from .._internals import EagerTensor
 from .._ranks import MOST_SLICED, slice_by_key
 from ..autodiff import _linear
 from ..autodiff._programs import in_one_call
@@ -150,10 +151,10 @@ def op_slice_update(x, start_indices, updates):
 
 
 def op_scatter_update(x, indices, updates, reduction):
-    known, sizes = indices.numpy() if is_at_hand(indices) else None, known_shape(x)[: known_shape(indices)[-1]]
-    if known is None or None in sizes or not ((known >= 0) & (known < sizes)).all():
-        return update_cells(x, indices, updates, reduction, False)
-    return scatter(x, indices, updates, reduction, True)
+    known = np.asarray(indices) if type(indices) is EagerTensor and "CPU:" in indices.device else None
+    sizes = [None] if known is None else known_shape(x)[: known.shape[-1]]
+    are_inside = None not in sizes and np.logical_and.reduce((known >= 0) & (known < sizes), axis=None)
+    return (scatter if are_inside else update_cells)(x, indices, updates, reduction, bool(are_inside))
 
 
 def update_cells(x, indices, updates, reduction, are_inside):
@@ -199,9 +200,9 @@ def op_one_hot(x, num_classes, axis, dtype):
 
 def are_known_inside(indices, size):
     """Say whether `indices` are a tensor of ints that are known to lie from 0 to `size`."""
-    if not size or not are_indices(indices) or not is_at_hand(indices):
-        return False
-    return np.asarray(indices).view(_UNSIGNED[indices.dtype]).max(initial=0) < size
+    is_seen = size and type(indices) is EagerTensor and "CPU:" in indices.device
+    unsigned = _UNSIGNED.get(indices.dtype) if is_seen else None
+    return unsigned is not None and np.maximum.reduce(np.asarray(indices).view(unsigned), axis=None, initial=0) < size
 
 
 _UNSIGNED = {tf.int32: np.uint32, tf.int64: np.uint64}  # in which negative numbers are the largest

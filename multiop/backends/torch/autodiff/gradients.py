@@ -60,7 +60,7 @@ def differentiate(ys, xs, seeds, stops, create_graph):
     with _block_gradients(edges):
         try:
             ys, seeds = zip(*roots, strict=True)
-            found = grads_of(ys, sources.values(), seeds, True, create_graph)
+            found = grads_of(ys, seeds, True, create_graph, tuple(sources.values()))
         except RuntimeError as error:
             if isinstance(error, NotImplementedError) or "derivative for" in str(error):
                 raise errors.NoGradientError(str(error).split("\n")[0]) from error

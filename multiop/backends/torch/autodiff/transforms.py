@@ -96,7 +96,7 @@ def vjp(fun, primals, persistent=True):
         asks = requires_grad if are_transforms_active() else _requires_grad_of  # a call less for each tensor
         create_graph = torch.is_grad_enabled() and (linked or True in map(asks, seeds))
         retain_graph = persistent or linked  # otherwise each array is freed once it has been used
-        grads = grads_of(ys, leaves, seeds, retain_graph, create_graph)
+        grads = grads_of(tuple(ys), tuple(seeds), retain_graph, create_graph, tuple(leaves))
         if True in map(operator.is_, grads, itertools.repeat(None)):
             grads = [torch.zeros_like(x) if g is None else g for g, x in zip(grads, primals, strict=True)]
         return detach_unlinked(grads, start) if create_graph else grads
@@ -384,7 +384,7 @@ class _Program:
         if not tracked:
             return [torch.zeros_like(x) for x in sources], list
         ys, seeds = [outputs[k] for k in tracked], [given[n + k] for k in tracked]
-        grads = grads_of(ys, sources, seeds, True, torch.is_grad_enabled())
+        grads = grads_of(tuple(ys), tuple(seeds), True, torch.is_grad_enabled(), tuple(sources))
         return [torch.zeros_like(x) if g is None else g for g, x in zip(grads, sources, strict=True)], list
 
 

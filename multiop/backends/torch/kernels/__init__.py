@@ -25,6 +25,7 @@ from .elementwise import (
     op_logaddexp2 as op_logaddexp2,
     op_mod as op_mod,
     op_power as op_power,
+    op_sign as op_sign,
     op_sinc as op_sinc,
 )
 from .images import (
@@ -55,6 +56,7 @@ from .reduction import (
     op_nansum as op_nansum,
     op_quantile as op_quantile,
     op_std as op_std,
+    op_trapezoid as op_trapezoid,
     op_var as op_var,
 )
 from .shapes import (
@@ -76,6 +78,7 @@ from .sorting import (
     op_isin as op_isin,
     op_searchsorted as op_searchsorted,
     op_top_k as op_top_k,
+    op_unique as op_unique,
 )
 from .special import (
     op_digamma as op_digamma,

@@ -17,11 +17,24 @@ MANY = 4096  # from here on, separate steps are faster than the kernel of the va
 
 
 def op_mean(x, axis, keepdims, *, otherwise):
-    if not (isinstance(x, torch.Tensor) and x.requires_grad and x.numel() >= FEW and x.dtype in LONG):
+    if not (isinstance(x, torch.Tensor) and x.dtype in LONG):
         return otherwise(x, axis, keepdims)
+    if not (x.requires_grad and x.numel() >= FEW):
+        is_total = axis is None and not keepdims
+        return torch.mean(x) if is_total else otherwise(x, axis, keepdims)
     dims = args.axes(axis, x.ndim)
     y = torch.sum(x, dims, keepdims)  # its gradient is a view; that of torch.mean is as large as x
     return y / (x.numel() // y.numel()) if dims else x
+
+
+def op_trapezoid(y, x, dx, axis, *, otherwise):
+    if not (x is None and type(dx) in (int, float) and are_values_along(y, axis) and y.shape[axis] > 1):
+        return otherwise(y, x, dx, axis)
+    ends = torch.add(y.select(axis, 0) * 0.5, y.select(axis, -1), alpha=0.5)
+    inner = y.narrow(axis, 1, y.shape[axis] - 2)
+    if abs(dx) < 1:  # the sum may overflow before it is scaled
+        return torch.sum(inner * dx, axis).add_(ends.mul_(dx))
+    return torch.sum(inner, axis).add_(ends).mul_(dx)
 
 
 def op_count_nonzero(x, axis, *, otherwise):

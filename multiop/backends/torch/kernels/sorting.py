@@ -30,6 +30,14 @@ def op_digitize(x, bins, *, otherwise):
     return torch.bucketize(x, bins, out_int32=True, right=True)
 
 
+def op_unique(x, sorted, return_index, return_inverse, return_counts, axis, size, fill_value, *, otherwise):
+    is_fit = not return_index and axis is size is None and are_values(x, x) and is_seen_without_nan(x)
+    if not is_fit:
+        return otherwise(x, sorted, return_index, return_inverse, return_counts, axis, size, fill_value)
+    found = torch.unique(x, True, return_inverse, return_counts)
+    return (found[0], *[y.to(torch.int32) for y in found[1:]]) if return_inverse or return_counts else found
+
+
 def op_isin(x1, x2, assume_unique, invert, *, otherwise):
     if not (are_alike((x1, x2)) and x1.dtype in (*LONG, torch.int32) and not is_tracked(x1, x2)):
         return otherwise(x1, x2, assume_unique, invert)

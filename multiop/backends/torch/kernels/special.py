@@ -22,8 +22,10 @@ def op_digamma(x, *, otherwise):
         return [torch.polygamma(1, x.to(torch.float64)).to(torch.float32).mul_(upstream)]
 
     def kernel(x):
-        return torch.digamma(x.to(torch.float64)).to(torch.float32)
+        return torch.digamma(x.double()).float()
 
+    if are_values(x, x) and x.dtype is torch.float32:
+        return kernel(x)
     x = floating(x)
     if x.is_complex():
         return otherwise(x)

@@ -46,23 +46,19 @@ CLAMPS_WITH_SLOPE = VERSION < (2, 14)  # whether the gradient of torch.clamp is 
 # PyTorch has few kernels for uint16, uint32 and uint64: `in_wider_dtype` computes them in a wider dtype.
 
 
-@directly(torch.add)
+@directly(torch.add, numbers=_NUMBERS)
 def op_add(x1, x2):
-    if is_exact_scalar(x1, x2):
-        return torch.add(x1, x2)
     return in_wider_dtype(torch.add, *promote(x1, x2))
 
 
-@directly(torch.sub)
+@directly(torch.sub, numbers=_NUMBERS)
 def op_subtract(x1, x2):
-    if is_exact_scalar(x1, x2):
-        return torch.sub(x1, x2)
     if is_exact_scalar(x2, x1):
         return torch.rsub(x2, x1)
     return in_wider_dtype(torch.sub, *not_bool(*promote(x1, x2)))
 
 
-@directly(torch.mul)
+@directly(torch.mul, numbers=(float,))
 def op_multiply(x1, x2):
     if is_exact_scalar(x1, x2):
         return torch.mul(x1, float(x2))  # PyTorch's compiler takes NaN times the int 0 for 0
@@ -135,6 +131,7 @@ def op_square(x):
     return in_wider_dtype(torch.square, *bool_to_int32(convert(x)))
 
 
+@directly(torch.sqrt)
 def op_sqrt(x):
     return torch.sqrt(floating(x))
 
@@ -234,10 +231,12 @@ def op_trunc(x):
     return torch.trunc(x) if x.is_floating_point() else x
 
 
+@directly(torch.sin)
 def op_sin(x):
     return torch.sin(floating(x))
 
 
+@directly(torch.cos)
 def op_cos(x):
     return torch.cos(floating(x))
 

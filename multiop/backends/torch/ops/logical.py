@@ -7,9 +7,11 @@ import torch
 from multiop import errors
 
 from ..conversion import (
+    FLOATING,
     are_floats,
     choose,
     convert,
+    directly,
     in_comparable_dtype,
     is_exact_scalar,
     promote,
@@ -19,36 +21,36 @@ from ..conversion import (
     truths,
 )
 
+_NUMBERS = (float, int)
 
+
+@directly(torch.eq, FLOATING, _NUMBERS)
 def op_equal(x1, x2):
     return torch.eq(*promote(x1, x2))
 
 
+@directly(torch.ne, FLOATING, _NUMBERS)
 def op_not_equal(x1, x2):
     return torch.ne(*promote(x1, x2))
 
 
+@directly(torch.lt, FLOATING, _NUMBERS)
 def op_less(x1, x2):
-    if are_floats(x1, x2) or is_exact_scalar(x1, x2):
-        return torch.lt(x1, x2)
     return in_comparable_dtype(torch.lt, *reject_complex(*promote(x1, x2)))
 
 
+@directly(torch.le, FLOATING, _NUMBERS)
 def op_less_equal(x1, x2):
-    if are_floats(x1, x2) or is_exact_scalar(x1, x2):
-        return torch.le(x1, x2)
     return in_comparable_dtype(torch.le, *reject_complex(*promote(x1, x2)))
 
 
+@directly(torch.gt, FLOATING, _NUMBERS)
 def op_greater(x1, x2):
-    if are_floats(x1, x2) or is_exact_scalar(x1, x2):
-        return torch.gt(x1, x2)
     return in_comparable_dtype(torch.gt, *reject_complex(*promote(x1, x2)))
 
 
+@directly(torch.ge, FLOATING, _NUMBERS)
 def op_greater_equal(x1, x2):
-    if are_floats(x1, x2) or is_exact_scalar(x1, x2):
-        return torch.ge(x1, x2)
     return in_comparable_dtype(torch.ge, *reject_complex(*promote(x1, x2)))
 
 
@@ -81,10 +83,10 @@ def op_logical_not(x):
 
 
 def op_where(condition, x1, x2):
-    if isinstance(condition, torch.Tensor) and (
-        are_floats(x1, x2) or is_exact_scalar(x2, x1) or is_exact_scalar(x1, x2)
-    ):
-        return torch.where(truth(condition), x1, x2)
+    if isinstance(condition, torch.Tensor) and condition.dtype is torch.bool:
+        are_alike = are_floats(x1, x2) if isinstance(x2, torch.Tensor) else is_exact_scalar(x1, x2)
+        if are_alike or is_exact_scalar(x2, x1):
+            return torch.where(condition, x1, x2)
     x1, x2, condition = together(x1, x2, condition)
     return choose(truth(condition), *promote(x1, x2))
 

@@ -11,14 +11,14 @@ from multiop._values import args
 from ..conversion import (
     floating,
     in_float32,
+    is_float,
     promote_operands,
     reject_complex,
 )
-from .reduction import op_sum
 
 
 def op_normalize(x, axis, order, epsilon):
-    (x,) = reject_complex(floating(x))
+    (x,) = (x,) if is_float(x) else reject_complex(floating(x))
     axis = args.axes(axis, x.ndim)
     return in_float32(lambda x: normalize(x, axis, order, epsilon), x) if x.numel() else x
 
@@ -98,7 +98,8 @@ def normalize(x, axis, order, epsilon):
     # divide by the largest entry first, so that no power overflows; as a constant, it cancels out
     largest = x.detach().abs().amax(axis, True)
     small = x / torch.where(largest == 0, 1, largest)
-    total = op_sum(small * small if order == 2 else small.abs() ** order, axis, True)
+    powers = small * small if order == 2 else small.abs() ** order
+    total = torch.sum(powers, axis, True) if axis else powers
     total = torch.where(largest == 0, 1, total)
     length = torch.sqrt(total) if order == 2 else total ** (1 / order)
     return torch.where(largest * length < epsilon, x / epsilon, small / length)

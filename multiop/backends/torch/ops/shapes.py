@@ -8,12 +8,12 @@ from multiop import errors
 from multiop._values import args, host
 
 from ..conversion import (
+    FLOATING,
     are_alike,
     choose,
     convert,
     dtype_name,
     in_wider_dtype,
-    is_float_along,
     on_device_of,
     promote_all,
     resolve_axis,
@@ -63,7 +63,7 @@ def op_squeeze(x, axis):
 
 
 def op_concatenate(xs, axis):
-    xs = sequence(xs)
+    xs = xs if type(xs) in (list, tuple) and xs else sequence(xs)
     xs = xs if are_alike(xs) else promote_all(*xs)
     return torch.cat(xs, args.single_axis(axis, xs[0].ndim))
 
@@ -100,7 +100,8 @@ def op_tile(x, repeats):
 
 
 def op_repeat(x, repeats, axis):
-    if len(repeats) == 1 and type(repeats[0]) is int and is_float_along(x, axis):
+    is_usual = len(repeats) == 1 and type(repeats[0]) is type(axis) is int and isinstance(x, torch.Tensor)
+    if is_usual and x.dtype in FLOATING and -(ndim := x.ndim) <= axis < ndim:
         return torch.repeat_interleave(x, repeats[0], axis)
     x, axis = resolve_axis(convert(x), axis)
     if x.dtype in SIGNED:  # entries are copied, for which unsigned ones have no kernel
