@@ -90,9 +90,13 @@ def parts(value: Any) -> tuple[Any, Any]:
 _LONG: dict[str, Any] = {"float32": np.float32, "float64": np.float64}
 
 
-@hide_from_tracer
 def round_to_dtype(value: float, dtype: str) -> float:
     """Return `value` rounded to `dtype`."""
+    return +_round(value, dtype)  # PyTorch's compiler cannot tell the type of what a hidden function returned
+
+
+@hide_from_tracer
+def _round(value: float, dtype: str) -> float:
     if -256.0 <= value <= 256.0 and value.is_integer():  # a number of every dtype
         return value
     if -65504.0 <= value <= 65504.0:  # too large for no dtype

@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import multiop
-from multiop import errors, ops
+from multiop import errors, ops, random
 from multiop._loading import registry, settings
 from multiop.backends.torch import _internals
 
@@ -158,6 +158,15 @@ def test_a_compiling_thread_changes_no_other_backend(another_thread_compiles):
 SMALL = [1e-6, -1e-8, 1e-20, -0.0, 0.3, 1.5, -0.9, float("inf"), float("nan")]
 ALONE = ["op_expm1", "op_erf", "op_erfc", "op_arctanh", "op_elu", "op_selu", "op_gelu"]
 TWO = [("op_mod", 1e5, 0.1), ("op_mod", 5.0, float("inf")), ("op_floor_divide", 1e-20, float("-inf"))]
+
+
+def test_a_users_compiler_draws_with_parameters_that_are_numbers(on_torch):
+    def draw(x):
+        return random.dropout(x, 0.25, seed=3), random.uniform((4,), 0.3, 1.7, seed=3)
+
+    x, compiled = torch.ones(4), torch.compile(draw, fullgraph=True, backend="eager")
+    for found, expected in zip(compiled(x), draw(x), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-6, atol=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])

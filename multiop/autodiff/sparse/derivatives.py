@@ -141,25 +141,24 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
     _args.choice(mode, MODES[second], f"{name}: mode")
     _in_chunks(color_jacobian, chunk_size, name)  # checks it
     flat, tree = _flatten(f, x, name)
+    flat.is_scalar = second
     if not _count(inputs := _shapes(flat.primals, flat)):
         raise errors.ArgumentError(f"{name}: x has no entries: {_say(inputs)}")
-    flat.is_scalar = second
-    outputs = [op_stop_gradient(y) for y in (flat if second else flat.inexact)(*flat.primals)[0]]
+    outputs = [op_stop_gradient(y) for y in flat.inexact(*flat.primals)[0]]
     _refuse_complex(outputs, flat, "the output of f")
     results, is_given = _shapes(outputs, flat), pattern is not None
     shape = _count(inputs if second else results), _count(inputs)
     if not shape[0]:
         raise errors.ArgumentError(f"{name}: the output of f has no entries: {_say(results)}")
     found, has_rules = (_read_pattern(pattern, shape, name), not second) if is_given else _trace(flat, second)
-    found = sparse().csr_array(found, dtype=bool)
-    found.sort_indices()
+    found = sparse().csr_array(found, dtype=bool).sorted_indices()
     is_symmetric = second and _coloring.are_equal(found, found.T)
     if mode in MIRRORED and not is_symmetric:
         raise errors.ArgumentError(f"{name}: mode {mode!r} needs a symmetric pattern")
-    modes = [mode]  # to try in turn: a rule may have no forward mode, or a second derivative that is not symmetric
-    if mode == "auto":  # and a loop on JAX no reverse mode
-        modes = ["auto", "reverse", "forward"] if not second else ["forward", "reverse"]
-        modes = ["symmetric", "forward"] if is_symmetric and not has_rules else modes
+    # to try in turn: a rule may lack forward mode, or symmetry of its second derivative, a loop on JAX reverse mode
+    modes = ["forward", "reverse"] if second else ["auto", "reverse", "forward"]
+    modes = ["symmetric", "forward"] if is_symmetric and not has_rules else modes
+    modes = modes if mode == "auto" else [mode]
 
     def prepare(mode: str) -> SparseDerivative:
         is_mirrored = mode in MIRRORED
