@@ -70,7 +70,7 @@ def parameter(value: Any, name: str, dtype: str) -> Any:
     if isinstance(value, (bool, np.bool_, str)) or value is None:
         raise errors.ArgumentTypeError(f"{name} must be a real number or a tensor, got {args.describe(value)}")
     if isinstance(value, (int, float, np.integer, np.floating)):
-        return round_to_dtype(float(value), dtype)
+        return +round_to_dtype(float(value), dtype)
     tensor = active().convert(value)
     if active().dtype_name(tensor) in (*dtypes.COMPLEX, "bool"):
         raise errors.DTypeError(f"{name} must be real, got {args.describe(tensor)}")
@@ -90,13 +90,9 @@ def parts(value: Any) -> tuple[Any, Any]:
 _LONG: dict[str, Any] = {"float32": np.float32, "float64": np.float64}
 
 
-def round_to_dtype(value: float, dtype: str) -> float:
-    """Return `value` rounded to `dtype`."""
-    return +_round(value, dtype)  # PyTorch's compiler cannot tell the type of what a hidden function returned
-
-
 @hide_from_tracer
-def _round(value: float, dtype: str) -> float:
+def round_to_dtype(value: float, dtype: str) -> float:
+    """Return `value` rounded to `dtype`; PyTorch's compiler asks the type of `+` it alone."""
     if -256.0 <= value <= 256.0 and value.is_integer():  # a number of every dtype
         return value
     if -65504.0 <= value <= 65504.0:  # too large for no dtype

@@ -74,7 +74,7 @@ def _uniform(shape: Any, minval: Any, maxval: Any, name: str, seed: Any, stream:
     x = _normal.standard_uniform(key_beside(None, seed), shape, name, stream)
     if are_numbers and low == 0.0 and high == 1.0:
         return op_cast(x, name)
-    width = _arguments.round_to_dtype(high - low, exact) if are_numbers else op_subtract(high, low)
+    width = +_arguments.round_to_dtype(high - low, exact) if are_numbers else op_subtract(high, low)
     _arguments.finite(width, "maxval - minval")
     y = op_cast(op_add(times(x, width), low), name)
     last = op_stop_gradient(op_nextafter(op_cast(high, name), op_cast(low, name)))
