@@ -79,10 +79,7 @@ def op_var(x, axis, keepdims):
 
 
 def op_std(x, axis, keepdims):
-    x = floating(x)
-    if x.dtype in HALF:  # squares would overflow
-        return op_std(x.to(torch.float32), axis, keepdims).to(x.dtype)
-    return deviation(op_var(x, axis, keepdims))
+    return in_float32(lambda x: deviation(op_var(x, axis, keepdims)), floating(x))  # squares would overflow
 
 
 def deviation(variance):
