@@ -139,8 +139,6 @@ def op_cumsum(x, axis, dtype):
     x, axis = resolve_axis(to_summands(x, dtype), axis)
     if x.dtype in HALF:
         return torch.cumsum(x, axis, dtype=torch.float32).to(x.dtype)
-    if is_float(x):
-        return torch.cumsum(x, axis)
     return in_wider_dtype(lambda x: torch.cumsum(x, axis, dtype=x.dtype), x)
 
 
