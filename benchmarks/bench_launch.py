@@ -180,7 +180,8 @@ def losses_of_blocks(multiop: Any) -> dict[str, tuple[Any, Any, dict[str, tuple[
 
     ops, n, half = multiop.ops, WIDTH, WIDTH // 2
     source, target = torch.tensor([0, 1, 2, 3, 4, 5, 0, 2]), torch.tensor([1, 2, 3, 4, 5, 0, 3, 5])
-    old, cell = torch.ones(2, n), torch.ones(2, n)
+    old, cell, rows = torch.ones(2, n), torch.ones(2, n), torch.tensor([[0, 1, 2], [3, 4, 5]])
+    moment, frequencies = torch.tensor([3.0]), torch.exp(torch.arange(half) * -0.5)
 
     def vit(p: Any, x: Any) -> Any:
         h = functional.layer_norm(x, (n,), p["w1"], p["b1"])
@@ -239,15 +240,44 @@ def losses_of_blocks(multiop: Any) -> dict[str, tuple[Any, Any, dict[str, tuple[
         messages = ops.segment_sum(ops.matmul(ops.take(x, source, 0), p["w"]), target, 6)
         return ops.mean(ops.square(ops.relu(ops.add(messages, ops.matmul(x, p["u"])))))
 
+    def diffusion(p: Any, x: Any) -> Any:
+        angles = moment[:, None] * frequencies
+        h = functional.silu(torch.cat([torch.sin(angles), torch.cos(angles)], -1) @ p["t1"] + p["c"]) @ p["t2"]
+        y = functional.conv2d(functional.silu(functional.group_norm(x, 4, p["w"], p["b"])), p["k1"], padding=1)
+        y = functional.conv2d(functional.silu(y + h[:, :, None, None]), p["k2"], padding=1)
+        return (x + y).square().mean()
+
+    def our_diffusion(p: Any, x: Any) -> Any:
+        first, second = ops.transpose(p["k1"], (2, 3, 1, 0)), ops.transpose(p["k2"], (2, 3, 1, 0))
+        angles = ops.multiply(ops.expand_dims(moment, 1), frequencies)
+        h = ops.matmul(ops.concatenate([ops.sin(angles), ops.cos(angles)], -1), p["t1"])
+        h = ops.reshape(ops.matmul(ops.silu(ops.add(h, p["c"])), p["t2"]), (1, half, 1, 1))
+        y = ops.reshape(ops.layer_normalization(ops.reshape(x, (1, 4, -1)), epsilon=1e-5), x.shape)
+        y = ops.add(ops.multiply(y, ops.reshape(p["w"], (half, 1, 1))), ops.reshape(p["b"], (half, 1, 1)))
+        y = ops.conv(ops.silu(y), first, padding="same", data_format="channels_first")
+        y = ops.conv(ops.silu(ops.add(y, h)), second, padding="same", data_format="channels_first")
+        return ops.mean(ops.square(ops.add(x, y)))
+
+    def bag(p: Any, x: Any) -> Any:
+        y = functional.embedding(rows, p["e"]).mean(1) @ p["w"]
+        return (1 - functional.cosine_similarity(y, x, -1)).mean()
+
+    def our_bag(p: Any, x: Any) -> Any:
+        y = ops.normalize(ops.matmul(ops.mean(ops.take(p["e"], rows, 0), 1), p["w"]))
+        return ops.mean(ops.subtract(1.0, ops.sum(ops.multiply(y, ops.normalize(x)), -1)))
+
     vectors = dict.fromkeys(("w1", "b1", "w2", "b2", "d"), (n,))
     of_vit = {**vectors, "qkv": (n, 3 * n), "o": (n, n), "up": (n, 4 * n), "c": (4 * n,), "down": (4 * n, n)}
     of_unet = {"k1": (8, 8, 3, 3), "w": (8,), "b": (8,), "k2": (8, 8, 3, 3)}
+    of_diffusion = {**of_unet, "t1": (n, n), "c": (n,), "t2": (n, half)}
     return {
         "ViT block": (vit, our_vit, of_vit, (1, 4, n)),
         "UNet block": (unet, our_unet, of_unet, (1, 8, 4, 4)),
         "LSTM cell": (lstm, our_lstm, {"w": (n, 4 * n), "u": (n, 4 * n), "b": (4 * n,)}, (2, n)),
         "MLP with dropout": (mlp, our_mlp, {"w": (n, n), "b": (n,), "v": (n, 4)}, (2, n)),
         "GNN layer": (gnn, our_gnn, {"w": (n, n), "u": (n, n)}, (6, n)),
+        "diffusion block": (diffusion, our_diffusion, of_diffusion, (1, 8, 4, 4)),
+        "embedding bag": (bag, our_bag, {"e": (6, n), "w": (n, n)}, (2, n)),
     }
 
 

@@ -30,7 +30,7 @@ def op_zeros(shape: Shape, dtype: DType = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_zeros((2, 2))).tolist()
         [[0.0, 0.0], [0.0, 0.0]]
     """
-    return active().op_zeros(args.size(shape), _dtypes.name(config.floatx() if dtype is None else dtype))
+    return active().op_zeros(args.size(shape), config.floatx() if dtype is None else _dtypes.name(dtype))
 
 
 @boundary
@@ -52,7 +52,7 @@ def op_ones(shape: Shape, dtype: DType = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_ones((2, 2))).tolist()
         [[1.0, 1.0], [1.0, 1.0]]
     """
-    return active().op_ones(args.size(shape), _dtypes.name(config.floatx() if dtype is None else dtype))
+    return active().op_ones(args.size(shape), config.floatx() if dtype is None else _dtypes.name(dtype))
 
 
 @boundary
@@ -217,8 +217,9 @@ def op_eye(N: int, M: int | None = None, k: int = 0, dtype: DType = None) -> Ten
         >>> multiop.op_convert_to_numpy(multiop.op_eye(2, 3, k=1)).tolist()
         [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    rows, columns = args.size((N,), "N")[0], args.size((N if M is None else M,), "M")[0]
-    name = _dtypes.name(config.floatx() if dtype is None else dtype)
+    rows = args.size((N,), "N")[0]
+    columns = rows if M is None else args.size((M,), "M")[0]
+    name = config.floatx() if dtype is None else _dtypes.name(dtype)
     return active().op_eye(rows, columns, args.integer(k, "k"), name)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from multiop import errors
 from multiop._call.boundary import boundary
+from multiop._loading import registry
 from multiop._loading.registry import active, composite
 from multiop._values import args, dtypes
 from multiop._values.types import ArrayLike, Tensor
@@ -95,11 +96,12 @@ def op_argsort(x: ArrayLike, axis: int | None = -1, descending: bool = False) ->
         >>> multiop.op_convert_to_numpy(multiop.op_argsort([3, 1, 2])).tolist()
         [1, 2, 0]
     """
-    axis = None if axis in (0, -1) and not len(op_shape(x)) else axis
+    backend: Any = active() if registry.is_overridden else registry._backend
+    axis = None if axis in (0, -1) and not len(backend.op_shape(x)) else axis
     if not descending:
-        return active().op_argsort(x, axis)
+        return backend.op_argsort(x, axis)
     x, axis = (op_reshape(x, -1), 0) if axis is None else (x, axis)
-    backwards = active().op_argsort(op_flip(x, axis), axis)  # after the flip, the last of equal entries comes first
+    backwards = backend.op_argsort(op_flip(x, axis), axis)  # after the flip, the last of equal entries comes first
     return op_flip(op_subtract(op_shape(x)[axis] - 1, backwards), axis)
 
 

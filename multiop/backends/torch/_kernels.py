@@ -30,7 +30,7 @@ from ._internals import (
     running_node,
     tracing_state,
 )
-from .conversion import LONG as LONG, are_floats
+from .conversion import LONG as LONG
 
 FEW = 2048  # entries
 
@@ -132,7 +132,8 @@ def run_fused(kernel, pull, formula, *xs, native=None):
 
 def are_values(x1, x2):
     """Say whether `x1` and `x2` are floats of 32 or 64 bits, which nothing differentiates: a native value is enough."""
-    return are_floats(x1, x2) and x1.dtype in LONG and not is_tracked(x1, x2)
+    are_tensors = isinstance(x1, torch.Tensor) and isinstance(x2, torch.Tensor)
+    return are_tensors and (dtype := x1.dtype) is x2.dtype and dtype in LONG and not is_tracked(x1, x2)
 
 
 def keeping(fn):

@@ -58,7 +58,9 @@ def set_x64(enable):
 
 def native(dtype):
     """Return the torch dtype of any spelling of `dtype`."""
-    return dtype if isinstance(dtype, torch.dtype) and dtype in _TO_NAME else _TO_NATIVE[dtypes.name(dtype)]
+    if isinstance(dtype, torch.dtype) and dtype in _TO_NAME:
+        return dtype
+    return _TO_NATIVE[dtype if type(dtype) is str and dtype in dtypes.ALL else dtypes.name(dtype)]
 
 
 def dtype_name(x):

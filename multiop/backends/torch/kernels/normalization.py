@@ -9,19 +9,21 @@ import torch
 
 from multiop._values import args
 
-from .._internals import is_exporting, moving_batch_norm
-from .._kernels import are_values, run_fused, run_native
+from .._internals import is_exporting, is_tracked, moving_batch_norm
+from .._kernels import LONG, run_fused, run_native
 from ..conversion import HALF, promote_operands
-from ..ops.normalization import are_along, by_layer_norm
+from ..ops.normalization import are_along, by_layer_norm, normalize
 
 
 def op_normalize(x, axis, order, epsilon, *, otherwise):
-    if not (are_values(x, x) and x.numel() and (dims := args.axes(axis, x.ndim))):
+    if not (isinstance(x, torch.Tensor) and x.dtype in LONG and x.numel() and (dims := args.axes(axis, x.ndim))):
         return otherwise(x, axis, order, epsilon)
+    if is_tracked(x):
+        return normalize(x, dims, order, epsilon)
     largest = torch.maximum(x.amax(dims, True), -x.amin(dims, True))  # ten times as fast as the norm of this order
     y = x / largest.masked_fill_(largest == 0, 1)
     length = torch.linalg.vector_norm(y, order, dims, True)
-    return y.mul_(torch.where(largest * length < epsilon, largest / epsilon, 1 / length))
+    return y.mul_(torch.where(largest * length < epsilon, largest / epsilon, length.reciprocal()))
 
 
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon, *, otherwise):

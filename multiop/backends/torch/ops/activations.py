@@ -7,7 +7,7 @@ from torch.nn import functional
 
 from multiop._values import args
 
-from .._internals import VERSION, is_forward_mode
+from .._internals import VERSION, is_forward_mode, silu
 from ..conversion import (
     FLOATING,
     bool_to_int32,
@@ -76,7 +76,7 @@ def op_selu(x):
     return functional.selu(*reject_complex(floating(x)))
 
 
-@directly(functional.silu, FLOATING)
+@directly(silu, FLOATING)
 def op_silu(x):
     return functional.silu(*reject_complex(floating(x)))
 

@@ -79,10 +79,7 @@ def op_var(x, axis, keepdims):
 
 
 def op_std(x, axis, keepdims):
-    x = floating(x)
-    if x.dtype in HALF:  # squares would overflow
-        return op_std(x.to(torch.float32), axis, keepdims).to(x.dtype)
-    return deviation(op_var(x, axis, keepdims))
+    return in_float32(lambda x: deviation(op_var(x, axis, keepdims)), floating(x))  # squares would overflow
 
 
 def deviation(variance):
@@ -142,8 +139,6 @@ def op_cumsum(x, axis, dtype):
     x, axis = resolve_axis(to_summands(x, dtype), axis)
     if x.dtype in HALF:
         return torch.cumsum(x, axis, dtype=torch.float32).to(x.dtype)
-    if is_float(x):
-        return torch.cumsum(x, axis)
     return in_wider_dtype(lambda x: torch.cumsum(x, axis, dtype=x.dtype), x)
 
 

@@ -30,6 +30,8 @@ def op_transpose(x, axes):
     x = x if isinstance(x, torch.Tensor) else convert(x)
     if axes is None:
         return x.T if x.ndim == 2 else torch.permute(x, tuple(range(x.ndim))[::-1])
+    if type(axes) is tuple and {int}.issuperset(map(type, axes)) and sorted(axes) == list(range(x.ndim)):
+        return torch.permute(x, axes)
     return torch.permute(x, args.permutation(axes, x.ndim))
 
 
@@ -65,7 +67,8 @@ def op_squeeze(x, axis):
 def op_concatenate(xs, axis):
     xs = xs if type(xs) in (list, tuple) and xs else sequence(xs)
     xs = xs if are_alike(xs) else promote_all(*xs)
-    return torch.cat(xs, args.single_axis(axis, xs[0].ndim))
+    is_usual = type(axis) is int and -(ndim := xs[0].ndim) <= axis < ndim
+    return torch.cat(xs, axis if is_usual else args.single_axis(axis, xs[0].ndim))
 
 
 def op_stack(x, axis):

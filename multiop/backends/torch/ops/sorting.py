@@ -12,6 +12,7 @@ from multiop._values import args
 from ..conversion import (
     convert,
     is_compiling,
+    is_float_along,
     promote,
     reject_complex,
     resolve_axis,
@@ -44,8 +45,9 @@ def stable_sort_nan_last(x, dim, descending):
 
 
 def op_argsort(x, axis):
-    x, axis = resolve_axis(*reject_complex(convert(x)), axis)
-    return stable_sort(x, axis)[1].to(torch.int32)
+    if is_float_along(x, axis) and x.is_cpu:
+        return torch.sort(x, dim=axis, stable=True)[1].int()
+    return stable_sort(*resolve_axis(*reject_complex(convert(x)), axis))[1].to(torch.int32)
 
 
 def op_searchsorted(sorted_sequence, values, side):
