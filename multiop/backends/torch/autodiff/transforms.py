@@ -214,11 +214,34 @@ def jvp(fun, primals, tangents):
     return outputs, pushed, [next(carried) if isinstance(y, torch.Tensor) else y for y in given[1]]
 
 
+# operations whose gradient is the upstream one times a factor, or put elsewhere: its transpose is forward mode exactly.
+# Of others, PyTorch drops it (sparse tensors), takes 0 times infinity for NaN where forward mode masks it (std, sinc,
+# tensors of exponents), or adds up entries of which one is kept (index_put)
+_TRANSPOSABLE = {
+    "AccumulateGrad", "Abs", "Acos", "Acosh", "Add", "Addmm", "Addmv", "Alias", "Asin", "Asinh", "Atan", "Atanh",
+    "Baddbmm", "Bmm", "Cat", "Clamp", "ClampMax", "ClampMin", "Clone", "Complex", "Conj", "ConstantPadNd",
+    "Convolution", "Cos", "Cosh", "Cumsum", "Diagonal", "Div", "Dot", "Erf", "Erfc", "Exp", "Exp2", "Expand", "Expm1",
+    "FftC2C", "FftC2R", "FftR2C", "Flip", "Gather", "Index", "IndexAdd", "IndexSelect", "Log", "Log10", "Log1P", "Log2",
+    "LogSoftmax", "MaskedFill", "Maximum", "Mean", "Minimum", "Mm", "Mul", "Mv", "Neg", "Permute", "PowBackward0",
+    "Reciprocal", "Relu", "Repeat", "Roll", "Rsqrt", "Rsub", "ScatterAdd", "Select", "Sigmoid", "Silu", "Sin", "Sinh",
+    "Slice", "Softmax", "Softplus", "Split", "SplitWithSizes", "Sqrt", "Squeeze", "Stack", "Sub", "Sum", "T", "Tan",
+    "Tanh", "ToCopy", "Transpose", "Tril", "Triu", "Unbind", "Unfold", "UnsafeSplit", "UnsafeView", "Unsqueeze", "View",
+    "ViewAsComplex", "ViewAsReal", "Where",
+}  # fmt: skip
+
+
+def _is_transposable(node):
+    name = type(node).__name__
+    is_listed = name in _TRANSPOSABLE or name.partition("Backward")[0] in _TRANSPOSABLE
+    return is_listed and not isinstance(node, BackwardCFunction)  # a user's class may have such a name
+
+
 def linearize(fun, primals):
     """Return the map of tangents as the pullback of the pullback, which is linear: without decompositions in Python."""
     refuse_inference_mode()
-    is_compiled = torch.compiler.is_dynamo_compiling() or tracing_state() is not None
-    if is_compiled or is_transformed() or any(type(x) is not torch.Tensor or x.requires_grad for x in primals):
+    is_traced = torch.compiler.is_dynamo_compiling() or tracing_state() is not None or is_tracing()
+    others = [x for x in primals if type(x) is not torch.Tensor or x.requires_grad or x.is_inference()]
+    if is_traced or is_transformed() or others:
         return None
     recorded = []
 
@@ -227,18 +250,23 @@ def linearize(fun, primals):
         return recorded, aux
 
     outputs, pullback, aux = vjp(run, primals)
-    is_native = all(map(is_inexact, outputs)) and has_native_derivatives(recorded)
-    if not is_native or any(map(_requires_grad_of, outputs)):  # of what the function closes over
+    is_known = all(map(is_inexact, outputs)) and all(map(_is_transposable, nodes_of(recorded)))
+    if not is_known or any(map(_requires_grad_of, outputs)):  # of what the function closes over
         return None
 
     def make_push():
-        transposed = vjp(lambda *ups: (pullback(list(ups)), []), list(map(torch.ones_like, outputs)))[1]
+        transposed = None
+        with contextlib.suppress(RuntimeError):  # of a function that writes to what its gradient needs
+            transposed = vjp(lambda *ups: (pullback(list(ups)), []), list(map(torch.ones_like, outputs)))[1]
 
         def push(tangents):
-            try:
-                return transposed(tangents)
-            except RuntimeError:  # an operation whose gradient has none
-                return jvp(fun, primals, tangents)[1]
+            if transposed is not None:
+                try:
+                    return transposed(tangents)
+                except RuntimeError as error:
+                    if "inplace" in str(error):  # memory was written to since: another run may be of other values
+                        raise
+            return jvp(fun, primals, tangents)[1]
 
         return push
 
