@@ -433,7 +433,7 @@ def write_to_output(x):
     ("f", "x", "expected"),
     [
         (torch.sinc, [0.0, 1.0], [0.0, -1.0]),
-        (lambda x: x**x.new_zeros(2), [0.0, 1.0], [0.0, 0.0]),
+        (lambda x: x ** x.new_zeros(2), [0.0, 1.0], [0.0, 0.0]),
         (torch.std, [2.0, 2.0], 0.0),
         (lambda x: x * 1 + x.index_put((torch.tensor([0, 0]),), x), [1.0, 2.0], [2.0, 2.0]),
         (Exp.apply, [0.0, 0.0], [1.0, 1.0]),
