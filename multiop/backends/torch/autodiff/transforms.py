@@ -33,6 +33,7 @@ from .._internals import (
     is_operation,
     is_tracing,
     is_transformed,
+    is_transposable,
     make_fx,
     out_of_graphs,
     outside_transforms,
@@ -214,28 +215,6 @@ def jvp(fun, primals, tangents):
     return outputs, pushed, [next(carried) if isinstance(y, torch.Tensor) else y for y in given[1]]
 
 
-# operations whose gradient is the upstream one times a factor, or put elsewhere: its transpose is forward mode exactly.
-# Of others, PyTorch drops it (sparse tensors), takes 0 times infinity for NaN where forward mode masks it (std, sinc,
-# tensors of exponents), or adds up entries of which one is kept (index_put)
-_TRANSPOSABLE = {
-    "AccumulateGrad", "Abs", "Acos", "Acosh", "Add", "Addmm", "Addmv", "Alias", "Asin", "Asinh", "Atan", "Atanh",
-    "Baddbmm", "Bmm", "Cat", "Clamp", "ClampMax", "ClampMin", "Clone", "Complex", "Conj", "ConstantPadNd",
-    "Convolution", "Cos", "Cosh", "Cumsum", "Diagonal", "Div", "Dot", "Erf", "Erfc", "Exp", "Exp2", "Expand", "Expm1",
-    "FftC2C", "FftC2R", "FftR2C", "Flip", "Gather", "Index", "IndexAdd", "IndexSelect", "Log", "Log10", "Log1P", "Log2",
-    "LogSoftmax", "MaskedFill", "Maximum", "Mean", "Minimum", "Mm", "Mul", "Mv", "Neg", "Permute", "PowBackward0",
-    "Reciprocal", "Relu", "Repeat", "Roll", "Rsqrt", "Rsub", "ScatterAdd", "Select", "Sigmoid", "Silu", "Sin", "Sinh",
-    "Slice", "Softmax", "Softplus", "Split", "SplitWithSizes", "Sqrt", "Squeeze", "Stack", "Sub", "Sum", "T", "Tan",
-    "Tanh", "ToCopy", "Transpose", "Tril", "Triu", "Unbind", "Unfold", "UnsafeSplit", "UnsafeView", "Unsqueeze", "View",
-    "ViewAsComplex", "ViewAsReal", "Where",
-}  # fmt: skip
-
-
-def _is_transposable(node):
-    name = type(node).__name__
-    is_listed = name in _TRANSPOSABLE or name.partition("Backward")[0] in _TRANSPOSABLE
-    return is_listed and not isinstance(node, BackwardCFunction)  # a user's class may have such a name
-
-
 def linearize(fun, primals):
     """Return the map of tangents as the pullback of the pullback, which is linear: without decompositions in Python."""
     refuse_inference_mode()
@@ -250,25 +229,15 @@ def linearize(fun, primals):
         return recorded, aux
 
     outputs, pullback, aux = vjp(run, primals)
-    is_known = all(map(is_inexact, outputs)) and all(map(_is_transposable, nodes_of(recorded)))
+    is_known = all(map(is_inexact, outputs)) and all(map(is_transposable, nodes_of(recorded)))
     if not is_known or any(map(_requires_grad_of, outputs)):  # of what the function closes over
         return None
 
     def make_push():
-        transposed = None
-        with contextlib.suppress(RuntimeError):  # of a function that writes to what its gradient needs
-            transposed = vjp(lambda *ups: (pullback(list(ups)), []), list(map(torch.ones_like, outputs)))[1]
-
-        def push(tangents):
-            if transposed is not None:
-                try:
-                    return transposed(tangents)
-                except RuntimeError as error:
-                    if "inplace" in str(error):  # memory was written to since: another run may be of other values
-                        raise
-            return jvp(fun, primals, tangents)[1]
-
-        return push
+        try:
+            return vjp(lambda *ups: (pullback(list(ups)), []), list(map(torch.ones_like, outputs)))[1]
+        except RuntimeError:  # the function writes to what its gradient needs
+            return lambda tangents: jvp(fun, primals, tangents)[1]
 
     return outputs, aux, pullback, make_push
 
