@@ -7,6 +7,7 @@ These files do what is the same for every backend: they select and check argumen
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -352,8 +353,9 @@ def _linearize(flat: _flat.FlatFunction) -> tuple[list[Any], Callable[[list[Any]
 def linearize(fun: Callable[..., T], *primals: PyTree, batched: bool = False) -> tuple[T, Callable[..., PyTree]]:
     """Evaluate a function, and return the map from tangents of its arguments to those of its output.
 
-    On NumPy the map goes through what was recorded, and does not evaluate `fun` again. On the other backends it does,
-    once for each call, and for all entries of a batch together: under `jit`, the compiler takes the copies for one.
+    On NumPy, and on PyTorch where `fun` is made of common operations, the map goes through what was recorded, and does
+    not evaluate `fun` again. Else it does, once for each call, and for all entries of a batch together: under `jit`,
+    the compiler takes the copies for one.
 
     Args:
         fun: Function of `primals`; returns a pytree of tensors.
@@ -592,10 +594,11 @@ def _by_columns(flat: _flat.FlatFunction, chunk_size: int | None = None) -> tupl
         return [*pushed, *aux]
 
     linear = backend.linearize(flat.inexact, primals) if basis.n and hasattr(backend, "linearize") else None
+    if linear is not None and sum(math.prod(y.shape) for y in linear[0]) <= basis.n:
+        with contextlib.suppress(RuntimeError):  # PyTorch's, of a function that writes to what its gradient needs
+            return _pull_rows(flat, linear[0], linear[2], linear[1], chunk_size)
     if linear is not None:
-        outputs, aux, pullback, make_push = linear
-        if sum(math.prod(y.shape) for y in outputs) <= basis.n:
-            return _pull_rows(flat, outputs, pullback, aux, chunk_size)
+        outputs, aux, _, make_push = linear
         flat.refuse_complex_to_complex(outputs)
         specs, push_one = [tuple(y.shape) for y in outputs], make_push()
         columns = _map_chunks(push_one, basis.units, basis.n, chunk_size, backend)

@@ -397,10 +397,60 @@ def test_forward_mode_of_many_tangents_is_the_pullback_of_the_pullback(monkeypat
         torch.testing.assert_close(mo.jacfwd(f)(x), expected)
         torch.testing.assert_close(mo.jvp(f, (x,), (v,), batched=True)[1], v @ expected.T)
         torch.testing.assert_close(mo.sparse_jacobian(f, x).values(x), expected[expected != 0])
-    with monkeypatch.context() as patch:  # as of an operation whose gradient has no derivative
-        steps = iter([transforms.vjp, lambda fun, xs: (None, mock.Mock(side_effect=RuntimeError), [])])
-        patch.setattr(transforms, "vjp", lambda fun, xs: next(steps)(fun, xs))
-        torch.testing.assert_close(mo.linearize(f, x)[1](v[0]), expected @ v[0])
+
+
+class Exp(torch.autograd.Function):  # as in PyTorch's manual, with another gradient
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        return x.exp()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output)
+        ctx.save_for_forward(output)
+
+    @staticmethod
+    def backward(ctx, upstream):
+        return upstream.clamp(-0.5, 0.5) * ctx.saved_tensors[0]
+
+    @staticmethod
+    def jvp(ctx, tangent):
+        return tangent * ctx.saved_tensors[0]
+
+
+def write_to_output(x):
+    y = x.exp()
+    return y.mul_(2)
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "expected"),
+    [
+        (torch.sinc, [0.0, 1.0], [0.0, -1.0]),
+        (lambda x: x ** x.new_zeros(2), [0.0, 1.0], [0.0, 0.0]),
+        (torch.std, [2.0, 2.0], 0.0),
+        (lambda x: x * 1 + x.index_put((torch.tensor([0, 0]),), x), [1.0, 2.0], [2.0, 2.0]),
+        (Exp.apply, [0.0, 0.0], [1.0, 1.0]),
+        (write_to_output, [0.0, 0.0], [2.0, 2.0]),
+        (lambda x: write_to_output(x).sum(), [0.0, 0.0], 4.0),
+    ],
+)
+def test_linear_map_is_that_of_forward_mode_where_the_second_pullback_is_not(f, x, expected):
+    x, v = torch.tensor(x), torch.ones(2)
+    torch.testing.assert_close(mo.linearize(f, x)[1](v), torch.tensor(expected))
+    torch.testing.assert_close(mo.jacfwd(f)(x) @ v, torch.tensor(expected))
+
+
+def test_linear_map_refuses_memory_that_changed_and_what_has_no_forward_mode():
+    x, w = torch.rand(3), torch.rand(3)
+    push = mo.linearize(lambda x: torch.sin(x * w), x)[1]
+    w.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        push(x)
+    with pytest.raises(NotImplementedError, match="forward AD"):  # its second pullback is 0
+        mo.linearize(lambda x: torch.sparse_coo_tensor([[0, 1, 2]], x, (3,)).to_dense(), x)[1](x)
 
 
 @mo.op_custom_gradient

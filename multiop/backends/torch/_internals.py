@@ -154,6 +154,31 @@ if _engine is not None:  # without checks, which take as long as the pass over a
     grads_of = functools.partial(_engine().run_backward, allow_unreachable=True, accumulate_grad=False)
 
 
+# operations whose gradient is the upstream one times a factor, or put elsewhere: its transpose is forward mode exactly.
+# Of others, PyTorch drops it (sparse tensors), takes 0 times infinity for NaN where forward mode masks it (std, sinc,
+# tensors of exponents), or adds up entries of which one is kept (index_put)
+_TRANSPOSABLE = {
+    "AccumulateGrad", "Abs", "Acos", "Acosh", "Add", "Addmm", "Addmv", "Alias", "Asin", "Asinh", "Atan", "Atanh",
+    "Baddbmm", "Bmm", "Cat", "Clamp", "ClampMax", "ClampMin", "Clone", "Complex", "Conj", "ConstantPadNd",
+    "Convolution", "Cos", "Cosh", "Cumsum", "Diagonal", "Div", "Dot", "Erf", "Erfc", "Exp", "Exp2", "Expand", "Expm1",
+    "FftC2C", "FftC2R", "FftR2C", "Flip", "Gather", "Index", "IndexAdd", "IndexSelect", "Log", "Log10", "Log1P", "Log2",
+    "LogSoftmax", "MaskedFill", "Maximum", "Mean", "Minimum", "Mm", "Mul", "Mv", "Neg", "Permute", "PowBackward0",
+    "Reciprocal", "Relu", "Repeat", "Roll", "Rsqrt", "Rsub", "ScatterAdd", "Select", "Sigmoid", "Silu", "Sin", "Sinh",
+    "Slice", "Softmax", "Softplus", "Split", "SplitWithSizes", "Sqrt", "Squeeze", "Stack", "Sub", "Sum", "T", "Tan",
+    "Tanh", "ToCopy", "Transpose", "Tril", "Triu", "Unbind", "Unfold", "UnsafeSplit", "UnsafeView", "Unsqueeze", "View",
+    "ViewAsComplex", "ViewAsReal", "Where",
+}  # fmt: skip
+
+
+def is_transposable(node):
+    """Say whether the pullback of the pullback of a node of the graph is its forward mode."""
+    name = type(node).__name__
+    is_listed = name in _TRANSPOSABLE or name.partition("Backward")[0] in _TRANSPOSABLE
+    return is_listed and not isinstance(
+        node, torch.autograd.function.BackwardCFunction
+    )  # a user's class may have such a name
+
+
 def is_transformed():
     """Say whether a torch.func transform or forward mode is active."""
     return are_transforms_active() or forward_mode._current_level >= 0

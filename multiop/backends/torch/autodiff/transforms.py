@@ -33,6 +33,7 @@ from .._internals import (
     is_operation,
     is_tracing,
     is_transformed,
+    is_transposable,
     make_fx,
     out_of_graphs,
     outside_transforms,
@@ -217,8 +218,9 @@ def jvp(fun, primals, tangents):
 def linearize(fun, primals):
     """Return the map of tangents as the pullback of the pullback, which is linear: without decompositions in Python."""
     refuse_inference_mode()
-    is_compiled = torch.compiler.is_dynamo_compiling() or tracing_state() is not None
-    if is_compiled or is_transformed() or any(type(x) is not torch.Tensor or x.requires_grad for x in primals):
+    is_traced = torch.compiler.is_dynamo_compiling() or tracing_state() is not None or is_tracing()
+    others = [x for x in primals if type(x) is not torch.Tensor or x.requires_grad or x.is_inference()]
+    if is_traced or is_transformed() or others:
         return None
     recorded = []
 
@@ -227,20 +229,15 @@ def linearize(fun, primals):
         return recorded, aux
 
     outputs, pullback, aux = vjp(run, primals)
-    is_native = all(map(is_inexact, outputs)) and has_native_derivatives(recorded)
-    if not is_native or any(map(_requires_grad_of, outputs)):  # of what the function closes over
+    is_known = all(map(is_inexact, outputs)) and all(map(is_transposable, nodes_of(recorded)))
+    if not is_known or any(map(_requires_grad_of, outputs)):  # of what the function closes over
         return None
 
     def make_push():
-        transposed = vjp(lambda *ups: (pullback(list(ups)), []), list(map(torch.ones_like, outputs)))[1]
-
-        def push(tangents):
-            try:
-                return transposed(tangents)
-            except RuntimeError:  # an operation whose gradient has none
-                return jvp(fun, primals, tangents)[1]
-
-        return push
+        try:
+            return vjp(lambda *ups: (pullback(list(ups)), []), list(map(torch.ones_like, outputs)))[1]
+        except RuntimeError:  # the function writes to what its gradient needs
+            return lambda tangents: jvp(fun, primals, tangents)[1]
 
     return outputs, aux, pullback, make_push
 
