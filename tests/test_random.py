@@ -561,7 +561,6 @@ def test_impossible_events_and_classes_give_nan(backend):
     assert x.tolist() == [[0.0, 4.0, 0.0], [1000.0, 0.0, 0.0]]
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(("n", "p"), [(12, 0.3), (100, 0.3), (1000, 0.93)])
 def test_parameters_that_are_numbers_draw_what_tensors_full_of_them_draw(backend, n, p):
     x = to_numpy(random.binomial((5000,), n, p, seed=3))

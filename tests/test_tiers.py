@@ -38,6 +38,16 @@ def test_every_property_of_every_op_is_in_the_default_tier(collected, backend):
     assert not missing, f"in no test of the default tier on {backend}: {sorted(missing)}"
 
 
+def test_every_op_is_computed_in_bfloat16_on_a_backend_in_the_default_tier(collected):
+    found = {
+        op
+        for name in collected["backends"]
+        for op, *test in collected["ops", name]
+        if test == ["test_value", "bfloat16"]
+    }
+    assert found >= {op for op, row in ROWS.items() if "bfloat16" in row.dtypes}
+
+
 def test_every_sentence_of_the_contract_is_in_the_default_tier(collected):
     page = (HERE.parent / "docs" / "contract.md").read_text(encoding="utf-8")
     wanted = {

@@ -159,7 +159,7 @@ def tier_of(item: pytest.Item) -> str:
     if is_of_the_suite(item):
         from .test_suite import smallest_tier
 
-        return smallest_tier(getattr(item, "originalname", ""), _parameters(item))
+        return smallest_tier(getattr(item, "originalname", ""), _parameters(item), asked_backends(item.config))
     return "default"
 
 

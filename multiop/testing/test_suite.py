@@ -113,11 +113,12 @@ def _is_primitive(op: str, backend: str) -> bool:
     return inspect.unwrap(own) is not inspect.unwrap(composed)  # a backend holds it too, NumPy's within a wrapper
 
 
-def smallest_tier(test: str, parameters: dict[str, Any]) -> str:
-    """Return the smallest tier that includes a test of this suite.
+def smallest_tier(test: str, parameters: dict[str, Any], backends: list[str]) -> str:
+    """Return the smallest tier that includes a test of this suite, where these `backends` are tested.
 
     Outside the full tier, only the value, gradient and pinned answers of a composite op are checked: its other
-    properties are those of the ops that it is composed of.
+    properties are those of the ops that it is composed of. Its formula, which the backends share, is checked in
+    bfloat16 on the first of them.
     """
     if test in ("test_gradient", "test_pinned", "test_divergence"):
         return "quick"
@@ -125,7 +126,8 @@ def smallest_tier(test: str, parameters: dict[str, Any]) -> str:
     if test == "test_value":
         if dtype == _native(ROWS[op]):
             return "quick"
-        return "full" if IMPLIED.get(dtype) in ROWS[op].dtypes else "default"
+        composing = [name for name in backends if dtype == "bfloat16" and not _is_primitive(op, name)]
+        return "full" if IMPLIED.get(dtype) in ROWS[op].dtypes or backend in composing[1:] else "default"
     if test in ("test_second_order", "test_forward_mode", "test_vmap", "test_compiled"):
         return "default" if _is_primitive(op, backend) else "full"
     return "default"
@@ -162,18 +164,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     config, test = metafunc.config, metafunc.function.__name__
     tiers, ops = TIERS[: TIERS.index(asked_tier(config)) + 1], chosen_ops(config)
-    backends = [(name,) for name in asked_backends(config)] if "multiop_backend" in metafunc.fixturenames else [()]
+    asked = asked_backends(config)
+    backends = [(name,) for name in asked] if "multiop_backend" in metafunc.fixturenames else [()]
     names = (*["multiop_backend"] * len(backends[0]), *names)
 
     def is_asked(case: tuple[Any, ...]) -> bool:
         values = dict(zip(names, case, strict=False))
-        return (ops is None or values["op"] in ops) and smallest_tier(test, values) in tiers
+        return (ops is None or values["op"] in ops) and smallest_tier(test, values, asked) in tiers
 
     every = [(*backend, *case) for backend in backends for case in cases]
-    asked = [case for case in every if is_asked(case)] or every[:1]  # which is then left out, as no test of another is
+    found = [case for case in every if is_asked(case)] or every[:1]  # which is then left out, as no test of another is
     n = len(names)
-    labels = [case if len(case) == n else (*case[: len(backends[0])], case[-1]) for case in asked]
-    params = [pytest.param(*case[:n], id="-".join(label)) for case, label in zip(asked, labels, strict=True)]
+    labels = [case if len(case) == n else (*case[: len(backends[0])], case[-1]) for case in found]
+    params = [pytest.param(*case[:n], id="-".join(label)) for case, label in zip(found, labels, strict=True)]
     metafunc.parametrize(names, params, indirect=["multiop_backend"] if backends[0] else [])
 
 
@@ -199,8 +202,8 @@ def test_value(
     problems = _problems(row, dtype, whole)
     if runs_few("test_value", op, dtype):
         problems = _some(problems, request.config, 1)
-    elif whole:
-        compute_values(problems[1:])  # the first one's own program also serves `test_vmap`
+    elif whole:  # the first one's own program also serves `test_vmap`, which is for primitives
+        compute_values(problems[1:] if _is_primitive(op, multiop_backend) else problems)
     for problem in problems:
         if row.returns is None:
             _check_host_value(problem, row)

@@ -145,7 +145,6 @@ CASES = {
 }
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("case", CASES)
 def test_gradient_is_that_of_jax(case):
     fun, xs = CASES[case]

@@ -14,6 +14,7 @@ jnp = jax.numpy
 
 import multiop as mo
 from multiop._loading import known_faults
+from multiop.backends.jax import _cpu_compiler
 
 pytestmark = [
     pytest.mark.compiler,
@@ -208,6 +209,15 @@ def test_programs_without_a_constant_nan_stay_as_they_are():
     assert "ne " in str(jax.make_jaxpr(mo.jit(lambda x: jnp.exp(x * jnp.nan)))(x)) or not known_faults.NANS.concerns(
         jax.__version__
     )
+
+
+@pytest.mark.skipif(not known_faults.NANS.concerns(jax.__version__), reason="a version without this fault")
+def test_a_program_that_is_called_often_is_followed_once(monkeypatch):
+    followed, follow = [], _cpu_compiler._follow
+    monkeypatch.setattr(_cpu_compiler, "_follow", lambda *given: followed.append(given[0]) or follow(*given))
+    called = jax.jit(lambda x: jnp.exp(x) + 1)
+    mo.jit(lambda x: [called(x) for _ in range(9)])(jnp.ones(3))
+    assert len(followed) == 2  # the outer one, too
 
 
 def test_derivatives_and_maps_are_of_the_operations():

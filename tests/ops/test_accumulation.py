@@ -69,7 +69,6 @@ def many(n):
     }
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", HALF)
 def test_many_terms_in_16_bits(backend, dtype):
     n, tolerance = HALF[dtype]

@@ -165,7 +165,6 @@ def dtypes_of_result(problem):
     return list(map(multiop.op_dtype, problem.outputs(*tensors)))
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("dtypes", [("uint16", "bfloat16"), pytest.param(DTYPES, marks=pytest.mark.tier("full"))])
 def test_every_op_has_the_dtype_of_its_row_in_every_dtype(backend, dtypes):
     """The suite draws some dtypes; here are all, of the kinds that the row has."""

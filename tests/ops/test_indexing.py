@@ -303,7 +303,6 @@ def test_get_item_is_numpys(backend, key):
 UPDATES = {"op_add_at": np.add, "op_multiply_at": np.multiply, "op_maximum_at": np.maximum, "op_minimum_at": np.minimum}
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("key", KEYS, ids=str)
 def test_updates_by_key_are_numpys(backend, key):
     x = np.arange(60, dtype=np.float32).reshape(3, 4, 5)

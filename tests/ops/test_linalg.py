@@ -318,7 +318,6 @@ COMPLEX = {
 }
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(
     "f",
     [pytest.param(f, id=name, marks=[pytest.mark.tier("full")] * (name != "det")) for name, f in COMPLEX.items()],

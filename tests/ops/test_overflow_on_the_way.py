@@ -71,7 +71,6 @@ def test_gradient_of_interp_outside_of_close_points(backend, way):
     assert [y.tolist() for y in found] == [[0, 0], [0, 0, 0], [1, 0, 1]]
 
 
-@pytest.mark.rotating
 def test_interp_of_more_than_the_range(backend, way):
     points = tensor([0.0, 4, 5])
     interp = lambda x: mo.op_interp(x, points, tensor([-BIG, BIG, BIG]))

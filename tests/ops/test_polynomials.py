@@ -53,7 +53,6 @@ def test_covariances_have_gradients_in_the_weights(backend, multiop_x64):
     np.testing.assert_allclose(values(found), expected, atol=1e-7)
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("edge_order", [1, 2])
 @pytest.mark.parametrize("is_even", [True, False])
 def test_slopes_have_the_digits_of_their_dtype_at_any_distance(backend, multiop_x64, edge_order, is_even):

@@ -100,7 +100,6 @@ def elementwise_calls(draw):
     return row, call(*resized), dtype
 
 
-@pytest.mark.rotating
 @drawn
 @given(elementwise_calls(), seeds)
 def test_elementwise(backend, drawn_call, seed):
@@ -138,7 +137,6 @@ def reduction_calls(draw):
     return row, call(dataclasses.replace(sampler, shape=shape), **options), dtype
 
 
-@pytest.mark.rotating
 @drawn
 @given(reduction_calls(), seeds)
 def test_reductions(backend, drawn_call, seed):
@@ -147,7 +145,6 @@ def test_reductions(backend, drawn_call, seed):
         check(row, one, dtype, seed)
 
 
-@pytest.mark.rotating
 @settings(drawn, max_examples=50)
 @given(reduction_calls(), seeds)
 def test_gradients_of_reductions(backend, drawn_call, seed):
@@ -212,7 +209,6 @@ def arrangements(draw):
     return ROWS[op], options[op](), draw(st.sampled_from(ROWS[op].dtypes))
 
 
-@pytest.mark.rotating
 @drawn
 @given(arrangements(), seeds)
 def test_shapes(backend, drawn_call, seed):
@@ -246,7 +242,6 @@ def index_calls(draw):
     return ROWS["op_take_along_axis"], one, draw(st.sampled_from(ROWS["op_take_along_axis"].dtypes))
 
 
-@pytest.mark.rotating
 @drawn
 @given(index_calls(), seeds)
 def test_indexing(backend, drawn_call, seed):

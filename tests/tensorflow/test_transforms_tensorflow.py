@@ -57,8 +57,9 @@ def looped(x):
     return tf.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, s * x), (0, x))[1]
 
 
-@pytest.mark.rotating
-@pytest.mark.parametrize("compiled", [multiop.jit, tf.function], ids=["jit", "function"])
+@pytest.mark.parametrize(
+    "compiled", [multiop.jit, pytest.param(tf.function, marks=pytest.mark.rotating)], ids=["jit", "function"]
+)
 def test_forward_mode_through_control_flow(compiled):
     for f, derivative, second in ((branched, 40.0, 40.0), (looped, 32.0, 48.0)):
 
@@ -360,14 +361,13 @@ def test_autograph_still_reads_functions_of_their_own():
     assert chosen(tf.constant([-2.0, -4.0])).numpy().tolist() == [-2.0, -4.0]
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(
     "body",
     [
         multiop.op_det,
-        lambda x: multiop.op_hypot(x, 2 * x),
+        pytest.param(lambda x: multiop.op_hypot(x, 2 * x), marks=pytest.mark.rotating),
         pytest.param(lambda x: multiop.op_eigh(x)[0], marks=pytest.mark.tier("full")),
-        lambda x: multiop.op_svd(x)[1],
+        pytest.param(lambda x: multiop.op_svd(x)[1], marks=pytest.mark.rotating),
     ],
     ids=["det", "hypot", "eigh", "svd"],
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -248,10 +249,24 @@ def _is_nan_known(closed):
     return bool(found)
 
 
+_seen = weakref.WeakKeyDictionary()  # of a jaxpr, its results by its constants and operands: JAX has each program once
+
+
 def _known_results(closed, given, found):
-    """Return what is known of the results of a closed jaxpr; add to `found` each such operand."""
-    jaxpr = closed.jaxpr
-    known = dict(zip(jaxpr.constvars, map(_known_of, closed.consts), strict=False))  # an open one has no values
+    """Return what is known of the results of a closed jaxpr; add to `found` a primitive with such an operand."""
+    seen = _seen.setdefault(closed.jaxpr, {})
+    key = tuple(map(_known_of, closed.consts)), tuple(given)
+    if key not in seen:
+        within = []
+        seen[key] = _follow(closed.jaxpr, *key, within), within[:1]
+    results, within = seen[key]
+    found += within
+    return results
+
+
+def _follow(jaxpr, constants, given, found):
+    """Return what is known of the results of a jaxpr, equation by equation."""
+    known = dict(zip(jaxpr.constvars, constants, strict=False))  # an open one has no values
     known |= zip(jaxpr.invars, given, strict=True)
     literal = _internals().Literal
 
@@ -261,7 +276,7 @@ def _known_results(closed, given, found):
     for eqn in jaxpr.eqns:
         kinds = [read(x) for x in eqn.invars]
         if eqn.primitive in _OF_NAN and kinds[0] == _NAN:
-            found.append(eqn)
+            found.append(eqn.primitive)
         is_call = eqn.primitive.name in _CALLS
         results = _known_of_call(eqn, kinds, found) if is_call else [_known_of_operation(eqn, kinds)] * len(eqn.outvars)
         known.update(zip(eqn.outvars, results, strict=True))
