@@ -72,7 +72,10 @@ def check(
         bool, typer.Option("--no-kernels", help="Leave out the faster forms of ops: compute each by its meaning.")
     ] = False,
     allow_refused: Annotated[
-        bool, typer.Option("--allow-refused", help="Let pass what every backend refuses with a documented error.")
+        bool,
+        typer.Option(
+            "--allow-refused", help="Let pass documented errors of every backend, and numbers read where compiled."
+        ),
     ] = False,
 ) -> None:
     """Run the functions of a file on every backend, and compare values, gradients and transforms.

@@ -58,6 +58,8 @@ ELSEWHERE = {
     "load_weights": "porting.read_weights", "save_weights": "porting.write_weights",
     "compare_layers": "porting.compare",
     "primitive": "custom_gradient", "defvjp": "custom_gradient", "defgrad": "custom_gradient",
+    "custom_op": "custom_gradient", "gradcheck": "testing.check_op", "check_grads": "testing.check_op",
+    "is_available": "available_backends", "defjvp": "custom_gradient",
 }  # fmt: skip
 _VARIABLE = (
     "a variable is the framework's own: a tf.Variable, a torch.nn.Parameter; on JAX, an argument of the function"
@@ -71,6 +73,11 @@ _CALLBACK = "write the function with ops; on NumPy, the backend differentiates c
 _DTYPE = "a dtype is a string: dtype={name!r}"
 _MAPPED = "over several devices, use the framework's own around the function: see docs/distributed.md"
 _TRACKED = "only what is asked for is differentiated: multiop.grad(f), or op_stop_gradient(x) for a constant"
+_SHAPES = "no shape is declared: jit compiles for the shapes of its arguments, and op_shape(x) gives a tensor's"
+_BACKEND = "a package brings a backend by an entry point, with multiop.extend: see CONTRIBUTING.md"
+_PRINTED = "print(x) shows a tensor; in compiled code, jax.debug.print and tf.print do"
+_OWN = "take the framework's own: multiop's tensors are its tensors, and ops run in its programs"
+_COMPARED = "compare op_convert_to_numpy(x) with numpy.testing.assert_allclose"
 _STATE = "a function of its parameters is differentiated as it is: grad(lambda params: loss(params, x))(params)"
 # names that have no one name in their place -> what to write
 INSTEAD = {
@@ -94,6 +101,10 @@ INSTEAD = {
     "io_callback": _CALLBACK, "pmap": _MAPPED, "shard_map": _MAPPED, "xmap": _MAPPED,
     "requires_grad": _TRACKED, "enable_grad": _TRACKED, "set_grad_enabled": _TRACKED, "backward": _TRACKED,
     "functional_call": _STATE, "functionalize": _STATE, "make_functional": _STATE, "stack_module_state": _STATE,
+    "version": "write multiop.__version__", "dispatch": _BACKEND, "register_backend": _BACKEND, "print": _PRINTED,
+    "ensure_shape": _SHAPES, "set_shape": _SHAPES, "tensorspec": _SHAPES, "inputspec": _SHAPES,
+    "shapedtypestruct": _SHAPES, "control_dependencies": _OWN, "executing_eagerly": _OWN, "init_scope": _OWN,
+    "raggedtensor": _OWN, "assert_equal": _COMPARED, "assert_close": _COMPARED, "assert_allclose": _COMPARED,
     **dict.fromkeys(["bool", "bfloat16", "complex64", "complex128"], _DTYPE),
     **dict.fromkeys([f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)], _DTYPE),
     **dict.fromkeys([f"float{bits}" for bits in (16, 32, 64)], _DTYPE),

@@ -26,9 +26,9 @@ class Cell:
 
     Attributes:
         status: `ok`; `vacuous`, nothing differs, but only because everything is 0, or the same at every input;
-            `failed`; `refused`, a documented error on every backend that is allowed here; `note`, no numerical
-            estimate, or a deviation from finite differences that the function's mark announces; `none`, nothing to
-            measure.
+            `failed`; `refused`, an error that is allowed here: a documented one on every backend, or that compiled or
+            mapped code has no numbers to read; `note`, no numerical estimate, or a deviation from finite differences
+            that the function's mark announces; `none`, nothing to measure.
         error: The largest relative error that was found.
         message: What is wrong, or vacuous, if anything: in one line, and more in the lines after it.
         allowed: The largest relative error that passes, if one was compared with it.
@@ -146,22 +146,23 @@ def _mark_vacuous(cells: dict[str, Cell], measured: dict[str, Any]) -> None:
 def _raised_cells(found: dict[str, Any], broken: set[str], allow_refused: bool, differs: bool) -> dict[str, Cell]:
     """Return the cells of backends that raised or have no result.
 
-    A documented refusal on all backends passes where it is allowed. That of a rule that is not linear, which has no
-    forward mode, also passes where the function's mark says that its gradient `differs`. A `broken` backend, which
-    raised before, need not have the results that the others have.
+    A documented refusal on all backends passes where it is allowed; so does, on any, a function that reads a number
+    of what is compiled or mapped. That of a rule that is not linear, which has no forward mode, also passes where the
+    function's mark says that its gradient `differs`. A `broken` backend, which raised before, need not have the
+    results that the others have.
     """
     raised = {backend: one for backend, one in found.items() if one is not None and "raised" in one}
     kinds = {one["raised"] for one in raised.values()}
-    refused = len(raised) == len(found) and len(kinds) == 1
-    allowed = refused and (allow_refused or (differs and kinds == {"NonLinearRuleError"}))
+    everywhere = len(raised) == len(found) and len(kinds) == 1
+    allowed = allow_refused or (differs and kinds == {"NonLinearRuleError"})
     cells = {}
     for backend, one in found.items():
         if one is None:
             missing = backend not in broken and any(other is not None for other in found.values())
             cells[backend] = Cell(FAILED, None, "only other backends have it") if missing else Cell(NONE)
         elif "raised" in one:
-            refusal = refused and one["refused"]
-            message = one["message"] + "\n  refused on every backend: --allow-refused lets it pass" * refusal
+            refusal = (everywhere and one["refused"]) or one.get("reads", False)  # NumPy compiles nothing
+            message = one["message"] + "\n  refused: --allow-refused lets it pass" * refusal
             cells[backend] = Cell(REFUSED, None, one["message"]) if refusal and allowed else Cell(FAILED, None, message)
     return cells
 

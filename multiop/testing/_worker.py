@@ -180,7 +180,10 @@ def _start_compiler() -> None:
 
 def _error_result(error: BaseException) -> dict[str, Any]:
     known = isinstance(error, (errors.UnsupportedError, errors.NonLinearRuleError))
-    return {"raised": type(error).__name__, "message": describe_error(error), "refused": known}
+    found = {"raised": type(error).__name__, "message": describe_error(error), "refused": known}
+    reason = getattr(extend.active(), "reason", lambda error: None)
+    causes = (cause for cause in (error, error.__cause__) if isinstance(cause, Exception))
+    return found | {"reads": any(reason(cause) == "unknown value" for cause in causes)}
 
 
 def _results(problem: Problem, fun: Callable[..., list[Any]]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import multiop
 from multiop import errors
 from multiop._call import boundaries
 from multiop._call.explain import explain
+from multiop.testing import _worker
 from multiop.testing._problem import Problem
 from multiop.testing.cases import control_flow, rows
 
@@ -269,6 +270,17 @@ def test_a_result_whose_size_depends_on_values_says_what_to_do(backend, name, ad
     args = np.int32([1, 2, 2, 0]), np.int32(2), np.float32([1, 2, 0.5, 3])
     with pytest.raises(errors.ArgumentError, match=f"not known in compiled or mapped code; .*{advice}"):
         multiop.jit(UNKNOWN_VALUES[name])(*map(multiop.op_convert_to_tensor, args))
+
+
+def test_a_number_read_of_what_is_mapped_is_told_from_other_errors(backend):
+    if backend == "numpy":
+        pytest.skip("its vmap is a loop")
+    with pytest.raises((errors.ArgumentError, errors.ArgumentTypeError)) as caught:
+        multiop.vmap(lambda x: multiop.op_convert_to_numpy(x) * x)(multiop.op_ones((2, 3)))
+    assert _worker._error_result(caught.value)["reads"]
+    with pytest.raises(errors.ArgumentError) as caught:
+        multiop.vmap(lambda x: multiop.op_reshape(x, (4,)))(multiop.op_ones((2, 3)))
+    assert not _worker._error_result(caught.value)["reads"]
 
 
 @pytest.mark.parametrize("name", ["reshape", "broadcast_to", "diagonal", "vander", "round", "tile", "zeros"])

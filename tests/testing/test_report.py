@@ -119,6 +119,14 @@ def test_a_documented_refusal_on_all_backends_passes_where_it_is_allowed(error):
     assert compare(a=marked, b=marked).agrees == (error == "NonLinearRuleError")
 
 
+def test_a_function_that_reads_what_a_backend_maps_is_refused_on_that_backend():
+    reads = measured(vmap={"raised": "ArgumentError", "message": "no numbers", "refused": False, "reads": True})
+    assert statuses(compare(a=reads, b=measured()), "vmap") == {"a": "failed", "b": "ok"}
+    allowed = compare(a=reads, b=measured(), allow_refused=True)
+    assert statuses(allowed, "vmap") == {"a": "refused", "b": "ok"}
+    assert allowed.agrees and allowed.verdict == "agree, but vmap is refused"
+
+
 def test_a_property_that_one_backend_lacks_fails():
     report = compare(a=measured(), b=measured(gradient=None))
     assert statuses(report, "gradient") == {"a": "ok", "b": "failed"}

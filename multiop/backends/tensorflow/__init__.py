@@ -47,7 +47,8 @@ def reason(error):
     """Say whether a value was read that a graph lacks, operands differ in dtype, or have too many dimensions."""
     if _ranks.is_refused(error):
         return "unsupported"
-    is_refused = isinstance(error, TypeError) and "'SymbolicTensor'" in str(error)  # by Python, where an int is read
+    parts = ("'SymbolicTensor'", "a symbolic tensor has no value yet")  # of Python, where an int is read; of multiop
+    is_refused = isinstance(error, TypeError) and any(part in str(error) for part in parts)
     if is_refused or isinstance(error, tf.errors.OperatorNotAllowedInGraphError):
         return "unknown value"
     is_mixed = re.search(r"expected to be an? \w+ tensor but is an? |does not match type \w+ of argument", str(error))

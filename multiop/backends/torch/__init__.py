@@ -48,6 +48,7 @@ REASONS = {
         "calling .item() on",
         "can output dynamic shape",
         "get value out of a tracing tensor",
+        "Cannot access data pointer of Tensor",
         # of meta tensors, on which Keras traces
         ".item() cannot be called on meta",
         "copy out of meta tensor",
