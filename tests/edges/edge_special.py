@@ -142,7 +142,9 @@ def betaln_slope(a, b):
 
 
 def zeta(x, q):
-    return mp.zeta(x, q)
+    """Return zeta, of which mpmath's digits are those of the sum from 1."""
+    with mp.workdps(mp.dps + (int(x * mp.log10(q)) if 1 < q < mp.inf else 0)):
+        return mp.zeta(x, q)
 
 
 def ive(v, x):
@@ -273,7 +275,7 @@ SPECIAL = [
         "op_zeta",
         zeta,
         in_order(zeta),
-        lambda x, q: -x * mp.zeta(x + 1, q),
+        lambda x, q: -x * zeta(x + 1, q),
         rows(of(1.125, 1.5, 2.0, 3.75, 10.0, 30.0), up_to(1e4)),
     ),
     bessel("op_jv", mp.besselj, lambda v, x: mp.besselj(v, x, 1)),
