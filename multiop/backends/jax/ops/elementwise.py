@@ -189,8 +189,7 @@ def op_cos(x):
 
 
 def op_tan(x):
-    x = floating(x)
-    return _complex.tan(x) if is_complex(x) else jnp.tan(x)
+    return (_complex.tan if is_complex(x := floating(x)) else jnp.tan)(x)
 
 
 def op_arcsin(x):
@@ -657,8 +656,7 @@ def arctan2_slopes(x1, x2):
     x1, x2 = (x.astype(jnp.promote_types(dtype, np.float32)) for x in (x1, x2))
     is_steep = jnp.abs(x1) > jnp.abs(x2)
     larger, smaller = jnp.where(is_steep, x1, x2), jnp.where(is_steep, x2, x1)
-    size = jnp.maximum(jnp.abs(x1), jnp.abs(x2))
-    flat = (size == 0) | jnp.isinf(size)  # there, jnp.arctan2's gradient is NaN
+    flat = (larger == 0) | jnp.isinf(jnp.maximum(jnp.abs(x1), jnp.abs(x2)))  # there, jnp.arctan2's gradient is NaN
     larger = jnp.where(flat, 1, larger)
     ratio = divide(jnp.where(flat, 0, smaller), larger)  # the squares of the operands would overflow
     slope = jnp.where(flat, 0, reciprocal(larger * (1 + ratio * ratio)))

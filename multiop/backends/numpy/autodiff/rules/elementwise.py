@@ -212,11 +212,7 @@ def op_arcsinh(x):
     return arcsin_slope(times_i(x)) if is_complex(x) else np.reciprocal(ops.hypot(x, 1.0))
 
 
-def of_tan(u, y, x):
-    return times(u, sech_squared(times_i(x)) if is_complex(x) else 1 + np.square(y), y)
-
-
-op_tan = (of_tan,)
+op_tan = (lambda u, y, x: times(u, sech_squared(times_i(x)) if is_complex(x) else 1 + np.square(y), y),)
 
 
 op_heaviside = (lambda u, *_: ops.zeros_like(u, None), lambda u, _y, x1, _x2: ops.where(ops.equal(x1, 0), u, 0))
