@@ -56,9 +56,9 @@ LAYERS = {  # every file of the package is in one of these, or generated
 }
 GENERATED = "made by tools/op_list.py"
 GOALS = {  # the most that a figure may be
-    "backends/torch/ops: lines of code": 2223,
+    "backends/torch/ops: lines of code": 2233,
     "backends/jax/ops: lines of code": 1992,
-    "backends/tensorflow/ops: lines of code": 2534,
+    "backends/tensorflow/ops: lines of code": 2542,
     "backends/torch/autodiff: lines of code": 1751,  # a fifteenth of it is one program for many sizes
     "backends/jax/autodiff: lines of code": 1750,
     "backends/tensorflow/autodiff: lines of code": 1220,

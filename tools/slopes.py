@@ -102,6 +102,11 @@ def close(dtype: Any, rng: Any) -> list[np.ndarray]:
     return [x, (x + by_exponent(dtype, rng, high=8)).astype(dtype)]
 
 
+def moderate(dtype: Any, rng: Any) -> list[np.ndarray]:
+    """Return two numbers between 1e-6 and 1,000."""
+    return [by_exponent(dtype, rng, -20, 9, signed=False) for _ in range(2)]
+
+
 def exp(x: Any) -> Any:
     """Return the exponential; far out, a number as good as infinite or 0."""
     return mp.exp(max(x, -(mpf(10) ** 6))) if x < 10**6 else mpf(10) ** 400000
@@ -173,6 +178,11 @@ def power(x: Any, y: Any) -> Any:
 def cubed(x: Any, y: Any) -> Any:
     """Return the cube of a length."""
     return mp.hypot(x, y) ** 3
+
+
+def betaln_slope(a: Any, b: Any) -> Any:
+    """Return the slope of the logarithm of the beta function in its first operand."""
+    return mp.psi(0, a) - mp.psi(0, a + b)
 
 
 def of_both(fn: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
@@ -339,6 +349,28 @@ FUNCTIONS = [
         (lambda x, y: y * y / cubed(x, y), lambda x, y: -x * y / cubed(x, y), lambda x, y: x * x / cubed(x, y)),
         ("torch.hypot", "jax.numpy.hypot", ""),
         sides,
+    ),
+    Function(
+        "op_beta",
+        of_both(lambda a, b: mp.beta(a, b) * betaln_slope(a, b)),
+        (
+            lambda a, b: mp.beta(a, b) * (betaln_slope(a, b) ** 2 + mp.psi(1, a) - mp.psi(1, a + b)),
+            lambda a, b: mp.beta(a, b) * (betaln_slope(a, b) * betaln_slope(b, a) - mp.psi(1, a + b)),
+            lambda a, b: mp.beta(a, b) * (betaln_slope(b, a) ** 2 + mp.psi(1, b) - mp.psi(1, a + b)),
+        ),
+        ("", "jax.scipy.special.beta", ""),
+        moderate,
+    ),
+    Function(
+        "op_betaln",
+        of_both(betaln_slope),
+        (
+            lambda a, b: mp.psi(1, a) - mp.psi(1, a + b),
+            lambda a, b: -mp.psi(1, a + b),
+            lambda a, b: mp.psi(1, b) - mp.psi(1, a + b),
+        ),
+        ("", "jax.scipy.special.betaln", ""),
+        moderate,
     ),
     Function(
         "op_logaddexp",

@@ -28,7 +28,7 @@ def describe(value: Any, depth: int = 0) -> str:
     if isinstance(value, np.ndarray) and registry.is_compiling():  # torch.compile cannot look into it
         return "a NumPy array"
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
-    if type(value).__module__.partition(".")[0] == "pandas" and shape is not None:
+    if shape is not None and type(value).__module__.partition(".")[0] == "pandas":  # asked of tensors and tables alone
         kind = dtype if dtype is not None else ", ".join(sorted({str(one) for one in value.dtypes}))
         return f"pandas.{type(value).__name__} of {kind}[{', '.join(map(str, shape))}]"
     if dtype is not None and shape is not None:

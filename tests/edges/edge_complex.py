@@ -32,6 +32,10 @@ def log1p(z):  # NumPy's has few digits near 0
     return parts(np.where(near, np.log1p(x * (2 + x) + y * y) / 2, far.real), far.imag)
 
 
+def sech_squared(z):
+    return 1 / np.square(np.cosh(parts(np.clip(z.real, -5000, 5000), z.imag)))  # beyond, it is 0
+
+
 FUNCTIONS = {
     "op_sqrt": (np.sqrt, lambda z: 0.5 / np.sqrt(z)),
     "op_rsqrt": (lambda z: 1 / np.sqrt(z), lambda z: -0.5 / np.sqrt(z) / z),
@@ -41,6 +45,8 @@ FUNCTIONS = {
     "op_log1p": (log1p, lambda z: 1 / shifted(z, 1)),
     "op_sinh": (np.sinh, np.cosh),
     "op_cosh": (np.cosh, np.sinh),
+    "op_tan": (np.tan, lambda z: sech_squared(turned(z))),
+    "op_tanh": (np.tanh, sech_squared),
     "op_arcsin": (np.arcsin, bounded),
     "op_arccos": (np.arccos, lambda z: -bounded(z)),
     "op_arctan": (np.arctan, lambda z: 1 / (shifted(turned(z), 1) * shifted(-turned(z), 1))),
@@ -53,8 +59,8 @@ SIZES = {"complex64": (0.0, 1e-30, 1e-3, 0.5, 1.0, 2.0, 1e20, 8e37), "complex128
 
 def points(op, dtype):
     sizes = np.array(SIZES[dtype])
-    if op in ("op_sinh", "op_cosh"):
-        sizes = sizes[sizes < 10]
+    if op in ("op_sinh", "op_cosh", "op_tan", "op_tanh"):
+        sizes = np.append(sizes[sizes < 10], 12)
     sides = np.concatenate([-sizes, sizes])
     x, y = (part.ravel() for part in np.meshgrid(sides, sides))
     pole = (np.hypot(x, y) == 1) | ((x == 0) & (y == 0))

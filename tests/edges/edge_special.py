@@ -120,6 +120,11 @@ def gammaincc(a, x):
     return mp.gammainc(a, x, mp.inf, regularized=True)
 
 
+def gammainc_slope(a, x):
+    """Return the slope in the order, from the smaller function of the two: beside 1, digits are lost."""
+    return in_order(gammainc)(a, x) if x <= a else -in_order(gammaincc)(a, x)
+
+
 def gamma_density(a, x):
     return mp.exp((a - 1) * mp.log(x) - x - mp.loggamma(a))
 
@@ -142,7 +147,9 @@ def betaln_slope(a, b):
 
 
 def zeta(x, q):
-    return mp.zeta(x, q)
+    """Return zeta, of which mpmath's digits are those of the sum from 1."""
+    with mp.workdps(mp.dps + (int(x * mp.log10(q)) if 1 < q < mp.inf else 0)):
+        return mp.zeta(x, q)
 
 
 def ive(v, x):
@@ -254,11 +261,11 @@ SPECIAL = [
         ulps=128,  # slopes are differences of digamma functions
         steep=lambda a, b: abs(betaln(a, b)),
     ),
-    two("op_gammainc", gammainc, in_order(gammainc), gamma_density, rows(of(*SIDE, 100.0), up_to(1e4)), slack=64),
+    two("op_gammainc", gammainc, gammainc_slope, gamma_density, rows(of(*SIDE, 100.0), up_to(1e4)), slack=64),
     two(
         "op_gammaincc",
         gammaincc,
-        in_order(gammaincc),
+        lambda a, x: -gammainc_slope(a, x),
         lambda a, x: -gamma_density(a, x),
         rows(of(*SIDE, 100.0), up_to(1e4)),
         slack=64,  # terms that vanish before their sum does
@@ -273,7 +280,7 @@ SPECIAL = [
         "op_zeta",
         zeta,
         in_order(zeta),
-        lambda x, q: -x * mp.zeta(x + 1, q),
+        lambda x, q: -x * zeta(x + 1, q),
         rows(of(1.125, 1.5, 2.0, 3.75, 10.0, 30.0), up_to(1e4)),
     ),
     bessel("op_jv", mp.besselj, lambda v, x: mp.besselj(v, x, 1)),

@@ -210,6 +210,24 @@ def test_arctan2_at_the_origin(backend):
     )
 
 
+def test_arctan2_of_infinite_operands_is_flat(backend):
+    ends = np.array([(a, b) for a in (INF, -INF, 2.0) for b in (INF, -INF, 2.0)][:-1], np.float32)
+
+    def slopes(x):
+        return mo.grad(lambda x: mo.op_arctan2(x[0], x[1]))(x)
+
+    def tangent(x):
+        return mo.jvp(lambda x: mo.op_arctan2(x[0], x[1]), (x,), (mo.op_ones_like(x),))[1]
+
+    def curvature(x):
+        return mo.grad(lambda x: mo.op_sum(slopes(x)))(x)
+
+    for f in (slopes, tangent, curvature):
+        assert not np.any(mo.op_convert_to_numpy(mo.vmap(f)(mo.op_convert_to_tensor(ends))))
+    assert not np.any(mo.op_convert_to_numpy(mo.jit(mo.vmap(slopes))(mo.op_convert_to_tensor(ends))))
+    assert gradient(mo.op_arctan2, *ends.T) == [[0.0] * 8] * 2  # PyTorch has a kernel of its own for it
+
+
 def test_nan_propagates(backend):
     for op in (mo.op_abs, mo.op_exp, mo.op_square, mo.op_sigmoid, mo.op_tanh, mo.op_softplus, mo.op_sin):
         assert np.isnan(value(op([NAN])))

@@ -169,6 +169,12 @@ def test_a_users_compiler_draws_with_parameters_that_are_numbers(on_torch):
         torch.testing.assert_close(found, expected, rtol=1e-6, atol=0)
 
 
+def test_a_users_compiler_tells_why_a_generator_is_refused(on_torch):
+    generator = random.SeedGenerator(3)
+    with pytest.raises(torch._dynamo.exc.Unsupported, match=r"ArgumentError.*SeedGenerator"):
+        torch.compile(lambda x: x + random.normal((4,), seed=generator), fullgraph=True, backend="eager")(torch.ones(4))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_jit_keeps_the_digits_of_eager_code(on_torch, dtype):
     x = torch.tensor(SMALL * 8, dtype=dtype)  # of which vectors are made

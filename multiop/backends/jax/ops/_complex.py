@@ -60,6 +60,15 @@ def sqrt_value(z):
     return copy_side(jnp.sqrt(z), z)
 
 
+def sech_squared_value(z):
+    """Return the slope of tanh, of which 1 less the square of tanh would keep no digits far out."""
+    far = 60 if z.dtype == jnp.complex64 else 400  # beyond, it is 0
+    return jnp.square(jnp.reciprocal(cosh(jax.lax.complex(jnp.clip(jnp.real(z), -far, far), jnp.imag(z)))))
+
+
+sech_squared = with_slope(sech_squared_value, lambda z: -2 * jnp.tanh(z) * sech_squared(z))
+
+
 @custom_jvp
 def _power(z, w):
     zero = z == 0
@@ -90,3 +99,5 @@ arctan = jit_inline(lambda z: times_minus_i(_arctanh(times_i(z))))
 arcsinh = jit_inline(lambda z: times_minus_i(_arcsin(times_i(z))))
 sinh = jit_inline(lambda z: times_minus_i(jnp.sin(times_i(z))))  # jnp.sinh of a tiny number is 0
 cosh = jit_inline(lambda z: jnp.cos(times_i(z)))  # the derivative of jnp.cosh is jnp.sinh
+tanh = jit_inline(with_slope(jnp.tanh, sech_squared))
+tan = jit_inline(with_slope(jnp.tan, lambda z: sech_squared(times_i(z))))

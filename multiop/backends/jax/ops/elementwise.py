@@ -189,7 +189,7 @@ def op_cos(x):
 
 
 def op_tan(x):
-    return jnp.tan(floating(x))
+    return (_complex.tan if is_complex(x := floating(x)) else jnp.tan)(x)
 
 
 def op_arcsin(x):
@@ -656,7 +656,7 @@ def arctan2_slopes(x1, x2):
     x1, x2 = (x.astype(jnp.promote_types(dtype, np.float32)) for x in (x1, x2))
     is_steep = jnp.abs(x1) > jnp.abs(x2)
     larger, smaller = jnp.where(is_steep, x1, x2), jnp.where(is_steep, x2, x1)
-    flat = larger == 0  # there, jnp.arctan2's gradient is NaN
+    flat = (larger == 0) | jnp.isinf(jnp.maximum(jnp.abs(x1), jnp.abs(x2)))  # there, jnp.arctan2's gradient is NaN
     larger = jnp.where(flat, 1, larger)
     ratio = divide(jnp.where(flat, 0, smaller), larger)  # the squares of the operands would overflow
     slope = jnp.where(flat, 0, reciprocal(larger * (1 + ratio * ratio)))
@@ -741,7 +741,7 @@ _sqrt, _log1p = either(jnp.sqrt, _complex.sqrt), either(logarithm(jnp.log1p, sta
 _log, _log2, _log10 = (
     either(logarithm(fn, base), fn) for fn, base in ((jnp.log, math.e), (jnp.log2, 2), (jnp.log10, 10))
 )
-_exp2, _tanh = jit_inline(exp2_of_order(0)), either(tanh, jnp.tanh)
+_exp2, _tanh = jit_inline(exp2_of_order(0)), either(tanh, _complex.tanh)
 _sinh, _cosh = either(jnp.sinh, _complex.sinh), either(jnp.cosh, _complex.cosh)
 _arcsin, _arccos = either(jnp.arcsin, _complex.arcsin), either(jnp.arccos, _complex.arccos)
 _arctan = either(with_slope(jnp.arctan, arctan_slope), _complex.arctan)

@@ -114,6 +114,13 @@ def line_of_arctanh(z):
     return choose(far, tf.atanh(inverse), (tf.math.log1p(near) - tf.math.log1p(-near)) / 2)
 
 
+def line_of_tanh(z):
+    """Return tanh where its distance from 1 or -1 tells its slope; elsewhere, infinity."""
+    far, sign = tf.abs(tf.stop_gradient(tf.math.real(z))) > 0.5, tf.cast(side(tf.math.real(z)), z.dtype)
+    rest = tf.exp(-2 * sign * choose(far, z, tf.zeros_like(z)))
+    return choose(far, sign * (1 - 2 * rest / (1 + rest)), tf.constant(math.inf, z.dtype))
+
+
 def power(z, w):
     zero, level, one = tf.equal(z, 0), tf.equal(w, 0), tf.ones_like(z)
     itself = zero & tf.equal(w, 1)
@@ -145,3 +152,11 @@ def arccosh(z):
 
 def arctanh(z):
     return with_slope_of(tf.atanh, z, line_of_arctanh)
+
+
+def tan(z):
+    return with_slope_of(tf.tan, z, lambda z: times_minus_i(line_of_tanh(times_i(z))))
+
+
+def tanh(z):
+    return with_slope_of(tf.tanh, z, line_of_tanh)

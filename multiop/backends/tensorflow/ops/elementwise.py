@@ -238,7 +238,7 @@ def op_cos(x):
 
 
 def op_tan(x):
-    return tf.raw_ops.Tan(x=floating(x))
+    return either(tf.raw_ops.Tan, _complex.tan, x)
 
 
 def op_arcsin(x):
@@ -274,7 +274,7 @@ def op_cosh(x):
 
 
 def op_tanh(x):
-    return tf.raw_ops.Tanh(x=floating(x))
+    return either(tf.raw_ops.Tanh, _complex.tanh, x)
 
 
 def op_arcsinh(x):

@@ -82,10 +82,9 @@ def op_arctan2(x1, x2, *, otherwise):
 
 
 def arctan2_gradients(upstream, x1, x2):
-    most = torch.finfo(x1.dtype).max  # at an infinite operand the slopes vanish
-    x1, x2 = x1.clamp(-most, most), x2.clamp(-most, most)
-    scale = torch.maximum(torch.abs(x1), torch.abs(x2))
+    scale, most = torch.maximum(torch.abs(x1), torch.abs(x2)), torch.finfo(x1.dtype).max
     scale.masked_fill_(scale == 0, 1)
+    x1, x2 = x1.clamp(-most, most), x2.clamp(-most, most)  # of an infinite operand, the scale makes 0
     x1, x2 = x1 / scale, x2 / scale
     square = torch.square(x1).addcmul_(x2, x2)
     weight = (upstream / scale).div_(square.masked_fill_(square == 0, 1))

@@ -53,6 +53,13 @@ def line_of_arctanh(z):
     )
 
 
+def line_of_tanh(z):
+    """Return tanh where its distance from 1 or -1 tells its slope; elsewhere, infinity."""
+    far, sign = z.detach().real.abs() > 0.5, side(z.real)
+    rest = torch.exp(-2 * sign * torch.where(far, z, 0))
+    return torch.where(far, sign * (1 - 2 * rest / (1 + rest)), math.inf)
+
+
 def power(z, w):
     zero, level, itself = z == 0, w == 0, (z == 0) & (w == 1)
     y = torch.pow(torch.where(zero & level | itself, 1, z), torch.where(zero, w.detach(), w))
@@ -94,3 +101,11 @@ def arccosh(z):
 
 def arctanh(z):
     return with_slope_of(torch.atanh, z, line_of_arctanh(z))
+
+
+def tan(z):
+    return with_slope_of(torch.tan, z, times_minus_i(line_of_tanh(times_i(z))))
+
+
+def tanh(z):
+    return with_slope_of(torch.tanh, z, line_of_tanh(z))

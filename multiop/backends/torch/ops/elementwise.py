@@ -242,7 +242,8 @@ def op_cos(x):
 
 
 def op_tan(x):
-    return torch.tan(floating(x))
+    x = floating(x)
+    return _complex.tan(x) if x.is_complex() and is_tracked(x) else torch.tan(x)
 
 
 def op_arcsin(x):
@@ -275,9 +276,10 @@ def op_cosh(x):
     return hyperbolic(torch.cosh, torch.ones_like, floating(x))
 
 
-@directly(torch.tanh)
+@directly(torch.tanh, FLOATING)
 def op_tanh(x):
-    return torch.tanh(floating(x))
+    x = floating(x)
+    return _complex.tanh(x) if x.is_complex() and is_tracked(x) else torch.tanh(x)
 
 
 def op_arcsinh(x):

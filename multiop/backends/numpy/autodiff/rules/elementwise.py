@@ -153,6 +153,11 @@ def plus(z, number):
     return complex_of(ops.real(z) + number, ops.imag(z)) if is_complex(z) else z + number
 
 
+def times_i(z):
+    """Return `1j * z` with the signs of zeros."""
+    return complex_of(-ops.imag(z), ops.real(z))
+
+
 def arcsin_slope(x):
     return ops.rsqrt(plus(-x, 1)) * ops.rsqrt(plus(x, 1)) if is_complex(x) else ops.rsqrt(one_less_square(x))
 
@@ -165,13 +170,17 @@ def one_less_square(x):
 def sech_squared(x):
     """Return the slope of tanh, of which 1 less the square of tanh would keep no digits far out."""
 
+    def of_complex(z):
+        far = 60 if z.dtype == np.complex64 else 400  # beyond, it is 0
+        return np.square(np.reciprocal(np.cosh(complex_of(np.clip(z.real, -far, far), z.imag))))
+
     def value(x):
         e = np.array(np.abs(x), np.float64)  # in float32, NumPy's exp is off by 2 units in the last place
         np.exp(np.multiply(e, -2, out=e), out=e)
         y = np.asarray(1 + e)
         return np.divide(np.multiply(e, 4, out=e), np.square(y, out=y), out=e).astype(x.dtype, copy=False)
 
-    return sloped(value, lambda x: -2 * np.tanh(x) * sech_squared(x), x)
+    return sloped(of_complex if is_complex(x) else value, lambda x: -2 * np.tanh(x) * sech_squared(x), x)
 
 
 def exp2_slope(x, order=1):
@@ -188,7 +197,7 @@ def op_arctanh(x):
     return np.reciprocal(1 - x) * np.reciprocal(1 + x) if is_complex(x) else np.reciprocal(one_less_square(x))
 
 
-op_tanh = by_slope(lambda x: 1 - np.square(np.tanh(x)) if is_complex(x) else sech_squared(x))
+op_tanh = by_slope(sech_squared)
 
 
 @by_slope
@@ -200,9 +209,10 @@ def op_arctan(x):
 
 @by_slope
 def op_arcsinh(x):
-    if is_complex(x):
-        return arcsin_slope(complex_of(-ops.imag(x), ops.real(x)))
-    return np.reciprocal(ops.hypot(x, 1.0))
+    return arcsin_slope(times_i(x)) if is_complex(x) else np.reciprocal(ops.hypot(x, 1.0))
+
+
+op_tan = (lambda u, y, x: times(u, sech_squared(times_i(x)) if is_complex(x) else 1 + np.square(y), y),)
 
 
 op_heaviside = (lambda u, *_: ops.zeros_like(u, None), lambda u, _y, x1, _x2: ops.where(ops.equal(x1, 0), u, 0))
@@ -215,7 +225,7 @@ op_exp, op_expm1 = by_result(lambda y: y), by_slope(np.exp)
 op_log, op_log2 = by_slope(np.reciprocal), by_slope(lambda x: np.reciprocal(x) / math.log(2))
 op_log10 = by_slope(lambda x: np.reciprocal(x * math.log(10)))  # the square of 1 / x would overflow first
 op_log1p = by_slope(lambda x: np.reciprocal(1 + x))
-op_sin, op_cos, op_tan = by_slope(np.cos), by_slope(lambda x: -np.sin(x)), by_result(lambda y: 1 + np.square(y))
+op_sin, op_cos = by_slope(np.cos), by_slope(lambda x: -np.sin(x))
 op_arcsin, op_arccos = by_slope(arcsin_slope), by_slope(lambda x: -arcsin_slope(x))
 op_sinh, op_cosh = by_slope(np.cosh), by_slope(np.sinh)
 op_arccosh = by_slope(lambda x: ops.rsqrt(plus(x, -1)) * ops.rsqrt(plus(x, 1)))
