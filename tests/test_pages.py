@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import datetime
 import inspect
 import pkgutil
 import re
 
+import check_minutes
 import divergences
 import notebook
 import pages
@@ -191,3 +193,13 @@ def test_a_link_that_leads_nowhere_is_noticed(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("[a](there.md#one-heading-code) [b](there.md#two) [c](nowhere.md) `[d](nowhere.md)`\n")
     assert pages.broken(page) == ["there.md#two", "nowhere.md"]
+
+
+@pytest.mark.once
+def test_the_readme_says_how_long_its_check_takes(backend):
+    text = check_minutes.README.read_text(encoding="utf-8")
+    written = check_minutes.write_minutes(text, 61.0, 2, datetime.date(2026, 1, 2))
+    assert "the check itself took 2 minutes on two cores (2026-01-02)" in written.replace("\n", " ")
+    assert "took 1 minute on 16 cores (" in check_minutes.write_minutes(text, 60.0, 16, datetime.date(2026, 1, 2))
+    with pytest.raises(SystemExit, match="0 times, not once"):
+        check_minutes.write_minutes("", 61.0, 2, datetime.date(2026, 1, 2))
