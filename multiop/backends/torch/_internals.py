@@ -173,10 +173,8 @@ _TRANSPOSABLE = {
 def is_transposable(node):
     """Say whether the pullback of the pullback of a node of the graph is its forward mode."""
     name = type(node).__name__
-    is_listed = name in _TRANSPOSABLE or name.partition("Backward")[0] in _TRANSPOSABLE
-    return is_listed and not isinstance(
-        node, torch.autograd.function.BackwardCFunction
-    )  # a user's class may have such a name
+    is_users = isinstance(node, torch.autograd.function.BackwardCFunction)  # a class of any name
+    return not is_users and (name in _TRANSPOSABLE or name.partition("Backward")[0] in _TRANSPOSABLE)
 
 
 def is_transformed():
