@@ -47,22 +47,17 @@ def count(colors: Any) -> int:
 
 
 def color_jacobian(pattern: Any, mode: str) -> Coloring:
-    """Colour a pattern, a matrix in CSR form: its columns ("forward"), rows ("reverse"), or what takes the fewest.
-
-    Where all lines are about as full, to take out the fullest ones would gain nothing.
-    """
+    """Colour a pattern, a matrix in CSR form: its columns ("forward"), rows ("reverse"), or what takes the fewest."""
     found = []
     if mode in ("auto", "forward"):
         colors = _color_columns(pattern)
         found.append(Coloring(colors, None, np.ones(pattern.nnz, bool), colors[pattern.indices]))
     least = int(np.bincount(pattern.indices, minlength=1).max())  # no colouring of rows has fewer
-    turned = turn(pattern)
-    if mode == "reverse" or (mode == "auto" and least < found[0].size and not are_equal(pattern, turned)):
-        colors = _color_columns(turned)
+    if mode == "reverse" or (mode == "auto" and least < found[0].size and not are_equal(pattern, pattern.T)):
+        colors = _color_columns(turn(pattern))
         found.append(Coloring(None, colors, np.zeros(pattern.nnz, bool), colors[pattern.tocoo().row]))
-    fewest = min((one.size for one in found), default=0)
-    is_even = all(n.max(initial=0) * n.size <= 2 * pattern.nnz for n in map(np.bincount, pattern.tocoo().coords))
-    if mode == "both" or (mode == "auto" and not is_even and fewest > (3 if pattern.nnz <= MOST_TRIES else 50)):
+    are_few = min((one.size for one in found), default=0) <= (3 if pattern.nnz <= MOST_TRIES else 50)
+    if mode == "both" or (mode == "auto" and not are_few and not _is_even(pattern)):
         found.append(_color_both(pattern))
     return min(found, key=lambda one: one.size)
 
@@ -79,6 +74,11 @@ def color_hessian(pattern: Any, is_acyclic: bool = False) -> Coloring:
     rows, columns = pattern.tocoo().coords
     is_own, above = _find_above(pattern, best) if is_acyclic else (_occurs_once(rows, best[columns]), None)
     return Coloring(best, None, is_own, np.where(is_own, best[columns], best[rows]), above)
+
+
+def _is_even(pattern: Any) -> bool:
+    """Say whether all lines are about as full: to take out the fullest ones would gain nothing."""
+    return all(n.max(initial=0) * n.size <= 2 * pattern.nnz for n in map(np.bincount, pattern.tocoo().coords))
 
 
 def are_equal(one: Any, other: Any) -> bool:
