@@ -87,9 +87,8 @@ def jit(
                 call, by_value, tensors = _partial_call(fun, args, kwargs, numbers, names, backend)
             except errors.MultiopError:
                 raise _argument_error(fun, args, kwargs, backend) from None
-        if settings.x64 is None or settings.floatx is None:
-            config.x64(), config.floatx()  # which settle them
-        key = backend.name, settings.floatx, settings.x64, by_value  # the backend handles shapes and dtypes
+        # the backend handles shapes and dtypes; the 64-bit mode is asked of it, whose own switch may have been turned
+        key = backend.name, settings.floatx or config.floatx(), config.x64(), by_value
         try:
             trace = traces.get(key)
         except TypeError as error:
