@@ -101,6 +101,12 @@ def round_to_dtype(value: float, dtype: str) -> float:
         return float(dtypes.to_numpy(dtype).type(value))
 
 
+def beside(x: Any, *parameters: Any) -> list[Any]:
+    """Return parameters, of which tensors are moved to where `x` lies."""
+    backend = active()
+    return [backend.on_device_of(x, one) if backend.op_is_tensor(one) else one for one in parameters]
+
+
 def check(is_right: bool, message: str) -> None:
     """Raise an `ArgumentError` with `message` unless `is_right`."""
     if not is_right:
@@ -140,6 +146,6 @@ def fits(shape: tuple[Any, ...], **tensors: Any) -> None:
             raise errors.ArgumentError(f"{name} has the shape {tuple(found)}, which does not broadcast to {shape}")
 
 
-def spread(x: Any, shape: tuple[Any, ...], dtype: str) -> Any:
-    """Return a parameter as a tensor of `shape`."""
-    return op_broadcast_to(active().convert(x, dtype), shape)
+def spread(x: Any, shape: tuple[Any, ...], dtype: str, key: Any) -> Any:
+    """Return a parameter as a tensor of `shape`, where the key lies."""
+    return op_broadcast_to(active().on_device_of(key, active().convert(x, dtype)), shape)

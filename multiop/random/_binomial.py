@@ -36,7 +36,7 @@ from multiop.frontends.shapes import op_broadcast_to, op_concatenate, op_reshape
 from multiop.frontends.sorting import op_searchsorted
 from multiop.random import _arguments, _normal, _philox
 from multiop.random._arithmetic import exp, log, log_1_minus, polynomial, sqrt, times
-from multiop.random._keys import Seed, as_key
+from multiop.random._keys import Seed, key_of
 from multiop.random._rejection import first_accepted, take_inside
 
 FEW = 10.0  # with a mean below, the distribution function is inverted term by term
@@ -84,8 +84,9 @@ def binomial(
     spread = None
     if isinstance(n, float) and isinstance(p, float):
         spread = _least_spread(n, min(p, 1 - p))
-    n, p = (op_stop_gradient(active().convert(one, exact)) for one in (n, p))
-    return op_cast(draws(n, p, as_key(seed), shape, exact, spread), name)
+    key = key_of(seed, counts, probabilities)
+    n, p = (op_stop_gradient(active().on_device_of(key, active().convert(one, exact))) for one in (n, p))
+    return op_cast(draws(n, p, key, shape, exact, spread), name)
 
 
 @hide_from_tracer

@@ -19,7 +19,7 @@ from multiop.frontends.products import op_matmul
 from multiop.frontends.shapes import op_expand_dims, op_squeeze, op_stack
 from multiop.random import _arguments, _normal
 from multiop.random._arithmetic import times
-from multiop.random._keys import Seed, as_key, key_beside
+from multiop.random._keys import Seed, first_tensor, key_beside, key_of
 
 
 @boundary
@@ -56,7 +56,7 @@ def uniform(
     """
     shape, name = _arguments.sizes(shape), _arguments.inexact(dtype)
     if name in dtypes.COMPLEX:
-        key = as_key(seed)
+        key = key_of(seed, minval, maxval)
         return _complex_of(_uniform(shape, minval, maxval, dtypes.REAL_PART[name], key, stream) for stream in range(2))
     return _uniform(shape, minval, maxval, name, seed)
 
@@ -71,16 +71,19 @@ def _uniform(shape: Any, minval: Any, maxval: Any, name: str, seed: Any, stream:
         is_below = _arguments.round_to_dtype(low, name) < _arguments.round_to_dtype(high, name)
         _arguments.check(is_below, f"minval must be below maxval, got {minval} and {maxval}")
     _arguments.fits(shape, minval=low, maxval=high)
-    x = _normal.standard_uniform(key_beside(None, seed), shape, name, stream)
+    key = key_beside(None if are_numbers else first_tensor(minval, maxval), seed)
+    x = _normal.standard_uniform(key, shape, name, stream)
+    low, high = _arguments.beside(x, low, high)
     if are_numbers and low == 0.0 and high == 1.0:
         return op_cast(x, name)
     width = +_arguments.round_to_dtype(high - low, exact) if are_numbers else op_subtract(high, low)
     _arguments.finite(width, "maxval - minval")
     y = op_cast(op_add(times(x, width), low), name)
-    last = op_stop_gradient(op_nextafter(op_cast(high, name), op_cast(low, name)))
+    above, below = _arguments.beside(x, op_cast(high, name), op_cast(low, name))
+    last = op_stop_gradient(op_nextafter(above, below))
     if are_numbers:
-        return op_where(y < op_cast(high, name), y, last)
-    rest = op_where(y < op_cast(high, name), 0.0, op_subtract(last, y))
+        return op_where(y < above, y, last)
+    rest = op_where(y < above, 0.0, op_subtract(last, y))
     return op_add(y, op_stop_gradient(rest))
 
 
@@ -118,10 +121,10 @@ def normal(
     name = _arguments.inexact(dtype)
     if name not in dtypes.COMPLEX:
         return _draw_scaled(_normal.standard_normal, shape, mean, stddev, name, seed, **_OF_NORMAL)
-    key, part = as_key(seed), dtypes.REAL_PART[name]
+    key, part = key_of(seed, mean, stddev), dtypes.REAL_PART[name]
     return _complex_of(
         _draw_scaled(functools.partial(_half_normal, stream), shape, center, stddev, part, key, **_OF_NORMAL)
-        for stream, center in enumerate(_arguments.parts(mean))
+        for stream, center in enumerate(_arguments.beside(key, *_arguments.parts(mean)))
     )
 
 
@@ -166,12 +169,14 @@ def multivariate_normal(
         True
     """
     dtype, sizes = _arguments.floating(dtype), _arguments.sizes(shape)
+    key = key_of(seed, mean, cov)
     mean, cov = op_cast(mean, dtype), op_cast(cov, dtype)
     factor = op_cholesky(cov)
     n = op_shape(factor)[-1]
     _arguments.fits((*sizes, n), mean=mean)
     _arguments.fits((*sizes, n, n), cov=cov)
-    standard = normal((*sizes, n), dtype=dtype, seed=seed)
+    standard = normal((*sizes, n), dtype=dtype, seed=key)
+    factor, mean = _arguments.beside(standard, factor, mean)
     return op_add(op_squeeze(op_matmul(factor, op_expand_dims(standard, -1)), -1), mean)
 
 
@@ -326,13 +331,15 @@ def _draw_scaled(
 ) -> Any:
     shape, name = _arguments.sizes(shape), _arguments.floating(dtype)
     exact, (of_loc, of_scale) = _normal.computed_in(name), names
+    where = first_tensor(loc, scale)
     loc = _arguments.finite(_arguments.parameter(loc, of_loc, exact), of_loc)
     scale = _arguments.finite(_arguments.parameter(scale, of_scale, exact), of_scale)
     _arguments.check(not isinstance(scale, float) or scale >= 0, f"{of_scale} must not be negative, got {scale}")
     _arguments.fits(shape, **{of_loc: loc, of_scale: scale})
     if nan_below_zero and not isinstance(scale, float):
         scale = op_where(scale < 0.0, math.nan, scale)
-    x = standard(key_beside(None, seed), shape, name)
+    x = standard(key_beside(where, seed), shape, name)
+    loc, scale = _arguments.beside(x, loc, scale)
     if not (isinstance(scale, float) and scale == 1.0):
         x = times(x, scale)
     if not (isinstance(loc, float) and loc == 0.0):

@@ -25,7 +25,7 @@ from multiop.frontends.shapes import op_expand_dims, op_pad, op_reshape
 from multiop.frontends.sorting import op_argsort
 from multiop.random import _arguments, _normal, _philox
 from multiop.random._arithmetic import log, log_1_minus
-from multiop.random._keys import Seed, as_key, key_beside
+from multiop.random._keys import Seed, key_beside, key_of
 
 _FEW = 2**10  # up to this many integers, one word gives equal probabilities, to 2**-22
 
@@ -75,7 +75,7 @@ def randint(shape: Shape, minval: ArrayLike, maxval: ArrayLike, dtype: DType = "
     _arguments.fits(shape, minval=low, maxval=high)
     if not are_ints and isinstance(high, int) and high > greatest:
         raise errors.ArgumentError(f"maxval {high} does not fit in {name}, as it must beside a tensor minval")
-    return _integers(as_key(seed), shape, low, high, name)
+    return _integers(key_of(seed, minval, maxval), shape, low, high, name)
 
 
 def _as_bound(value: Any, name: str, dtype: str) -> Any:
@@ -103,7 +103,7 @@ def _integers(key: Any, shape: Any, low: Any, high: Any, name: str) -> Any:
             limbs = [n & _philox.MASK, n >> 32][: 1 + is_wide]
             offset = _shares([_word(key, shape, stream) for stream in range(k)], limbs)
     else:
-        low, high = (active().convert(x, name) for x in (low, high))
+        low, high = (active().on_device_of(key, active().convert(x, name)) for x in (low, high))
         limbs = [op_where(op_less(low, high), limb, 0) for limb in _difference(high, low, is_wide)]
         is_many = op_less(_FEW, limbs[0])
         if is_wide:
@@ -208,7 +208,7 @@ def categorical(logits: ArrayLike, num_samples: int, dtype: DType = "int32", see
         (100, 1)
     """
     name = _arguments.integer(dtype)
-    logits = active().floating(logits)
+    rows, logits = logits, active().floating(logits)
     given = active().dtype_name(logits)
     if given in dtypes.COMPLEX:
         raise errors.DTypeError(f"logits must be real, got {given}")
@@ -216,8 +216,8 @@ def categorical(logits: ArrayLike, num_samples: int, dtype: DType = "int32", see
     _arguments.check(len(sizes) == 2, f"logits must have the shape (batch, classes), got {args.describe(logits)}")
     _arguments.check(not isinstance(sizes[1], int) or sizes[1] > 0, "logits must have at least one class")
     num_samples = args.count(num_samples, "num_samples")
-    logits = op_cast(op_stop_gradient(logits), _normal.computed_in(given))
-    key = active().on_device_of(logits, as_key(seed))
+    key = key_of(seed, rows)
+    logits = active().on_device_of(key, op_cast(op_stop_gradient(logits), _normal.computed_in(given)))
     noise = _gumbel(key, (sizes[0], num_samples, sizes[1]), given)
     return op_cast(op_argmax(op_add(op_expand_dims(logits, 1), noise), -1), name)
 
@@ -266,6 +266,7 @@ def choice(
         >>> sorted(multiop.op_convert_to_numpy(x).tolist())
         [0, 2, 4]
     """
+    slices = a
     if isinstance(a, (int, np.integer)) and not isinstance(a, bool):
         a = op_arange(args.count(a, "a"), dtype="int32")
     a = active().convert(a)
@@ -283,15 +284,19 @@ def choice(
         weights = op_cast(op_stop_gradient(weights), _normal.computed_in(given))
         is_drawn = op_greater(weights, 0.0)
         weights = op_where(is_drawn, weights, 0.0)
+    key = key_of(seed, slices, p)
+    a = active().on_device_of(key, a)
+    if p is not None:
+        is_drawn, weights = (active().on_device_of(key, one) for one in (is_drawn, weights))
     if p is None and replace:
-        index = randint((count,), 0, n, seed=seed) if count else op_zeros((0,), "int32")
+        index = randint((count,), 0, n, seed=key) if count else active().on_device_of(key, op_zeros((0,), "int32"))
     elif p is None:
-        index = _order(active().on_device_of(a, as_key(seed)), (n,), 0)[:count]
+        index = _order(key, (n,), 0)[:count]
     elif replace:
-        index = _drawn(active().on_device_of(weights, as_key(seed)), weights, count, given)
+        index = _drawn(key, weights, count, given)
     else:
         logits = op_where(is_drawn, log(op_where(is_drawn, weights, 1.0)), -math.inf)
-        noise = _gumbel(active().on_device_of(a, as_key(seed)), (n,), given)
+        noise = _gumbel(key, (n,), given)
         index = op_argsort(op_add(logits, noise), descending=True)[:count]
         index = op_where(op_take(is_drawn, index), index, n)
     return op_take(a, op_reshape(index, shape), axis)
@@ -312,7 +317,7 @@ def _drawn(key: Any, weights: Any, count: int, dtype: str) -> Any:
         pairs = op_reshape(sums[0], (-1, 2))
         sums.insert(0, op_add(pairs[:, 0], pairs[:, 1]))
     uniform = _normal.inner_uniform(key, (depth, count), dtype)
-    index = op_zeros((count,), "int32")
+    index = active().on_device_of(key, op_zeros((count,), "int32"))
     for k in range(depth):
         left = op_multiply(index, 2)
         limit = op_multiply(uniform[k], op_take(sums[k], index))
@@ -410,10 +415,10 @@ def shuffle(x: ArrayLike, axis: int = 0, seed: Seed = None) -> Tensor:
         >>> sorted(multiop.op_convert_to_numpy(x).tolist())
         [1, 2, 3, 4]
     """
-    x = active().convert(x)
+    key = key_of(seed, x)
+    x = active().on_device_of(key, active().convert(x))
     sizes = op_shape(x)
     axis = args.single_axis(axis, len(sizes))
-    key = active().on_device_of(x, as_key(seed))
     return op_take(x, _order(key, (sizes[axis],), 0), axis)
 
 
@@ -441,10 +446,10 @@ def shuffle_along_axis(x: ArrayLike, axis: int = 0, seed: Seed = None) -> Tensor
         >>> multiop.op_convert_to_numpy(multiop.op_sum(x, 1)).tolist()
         [6, 15]
     """
-    x = active().convert(x)
+    key = key_of(seed, x)
+    x = active().on_device_of(key, active().convert(x))
     sizes = op_shape(x)
     axis = args.single_axis(axis, len(sizes))
-    key = active().on_device_of(x, as_key(seed))
     return op_take_along_axis(x, _order(key, sizes, axis), axis)
 
 

@@ -34,7 +34,7 @@ from multiop.frontends.shapes import op_expand_dims, op_reshape
 from multiop.frontends.special import expm1_minus, gauss
 from multiop.random import _arguments, _normal, _philox
 from multiop.random._arithmetic import exp, log, polynomial, sqrt, times
-from multiop.random._keys import Seed, as_key, split
+from multiop.random._keys import Seed, key_of, split
 from multiop.random._rejection import first_accepted
 
 # a candidate is rejected with a probability of at most 0.0484, so ten are rejected with a probability of 7e-14
@@ -71,9 +71,10 @@ def gamma(shape: Shape, alpha: ArrayLike, dtype: DType = None, seed: Seed = None
         True
     """
     shape, name = _arguments.sizes(shape), _arguments.floating(dtype)
-    alpha = _parameter(alpha, "alpha", shape, name)
+    key = key_of(seed, alpha)
+    alpha = _parameter(alpha, "alpha", shape, name, key)
     least = _least(name)
-    x = _draws(op_stop_gradient(alpha), as_key(seed), _normal.computed_in(name), least)
+    x = _draws(op_stop_gradient(alpha), key, _normal.computed_in(name), least)
     return op_cast(_of_rank(alpha, x, least), name)
 
 
@@ -107,19 +108,20 @@ def beta(shape: Shape, alpha: ArrayLike, beta: ArrayLike, dtype: DType = None, s
         True
     """
     shape, name = _arguments.sizes(shape), _arguments.floating(dtype)
-    alpha, beta = _parameter(alpha, "alpha", shape, name), _parameter(beta, "beta", shape, name)
-    keys, exact = split(as_key(seed)), _normal.computed_in(name)
+    key, exact = key_of(seed, alpha, beta), _normal.computed_in(name)
+    alpha, beta = _parameter(alpha, "alpha", shape, name, key), _parameter(beta, "beta", shape, name, key)
+    keys = split(key)
     difference = op_subtract(_log_gamma(alpha, keys[0], exact), _log_gamma(beta, keys[1], exact))
     is_less = difference < 0.0
     ratio = _exp(op_where(is_less, difference, op_negative(difference)))
     return op_cast(op_divide(op_where(is_less, ratio, 1.0), op_add(ratio, 1.0)), name)
 
 
-def _parameter(value: Any, name: str, shape: Any, dtype: str) -> Any:
+def _parameter(value: Any, name: str, shape: Any, dtype: str, key: Any) -> Any:
     exact = _normal.computed_in(dtype)
     value = _arguments.positive(_arguments.parameter(value, name, exact), name)
     _arguments.fits(shape, **{name: value})
-    return _arguments.spread(value, shape, exact)
+    return _arguments.spread(value, shape, exact, key)
 
 
 def _least(dtype: str) -> float:

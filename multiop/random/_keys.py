@@ -235,6 +235,16 @@ def key_beside(x: Any, seed: Any) -> Any:
     return key if x is None else active().on_device_of(x, key)
 
 
+def key_of(seed: Any, *values: Any) -> Tensor:
+    """Return the key of `seed`, on the device of the first of `values`, as they were given, that is a tensor."""
+    return active().on_device_of(first_tensor(*values), as_key(seed))
+
+
+def first_tensor(*values: Any) -> Any:
+    """Return the first of values that is a tensor, `None` if none is."""
+    return next(filter(active().op_is_tensor, values), None)
+
+
 def _next_words(generator: SeedGenerator) -> tuple[int, int]:
     """Return the two words of the next key of a generator."""
     _refuse_tracing("a SeedGenerator")

@@ -19,7 +19,7 @@ from multiop.frontends.shapes import op_broadcast_to, op_expand_dims, op_pad, op
 from multiop.random import _arguments, _normal
 from multiop.random._arithmetic import times
 from multiop.random._binomial import draws
-from multiop.random._keys import Seed, as_key, fold_in
+from multiop.random._keys import Seed, fold_in, key_of
 
 
 @boundary
@@ -57,10 +57,12 @@ def multinomial(
     """
     sizes, name = _arguments.sizes(shape), _arguments.floating(dtype)
     exact = _normal.computed_in(name)
+    key = key_of(seed, counts, probabilities)
     counts = _arguments.check_whole(_arguments.parameter(counts, "counts", exact), "counts")
     _arguments.fits(sizes, counts=counts)
-    counts = op_stop_gradient(op_broadcast_to(active().convert(counts, exact), sizes))
-    weights = op_stop_gradient(active().convert(_arguments.parameter(probabilities, "probabilities", exact), exact))
+    counts = op_stop_gradient(_arguments.spread(counts, sizes, exact, key))
+    weights = active().convert(_arguments.parameter(probabilities, "probabilities", exact), exact)
+    weights = op_stop_gradient(active().on_device_of(key, weights))
     n = weights.shape[-1] if len(weights.shape) else 0
     _arguments.check(n > 0, "probabilities must have at least one class")
     _arguments.fits((*sizes, n), probabilities=weights)
@@ -76,7 +78,7 @@ def multinomial(
     found = op_where(is_right, op_expand_dims(counts, -1), math.nan)
     if depth == 0:
         return op_cast(found, name)
-    half, key = 2 ** (depth - 1), as_key(seed)  # the nodes of each level, all at one place, so that one program does
+    half = 2 ** (depth - 1)  # the nodes of each level, all at one place, so that one program does
     shares = op_stack(
         [_pad_width(_share(*both, sizes), half) for both in zip(levels[-2::-1], levels[:0:-1], strict=True)]
     )

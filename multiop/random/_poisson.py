@@ -27,7 +27,7 @@ from multiop.frontends.shapes import op_reshape
 from multiop.random import _arguments, _normal, _philox
 from multiop.random._arithmetic import exp, sqrt, times
 from multiop.random._binomial import FEW, TERMS, candidate, deviance, inverse, log_factorial_rest, stages_of
-from multiop.random._keys import Seed, as_key
+from multiop.random._keys import Seed, key_of
 from multiop.random._rejection import first_accepted
 
 STAGES = stages_of(1 - 1 / (1.1352 + 1.1442 / (2.53 * math.sqrt(FEW) - 2.469)), (1, 4))
@@ -62,11 +62,12 @@ def poisson(shape: Shape, mean: ArrayLike, dtype: DType = None, seed: Seed = Non
     """
     shape, name = _arguments.sizes(shape), _arguments.floating(dtype)
     exact = _normal.computed_in(name)
-    mean = _arguments.parameter(mean, "mean", exact)
+    given, mean = mean, _arguments.parameter(mean, "mean", exact)
     is_right = not isinstance(mean, float) or 0 <= mean < math.inf
     _arguments.check(is_right, f"mean must be finite and not negative, got {mean}")
     _arguments.fits(shape, mean=mean)
-    return op_cast(_draws(_arguments.spread(op_stop_gradient(mean), shape, exact), as_key(seed), exact), name)
+    key = key_of(seed, given)
+    return op_cast(_draws(_arguments.spread(op_stop_gradient(mean), shape, exact, key), key, exact), name)
 
 
 @composite

@@ -117,3 +117,49 @@ def test_a_rules_host_values_follow_the_upstream_gradient():
     a, b = np.float32(2.0), np.ones(3, np.float32)
     found = run(lambda: mo.vjp(f, without_values(np.asarray(a)), without_values(b))[1](np.ones(3, np.float32)))
     assert [g.device.type for g in found] == [NAME, NAME]
+
+
+R = mo.random
+DRAWS = {
+    "uniform": lambda p, seed: R.uniform((3,), p, 3.0, seed=seed),
+    "uniform of complex": lambda p, seed: R.uniform((3,), p, 3.0, "complex64", seed=seed),
+    "normal": lambda p, seed: R.normal((3,), 1.0, p, seed=seed),
+    "normal of complex": lambda p, seed: R.normal((3,), p, 2.0, "complex64", seed=seed),
+    "truncated_normal": lambda p, seed: R.truncated_normal((3,), p, seed=seed),
+    "exponential": lambda p, seed: R.exponential((3,), p, seed=seed),
+    "gumbel": lambda p, seed: R.gumbel((3,), p, seed=seed),
+    "laplace": lambda p, seed: R.laplace((3,), 0.0, p, seed=seed),
+    "multivariate_normal": lambda p, seed: R.multivariate_normal((2,), p, np.eye(3, dtype="float32"), seed=seed),
+    "gamma": lambda p, seed: R.gamma((3,), p, seed=seed),
+    "beta": lambda p, seed: R.beta((3,), 1.5, p, seed=seed),
+    "poisson": lambda p, seed: R.poisson((3,), p, seed=seed),
+    "binomial": lambda p, seed: R.binomial((3,), 4, p, seed=seed),
+    "multinomial": lambda p, seed: R.multinomial((2,), 4, p, seed=seed),
+    "randint": lambda p, seed: R.randint((3,), mo.op_cast(p, "int32"), 9, seed=seed),
+    "categorical": lambda p, seed: R.categorical(mo.op_expand_dims(p, 0), 4, seed=seed),
+    "choice": lambda p, seed: R.choice(p, (2,), seed=seed),
+    "choice by weights": lambda p, seed: R.choice(3, (2,), p=p, seed=seed),
+    "choice without replacement": lambda p, seed: R.choice(p, (2,), False, [1.0, 2.0, 0.5], seed=seed),
+    "dropout": lambda p, seed: R.dropout(p, 0.5, seed=seed),
+    "shuffle": lambda p, seed: R.shuffle(p, seed=seed),
+    "shuffle_along_axis": lambda p, seed: R.shuffle_along_axis(p, seed=seed),
+}
+
+
+@pytest.mark.parametrize("where", ["parameter", "key, list"])
+@pytest.mark.parametrize("name", DRAWS)
+def test_draws_lie_where_a_parameter_or_else_the_key_lies(name, where):
+    def draw(p):
+        if where == "parameter":
+            return DRAWS[name](without_values(p), None)
+        return DRAWS[name](p.tolist(), without_values(np.zeros(2, np.uint32)))
+
+    if where != "parameter" and name in ("dropout", "randint", "categorical"):
+        pytest.skip("inputs are a tensor")
+    assert run(lambda: draw(np.array([0.5, 0.25, 0.125], np.float32))).device.type == NAME
+
+
+@pytest.mark.parametrize("name", ["normal", "uniform of complex", "gamma", "choice"])
+def test_a_key_elsewhere_comes_to_a_tensor_here(name):
+    p = torch.tensor([0.5, 0.25, 0.125])
+    assert run(lambda: DRAWS[name](p, without_values(np.zeros(2, np.uint32)))).device.type == "cpu"
