@@ -8,6 +8,7 @@ import contextlib
 import functools
 import sys
 
+import numpy as np
 import pytest
 from elsewhere_table import OF_THE_HOST, WAITS
 
@@ -32,6 +33,9 @@ OF_THE_FRAMEWORK = {
         "op_slogdet",
         "op_logdet",
         "op_expm",
+        "op_polar_decomposition",
+        "op_polyfit",
+        "op_roots",
     },
     "jax": {"op_eig", "op_eigvals"},
 }
@@ -128,3 +132,42 @@ def test_a_model_there_is_ported(dtype, backend, device):
         assert porting.prove(port, backend).agrees
         assert porting.compare(model, port, [x], training=training).first_difference is None
     assert all(parameter.device == x.device for parameter in model.parameters())
+
+
+DRAWS = {
+    "uniform": lambda key, p: mo.random.uniform((1001,), p, seed=key),
+    "normal": lambda key, p: mo.random.normal((1001,), p, seed=key),
+    "normal of float64": lambda key, p: mo.random.normal((1001,), 0.5, dtype="float64", seed=key),
+    "randint": lambda key, p: mo.random.randint((1001,), 3, 2**31 - 1, seed=key),
+    "split": lambda key, p: mo.random.split(key, 5),
+    "fold_in": lambda key, p: mo.random.fold_in(key, 2**40 + 3),
+    "gamma": lambda key, p: mo.random.gamma((1001,), p, seed=key),
+    "poisson": lambda key, p: mo.random.poisson((1001,), p, seed=key),
+    "binomial": lambda key, p: mo.random.binomial((1001,), 100, p, seed=key),
+    "choice": lambda key, p: mo.random.choice(1001, (100,), replace=False, seed=key),
+    "dropout": lambda key, p: mo.random.dropout(p * mo.op_ones((1001,)), 0.25, seed=key),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_draws_there_have_the_bits_of_the_host(name, backend, device):
+    key, p = mo.random.key(2**63 + 5), mo.op_convert_to_tensor(0.5)
+    here = mo.op_convert_to_numpy(DRAWS[name](mo.to_device(key, "cpu"), mo.to_device(p, "cpu")))
+    there = DRAWS[name](mo.to_device(key, device), mo.to_device(p, device))
+    assert name == "choice" or str(mo.device(there)).startswith(device.partition(":")[0])
+    if name == "gamma":  # to within 2 units in the last place, as its docstring says
+        np.testing.assert_array_max_ulp(mo.op_convert_to_numpy(there), here, 2)
+    else:
+        np.testing.assert_array_equal(mo.op_convert_to_numpy(there), here)
+
+
+def test_a_draw_there_is_few_kernels(backend, device):
+    if backend != "torch":
+        pytest.skip("JAX compiles a draw into one program")
+    import torch
+
+    x, key = torch.ones(1000, device=device), mo.to_device(mo.random.key(3), device)
+    mo.random.dropout(x, 0.5, seed=key)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        mo.random.dropout(x, 0.5, seed=key)
+    assert sum(event.device_type == torch.autograd.DeviceType.CUDA for event in profile.events()) < 20

@@ -539,9 +539,13 @@ def truths(x1, x2):
     if not (isinstance(x1, torch.Tensor) and isinstance(x2, torch.Tensor)):
         x1, x2 = together(x1, x2)
         first = first_among((x1, x2))
-        if first is not None:  # CUDA's logical functions take no number from the CPU; to copy it there would wait
-            x1, x2 = (torch.full((), bool(x), device=first.device) if host.is_scalar(x) else x for x in (x1, x2))
+        x1, x2 = truth_beside(first, x1), truth_beside(first, x2)
     return truth(x1), truth(x2)
+
+
+def truth_beside(first, x):
+    """Return a number as a bool where a tensor lies, since to copy it there would wait; what is no number is `x`."""
+    return x if first is None or not host.is_scalar(x) else torch.full((), bool(x), device=first.device)
 
 
 def truth(x):

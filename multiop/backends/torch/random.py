@@ -8,6 +8,7 @@ import math
 import numpy as np
 import torch
 
+from multiop._loading import built_in
 from multiop._values import philox
 
 from . import _internals
@@ -17,10 +18,27 @@ word = "int64"  # the dtype in which words are multiplied: PyTorch has few kerne
 
 
 def random_words(key, n, counter):
-    """Return random words computed on the host, where the key's values are there: hundreds of small operations less."""
-    if not is_at_hand(key) or not {int}.issuperset(map(type, (n, *counter))):
+    """Return random words computed at once, where the key lies: hundreds of small operations less."""
+    if type(key) is not torch.Tensor or _internals.is_tracked() or not {int}.issuperset(map(type, (n, *counter))):
         return None
+    if not key.is_cpu:
+        kernel = _kernel() if key.is_cuda else None
+        return None if kernel is None else kernel(key, n, counter)
     return torch.from_numpy(philox.words_on_host(key.tolist(), n, counter).astype(np.int64))
+
+
+@functools.cache
+def _kernel():
+    """Return the function of a GPU; `None` where Triton is missing, or the C compiler that its kernels start with."""
+    if not built_in.is_package("triton") or built_in.is_triton_barred():
+        return None
+    try:
+        from ._philox import words_on_gpu
+
+        words_on_gpu(torch.zeros(2, dtype=torch.uint32, device="cuda"), 4, (0, 0, 0, 0))
+    except Exception:
+        return None
+    return words_on_gpu
 
 
 def draws_on_host(x):

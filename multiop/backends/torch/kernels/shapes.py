@@ -6,6 +6,7 @@ import torch
 
 from multiop._values import args
 
+from .._internals import is_tracked
 from .._kernels import LONG
 
 _WITHOUT_KERNEL = (torch.uint16, torch.uint32, torch.uint64)
@@ -31,8 +32,8 @@ def op_diag(x, k, *, otherwise):
 
 def op_trace(x, offset, axis1, axis2, *, otherwise):
     is_usual = type(offset) is type(axis1) is type(axis2) is int and (offset, axis1, axis2) == (0, 0, 1)
-    if is_usual and type(x) is torch.Tensor and x.ndim == 2 and x.dtype in LONG:
-        return torch.trace(x)
+    if is_usual and type(x) is torch.Tensor and x.ndim == 2 and x.dtype in LONG and (x.is_cpu or not is_tracked(x)):
+        return torch.trace(x)  # whose gradient would wait for a GPU
     return otherwise(x, offset, axis1, axis2)
 
 

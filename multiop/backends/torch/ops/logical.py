@@ -12,12 +12,14 @@ from ..conversion import (
     choose,
     convert,
     directly,
+    first_among,
     in_comparable_dtype,
     is_exact_scalar,
     promote,
     reject_complex,
     together,
     truth,
+    truth_beside,
     truths,
 )
 
@@ -88,6 +90,7 @@ def op_where(condition, x1, x2):
         if are_alike or is_exact_scalar(x2, x1):
             return torch.where(condition, x1, x2)
     x1, x2, condition = together(x1, x2, condition)
+    condition = truth_beside(first_among((x1, x2)), condition)
     return choose(truth(condition), *promote(x1, x2))
 
 
