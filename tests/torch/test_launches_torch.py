@@ -22,7 +22,7 @@ from multiop.errors import MultiopError
 ROOT = Path(__file__).parents[2]
 # rows of benchmarks/bench_launch.py, and five more -> Python calls on Python 3.11, where a comprehension is a call
 CALLS = {
-    "add": 2, "matmul": 2, "where": 3, "concatenate": 3, "reshape": 3, "mean": 2, "sum": 6, "split": 2, "softmax": 3,
+    "add": 2, "matmul": 2, "where": 3, "concatenate": 3, "reshape": 3, "mean": 2, "sum": 7, "split": 2, "softmax": 3,
     "gelu": 4, "silu": 2, "layer_normalization": 8, "rms_normalization": 4, "batch_normalization_with_moments": 8,
     "batch_normalization": 10, "dot_product_attention": 10, "sparse_categorical_crossentropy": 9,
     "categorical_crossentropy": 9, "binary_crossentropy": 7, "conv": 8, "max_pool": 8, "average_pool": 8, "take": 7,

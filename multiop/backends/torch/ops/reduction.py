@@ -56,9 +56,9 @@ def are_apart(x, dims):
 
     PyTorch then reads memory in small steps. Half precision would be rounded after each axis.
     """
-    is_plain = type(x) is torch.Tensor and x.is_cpu and x.dtype in _SUMMED and not is_dynamo_compiling()
-    is_spread = max(dims) - min(dims) >= len(dims) and x.ndim - 1 not in dims
-    return is_plain and is_spread and x.shape[-1] >= 16 and x.numel() >= 4096
+    if max(dims) - min(dims) < len(dims) or x.ndim - 1 in dims or is_dynamo_compiling():
+        return False
+    return type(x) is torch.Tensor and x.is_cpu and x.dtype in _SUMMED and x.shape[-1] >= 16 and x.numel() >= 4096
 
 
 _SUMMED = {*LONG, torch.complex64, torch.complex128}
