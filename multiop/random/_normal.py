@@ -104,7 +104,7 @@ def _normal_size(middle: Any, tail: Any, is_wide: bool, share: float) -> Any:
 
 def _symmetric(high: Any, low: Any, size: Callable[[Any, Any], Any]) -> Any:
     """Return numbers whose first bit is their sign; `size` is of the probability of a smaller one and of a larger."""
-    if low is None and type(high) is np.ndarray:
+    if low is None and type(high) is np.ndarray and high.dtype == np.uint32:  # of the host; those of ops are wider
         return _symmetric_of_array(high, size)
     at = arithmetic_of(high)
     is_upper = at.greater_equal(high, 2**31)
