@@ -63,7 +63,7 @@ def polynomial(x: Any, coefficients: tuple[float, ...]) -> Any:
 
 def _polynomial_of_array(x: Any, coefficients: tuple[float, ...]) -> Any:
     first, second, *rest = _as_arrays(x.dtype, *coefficients)
-    y = np.multiply(x, first, np.empty_like(x))  # an array also where it has no dimensions
+    y = np.multiply(x, first, np.empty(x.shape, x.dtype))  # an array also where it has no dimensions
     np.add(y, second, y)
     for coefficient in rest:
         np.multiply(y, x, y)
