@@ -172,22 +172,29 @@ def is_primitive(function: ast.FunctionDef) -> bool:
     )
 
 
-def passed_on(function: ast.FunctionDef) -> str | None:
-    """Return what an op passes on to the active backend's function of its name, if it does nothing else.
+def passed_on(function: ast.FunctionDef) -> tuple[str, str] | None:
+    """Return what an op passes on to the active backend's function of its name, if that is all it does in usual cases.
 
-    An argument may be checked on the way, by what `CHECKS` names.
+    An argument may be checked on the way, by what `CHECKS` names. The first item of the result is the condition under
+    which the op does something else, in an `if` that it begins with; it is empty where there is none.
     """
     body = function.body[1:] if ast.get_docstring(function) else function.body
-    call = getattr(body[0], "value", None) if len(body) == 1 and isinstance(body[0], ast.Return) else None
+    *before, last = body
+    call = last.value if isinstance(last, ast.Return) else None
     if not isinstance(call, ast.Call) or ast.unparse(call.func) != f"active().{function.name}":
         return None
-    known = {*CHECKS, "active", *(node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg))}
-    if not known.issuperset(node.id for node in ast.walk(call) if isinstance(node, ast.Name)):
+    guard = before[0].test if len(before) == 1 and isinstance(before[0], ast.If) else None
+    if before and (guard is None or before[0].orelse or not isinstance(before[0].body[-1], (ast.Return, ast.Raise))):
         return None
-    return ", ".join(map(ast.unparse, [*call.args, *call.keywords])).replace("active()", ACTIVE)
+    known = {*CHECKS, *dir(builtins), "active", *(x.arg for x in ast.walk(function.args) if isinstance(x, ast.arg))}
+    parts = [call] if guard is None else [guard, call]
+    if not known.issuperset(node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)):
+        return None
+    arguments = ", ".join(map(ast.unparse, [*call.args, *call.keywords])).replace("active()", ACTIVE)
+    return "" if guard is None else ast.unparse(guard), arguments
 
 
-CHECKS = ("args", "dtypes")  # modules that the boundaries import, too
+CHECKS = ("args", "config", "dtypes", "windows")  # modules that the boundaries import, too
 
 
 def passed(arguments: ast.arguments) -> str:
@@ -286,10 +293,11 @@ BOUNDARIES = '''# {header}
 # mypy: ignore-errors
 """The functions through which ops are called: what fails within one is recovered, or explained, see `_call/recover`."""
 
+from multiop import config
 from multiop._call.frames import shorten
 from multiop._call.recover import recover
 from multiop._loading import registry
-from multiop._values import args, dtypes
+from multiop._values import args, dtypes, windows
 from multiop._values.args import bool_flag
 from multiop.errors import MultiopError
 
@@ -300,6 +308,7 @@ COMPOSITES = frozenset(
 {composites}
     """.split()
 )
+GUARDED = {{{guarded}}}
 '''
 
 ACTIVE = "(active() if registry.is_overridden else registry._backend)"  # a call less for the usual case
@@ -313,19 +322,20 @@ def {name}(op):
 """
 
 
-def checks(arguments: ast.arguments) -> str:
-    """Return the lines that refuse what is no bool for a parameter that is one; a bool passes in 10 ns."""
+def checks(arguments: ast.arguments, guard: str) -> str:
+    """Return the lines that refuse what is no bool for a parameter that is one, which takes 10 ns, and the guard."""
     names = [
         p.arg for p in (*arguments.args, *arguments.kwonlyargs) if p.annotation and ast.unparse(p.annotation) == "bool"
     ]
     lines = [f'   if {x} is not False and {x} is not True: {x} = bool_flag({x}, "{x}")\n' for x in names]
+    lines += [f"   if {guard}: return op({passed(arguments)})\n"] if guard else []
     return "\n" + "".join(lines) + "  " if lines else ""
 
 
 def boundaries() -> str:
     """Return the file of the functions through which ops are called, each with the parameters of its op."""
     made: dict[str, str] = {}
-    composites = []
+    composites, guarded = [], []
     for path in sorted((ROOT / "multiop").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         for function in ast.parse(text).body if "\n@boundary\n" in text else ():
@@ -336,10 +346,11 @@ def boundaries() -> str:
                 composites += [function.name] * is_composite
                 if function.name in made:
                     raise SystemExit(f"{path}: another {function.name} has a boundary: one name has one")
-                found = passed(function.args) if is_composite else passed_on(function)
+                guard, found = ("", passed(function.args)) if is_composite else passed_on(function) or ("", None)
+                guarded += [function.name] * bool(guard)
                 made[function.name] = BOUNDARY.format(
                     name=function.name,
-                    checks=checks(function.args),  # before the types are removed
+                    checks=checks(function.args, guard),  # before the types are removed
                     parameters=ast.unparse(without_defaults(without_types(function.args))),
                     called="op" if found is None else f"{ACTIVE}.{function.name}",
                     passed=passed(function.args) if found is None else found,
@@ -350,7 +361,8 @@ def boundaries() -> str:
                     decorators=len(function.decorator_list),
                 )
     names = textwrap.fill(" ".join(composites), 118, initial_indent="    ", subsequent_indent="    ")
-    return BOUNDARIES.format(header=HEADER, composites=names) + "".join(made.values())
+    quoted = ", ".join(f'"{name}"' for name in guarded)
+    return BOUNDARIES.format(header=HEADER, composites=names, guarded=quoted) + "".join(made.values())
 
 
 def files() -> dict[Path, str]:

@@ -4,10 +4,11 @@
 # mypy: ignore-errors
 """The functions through which ops are called: what fails within one is recovered, or explained, see `_call/recover`."""
 
+from multiop import config
 from multiop._call.frames import shorten
 from multiop._call.recover import recover
 from multiop._loading import registry
-from multiop._values import args, dtypes
+from multiop._values import args, dtypes, windows
 from multiop._values.args import bool_flag
 from multiop.errors import MultiopError
 
@@ -41,6 +42,7 @@ COMPOSITES = frozenset(
     op_hamming op_blackman
     """.split()
 )
+GUARDED = {"op_softmax", "op_log_softmax", "op_convert_to_tensor", "op_where", "op_sum"}
 
 def op_attach_gradient(op):
  def op_attach_gradient(fx, gx, x, axis, fx_gx_manually_stopped, name):
@@ -112,13 +114,17 @@ def op_softplus(op):
 
 def op_softmax(op):
  def op_softmax(x, axis):
-  try: return op(x, axis)
+  try:
+   if axis is None or isinstance(axis, (tuple, list)): return op(x, axis)
+   return (active() if registry.is_overridden else registry._backend).op_softmax(x, axis)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis})
  return op_softmax, 1
 
 def op_log_softmax(op):
  def op_log_softmax(x, axis):
-  try: return op(x, axis)
+  try:
+   if axis is None or isinstance(axis, (tuple, list)): return op(x, axis)
+   return (active() if registry.is_overridden else registry._backend).op_log_softmax(x, axis)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis})
  return op_log_softmax, 1
 
@@ -417,7 +423,9 @@ def op_vectorize(op):
 
 def op_convert_to_tensor(op):
  def op_convert_to_tensor(x, dtype, sparse, ragged):
-  try: return op(x, dtype, sparse, ragged)
+  try:
+   if sparse or ragged: return op(x, dtype, sparse, ragged)
+   return (active() if registry.is_overridden else registry._backend).op_convert_to_tensor(x, dtypes.name_or_none(dtype, dtypes.FLOAT8), sparse, ragged)
   except Exception as error: return recover(error, op, {"x": x, "dtype": dtype, "sparse": sparse, "ragged": ragged})
  return op_convert_to_tensor, 1
 
@@ -519,37 +527,37 @@ def op_separable_conv(op):
 
 def op_zeros(op):
  def op_zeros(shape, dtype):
-  try: return op(shape, dtype)
+  try: return (active() if registry.is_overridden else registry._backend).op_zeros(args.size(shape), config.floatx() if dtype is None else dtypes.name(dtype))
   except Exception as error: return recover(error, op, {"shape": shape, "dtype": dtype})
  return op_zeros, 1
 
 def op_ones(op):
  def op_ones(shape, dtype):
-  try: return op(shape, dtype)
+  try: return (active() if registry.is_overridden else registry._backend).op_ones(args.size(shape), config.floatx() if dtype is None else dtypes.name(dtype))
   except Exception as error: return recover(error, op, {"shape": shape, "dtype": dtype})
  return op_ones, 1
 
 def op_full(op):
  def op_full(shape, fill_value, dtype):
-  try: return op(shape, fill_value, dtype)
+  try: return (active() if registry.is_overridden else registry._backend).op_full(args.size(shape), fill_value, dtypes.name_or_none(dtype))
   except Exception as error: return recover(error, op, {"shape": shape, "fill_value": fill_value, "dtype": dtype})
  return op_full, 1
 
 def op_zeros_like(op):
  def op_zeros_like(x, dtype):
-  try: return op(x, dtype)
+  try: return (active() if registry.is_overridden else registry._backend).op_zeros_like(x, dtypes.name_or_none(dtype))
   except Exception as error: return recover(error, op, {"x": x, "dtype": dtype})
  return op_zeros_like, 1
 
 def op_ones_like(op):
  def op_ones_like(x, dtype):
-  try: return op(x, dtype)
+  try: return (active() if registry.is_overridden else registry._backend).op_ones_like(x, dtypes.name_or_none(dtype))
   except Exception as error: return recover(error, op, {"x": x, "dtype": dtype})
  return op_ones_like, 1
 
 def op_full_like(op):
  def op_full_like(x, fill_value, dtype):
-  try: return op(x, fill_value, dtype)
+  try: return (active() if registry.is_overridden else registry._backend).op_full_like(x, fill_value, dtypes.name_or_none(dtype))
   except Exception as error: return recover(error, op, {"x": x, "fill_value": fill_value, "dtype": dtype})
  return op_full_like, 1
 
@@ -1479,7 +1487,9 @@ def op_logical_not(op):
 
 def op_where(op):
  def op_where(condition, x1, x2):
-  try: return op(condition, x1, x2)
+  try:
+   if x1 is None or x2 is None: return op(condition, x1, x2)
+   return (active() if registry.is_overridden else registry._backend).op_where(condition, x1, x2)
   except Exception as error: return recover(error, op, {"condition": condition, "x1": x1, "x2": x2})
  return op_where, 1
 
@@ -1646,13 +1656,13 @@ def op_max_pool(op):
 
 def op_adaptive_average_pool(op):
  def op_adaptive_average_pool(inputs, output_size, data_format):
-  try: return op(inputs, output_size, data_format)
+  try: return (active() if registry.is_overridden else registry._backend).op_adaptive_average_pool(inputs, output_size, windows.data_format(data_format))
   except Exception as error: return recover(error, op, {"inputs": inputs, "output_size": output_size, "data_format": data_format})
  return op_adaptive_average_pool, 1
 
 def op_adaptive_max_pool(op):
  def op_adaptive_max_pool(inputs, output_size, data_format):
-  try: return op(inputs, output_size, data_format)
+  try: return (active() if registry.is_overridden else registry._backend).op_adaptive_max_pool(inputs, output_size, windows.data_format(data_format))
   except Exception as error: return recover(error, op, {"inputs": inputs, "output_size": output_size, "data_format": data_format})
  return op_adaptive_max_pool, 1
 
@@ -1746,7 +1756,8 @@ def op_sum(op):
  def op_sum(x, axis, keepdims, dtype):
   try:
    if keepdims is not False and keepdims is not True: keepdims = bool_flag(keepdims, "keepdims")
-   return op(x, axis, keepdims, dtype)
+   if dtype is not None: return op(x, axis, keepdims, dtype)
+   return (active() if registry.is_overridden else registry._backend).op_sum(x, axis, keepdims)
   except Exception as error: return recover(error, op, {"x": x, "axis": axis, "keepdims": keepdims, "dtype": dtype})
  return op_sum, 1
 

@@ -48,7 +48,10 @@ def _is_current(made: CodeType, written: CodeType, name: str) -> bool:
         return False
     if name not in made.co_names or name in boundaries.COMPOSITES:
         return True
-    return {*made.co_names} - _AROUND == {*written.co_names} - _AROUND and {*made.co_consts} >= {*written.co_consts[1:]}
+    names = {*written.co_names} - _AROUND
+    if name in boundaries.GUARDED:  # it calls the op where that does something else
+        return {*made.co_names} - _AROUND <= names
+    return {*made.co_names} - _AROUND == names and {*made.co_consts} >= {*written.co_consts[1:]}
 
 
 _AROUND = {"active", "registry", "is_overridden", "_backend", "bool_flag", "recover", "Exception", "MultiopError"}

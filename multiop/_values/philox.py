@@ -44,12 +44,7 @@ def parts_on_host(key: Sequence[int], n: int, counter: Sequence[int]) -> Iterabl
     """Return the words that `words_on_host` returns in parts, each as many as a processor's cache holds."""
     first, *rest = counter
     blocks = -(-n // 4)
-    if blocks <= _FEW:
-        return [_few_words(key, blocks, first, rest)[:n]]
-    return (
-        _many_words(key, min(_PART, blocks - start), first + start, rest)[: n - 4 * start]
-        for start in range(0, blocks, _PART)
-    )
+    return [_few_words(key, blocks, first, rest)[:n]] if blocks <= _FEW else _many_words(key, n, first, rest)
 
 
 def _few_words(key: Sequence[int], blocks: int, first: int, rest: Sequence[int]) -> Array:
@@ -61,22 +56,35 @@ def _few_words(key: Sequence[int], blocks: int, first: int, rest: Sequence[int])
     return np.frombuffer(every, np.uint64).reshape(4, blocks).T.astype(np.uint32).reshape(-1)
 
 
-def _many_words(key: Sequence[int], blocks: int, first: int, rest: Sequence[int]) -> Array:
-    """Return the words of blocks; the two halves of a round, which is that of `one_round`, are rows of an array."""
-    even, odd, whole = np.empty((3, 2, blocks), np.uint64)
-    even[0] = np.arange(first, first + blocks, dtype=np.uint64) & _WORD
-    odd[0], even[1], odd[1] = rest
-    crossed = whole[::-1]
-    for k in range(ROUNDS):
-        np.multiply(even, _FACTORS, out=whole)
-        np.right_shift(crossed, _HALF, out=even)
-        odd ^= np.array([[one + k * more & MASK] for one, more in zip(key, INCREMENTS, strict=True)], np.uint64)
-        even ^= odd
-        np.bitwise_and(crossed, _WORD, out=odd)
-    words = np.empty((blocks, 4), np.uint32)
-    words[:, 0], words[:, 1], words[:, 2], words[:, 3] = even[0], odd[0], even[1], odd[1]
-    return words.reshape(-1)
+def _many_words(key: Sequence[int], n: int, first: int, rest: Sequence[int]) -> Iterable[Array]:
+    """Return the parts of `n` words; each step of a round is one call on arrays of 64 bits, made once for all parts."""
+    blocks = -(-n // 4)
+    keys = [
+        [np.array(one + k * more & MASK, np.uint64) for one, more in zip(key, INCREMENTS, strict=True)]
+        for k in range(ROUNDS)
+    ]
+    by0, by2, word, half = _STEPS
+    state = np.empty((6, min(_PART, blocks)), np.uint64)
+    for start in range(0, blocks, _PART):
+        c0, c1, c2, c3, first_product, second_product = part = state[:, : blocks - start]
+        c0[:] = np.arange(first + start, first + start + c0.size, dtype=np.uint64)
+        c0 &= word
+        c1[:], c2[:], c3[:] = rest
+        for k0, k1 in keys:
+            np.multiply(c0, by0, first_product)
+            np.multiply(c2, by2, second_product)
+            np.bitwise_xor(c1, k0, c1)
+            np.right_shift(second_product, half, c0)
+            np.bitwise_xor(c0, c1, c0)
+            np.bitwise_and(second_product, word, c1)
+            np.bitwise_xor(c3, k1, c3)
+            np.right_shift(first_product, half, c2)
+            np.bitwise_xor(c2, c3, c2)
+            np.bitwise_and(first_product, word, c3)
+        words = np.empty((c0.size, 4), np.uint32)
+        words[:, 0], words[:, 1], words[:, 2], words[:, 3] = part[:4]
+        yield words.reshape(-1)[: n - 4 * start]
 
 
-_FACTORS = np.array([[one] for one in MULTIPLIERS], np.uint64)
-_WORD, _HALF = np.uint64(MASK), np.uint64(32)
+_WORD = np.uint64(MASK)
+_STEPS = [np.array(one, np.uint64) for one in (*MULTIPLIERS, MASK, 32)]  # NumPy reads an array sooner than an int

@@ -7,7 +7,7 @@ from typing import Any
 from multiop import config, errors
 from multiop._call.boundary import boundary
 from multiop._loading.registry import active
-from multiop._values import args, dtypes as _dtypes, host
+from multiop._values import args, dtypes, host
 from multiop._values.types import ArrayLike, DType, Shape, Tensor
 
 
@@ -30,7 +30,7 @@ def op_zeros(shape: Shape, dtype: DType = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_zeros((2, 2))).tolist()
         [[0.0, 0.0], [0.0, 0.0]]
     """
-    return active().op_zeros(args.size(shape), config.floatx() if dtype is None else _dtypes.name(dtype))
+    return active().op_zeros(args.size(shape), config.floatx() if dtype is None else dtypes.name(dtype))
 
 
 @boundary
@@ -52,7 +52,7 @@ def op_ones(shape: Shape, dtype: DType = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_ones((2, 2))).tolist()
         [[1.0, 1.0], [1.0, 1.0]]
     """
-    return active().op_ones(args.size(shape), config.floatx() if dtype is None else _dtypes.name(dtype))
+    return active().op_ones(args.size(shape), config.floatx() if dtype is None else dtypes.name(dtype))
 
 
 @boundary
@@ -75,7 +75,7 @@ def op_full(shape: Shape, fill_value: ArrayLike, dtype: DType = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_full((2, 2), 7)).tolist()
         [[7, 7], [7, 7]]
     """
-    return active().op_full(args.size(shape), fill_value, _dtypes.name_or_none(dtype))
+    return active().op_full(args.size(shape), fill_value, dtypes.name_or_none(dtype))
 
 
 @boundary
@@ -94,7 +94,7 @@ def op_zeros_like(x: ArrayLike, dtype: DType = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_zeros_like([5, 6])).tolist()
         [0, 0]
     """
-    return active().op_zeros_like(x, _dtypes.name_or_none(dtype))
+    return active().op_zeros_like(x, dtypes.name_or_none(dtype))
 
 
 @boundary
@@ -113,7 +113,7 @@ def op_ones_like(x: ArrayLike, dtype: DType = None) -> Tensor:
         >>> multiop.op_convert_to_numpy(multiop.op_ones_like([5, 6])).tolist()
         [1, 1]
     """
-    return active().op_ones_like(x, _dtypes.name_or_none(dtype))
+    return active().op_ones_like(x, dtypes.name_or_none(dtype))
 
 
 @boundary
@@ -136,7 +136,7 @@ def op_full_like(x: ArrayLike, fill_value: ArrayLike, dtype: DType = None) -> Te
         >>> multiop.op_convert_to_numpy(multiop.op_full_like([5.0, 6.0], 2)).tolist()
         [2.0, 2.0]
     """
-    return active().op_full_like(x, fill_value, _dtypes.name_or_none(dtype))
+    return active().op_full_like(x, fill_value, dtypes.name_or_none(dtype))
 
 
 @boundary
@@ -162,23 +162,23 @@ def op_arange(start: Any, stop: Any = None, step: Any = None, dtype: DType = Non
         >>> multiop.op_convert_to_numpy(multiop.op_arange(2, 8, 3)).tolist()
         [2, 5]
     """
-    dtypes = [_number_dtype(x, name) for name, x in (("start", start), ("stop", stop), ("step", step)) if x is not None]
+    given = [_number_dtype(x, name) for name, x in (("start", start), ("stop", stop), ("step", step)) if x is not None]
     if start is None:
         raise errors.ArgumentError("start must be a number, got None")
     if host.is_scalar(step) and step == 0:
         raise errors.ArgumentError("step must not be 0")
-    name = _dtypes.result_type(_dtypes.of_scalar(1), *dtypes) if dtype is None else _dtypes.name(dtype)
+    name = dtypes.result_type(dtypes.of_scalar(1), *given) if dtype is None else dtypes.name(dtype)
     start, stop, step = 0 if stop is None else start, start if stop is None else stop, 1 if step is None else step
     is_of_numbers = {type(start), type(stop), type(step)} <= {int, float}
     if is_of_numbers and (stop - start) / step >= 2**56:  # NumPy's length overflows, and its array is empty
         raise errors.ArgumentError("start, stop and step make more entries than a machine can hold")
-    if name in _dtypes.INTEGER and is_of_numbers:
-        low, high = _dtypes.INTEGER_RANGE[name]
+    if name in dtypes.INTEGER and is_of_numbers:
+        low, high = dtypes.INTEGER_RANGE[name]
         n = -((start - stop) // step)
         last = start + (n - 1) * step
         if n > 0 and not (low <= start <= high and low <= last <= high):  # frameworks wrap around
             extreme = last if low <= start <= high else start
-            name = _dtypes.of_lone_scalar(extreme) if dtype is None else name
+            name = dtypes.of_lone_scalar(extreme) if dtype is None else name
             host.int_within(extreme, name)
     return active().op_arange(start, stop, step, name)
 
@@ -188,12 +188,12 @@ def _number_dtype(x: Any, name: str) -> str:
     if host.is_scalar(x):
         if x != x or isinstance(x, complex):
             raise errors.ArgumentError(f"{name} must be a real number, got {x!r}")
-        return _dtypes.of_scalar(x)
+        return dtypes.of_scalar(x)
     if hasattr(x, "dimension_as_value"):  # a size that JAX will know later, such as that of Keras's batches
-        return _dtypes.of_scalar(1)
+        return dtypes.of_scalar(1)
     if getattr(x, "shape", None) != () or not hasattr(x, "dtype"):
         raise errors.ArgumentTypeError(f"{name} must be a number, got {args.describe(x)}")
-    return _dtypes.name(x.dtype)
+    return dtypes.name(x.dtype)
 
 
 @boundary
@@ -219,7 +219,7 @@ def op_eye(N: int, M: int | None = None, k: int = 0, dtype: DType = None) -> Ten
     """
     rows = args.size((N,), "N")[0]
     columns = rows if M is None else args.size((M,), "M")[0]
-    name = config.floatx() if dtype is None else _dtypes.name(dtype)
+    name = config.floatx() if dtype is None else dtypes.name(dtype)
     return active().op_eye(rows, columns, args.integer(k, "k"), name)
 
 
@@ -279,7 +279,7 @@ def op_linspace(
         >>> multiop.op_convert_to_numpy(multiop.op_linspace(0, 10, 5)).tolist()
         [0.0, 2.5, 5.0, 7.5, 10.0]
     """
-    num, dtype = args.count(num, "num"), _dtypes.name_or_none(dtype)
+    num, dtype = args.count(num, "num"), dtypes.name_or_none(dtype)
     if dtype in ("float64", "complex128"):  # in their own dtype, the ends would lack digits; one promotes the other
         if host.is_scalar(start) and not host.is_scalar(stop):
             stop = active().convert(stop, dtype)

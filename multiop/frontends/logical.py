@@ -6,7 +6,6 @@ from typing import Any
 
 from multiop import errors
 from multiop._call.boundary import boundary
-from multiop._loading import registry
 from multiop._loading.registry import active, composite
 from multiop._values import args
 from multiop._values.types import ArrayLike, Tensor
@@ -311,12 +310,11 @@ def op_where(condition: ArrayLike, x1: ArrayLike | None = None, x2: ArrayLike | 
         >>> multiop.op_convert_to_numpy(multiop.op_where([True, False], [1, 2], [3, 4])).tolist()
         [1, 4]
     """
-    backend: Any = active() if registry.is_overridden else registry._backend
-    if x1 is None and x2 is None:
-        return backend.op_nonzero(condition)
     if x1 is None or x2 is None:
-        raise errors.ArgumentError("give both x1 and x2, or neither")
-    return backend.op_where(condition, x1, x2)
+        if x1 is not x2:
+            raise errors.ArgumentError("give both x1 and x2, or neither")
+        return active().op_nonzero(condition)
+    return active().op_where(condition, x1, x2)
 
 
 @boundary

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from multiop import errors
 from multiop._call.boundary import boundary
-from multiop._loading import registry
 from multiop._loading.registry import active, composite, mark_recomputed
 from multiop._values import args, dtypes
 from multiop._values.types import ArrayLike, Axis, DType, Tensor
@@ -35,11 +34,10 @@ def op_sum(x: ArrayLike, axis: Axis = None, keepdims: bool = False, dtype: DType
         >>> multiop.op_convert_to_numpy(multiop.op_sum([[1, 2], [3, 4]], axis=0)).tolist()
         [4, 6]
     """
-    backend = active() if registry.is_overridden else registry._backend
     if dtype is not None:
         dtype = dtypes.name(dtype)
-        return op_cast(backend.op_sum(op_cast(x, dtype), axis, keepdims), dtype)
-    return backend.op_sum(x, axis, keepdims)
+        return op_cast(active().op_sum(op_cast(x, dtype), axis, keepdims), dtype)
+    return active().op_sum(x, axis, keepdims)
 
 
 @boundary

@@ -62,13 +62,19 @@ def polynomial(x: Any, coefficients: tuple[float, ...]) -> Any:
 
 
 def _polynomial_of_array(x: Any, coefficients: tuple[float, ...]) -> Any:
-    first, second, *rest = coefficients
-    y = x * first
-    y += second
+    first, second, *rest = _as_arrays(x.dtype, *coefficients)
+    y = np.multiply(x, first, np.empty(x.shape, x.dtype))  # an array also where it has no dimensions
+    np.add(y, second, y)
     for coefficient in rest:
-        y *= x
-        y += coefficient
+        np.multiply(y, x, y)
+        np.add(y, coefficient, y)
     return y
+
+
+@functools.lru_cache(64)
+def _as_arrays(dtype: Any, *numbers: float) -> list[Any]:
+    """Return numbers as arrays without dimensions, which NumPy reads sooner than numbers."""
+    return [np.array(number, dtype) for number in numbers]
 
 
 def log(x: Any) -> Any:

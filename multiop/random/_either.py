@@ -67,8 +67,9 @@ def choose(condition: Any, first: Function, second: Function, *xs: Any) -> Any:
     """Return `first(*xs)` where a condition holds, else `second(*xs)`, which the host skips elsewhere."""
     if type(condition) is not np.ndarray:
         return op_where(condition, first(*xs), second(*xs))
-    found, rest = first(*xs), ~condition
-    if rest.any():
+    found = first(*xs)
+    if np.count_nonzero(condition) < condition.size:
+        rest = ~condition
         found[rest] = second(*[x[rest] for x in xs])
     return found
 

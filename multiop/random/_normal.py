@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from multiop._loading.registry import composite, random_part
 from multiop.random import _philox
 from multiop.random._arithmetic import log, log_1_minus, polynomial, sqrt, times
@@ -102,6 +104,8 @@ def _normal_size(middle: Any, tail: Any, is_wide: bool, share: float) -> Any:
 
 def _symmetric(high: Any, low: Any, size: Callable[[Any, Any], Any]) -> Any:
     """Return numbers whose first bit is their sign; `size` is of the probability of a smaller one and of a larger."""
+    if low is None and type(high) is np.ndarray and high.dtype == np.uint32:  # of the host; those of ops are wider
+        return _symmetric_of_array(high, size)
     at = arithmetic_of(high)
     is_upper = at.greater_equal(high, 2**31)
     inner = at.where(is_upper, at.bitwise_and(high, 0x7FFFFFFF), at.bitwise_xor(high, 0x7FFFFFFF))
@@ -110,6 +114,16 @@ def _symmetric(high: Any, low: Any, size: Callable[[Any, Any], Any]) -> Any:
     # the probability of a smaller absolute value, and its complement, both with full precision
     found = size(_half_share(inner, rest), _half_share(*outer))
     return at.where(is_upper, found, at.negative(found))
+
+
+def _symmetric_of_array(high: Any, size: Callable[[Any, Any], Any]) -> Any:
+    """Return what `_symmetric` returns, of an array of single words: an int of 32 bits says its sign by a shift."""
+    signed = np.bitwise_xor(high, 1 << 31).view(np.int32)
+    inner = np.bitwise_xor(signed, np.right_shift(signed, 31))
+    found = size(_half_share(inner, None), _half_share(np.bitwise_xor(inner, 0x7FFFFFFF), None))
+    bits = found.view(np.int32)
+    np.bitwise_xor(bits, np.bitwise_and(signed, -(1 << 31)), bits)
+    return found
 
 
 @composite

@@ -433,3 +433,30 @@ def test_values_of_kernels_at_the_edges_are_those_of_numpy(dtype, multiop_x64):
         (mo.op_trapezoid(of(np.array([1.0, 2.0], dtype)), dx=3), 4.5),
     ):
         np.testing.assert_allclose(mo.op_convert_to_numpy(found), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_sums_along_axes_that_lie_apart_are_those_of_numpy(dtype, keepdims, multiop_x64):
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(8, 8, 4, 32)).astype(dtype)
+    x = x + np.flip(x, 0) * 1j if dtype == "complex64" else x
+    wide = x.astype("complex128")
+    for axis in ((0, 2), (-2, 0), (0, 1, 2), (0, 3)):
+        for given in (torch.from_numpy(x), torch.from_numpy(x.conj()).conj()):
+            total, mean = mo.op_sum(given, axis, keepdims), mo.op_mean(given, axis, keepdims)
+            np.testing.assert_allclose(total.resolve_conj(), wide.sum(axis, keepdims=keepdims), rtol=1e-5, atol=1e-4)
+            np.testing.assert_allclose(mean.resolve_conj(), wide.mean(axis, keepdims=keepdims), rtol=1e-5, atol=1e-6)
+    half = torch.full((16, 4, 16, 32), 3000.0, dtype=torch.float16)
+    assert torch.equal(mo.op_mean(half, (0, 2)), half[0, :, 0])  # the sum overflows
+
+
+def test_the_derivative_of_a_sum_along_axes_that_lie_apart():
+    x = tracked(8, 8, 4, 32)
+    for ours, native in ((mo.op_sum, torch.sum), (mo.op_mean, torch.mean)):
+        both = [(f(x**3, (0, 2)) ** 2).sum() for f in (ours, native)]
+        first = [torch.autograd.grad(y, x, create_graph=True)[0] for y in both]
+        torch.testing.assert_close(*first)
+        torch.testing.assert_close(*[torch.autograd.grad((g**2).sum(), x)[0] for g in first])
+        batch = torch.stack([x.detach()] * 2, -1)
+        torch.testing.assert_close(*[torch.vmap(lambda x, f=f: f(x, (0, 2)), -1)(batch) for f in (ours, native)])

@@ -104,6 +104,7 @@ def op_negative(x):
     return in_wider_dtype(torch.neg, *not_bool(convert(x)))
 
 
+@directly(torch.reciprocal)
 def op_reciprocal(x):
     return torch.reciprocal(floating(x))
 
@@ -136,6 +137,7 @@ def op_sqrt(x):
     return torch.sqrt(floating(x))
 
 
+@directly(torch.rsqrt)
 def op_rsqrt(x):
     return torch.rsqrt(floating(x))
 
@@ -174,6 +176,7 @@ def op_log10(x):
     return logarithm(torch.log10, floating(x))
 
 
+@directly(torch.log1p)
 def op_log1p(x):
     return torch.log1p(floating(x))
 

@@ -68,18 +68,22 @@ def op_isfinite(x):
     return torch.isfinite(convert(x))
 
 
+@directly(torch.logical_and, {torch.bool})
 def op_logical_and(x1, x2):
     return torch.logical_and(*truths(x1, x2))
 
 
+@directly(torch.logical_or, {torch.bool})
 def op_logical_or(x1, x2):
     return torch.logical_or(*truths(x1, x2))
 
 
+@directly(torch.logical_xor, {torch.bool})
 def op_logical_xor(x1, x2):
     return torch.logical_xor(*truths(x1, x2))
 
 
+@directly(torch.logical_not, {torch.bool})
 def op_logical_not(x):
     return torch.logical_not(truth(x))
 

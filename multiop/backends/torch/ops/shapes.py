@@ -72,9 +72,10 @@ def op_concatenate(xs, axis):
 
 
 def op_stack(x, axis):
-    xs = sequence(x)
+    xs = x if type(x) in (list, tuple) and x else sequence(x)
     xs = xs if are_alike(xs) else promote_all(*xs)
-    return torch.stack(xs, args.single_axis(axis, xs[0].ndim + 1))
+    is_usual = type(axis) is int and -(ndim := xs[0].ndim + 1) <= axis < ndim
+    return torch.stack(xs, axis if is_usual else args.single_axis(axis, xs[0].ndim + 1))
 
 
 def op_split(x, indices_or_sections, axis):

@@ -6,20 +6,21 @@ import math
 
 import torch
 
-from ..conversion import floating, in_float32, is_float, reject_complex
+from ..conversion import FLOATING, directly, floating, in_float32, reject_complex
 
 
+@directly(torch.special.erf, FLOATING - {torch.bfloat16})
 def op_erf(x):
-    if is_float(x) and x.dtype is not torch.bfloat16:
-        return torch.special.erf(x)
     # in bfloat16, torch.special.erf of small numbers in a long array is 0
     return in_float32(torch.special.erf, *reject_complex(floating(x)))
 
 
+@directly(torch.special.erfc, FLOATING)
 def op_erfc(x):
     return torch.special.erfc(*reject_complex(floating(x)))
 
 
+@directly(torch.special.erfinv, FLOATING)
 def op_erfinv(x):
     return torch.special.erfinv(*reject_complex(floating(x)))
 
