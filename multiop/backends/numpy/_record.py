@@ -23,7 +23,7 @@ _numbers = itertools.count()
 now = functools.partial(next, _numbers)  # a number between those of the nodes so far and of those to come
 SPELLED = {"AxisConcatenator": "r_"}
 INEXACT = {dtypes.to_numpy(name) for name in dtypes.INEXACT}
-COPIES = weakref.WeakValueDictionary()  # of what many steps need, as a matrix in a loop
+COPIES = {}  # of what many steps need, as a matrix in a loop: references, by the place of what was copied
 WIDE = {dtype for dtype in INEXACT if dtype.itemsize > 2}
 HALVES = INEXACT - WIDE
 
@@ -519,12 +519,21 @@ def copy_of(x):
     """Return a copy of `x`; of many numbers that which another step keeps, if they have the same bits."""
     if x.size < 1000 or x.dtype.kind == "c":
         return x.copy()
-    key, bits = (x.__array_interface__["data"][0], x.shape, x.strides, x.dtype), f"u{x.itemsize}"
-    copy = COPIES.get(key)
-    if copy is None or not np.array_equal(copy.view(bits), x.view(bits)):
-        COPIES[key] = copy = x.copy()
-        copy.flags.writeable = False
+    key = id(x) if x.base is None else (x.__array_interface__["data"][0], x.shape, x.strides)
+    known = COPIES.get(key)
+    copy = known and known()
+    if copy is None or copy.dtype is not x.dtype or copy.shape != x.shape or not have_same_bits(copy, x):
+        if len(COPIES) > 1000:  # most are of what is gone
+            COPIES.clear()
+        copy = x.copy()
+        copy.setflags(write=False)
+        COPIES[key] = weakref.ref(copy)
     return copy
+
+
+def have_same_bits(x, y):
+    bits = f"u{x.itemsize}"
+    return np.array_equal(x.view(bits), y.view(bits))
 
 
 def in_float32(x):
