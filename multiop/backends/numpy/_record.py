@@ -426,7 +426,7 @@ def recorded(op, rule, args, result=None):
         return result
     args = [each(alike if hasattr(rule, "needs_shapes") else kept, x) for x in args]
     leaves = operands(args)
-    has_halves = any(getattr(x, "dtype", None) in HALVES for x in [*leaves, *results])
+    has_halves = not HALVES.isdisjoint([getattr(x, "dtype", None) for x in [*leaves, *results]])
 
     def pull(upstreams):
         wide = args
@@ -508,7 +508,9 @@ def each(fn, x):
 
 def kept(x):
     """Return what a node keeps of an operand: a copy of an array, which the caller may change."""
-    return x if is_traced(x) else copy_of(array_of(x)) if isinstance(x, (np.ndarray, Traced)) else x
+    if isinstance(x, Traced):
+        return x if is_traced(x) else copy_of(x.array)
+    return copy_of(x) if isinstance(x, np.ndarray) else x
 
 
 def alike(x):
