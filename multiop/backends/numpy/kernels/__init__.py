@@ -48,22 +48,21 @@ def of_one(fn, dtypes=REAL):
 
 def of_two(fn, dtypes=REAL, pairs=PAIRS):
     """Return the kernel of a function of two entries each; `pairs` tells the dtype to compute two others in."""
-    scaled = REAL | COMPLEX & dtypes
 
-    def takes(x, number):
-        return x.dtype in scaled and (is_small(number) or (type(number) is complex and COMPLEX <= dtypes))
+    def is_complex_scale(x, number):
+        return type(number) in (float, complex) and dtypes >= COMPLEX and (x.dtype in REAL or x.dtype in COMPLEX)
 
     def kernel(x1, x2, *, otherwise):
         if type(x1) is ndarray:
             if type(x2) is not ndarray:
-                is_usual = takes(x1, x2)
+                is_usual = (is_small(x2) and x1.dtype in REAL) or is_complex_scale(x1, x2)
             elif x1.dtype is x2.dtype:
                 is_usual = x1.dtype in dtypes
             else:
                 dtype = pairs.get((x1.dtype, x2.dtype))
                 return otherwise(x1, x2) if dtype is None else asarray(QUIET.copy().run(fn, x1, x2, dtype=dtype))
         else:
-            is_usual = type(x2) is ndarray and takes(x2, x1)
+            is_usual = type(x2) is ndarray and ((is_small(x1) and x2.dtype in REAL) or is_complex_scale(x2, x1))
         return asarray(QUIET.copy().run(fn, x1, x2)) if is_usual else otherwise(x1, x2)
 
     return kernel
@@ -295,7 +294,9 @@ op_cumsum = when(
     lambda x, axis, dtype: dtype is None and is_real(x, axis), lambda x, axis, dtype: QUIET.copy().run(x.cumsum, axis)
 )
 op_einsum = when(
-    lambda subscripts, xs: are_alike(xs, 0) and xs[0].dtype in REAL and len(xs) > 1 and is_short(subscripts, *[x.shape for x in xs]),
+    lambda subscripts, xs: (
+        are_alike(xs, 0) and xs[0].dtype in REAL and len(xs) > 1 and is_short(subscripts, *[x.shape for x in xs])
+    ),
     lambda subscripts, xs: asarray(QUIET.copy().run(np.einsum, subscripts, *xs)),
     ValueError,
 )
@@ -305,6 +306,8 @@ op_matmul, op_dot, op_inner, op_outer = (
 )
 op_inv = when(is_square, np.linalg.inv, np.linalg.LinAlgError)
 op_cholesky = when(is_square, lambda x, upper: np.linalg.cholesky(x), np.linalg.LinAlgError)
+
+
 def are_solved(a, b, *_):
     return is_real(a) and is_real(b) and a.dtype is b.dtype and a.ndim == 2 and 0 < b.ndim <= 2
 
