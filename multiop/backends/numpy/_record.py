@@ -197,6 +197,22 @@ def refused(function, name, way=""):
     )
 
 
+def refuse_operators(xs):
+    """Raise an error for an array of a class whose operators mean something else, as `*` does for `np.matrix`."""
+    for x in xs:
+        if is_subclass(x) and not isinstance(x, np.ma.MaskedArray):  # which conversion refuses
+            own = type(x)
+            if own.__mul__ is not np.ndarray.__mul__ or own.__array_ufunc__ is not np.ndarray.__array_ufunc__:
+                raise errors.ArgumentTypeError(
+                    f"{own.__name__} has operators of its own, which an array that is differentiated does not follow: "
+                    f"give np.asarray of it"
+                )
+
+
+def is_subclass(x):
+    return isinstance(x, np.ndarray) and type(x) is not np.ndarray
+
+
 def refused_conversion():
     """Return the error for what only takes arrays of NumPy, by the name of the function that asks for one."""
     frame, names = inspect.currentframe().f_back.f_back, []
@@ -206,7 +222,7 @@ def refused_conversion():
             names.append(f"polynomial's {name}" if module.startswith("numpy.polynomial") else SPELLED.get(name, name))
         frame, package = frame.f_back, "scipy's " if module[0] == "s" else "np."
     name = next((name for name in reversed(names) if _functions.op_of(name)), names[-1] if names else "stack")
-    way = "; functions of SciPy, and methods of plain arrays, take none either: write np.dot(a, x), not a.dot(x)"
+    way = "; SciPy's functions and matrices, and methods of arrays, take none either: write np.dot(a, x), not a.dot(x)"
     return refused(f"{package}{name}", name) if names else refused("np.asarray", name, way)
 
 
@@ -255,7 +271,9 @@ class Traced:
             way = "; `y += x` and `out=` write into an array, which cannot record: write y = y + x"
             is_call = method == "__call__"
             function, name = (
-                (ufunc.__name__, _functions.name_of(ufunc)) if is_call else (f"{ufunc.__name__}.{method}", "")
+                (ufunc.__name__, _functions.name_of(ufunc))
+                if is_call
+                else (called := f"{ufunc.__name__}.{method}", called)
             )
             raise refused(f"np.{function}", name, way if "out" in options else "")
         return found
@@ -264,6 +282,7 @@ class Traced:
         is_live = is_differentiated(self) or is_differentiated([args, list(kwargs.values())])
         if not is_live or function.__name__ in _functions.FACTS:
             return function(*locked(args), **{name: locked(x) for name, x in kwargs.items()})
+        refuse_operators(args)
         found = _functions.called_by_op(function, args, kwargs)
         if found is NotImplemented:
             raise refused(f"np.{function.__name__}", function.__name__)
