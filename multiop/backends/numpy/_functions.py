@@ -42,7 +42,7 @@ REDUCED = {
 NEUTRAL = {"sum": 0, "prod": 1, "max": -np.inf, "min": np.inf}  # what stands where an entry is left out
 NAMES = {
     "amax": "max", "amin": "min", "around": "round", "copyto": "set_item", "r_": "concatenate", "put": "set_item",
-    "place": "set_item", "putmask": "where", "fill_diagonal": "set_item", "add.at": "segment_sum",
+    "place": "set_item", "putmask": "where", "fill_diagonal": "set_item", "add.at": "add_at",
     "MaskedArray": "where", "masked_where": "where",
 }  # fmt: skip
 RENAMED = {"correction": "ddof"}
