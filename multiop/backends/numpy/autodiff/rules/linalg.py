@@ -171,8 +171,7 @@ def op_eig(u, x):
 
 
 def triangle(x, is_lower):
-    n = np.arange(x.shape[-1])
-    return (np.greater_equal if is_lower else np.less_equal).outer(n, n)
+    return (np.greater_equal if is_lower else np.less_equal).outer(*map(np.arange, x.shape[-2:]))
 
 
 def lower(x):
