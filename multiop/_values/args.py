@@ -624,7 +624,15 @@ def parts(key: Any, sizes: Sequence[Any]) -> list[Any]:
     places = [place for place, part in enumerate(given) if part is Ellipsis] or [len(given)]
     if len(places) > 1:
         raise errors.ArgumentError("key has more than one Ellipsis")
+    is_empty = used == len(sizes) and places[0] < len(given)
     given[places[0] : places[0] + 1] = [slice(None)] * (len(sizes) - used)
+    if is_empty and not all(map(is_basic, given)):
+        indices = [place for place, one in enumerate(given) if is_advanced(one)]
+        if indices[0] < places[0] <= indices[-1] and index_axis(indices):
+            raise errors.ArgumentError(
+                "key: an Ellipsis that stands for no dimension parts its indices, so that NumPy puts theirs in front; "
+                "leave it out, or move them with op_moveaxis"
+            )
     left = list(sizes)
     for one in given:
         here = [left.pop(0) for _ in range(_width(one))]

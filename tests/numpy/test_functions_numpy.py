@@ -62,6 +62,10 @@ FUNCTIONS = {
     ),
     "entries that are picked twice": lambda p: np.sum(p[[1, 2, 2, -1]] ** 3) + np.sum((A * p)[1:, [0, 0, 3]] ** 2),
     "labels that are numbers": lambda p: np.einsum(A, [0, 1], p, [1], A * p, [1, ...], [...]).sum(),
+    "a plan of products": lambda p: np.einsum("i,ij,jk->k", p, A * p, M, optimize="greedy") @ X,
+    "a list among arrays": lambda p: np.sum(np.concatenate([p, [p[0] * p[1], 2.0], A[0]]) ** 3),
+    "entries one by one": lambda p: sum(q**2 for q in (A * p).flat) * (A * p).flat[5],
+    "Hurwitz's zeta function": lambda p: np.sum(scipy.special.zeta(3.0, p) * p),
     "blocks": lambda p: np.sum(np.block([[A * p, p[:, None]], [p, 1.0]]) ** 3),
     "parts in order": lambda p: np.sum(np.partition(p * p, 2)[:2] ** 2),
     "eigenvalues": lambda p: np.sum(np.linalg.eig(M + np.diag(p))[0] ** 2),
@@ -209,7 +213,7 @@ def test_a_function_of_numpy_is_differentiated(name):
 
 WAYS = {  # calls that end a gradient, and what their errors name
     r"scipy's logsumexp.*op_logsumexp": lambda p: scipy.special.logsumexp(p * p),
-    r"np.asarray.*functions of SciPy": lambda p: np.sum(scipy.linalg.cho_factor(M + np.diag(p))[0]),
+    r"np.asarray.*SciPy's functions and matrices": lambda p: np.sum(scipy.linalg.cho_factor(M + np.diag(p))[0]),
     r"np.asarray.*write np.dot\(a, x\)": lambda p: A.dot(p).sum(),
     r"np.add.*write y = y \+ x": lambda p: np.ones(4).__iadd__(p).sum(),
     r"entry of another array.*op_stack or op_set_item": lambda p: np.zeros(4).__setitem__(0, p[0]),
@@ -217,6 +221,10 @@ WAYS = {  # calls that end a gradient, and what their errors name
     r"np.r_.*op_concatenate": lambda p: np.sum(np.r_[p, 1.0]),
     r"np.copyto.*op_set_item": lambda p: np.sum(np.full_like(X, p[0])),
     r"np.polynomial's polyval.*one of those in docs/ops.md": lambda p: np.polynomial.polynomial.polyval(2.0, p),
+    r"np.add.at.*op_add_at": lambda p: np.add.at(np.zeros(4), [0, 0], p[:2]),
+    r"np.put .*op_set_item": lambda p: np.put(np.zeros(4), [0], p[:1]),
+    r"np.MaskedArray.*op_where": lambda p: np.ma.masked_array(p, X > 1).sum(),
+    r"np.take .*op_take": lambda p: np.take(p, [1], out=np.zeros(1)),
     r"np.maximum.at.*one of those in docs/ops.md": lambda p: np.maximum.at(np.zeros(4), [0], p[:1]),
     r"np.histogram_bin_edges": lambda p: np.sum(np.histogram(p)[1]),
     r"np.ravel.*op_ravel": lambda p: p.ravel("K").sum(),
@@ -227,6 +235,28 @@ WAYS = {  # calls that end a gradient, and what their errors name
 def test_what_would_end_a_gradient_names_the_way_out(way):
     with pytest.raises(errors.UnsupportedError, match=way):
         mo.grad(WAYS[way])(X)
+
+
+OPERATIONS = [
+    lambda p, m: m * p, lambda p, m: p * m, lambda p, m: m @ p, lambda p, m: p**m, lambda p, m: np.multiply(p, m),
+    lambda p, m: np.dot(m, p), lambda p, m: np.concatenate([m, p]), lambda p, m: np.where(A > 0, p, m),
+    lambda p, m: np.linalg.solve(m, p), lambda p, m: np.einsum("ij,jk", p, m), lambda p, m: np.arctan2(m, p),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", OPERATIONS)
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_an_array_whose_operators_are_its_own_is_refused(call):
+    class Unit(np.ndarray):
+        def __array_ufunc__(self, *args, **kwargs):
+            return NotImplemented
+
+    for own in (np.matrix(M), M.view(Unit), np.ma.masked_array(M, A > 0)):
+        with pytest.raises(errors.MultiopError, match=r"operators of its own.*np.asarray|masked array|np.MaskedArray"):
+            mo.grad(lambda p, own=own: call(p, own).sum())(A)
+    plain = M.view(np.recarray)  # as np.memmap is: only its memory is another
+    gradient = mo.grad(lambda p, m: call(p, m).sum())
+    np.testing.assert_array_equal(gradient(A, plain), gradient(A, M))
 
 
 def test_what_has_no_op_says_what_to_use():

@@ -85,11 +85,43 @@ def mixture(p):
     return len(T) * np.log(p[3]) - np.logaddexp(first, second).sum()
 
 
+def kalman(p):
+    mean, variance, total = 0.0, 1.0, 0.0
+    for y in RETURNS:
+        variance = variance + p[0]
+        gain, rest = variance / (variance + p[1]), y - mean
+        total -= 0.5 * (np.log(2 * np.pi * (variance + p[1])) + rest**2 / (variance + p[1]))
+        mean, variance = mean + gain * rest, (1 - gain) * variance
+    return total
+
+
+def hidden_states(p):
+    steps, state = np.log(p[2:].reshape(2, 2)), np.log(p[:2])
+    for y in RETURNS:
+        state = np.logaddexp.reduce(state[:, None] + steps, axis=0) - 0.5 * (y - np.array([-1.0, 1.0])) ** 2
+    return np.logaddexp(*state)
+
+
+def weighted_least_squares(p):
+    root = np.sqrt(p)[:, None]
+    q, r = np.linalg.qr(X[:6] * root)
+    return np.sum(np.linalg.solve(r, q.T @ (Y[:6] * root[:, 0])) ** 2)
+
+
+def option(p):
+    spot, strike, volatility = p
+    up = (np.log(spot / strike) + volatility**2 / 2) / volatility
+    price = spot * scipy.special.ndtr(up) - strike * scipy.special.ndtr(up - volatility)
+    return np.select([price > 1, price > 0.1], [price, 2 * price], 0.0)
+
+
 PROGRAMS = {
     rosenbrock: [1.3, 0.7, 0.8, 1.9, 1.2], enzyme: [2.5, 3.9, 4.15, 3.9], soft_l1: [1.0, 1.0, 0.0],
     huber: [1.0, 2.0, 1.0], pressure: rng.random(16), negative_binomial: [0.1, 0.2, 0.3, 0.5],
     volatility: [0.1, 0.1, 0.8], gaussian_process: [1.0, 0.5, 0.1], lowpass: rng.normal(size=16),
-    lennard_jones: rng.normal(size=12), mixture: [0.5, 1.0, 3.0, 1.0],
+    lennard_jones: rng.normal(size=12), mixture: [0.5, 1.0, 3.0, 1.0], kalman: [0.5, 1.0],
+    hidden_states: [0.3, 0.7, 0.9, 0.1, 0.2, 0.8], weighted_least_squares: [0.5, 1.0, 2.0, 1.5, 0.7, 1.2],
+    option: [1.0, 1.1, 0.3],
 }  # fmt: skip
 
 
@@ -99,6 +131,7 @@ def test_a_program_is_differentiated_unchanged(program):
     wanted = scipy.optimize.approx_fprime(x, program, 1e-7)
     gradient = mo.grad(program)
     np.testing.assert_allclose(gradient(x), wanted, rtol=1e-4, atol=1e-5 * np.abs(wanted).max())
+    np.testing.assert_allclose(mo.jacfwd(program)(x), gradient(x), rtol=1e-9, atol=1e-10 * np.abs(wanted).max())
     second = scipy.optimize.approx_fprime(x, gradient, 1e-7)
     np.testing.assert_allclose(mo.hessian(program)(x), second, rtol=1e-4, atol=1e-5 * np.abs(second).max())
 

@@ -33,6 +33,7 @@ FACTS = set(  # which are constant but where they jump
 UFUNCS = {  # whose ops have other names, those of SciPy too
     "absolute": "abs", "remainder": "mod", "float_power": "power", "expit": "sigmoid", "gammaln": "lgamma",
     "psi": "digamma", "degrees": "rad2deg", "radians": "deg2rad", "conjugate": "conj", "log_expit": "log_sigmoid",
+    "_zeta": "zeta",
 }  # fmt: skip
 REDUCED = {
     ("add", "reduce"): np.sum, ("multiply", "reduce"): np.prod, ("maximum", "reduce"): np.max,
@@ -40,7 +41,9 @@ REDUCED = {
 }  # fmt: skip
 NEUTRAL = {"sum": 0, "prod": 1, "max": -np.inf, "min": np.inf}  # what stands where an entry is left out
 NAMES = {
-    "amax": "max", "amin": "min", "around": "round", "copyto": "set_item", "r_": "concatenate",
+    "amax": "max", "amin": "min", "around": "round", "copyto": "set_item", "r_": "concatenate", "put": "set_item",
+    "place": "set_item", "putmask": "where", "fill_diagonal": "set_item", "add.at": "add_at",
+    "MaskedArray": "where", "masked_where": "where",
 }  # fmt: skip
 RENAMED = {"correction": "ddof"}
 TYPES = {float, complex, int, bool}  # NumPy's are wide
@@ -124,7 +127,7 @@ def called_by_op(function, args, kwargs):
         call = ADAPTED[function]
         names = signature(call).parameters if kwargs else ()
         known = {key: x for key, x in kwargs.items() if "options" in names or key in names}
-        unknown = kwargs.keys() - known.keys() - (IGNORED if kwargs.get("out") is None else {})
+        unknown = kwargs.keys() - known.keys() - (IGNORED if kwargs.get("out") is None else set())
         return NotImplemented if unknown else call(*args, **known)
     if name not in FUNCTIONS or not (function.__module__ or "").startswith("numpy"):
         return NotImplemented
@@ -173,7 +176,7 @@ def _bind_arguments(function, args, kwargs, wanted):
     names, order = {p.name for p in wanted}, list(parameters)
     positional, options = [], {}
     for name, value in given.items():
-        is_next = order[len(positional)] == name
+        is_next = order[len(positional) : len(positional) + 1] == [name]
         kind, default = parameters[name].kind, parameters[name].default
         name = name if name in names else RENAMED.get(name, name)
         if kind is inspect.Parameter.VAR_POSITIONAL:
@@ -203,8 +206,8 @@ def method_of(x, name):
         return op_of(name)(x)
     if name == "mT":
         return np.matrix_transpose(x)
-    if name == "flatten":
-        return functools.partial(np.ravel, x)
+    if name in ("flatten", "flat"):
+        return np.ravel(x) if name == "flat" else functools.partial(np.ravel, x)
     if name == "astype":
         return functools.partial(_astype, x)
     if name in ("reshape", "transpose"):

@@ -23,7 +23,7 @@ _numbers = itertools.count()
 now = functools.partial(next, _numbers)  # a number between those of the nodes so far and of those to come
 SPELLED = {"AxisConcatenator": "r_"}
 INEXACT = {dtypes.to_numpy(name) for name in dtypes.INEXACT}
-COPIES = weakref.WeakValueDictionary()  # of what many steps need, as a matrix in a loop
+COPIES = {}  # of what many steps need, as a matrix in a loop: references, by the place of what was copied
 WIDE = {dtype for dtype in INEXACT if dtype.itemsize > 2}
 HALVES = INEXACT - WIDE
 
@@ -197,6 +197,22 @@ def refused(function, name, way=""):
     )
 
 
+def refuse_operators(xs):
+    """Raise an error for an array of a class whose operators mean something else, as `*` does for `np.matrix`."""
+    for x in xs:
+        if is_subclass(x) and not isinstance(x, np.ma.MaskedArray):  # which conversion refuses
+            own = type(x)
+            if own.__mul__ is not np.ndarray.__mul__ or own.__array_ufunc__ is not np.ndarray.__array_ufunc__:
+                raise errors.ArgumentTypeError(
+                    f"{own.__name__} has operators of its own, which an array that is differentiated does not follow: "
+                    f"give np.asarray of it"
+                )
+
+
+def is_subclass(x):
+    return isinstance(x, np.ndarray) and type(x) is not np.ndarray
+
+
 def refused_conversion():
     """Return the error for what only takes arrays of NumPy, by the name of the function that asks for one."""
     frame, names = inspect.currentframe().f_back.f_back, []
@@ -206,7 +222,7 @@ def refused_conversion():
             names.append(f"polynomial's {name}" if module.startswith("numpy.polynomial") else SPELLED.get(name, name))
         frame, package = frame.f_back, "scipy's " if module[0] == "s" else "np."
     name = next((name for name in reversed(names) if _functions.op_of(name)), names[-1] if names else "stack")
-    way = "; functions of SciPy, and methods of plain arrays, take none either: write np.dot(a, x), not a.dot(x)"
+    way = "; SciPy's functions and matrices, and methods of arrays, take none either: write np.dot(a, x), not a.dot(x)"
     return refused(f"{package}{name}", name) if names else refused("np.asarray", name, way)
 
 
@@ -255,7 +271,9 @@ class Traced:
             way = "; `y += x` and `out=` write into an array, which cannot record: write y = y + x"
             is_call = method == "__call__"
             function, name = (
-                (ufunc.__name__, _functions.name_of(ufunc)) if is_call else (f"{ufunc.__name__}.{method}", "")
+                (ufunc.__name__, _functions.name_of(ufunc))
+                if is_call
+                else (called := f"{ufunc.__name__}.{method}", called)
             )
             raise refused(f"np.{function}", name, way if "out" in options else "")
         return found
@@ -264,6 +282,7 @@ class Traced:
         is_live = is_differentiated(self) or is_differentiated([args, list(kwargs.values())])
         if not is_live or function.__name__ in _functions.FACTS:
             return function(*locked(args), **{name: locked(x) for name, x in kwargs.items()})
+        refuse_operators(args)
         found = _functions.called_by_op(function, args, kwargs)
         if found is NotImplemented:
             raise refused(f"np.{function.__name__}", function.__name__)
@@ -426,7 +445,7 @@ def recorded(op, rule, args, result=None):
         return result
     args = [each(alike if hasattr(rule, "needs_shapes") else kept, x) for x in args]
     leaves = operands(args)
-    has_halves = any(getattr(x, "dtype", None) in HALVES for x in [*leaves, *results])
+    has_halves = not HALVES.isdisjoint([getattr(x, "dtype", None) for x in [*leaves, *results]])
 
     def pull(upstreams):
         wide = args
@@ -508,7 +527,9 @@ def each(fn, x):
 
 def kept(x):
     """Return what a node keeps of an operand: a copy of an array, which the caller may change."""
-    return x if is_traced(x) else copy_of(array_of(x)) if isinstance(x, (np.ndarray, Traced)) else x
+    if isinstance(x, Traced):
+        return x if is_traced(x) else copy_of(x.array)
+    return copy_of(x) if isinstance(x, np.ndarray) else x
 
 
 def alike(x):
@@ -519,12 +540,21 @@ def copy_of(x):
     """Return a copy of `x`; of many numbers that which another step keeps, if they have the same bits."""
     if x.size < 1000 or x.dtype.kind == "c":
         return x.copy()
-    key, bits = (x.__array_interface__["data"][0], x.shape, x.strides, x.dtype), f"u{x.itemsize}"
-    copy = COPIES.get(key)
-    if copy is None or not np.array_equal(copy.view(bits), x.view(bits)):
-        COPIES[key] = copy = x.copy()
-        copy.flags.writeable = False
+    key = id(x) if x.base is None else (x.__array_interface__["data"][0], x.shape, x.strides)
+    known = COPIES.get(key)
+    copy = known and known()
+    if copy is None or copy.dtype is not x.dtype or copy.shape != x.shape or not have_same_bits(copy, x):
+        if len(COPIES) > 1000:  # most are of what is gone
+            COPIES.clear()
+        copy = x.copy()
+        copy.setflags(write=False)
+        COPIES[key] = weakref.ref(copy)
     return copy
+
+
+def have_same_bits(x, y):
+    bits = f"u{x.itemsize}"
+    return np.array_equal(x.view(bits), y.view(bits))
 
 
 def in_float32(x):

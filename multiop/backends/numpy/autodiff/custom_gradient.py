@@ -24,8 +24,8 @@ def stop_gradient(x):
 
 def custom_call(call, primals, may_be_bare=True):
     """Run the function, on plain arrays where a first derivative is all that the one open transform needs."""
-    start, are_traced = now(), [isinstance(x, Traced) and is_traced(x) for x in primals]
-    if Owner.n_open:  # a rule may close over what the caller changes later
+    start, are_traced = now(), list(map(is_traced, primals))
+    if Owner.n_open and not all(are_traced):  # a rule may close over what the caller changes later
         primals = [
             x if is_recorded else np.array(array_of(x)) for x, is_recorded in zip(primals, are_traced, strict=True)
         ]
@@ -42,11 +42,10 @@ def custom_call(call, primals, may_be_bare=True):
             f"{call.name} closes over a differentiable value whose gradient would be dropped; pass it as an argument, "
             f"or take op_stop_gradient of it"
         )
-    arrays = own(arrays, leaves if is_bare else list(map(array_of, primals)))
     inputs = [*itertools.compress(primals, are_traced), *variables]
     if not inputs:
-        return arrays
-    arrays = [y.copy() if x is y else y for x, y in zip(outputs, arrays, strict=True)]  # the function may keep it
+        return own(arrays, list(map(array_of, primals)))
+    arrays = list(map(np.array, arrays))  # the function may keep its own
 
     def pull(upstreams):
         if is_bare and any(map(is_traced, primals)):  # it will be differentiated again, after all

@@ -6,6 +6,8 @@ Whatever else there is (a list, a dtype that is promoted or widened, a traced ar
 from __future__ import annotations
 
 import contextvars
+import functools
+import itertools
 import math
 
 import numpy as np
@@ -14,6 +16,7 @@ from numpy import asarray, ndarray
 from multiop._values import dtypes as _dtypes
 
 from .. import _fourier
+from .._record import Traced
 
 QUIET = contextvars.Context()
 QUIET.run(np.seterr, all="ignore")  # a copy of it costs a thirtieth of np.errstate
@@ -46,17 +49,20 @@ def of_one(fn, dtypes=REAL):
 def of_two(fn, dtypes=REAL, pairs=PAIRS):
     """Return the kernel of a function of two entries each; `pairs` tells the dtype to compute two others in."""
 
+    def is_complex_scale(x, number):
+        return type(number) in (float, complex) and dtypes >= COMPLEX and (x.dtype in REAL or x.dtype in COMPLEX)
+
     def kernel(x1, x2, *, otherwise):
         if type(x1) is ndarray:
             if type(x2) is not ndarray:
-                is_usual = is_small(x2) and x1.dtype in REAL
+                is_usual = (is_small(x2) and x1.dtype in REAL) or is_complex_scale(x1, x2)
             elif x1.dtype is x2.dtype:
                 is_usual = x1.dtype in dtypes
             else:
                 dtype = pairs.get((x1.dtype, x2.dtype))
                 return otherwise(x1, x2) if dtype is None else asarray(QUIET.copy().run(fn, x1, x2, dtype=dtype))
         else:
-            is_usual = type(x2) is ndarray and is_small(x1) and x2.dtype in REAL
+            is_usual = type(x2) is ndarray and ((is_small(x1) and x2.dtype in REAL) or is_complex_scale(x2, x1))
         return asarray(QUIET.copy().run(fn, x1, x2)) if is_usual else otherwise(x1, x2)
 
     return kernel
@@ -167,7 +173,7 @@ def op_clip(x, x_min, x_max, *, otherwise):
 
 
 def op_shape(x, *, otherwise):
-    return x.shape if type(x) is ndarray and x.dtype in KNOWN else otherwise(x)
+    return x.shape if type(x) is Traced or (type(x) is ndarray and x.dtype in KNOWN) else otherwise(x)
 
 
 def op_get_item(x, key, *, otherwise):
@@ -239,12 +245,11 @@ def are_vectors(x1, x2):
     return type(x1) is type(x2) is ndarray and x1.dtype is x2.dtype and x1.dtype in REAL and x1.ndim and x2.ndim
 
 
-def is_short(subscripts, xs):
+@functools.lru_cache(1024)
+def is_short(subscripts, *shapes):
     """Say whether a plan of a sum of products would take longer than the sum."""
-    labels, shape = subscripts.partition("->")[0].replace(",", "").replace(" ", ""), ()
-    for x in xs:
-        shape += x.shape
-    return "." not in labels and math.prod(dict(zip(labels, shape, strict=False)).values()) < 5000
+    labels = subscripts.partition("->")[0].replace(",", "").replace(" ", "")
+    return "." not in labels and math.prod(dict(zip(labels, itertools.chain(*shapes), strict=False)).values()) < 5000
 
 
 def filled(x, number):
@@ -270,6 +275,7 @@ op_argmax, op_argmin = (
 op_reshape = when(lambda x, newshape: is_known(x), lambda x, newshape: x.reshape(newshape).copy())
 op_ravel = when(is_known, ndarray.flatten)
 op_transpose = when(is_known, lambda x, axes: x.T.copy())
+op_diagonal = when(lambda x, *where: is_known(x), lambda x, *where: x.diagonal(*where).copy(), (TypeError, ValueError))
 op_flip = when(is_known, lambda x, axis: x[(BACKWARDS,) * x.ndim].copy())
 op_zeros_like = when(is_known, lambda x, dtype: np.zeros(x.shape, x.dtype))
 op_ones_like = when(is_known, lambda x, dtype: filled(x, 1))
@@ -288,7 +294,9 @@ op_cumsum = when(
     lambda x, axis, dtype: dtype is None and is_real(x, axis), lambda x, axis, dtype: QUIET.copy().run(x.cumsum, axis)
 )
 op_einsum = when(
-    lambda subscripts, xs: are_alike(xs, 0) and xs[0].dtype in REAL and len(xs) > 1 and is_short(subscripts, xs),
+    lambda subscripts, xs: (
+        are_alike(xs, 0) and xs[0].dtype in REAL and len(xs) > 1 and is_short(subscripts, *[x.shape for x in xs])
+    ),
     lambda subscripts, xs: asarray(QUIET.copy().run(np.einsum, subscripts, *xs)),
     ValueError,
 )
@@ -298,10 +306,15 @@ op_matmul, op_dot, op_inner, op_outer = (
 )
 op_inv = when(is_square, np.linalg.inv, np.linalg.LinAlgError)
 op_cholesky = when(is_square, lambda x, upper: np.linalg.cholesky(x), np.linalg.LinAlgError)
-op_solve = when(
-    lambda a, b: is_real(a) and is_real(b) and a.dtype is b.dtype and a.ndim == 2 and 0 < b.ndim <= 2,
-    np.linalg.solve,
-    (np.linalg.LinAlgError, ValueError),
+
+
+def are_solved(a, b, *_):
+    return is_real(a) and is_real(b) and a.dtype is b.dtype and a.ndim == 2 and 0 < b.ndim <= 2
+
+
+op_solve, op_solve_triangular = (
+    when(are_solved, solve, (np.linalg.LinAlgError, ValueError))
+    for solve in (np.linalg.solve, lambda a, b, lower: np.linalg.solve((np.tril if lower else np.triu)(a), b))
 )
 
 

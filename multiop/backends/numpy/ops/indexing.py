@@ -26,7 +26,9 @@ def op_take_along_axis(x, indices, axis):
 def op_get_item(x, key):
     x = convert(x)
     entries, arrays = args.normalize_key(key, x.shape)
-    return x[tuple(within(entry, x.shape[k]) if k in arrays else entry for k, entry in enumerate(entries))]
+    sizes = iter(x.shape)  # `None` takes none of them
+    sizes = [entry if entry is None else next(sizes) for entry in entries]
+    return x[tuple(within(entry, sizes[k]) if k in arrays else entry for k, entry in enumerate(entries))]
 
 
 def op_slice(inputs, start_indices, shape):

@@ -17,7 +17,19 @@ from multiop._loading.primitives import Primitives
 from multiop._values import dtypes
 
 from ... import kernels
-from ..._record import WIDE, Traced, array_of, is_inexact, is_traced, operands, ops, record_step, recorded
+from ..._record import (
+    WIDE,
+    Traced,
+    array_of,
+    is_inexact,
+    is_subclass,
+    is_traced,
+    operands,
+    ops,
+    record_step,
+    recorded,
+    refuse_operators,
+)
 from ...conversion import convert, dtype_name, is_tensor, own
 from .formula import by_formula, zero
 
@@ -64,6 +76,7 @@ def around(name, op):
         """Run the op on operands that are lists, or that have tensors in them."""
         if rule is zero or not is_traced(args):
             return run(*array_of(args), **kwargs)
+        refuse_operators(operands(args))
         again = getattr(ops, name[3:])
         if name in SEQUENCES:
             return recorded(again, rule, args)
@@ -73,7 +86,7 @@ def around(name, op):
                     isinstance(y, (np.ndarray, Traced)) and y.dtype in ("float64", "complex128") for y in args
                 )
                 args = (*args[:k], one_tensor(x, k < n_operands and rule[k] is not None, is_wide), *args[k + 1 :])
-            elif hasattr(x, "__array__") and not is_tensor(x):  # a Series of pandas
+            elif hasattr(x, "__array__") and (not is_tensor(x) or is_subclass(x)):  # a Series of pandas, a np.memmap
                 args = (*args[:k], convert(x), *args[k + 1 :])
         return recorded(again, rule, args)
 

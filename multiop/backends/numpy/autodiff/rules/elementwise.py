@@ -122,13 +122,15 @@ op_imag, op_conj = (lambda u, *_: u * 1j,), (lambda u, *_: np.conj(u),)
 
 def shares(base):
     """Return the rule of what shares its gradient as `exp(base * x1)` and `exp(base * x2)` share their sum."""
-    return (
-        lambda u, _y, x1, x2: u * ops.sigmoid(ops.subtract(x1, x2) * base),
-        lambda u, _y, x1, x2: u * ops.sigmoid(ops.subtract(x2, x1) * base),
-    )
+
+    def share(x1, x2):
+        distance = ops.subtract(x1, x2)
+        return ops.sigmoid(distance if base == 1 else distance * base)
+
+    return (lambda u, _y, x1, x2: u * share(x1, x2), lambda u, _y, x1, x2: u * share(x2, x1))
 
 
-op_logaddexp, op_logaddexp2 = shares(1.0), shares(math.log(2))
+op_logaddexp, op_logaddexp2 = shares(1), shares(math.log(2))
 
 
 def op_nan_to_num(u, x, *replaced):

@@ -21,8 +21,12 @@ def selection(name):
 
 def entry_numbers(x):
     """Return an array of the shape of `x` with the number of each entry."""
-    shape = x.shape if hasattr(x, "shape") else ops.shape(x)
-    return np.arange(math.prod(shape)).reshape(shape)
+    return np.arange(math.prod(shape_of(x))).reshape(shape_of(x))
+
+
+def shape_of(x):
+    """Return the shape of an operand, which may be a list of tensors."""
+    return x.shape if hasattr(x, "shape") else ops.shape(x)
 
 
 def put(u, places, shape):

@@ -171,22 +171,22 @@ def op_eig(u, x):
 
 
 def triangle(x, is_lower):
-    return np.tri(x.shape[-2], dtype=bool) if is_lower else ~np.tri(x.shape[-2], k=-1, dtype=bool)
+    return (np.greater_equal if is_lower else np.less_equal).outer(*map(np.arange, x.shape[-2:]))
 
 
 def lower(x):
     """Return the entries below the diagonal."""
-    return ops.where(np.tri(*x.shape[-2:], -1, dtype=bool), x, 0)
+    return ops.where(np.greater.outer(*map(np.arange, x.shape[-2:])), x, 0)
 
 
 def upper(x):
     """Return the entries on the diagonal and above."""
-    return ops.where(np.tri(*x.shape[-2:], -1, dtype=bool), 0, x)
+    return ops.where(np.less_equal.outer(*map(np.arange, x.shape[-2:])), x, 0)
 
 
 def diagonal(x):
     """Return the diagonal, which is real, in a matrix."""
-    return ops.where(np.eye(x.shape[-1], dtype=bool), ops.real(x), 0)
+    return ops.where(np.eye(x.shape[-1], dtype=bool), ops.real(x) if x.dtype.kind == "c" else x, 0)
 
 
 def entries(x):

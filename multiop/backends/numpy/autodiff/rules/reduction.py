@@ -89,13 +89,13 @@ def keep_axes(y, x, axis):
 
 def spread(u, shape):
     """Return `u` broadcast: many plain numbers as a view, which takes longer to make than few numbers to copy."""
-    if isinstance(u, Traced) or math.prod(shape) < 1000:
+    if isinstance(u, Traced) or math.prod(shape) < 10_000:
         return ops.broadcast_to(np.asarray(u) if isinstance(u, np.generic) else u, shape)
     return np.broadcast_to(u, shape)
 
 
 def count(x, axis):
-    return float(math.prod(x.shape[k] for k in args.axes(axis, x.ndim)))
+    return float(math.prod(x.shape if axis is None else [x.shape[k] for k in args.axes(axis, x.ndim)]))
 
 
 def subtract_mean(x, axis):

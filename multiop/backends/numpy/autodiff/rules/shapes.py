@@ -10,7 +10,7 @@ from multiop._values import args
 
 from ..._record import needs_shapes, ops
 from .formula import passed, reshape_gradient
-from .indexing import entry_numbers, put, selection
+from .indexing import entry_numbers, put, selection, shape_of
 
 op_transpose = (lambda u, _y, _x, axes: ops.transpose(u, axes and np.argsort([k % u.ndim for k in axes]).tolist()),)
 op_swapaxes = (lambda u, _y, _x, axis1, axis2: ops.swapaxes(u, axis1, axis2),)
@@ -20,7 +20,7 @@ op_reshape = op_expand_dims = op_squeeze = (lambda u, _y, like, _: reshape_gradi
 
 @needs_shapes
 def op_concatenate(u, xs, axis):
-    ends = [0, *itertools.accumulate(np.shape(x)[axis] for x in xs)]
+    ends = [0, *itertools.accumulate(shape_of(x)[axis] for x in xs)]
     before = (slice(None),) * (axis % u.ndim)
     grads = [u[(*before, slice(start, end))] for start, end in itertools.pairwise(ends)]
     return grads if isinstance(xs, (tuple, list)) else ops.stack(grads, 0)
