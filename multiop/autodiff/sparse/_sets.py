@@ -219,7 +219,9 @@ def starts(xs: Sequence[Any]) -> list[int]:
 
 def is_fixed(x: Any) -> bool:
     """Say whether the zeros of a constant stay: nobody can write to it, as to what `op_eye` makes in the function."""
-    return isinstance(x, np.ndarray) and not x.flags.writeable
+    if not isinstance(x, np.ndarray):
+        return False
+    return not x.flags.writeable and (not isinstance(x.base, np.ndarray) or is_fixed(x.base))
 
 
 def places(shape: Sequence[int]) -> Any:

@@ -34,13 +34,17 @@ from multiop.autodiff.sparse._sets import (
 
 MOST_STEPS = 100  # of a loop whose number of steps is not known, until its sets stay the same
 
+MOST_RULES = 2  # of custom gradients within each other that are followed
 
-def find_pattern(flat: Callable[..., tuple[list[Any], Any]], arrays: Sequence[Any], second: bool) -> tuple[Any, bool]:
+
+def find_pattern(
+    flat: Callable[..., tuple[list[Any], Any]], arrays: Sequence[Any], second: bool
+) -> tuple[Any, bool, list[Any]]:
     """Run `flat`, a function of tensors, on tracers of the shapes and dtypes of `arrays`.
 
     Returns:
-        Which inputs each output depends on, or which pairs of them have a second derivative; and whether the function
-        has custom gradients.
+        Which inputs each output depends on, or which pairs of them have a second derivative; whether the function has
+        custom gradients; and the outputs, NaN where their values are not known.
     """
     tracer = Tracer()
     n = sum(x.size for x in arrays)
@@ -50,9 +54,9 @@ def find_pattern(flat: Callable[..., tuple[list[Any], Any]], arrays: Sequence[An
     if second:
         live = _sets.find_live([y for y in outputs if isinstance(y, Traced)], tracer.steps, tracer.live_below)
         found = tracer.pairs_of(tracer.steps, slice(0, n), slice(0, n), live)
-        return found + found.T, tracer.has_rules
+        return found + found.T, tracer.has_rules, plain(outputs)
     rows = [narrow(y.sets, 0, n) if isinstance(y, Traced) else empty(np.size(y), n) for y in outputs]
-    return sparse().vstack(rows, format="csr") if rows else empty(0, n), tracer.has_rules
+    return sparse().vstack(rows, format="csr") if rows else empty(0, n), tracer.has_rules, plain(outputs)
 
 
 def read(x: Any, backend: Any) -> Any:
@@ -72,9 +76,11 @@ class Tracer:
 
     def __init__(self) -> None:
         self.backend, self.width, self.has_rules = registry.load("numpy"), 0, False
+        self.stands_for = getattr(owner := registry.active(), "stands_for", owner.name)
         self.set_x64, self.name_scope = self.backend.set_x64, self.backend.name_scope
         self.steps: list[Traced] = []
         self.live_below = 0  # steps of lower numbers may go into anything
+        self.depth = 0  # of rules in rules
 
     def leaf(self, x: Any, start: int, width: int) -> Traced:
         """Return a tensor with the value of `x` whose entries are the inputs from `start` on."""
@@ -158,6 +164,9 @@ class Tracer:
     def to_device(self, x: Any, device: str) -> Any:
         return x
 
+    def device(self, x: Any) -> str:
+        raise Traced.refusal("the device of a tensor")
+
     def is_at_hand(self, x: Any) -> bool:
         return not isinstance(x, Traced)
 
@@ -189,7 +198,7 @@ class Tracer:
             args = [self.convert(x) if isinstance(x, list) else x for x in args]
         try:
             result = self.numpy(name)(*plain(args))
-        except (errors.MultiopError, np.linalg.LinAlgError):  # as of a matrix that is singular for these values
+        except (errors.MultiopError, np.linalg.LinAlgError, ValueError):  # as of a singular matrix, or of NaN
             result = self.numpy(name)(*plain([_regular(x) for x in args]))
         return rule(self, name, args, result)
 
@@ -223,7 +232,7 @@ class Tracer:
     def either(self, results: Sequence[Sequence[Any]]) -> list[Any]:
         """Return tensors that may be those of any of `results`."""
         return [
-            self.make(np.asarray(plain(ys[0])), [(y, None) for y in ys if isinstance(y, Traced)])
+            self.make(_unknown(np.asarray(plain(ys[0]))), [(y, None) for y in ys if isinstance(y, Traced)])
             for ys in zip(*results, strict=True)
         ]
 
@@ -308,7 +317,13 @@ class Tracer:
         outputs = [self.convert(y) for y in outputs]
         start = self.width
         ups = [self.own_leaf(y) if self.dtype_name(y) in dtypes.INEXACT else None for y in outputs]
-        grads, _ = call.backward(rule, ups, [])
+        if self.depth == MOST_RULES:  # a rule may call its own function
+            raise Traced.refusal("rules within rules")
+        self.depth += 1
+        try:
+            grads, _ = call.backward(rule, ups, [])
+        finally:
+            self.depth -= 1
         pairs = [(x, g) for x, g in zip(primals, grads, strict=True) if isinstance(x, Traced) and isinstance(g, Traced)]
         for step in self.steps[first:]:
             step.pairs = ()  # its rule says the derivative
@@ -365,7 +380,7 @@ class Tracer:
 
     def make_alike(self, x: Traced, parents: Parents, beside: Sequence[Any]) -> Traced:
         """Return a gradient or tangent of `x`, which may have any second derivative."""
-        return self.make(np.ones(x.shape, x.dtype), parents, curved=True, beside=beside)
+        return self.make(_unknown(x.value), parents, curved=True, beside=beside)
 
     def own_leaf(self, x: Any) -> Traced:
         """Return a tensor like `x` whose entries are inputs of their own, beside those that there are."""
@@ -429,6 +444,11 @@ class Tracer:
         raise errors.UnsupportedError("no pattern is found through gradients() and GradientTape: use grad or vjp")
 
     Tape = gradients
+
+
+def _unknown(x: Any) -> Any:
+    """Return a value like `x` that stands for any: NaN, where there is one."""
+    return np.full_like(x, np.nan) if x.dtype.kind in "fcV" else x
 
 
 def _regular(x: Any) -> Any:

@@ -19,7 +19,7 @@ from multiop._values.types import PyTree, Tensor
 from multiop.autodiff import _flat
 from multiop.autodiff.sparse import _coloring, _drawing, _tracing
 from multiop.autodiff.sparse._coloring import color_hessian, color_jacobian
-from multiop.autodiff.sparse._sets import sparse
+from multiop.autodiff.sparse._sets import matrix, sparse
 from multiop.autodiff.stop_gradient import op_stop_gradient
 from multiop.autodiff.transforms import _gradient, _in_chunks, _map_chunks
 from multiop.frontends.conversion import op_convert_to_numpy
@@ -150,7 +150,10 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
     shape = _count(inputs if second else results), _count(inputs)
     if not shape[0]:
         raise errors.ArgumentError(f"{name}: the output of f has no entries: {_say(results)}")
-    found, has_rules = (_read_pattern(pattern, shape, name), not second) if is_given else _trace(flat, second)
+    if is_given:
+        found, has_rules, is_odd = _read_pattern(pattern, shape, name), not second, False
+    else:
+        found, has_rules, is_odd = _trace(flat, second, outputs)
     found = sparse().csr_array(found, dtype=bool).sorted_indices()
     is_symmetric = second and _coloring.are_equal(found, found.T)
     if mode in MIRRORED and not is_symmetric:
@@ -164,7 +167,7 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
         is_mirrored = mode in MIRRORED
         colored = color_hessian(found, mode == "acyclic") if is_mirrored else color_jacobian(found, mode)
         made = SparseDerivative(f, found, colored, inputs, results, second, chunk_size, tree)
-        if is_given or (has_rules and is_mirrored):
+        if is_given or is_odd or (has_rules and is_mirrored):
             made.check(x)
         elif has_rules or colored.rows is not None:
             made.values(x)
@@ -206,7 +209,8 @@ class SparseDerivative:
         color, start = colored.color.astype(np.int64), self._n_columns * m if self._n_rows else 0
         # others are read from the products of rows, or in the place of the mirror image
         sources = np.where(colored.is_column, color * m + self.rows, start + color * n + self.cols)
-        self._sources, self._kept = sources.astype(np.int32), dict[Any, Any]()
+        self._index = "int32" if sources.max(initial=0) < 2**31 else "int64"
+        self._sources, self._kept = sources.astype(self._index), dict[Any, Any]()
         self._steps = list(_find_steps(colored.above))
         if self._steps:  # and then each is taken from where it was read
             self._places = np.where(colored.is_column, np.arange(self.nnz), _coloring.mirror(pattern)).astype(np.int32)
@@ -233,7 +237,7 @@ class SparseDerivative:
         compressed, backend = parts[0] if len(parts) == 1 else op_concatenate(parts, 0), flat.backend
         sources = self._sources
         if backend.is_at_hand(compressed):
-            (sources,) = self._keep("sources", flat, lambda: [backend.convert(sources, "int32")])
+            (sources,) = self._keep("sources", flat, lambda: [backend.convert(sources, self._index)])
         values = op_take(compressed, sources, 0)
         for k, (moved, targets) in enumerate(self._steps):
             sums = op_segment_sum(op_take(values, moved, 0), targets, self.nnz)
@@ -474,7 +478,7 @@ def _split(rows: Any, shapes: Shapes, backend: Any) -> list[Any]:
     lead, sizes = rows.shape[:-1], [math.prod(shape) for shape, _ in shapes]
     parts = np.split(rows, np.cumsum(sizes)[:-1], -1)
     return [
-        backend.convert(part.reshape(*lead, *shape).astype(dtypes.to_numpy(dtype)), dtype)
+        backend.convert(part.reshape((*lead, *shape)).astype(dtypes.to_numpy(dtype)), dtype)
         for part, (shape, dtype) in zip(parts, shapes, strict=True)
     ]
 
@@ -494,8 +498,8 @@ def _count(shapes: Shapes) -> int:
 
 
 def _read_pattern(pattern: Any, shape: tuple[int, int], name: str) -> Any:
-    """Return a pattern that the caller gives as a matrix of bool."""
-    if not hasattr(pattern, "tocsr"):
+    """Return a pattern that the caller gives as a matrix of bool; an entry that is there twice counts once."""
+    if not hasattr(pattern, "tocoo"):
         try:
             pattern = np.array(op_convert_to_numpy(pattern) if active().is_tensor(pattern) else pattern, bool)
         except ValueError as error:  # of lists of different lengths
@@ -504,11 +508,16 @@ def _read_pattern(pattern: Any, shape: tuple[int, int], name: str) -> Any:
         raise errors.ArgumentError(
             f"{name}: pattern has shape {tuple(pattern.shape)}; the output has {shape[0]} entries, x has {shape[1]}"
         )
-    return sparse().csr_array(pattern) != 0
+    given = sparse().coo_array(pattern)
+    return matrix(given.row[kept := given.data != 0], given.col[kept], shape)
 
 
-def _trace(flat: _flat.FlatFunction, second: bool) -> tuple[Any, bool]:
-    """Return the pattern that one run of the function on index sets finds, and whether it has custom gradients."""
+def _trace(flat: _flat.FlatFunction, second: bool, outputs: Sequence[Any]) -> tuple[Any, bool, bool]:
+    """Find the pattern by one run of the function on index sets.
+
+    Returns:
+        The pattern; whether the function has custom gradients; and whether it took another way than to `outputs`.
+    """
     arrays = [_tracing.read(x, flat.backend) for x in flat.primals]
 
     def run(*leaves: Any) -> tuple[list[Any], Any]:
@@ -516,9 +525,17 @@ def _trace(flat: _flat.FlatFunction, second: bool) -> tuple[Any, bool]:
         return _flat.take(output, _flat.is_given)[1], []
 
     try:
-        return _tracing.find_pattern(run, arrays, second)
+        found, has_rules, values = _tracing.find_pattern(run, arrays, second)
     except Exception as error:
         raise errors.UnsupportedError(
             f"{flat.name}: the pattern of f cannot be found: {type(error).__name__}: {error}. Write f with multiop's "
             f"ops, without Python's control flow on values, or give its pattern"
         ) from error
+    if [y.shape for y in values] != [tuple(y.shape) for y in outputs]:
+        raise errors.UnsupportedError(f"{flat.name}: f returns other shapes where its pattern is looked for: give it")
+    is_known, is_odd = all(map(flat.backend.is_at_hand, outputs)), False
+    for y, value in zip(outputs, values, strict=True) if is_known else ():
+        y = _tracing.read(y, flat.backend).astype(float)
+        with np.errstate(all="ignore"):
+            is_odd |= bool((np.abs(y - value.astype(float)) > 1e-3 * np.abs(y).max(initial=0)).any())
+    return found, has_rules, is_odd
