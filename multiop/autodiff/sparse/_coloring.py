@@ -46,16 +46,21 @@ def count(colors: Any) -> int:
     return 0 if colors is None else int(colors.max(initial=-1)) + 1
 
 
-def color_jacobian(pattern: Any, mode: str) -> Coloring:
-    """Colour a pattern, a matrix in CSR form: its columns ("forward"), rows ("reverse"), or what takes the fewest."""
-    found = []
-    if mode in ("auto", "forward"):
-        colors = _color_columns(pattern)
-        found.append(Coloring(colors, None, np.ones(pattern.nnz, bool), colors[pattern.indices]))
-    least = int(np.bincount(pattern.indices, minlength=1).max())  # no colouring of rows has fewer
-    if mode == "reverse" or (mode == "auto" and least < found[0].size and not are_equal(pattern, pattern.T)):
-        colors = _color_columns(turn(pattern))
-        found.append(Coloring(None, colors, np.zeros(pattern.nnz, bool), colors[pattern.tocoo().row]))
+def color_jacobian(pattern: Any, mode: str, first: str = "forward") -> Coloring:
+    """Colour a pattern, a matrix in CSR form: its columns ("forward"), rows ("reverse"), or what takes the fewest.
+
+    Of columns and rows that take as many products, those are taken that come `first`.
+    """
+    sides = {"auto": [first, "reverse" if first == "forward" else "forward"], "both": []}.get(mode, [mode])
+    found: list[Coloring] = []
+    for side in sides:
+        sizes = np.diff(pattern.indptr) if (is_forward := side == "forward") else np.bincount(pattern.indices)
+        if found and (sizes.max(initial=1) >= found[0].size or are_equal(pattern, pattern.T)):
+            break  # no colouring of this side has fewer
+        colors = _color_columns(pattern if is_forward else turn(pattern))
+        both = (colors, None) if is_forward else (None, colors)
+        color = colors[pattern.indices if is_forward else pattern.tocoo().row]
+        found.append(Coloring(*both, np.full(pattern.nnz, is_forward), color))
     are_few = min((one.size for one in found), default=0) <= (3 if pattern.nnz <= MOST_TRIES else 50)
     if mode == "both" or (mode == "auto" and not are_few and not _is_even(pattern)):
         found.append(_color_both(pattern))

@@ -162,10 +162,11 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
     modes = ["forward", "reverse"] if second else ["auto", "reverse", "forward"]
     modes = ["symmetric", "forward"] if is_symmetric and not has_rules else modes
     modes = modes if mode == "auto" else [mode]
+    first = "reverse" if hasattr(flat.backend, "linearize") else "forward"  # whose pullback takes half of a tangent map
 
     def prepare(mode: str) -> SparseDerivative:
         is_mirrored = mode in MIRRORED
-        colored = color_hessian(found, mode == "acyclic") if is_mirrored else color_jacobian(found, mode)
+        colored = color_hessian(found, mode == "acyclic") if is_mirrored else color_jacobian(found, mode, first)
         made = SparseDerivative(f, found, colored, inputs, results, second, chunk_size, tree)
         if is_given or is_odd or (has_rules and is_mirrored):
             made.check(x)
@@ -368,8 +369,9 @@ class SparseDerivative:
         def push(tangents: list[Any]) -> list[Any]:
             return list(backend.jvp(flat.inexact, flat.primals, tangents)[1])
 
+        is_mirrored = self._colored.rows is None and not self._colored.is_column.all()  # a symmetric matrix
         if hasattr(backend, "linearize") and (linear := backend.linearize(flat.inexact, flat.primals)) is not None:
-            push = linear[3]()
+            push = linear[2] if is_mirrored else linear[3]()
         seeds = functools.partial(self._seeds, self._colored.columns, _shapes(flat.primals, flat), flat)
         pushed = _map_chunks(push, seeds, self._n_columns, self._chunk_size, backend)
         self._compare([(shape[1:], dtype) for shape, dtype in _shapes(pushed, flat)], self._results, "f returned")
