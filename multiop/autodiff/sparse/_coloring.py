@@ -46,12 +46,12 @@ def count(colors: Any) -> int:
     return 0 if colors is None else int(colors.max(initial=-1)) + 1
 
 
-def color_jacobian(pattern: Any, mode: str, first: str = "forward") -> Coloring:
+def color_jacobian(pattern: Any, mode: str, are_rows_first: bool = False) -> Coloring:
     """Colour a pattern, a matrix in CSR form: its columns ("forward"), rows ("reverse"), or what takes the fewest.
 
-    Of columns and rows that take as many products, those are taken that come `first`.
+    Of columns and rows that take as many products, rows are taken where `are_rows_first`.
     """
-    sides = {"auto": [first, "reverse" if first == "forward" else "forward"], "both": []}.get(mode, [mode])
+    sides = {"auto": ["forward", "reverse"][:: -1 if are_rows_first else 1], "both": []}.get(mode, [mode])
     found: list[Coloring] = []
     for side in sides:
         sizes = np.diff(pattern.indptr) if (is_forward := side == "forward") else np.bincount(pattern.indices)
@@ -62,7 +62,8 @@ def color_jacobian(pattern: Any, mode: str, first: str = "forward") -> Coloring:
         color = colors[pattern.indices if is_forward else pattern.tocoo().row]
         found.append(Coloring(*both, np.full(pattern.nnz, is_forward), color))
     are_few = min((one.size for one in found), default=0) <= (3 if pattern.nnz <= MOST_TRIES else 50)
-    if mode == "both" or (mode == "auto" and not are_few and not _is_even(pattern)):
+    lines = map(np.bincount, pattern.tocoo().coords)  # where all are about as full, the fullest ones stay in
+    if mode == "both" or not (are_few or sides[1:] == [] or all(n.max() * n.size <= 2 * pattern.nnz for n in lines)):
         found.append(_color_both(pattern))
     return min(found, key=lambda one: one.size)
 
@@ -79,11 +80,6 @@ def color_hessian(pattern: Any, is_acyclic: bool = False) -> Coloring:
     rows, columns = pattern.tocoo().coords
     is_own, above = _find_above(pattern, best) if is_acyclic else (_occurs_once(rows, best[columns]), None)
     return Coloring(best, None, is_own, np.where(is_own, best[columns], best[rows]), above)
-
-
-def _is_even(pattern: Any) -> bool:
-    """Say whether all lines are about as full: to take out the fullest ones would gain nothing."""
-    return all(n.max(initial=0) * n.size <= 2 * pattern.nnz for n in map(np.bincount, pattern.tocoo().coords))
 
 
 def are_equal(one: Any, other: Any) -> bool:

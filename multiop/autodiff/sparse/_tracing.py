@@ -34,12 +34,10 @@ from multiop.autodiff.sparse._sets import (
 
 MOST_STEPS = 100  # of a loop whose number of steps is not known, until its sets stay the same
 
-MOST_RULES = 2  # of custom gradients within each other that are followed
+MOST_RULES = 4  # of custom gradients within each other that are followed
 
 
-def find_pattern(
-    flat: Callable[..., tuple[list[Any], Any]], arrays: Sequence[Any], second: bool
-) -> tuple[Any, bool, list[Any]]:
+def find_pattern(flat: Callable[..., Any], arrays: Sequence[Any], second: bool) -> tuple[Any, bool, list[Any]]:
     """Run `flat`, a function of tensors, on tracers of the shapes and dtypes of `arrays`.
 
     Returns:
@@ -50,7 +48,7 @@ def find_pattern(
     n = sum(x.size for x in arrays)
     leaves = [tracer.leaf(x, start, n) for x, start in zip(arrays, starts(arrays), strict=True)]
     with np.errstate(all="ignore"):
-        outputs = registry.run_on(tracer, lambda: [tracer.convert(y) for y in flat(*leaves)[0]])
+        outputs = registry.run_on(tracer, lambda: [tracer.convert(y) for y in flat(*leaves)])
     if second:
         live = _sets.find_live([y for y in outputs if isinstance(y, Traced)], tracer.steps, tracer.live_below)
         found = tracer.pairs_of(tracer.steps, slice(0, n), slice(0, n), live)
@@ -79,8 +77,7 @@ class Tracer:
         self.stands_for = getattr(owner := registry.active(), "stands_for", owner.name)
         self.set_x64, self.name_scope = self.backend.set_x64, self.backend.name_scope
         self.steps: list[Traced] = []
-        self.live_below = 0  # steps of lower numbers may go into anything
-        self.depth = 0  # of rules in rules
+        self.live_below = self.depth = 0  # steps of lower numbers may go into anything; rules that are followed
 
     def leaf(self, x: Any, start: int, width: int) -> Traced:
         """Return a tensor with the value of `x` whose entries are the inputs from `start` on."""
@@ -164,9 +161,6 @@ class Tracer:
     def to_device(self, x: Any, device: str) -> Any:
         return x
 
-    def device(self, x: Any) -> str:
-        raise Traced.refusal("the device of a tensor")
-
     def is_at_hand(self, x: Any) -> bool:
         return not isinstance(x, Traced)
 
@@ -208,10 +202,7 @@ class Tracer:
     op_cast = convert
 
     def op_convert_to_numpy(self, x: Any) -> Any:
-        x = self.to_array(x)
-        if isinstance(x, Traced):
-            raise x.refusal("the values of a tensor")
-        return self.backend.op_convert_to_numpy(x)
+        return self.backend.op_convert_to_numpy(self.to_array(x))
 
     def op_dtype(self, x: Any) -> Any:
         return self.dtype_name(self.convert(x))
@@ -287,8 +278,10 @@ class Tracer:
         """
         if not _rules.operands(primals):
             return [self.convert(y) for y in call.forward(primals)[0]]
-        first, self.has_rules = len(self.steps), True
+        first, self.has_rules, self.depth = len(self.steps), True, self.depth + 1
         try:
+            if self.depth > MOST_RULES:  # a rule may call its own function
+                raise Traced.refusal("rules within rules")
             return self.follow_rule(call, primals, first)
         except Exception:
             for step in self.steps[first:]:
@@ -298,6 +291,8 @@ class Tracer:
             if pattern is None:
                 return list(_rules.mix_all(self, "custom_gradient", primals, outputs))
             return self.follow_pattern(pattern, primals, outputs)
+        finally:
+            self.depth -= 1
 
     def follow_pattern(self, pattern: Any, primals: list[Any], outputs: list[Any]) -> list[Any]:
         """Return the outputs of a function that says which of its entries depend on which of its arguments'."""
@@ -317,13 +312,7 @@ class Tracer:
         outputs = [self.convert(y) for y in outputs]
         start = self.width
         ups = [self.own_leaf(y) if self.dtype_name(y) in dtypes.INEXACT else None for y in outputs]
-        if self.depth == MOST_RULES:  # a rule may call its own function
-            raise Traced.refusal("rules within rules")
-        self.depth += 1
-        try:
-            grads, _ = call.backward(rule, ups, [])
-        finally:
-            self.depth -= 1
+        grads, _ = call.backward(rule, ups, [])
         pairs = [(x, g) for x, g in zip(primals, grads, strict=True) if isinstance(x, Traced) and isinstance(g, Traced)]
         for step in self.steps[first:]:
             step.pairs = ()  # its rule says the derivative
@@ -431,11 +420,7 @@ class Tracer:
         return mapped
 
     def jit(self, fun: Any) -> Any:
-        def run(*tensors: Any) -> Any:
-            outputs, finish = fun(*tensors)
-            return finish(outputs)
-
-        return run
+        return lambda *xs: (made := fun(*xs))[1](made[0])
 
     def checkpoint(self, fun: Any, primals: Sequence[Any]) -> Any:
         return [self.convert(y) for y in fun(*primals)]

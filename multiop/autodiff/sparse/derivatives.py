@@ -150,25 +150,24 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
     shape = _count(inputs if second else results), _count(inputs)
     if not shape[0]:
         raise errors.ArgumentError(f"{name}: the output of f has no entries: {_say(results)}")
-    if is_given:
-        found, has_rules, is_odd = _read_pattern(pattern, shape, name), not second, False
-    else:
-        found, has_rules, is_odd = _trace(flat, second, outputs)
+    traced = (_read_pattern(pattern, shape, name), not second, True) if is_given else _trace(flat, second, outputs)
+    found, has_rules, is_doubtful = traced
     found = sparse().csr_array(found, dtype=bool).sorted_indices()
     is_symmetric = second and _coloring.are_equal(found, found.T)
     if mode in MIRRORED and not is_symmetric:
         raise errors.ArgumentError(f"{name}: mode {mode!r} needs a symmetric pattern")
     # to try in turn: a rule may lack forward mode, or symmetry of its second derivative, a loop on JAX reverse mode
     modes = ["forward", "reverse"] if second else ["auto", "reverse", "forward"]
-    modes = ["symmetric", "forward"] if is_symmetric and not has_rules else modes
-    modes = modes if mode == "auto" else [mode]
-    first = "reverse" if hasattr(flat.backend, "linearize") else "forward"  # whose pullback takes half of a tangent map
+    modes = [mode] if mode != "auto" else ["symmetric", "forward"] if is_symmetric and not has_rules else modes
+    are_rows_first = hasattr(flat.backend, "linearize")  # whose pullback takes half of a tangent map
 
     def prepare(mode: str) -> SparseDerivative:
         is_mirrored = mode in MIRRORED
-        colored = color_hessian(found, mode == "acyclic") if is_mirrored else color_jacobian(found, mode, first)
+        colored = (
+            color_hessian(found, mode == "acyclic") if is_mirrored else color_jacobian(found, mode, are_rows_first)
+        )
         made = SparseDerivative(f, found, colored, inputs, results, second, chunk_size, tree)
-        if is_given or is_odd or (has_rules and is_mirrored):
+        if is_doubtful or (has_rules and is_mirrored):
             made.check(x)
         elif has_rules or colored.rows is not None:
             made.values(x)
@@ -352,7 +351,7 @@ class SparseDerivative:
         backend, x = flat.backend, flat.primals[0]
         try:
             key = key, backend.name, backend.device(x)
-        except errors.UnsupportedError:  # of a traced one on JAX
+        except (errors.UnsupportedError, AttributeError):  # of a traced one on JAX, or that finds a pattern
             key = None
         if (kept := self._kept.get(key)) is not None:
             return kept
@@ -413,14 +412,11 @@ class SparseDerivative:
             return np.concatenate([y.ravel() for y in found])
 
         whole = np.random.default_rng(0).uniform(0.5, 1.5, _count(sides[by_rows]))
-        matrix = self(x).astype(np.float64)
-        matrix = matrix.T if by_rows else matrix
+        matrix = (self(x).T if by_rows else self(x)).astype(np.float64)
         tolerance = max(TOLERANCE.get(dtype, 0.1) for _, dtype in [*sides[True], *sides[False]])
         with np.errstate(all="ignore"):
             wanted, own = product(whole, by_rows), matrix @ whole
             off = np.abs(wanted - own) > tolerance * (np.abs(wanted) + abs(matrix) @ whole)
-        if not off.any():
-            return
         for line in np.flatnonzero(off).tolist():
             entries = product(np.eye(1, len(off), line)[0], not by_rows)
             entries[(self.pattern.T if by_rows else self.pattern).tocsr()[[line]].indices] = 0
@@ -431,7 +427,9 @@ class SparseDerivative:
                     f"{self._name}: the pattern lacks an entry: that of row {i} and column {j} is "
                     f"{entries[other]:.3g} at x"
                 )
-        raise errors.ArgumentError(f"{self._name}: the second derivative at x is not symmetric: give mode='forward'")
+        if off.any():
+            why = "the second derivative at x is not symmetric: give mode='forward'"
+            raise errors.ArgumentError(f"{self._name}: {why if self._second else 'f has another derivative each time'}")
 
 
 def _find_steps(above: Any) -> Iterator[tuple[Any, Any]]:
@@ -522,9 +520,8 @@ def _trace(flat: _flat.FlatFunction, second: bool, outputs: Sequence[Any]) -> tu
     """
     arrays = [_tracing.read(x, flat.backend) for x in flat.primals]
 
-    def run(*leaves: Any) -> tuple[list[Any], Any]:
-        output = flat.fun(*[template.fill(leaves) for template in flat.templates])
-        return _flat.take(output, _flat.is_given)[1], []
+    def run(*leaves: Any) -> list[Any]:
+        return _flat.take(flat.fun(*[template.fill(leaves) for template in flat.templates]), _flat.is_given)[1]
 
     try:
         found, has_rules, values = _tracing.find_pattern(run, arrays, second)
@@ -535,9 +532,10 @@ def _trace(flat: _flat.FlatFunction, second: bool, outputs: Sequence[Any]) -> tu
         ) from error
     if [y.shape for y in values] != [tuple(y.shape) for y in outputs]:
         raise errors.UnsupportedError(f"{flat.name}: f returns other shapes where its pattern is looked for: give it")
-    is_known, is_odd = all(map(flat.backend.is_at_hand, outputs)), False
-    for y, value in zip(outputs, values, strict=True) if is_known else ():
-        y = _tracing.read(y, flat.backend).astype(float)
-        with np.errstate(all="ignore"):
-            is_odd |= bool((np.abs(y - value.astype(float)) > 1e-3 * np.abs(y).max(initial=0)).any())
+    is_known = all(map(flat.backend.is_at_hand, outputs))
+    pairs = [
+        (_tracing.read(y, flat.backend).astype(float), v) for y, v in zip(outputs, values, strict=True) if is_known
+    ]
+    with np.errstate(all="ignore"):
+        is_odd = any((abs(y - v.astype(float)) > 1e-3 * abs(y).max(initial=0)).any() for y, v in pairs)
     return found, has_rules, is_odd

@@ -16,7 +16,7 @@ import numpy as np
 
 from multiop import errors
 from multiop._loading import registry
-from multiop._values import dtypes
+from multiop._values import dtypes, host
 
 from . import _functions
 
@@ -261,7 +261,7 @@ class Traced:
             way = "; `y += x` and `out=` write into an array, which cannot record: write y = y + x"
             is_call = method == "__call__"
             function, name = (
-                (ufunc.__name__, _functions.name_of(ufunc)) if is_call else (f"{ufunc.__name__}.{method}", "")
+                (ufunc.__name__, host.name_of_ufunc(ufunc)) if is_call else (f"{ufunc.__name__}.{method}", "")
             )
             raise refused(f"np.{function}", name, way if "out" in options else "")
         return found
