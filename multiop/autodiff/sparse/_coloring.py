@@ -46,12 +46,12 @@ def count(colors: Any) -> int:
     return 0 if colors is None else int(colors.max(initial=-1)) + 1
 
 
-def color_jacobian(pattern: Any, mode: str, are_rows_first: bool = False) -> Coloring:
+def color_jacobian(pattern: Any, mode: str, by_rows: bool = False) -> Coloring:
     """Colour a pattern, a matrix in CSR form: its columns ("forward"), rows ("reverse"), or what takes the fewest.
 
-    Of columns and rows that take as many products, rows are taken where `are_rows_first`.
+    Of columns and rows that take as many products, rows are taken if `by_rows`.
     """
-    sides = {"auto": ["forward", "reverse"][:: -1 if are_rows_first else 1], "both": []}.get(mode, [mode])
+    sides = {"auto": ["forward", "reverse"][:: -1 if by_rows else 1], "both": []}.get(mode, [mode])
     found: list[Coloring] = []
     for side in sides:
         sizes = np.diff(pattern.indptr) if (is_forward := side == "forward") else np.bincount(pattern.indices)

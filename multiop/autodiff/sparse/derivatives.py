@@ -157,19 +157,17 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
     if mode in MIRRORED and not is_symmetric:
         raise errors.ArgumentError(f"{name}: mode {mode!r} needs a symmetric pattern")
     # to try in turn: a rule may lack forward mode, or symmetry of its second derivative, a loop on JAX reverse mode
-    modes = ["forward", "reverse"] if second else ["auto", "reverse", "forward"]
-    modes = [mode] if mode != "auto" else ["symmetric", "forward"] if is_symmetric and not has_rules else modes
-    are_rows_first = hasattr(flat.backend, "linearize")  # whose pullback takes half of a tangent map
+    kinds = "symmetric forward" if is_symmetric and not has_rules else "forward reverse"
+    modes = [mode] if mode != "auto" else (kinds if second else "auto reverse forward").split()
+    by_rows = hasattr(flat.backend, "linearize")  # whose pullback takes half of a tangent map
 
     def prepare(mode: str) -> SparseDerivative:
         is_mirrored = mode in MIRRORED
-        colored = (
-            color_hessian(found, mode == "acyclic") if is_mirrored else color_jacobian(found, mode, are_rows_first)
-        )
+        colored = color_hessian(found, mode == "acyclic") if is_mirrored else color_jacobian(found, mode, by_rows)
         made = SparseDerivative(f, found, colored, inputs, results, second, chunk_size, tree)
         if is_doubtful or (has_rules and is_mirrored):
             made.check(x)
-        elif has_rules or colored.rows is not None:
+        elif has_rules or (colored.rows is not None and not by_rows):
             made.values(x)
         return made
 
