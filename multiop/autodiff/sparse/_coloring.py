@@ -58,9 +58,9 @@ def color_jacobian(pattern: Any, mode: str, by_rows: bool = False) -> Coloring:
         if found and (sizes.max(initial=1) >= found[0].size or are_equal(pattern, pattern.T)):
             break  # no colouring of this side has fewer
         colors = _color_columns(pattern if is_forward else turn(pattern))
-        both = (colors, None) if is_forward else (None, colors)
+        columns, rows = (colors, None) if is_forward else (None, colors)
         color = colors[pattern.indices if is_forward else pattern.tocoo().row]
-        found.append(Coloring(*both, np.full(pattern.nnz, is_forward), color))
+        found.append(Coloring(columns, rows, np.full(pattern.nnz, is_forward), color))
     are_few = min((one.size for one in found), default=0) <= (3 if pattern.nnz <= MOST_TRIES else 50)
     lines = map(np.bincount, pattern.tocoo().coords)  # where all are about as full, the fullest ones stay in
     if mode == "both" or not (are_few or sides[1:] == [] or all(n.max() * n.size <= 2 * pattern.nnz for n in lines)):
