@@ -42,7 +42,9 @@ def backend() -> str:
         'torch'
     """
     module = registry.active()
-    return module.name if not isinstance(module, registry._Unloaded) else registry.default()
+    if isinstance(module, registry._Unloaded):
+        return registry.default()
+    return str(getattr(module, "stands_for", module.name))  # a run that finds a pattern is one of the backend
 
 
 def set_backend(name: str) -> None:

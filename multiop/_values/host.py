@@ -53,6 +53,18 @@ def decimal_scales(decimals: int, itemsize: int) -> tuple[float, ...]:
     return (power_of_10(decimals - half), power_of_10(half)) if half else (power_of_10(decimals),)
 
 
+UFUNCS = {  # of NumPy and SciPy, whose ops have other names
+    "absolute": "abs", "remainder": "mod", "float_power": "power", "true_divide": "divide", "positive": "copy",
+    "invert": "bitwise_invert", "expit": "sigmoid", "gammaln": "lgamma", "psi": "digamma", "degrees": "rad2deg",
+    "radians": "deg2rad", "conjugate": "conj", "log_expit": "log_sigmoid", "_zeta": "zeta",
+}  # fmt: skip
+
+
+def name_of_ufunc(ufunc: Any) -> str:
+    """Return the name of the op that computes a ufunc."""
+    return UFUNCS.get(ufunc.__name__, ufunc.__name__)
+
+
 def flat(x: Any) -> Iterator[Any]:
     """Yield the entries of nested lists and tuples."""
     for entry in x:

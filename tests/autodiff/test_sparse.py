@@ -430,6 +430,109 @@ def test_a_pattern_that_is_given_is_compared(backend, mode):
 
 
 @pytest.mark.once
+@pytest.mark.parametrize("kind", ["array", "matrix"])
+@pytest.mark.parametrize("form", ["coo", "csr", "csc", "bsr", "dia", "lil", "dok"])
+def test_patterns_of_each_class_of_scipy_are_read_and_left_alone(on_numpy, form, kind):
+    given = getattr(scipy.sparse, f"{form}_{kind}")((of_chain(X) != 0).astype(float))
+    before = given.toarray()
+    J = mo.sparse_jacobian(chain, array(X), given)
+    np.testing.assert_array_equal(given.toarray(), before)
+    given *= 0
+    np.testing.assert_allclose(J(array(X)).toarray(), of_chain(X), rtol=1e-12)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("twice", [[1, 1], [1, -1], [True, True], [np.nan, 1]])
+def test_an_entry_of_a_pattern_that_is_there_twice_counts_once(on_numpy, twice):
+    data, rows = np.array([*twice, *[twice[1]] * (N - 1)]), [0, 0, *range(N - 1)]
+    given = scipy.sparse.csr_array((data, [1, 1, *range(N - 1)], [0, 3, *range(4, N + 2)]), (N - 1, N))
+    f = lambda x: ops.concatenate([x[:1] * x[1], x[1:-1]])
+    for pattern in (given, scipy.sparse.coo_array((data, (rows, given.indices)), given.shape)):
+        J = mo.sparse_jacobian(f, array(X), pattern)
+        assert J.nnz == N and len(pattern.data) == N + 1  # it is left as it was
+        np.testing.assert_allclose(J(array(X)).toarray(), host(mo.jacrev(f)(array(X))), rtol=1e-12)
+
+
+def test_a_pattern_is_given_for_scalars(backend):
+    J = mo.sparse_jacobian(lambda x: ops.sum(x * x), array(X), np.ones((1, N)))
+    np.testing.assert_allclose(J(array(X)).toarray(), [2 * X], rtol=1e-12)
+    H = mo.sparse_hessian(lambda x: x * x * x, array(2.0), [[1]])
+    assert H(array(2.0)).toarray().tolist() == [[12.0]]
+
+
+@pytest.mark.once
+def test_many_products_of_many_entries_are_indexed_without_overflow(on_numpy):
+    n = 60_000  # a full row, and a diagonal: as many products by columns
+    pattern = scipy.sparse.csr_array(scipy.sparse.eye(n, dtype=bool, format="csr"))
+    full = scipy.sparse.csr_array(scipy.sparse.vstack([np.ones((1, n), bool), pattern[1:]]))
+    colored = _coloring.color_jacobian(full, "forward")
+    J = mo.SparseDerivative(chain, full, colored, [((n,), "float64")], [((n,), "float64")], False, None, "a tensor")
+    assert J._sources.min() == 0 and J._sources.max() == n * n - 1
+
+
+# how the run that finds a pattern may take another way than the function does
+
+
+def test_a_function_that_takes_another_way_on_tensors_is_noticed(backend):
+    kind, seen = type(array(X)), []
+    by_type = lambda x: ops.cumsum(x) if isinstance(x, kind) else x * 1.0
+    if backend in ("torch", "tensorflow"):  # on the others, the type is another one where it is differentiated, too
+        with pytest.raises(errors.ArgumentError, match="the pattern lacks an entry: that of row"):
+            mo.sparse_jacobian(by_type, array(X))
+    with pytest.raises(errors.UnsupportedError, match="f returns other shapes where its pattern is looked for"):
+        mo.sparse_jacobian(lambda x: x * 1.0 if isinstance(x, kind) else x[1:], array(X))
+    with pytest.raises(errors.ArgumentError, match="the pattern lacks an entry"):
+        mo.sparse_jacobian(lambda x: ops.take(x, np.roll(np.arange(N), seen.append(0) or len(seen))), array(X))
+    by_name = lambda x: ops.cumsum(x) if mo.backend() == backend else x
+    np.testing.assert_array_equal(mo.sparse_jacobian(by_name, array(X)).pattern.toarray(), np.tri(N))
+
+
+def test_a_sparse_derivative_has_sparse_derivatives(backend):
+    J = mo.sparse_jacobian(chain, array(X))
+    for values in (J.values, lambda x: mo.sparse_jacobian(chain, x).values(x)):
+        K = mo.sparse_jacobian(values, array(X))
+        np.testing.assert_allclose(K(array(X)).toarray(), host(mo.jacrev(J.values)(array(X))), rtol=1e-12)
+        assert K.n_products == 3
+    np.testing.assert_allclose(J(array(X)).toarray(), of_chain(X), rtol=1e-12)
+
+
+def test_what_a_sparse_derivative_closes_over_is_differentiated(backend):
+    def total(w):
+        J = mo.sparse_jacobian(lambda x: w * x**2 + w / 2 + ops.multiply(w, x), array(X))
+        return ops.sum(J.values(array(X)))
+
+    for gradient in (mo.grad(total), mo.jit(mo.grad(total))):
+        np.testing.assert_allclose(host(gradient(array(X))), 2 * X + 1, rtol=1e-10)
+
+
+@pytest.mark.once
+def test_a_rule_may_call_its_own_function(on_numpy):
+    @mo.op_custom_gradient
+    def exp(x):
+        return ops.exp(x), lambda upstream: upstream * exp(x)
+
+    x = array(X / 9)
+    np.testing.assert_array_equal(mo.sparse_jacobian(exp, x).pattern.toarray(), np.eye(N))
+    H = mo.sparse_hessian(lambda x: ops.sum(exp(x)), x)
+    assert H.nnz == N
+    np.testing.assert_allclose(H(x).toarray(), np.diag(np.exp(X / 9)), rtol=1e-10)
+    solve = lambda b: mo.linear_solve(lambda y: 2.0 * y, b)
+    np.testing.assert_allclose(mo.sparse_jacobian(solve, x)(x).toarray(), np.eye(N) / 2, atol=1e-6)
+
+
+@pytest.mark.once
+def test_zeros_count_in_what_nobody_can_write_to(on_numpy):
+    frozen, base = np.eye(N), np.eye(N)
+    frozen.flags.writeable = False
+    view = base[:]
+    view.flags.writeable = False
+    assert mo.sparse_jacobian(lambda x: ops.matmul(frozen, x), array(X)).nnz == N
+    J = mo.sparse_jacobian(lambda x: ops.matmul(view, x), array(X))
+    base[:] = 1.0
+    np.testing.assert_array_equal(J(array(X)).toarray(), np.ones((N, N)))
+
+
+@pytest.mark.once
 def test_what_cannot_be_traced_has_the_pattern_that_is_given(on_numpy):
     less = of_energy(X) != 0
     less[0, 5] = less[5, 0] = False

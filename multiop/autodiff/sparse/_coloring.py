@@ -46,18 +46,24 @@ def count(colors: Any) -> int:
     return 0 if colors is None else int(colors.max(initial=-1)) + 1
 
 
-def color_jacobian(pattern: Any, mode: str) -> Coloring:
-    """Colour a pattern, a matrix in CSR form: its columns ("forward"), rows ("reverse"), or what takes the fewest."""
-    found = []
-    if mode in ("auto", "forward"):
-        colors = _color_columns(pattern)
-        found.append(Coloring(colors, None, np.ones(pattern.nnz, bool), colors[pattern.indices]))
-    least = int(np.bincount(pattern.indices, minlength=1).max())  # no colouring of rows has fewer
-    if mode == "reverse" or (mode == "auto" and least < found[0].size and not are_equal(pattern, pattern.T)):
-        colors = _color_columns(turn(pattern))
-        found.append(Coloring(None, colors, np.zeros(pattern.nnz, bool), colors[pattern.tocoo().row]))
+def color_jacobian(pattern: Any, mode: str, by_rows: bool = False) -> Coloring:
+    """Colour a pattern, a matrix in CSR form: its columns ("forward"), rows ("reverse"), or what takes the fewest.
+
+    Of columns and rows that take as many products, rows are taken if `by_rows`.
+    """
+    sides = {"auto": ["forward", "reverse"][:: -1 if by_rows else 1], "both": []}.get(mode, [mode])
+    found: list[Coloring] = []
+    for side in sides:
+        sizes = np.diff(pattern.indptr) if (is_forward := side == "forward") else np.bincount(pattern.indices)
+        if found and (sizes.max(initial=1) >= found[0].size or are_equal(pattern, pattern.T)):
+            break  # no colouring of this side has fewer
+        colors = _color_columns(pattern if is_forward else turn(pattern))
+        columns, rows = (colors, None) if is_forward else (None, colors)
+        color = colors[pattern.indices if is_forward else pattern.tocoo().row]
+        found.append(Coloring(columns, rows, np.full(pattern.nnz, is_forward), color))
     are_few = min((one.size for one in found), default=0) <= (3 if pattern.nnz <= MOST_TRIES else 50)
-    if mode == "both" or (mode == "auto" and not are_few and not _is_even(pattern)):
+    lines = map(np.bincount, pattern.tocoo().coords)  # where all are about as full, the fullest ones stay in
+    if mode == "both" or not (are_few or sides[1:] == [] or all(n.max() * n.size <= 2 * pattern.nnz for n in lines)):
         found.append(_color_both(pattern))
     return min(found, key=lambda one: one.size)
 
@@ -74,11 +80,6 @@ def color_hessian(pattern: Any, is_acyclic: bool = False) -> Coloring:
     rows, columns = pattern.tocoo().coords
     is_own, above = _find_above(pattern, best) if is_acyclic else (_occurs_once(rows, best[columns]), None)
     return Coloring(best, None, is_own, np.where(is_own, best[columns], best[rows]), above)
-
-
-def _is_even(pattern: Any) -> bool:
-    """Say whether all lines are about as full: to take out the fullest ones would gain nothing."""
-    return all(n.max(initial=0) * n.size <= 2 * pattern.nnz for n in map(np.bincount, pattern.tocoo().coords))
 
 
 def are_equal(one: Any, other: Any) -> bool:

@@ -36,12 +36,11 @@ def draw_html(title: str, pattern: Any, colors: Any) -> str:
     rows, columns = _bin_entries(pattern, PIXELS, PIXELS)
     cells = dict(zip(zip(rows.tolist(), columns.tolist(), strict=True), colors.tolist(), strict=True))
     height, width = rows.max(initial=0) + 1, columns.max(initial=0) + 1
-    size = 320 / max(height, width)
     drawn = "".join(
         f'<rect x="{j}" y="{i}" width="1" height="1" fill="{PALETTE[color % len(PALETTE)]}"/>'
         for (i, j), color in cells.items()
     )
     return (
-        f'<div><code>{html.escape(title)}</code><br><svg width="{width * size:.0f}" height="{height * size:.0f}" '
+        f'<div><code>{html.escape(title)}</code><br><svg width="{320 * width / max(height, width):.0f}" '
         f'viewBox="0 0 {width} {height}" style="border:1px solid #888">{drawn}</svg></div>'
     )

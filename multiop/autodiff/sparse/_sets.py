@@ -17,6 +17,7 @@ import numpy as np
 
 from multiop import errors
 from multiop._loading import registry
+from multiop._values import host
 
 Map = Any
 """From a result's entries to a parent's: `None` for the same, an array of numbers, -1 for none, or a sparse matrix."""
@@ -51,8 +52,6 @@ def widen(sets: Any, width: int) -> Any:
 
 def narrow(sets: Any, start: int, stop: int) -> Any:
     """Return what of `sets` is between two numbers, counted from the first."""
-    if (start, stop) == (0, sets.shape[1]):
-        return sets
     return sparse().csr_array(widen(sets, max(stop, sets.shape[1]))[:, start:stop])
 
 
@@ -78,12 +77,6 @@ def follow(sets: Any, along: Map) -> Any:
     return along @ sets
 
 
-UFUNCS = {  # whose ops have other names
-    "absolute": "abs", "remainder": "mod", "float_power": "power", "positive": "copy", "true_divide": "divide",
-    "invert": "bitwise_invert",
-}  # fmt: skip
-
-
 Parents = Sequence[tuple["Traced", Map]]
 
 
@@ -99,7 +92,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *xs: Any, **options: Any) -> Any:
         """Compute a function of NumPy by the op of its name."""
-        op = getattr(registry.active(), f"op_{UFUNCS.get(ufunc.__name__, ufunc.__name__)}", None)
+        op = getattr(registry.active(), f"op_{host.name_of_ufunc(ufunc)}", None)
         if op is None or method != "__call__" or options:
             raise self.refusal(f"its values for np.{ufunc.__name__}")
         return op(*xs)
@@ -109,10 +102,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
 
     @staticmethod
     def refusal(what: str) -> errors.MultiopError:
-        return errors.UnsupportedError(
-            f"{what} are needed to go on, and a pattern holds for all values: choose by op_where or op_cond, use "
-            f"multiop's ops, or give the pattern"
-        )
+        return errors.UnsupportedError(f"{what} are needed, and a pattern holds for all: choose by op_where or op_cond")
 
     @property
     def T(self) -> Any:  # noqa: N802  the name that arrays have
@@ -164,15 +154,9 @@ class Pairs:
 
 
 def _distinct(sets: Any) -> Any:
-    """Return `sets` without those that follow an equal one, or hold nothing: their products are the same."""
-    sizes = np.diff(sets.indptr)
-    if sets.shape[0] < 2 or sizes.max(initial=0) < 8:
-        return sets
-    sets.sort_indices()
-    seen: dict[bytes, int] = {}
-    for row in np.flatnonzero(sizes).tolist():
-        seen.setdefault(sets.indices[sets.indptr[row] : sets.indptr[row + 1]].tobytes(), row)
-    return sets[list(seen.values())]
+    """Return `sets` without those that equal another one: their products are the same."""
+    sums = sets @ np.random.default_rng(0).integers(2**63, size=sets.shape[1])  # whatever the order
+    return sets[np.unique(sums, return_index=True)[1]]
 
 
 def find_live(
@@ -219,7 +203,7 @@ def starts(xs: Sequence[Any]) -> list[int]:
 
 def is_fixed(x: Any) -> bool:
     """Say whether the zeros of a constant stay: nobody can write to it, as to what `op_eye` makes in the function."""
-    return isinstance(x, np.ndarray) and not x.flags.writeable
+    return isinstance(x, np.ndarray) and not x.flags.writeable and (x.base is None or is_fixed(x.base))
 
 
 def places(shape: Sequence[int]) -> Any:

@@ -34,25 +34,27 @@ from multiop.autodiff.sparse._sets import (
 
 MOST_STEPS = 100  # of a loop whose number of steps is not known, until its sets stay the same
 
+MOST_RULES = 4  # of custom gradients within each other that are followed
 
-def find_pattern(flat: Callable[..., tuple[list[Any], Any]], arrays: Sequence[Any], second: bool) -> tuple[Any, bool]:
+
+def find_pattern(flat: Callable[..., Any], arrays: Sequence[Any], second: bool) -> tuple[Any, bool, list[Any]]:
     """Run `flat`, a function of tensors, on tracers of the shapes and dtypes of `arrays`.
 
     Returns:
-        Which inputs each output depends on, or which pairs of them have a second derivative; and whether the function
-        has custom gradients.
+        Which inputs each output depends on, or which pairs of them have a second derivative; whether the function has
+        custom gradients; and the outputs, NaN where their values are not known.
     """
     tracer = Tracer()
     n = sum(x.size for x in arrays)
     leaves = [tracer.leaf(x, start, n) for x, start in zip(arrays, starts(arrays), strict=True)]
     with np.errstate(all="ignore"):
-        outputs = registry.run_on(tracer, lambda: [tracer.convert(y) for y in flat(*leaves)[0]])
+        outputs = registry.run_on(tracer, lambda: [tracer.convert(y) for y in flat(*leaves)])
     if second:
         live = _sets.find_live([y for y in outputs if isinstance(y, Traced)], tracer.steps, tracer.live_below)
         found = tracer.pairs_of(tracer.steps, slice(0, n), slice(0, n), live)
-        return found + found.T, tracer.has_rules
+        return found + found.T, tracer.has_rules, plain(outputs)
     rows = [narrow(y.sets, 0, n) if isinstance(y, Traced) else empty(np.size(y), n) for y in outputs]
-    return sparse().vstack(rows, format="csr") if rows else empty(0, n), tracer.has_rules
+    return sparse().vstack(rows, format="csr") if rows else empty(0, n), tracer.has_rules, plain(outputs)
 
 
 def read(x: Any, backend: Any) -> Any:
@@ -72,9 +74,10 @@ class Tracer:
 
     def __init__(self) -> None:
         self.backend, self.width, self.has_rules = registry.load("numpy"), 0, False
+        self.stands_for = getattr(owner := registry.active(), "stands_for", owner.name)
         self.set_x64, self.name_scope = self.backend.set_x64, self.backend.name_scope
         self.steps: list[Traced] = []
-        self.live_below = 0  # steps of lower numbers may go into anything
+        self.live_below = self.depth = 0  # steps of lower numbers may go into anything; rules that are followed
 
     def leaf(self, x: Any, start: int, width: int) -> Traced:
         """Return a tensor with the value of `x` whose entries are the inputs from `start` on."""
@@ -189,7 +192,7 @@ class Tracer:
             args = [self.convert(x) if isinstance(x, list) else x for x in args]
         try:
             result = self.numpy(name)(*plain(args))
-        except (errors.MultiopError, np.linalg.LinAlgError):  # as of a matrix that is singular for these values
+        except (errors.MultiopError, np.linalg.LinAlgError, ValueError):  # as of a singular matrix, or of NaN
             result = self.numpy(name)(*plain([_regular(x) for x in args]))
         return rule(self, name, args, result)
 
@@ -199,10 +202,7 @@ class Tracer:
     op_cast = convert
 
     def op_convert_to_numpy(self, x: Any) -> Any:
-        x = self.to_array(x)
-        if isinstance(x, Traced):
-            raise x.refusal("the values of a tensor")
-        return self.backend.op_convert_to_numpy(x)
+        return self.backend.op_convert_to_numpy(self.to_array(x))
 
     def op_dtype(self, x: Any) -> Any:
         return self.dtype_name(self.convert(x))
@@ -223,7 +223,7 @@ class Tracer:
     def either(self, results: Sequence[Sequence[Any]]) -> list[Any]:
         """Return tensors that may be those of any of `results`."""
         return [
-            self.make(np.asarray(plain(ys[0])), [(y, None) for y in ys if isinstance(y, Traced)])
+            self.make(_unknown(np.asarray(plain(ys[0]))), [(y, None) for y in ys if isinstance(y, Traced)])
             for ys in zip(*results, strict=True)
         ]
 
@@ -278,8 +278,10 @@ class Tracer:
         """
         if not _rules.operands(primals):
             return [self.convert(y) for y in call.forward(primals)[0]]
-        first, self.has_rules = len(self.steps), True
+        first, self.has_rules, self.depth = len(self.steps), True, self.depth + 1
         try:
+            if self.depth > MOST_RULES:  # a rule may call its own function
+                raise Traced.refusal("rules within rules")
             return self.follow_rule(call, primals, first)
         except Exception:
             for step in self.steps[first:]:
@@ -289,6 +291,8 @@ class Tracer:
             if pattern is None:
                 return list(_rules.mix_all(self, "custom_gradient", primals, outputs))
             return self.follow_pattern(pattern, primals, outputs)
+        finally:
+            self.depth -= 1
 
     def follow_pattern(self, pattern: Any, primals: list[Any], outputs: list[Any]) -> list[Any]:
         """Return the outputs of a function that says which of its entries depend on which of its arguments'."""
@@ -365,7 +369,7 @@ class Tracer:
 
     def make_alike(self, x: Traced, parents: Parents, beside: Sequence[Any]) -> Traced:
         """Return a gradient or tangent of `x`, which may have any second derivative."""
-        return self.make(np.ones(x.shape, x.dtype), parents, curved=True, beside=beside)
+        return self.make(_unknown(x.value), parents, curved=True, beside=beside)
 
     def own_leaf(self, x: Any) -> Traced:
         """Return a tensor like `x` whose entries are inputs of their own, beside those that there are."""
@@ -416,11 +420,7 @@ class Tracer:
         return mapped
 
     def jit(self, fun: Any) -> Any:
-        def run(*tensors: Any) -> Any:
-            outputs, finish = fun(*tensors)
-            return finish(outputs)
-
-        return run
+        return lambda *xs: (made := fun(*xs))[1](made[0])
 
     def checkpoint(self, fun: Any, primals: Sequence[Any]) -> Any:
         return [self.convert(y) for y in fun(*primals)]
@@ -429,6 +429,11 @@ class Tracer:
         raise errors.UnsupportedError("no pattern is found through gradients() and GradientTape: use grad or vjp")
 
     Tape = gradients
+
+
+def _unknown(x: Any) -> Any:
+    """Return a value like `x` that stands for any: NaN, where there is one."""
+    return np.full_like(x, np.nan) if x.dtype.kind in "fcV" else x
 
 
 def _regular(x: Any) -> Any:

@@ -19,7 +19,7 @@ from multiop._values.types import PyTree, Tensor
 from multiop.autodiff import _flat
 from multiop.autodiff.sparse import _coloring, _drawing, _tracing
 from multiop.autodiff.sparse._coloring import color_hessian, color_jacobian
-from multiop.autodiff.sparse._sets import sparse
+from multiop.autodiff.sparse._sets import matrix, sparse
 from multiop.autodiff.stop_gradient import op_stop_gradient
 from multiop.autodiff.transforms import _gradient, _in_chunks, _map_chunks
 from multiop.frontends.conversion import op_convert_to_numpy
@@ -150,23 +150,24 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
     shape = _count(inputs if second else results), _count(inputs)
     if not shape[0]:
         raise errors.ArgumentError(f"{name}: the output of f has no entries: {_say(results)}")
-    found, has_rules = (_read_pattern(pattern, shape, name), not second) if is_given else _trace(flat, second)
+    traced = (_read_pattern(pattern, shape, name), not second, True) if is_given else _trace(flat, second, outputs)
+    found, has_rules, is_doubtful = traced
     found = sparse().csr_array(found, dtype=bool).sorted_indices()
     is_symmetric = second and _coloring.are_equal(found, found.T)
     if mode in MIRRORED and not is_symmetric:
         raise errors.ArgumentError(f"{name}: mode {mode!r} needs a symmetric pattern")
     # to try in turn: a rule may lack forward mode, or symmetry of its second derivative, a loop on JAX reverse mode
-    modes = ["forward", "reverse"] if second else ["auto", "reverse", "forward"]
-    modes = ["symmetric", "forward"] if is_symmetric and not has_rules else modes
-    modes = modes if mode == "auto" else [mode]
+    kinds = "symmetric forward" if is_symmetric and not has_rules else "forward reverse"
+    modes = [mode] if mode != "auto" else (kinds if second else "auto reverse forward").split()
+    by_rows = hasattr(flat.backend, "linearize")  # whose pullback takes half of a tangent map
 
     def prepare(mode: str) -> SparseDerivative:
         is_mirrored = mode in MIRRORED
-        colored = color_hessian(found, mode == "acyclic") if is_mirrored else color_jacobian(found, mode)
+        colored = color_hessian(found, mode == "acyclic") if is_mirrored else color_jacobian(found, mode, by_rows)
         made = SparseDerivative(f, found, colored, inputs, results, second, chunk_size, tree)
-        if is_given or (has_rules and is_mirrored):
+        if is_doubtful or (has_rules and is_mirrored):
             made.check(x)
-        elif has_rules or colored.rows is not None:
+        elif has_rules or (colored.rows is not None and not by_rows):
             made.values(x)
         return made
 
@@ -206,7 +207,8 @@ class SparseDerivative:
         color, start = colored.color.astype(np.int64), self._n_columns * m if self._n_rows else 0
         # others are read from the products of rows, or in the place of the mirror image
         sources = np.where(colored.is_column, color * m + self.rows, start + color * n + self.cols)
-        self._sources, self._kept = sources.astype(np.int32), dict[Any, Any]()
+        self._index = "int32" if sources.max(initial=0) < 2**31 else "int64"
+        self._sources, self._kept = sources.astype(self._index), dict[Any, Any]()
         self._steps = list(_find_steps(colored.above))
         if self._steps:  # and then each is taken from where it was read
             self._places = np.where(colored.is_column, np.arange(self.nnz), _coloring.mirror(pattern)).astype(np.int32)
@@ -233,7 +235,7 @@ class SparseDerivative:
         compressed, backend = parts[0] if len(parts) == 1 else op_concatenate(parts, 0), flat.backend
         sources = self._sources
         if backend.is_at_hand(compressed):
-            (sources,) = self._keep("sources", flat, lambda: [backend.convert(sources, "int32")])
+            (sources,) = self._keep("sources", flat, lambda: [backend.convert(sources, self._index)])
         values = op_take(compressed, sources, 0)
         for k, (moved, targets) in enumerate(self._steps):
             sums = op_segment_sum(op_take(values, moved, 0), targets, self.nnz)
@@ -347,7 +349,7 @@ class SparseDerivative:
         backend, x = flat.backend, flat.primals[0]
         try:
             key = key, backend.name, backend.device(x)
-        except errors.UnsupportedError:  # of a traced one on JAX
+        except (errors.UnsupportedError, AttributeError):  # of a traced one on JAX, or that finds a pattern
             key = None
         if (kept := self._kept.get(key)) is not None:
             return kept
@@ -364,8 +366,9 @@ class SparseDerivative:
         def push(tangents: list[Any]) -> list[Any]:
             return list(backend.jvp(flat.inexact, flat.primals, tangents)[1])
 
+        is_mirrored = self._colored.rows is None and not self._colored.is_column.all()  # a symmetric matrix
         if hasattr(backend, "linearize") and (linear := backend.linearize(flat.inexact, flat.primals)) is not None:
-            push = linear[3]()
+            push = linear[2] if is_mirrored else linear[3]()
         seeds = functools.partial(self._seeds, self._colored.columns, _shapes(flat.primals, flat), flat)
         pushed = _map_chunks(push, seeds, self._n_columns, self._chunk_size, backend)
         self._compare([(shape[1:], dtype) for shape, dtype in _shapes(pushed, flat)], self._results, "f returned")
@@ -407,14 +410,11 @@ class SparseDerivative:
             return np.concatenate([y.ravel() for y in found])
 
         whole = np.random.default_rng(0).uniform(0.5, 1.5, _count(sides[by_rows]))
-        matrix = self(x).astype(np.float64)
-        matrix = matrix.T if by_rows else matrix
+        matrix = (self(x).T if by_rows else self(x)).astype(np.float64)
         tolerance = max(TOLERANCE.get(dtype, 0.1) for _, dtype in [*sides[True], *sides[False]])
         with np.errstate(all="ignore"):
             wanted, own = product(whole, by_rows), matrix @ whole
             off = np.abs(wanted - own) > tolerance * (np.abs(wanted) + abs(matrix) @ whole)
-        if not off.any():
-            return
         for line in np.flatnonzero(off).tolist():
             entries = product(np.eye(1, len(off), line)[0], not by_rows)
             entries[(self.pattern.T if by_rows else self.pattern).tocsr()[[line]].indices] = 0
@@ -425,7 +425,9 @@ class SparseDerivative:
                     f"{self._name}: the pattern lacks an entry: that of row {i} and column {j} is "
                     f"{entries[other]:.3g} at x"
                 )
-        raise errors.ArgumentError(f"{self._name}: the second derivative at x is not symmetric: give mode='forward'")
+        if off.any():
+            why = "the second derivative at x is not symmetric: give mode='forward'"
+            raise errors.ArgumentError(f"{self._name}: {why if self._second else 'f has another derivative each time'}")
 
 
 def _find_steps(above: Any) -> Iterator[tuple[Any, Any]]:
@@ -474,7 +476,7 @@ def _split(rows: Any, shapes: Shapes, backend: Any) -> list[Any]:
     lead, sizes = rows.shape[:-1], [math.prod(shape) for shape, _ in shapes]
     parts = np.split(rows, np.cumsum(sizes)[:-1], -1)
     return [
-        backend.convert(part.reshape(*lead, *shape).astype(dtypes.to_numpy(dtype)), dtype)
+        backend.convert(part.reshape((*lead, *shape)).astype(dtypes.to_numpy(dtype)), dtype)
         for part, (shape, dtype) in zip(parts, shapes, strict=True)
     ]
 
@@ -494,8 +496,8 @@ def _count(shapes: Shapes) -> int:
 
 
 def _read_pattern(pattern: Any, shape: tuple[int, int], name: str) -> Any:
-    """Return a pattern that the caller gives as a matrix of bool."""
-    if not hasattr(pattern, "tocsr"):
+    """Return a pattern that the caller gives as a matrix of bool; an entry that is there twice counts once."""
+    if not hasattr(pattern, "tocoo"):
         try:
             pattern = np.array(op_convert_to_numpy(pattern) if active().is_tensor(pattern) else pattern, bool)
         except ValueError as error:  # of lists of different lengths
@@ -504,21 +506,34 @@ def _read_pattern(pattern: Any, shape: tuple[int, int], name: str) -> Any:
         raise errors.ArgumentError(
             f"{name}: pattern has shape {tuple(pattern.shape)}; the output has {shape[0]} entries, x has {shape[1]}"
         )
-    return sparse().csr_array(pattern) != 0
+    given = sparse().coo_array(pattern)
+    return matrix(given.row[kept := given.data != 0], given.col[kept], shape)
 
 
-def _trace(flat: _flat.FlatFunction, second: bool) -> tuple[Any, bool]:
-    """Return the pattern that one run of the function on index sets finds, and whether it has custom gradients."""
+def _trace(flat: _flat.FlatFunction, second: bool, outputs: Sequence[Any]) -> tuple[Any, bool, bool]:
+    """Find the pattern by one run of the function on index sets.
+
+    Returns:
+        The pattern; whether the function has custom gradients; and whether it took another way than to `outputs`.
+    """
     arrays = [_tracing.read(x, flat.backend) for x in flat.primals]
 
-    def run(*leaves: Any) -> tuple[list[Any], Any]:
-        output = flat.fun(*[template.fill(leaves) for template in flat.templates])
-        return _flat.take(output, _flat.is_given)[1], []
+    def run(*leaves: Any) -> list[Any]:
+        return _flat.take(flat.fun(*[template.fill(leaves) for template in flat.templates]), _flat.is_given)[1]
 
     try:
-        return _tracing.find_pattern(run, arrays, second)
+        found, has_rules, values = _tracing.find_pattern(run, arrays, second)
     except Exception as error:
         raise errors.UnsupportedError(
             f"{flat.name}: the pattern of f cannot be found: {type(error).__name__}: {error}. Write f with multiop's "
             f"ops, without Python's control flow on values, or give its pattern"
         ) from error
+    if [y.shape for y in values] != [tuple(y.shape) for y in outputs]:
+        raise errors.UnsupportedError(f"{flat.name}: f returns other shapes where its pattern is looked for: give it")
+    is_known = all(map(flat.backend.is_at_hand, outputs))
+    pairs = [
+        (_tracing.read(y, flat.backend).astype(float), v) for y, v in zip(outputs, values, strict=True) if is_known
+    ]
+    with np.errstate(all="ignore"):
+        is_odd = any((abs(y - v.astype(float)) > 1e-3 * abs(y).max(initial=0)).any() for y, v in pairs)
+    return found, has_rules, is_odd

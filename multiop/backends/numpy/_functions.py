@@ -11,6 +11,8 @@ import sys
 
 import numpy as np
 
+from multiop._values import host
+
 words = str.split
 FUNCTIONS = set(  # which and return what their ops do
     words("""sum prod mean var std max min amax amin cumsum cumprod nansum nanprod nancumsum nancumprod nanmean
@@ -30,11 +32,6 @@ FACTS = set(  # which are constant but where they jump
     zeros_like ones_like empty_like shares_memory may_share_memory common_type min_scalar_type diag_indices_from
     tril_indices_from triu_indices_from""")
 )
-UFUNCS = {  # whose ops have other names, those of SciPy too
-    "absolute": "abs", "remainder": "mod", "float_power": "power", "expit": "sigmoid", "gammaln": "lgamma",
-    "psi": "digamma", "degrees": "rad2deg", "radians": "deg2rad", "conjugate": "conj", "log_expit": "log_sigmoid",
-    "_zeta": "zeta",
-}  # fmt: skip
 REDUCED = {
     ("add", "reduce"): np.sum, ("multiply", "reduce"): np.prod, ("maximum", "reduce"): np.max,
     ("minimum", "reduce"): np.min, ("add", "accumulate"): np.cumsum, ("multiply", "accumulate"): np.cumprod,
@@ -76,10 +73,6 @@ def alike(function, op):
     return n, names.keys() - {"dtype", "copy"}
 
 
-def name_of(ufunc):
-    return UFUNCS.get(ufunc.__name__, ufunc.__name__)
-
-
 def called_by_ufunc(ops, ufunc, method, inputs, options):
     """Return what an op makes of the operands of a ufunc; `NotImplemented` if it cannot."""
     name = ufunc.__name__
@@ -95,7 +88,7 @@ def called_by_ufunc(ops, ufunc, method, inputs, options):
     if name in BESSEL:
         name, order = BESSEL[name]
         return getattr(ops, name)(order, *inputs)
-    op = ADAPTED_UFUNCS.get(name) or getattr(ops, UFUNCS.get(name, name), None)
+    op = ADAPTED_UFUNCS.get(name) or getattr(ops, host.name_of_ufunc(ufunc), None)
     return NotImplemented if op is None else op(*inputs)
 
 

@@ -15,7 +15,8 @@ import weakref
 import numpy as np
 
 from multiop import errors
-from multiop._values import dtypes
+from multiop._loading import registry
+from multiop._values import dtypes, host
 
 from . import _functions
 
@@ -266,12 +267,17 @@ class Traced:
             if "out" in options:
                 options["out"] = locked(options["out"])
             return getattr(ufunc, method)(*locked(inputs), **options)
-        found = _functions.called_by_ufunc(ops, ufunc, method, inputs, options)
+        try:
+            found = _functions.called_by_ufunc(ops, ufunc, method, inputs, options)
+        except errors.ArgumentTypeError:
+            if any(map(is_of_other_run, inputs)):
+                return NotImplemented
+            raise
         if found is NotImplemented:
             way = "; `y += x` and `out=` write into an array, which cannot record: write y = y + x"
             is_call = method == "__call__"
             function, name = (
-                (ufunc.__name__, _functions.name_of(ufunc))
+                (ufunc.__name__, host.name_of_ufunc(ufunc))
                 if is_call
                 else (called := f"{ufunc.__name__}.{method}", called)
             )
@@ -350,12 +356,29 @@ class Traced:
         return self
 
 
+def is_of_other_run(x):
+    """Say whether an operand is a tensor of a run that finds a pattern: its class computes, then."""
+    return isinstance(x, registry.active().Tensor) and not isinstance(x, (Traced, np.ndarray, np.generic))
+
+
+def operator_of(name):
+    def operate(x, y):
+        try:
+            return getattr(ops, name)(x, y)
+        except errors.ArgumentTypeError:
+            if is_of_other_run(y):
+                return NotImplemented
+            raise
+
+    return operate
+
+
 for _operator, _name in {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "mod",
     "pow": "power", "matmul": "matmul", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal",
     "gt": "greater", "ge": "greater_equal",
 }.items():  # fmt: skip
-    setattr(Traced, f"__{_operator}__", lambda x, y, name=_name: getattr(ops, name)(x, y))
+    setattr(Traced, f"__{_operator}__", operator_of(_name))
     setattr(Traced, f"__r{_operator}__", lambda x, y, name=_name: getattr(ops, name)(y, x))
 Traced.__divmod__ = lambda x, y: (x // y, x % y)
 Traced.__rdivmod__ = lambda x, y: (y // x, y % x)
