@@ -7,7 +7,7 @@ import inspect
 import re
 import sys
 import types
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 # names that users of other libraries write -> multiop's, which may be an op's or another module's
@@ -169,7 +169,7 @@ def similar(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(map(repr, suggestions))}?" if suggestions else ""
 
 
-def explain_keyword(error: BaseException, function: Any = None) -> None:
+def explain_keyword(error: BaseException, function: Callable[..., Any] | None = None) -> None:
     """Say in Python's error about a keyword that a function does not take which one it takes, or what to write.
 
     Args:
@@ -182,7 +182,7 @@ def explain_keyword(error: BaseException, function: Any = None) -> None:
         return
     if function is None and found[1].startswith("op_"):
         function = getattr(sys.modules["multiop"], found[1], None)
-    if getattr(function, "__qualname__", None) == found[1]:
+    if function and function.__qualname__ == found[1]:
         taken = inspect.signature(function).parameters
         if isinstance(advice, tuple):
             advice = next((f"write {name}=" for name in advice if name in taken), None)
