@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import statistics
 
 import figures
@@ -12,6 +14,35 @@ OPEN: set[str] = set()  # goals that are not reached yet; what is reached leaves
 
 def test_figures_are_within_their_goals():
     assert figures.missed(figures.of_source(figures.ROOT)) == OPEN
+
+
+def test_counts_on_pages_are_those_of_the_code(monkeypatch):
+    """A sentence that counts what the tests have is no longer true when they have more."""
+    text = {name: (figures.ROOT / name).read_text(encoding="utf-8") for name in COUNTED}
+    pages = " ".join("".join(text[name] for name in COUNTED if name.endswith(".md")).split())
+    most = ast.literal_eval(re.search(r"^MOST = (.*)$", text["tests/loaded/tables.py"], re.M)[1])
+    whole = f"{sum(most.values())} rows ({most['jax']} programs of JAX, {most['torch']} samples of PyTorch's own tests"
+    assert f"{whole}, {most['tensorflow']} of TensorFlow and Keras)" in pages
+    rows = re.search(r'"--rows", "(\d+)"', text["tests/loaded/test_loaded.py"])[1]
+    assert f"a sample of {rows} rows per framework" in pages
+    monkeypatch.syspath_prepend(figures.ROOT / "tests" / "mutants")
+    from _by_hand import faults_by_hand
+    from _fault import FOLDERS
+
+    drawn = eval(re.search(r"^DRAWN = (.*)$", text["tests/mutants/__main__.py"], re.M)[1], {"FOLDERS": FOLDERS})
+    assert f"some {round(len(faults_by_hand()), -1)} written by hand" in pages
+    assert f"and {sum(drawn.values())} drawn by a seed" in pages
+    alarms = text["tests/testing/test_false_alarms.py"]
+    functions, seeds = re.search(r"n_functions = (\d+)", alarms)[1], re.search(r"in range\((\d+) if", alarms)[1]
+    assert f"{functions} correct functions at {seeds} seeds" in pages
+    ported = re.search(r"<!-- models -->(.*)<!-- /models -->", text["benchmarks/ported.md"], re.S)[1]
+    assert f"ports [{len(re.findall('^[|] ', ported, re.M)) - 1} models of" in pages  # a row is the header
+
+
+COUNTED = [
+    *("CONTRIBUTING.md", "docs/testing.md", "docs/porting.md", "benchmarks/ported.md", "tests/loaded/tables.py"),
+    *("tests/loaded/test_loaded.py", "tests/mutants/__main__.py", "tests/testing/test_false_alarms.py"),
+]
 
 
 @pytest.fixture

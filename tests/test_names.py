@@ -1,5 +1,6 @@
 """Names that do not exist: each error says what may be meant."""
 
+import inspect
 import operator
 import pickle
 import re
@@ -9,6 +10,8 @@ import sys
 import pytest
 
 import multiop
+import multiop.backends
+import multiop.testing
 from multiop import errors, ops, porting
 from multiop._loading import registry, suggestions
 
@@ -37,6 +40,9 @@ pytestmark = pytest.mark.tier("quick")
         (multiop, "op_random_normal", "'multiop.random.normal'"),
         (ops, "random", "'multiop.random'"),
         (multiop.random, "PRNGKey", "'multiop.random.key'"),
+        (multiop, "vjp_rule", "'op_custom_gradient'"),
+        (multiop.testing, "gradcheck", "'multiop.testing.check_op'"),
+        (multiop.testing, "chek_op", "'check_op'"),
         (multiop.random, "stateless_normal", "'normal'"),
         (multiop.tree, "tree_map", "'multiop.tree.map'"),
         (ops, "random_uniform", "'multiop.random.uniform'"),
@@ -54,7 +60,7 @@ def test_a_similar_name_is_suggested(module, name, meant):
     assert meant in str(caught.value)
 
 
-@pytest.mark.parametrize("module", [multiop, ops, multiop.autodiff])
+@pytest.mark.parametrize("module", [multiop, ops, multiop.autodiff, multiop.backends, multiop.testing])
 def test_a_name_of_another_library_is_answered_with_what_takes_its_place(module):
     elsewhere = {name for name, meant in suggestions.ELSEWHERE.items() if meant not in registry.BUILT_IN}
     for name in {"ForwardAccumulator", "PRNGKey", "Variable"} | elsewhere | suggestions.INSTEAD.keys():
@@ -74,6 +80,53 @@ def test_a_name_of_another_library_is_answered_with_what_takes_its_place(module)
 
 def found(module, name):
     return operator.attrgetter(name)(module) is not None
+
+
+X = [[1.0, 2.0], [3.0, 4.0]]
+CALLS = [  # a keyword of another library, and what the error names
+    (lambda: multiop.jit(abs, input_signature=[]), "input_signature", "leave it out"),
+    (lambda: multiop.vmap(abs, axis_name="i"), "axis_name", "reduce what vmap returns"),
+    (lambda: multiop.vmap(abs, in_dims=0), "in_dims", "write in_axes="),
+    (lambda: multiop.grad(abs, argnum=0), "argnum", "write argnums="),
+    (lambda: multiop.grad(lambda x: ops.one_hot(x, depth=3))(X), "depth", "write num_classes="),
+    (lambda: multiop.grad(lambda x: ops.sum(x, reduction_indices=0))(X), "reduction_indices", "write axis="),
+    (lambda: multiop.grad(lambda x: ops.sum(x, keep_dims=True))(X), "keep_dims", "write keepdims="),
+    (lambda: multiop.jit(lambda x: ops.sum(x, dim=0))(X), "dim", "write axis="),
+    (lambda: multiop.vmap(lambda x: ops.transpose(x, perm=0))(ops.array(X)), "perm", "write axes="),
+    (lambda: multiop.vjp(lambda x: ops.max(x, 0, keepdim=True), X), "keepdim", "write keepdims="),
+    (lambda: multiop.jvp(lambda x: ops.add(x, y=x), (X,), (X,)), "y", "write x2="),
+    (lambda: in_a_tape(lambda: ops.ones(2, requires_grad=True)), "requires_grad", "multiop.grad"),
+]
+
+
+def in_a_tape(call):
+    with multiop.GradientTape():
+        call()
+
+
+@pytest.mark.parametrize(("call", "keyword", "meant"), CALLS, ids=[keyword for _, keyword, _ in CALLS])
+def test_a_keyword_of_another_library_is_answered(backend, call, keyword, meant):
+    with pytest.raises(TypeError, match=rf"\(\) got an unexpected keyword argument '{keyword}'; .*{meant}"):
+        call()
+
+
+def test_each_answer_about_a_keyword_names_parameters_that_there_are():
+    functions = [value for name, value in vars(multiop).items() if callable(value) and name[0] != "_"]
+    taken = {name for f in functions if inspect.isfunction(f) for name in inspect.signature(f).parameters}
+    names = [name for advice in suggestions.KEYWORDS.values() if isinstance(advice, tuple) for name in advice]
+    assert {*names} <= taken
+
+
+def test_an_error_about_a_keyword_of_a_users_function_stays():
+    def grad(x):
+        return x
+
+    def op_sum(x, axis):
+        return grad(x, argnum=axis)
+
+    for wrong in (lambda x: grad(x, argnum=0), lambda x: ops.sum(x, foo=1), lambda x: op_sum(x, 1)):
+        with pytest.raises(TypeError, match="unexpected keyword argument '(argnum|foo)'(. Did you mean .*)?$"):
+            multiop.grad(wrong)(1.0)
 
 
 def test_nothing_similar_is_not_suggested():

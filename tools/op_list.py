@@ -399,7 +399,7 @@ Where to look, with `help`:
 - `multiop.testing.check_op`: the proof that a function is right on every backend
 - `multiop.porting`: models and weights from one framework to another
 - `multiop.set_backend`, `use_backend`: which framework computes; without them, the one that the program imported
-- `multiop.namespace(x)`: the ops of the framework that `x` is of
+- `multiop.namespace`: the ops of the framework that a tensor is of
 """
 
 

@@ -6,7 +6,7 @@ import os
 import sys
 from types import FrameType, TracebackType
 
-from multiop._loading import registry, settings
+from multiop._loading import registry, settings, suggestions
 from multiop._rules.late_errors import NOTE
 from multiop.errors import MultiopError
 
@@ -27,6 +27,7 @@ def shorten(error: BaseException, depth: int = 1) -> None:
     """
     if registry.is_compiling() or settings.flag("full_tracebacks") or _has_multiop(sys._getframe(depth).f_back):
         return
+    suggestions.explain_keyword(error)
     seen: set[int] = set()  # a chain may be a circle
     chain: list[BaseException | None] = [error]
     while chain:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
+import re
 import sys
 import types
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 # names that users of other libraries write -> multiop's, which may be an op's or another module's
 ELSEWHERE = {
@@ -59,7 +62,9 @@ ELSEWHERE = {
     "compare_layers": "porting.compare",
     "primitive": "custom_gradient", "defvjp": "custom_gradient", "defgrad": "custom_gradient",
     "custom_op": "custom_gradient", "gradcheck": "testing.check_op", "check_grads": "testing.check_op",
-    "is_available": "available_backends", "defjvp": "custom_gradient",
+    "is_available": "available_backends", "defjvp": "custom_gradient", "check": "testing.check_op",
+    "check_gradient": "testing.check_gradients", "check_grad": "testing.check_gradients",
+    **dict.fromkeys(["vjp_rule", "jvp_rule", "custom_rule", "custom_grad", "register_gradient"], "custom_gradient"),
 }  # fmt: skip
 _VARIABLE = (
     "a variable is the framework's own: a tf.Variable, a torch.nn.Parameter; on JAX, an argument of the function"
@@ -101,13 +106,32 @@ INSTEAD = {
     "io_callback": _CALLBACK, "pmap": _MAPPED, "shard_map": _MAPPED, "xmap": _MAPPED,
     "requires_grad": _TRACKED, "enable_grad": _TRACKED, "set_grad_enabled": _TRACKED, "backward": _TRACKED,
     "functional_call": _STATE, "functionalize": _STATE, "make_functional": _STATE, "stack_module_state": _STATE,
-    "version": "write multiop.__version__", "dispatch": _BACKEND, "register_backend": _BACKEND, "print": _PRINTED,
+    "version": "write multiop.__version__", "dispatch": _BACKEND, "register_backend": _BACKEND,
+    "register": f"{_BACKEND}; multiop.tree.register is for pytrees", "add_backend": _BACKEND, "print": _PRINTED,
     "ensure_shape": _SHAPES, "set_shape": _SHAPES, "tensorspec": _SHAPES, "inputspec": _SHAPES,
     "shapedtypestruct": _SHAPES, "control_dependencies": _OWN, "executing_eagerly": _OWN, "init_scope": _OWN,
     "raggedtensor": _OWN, "assert_equal": _COMPARED, "assert_close": _COMPARED, "assert_allclose": _COMPARED,
     **dict.fromkeys(["bool", "bfloat16", "complex64", "complex128"], _DTYPE),
     **dict.fromkeys([f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)], _DTYPE),
     **dict.fromkeys([f"float{bits}" for bits in (16, 32, 64)], _DTYPE),
+}  # fmt: skip
+
+_NEEDLESS = "leave it out"
+# keywords that users of other libraries write -> the parameters that may take their place, or what to write
+KEYWORDS = {
+    **dict.fromkeys(["dim", "dims", "dimension", "reduction_indices", "perm"], ("axis", "axes")),
+    **dict.fromkeys(["keep_dims", "keepdim"], ("keepdims",)), "depth": ("num_classes",),
+    **dict.fromkeys(["input", "input_tensor", "tensor", "a", "logits", "features", "value"], ("x", "x1")),
+    "x": ("x1",), **dict.fromkeys(["y", "b", "other"], ("x2",)), "clip_value_min": ("x_min",),
+    "clip_value_max": ("x_max",), "in_dims": ("in_axes",), "out_dims": ("out_axes",),
+    **dict.fromkeys(["argnum", "wrt"], ("argnums",)), **dict.fromkeys(["f", "func", "fn", "function"], ("fun",)),
+    "input_signature": (shapes := "leave it out: jit compiles for the shapes of its arguments"),
+    **dict.fromkeys(["dynamic", "reduce_retracing"], shapes), "axis_name": "reduce what vmap returns",
+    **dict.fromkeys(["jit_compile", "fullgraph", "autograph", "mode", "backend", "inline"], _NEEDLESS),
+    **dict.fromkeys(["use_reentrant", "prevent_cse", "policy", "vectorize", "holomorphic", "allow_int"], _NEEDLESS),
+    **dict.fromkeys(["create_graph", "retain_graph"], "leave it out: any gradient may be differentiated again"),
+    "requires_grad": _TRACKED, "device": "write to_device(x, device)", "out": "take the result instead",
+    **dict.fromkeys(["transpose_a", "transpose_b", "adjoint_a", "adjoint_b"], "write op_swapaxes(x, -1, -2)"),
 }  # fmt: skip
 
 PUBLIC: dict[str, Collection[str]] = {}  # the names of each namespace, where one may be that was looked for elsewhere
@@ -143,6 +167,27 @@ def similar(name: str, known: Iterable[str]) -> str:
     meant = ELSEWHERE.get(name.lower(), name)
     suggestions = [meant] if meant in known else difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.7)
     return f"; did you mean {' or '.join(map(repr, suggestions))}?" if suggestions else ""
+
+
+def explain_keyword(error: BaseException, function: Callable[..., Any] | None = None) -> None:
+    """Say in Python's error about a keyword that a function does not take which one it takes, or what to write.
+
+    Args:
+        error: What was raised at a call.
+        function: What was called; without it, the error may be about any op.
+    """
+    found = re.match(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'", str(error))
+    advice = found and isinstance(error, TypeError) and KEYWORDS.get(found[2])
+    if not found or not advice:
+        return
+    if function is None and found[1].startswith("op_"):
+        function = getattr(sys.modules["multiop"], found[1], None)
+    if function and function.__qualname__ == found[1]:
+        taken = inspect.signature(function).parameters
+        if isinstance(advice, tuple):
+            advice = next((f"write {name}=" for name in advice if name in taken), None)
+        if advice and found[2] not in taken:
+            error.args = (f"{found[0]}; {advice}",)
 
 
 def missing(module: str, name: str, known: Collection[str]) -> AttributeError:

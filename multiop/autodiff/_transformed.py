@@ -7,11 +7,14 @@ import inspect
 import sys
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from multiop._call import keras_symbols
 from multiop._call.frames import shorten
 from multiop._loading.built_in import is_traced
+from multiop._loading.suggestions import explain_keyword
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def decorate_transformed(
@@ -19,6 +22,20 @@ def decorate_transformed(
 ) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator of the function that `make(fun, *options)` returns."""
     return lambda call: Transformed(call, fun, make, options)
+
+
+def explain_keywords(make: F) -> F:
+    """Let an error about a keyword that a transform does not take say which one it takes."""
+
+    @functools.wraps(make)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return make(*args, **kwargs)
+        except TypeError as error:
+            explain_keyword(error, call)
+            raise
+
+    return cast(F, call)
 
 
 class _Signature:

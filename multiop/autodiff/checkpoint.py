@@ -12,12 +12,13 @@ from multiop._loading.registry import active, is_compiling, traced
 from multiop._rules import rerun_state
 from multiop._values import args as _args, dtypes, tree
 from multiop.autodiff import _flat
-from multiop.autodiff._transformed import decorate_transformed
+from multiop.autodiff._transformed import decorate_transformed, explain_keywords
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
+@explain_keywords
 def checkpoint(fun: Callable[P, T], *, static_argnums: int | Sequence[int] = ()) -> Callable[P, T]:
     """Return a function whose intermediates are not kept for its gradient, but computed again.
 

@@ -13,12 +13,13 @@ from multiop._loading.registry import is_compiling, ready, traced
 from multiop._rules.lru import Recent
 from multiop._values import args as _args, tree
 from multiop.autodiff import _flat
-from multiop.autodiff._transformed import decorate_transformed
+from multiop.autodiff._transformed import decorate_transformed, explain_keywords
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
+@explain_keywords
 def jit(
     fun: Callable[P, T],
     static_argnums: int | Sequence[int] | None = None,

@@ -10,6 +10,7 @@ from typing import Any
 from multiop import errors
 from multiop._call.frames import shorten
 from multiop._loading.registry import active
+from multiop._loading.suggestions import explain_keyword
 from multiop._values import args, dtypes, foreign, tree
 from multiop._values.types import PyTree, Tensor
 from multiop.autodiff import _flat
@@ -81,6 +82,8 @@ class GradientTape:
         self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Stop recording."""
+        if error is not None:
+            explain_keyword(error)
         entered, self._entered = self._entered, None
         entered.__exit__(error_type, error, traceback)
 

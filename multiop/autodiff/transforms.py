@@ -20,7 +20,7 @@ from multiop._loading.registry import active
 from multiop._values import args as _args, dtypes, tree
 from multiop._values.types import PyTree
 from multiop.autodiff import _flat
-from multiop.autodiff._transformed import decorate_transformed
+from multiop.autodiff._transformed import decorate_transformed, explain_keywords
 from multiop.frontends.creation import op_zeros
 from multiop.frontends.elementwise import op_add, op_multiply
 from multiop.frontends.shapes import op_concatenate, op_reshape, op_transpose
@@ -49,6 +49,7 @@ def grad(
 def grad(fun: Callable[P, Pair], argnums: Argnums = 0, *, has_aux: bool) -> Callable[P, Pair]: ...
 @overload
 def grad(fun: Callable[P, Pair], argnums: Argnums, has_aux: bool) -> Callable[P, Pair]: ...
+@explain_keywords
 def grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Return a function that computes the gradient of a scalar-valued function.
 
@@ -107,6 +108,7 @@ def value_and_grad(
 def value_and_grad(fun: Callable[P, Pair], argnums: Argnums = 0, *, has_aux: bool) -> Callable[P, Pair]: ...
 @overload
 def value_and_grad(fun: Callable[P, Pair], argnums: Argnums, has_aux: bool) -> Callable[P, Pair]: ...
+@explain_keywords
 def value_and_grad(fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Return a function that computes a scalar-valued function and its gradient.
 
@@ -447,6 +449,7 @@ def op_jvp(fun: Callable[..., Any], primals: Trees, tangents: Trees, has_aux: bo
 op_jvp.__name__ = "jvp"  # as in `multiop.ops`
 
 
+@explain_keywords
 def jacrev(
     fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None
 ) -> Callable[P, PyTree]:
@@ -544,6 +547,7 @@ def _pull_rows(
     return blocks, aux
 
 
+@explain_keywords
 def jacfwd(
     fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None
 ) -> Callable[P, PyTree]:
@@ -618,6 +622,7 @@ def _by_columns(flat: _flat.FlatFunction, chunk_size: int | None = None) -> tupl
     return blocks, aux
 
 
+@explain_keywords
 def jacobian(
     fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None
 ) -> Callable[P, PyTree]:
@@ -681,6 +686,7 @@ def _swap_dimensions(x: Any, n_first: int, n_last: int) -> Any:
     return op_transpose(x, (*range(n_first, n_first + n_last), *range(n_first)))
 
 
+@explain_keywords
 def hessian(
     fun: Callable[P, object], argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None
 ) -> Callable[P, PyTree]:

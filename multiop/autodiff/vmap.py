@@ -13,13 +13,14 @@ from multiop import errors
 from multiop._loading.registry import ready, traced
 from multiop._values import args as _args, tree as _tree
 from multiop.autodiff import _flat
-from multiop.autodiff._transformed import decorate_transformed
+from multiop.autodiff._transformed import decorate_transformed, explain_keywords
 from multiop.frontends.shapes import op_transpose
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
+@explain_keywords
 def vmap(fun: Callable[P, T], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: int | None = None) -> Callable[P, T]:
     """Return a function that maps `fun` over an axis of its arguments.
 

@@ -54,7 +54,7 @@ Register it in the package's `pyproject.toml`:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from multiop import errors
 
@@ -67,3 +67,11 @@ def not_implemented(reason: str) -> Callable[..., Any]:
 
     raise_unsupported.reason = reason  # type: ignore[attr-defined]
     return raise_unsupported
+
+
+if not TYPE_CHECKING:  # with it, a type checker would accept any name
+
+    def __getattr__(name: str) -> object:
+        from multiop._loading.suggestions import missing
+
+        raise missing(__name__, name, ())

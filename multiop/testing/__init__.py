@@ -20,6 +20,8 @@ It raises `Mismatch` (an `AssertionError`), which says what differs, where and b
 `pytest --pyargs multiop.testing --multiop-backends=NAME` runs multiop's own cases on a backend.
 """
 
+from typing import TYPE_CHECKING
+
 from ._check_op import (
     check_compiled as check_compiled,
     check_dtypes as check_dtypes,
@@ -43,3 +45,10 @@ from ._samplers import (
     unit as unit,
 )
 from ._tolerances import Mismatch as Mismatch
+
+if not TYPE_CHECKING:  # with it, a type checker would accept any name
+
+    def __getattr__(name: str) -> object:
+        from multiop.extend import missing
+
+        raise missing(__name__, name, [name for name in globals() if name.islower() and name[0] != "_"])
