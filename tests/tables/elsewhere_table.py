@@ -68,6 +68,9 @@ TABLE = {
     r"test_gradient\[torch-op_hard_(sigmoid|silu|swish)\]": "the GPU's kernel divides by 6 in float32",
     r"test_entries\[torch-(argpartition|get_item|isin|maximum_at|sort|top_k)-uint(16_0|32)\]": UNSIGNED,
     r"test_(updates_by_key_keep_the_dtype\[torch-uint(16|32)|indices\[torch-isin-uint32)\]": UNSIGNED,
+    r"test_derivatives_of_what_is_unique\[torch-(svd-2x4x2|svd_complete-4x2)-complex128\]": "PyTorch asserts otherwise",
+    r"test_a_cast_to_float8_rounds_once\[torch-float64-float8_e4m3fn\]": "PyTorch 2.11 maps no view in another dtype",
+    r"test_a_row\[jax-layer_normalization of equal entries\]": "XLA rounds the means of two programs differently",
     r"test_forward_mode_of_a_rule_that_zero_goes_back_through\[torch-before-(convolved|solved)\]": CREATED,
     r"test_a_checkpoint_repeats_what_was_drawn_and_leaves_what_one_run_leaves\[torch": "draws from the CPU's generator",
 }

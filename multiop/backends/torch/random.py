@@ -29,13 +29,17 @@ def random_words(key, n, counter):
 
 @functools.cache
 def _kernel():
-    """Return the function of a GPU; `None` where Triton is missing, or the C compiler that its kernels start with."""
+    """Return the function of a GPU if it gives the host's words; Triton, or its C compiler, may be missing."""
     if not built_in.is_package("triton") or built_in.is_triton_barred():
         return None
+    key = philox.MASK - 1, 3
     try:
         from ._philox import words_on_gpu
 
-        words_on_gpu(torch.zeros(2, dtype=torch.uint32, device="cuda"), 4, (0, 0, 0, 0))
+        there = torch.tensor(key, dtype=torch.int64).to(torch.uint32).to("cuda")
+        for counter in ((0, 0, 1, 0), (philox.MASK, 2**31, philox.MASK - 5, 2)):
+            if words_on_gpu(there, 9, counter).tolist() != philox.words_on_host(key, 9, counter).tolist():
+                return None
     except Exception:
         return None
     return words_on_gpu
