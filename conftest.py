@@ -243,6 +243,15 @@ def _without_torch_compiler(pytestconfig):
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _without_timed_guards():
+    """Time no guard of PyTorch's programs: it empties the processor's caches, 30 ms a program, for a line of a log."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in {"torch._C._dynamo.guards", "torch._dynamo.guards"} & sys.modules.keys():  # the other imports it
+            patch.setattr(sys.modules[name], "profile_guard_manager", lambda *_: 0.0, raising=False)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _with_one_context(pytestconfig):
     """In a hasty run, lower JAX's programs in one MLIR context for each thread: to make one is a fifth of the time."""
     is_there = "jax" in asked_backends(pytestconfig) and importlib.util.find_spec("jax")
