@@ -14,6 +14,8 @@ import importlib.util
 import itertools
 import sys
 import threading
+import traceback
+import types
 import zlib
 from pathlib import Path
 
@@ -243,11 +245,18 @@ def _without_torch_compiler(pytestconfig):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _without_timed_guards():
-    """Time no guard of PyTorch's programs: it empties the processor's caches, 30 ms a program, for a line of a log."""
+def _without_notes_of_torch(_without_torch_compiler):
+    """Keep PyTorch from what it notes of each program for a line of a log, or for an error of its own.
+
+    It times the guards, for which it empties the processor's caches (30 ms), and walks the stack at each step traced.
+    """
+    without_stacks = types.SimpleNamespace(**vars(traceback) | {"extract_stack": list})
+    parts = {"_dynamo.guards": ("profile_guard_manager", lambda *_: 0.0)}
+    parts |= {"_subclasses.fake_tensor": ("traceback", without_stacks)}
     with pytest.MonkeyPatch.context() as patch:
-        for name in {"torch._C._dynamo.guards", "torch._dynamo.guards"} & sys.modules.keys():  # the other imports it
-            patch.setattr(sys.modules[name], "profile_guard_manager", lambda *_: 0.0, raising=False)
+        for name, (part, instead) in parts.items():
+            if module := sys.modules.get(f"torch.{name}"):
+                patch.setattr(module, part, instead, raising=False)
         yield
 
 
