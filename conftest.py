@@ -14,6 +14,8 @@ import importlib.util
 import itertools
 import sys
 import threading
+import traceback
+import types
 import zlib
 from pathlib import Path
 
@@ -26,6 +28,7 @@ import pytest
 sys.path.append(str(Path(__file__).parent / "tests" / "tables"))  # another suite's run has not this project's settings
 from recorded import APART, Record, part_of
 
+from multiop.extend import BUILT_IN
 from multiop.testing._tiers import asked_backends, asked_tier
 
 FINISHED = itertools.count(1)
@@ -47,7 +50,7 @@ def pytest_addoption(parser):
         help="run what PyTorch traces without its compiler, and leave out the tests marked `compiler`",
     )
     parser.addoption("--part", choices=["core", *APART], help="collect a part of the suite alone")
-    parser.addoption("--week", default=None, help="run the quarter of this week, such as 2026-W48")
+    parser.addoption("--week", default=None, help="run the quarter of this week, such as 2026-W48, or of `every` week")
     parser.addoption("--record", type=Path, metavar="PATH", help="write the core seconds of each test function to PATH")
     parser.addoption(
         "--as-tested", action="store_true", help="take whichever version is installed for one that everything works on"
@@ -179,15 +182,17 @@ def is_left_to_full(path, nodeid, params, marks, config):
             return True  # it runs on the backend that starts fastest
         if mark.name == "slow_on" and all(params.get(name) == value for name, value in mark.kwargs.items()):
             return True
-        if mark.name == "rotating" and not is_in_turn(nodeid, backend, config.getoption("week"), names):
+        if mark.name == "rotating" and not is_in_turn(nodeid, backend, config.getoption("week")):
             return True
     return next((mark.args[0] for mark in marks if mark.name == "tier"), None) == "full"
 
 
-def is_in_turn(nodeid, backend, week, names):
+def is_in_turn(nodeid, backend, week):
     """Say whether a case is in the quarter of a week: on one backend of four, on each after four weeks."""
+    if week == "every":
+        return True
     year, _, number = week.partition("-W")
-    turn = names.index(backend) if backend in names else 0
+    turn = list(BUILT_IN).index(backend) if backend in BUILT_IN else 0  # whichever others are asked for
     return (zlib.crc32(nodeid.replace(f"[{backend}", "[").encode()) + turn + 53 * int(year) + int(number)) % 4 == 0
 
 
@@ -236,6 +241,22 @@ def _without_torch_compiler(pytestconfig):
     from multiop.testing._shared_process import without_torch_compiler
 
     with without_torch_compiler(pytestconfig.getoption("hasty")):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _without_notes_of_torch(_without_torch_compiler):
+    """Keep PyTorch from what it notes of each program for a line of a log, or for an error of its own.
+
+    It times the guards, for which it empties the processor's caches (30 ms), and walks the stack at each step traced.
+    """
+    without_stacks = types.SimpleNamespace(**vars(traceback) | {"extract_stack": list})
+    parts = {"_dynamo.guards": ("profile_guard_manager", lambda *_: 0.0)}
+    parts |= {"_subclasses.fake_tensor": ("traceback", without_stacks)}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, (part, instead) in parts.items():
+            if module := sys.modules.get(f"torch.{name}"):
+                patch.setattr(module, part, instead, raising=False)
         yield
 
 

@@ -38,12 +38,15 @@ def x64_mode_for(dtype: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def without_torch_compiler(asked: bool) -> Iterator[None]:
-    """If `asked`, make PyTorch run traced code without compiling it: its compiler takes seconds each time."""
+def without_torch_compiler(asked: bool, backend: str = "aot_eager") -> Iterator[None]:
+    """If `asked`, make PyTorch run traced code without compiling it: its compiler takes seconds each time.
+
+    The backend `aot_eager` traces what autograd makes of the code, too; `eager` runs what was traced.
+    """
     if not asked or "torch" not in sys.modules:
         yield
         return
-    with sys.modules["torch"].compiler.set_stance("default", force_backend="aot_eager"):
+    with sys.modules["torch"].compiler.set_stance("default", force_backend=backend):
         yield
 
 

@@ -74,10 +74,10 @@ class Copy:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def tried(copy: Copy, fault: Fault, tier: str, left_out: list[str]) -> dict:
+def tried(copy: Copy, fault: Fault, tier: str, week: str, left_out: list[str]) -> dict:
     """Run the tests of one fault up to the first failure."""
     start, told = time.monotonic(), told_by(fault.name, fault.kind)
-    todo, ops = stages(copy.backend, fault.group, fault.path, fault.function, tier, told)
+    todo, ops = stages(copy.backend, fault.group, fault.path, fault.function, tier, week, told)
     copy.plant(fault.path, fault.changed)
     try:
         answer = copy.run(todo, ops, left_out, 4 * sum(stage["seconds"] for stage in todo))
@@ -91,7 +91,7 @@ def tried(copy: Copy, fault: Fault, tier: str, left_out: list[str]) -> dict:
     }  # fmt: skip
 
 
-def fail_without(copy: Copy, found: list[dict], tier: str) -> set[str]:
+def fail_without(copy: Copy, found: list[dict], tier: str, week: str) -> set[str]:
     """Return which of the tests that caught something fail without a fault, too."""
     tests = sorted({one["test"] for one in found if one["how"] == "test"})
     ops = sorted(
@@ -99,7 +99,7 @@ def fail_without(copy: Copy, found: list[dict], tier: str) -> set[str]:
     )
     if not tests:
         return set()
-    options = [f"--multiop-backends={copy.backend}", f"--multiop-tier={tier}"]
+    options = [f"--multiop-backends={copy.backend}", f"--multiop-tier={tier}", f"--week={week}"]
     suite = [test for test in tests if test.startswith("tests/test_conformance.py")]
     runs = [ones for ones in (suite, [test for test in tests if test not in suite]) if ones]
     answer = copy.run([{"args": [*ones, *options], "seconds": 900} for ones in runs], ops, [], 2000)
@@ -108,13 +108,13 @@ def fail_without(copy: Copy, found: list[dict], tier: str) -> set[str]:
     return set(answer["failed"])
 
 
-def work(backend: str, faults: list[Fault], tier: str, done: list, lock: threading.Lock, write) -> None:
+def work(backend: str, faults: list[Fault], tier: str, week: str, done: list, lock: threading.Lock, write) -> None:
     copy, found, left_out = Copy(backend), [], []
     try:
         waiting = list(faults)
         while waiting:
             for fault in waiting:
-                one = tried(copy, fault, tier, left_out)
+                one = tried(copy, fault, tier, week, left_out)
                 found.append(one)
                 with lock:
                     done.append(one)
@@ -123,7 +123,7 @@ def work(backend: str, faults: list[Fault], tier: str, done: list, lock: threadi
                         f"caught by {one['test']}" if one["caught"] else "OUT OF TIME" if one["stopped"] else "MISSED"
                     )
                     CONSOLE.print(f"{one['seconds']:6.1f} s {backend:10} {one['name']}: {text}", markup=False)
-            unsound = fail_without(copy, found, tier)
+            unsound = fail_without(copy, found, tier, week)
             left_out += sorted(unsound)
             again = {one["name"] for one in found if one["test"] in unsound}
             with lock:
@@ -169,6 +169,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="of the faults that are drawn")
     parser.add_argument("--tier", choices=list(BOUND), default="default")
+    parser.add_argument("--week", default="every", help="of the rotating tests, one week's, such as 2026-W48, alone")
     parser.add_argument("--backends", default=",".join(BACKENDS), help="comma-separated")
     parser.add_argument("--groups", default=",".join(FOLDERS), help="where the faults are: " + ", ".join(FOLDERS))
     parser.add_argument("--only", default=None, metavar="TEXT", help="faults with TEXT in their name")
@@ -207,7 +208,7 @@ def main() -> int:
             running = []
             for backend, ones in chosen.items():
                 if ones:
-                    running.append(pool.submit(work, backend, ones, asked.tier, done, lock, write))
+                    running.append(pool.submit(work, backend, ones, asked.tier, asked.week, done, lock, write))
             for one in running:
                 one.result()
 

@@ -167,10 +167,17 @@ def told_by(name: str, kind: str) -> list[str]:
 
 
 def stages(
-    backend: str, group: str, path: str, function: str, tier: str, told: list[str]
+    backend: str, group: str, path: str, function: str, tier: str, week: str, told: list[str]
 ) -> tuple[list[dict], list[str]]:
     """Return what to run for a fault in `function` of the file `path`: the arguments of runs of pytest, and the ops."""
-    chosen = ["--maxfail=1", f"--multiop-backends={backend}", f"--multiop-tier={tier}", "-m", "not cross"]
+    chosen = [
+        "--maxfail=1",
+        f"--multiop-backends={backend}",
+        f"--multiop-tier={tier}",
+        f"--week={week}",
+        "-m",
+        "not cross",
+    ]
     longer = 4 if tier == "full" else 1
     stem = Path(path).stem
     if group == "random":

@@ -58,3 +58,28 @@ def test_ops_that_reach_a_function_are_found(mutants):
     assert ops_reaching("torch", "op_max")[0] == "op_max"
     assert "op_det" in ops_reaching("torch", "small_det")
     assert ops_reaching("jax", "no_such_function") == []
+
+
+def test_rotating_cases_are_in_turn_on_each_backend_once_in_four_weeks(pytestconfig):
+    is_in_turn = pytestconfig.pluginmanager.get_plugin(str(FOLDER.parents[1] / "conftest.py")).is_in_turn
+    for k in range(20):
+        on = {
+            name: f"tests/ops/test_axes.py::test_axes[{name}-{k}]" for name in ("torch", "jax", "tensorflow", "numpy")
+        }
+        weeks = [{name for name in on if is_in_turn(on[name], name, f"2026-W{week}")} for week in range(45, 49)]
+        assert sorted(name for found in weeks for name in found) == sorted(on)
+        assert all(len(found) == 1 for found in weeks)
+        assert all(is_in_turn(on[name], name, "every") for name in on)
+
+
+def test_every_stage_of_a_fault_asks_for_the_week(mutants):
+    from _reach import stages
+
+    for group, path in {
+        "torch": "backends/torch/ops/linalg.py",
+        "random": "random/_bits.py",
+        "porting": "porting/_graph.py",
+    }.items():
+        todo, _ = stages("torch", group, f"multiop/{path}", "op_det", "default", "2026-W48", [])
+        assert todo
+        assert all("--week=2026-W48" in stage["args"] for stage in todo)
