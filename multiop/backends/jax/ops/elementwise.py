@@ -656,7 +656,8 @@ def arctan2_slopes(x1, x2):
     x1, x2 = (x.astype(jnp.promote_types(dtype, np.float32)) for x in (x1, x2))
     is_steep = jnp.abs(x1) > jnp.abs(x2)
     larger, smaller = jnp.where(is_steep, x1, x2), jnp.where(is_steep, x2, x1)
-    flat = (larger == 0) | jnp.isinf(jnp.maximum(jnp.abs(x1), jnp.abs(x2)))  # there, jnp.arctan2's gradient is NaN
+    largest = jnp.maximum(jnp.abs(x1), jnp.abs(x2))
+    flat = (largest == 0) | jnp.isinf(largest)  # there, jnp.arctan2's gradient is NaN
     larger = jnp.where(flat, 1, larger)
     ratio = divide(jnp.where(flat, 0, smaller), larger)  # the squares of the operands would overflow
     slope = jnp.where(flat, 0, reciprocal(larger * (1 + ratio * ratio)))
