@@ -1,4 +1,4 @@
-"""Bessel functions, of whole orders below 0 and beside overflow, and integrals of gamma and beta, held to many digits."""
+"""Bessel functions, of whole orders below 0 and beside overflow, and integrals of gamma and beta, to many digits."""
 
 import functools
 
