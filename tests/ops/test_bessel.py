@@ -1,4 +1,4 @@
-"""Bessel functions differentiate with respect to their order, too: beside overflow, and at whole orders below 0."""
+"""Bessel functions, of whole orders below 0 and beside overflow, and integrals of gamma and beta, to many digits."""
 
 import functools
 
@@ -128,3 +128,29 @@ def test_forward_mode_has_a_slope_where_that_of_the_other_function_overflows(nam
     v, x = np.array([order], "float32"), np.array([2.0**-80], "float32")
     _, along = multiop.jvp(lambda x: getattr(multiop, name)(v, x), (x,), (np.ones_like(x),))
     np.testing.assert_allclose(multiop.op_convert_to_numpy(along), slope, rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "points"),
+    [
+        ("op_gammainc", [(12.5, 11.0), (40.0, 39.5), (300.0, 290.0), (5000.0, 4980.0)]),
+        ("op_gammaincc", [(12.5, 14.0), (40.0, 40.5), (300.0, 310.0), (5000.0, 5020.0)]),
+        ("op_betainc", [(11.0, 13.0, 0.5), (12.0, 14.0, 0.4375), (40.0, 50.0, 0.4375), (90.0, 80.0, 0.5)]),
+        ("op_yv", [(1.5, 3.0), (2.25, 5.0), (4.0, 7.5), (6.0, 11.0)]),
+    ],
+)
+def test_integrals_are_right_to_the_last_digits(name, points, multiop_backend, multiop_x64):
+    """The weights of NumPy and SciPy make each of these off by 10 to 30 units."""
+    op, columns = getattr(multiop, name), [multiop.op_convert_to_tensor(np.array(x)) for x in zip(*points, strict=True)]
+    with mpmath.workdps(40):
+        wanted = [
+            {
+                "op_gammainc": lambda a, x: mpmath.gammainc(a, 0, x, regularized=True),
+                "op_gammaincc": lambda a, x: mpmath.gammainc(a, x, mpmath.inf, regularized=True),
+                "op_betainc": lambda a, b, x: mpmath.betainc(a, b, 0, x, regularized=True),
+                "op_yv": mpmath.bessely,
+            }[name](*map(mpmath.mpf, point))
+            for point in points
+        ]
+    for found in (op(*columns), multiop.vjp(op, *columns)[0]):
+        np.testing.assert_allclose(multiop.op_convert_to_numpy(found), np.array(wanted, float), rtol=2.0**-49)

@@ -431,3 +431,11 @@ def test_the_slope_of_i0_keeps_its_digits_at_small_numbers(backend, multiop_x64)
     x = mo.op_convert_to_tensor([-1e-38, 1e-100, 1e-150], "float64")
     (slope,) = derivatives(mo.op_i0, x, 1)
     np.testing.assert_allclose(np.array(slope) * 2, [-1e-38, 1e-100, 1e-150], rtol=1e-15)
+
+
+def test_digits_of_log1p_and_arctanh_between_half_and_a_quarter(backend, multiop_x64):
+    """XLA's polynomial serves beyond its range, and is off by 129 units there: jax-ml/jax#39707."""
+    x = np.linspace(-0.5, -0.25, 64)
+    for op, exact in ((mo.op_log1p, np.log1p), (mo.op_arctanh, np.arctanh)):
+        for f in (op, mo.jit(op)):
+            np.testing.assert_allclose(mo.op_convert_to_numpy(f(x)), exact(x), rtol=2.0**-50)

@@ -228,6 +228,29 @@ def test_arctan2_of_infinite_operands_is_flat(backend):
     assert gradient(mo.op_arctan2, *ends.T) == [[0.0] * 8] * 2  # PyTorch has a kernel of its own for it
 
 
+def test_slopes_of_arctan2_beside_nan_are_nan(backend):
+    others = np.array([INF, -INF, 0.0, 2.0, NAN], np.float32)
+    nan = np.full_like(others, NAN)
+
+    def along(*xs):
+        return mo.jvp(mo.op_arctan2, xs, tuple(map(mo.op_ones_like, xs)))
+
+    def back(*xs):
+        y, pull = mo.vjp(mo.op_arctan2, *xs)
+        return y, *pull(mo.op_ones_like(y))
+
+    for xs in ((nan, others), (others, nan)):
+        tensors = [mo.op_convert_to_tensor(x) for x in xs]
+        for f in (along, back, mo.jit(back)):
+            assert all(np.isnan(value(y)).all() for y in f(*tensors))
+
+
+def test_complex_arctan_of_nan_beside_infinity_is_nan(backend):
+    z = np.array([complex(NAN, INF), complex(NAN, -INF)], np.complex64)
+    assert np.isnan(mo.op_convert_to_numpy(mo.op_arctan(z)).real).all()
+    assert np.isnan(mo.op_convert_to_numpy(mo.op_arctanh(-1j * z)).imag).all()
+
+
 def test_nan_propagates(backend):
     for op in (mo.op_abs, mo.op_exp, mo.op_square, mo.op_sigmoid, mo.op_tanh, mo.op_softplus, mo.op_sin):
         assert np.isnan(value(op([NAN])))

@@ -42,12 +42,12 @@ def arcsin_slope(z):
 
 
 def arctanh_value(z):
-    """Return arctanh; XLA's is already infinite near its poles."""
+    """Return arctanh; XLA's is already infinite near its poles, and loses NaN beside infinity."""
     y, x = jnp.arctanh(z), jnp.abs(jnp.real(z))
     distance = jnp.hypot(1 - x, jnp.imag(z))
     steep = 0.5 * (jnp.log(jnp.hypot(1 + x, jnp.imag(z))) - jnp.log(distance))
     real = jnp.where(distance < 0.1, jnp.copysign(steep, jnp.real(z)), jnp.real(y))
-    return copy_side(jax.lax.complex(real, jnp.imag(y)), z)
+    return copy_side(jax.lax.complex(real, jnp.where(jnp.isnan(jnp.imag(z)), jnp.nan, jnp.imag(y))), z)
 
 
 def log1p_value(z):

@@ -656,7 +656,7 @@ def arctan2_slopes(x1, x2):
     x1, x2 = (x.astype(jnp.promote_types(dtype, np.float32)) for x in (x1, x2))
     is_steep = jnp.abs(x1) > jnp.abs(x2)
     larger, smaller = jnp.where(is_steep, x1, x2), jnp.where(is_steep, x2, x1)
-    flat = (larger == 0) | jnp.isinf(jnp.maximum(jnp.abs(x1), jnp.abs(x2)))  # there, jnp.arctan2's gradient is NaN
+    flat = (x1 == 0) & (x2 == 0) | jnp.isinf(jnp.maximum(jnp.abs(x1), jnp.abs(x2)))  # there, jnp.arctan2's is NaN
     larger = jnp.where(flat, 1, larger)
     ratio = divide(jnp.where(flat, 0, smaller), larger)  # the squares of the operands would overflow
     slope = jnp.where(flat, 0, reciprocal(larger * (1 + ratio * ratio)))
@@ -713,8 +713,8 @@ arcsinh_slope, arccosh_slope = (
 )
 
 
-def arctanh_value(x):
-    return 0.5 * (jnp.log1p(x) - jnp.log1p(-x))
+def log1p(x):  # up to 129 units off from -0.414 to -0.29 on a CPU: https://github.com/jax-ml/jax/issues/39707
+    return jnp.where(x < -0.29, jnp.log(1 + x), jnp.log1p(x)) if x.dtype == np.float64 else jnp.log1p(x)
 
 
 # of a sum of two quotients, the derivative near 0 would be a difference
@@ -737,7 +737,7 @@ def either(of_reals, of_complex):
     return jit_inline(lambda x: of_complex(x) if is_complex(x) else of_reals(x))
 
 
-_sqrt, _log1p = either(jnp.sqrt, _complex.sqrt), either(logarithm(jnp.log1p, start=1), _complex.log1p)
+_sqrt, _log1p = either(jnp.sqrt, _complex.sqrt), either(logarithm(log1p, start=1), _complex.log1p)
 _log, _log2, _log10 = (
     either(logarithm(fn, base), fn) for fn, base in ((jnp.log, math.e), (jnp.log2, 2), (jnp.log10, 10))
 )
@@ -748,7 +748,7 @@ _arctan = either(with_slope(jnp.arctan, arctan_slope), _complex.arctan)
 _arcsinh = either(with_slope(jnp.arcsinh, arcsinh_slope), _complex.arcsinh)
 _arccosh = either(with_slope(jnp.arccosh, arccosh_slope), _complex.arccosh)
 # the second derivative of jnp.arctanh at -1 and 1 is NaN
-_arctanh = either(with_slope(arctanh_value, arctanh_slope), _complex.arctanh)
+_arctanh = either(with_slope(lambda x: 0.5 * (log1p(x) - log1p(-x)), arctanh_slope), _complex.arctanh)
 _exp, _integer_power = map(jit_inline, (jnp.exp, jnp.power))
 _integer_pow = jit_inline(jax.lax.integer_pow, static_argnums=1)
 _add, _subtract, _multiply, _divide = map(jit_inline, (jnp.add, jnp.subtract, jnp.multiply, divide))

@@ -66,12 +66,12 @@ def op_polygamma(n, x, *, otherwise):
 
 def op_gammainc(a, x, *, otherwise):
     a, x = promote_floating(a, x)
-    return on_host("gammainc", a, x) if are_readable_values(a, x) else otherwise(a, x)
+    return on_host("gammainc", a, x) if a.dtype is not tf.float64 and are_readable_values(a, x) else otherwise(a, x)
 
 
 def op_gammaincc(a, x, *, otherwise):
     a, x = promote_floating(a, x)
-    return on_host("gammaincc", a, x) if are_readable_values(a, x) else otherwise(a, x)
+    return on_host("gammaincc", a, x) if a.dtype is not tf.float64 and are_readable_values(a, x) else otherwise(a, x)
 
 
 def op_erfinv(x, *, otherwise):

@@ -643,10 +643,10 @@ def arctan2(x1, x2):
 
 
 def arctan2_rule(x1, x2, upstream):
-    flat = tf.equal(x1, 0) & tf.equal(x2, 0) | tf.math.is_inf(x1) | tf.math.is_inf(x2)
-    sides = [choose(flat, tf.ones_like(x), x) for x in (x1, x2)]
-    scale = tf.stop_gradient(tf.maximum(*map(tf.abs, sides)))
-    y, x = (side / scale for side in sides)
+    largest = tf.stop_gradient(tf.maximum(tf.abs(x1), tf.abs(x2)))
+    flat = tf.equal(largest, 0) | tf.math.is_inf(largest)
+    scale = choose(flat, tf.ones_like(x1), largest)
+    y, x = (choose(flat, tf.ones_like(side), side) / scale for side in (x1, x2))
     slope = choose(flat, tf.zeros_like(x1), upstream / (y * y + x * x) / scale)
     return [slope * x, -slope * y]
 
