@@ -377,7 +377,8 @@ def _run_reference(
                 raise errors.ArgumentTypeError(f"reference: a {type(reference).__name__} cannot be called")
             with x64_mode_for(width):
                 return _run_function(reference, inputs, arranged, cotangents)
-        recorded: Reference = _taps_of(framework).record(reference, inputs, cotangents, training, arranged)
+        taps = importlib.import_module(f"multiop.porting.{_weights.OWNERS[framework]}.taps")
+        recorded: Reference = taps.record(reference, inputs, cotangents, training, arranged)
         return recorded
     except errors.MultiopError:
         raise
@@ -394,10 +395,6 @@ def _framework_of(reference: Any, port: Port | None) -> str | None:
     if owner is None and (is_of_jax(reference, ()) or (port is not None and port.is_of_jax)):
         return "jax"
     return owner
-
-
-def _taps_of(framework: str) -> Any:
-    return importlib.import_module(f"multiop.porting.{_weights.OWNERS[framework]}.taps")
 
 
 def _run_function(reference: Callable[..., Any], inputs: list[Array], arranged: Arranged, cotangents: Any) -> Reference:
@@ -777,7 +774,7 @@ class _Run:
                 x = self.back(_numpy(self.inputs[n]))
                 _, layer, floor = self.consumers(Record("", x), shared)
                 check = self.check(SINGLE, layer, INPUT, f"input {n}", wanted_gradient, computed, 1, floor)
-                self.explain(check, wanted_gradient, computed, _of_input(n))
+                self.explain(check, wanted_gradient, computed, lambda gradients, n=n: gradients[0].input_gradients[n])
                 later.append(check)
         later += self.parameters(SINGLE, {n: _numpy(g) for n, g in of_own.items()}, gradients, shared, 1)
         checks += later
@@ -832,7 +829,7 @@ class _Run:
             record = self.reference.records.get(layer)
             floor = self.noise(record, [*same, expected])
             check = self.check(mode, layer, PARAMETER, name, expected, gradient, depth, floor)
-            self.explain(check, expected, gradient, _of_parameter(name))
+            self.explain(check, expected, gradient, lambda gradients, name=name: gradients[1][name][1])
             checks.append(check)
         return checks
 
@@ -911,21 +908,13 @@ class _Run:
                 first = shared[order[0]].name if order else OUTPUT
                 computed = self.back(computed)
                 check = self.check(WHOLE, first, INPUT, f"input {n}", wanted, computed, 2 * depth)
-                self.explain(check, wanted, computed, _of_input(n))
+                self.explain(check, wanted, computed, lambda gradients, n=n: gradients[0].input_gradients[n])
                 checks.append(check)
         checks += self.parameters(WHOLE, of_params, gradients, shared, 2 * depth)
 
 
 def _at_tap(name: str) -> Callable[[Gradients], Array | None]:
     return lambda gradients: gradients[0].records[name].gradient
-
-
-def _of_input(number: int) -> Callable[[Gradients], Array | None]:
-    return lambda gradients: gradients[0].input_gradients[number]
-
-
-def _of_parameter(name: str) -> Callable[[Gradients], Array | None]:
-    return lambda gradients: gradients[1][name][1]
 
 
 def _nudge(x: Array, seed: int) -> Array:

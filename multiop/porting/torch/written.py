@@ -69,7 +69,7 @@ def gaussian_nll(
     var = var + (var.clamp(min=eps) - var).detach()
     loss = 0.5 * (torch.log(var) + (input - target) ** 2 / var)
     loss = loss + 0.5 * math.log(2 * math.pi) if full else loss
-    return _reduce_loss(loss, reduction)
+    return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
 
 
 def ctc(
@@ -97,10 +97,6 @@ def ctc(
         return (loss / lengths[1].clamp(min=1).to(loss.dtype)).mean()
     loss = loss.squeeze(0) if is_one else loss
     return loss.sum() if reduction in ("sum", 2) else loss
-
-
-def _reduce_loss(loss: Any, reduction: str) -> Any:
-    return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
 
 
 # derivatives
