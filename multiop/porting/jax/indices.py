@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Name, Value, call
-from multiop.porting._rows import Row, Untranslated, add_sizes, block_replaced, is_number, part, sizes
+from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Name, Value, call, is_call
+from multiop.porting._rows import Untranslated, add_sizes, block_replaced, is_number, part, sizes
 
 _LIMITS = {name: np.iinfo(name) for name in ("int8", "uint8", "int16", "uint16", "uint32", "uint64")}
 _RESHAPING = {"reshape", "expand_dims", "squeeze", "broadcast_to", "transpose", "swapaxes", "moveaxis", "flip"}
@@ -125,22 +125,22 @@ def clip_index(index: Expression, low: Any, top: Any) -> Expression:
 def drop_wrap(index: Expression, size: Any, made: Any) -> Expression:
     """Return an index without the step that lets it count from the end, which multiop's ops do by themselves."""
     expression = made(index)
-    if isinstance(expression, Call) and expression.function == "ops.cast" and isinstance(expression.args[0], Value):
+    if is_call(expression, "ops.cast") and isinstance(expression.args[0], Value):
         inner = drop_wrap(expression.args[0], size, made)
         return index if inner is expression.args[0] else inner
-    if isinstance(expression, Call) and expression.function == "ops.where" and len(expression.args) == 3:
+    if is_call(expression, "ops.where") and len(expression.args) == 3:
         condition, shifted, plain = expression.args
         condition, shifted = made(condition), made(shifted)
-        is_negative = isinstance(condition, Call) and condition.function == "ops.less" and condition.args[1:] == (0,)
+        is_negative = is_call(condition, "ops.less") and condition.args[1:] == (0,)
         if is_negative and condition.args[0] is plain:
             if isinstance(shifted, Infix) and shifted.operator == "+":
                 first, step = shifted.left, shifted.right
-            elif isinstance(shifted, Call) and shifted.function == "ops.add":
+            elif is_call(shifted, "ops.add"):
                 first, step = shifted.args
             else:
                 return index
             step = made(step)
-            step = step.args[0] if isinstance(step, Call) and step.function == "ops.cast" else step
+            step = step.args[0] if is_call(step, "ops.cast") else step
             if first is plain and step == size:
                 return plain  # type: ignore[no-any-return]
     return index
@@ -256,15 +256,15 @@ def index_columns(indices: Any, count: int, made: Any) -> list[Expression]:
     if isinstance(indices, np.ndarray):
         return [indices[..., i].tolist() for i in range(count)]
     expression = made(indices)
-    if isinstance(expression, Call) and expression.function == "ops.expand_dims" and count == 1:
+    if is_call(expression, "ops.expand_dims") and count == 1:
         inner, axis = expression.args
         if isinstance(inner, Value) and (axis == -1 or axis == inner.ndim):
             return [inner]
-    if isinstance(expression, Call) and expression.function == "ops.concatenate" and len(expression.args[0]) == count:
+    if is_call(expression, "ops.concatenate") and len(expression.args[0]) == count:
         return [index_columns(arg, 1, made)[0] for arg in expression.args[0]]
-    if isinstance(expression, Call) and expression.function in ("ops.zeros", "ops.ones") and count == 1:
+    if is_call(expression, "ops.zeros", "ops.ones") and count == 1:
         return [int(expression.function == "ops.ones")]
-    if isinstance(expression, Call) and expression.function == "ops.full" and count == 1:
+    if is_call(expression, "ops.full") and count == 1:
         return [expression.args[1]]
     if count == 1:
         return [call("ops.squeeze", indices, axis=-1)]
@@ -348,7 +348,7 @@ def gather(
     if gathered is None:
         whole = {axis: Place(column, x.shape[axis], slice_sizes[axis], made, False) for axis, column in pairs}
         gathered = _entries(x, {axis: place.index for axis, place in whole.items()}, numbers, slice_sizes, index_shape)
-    if inside is None or (isinstance(gathered, Call) and gathered.function == "take_or_fill"):
+    if inside is None or (is_call(gathered, "take_or_fill")):
         return gathered
     inside = expand_axes(inside, offsets, out.ndim)
     if fill is None:
@@ -543,65 +543,69 @@ def _entries(
     return reorder_axes(y, np.argsort(places).tolist())
 
 
-def scatter(kind: str) -> Row:
+def scatter(
+    kind: str,
+    x: Value,
+    indices: Any,
+    updates: Value,
+    dimension_numbers: Any,
+    mode: Any,
+    out: Value,
+    made: Any,
+    emit: Any,
+) -> Expression:
     """Write what `x.at[...].set(...)` and `.add(...)` make of a scatter."""
-
-    def row(
-        x: Value, indices: Any, updates: Value, dimension_numbers: Any, mode: Any, out: Value, made: Any, emit: Any
-    ) -> Expression:
-        numbers = dimension_numbers
-        op = f"ops.{_UPDATES[kind]}"
-        is_clipped = getattr(mode, "name", "") == "CLIP"
-        picked, inserted = integers(numbers.scatter_dims_to_operand_dims), integers(numbers.inserted_window_dims)
-        window, batch = integers(numbers.update_window_dims), integers(numbers.operand_batching_dims)
-        axes = [axis for axis in range(x.ndim) if axis not in (*inserted, *batch)]
-        counts = {axis: updates.shape[place] for axis, place in zip(axes, window, strict=True)}
-        at = None if batch else _known_place(x, indices, picked)
-        if at is not None:
-            return _constant_scatter(op, x, updates, at, counts, window, is_clipped)
-        index_shape = tuple(indices.shape[:-1])
-        columns = dict(zip(picked, _columns(indices, len(picked), made, emit), strict=True))
-        columns = {
-            axis: column
-            for axis, column in columns.items()
-            if not (type(column) is int and column == 0 and counts.get(axis, 1) == x.shape[axis])
-        }
-        is_plain = tuple(columns) == inserted == tuple(range(len(inserted))) and not batch
-        is_plain = is_plain and window == tuple(range(updates.ndim - len(window), updates.ndim)) and bool(columns)
-        is_plain = is_plain and all(counts[axis] == x.shape[axis] for axis in axes)
-        places = {
-            axis: Place(column, x.shape[axis], counts.get(axis, 1), made, is_plain) for axis, column in columns.items()
-        }
-        drops = not is_clipped and not all(place.is_safe for place in places.values())
-        if is_plain:
-            if _is_segment_sum(kind, x, places, index_shape, made):
-                return call("ops.segment_sum", updates, places[0].plain, x.shape[0])
-            key = tuple(place.counted if drops else place.index for place in places.values())
-            if drops:
-                return call("update_in_range", Name(op), x, key, updates)
-            return call(op, x, key if len(key) > 1 else key[0], updates)
-        starts = {axis: place.index for axis, place in places.items()}
+    numbers = dimension_numbers
+    op = f"ops.{_UPDATES[kind]}"
+    is_clipped = getattr(mode, "name", "") == "CLIP"
+    picked, inserted = integers(numbers.scatter_dims_to_operand_dims), integers(numbers.inserted_window_dims)
+    window, batch = integers(numbers.update_window_dims), integers(numbers.operand_batching_dims)
+    axes = [axis for axis in range(x.ndim) if axis not in (*inserted, *batch)]
+    counts = {axis: updates.shape[place] for axis, place in zip(axes, window, strict=True)}
+    at = None if batch else _known_place(x, indices, picked)
+    if at is not None:
+        return _constant_scatter(op, x, updates, at, counts, window, is_clipped)
+    index_shape = tuple(indices.shape[:-1])
+    columns = dict(zip(picked, _columns(indices, len(picked), made, emit), strict=True))
+    columns = {
+        axis: column
+        for axis, column in columns.items()
+        if not (type(column) is int and column == 0 and counts.get(axis, 1) == x.shape[axis])
+    }
+    is_plain = tuple(columns) == inserted == tuple(range(len(inserted))) and not batch
+    is_plain = is_plain and window == tuple(range(updates.ndim - len(window), updates.ndim)) and bool(columns)
+    is_plain = is_plain and all(counts[axis] == x.shape[axis] for axis in axes)
+    places = {
+        axis: Place(column, x.shape[axis], counts.get(axis, 1), made, is_plain) for axis, column in columns.items()
+    }
+    drops = not is_clipped and not all(place.is_safe for place in places.values())
+    if is_plain:
+        if _is_segment_sum(kind, x, places, index_shape, made):
+            return call("ops.segment_sum", updates, places[0].plain, x.shape[0])
+        key = tuple(place.counted if drops else place.index for place in places.values())
         if drops:
-            first = next(axis for axis, place in places.items() if not place.is_safe)
-            starts[first] = call("ops.where", all_inside(list(places.values())), starts[first], x.shape[first])
-        arrangement = _Axes(x.shape, counts, starts)
-        batches = dict(zip(batch, integers(numbers.scatter_indices_batching_dims), strict=True))
-        keys = arrangement.keys(starts, batches, index_shape, counts)
-        if not keys or all(isinstance(each, int) for each in keys):
-            raise Untranslated("a scatter of this form")
-        updates = reorder_axes(updates, arrangement.places(window, updates.ndim))
-        y = reorder_axes(x, arrangement.order)
-        key = tuple(keys)
-        y = call("update_in_range", Name(op), y, key, updates) if drops else call(op, y, key, updates)
-        return reorder_axes(y, np.argsort(arrangement.order).tolist())
-
-    return row
+            return call("update_in_range", Name(op), x, key, updates)
+        return call(op, x, key if len(key) > 1 else key[0], updates)
+    starts = {axis: place.index for axis, place in places.items()}
+    if drops:
+        first = next(axis for axis, place in places.items() if not place.is_safe)
+        starts[first] = call("ops.where", all_inside(list(places.values())), starts[first], x.shape[first])
+    arrangement = _Axes(x.shape, counts, starts)
+    batches = dict(zip(batch, integers(numbers.scatter_indices_batching_dims), strict=True))
+    keys = arrangement.keys(starts, batches, index_shape, counts)
+    if not keys or all(isinstance(each, int) for each in keys):
+        raise Untranslated("a scatter of this form")
+    updates = reorder_axes(updates, arrangement.places(window, updates.ndim))
+    y = reorder_axes(x, arrangement.order)
+    key = tuple(keys)
+    y = call("update_in_range", Name(op), y, key, updates) if drops else call(op, y, key, updates)
+    return reorder_axes(y, np.argsort(arrangement.order).tolist())
 
 
 def _is_segment_sum(kind: str, x: Value, places: Mapping[int, Place], index_shape: Sequence[Any], made: Any) -> bool:
     """Say whether a scatter adds rows to zeros, without those whose index is negative or too large."""
     zeros = made(x)
-    is_zero = isinstance(zeros, Call) and zeros.function == "ops.zeros" and x.dtype.startswith(("float", "bfloat"))
+    is_zero = is_call(zeros, "ops.zeros") and x.dtype.startswith(("float", "bfloat"))
     is_one = len(places) == 1 and len(index_shape) == 1 and isinstance(x.shape[0], int)
     return kind == "add" and is_zero and is_one and isinstance(places[0].plain, Value) and places[0].low == 0
 
@@ -634,5 +638,5 @@ def scatter_difference(
     x: Value, indices: Any, updates: Value, dimension_numbers: Any, mode: Any, out: Value, made: Any, emit: Any
 ) -> Expression:
     (negative,) = emit(call("ops.negative", updates), Value(updates.shape, updates.dtype))
-    added: Expression = scatter("add")(x, indices, negative, dimension_numbers, mode, out, made, emit)
+    added: Expression = scatter("add", x, indices, negative, dimension_numbers, mode, out, made, emit)
     return added

@@ -14,11 +14,12 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from multiop.porting._graph import SEED, Call, Dim, DType, Expression, Infix, Item, Name, Value, call
+from multiop.porting._graph import SEED, Call, Dim, DType, Expression, Infix, Item, Name, Value, call, is_call
 from multiop.porting._rows import (
     Row,
     Untranslated,
@@ -26,6 +27,7 @@ from multiop.porting._rows import (
     binary,
     cast,
     is_number,
+    padded,
     part,
     short,
     sizes,
@@ -52,21 +54,17 @@ def axes_of(axes: Sequence[int], ndim: int) -> Any:
 # entry by entry
 
 
-def infix(operator: str, op: str) -> Row:
+def infix(operator: str, op: str, x: Expression, y: Expression, out: Value) -> Expression:
     """An operator of Python; an op allows tensors of integers of several widths, and unsigned ones on PyTorch."""
-
-    def row(x: Expression, y: Expression, out: Value) -> Expression:
-        is_integer = out.dtype.startswith("int") and isinstance(x, Value) and isinstance(y, Value)
-        if is_integer or out.dtype.startswith("uint") or isinstance(x, Dim) or isinstance(y, Dim):
-            return call(f"ops.{op}", x, y)
-        return Infix(operator, x, y)
-
-    return row
+    is_integer = out.dtype.startswith("int") and isinstance(x, Value) and isinstance(y, Value)
+    if is_integer or out.dtype.startswith("uint") or isinstance(x, Dim) or isinstance(y, Dim):
+        return call(f"ops.{op}", x, y)
+    return Infix(operator, x, y)
 
 
 def divide(x: Expression, y: Expression, out: Value) -> Expression:
     if out.dtype.startswith(("float", "bfloat", "complex")):
-        return infix("/", "divide")(x, y, out)
+        return infix("/", "divide", x, y, out)
     if is_number(y) and y > 0 and out.dtype.startswith("u"):
         return call("ops.floor_divide", x, y)
     quotient = call("ops.floor_divide", call("ops.abs", x), call("ops.abs", y) if isinstance(y, Value) else abs(y))
@@ -94,18 +92,14 @@ def maximum(x: Expression, y: Expression, made: Any) -> Expression:
             return other
     for bound, other in ((x, y), (y, x)):
         expression = made(other)
-        if is_number(bound) and bound == 0 and isinstance(expression, Call) and expression.function == "ops.var":
+        if is_number(bound) and bound == 0 and is_call(expression, "ops.var"):
             return other  # a variance is not negative
     return call("ops.maximum", x, y)
 
 
-def logical(op: str) -> Row:
+def logical(op: str, *operands: Expression, out: Value) -> Expression:
     """`and`, `or`, `xor`: of bools or of bits."""
-
-    def row(*operands: Expression, out: Value) -> Expression:
-        return call(f"ops.{'logical' if out.dtype == 'bool' else 'bitwise'}_{op}", *operands)
-
-    return row
+    return call(f"ops.{'logical' if out.dtype == 'bool' else 'bitwise'}_{op}", *operands)
 
 
 def select(which: Expression, *cases: Expression, out: Value) -> Expression:
@@ -147,19 +141,15 @@ def write_round(x: Expression, rounding_method: Any) -> Expression:
     return Infix("*", call("ops.sign", x), call("ops.floor", Infix("+", call("ops.abs", x), 0.5)))
 
 
-def shifted_right(kind: str) -> Row:
+def shifted_right(kind: str, x: Expression, y: Expression, out: Value) -> Expression:
     """Bits shifted to the right, in front of them those of the sign or zeros, whatever the dtype would take."""
-
-    def row(x: Expression, y: Expression, out: Value) -> Expression:
-        other = out.dtype.removeprefix("u") if kind == "arithmetic" else f"u{out.dtype.removeprefix('u')}"
-        if other == out.dtype:
-            return call("ops.right_shift", x, y)
-        x, y = (call("ops.view", operand, other) if isinstance(operand, Value) else operand for operand in (x, y))
-        if not (isinstance(x, Call) and isinstance(y, Call)):  # a number takes the dtype of the tensor beside it
-            x, y = (call("ops.cast", operand, DType(other)) if is_number(operand) else operand for operand in (x, y))
-        return call("ops.view", call("ops.right_shift", x, y), out.dtype)
-
-    return row
+    other = out.dtype.removeprefix("u") if kind == "arithmetic" else f"u{out.dtype.removeprefix('u')}"
+    if other == out.dtype:
+        return call("ops.right_shift", x, y)
+    x, y = (call("ops.view", operand, other) if isinstance(operand, Value) else operand for operand in (x, y))
+    if not (isinstance(x, Call) and isinstance(y, Call)):  # a number takes the dtype of the tensor beside it
+        x, y = (call("ops.cast", operand, DType(other)) if is_number(operand) else operand for operand in (x, y))
+    return call("ops.view", call("ops.right_shift", x, y), out.dtype)
 
 
 def bits_of(x: Expression, dtype: str) -> Expression:
@@ -184,19 +174,15 @@ def bitcast(x: Value, new_dtype: Any, out: Value) -> Expression:
     return call("ops.squeeze", viewed, axis=-1) if out.ndim < x.ndim else viewed
 
 
-def total(op: str) -> Row:
+def total(op: str, x: Expression, y: Expression) -> Expression:
     """A comparison for which NaN is larger than any number."""
-
-    def row(x: Expression, y: Expression) -> Expression:
-        compared = call(f"ops.{op}", x, y)
-        if not (isinstance(y, Value) and is_floating(y)):
-            return compared
-        is_last = call("ops.isnan", y)
-        if op == "less" and isinstance(x, Value):
-            is_last = call("ops.logical_and", is_last, call("ops.logical_not", call("ops.isnan", x)))
-        return call("ops.logical_or", compared, is_last)
-
-    return row
+    compared = call(f"ops.{op}", x, y)
+    if not (isinstance(y, Value) and is_floating(y)):
+        return compared
+    is_last = call("ops.isnan", y)
+    if op == "less" and isinstance(x, Value):
+        is_last = call("ops.logical_and", is_last, call("ops.logical_not", call("ops.isnan", x)))
+    return call("ops.logical_or", compared, is_last)
 
 
 # products
@@ -222,31 +208,24 @@ def product(x: Value, y: Value, dimension_numbers: Any, out: Value) -> Expressio
 # reductions
 
 
-def reduction(op: str) -> Row:
-    def row(x: Value, axes: Any) -> Expression:
-        return call(f"ops.{op}", x, axis=axes_of(axes, x.ndim), keepdims=False) if axes else x
-
-    return row
+def reduction(op: str, x: Value, axes: Any) -> Expression:
+    return call(f"ops.{op}", x, axis=axes_of(axes, x.ndim), keepdims=False) if axes else x
 
 
-def of_bits(op: str, of_bools: str) -> Row:
+def of_bits(op: str, of_bools: str, x: Value, axes: Any, out: Value) -> Expression:
     """A reduction of bools, or of the bits of integers."""
-
-    def row(x: Value, axes: Any, out: Value) -> Expression:
-        if x.dtype == "bool":
-            if of_bools == "odd":
-                counted = call("ops.sum", call("ops.cast", x, DType("int32")), axis=axes_of(axes, x.ndim))
-                return call("ops.equal", call("ops.mod", counted, 2), 1)
-            return reduction(of_bools)(x, axes)
-        y: Expression = x
-        for axis in sorted(map(int, axes), reverse=True):
-            if isinstance(x.shape[axis], Dim):
-                raise Untranslated("the bits along an open dimension")
-            y = call("ops.associative_scan", Name(f"ops.bitwise_{op}"), y, axis=axis)
-            y = Item(y, (*[slice(None)] * axis, -1))
-        return y
-
-    return row
+    if x.dtype == "bool":
+        if of_bools == "odd":
+            counted = call("ops.sum", call("ops.cast", x, DType("int32")), axis=axes_of(axes, x.ndim))
+            return call("ops.equal", call("ops.mod", counted, 2), 1)
+        return reduction(of_bools, x, axes)
+    y: Expression = x
+    for axis in sorted(map(int, axes), reverse=True):
+        if isinstance(x.shape[axis], Dim):
+            raise Untranslated("the bits along an open dimension")
+        y = call("ops.associative_scan", Name(f"ops.bitwise_{op}"), y, axis=axis)
+        y = Item(y, (*[slice(None)] * axis, -1))
+    return y
 
 
 def general_reduction(
@@ -278,12 +257,9 @@ def sum_over_mapped(*xs: Value, axes: Any, axis_index_groups: Any, out: Any) -> 
     return tuple(call("ops.sum", x, axis=axes_of(axes, x.ndim), keepdims=False) for x in xs)
 
 
-def extreme_index(op: str) -> Row:
-    def row(x: Value, axes: Any, out: Value) -> Expression:
-        position = call(f"ops.{op}", x, axis=axes_of(axes, x.ndim))
-        return position if out.dtype in ("int32", "int64") else cast(position, out.dtype)
-
-    return row
+def extreme_index(op: str, x: Value, axes: Any, out: Value) -> Expression:
+    position = call(f"ops.{op}", x, axis=axes_of(axes, x.ndim))
+    return position if out.dtype in ("int32", "int64") else cast(position, out.dtype)
 
 
 def running(op: str) -> Row:
@@ -291,14 +267,11 @@ def running(op: str) -> Row:
     return lambda x, axis, reverse: call("ops.associative_scan", Name(f"ops.{op}"), x, reverse=reverse, axis=axis)
 
 
-def cumulative(op: str) -> Row:
-    def row(x: Value, axis: int, reverse: bool) -> Expression:
-        if reverse:
-            flipped = call(f"ops.{op}", call("ops.flip", x, axis=axis), axis=axis)
-            return call("ops.flip", flipped, axis=axis)
-        return call(f"ops.{op}", x, axis=axis)
-
-    return row
+def cumulative(op: str, x: Value, axis: int, reverse: bool) -> Expression:
+    if reverse:
+        flipped = call(f"ops.{op}", call("ops.flip", x, axis=axis), axis=axis)
+        return call("ops.flip", flipped, axis=axis)
+    return call(f"ops.{op}", x, axis=axis)
 
 
 # shapes
@@ -394,10 +367,7 @@ def pad(x: Value, value: Expression, padding_config: Any, out: Value) -> Express
         op = ("ops.zeros",) if value == 0 else ("ops.full", value)
         blank = call(op[0], tuple(shape), *op[1:], dtype=DType(out.dtype))
         return part(call("ops.set_item", blank, key, x), cropped)
-    y = part(x, cropped)
-    if not any(width for pair in widths for width in pair):
-        return y
-    return call("ops.pad", y, widths, constant_values=value) if value else call("ops.pad", y, widths)
+    return padded(part(x, cropped), widths, value)
 
 
 def sort(*xs: Value, dimension: int, is_stable: bool, num_keys: int, out: Any, emit: Any) -> Expression:
@@ -516,16 +486,9 @@ def conv(
                 n if isinstance(n, Dim) else n + min(a, 0) + min(b, 0) for n, (a, b) in zip(space, pads, strict=True)
             ]
             pads = [(max(a, 0), max(b, 0)) for a, b in pads]
-        y = Call(
-            "ops.conv",
-            (y, transpose(kernel, (*kernel_spec[2:], kernel_spec[1], kernel_spec[0]))),
-            (
-                ("strides", short(strides)),
-                ("padding", named_padding(space, spans, strides, pads)),
-                ("data_format", layout),
-                ("dilation_rate", short(rhs_dilation)),
-            ),
-        )
+        options = {"strides": short(strides), "padding": named_padding(space, spans, strides, pads)}
+        options |= {"data_format": layout, "dilation_rate": short(rhs_dilation)}
+        y = call("ops.conv", y, transpose(kernel, (*kernel_spec[2:], kernel_spec[1], kernel_spec[0])), **options)
         if thinned:
             y = Item(y, tuple(of_space([slice(None, None, step) for step in window_strides], slice(None))))
     # where batch, space and channels stand in y, and where in the result
@@ -575,27 +538,25 @@ _REDUCTIONS = {  # of a window: its op, what changes nothing, and the op of two
 }
 
 
-def pooling(op: str) -> Row:
-    def row(
-        x: Value,
-        window_dimensions: Any,
-        window_strides: Any,
-        padding: Any,
-        base_dilation: Any,
-        window_dilation: Any,
-        out: Value,
-        emit: Any,
-    ) -> Expression:
-        x, pads = with_padding(x, padding, range(x.ndim), neutral(op, x.dtype), emit)
-        options = (tuple(window_dimensions), tuple(window_strides), pads)
-        if max(*base_dilation, *window_dilation) == 1 and is_floating(x):
-            pooled = plain_pool(op, x, *options, out, emit)
-            if pooled is not None:
-                return pooled
-        number = neutral(op, x.dtype)
-        return write_window_reduction(op, x, number, *options, base_dilation, window_dilation, out, emit)
-
-    return row
+def pooling(
+    op: str,
+    x: Value,
+    window_dimensions: Any,
+    window_strides: Any,
+    padding: Any,
+    base_dilation: Any,
+    window_dilation: Any,
+    out: Value,
+    emit: Any,
+) -> Expression:
+    x, pads = with_padding(x, padding, range(x.ndim), neutral(op, x.dtype), emit)
+    options = (tuple(window_dimensions), tuple(window_strides), pads)
+    if max(*base_dilation, *window_dilation) == 1 and is_floating(x):
+        pooled = plain_pool(op, x, *options, out, emit)
+        if pooled is not None:
+            return pooled
+    number = neutral(op, x.dtype)
+    return write_window_reduction(op, x, number, *options, base_dilation, window_dilation, out, emit)
 
 
 def neutral(op: str, dtype: str) -> Any:
@@ -884,20 +845,20 @@ ENTRYWISE: dict[str, Row] = {
     "conj": lambda x, input_dtype=None: call("ops.conjugate", x),
     "complex": lambda x, y: call("ops.view_as_complex", call("ops.stack", [x, y], axis=-1)),
     "convert_element_type": lambda x, new_dtype, out: x if is_number(x) else cast(x, out.dtype),
-    **dict.fromkeys(("add", "add_any"), infix("+", "add")),
-    "sub": infix("-", "subtract"),
-    "mul": infix("*", "multiply"),
+    **dict.fromkeys(("add", "add_any"), partial(infix, "+", "add")),
+    "sub": partial(infix, "-", "subtract"),
+    "mul": partial(infix, "*", "multiply"),
     "div": divide,
     **{name: binary(op) for name, op in spellings(_BINARY).items()},
     "pow": power,
     "integer_pow": integer_power,
     "max": maximum,
     "polygamma": polygamma,
-    "lt_to": total("less"),
-    "le_to": total("less_equal"),
-    **{name: logical(name) for name in ("and", "or", "xor", "not")},
-    "shift_right_arithmetic": shifted_right("arithmetic"),
-    "shift_right_logical": shifted_right("logical"),
+    "lt_to": partial(total, "less"),
+    "le_to": partial(total, "less_equal"),
+    **{name: partial(logical, name) for name in ("and", "or", "xor", "not")},
+    "shift_right_arithmetic": partial(shifted_right, "arithmetic"),
+    "shift_right_logical": partial(shifted_right, "logical"),
     "population_count": lambda x: call("ops.cast", call("ops.sum", bits_of(x, x.dtype), axis=-1), DType(x.dtype)),
     "clz": leading_zeros,
     "select_n": select,
@@ -906,17 +867,17 @@ ENTRYWISE: dict[str, Row] = {
 
 ROWS: dict[str, Row] = {
     "dot_general": product,
-    **{f"reduce_{op}": reduction(op) for op in ("sum", "max", "min", "prod")},
-    "reduce_and": of_bits("and", "all"),
-    "reduce_or": of_bits("or", "any"),
-    "reduce_xor": of_bits("xor", "odd"),
+    **{f"reduce_{op}": partial(reduction, op) for op in ("sum", "max", "min", "prod")},
+    "reduce_and": partial(of_bits, "and", "all"),
+    "reduce_or": partial(of_bits, "or", "any"),
+    "reduce_xor": partial(of_bits, "xor", "odd"),
     "reduce": general_reduction,
     "reduce_precision": reduce_precision,
     "psum": sum_over_mapped,
-    "argmax": extreme_index("argmax"),
-    "argmin": extreme_index("argmin"),
-    "cumsum": cumulative("cumsum"),
-    "cumprod": cumulative("cumprod"),
+    "argmax": partial(extreme_index, "argmax"),
+    "argmin": partial(extreme_index, "argmin"),
+    "cumsum": partial(cumulative, "cumsum"),
+    "cumprod": partial(cumulative, "cumprod"),
     "cummax": running("maximum"),
     "cummin": running("minimum"),
     "cumlogsumexp": running("logaddexp"),
@@ -935,15 +896,15 @@ ROWS: dict[str, Row] = {
     "dynamic_slice": dynamic_slice,
     "dynamic_update_slice": dynamic_update,
     "gather": gather,
-    "scatter": scatter("set"),
-    **{f"scatter-{how}": scatter(how) for how in ("add", "mul", "max", "min")},
+    "scatter": partial(scatter, "set"),
+    **{f"scatter-{how}": partial(scatter, how) for how in ("add", "mul", "max", "min")},
     "scatter-sub": scatter_difference,
     "sort": sort,
     "top_k": top_k,
     "conv_general_dilated": conv,
-    "reduce_window_max": pooling("max"),
-    "reduce_window_sum": pooling("add"),
-    "reduce_window_min": pooling("min"),
+    "reduce_window_max": partial(pooling, "max"),
+    "reduce_window_sum": partial(pooling, "add"),
+    "reduce_window_min": partial(pooling, "min"),
     "reduce_window": general_pool,
     "select_and_gather_add": gathered_at_extremes,
     "select_and_scatter_add": scattered_to_extremes,

@@ -11,11 +11,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Name, Value, call
+from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Name, Value, call, is_call
 from multiop.porting._rows import (
     FLOATS,
     Row,
@@ -23,6 +24,8 @@ from multiop.porting._rows import (
     binary,
     block_replaced,
     cast,
+    line,
+    padded,
     part,
     short,
     size_text,
@@ -51,39 +54,30 @@ _COMPUTED = (Value, Item, Call)  # what stands for a number that depends on valu
 # rows that many operations share
 
 
-def infix(operator: str, op: str) -> Row:
+def infix(operator: str, op: str, x: Expression, y: Expression, out: Value) -> Expression:
     """An operator of Python where the result is floating, else an op."""
-
-    def row(x: Expression, y: Expression, out: Value) -> Expression:
-        if out.dtype in FLOATS:
-            x, y = (
-                call("ops.cast", operand, DType(out.dtype)) if isinstance(operand, Dim) else operand
-                for operand in (x, y)
-            )
-        else:
-            return call(f"ops.{op}", x, y)
-        neutral = {"+": 0, "-": 0, "*": 1, "/": 1}[operator]
-        if isinstance(x, Value) and x.shape == out.shape and not isinstance(y, Value) and y == neutral:
-            return x
-        return Infix(operator, x, y)
-
-    return row
+    if out.dtype in FLOATS:
+        x, y = (
+            call("ops.cast", operand, DType(out.dtype)) if isinstance(operand, Dim) else operand for operand in (x, y)
+        )
+    else:
+        return call(f"ops.{op}", x, y)
+    neutral = {"+": 0, "-": 0, "*": 1, "/": 1}[operator]
+    if isinstance(x, Value) and x.shape == out.shape and not isinstance(y, Value) and y == neutral:
+        return x
+    return Infix(operator, x, y)
 
 
-def extremum(op: str) -> Row:
+def extremum(op: str, x: Expression, y: Expression) -> Expression:
     """At a tie, the gradient goes to the first one; to the tensor where the other one is a number."""
-
-    def row(x: Expression, y: Expression) -> Expression:
-        bounds = [operand for operand in (x, y) if not isinstance(operand, Value)]
-        if not bounds and x.dtype in FLOATS:
-            return call("larger" if op == "maximum" else "smaller", x, y)
-        if len(bounds) != 1 or isinstance(bounds[0], Dim):
-            return call(f"ops.{op}", x, y)
-        tensor, bound = (x, y) if isinstance(x, Value) else (y, x)
-        low, high = (bound, None) if op == "maximum" else (None, bound)
-        return call("ops.clip", tensor, -math.inf if low is None else low, math.inf if high is None else high)
-
-    return row
+    bounds = [operand for operand in (x, y) if not isinstance(operand, Value)]
+    if not bounds and x.dtype in FLOATS:
+        return call("larger" if op == "maximum" else "smaller", x, y)
+    if len(bounds) != 1 or isinstance(bounds[0], Dim):
+        return call(f"ops.{op}", x, y)
+    tensor, bound = (x, y) if isinstance(x, Value) else (y, x)
+    low, high = (bound, None) if op == "maximum" else (None, bound)
+    return call("ops.clip", tensor, -math.inf if low is None else low, math.inf if high is None else high)
 
 
 def power(x: Expression, y: Expression) -> Expression:
@@ -102,27 +96,21 @@ def axes_of(axes: Any, ndim: int) -> Any:
     return axes[0] if len(axes) == 1 else axes
 
 
-def reduction(op: str) -> Row:
-    def row(input: Value, reduction_indices: Any, keep_dims: bool = False) -> Expression:
-        if reduction_indices in ((), []):
-            return input
-        return call(f"ops.{op}", input, axis=axes_of(reduction_indices, input.ndim), keepdims=keep_dims)
-
-    return row
+def reduction(op: str, input: Value, reduction_indices: Any, keep_dims: bool = False) -> Expression:
+    if reduction_indices in ((), []):
+        return input
+    return call(f"ops.{op}", input, axis=axes_of(reduction_indices, input.ndim), keepdims=keep_dims)
 
 
-def cumulative(op: str) -> Row:
-    def row(x: Value, axis: int, exclusive: bool = False, reverse: bool = False) -> Expression:
-        y: Expression = call("ops.flip", x, axis=axis) if reverse else x
-        if exclusive:  # each entry is that of the ones before it
-            before, width = axis % x.ndim, [(0, 0)] * x.ndim
-            width[before] = (1, 0)
-            y = Item(y, (*[slice(None)] * before, slice(-1)))
-            y = call("ops.pad", y, width, constant_values=int(op == "cumprod"))
-        y = call(f"ops.{op}", y, axis=axis)
-        return call("ops.flip", y, axis=axis) if reverse else y
-
-    return row
+def cumulative(op: str, x: Value, axis: int, exclusive: bool = False, reverse: bool = False) -> Expression:
+    y: Expression = call("ops.flip", x, axis=axis) if reverse else x
+    if exclusive:  # each entry is that of the ones before it
+        before, width = axis % x.ndim, [(0, 0)] * x.ndim
+        width[before] = (1, 0)
+        y = Item(y, (*[slice(None)] * before, slice(-1)))
+        y = call("ops.pad", y, width, constant_values=int(op == "cumprod"))
+    y = call(f"ops.{op}", y, axis=axis)
+    return call("ops.flip", y, axis=axis) if reverse else y
 
 
 def cumulative_logsumexp(x: Value, axis: int, exclusive: bool = False, reverse: bool = False) -> Expression:
@@ -254,7 +242,11 @@ def strided_slice(
             size = input.shape[axis]
             low = None if begin_mask & bit or (start == 0 and step > 0) else start
             high = None if end_mask & bit else stop
-            if step > 0 and high is not None and (high == size or (_is_int(high, size) and high >= size)):
+            if (
+                step > 0
+                and high is not None
+                and (high == size or (isinstance(high, int) and isinstance(size, int) and high >= size))
+            ):
                 high = None
             key.append(slice(low, high, None if step == 1 else step))
             axis += 1
@@ -277,10 +269,6 @@ def strided_slice(
             return call("ops.flip", whole, axis=back[0] if len(back) == 1 else tuple(back))
         return call("ops.get_item", whole, tuple(key))
     return Item(whole, tuple(key)) if key else whole
-
-
-def _is_int(*sizes: Any) -> bool:
-    return all(isinstance(size, int) for size in sizes)
 
 
 def cut(input: Value, begin: Any, size: Any, out: Value) -> Expression:
@@ -328,12 +316,7 @@ def broadcast(input: Expression, shape: Any, out: Value) -> Expression:
 
 
 def pad(input: Value, paddings: Any, constant_values: Any = 0) -> Expression:
-    widths = tuple(tuple(pair) for pair in paddings)
-    if not any(side for pair in widths for side in pair):
-        return input
-    if isinstance(constant_values, Value) or constant_values:
-        return call("ops.pad", input, widths, constant_values=constant_values)
-    return call("ops.pad", input, widths)
+    return padded(input, tuple(tuple(pair) for pair in paddings), constant_values)
 
 
 def mirror_pad(input: Value, paddings: Any, mode: str) -> Expression:
@@ -351,7 +334,7 @@ def to_batch(input: Value, block_shape: Any, paddings: Any, out: Value) -> Expre
     blocks = tuple(block_shape)
     space = len(blocks)
     widths = ((0, 0), *[tuple(pair) for pair in paddings], *[(0, 0)] * (input.ndim - space - 1))
-    y: Expression = call("ops.pad", input, widths) if any(side for pair in widths for side in pair) else input
+    y = padded(input, widths)
     shape: list[Any] = [input.shape[0]]
     for (low, high), size, block in zip(widths[1:], input.shape[1:], blocks, strict=False):
         if isinstance(size, Dim):
@@ -397,8 +380,7 @@ def full(shape: Any, value: Expression, dtype: str) -> Expression:
 
 
 def arange(start: Expression, limit: Expression, delta: Expression, out: Value) -> Expression:
-    args = (limit,) if start == 0 and delta == 1 else (start, limit) if delta == 1 else (start, limit, delta)
-    return call("ops.arange", *args, dtype=DType(out.dtype))
+    return line(start, limit, delta, out.dtype)
 
 
 def one_hot(
@@ -426,11 +408,7 @@ def pad_explicitly(x: Expression, padding: str, explicit: Sequence[int], value: 
     if padding != "EXPLICIT":
         return x, padding.lower()
     widths = tuple(tuple(explicit[i : i + 2]) for i in range(0, len(explicit), 2))
-    if not any(side for pair in widths for side in pair):
-        return x, "valid"
-    if value:
-        return call("ops.pad", x, widths, constant_values=value), "valid"
-    return call("ops.pad", x, widths), "valid"
+    return padded(x, widths, value), "valid"
 
 
 def conv_options(
@@ -450,26 +428,24 @@ def conv_options(
     return x, thinned, options
 
 
-def conv_of(function: str) -> Row:
-    def row(
-        input: Expression,
-        filter: Expression,
-        strides: Any,
-        padding: str,
-        explicit_paddings: Any = (),
-        data_format: str = "NHWC",
-        dilations: Any = (1, 1, 1, 1),
-        bias: Any = None,
-    ) -> Expression:
-        x, thinned, options = conv_options(input, strides, padding, explicit_paddings, dilations, data_format)
-        y: Expression = call(function, x, kernel=filter, bias=bias, **options)
-        if thinned:
-            space = tuple(slice(None, None, step) for step in thinned)
-            first = data_format.startswith("NC")
-            y = Item(y, (slice(None), slice(None), *space) if first else (slice(None), *space))
-        return y
-
-    return row
+def conv_of(
+    function: str,
+    input: Expression,
+    filter: Expression,
+    strides: Any,
+    padding: str,
+    explicit_paddings: Any = (),
+    data_format: str = "NHWC",
+    dilations: Any = (1, 1, 1, 1),
+    bias: Any = None,
+) -> Expression:
+    x, thinned, options = conv_options(input, strides, padding, explicit_paddings, dilations, data_format)
+    y: Expression = call(function, x, kernel=filter, bias=bias, **options)
+    if thinned:
+        space = tuple(slice(None, None, step) for step in thinned)
+        first = data_format.startswith("NC")
+        y = Item(y, (slice(None), slice(None), *space) if first else (slice(None), *space))
+    return y
 
 
 def conv_transpose(
@@ -503,40 +479,28 @@ def conv_transpose(
         usual = size * step if padding == "SAME" else (size - 1) * step + max(reach, step)
         if wanted != usual:
             raise Untranslated("an output size other than the usual one")
-    return Call(
-        "transposed_convolution",
-        (out_backprop,),
-        (
-            ("kernel", filter),
-            ("bias", bias),
-            ("strides", short(steps)),
-            ("padding", padding.lower()),
-            ("dilation_rate", short(rates)),
-        ),
-    )
+    options = {"strides": short(steps), "padding": padding.lower(), "dilation_rate": short(rates)}
+    return call("transposed_convolution", out_backprop, kernel=filter, bias=bias, **options)
 
 
-def pool(op: str) -> Row:
-    def row(
-        x: Expression, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC", explicit_paddings: Any = ()
-    ) -> Expression:
-        outside = (ksize[0], strides[0], *([ksize[1], strides[1]] if data_format.startswith("NC") else []))
-        if data_format.endswith("C"):
-            outside = (*outside, ksize[-1], strides[-1])
-        if any(width != 1 for width in outside):
-            raise Untranslated("windows over batch or channels")
-        x, pads = pad_explicitly(x, padding, explicit_paddings, -math.inf if op == "max_pool" else 0)
-        first = data_format.startswith("NC")
-        return call(
-            f"ops.{op}",
-            x,
-            short(spatial(ksize, data_format)),
-            short(spatial(strides, data_format)),
-            padding=pads,
-            data_format="channels_first" if first else "channels_last",
-        )
-
-    return row
+def pool(
+    op: str,
+    x: Expression,
+    ksize: Any,
+    strides: Any,
+    padding: str,
+    data_format: str = "NHWC",
+    explicit_paddings: Any = (),
+) -> Expression:
+    outside = (ksize[0], strides[0], *([ksize[1], strides[1]] if data_format.startswith("NC") else []))
+    if data_format.endswith("C"):
+        outside = (*outside, ksize[-1], strides[-1])
+    if any(width != 1 for width in outside):
+        raise Untranslated("windows over batch or channels")
+    x, pads = pad_explicitly(x, padding, explicit_paddings, -math.inf if op == "max_pool" else 0)
+    layout = "channels_first" if data_format.startswith("NC") else "channels_last"
+    sizes = (short(spatial(option, data_format)) for option in (ksize, strides))
+    return call(f"ops.{op}", x, *sizes, padding=pads, data_format=layout)
 
 
 # images: TensorFlow resizes in float32, with weights that it computes in float32
@@ -645,31 +609,29 @@ def reject_open(images: Value, size: Sequence[Any]) -> None:
         raise Untranslated(f"a resize from {before} to {after}, which are open")
 
 
-def resize(kind: str) -> Row:
-    def row(
-        images: Value,
-        size: Any,
-        keep: Any,
-        align_corners: bool = False,
-        half_pixel_centers: bool = False,
-        out: Any = None,
-    ) -> Expression:
-        x = cast(images, out.dtype)
-        if kind == "bilinear" and half_pixel_centers and not align_corners:
-            return call("ops.image.resize", x, tuple(size), interpolation=kind, data_format="channels_last")
-        reject_open(images, size)
-        taps = []
-        for before, after in zip(images.shape[1:3], map(int, size), strict=True):
-            places = places_of(before, after, align_corners, half_pixel_centers)
-            if kind == "area":
-                taps.append(area_taps(before, after, align_corners))
-            elif kind == "bilinear":
-                taps.append(linear_taps(before, places))
-            else:
-                taps.append(cubic_taps(before, places, half_pixel_centers))
-        return write_resampling(x, taps, keep)
-
-    return row
+def resize(
+    kind: str,
+    images: Value,
+    size: Any,
+    keep: Any,
+    align_corners: bool = False,
+    half_pixel_centers: bool = False,
+    out: Any = None,
+) -> Expression:
+    x = cast(images, out.dtype)
+    if kind == "bilinear" and half_pixel_centers and not align_corners:
+        return call("ops.image.resize", x, tuple(size), interpolation=kind, data_format="channels_last")
+    reject_open(images, size)
+    taps = []
+    for before, after in zip(images.shape[1:3], map(int, size), strict=True):
+        places = places_of(before, after, align_corners, half_pixel_centers)
+        if kind == "area":
+            taps.append(area_taps(before, after, align_corners))
+        elif kind == "bilinear":
+            taps.append(linear_taps(before, places))
+        else:
+            taps.append(cubic_taps(before, places, half_pixel_centers))
+    return write_resampling(x, taps, keep)
 
 
 def resize_nearest(
@@ -737,15 +699,8 @@ def crop_and_resize(
 def patches(images: Value, ksizes: Any, strides: Any, rates: Any, padding: str) -> Expression:
     size, steps, spread = (short(tuple(option[1:3])) for option in (ksizes, strides, rates))
     options = {} if spread == 1 else {"dilation_rate": spread}
-    return call(
-        "ops.image.extract_patches",
-        images,
-        size,
-        steps,
-        **options,
-        padding=padding.lower(),
-        data_format="channels_last",
-    )
+    options |= {"padding": padding.lower(), "data_format": "channels_last"}
+    return call("ops.image.extract_patches", images, size, steps, **options)
 
 
 # counting
@@ -902,22 +857,15 @@ def update_row(kind: str, name: str) -> Row:
     return row
 
 
-def bounds(side: str) -> Row:
-    def row(sorted_inputs: Value, values: Value, out: Value) -> Expression:
-        positions = call("ops.searchsorted", sorted_inputs, values, **({} if side == "left" else {"side": side}))
-        return call("ops.cast", positions, DType(out.dtype))
-
-    return row
+def bounds(side: str, sorted_inputs: Value, values: Value, out: Value) -> Expression:
+    positions = call("ops.searchsorted", sorted_inputs, values, **({} if side == "left" else {"side": side}))
+    return call("ops.cast", positions, DType(out.dtype))
 
 
-def unless_zero(combine: Callable[[Expression, Expression], Expression]) -> Row:
+def unless_zero(combine: Callable[[Expression, Expression], Expression], x: Expression, y: Expression) -> Expression:
     """A function of `x` and `y` that is 0, with gradients of 0, where `x` is 0."""
-
-    def row(x: Expression, y: Expression) -> Expression:
-        is_zero = call("ops.equal", x, 0)
-        return call("ops.where", is_zero, 0.0, combine(x, call("ops.where", is_zero, 1.0, y)))
-
-    return row
+    is_zero = call("ops.equal", x, 0)
+    return call("ops.where", is_zero, 0.0, combine(x, call("ops.where", is_zero, 1.0, y)))
 
 
 # matrices
@@ -1008,57 +956,45 @@ def length(input: Value, reduction_indices: Any, keep_dims: bool = False) -> Exp
     return call("ops.sqrt", call("ops.sum", squares, axis=axes_of(reduction_indices, input.ndim), keepdims=keep_dims))
 
 
-def unsorted_segments(op: str) -> Row:
+def unsorted_segments(op: str, data: Value, segment_ids: Value, num_segments: Any, out: Value) -> Expression:
     """Combine the rows of each segment; an empty one has the finite number that changes nothing."""
-
-    def row(data: Value, segment_ids: Value, num_segments: Any, out: Value) -> Expression:
-        rows: Expression = data
-        if segment_ids.ndim != 1:
-            rest = data.shape[segment_ids.ndim :]
-            rows = call("ops.reshape", data, (-1, *rest))
-            segment_ids = call("ops.reshape", segment_ids, -1)
-        segments = call(f"ops.segment_{op}", rows, segment_ids, num_segments)
-        if op in ("max", "min") and data.dtype in FLOATS:
-            limit = float(np.finfo("float32" if data.dtype == "bfloat16" else data.dtype).max)
-            limit = 3.3895313892515355e38 if data.dtype == "bfloat16" else limit
-            is_empty = call("ops.equal", segments, -math.inf if op == "max" else math.inf)
-            return call("ops.where", is_empty, -limit if op == "max" else limit, segments)
-        return segments
-
-    return row
+    rows: Expression = data
+    if segment_ids.ndim != 1:
+        rest = data.shape[segment_ids.ndim :]
+        rows = call("ops.reshape", data, (-1, *rest))
+        segment_ids = call("ops.reshape", segment_ids, -1)
+    segments = call(f"ops.segment_{op}", rows, segment_ids, num_segments)
+    if op in ("max", "min") and data.dtype in FLOATS:
+        limit = float(np.finfo("float32" if data.dtype == "bfloat16" else data.dtype).max)
+        limit = 3.3895313892515355e38 if data.dtype == "bfloat16" else limit
+        is_empty = call("ops.equal", segments, -math.inf if op == "max" else math.inf)
+        return call("ops.where", is_empty, -limit if op == "max" else limit, segments)
+    return segments
 
 
-def segments(op: str) -> Row:
+def segments(op: str, data: Value, segment_ids: Value, out: Value, num_segments: Any = None) -> Expression:
     """Combine the rows of segments that are sorted; an empty one is 0, but a product 1."""
-
-    def row(data: Value, segment_ids: Value, out: Value, num_segments: Any = None) -> Expression:
-        count = out.shape[0] if num_segments is None else num_segments
-        if op in ("mean", "sqrt"):
-            total = call("ops.segment_sum", data, segment_ids, count)
-            ones = call("ops.ones", (data.shape[0], *[1] * (data.ndim - 1)), dtype=DType(data.dtype))
-            sizes_of = call("ops.maximum", call("ops.segment_sum", ones, segment_ids, count), 1)
-            return Infix("/", total, sizes_of if op == "mean" else call("ops.sqrt", sizes_of))
-        combined = call(f"ops.segment_{op}", data, segment_ids, count)
-        if op in ("max", "min"):
-            ones = call("ops.ones", (data.shape[0], *[1] * (data.ndim - 1)), dtype=DType("int32"))
-            is_empty = call("ops.equal", call("ops.segment_sum", ones, segment_ids, count), 0)
-            return call("ops.where", is_empty, 0, combined)
-        return combined
-
-    return row
+    count = out.shape[0] if num_segments is None else num_segments
+    if op in ("mean", "sqrt"):
+        total = call("ops.segment_sum", data, segment_ids, count)
+        ones = call("ops.ones", (data.shape[0], *[1] * (data.ndim - 1)), dtype=DType(data.dtype))
+        sizes_of = call("ops.maximum", call("ops.segment_sum", ones, segment_ids, count), 1)
+        return Infix("/", total, sizes_of if op == "mean" else call("ops.sqrt", sizes_of))
+    combined = call(f"ops.segment_{op}", data, segment_ids, count)
+    if op in ("max", "min"):
+        ones = call("ops.ones", (data.shape[0], *[1] * (data.ndim - 1)), dtype=DType("int32"))
+        is_empty = call("ops.equal", call("ops.segment_sum", ones, segment_ids, count), 0)
+        return call("ops.where", is_empty, 0, combined)
+    return combined
 
 
-def sparse_segments(op: str) -> Row:
+def sparse_segments(
+    op: str, data: Value, indices: Any, segment_ids: Value, out: Value, emit: Any, num_segments: Any = None, **_: Any
+) -> Expression:
     """Combine the rows that indices pick."""
-
-    def row(
-        data: Value, indices: Any, segment_ids: Value, out: Value, emit: Any, num_segments: Any = None, **_: Any
-    ) -> Expression:
-        picked = Value((*segment_ids.shape, *data.shape[1:]), data.dtype)
-        (rows,) = emit(call("ops.take", data, indices, axis=0), picked)
-        return segments(op)(rows, segment_ids, out, num_segments)
-
-    return row
+    picked = Value((*segment_ids.shape, *data.shape[1:]), data.dtype)
+    (rows,) = emit(call("ops.take", data, indices, axis=0), picked)
+    return segments(op, rows, segment_ids, out, num_segments)
 
 
 # the rest
@@ -1110,10 +1046,6 @@ def relu6_gradient(gradients: Value, features: Value) -> Expression:
     return call("ops.where", is_inside, gradients, 0)
 
 
-def leaky_relu_gradient(gradients: Value, features: Value, alpha: float = 0.2) -> Expression:
-    return call("ops.where", call("ops.greater", features, 0), gradients, Infix("*", gradients, alpha))
-
-
 def selu_gradient(gradients: Value, outputs: Value) -> Expression:
     scale, alpha = 1.0507009873554805, 1.6732632423543772
     below = Infix("*", gradients, Infix("+", outputs, scale * alpha))
@@ -1123,10 +1055,6 @@ def selu_gradient(gradients: Value, outputs: Value) -> Expression:
 def elu_gradient(gradients: Value, outputs: Value) -> Expression:
     slope = Infix("*", gradients, Infix("+", outputs, 1))
     return call("ops.where", call("ops.less", outputs, 0), slope, gradients)
-
-
-def softsign_gradient(gradients: Value, features: Value) -> Expression:
-    return Infix("/", gradients, call("ops.square", Infix("+", 1, call("ops.abs", features))))
 
 
 def slice_gradient(shape: Any, begin: Any, end: Any, strides: Any, dy: Value, **masks: int) -> Expression:
@@ -1149,7 +1077,7 @@ def slice_gradient(shape: Any, begin: Any, end: Any, strides: Any, dy: Value, **
     places = strided_slice(whole, begin, end, strides, **masks)
     if places is whole:
         return dy
-    if isinstance(places, Call) and places.function == "ops.flip":
+    if is_call(places, "ops.flip"):
         return Call(places.function, (dy, *places.args[1:]), places.kwargs)
     key = places.key if isinstance(places, Item) else places.args[1]
     return call("ops.set_item", call("ops.zeros", whole.shape, dtype=DType(dy.dtype)), key, dy)
@@ -1160,36 +1088,24 @@ def bias_gradient(x: Value, data_format: str = "NHWC") -> Expression:
     return call("ops.sum", x, axis=tuple(dim for dim in range(x.ndim) if dim != axis))
 
 
-def fourier(count: int, inverse: bool = False) -> Row:
+def fourier(count: int, inverse: bool, x: Value) -> Expression:
     """Transform the last `count` axes of complex numbers."""
-
-    def row(x: Value) -> Expression:
-        axes = tuple(range(x.ndim - count, x.ndim))
-        return call("fourier", x, axes, inverse=True, power=1.0) if inverse else call("fourier", x, axes)
-
-    return row
+    axes = tuple(range(x.ndim - count, x.ndim))
+    return call("fourier", x, axes, inverse=True, power=1.0) if inverse else call("fourier", x, axes)
 
 
-def real_fourier(count: int) -> Row:
+def real_fourier(count: int, input: Value, fft_length: Sequence[Any]) -> Expression:
     """Transform as many entries of the last `count` axes of real numbers as `fft_length` says."""
-
-    def row(input: Value, fft_length: Sequence[Any]) -> Expression:
-        axes = tuple(range(input.ndim - count, input.ndim))
-        return call("real_fourier", first_entries(input, fft_length), axes)
-
-    return row
+    axes = tuple(range(input.ndim - count, input.ndim))
+    return call("real_fourier", first_entries(input, fft_length), axes)
 
 
-def inverse_real_fourier(count: int) -> Row:
+def inverse_real_fourier(count: int, input: Value, fft_length: Sequence[Any]) -> Expression:
     """Transform back to as many real numbers as `fft_length` says."""
-
-    def row(input: Value, fft_length: Sequence[Any]) -> Expression:
-        if isinstance(fft_length[-1], Dim):
-            raise Untranslated(f"back to the open size {size_text(fft_length[-1])}")
-        x = first_entries(input, [*fft_length[:-1], fft_length[-1] // 2 + 1])
-        return call("inverse_real_fourier", x, tuple(range(input.ndim - count, input.ndim)), fft_length[-1])
-
-    return row
+    if isinstance(fft_length[-1], Dim):
+        raise Untranslated(f"back to the open size {size_text(fft_length[-1])}")
+    x = first_entries(input, [*fft_length[:-1], fft_length[-1] // 2 + 1])
+    return call("inverse_real_fourier", x, tuple(range(input.ndim - count, input.ndim)), fft_length[-1])
 
 
 def first_entries(x: Value, counts: Sequence[Any]) -> Expression:
@@ -1216,27 +1132,27 @@ ROWS: dict[str, Row] = {
     "Bitcast": bitcast,
     **dict.fromkeys(("Identity", "Snapshot", "EnsureShape", "CheckNumerics"), only_operand),
     # arithmetic
-    "Add": infix("+", "add"),
-    "AddV2": infix("+", "add"),
-    "Sub": infix("-", "subtract"),
-    "Mul": infix("*", "multiply"),
-    "RealDiv": infix("/", "divide"),
-    "Div": infix("/", "divide"),
+    "Add": partial(infix, "+", "add"),
+    "AddV2": partial(infix, "+", "add"),
+    "Sub": partial(infix, "-", "subtract"),
+    "Mul": partial(infix, "*", "multiply"),
+    "RealDiv": partial(infix, "/", "divide"),
+    "Div": partial(infix, "/", "divide"),
     **{name: binary(op) for name, op in spellings(_BINARY).items()},
     "TruncateDiv": truncated_quotient,
     "Pow": power,
     "SquaredDifference": lambda x, y: call("ops.square", Infix("-", x, y)),
-    "Maximum": extremum("maximum"),
-    "Minimum": extremum("minimum"),
+    "Maximum": partial(extremum, "maximum"),
+    "Minimum": partial(extremum, "minimum"),
     "Atan2": lambda y, x: call("ops.arctan2", y, x),
-    "Xlogy": unless_zero(lambda x, y: Infix("*", x, call("ops.log", y))),
-    "Xlog1py": unless_zero(lambda x, y: Infix("*", x, call("ops.log1p", y))),
-    "Xdivy": unless_zero(lambda x, y: Infix("/", x, y)),
+    "Xlogy": partial(unless_zero, lambda x, y: Infix("*", x, call("ops.log", y))),
+    "Xlog1py": partial(unless_zero, lambda x, y: Infix("*", x, call("ops.log1p", y))),
+    "Xdivy": partial(unless_zero, lambda x, y: Infix("/", x, y)),
     "Igamma": lambda a, x: call("ops.gammainc", a, x),
     "Igammac": lambda a, x: call("ops.gammaincc", a, x),
     "Polygamma": polygamma,
     "Complex": lambda real, imag: call("ops.view_as_complex", call("ops.stack", [real, imag], axis=-1)),
-    "AddN": lambda inputs: functools.reduce(functools.partial(Infix, "+"), inputs),
+    "AddN": lambda inputs: functools.reduce(partial(Infix, "+"), inputs),
     "BiasAdd": bias_add,
     # products
     "MatMul": matmul,
@@ -1245,11 +1161,11 @@ ROWS: dict[str, Row] = {
     "BatchMatMulV3": batch_matmul,
     "Einsum": lambda inputs, equation: call("ops.einsum", equation.replace(" ", ""), *inputs),
     # reductions
-    **{name: reduction(name.lower()) for name in ("Sum", "Mean", "Prod", "Max", "Min", "Any", "All")},
+    **{name: partial(reduction, name.lower()) for name in ("Sum", "Mean", "Prod", "Max", "Min", "Any", "All")},
     "ArgMax": lambda input, dimension: call("ops.argmax", input, axis=dimension),
     "ArgMin": lambda input, dimension: call("ops.argmin", input, axis=dimension),
-    "Cumsum": cumulative("cumsum"),
-    "Cumprod": cumulative("cumprod"),
+    "Cumsum": partial(cumulative, "cumsum"),
+    "Cumprod": partial(cumulative, "cumprod"),
     "CumulativeLogsumexp": cumulative_logsumexp,
     "EuclideanNorm": length,
     "L2Loss": lambda x: Infix("/", call("ops.sum", call("ops.square", x)), 2),
@@ -1298,31 +1214,35 @@ ROWS: dict[str, Row] = {
     "ReciprocalGrad": reciprocal_gradient,
     "ReluGrad": lambda gradients, features: call("ops.where", call("ops.greater", features, 0), gradients, 0),
     "Relu6Grad": relu6_gradient,
-    "LeakyReluGrad": leaky_relu_gradient,
+    "LeakyReluGrad": lambda gradients, features, alpha=0.2: call(
+        "ops.where", call("ops.greater", features, 0), gradients, Infix("*", gradients, alpha)
+    ),
     "EluGrad": elu_gradient,
     "SeluGrad": selu_gradient,
     "StridedSliceGrad": slice_gradient,
     "SoftplusGrad": lambda gradients, features: Infix("*", gradients, call("ops.sigmoid", features)),
-    "SoftsignGrad": softsign_gradient,
+    "SoftsignGrad": lambda gradients, features: Infix(
+        "/", gradients, call("ops.square", Infix("+", 1, call("ops.abs", features)))
+    ),
     "BiasAddGrad": bias_gradient,
     # Fourier transforms
-    **{f"FFT{name}": fourier(count) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
-    **{f"IFFT{name}": fourier(count, inverse=True) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
-    **{f"RFFT{name}": real_fourier(count) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
-    **{f"IRFFT{name}": inverse_real_fourier(count) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
+    **{f"FFT{name}": partial(fourier, count, False) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
+    **{f"IFFT{name}": partial(fourier, count, True) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
+    **{f"RFFT{name}": partial(real_fourier, count) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
+    **{f"IRFFT{name}": partial(inverse_real_fourier, count) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
     # layers
-    "Conv2D": conv_of("convolution"),
-    "Conv3D": conv_of("convolution"),
-    "DepthwiseConv2dNative": conv_of("depthwise_convolution"),
+    "Conv2D": partial(conv_of, "convolution"),
+    "Conv3D": partial(conv_of, "convolution"),
+    "DepthwiseConv2dNative": partial(conv_of, "depthwise_convolution"),
     "Conv2DBackpropInput": conv_transpose,
     "Conv3DBackpropInputV2": conv_transpose,
-    **{name: pool("max_pool") for name in ("MaxPool", "MaxPool3D")},
-    **{name: pool("average_pool") for name in ("AvgPool", "AvgPool3D")},
+    **{name: partial(pool, "max_pool") for name in ("MaxPool", "MaxPool3D")},
+    **{name: partial(pool, "average_pool") for name in ("AvgPool", "AvgPool3D")},
     "FusedBatchNormV3": fused_batch_norm,
     # images
-    "ResizeBilinear": resize("bilinear"),
-    "ResizeBicubic": resize("bicubic"),
-    "ResizeArea": resize("area"),
+    "ResizeBilinear": partial(resize, "bilinear"),
+    "ResizeBicubic": partial(resize, "bicubic"),
+    "ResizeArea": partial(resize, "area"),
     "ResizeNearestNeighbor": resize_nearest,
     "ScaleAndTranslate": scale_and_translate,
     "CropAndResize": crop_and_resize,
@@ -1353,19 +1273,19 @@ ROWS: dict[str, Row] = {
     "DenseBincount": counts,
     "HistogramFixedWidth": histogram,
     "Bucketize": bucketize,
-    **{f"UnsortedSegment{op.title()}": unsorted_segments(op) for op in ("sum", "prod", "max", "min")},
-    **{f"Segment{op.title()}": segments(op) for op in ("sum", "mean", "prod", "max", "min")},
-    **{f"Segment{op.title()}V2": segments(op) for op in ("sum", "prod", "max", "min")},
+    **{f"UnsortedSegment{op.title()}": partial(unsorted_segments, op) for op in ("sum", "prod", "max", "min")},
+    **{f"Segment{op.title()}": partial(segments, op) for op in ("sum", "mean", "prod", "max", "min")},
+    **{f"Segment{op.title()}V2": partial(segments, op) for op in ("sum", "prod", "max", "min")},
     **{
-        f"SparseSegment{name}{more}": sparse_segments(op)
+        f"SparseSegment{name}{more}": partial(sparse_segments, op)
         for name, op in (("Sum", "sum"), ("Mean", "mean"), ("SqrtN", "sqrt"))
         for more in ("", "WithNumSegments")
     },
     **{op: update_row(*what) for op, what in UPDATES.items()},
     "TensorScatterUpdate": scatter_row(None),
     **{f"TensorScatter{name.title()}": scatter_row(name) for name in ("add", "max", "min")},
-    "LowerBound": bounds("left"),
-    "UpperBound": bounds("right"),
+    "LowerBound": partial(bounds, "left"),
+    "UpperBound": partial(bounds, "right"),
     "InTopKV2": lambda predictions, targets, k: call("ops.in_top_k", targets, predictions, k),
     # creation
     "Fill": lambda dims, value, out: full(out.shape, value, out.dtype),

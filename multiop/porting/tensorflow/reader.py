@@ -32,6 +32,7 @@ from multiop.porting._graph import (
     Node,
     Scope,
     Value,
+    is_call,
 )
 from multiop.porting._printing import snake
 from multiop.porting._rows import FLOATS, Untranslated, single, words
@@ -400,16 +401,12 @@ def _in_depth(nodes: list[Node], outputs: Expression, depth: int = 0) -> list[No
 
 def _bound_inverse_roots(nodes: list[Node]) -> None:
     """Give `1 / sqrt(x)` the gradient that TensorFlow gives it where it is infinite and a bound is taken instead: 0."""
-    roots = {id(node.outputs[0]): node for node in nodes if _is_call(node.expression, "ops.rsqrt")}
+    roots = {id(node.outputs[0]): node for node in nodes if is_call(node.expression, "ops.rsqrt")}
     for node in nodes:
         for part in _graph.walk(node.expression, inside=False):
-            if _is_call(part, "ops.clip", "ops.minimum", "smaller"):
+            if is_call(part, "ops.clip", "ops.minimum", "smaller"):
                 for root in [roots[id(arg)] for arg in part.args if id(arg) in roots]:
                     root.expression = Call("inverse_root", root.expression.args)
-
-
-def _is_call(expression: Expression, *functions: str) -> bool:
-    return isinstance(expression, Call) and expression.function in functions
 
 
 def _once(names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -1052,13 +1049,14 @@ class _Reader:
         function = closed_over(rule).get("grad_fn") if is_rule_of(rule, operation.node) else None
         where = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
         if re.search(r"nn_impl\.(silu|swish)\b", where):
-            for pattern in (("Mul", "x", ("Sigmoid", "x")), ("Mul", "x", ("Sigmoid", ("Mul", 1.0, "x")))):
-                for match in patterns.matches(pattern, operation.inputs[0], {}):
-                    edge = match["x"]
-                    self.plans[id(operation)] = lambda edge=edge: self._bind(
-                        Call("ops.silu", (self._operand(edge),)), operation.outputs[:1]
-                    )
-                    return [edge]
+            match = next(
+                patterns.matches(("Mul", "x", ("Sigmoid", ["x", ("Mul", 1.0, "x")])), operation.inputs[0]), None
+            )
+            if match is not None:
+                self.plans[id(operation)] = lambda: self._bind(
+                    Call("ops.silu", (self._operand(match["x"]),)), operation.outputs[:1]
+                )
+                return [match["x"]]
         if operation.rule is None:
             raise Untranslated("a gradient of its own that is not known, as in a SavedModel")
         return self._with_rule(operation, operation.rule)
@@ -1403,7 +1401,7 @@ def run(
     params = {name: variable for name, variable in described.variables.items() if name not in described.state}
 
     def compute() -> tuple[Any, Any]:
-        every = _plain(described.call(*tensors))
+        every = _objects.as_tuples(described.call(*tensors))
         leaves = [leaf for leaf in _graph.leaves(every) if isinstance(leaf, tf.Tensor)]
         complexes = [leaf for leaf in leaves if leaf.dtype.is_complex]
         parts = [part for leaf in complexes for part in (tf.math.real(leaf), tf.math.imag(leaf))]
@@ -1432,27 +1430,12 @@ def run(
     return outputs, slopes, state
 
 
-def _plain(tree: Any) -> Any:
-    if isinstance(tree, collections.abc.Mapping):
-        return {str(name): _plain(part) for name, part in tree.items()}
-    return tuple(map(_plain, tree)) if isinstance(tree, (tuple, list)) else tree
+def _without_update(part: Call) -> Call:
+    kwargs = tuple((name, value) for name, value in part.kwargs if name not in ("momentum", "training"))
+    return Call("batch_normalization", part.args, kwargs)
 
 
-def evaluation_nodes(graph: Graph) -> list[Node]:
-    """Return the statements of a graph that was traced in training mode, as evaluation would compute them."""
-
-    def change(part: Expression) -> Expression:
-        if not isinstance(part, Call):
-            return part
-        if part.function in ("dropout", "block_dropout"):
-            return part.args[0]
-        if part.function == "tracked_batch_normalization":
-            left_out = ("momentum", "training")
-            kwargs = tuple((name, value) for name, value in part.kwargs if name not in left_out)
-            return Call("batch_normalization", part.args, kwargs)
-        return part
-
-    return _graph.evaluation_nodes(graph, change)
+EVALUATED = {"tracked_batch_normalization": _without_update}  # what is something else in evaluation
 
 
 def to_numpy(value: Any) -> Any:

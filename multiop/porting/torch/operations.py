@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from multiop.porting._graph import (
     Value,
     call,
 )
-from multiop.porting._rows import FLOATS, Row, Untranslated, add_sizes, cast, short, sizes, spellings
+from multiop.porting._rows import FLOATS, Row, Untranslated, add_sizes, cast, line, padded, short, sizes, spellings
 
 # dtypes
 
@@ -107,21 +108,19 @@ def same(op: str) -> Row:
     return lambda **operands: call(f"ops.{op}", *operands.values())
 
 
-def infix(operator: str, op: str, is_reversed: bool = False) -> Row:
+def infix(
+    operator: str, op: str, is_reversed: bool, self: Value, other: Expression, out: Value, alpha: float = 1
+) -> Expression:
     """An operator of Python where the result is floating, else an op, which promotes integers."""
-
-    def row(self: Value, other: Expression, out: Value, alpha: float = 1) -> Expression:
-        dtype, (left, right) = alike(self, other)
-        if is_reversed:
-            left, right = right, left
-        if isinstance(right, int) and right == 0 and op in ("add", "subtract") and dtype == out.dtype == "int64":
-            return left  # positions begin at 0
-        right = times(right, alpha)
-        if dtype not in FLOATS or any(isinstance(operand, Dim) for operand in (left, right)):
-            return last(out, call(f"ops.{op}", left, right), dtype)
-        return last(out, Infix(operator, left, right), dtype)
-
-    return row
+    dtype, (left, right) = alike(self, other)
+    if is_reversed:
+        left, right = right, left
+    if isinstance(right, int) and right == 0 and op in ("add", "subtract") and dtype == out.dtype == "int64":
+        return left  # positions begin at 0
+    right = times(right, alpha)
+    if dtype not in FLOATS or any(isinstance(operand, Dim) for operand in (left, right)):
+        return last(out, call(f"ops.{op}", left, right), dtype)
+    return last(out, Infix(operator, left, right), dtype)
 
 
 def times(x: Expression, factor: float) -> Expression:
@@ -129,22 +128,16 @@ def times(x: Expression, factor: float) -> Expression:
     return x if factor == 1 else Infix("*", x, factor)
 
 
-def comparison(op: str) -> Row:
-    def row(self: Value, other: Expression) -> Expression:
-        return call(f"ops.{op}", *alike(self, other)[1])
-
-    return row
+def comparison(op: str, self: Value, other: Expression) -> Expression:
+    return call(f"ops.{op}", *alike(self, other)[1])
 
 
-def binary(op: str) -> Row:
-    def row(self: Value, other: Expression, out: Value) -> Expression:
-        dtype, operands = alike(self, other)
-        if dtype not in FLOATS and out.dtype in FLOATS:
-            operands = [cast(operand, out.dtype) if isinstance(operand, Value) else operand for operand in operands]
-            dtype = out.dtype
-        return last(out, call(f"ops.{op}", *operands), dtype)
-
-    return row
+def binary(op: str, self: Value, other: Expression, out: Value) -> Expression:
+    dtype, operands = alike(self, other)
+    if dtype not in FLOATS and out.dtype in FLOATS:
+        operands = [cast(operand, out.dtype) if isinstance(operand, Value) else operand for operand in operands]
+        dtype = out.dtype
+    return last(out, call(f"ops.{op}", *operands), dtype)
 
 
 def divide(self: Value, other: Expression, out: Value, rounding_mode: str | None = None) -> Expression:
@@ -173,58 +166,46 @@ def axes_of(dim: Any) -> Any:
     return None if not dim else dim[0] if len(dim) == 1 else dim
 
 
-def reduction(op: str) -> Row:
-    def row(self: Value, out: Value, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Expression:
-        x = cast(self, out.dtype) if out.dtype != self.dtype or dtype is not None else self
-        return call(f"ops.{op}", x, axis=axes_of(dim), keepdims=keepdim)
-
-    return row
+def reduction(
+    op: str, self: Value, out: Value, dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> Expression:
+    x = cast(self, out.dtype) if out.dtype != self.dtype or dtype is not None else self
+    return call(f"ops.{op}", x, axis=axes_of(dim), keepdims=keepdim)
 
 
 def over_axes(op: str) -> Row:
     return lambda self, dim=None, keepdim=False: call(f"ops.{op}", self, axis=axes_of(dim), keepdims=keepdim)
 
 
-def extreme_with_index(op: str) -> Row:
+def extreme_with_index(op: str, self: Value, dim: int, out: Any, emit: Any, keepdim: bool = False) -> Expression:
     """The gradient goes to the entry at the index, as PyTorch's does."""
-
-    def row(self: Value, dim: int, out: Any, emit: Any, keepdim: bool = False) -> Expression:
-        return at_index(self, call(f"ops.arg{op}", self, axis=dim, keepdims=True), dim, keepdim, emit)
-
-    return row
+    return at_index(self, call(f"ops.arg{op}", self, axis=dim, keepdims=True), dim, keepdim, emit)
 
 
-def variance(op: str, with_mean: bool = False) -> Row:
-    def spread_of(self: Value, dtype: str, axes: Any, correction: float, keepdim: bool) -> Expression:
-        biased = call(f"ops.{op}", self, axis=axes, keepdims=keepdim)
-        if correction == 0:
-            return biased
-        listed = range(self.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
-        sizes = [self.shape[axis] for axis in listed]
-        known = math.prod(size for size in sizes if not isinstance(size, Dim))
-        opened = [size for size in sizes if isinstance(size, Dim)]
-        if not opened:
-            factor = known / (known - correction)
-            return Infix("*", biased, factor if op == "var" else math.sqrt(factor))
-        n: Expression = opened[0]
-        for size in [*opened[1:], *([known] if known != 1 else [])]:
-            n = Infix("*", n, size)
-        share = in_dtype(Number(Infix("/", n, Infix("-", n, correction))), dtype)
-        return Infix("*", biased, share if op == "var" else call("ops.sqrt", share))
-
-    def row(
-        self: Value,
-        out: Any,
-        dim: Any = None,
-        correction: float | None = None,
-        keepdim: bool = False,
-        unbiased: bool = True,
-    ) -> Expression:
-        axes, correction = axes_of(dim), int(unbiased) if correction is None else correction
-        spread = spread_of(self, (out[0] if with_mean else out).dtype, axes, correction, keepdim)
-        return (spread, call("ops.mean", self, axis=axes, keepdims=keepdim)) if with_mean else spread
-
-    return row
+def variance(
+    op: str,
+    with_mean: bool,
+    self: Value,
+    out: Any,
+    dim: Any = None,
+    correction: float | None = None,
+    keepdim: bool = False,
+    unbiased: bool = True,
+) -> Expression:
+    axes, correction = axes_of(dim), int(unbiased) if correction is None else correction
+    spread: Expression = call(f"ops.{op}", self, axis=axes, keepdims=keepdim)
+    listed = range(self.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
+    sizes = [self.shape[axis] for axis in listed]
+    known = math.prod(size for size in sizes if not isinstance(size, Dim))
+    opened = [size for size in sizes if isinstance(size, Dim)]
+    if correction and not opened:
+        factor = known / (known - correction)
+        spread = Infix("*", spread, factor if op == "var" else math.sqrt(factor))
+    elif correction:
+        n = functools.reduce(partial(Infix, "*"), [*opened, *([known] if known != 1 else [])])
+        share = in_dtype(Number(Infix("/", n, Infix("-", n, correction))), (out[0] if with_mean else out).dtype)
+        spread = Infix("*", spread, share if op == "var" else call("ops.sqrt", share))
+    return (spread, call("ops.mean", self, axis=axes, keepdims=keepdim)) if with_mean else spread
 
 
 # shapes
@@ -323,19 +304,11 @@ def write_padding(self: Value, pad: Sequence[Any], mode: str = "constant", value
         key = tuple(slice(-min(a, 0) or None, min(b, 0) or None) for a, b in widths)
         x = Item(x, key)
         widths = tuple((max(a, 0), max(b, 0)) for a, b in widths)
-    if not any(side for pair in widths for side in pair):
-        return x
-    if mode == "constant":
-        if value:
-            return call("ops.pad", x, widths, constant_values=value)
-        return call("ops.pad", x, widths)
+    if mode == "constant" or not any(side for pair in widths for side in pair):
+        return padded(x, widths, value)
     if mode not in ("reflect", "replicate", "circular"):
         raise Untranslated(f"padding of mode {mode}")
     return call("ops.pad", x, widths, mode={"replicate": "edge", "circular": "wrap"}.get(mode, mode))
-
-
-def padding_of(mode: str) -> Row:
-    return lambda self, padding: write_padding(self, padding, mode)
 
 
 # convolution and pooling
@@ -365,17 +338,8 @@ def conv(
     else:
         pads = spread(padding, ndim)
     thinned = max(strides) > 1 and max(dilations) > 1
-    y: Expression = Call(
-        "conv",
-        (x,),
-        (
-            ("weight", weight),
-            ("bias", bias),
-            ("stride", 1 if thinned else short(strides)),
-            ("padding", short(pads)),
-            ("dilation", short(dilations)),
-        ),
-    )
+    options = {"stride": 1 if thinned else short(strides), "padding": short(pads), "dilation": short(dilations)}
+    y: Expression = call("conv", x, weight=weight, bias=bias, **options)
     if thinned:
         y = Item(y, (slice(None), slice(None), *[slice(None, None, s) for s in strides]))
     return y if input.ndim == weight.ndim else call("ops.squeeze", y, 0)
@@ -424,93 +388,87 @@ def windows(self: Value, size: Any, stride: Any, padding: Any, ceil_mode: bool) 
     return size, strides, pads, more
 
 
-def in_batches(ndim: int, row: Row) -> Row:
+def in_batches(row: Row) -> Row:
     """Make a row of batches one of single images, too, each as a batch of one."""
 
     @functools.wraps(row)
-    def of_images(self: Value, *args: Any, emit: Any, **options: Any) -> Expression:
+    def of_images(ndim: int, self: Value, emit: Any, **options: Any) -> Expression:
         if self.ndim > ndim + 1:
-            return row(self, *args, emit=emit, **options)
+            return row(ndim, self, emit=emit, **options)
         (batch,) = emit(call("ops.expand_dims", self, 0), Value((1, *self.shape), self.dtype))
-        y = row(batch, *args, emit=emit, **options)
+        y = row(ndim, batch, emit=emit, **options)
         return (call("ops.squeeze", y[0], 0), None) if isinstance(y, tuple) else call("ops.squeeze", y, 0)
 
     return of_images
 
 
-def max_pool(ndim: int) -> Row:
-    def row(
-        self: Value,
-        kernel_size: Any,
-        emit: Any,
-        stride: Any = (),
-        padding: Any = 0,
-        dilation: Any = 1,
-        ceil_mode: bool = False,
-    ) -> Expression:
-        steps = spread(dilation, ndim)
-        reach = [d * (k - 1) + 1 for d, k in zip(steps, spread(kernel_size, ndim), strict=True)]
-        stride = stride if stride not in ([], (), None) else kernel_size
-        size, strides, pads, more = windows(self, reach, stride, padding, ceil_mode)
-        widths = tuple((p, add_sizes(p, m)) for p, m in zip(pads, more, strict=True))
-        if max(steps) > 1:
-            sizes = short(spread(kernel_size, ndim))
-            return call("dilated_max_pool", self, sizes, short(strides), widths, short(steps))
-        if not any(pads) and not any(more):
-            return call("ops.max_pool", self, short(size), short(strides), data_format="channels_first")
-        return call("max_pool", self, short(size), short(strides), widths)
+@in_batches
+def max_pool(
+    ndim: int,
+    self: Value,
+    kernel_size: Any,
+    emit: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> Expression:
+    steps = spread(dilation, ndim)
+    reach = [d * (k - 1) + 1 for d, k in zip(steps, spread(kernel_size, ndim), strict=True)]
+    stride = stride if stride not in ([], (), None) else kernel_size
+    size, strides, pads, more = windows(self, reach, stride, padding, ceil_mode)
+    widths = tuple((p, add_sizes(p, m)) for p, m in zip(pads, more, strict=True))
+    if max(steps) > 1:
+        sizes = short(spread(kernel_size, ndim))
+        return call("dilated_max_pool", self, sizes, short(strides), widths, short(steps))
+    if not any(pads) and not any(more):
+        return call("ops.max_pool", self, short(size), short(strides), data_format="channels_first")
+    return call("max_pool", self, short(size), short(strides), widths)
 
-    return in_batches(ndim, row)
 
-
-def average_pool(ndim: int) -> Row:
-    def row(
-        self: Value,
-        kernel_size: Any,
-        emit: Any,
-        stride: Any = (),
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> Expression:
-        size, strides, pads, more = windows(self, kernel_size, stride, padding, ceil_mode)
-        if any(more) or (any(pads) and not count_include_pad and divisor_override is None):
-            both = tuple((p, p) for p in pads)
-            rest = tuple((0, m) for m in more)
-            none = ((0, 0),) * len(pads)
-            if divisor_override is not None:
-                raise Untranslated("divisor_override with ceil_mode")
-            if not count_include_pad:
-                rest, both = tuple((p, add_sizes(p, m)) for p, m in zip(pads, more, strict=True)), none
-            return call("average_pool", self, short(size), short(strides), both, rest)
-        x: Expression = self
-        if any(pads):
-            x = call("ops.pad", self, ((0, 0), (0, 0), *[(p, p) for p in pads]))
-        y = call("ops.average_pool", x, short(size), short(strides), data_format="channels_first")
+@in_batches
+def average_pool(
+    ndim: int,
+    self: Value,
+    kernel_size: Any,
+    emit: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Expression:
+    size, strides, pads, more = windows(self, kernel_size, stride, padding, ceil_mode)
+    if any(more) or (any(pads) and not count_include_pad and divisor_override is None):
+        both = tuple((p, p) for p in pads)
+        rest = tuple((0, m) for m in more)
+        none = ((0, 0),) * len(pads)
         if divisor_override is not None:
-            y = Infix("*", y, math.prod(size) / divisor_override)
-        return y
-
-    return in_batches(ndim, row)
-
-
-def adaptive_average_pool(ndim: int) -> Row:
-    def row(self: Value, output_size: Any, emit: Any) -> Expression:
-        size = spread(output_size, ndim)
-        if set(size) == {1}:
-            return call("ops.mean", self, axis=tuple(range(2, ndim + 2)) if ndim > 1 else 2, keepdims=True)
-        return call("ops.adaptive_average_pool", self, short(size), data_format="channels_first")
-
-    return in_batches(ndim, row)
+            raise Untranslated("divisor_override with ceil_mode")
+        if not count_include_pad:
+            rest, both = tuple((p, add_sizes(p, m)) for p, m in zip(pads, more, strict=True)), none
+        return call("average_pool", self, short(size), short(strides), both, rest)
+    x: Expression = self
+    if any(pads):
+        x = call("ops.pad", self, ((0, 0), (0, 0), *[(p, p) for p in pads]))
+    y = call("ops.average_pool", x, short(size), short(strides), data_format="channels_first")
+    if divisor_override is not None:
+        y = Infix("*", y, math.prod(size) / divisor_override)
+    return y
 
 
-def adaptive_max_pool(ndim: int) -> Row:
-    def row(self: Value, output_size: Any, emit: Any) -> Expression:
-        size = short(spread(output_size, ndim))
-        return call("ops.adaptive_max_pool", self, size, data_format="channels_first"), None
+@in_batches
+def adaptive_average_pool(ndim: int, self: Value, output_size: Any, emit: Any) -> Expression:
+    size = spread(output_size, ndim)
+    if set(size) == {1}:
+        return call("ops.mean", self, axis=tuple(range(2, ndim + 2)) if ndim > 1 else 2, keepdims=True)
+    return call("ops.adaptive_average_pool", self, short(size), data_format="channels_first")
 
-    return in_batches(ndim, row)
+
+@in_batches
+def adaptive_max_pool(ndim: int, self: Value, output_size: Any, emit: Any) -> Expression:
+    size = short(spread(output_size, ndim))
+    return call("ops.adaptive_max_pool", self, size, data_format="channels_first"), None
 
 
 # normalization
@@ -652,66 +610,62 @@ def embedding_bag(
     return y, None, None, None
 
 
-def recurrent(kind: str, activation: str | None = None) -> Row:
-    def row(
-        input: Value,
-        hx: Any,
-        params: Sequence[Value],
-        has_biases: bool,
-        num_layers: int,
-        dropout: float,
-        train: bool,
-        bidirectional: bool,
-        out: Sequence[Value],
-        emit: Any,
-        batch_first: bool = False,
-        lengths: Value | None = None,
-    ) -> Expression:
-        states = [hx] if isinstance(hx, Value) else hx
-        x: Expression = input
-        shape = tuple(input.shape)
-        if batch_first:
-            x, shape = call("ops.swapaxes", x, 0, 1), (shape[1], shape[0], shape[2])
-        per_layer = len(params) // (num_layers * (1 + bidirectional))
-        ends: list[list[Value]] = [[] for _ in states]
-        leaves = iter([tuple(params[i : i + per_layer]) for i in range(0, len(params), per_layer)])
-        names = ("weight_ih", "weight_hh", *(("bias_ih", "bias_hh") if has_biases else ()), "weight_hr")
-        options = () if activation is None else (("activation", activation),)
-        options += () if lengths is None else (("scan", call("within", lengths)),)
-        for layer in range(num_layers):
-            ys = []
-            for direction in range(1 + bidirectional):
-                starts = [Item(state, (len(ends[0]),)) for state in states]
-                weights = tuple(zip(names, next(leaves), strict=False))
-                ends_in = [(shape[1], state.shape[-1]) for state in states]
-                skeletons = [Value((shape[0], *ends_in[0]), input.dtype, name="sequence")]
-                skeletons += [
-                    Value(end, input.dtype, name=name) for end, name in zip(ends_in, ("hidden", "cell"), strict=False)
-                ]
-                results = emit(Call(kind, (x, *starts), (*weights, *options, ("reverse", direction == 1))), *skeletons)
-                ys.append(results[0])
-                for end, last in zip(ends, results[1:], strict=True):
-                    end.append(last)
-            x = ys[0] if len(ys) == 1 else call("ops.concatenate", list(ys), axis=-1)
-            if dropout and train and layer + 1 < num_layers:
-                x = call("dropout", x, dropout, SEED, TRAINING)
-        y = call("ops.swapaxes", x, 0, 1) if batch_first else x
-        return (y, *[call("ops.stack", list(end)) for end in ends])
-
-    return row
+def recurrent(
+    kind: str,
+    activation: str | None,
+    input: Value,
+    hx: Any,
+    params: Sequence[Value],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    out: Sequence[Value],
+    emit: Any,
+    batch_first: bool = False,
+    lengths: Value | None = None,
+) -> Expression:
+    states = [hx] if isinstance(hx, Value) else hx
+    x: Expression = input
+    shape = tuple(input.shape)
+    if batch_first:
+        x, shape = call("ops.swapaxes", x, 0, 1), (shape[1], shape[0], shape[2])
+    per_layer = len(params) // (num_layers * (1 + bidirectional))
+    ends: list[list[Value]] = [[] for _ in states]
+    leaves = iter([tuple(params[i : i + per_layer]) for i in range(0, len(params), per_layer)])
+    names = ("weight_ih", "weight_hh", *(("bias_ih", "bias_hh") if has_biases else ()), "weight_hr")
+    options = () if activation is None else (("activation", activation),)
+    options += () if lengths is None else (("scan", call("within", lengths)),)
+    for layer in range(num_layers):
+        ys = []
+        for direction in range(1 + bidirectional):
+            starts = [Item(state, (len(ends[0]),)) for state in states]
+            weights = tuple(zip(names, next(leaves), strict=False))
+            ends_in = [(shape[1], state.shape[-1]) for state in states]
+            skeletons = [Value((shape[0], *ends_in[0]), input.dtype, name="sequence")]
+            skeletons += [
+                Value(end, input.dtype, name=name) for end, name in zip(ends_in, ("hidden", "cell"), strict=False)
+            ]
+            results = emit(Call(kind, (x, *starts), (*weights, *options, ("reverse", direction == 1))), *skeletons)
+            ys.append(results[0])
+            for end, last in zip(ends, results[1:], strict=True):
+                end.append(last)
+        x = ys[0] if len(ys) == 1 else call("ops.concatenate", list(ys), axis=-1)
+        if dropout and train and layer + 1 < num_layers:
+            x = call("dropout", x, dropout, SEED, TRAINING)
+    y = call("ops.swapaxes", x, 0, 1) if batch_first else x
+    return (y, *[call("ops.stack", list(end)) for end in ends])
 
 
 def dropout(input: Value, p: float, train: bool, layer: str = "dropout") -> Expression:
     return call(layer, input, p, SEED, TRAINING) if train and p else input
 
 
-def alpha_dropout(each: bool) -> Row:
-    def row(input: Value, p: float, train: bool) -> Expression:
-        if p == 1:
-            raise Untranslated("a rate of 1")
-        return call("alpha_dropout", input, p, SEED, TRAINING, each=each) if train and p else input
-
-    return row
+def alpha_dropout(each: bool, input: Value, p: float, train: bool) -> Expression:
+    if p == 1:
+        raise Untranslated("a rate of 1")
+    return call("alpha_dropout", input, p, SEED, TRAINING, each=each) if train and p else input
 
 
 # indices and masks
@@ -749,23 +703,19 @@ def masked_fill(self: Value, mask: Value, value: Expression) -> Expression:
     return call("ops.where", mask, value, self)
 
 
-def scatter_row(op: str) -> Row:
+def scatter_row(op: str, self: Value, dim: int, index: Value, src: Expression = None, value: Any = None) -> Expression:
     """Write, or combine, entries at an index along one dimension; the other indices count up."""
-
-    def row(self: Value, dim: int, index: Value, src: Expression = None, value: Any = None) -> Expression:
-        src = value if src is None else src
-        axis = dim % max(self.ndim, 1)
-        key: list[Expression] = []
-        for i in range(self.ndim):
-            line = call("ops.arange", index.shape[i])
-            after = index.ndim - 1 - i
-            key.append(index if i == axis else call("ops.reshape", line, (-1, *[1] * after)) if after else line)
-        if isinstance(src, Value) and src.shape != index.shape:
-            ends = [None if a == b else b for a, b in zip(src.shape, index.shape, strict=True)]
-            src = Item(src, tuple(map(slice, ends)))
-        return call(f"ops.{op}", self, tuple(key), src)
-
-    return row
+    src = value if src is None else src
+    axis = dim % max(self.ndim, 1)
+    key: list[Expression] = []
+    for i in range(self.ndim):
+        line = call("ops.arange", index.shape[i])
+        after = index.ndim - 1 - i
+        key.append(index if i == axis else call("ops.reshape", line, (-1, *[1] * after)) if after else line)
+    if isinstance(src, Value) and src.shape != index.shape:
+        ends = [None if a == b else b for a, b in zip(src.shape, index.shape, strict=True)]
+        src = Item(src, tuple(map(slice, ends)))
+    return call(f"ops.{op}", self, tuple(key), src)
 
 
 _COMBINED = {"sum": "add_at", "prod": "multiply_at", "amax": "maximum_at", "amin": "minimum_at"}
@@ -784,7 +734,7 @@ def scatter_reduce(
     include_self: bool = True,
 ) -> Expression:
     def put(op: str, x: Value, values: Expression) -> Expression:
-        return scatter_row(op)(x, dim, index, values)
+        return scatter_row(op, x, dim, index, values)
 
     return combined_at(self, value if src is None else src, reduce, include_self, put, emit)
 
@@ -859,21 +809,13 @@ def fill_row(value: float) -> Row:
     return lambda size, out, self=None, dtype=None: full(out.shape, value, out.dtype)
 
 
-def fill_with(fill_value: Any, out: Value, self: Any = None, size: Any = None, dtype: Any = None) -> Expression:
-    return full(out.shape, fill_value, out.dtype)
-
-
-def like(value: float) -> Row:
-    def row(self: Value, out: Value, dtype: Any = None) -> Expression:
-        op = "ops.ones_like" if value else "ops.zeros_like"
-        return call(op, self) if out.dtype == self.dtype else call(op, self, dtype=DType(out.dtype))
-
-    return row
+def like(value: float, self: Value, out: Value, dtype: Any = None) -> Expression:
+    op = "ops.ones_like" if value else "ops.zeros_like"
+    return call(op, self) if out.dtype == self.dtype else call(op, self, dtype=DType(out.dtype))
 
 
 def arange(out: Value, end: Any = None, start: Any = 0, step: Any = 1, dtype: Any = None) -> Expression:
-    args = (end,) if start == 0 and step == 1 else (start, end) if step == 1 else (start, end, step)
-    return call("ops.arange", *args, dtype=DType(out.dtype))
+    return line(start, end, step, out.dtype)
 
 
 def clamp(self: Value, out: Value, min: Any = None, max: Any = None) -> Expression:
@@ -999,12 +941,9 @@ def hardtanh(self: Value, min_val: float = -1, max_val: float = 1) -> Expression
     return call("ops.where", inside, self, call("ops.stop_gradient", clipped))
 
 
-def loss_of_difference(op: str) -> Row:
-    def row(self: Value, target: Value, reduction: int = 1) -> Expression:
-        loss = call(f"ops.{op}", Infix("-", self, target))
-        return loss if reduction == 0 else call("ops.mean" if reduction == 1 else "ops.sum", loss)
-
-    return row
+def loss_of_difference(op: str, self: Value, target: Value, reduction: int = 1) -> Expression:
+    loss = call(f"ops.{op}", Infix("-", self, target))
+    return loss if reduction == 0 else call("ops.mean" if reduction == 1 else "ops.sum", loss)
 
 
 def nearest_entries(before: int, after: int, ratio: np.float32, from_centre: bool) -> Expression:
@@ -1018,37 +957,34 @@ def nearest_entries(before: int, after: int, ratio: np.float32, from_centre: boo
     return call("ops.cast", call("ops.minimum", line, before - 1), DType("int32"))
 
 
-def interpolate(kind: str) -> Row:
-    def row(
-        input: Value, out: Value, output_size: Any = None, align_corners: bool = False, scale_factors: Any = None
-    ) -> Expression:
-        old, new_size = input.shape[2:], out.shape[2:]
-        factors = [] if scale_factors is None else list(scale_factors)
-        if any(isinstance(size, Dim) for size in (*old, *new_size)):
-            return open_resize(input, old, new_size, kind, align_corners, factors)
-        if kind.startswith("nearest"):
-            y: Expression = input
-            for axis, (before, after) in enumerate(zip(old, new_size, strict=True), 2):
-                factor = None if scale_factors is None else scale_factors[axis - 2]
-                is_ratio = factor is None or after == before * factor or after == 2 * before  # as the kernel has it
-                if after == before:
-                    continue
-                if is_ratio and after % before == 0:
-                    y = call("ops.repeat", y, after // before, axis=axis)
-                else:
-                    ratio = np.float32(before) / np.float32(after) if factor is None else np.float32(1 / factor)
-                    y = call("ops.take", y, nearest_entries(before, after, ratio, kind == "nearest exact"), axis=axis)
-            return y
-        is_ratio = all(after == before * factor for before, after, factor in zip(old, new_size, factors, strict=False))
-        if tuple(old) == tuple(new_size) and (is_ratio or align_corners):
-            return input
-        if kind == "linear" and len(old) == 2 and is_ratio and not align_corners:
-            size = tuple(new_size)
-            return call("ops.image.resize", input, size, interpolation="bilinear", data_format="channels_first")
-        scales = () if is_ratio or align_corners else tuple(factors)
-        return call("resize", input, tuple(new_size), kind, align_corners=align_corners, scales=scales)
-
-    return row
+def interpolate(
+    kind: str, input: Value, out: Value, output_size: Any = None, align_corners: bool = False, scale_factors: Any = None
+) -> Expression:
+    old, new_size = input.shape[2:], out.shape[2:]
+    factors = [] if scale_factors is None else list(scale_factors)
+    if any(isinstance(size, Dim) for size in (*old, *new_size)):
+        return open_resize(input, old, new_size, kind, align_corners, factors)
+    if kind.startswith("nearest"):
+        y: Expression = input
+        for axis, (before, after) in enumerate(zip(old, new_size, strict=True), 2):
+            factor = None if scale_factors is None else scale_factors[axis - 2]
+            is_ratio = factor is None or after == before * factor or after == 2 * before  # as the kernel has it
+            if after == before:
+                continue
+            if is_ratio and after % before == 0:
+                y = call("ops.repeat", y, after // before, axis=axis)
+            else:
+                ratio = np.float32(before) / np.float32(after) if factor is None else np.float32(1 / factor)
+                y = call("ops.take", y, nearest_entries(before, after, ratio, kind == "nearest exact"), axis=axis)
+        return y
+    is_ratio = all(after == before * factor for before, after, factor in zip(old, new_size, factors, strict=False))
+    if tuple(old) == tuple(new_size) and (is_ratio or align_corners):
+        return input
+    if kind == "linear" and len(old) == 2 and is_ratio and not align_corners:
+        size = tuple(new_size)
+        return call("ops.image.resize", input, size, interpolation="bilinear", data_format="channels_first")
+    scales = () if is_ratio or align_corners else tuple(factors)
+    return call("resize", input, tuple(new_size), kind, align_corners=align_corners, scales=scales)
 
 
 def open_resize(
@@ -1076,21 +1012,18 @@ def grid_sample(
     return call("grid_sample", input, grid, mode=mode, padding=padding, align_corners=align_corners)
 
 
-def smooth_resize(mode: str) -> Row:
-    def row(
-        input: Value, out: Value, output_size: Any = None, align_corners: bool = False, scale_factors: Any = None
-    ) -> Expression:
-        old, size = input.shape[2:], tuple(out.shape[2:])
-        if any(isinstance(extent, Dim) for extent in (*old, *size)):
-            raise Untranslated("a resize between open sizes")
-        factors = [] if scale_factors is None else scale_factors
-        if align_corners or any(
-            after != before * factor for before, after, factor in zip(old, size, factors, strict=False)
-        ):
-            raise Untranslated("with align_corners, or a factor that is not the ratio of the sizes")
-        return call("ops.image.resize", input, size, interpolation=mode, antialias=True, data_format="channels_first")
-
-    return row
+def smooth_resize(
+    mode: str, input: Value, out: Value, output_size: Any = None, align_corners: bool = False, scale_factors: Any = None
+) -> Expression:
+    old, size = input.shape[2:], tuple(out.shape[2:])
+    if any(isinstance(extent, Dim) for extent in (*old, *size)):
+        raise Untranslated("a resize between open sizes")
+    factors = [] if scale_factors is None else scale_factors
+    if align_corners or any(
+        after != before * factor for before, after, factor in zip(old, size, factors, strict=False)
+    ):
+        raise Untranslated("with align_corners, or a factor that is not the ratio of the sizes")
+    return call("ops.image.resize", input, size, interpolation=mode, antialias=True, data_format="channels_first")
 
 
 def unbind(self: Value, out: Any, dim: int = 0) -> Expression:
@@ -1188,41 +1121,41 @@ def put(self: Value, index: Value, source: Value, out: Value, accumulate: bool =
     return y if self.ndim == 1 else call("ops.reshape", y, out.shape)
 
 
-def window(first: float, *others: float) -> Row:
+def window(
+    first: float,
+    others: Sequence[float],
+    window_length: Any,
+    out: Value,
+    periodic: bool = True,
+    alpha: Any = None,
+    beta: Any = None,
+    dtype: Any = None,
+) -> Expression:
     """A sum of cosines, over a period or from end to end."""
-
-    def row(
-        window_length: Any, out: Value, periodic: bool = True, alpha: Any = None, beta: Any = None, dtype: Any = None
-    ) -> Expression:
-        weights = (first if alpha is None else alpha, *(others if beta is None else (-beta,)))
-        if not isinstance(window_length, int):
-            raise Untranslated("an open number of entries")
-        count = window_length if periodic else window_length - 1
-        line = call("ops.arange", window_length, dtype=DType(out.dtype))
-        if window_length < 2:
-            return call("ops.ones_like", line)
-        y: Expression = weights[0]
-        for i, weight in enumerate(weights[1:], 1):
-            term = Infix("*", call("ops.cos", Infix("*", line, 2 * math.pi * i / count)), abs(weight))
-            y = Infix("+" if weight > 0 else "-", y, term)
-        return y
-
-    return row
+    weights = (first if alpha is None else alpha, *(others if beta is None else (-beta,)))
+    if not isinstance(window_length, int):
+        raise Untranslated("an open number of entries")
+    count = window_length if periodic else window_length - 1
+    line = call("ops.arange", window_length, dtype=DType(out.dtype))
+    if window_length < 2:
+        return call("ops.ones_like", line)
+    y: Expression = weights[0]
+    for i, weight in enumerate(weights[1:], 1):
+        term = Infix("*", call("ops.cos", Infix("*", line, 2 * math.pi * i / count)), abs(weight))
+        y = Infix("+" if weight > 0 else "-", y, term)
+    return y
 
 
 def triangle(op: str) -> Row:
     return lambda row, col, offset=0: call("triangle_indices", row, col, offset, upper=op == "triu")
 
 
-def frequencies(half: bool) -> Row:
-    def row(n: int, out: Value, d: float = 1.0, dtype: Any = None) -> Expression:
-        if not isinstance(n, int):
-            raise Untranslated("an open number of entries")
-        parts = [(0, n // 2 + 1)] if half else [(0, (n + 1) // 2), (-(n // 2), 0)]
-        lines = [call("ops.arange", *part, dtype=DType(out.dtype)) for part in parts]
-        return Infix("/", lines[0] if half else call("ops.concatenate", lines), n * d)
-
-    return row
+def frequencies(half: bool, n: int, out: Value, d: float = 1.0, dtype: Any = None) -> Expression:
+    if not isinstance(n, int):
+        raise Untranslated("an open number of entries")
+    parts = [(0, n // 2 + 1)] if half else [(0, (n + 1) // 2), (-(n // 2), 0)]
+    lines = [call("ops.arange", *part, dtype=DType(out.dtype)) for part in parts]
+    return Infix("/", lines[0] if half else call("ops.concatenate", lines), n * d)
 
 
 def solve(A: Value, B: Value) -> Expression:
@@ -1350,14 +1283,14 @@ ROWS: dict[str, Row] = {
     **{name: along_axis(name) for name in ("softmax", "log_softmax", "cumsum", "cumprod")},
     "_softmax": lambda self, dim, half_to_float: call("ops.softmax", self, axis=dim),
     # arithmetic
-    "add": infix("+", "add"),
-    "sub": infix("-", "subtract"),
-    "rsub": infix("-", "subtract", is_reversed=True),
-    "mul": infix("*", "multiply"),
+    "add": partial(infix, "+", "add", False),
+    "sub": partial(infix, "-", "subtract", False),
+    "rsub": partial(infix, "-", "subtract", True),
+    "mul": partial(infix, "*", "multiply", False),
     "div": divide,
     "true_divide": divide,
     "floor_divide": lambda self, other, out: divide(self, other, out, "floor"),
-    **{name: binary(op) for name, op in spellings(_BINARY).items()},
+    **{name: partial(binary, op) for name, op in spellings(_BINARY).items()},
     "pow": power,
     "clip": clamp,
     "clamp_min": lambda self, min, out: clamp(self, out, min=min),
@@ -1366,7 +1299,7 @@ ROWS: dict[str, Row] = {
     "addcdiv": add_product("/"),
     "lerp": lambda self, end, weight: Infix("+", self, Infix("*", weight, Infix("-", end, self))),
     **{
-        name: comparison(op)
+        name: partial(comparison, op)
         for name, op in spellings(
             "eq=equal ne=not_equal lt=less le=less_equal gt=greater ge=greater_equal logical_and=logical_and "
             "logical_or=logical_or logical_xor=logical_xor bitwise_and=bitwise_and bitwise_or=bitwise_or "
@@ -1384,18 +1317,18 @@ ROWS: dict[str, Row] = {
     "cdist": lambda x1, x2: call("ops.cdist", x1, x2),
     "pdist": lambda self: call("pair_distances", self, triangle("triu")(*self.shape[:1] * 2, 1)),
     # reductions
-    **{name: reduction(name) for name in ("sum", "mean", "prod")},
-    "var": variance("var"),
-    "std": variance("std"),
-    "var_mean": variance("var", with_mean=True),
-    "std_mean": variance("std", with_mean=True),
+    **{name: partial(reduction, name) for name in ("sum", "mean", "prod")},
+    "var": partial(variance, "var", False),
+    "std": partial(variance, "std", False),
+    "var_mean": partial(variance, "var", True),
+    "std_mean": partial(variance, "std", True),
     "median.dim": lambda self, dim, emit, keepdim=False: pick(self, middle(self.shape[dim]), dim, keepdim, emit),
     "kthvalue": lambda self, k, emit, dim=-1, keepdim=False: pick(self, k - 1, dim, keepdim, emit),
     **{name: over_axes(name) for name in ("max", "min", "any", "all", "logsumexp")},
     "amax": over_axes("max"),
     "amin": over_axes("min"),
-    "max.dim": extreme_with_index("max"),
-    "min.dim": extreme_with_index("min"),
+    "max.dim": partial(extreme_with_index, "max"),
+    "min.dim": partial(extreme_with_index, "min"),
     "argmax": lambda self, dim=None, keepdim=False: call("ops.argmax", self, axis=dim, keepdims=keepdim),
     "argmin": lambda self, dim=None, keepdim=False: call("ops.argmin", self, axis=dim, keepdims=keepdim),
     "cummax": running_extreme(True),
@@ -1435,7 +1368,7 @@ ROWS: dict[str, Row] = {
     "pad": write_padding,
     "constant_pad_nd": lambda self, pad, value=0: write_padding(self, pad, "constant", value),
     **{
-        f"{ours}_pad{n}d": padding_of(mode)
+        f"{ours}_pad{n}d": lambda self, padding, mode=mode: write_padding(self, padding, mode)
         for n in (1, 2, 3)
         for ours, mode in (("reflection", "reflect"), ("replication", "replicate"))
     },
@@ -1449,34 +1382,34 @@ ROWS: dict[str, Row] = {
     # layers
     **{f"conv{n}d": conv for n in (1, 2, 3)},
     **{f"conv_transpose{n}d": conv_transpose for n in (1, 2, 3)},
-    **{f"max_pool{n}d": max_pool(n) for n in (1, 2, 3)},
-    **{f"avg_pool{n}d": average_pool(n) for n in (1, 2, 3)},
-    **{f"adaptive_avg_pool{n}d": adaptive_average_pool(n) for n in (1, 2, 3)},
-    **{f"adaptive_max_pool{n}d": adaptive_max_pool(n) for n in (1, 2, 3)},
+    **{f"max_pool{n}d": partial(max_pool, n) for n in (1, 2, 3)},
+    **{f"avg_pool{n}d": partial(average_pool, n) for n in (1, 2, 3)},
+    **{f"adaptive_avg_pool{n}d": partial(adaptive_average_pool, n) for n in (1, 2, 3)},
+    **{f"adaptive_max_pool{n}d": partial(adaptive_max_pool, n) for n in (1, 2, 3)},
     "_native_batch_norm_legit_no_training": lambda **given: (batch_norm(**given, training=False), None, None),
     "_native_batch_norm_legit.no_stats": lambda **given: (batch_norm(**given), None, None),
     "scaled_dot_product_attention": attention,
     "embedding_bag.padding_idx": embedding_bag,
-    "lstm.input": recurrent("lstm"),
-    "gru.input": recurrent("gru"),
-    "rnn_tanh.input": recurrent("rnn", "tanh"),
-    "rnn_relu.input": recurrent("rnn", "relu"),
-    "alpha_dropout": alpha_dropout(each=True),
-    "feature_alpha_dropout": alpha_dropout(each=False),
+    "lstm.input": partial(recurrent, "lstm", None),
+    "gru.input": partial(recurrent, "gru", None),
+    "rnn_tanh.input": partial(recurrent, "rnn", "tanh"),
+    "rnn_relu.input": partial(recurrent, "rnn", "relu"),
+    "alpha_dropout": partial(alpha_dropout, True),
+    "feature_alpha_dropout": partial(alpha_dropout, False),
     "feature_dropout": lambda input, p, train: dropout(input, p, train, "channel_dropout"),
     "native_dropout": lambda input, p, train: (dropout(input, p, bool(train)), None),
     **dict.fromkeys(("grid_sampler", "grid_sampler_2d", "grid_sampler_3d"), grid_sample),
-    **{f"upsample_nearest{n}d.vec": interpolate("nearest") for n in (1, 2, 3)},
-    **{f"_upsample_nearest_exact{n}d.vec": interpolate("nearest exact") for n in (1, 2, 3)},
-    **{f"upsample_{kind}.vec": interpolate("linear") for kind in ("linear1d", "bilinear2d", "trilinear3d")},
-    "upsample_bicubic2d.vec": interpolate("cubic"),
-    "_upsample_bilinear2d_aa.vec": smooth_resize("bilinear"),
-    "_upsample_bicubic2d_aa.vec": smooth_resize("bicubic"),
+    **{f"upsample_nearest{n}d.vec": partial(interpolate, "nearest") for n in (1, 2, 3)},
+    **{f"_upsample_nearest_exact{n}d.vec": partial(interpolate, "nearest exact") for n in (1, 2, 3)},
+    **{f"upsample_{kind}.vec": partial(interpolate, "linear") for kind in ("linear1d", "bilinear2d", "trilinear3d")},
+    "upsample_bicubic2d.vec": partial(interpolate, "cubic"),
+    "_upsample_bilinear2d_aa.vec": partial(smooth_resize, "bilinear"),
+    "_upsample_bicubic2d_aa.vec": partial(smooth_resize, "bicubic"),
     # indices and masks
     "index_select": lambda self, dim, index: call("ops.take", self, index, axis=dim),
-    "scatter.src": scatter_row("set_item"),
-    "scatter.value": scatter_row("set_item"),
-    "scatter_add": scatter_row("add_at"),
+    "scatter.src": partial(scatter_row, "set_item"),
+    "scatter.value": partial(scatter_row, "set_item"),
+    "scatter_add": partial(scatter_row, "add_at"),
     "bucketize": lambda self, boundaries, out, right=False: searchsorted(boundaries, self, out, right),
     "scatter.reduce": scatter_reduce,
     "scatter.value_reduce": scatter_reduce,
@@ -1508,27 +1441,30 @@ ROWS: dict[str, Row] = {
     "eye": lambda n, out, dtype=None: call("ops.eye", n, dtype=DType(out.dtype)),
     **dict.fromkeys(("zeros", "empty", "new_zeros", "new_empty"), fill_row(0)),
     **dict.fromkeys(("ones", "new_ones"), fill_row(1)),
-    **dict.fromkeys(("full", "full_like", "new_full"), fill_with),
-    **dict.fromkeys(("zeros_like", "empty_like"), like(0)),
-    "ones_like": like(1),
+    **dict.fromkeys(
+        ("full", "full_like", "new_full"),
+        lambda fill_value, out, self=None, size=None, dtype=None: full(out.shape, fill_value, out.dtype),
+    ),
+    **dict.fromkeys(("zeros_like", "empty_like"), partial(like, 0)),
+    "ones_like": partial(like, 1),
     "scalar_tensor": lambda s, out, dtype=None: call("ops.cast", s, DType(out.dtype)),
     **dict.fromkeys(("to", "_to_copy"), lambda self, out, dtype=None, other=None: cast(self, out.dtype)),
     "type_as": lambda self, other: cast(self, other.dtype),
     **dict.fromkeys(("contiguous", "clone", "alias", "lift_fresh_copy", "lift_fresh"), first_operand),
     "fresh": lambda x: x,
-    "hann_window": window(0.5, -0.5),
-    "hamming_window": window(0.54, -0.46),
-    "blackman_window": window(0.42, -0.5, 0.08),
+    "hann_window": partial(window, 0.5, (-0.5,)),
+    "hamming_window": partial(window, 0.54, (-0.46,)),
+    "blackman_window": partial(window, 0.42, (-0.5, 0.08)),
     "tril_indices": triangle("tril"),
     "triu_indices": triangle("triu"),
-    "fft_fftfreq": frequencies(half=False),
-    "fft_rfftfreq": frequencies(half=True),
+    "fft_fftfreq": partial(frequencies, False),
+    "fft_rfftfreq": partial(frequencies, True),
     # losses
     "ctc_loss": lambda log_probs, targets, input_lengths, target_lengths, blank: call(
         "ctc_loss", log_probs, targets, input_lengths, target_lengths, blank=blank
     ),
-    "mse_loss": loss_of_difference("square"),
-    "l1_loss": loss_of_difference("abs"),
+    "mse_loss": partial(loss_of_difference, "square"),
+    "l1_loss": partial(loss_of_difference, "abs"),
 }
 
 # PyTorch's second names; without a row, a call makes PyTorch rewrite the whole program
