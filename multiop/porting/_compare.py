@@ -304,7 +304,28 @@ def compare(
     trees = [_weights.flat(_map_dicts(_array, tree)) for tree in (params, state) if isinstance(tree, Mapping)]
     dtypes = {x.dtype.name for x in [*given, *(x for tree in trees for x in tree.values())] if is_inexact(x)}
     width = "float64" if dtypes & {"float64", "complex128"} else "float32"
-    recorded = _run_reference(reference, port, given, arranged, cotangents_from(seed), training, width)
+    framework = _framework_of(reference, port)
+
+    def run(inputs: list[Array]) -> Reference:
+        """Run the reference, whose own errors say that they are its."""
+        try:
+            if framework is not None:
+                taps = importlib.import_module(f"multiop.porting.{_weights.OWNERS[framework]}.taps")
+                recorded: Reference = taps.record(reference, inputs, cotangents_from(seed), training, arranged)
+                return recorded
+            if not callable(reference):
+                raise errors.ArgumentTypeError(f"reference: a {type(reference).__name__} cannot be called")
+            with x64_mode_for(width):
+                return _run_function(reference, inputs, arranged, cotangents_from(seed))
+        except errors.MultiopError:
+            raise
+        except Exception as error:
+            name = getattr(reference, "__name__", type(reference).__name__)
+            raise errors.ReferenceRaisedError(
+                f"the reference, {name}, raised {type(error).__name__}, not the candidate: {error}"
+            ) from error
+
+    recorded = run(given)
     if backends == "all":
         backends = multiop.available_backends()
     elif isinstance(backends, str):
@@ -317,11 +338,8 @@ def compare(
         """Return the gradients of the reference where its inputs differ by a few roundings."""
         moved = []
         for n in range(NUDGES):
-            inputs = [_nudge(x, n) for x in given]
-            run = _run_reference(reference, port, inputs, arranged, cotangents_from(seed), training, width)
-            moved.append(
-                (run, _by_candidate_names(reference, run, params, state, weight_map, Comparison("", [], []))[0])
-            )
+            nudged, unseen = run([_nudge(x, n) for x in given]), Comparison("", [], [])
+            moved.append((nudged, _by_candidate_names(reference, nudged, params, state, weight_map, unseen)[0]))
         return moved
 
     for backend in backends or [multiop.backend()]:
@@ -359,34 +377,6 @@ def _of_leaves(candidate: Callable[..., Any], arranged: Arranged, count: int) ->
         return candidate(*args[:first], *arranged(args[first:])[0])
 
     return call
-
-
-def _run_reference(
-    reference: Any,
-    port: Port | None,
-    inputs: list[Array],
-    arranged: Arranged,
-    cotangents: Any,
-    training: bool,
-    width: str,
-) -> Reference:
-    framework = _framework_of(reference, port)
-    try:
-        if framework is None:
-            if not callable(reference):
-                raise errors.ArgumentTypeError(f"reference: a {type(reference).__name__} cannot be called")
-            with x64_mode_for(width):
-                return _run_function(reference, inputs, arranged, cotangents)
-        taps = importlib.import_module(f"multiop.porting.{_weights.OWNERS[framework]}.taps")
-        recorded: Reference = taps.record(reference, inputs, cotangents, training, arranged)
-        return recorded
-    except errors.MultiopError:
-        raise
-    except Exception as error:
-        name = getattr(reference, "__name__", type(reference).__name__)
-        raise errors.ReferenceRaisedError(
-            f"the reference, {name}, raised {type(error).__name__}, not the candidate: {error}"
-        ) from error
 
 
 def _framework_of(reference: Any, port: Port | None) -> str | None:

@@ -151,15 +151,10 @@ def _merge_into_unstack(nodes: Sequence[Node]) -> list[Node]:
         x = first.x if isinstance(first, Item) else None
         size = x.shape[0] if isinstance(x, Value) and x.shape else None
         parts = nodes[start : start + size] if isinstance(size, int) and size > 1 else []
-        is_all = len(parts) == size and all(
-            isinstance(part.expression, Item)
-            and part.expression.x is x
-            and part.expression.key == (number,)
-            and type(part.expression.key[0]) is int
-            and part.update is None
-            and part.scopes == nodes[start].scopes
-            for number, part in enumerate(parts)
-        )
+        taken = [part.expression if isinstance(part.expression, Item) else None for part in parts]
+        numbers = [item.key[0] for item in taken if item is not None and item.x is x and len(item.key) == 1]
+        is_all = len(parts) == size and numbers == [*range(len(parts))] and all(type(n) is int for n in numbers)
+        is_all = is_all and all(part.update is None and part.scopes == nodes[start].scopes for part in parts)
         if is_all:
             outputs = [part.outputs[0] for part in parts]
             kept.append(dataclasses.replace(nodes[start], outputs=outputs, expression=call("ops.unstack", x)))

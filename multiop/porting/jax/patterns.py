@@ -522,12 +522,9 @@ def linear(expression: Expression, made: Made, is_leaf: Callable[[Expression], b
             continue
         if is_call(inner, "ops.matmul") and isinstance(inner.args[0], Value):
             x, matrix = inner.args
-            if (
-                is_call(matrix, "ops.transpose")
-                and is_leaf(matrix.args[0])
-                and matrix.args[0].shape[0] == bias.shape[0]
-            ):
-                return call("linear", x, weight=matrix.args[0], bias=bias)
+            weight = matrix.args[0] if is_call(matrix, "ops.transpose") else None
+            if weight is not None and is_leaf(weight) and weight.shape[0] == bias.shape[0]:
+                return call("linear", x, weight=weight, bias=bias)
     return None
 
 

@@ -855,16 +855,8 @@ class _Reader:
         ahead = _graph.without_dead(ahead, [*outputs, *[y for node in ahead for y in node.outputs if id(y) in used]])
         residuals = [parameter for parameter in parameters if id(parameter) in used]
         residuals += [y for node in ahead for y in node.outputs if id(y) in used]
-        custom = _graph.Custom(
-            re.sub(r"\W", "_", what[0]).strip("_") or "function",
-            parameters,
-            ahead,
-            single(outputs),
-            residuals,
-            cotangents,
-            rule_nodes,
-            single(gradients),
-        )
+        name, slopes = re.sub(r"\W", "_", what[0]).strip("_") or "function", single(gradients)
+        custom = _graph.Custom(name, parameters, ahead, single(outputs), residuals, cotangents, rule_nodes, slopes)
         return self.emit(_graph.Apply(custom, tuple(operand for operand in given if operand is not None)), *outs)
 
     @contextlib.contextmanager
@@ -923,6 +915,9 @@ class _Reader:
         given = single([row for row in rows if row is not None])
         ys = single(outputs[len(listed) :])
         length = sizes.dim(params["length"])
+        counts = not taken and ys is None and isinstance(length, int)
+        is_used = [entry for entry, kept in zip(used, keeps, strict=False) if kept]
+        counted = self._counter(outputs, starts, listed, is_used) if counts else None
         if not listed:
             if not taken:
                 raise Untranslated("a loop over nothing")
@@ -930,24 +925,13 @@ class _Reader:
             expression: Expression = Call("ops.map", (function, given))
             if params["reverse"]:
                 raise Untranslated("in reverse")
-        elif (
-            not taken
-            and ys is None
-            and isinstance(length, int)
-            and (
-                counted := self._counter(
-                    outputs, starts, listed, [entry for entry, kept in zip(used, keeps, strict=False) if kept]
-                )
-            )
-        ):
+        elif counted:
             place, start = counted
             rest = [entry for i, entry in enumerate(listed) if i != place]
             function.name, function.parameters = "body", (listed[place], single(rest))
             function.outputs = single([entry for i, entry in enumerate(outputs) if i != place])
-            init = single(
-                [start for i, start in enumerate(start for start in starts if start is not None) if i != place]
-            )
-            expression = Call("ops.fori_loop", (start, start + length, function, init))
+            others = [other for i, other in enumerate(filter(None, starts)) if i != place]
+            expression = Call("ops.fori_loop", (start, start + length, function, single(others)))
             results = [entry for i, entry in enumerate(results) if i != place]
         else:
             function.outputs = (single(outputs[: len(listed)]), ys)
@@ -967,12 +951,8 @@ class _Reader:
         for place, (start, before, after) in enumerate(zip(given, listed, outputs, strict=False)):
             first, step = self.made(start), self.made(after)
             is_counted = isinstance(step, Infix) and step.operator == "+" and step.left is before and step.right == 1
-            if (
-                is_counted
-                and not used[place]
-                and _graph.is_call(first, "ops.convert_to_tensor")
-                and type(first.args[0]) is int
-            ):
+            is_known = _graph.is_call(first, "ops.convert_to_tensor") and type(first.args[0]) is int
+            if is_counted and not used[place] and is_known:
                 return place, first.args[0]
         return None
 

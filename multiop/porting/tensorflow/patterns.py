@@ -490,11 +490,7 @@ FINDERS: list[Callable[[Operation], Match | None]] = [
 
 def find(operation: Operation) -> Match | None:
     """Return what an operation is the end of, or `None` if it stands for itself."""
-    if (
-        not operation.outputs
-        or operation.outputs[0].static is not None
-        or operation.is_overridden
-        or operation.kind in _SAME
-    ):
+    is_known = not operation.outputs or operation.outputs[0].static is not None
+    if is_known or operation.is_overridden or operation.kind in _SAME:
         return None
     return next((matched for finder in FINDERS if (matched := finder(operation)) is not None), None)

@@ -71,16 +71,8 @@ def record(model, inputs, cotangents, training, arranged):
         records[name] = Record(name, np.array(y), arrays, slope, kind, own[id(layer)], options(layer, training))
     of_inputs = [next(slopes, None) if is_inexact(x) else None for x in tensors]
     of_params = dict(zip(params, slopes, strict=False))
-    return Reference(
-        (is_keras(model) and model.name) or described.kind,
-        records,
-        values,
-        weights,
-        of_inputs,
-        of_params,
-        after,
-        before,
-    )
+    title = (is_keras(model) and model.name) or described.kind
+    return Reference(title, records, values, weights, of_inputs, of_params, after, before)
 
 
 def is_inexact(x):
@@ -90,9 +82,9 @@ def is_inexact(x):
 def _describe_reference(model, inputs, training, arranged):
     """Return what is known of a model, and the model as a function of its tensors in the order of the inputs."""
     args, kwargs = arranged([np.asarray(x) for x in inputs])
-    described = reader.describe_model(model, tuple(args), kwargs, training)
+    described = reader.describe_model(model, training, reader.Arguments(args, kwargs))
     args, kwargs = arranged([np.asarray(number) for number in range(len(inputs))])
-    order = [int(number) for number in reader.tensors(tuple(args), kwargs)]
+    order = [int(number) for number in reader.Arguments(args, kwargs).tensors]
     return described, lambda tensors: described.call(*[tensors[number] for number in order])
 
 

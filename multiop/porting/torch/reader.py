@@ -528,15 +528,15 @@ def _below(kind: type, written: type) -> type:
 class _Attention(torch.nn.MultiheadAttention):
     def forward(
         self,
-        query: Any,
-        key: Any,
-        value: Any,
-        key_padding_mask: Any = None,
-        need_weights: bool = True,
-        attn_mask: Any = None,
-        average_attn_weights: bool = True,
-        is_causal: bool = False,
-    ) -> Any:
+        query,
+        key,
+        value,
+        key_padding_mask=None,
+        need_weights=True,
+        attn_mask=None,
+        average_attn_weights=True,
+        is_causal=False,
+    ):
         """Compute what `MultiheadAttention` does, in the steps that a person would write."""
         drops = self.training and self.dropout > 0
         has_one_size = _internals.projects_one_size(self)
@@ -572,7 +572,7 @@ class _Attention(torch.nn.MultiheadAttention):
 
 
 class _Encoder(torch.nn.TransformerEncoder):
-    def forward(self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: Any = None) -> Any:
+    def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
         """Compute what `TransformerEncoder` does, without a look at the mask: that it is causal is a hint."""
         return super().forward(src, mask, src_key_padding_mask, bool(is_causal))
 
@@ -580,22 +580,22 @@ class _Encoder(torch.nn.TransformerEncoder):
 class _Decoder(torch.nn.TransformerDecoder):
     def forward(
         self,
-        tgt: Any,
-        memory: Any,
-        tgt_mask: Any = None,
-        memory_mask: Any = None,
-        tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None,
-        tgt_is_causal: Any = None,
-        memory_is_causal: bool = False,
-    ) -> Any:
+        tgt,
+        memory,
+        tgt_mask=None,
+        memory_mask=None,
+        tgt_key_padding_mask=None,
+        memory_key_padding_mask=None,
+        tgt_is_causal=None,
+        memory_is_causal=False,
+    ):
         """Compute what `TransformerDecoder` does, without a look at the mask: that it is causal is a hint."""
         masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
         return super().forward(tgt, memory, *masks, bool(tgt_is_causal), memory_is_causal)
 
 
 class _Normalization(_internals.BatchNorm):
-    def forward(self, input: Any) -> Any:  # noqa: A002 - as in PyTorch
+    def forward(self, input):  # noqa: A002 - as in PyTorch
         """Compute what `BatchNorm` does, without a Python number of its count: `momentum=None` averages all batches."""
         if self.momentum is not None or self.running_mean is None or not self.training:
             return super().forward(input)
