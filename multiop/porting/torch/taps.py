@@ -58,8 +58,8 @@ def record(module, inputs, cotangents, training, arranged):
             wanted = [*(x for x in tensors if x.requires_grad), *params.values()]
             slopes = []
             if pairs and wanted:
-                options = {"allow_unused": True, "materialize_grads": True}
-                slopes = torch.autograd.grad([y for y, _ in pairs], wanted, [w for _, w in pairs], **options)
+                ys, ws = zip(*pairs, strict=True)
+                slopes = torch.autograd.grad(ys, wanted, ws, allow_unused=True, materialize_grads=True)
         after_run = state(module)
     finally:
         with torch.no_grad():  # a step in training mode changes the statistics
