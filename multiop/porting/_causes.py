@@ -311,7 +311,7 @@ _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "softplus": lambda x: np.logaddexp(x, 0),
     "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
     "selu": lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0))),
-    **{f"leaky relu of slope {a}": lambda x, a=a: np.where(x > 0, x, a * x) for a in (0.01, 0.2, 0.3, 0.1, 0.25)},
+    **{f"leaky relu of slope {a}": lambda x, a=a: np.where(x > 0, x, a * x) for a in (0.01, 0.2, 0.3, 0.1, 0.25)},  # type: ignore[misc]
     "hard sigmoid, x/6 + 1/2": lambda x: np.clip(x / 6 + 0.5, 0, 1),
     "hard sigmoid, 0.2 x + 1/2": lambda x: np.clip(0.2 * x + 0.5, 0, 1),
     "hard silu": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),

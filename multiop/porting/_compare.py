@@ -755,7 +755,7 @@ class _Run:
                 consumers, layer, floor = self.consumers(record, shared)
                 told = f"{record.name}, which goes into {', '.join(r.name for r in consumers) or 'the output'}"
                 check = self.check(SINGLE, layer, GRADIENT, told, record.gradient, computed, 1, floor)
-                self.explain(check, record.gradient, computed, _at_tap(record.name))
+                self.explain(check, record.gradient, computed, record.name)
                 later.append(check)
         for n, g in zip(which, of_inputs, strict=True):
             wanted_gradient = self.reference.input_gradients[n]
@@ -764,19 +764,24 @@ class _Run:
                 x = self.back(_numpy(self.inputs[n]))
                 _, layer, floor = self.consumers(Record("", x), shared)
                 check = self.check(SINGLE, layer, INPUT, f"input {n}", wanted_gradient, computed, 1, floor)
-                self.explain(check, wanted_gradient, computed, lambda gradients, n=n: gradients[0].input_gradients[n])
+                self.explain(check, wanted_gradient, computed, n)
                 later.append(check)
         later += self.parameters(SINGLE, {n: _numpy(g) for n, g in of_own.items()}, gradients, shared, 1)
         checks += later
 
-    def explain(self, check: Check, wanted: Array, computed: Array, of: Callable[[Gradients], Array | None]) -> None:
-        """Say why a gradient differs; where rounding the inputs moves it as far, it could not have been compared."""
+    def explain(self, check: Check, wanted: Array, computed: Array, key: Any) -> None:
+        """Say why the gradient at `key` differs; where rounding the inputs moves it as far, it could not be compared."""
         if check.status != DIFFERS:
             return
         check.cause = _causes.explain(computed, wanted)
         if check.cause is not None or wanted.shape != computed.shape:
             return
-        moved = [of(gradients) for gradients in self.nudged()]
+        if check.quantity == PARAMETER:
+            moved: list[Array | None] = [of_params[key][1] for _, of_params in self.nudged()]
+        elif check.quantity == INPUT:
+            moved = [run.input_gradients[key] for run, _ in self.nudged()]
+        else:
+            moved = [run.records[key].gradient for run, _ in self.nudged()]
         by = max(math.inf if x is None else _distance(wanted, x) for x in moved)
         if _distance(wanted, computed) <= ROUNDING_SHARE * by < math.inf:
             check.status = VACUOUS
@@ -819,7 +824,7 @@ class _Run:
             record = self.reference.records.get(layer)
             floor = self.noise(record, [*same, expected])
             check = self.check(mode, layer, PARAMETER, name, expected, gradient, depth, floor)
-            self.explain(check, expected, gradient, lambda gradients, name=name: gradients[1][name][1])
+            self.explain(check, expected, gradient, name)
             checks.append(check)
         return checks
 
@@ -891,20 +896,16 @@ class _Run:
                 check = self.check(
                     WHOLE, record.name, GRADIENT, record.name, record.gradient, computed, 2 * depth, floor
                 )
-                self.explain(check, record.gradient, computed, _at_tap(record.name))
+                self.explain(check, record.gradient, computed, record.name)
                 checks.append(check)
         for n, (wanted, computed) in enumerate(zip(self.reference.input_gradients, of_inputs, strict=True)):
             if wanted is not None and computed is not None:
                 first = shared[order[0]].name if order else OUTPUT
                 computed = self.back(computed)
                 check = self.check(WHOLE, first, INPUT, f"input {n}", wanted, computed, 2 * depth)
-                self.explain(check, wanted, computed, lambda gradients, n=n: gradients[0].input_gradients[n])
+                self.explain(check, wanted, computed, n)
                 checks.append(check)
         checks += self.parameters(WHOLE, of_params, gradients, shared, 2 * depth)
-
-
-def _at_tap(name: str) -> Callable[[Gradients], Array | None]:
-    return lambda gradients: gradients[0].records[name].gradient
 
 
 def _nudge(x: Array, seed: int) -> Array:

@@ -295,7 +295,7 @@ def _as_range_loop(node: Node, producers: Mapping[int, Node]) -> list[Node]:
     increment = next((inner for inner in body.nodes if any(value is after for value in inner.outputs)), None)
     step = increment.expression if increment else None
     adds = (isinstance(step, Infix) and step.operator == "+" and (step.left, step.right) == (counter, 1)) or (
-        _graph.is_call(step, "ops.add") and step.args == (counter, 1)
+        isinstance(step, Call) and step.function == "ops.add" and step.args == (counter, 1)
     )
     lower = _producing_expression(init[number], producers)
     is_number = _graph.is_call(lower, "ops.cast", "ops.convert_to_tensor", "ops.array")
