@@ -770,7 +770,7 @@ class _Run:
         checks += later
 
     def explain(self, check: Check, wanted: Array, computed: Array, key: Any) -> None:
-        """Say why the gradient at `key` differs; where rounding the inputs moves it as far, it could not be compared."""
+        """Say why the gradient at `key` differs; where rounding its inputs moves it as far, it is not compared."""
         if check.status != DIFFERS:
             return
         check.cause = _causes.explain(computed, wanted)
