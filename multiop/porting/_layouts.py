@@ -46,13 +46,13 @@ def _kernel_and_bias(leaves: Leaves, ranks: range, turn: Callable[[Expression, S
     return [{"kernel": turn(Name(name), leaves[name]), **_bias(leaves)}]
 
 
-def _named(leaves: Leaves, **names: str) -> Form:
+def _roles_of(leaves: Leaves, **names: str) -> Form:
     """Return the arrays that a layer has, of those that are what another layout has."""
     return {role: Name(name) for role, name in names.items() if name in leaves}
 
 
 def _turned_kernels(leaves: Leaves, **names: str) -> Form:
-    return {role: transpose(x, 1, 0) for role, x in _named(leaves, **names).items()}
+    return {role: transpose(x, 1, 0) for role, x in _roles_of(leaves, **names).items()}
 
 
 def dense_in_out(leaves: Leaves) -> list[Form]:
@@ -138,14 +138,14 @@ def recurrent_torch(leaves: Leaves) -> list[Form]:
         return []
     kernels = _turned_kernels(leaves, kernel="weight_ih", recurrent="weight_hh", projection="weight_hr")
     if "bias_ih" not in leaves:
-        return [kernels | _named(leaves, bias="bias")]
+        return [kernels | _roles_of(leaves, bias="bias")]
     first, second = Name("bias_ih"), Name("bias_hh")
     return [{**kernels, "bias_input": first, "bias_recurrent": second}, {**kernels, "bias": total(first, second)}]
 
 
 def recurrent_keras(leaves: Leaves) -> list[Form]:
     """`kernel`, `recurrent_kernel` (in, gates), one bias; gates i f g o."""
-    form = _named(leaves, kernel="kernel", recurrent="recurrent_kernel", bias="bias")
+    form = _roles_of(leaves, kernel="kernel", recurrent="recurrent_kernel", bias="bias")
     return [form] if "recurrent" in form else []
 
 
@@ -153,7 +153,7 @@ def gru_keras(leaves: Leaves) -> list[Form]:
     """`kernel`, `recurrent_kernel` (in, gates); gates z r n; with `reset_after` two biases, one above the other."""
     if "recurrent_kernel" not in leaves:
         return []
-    kernels = _named(leaves, kernel="kernel", recurrent="recurrent_kernel")
+    kernels = _roles_of(leaves, kernel="kernel", recurrent="recurrent_kernel")
     form = {role: blocks(x, 1, 1, 0, 2) for role, x in kernels.items()}
     if "bias" not in leaves:
         return [form]
@@ -176,7 +176,7 @@ def lstm_flax(leaves: Leaves) -> list[Form]:
             "recurrent": concat(1, *(Name(f"{name}.kernel") for name in hidden)),
         }
         return [form | ({"bias": concat(0, *(Name(f"{n}.bias") for n in hidden))} if "hi.bias" in leaves else {})]
-    form = _named(leaves, kernel="dense_i.kernel", recurrent="dense_h.kernel", bias="dense_h.bias")
+    form = _roles_of(leaves, kernel="dense_i.kernel", recurrent="dense_h.kernel", bias="dense_h.bias")
     return [form] if "kernel" in form else []  # nnx.OptimizedLSTMCell
 
 
@@ -191,14 +191,14 @@ def gru_flax(leaves: Leaves) -> list[Form]:
         "recurrent": concat(1, *(Name(f"h{gate}.kernel") for gate in "rzn")),
     }
     biases = {f"bias_{gate}": name.replace("kernel", "bias") for gate, name in zip("rzn", named, strict=True)}
-    return [form | _named(leaves, **biases, bias_hn="hn.bias")]
+    return [form | _roles_of(leaves, **biases, bias_hn="hn.bias")]
 
 
 def _gru_of_two(leaves: Leaves) -> list[Form]:
     """The cell of nnx: `dense_i` with a bias, `dense_h` without; the last gate has no bias of its own inside."""
     if "dense_i.kernel" not in leaves:
         return []
-    form = _named(leaves, kernel="dense_i.kernel", recurrent="dense_h.kernel")
+    form = _roles_of(leaves, kernel="dense_i.kernel", recurrent="dense_h.kernel")
     return [form | (_gate_biases("dense_i.bias", leaves) if "dense_i.bias" in leaves else {})]
 
 
@@ -226,7 +226,7 @@ def rnn_flax(leaves: Leaves) -> list[Form]:
     if inputs is None or hidden is None:
         return []
     bias = _present(leaves, "h.bias", "i.bias", "dense_h.bias", "dense_i.bias") or ""
-    return [_named(leaves, kernel=inputs, recurrent=hidden, bias=bias)]
+    return [_roles_of(leaves, kernel=inputs, recurrent=hidden, bias=bias)]
 
 
 def gru_equinox(leaves: Leaves) -> list[Form]:
@@ -245,7 +245,7 @@ def attention_torch(leaves: Leaves) -> list[Form]:
     """`in_proj_weight` holds the kernels of query, key and value one below the other (out, in)."""
     if not {"in_proj_weight", "q_proj_weight"} & set(leaves):
         return []
-    form = _turned_kernels(leaves, out="out_proj.weight") | _named(leaves, out_bias="out_proj.bias")
+    form = _turned_kernels(leaves, out="out_proj.weight") | _roles_of(leaves, out_bias="out_proj.bias")
     for n, role in enumerate(ROLES_OF_ATTENTION):
         is_joint = "in_proj_weight" in leaves
         kernel = _third("in_proj_weight", n, leaves) if is_joint else Name(f"{role[0]}_proj_weight")
@@ -263,7 +263,7 @@ def attention_heads(leaves: Leaves) -> list[Form]:
         return []
     a, b, c = leaves[kernels[-1]]
     form: Form = {"out": reshape(Name(kernels[-1]), (a, b, c), (a * b, c))}
-    form |= _named(leaves, out_bias=kernels[-1].replace("kernel", "bias"))
+    form |= _roles_of(leaves, out_bias=kernels[-1].replace("kernel", "bias"))
     for role, kernel in zip(ROLES_OF_ATTENTION, kernels, strict=False):
         a, b, c = leaves[kernel]
         form[role] = reshape(Name(kernel), (a, b, c), (a, b * c))
@@ -282,7 +282,7 @@ def attention_separate(leaves: Leaves) -> list[Form]:
     layers = {role: f"{role[0] if short else role}_proj" for role in ROLES_OF_ATTENTION}
     layers["out"] = out.removesuffix(".weight")
     form = _turned_kernels(leaves, **{role: f"{layer}.weight" for role, layer in layers.items()})
-    return [form | _named(leaves, **{f"{role}_bias": f"{layer}.bias" for role, layer in layers.items()})]
+    return [form | _roles_of(leaves, **{f"{role}_bias": f"{layer}.bias" for role, layer in layers.items()})]
 
 
 def weight_norm(leaves: Leaves) -> list[Form]:

@@ -104,7 +104,7 @@ def binary(op: str) -> Row:
     return lambda x, y: call(f"ops.{op}", x, y)
 
 
-def padded(x: Expression, widths: Sequence[Any], value: Any = 0) -> Expression:
+def pad_by(x: Expression, widths: Sequence[Any], value: Any = 0) -> Expression:
     """Return `x` with entries of one number around it."""
     if not any(side for pair in widths for side in pair):
         return x

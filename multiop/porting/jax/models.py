@@ -323,7 +323,7 @@ def _modules_in(tree: Any, path: str, nodes: dict[int, tuple[str, bool]], module
 def _watch_modules(model: Model, nodes: dict[int, tuple[str, bool]], modules: list[Any]) -> Iterator[None]:
     """Mark what submodules compute, while the model runs."""
 
-    def watched(original: Any) -> Any:
+    def watch(original: Any) -> Any:
         def call(module: Any, *args: Any, **kwargs: Any) -> Any:
             own = original.__get__(module, type(module))
             if id(module) not in nodes:
@@ -341,7 +341,7 @@ def _watch_modules(model: Model, nodes: dict[int, tuple[str, bool]], modules: li
     inherited = [kind for kind in changed if "__call__" not in vars(kind)]
     try:
         for kind, original in changed.items():
-            type.__setattr__(kind, "__call__", watched(original))
+            type.__setattr__(kind, "__call__", watch(original))
         yield
     finally:
         for kind, original in changed.items():

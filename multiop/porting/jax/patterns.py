@@ -109,14 +109,14 @@ class _Reading:
         return permutations(operands) if kind in ("*", "+", "ops.maximum") else [operands]
 
 
-def found(pattern: Any, expression: Expression, made: Made) -> Iterator[dict[str, Any]]:
+def matches(pattern: Any, expression: Expression, made: Made) -> Iterator[dict[str, Any]]:
     """Yield what the names of a pattern stand for in an expression."""
     return _patterns.matches(pattern, expression, _Reading(made))
 
 
 def is_true(expression: Expression, made: Made) -> Expression | None:
     """A bool that became a number, compared with zero."""
-    for match in found(("ops.not_equal", ("ops.cast", "x"), 0), expression, made):
+    for match in matches(("ops.not_equal", ("ops.cast", "x"), 0), expression, made):
         if isinstance(match["x"], Value) and match["x"].dtype == "bool":
             return match["x"]
     return None
@@ -142,7 +142,7 @@ _SQUARE = ("ops.cast", ("ops.equal", ("ops.expand_dims", "columns", -1), Named("
 
 def identity_matrix(expression: Expression, made: Made) -> Expression | None:
     """Rows and columns of which the numbers are equal."""
-    for match in found(_SQUARE, expression, made):
+    for match in matches(_SQUARE, expression, made):
         if len(made(match["columns"]).args) == 1:
             return call("ops.eye", match["n"], dtype=expression.args[1])
     return None
@@ -170,7 +170,7 @@ def pooling_in_front(expression: Expression, made: Made) -> Expression | None:
 
 def mean(expression: Expression, made: Made) -> Expression | None:
     """A sum over how many entries there are."""
-    for match in found(("/|ops.divide", Named("total", ("ops.sum", "x")), "count"), expression, made):
+    for match in matches(("/|ops.divide", Named("total", ("ops.sum", "x")), "count"), expression, made):
         x, total, count = match["x"], made(match["total"]), match["count"]
         size = size_along(x, axes(total, x)) if isinstance(x, Value) else None
         if size is not None and (count.text if isinstance(count, Dim) else count) == size:
@@ -180,7 +180,7 @@ def mean(expression: Expression, made: Made) -> Expression | None:
 
 def window_mean(expression: Expression, made: Made) -> Expression | None:
     """An average times a number, over the same number."""
-    return next((match["y"] for match in found(("/", ("*", "y", Number("n")), Number("n")), expression, made)), None)
+    return next((match["y"] for match in matches(("/", ("*", "y", Number("n")), Number("n")), expression, made)), None)
 
 
 _OF_SQUARES = Named("of_squares", ("ops.mean", ("ops.square", "x")))
@@ -190,7 +190,7 @@ _SLOW = ("ops.mean", ("ops.square", Named("difference", ("-", "x", Named("center
 
 def fast_variance(expression: Expression, made: Made) -> Expression | None:
     """`mean(x**2) - mean(x)**2`, kept from being negative: the variance, which is not."""
-    for match in found(_FAST, expression, made):
+    for match in matches(_FAST, expression, made):
         center = made(match["center"])
         if center.kwargs == made(match["of_squares"]).kwargs:
             return Call("ops.var", center.args, center.kwargs)
@@ -199,7 +199,7 @@ def fast_variance(expression: Expression, made: Made) -> Expression | None:
 
 def slow_variance(expression: Expression, made: Made) -> Expression | None:
     """The mean of the squared distance from the mean."""
-    for match in found(_SLOW, expression, made):
+    for match in matches(_SLOW, expression, made):
         x, center = match["x"], made(match["center"])
         if not isinstance(x, Value) or axes(center, x) != axes(expression, x):
             continue
@@ -223,9 +223,9 @@ _LOG_SOFTMAX = ("-", _SHIFT, ("ops.log", Named("total", ("ops.sum", ("ops.exp", 
 _LOGSUMEXP = ("+", ("ops.log", [_TOTAL, ("ops.abs", _TOTAL)]), largest("added"))
 
 
-def shifted(pattern: Any, expression: Expression, made: Made) -> Iterator[tuple[Value, Any, Call, dict[str, Any]]]:
+def exp_sums(pattern: Any, expression: Expression, made: Made) -> Iterator[tuple[Value, Any, Call, dict[str, Any]]]:
     """Yield `x`, the axes of its largest entry, and the sum of exponentials, which is along the same ones."""
-    for match in found(pattern, expression, made):
+    for match in matches(pattern, expression, made):
         x, top, total = match["x"], made(match["top"]), made(match["total"])
         if isinstance(x, Value) and option(top, "keepdims") and axes(top, x) == axes(total, x):
             yield x, one_axis(x, top), total, match
@@ -238,7 +238,7 @@ def one_axis(x: Value, top: Call) -> Any:
 
 def softmax(expression: Expression, made: Made) -> Expression | None:
     """`exp(x - max) / sum(exp(x - max))`."""
-    for x, axis, total, _ in shifted(_SOFTMAX, expression, made):
+    for x, axis, total, _ in exp_sums(_SOFTMAX, expression, made):
         if option(total, "keepdims"):
             return call("ops.softmax", x, axis=axis)
     return None
@@ -246,10 +246,10 @@ def softmax(expression: Expression, made: Made) -> Expression | None:
 
 def log_softmax(expression: Expression, made: Made) -> Expression | None:
     """`(x - max) - log(sum(exp(x - max)))`, or `x - logsumexp(x)`."""
-    for x, axis, total, _ in shifted(_LOG_SOFTMAX, expression, made):
+    for x, axis, total, _ in exp_sums(_LOG_SOFTMAX, expression, made):
         if option(total, "keepdims"):
             return call("ops.log_softmax", x, axis=axis)
-    for match in found(("-", "x", Named("total", ("ops.logsumexp", "x"))), expression, made):
+    for match in matches(("-", "x", Named("total", ("ops.logsumexp", "x"))), expression, made):
         if isinstance(match["x"], Value) and option(made(match["total"]), "keepdims"):
             return call("ops.log_softmax", match["x"], axis=option(made(match["total"]), "axis"))
     return None
@@ -257,7 +257,7 @@ def log_softmax(expression: Expression, made: Made) -> Expression | None:
 
 def logsumexp(expression: Expression, made: Made) -> Expression | None:
     """`log(sum(exp(x - max))) + max`."""
-    for x, axis, total, match in shifted(_LOGSUMEXP, expression, made):
+    for x, axis, total, match in exp_sums(_LOGSUMEXP, expression, made):
         added = made(match["added"])
         if axes(added, x) == axes(total, x) and option(added, "keepdims") == option(total, "keepdims"):
             return call("ops.logsumexp", x, axis=axis, keepdims=option(total, "keepdims"))
@@ -278,12 +278,12 @@ _GELU = [
 
 def gelu(expression: Expression, made: Made) -> Expression | None:
     """Half of `x` times 1 plus the error function, or the hyperbolic tangent, of it."""
-    match = next(found(_GELU, expression, made), None)
+    match = next(matches(_GELU, expression, made), None)
     return match and call("ops.gelu", match["x"], approximate="tanh" in match)
 
 
 def silu(expression: Expression, made: Made) -> Expression | None:
-    for match in found(("*", "x", ("ops.sigmoid", "x")), expression, made):
+    for match in matches(("*", "x", ("ops.sigmoid", "x")), expression, made):
         if isinstance(match["x"], Value):
             return call("ops.silu", match["x"])
     return None
@@ -302,7 +302,7 @@ _NORMALIZED = [
 
 def normalization(expression: Expression, made: Made) -> Expression | None:
     """`(x - mean) * rsqrt(variance + epsilon) * scale`."""
-    for match in found(_NORMALIZED, expression, made):
+    for match in matches(_NORMALIZED, expression, made):
         x, center, variance, scale = (match.get(name) for name in ("x", "center", "variance", "scale"))
         tensors = [x, center, variance] if scale is None else [x, center, variance, scale]
         if not all(isinstance(each, Value) for each in tensors):
@@ -351,7 +351,7 @@ _RMS = ("ops.rsqrt", ("+", _SQUARES, Number("epsilon")))
 
 def rms_normalization(expression: Expression, made: Made) -> Expression | None:
     """`x * rsqrt(mean(x**2) + epsilon) * scale`."""
-    for match in found([("product", 1, "x", _RMS), ("product", 1, "x", _RMS, "scale")], expression, made):
+    for match in matches([("product", 1, "x", _RMS), ("product", 1, "x", _RMS, "scale")], expression, made):
         x, average, scale = match["x"], made(match["average"]), match.get("scale")
         if not isinstance(x, Value) or not option(average, "keepdims") or axes(average, x) != (x.ndim - 1,):
             continue
@@ -469,7 +469,7 @@ _DROPOUT = ("ops.where", ("ops.less", Named("drawn", ("random.uniform", "shape")
 
 def dropout(expression: Expression, made: Made) -> Expression | None:
     """Entries over the share of those that are kept, or 0."""
-    for match in found(_DROPOUT, expression, made):
+    for match in matches(_DROPOUT, expression, made):
         x, share = match["x"], match["share"]
         is_whole = isinstance(x, Value) and match["shape"] == x.shape and len(made(match["drawn"]).args) == 1
         if is_whole and close(match["factor"] if "factor" in match else 1 / match["inverse"], share):

@@ -26,7 +26,7 @@ from multiop.porting._rows import (
     binary,
     cast,
     is_number,
-    padded,
+    pad_by,
     part,
     short,
     sizes,
@@ -364,7 +364,7 @@ def pad(x, value, padding_config, out):
         op = ("ops.zeros",) if value == 0 else ("ops.full", value)
         blank = call(op[0], tuple(shape), *op[1:], dtype=DType(out.dtype))
         return part(call("ops.set_item", blank, key, x), cropped)
-    return padded(part(x, cropped), widths, value)
+    return pad_by(part(x, cropped), widths, value)
 
 
 def sort(*xs, dimension, is_stable, num_keys, out, emit):

@@ -25,7 +25,7 @@ from multiop.porting._rows import (
     block_replaced,
     cast,
     line,
-    padded,
+    pad_by,
     part,
     short,
     size_text,
@@ -305,7 +305,7 @@ def broadcast(input, shape, out):
 
 
 def pad(input, paddings, constant_values=0):
-    return padded(input, tuple(tuple(pair) for pair in paddings), constant_values)
+    return pad_by(input, tuple(tuple(pair) for pair in paddings), constant_values)
 
 
 def mirror_pad(input, paddings, mode):
@@ -323,7 +323,7 @@ def to_batch(input, block_shape, paddings, out):
     blocks = tuple(block_shape)
     space = len(blocks)
     widths = ((0, 0), *[tuple(pair) for pair in paddings], *[(0, 0)] * (input.ndim - space - 1))
-    y = padded(input, widths)
+    y = pad_by(input, widths)
     shape: list[Any] = [input.shape[0]]
     for (low, high), size, block in zip(widths[1:], input.shape[1:], blocks, strict=False):
         if isinstance(size, Dim):
@@ -395,7 +395,7 @@ def pad_explicitly(x, padding, explicit, value=0):
     if padding != "EXPLICIT":
         return x, padding.lower()
     widths = tuple(tuple(explicit[i : i + 2]) for i in range(0, len(explicit), 2))
-    return padded(x, widths, value), "valid"
+    return pad_by(x, widths, value), "valid"
 
 
 def conv_options(x, strides, padding, explicit, dilations, data_format):

@@ -30,7 +30,7 @@ from multiop.porting._graph import (
     Value,
     call,
 )
-from multiop.porting._rows import FLOATS, Row, Untranslated, add_sizes, cast, line, padded, short, sizes, spellings
+from multiop.porting._rows import FLOATS, Row, Untranslated, add_sizes, cast, line, pad_by, short, sizes, spellings
 
 # dtypes
 
@@ -289,7 +289,7 @@ def write_padding(self, pad, mode="constant", value=None):
         x = Item(x, key)
         widths = tuple((max(a, 0), max(b, 0)) for a, b in widths)
     if mode == "constant" or not any(side for pair in widths for side in pair):
-        return padded(x, widths, value)
+        return pad_by(x, widths, value)
     if mode not in ("reflect", "replicate", "circular"):
         raise Untranslated(f"padding of mode {mode}")
     return call("ops.pad", x, widths, mode={"replicate": "edge", "circular": "wrap"}.get(mode, mode))
