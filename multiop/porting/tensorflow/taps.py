@@ -27,7 +27,7 @@ def record(model, inputs, cotangents, training, arranged):
     layers = _internals.layers(model) if is_keras(model) else []
     layers = [layer for layer in layers if type(layer).__name__ != "InputLayer"]
     own = {id(layer): {x.path.rpartition("/")[2]: to_numpy(x) for x in layer.variables} for layer in layers}
-    paths = names(model, layers)
+    paths = names(model, layers) if layers else {}
 
     def watch_call(layer, call):
         def run(*args, **kwargs):
